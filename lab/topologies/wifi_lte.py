@@ -1,0 +1,84 @@
+"""One WiFi access point and one LTE base station in front of a server (MP-SDN, section VI-A)."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from lab.topology import Cell, Link, Node, Station, Topology
+from lab.units import bps, ns
+
+Rate = Annotated[float, Field(gt=0, le=10_000)]
+Delay = Annotated[float, Field(ge=0, le=5_000)]
+
+
+class User(BaseModel):
+    """A user, the access point it is near, and its rate when alone on each cell it can reach."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    id: str
+    near: str = Field("wifi", pattern="^(wifi|lte)$")
+    wifi_mbps: Rate | None = None
+    lte_mbps: Rate | None = None
+    lte_weight: Annotated[float, Field(gt=0, le=10)] = 1.0
+
+    @model_validator(mode="after")
+    def reaches_its_own(self) -> User:
+        if (self.wifi_mbps if self.near == "wifi" else self.lte_mbps) is None:
+            raise ValueError(f"user '{self.id}' is near {self.near} but has no {self.near}_mbps: add it")
+        return self
+
+
+class Params(BaseModel):
+    """Parameters of `kind: wifi_lte`; rates count Ethernet frames, delays are one way."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    users: tuple[User, ...] = Field(min_length=1)
+    multipath: tuple[str, ...] = ()
+    wifi_delay_ms: Delay = 5
+    lte_delay_ms: Delay = 20
+    lte_jitter_ms: Delay = 2
+    wifi_queue_packets: Annotated[int, Field(ge=100, le=10_000)] = 150
+    lte_queue_packets: Annotated[int, Field(ge=100, le=10_000)] = 200
+
+    @model_validator(mode="after")
+    def multipath_users_reach_both(self) -> Params:
+        known = {user.id: user for user in self.users}
+        for name in self.multipath:
+            if name not in known:
+                raise ValueError(f"multipath user '{name}' is unknown: choose from {', '.join(known)}")
+            if known[name].wifi_mbps is None or known[name].lte_mbps is None:
+                raise ValueError(f"multipath user '{name}' needs both wifi_mbps and lte_mbps")
+        return self
+
+
+def build(params: Params, rate_scale: float = 1.0) -> Topology:
+    """Users near WiFi and users near LTE; a multipath user is on both.
+
+        ue1  ue2  ue3  ue4
+          ~   ~ \\  ~ \\ /
+          wifi1      lte1
+              \\     /
+                s1 --- srv1
+    """
+
+    def cell(kind: str) -> tuple[Station, ...]:
+        rate = {user.id: user.wifi_mbps if kind == "wifi" else user.lte_mbps for user in params.users}
+        weight = {user.id: user.lte_weight if kind == "lte" else 1.0 for user in params.users}
+        on = [user.id for user in params.users if user.near == kind or user.id in params.multipath]
+        return tuple(Station(user, bps(rate[user] * rate_scale), weight[user]) for user in on)
+
+    nodes = [Node(user.id, "user", f"{user.near}1") for user in params.users]
+    nodes += [Node("wifi1", "wifi"), Node("lte1", "lte"), Node("s1", "switch"), Node("srv1", "server")]
+    links = (Link("server", "s1", "srv1"), Link("wifi", "s1", "wifi1"), Link("lte", "s1", "lte1"))
+    return Topology(
+        name="wifi_lte",
+        nodes=tuple(nodes),
+        links=links,
+        cells=(
+            Cell("wifi1", "wifi", cell("wifi"), params.wifi_queue_packets, ns(params.wifi_delay_ms)),
+            Cell("lte1", "lte", cell("lte"), params.lte_queue_packets, ns(params.lte_delay_ms), ns(params.lte_jitter_ms)),
+        ),
+        multipath=params.multipath,
+    )

@@ -1,0 +1,209 @@
+"""What a network is made of: frozen data, no input or output.
+
+A topology names nodes, the wired links between them and the radio cells that join users to access points.
+`wire` gives every interface its name, address and switch port, the same on every machine and in both engines.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from itertools import count
+from typing import Literal
+
+from lab.errors import RequestError
+
+NodeKind = Literal["user", "server", "switch", "wifi", "lte"]
+SUBNETS = {"server": "10.0.0", "wifi": "10.1.0", "lte": "10.2.0"}  # wired user interfaces take 10.16.0, 10.17.0, ...
+
+
+@dataclass(frozen=True)
+class Node:
+    """A user, a server, a switch, or an access point (`wifi` or `lte`), which is a switch with a radio.
+
+    `home` is the access point or link over which a user opens its connections.
+    """
+
+    id: str
+    kind: NodeKind
+    home: str = ""
+
+
+@dataclass(frozen=True)
+class Link:
+    """A duplex wired link. `delay_ns` is one way and applies in both directions; `loss_ppm` from `a` to `b` only."""
+
+    id: str
+    a: str
+    b: str
+    rate_bps: int | None = None  # counts Ethernet frames; None: not shaped
+    delay_ns: int = 0
+    jitter_ns: int = 0
+    loss_ppm: int = 0
+    loss_back_ppm: int = 0
+    queue_packets: int = 100
+
+
+@dataclass(frozen=True)
+class Station:
+    """One user's radio connection: its rate when alone on the cell, and its LTE resource weight (eq (3) of MP-SDN)."""
+
+    user: str
+    rate_bps: int
+    weight: float = 1.0
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The air of one access point, shared by its stations; `delay_ns` and `jitter_ns` are one way, between AP and core."""
+
+    ap: str
+    kind: Literal["wifi", "lte"]
+    stations: tuple[Station, ...]
+    queue_packets: int = 150
+    delay_ns: int = 0
+    jitter_ns: int = 0
+
+    @property
+    def capacity_bps(self) -> int:
+        """The most the cell can carry: the rate of its best station alone."""
+        return max((station.rate_bps for station in self.stations), default=0)
+
+
+@dataclass(frozen=True)
+class Topology:
+    """Nodes, links and cells; `multipath` names the users that use all their interfaces at once."""
+
+    name: str
+    nodes: tuple[Node, ...]
+    links: tuple[Link, ...]
+    cells: tuple[Cell, ...] = ()
+    multipath: tuple[str, ...] = ()
+
+    def ids(self, *kinds: NodeKind) -> tuple[str, ...]:
+        """The nodes of these kinds, in the order of the topology."""
+        return tuple(node.id for node in self.nodes if node.kind in kinds)
+
+    @property
+    def users(self) -> tuple[str, ...]:
+        return self.ids("user")
+
+    @property
+    def switches(self) -> tuple[str, ...]:
+        return self.ids("switch", "wifi", "lte")
+
+    def cell(self, ap: str) -> Cell:
+        return next(cell for cell in self.cells if cell.ap == ap)
+
+    def sha256(self) -> str:
+        """A digest that names this very network."""
+        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Interface:
+    """A host's interface and the switch port it ends at. `link` is a link's id, or the access point's for a radio."""
+
+    node: str
+    name: str
+    address: str
+    mac: str
+    switch: str
+    port: str
+    link: str
+
+
+@dataclass(frozen=True)
+class Trunk:
+    """A link between two switches, with the port at each end."""
+
+    link: str
+    a: str
+    a_port: str
+    b: str
+    b_port: str
+
+
+@dataclass(frozen=True)
+class Wiring:
+    """Names, addresses and ports of a topology. `dpid` numbers the switches from 1."""
+
+    interfaces: tuple[Interface, ...]
+    trunks: tuple[Trunk, ...]
+    dpid: dict[str, int]
+
+    def of(self, node: str) -> tuple[Interface, ...]:
+        """The interfaces of a host; the first is the one over which it opens its connections."""
+        return tuple(each for each in self.interfaces if each.node == node)
+
+    def at(self, node: str, link: str) -> Interface:
+        """A host's interface on a link or access point."""
+        return next(each for each in self.of(node) if each.link == link)
+
+
+def wire(topology: Topology) -> Wiring:
+    """Name every interface and port.
+
+    A server's address is 10.0.0.n, a user's 10.1.0.n on WiFi (one subnet for all access points, so that a handover
+    keeps the address), 10.2.0.n on LTE, 10.(16+i).0.n on its i-th wired link; n counts the hosts of the kind from 1.
+    Ports are called as Mininet calls them: `s1-eth1`, and `wifi1-wlan1` for an access point's radio.
+    """
+    hosts = {node.id: node.kind for node in topology.nodes if node.kind in ("user", "server")}
+    number = {user: n for n, user in enumerate(topology.users, 1)}
+    number |= {server: n for n, server in enumerate(topology.ids("server"), 1)}
+    next_port = {node.id: count(1) for node in topology.nodes}
+    next_wired = {user: count(16) for user in topology.users}
+    interfaces, trunks = [], []
+
+    def port(node: str) -> str:
+        return f"{node}-eth{next(next_port[node])}"
+
+    def attach(host: str, subnet: str, name: str, switch: str, switch_port: str, link: str) -> None:
+        address = f"{subnet}.{number[host]}"
+        mac = "02:00:" + ":".join(f"{int(part):02x}" for part in address.split("."))
+        interfaces.append(Interface(host, name, address, mac, switch, switch_port, link))
+
+    for link in topology.links:
+        ends = [end for end in (link.a, link.b) if end in hosts]
+        if not ends:
+            trunks.append(Trunk(link.id, link.a, port(link.a), link.b, port(link.b)))
+            continue
+        host = ends[0]
+        switch = link.b if host == link.a else link.a
+        subnet = SUBNETS["server"] if hosts[host] == "server" else f"10.{next(next_wired[host])}.0"
+        attach(host, subnet, port(host), switch, port(switch), link.id)
+    for cell in topology.cells:
+        for station in cell.stations:
+            radio = cell.kind == "wifi"
+            name = f"{station.user}-wlan0" if radio else f"{station.user}-lte0"
+            attach(station.user, SUBNETS[cell.kind], name, cell.ap, f"{cell.ap}-wlan1" if radio else port(cell.ap), cell.ap)
+    order = {node.id: (position, node.home) for position, node in enumerate(topology.nodes)}
+    interfaces.sort(key=lambda each: (order[each.node][0], each.link != order[each.node][1], each.address))
+    return Wiring(tuple(interfaces), tuple(trunks), {switch: n for n, switch in enumerate(topology.switches, 1)})
+
+
+def check(topology: Topology) -> Topology:
+    """The topology itself, or one `RequestError` that names what cannot be built."""
+    for problem in _problems(topology):
+        raise RequestError(f"topology {topology.name}: {problem}")
+    return topology
+
+
+def _problems(topology: Topology) -> Iterator[str]:
+    ids = [node.id for node in topology.nodes]
+    for node in topology.nodes:
+        if ids.count(node.id) > 1:
+            yield f"two nodes are called '{node.id}': give each a name of its own"
+        if not (node.id.isalnum() and node.id[0].isalpha() and len(node.id) <= 9):
+            yield f"'{node.id}' cannot name an interface: use a letter and then letters or digits, 9 at most"
+    for link in topology.links:
+        for end in (link.a, link.b):
+            if end not in ids:
+                yield f"link '{link.id}' ends at '{end}', which is no node: choose from {', '.join(ids)}"
+    for user in topology.multipath:
+        if user not in topology.users:
+            yield f"multipath user '{user}' is unknown: choose from {', '.join(topology.users)}"
+    if not topology.ids("server"):
+        yield "it has no server: add one"
