@@ -23,12 +23,14 @@ SUBNETS = {"server": "10.0.0", "wifi": "10.1.0", "lte": "10.2.0"}  # wired user 
 class Node:
     """A user, a server, a switch, or an access point (`wifi` or `lte`), which is a switch with a radio.
 
-    `home` is the access point or link over which a user opens its connections.
+    `home` is the access point or link over which a user opens its connections. `subflows` is how many addresses each
+    of a user's interfaces has: a path of its own for every one.
     """
 
     id: str
     kind: NodeKind
     home: str = ""
+    subflows: int = 1
 
 
 @dataclass(frozen=True)
@@ -104,7 +106,10 @@ class Topology:
 
 @dataclass(frozen=True)
 class Interface:
-    """A host's interface and the switch port it ends at. `link` is a link's id, or the access point's for a radio."""
+    """A host's interface and the switch port it ends at. `link` is a link's id, or the access point's for a radio.
+
+    `further` are the addresses beyond the first, for users with several subflows on one interface.
+    """
 
     node: str
     name: str
@@ -113,6 +118,7 @@ class Interface:
     switch: str
     port: str
     link: str
+    further: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -148,11 +154,13 @@ def wire(topology: Topology) -> Wiring:
 
     A server's address is 10.0.0.n, a user's 10.1.0.n on WiFi (one subnet for all access points, so that a handover
     keeps the address), 10.2.0.n on LTE, 10.(16+i).0.n on its i-th wired link; n counts the hosts of the kind from 1.
+    A user's further addresses on an interface are n + N, n + 2N, ... in the same subnet, with N the number of users.
     Ports are called as Mininet calls them: `s1-eth1`, and `wifi1-wlan1` for an access point's radio.
     """
     hosts = {node.id: node.kind for node in topology.nodes if node.kind in ("user", "server")}
     number = {user: n for n, user in enumerate(topology.users, 1)}
     number |= {server: n for n, server in enumerate(topology.ids("server"), 1)}
+    subflows = {node.id: node.subflows for node in topology.nodes}
     next_port = {node.id: count(1) for node in topology.nodes}
     next_wired = {user: count(16) for user in topology.users}
     interfaces, trunks = [], []
@@ -163,7 +171,8 @@ def wire(topology: Topology) -> Wiring:
     def attach(host: str, subnet: str, name: str, switch: str, switch_port: str, link: str) -> None:
         address = f"{subnet}.{number[host]}"
         mac = "02:00:" + ":".join(f"{int(part):02x}" for part in address.split("."))
-        interfaces.append(Interface(host, name, address, mac, switch, switch_port, link))
+        further = tuple(f"{subnet}.{number[host] + k * len(topology.users)}" for k in range(1, subflows[host]))
+        interfaces.append(Interface(host, name, address, mac, switch, switch_port, link, further))
 
     for link in topology.links:
         ends = [end for end in (link.a, link.b) if end in hosts]
@@ -205,5 +214,7 @@ def _problems(topology: Topology) -> Iterator[str]:
     for user in topology.multipath:
         if user not in topology.users:
             yield f"multipath user '{user}' is unknown: choose from {', '.join(topology.users)}"
+    if len(topology.users) * max((node.subflows for node in topology.nodes), default=1) > 250:
+        yield "its users need more than the 250 addresses of a subnet: take fewer users or fewer subflows"
     if not topology.ids("server"):
         yield "it has no server: add one"

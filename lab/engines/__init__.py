@@ -1,0 +1,128 @@
+"""Engines bring a topology to life: one small seam, and a table of who implements it.
+
+    open(topology, scenario, recorder) -> advance(until_s)* with apply(change) in between -> close() -> report
+
+The runner calls these in that order, from one thread, and calls `close` whatever happened, even when `open` failed half-way.
+"""
+
+from __future__ import annotations
+
+import importlib
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lab.errors import LabError, MachineLacks, RequestError
+
+if TYPE_CHECKING:
+    from lab.recorder import Recorder
+    from lab.scenario import Scenario
+    from lab.topology import Topology
+
+
+@dataclass(frozen=True)
+class Change:
+    """A checked change of one target (`lab.targets`) while the run goes on.
+
+    `value` is what the scenario file would say; `scaled` is the same with rates multiplied by the scenario's
+    `rate_scale`: engines use `scaled`. A `strategy` is {"name", "params"} with every parameter present.
+    """
+
+    target: str
+    value: Any
+    scaled: Any
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command line asks of an engine beside the scenario. `speed`: 0 as fast as possible, else times real time."""
+
+    speed: float = 1.0
+    pcap: bool = False
+
+
+class Engine(ABC):
+    """A network that runs. Everything it undoes in `close`, it registered before it did it."""
+
+    options = Options()  # replaced before `open`
+    started_at: float | None = None  # wall-clock time (s since 1970) of t = 0, for engines that run in real time
+
+    @abstractmethod
+    def open(self, topology: Topology, scenario: Scenario, recorder: Recorder) -> None:
+        """Build the network and start the traffic; t = 0 is when this returns, unless `started_at` says otherwise."""
+
+    @abstractmethod
+    def advance(self, until_s: float) -> list[dict[str, Any]]:
+        """Go on until t = `until_s` and return the frames that became due, each the means of the interval ending at `t`."""
+
+    @abstractmethod
+    def apply(self, change: Change) -> None:
+        """Carry out one change now; a `LabError` says why it could not be done, and the run goes on."""
+
+    @abstractmethod
+    def close(self) -> dict[str, Any] | None:
+        """Undo everything; return {"connections", "mptcp", "cc", "overload"}, or None if nothing was running."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Where an engine is and what it can run. `real_time`: its clock is the wall's, so it has no speed."""
+
+    path: str
+    cc: tuple[str, ...]
+    schedulers: tuple[str, ...]
+    lacks: Mapping[str, str]
+    real_time: bool = True
+
+
+KERNEL_LACKS = {
+    "cc": "this machine's kernel has no coupled congestion control (MPTCP upstream couples nothing)",
+    "scheduler": "the kernel has one packet scheduler",
+}
+ENGINES: dict[str, Entry] = {
+    "mininet": Entry("lab.engines.mininet.engine:MininetEngine", ("reno", "cubic"), ("lowest_rtt",), KERNEL_LACKS),
+}
+
+
+def entry(name: str) -> Entry:
+    """The table's row, or an error that lists the known engines."""
+    if name not in ENGINES:
+        not_yet = f"engine '{name}' is not there yet" if name == "sim" else f"engine '{name}' is unknown"
+        raise RequestError(f"{not_yet}: choose --engine {' or '.join(sorted(ENGINES))}")
+    return ENGINES[name]
+
+
+def create(name: str, options: Options) -> Engine:
+    """An engine that has not been opened."""
+    module, _, attribute = entry(name).path.partition(":")
+    try:
+        cls: type[Engine] = getattr(importlib.import_module(module), attribute)
+    except ImportError as error:
+        raise MachineLacks(f"load engine '{name}': {error}. Try: ./run_lab.sh doctor") from error
+    if not issubclass(cls, Engine):
+        raise LabError(f"load engine '{name}': {attribute} is not an Engine")
+    engine = cls()
+    engine.options = options
+    return engine
+
+
+def refuse(name: str, setting: str, value: str) -> None:
+    """Refuse a congestion control (`cc`) or packet scheduler (`scheduler`) that the engine cannot run."""
+    engine = entry(name)
+    able = engine.cc if setting == "cc" else engine.schedulers
+    if value not in able:
+        raise MachineLacks(
+            f"{setting} '{value}' on engine '{name}': {engine.lacks[setting]}. Choose from: {', '.join(able)}"
+        )
+
+
+def admit(name: str, scenario: Scenario, options: Options) -> None:
+    """Refuse a whole scenario that the engine cannot run, before anything starts."""
+    if entry(name).real_time and options.speed != 1.0:
+        raise RequestError(f"--speed on engine '{name}': it runs in real time. Leave out --speed")
+    refuse(name, "scheduler", scenario.multipath.scheduler)
+    asked = [scenario.multipath.cc, *(flow.cc for flow in scenario.traffic if flow.cc)]
+    asked += [event.value for event in scenario.events if event.target == "cc"]
+    for cc in asked:
+        refuse(name, "cc", cc)

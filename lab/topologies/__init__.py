@@ -1,5 +1,11 @@
 """The families of networks: a table to read, one file each."""
 
-from lab.topologies import wifi_lte
+from types import ModuleType
 
-TOPOLOGIES = {"wifi_lte": wifi_lte}
+from lab.topologies import parallel_paths, shared_bottleneck, wifi_lte
+
+TOPOLOGIES: dict[str, ModuleType] = {
+    "parallel_paths": parallel_paths,
+    "shared_bottleneck": shared_bottleneck,
+    "wifi_lte": wifi_lte,
+}

@@ -1,0 +1,49 @@
+"""Several users behind one link: do k subflows take one share or k (RFC 6356, goal 2)?"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from lab.topologies.parallel_paths import Path, link
+from lab.topology import Link, Node, Topology
+
+
+class User(BaseModel):
+    """A user and how many subflows its connections have, each from an address of its own on the one interface."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    id: str
+    subflows: Annotated[int, Field(ge=1, le=8)] = 1
+
+
+class Params(Path):
+    """Parameters of `kind: shared_bottleneck`: those of a path, and who shares it."""
+
+    users: tuple[User, ...] = Field(min_length=1, max_length=30)
+
+    @model_validator(mode="after")
+    def names_differ(self) -> Params:
+        names = [user.id for user in self.users]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"two users are called '{name}': give each a name of its own")
+        return self
+
+
+def build(params: Params, rate_scale: float = 1.0) -> Topology:
+    """Every user has one interface; a user with several subflows is multipath all the same.
+
+        mp ---\\     bottleneck
+               p1 ============== s1 --- srv1
+        sp ---/
+    """
+    users = [Node(user.id, "user", f"access{n}", user.subflows) for n, user in enumerate(params.users, 1)]
+    access = [Link(f"access{n}", "p1", user.id) for n, user in enumerate(params.users, 1)]
+    return Topology(
+        name="shared_bottleneck",
+        nodes=(*users, Node("p1", "switch"), Node("s1", "switch"), Node("srv1", "server")),
+        links=(Link("server", "s1", "srv1"), *access, link(params, "bottleneck", "s1", "p1", rate_scale)),
+        multipath=tuple(user.id for user in params.users if user.subflows > 1),
+    )
