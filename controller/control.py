@@ -1,0 +1,96 @@
+"""One step of control: observation and pending changes in, checked decisions out.
+
+1) take over what was changed since the last step; a new strategy first makes the old one withdraw
+2) say which association is Tier 1 and which Tier 2, when the last answer is old or does not know an association
+3) ask the strategy
+4) check what it asks for
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from controller import strategies, tiers
+from controller.command import Decision, checked
+from controller.errors import CommandRefused
+from controller.observation import Observation, Tiers
+from controller.strategies.base import StrategyParams, checked_params
+from controller.units import ns
+
+
+@dataclass(frozen=True)
+class Step:
+    """What was seen (with its tiers), decided and refused in one step, and which strategy decided."""
+
+    seen: Observation
+    strategy: str
+    decisions: tuple[Decision, ...]
+    refused: tuple[str, ...] = ()
+
+
+class Control:
+    """Owns the strategy; a change is checked at once and holds from the next step on."""
+
+    def __init__(self, name: str, params: dict[str, Any] | None = None) -> None:
+        self.strategy = strategies.make(name, params or {})
+        self._next = self.strategy
+        self._due_ns: int | None = None
+        self._tiers: Tiers = {}
+        self._tiers_due_ns = 0
+
+    @property
+    def params(self) -> StrategyParams:
+        """The parameters of the next step, pending changes included."""
+        return self._next.params
+
+    def change(self, values: dict[str, Any]) -> None:
+        """Change parameters from the next step on; `ParamsRefused` leaves all as it was."""
+        doing = f"change parameters of strategy '{self._next.name}'"
+        params = checked_params(type(self._next.params), {**self._next.params.model_dump(), **values}, doing)
+        self._next = type(self._next)(params)
+
+    def switch(self, name: str, params: dict[str, Any] | None = None) -> None:
+        """Replace the strategy at the next step."""
+        self._next = strategies.make(name, params or {})
+
+    def due(self, now_ns: int) -> bool:
+        """Whether a step should be made now; the first is due at once."""
+        return self._due_ns is None or now_ns >= self._due_ns
+
+    def step(self, seen: Observation) -> Step:
+        """Decide, and count the time to the next step from the moment this one was due."""
+        leaving, self.strategy = self.strategy, self._next  # 1
+        seen = replace(seen, tiers=self._current_tiers(seen))  # 2
+        decisions: list[Decision] = []
+        if leaving.name != self.strategy.name:
+            decisions += leaving.withdraw(seen)
+            seen = replace(seen, access_points=tuple(replace(ap, meter_bps=None) for ap in seen.access_points))
+        decisions += self.strategy.decide(seen)  # 3
+        self._due_ns = self._next_due_ns(seen.now_ns)
+        return _checked_step(seen, self.strategy.name, decisions)
+
+    def _next_due_ns(self, now_ns: int) -> int:
+        interval_ns = ns(self.strategy.params.interval_s)
+        due_ns = (now_ns if self._due_ns is None else self._due_ns) + interval_ns
+        return due_ns if due_ns > now_ns else now_ns + interval_ns
+
+    def _current_tiers(self, seen: Observation) -> Tiers:
+        known = {(each.user, each.ap) for each in seen.associations} == set(self._tiers)
+        if seen.now_ns >= self._tiers_due_ns or not known:
+            self._tiers = tiers.categorise(seen, self.strategy.tier_settings())
+            self._tiers_due_ns = seen.now_ns + ns(self.strategy.categorisation_interval_s())
+        return self._tiers
+
+
+def _checked_step(seen: Observation, strategy: str, decisions: Iterable[Decision]) -> Step:
+    accepted, refused = [], []
+    for decision in decisions:  # 4
+        try:
+            if decision.command is not None:
+                checked(decision.command, seen)
+            accepted.append(decision)
+        except CommandRefused as error:
+            refused.append(str(error))
+    return Step(seen, strategy, tuple(accepted), tuple(refused))

@@ -1,0 +1,35 @@
+"""Every refusal of the brain, in one tree.
+
+ControllerError (ValueError)
+├── UnknownStrategy     no strategy has this name
+├── ParamsRefused       a parameter is unknown, of the wrong type or out of bounds
+├── CommandRefused      a strategy asked for something that makes no sense on this network
+├── MessageRefused      a datagram or an inbox file cannot be understood
+└── PlanRefused         the topology file cannot be understood
+"""
+
+from __future__ import annotations
+
+
+class ControllerError(ValueError):
+    """Something was refused; the message says what was tried, what is wrong and what to do."""
+
+
+class UnknownStrategy(ControllerError):
+    """No strategy has this name; the message lists those that exist."""
+
+
+class ParamsRefused(ControllerError):
+    """A parameter is unknown, of the wrong type or out of bounds; nothing was changed."""
+
+
+class CommandRefused(ControllerError):
+    """A command names an unknown access point, no rate, or addresses that may not be throttled."""
+
+
+class MessageRefused(ControllerError):
+    """A message is not one of those in docs/formats.md; it was not acted upon."""
+
+
+class PlanRefused(ControllerError):
+    """The topology file is incomplete or contradicts itself; nothing was started."""

@@ -1,0 +1,27 @@
+"""The strategies, in a table that can be read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from controller.errors import UnknownStrategy
+from controller.strategies.base import Strategy, StrategyParams, checked_params
+from controller.strategies.meter_throttling import MeterThrottling
+from controller.strategies.none import NoStrategy
+
+STRATEGIES: dict[str, type[Strategy]] = {"none": NoStrategy, "meter_throttling": MeterThrottling}
+
+__all__ = ["STRATEGIES", "Strategy", "StrategyParams", "known", "make"]
+
+
+def known(name: str) -> type[Strategy]:
+    """The strategy of this name, or `UnknownStrategy` with the names there are."""
+    if name not in STRATEGIES:
+        raise UnknownStrategy(f"strategy {name!r} is unknown: choose from {', '.join(sorted(STRATEGIES))}")
+    return STRATEGIES[name]
+
+
+def make(name: str, params: dict[str, Any]) -> Strategy:
+    """A strategy with these parameters, the others at their defaults."""
+    strategy = known(name)
+    return strategy(checked_params(strategy.Params, params, f"start strategy '{name}'"))

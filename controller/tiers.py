@@ -1,0 +1,153 @@
+"""Which association is Tier 1 and which is Tier 2, the same for every strategy (MP-SDN, section IV, Algorithm 1).
+
+Tier 1 is every association of a single-path user and the primary one of a multipath user; the others are Tier 2.
+The primary is the association with the largest achievable throughput, estimated with eq (2) for WiFi and eq (3) for LTE.
+
+Priority-based selection:
+1) sort all associations by their rate when alone, the fastest first (ties by user and access point)
+2) take the next; if its user has a primary, skip it
+3) estimate what each association of the user would get if it joined the primaries chosen so far; the best is the primary
+With `preseed` the only association of a single-path user counts as chosen from the start; it is primary whatever happens.
+
+Connection filtering:
+1) leave out the given share of each access point's associations, the weakest signal first, but never a user's last one
+2) estimate with all that remain; the best of a user is its primary
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import floor
+from typing import Literal
+
+from controller.observation import Association, Observation
+
+Selection = Literal["priority", "filtering"]
+CW_MIN, BACKOFF_STAGES = 16, 6  # IEEE 802.11, best effort: contention window of 16 slots, doubled at most 6 times
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How primaries are chosen; `contention` says how often WiFi sends a packet: once, or as often as Bianchi's model says."""
+
+    selection: Selection = "priority"
+    preseed: bool = True
+    contention: Literal["none", "bianchi"] = "none"
+
+
+def categorise(seen: Observation, settings: Settings = Settings()) -> dict[tuple[str, str], int]:
+    """The tier, 1 or 2, of every association (user, access point)."""
+    chosen = primaries(seen, settings)
+    return {(each.user, each.ap): 1 if chosen.get(each.user, each.ap) == each.ap else 2 for each in seen.associations}
+
+
+def primaries(seen: Observation, settings: Settings = Settings()) -> dict[str, str]:
+    """The primary access point of every multipath user."""
+    choose = by_priority if settings.selection == "priority" else by_filtering
+    multipath = {user for user in seen.multipath if len(seen.of_user(user)) > 1}
+    chosen = choose(seen, multipath, settings)
+    return {user: ap for user, ap in chosen.items() if user in multipath}
+
+
+def by_priority(seen: Observation, multipath: set[str], settings: Settings) -> dict[str, str]:
+    """Priority-based selection: see the numbered steps above."""
+    kinds = {ap.id: ap.kind for ap in seen.access_points}
+    order = sorted(seen.associations, key=lambda each: (-each.rate_bps, each.user, each.ap))  # 1
+    joined = [each for each in order if each.user not in multipath] if settings.preseed else []
+    chosen: dict[str, str] = {}
+    for association in order:
+        user = association.user
+        if user in chosen:  # 2
+            continue
+        if user not in multipath:
+            if not settings.preseed:
+                joined.append(association)
+            continue
+        candidates = seen.of_user(user)
+        best = max(candidates, key=lambda each: share_bps(each, joined, kinds[each.ap], settings))  # 3
+        chosen[user] = best.ap
+        joined.append(best)
+    return chosen
+
+
+def by_filtering(seen: Observation, multipath: set[str], settings: Settings) -> dict[str, str]:
+    """Connection filtering, the paper's baseline: see the numbered steps above."""
+    kinds = {ap.id: ap.kind for ap in seen.access_points}
+    left = filtered(seen.associations, [ap.id for ap in seen.access_points])  # 1
+    chosen = {}
+    for user in sorted(multipath):
+        mine = [each for each in left if each.user == user]
+        best = max(mine, key=lambda each: share_bps(each, left, kinds[each.ap], settings))  # 2
+        chosen[user] = best.ap
+    return chosen
+
+
+def filter_fraction(users: int, associations: int) -> float:
+    """B_f = 1 - N_d / N_c: the share of associations that connection filtering leaves out (MP-SDN, section IV)."""
+    return 1 - users / associations if associations else 0.0
+
+
+def filtered(associations: Iterable[Association], aps: Iterable[str]) -> list[Association]:
+    """What connection filtering keeps: access points in the order of their names, the weakest signal dropped first."""
+    left = list(associations)
+    fraction = filter_fraction(len({each.user for each in left}), len(left))
+    for ap in sorted(aps):
+        here = [each for each in left if each.ap == ap]
+        to_drop = floor(fraction * len(here) + 1e-9)
+        for weakest in sorted(here, key=_signal):
+            alone = sum(each.user == weakest.user for each in left) == 1
+            if to_drop and not alone:
+                left.remove(weakest)
+                to_drop -= 1
+    return left
+
+
+def share_bps(association: Association, others: Iterable[Association], kind: str, settings: Settings) -> float:
+    """What an association gets, in bit/s, together with those of `others` that are on the same access point."""
+    rest = [each for each in others if each.ap == association.ap and each.user != association.user]
+    if kind == "wifi":
+        return wifi_share_bps([association.rate_bps, *(each.rate_bps for each in rest)], settings.contention)
+    return lte_share_bps(association, rest)
+
+
+def wifi_share_bps(rates_bps: list[int], contention: str = "none") -> float:
+    """The equal share of each station, T_w / N = 1 / (k sum 1/r) in bit/s (MP-SDN, eq (2)); contenders are the stations."""
+    k = transmissions(len(rates_bps)) if contention == "bianchi" else 1.0
+    return 1 / (k * sum(1 / rate for rate in rates_bps))
+
+
+def lte_share_bps(association: Association, others: Iterable[Association]) -> float:
+    """w r / sum w in bit/s: the proportional-fair share of one station (MP-SDN, eq (3))."""
+    return association.weight * association.rate_bps / (association.weight + sum(each.weight for each in others))
+
+
+def transmissions(contenders: int) -> float:
+    """Mean number of transmissions per delivered WiFi packet: 1 / (1 - p) with Bianchi's saturation model.
+
+    Source: G. Bianchi, IEEE JSAC 18(3), 2000, eqs (7) and (9).
+    """
+    return 1 / (1 - collision_probability(contenders))
+
+
+def collision_probability(contenders: int) -> float:
+    """Bianchi's p, found by bisection: what it implies for the others falls as p grows."""
+    low, high = 0.0, 1.0
+    for _ in range(60):
+        p = (low + high) / 2
+        if 1 - (1 - _attempt_probability(p)) ** (contenders - 1) > p:
+            low = p
+        else:
+            high = p
+    return (low + high) / 2
+
+
+def _attempt_probability(p: float) -> float:
+    """Bianchi's tau in the form without the singularity at p = 1/2."""
+    return 2 / (1 + CW_MIN + p * CW_MIN * sum((2 * p) ** stage for stage in range(BACKOFF_STAGES)))
+
+
+def _signal(association: Association) -> tuple[float, str, str]:
+    """Weakest first; where no signal strength is known, the rate takes its place."""
+    strength = association.rate_bps / 1e9 - 1000 if association.rssi_dbm is None else association.rssi_dbm
+    return strength, association.user, association.ap

@@ -1,0 +1,53 @@
+"""Datagrams and inbox files: understood or refused, never guessed."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controller.errors import MessageRefused
+from controller.messages import LinkFlip, ParamsFlip, StrategyFlip, ap_report, inbox_message
+
+REPORT = {
+    "kind": "ap",
+    "seq": 17,
+    "ap": "wifi1",
+    "mac_occupancy": 1.0,
+    "backlog_packets": 88,
+    "stations": {"ue1": {"rssi_dbm": -40}},
+}
+
+
+def test_a_report_is_read():
+    report = ap_report(json.dumps(REPORT).encode())
+    assert (report.ap, report.mac_occupancy, report.stations["ue1"].rssi_dbm) == ("wifi1", 1.0, -40)
+
+
+def test_the_documented_inbox_messages_are_read():
+    assert isinstance(inbox_message('{"seq": 3, "kind": "params", "value": {"cth": 0.3}}'), ParamsFlip)
+    assert isinstance(inbox_message('{"seq": 4, "kind": "strategy", "value": {"name": "none", "params": {}}}'), StrategyFlip)
+    assert inbox_message('{"seq": 5, "kind": "link", "value": {"link": "wifi", "up": false}}') == LinkFlip(
+        kind="link", seq=5, value={"link": "wifi", "up": False}
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "where"),
+    [
+        ({"mac_occupancy": 1.5}, "mac_occupancy"),
+        ({"mac_occupancy": float("nan")}, "mac_occupancy"),
+        ({"ap": None}, "ap"),
+        ({"extra": 1}, "extra"),
+    ],
+)
+def test_a_wrong_report_is_refused_and_says_where(change, where):
+    with pytest.raises(MessageRefused, match=where):
+        ap_report(json.dumps({**REPORT, **change}).encode())
+
+
+@given(st.binary(max_size=200))
+def test_garbage_is_refused(data):
+    for read in (ap_report, inbox_message):
+        with pytest.raises(MessageRefused):
+            read(data)
