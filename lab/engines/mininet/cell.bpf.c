@@ -1,0 +1,110 @@
+// One WiFi cell: a virtual clock that every packet on the air advances.
+//
+// Downlink, the access point's finite first-in first-out queue:
+//     start = max(now, next_free); next_free = start + airtime; drop if start - now exceeds the buffer
+// Uplink, stations contend with the access point and alternate with it while both have something to send:
+//     start = max(now, uplink_free); uplink_free = start + airtime + (backlogged downlink ? its airtime : 0)
+//     next_free = max(now, next_free) + airtime
+// so every direction draws on the same time (half duplex), and an acknowledgement does not wait for the queue at the
+// other end of the air. fq sends each packet at its time. Airtime = bytes x the station's price (picoseconds per byte).
+#include <linux/bpf.h>
+#include <linux/pkt_cls.h>
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+
+char _license[] SEC("license") = "GPL";
+
+#define ETHERTYPE_IPV4 0x0800
+#define SOURCE_OFFSET 26
+#define DESTINATION_OFFSET 30
+#define HEADERS_BYTES 34
+
+struct cell {
+	struct bpf_spin_lock lock;
+	__u32 pad;
+	__u64 next_free_ns, uplink_free_ns; // when the medium is free for each direction
+	__u64 limit_ns;                     // how long a backlog may grow
+	__u64 downlink_airtime_ns;          // of the last downlink packet
+	__u64 busy_ns, drops, sent;         // counters
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct cell);
+} cells SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 256);
+	__type(key, __u32); // the station's IPv4 address
+	__type(value, __u64);
+} prices SEC(".maps");
+
+static __always_inline __u64 later(__u64 a, __u64 b)
+{
+	return a > b ? a : b;
+}
+
+static __always_inline __u64 airtime_ns(struct __sk_buff *skb, int offset)
+{
+	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
+	if (data + HEADERS_BYTES > end || *(__u16 *)(data + 12) != bpf_htons(ETHERTYPE_IPV4))
+		return 0;
+	__u32 station = *(__u32 *)(data + offset);
+	__u64 *price_ps = bpf_map_lookup_elem(&prices, &station);
+	return price_ps ? (__u64)skb->len * *price_ps / 1000 : 0;
+}
+
+static __always_inline int send_at(struct __sk_buff *skb, __u64 when_ns)
+{
+	skb->tstamp = when_ns;
+	return TC_ACT_OK;
+}
+
+SEC("tc")
+int downlink(struct __sk_buff *skb)
+{
+	__u32 zero = 0;
+	struct cell *cell = bpf_map_lookup_elem(&cells, &zero);
+	__u64 airtime = airtime_ns(skb, DESTINATION_OFFSET), now = bpf_ktime_get_ns(), start;
+	if (!cell || !airtime)
+		return TC_ACT_OK;
+	bpf_spin_lock(&cell->lock);
+	start = later(now, cell->next_free_ns);
+	if (start - now > cell->limit_ns) {
+		cell->drops++;
+		bpf_spin_unlock(&cell->lock);
+		return TC_ACT_SHOT;
+	}
+	cell->next_free_ns = start + airtime;
+	cell->downlink_airtime_ns = airtime;
+	cell->busy_ns += airtime;
+	cell->sent++;
+	bpf_spin_unlock(&cell->lock);
+	return send_at(skb, start + airtime);
+}
+
+SEC("tc")
+int uplink(struct __sk_buff *skb)
+{
+	__u32 zero = 0;
+	struct cell *cell = bpf_map_lookup_elem(&cells, &zero);
+	__u64 airtime = airtime_ns(skb, SOURCE_OFFSET), now = bpf_ktime_get_ns(), start;
+	if (!cell || !airtime)
+		return TC_ACT_OK;
+	bpf_spin_lock(&cell->lock);
+	start = later(now, cell->uplink_free_ns);
+	if (start - now > cell->limit_ns) {
+		cell->drops++;
+		bpf_spin_unlock(&cell->lock);
+		return TC_ACT_SHOT;
+	}
+	cell->uplink_free_ns = start + airtime + (cell->next_free_ns > now ? cell->downlink_airtime_ns : 0);
+	cell->next_free_ns = later(now, cell->next_free_ns) + airtime;
+	cell->busy_ns += airtime;
+	cell->sent++;
+	bpf_spin_unlock(&cell->lock);
+	return send_at(skb, start + airtime);
+}

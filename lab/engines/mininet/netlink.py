@@ -1,0 +1,216 @@
+"""Three questions to the kernel over netlink, cheap enough for a sampling loop: no process, no parsing of text.
+
+A netlink socket stays in the network namespace where it was opened, so one process can hold one socket per host.
+Struct layouts: linux/inet_diag.h, linux/tcp.h, linux/mptcp.h, linux/pkt_sched.h.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import socket
+import struct
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TypeVar
+
+from lab.errors import LabError
+
+NETLINK_ROUTE, NETLINK_SOCK_DIAG = 0, 4
+REQUEST, DUMP, ACK = 0x1, 0x300, 0x4
+ERROR, DONE = 2, 3
+SOCK_DIAG_BY_FAMILY = 20
+DIAG_INFO, DIAG_CONG, DIAG_ULP_INFO = 2, 4, 19  # the request's bit is number - 1; ULP_INFO comes unasked
+ULP_MPTCP = 3  # nested in ULP_INFO, beside the name
+TOKEN_REMOTE, TOKEN_LOCAL, SUBFLOW_FLAGS = 1, 2, 8
+BACKUP_REMOTE, BACKUP_LOCAL = 1 << 4, 1 << 5  # MPTCP_SUBFLOW_FLAG_BKUP_REM, _LOC
+ESTABLISHED = 1 << 1
+RTM_NEWLINK, RTM_GETLINK, RTM_GETQDISC, RTM_NEWTCLASS = 16, 18, 38, 40
+CLONE_NEWNET = 0x40000000
+TICK_NS = 64  # the packet scheduler's clock
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class TcpSocket:
+    """One established TCP socket, which may be an MPTCP subflow (then `token` names its connection)."""
+
+    source: tuple[str, int]
+    destination: tuple[str, int]
+    cc: str
+    rtt_ms: float
+    cwnd: int
+    bytes_acked: int
+    bytes_received: int
+    segments_out: int
+    segments_in: int
+    retransmitted: int
+    spurious: int
+    out_of_order: int
+    token: int | None
+    backup: bool
+
+
+def inside(pid: int, open_something: Callable[[], T]) -> T:
+    """Call a function in the network namespace of a process, and come back."""
+    here = os.open("/proc/self/ns/net", os.O_RDONLY)
+    there = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY)
+    try:
+        _set_namespace(there)
+        try:
+            return open_something()
+        finally:
+            _set_namespace(here)
+    finally:
+        os.close(here)
+        os.close(there)
+
+
+def _set_namespace(fd: int) -> None:
+    if ctypes.CDLL(None, use_errno=True).setns(fd, CLONE_NEWNET) != 0:
+        raise LabError(f"enter a network namespace: {os.strerror(ctypes.get_errno())}. The emulation needs root: use --vm, or sudo")
+
+
+class Diagnosis:
+    """The TCP sockets of one namespace."""
+
+    def __init__(self) -> None:
+        self._socket = _open(NETLINK_SOCK_DIAG)
+
+    def sockets(self) -> list[TcpSocket]:
+        """Every established IPv4 TCP socket."""
+        wanted = sum(1 << (number - 1) for number in (DIAG_INFO, DIAG_CONG))
+        body = struct.pack("=BBBxI", socket.AF_INET, socket.IPPROTO_TCP, wanted, ESTABLISHED).ljust(56, b"\0")
+        return [tcp_socket(payload) for _kind, payload in _ask(self._socket, SOCK_DIAG_BY_FAMILY, REQUEST | DUMP, body)]
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+def tcp_socket(payload: bytes) -> TcpSocket:
+    """Decode an inet_diag_msg and its attributes."""
+    source_port, destination_port = struct.unpack_from("!HH", payload, 4)
+    source, destination = (socket.inet_ntoa(payload[at : at + 4]) for at in (8, 24))
+    found = dict(_attributes(payload[72:]))
+    info = found.get(DIAG_INFO, b"").ljust(248, b"\0")
+    rtt_us, cwnd = struct.unpack_from("=I", info, 68)[0], struct.unpack_from("=I", info, 80)[0]
+    bytes_acked, bytes_received, segments_out, segments_in = struct.unpack_from("=QQII", info, 120)
+    token, backup = _subflow(found.get(DIAG_ULP_INFO, b""))
+    return TcpSocket(
+        source=(source, source_port),
+        destination=(destination, destination_port),
+        cc=found.get(DIAG_CONG, b"").rstrip(b"\0").decode(),
+        rtt_ms=rtt_us / 1000,
+        cwnd=cwnd,
+        bytes_acked=bytes_acked,
+        bytes_received=bytes_received,
+        segments_out=segments_out,
+        segments_in=segments_in,
+        retransmitted=struct.unpack_from("=I", info, 100)[0],
+        spurious=struct.unpack_from("=I", info, 216)[0],
+        out_of_order=struct.unpack_from("=I", info, 224)[0],
+        token=token,
+        backup=backup,
+    )
+
+
+def _subflow(ulp_info: bytes) -> tuple[int | None, bool]:
+    nested = dict(_attributes(ulp_info)).get(ULP_MPTCP)
+    if nested is None:
+        return None, False
+    subflow = dict(_attributes(nested))
+    token = struct.unpack("=I", subflow[TOKEN_LOCAL])[0] if TOKEN_LOCAL in subflow else None
+    flags = struct.unpack("=I", subflow[SUBFLOW_FLAGS])[0] if SUBFLOW_FLAGS in subflow else 0
+    return token, bool(flags & (BACKUP_REMOTE | BACKUP_LOCAL))
+
+
+@dataclass(frozen=True)
+class Queue:
+    """The counters of one qdisc: packets waiting, and packets dropped, bytes and packets sent so far."""
+
+    backlog_packets: int
+    drops: int
+    sent_bytes: int
+    sent_packets: int
+
+
+class Scheduler:
+    """The packet scheduler of one namespace: read queues, change rates."""
+
+    def __init__(self) -> None:
+        self._socket = _open(NETLINK_ROUTE)
+
+    def index(self, device: str) -> int:
+        """The interface's number."""
+        body = struct.pack("=BxHiII", 0, 0, 0, 0, 0) + _attribute(3, device.encode() + b"\0")
+        for _kind, payload in _ask(self._socket, RTM_GETLINK, REQUEST, body):
+            return int(struct.unpack_from("=i", payload, 4)[0])
+        raise LabError(f"find the interface {device}: the kernel does not know it. See `ip link`")
+
+    def queues(self) -> dict[tuple[int, int], Queue]:
+        """Every qdisc's counters by (interface number, handle's major number)."""
+        found = {}
+        for _kind, payload in _ask(self._socket, RTM_GETQDISC, REQUEST | DUMP, struct.pack("=BxxxiIII", 0, 0, 0, 0, 0)):
+            interface, handle = struct.unpack_from("=iI", payload, 4)
+            found[interface, handle >> 16] = _queue(dict(_attributes(payload[20:])).get(3, b"").ljust(36, b"\0"))
+        return found
+
+    def set_rate(self, interface: int, rate_bps: int, burst_bytes: int) -> None:
+        """Change the rate of HTB class 1:1 of an interface, as `tc class replace` would."""
+        limit = struct.pack("=BBHhHI", 0, 1, 0, 0, 0, rate_bps // 8)
+        ticks = burst_bytes * 8 * 1_000_000_000 // rate_bps // TICK_NS
+        options = _attribute(1, limit + limit + struct.pack("=5I", ticks, ticks, 1514, 0, 0))
+        body = struct.pack("=BxxxiIII", 0, interface, 0x10001, 0x10000, 0) + _attribute(1, b"htb\0") + _attribute(2, options)
+        list(_ask(self._socket, RTM_NEWTCLASS, REQUEST | ACK, body))
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+def _queue(stats: bytes) -> Queue:
+    """Decode a tc_stats: bytes, packets, drops, overlimits, bps, pps, qlen, backlog."""
+    sent_bytes, sent_packets, drops, _overlimits, _bps, _pps, waiting = struct.unpack_from("=QIIIIII", stats)
+    return Queue(waiting, drops, sent_bytes, sent_packets)
+
+
+def _open(protocol: int) -> socket.socket:
+    opened = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, protocol)
+    opened.bind((0, 0))
+    opened.settimeout(5)
+    return opened
+
+
+def _ask(asked: socket.socket, kind: int, flags: int, body: bytes) -> Iterator[tuple[int, bytes]]:
+    """Send one request and yield each answer's type and payload until the kernel is done."""
+    asked.send(struct.pack("=IHHII", 16 + len(body), kind, flags, 1, 0) + body)
+    while True:
+        data, at = asked.recv(1 << 18), 0
+        while at < len(data):
+            length, answer = struct.unpack_from("=IH", data, at)
+            payload = data[at + 16 : at + length]
+            if answer == DONE:
+                return
+            if answer == ERROR:
+                status = struct.unpack_from("=i", payload)[0]
+                if status:
+                    raise LabError(f"netlink request {kind}: {os.strerror(-status)}")
+                return
+            yield answer, payload
+            at += (length + 3) & ~3
+        if not flags & DUMP & ~REQUEST and not flags & ACK:
+            return
+
+
+def _attributes(data: bytes) -> Iterator[tuple[int, bytes]]:
+    at = 0
+    while at + 4 <= len(data):
+        length, kind = struct.unpack_from("=HH", data, at)
+        if length < 4:
+            return
+        yield kind & 0x3FFF, data[at + 4 : at + length]
+        at += (length + 3) & ~3
+
+
+def _attribute(kind: int, body: bytes) -> bytes:
+    length = 4 + len(body)
+    return struct.pack("=HH", length, kind) + body + b"\0" * (-length % 4)
