@@ -1,0 +1,57 @@
+"""The strategies the brain knows, their parameters, and what to say about each: asked for late, so that start-up stays short."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel
+
+from lab.checking import nearest, unit, validate
+from lab.errors import RequestError
+
+
+def strategies() -> dict[str, Any]:
+    """The visible table of `controller.strategies`."""
+    from controller.strategies import STRATEGIES
+
+    return dict(STRATEGIES)
+
+
+def params_of(name: str, source: str = "strategy") -> type[BaseModel]:
+    """The parameter schema of a strategy, or an error that lists the known ones."""
+    known = strategies()
+    if name not in known:
+        raise RequestError(f"{source}: '{name}' is unknown{nearest(name, list(known))}: choose from {', '.join(sorted(known))}")
+    model: type[BaseModel] = known[name].Params
+    return model
+
+
+def checked_params(name: str, params: dict[str, Any], source: str, *prefix: str) -> dict[str, Any]:
+    """All parameters of a strategy, defaults included, as plain data."""
+    model = params_of(name, f"{source}: {prefix[0]}.name" if prefix else source)
+    return validate(model, params, source, *prefix).model_dump(mode="json")
+
+
+def summary(name: str) -> str:
+    """The first line of a strategy's docstring."""
+    return (strategies()[name].__doc__ or "").strip().partition("\n")[0]
+
+
+def describe_params(name: str) -> list[dict[str, Any]]:
+    """Each parameter's name, type, unit, bounds, default and help, for people and for forms."""
+    model = params_of(name)
+    schema = model.model_json_schema()
+    rows = []
+    for key, field in schema.get("properties", {}).items():
+        field = field | (schema["$defs"][field["$ref"].rpartition("/")[2]] if "$ref" in field else {})
+        rows.append({
+            "name": key,
+            "type": field.get("type", "text" if "enum" in field else "any"),
+            "unit": field.get("unit", unit(key)),
+            "minimum": field.get("minimum", field.get("exclusiveMinimum")),
+            "maximum": field.get("maximum", field.get("exclusiveMaximum")),
+            "choices": field.get("enum"),
+            "default": field.get("default"),
+            "help": field.get("description", ""),
+        })  # fmt: skip
+    return rows

@@ -1,0 +1,218 @@
+"""From text and plain data to checked models: one error that names file, key, value and cure.
+
+Keys of nested values are written `topology.paths[1].loss`; things in a list are counted from 1.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, TypeVar, get_args
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from lab.errors import RequestError
+
+UNITS = {"mbps": "Mb/s", "ms": "ms", "s": "s", "mb": "MB", "kb": "kB", "m": "m", "mps": "m/s", "packets": "packets", "dbm": "dBm"}
+SHAPES = {
+    "tuple_type": "a list",
+    "dict_type": "a mapping",
+    "model_type": "a mapping",
+    "string_type": "text",
+    "bool_type": "true or false",
+}
+FRACTIONS = ("loss", "loss_both")
+Model = TypeVar("Model", bound=BaseModel)
+Loc = Sequence[str | int]
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML as everywhere, except that a key written twice is an error."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise yaml.constructor.ConstructorError(None, None, "a key must be a word", key.start_mark)
+            if key.value in seen:
+                raise yaml.constructor.ConstructorError(None, None, f"key '{key.value}' is written twice", key.start_mark)
+            seen.add(key.value)
+        return super().construct_mapping(node, deep)
+
+
+def parse(text: str, source: str) -> Any:
+    """The plain data in YAML text."""
+    try:
+        return yaml.load(text, _Loader)  # noqa: S506 - a SafeLoader
+    except yaml.MarkedYAMLError as error:
+        line = f" line {error.problem_mark.line + 1}" if error.problem_mark else ""
+        raise RequestError(f"{source}:{line} {error.problem or error.context}. Check indentation and quotes there") from error
+    except (yaml.YAMLError, ValueError) as error:
+        raise RequestError(f"{source}: is not YAML: {error}") from error
+
+
+def read(path: Path) -> dict[str, Any]:
+    """The mapping in a YAML file."""
+    try:
+        raw = parse(path.read_text(encoding="utf-8"), path.name)
+    except (OSError, UnicodeDecodeError) as error:
+        raise RequestError(f"read {path}: {getattr(error, 'strerror', None) or error}") from error
+    if not isinstance(raw, dict):
+        raise RequestError(f"{path.name}: holds no keys. Write 'name: ...', 'topology: ...', 'traffic: ...'")
+    return raw
+
+
+def override(raw: dict[str, Any], setting: str) -> None:
+    """Apply one `key.path=value` to the data of a file; the value is typed as in YAML.
+
+    A step into a list is a number from 1, or the `id` of one of its entries.
+    """
+    path, equals, text = setting.partition("=")
+    steps = path.strip().split(".")
+    if not equals or not all(steps):
+        raise RequestError(f"--set {setting}: write key.path=value, such as topology.multipath=[]")
+    here: Any = raw
+    for step in steps[:-1]:
+        if isinstance(here, list):
+            here = here[_position(here, step, setting)]
+        elif isinstance(here, dict):
+            if here.get(step) is None:
+                here[step] = {}
+            here = here[step]
+        else:
+            raise RequestError(f"--set {setting}: '{step}' is inside a plain value")
+    value = parse(text, f"--set {path}")
+    if isinstance(here, list):
+        here[_position(here, steps[-1], setting)] = value
+    elif isinstance(here, dict):
+        here[steps[-1]] = value
+    else:
+        raise RequestError(f"--set {setting}: '{steps[-1]}' is inside a plain value")
+
+
+def _position(entries: list[Any], step: str, setting: str) -> int:
+    ids = [str(each["id"]) if isinstance(each, dict) and "id" in each else str(n) for n, each in enumerate(entries, 1)]
+    if step in ids:
+        return ids.index(step)
+    if step.isdigit() and 1 <= int(step) <= len(entries):
+        return int(step) - 1
+    raise RequestError(f"--set {setting}: no entry '{step}': choose from {', '.join(ids) or 'an empty list'}")
+
+
+def validate(model: type[Model], data: Any, source: str, *prefix: str | int) -> Model:
+    """A checked instance, or one `RequestError` with a line for everything that is wrong."""
+    problems = [f"{source}: {where([*prefix, *loc])}: {text}" for loc, text in _unmeasurable(data)]
+    if not problems:
+        try:
+            return model.model_validate(_tuples(data), strict=True)
+        except ValidationError as error:
+            problems = [_problem(model, dict(each), source, prefix) for each in error.errors()]
+    raise RequestError("\n".join(dict.fromkeys(problems)))
+
+
+def where(loc: Loc) -> str:
+    """A place in a file, as people write it."""
+    text = ""
+    for step in loc:
+        text += f"[{step + 1}]" if isinstance(step, int) else f".{step}" if text else step
+    return text
+
+
+def nearest(word: str, known: Sequence[str]) -> str:
+    """', did you mean ...?' or nothing."""
+    close = get_close_matches(word, known, 1, 0.6)
+    return f" (did you mean '{close[0]}'?)" if close else ""
+
+
+def unit(key: str) -> str:
+    """The unit in a key's last word, or nothing."""
+    return "fraction from 0 to 1" if key in FRACTIONS else UNITS.get(key.rpartition("_")[2], "") if "_" in key else ""
+
+
+def show(value: Any) -> str:
+    """A value as the file would hold it, short."""
+    text = "true" if value is True else "false" if value is False else "null" if value is None else repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _tuples(data: Any) -> Any:
+    """Lists as tuples all the way down: strict models hold tuples, so that they are frozen."""
+    if isinstance(data, dict):
+        return {key: _tuples(value) for key, value in data.items()}
+    return tuple(_tuples(each) for each in data) if isinstance(data, (list, tuple)) else data
+
+
+def _unmeasurable(data: Any, *loc: str | int) -> Iterator[tuple[Loc, str]]:
+    """Where data hold infinity, not-a-number, or keys that are no words."""
+    if isinstance(data, float) and not math.isfinite(data):
+        yield loc, f"{data} is not a number that can be measured"
+    pairs = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, (list, tuple)) else ()
+    for key, value in pairs:
+        if isinstance(data, dict) and not isinstance(key, str):
+            yield loc or ("top",), f"key {show(key)} is not a word: put it in quotes"
+        else:
+            yield from _unmeasurable(value, *loc, key)
+
+
+def _problem(model: type[BaseModel], error: dict[str, Any], source: str, prefix: Loc) -> str:
+    loc = [step for step in error["loc"] if isinstance(step, int) or not step.startswith("function-")]
+    kind, value, ctx = error["type"], error["input"], error.get("ctx", {})
+    key = next((step for step in reversed(loc) if isinstance(step, str)), "")
+    place = where([*prefix, *loc])
+    if kind == "extra_forbidden":
+        known = sorted(_model_at(model, loc[:-1]).model_fields)
+        outer = where([*prefix, *loc[:-1]])
+        start = f"{source}: {outer}: " if outer else f"{source}: "
+        return f"{start}unknown key '{key}'{nearest(key, known)}. Known keys: {', '.join(known) or 'none'}"
+    if kind == "missing":
+        return f"{source}: {place}: is missing. Add it"
+    return f"{source}: {place}: {_cure(kind, key, value, ctx, error['msg'])}" if place else f"{source}: {ctx.get('error', error['msg'])}"
+
+
+def _cure(kind: str, key: str, value: Any, ctx: dict[str, Any], message: str) -> str:
+    """What is wrong with one value, and what to write."""
+    if kind == "value_error":
+        return str(ctx["error"])
+    if kind == "literal_error":
+        known = re.findall(r"'([^']*)'", ctx["expected"])
+        return f"{show(value)} is unknown{nearest(str(value), known)}: choose from {', '.join(known)}"
+    if key in FRACTIONS and isinstance(value, (int, float)) and not isinstance(value, bool):
+        if 1 < value <= 100:
+            return f"{value} is no fraction from 0 to 1: write {value / 100:g} for {value:g} %"
+        return f"{value} is no fraction from 0 to 1"
+    if kind.startswith(("float_", "int_")) or kind == "finite_number":
+        number = re.match(r"\s*(-?\d+(\.\d+)?)", value) if isinstance(value, str) else None
+        whole = "whole number" if kind.startswith("int_") else "number"
+        asks = f"{show(value)} is not a {whole}" + (f" in {unit(key)}" if unit(key) else "")
+        return f"{asks}: write {number[1]}" if number else asks
+    limits = {"less_than_equal": ("le", "at most"), "less_than": ("lt", "less than"),
+              "greater_than_equal": ("ge", "at least"), "greater_than": ("gt", "more than")}  # fmt: skip
+    if kind in limits:
+        name, words = limits[kind]
+        return f"{show(value)} is out of range: write {words} {ctx[name]:g} {unit(key)}".rstrip()
+    if kind in SHAPES:
+        return f"{show(value)} is not {SHAPES[kind]}"
+    if kind in ("too_short", "too_long"):
+        bound = f"at least {ctx['min_length']}" if kind == "too_short" else f"at most {ctx['max_length']}"
+        return f"holds {ctx['actual_length']} entries: write {bound}"
+    if kind == "string_pattern_mismatch":
+        return f"{show(value)} does not fit {ctx['pattern']}"
+    return f"{show(value)}: {message[0].lower()}{message[1:]}"
+
+
+def _model_at(model: type[BaseModel], loc: Loc) -> type[BaseModel]:
+    """The model whose key was wrong: follow the path through fields, tuples and optionals."""
+    for step in loc:
+        if isinstance(step, str) and step in model.model_fields:
+            model = _inner(model.model_fields[step].annotation) or model
+    return model
+
+
+def _inner(annotation: Any) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next((found for arg in get_args(annotation) if (found := _inner(arg))), None)

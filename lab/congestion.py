@@ -1,0 +1,10 @@
+"""The congestion controls a scenario can name. Which engine can run which is in `lab.engines.ENGINES`."""
+
+CONGESTION_CONTROLS = {
+    "reno": "uncoupled: every subflow as an ordinary TCP connection (RFC 5681)",
+    "cubic": "uncoupled: window grows with the cube of the time since the last loss (RFC 9438)",
+    "lia": "coupled: linked increases (RFC 6356)",
+    "olia": "coupled: opportunistic linked increases (Khalili et al., 2012)",
+    "balia": "coupled: balanced linked adaptation (Peng et al., 2016)",
+    "wvegas": "coupled, by delay: weighted Vegas (Cao et al., 2012)",
+}

@@ -1,0 +1,237 @@
+"""One run, whatever the engine: open, advance and record, apply what is due, close, compute the result.
+
+    1) build the network, open the engine
+    2) until the end: advance one sample interval, record the frames,
+       then apply scenario events that are due and the flips waiting in inbox/
+    3) close the engine, whatever happened; write result.json with status complete, interrupted or failed
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lab import metrics, targets
+from lab.engines import Engine, refuse
+from lab.errors import LabError
+from lab.recorder import Recorder, read_samples
+from lab.scenario import build
+from lab.scenario_schema import Event, Scenario
+from lab.topology import Topology
+
+EXIT_INTERRUPTED = 130
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run is; `frame` is the latest sample, `eta_s` the seconds of real time that are left."""
+
+    phase: str
+    t: float
+    duration_s: float
+    frame: dict[str, Any] = field(default_factory=dict)
+    eta_s: float | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a run: its result, its folder, and the exit code with the reason if it is not 0."""
+
+    result: dict[str, Any]
+    folder: Path
+    exit_code: int = 0
+    error: str = ""
+
+
+class Interrupted(BaseException):
+    """The user or the system asked the run to end."""
+
+
+def run(scenario: Scenario, engine: Engine, recorder: Recorder, on_progress: Callable[[Progress], None] = lambda _: None) -> Outcome:
+    """Run a scenario that was admitted to the engine. Returns; it raises nothing that a run can cause."""
+    return _Run(scenario, engine, recorder, on_progress).outcome()
+
+
+class _Run:
+    def __init__(self, scenario: Scenario, engine: Engine, recorder: Recorder, on_progress: Callable[[Progress], None]) -> None:
+        self.scenario, self.engine, self.recorder, self.on_progress = scenario, engine, recorder, on_progress
+        self.topology: Topology = build(scenario)
+        self.now = 0.0
+        self.stop_asked = False
+        self.error: LabError | None = None
+        self.due = sorted(scenario.events, key=lambda event: event.at_s)
+        self.started = 0.0
+
+    def outcome(self) -> Outcome:
+        interrupted, report = False, None
+        with _signals(self._ask_to_stop) as quiet:
+            try:
+                self._progress("starting")
+                self.engine.open(self.topology, self.scenario, self.recorder)
+                quiet.set()  # from here on a signal ends the loop instead of interrupting a step
+                self.started = self.engine.started_at or time.time()
+                self._loop()
+                interrupted = self.stop_asked
+            except Interrupted:
+                interrupted = True
+            except Exception as error:  # noqa: BLE001 - whatever an engine raises, the run is kept and marked
+                self._fail("run", error)
+            quiet.set()
+            try:
+                self._progress("stopping")
+                report = self.engine.close()
+                self._follow_decisions()
+            except Exception as error:  # noqa: BLE001
+                self._fail("stop", error)
+            return self._finish(interrupted, report)
+
+    def _loop(self) -> None:
+        scenario, steps = self.scenario, 0
+        began = time.monotonic()
+        self._apply_due()
+        while self.now < scenario.duration_s and not self.stop_asked:
+            steps += 1
+            until = min(round(steps * scenario.sample_interval_s, 9), scenario.duration_s)
+            frames = self.engine.advance(until)
+            for frame in frames:
+                self.recorder.sample(frame)
+            self.now = until
+            self._apply_due()
+            self._follow_decisions()
+            left = (scenario.duration_s - until) * (time.monotonic() - began) / until
+            self._progress("running", frames[-1] if frames else {}, left)
+
+    def _apply_due(self) -> None:
+        """Scenario events whose time has come, then the inbox."""
+        while self.due and self.due[0].at_s <= self.now and self.now < self.scenario.duration_s:
+            event: Event = self.due.pop(0)
+            self._flip(event.target, event.value, source="scenario")
+        for path in sorted((self.recorder.folder / "inbox").glob("*.json")):
+            self._take(path)
+
+    def _take(self, path: Path) -> None:
+        """One message of the inbox: {"target", "value"} or {"control": "stop"}."""
+        try:
+            message = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            message = {}
+            self._note("flip", ok=False, seq=path.stem, error=f"read {path.name}: {error}")
+        path.unlink(missing_ok=True)
+        if not isinstance(message, dict):
+            self._note("flip", ok=False, seq=path.stem, error=f'{path.name} holds no {{"target", "value"}}')
+        elif message.get("control") == "stop":
+            self._note("control", ok=True, seq=path.stem, control="stop")
+            self.stop_asked = True
+        elif "control" in message:
+            why = f"'{message['control']}' is not possible on this engine: choose stop"
+            self._note("control", ok=False, seq=path.stem, control=message["control"], error=why)
+        elif "target" in message:
+            self._flip(str(message["target"]), message.get("value"), source="inbox", seq=path.stem)
+        elif message:
+            self._note("flip", ok=False, seq=path.stem, error=f'{path.name} names no "target"')
+
+    def _flip(self, target: str, value: Any, **source: Any) -> None:
+        """Check and apply one change; a refused one is recorded with the reason and the run goes on."""
+        try:
+            value = targets.check_flip(self.scenario, target, value)
+            if target == "cc":
+                refuse(self.recorder.engine, "cc", value)
+            self.engine.apply(targets.change(self.scenario, target, value))
+        except LabError as error:
+            self._note("flip", ok=False, target=target, value=value, error=str(error), **source)
+            return
+        self.scenario = targets.after(self.scenario, target, value)
+        self._note("flip", ok=True, target=target, value=value, **source)
+
+    def _note(self, kind: str, **fields: Any) -> None:
+        self.recorder.event(self.now, kind, **fields)
+
+    def _follow_decisions(self) -> None:
+        """Take over what POX wrote since the last look, with times of the run; an unfinished line waits for its rest."""
+        path = self.recorder.folder / "pox" / "decisions.jsonl"
+        if not path.exists():
+            return
+        with path.open("rb") as file:
+            file.seek(self._followed)
+            text = file.read()
+        whole = text[: text.rfind(b"\n") + 1]
+        self._followed += len(whole)
+        for line in whole.splitlines():
+            entry = json.loads(line)
+            at, kind = entry.pop("at"), entry.pop("kind")
+            self.recorder.event(at - self.started, kind, **entry)
+
+    _followed = 0
+
+    def _progress(self, phase: str, frame: dict[str, Any] | None = None, eta_s: float | None = None) -> None:
+        self.on_progress(Progress(phase, self.now, self.scenario.duration_s, frame or {}, eta_s))
+
+    def _ask_to_stop(self) -> None:
+        self.stop_asked = True
+
+    def _fail(self, doing: str, error: Exception) -> None:
+        """Keep the first failure; the trace goes into the log."""
+        if not isinstance(error, LabError):
+            error = LabError(f"{doing} '{self.scenario.name}': {type(error).__name__}: {error}. Details: {self.recorder.folder / 'log.txt'}")
+        self.error = self.error or error
+        if not self.recorder.broken:
+            try:
+                self.recorder.log(traceback.format_exc())
+                self._note("error", error=str(error))
+            except LabError as broken:
+                self.error = broken
+
+    def _finish(self, interrupted: bool, report: dict[str, Any] | None) -> Outcome:
+        status = "failed" if self.error else "interrupted" if interrupted else "complete"
+        scenario, recorder = self.scenario, self.recorder
+        header = {
+            "run_id": recorder.run_id,
+            "scenario": scenario.name,
+            "strategy": recorder.scenario.strategy.name,
+            "engine": recorder.engine,
+            "seed": scenario.seed,
+            "status": status,
+        }
+        try:
+            if self.due and status == "complete":
+                self._note("warning", text=f"{len(self.due)} events of the scenario lie after its end")
+            result = metrics.result(header, self.topology, read_samples(recorder.folder), report)
+            if self.error:
+                result["error"] = str(self.error)
+            recorder.result(result)
+        except LabError as error:
+            self.error = self.error or error
+            result = metrics.result(header | {"status": "failed"}, self.topology, [], None)
+        recorder.close()
+        code = self.error.exit_code if self.error else EXIT_INTERRUPTED if interrupted else 0
+        return Outcome(result, recorder.folder, code, str(self.error or ""))
+
+
+@contextmanager
+def _signals(stop: Callable[[], None]) -> Iterator[threading.Event]:
+    """SIGINT and SIGTERM call `stop`; until the yielded event is set they also raise `Interrupted` where they hit."""
+    quiet = threading.Event()
+
+    def handle(number: int, _: Any) -> None:
+        stop()
+        if not quiet.is_set():
+            quiet.set()
+            raise Interrupted(signal.Signals(number).name)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield quiet
+        return
+    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield quiet
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
