@@ -1,0 +1,148 @@
+"""The controller's process: POX with our extension. The runner starts it, tells it about flips, and never decides."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lab import units
+from lab.engines.mininet import shell
+from lab.engines.mininet.ledger import Ledger
+from lab.errors import LabError
+from lab.topology import Topology, Wiring
+
+PROJECT = Path(__file__).resolve().parents[3]
+READY_TIMEOUT_S = 40
+AGENTS_PORT = 6699
+
+
+def topology_json(topology: Topology, wiring: Wiring) -> dict[str, Any]:
+    """What POX must know of the network (docs/formats.md, "topology.json")."""
+    ports: dict[str, dict[str, str]] = {switch: {} for switch in wiring.dpid}
+    for trunk in wiring.trunks:
+        ports[trunk.a][trunk.b], ports[trunk.b][trunk.a] = trunk.a_port, trunk.b_port
+    links = {link.id: link for link in topology.links}
+    hosts = topology.ids("user", "server")
+    return {
+        "switches": {switch: {"dpid": dpid, "ports": ports[switch]} for switch, dpid in wiring.dpid.items()},
+        "hosts": {
+            host: [{key: getattr(each, key) for key in ("name", "address", "mac", "switch", "port", "link")} for each in wiring.of(host)]
+            for host in hosts
+        },
+        "trunks": [
+            {"link": t.link, "a": t.a, "a_port": t.a_port, "b": t.b, "b_port": t.b_port, **_shape(links[t.link])} for t in wiring.trunks
+        ],
+        "aps": {
+            cell.ap: {
+                "kind": cell.kind,
+                "capacity_mbps": units.mbps(cell.capacity_bps),
+                "stations": {each.user: {"rate_mbps": units.mbps(each.rate_bps), "weight": each.weight} for each in cell.stations},
+            }
+            for cell in topology.cells
+        },
+        "multipath": list(topology.multipath),
+    }
+
+
+def _shape(link: Any) -> dict[str, Any]:
+    return {"rate_mbps": units.mbps(link.rate_bps) if link.rate_bps else None, "delay_ms": units.ms(link.delay_ns)}
+
+
+@dataclass
+class Pox:
+    """POX as a child process; its folder is `RUN/pox`."""
+
+    folder: Path
+    upstream: Path
+    ledger: Ledger
+    strategy: str
+    params: dict[str, Any]
+    _process: subprocess.Popen[bytes] | None = None
+    _sent: int = 0
+    restarts: int = field(default=0)
+
+    def start(self, description: dict[str, Any]) -> None:
+        """Write the topology and start POX; it is ready when the switches have connected (`wait_ready`)."""
+        (self.folder / "inbox").mkdir(parents=True, exist_ok=True)
+        (self.folder / "topology.json").write_text(json.dumps(description, indent=1))
+        self._launch()
+
+    def _launch(self) -> None:
+        argv = [
+            sys.executable,
+            "pox.py",
+            "openflow.of_01",
+            "--port=6633",
+            "--address=127.0.0.1",
+            "pox_ext",
+            f"--strategy={self.strategy}",
+            f"--params={json.dumps(self.params)}",
+            f"--topology={self.folder / 'topology.json'}",
+            f"--run={self.folder}",
+            f"--agents_port={AGENTS_PORT}",
+        ]
+        environment = os.environ | {"PYTHONPATH": f"{PROJECT}:{PROJECT / 'controller'}", "PYTHONUNBUFFERED": "1"}
+        log = (self.folder / "log.txt").open("ab")
+        self._process = shell.spawn(argv, "start POX", cwd=self.upstream, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log, text=False)
+        self.ledger.record("process", pid=self._process.pid)
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    def wait_ready(self) -> None:
+        """Until POX has written `ready`: every switch connected and its tables in place."""
+        deadline = time.monotonic() + READY_TIMEOUT_S
+        decisions = self.folder / "decisions.jsonl"
+        while not (decisions.exists() and '"kind": "ready"' in decisions.read_text()):
+            if not self.alive():
+                raise LabError(f"start POX: it ended with status {self._status()}: {self._last_words()}")
+            if time.monotonic() > deadline:
+                raise LabError(f"start POX: the switches did not connect in {READY_TIMEOUT_S} s: {self._last_words()}")
+            time.sleep(0.1)
+
+    def alive(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def revive(self) -> bool:
+        """Start POX again if it has died; True if it had. Forwarding went on meanwhile; POX rebuilds its tables itself."""
+        if self.alive():
+            return False
+        self.restarts += 1
+        self._launch()
+        return True
+
+    def send(self, kind: str, value: dict[str, Any]) -> None:
+        """Tell POX about a flip: one file, renamed into its inbox."""
+        if kind == "params":
+            self.params |= value
+        elif kind == "strategy":
+            self.strategy, self.params = value["name"], dict(value["params"])
+        self._sent += 1
+        target = self.folder / "inbox" / f"{self._sent:06d}.json"
+        draft = target.with_suffix(".part")
+        draft.write_text(json.dumps({"seq": self._sent, "kind": kind, "value": value}))
+        draft.rename(target)
+
+    def stop(self) -> None:
+        """End POX; a stopped one is woken to hear it."""
+        if self._process is not None and self.alive():
+            self._process.terminate()
+            try:
+                self._process.wait(3)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+
+    def _status(self) -> int | None:
+        return self._process.returncode if self._process else None
+
+    def _last_words(self) -> str:
+        return " / ".join((self.folder / "log.txt").read_text(errors="replace").strip().splitlines()[-3:])

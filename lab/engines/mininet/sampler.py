@@ -1,0 +1,177 @@
+"""Frames of a running network: counters of kernel sockets and queues, differenced. No process is spawned.
+
+Throughput is payload counted at the receiver: of a user, the bytes its application read; of a subflow, the bytes its
+socket received. Window and round trip are the sender's. A connection is known by its flow (`ue2-1`), its subflows are
+numbered from 1, the one it was opened over first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from lab.engines.mininet.netlink import TcpSocket
+from lab.topology import Interface, Wiring
+
+Endpoint = tuple[str, int]
+SERVER_PORT = 5001
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A flow of a user: where it was opened from, and which way its data goes."""
+
+    id: str
+    user: str
+    endpoint: Endpoint
+    direction: str
+    multipath: bool
+
+
+@dataclass
+class Subflow:
+    """One subflow: its latest sockets at the sending and the receiving end, and what was seen at the last sample."""
+
+    number: int
+    interface: Interface
+    sender: TcpSocket | None = None
+    receiver: TcpSocket | None = None
+    received: int = 0
+    segments: int = 0
+    out_of_order: int = 0
+    rtt_sum_ms: float = 0.0
+    looks: int = 0
+    backup_s: float = 0.0
+
+
+@dataclass
+class Connection:
+    """A flow, its token once known, and its subflows by the user's end point."""
+
+    opened: Opened
+    token: int | None = None
+    subflows: dict[Endpoint, Subflow] = field(default_factory=dict)
+    received: int = 0
+    completion_s: float | None = None
+
+
+class Sampler:
+    """Turns sockets into subflow, user and tier rates."""
+
+    def __init__(self, wiring: Wiring) -> None:
+        self.interface = {each.address: each for each in wiring.interfaces}
+        self.connections: dict[str, Connection] = {}
+
+    def open(self, opened: Opened) -> None:
+        """Know a flow from now on."""
+        self.connections[opened.id] = Connection(opened)
+
+    def take(self, server: Iterable[TcpSocket], users: Iterable[TcpSocket]) -> None:
+        """Sort the sockets of all servers and users into connections and subflows."""
+        at_user = {each.source: each for each in users if each.destination[1] == SERVER_PORT}
+        at_server = [each for each in server if each.source[1] == SERVER_PORT]
+        by_endpoint = {connection.opened.endpoint: connection for connection in self.connections.values()}
+        by_token = {connection.token: connection for connection in self.connections.values() if connection.token is not None}
+        joined = []
+        for each in at_server:
+            connection = by_endpoint.get(each.destination)
+            if connection is None:
+                joined.append(each)
+                continue
+            if each.token is not None:
+                connection.token = each.token
+                by_token[each.token] = connection
+            self._place(connection, each, at_user.get(each.destination))
+        for each in sorted(joined, key=lambda one: one.destination):
+            if each.token in by_token:
+                self._place(by_token[each.token], each, at_user.get(each.destination))
+
+    def _place(self, connection: Connection, server: TcpSocket, user: TcpSocket | None) -> None:
+        endpoint = server.destination
+        subflow = connection.subflows.get(endpoint)
+        if subflow is None:
+            subflow = connection.subflows[endpoint] = Subflow(len(connection.subflows) + 1, self.interface[endpoint[0]])
+        down = connection.opened.direction == "down"
+        subflow.sender, subflow.receiver = (server, user) if down else (user, server)
+
+    def frame(self, elapsed_s: float, status: Mapping[str, Mapping[str, Any]], tiers: Mapping[str, Mapping[str, int]]) -> dict[str, Any]:
+        """`ap`, `user` and `sf` of a sample, as means over the last `elapsed_s`; `status` holds each flow's receiving end."""
+        aps: dict[str, dict[str, float]] = {}
+        users: dict[str, dict[str, float]] = {}
+        subflows: dict[str, dict[str, Any]] = {}
+        for name, connection in self.connections.items():
+            got = status.get(name, {})
+            rate = _rate_mbps(int(got.get("bytes", 0)) - connection.received, elapsed_s)
+            connection.received = int(got.get("bytes", connection.received))
+            connection.completion_s = got.get("done_s")
+            user = users.setdefault(connection.opened.user, {"mbps": 0.0})
+            user["mbps"] = round(user["mbps"] + rate, 4)
+            for subflow in connection.subflows.values():
+                link = subflow.interface.link
+                tier = tiers.get(connection.opened.user, {}).get(link, 1)
+                row = subflows[f"{name}/{subflow.number}"] = _subflow_row(subflow, elapsed_s, tier)
+                ap = aps.setdefault(link, {"tier1_mbps": 0.0, "tier2_mbps": 0.0})
+                ap[f"tier{tier}_mbps"] = round(ap[f"tier{tier}_mbps"] + row["mbps"], 4)
+        return {"ap": aps, "user": users, "sf": subflows}
+
+    def report(self, duration_s: float) -> list[dict[str, Any]]:
+        """`connections` of the result."""
+        return [
+            {
+                "id": name,
+                "user": each.opened.user,
+                "throughput_mbps": round(_rate_mbps(each.received, duration_s), 4),
+                "completion_s": each.completion_s,
+                "out_of_order_fraction": _fraction(each),
+                "receive_buffer_max_bytes": None,
+                "subflows": [_subflow_report(name, subflow, duration_s) for subflow in each.subflows.values()],
+            }
+            for name, each in self.connections.items()
+        ]
+
+
+def _rate_mbps(byte_count: int, elapsed_s: float) -> float:
+    return max(0, byte_count) * 8 / elapsed_s / 1e6
+
+
+def _subflow_row(subflow: Subflow, elapsed_s: float, tier: int) -> dict[str, Any]:
+    sender, receiver = subflow.sender, subflow.receiver
+    received = receiver.bytes_received if receiver else subflow.received
+    segments = receiver.segments_in if receiver else subflow.segments
+    late = receiver.out_of_order if receiver else subflow.out_of_order
+    rate, arrived, late_now = _rate_mbps(received - subflow.received, elapsed_s), segments - subflow.segments, late - subflow.out_of_order
+    subflow.received, subflow.segments, subflow.out_of_order = received, segments, late
+    backup = bool(sender and sender.backup)
+    if sender:
+        subflow.rtt_sum_ms, subflow.looks = subflow.rtt_sum_ms + sender.rtt_ms, subflow.looks + 1
+    subflow.backup_s += elapsed_s if backup else 0.0
+    return {
+        "mbps": round(rate, 4),
+        "cwnd": sender.cwnd if sender else None,
+        "rtt_ms": round(sender.rtt_ms, 3) if sender else None,
+        "tier": tier,
+        "backup": backup,
+        "expected_mbps": None,
+        "out_of_order": round(late_now / arrived, 5) if arrived > 0 else 0.0,
+    }
+
+
+def _subflow_report(connection: str, subflow: Subflow, duration_s: float) -> dict[str, Any]:
+    sender = subflow.sender
+    return {
+        "id": f"{connection}/{subflow.number}",
+        "path": [subflow.interface.link],
+        "throughput_mbps": round(_rate_mbps(subflow.received, duration_s), 4),
+        "rtt_ms_mean": round(subflow.rtt_sum_ms / subflow.looks, 3) if subflow.looks else None,
+        "segments": sender.segments_out if sender else None,
+        "lost_segments": max(0, sender.retransmitted - sender.spurious) if sender else None,
+        "retransmitted_segments": sender.retransmitted if sender else None,
+        "backup_s": round(subflow.backup_s, 3),
+        "cc": sender.cc if sender else None,
+    }
+
+
+def _fraction(connection: Connection) -> float:
+    segments = sum(each.segments for each in connection.subflows.values())
+    return round(sum(each.out_of_order for each in connection.subflows.values()) / segments, 5) if segments else 0.0
