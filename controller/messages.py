@@ -16,11 +16,12 @@ class _Message(BaseModel):
 
 
 class StationReport(_Message):
-    """A station as its access point sees it."""
+    """A station as its access point sees it; `mac_occupancy` is that of its own bearer (LTE)."""
 
     rssi_dbm: float | None = None
     rate_mbps: Annotated[float, Field(gt=0)] | None = None
     associated: bool = True
+    mac_occupancy: Annotated[float, Field(ge=0, le=1)] | None = None
 
 
 class ApReport(_Message):

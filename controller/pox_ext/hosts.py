@@ -1,0 +1,88 @@
+"""Where addresses are: from the plan, else learned from what arrives at ports that lead to no other switch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from controller.pox_ext.plan import Plan
+
+
+@dataclass(frozen=True)
+class Place:
+    """A switch and the name of one of its ports, and the MAC address found there."""
+
+    switch: str
+    port: str
+    mac: str | None = None
+
+
+class Hosts:
+    """The places of addresses; the last one seen counts, so that a station may move to another access point."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._trunks = {(switch, port) for switch in plan.switches for port in plan.trunk_ports(switch)}
+        self._places: dict[str, Place] = {}
+        self._owners: dict[str, str] = {}
+        self._fixed: frozenset[str] = frozenset()
+        for host, interfaces in plan.hosts.items():
+            for each in interfaces:
+                if each.address is not None:
+                    self._places[each.address] = Place(each.switch, each.port, each.mac and each.mac.lower())
+                    self._owners[each.address] = host
+        self._fixed = frozenset(self._places)
+
+    def is_edge(self, switch: str, port: str) -> bool:
+        """Whether hosts are behind this port."""
+        return (switch, port) not in self._trunks
+
+    def learn(self, address: str, mac: str, switch: str, port: str) -> bool:
+        """Note where a frame came from; True when its sender has moved to another port.
+
+        An address of the plan moves between access points of the same kind only: a host with several interfaces may
+        send from a wrong one, and that is no handover.
+        """
+        before = self._places.get(address)
+        stays = before is not None and (before.switch, before.port) == (switch, port)
+        if not self.is_edge(switch, port) or address == "0.0.0.0" or not (stays or self._may_move(address, switch)):
+            return False
+        self._places[address] = Place(switch, port, mac)
+        if address not in self._owners:
+            self._own(address, switch, port)
+        return before is not None and not stays
+
+    def _may_move(self, address: str, switch: str) -> bool:
+        if address not in self._fixed:
+            return True
+        kinds = [
+            self._plan.aps[each].kind if each in self._plan.aps else None for each in (self._places[address].switch, switch)
+        ]
+        return kinds[0] is not None and kinds[0] == kinds[1]
+
+    def place(self, address: str) -> Place | None:
+        """Where an address is, if known."""
+        return self._places.get(address)
+
+    def owner(self, address: str) -> str | None:
+        """The host of an address, if it is one of the plan."""
+        return self._owners.get(address)
+
+    def at(self, user: str, ap: str) -> tuple[str, ...]:
+        """The addresses of a user at an access point."""
+        return tuple(sorted(own for own, host in self._owners.items() if host == user and self._places[own].switch == ap))
+
+    def associations(self) -> dict[tuple[str, str], tuple[str, ...]]:
+        """The addresses of every user at every access point."""
+        return {(user, ap): self.at(user, ap) for ap, line in self._plan.aps.items() for user in line.stations}
+
+    def _own(self, address: str, switch: str, port: str) -> None:
+        """A port of which the plan names one host without an address is that host's."""
+        here = [
+            (host, each)
+            for host, ports in self._plan.hosts.items()
+            for each in ports
+            if (each.switch, each.port) == (switch, port)
+        ]
+        nameless = [host for host, each in here if each.address is None]
+        if len(nameless) == 1 and len(here) == 1:
+            self._owners[address] = nameless[0]

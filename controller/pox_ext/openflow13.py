@@ -1,0 +1,191 @@
+"""OpenFlow 1.3 messages as bytes: the few that meters, table 0 and counters need (OpenFlow 1.3.5, section 7)."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import ceil
+from socket import inet_aton, inet_ntoa
+
+VERSION = 4
+HELLO, ERROR, ECHO_REQUEST, ECHO_REPLY, FEATURES_REQUEST, FEATURES_REPLY = 0, 1, 2, 3, 5, 6
+FLOW_MOD, MULTIPART_REQUEST, MULTIPART_REPLY, BARRIER_REQUEST, BARRIER_REPLY, SET_ASYNC, METER_MOD = 14, 18, 19, 20, 21, 28, 29
+FLOW_STATS, PORT_STATS, METER_STATS, METER_CONFIG = 1, 4, 9, 10
+METER_ADD, METER_MODIFY, METER_DELETE = 0, 1, 2
+FLOW_ADD, FLOW_DELETE_STRICT = 0, 4
+ANY, NO_BUFFER = 0xFFFFFFFF, 0xFFFFFFFF
+METER, PATHS_TABLE = 1, 1
+METER_PRIORITY = 100
+FULL_FRAME_BITS = 1514 * 8
+_KBPS, _BURST, _STATS = 1, 4, 8
+_ETH_TYPE, _IP_PROTO, _IPV4_DST = 5, 10, 12
+_GOTO, _METER_INSTRUCTION = 1, 6
+
+
+def message(kind: int, body: bytes = b"", xid: int = 0) -> bytes:
+    return struct.pack("!BBHL", VERSION, kind, 8 + len(body), xid) + body
+
+
+def silence() -> bytes:
+    """No packet-in, port status or flow removed on this channel, whatever the role: POX hears them on the other."""
+    return message(SET_ASYNC, struct.pack("!6L", 0, 0, 0, 0, 0, 0))
+
+
+def kbps(rate_bps: int) -> int:
+    """A meter counts in kb/s; less than one is one."""
+    return max(1, round(rate_bps / 1000))
+
+
+def burst_kbit(rate_bps: int) -> int:
+    """Ten full frames, or what the rate carries in 20 ms: a burst below one frame would starve a flow."""
+    return ceil(max(10 * FULL_FRAME_BITS, rate_bps * 0.020) / 1000)
+
+
+def meter_mod(command: int, rate_bps: int = 0) -> bytes:
+    """Add, modify or delete the one meter of a switch."""
+    band = struct.pack("!HHLL4x", 1, 16, kbps(rate_bps), burst_kbit(rate_bps)) if command != METER_DELETE else b""
+    return message(METER_MOD, struct.pack("!HHL", command, _KBPS | _BURST | _STATS, METER) + band)
+
+
+def to_paths(address: str | None, metered: bool) -> bytes:
+    """TCP to this address goes to the table of the paths, through the meter or not; without an address everything does."""
+    meter = struct.pack("!HHL", _METER_INSTRUCTION, 8, METER) if metered else b""
+    return _table0(FLOW_ADD, address, meter + struct.pack("!HHB3x", _GOTO, 8, PATHS_TABLE))
+
+
+def forget(address: str) -> bytes:
+    """Delete the entry of an address."""
+    return _table0(FLOW_DELETE_STRICT, address, b"")
+
+
+def _table0(command: int, address: str | None, instructions: bytes) -> bytes:
+    priority = METER_PRIORITY if address else 0
+    fixed = struct.pack("!QQBBHHHLLLH2x", 0, 0, 0, command, 0, 0, priority, NO_BUFFER, ANY, ANY, 0)
+    return message(FLOW_MOD, fixed + _match(address) + instructions)
+
+
+def _match(address: str | None) -> bytes:
+    fields = b""
+    if address:
+        fields = _oxm(_ETH_TYPE, b"\x08\x00") + _oxm(_IP_PROTO, b"\x06") + _oxm(_IPV4_DST, inet_aton(address))
+    length = 4 + len(fields)
+    return struct.pack("!HH", 1, length) + fields + b"\0" * (-length % 8)
+
+
+def _oxm(field: int, value: bytes) -> bytes:
+    return struct.pack("!HBB", 0x8000, field << 1, len(value)) + value
+
+
+def ask_flows(table: int) -> tuple[int, bytes]:
+    """Kind and body of a request for the entries of a table."""
+    return FLOW_STATS, struct.pack("!B3xLL4xQQ", table, ANY, ANY, 0, 0) + _match(None)
+
+
+def ask_ports() -> tuple[int, bytes]:
+    return PORT_STATS, struct.pack("!L4x", ANY)
+
+
+def ask_meter() -> tuple[int, bytes]:
+    return METER_STATS, struct.pack("!L4x", ANY)
+
+
+def ask_meter_config() -> tuple[int, bytes]:
+    return METER_CONFIG, struct.pack("!L4x", ANY)
+
+
+@dataclass(frozen=True)
+class FlowEntry:
+    """One entry with its counters; `address` and `metered` are those of table 0."""
+
+    cookie: int
+    priority: int
+    packets: int
+    bytes: int
+    address: str | None
+    metered: bool
+
+
+@dataclass(frozen=True)
+class MeterCount:
+    """What came to the meter and what it dropped, in bytes."""
+
+    offered_bytes: int
+    dropped_bytes: int
+
+
+@dataclass(frozen=True)
+class PortCount:
+    """Counters of a port."""
+
+    port: int
+    rx_bytes: int
+    tx_bytes: int
+    rx_packets: int
+    tx_packets: int
+    rx_dropped: int
+    tx_dropped: int
+
+
+def flows(body: bytes) -> list[FlowEntry]:
+    """The entries in a flow statistics reply."""
+    return [_flow(entry) for entry in _entries(body)]
+
+
+def _flow(entry: bytes) -> FlowEntry:
+    _, _, _, _, priority, _, _, _, cookie, packets, size = struct.unpack_from("!HBxLLHHHH4xQQQ", entry)
+    _, match_length = struct.unpack_from("!HH", entry, 48)
+    instructions = entry[48 + (match_length + 7) // 8 * 8 :]
+    return FlowEntry(cookie, priority, packets, size, _ipv4_dst(entry[52 : 48 + match_length]), _is_metered(instructions))
+
+
+def _ipv4_dst(fields: bytes) -> str | None:
+    while len(fields) >= 4:
+        kind, field, length = struct.unpack_from("!HBB", fields)
+        if (kind, field) == (0x8000, _IPV4_DST << 1):
+            return inet_ntoa(fields[4:8])
+        fields = fields[4 + length :]
+    return None
+
+
+def _is_metered(instructions: bytes) -> bool:
+    return any(struct.unpack_from("!H", each)[0] == _METER_INSTRUCTION for each in _entries(instructions, length_at=2))
+
+
+def meter_count(body: bytes) -> MeterCount | None:
+    """The counters of our meter in a meter statistics reply, None without one."""
+    for entry in _entries(body, length_at=4):
+        meter, _, _, _, offered = struct.unpack_from("!LH6xLQQ", entry)
+        if meter == METER:
+            dropped = sum(struct.unpack_from("!QQ", entry, at)[1] for at in range(40, len(entry) - 15, 16))
+            return MeterCount(offered, dropped)
+    return None
+
+
+def meter_rate_bps(body: bytes) -> int | None:
+    """The rate of our meter in a meter configuration reply, None without one."""
+    for entry in _entries(body):
+        _, _, meter = struct.unpack_from("!HHL", entry)
+        if meter == METER and len(entry) >= 16:
+            return int(struct.unpack_from("!L", entry, 12)[0]) * 1000
+    return None
+
+
+def ports(body: bytes) -> list[PortCount]:
+    """The counters of every port in a port statistics reply; local ports left out."""
+    found = []
+    for at in range(0, len(body) - 111, 112):
+        port, rx_packets, tx_packets, rx, tx, rx_dropped, tx_dropped = struct.unpack_from("!L4x6Q", body, at)
+        if port < 0xFFFFFF00:
+            found.append(PortCount(port, rx, tx, rx_packets, tx_packets, rx_dropped, tx_dropped))
+    return found
+
+
+def _entries(body: bytes, length_at: int = 0) -> Iterator[bytes]:
+    """Entries that carry their own length; stops where the list is broken."""
+    while len(body) >= length_at + 2:
+        (length,) = struct.unpack_from("!H", body, length_at)
+        if length < 4 or length > len(body):
+            return
+        yield body[:length]
+        body = body[length:]

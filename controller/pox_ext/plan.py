@@ -1,0 +1,143 @@
+"""The network as the topology file describes it (docs/formats.md, topology.json), checked as a whole before anything starts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from controller.errors import PlanRefused
+from controller.observation import AccessPoint, Association
+from controller.units import bps
+
+Rate = Annotated[float, Field(gt=0)]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class Switch(_Part):
+    dpid: Annotated[int, Field(ge=1)]
+    ports: dict[str, str] = {}
+
+
+class HostPort(_Part):
+    """A host's interface and the port it ends at; address and MAC are learned when they are missing."""
+
+    name: str
+    switch: str
+    port: str
+    link: str = ""
+    address: str | None = None
+    mac: str | None = None
+
+
+class TrunkLine(_Part):
+    link: str
+    a: str
+    a_port: str
+    b: str
+    b_port: str
+    rate_mbps: Rate | None = None
+    delay_ms: Annotated[float, Field(ge=0)] = 0
+
+
+class StationLine(_Part):
+    rate_mbps: Rate
+    weight: Rate = 1.0
+
+
+class ApLine(_Part):
+    kind: Literal["wifi", "lte"]
+    capacity_mbps: Rate
+    stations: dict[str, StationLine] = {}
+
+
+class Plan(_Part):
+    """The whole file; every name it uses is one it defines."""
+
+    switches: dict[str, Switch]
+    hosts: dict[str, tuple[HostPort, ...]] = {}
+    trunks: tuple[TrunkLine, ...] = ()
+    aps: dict[str, ApLine] = {}
+    multipath: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def names_are_known(self) -> Plan:
+        for doing, name, known in self._uses():
+            if name not in known:
+                raise ValueError(f"{doing} '{name}', which is unknown: choose from {', '.join(sorted(known)) or 'none'}")
+        return self
+
+    def _uses(self) -> list[tuple[str, str, dict[str, Any]]]:
+        uses: list[tuple[str, str, dict[str, Any]]] = [("multipath names", user, self.hosts) for user in self.multipath]
+        uses += [("aps names", ap, self.switches) for ap in self.aps]
+        uses += [(f"aps.{ap}.stations names", user, self.hosts) for ap, line in self.aps.items() for user in line.stations]
+        uses += [(f"trunk '{each.link}' ends at", end, self.switches) for each in self.trunks for end in (each.a, each.b)]
+        uses += [(f"host {host} ends at", each.switch, self.switches) for host, ports in self.hosts.items() for each in ports]
+        return uses
+
+    @property
+    def names(self) -> dict[int, str]:
+        """Switches by datapath id."""
+        return {switch.dpid: name for name, switch in self.switches.items()}
+
+    def trunk_ports(self, switch: str) -> dict[str, str]:
+        """The ports of a switch that lead to another one, and to which."""
+        towards = {each.a_port: each.b for each in self.trunks if each.a == switch}
+        return towards | {each.b_port: each.a for each in self.trunks if each.b == switch}
+
+    def access_points(self) -> tuple[AccessPoint, ...]:
+        return tuple(AccessPoint(name, ap.kind, bps(ap.capacity_mbps)) for name, ap in self.aps.items())
+
+    def at_ap(self, user: str, ap: str) -> list[HostPort]:
+        """The interfaces of a user at an access point."""
+        return [each for each in self.hosts.get(user, ()) if each.switch == ap]
+
+    def ap_of(self, host: str, address: str) -> str | None:
+        """The access point at which a host has this address."""
+        return next(
+            (each.switch for each in self.hosts.get(host, ()) if each.address == address and each.switch in self.aps), None
+        )
+
+
+@dataclass
+class Live:
+    """What agents report about a station beyond the plan."""
+
+    rate_bps: int | None = None
+    rssi_dbm: float | None = None
+    associated: bool = True
+
+
+@dataclass
+class Stations:
+    """The latest report of every station, by (user, access point)."""
+
+    known: dict[tuple[str, str], Live] = field(default_factory=dict)
+
+    def associations(self, plan: Plan, addresses: dict[tuple[str, str], tuple[str, ...]]) -> tuple[Association, ...]:
+        """Every station of the plan that is not reported as gone."""
+        found = []
+        for ap, line in plan.aps.items():
+            for user, station in line.stations.items():
+                live = self.known.get((user, ap), Live())
+                rate_bps = live.rate_bps or bps(station.rate_mbps)
+                if live.associated:
+                    own = addresses.get((user, ap), ())
+                    found.append(Association(user, ap, rate_bps, station.weight, own, live.rssi_dbm))
+        return tuple(found)
+
+
+def read(text: str, name: str = "topology.json") -> Plan:
+    """The plan in a topology file, or `PlanRefused` naming what is wrong where."""
+    try:
+        return Plan.model_validate_json(text)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise PlanRefused(
+            f"read {name}: {where + ': ' if where else ''}{first['msg']}. docs/formats.md shows the file"
+        ) from error
