@@ -1,0 +1,58 @@
+"""The Debian packages the emulation needs, each with its reason and the programs it is missed by.
+
+`setup` installs them, `doctor` and `shell` name the one to install when a program is not found.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Package:
+    """A package, why it is needed, and programs of it that can be looked for."""
+
+    name: str
+    reason: str
+    programs: tuple[str, ...] = ()
+
+
+PACKAGES = (
+    Package("openvswitch-switch", "the switches", ("ovs-vsctl", "ovs-ofctl", "ovs-vswitchd", "ovsdb-server", "ovsdb-tool")),
+    Package("mininet", "mnexec, which enters a host's namespace", ("mnexec",)),
+    Package("hostapd", "the access points", ("hostapd",)),
+    Package("wpasupplicant", "Mininet-WiFi looks for it", ("wpa_supplicant",)),
+    Package("iw", "associates stations and lists them", ("iw",)),
+    Package("iproute2", "links, addresses, MPTCP endpoints, queues", ("ip", "tc", "ss")),
+    Package("iperf3", "reference measurements", ("iperf3",)),
+    Package("tcpdump", "--pcap", ("tcpdump",)),
+    Package("rfkill", "Mininet-WiFi unblocks radios with it", ("rfkill",)),
+    Package("net-tools", "ifconfig, which Mininet calls", ("ifconfig",)),
+    Package("psmisc", "killall, which Mininet calls", ("killall",)),
+    Package("wireless-regdb", "without it every 5 GHz channel is silently unusable"),
+    Package("ethtool", "switches segmentation offloads off", ("ethtool",)),
+    Package("qemu-system-x86", "the VM, where the kernel lacks modules", ("qemu-system-x86_64",)),
+    Package("busybox-static", "the VM's first file system"),
+    Package("kmod", "loads modules", ("modprobe", "depmod")),
+    Package("clang", "compiles the WiFi cell's tc-BPF program", ("clang",)),
+    Package("bpftool", "loads and pins it", ("bpftool",)),
+    Package("libbpf-dev", "its headers"),
+    Package("libnl-3-dev", "builds hwsim_mgmt"),
+    Package("libnl-genl-3-dev", "builds hwsim_mgmt"),
+    Package("libnl-route-3-dev", "builds wmediumd"),
+    Package("libevent-dev", "builds hwsim_mgmt"),
+    Package("pkg-config", "builds hwsim_mgmt", ("pkg-config",)),
+    Package("make", "builds hwsim_mgmt", ("make",)),
+    Package("gcc", "builds hwsim_mgmt", ("gcc",)),
+    Package("git", "brings the upstreams", ("git",)),
+)
+
+
+def cure(program: str) -> str:
+    """What to type when a program is missing."""
+    for package in PACKAGES:
+        if program in package.programs:
+            return f"sudo apt install {package.name}"
+    if program == "hwsim_mgmt":
+        return "./run_lab.sh setup-emulation"
+    return f"install the package that holds '{program}'"
