@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from pydantic import BaseModel
@@ -33,8 +34,8 @@ def checked_params(name: str, params: dict[str, Any], source: str, *prefix: str)
 
 
 def summary(name: str) -> str:
-    """The first line of a strategy's docstring."""
-    return (strategies()[name].__doc__ or "").strip().partition("\n")[0]
+    """The first line of the strategy's own file."""
+    return (sys.modules[strategies()[name].__module__].__doc__ or "").strip().partition("\n")[0]
 
 
 def describe_params(name: str) -> list[dict[str, Any]]:

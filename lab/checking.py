@@ -17,7 +17,17 @@ from pydantic import BaseModel, ValidationError
 
 from lab.errors import RequestError
 
-UNITS = {"mbps": "Mb/s", "ms": "ms", "s": "s", "mb": "MB", "kb": "kB", "m": "m", "mps": "m/s", "packets": "packets", "dbm": "dBm"}
+UNITS = {
+    "mbps": "Mb/s",
+    "ms": "ms",
+    "s": "s",
+    "mb": "MB",
+    "kb": "kB",
+    "m": "m",
+    "mps": "m/s",
+    "packets": "packets",
+    "dbm": "dBm",
+}
 SHAPES = {
     "tuple_type": "a list",
     "dict_type": "a mapping",
@@ -47,7 +57,7 @@ class _Loader(yaml.SafeLoader):
 def parse(text: str, source: str) -> Any:
     """The plain data in YAML text."""
     try:
-        return yaml.load(text, _Loader)  # noqa: S506 - a SafeLoader
+        return yaml.load(text, _Loader)
     except yaml.MarkedYAMLError as error:
         line = f" line {error.problem_mark.line + 1}" if error.problem_mark else ""
         raise RequestError(f"{source}:{line} {error.problem or error.context}. Check indentation and quotes there") from error
@@ -170,7 +180,11 @@ def _problem(model: type[BaseModel], error: dict[str, Any], source: str, prefix:
         return f"{start}unknown key '{key}'{nearest(key, known)}. Known keys: {', '.join(known) or 'none'}"
     if kind == "missing":
         return f"{source}: {place}: is missing. Add it"
-    return f"{source}: {place}: {_cure(kind, key, value, ctx, error['msg'])}" if place else f"{source}: {ctx.get('error', error['msg'])}"
+    return (
+        f"{source}: {place}: {_cure(kind, key, value, ctx, error['msg'])}"
+        if place
+        else f"{source}: {ctx.get('error', error['msg'])}"
+    )
 
 
 def _cure(kind: str, key: str, value: Any, ctx: dict[str, Any], message: str) -> str:

@@ -1,9 +1,9 @@
 """Every error a user can meet, in one tree. The command line turns `exit_code` into its own.
 
-    LabError                  4  the run failed
-    ├── RequestError          2  what was asked for makes no sense (file, key, value)
-    ├── MachineLacks          3  this machine lacks something; the message ends with what to type
-    └── CommandFailed         4  a command of the emulation failed
+LabError                  4  the run failed
+├── RequestError          2  what was asked for makes no sense (file, key, value)
+├── MachineLacks          3  this machine lacks something; the message ends with what to type
+└── CommandFailed         4  a command of the emulation failed
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ Rates are receivers' goodput in Mb/s. What was not measured is null, never zero.
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -18,7 +19,9 @@ CONVERGENCE_WINDOW_S = 5.0
 CONVERGENCE_AT_LEAST_S = 20.0
 
 
-def result(header: dict[str, Any], topology: Topology, frames: Sequence[Frame], report: dict[str, Any] | None) -> dict[str, Any]:
+def result(
+    header: dict[str, Any], topology: Topology, frames: Sequence[Frame], report: dict[str, Any] | None
+) -> dict[str, Any]:
     """The whole of result.json. `header` holds run_id, scenario, strategy, engine, seed and status; `report` is None after a crash."""
     report = report or {}
     weights = intervals(frames)
@@ -89,15 +92,15 @@ def convergence_s(frames: Sequence[Frame]) -> float | None:
     if not settled:
         return None
     since: float | None = None
-    for frame in frames:
-        if frame["t"] < CONVERGENCE_WINDOW_S:
-            continue
-        window = [
-            weight if frame["t"] - CONVERGENCE_WINDOW_S < other["t"] <= frame["t"] else 0.0
-            for other, weight in zip(frames, weights, strict=True)
-        ]
-        close = abs((mean(totals, window) or 0.0) - settled) <= CONVERGED_WITHIN * settled
-        since = (frame["t"] if since is None else since) if close else None
+    window: deque[tuple[float, float, float]] = deque()
+    for frame, total, weight in zip(frames, totals, weights, strict=True):
+        window.append((frame["t"], total, weight))
+        while window[0][0] <= frame["t"] - CONVERGENCE_WINDOW_S:
+            window.popleft()
+        if frame["t"] >= CONVERGENCE_WINDOW_S:
+            recent = mean([each[1] for each in window], [each[2] for each in window]) or 0.0
+            close = abs(recent - settled) <= CONVERGED_WITHIN * settled
+            since = (frame["t"] if since is None else since) if close else None
     return since
 
 
@@ -166,7 +169,17 @@ def _subflows_of_tier(frame: Frame, tier: int) -> float | None:
 
 
 CONNECTION = ("id", "user", "throughput_mbps", "completion_s", "out_of_order_fraction", "receive_buffer_max_bytes")
-SUBFLOW = ("id", "path", "tier", "throughput_mbps", "rtt_ms_mean", "segments", "lost_segments", "retransmitted_segments", "backup_s")
+SUBFLOW = (
+    "id",
+    "path",
+    "tier",
+    "throughput_mbps",
+    "rtt_ms_mean",
+    "segments",
+    "lost_segments",
+    "retransmitted_segments",
+    "backup_s",
+)
 
 
 def _connection(reported: dict[str, Any]) -> dict[str, Any]:

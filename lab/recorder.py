@@ -13,7 +13,7 @@ import platform
 import shlex
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TextIO
@@ -46,6 +46,7 @@ class Recorder:
         self._manifest = manifest(self.run_id, scenario, engine, topology, self.started)
         self._open: dict[str, TextIO] = {}
         self.broken: LabError | None = None
+        self.on_log: Callable[[str], None] = lambda _: None  # told every line of the log, for people who wait
         try:
             (folder / "inbox").mkdir(exist_ok=True)
             self._document("scenario.yaml", yaml.safe_dump(resolved(scenario), sort_keys=False, allow_unicode=True))
@@ -72,6 +73,7 @@ class Recorder:
     def log(self, text: str) -> None:
         """Append text for people, with the time of day."""
         self._append("log.txt", f"{datetime.now():%H:%M:%S} {text}\n")
+        self.on_log(text)
 
     def describe(self, **fields: Any) -> None:
         """Add to the manifest, such as `links_measured={ID: {...}}` or `versions={...}` (dictionaries are merged)."""
@@ -212,6 +214,30 @@ def read_lines(path: Path) -> Iterator[dict[str, Any]]:
                 return
             raise RequestError(f"read {path}: line {n} is damaged: {error}") from error
         yield entry
+
+
+class Follower:
+    """The lines another process appends to a file, as they come; an unfinished line waits for its rest."""
+
+    def __init__(self, path: Path, parse: Callable[[str], Any] = json.loads) -> None:
+        self.path, self._parse, self._offset = path, parse, 0
+
+    def new(self) -> list[Any]:
+        """What was completed since the last call; nothing while there is no file. A damaged line raises `RequestError`."""
+        try:
+            with self.path.open("rb") as file:
+                file.seek(self._offset)
+                text = file.read()
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise RequestError(f"read {self.path}: {error.strerror}") from error
+        whole = text[: text.rfind(b"\n") + 1]
+        self._offset += len(whole)
+        try:
+            return [self._parse(line) for line in whole.decode().splitlines()]
+        except ValueError as error:
+            raise RequestError(f"read {self.path}: a line is damaged: {error}") from error
 
 
 def read_document(folder: Path, name: str) -> dict[str, Any]:

@@ -1,14 +1,13 @@
 """One run, whatever the engine: open, advance and record, apply what is due, close, compute the result.
 
-    1) build the network, open the engine
-    2) until the end: advance one sample interval, record the frames,
-       then apply scenario events that are due and the flips waiting in inbox/
-    3) close the engine, whatever happened; write result.json with status complete, interrupted or failed
+1) build the network, open the engine
+2) until the end: advance one sample interval, record the frames,
+   then apply scenario events that are due and the flips waiting in inbox/
+3) close the engine, whatever happened; write result.json with status complete, interrupted or failed
 """
 
 from __future__ import annotations
 
-import json
 import signal
 import threading
 import time
@@ -19,10 +18,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lab import metrics, targets
+from lab import inbox, metrics, targets
 from lab.engines import Engine, refuse
 from lab.errors import LabError
-from lab.recorder import Recorder, read_samples
+from lab.recorder import Follower, Recorder, read_samples
 from lab.scenario import build
 from lab.scenario_schema import Event, Scenario
 from lab.topology import Topology
@@ -55,7 +54,9 @@ class Interrupted(BaseException):
     """The user or the system asked the run to end."""
 
 
-def run(scenario: Scenario, engine: Engine, recorder: Recorder, on_progress: Callable[[Progress], None] = lambda _: None) -> Outcome:
+def run(
+    scenario: Scenario, engine: Engine, recorder: Recorder, on_progress: Callable[[Progress], None] = lambda _: None
+) -> Outcome:
     """Run a scenario that was admitted to the engine. Returns; it raises nothing that a run can cause."""
     return _Run(scenario, engine, recorder, on_progress).outcome()
 
@@ -68,22 +69,27 @@ class _Run:
         self.stop_asked = False
         self.error: LabError | None = None
         self.due = sorted(scenario.events, key=lambda event: event.at_s)
-        self.started = 0.0
+        self.started = time.time()
+        self.decisions = Follower(recorder.folder / "pox" / "decisions.jsonl")
 
     def outcome(self) -> Outcome:
         interrupted, report = False, None
         with _signals(self._ask_to_stop) as quiet:
             try:
                 self._progress("starting")
+                self.recorder.on_log = self._progress
                 self.engine.open(self.topology, self.scenario, self.recorder)
                 quiet.set()  # from here on a signal ends the loop instead of interrupting a step
+                self.recorder.on_log = lambda _: None
                 self.started = self.engine.started_at or time.time()
                 self._loop()
                 interrupted = self.stop_asked
             except Interrupted:
                 interrupted = True
             except Exception as error:  # noqa: BLE001 - whatever an engine raises, the run is kept and marked
-                self._fail("run", error)
+                interrupted = self.stop_asked  # a Ctrl-C also reaches the engine's child processes
+                if not interrupted:
+                    self._fail("run", error)
             quiet.set()
             try:
                 self._progress("stopping")
@@ -114,29 +120,21 @@ class _Run:
         while self.due and self.due[0].at_s <= self.now and self.now < self.scenario.duration_s:
             event: Event = self.due.pop(0)
             self._flip(event.target, event.value, source="scenario")
-        for path in sorted((self.recorder.folder / "inbox").glob("*.json")):
-            self._take(path)
+        for seq, message, problem in inbox.receive(self.recorder.folder):
+            if problem:
+                self._note("flip", ok=False, seq=seq, error=problem)
+            elif "control" in message:
+                self._control(message["control"], seq)
+            else:
+                self._flip(str(message["target"]), message.get("value"), source="inbox", seq=seq)
 
-    def _take(self, path: Path) -> None:
-        """One message of the inbox: {"target", "value"} or {"control": "stop"}."""
-        try:
-            message = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            message = {}
-            self._note("flip", ok=False, seq=path.stem, error=f"read {path.name}: {error}")
-        path.unlink(missing_ok=True)
-        if not isinstance(message, dict):
-            self._note("flip", ok=False, seq=path.stem, error=f'{path.name} holds no {{"target", "value"}}')
-        elif message.get("control") == "stop":
-            self._note("control", ok=True, seq=path.stem, control="stop")
+    def _control(self, control: Any, seq: str) -> None:
+        if control == "stop":
             self.stop_asked = True
-        elif "control" in message:
-            why = f"'{message['control']}' is not possible on this engine: choose stop"
-            self._note("control", ok=False, seq=path.stem, control=message["control"], error=why)
-        elif "target" in message:
-            self._flip(str(message["target"]), message.get("value"), source="inbox", seq=path.stem)
-        elif message:
-            self._note("flip", ok=False, seq=path.stem, error=f'{path.name} names no "target"')
+            self._note("control", ok=True, seq=seq, control=control)
+        else:
+            why = f"'{control}' is not possible on engine '{self.recorder.engine}': choose stop"
+            self._note("control", ok=False, seq=seq, control=control, error=why)
 
     def _flip(self, target: str, value: Any, **source: Any) -> None:
         """Check and apply one change; a refused one is recorded with the reason and the run goes on."""
@@ -155,21 +153,10 @@ class _Run:
         self.recorder.event(self.now, kind, **fields)
 
     def _follow_decisions(self) -> None:
-        """Take over what POX wrote since the last look, with times of the run; an unfinished line waits for its rest."""
-        path = self.recorder.folder / "pox" / "decisions.jsonl"
-        if not path.exists():
-            return
-        with path.open("rb") as file:
-            file.seek(self._followed)
-            text = file.read()
-        whole = text[: text.rfind(b"\n") + 1]
-        self._followed += len(whole)
-        for line in whole.splitlines():
-            entry = json.loads(line)
+        """Take over what POX wrote since the last look, with times of the run."""
+        for entry in self.decisions.new():
             at, kind = entry.pop("at"), entry.pop("kind")
             self.recorder.event(at - self.started, kind, **entry)
-
-    _followed = 0
 
     def _progress(self, phase: str, frame: dict[str, Any] | None = None, eta_s: float | None = None) -> None:
         self.on_progress(Progress(phase, self.now, self.scenario.duration_s, frame or {}, eta_s))
@@ -180,7 +167,9 @@ class _Run:
     def _fail(self, doing: str, error: Exception) -> None:
         """Keep the first failure; the trace goes into the log."""
         if not isinstance(error, LabError):
-            error = LabError(f"{doing} '{self.scenario.name}': {type(error).__name__}: {error}. Details: {self.recorder.folder / 'log.txt'}")
+            error = LabError(
+                f"{doing} '{self.scenario.name}': {type(error).__name__}: {error}. Details: {self.recorder.folder / 'log.txt'}"
+            )
         self.error = self.error or error
         if not self.recorder.broken:
             try:

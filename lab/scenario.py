@@ -1,8 +1,8 @@
 """A scenario file becomes a frozen `Scenario`, or one error. Every check of the whole file happens here, before anything starts.
 
-    1) read the file, refuse duplicate keys          2) apply what the command line overrides
-    3) check topology and strategy parameters        4) check the rest
-    5) build the network                             6) check traffic, mobility and events against it
+1) read the file, refuse duplicate keys          2) apply what the command line overrides
+3) check topology and strategy parameters        4) check the rest
+5) build the network                             6) check traffic, mobility and events against it
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -53,16 +52,18 @@ def find(wanted: str) -> Path:
     if path.suffix in (".yaml", ".yml") or len(path.parts) > 1:
         raise RequestError(f"read scenario {wanted}: there is no such file")
     known = names()
-    raise RequestError(f"scenario '{wanted}' is unknown{checking.nearest(wanted, known)}: choose from {', '.join(known)}, or give a path")
+    raise RequestError(
+        f"scenario '{wanted}' is unknown{checking.nearest(wanted, known)}: choose from {', '.join(known)}, or give a path"
+    )
 
 
-def load(wanted: str, overrides: Overrides = Overrides()) -> Scenario:  # noqa: B008 - frozen
+def load(wanted: str, overrides: Overrides = Overrides()) -> Scenario:
     """The scenario in a file, with overrides applied and everything checked."""
     path = find(wanted)
     return from_data(checking.read(path), path.name, overrides)
 
 
-def from_data(raw: dict[str, Any], source: str, overrides: Overrides = Overrides()) -> Scenario:  # noqa: B008 - frozen
+def from_data(raw: dict[str, Any], source: str, overrides: Overrides = Overrides()) -> Scenario:
     """The scenario in plain data; `source` names it in errors."""
     raw = copy.deepcopy(raw)
     _override(raw, overrides)
@@ -129,7 +130,9 @@ def _with_choices(raw: dict[str, Any], source: str) -> dict[str, Any]:
     if isinstance(raw.get("topology"), dict):
         out["topology"] = _topology(raw["topology"], source)
     elif "topology" in raw:
-        raise RequestError(f"{source}: topology: {checking.show(raw['topology'])} is no mapping: write 'topology: {{kind: ...}}'")
+        raise RequestError(
+            f"{source}: topology: {checking.show(raw['topology'])} is no mapping: write 'topology: {{kind: ...}}'"
+        )
     if "strategy" in raw:
         choice = checking.validate(StrategyChoice, raw["strategy"], source, "strategy")
         out["strategy"] = choice
@@ -144,7 +147,9 @@ def _topology(raw: dict[str, Any], source: str) -> TopologyChoice:
     params = dict(raw)
     kind = params.pop("kind", None)
     if kind not in TOPOLOGIES:
-        said = "is missing" if kind is None else f"{checking.show(kind)} is unknown{checking.nearest(str(kind), list(TOPOLOGIES))}"
+        said = (
+            "is missing" if kind is None else f"{checking.show(kind)} is unknown{checking.nearest(str(kind), list(TOPOLOGIES))}"
+        )
         raise RequestError(f"{source}: topology.kind: {said}: choose from {', '.join(TOPOLOGIES)}")
     return TopologyChoice(kind=kind, params=checking.validate(TOPOLOGIES[kind].Params, params, source, "topology"))
 
@@ -166,7 +171,9 @@ def _check_against(scenario: Scenario, topology: Topology, source: str) -> None:
             place = checking.where(["traffic", n, "user"])
             raise RequestError(f"{source}: {place}: '{flow.user}' is unknown{near}: choose from {', '.join(topology.users)}")
     if scenario.mobility and not getattr(TOPOLOGIES[scenario.topology.kind], "POSITIONS", False):
-        raise RequestError(f"{source}: mobility: topology '{scenario.topology.kind}' gives nobody a position. Leave out mobility")
+        raise RequestError(
+            f"{source}: mobility: topology '{scenario.topology.kind}' gives nobody a position. Leave out mobility"
+        )
     now = scenario
     for n, event in sorted(enumerate(scenario.events), key=lambda pair: pair[1].at_s):
         try:

@@ -1,8 +1,8 @@
 """Everything that can be changed while a run goes on, with unit and bounds, derived from the scenario.
 
-    strategy                       which strategy decides        cell.AP.USER.rate_mbps    a station's rate when alone
-    strategy.PARAMETER             one of its parameters         user.ID.demand_mbps       limits the application; null: unlimited
-    link.ID.rate_mbps|delay_ms|loss|up                           cc                        of connections opened from now on
+strategy                       which strategy decides        cell.AP.USER.rate_mbps    a station's rate when alone
+strategy.PARAMETER             one of its parameters         user.ID.demand_mbps       limits the application; null: unlimited
+link.ID.rate_mbps|delay_ms|loss|up                           cc                        of connections opened from now on
 """
 
 from __future__ import annotations
@@ -140,7 +140,9 @@ def _users(scenario: Scenario) -> list[Target]:
 
 
 def _cc(scenario: Scenario) -> Target:
-    return Target("cc", "name", scenario.multipath.cc, choices=tuple(CONGESTION_CONTROLS), help="of connections opened from now on")
+    return Target(
+        "cc", "name", scenario.multipath.cc, choices=tuple(CONGESTION_CONTROLS), help="of connections opened from now on"
+    )
 
 
 def _checked_strategy(scenario: Scenario, value: Any) -> dict[str, Any]:
@@ -158,5 +160,7 @@ def _checked_number(row: Target, value: Any) -> float | None:
     assert row.maximum is not None
     if not row.minimum <= value <= row.maximum:
         percent = f": write {value / 100:g} for {value:g} %" if row.name.endswith(".loss") and 1 < value <= 100 else ""
-        raise RequestError(f"{row.name}: {value:g} is not within {row.minimum:g} to {row.maximum:g} {row.unit}{percent}".rstrip())
+        raise RequestError(
+            f"{row.name}: {value:g} is not within {row.minimum:g} to {row.maximum:g} {row.unit}{percent}".rstrip()
+        )
     return float(value)

@@ -17,7 +17,7 @@ from lab.errors import LabError, MachineLacks, RequestError
 
 if TYPE_CHECKING:
     from lab.recorder import Recorder
-    from lab.scenario import Scenario
+    from lab.scenario_schema import Scenario
     from lab.topology import Topology
 
 
@@ -47,6 +47,9 @@ class Engine(ABC):
 
     options = Options()  # replaced before `open`
     started_at: float | None = None  # wall-clock time (s since 1970) of t = 0, for engines that run in real time
+
+    def ready(self) -> None:  # noqa: B027 - an engine that needs nothing special says nothing
+        """Raise `MachineLacks`, ending with what to type, if this machine cannot run the engine; start nothing."""
 
     @abstractmethod
     def open(self, topology: Topology, scenario: Scenario, recorder: Recorder) -> None:
@@ -112,9 +115,7 @@ def refuse(name: str, setting: str, value: str) -> None:
     engine = entry(name)
     able = engine.cc if setting == "cc" else engine.schedulers
     if value not in able:
-        raise MachineLacks(
-            f"{setting} '{value}' on engine '{name}': {engine.lacks[setting]}. Choose from: {', '.join(able)}"
-        )
+        raise MachineLacks(f"{setting} '{value}' on engine '{name}': {engine.lacks[setting]}. Choose from: {', '.join(able)}")
 
 
 def admit(name: str, scenario: Scenario, options: Options) -> None:

@@ -35,9 +35,9 @@ class Params(Path):
 def build(params: Params, rate_scale: float = 1.0) -> Topology:
     """Every user has one interface; a user with several subflows is multipath all the same.
 
-        mp ---\\     bottleneck
-               p1 ============== s1 --- srv1
-        sp ---/
+    mp ---\\     bottleneck
+           p1 ============== s1 --- srv1
+    sp ---/
     """
     users = [Node(user.id, "user", f"access{n}", user.subflows) for n, user in enumerate(params.users, 1)]
     access = [Link(f"access{n}", "p1", user.id) for n, user in enumerate(params.users, 1)]

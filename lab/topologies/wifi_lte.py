@@ -56,18 +56,20 @@ class Params(BaseModel):
 def build(params: Params, rate_scale: float = 1.0) -> Topology:
     """Users near WiFi and users near LTE; a multipath user is on both.
 
-        ue1  ue2  ue3  ue4
-          ~   ~ \\  ~ \\ /
-          wifi1      lte1
-              \\     /
-                s1 --- srv1
+    ue1  ue2  ue3  ue4
+      ~   ~ \\  ~ \\ /
+      wifi1      lte1
+          \\     /
+            s1 --- srv1
     """
 
     def cell(kind: str) -> tuple[Station, ...]:
-        rate = {user.id: user.wifi_mbps if kind == "wifi" else user.lte_mbps for user in params.users}
-        weight = {user.id: user.lte_weight if kind == "lte" else 1.0 for user in params.users}
-        on = [user.id for user in params.users if user.near == kind or user.id in params.multipath]
-        return tuple(Station(user, bps(rate[user] * rate_scale), weight[user]) for user in on)
+        stations = []
+        for user in params.users:
+            rate, weight = (user.wifi_mbps, 1.0) if kind == "wifi" else (user.lte_mbps, user.lte_weight)
+            if rate is not None and (user.near == kind or user.id in params.multipath):
+                stations.append(Station(user.id, bps(rate * rate_scale), weight))
+        return tuple(stations)
 
     nodes = [Node(user.id, "user", f"{user.near}1") for user in params.users]
     nodes += [Node("wifi1", "wifi"), Node("lte1", "lte"), Node("s1", "switch"), Node("srv1", "server")]

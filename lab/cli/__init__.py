@@ -1,0 +1,1 @@
+"""What the command line prints and plans; `lab.__main__` only names the verbs."""

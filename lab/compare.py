@@ -1,0 +1,187 @@
+"""Runs side by side: repeats are taken together, and a verdict says in words whether a difference can be told from chance.
+
+1) group the runs whose scenarios differ in nothing but the seed
+2) mean and 95 % bootstrap interval of each metric in each group
+3) verdict per throughput: relative difference to the first group, with the 95 % bootstrap interval of that ratio
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lab import checking
+from lab.cli import view
+from lab.errors import MachineLacks, RequestError
+from lab.recorder import read_document
+from lab.scenario import PROSE
+
+MIN_REPEATS = 5  # a bootstrap of fewer values promises more than it holds
+MAX_MORE = 200
+RESAMPLES = 4999
+Interval = tuple[float, float] | None
+
+
+@dataclass(frozen=True)
+class Group:
+    """Repeats of one experiment; `plain` is their scenario, flat, without prose and seed."""
+
+    label: str
+    plain: dict[str, str]
+    results: tuple[dict[str, Any], ...]
+
+    def values(self, metric: str) -> list[float]:
+        found = (numbers(result).get(metric) for result in self.results)
+        return [value for value in found if value is not None]
+
+
+def report(folders: Sequence[Path], as_json: bool) -> str:
+    """The comparison as text, or as JSON {"groups", "metrics", "verdicts", "warnings"}."""
+    groups = grouped(folders)
+    metrics = list(dict.fromkeys(metric for group in groups for result in group.results for metric in numbers(result)))
+    rows = {metric: [_estimate(group.values(metric)) for group in groups] for metric in metrics}
+    verdicts = {
+        group.label: {metric: verdict(groups[0].values(metric), group.values(metric)) for metric in metrics if _judged(metric)}
+        for group in groups[1:]
+    }
+    if as_json:
+        counts = [
+            {"label": group.label, "n": len(group.results), "runs": [r["run_id"] for r in group.results]} for group in groups
+        ]
+        named = {metric: {g.label: cell for g, cell in zip(groups, cells, strict=True)} for metric, cells in rows.items()}
+        document = {"groups": counts, "metrics": named, "verdicts": verdicts, "warnings": list(warnings(groups))}
+        return json.dumps(document, indent=1)
+    head = ["metric", *(f"{group.label} (n = {len(group.results)})" for group in groups)]
+    parts = [view.table(head, [[metric, *map(_shown, cells)] for metric, cells in rows.items()])]
+    for label, said in verdicts.items():
+        parts.append(
+            "\n".join([f"{label} against {groups[0].label}:", *(f"  {metric}: {words}" for metric, words in said.items())])
+        )
+    return "\n\n".join([*parts, *warnings(groups)])
+
+
+def grouped(folders: Sequence[Path]) -> list[Group]:
+    """The groups in the order of their first folder."""
+    found: dict[str, tuple[dict[str, str], list[dict[str, Any]]]] = {}
+    for folder in dict.fromkeys(folder.resolve() for folder in folders):
+        result = read_document(folder, "result.json")
+        plain = dict(_flat({k: v for k, v in checking.read(folder / "scenario.yaml").items() if k not in (*PROSE, "seed")}))
+        plain["engine"] = result["engine"]
+        found.setdefault(json.dumps(plain, sort_keys=True), (plain, []))[1].append(result)
+    plains = [plain for plain, _ in found.values()]
+    return [Group(_label(plain, plains), plain, tuple(results)) for plain, results in found.values()]
+
+
+def numbers(result: dict[str, Any]) -> dict[str, float | None]:
+    """The metrics of a result that can be compared, by their path in result.json."""
+    rows: dict[str, float | None] = {"throughput_mbps": result["throughput_mbps"]}
+    rows |= {f"tiers.{tier}": rate for tier, rate in result["tiers"].items()}
+    for ap, each in result["aps"].items():
+        rows |= {f"aps.{ap}.{key}": each[key] for key in ("throughput_mbps", "mac_occupancy_mean")}
+    rows |= {f"users.{user}.throughput_mbps": each["throughput_mbps"] for user, each in result["users"].items()}
+    return rows | {"fairness.jain": result["fairness"]["jain"], "convergence_s": result["convergence_s"]}
+
+
+def verdict(base: Sequence[float], other: Sequence[float]) -> str:
+    """'better by 18 % [14, 22], n = 10', 'worse by ...', or 'cannot tell ..., run n more'."""
+    n = min(len(base), len(other))
+    if not n or not sum(base):
+        return "cannot tell: not measured"
+    change = 100 * (_mean(other) / _mean(base) - 1)
+    if n < MIN_REPEATS:
+        return f"{change:+.0f} %, but cannot tell: n = {n}, run {MIN_REPEATS - n} more"
+    low, high = _ratio_interval(base, other)
+    size = f"[{min(abs(low), abs(high)):.0f}, {max(abs(low), abs(high)):.0f}], n = {n}"
+    if low > 0:
+        return f"better by {change:.0f} % {size}"
+    if high < 0:
+        return f"worse by {-change:.0f} % {size}"
+    needed = n * ((high - low) / 2 / abs(change)) ** 2 if change else math.inf
+    more = min(MAX_MORE, max(1, math.ceil(min(needed, n + MAX_MORE)) - n))
+    return f"cannot tell: {change:+.0f} % [{low:.0f}, {high:.0f}], n = {n}, run {more} more"
+
+
+def warnings(groups: Sequence[Group]) -> Iterator[str]:
+    """What makes the comparison doubtful."""
+    if len({group.plain["name"] for group in groups}) > 1:
+        yield "careful: these are different scenarios"
+    for result in (each for group in groups for each in group.results):
+        if result["status"] != "complete":
+            yield f"careful: run {result['run_id']} is {result['status']}"
+        if result["overloaded"]:
+            yield f"careful: run {result['run_id']} overloaded the machine"
+
+
+def _judged(metric: str) -> bool:
+    return metric.endswith("throughput_mbps")
+
+
+def _estimate(values: Sequence[float]) -> dict[str, Any]:
+    interval = _interval(values)
+    return {
+        "mean": _mean(values) if values else None,
+        "low": interval and interval[0],
+        "high": interval and interval[1],
+        "n": len(values),
+    }
+
+
+def _shown(cell: dict[str, Any]) -> str:
+    if cell["mean"] is None:
+        return "-"
+    return f"{cell['mean']:.3g}" + ("" if cell["low"] is None else f" [{cell['low']:.3g}, {cell['high']:.3g}]")
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+def _interval(values: Sequence[float]) -> Interval:
+    if len(values) < MIN_REPEATS:
+        return None
+    return _bootstrap((values,), lambda x, axis: x.mean(axis=axis), _mean(values))
+
+
+def _ratio_interval(base: Sequence[float], other: Sequence[float]) -> tuple[float, float]:
+    change = 100 * (_mean(other) / _mean(base) - 1)
+    return _bootstrap((base, other), lambda a, b, axis: 100 * (b.mean(axis=axis) / a.mean(axis=axis) - 1), change)
+
+
+def _bootstrap(samples: tuple[Sequence[float], ...], statistic: Any, estimate: float) -> tuple[float, float]:
+    """The percentile interval; a point if nothing varies. The same samples give the same interval."""
+    if all(min(values) == max(values) for values in samples):
+        return estimate, estimate
+    try:
+        import numpy
+        from scipy.stats import bootstrap
+    except ImportError as error:
+        raise MachineLacks(f"compute intervals: {error}. Try: ./run_lab.sh compare, which installs what is missing") from error
+    rng = numpy.random.default_rng(1)
+    found = bootstrap(samples, statistic, n_resamples=RESAMPLES, method="percentile", vectorized=True, rng=rng)
+    return float(found.confidence_interval.low), float(found.confidence_interval.high)
+
+
+def _flat(data: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    """Every value with its path; a list of plain values is one value."""
+    if isinstance(data, dict) and data:
+        for key, value in data.items():
+            yield from _flat(value, f"{path}.{key}" if path else str(key))
+    elif isinstance(data, list) and any(isinstance(each, dict) for each in data):
+        for n, value in enumerate(data, 1):
+            yield from _flat(value, f"{path}.{n}")
+    else:
+        yield path, json.dumps(data)
+
+
+def _label(plain: dict[str, str], plains: Sequence[dict[str, str]]) -> str:
+    """The strategy, and what else sets this group apart from those with the same strategy."""
+    if "strategy.name" not in plain:
+        raise RequestError("compare: a run's scenario.yaml names no strategy: it was not written by this lab")
+    name = json.loads(plain["strategy.name"])
+    alike = [each for each in plains if each["strategy.name"] == plain["strategy.name"]]
+    apart = [key for key in plain if any(each.get(key) != plain[key] for each in alike)]
+    return " ".join([name, *(f"{key}={plain[key]}" for key in apart)])

@@ -1,0 +1,42 @@
+"""The only way into a run: one small JSON file, written beside and renamed into `RUN/inbox/`.
+
+{"target": "link.path1.loss", "value": 0.05}     a flip
+{"control": "stop"}                              end now, keep what was measured
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from lab.errors import RequestError
+
+
+def send(folder: Path, message: dict[str, Any]) -> str:
+    """Put a message into a run's inbox and return its number; the run checks it and records what became of it."""
+    inbox = folder / "inbox"
+    seq = f"{time.time_ns():020d}"
+    try:
+        beside = inbox / f".{seq}.new"
+        beside.write_text(json.dumps(message), encoding="utf-8")
+        beside.rename(inbox / f"{seq}.json")
+    except OSError as error:
+        raise RequestError(f"send to run {folder.name}: {error.strerror}: {inbox}. Is it a run that goes on?") from error
+    return seq
+
+
+def receive(folder: Path) -> Iterator[tuple[str, dict[str, Any], str]]:
+    """Take every waiting message in order: number, message, and what is wrong with it (then the message is empty)."""
+    for path in sorted((folder / "inbox").glob("*.json")):
+        problem, message = "", {}
+        try:
+            message = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            problem = f"read {path.name}: {error}"
+        path.unlink(missing_ok=True)
+        if not problem and not (isinstance(message, dict) and ("target" in message or "control" in message)):
+            problem = f'{path.name} holds neither {{"target", "value"}} nor {{"control"}}'
+        yield path.stem, {} if problem else message, problem

@@ -1,0 +1,77 @@
+#!/bin/sh
+# The one door: sets up .venv when it is missing or requirements changed, then runs the command line.
+set -eu
+here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
+caller=$(pwd)
+cd "$here"
+py=.venv/bin/python
+
+say() { printf '%s\n' "$*" >&2; }
+
+find_python() {
+    for each in python3.11 python3.12 python3.13 python3; do
+        if "$each" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then
+            command -v "$each"
+            return
+        fi
+    done
+    say "set up .venv: no Python 3.11 or newer with venv was found. Try: sudo apt install python3 python3-venv"
+    exit 3
+}
+
+# Under sudo the environment belongs to the user who called it.
+as_caller() {
+    if [ "$(id -u)" = 0 ] && [ -n "${SUDO_UID:-}" ] && command -v sudo >/dev/null 2>&1; then
+        sudo -H -u "#$SUDO_UID" -- "$@"
+    else
+        "$@"
+    fi
+}
+
+# install STAMP FILE...: install the pinned packages of FILEs unless the stamp says they are there
+install() {
+    stamp=.venv/$1.stamp
+    shift
+    wanted=$(cat "$@" | cksum)
+    if [ -x "$py" ] && [ "$(cat "$stamp" 2>/dev/null || :)" = "$wanted" ]; then
+        return
+    fi
+    if ! "$py" -c 'import pip' >/dev/null 2>&1; then
+        found=$(find_python)
+        say "setting up .venv ..."
+        as_caller "$found" -m venv .venv || { say "set up .venv: failed. Try: sudo apt install python3-venv"; exit 3; }
+    fi
+    options=""
+    for file in "$@"; do options="$options -r $file"; done
+    say "installing packages ..."
+    # shellcheck disable=SC2086
+    if ! as_caller "$py" -m pip install --quiet --disable-pip-version-check $options; then
+        say "install $*: pip failed. Try: the same command again with a network connection"
+        exit 3
+    fi
+    as_caller sh -c 'printf "%s\n" "$1" >"$2"' sh "$wanted" "$stamp"
+}
+
+install run requirements.txt
+verb=${1:-up}
+case "$verb" in
+up | --port | --no-browser | --no-demo)
+    say "up: the dashboard is not there yet. Try: ./run_lab.sh list scenarios, then ./run_lab.sh run SCENARIO"
+    exit 3
+    ;;
+test)
+    shift
+    install dev requirements.txt requirements-dev.txt
+    exec "$py" -m pytest "$@"
+    ;;
+lint)
+    install dev requirements.txt requirements-dev.txt
+    "$py" -m ruff format --check .
+    "$py" -m ruff check .
+    exec "$py" -m mypy lab controller
+    ;;
+esac
+PYTHONPATH=$here${PYTHONPATH:+:$PYTHONPATH}
+export PYTHONPATH
+cd "$caller"
+exec "$here/$py" -m lab "$@"
