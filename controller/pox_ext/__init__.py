@@ -1,0 +1,30 @@
+"""A POX component: the brain on a network of Open vSwitch bridges.
+
+    cd POX; PYTHONPATH=LAB python pox.py controller.pox_ext --topology=RUN/pox/topology.json --strategy=meter_throttling
+
+LAB is the folder that holds `controller/`. Every bridge needs `protocols=OpenFlow10,OpenFlow13`, fail mode secure and two
+controllers, POX's own port (6633) and `--of13_port` (6653). docs/formats.md describes the files and messages.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+_LAB = str(Path(__file__).resolve().parents[2])
+if _LAB not in sys.path:  # started by the name pox_ext, from POX's ext/ folder
+    sys.path.append(_LAB)
+
+
+def launch(
+    strategy: str = "none",
+    topology: str | None = None,
+    run: str | None = None,
+    params: str = "",
+    of13_port: int = 6653,
+    agents_port: int = 6699,
+) -> None:
+    """Start the controller: `topology` is a file, `run` a folder (the topology's), `params` a JSON object."""
+    from controller.pox_ext import component
+
+    component.start(strategy, topology, run, params, int(of13_port), int(agents_port))

@@ -1,0 +1,96 @@
+"""Everything that is opened when POX starts, and closed when it goes down."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from pox.core import core
+from pox.lib.recoco import Select, Task, Timer
+
+from controller.control import Control
+from controller.errors import ControllerError, ParamsRefused, PlanRefused
+from controller.pox_ext import plan, statistics
+from controller.pox_ext.of13 import Listener
+from controller.pox_ext.run_folder import RunFolder
+from controller.pox_ext.session import TICK_S, Session
+
+AGENTS_HOST = "127.0.0.1"
+
+
+def start(strategy: str, topology: str | None, run: str | None, params: str, of13_port: int, agents_port: int) -> None:
+    """Check everything that was asked for, then open what is needed; what is wrong ends POX with one sentence."""
+    log = core.getLogger("pox_ext")
+    try:
+        network, control = read_topology(topology), Control(strategy, read_params(params))
+    except ControllerError as error:
+        log.error("%s", error)
+        logging.shutdown()
+        os._exit(2)  # POX would go on without its component
+    folder = RunFolder(Path(run) if run else Path(str(topology)).resolve().parent)
+    writer = statistics.Writer(folder.statistics)
+
+    session = Session(network, control, folder, core.openflow, writer.put)
+    session.restore(statistics.read(folder.statistics))
+    Listener(of13_port, session.channel_up, session.channel_down, session.warn).start()
+    Datagrams(agents_port, session.datagram).start()
+    Timer(TICK_S, session.tick, recurring=True)
+    log.info("strategy %s on %d switches, folder %s", strategy, len(network.switches), folder.path)
+
+    def end(_event: Any) -> None:
+        writer.close()
+        folder.close()
+
+    core.addListenerByName("DownEvent", end)
+
+
+def read_topology(path: str | None) -> plan.Plan:
+    """The plan in a file, or one `PlanRefused`."""
+    if not path:
+        raise PlanRefused("start the controller: no topology. Add --topology=FILE (docs/formats.md shows the file)")
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise PlanRefused(f"read {path}: {error.strerror}. Add --topology=FILE with a file that exists") from error
+    return plan.read(text, path)
+
+
+def read_params(text: str) -> dict[str, Any]:
+    """The parameters in a JSON object, or one `ParamsRefused`."""
+    try:
+        values = json.loads(text or "{}")
+    except ValueError as error:
+        raise ParamsRefused(f'read --params={text}: {error}. Write a JSON object such as {{"cth": 0.85}}') from error
+    if not isinstance(values, dict):
+        raise ParamsRefused(f'read --params={text}: it is no object. Write {{"cth": 0.85}}')
+    return values
+
+
+class Datagrams(Task):  # type: ignore[misc]
+    """Hands every datagram that comes to a port of this machine to `take`."""
+
+    def __init__(self, port: int, take: Callable[[bytes], None]) -> None:
+        Task.__init__(self)
+        self._take = take
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._socket.bind((AGENTS_HOST, port))
+        self._socket.setblocking(False)
+
+    def run(self) -> Iterator[Any]:
+        """POX's cooperative loop."""
+        while core.running:
+            yield Select([self._socket], [], [], 1.0)
+            for data in self._waiting():
+                self._take(data)
+
+    def _waiting(self) -> Iterator[bytes]:
+        while True:
+            try:
+                yield self._socket.recv(65536)
+            except OSError:
+                return

@@ -1,0 +1,129 @@
+"""Table 0 and the meter of every access point's switch: what is there, what should be, and what passed.
+
+1) a bridge connects: read its table 0 and its meter, so that a restarted controller goes on where the last one stopped
+2) bring it to what is wanted; until the first decision that is what it has, and an entry to count every address
+3) Tier 2's throughput is what came to the meter minus what it dropped; changing a rate starts its counters again,
+   so they are read just before a change and again just after it
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from controller.command import Command, Throttle
+from controller.pox_ext import openflow13 as of13
+from controller.pox_ext import table0
+from controller.pox_ext.of13 import Channel
+from controller.pox_ext.rates import Rates
+from controller.pox_ext.table0 import Table0
+
+
+class Meters:
+    """All bridges on the 1.3 channel, by name of the switch; those that are no access points hold the default entry only."""
+
+    def __init__(self, counted: Callable[[str], Iterable[str]], ready: Callable[[str], None]) -> None:
+        """`counted(switch)` names the addresses to count there; `ready(switch)` is told when table 0 is written."""
+        self._counted, self._ready = counted, ready
+        self.channels: dict[str, Channel] = {}
+        self._known: dict[str, Table0] = {}
+        self._wanted: dict[str, Table0] = {}
+        self._rates = Rates()
+        self._tier2_bps: dict[str, int | None] = {}
+        self._by_address: dict[tuple[str, str], int | None] = {}
+
+    def connected(self, switch: str, channel: Channel) -> None:
+        """Read what a bridge holds, then bring it to what it should hold."""  # 1
+        self.channels[switch] = channel
+
+        def with_meter(config: bytes | None) -> None:
+            rate_bps = of13.meter_rate_bps(config or b"")
+            channel.ask(of13.ask_flows(table=0), lambda body: self._take_over(switch, body or b"", rate_bps))
+
+        channel.ask(of13.ask_meter_config(), with_meter)
+
+    def lost(self, switch: str, channel: Channel) -> None:
+        """A bridge is gone; what it should hold is kept for when it comes back."""
+        if self.channels.get(switch) is channel:
+            del self.channels[switch]
+            self._known.pop(switch, None)
+
+    def limit_bps(self, switch: str) -> int | None:
+        """The limit in force, None without one."""
+        known = self._known.get(switch)
+        return known.rate_bps if known else None
+
+    def tier2_bps(self, switch: str, addresses: Iterable[str]) -> int | None:
+        """What Tier 2 carried at the last reading: through the meter, or to these addresses where there is none."""
+        if self.limit_bps(switch) is not None:
+            return self._tier2_bps.get(switch)
+        rates = [self._by_address.get((switch, address)) for address in addresses]
+        return sum(rate for rate in rates if rate is not None) if switch in self.channels else None
+
+    def carry_out(self, command: Command) -> None:
+        """Bring a switch to what a strategy asks for."""
+        held = self._known.get(command.ap, Table0())
+        throttled = isinstance(command, Throttle)
+        addresses = command.addresses if isinstance(command, Throttle) else frozenset()
+        rate_bps = command.rate_bps if isinstance(command, Throttle) else None
+        counted = frozenset(self._counted(command.ap))
+        self._wanted[command.ap] = replace(
+            held, counted=counted, metered=addresses if throttled else frozenset(), rate_bps=rate_bps, default=True
+        )
+        self._bring(command.ap)
+
+    def read(self, switch: str, done: Callable[[], None]) -> None:
+        """Read meter and table 0 of a switch; `done` is called in any case."""  # 3
+        channel = self.channels[switch]
+
+        def with_flows(body: bytes | None) -> None:
+            for entry in of13.flows(body or b""):
+                if entry.address is not None:
+                    key = (switch, entry.address)
+                    self._by_address[key] = self._rates.rate_bps(key, time.monotonic_ns(), entry.bytes)
+            done()
+
+        def with_meter(body: bytes | None) -> None:
+            count = of13.meter_count(body or b"")
+            if count is not None:
+                passed = count.offered_bytes - count.dropped_bytes
+                self._tier2_bps[switch] = self._rates.rate_bps(switch, time.monotonic_ns(), passed)
+            channel.ask(of13.ask_flows(table=0), with_flows)
+
+        channel.ask(of13.ask_meter(), with_meter)
+
+    def refresh(self, switch: str) -> None:
+        """Count the addresses that have been learned since."""
+        if switch in self._known and self._wanted.get(switch):
+            self._wanted[switch] = replace(self._wanted[switch], counted=frozenset(self._counted(switch)))
+            self._bring(switch)
+
+    def _take_over(self, switch: str, flows: bytes, rate_bps: int | None) -> None:
+        known = table0.read(of13.flows(flows), rate_bps)
+        self._known[switch] = known
+        counted = frozenset(self._counted(switch))
+        self._wanted.setdefault(switch, replace(known, counted=counted, default=True))  # 2
+        self._bring(switch, lambda: self._ready(switch))
+        self._start_epoch(switch)
+
+    def _bring(self, switch: str, done: Callable[[], None] = lambda: None) -> None:
+        channel, known, wanted = self.channels.get(switch), self._known.get(switch), self._wanted[switch]
+        if channel is None or known is None:
+            return  # it is brought there when it connects
+        for message in table0.changes(known, wanted):
+            channel.send(message)
+        self._known[switch] = wanted
+        channel.barrier(lambda _: done())
+        if table0.touches_meter(known, wanted):
+            self._start_epoch(switch)
+
+    def _start_epoch(self, switch: str) -> None:
+        def start(body: bytes | None) -> None:
+            count = of13.meter_count(body or b"")
+            if count is None:
+                self._rates.forget(switch)
+            else:
+                self._rates.start(switch, time.monotonic_ns(), count.offered_bytes - count.dropped_bytes)
+
+        self.channels[switch].ask(of13.ask_meter(), start)

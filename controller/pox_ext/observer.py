@@ -1,0 +1,147 @@
+"""From reports, counters and SYNs to one `Observation`, and to the lines that describe it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from controller.command import Decision, Throttle
+from controller.control import Step
+from controller.messages import ApReport
+from controller.observation import AccessPoint, Observation, Subflow, Tiers
+from controller.pox_ext.frames import Flow
+from controller.pox_ext.hosts import Hosts
+from controller.pox_ext.meters import Meters
+from controller.pox_ext.plan import Live, Plan, Stations
+from controller.pox_ext.router import Router
+from controller.pox_ext.tracker import Joined, Tracker
+from controller.units import bps, mbps
+
+
+class Observer:
+    """Collects between two steps; knows neither a clock nor a file."""
+
+    def __init__(self, plan: Plan, hosts: Hosts, router: Router, tracker: Tracker, meters: Meters) -> None:
+        self._plan, self._hosts, self._router, self._tracker, self._meters = plan, hosts, router, tracker, meters
+        self._reports: dict[str, list[ApReport]] = {}
+        self._stations = Stations()
+        self.tiers: Tiers = {}
+
+    def report(self, report: ApReport) -> None:
+        """An agent's report; the latest says where stations are, all since the last step make the occupancy."""
+        if report.ap not in self._plan.aps:
+            raise ValueError(
+                f"report of access point '{report.ap}', which is unknown: choose from {', '.join(self._plan.aps) or 'none'}"
+            )
+        self._reports.setdefault(report.ap, []).append(report)
+        for user, station in report.stations.items():
+            rate_bps = None if station.rate_mbps is None else bps(station.rate_mbps)
+            self._stations.known[user, report.ap] = Live(rate_bps, station.rssi_dbm, station.associated)
+
+    def observe(self, now_ns: int) -> Observation:
+        """Everything since the last call."""
+        reports, self._reports = self._reports, {}
+        seen = Observation(
+            now_ns,
+            access_points=(),
+            associations=self._stations.associations(self._plan, self._hosts.associations()),
+            multipath=frozenset(self._plan.multipath),
+            subflows=tuple(self.subflow(each) for each in self._tracker.subflows()),
+            tiers=self.tiers,
+        )
+        aps = tuple(self._seen_at(ap, reports.get(ap.id, []), seen) for ap in self._plan.access_points())
+        return replace(seen, access_points=aps)
+
+    def _seen_at(self, ap: AccessPoint, reports: list[ApReport], seen: Observation) -> AccessPoint:
+        primary = {user for (user, where), tier in self.tiers.items() if where == ap.id and tier == 1}
+        return replace(
+            ap,
+            mac_occupancy=_mean([occupancy(report, ap.kind, primary) for report in reports]),
+            tier2_bps=self._meters.tier2_bps(ap.id, seen.addresses(ap.id, tier=2)),
+            meter_bps=self._meters.limit_bps(ap.id),
+        )
+
+    def subflow(self, joined: Joined) -> Subflow:
+        """A subflow as seen towards its user."""
+        to_user = joined.flow.back() if self._is_user(joined.flow.source) else joined.flow
+        address = to_user.destination
+        user, place = self._hosts.owner(address) or address, self._hosts.place(address)
+        ap = place.switch if place else ""
+        ends = (f"{to_user.source}:{to_user.source_port}", f"{address}:{to_user.destination_port}")
+        return Subflow(
+            joined.connection, joined.number, user, ap, *ends, self.tiers.get((user, ap), 1), self._router.path(to_user)
+        )
+
+    def _is_user(self, address: str) -> bool:
+        """Of a subflow's ends the user is the one with a radio, or else the one that opened it."""
+        place = self._hosts.place(address)
+        return place is None or place.switch in self._plan.aps or self._hosts.owner(address) in self._plan.multipath
+
+
+def occupancy(report: ApReport, kind: str, primary: Iterable[str]) -> float:
+    """Of a WiFi access point its queue's; of LTE the mean over the bearers that carry Tier 1, where they are reported."""
+    own = [station.mac_occupancy for user, station in report.stations.items() if user in primary]
+    known = [each for each in own if each is not None]
+    return sum(known) / len(known) if kind == "lte" and known else report.mac_occupancy
+
+
+def _mean(values: list[float]) -> float | None:
+    return sum(values) / len(values) if values else None
+
+
+def to_user(subflow: Subflow) -> Flow:
+    """The 5-tuple of a subflow in the direction of its user."""
+    (source, source_port), (destination, port) = (end.rsplit(":", 1) for end in (subflow.source, subflow.destination))
+    return Flow(source, destination, 6, int(source_port), int(port))
+
+
+# --- lines of decisions.jsonl
+
+
+def decision_line(strategy: str, decision: Decision) -> dict[str, Any]:
+    """One decision with its reason."""
+    line: dict[str, Any] = {"kind": "decision", "strategy": strategy, "ap": decision.ap, "action": decision.action}
+    if isinstance(decision.command, Throttle):
+        line |= {"meter_mbps": mbps(decision.command.rate_bps), "addresses": sorted(decision.command.addresses)}
+    return line | {"reason": decision.reason}
+
+
+def observation_line(step: Step) -> dict[str, Any]:
+    """What a step has seen, before its decisions took effect."""
+    aps = {
+        ap.id: {
+            "mac_occupancy": _rounded(ap.mac_occupancy),
+            "tier2_mbps": _mbps(ap.tier2_bps),
+            "meter_mbps": _mbps(ap.meter_bps),
+        }
+        for ap in step.seen.access_points
+    }
+    tiers: dict[str, dict[str, int]] = {}
+    for (user, ap), tier in sorted(step.seen.tiers.items()):
+        tiers.setdefault(user, {})[ap] = tier
+    return {"kind": "observation", "strategy": step.strategy, "aps": aps, "tiers": tiers}
+
+
+def subflow_line(subflow: Subflow, backup: bool) -> dict[str, Any]:
+    """A subflow that has just been answered."""
+    return {
+        "kind": "subflow",
+        "connection": subflow.connection,
+        "subflow": subflow.number,
+        "user": subflow.user,
+        "ap": subflow.ap,
+        "tier": subflow.tier,
+        "source": subflow.source,
+        "destination": subflow.destination,
+        "path": list(subflow.path),
+        "backup": backup,
+    }
+
+
+def _mbps(rate_bps: int | None) -> float | None:
+    return None if rate_bps is None else mbps(rate_bps)
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 4)
