@@ -15,6 +15,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -288,6 +289,7 @@ def _asked(link: Any) -> dict[str, float]:
     }
 
 
+@cache
 def _commit() -> str | None:
     """The project's commit, with `+` if files differ from it; None outside a checkout."""
     try:

@@ -26,7 +26,9 @@ def table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
 
 def progress_line(progress: Progress) -> str:
     """`running 12.5 / 60 s, 47 s left   wifi1 7.1 + 0.4   lte1 10.9 + 0.0 Mb/s (Tier 1 + Tier 2)`"""
-    text = f"{progress.phase} {progress.t:g} / {progress.duration_s:g} s"
+    if progress.phase != "running":
+        return progress.phase
+    text = f"running {progress.t:g} / {progress.duration_s:g} s"
     if progress.eta_s is not None:
         text += f", {progress.eta_s:.0f} s left"
     aps = progress.frame.get("ap", {})
@@ -52,7 +54,9 @@ class Live:
         if self._terminal:
             sys.stderr.write("\r" + text.ljust(self._width))
             self._width = len(text)
-        elif progress.phase != "running" or progress.t - self._printed_t >= PLAIN_EVERY_S:
+        elif progress.phase != "running":
+            sys.stderr.write(text + "\n")
+        elif progress.t - self._printed_t >= PLAIN_EVERY_S:
             sys.stderr.write(text + "\n")
             self._printed_t = progress.t
         sys.stderr.flush()

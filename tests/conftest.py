@@ -1,0 +1,49 @@
+"""What tests share: the scenario that comes with the lab, an engine without a network, and runs in a temporary folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_engine import FakeEngine
+
+from lab import scenario
+from lab.recorder import Recorder
+from lab.runner import Outcome, run
+from lab.scenario import Overrides, build
+
+
+@pytest.fixture
+def load() -> Callable[..., Any]:
+    """Load testbed_wifi_lte with these `--set` values."""
+    return lambda *settings: scenario.load("testbed_wifi_lte", Overrides(settings=settings))
+
+
+@pytest.fixture
+def record(tmp_path: Path) -> Iterator[Callable[..., Recorder]]:
+    """A recorder in a fresh folder."""
+    made: list[Recorder] = []
+
+    def make(of: Any, name: str = "run") -> Recorder:
+        folder = tmp_path / name
+        folder.mkdir()
+        made.append(Recorder(folder, of, "fake", build(of)))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
+
+
+@pytest.fixture
+def go(load: Any, record: Any) -> Callable[..., tuple[Outcome, FakeEngine]]:
+    """Run testbed_wifi_lte for 2 s on the fake engine."""
+
+    def start(*settings: str, engine: FakeEngine | None = None) -> tuple[Outcome, FakeEngine]:
+        engine = engine or FakeEngine()
+        of = load("duration_s=2", *settings)
+        return run(of, engine, record(of)), engine
+
+    return start

@@ -1,0 +1,262 @@
+"""The command line: exit codes, JSON and nothing else, messages without a traceback."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import fake_engine
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from lab import scenario
+from lab.__main__ import cli
+from lab.cli import run as running
+from lab.cli.run import Job, Request, argv_inside
+from lab.engines import ENGINES
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture
+def lab(monkeypatch):
+    """Call the command line with the fake engine in its table."""
+    monkeypatch.setattr("lab.engines.ENGINES", dict(ENGINES))
+    from lab import engines
+
+    monkeypatch.setattr(fake_engine, "ENGINES", engines.ENGINES)
+    fake_engine.register()
+    return lambda *args: CliRunner().invoke(cli, [str(arg) for arg in args], catch_exceptions=False)
+
+
+def start(*args, **options):
+    """The same in a process of its own."""
+    paths = os.pathsep.join([str(ROOT), str(ROOT / "tests")])
+    argv = [sys.executable, str(ROOT / "tests" / "fake_engine.py"), *map(str, args)]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen(argv, env=os.environ | {"PYTHONPATH": paths}, **pipes, **options)
+
+
+@pytest.mark.parametrize(
+    "what", ["scenarios", "strategies", "cc", "topologies", "params meter_throttling", "targets testbed_wifi_lte"]
+)
+def test_lists_are_readable_by_people_and_programs(lab, what):
+    plain, machine = lab("list", *what.split()), lab("list", *what.split(), "--json")
+    rows = json.loads(machine.output)
+    assert plain.exit_code == machine.exit_code == 0
+    assert rows
+    first = next(iter(rows[0].values()))
+    assert str(first) in plain.output
+
+
+def test_list_says_which_engine_runs_which_congestion_control(lab):
+    rows = {row["name"]: row["engines"] for row in json.loads(lab("list", "cc", "--json").output)}
+    assert "mininet" in rows["reno"]
+    assert "mininet" not in rows["lia"]
+
+
+def test_check_starts_nothing(lab):
+    assert "valid" in lab("check", "testbed_wifi_lte").output
+    refused = lab("check", "testbed_wifi_lte", "--set", "duration=5")
+    assert refused.exit_code == 2
+    assert "did you mean 'duration_s'" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "message"),
+    [
+        (["run", "nope", "--engine", "fake"], 2, "scenario 'nope' is unknown"),
+        (["run", "testbed_wifi_lte", "--engine", "ns3"], 2, "engine 'ns3' is unknown"),
+        (["run", "testbed_wifi_lte", "--engine", "mininet", "--cc", "lia"], 3, "kernel has no coupled congestion control"),
+        (
+            ["run", "testbed_wifi_lte", "--engine", "mininet", "--set", "multipath.scheduler=round_robin"],
+            3,
+            "one packet scheduler",
+        ),
+        (["run", "testbed_wifi_lte", "--engine", "mininet", "--speed", "10"], 2, "real time"),
+        (["run", "testbed_wifi_lte", "--engine", "fake", "--speed", "fast"], 2, "write max, 1 or 10"),
+        (["run", "testbed_wifi_lte", "--engine", "fake", "--vm"], 2, "Leave out --vm"),
+        (["run", "testbed_wifi_lte", "--engine", "fake", "--strategy", "magic"], 2, "'magic' is unknown: choose from"),
+        (["run", "testbed_wifi_lte", "--engine", "fake", "--strategy", "none", "--strategy", "none"], 2, "asked for twice"),
+        (["run", "testbed_wifi_lte", "--engine", "fake", "--seed", "x"], 2, "not a valid integer"),
+        (["run", "testbed_wifi_lte", "--engine", "fake", "--duration", "-1"], 2, "duration_s: -1.0 is out of range"),
+        (["run", "testbed_wifi_lte", "--engine", "fake", "--set", "seed"], 2, "write key.path=value"),
+        (["list", "params", "magic"], 2, "choose from"),
+        (["frobnicate"], 2, "No such command"),
+    ],
+)
+def test_a_wrong_request_is_refused_before_anything_starts(lab, tmp_path, args, code, message):
+    out = tmp_path / "out"
+    got = lab(*args, *(["--out", out] if args[0] == "run" else []))
+    assert (got.exit_code, got.stdout) == (code, "")
+    assert message in got.stderr
+    assert not out.exists()
+
+
+@pytest.mark.skipif("sim" in ENGINES, reason="the simulator is there")
+def test_the_engine_that_is_not_there_yet_says_so(lab):
+    got = lab("run", "testbed_wifi_lte")
+    assert (got.exit_code, "engine 'sim' is not there yet" in got.stderr) == (2, True)
+
+
+def test_run_prints_result_json_and_nothing_else(lab, tmp_path):
+    got = lab("run", "testbed_wifi_lte", "--engine", "fake", "--duration", 1, "--json", "--out", tmp_path / "r")
+    result = json.loads(got.output)
+    assert (got.exit_code, result["status"], result["run_id"]) == (0, "complete", "r")
+    assert result == json.loads((tmp_path / "r" / "result.json").read_text())
+
+
+def test_overrides_reach_the_run(lab, tmp_path):
+    options = [
+        "--strategy",
+        "meter_throttling",
+        "--cc",
+        "cubic",
+        "--seed",
+        7,
+        "--duration",
+        1,
+        "--set",
+        "topology.multipath=[]",
+    ]
+    lab(
+        "run",
+        "testbed_wifi_lte",
+        "--engine",
+        "fake",
+        "--quiet",
+        "--out",
+        tmp_path / "r",
+        "--set",
+        "strategy.params.cth=0.4",
+        *options,
+    )
+    written = yaml.safe_load((tmp_path / "r" / "scenario.yaml").read_text())
+    assert (written["strategy"]["name"], written["strategy"]["params"]["cth"], written["seed"]) == ("meter_throttling", 0.4, 7)
+    assert (written["multipath"]["cc"], written["topology"]["multipath"]) == ("cubic", [])
+
+
+def test_strategies_and_repeats_run_in_turn_on_the_same_seeds(lab, tmp_path):
+    asked = ["--strategy", "none", "--strategy", "meter_throttling", "--repeat", 2, "--seed", 5, "--duration", 1]
+    got = lab("run", "testbed_wifi_lte", "--engine", "fake", *asked, "--json", "--quiet", "--out", tmp_path / "r")
+    assert [(run["strategy"], run["seed"]) for run in json.loads(got.output)] == [
+        ("none", 5),
+        ("none", 6),
+        ("meter_throttling", 5),
+        ("meter_throttling", 6),
+    ]
+    assert len(list((tmp_path / "r").glob("*/result.json"))) == 4
+
+
+def test_the_summary_names_what_matters(lab, tmp_path):
+    got = lab("run", "testbed_wifi_lte", "--engine", "fake", "--duration", 1, "--report", "--out", tmp_path / "r")
+    for part in ("wifi1", "ue3", "Tier 2", "Multipath TCP: verified, 1 joins", str(tmp_path / "r")):
+        assert part in got.stdout
+    assert "running 0.5 / 1 s" in got.stderr
+    page = (tmp_path / "r" / "report.md").read_text()
+    assert "**Question.** Who pays" in page
+
+
+def test_an_overloaded_run_carries_a_banner(lab, tmp_path, monkeypatch):
+    monkeypatch.setitem(fake_engine.REPORT, "overload", {"overloaded": True, "reasons": ["no idle time"]})
+    got = lab("run", "testbed_wifi_lte", "--engine", "fake", "--duration", 1, "--out", tmp_path / "r")
+    assert "OVERLOADED" in got.stdout
+    assert "no idle time" in got.stdout
+
+
+def test_a_failed_run_says_why_and_exits_4(lab, tmp_path, monkeypatch):
+    monkeypatch.setattr(fake_engine.FakeEngine, "fails_to_open", "start Open vSwitch: it is not running")
+    got = lab("run", "testbed_wifi_lte", "--engine", "fake", "--json", "--out", tmp_path / "r")
+    assert (got.exit_code, json.loads(got.stdout)["status"]) == (4, "failed")
+    assert "error: start Open vSwitch: it is not running" in got.stderr
+
+
+def test_ctrl_c_keeps_the_run_and_exits_130(tmp_path):
+    process = start("run", "testbed_wifi_lte", "--engine", "slow", "--duration", 3000, "--json", "--out", tmp_path / "r")
+    samples = tmp_path / "r" / "samples.jsonl"
+    deadline = time.monotonic() + 20
+    while not (samples.exists() and samples.stat().st_size) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert json.loads(out)["status"] == "interrupted"
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("args", [["run", "nope"], ["check", "/dev/null"], ["compare", "/nonexistent"], ["check", str(ROOT)]])
+def test_no_error_shows_a_traceback(args):
+    process = start(*args)
+    _, err = process.communicate(timeout=20)
+    assert process.returncode == 2
+    assert err.startswith("error: ")
+    assert "Traceback" not in err
+
+
+def test_the_command_line_starts_lean():
+    """Inside the virtual machine every import is ten times slower."""
+    program = "import sys, lab.__main__; print([m for m in ('numpy', 'scipy', 'networkx', 'flask', 'plotly', 'tinydb') if m in sys.modules])"
+    assert (
+        subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=True).stdout == "[]\n"
+    )
+
+
+def test_the_virtual_machine_gets_the_same_request(tmp_path):
+    asked = Request(
+        "testbed_wifi_lte", "mininet", strategies=("none",), seed=3, repeat=2, settings=("topology.multipath=[]",), vm=True
+    )
+    jobs = running.plan(asked)
+    argv = argv_inside(asked, jobs[1], tmp_path)
+    assert argv[1:4] == ["-m", "lab", "run"]
+    assert argv[-3:] == ["--out", str(tmp_path), "--quiet"]
+    inside = cli.commands["run"].make_context("run", argv[4:]).params
+    assert (inside["seed"], inside["strategies"], inside["settings"], inside["vm"]) == (
+        4,
+        ("none",),
+        ("topology.multipath=[]",),
+        False,
+    )
+    again = running.plan(Request(**inside | {"out": None}))
+    assert again == [Job(jobs[1].scenario, again[0].overrides)]
+
+
+def test_the_run_in_the_virtual_machine_is_followed(tmp_path, monkeypatch, capsys):
+    """The folder is the channel: progress lines and the result come from it."""
+    import types
+
+    from lab.engines import mininet
+
+    def run_in_vm(argv, shared, on_poll):
+        (shared / "log.txt").write_text("12:00:00 network: nodes and bridges\n")
+        (shared / "samples.jsonl").write_text('{"t":1.0,"ap":{"wifi1":{"tier1_mbps":7.0,"tier2_mbps":0.5}}}\n{"t":')
+        on_poll()
+        result = json.loads((tmp_path / "other" / "result.json").read_text())
+        (shared / "result.json").write_text(json.dumps(result))
+        return 0
+
+    vm = types.ModuleType("vm")
+    vm.run_in_vm = run_in_vm
+    monkeypatch.setattr(mininet, "vm", vm, raising=False)
+    monkeypatch.setitem(sys.modules, "lab.engines.mininet.vm", vm)
+    monkeypatch.setattr("lab.engines.ENGINES", dict(ENGINES))
+    monkeypatch.setattr(fake_engine, "ENGINES", __import__("lab.engines", fromlist=["x"]).ENGINES)
+    fake_engine.register()
+    running.run(Request("testbed_wifi_lte", "fake", duration_s=1, out=tmp_path / "other", quiet=True))
+    assert running.run(Request("testbed_wifi_lte", "mininet", vm=True, out=tmp_path / "vm")) == 0
+    said = capsys.readouterr()
+    assert "network: nodes and bridges" in said.err
+    assert "wifi1 7.00 + 0.50" in said.err
+    assert "complete" in said.out
+
+
+def test_every_scenario_that_comes_with_the_lab_is_in_the_table():
+    table = (scenario.FOLDER / "README.md").read_text()
+    for name in scenario.names():
+        assert f"({name}.yaml)" in table
+        assert scenario.load(name).name == name

@@ -1,0 +1,90 @@
+"""A verdict in words, and only when chance can be ruled out."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import yaml
+
+from lab import compare
+from lab.errors import RequestError
+from lab.scenario import build, resolved
+
+
+@pytest.fixture
+def runs(load, tmp_path):
+    """Write finished runs: strategy, and the total of each repeat."""
+    from lab import metrics
+
+    def make(strategy, totals, *settings, status="complete"):
+        folders = []
+        for seed, total in enumerate(totals, 1):
+            scenario = load(f"strategy.name={strategy}", f"seed={seed}", *settings)
+            folder = tmp_path / f"{strategy}-{seed}-{len(list(tmp_path.iterdir()))}"
+            folder.mkdir()
+            (folder / "scenario.yaml").write_text(yaml.safe_dump(resolved(scenario)))
+            header = {
+                "run_id": folder.name,
+                "scenario": "s",
+                "strategy": strategy,
+                "engine": "fake",
+                "seed": seed,
+                "status": status,
+            }
+            frames = [{"t": 1.0, "user": {"ue1": {"mbps": total}}, "ap": {}, "sf": {}}]
+            (folder / "result.json").write_text(json.dumps(metrics.result(header, build(scenario), frames, None)))
+            folders.append(folder)
+        return folders
+
+    return make
+
+
+def test_a_clear_difference_is_told_with_its_interval(runs):
+    base, better = runs("none", [9.8, 10, 10.2] * 4), runs("meter_throttling", [11.7, 12, 12.3] * 4)
+    said = compare.report([*base, *better], as_json=False)
+    assert "none (n = 12)" in said
+    assert "throughput_mbps: better by 20 % [" in said
+    assert "n = 12" in said
+
+
+def test_the_other_way_round_is_worse(runs):
+    document = json.loads(
+        compare.report([*runs("none", [12, 12.1] * 5), *runs("meter_throttling", [9, 9.1] * 5)], as_json=True)
+    )
+    assert document["verdicts"]["meter_throttling"]["throughput_mbps"].startswith("worse by 25 % [")
+    assert document["metrics"]["throughput_mbps"]["none"]["mean"] == pytest.approx(12.05)
+    assert (
+        document["metrics"]["throughput_mbps"]["none"]["low"] < 12.05 < document["metrics"]["throughput_mbps"]["none"]["high"]
+    )
+
+
+def test_noise_is_not_told_as_a_difference():
+    words = compare.verdict([8, 12, 9, 11, 10, 10], [9, 13, 8, 12, 10, 9.5])
+    assert words.startswith("cannot tell: ")
+    assert words.endswith("more")
+
+
+def test_too_few_repeats_cannot_tell_and_say_how_many_are_missing():
+    assert compare.verdict([10], [12]) == "+20 %, but cannot tell: n = 1, run 4 more"
+
+
+def test_what_was_not_measured_is_no_verdict():
+    assert compare.verdict([], [1, 2]) == "cannot tell: not measured"
+    assert compare.verdict([0.0] * 5, [1.0] * 5) == "cannot tell: not measured"
+
+
+def test_the_same_strategy_with_another_setting_is_another_group(runs):
+    folders = [*runs("none", [10]), *runs("none", [11], "topology.multipath=[]")]
+    labels = [group.label for group in compare.grouped(folders)]
+    assert labels == ['none topology.multipath=["ue2", "ue3"]', "none topology.multipath=[]"]
+
+
+def test_a_doubtful_run_is_pointed_out(runs):
+    said = compare.report([*runs("none", [10]), *runs("meter_throttling", [11], status="interrupted")], as_json=False)
+    assert "is interrupted" in said
+
+
+def test_a_folder_that_is_no_run_is_refused(tmp_path):
+    with pytest.raises(RequestError, match=r"holds no result\.json"):
+        compare.report([tmp_path], as_json=False)

@@ -1,0 +1,111 @@
+"""Numbers that can be checked in the head."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lab import metrics
+from lab.scenario import build
+
+HEADER = {"run_id": "r", "scenario": "s", "strategy": "none", "engine": "fake", "seed": 1, "status": "complete"}
+
+
+def frame(t, wifi=(0.0, 0.0), occupancy=1.0, sf=None, **users):
+    ap = {"tier1_mbps": wifi[0], "tier2_mbps": wifi[1], "mac_occupancy": occupancy}
+    return {"t": t, "ap": {"wifi1": ap}, "user": {user: {"mbps": rate} for user, rate in users.items()}, "sf": sf or {}}
+
+
+def test_means_weigh_frames_by_their_interval(load):
+    frames = [frame(1, (4, 1), 0.5, ue1=4, ue2=0), frame(4, (8, 1), 0.9, ue1=8, ue2=4)]
+    got = metrics.result(HEADER, build(load()), frames, None)
+    assert got["duration_s"] == 4
+    assert got["users"]["ue1"] == {"kind": "single_path", "throughput_mbps": 7.0, "by_ap": {}}
+    assert got["users"]["ue2"]["throughput_mbps"] == 3.0
+    assert got["users"]["ue2"]["kind"] == "multipath"
+    assert got["users"]["ue4"]["throughput_mbps"] is None
+    assert got["throughput_mbps"] == 10.0
+    assert got["aps"]["wifi1"] == {
+        "kind": "wifi",
+        "throughput_mbps": 8.0,
+        "tier1_mbps": 7.0,
+        "tier2_mbps": 1.0,
+        "mac_occupancy_mean": 0.8,
+    }
+    assert got["aps"]["lte1"]["throughput_mbps"] is None
+    assert got["tiers"] == {"1": 7.0, "2": 1.0}
+    assert got["fairness"] == {"jain": pytest.approx(100 / (2 * 58), abs=1e-6), "sd_mbps": 2.0}
+
+
+def test_a_crash_before_the_first_sample_gives_nulls_not_zeros(load):
+    got = metrics.result(HEADER | {"status": "failed"}, build(load()), [], None)
+    assert got["throughput_mbps"] is None
+    assert got["tiers"] == {"1": None, "2": None}
+    assert got["fairness"] == {"jain": None, "sd_mbps": None}
+    assert got["cc"] is None
+    assert got["mptcp"] == {"verified": False, "joins": 0, "fallbacks": 0}
+    assert got["status"] == "failed"
+
+
+def test_shares_per_access_point_come_from_subflow_samples(load):
+    sf = {"c/1": {"user": "ue2", "ap": "wifi1", "mbps": 3.0}, "c/2": {"user": "ue2", "ap": "lte1", "mbps": 1.0}}
+    got = metrics.result(HEADER, build(load()), [frame(1, sf=sf, ue2=4), frame(2, ue2=0)], None)
+    assert got["users"]["ue2"]["by_ap"] == {"lte1": 0.5, "wifi1": 1.5}
+
+
+def test_shares_per_access_point_else_come_from_the_report(load):
+    from fake_engine import REPORT
+
+    got = metrics.result(HEADER, build(load()), [frame(1, ue2=4)], REPORT)
+    assert got["users"]["ue2"]["by_ap"] == {"lte1": 1.0, "wifi1": 3.0}
+    assert got["connections"][0]["completion_s"] is None
+    assert got["connections"][0]["subflows"][0]["rtt_ms_mean"] is None
+    assert (got["cc"], got["mptcp"]["joins"], got["overloaded"]) == ("reno", 1, False)
+
+
+def test_overload_is_kept_with_its_evidence(load):
+    report = {"overload": {"overloaded": True, "reasons": ["no idle time"]}}
+    got = metrics.result(HEADER, build(load()), [frame(1)], report)
+    assert got["overloaded"] is True
+    assert got["overload"]["reasons"] == ["no idle time"]
+
+
+def test_without_access_points_tiers_are_sums_over_subflows():
+    from lab.scenario import from_data
+
+    raw = {
+        "name": "x",
+        "title": "x",
+        "traffic": [{"user": "ue1"}],
+        "topology": {"kind": "parallel_paths", "paths": [{"rate_mbps": 5}]},
+    }
+    sf = {"c/1": {"mbps": 3.0, "tier": None}, "c/2": {"mbps": 1.0, "tier": 2}}
+    got = metrics.result(HEADER, build(from_data(raw, "x")), [{"t": 1, "user": {"ue1": {"mbps": 4}}, "sf": sf}], None)
+    assert got["tiers"] == {"1": 3.0, "2": 1.0}
+    assert got["aps"] == {}
+
+
+def test_jain_and_sd():
+    assert metrics.jain([1, 1, 1, 1]) == 1
+    assert metrics.jain([4, 0, 0, 0]) == 0.25
+    assert metrics.jain([0, 0]) is None
+    assert metrics.sd([1, 3]) == 1
+    assert metrics.sd([]) is None
+
+
+@given(st.lists(st.floats(0.01, 1000), min_size=1, max_size=30))
+def test_jain_lies_between_one_nth_and_one(rates):
+    assert 1 / len(rates) - 1e-9 <= metrics.jain(rates) <= 1 + 1e-9
+
+
+def test_convergence_is_when_the_five_second_mean_arrives():
+    """2 Mb/s for 10 s, then 10: the mean over 5 s reaches 9 when 4.375 s of it are new."""
+    frames = [frame(n / 2, ue1=2.0 if n / 2 <= 10 else 10.0) for n in range(1, 81)]
+    assert metrics.convergence_s(frames) == 14.5
+
+
+def test_what_never_settles_is_short_or_silent_has_no_convergence():
+    assert metrics.convergence_s([frame(n / 2, ue1=1.0) for n in range(1, 20)]) is None
+    assert metrics.convergence_s([frame(float(n), ue1=0.0) for n in range(1, 40)]) is None
+    assert metrics.convergence_s([frame(float(n), ue1=float(n)) for n in range(1, 40)]) is None

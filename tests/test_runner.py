@@ -1,0 +1,212 @@
+"""The loop: samples, events, flips, and every way a run can end."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+
+from fake_engine import FakeEngine
+
+from lab import inbox
+from lab.errors import LabError, MachineLacks
+from lab.recorder import read_events, read_samples
+from lab.runner import run
+
+
+def flips(outcome):
+    return [event for event in read_events(outcome.folder) if event["kind"] == "flip"]
+
+
+def test_a_run_is_sampled_to_its_end(go):
+    outcome, engine = go()
+    assert outcome.exit_code == 0
+    assert [frame["t"] for frame in read_samples(outcome.folder)] == [0.5, 1.0, 1.5, 2.0]
+    assert outcome.result == json.loads((outcome.folder / "result.json").read_text())
+    assert (outcome.result["status"], outcome.result["throughput_mbps"], outcome.result["cc"]) == ("complete", 4.0, "reno")
+    assert outcome.result["tiers"] == {"1": 4.0, "2": 1.0}
+    assert engine.closed
+
+
+def test_a_duration_that_is_no_multiple_of_the_interval_ends_in_a_short_sample(go):
+    outcome, _ = go("duration_s=1.2")
+    assert [frame["t"] for frame in read_samples(outcome.folder)] == [0.5, 1.0, 1.2]
+
+
+def test_scenario_events_happen_at_their_time_in_file_units(go):
+    events = "events=[{at_s: 1, target: user.ue1.demand_mbps, value: 8}, {at_s: 0, target: user.ue2.demand_mbps, value: 4}]"
+    outcome, engine = go(events)
+    rates = [frame["user"]["ue1"]["mbps"] for frame in read_samples(outcome.folder)]
+    assert rates == [1.0, 1.0, 2.0, 2.0]  # scaled by 0.25 for the engine
+    assert [(event["t"], event["target"], event["value"], event["ok"]) for event in flips(outcome)] == [
+        (0, "user.ue2.demand_mbps", 4.0, True),
+        (1, "user.ue1.demand_mbps", 8.0, True),
+    ]
+    assert engine.changes[1].value == 8.0
+
+
+def test_events_after_the_end_are_said_not_swallowed(go):
+    outcome, _ = go("events=[{at_s: 50, target: link.wifi.up, value: false}]")
+    assert any("1 events of the scenario lie after its end" in event.get("text", "") for event in read_events(outcome.folder))
+
+
+def test_flips_from_the_inbox_are_checked_applied_and_recorded(load, record):
+    scenario = load("duration_s=2")
+    recorder, engine = record(scenario), FakeEngine()
+
+    def at(until_s):
+        if until_s == 1.0:
+            inbox.send(recorder.folder, {"target": "user.ue1.demand_mbps", "value": 12})
+            inbox.send(recorder.folder, {"target": "strategy", "value": "meter_throttling"})
+            inbox.send(recorder.folder, {"target": "strategy.cth", "value": 0.3})
+            inbox.send(recorder.folder, {"target": "strategy.cth", "value": 3})
+            inbox.send(recorder.folder, {"target": "link.lte.up", "value": False})
+            inbox.send(recorder.folder, {"control": "pause"})
+            (recorder.folder / "inbox" / "99999999999999999999.json").write_text("{nonsense")
+
+    engine.on_advance = at
+    outcome = run(scenario, engine, recorder)
+    assert [event["ok"] for event in flips(outcome)] == [True, True, True, False, False, False]
+    refused = [event["error"] for event in flips(outcome) if not event["ok"]]
+    assert "at most 1" in refused[0]
+    assert "the fake refuses" in refused[1]
+    assert "nonsense" not in refused[2]
+    control = next(event for event in read_events(outcome.folder) if event["kind"] == "control")
+    assert "choose stop" in control["error"]
+    assert [change.target for change in engine.changes] == ["user.ue1.demand_mbps", "strategy", "strategy.cth", "link.lte.up"]
+    assert engine.changes[1].scaled["params"]["alpha"] == 0.5
+    assert list((recorder.folder / "inbox").glob("*.json")) == []
+    assert outcome.result["strategy"] == "none"  # what it started with
+
+
+def test_stop_from_the_inbox_keeps_what_was_measured(load, record):
+    scenario = load("duration_s=2")
+    recorder, engine = record(scenario), FakeEngine()
+    engine.on_advance = lambda until_s: until_s == 1.0 and inbox.send(recorder.folder, {"control": "stop"})
+    outcome = run(scenario, engine, recorder)
+    assert (outcome.exit_code, outcome.result["status"], outcome.result["duration_s"]) == (130, "interrupted", 1.0)
+    assert outcome.result["throughput_mbps"] == 4.0
+    assert engine.closed
+
+
+def test_a_signal_keeps_what_was_measured(load, record):
+    before = signal.getsignal(signal.SIGTERM)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        scenario, engine = load("duration_s=2"), FakeEngine()
+        engine.on_advance = lambda until_s, number=number: until_s == 1.5 and os.kill(os.getpid(), number)
+        outcome = run(scenario, engine, record(scenario, number.name))
+        assert (outcome.exit_code, outcome.result["status"]) == (130, "interrupted")
+        assert len(read_samples(outcome.folder)) == 3
+        assert engine.closed
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_a_signal_while_opening_still_closes(go):
+    class Opening(FakeEngine):
+        def open(self, topology, scenario, recorder):
+            super().open(topology, scenario, recorder)
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(5)
+
+    outcome, engine = go(engine=Opening())
+    assert (outcome.exit_code, outcome.result["status"]) == (130, "interrupted")
+    assert engine.closed
+
+
+def test_a_failing_engine_is_closed_and_the_run_kept_as_failed(go):
+    engine = FakeEngine()
+
+    def fail(until_s):
+        if until_s == 1.5:
+            raise ZeroDivisionError("division by zero")
+
+    engine.on_advance = fail
+    outcome, _ = go(engine=engine)
+    assert (outcome.exit_code, outcome.result["status"]) == (4, "failed")
+    assert "ZeroDivisionError" in outcome.error
+    assert "Traceback" in (outcome.folder / "log.txt").read_text()
+    assert outcome.result["duration_s"] == 1.0
+    assert outcome.result["error"] == outcome.error
+    assert engine.closed
+
+
+def test_an_engine_that_cannot_open_is_closed(go):
+    engine = FakeEngine()
+    engine.fails_to_open = "start Open vSwitch: it is not running"
+    outcome, _ = go(engine=engine)
+    assert (outcome.exit_code, outcome.error) == (4, "start Open vSwitch: it is not running")
+    assert engine.closed
+
+
+def test_what_the_machine_lacks_has_its_own_exit_code(go):
+    class Lacking(FakeEngine):
+        def open(self, topology, scenario, recorder):
+            raise MachineLacks("start the emulation: no root. Try: sudo ./run_lab.sh run ...")
+
+        def close(self):
+            return None
+
+    assert go(engine=Lacking())[0].exit_code == 3
+
+
+def test_a_failure_while_closing_does_not_hide_the_first(go):
+    class Both(FakeEngine):
+        def advance(self, until_s):
+            raise LabError("first")
+
+        def close(self):
+            raise LabError("second")
+
+    outcome, _ = go(engine=Both())
+    assert outcome.error == "first"
+    assert "second" in (outcome.folder / "log.txt").read_text()
+
+
+def test_a_full_disk_ends_the_run_with_one_error(load, record):
+    scenario = load("duration_s=2")
+    recorder, engine = record(scenario), FakeEngine()
+
+    def fill(until_s):
+        if until_s == 1.0:
+            recorder.broken = LabError("record samples.jsonl: no space left")
+
+    engine.on_advance = fill
+    outcome = run(scenario, engine, recorder)
+    assert outcome.exit_code == 4
+    assert "no space left" in outcome.error
+    assert [frame["t"] for frame in read_samples(outcome.folder)] == [0.5]
+    assert engine.closed
+
+
+def test_decisions_of_pox_are_taken_over_with_times_of_the_run(load, record):
+    scenario = load("duration_s=1")
+    recorder, engine = record(scenario), FakeEngine()
+    engine.started_at = 1000.0
+    (recorder.folder / "pox").mkdir()
+    line = {"at": 1000.75, "kind": "decision", "ap": "wifi1", "reason": "because"}
+    engine.on_advance = lambda until_s: (recorder.folder / "pox" / "decisions.jsonl").write_text(json.dumps(line) + "\n")
+    outcome = run(scenario, engine, recorder)
+    assert [event for event in read_events(outcome.folder) if event["kind"] == "decision"] == [
+        {"t": 0.75, "kind": "decision", "ap": "wifi1", "reason": "because"}
+    ]
+
+
+def test_progress_tells_phase_time_and_what_is_left(load, record):
+    scenario, seen = load("duration_s=1"), []
+    run(scenario, FakeEngine(), record(scenario), seen.append)
+    assert [progress.phase for progress in seen] == ["starting", "running", "running", "stopping"]
+    assert seen[2].eta_s == 0
+    assert seen[1].frame["ap"]["wifi1"]["tier1_mbps"] == 2.0
+
+
+def test_half_an_engine_cannot_be_made():
+    import pytest
+
+    from lab.engines import Engine
+
+    class Half(Engine):
+        def open(self, topology, scenario, recorder): ...
+
+    with pytest.raises(TypeError, match="abstract"):
+        Half()

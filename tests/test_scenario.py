@@ -1,0 +1,174 @@
+"""A wrong scenario stops before anything starts, naming file, key, value and cure; a right one is complete."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lab import brain, scenario
+from lab.errors import RequestError
+from lab.scenario import Overrides, build, experiment, from_data, resolved, scaled_traffic
+
+UNEVEN_PATHS = """
+name: uneven_paths
+title: Two uneven paths, one loses packets for a while
+topology: {kind: parallel_paths, paths: [{rate_mbps: 20, delay_ms: 10, loss: 0, queue_packets: 100}, {rate_mbps: 12, delay_ms: 37, jitter_ms: 3, queue_packets: 150}]}
+multipath: {cc: olia, scheduler: lowest_rtt, receive_buffer_kb: 4000}
+traffic: [{user: ue1, kind: bulk, direction: down}]
+strategy: {name: loss_aware, params: {window_packets: 1000}}
+events: [{at_s: 10, target: link.path1.loss, value: 0.05}, {at_s: 20, target: link.path1.loss, value: 0}]
+duration_s: 30
+"""
+SHARED_PIPE = """
+name: shared_pipe
+title: One multipath connection against one plain TCP flow on the same link
+topology: {kind: shared_bottleneck, rate_mbps: 20, delay_ms: 20, queue_packets: 100, users: [{id: mp, subflows: 2}, {id: sp, subflows: 1}]}
+multipath: {cc: lia}
+traffic: [{user: mp, kind: bulk}, {user: sp, kind: bulk, cc: reno}]
+duration_s: 120
+"""
+
+WRONG = {
+    "topology.mutipath=[]": "topology: unknown key 'mutipath' (did you mean 'multipath'?)",
+    "durations=5": "unknown key 'durations' (did you mean 'duration_s'?)",
+    "topology.users.ue1.wifi_kbps=9": "topology.users[1]: unknown key 'wifi_kbps' (did you mean 'wifi_mbps'?)",
+    "topology.multipath=[ue9]": "multipath user 'ue9' is unknown: choose from ue1, ue2, ue3, ue4",
+    "topology.kind=wifi": "topology.kind: 'wifi' is unknown (did you mean 'wifi_lte'?): choose from",
+    "topology.users.ue1.wifi_mbps=-2": "topology.users[1].wifi_mbps: -2 is out of range: write more than 0 Mb/s",
+    "topology=3": "topology: 3 is no mapping",
+    "traffic=[]": "traffic: holds 0 entries: write at least 1",
+    "traffic=3": "traffic: 3 is not a list",
+    "traffic.1.user=ue7": "traffic[1].user: 'ue7' is unknown",
+    "traffic.1.kind=blk": "traffic[1].kind: 'blk' is unknown (did you mean 'bulk'?): choose from bulk, file, rate, on_off",
+    "traffic.1.rate_mbps=10Mbps": "traffic[1].rate_mbps: '10Mbps' is not a number in Mb/s: write 10",
+    "traffic.1.kind=file": "traffic[1]: kind 'file' needs volume_mb",
+    "traffic.1.kind=rate": "traffic[1]: kind 'rate' needs rate_mbps",
+    "traffic.1.volume_mb=3": "volume_mb belongs to kind 'file', not 'bulk'",
+    "traffic.1.stop_s=0.0": "traffic[1].stop_s: 0.0 is out of range: write more than 0 s",
+    "traffic.1={user: ue1, start_s: 5, stop_s: 4}": "traffic[1]: stop_s 4 is not after start_s 5",
+    "duration_s=60 s": "duration_s: '60 s' is not a number in s: write 60",
+    "duration_s=.inf": "duration_s: inf is not a number that can be measured",
+    "seed=true": "seed: true is not a whole number",
+    "sample_interval_s=59": "",  # shorter than the 60 s of the run: allowed
+    "name=A B": "name: 'A B' does not fit",
+    "multipath.cc=olai": "multipath.cc: 'olai' is unknown: choose from reno, cubic",
+    "multipath.server_enabled=no way": "multipath.server_enabled: 'no way' is not true or false",
+    "strategy=none": "strategy: 'none' is not a mapping",
+    "strategy.name=foo": "strategy.name: 'foo' is unknown: choose from",
+    "strategy={name: meter_throttling, params: {cth: 5}}": "strategy.params.cth: 5 is out of range: write at most 1",
+    "strategy={name: meter_throttling, params: {cht: 0.5}}": "strategy.params: unknown key 'cht' (did you mean 'cth'?)",
+    "mobility={}": "mobility: topology 'wifi_lte' gives nobody a position",
+    "events=[{at_s: 1, target: link.wifi.u, value: 3}]": "events[1]: target 'link.wifi.u' is unknown (did you mean 'link.wifi.up'?)",
+    "events=[{at_s: 1, target: link.wifi.up, value: 3}]": "events[1]: link.wifi.up: 3 is neither true nor false",
+}
+
+
+@pytest.mark.parametrize(("setting", "message"), [pair for pair in WRONG.items() if pair[1]])
+def test_what_is_wrong_is_named(load, setting, message):
+    with pytest.raises(RequestError) as caught:
+        load(setting)
+    assert str(caught.value).startswith("testbed_wifi_lte.yaml: ")
+    assert message in str(caught.value)
+    assert caught.value.exit_code == 2
+
+
+def test_everything_that_is_wrong_is_said_at_once(load):
+    with pytest.raises(RequestError) as caught:
+        load("seed=-1", "duration_s=0", "nonsense=1")
+    assert len(str(caught.value).splitlines()) == 3
+
+
+@pytest.mark.parametrize("value", [5, 1.5, 100])
+def test_loss_in_percent_is_refused_with_the_fraction(value):
+    raw = yaml.safe_load(SHARED_PIPE)
+    raw["topology"]["loss"] = value
+    with pytest.raises(RequestError, match=f"topology.loss: .*write {value / 100:g} for {value:g} %"):
+        from_data(raw, "mine.yaml")
+
+
+def test_contract_scenario_shared_pipe_is_valid():
+    loaded = from_data(yaml.safe_load(SHARED_PIPE), "shared_pipe.yaml")
+    topology = build(loaded)
+    assert topology.multipath == ("mp",)
+    assert [flow.cc for flow in scaled_traffic(loaded)] == ["lia", "reno"]
+
+
+def test_contract_scenario_uneven_paths_is_valid():
+    """With `none` in place of a strategy that the table does not hold."""
+    overrides = Overrides() if "loss_aware" in brain.strategies() else Overrides(strategy="none")
+    loaded = from_data(yaml.safe_load(UNEVEN_PATHS), "uneven_paths.yaml", overrides)
+    path1, path2 = (link for link in build(loaded).links if link.id.startswith("path"))
+    assert (path1.rate_bps, path1.delay_ns, path1.queue_packets) == (20_000_000, 10_000_000, 100)
+    assert (path2.rate_bps, path2.jitter_ns) == (12_000_000, 3_000_000)
+
+
+def test_a_key_written_twice_is_refused(tmp_path):
+    path = tmp_path / "twice.yaml"
+    path.write_text("name: a\ntitle: b\nname: c\n")
+    with pytest.raises(RequestError, match="twice.yaml: line 3 key 'name' is written twice"):
+        scenario.load(str(path))
+
+
+@pytest.mark.parametrize("text", ["", "- a\n", "name: [\n", "!!python/object/apply:os.system [true]", "1: 2\n", "\tname: x"])
+def test_what_is_no_scenario_is_refused(tmp_path, text):
+    path = tmp_path / "bad.yaml"
+    path.write_text(text)
+    with pytest.raises(RequestError, match="bad.yaml"):
+        scenario.load(str(path))
+
+
+def test_an_unknown_name_lists_the_known_ones():
+    with pytest.raises(RequestError, match=r"did you mean 'testbed_wifi_lte'.*choose from"):
+        scenario.load("testbed_wifi_lt")
+
+
+def test_resolved_loads_again_as_the_same_experiment(load):
+    first = load("strategy={name: meter_throttling, params: {cth: 0.5}}", "events=[{at_s: 1, target: strategy, value: none}]")
+    again = from_data(yaml.safe_load(yaml.safe_dump(resolved(first))), "scenario.yaml")
+    assert again == first
+    assert experiment(again, "mininet") == experiment(first, "mininet")
+    assert resolved(first)["strategy"]["params"]["alpha"] == 0.5  # defaults are written out
+
+
+@pytest.mark.parametrize("setting", ["seed=2", "topology.multipath=[]", "duration_s=61", "strategy.params.interval_s=3"])
+def test_what_is_measured_changes_the_experiment(load, setting):
+    assert experiment(load(setting), "sim") != experiment(load(), "sim")
+
+
+def test_prose_does_not_change_the_experiment_but_the_engine_does(load):
+    assert experiment(load("title=Other"), "sim") == experiment(load(), "sim")
+    assert experiment(load(), "mininet") != experiment(load(), "sim")
+
+
+def test_another_strategy_drops_the_parameters_of_the_files_own(load):
+    raw = yaml.safe_load(UNEVEN_PATHS)
+    assert from_data(raw, "x", Overrides(strategy="none")).strategy.name == "none"
+
+
+@given(st.sampled_from([0.1, 0.25, 1, 3]))
+def test_rate_scale_multiplies_every_rate_once(scale):
+    kind = "traffic.1={user: ue1, kind: rate, rate_mbps: 8}"
+    whole = scenario.load("testbed_wifi_lte", Overrides(settings=("rate_scale=1", kind)))
+    part = scenario.load("testbed_wifi_lte", Overrides(settings=(f"rate_scale={scale}", kind)))
+    for before, after in zip(build(whole).cells, build(part).cells, strict=True):
+        assert [s.rate_bps for s in after.stations] == [pytest.approx(s.rate_bps * scale) for s in before.stations]
+    assert scaled_traffic(part)[0].rate_mbps == 8 * scale
+    assert part.traffic[0].rate_mbps == 8
+
+
+def test_loss_acts_in_the_data_direction():
+    raw = yaml.safe_load(SHARED_PIPE) | {"topology": {"kind": "parallel_paths", "paths": [{"rate_mbps": 9, "loss": 0.1}]}}
+    down = from_data(raw | {"traffic": [{"user": "ue1"}]}, "x")
+    up = from_data(raw | {"traffic": [{"user": "ue1", "direction": "up"}]}, "x")
+    losses = [
+        next((link.loss_ppm, link.loss_back_ppm) for link in build(each).links if link.id == "path1") for each in (down, up)
+    ]
+    assert losses == [(100_000, 0), (0, 100_000)]
+
+
+def test_a_list_entry_is_set_by_number_from_1_or_by_id(load):
+    assert load("topology.users.ue3.wifi_mbps=7") == load("topology.users.3.wifi_mbps=7") != load()
+    with pytest.raises(RequestError, match="no entry '0': choose from ue1, ue2, ue3, ue4"):
+        load("topology.users.0.wifi_mbps=7")

@@ -1,0 +1,82 @@
+"""Everything that can be flipped has a unit and bounds, and what is outside them is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from lab import targets
+from lab.errors import RequestError
+
+
+def test_targets_of_the_testbed_name_unit_bounds_and_start(load):
+    rows = targets.targets(load("strategy.name=meter_throttling"))
+    assert rows["strategy.cth"].value == 0.85
+    assert (rows["strategy.min_rate_mbps"].unit, rows["strategy.min_rate_mbps"].minimum) == ("Mb/s", 0.01)
+    assert (rows["cell.wifi1.ue3.rate_mbps"].value, rows["cell.lte1.ue2.rate_mbps"].value) == (19.1, 32.9)  # unscaled
+    assert rows["user.ue1.demand_mbps"].nullable
+    assert "link.wifi.up" in rows
+    assert "link.wifi.rate_mbps" not in rows  # it is not shaped
+
+
+@pytest.mark.parametrize(
+    ("target", "value", "expected"),
+    [
+        ("cell.wifi1.ue1.rate_mbps", 20, 20.0),
+        ("user.ue1.demand_mbps", None, None),
+        ("link.lte.up", False, False),
+        ("cc", "cubic", "cubic"),
+        ("strategy.interval_s", 1, 1.0),
+    ],
+)
+def test_a_right_value_is_taken(load, target, value, expected):
+    assert targets.check_flip(load(), target, value) == expected
+
+
+@pytest.mark.parametrize(
+    ("target", "value", "message"),
+    [
+        ("cell.wifi1.ue1.rate_mbps", "20", "'20' is not a number in Mb/s"),
+        ("cell.wifi1.ue1.rate_mbps", 0, "0 is not within 0.001 to 10000 Mb/s"),
+        ("cell.wifi1.ue1.rate_mbps", float("nan"), "is not a number"),
+        ("cell.wifi1.ue1.rate_mbps", None, "null is not a number"),
+        ("cell.wifi1.ue1.rate_mbps", True, "true is not a number"),
+        ("cell.wifi1.ue9.rate_mbps", 1, "did you mean"),
+        ("link.lte.up", 1, "neither true nor false"),
+        ("cc", "vegas", "choose from reno"),
+        ("strategy", "meter_throtling", "did you mean 'meter_throttling'"),
+        ("strategy.interval_s", 0, "at least 0.2"),
+        ("strategy.interval_s", "2", "is not a number"),
+        ("strategy.cth", 0.5, "target 'strategy.cth' is unknown"),
+        ("strategy", {"name": "none", "param": {}}, "did you mean 'params'"),
+    ],
+)
+def test_a_wrong_value_is_refused(load, target, value, message):
+    with pytest.raises(RequestError, match=message):
+        targets.check_flip(load(), target, value)
+
+
+def test_after_a_change_of_strategy_its_parameters_are_the_targets(load):
+    value = targets.check_flip(load(), "strategy", "meter_throttling")
+    assert value["params"]["cth"] == 0.85
+    after = targets.after(load(), "strategy", value)
+    assert targets.check_flip(after, "strategy.cth", 0.3) == 0.3
+
+
+def test_rates_are_scaled_for_the_engine_and_parameters_are_not(load):
+    scenario = load("rate_scale=0.25", "strategy.name=meter_throttling")
+    assert targets.change(scenario, "cell.wifi1.ue1.rate_mbps", 20.0).scaled == 5.0
+    assert targets.change(scenario, "user.ue1.demand_mbps", None).scaled is None
+    assert targets.change(scenario, "strategy.min_rate_mbps", 0.2).scaled == 0.2
+
+
+def test_loss_in_percent_is_refused_with_the_fraction():
+    from lab.scenario import from_data
+
+    raw = {
+        "name": "x",
+        "title": "x",
+        "traffic": [{"user": "ue1"}],
+        "topology": {"kind": "parallel_paths", "paths": [{"rate_mbps": 5}]},
+    }
+    with pytest.raises(RequestError, match="write 0.05 for 5 %"):
+        targets.check_flip(from_data(raw, "x"), "link.path1.loss", 5)
