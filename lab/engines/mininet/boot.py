@@ -1,0 +1,38 @@
+"""Runs virtme-run, the part of virtme-ng that starts QEMU, with two changes: `python boot.py ARGUMENT...`
+
+The guest caches the machine's files (they do not change under it) instead of asking for each one anew, which makes its
+Python start four times faster; the shared folder is mounted apart and stays uncached. And QEMU dies with whoever started
+this, however that ended.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+
+SET_PARENT_DEATH_SIGNAL = 1  # prctl(2)
+MOUNT_OPTIONS = "msize=524288"
+
+
+def _die_with_parent() -> None:
+    parent = os.getppid()
+    ctypes.CDLL(None, use_errno=True).prctl(SET_PARENT_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent or parent == 1:  # it was gone before the call
+        os._exit(1)
+
+
+def main() -> int:
+    _die_with_parent()
+    os.register_at_fork(after_in_child=_die_with_parent)
+    from virtme import mkinitramfs
+    from virtme.commands import run
+
+    mkinitramfs._MOUNT_ROOT_HOST = mkinitramfs._MOUNT_ROOT_HOST.replace(MOUNT_OPTIONS, f"{MOUNT_OPTIONS},cache=loose")
+    status: int = run.main()
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,53 @@
+# Runs inside the VM, as root, before and around the command: bash guest.sh VM_FOLDER PROJECT COMMAND...
+# Written into VM_FOLDER: guest.txt (this script), output.txt and errors.txt (the command), started, exit_code.
+folder=$1 project=$2
+shift 2
+exec >>"$folder/guest.txt" 2>&1 </dev/null
+say() { echo "$(cut -d' ' -f1 /proc/uptime) $*"; }
+say "script starts"
+
+# The machine's clock, to the millisecond: its file system stamps the file. (The guest's own starts at a full second.)
+: >"$folder/clock"
+date -s "@$(stat -c %.6Y "$folder/clock")" >/dev/null
+rm "$folder/clock"
+
+ovs=/run/openvswitch
+start_switches() {
+    modprobe openvswitch
+    mkdir -p $ovs
+    ovsdb-tool create $ovs/conf.db /usr/share/openvswitch/vswitch.ovsschema
+    ovsdb-server $ovs/conf.db --remote=punix:$ovs/db.sock --pidfile --detach --no-chdir --log-file=$ovs/ovsdb-server.log
+    ovs-vsctl --no-wait init -- set Open_vSwitch . "external-ids:system-id=$(cat /proc/sys/kernel/random/uuid)"
+    ovs-vswitchd unix:$ovs/db.sock --pidfile --detach --no-chdir --log-file=$ovs/ovs-vswitchd.log
+    say "switches run"
+}
+
+mountpoint -q /sys/kernel/debug || mount -t debugfs none /sys/kernel/debug
+mountpoint -q /sys/fs/bpf || mount -t bpf none /sys/fs/bpf
+ip link set lo up
+{ modprobe -a sch_netem sch_htb sch_fq sch_ingress act_bpf cls_bpf; modprobe mac80211_hwsim radios=0; say "modules loaded"; } &
+start_switches >>$ovs.txt 2>&1
+wait
+cat $ovs.txt
+
+# A file `stop` in the folder interrupts the command. `read` from a pipe nobody writes to is a sleep without a process.
+mkfifo /run/never
+watch_for_stop() {
+    exec 8<>/run/never
+    until [ -e "$folder/stop" ]; do read -r -t 0.5 -u 8; done
+    kill -INT "$(cat /run/command.pid)"
+    say "command interrupted"
+}
+watch_for_stop &
+
+say "command starts"
+: >"$folder/started"
+(
+    cd "$project" || exit 3
+    echo $BASHPID >/run/command.pid
+    exec "$@" >"$folder/output.txt" 2>"$folder/errors.txt"
+)
+status=$?
+say "command ends with $status"
+echo $status >"$folder/exit_code.new"
+mv "$folder/exit_code.new" "$folder/exit_code"

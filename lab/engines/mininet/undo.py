@@ -1,0 +1,131 @@
+"""How each kind of resource is removed. Each function says what it removed, or nothing if it was gone already."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from lab.engines.mininet import shell, upstreams
+from lab.engines.mininet.processes import stop
+from lab.errors import CommandFailed
+
+NET, RADIOS, SYSCTL = Path("/sys/class/net"), Path("/sys/class/ieee80211"), Path("/proc/sys")
+HOMECOMING_S = 3.0  # a namespace is dismantled in the background; its radios return at the end of that
+
+
+def process(pid: int, started: int | None) -> str | None:
+    """Kill a process of ours; a namespace goes with the last process inside."""
+    return f"process {pid}" if stop(pid, started) else None
+
+
+def bridge(name: str) -> str | None:
+    if not _ovs_runs() or not shell.succeeds(["ovs-vsctl", "--timeout=10", "br-exists", name], timeout_s=12):
+        return None
+    shell.run(["ovs-vsctl", "--timeout=10", "--if-exists", "del-br", name], f"remove the bridge {name}")
+    return f"bridge {name}"
+
+
+def interface(name: str) -> str | None:
+    if not (NET / name).exists():
+        return None
+    try:
+        shell.run(["ip", "link", "del", name], f"remove the interface {name}")
+    except CommandFailed:
+        if (NET / name).exists():  # its peer's namespace may have taken it along meanwhile
+            raise
+    return f"interface {name}"
+
+
+def radio(name: str) -> str | None:
+    if not (RADIOS / name).exists():
+        return None
+    shell.run([str(upstreams.hwsim_mgmt()), "-x", name], f"remove the radio {name}")
+    return f"radio {name}"
+
+
+def undo_radios(prefix: str) -> str | None:
+    """Remove all radios whose names start so, and wait for those that hosts still hold.
+
+    A radio of a dismantled namespace comes back to the machine, so this ends when none has come for half a second.
+    """
+    names: list[str] = []
+    deadline = time.monotonic() + HOMECOMING_S
+    quiet_since = time.monotonic()
+    while RADIOS.exists() and time.monotonic() - quiet_since < 0.5 and time.monotonic() < deadline:
+        for found in sorted(RADIOS.glob(f"{prefix}*")):
+            radio(found.name)
+            names.append(found.name)
+            quiet_since = time.monotonic()
+        time.sleep(0.05)
+    return f"radios {', '.join(names)}" if names else None
+
+
+def qdisc(device: str, handle: str = "root") -> str | None:
+    if not (NET / device).exists():
+        return None
+    try:
+        shell.run(["tc", "qdisc", "del", "dev", device, handle], f"remove the {handle} qdisc of {device}")
+    except CommandFailed as problem:
+        if any(words in problem.stderr for words in ("No such file", "handle of zero", "Cannot find", "Invalid argument", "Cannot find device")):
+            return None
+        raise
+    return f"{handle} qdisc of {device}"
+
+
+def pin(path: str) -> str | None:
+    """Unpin a file, or all in a folder and the folder."""
+    return _delete(Path(path), "pin")
+
+
+def mount(path: str) -> str | None:
+    if path not in {line.split()[1] for line in Path("/proc/self/mounts").read_text().splitlines()}:
+        return None
+    shell.run(["umount", path], f"unmount {path}")
+    return f"mount {path}"
+
+
+def sysctl(name: str, value: str) -> str | None:
+    """Set a setting back to what it was."""
+    setting = SYSCTL / name.replace(".", "/")
+    if not setting.exists() or setting.read_text().split() == value.split():
+        return None
+    setting.write_text(value)
+    return f"the change of {name}: back to {value}"
+
+
+def file(path: str) -> str | None:
+    return _delete(Path(path), "file")
+
+
+def folder(path: str) -> str | None:
+    return _delete(Path(path), "folder")
+
+
+def _delete(path: Path, kind: str) -> str | None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    elif path.exists() or path.is_symlink():
+        path.unlink()
+    else:
+        return None
+    return f"{kind} {path}"
+
+
+def _ovs_runs() -> bool:
+    return Path("/var/run/openvswitch/db.sock").exists()
+
+
+UNDO: dict[str, Callable[..., str | None]] = {
+    "process": process,
+    "bridge": bridge,
+    "interface": interface,
+    "radio": radio,
+    "qdisc": qdisc,
+    "pin": pin,
+    "mount": mount,
+    "sysctl": sysctl,
+    "file": file,
+    "folder": folder,
+}
