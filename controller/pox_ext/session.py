@@ -1,6 +1,6 @@
 """The controller at work: a tick ten times a second, and a step of control whenever one is due.
 
-1) a step is due: ask the bridges for their counters
+1) a step is due, and the bridges are there: ask them for their counters
 2) all have answered, or a second has passed: observe, decide, carry out, write down
 """
 
@@ -136,9 +136,10 @@ class Session:
         for message in self._folder.messages():
             self._take(message)
         now_s = time.monotonic()
-        if now_s - self._started_s > LATE_S and not self._all_ready():
+        late = now_s - self._started_s > LATE_S
+        if late and not self._all_ready():
             self._say_who_is_missing()
-        if self._asked_s is None and self._control.due(time.monotonic_ns()):
+        if self._asked_s is None and (late or self._all_ready()) and self._control.due(time.monotonic_ns()):
             self._ask()  # 1
         elif self._asked_s is not None and (self._unanswered == 0 or now_s - self._asked_s > ANSWERS_WITHIN_S):
             self._step()  # 2

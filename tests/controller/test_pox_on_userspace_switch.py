@@ -1,0 +1,191 @@
+"""The whole controller: real POX, real Open vSwitch (in user space), real Multipath TCP."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from traffic_scripts import COUNT, ECHO, SEND
+from userspace_network import MPTCP, SWITCHES, Network, eventually, missing
+
+pytestmark = [pytest.mark.emulation, pytest.mark.skipif(bool(missing()), reason=missing())]
+TCP = 6
+PACE_BPS = 4_000_000
+FAST = {"interval_s": 0.5}
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    with Network(tmp_path_factory.mktemp("network")) as network:
+        yield network
+
+
+@pytest.fixture
+def network(built):
+    built.reset()
+    yield built
+    built.reset()
+
+
+def start(network: Network, strategy: str, **params: object) -> Network:
+    network.start_pox(strategy, **{**FAST, **params})
+    eventually(lambda: network.lines("ready"), 20, "connect all switches")
+    return network
+
+
+def download(network: Network, protocol: int, source: str = "10.2.0.1", pace_bps: int = PACE_BPS, port: int = 5001) -> Path:
+    """A download that goes on; the file holds a line per moment with the bytes so far."""
+    progress = network.folder / f"progress-{time.monotonic_ns()}"
+    network.start_inside("server", SEND, str(protocol), str(port), str(pace_bps))
+    eventually(lambda: f":{port}" in network.inside("server", "ss", "-Hltn"), 5, "listen")
+    network.start_inside("user", COUNT, str(protocol), str(port), source, str(progress))
+    eventually(lambda: progress.exists(), 5, "receive the first bytes")
+    return progress
+
+
+def mbps(progress: Path, over_s: float) -> float:
+    """What came in during the next seconds."""
+
+    def last() -> tuple[float, int]:
+        at, total = progress.read_text().splitlines()[-1].split()
+        return float(at), int(total)
+
+    before = last()
+    time.sleep(over_s)
+    after = last()
+    return (after[1] - before[1]) * 8 / 1e6 / over_s
+
+
+def saturate(network: Network, ap: str, occupancy: float = 1.0) -> None:
+    for _ in range(3):
+        network.report(ap, occupancy)
+
+
+def test_echo_and_tcp_pass_and_nothing_is_metered_without_a_strategy(network):
+    start(network, "none")
+    for source in ("10.1.0.1", "10.2.0.1"):
+        assert "answered" in network.inside("user", sys.executable, "-c", ECHO, source, "10.0.0.1")
+    assert "answered" in network.inside("server", sys.executable, "-c", ECHO, "10.0.0.1", "10.1.0.1")
+    assert mbps(download(network, TCP, "10.1.0.1"), 1.5) > 2
+    assert all(network.meter_kbps(switch) is None for switch in SWITCHES)
+    counted = eventually(
+        lambda: [line for line in network.lines("observation") if (line["aps"]["wifi1"]["tier2_mbps"] or 0) > 2], 5, "count Tier 2"
+    )
+    assert counted[0]["tiers"] == {"ue1": {"lte1": 1, "wifi1": 2}}
+
+
+def test_both_subflows_are_listed_under_one_token(network):
+    start(network, "none")
+    download(network, MPTCP)
+    subflows = eventually(lambda: len(network.lines("subflow")) >= 2 and network.lines("subflow"), 5, "see both subflows")
+    assert len({line["connection"] for line in subflows}) == 1
+    assert {line["ap"]: (line["subflow"], line["tier"], line["path"]) for line in subflows} == {
+        "lte1": (1, 1, ["s1", "lte1"]),
+        "wifi1": (2, 2, ["s1", "wifi1"]),
+    }
+    assert f"/{subflows[0]['connection']}(" in network.inside("server", "ss", "-Htie")  # the kernel's own token
+
+
+def test_saturation_drives_the_meter_to_the_floor_and_a_flip_lifts_the_floor(network):
+    start(network, "meter_throttling")
+    eventually(lambda: network.meter_kbps("wifi1") == 100, 5, "start at the floor")
+    download(network, TCP, "10.1.0.1", port=5002)
+    network.tell(1, "params", {"windup_guard": False})
+
+    def grown():
+        network.report("wifi1", 0.0)
+        return (network.meter_kbps("wifi1") or 0) >= 5000
+
+    eventually(grown, 10, "grow while the cell is idle")
+
+    def at_floor():
+        saturate(network, "wifi1")
+        return network.meter_kbps("wifi1") == 100
+
+    eventually(at_floor, 10, "fall to the floor while the cell is saturated")
+    network.tell(2, "params", {"min_rate_mbps": 1})
+    flipped = time.monotonic()
+
+    def lifted():
+        saturate(network, "wifi1")
+        return network.meter_kbps("wifi1") == 1000
+
+    eventually(lifted, 3, "lift the floor")
+    assert time.monotonic() - flipped < 2
+    assert network.meter_kbps("lte1") is None
+    assert [line["seq"] for line in network.lines("flip")] == [1, 2]
+    assert "MAC occupancy 1.00 >= 0.85" in network.lines("decision")[-1]["reason"]
+
+
+def test_the_meter_limits_what_passes(network):
+    start(network, "meter_throttling", min_rate_mbps=2)
+    eventually(lambda: network.meter_kbps("wifi1") == 2000, 5, "install the meter")
+    progress = download(network, TCP, "10.1.0.1", pace_bps=20_000_000)
+    mbps(progress, 1.5)
+    assert 0.8 < mbps(progress, 3) < 2.2
+    measured = network.lines("observation")[-1]["aps"]["wifi1"]["tier2_mbps"]
+    assert 0.8 < measured < 2.6
+
+
+def test_traffic_goes_on_while_the_controller_stands_still_and_after_it_was_killed(network):
+    start(network, "meter_throttling", min_rate_mbps=1)
+    progress = download(network, MPTCP)
+    eventually(lambda: len(network.lines("subflow")) >= 2, 5, "see both subflows")
+    eventually(lambda: network.meter_kbps("wifi1") == 1000, 5, "install the meter")
+    network.pox.send_signal(signal.SIGSTOP)
+    assert mbps(progress, 2) > 2
+    network.stop_pox(signal.SIGKILL)
+    assert mbps(progress, 1) > 2
+    assert network.meter_kbps("wifi1") == 1000
+    known = len(network.lines("ready"))
+    network.start_pox("meter_throttling", **FAST, min_rate_mbps=1)
+    eventually(lambda: len(network.lines("ready")) > known, 20, "connect again")
+    assert mbps(progress, 1.5) > 2
+    assert network.meter_kbps("wifi1") == 1000
+    assert "subflows" in (network.run / "statistics.json").read_text()
+
+
+def test_a_connection_nobody_remembers_gets_its_path_back(network):
+    start(network, "none")
+    progress = download(network, TCP)
+    network.stop_pox(signal.SIGKILL)
+    for switch in SWITCHES:
+        network.ofctl("del-flows", switch)
+    known = len(network.lines("ready"))
+    network.start_pox("none", **FAST)
+    eventually(lambda: len(network.lines("ready")) > known, 20, "connect again")
+    time.sleep(2)
+    assert mbps(progress, 2) > 2
+
+
+def test_flipping_the_strategy_takes_the_meter_away_and_puts_it_back(network):
+    start(network, "meter_throttling")
+    eventually(lambda: network.meter_kbps("wifi1") == 100, 5, "install the meter")
+    network.tell(1, "strategy", {"name": "none", "params": FAST})
+    eventually(lambda: network.meter_kbps("wifi1") is None, 3, "withdraw")
+    network.tell(2, "strategy", {"name": "meter_throttling", "params": {**FAST, "min_rate_mbps": 0.5}})
+    eventually(lambda: network.meter_kbps("wifi1") == 500, 3, "start again")
+    network.tell(3, "strategy", {"name": "nothing"})
+    warning = eventually(lambda: network.lines("warning"), 3, "refuse an unknown strategy")
+    assert "choose from meter_throttling, none" in warning[0]["text"]
+
+
+def test_a_link_that_is_down_carries_nothing_and_comes_back(network):
+    start(network, "none")
+    progress = download(network, TCP)
+    network.tell(1, "link", {"link": "lte", "up": False})
+    eventually(lambda: network.lines("flip"), 2, "take the link down")
+    time.sleep(0.5)
+    assert mbps(progress, 1) == 0
+    network.tell(2, "link", {"link": "lte", "up": True})
+    time.sleep(3)
+    assert mbps(progress, 1) > 1
+
+
+def test_a_wrong_start_ends_with_one_sentence(network):
+    network.start_pox("fixed")
+    assert network.pox.wait(10) == 2
+    assert "strategy 'fixed' is unknown: choose from" in (network.folder / "pox.log").read_text()
