@@ -15,6 +15,7 @@ from lab import __version__
 from lab.cli import lists
 from lab.cli import run as running
 from lab.errors import LabError, MachineLacks
+from lab.recorder import RUNS
 from lab.runner import EXIT_INTERRUPTED
 
 PASS_ON = {"ignore_unknown_options": True, "allow_interspersed_args": False}
@@ -44,6 +45,7 @@ def cli() -> None:
 @click.argument("scenario")
 @click.option("--engine", default="sim", show_default=True, help="sim, or mininet: a real network, needs root or --vm.")
 @click.option("--vm", is_flag=True, help="Run the emulation inside a virtual machine: needs no root.")
+@click.option("--wait", is_flag=True, help="Wait if this machine's one emulation is taken.")
 @click.option("--strategy", "strategies", multiple=True, metavar="NAME", help="Instead of the scenario's; several run in turn.")
 @click.option("--cc", metavar="NAME", help="Congestion control instead of the scenario's.")
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1))
@@ -176,7 +178,7 @@ def vm(ctx: click.Context, command: tuple[str, ...]) -> None:
 @click.pass_context
 def execute(ctx: click.Context, run_id: str, host: str, command: tuple[str, ...]) -> None:
     """Run CMD inside HOST of a running emulation."""
-    ctx.exit(_emulation("execute").main(run_id, host, list(command)))
+    ctx.exit(_emulation("execute").main(run_id, host, list(command), RUNS))
 
 
 def _emulation(module: str) -> Any:

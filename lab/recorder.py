@@ -31,6 +31,8 @@ from lab.topology import Topology
 ROOT = Path(__file__).resolve().parents[1]
 RUNS = ROOT / "data" / "runs"
 SCHEMA = 1
+REQUEST = "request.yaml"  # the scenario on its way into a virtual machine
+BEFORE_THE_RUN = {"vm", REQUEST}  # what may be in a run folder before the run writes into it
 SEED_FIXES = {
     "mininet": "the random choices of the traffic and of the network emulation's set-up; not the timing of packets, which is the machine's",
 }
@@ -40,23 +42,26 @@ class Recorder:
     """Writes one run folder. A failed write ends the recording with one `LabError`; what is there stays valid."""
 
     def __init__(self, folder: Path, scenario: Scenario, engine: str, topology: Topology) -> None:
-        """Use `folder`, which exists and holds no run yet."""
+        """Use `folder`, which exists. If a run that was lost began in it, its manifest and lines are kept."""
         self.folder, self.scenario, self.engine = folder, scenario, engine
         self.run_id = folder.name
         self.started = time.time()
-        self._manifest = manifest(self.run_id, scenario, engine, topology, self.started)
+        lost = (folder / "manifest.json").exists()
+        self._manifest = (
+            read_document(folder, "manifest.json") if lost else manifest(self.run_id, scenario, engine, topology, self.started)
+        )
         self._open: dict[str, TextIO] = {}
         self.broken: LabError | None = None
         self.on_log: Callable[[str], None] = lambda _: None  # told every line of the log, for people who wait
         try:
             (folder / "inbox").mkdir(exist_ok=True)
-            self._document("scenario.yaml", yaml.safe_dump(resolved(scenario), sort_keys=False, allow_unicode=True))
+            write_scenario(folder / "scenario.yaml", scenario)
             self._document("manifest.json", _pretty(self._manifest))
             for name in ("samples.jsonl", "events.jsonl", "commands.sh", "log.txt"):
                 (folder / name).touch()
         except OSError as error:
             raise self._failed("the first files", error) from error
-        self.give_away()
+        give_away(self.folder)
 
     def sample(self, frame: dict[str, Any]) -> None:
         """Append one frame: the means over the interval that ends at its `t`."""
@@ -96,14 +101,7 @@ class Recorder:
             except OSError as error:
                 self._failed("the last lines", error)
         self._open.clear()
-        self.give_away()
-
-    def give_away(self) -> None:
-        """Under sudo, the folder belongs to the user who called it."""
-        owner = sudo_caller()
-        if owner:
-            for path in (self.folder, *self.folder.rglob("*")):
-                os.chown(path, *owner, follow_symlinks=False)
+        give_away(self.folder)
 
     def _append(self, name: str, text: str) -> None:
         if self.broken:
@@ -140,11 +138,23 @@ class Recorder:
         return self.broken
 
 
+def give_away(folder: Path) -> None:
+    """Under sudo, a run folder belongs to the user who called it."""
+    if owner := sudo_caller():
+        for path in (folder, *folder.rglob("*")):
+            os.chown(path, *owner, follow_symlinks=False)
+
+
+def write_scenario(path: Path, scenario: Scenario) -> None:
+    """The complete scenario, loadable again."""
+    path.write_text(yaml.safe_dump(resolved(scenario), sort_keys=False, allow_unicode=True), encoding="utf-8")
+
+
 def new_folder(scenario: Scenario, out: Path | None = None, runs: Path = RUNS) -> Path:
     """A folder for one run: `out` itself if given, which must be empty; else one named after the start and the scenario."""
     try:
         if out is not None:
-            if out.exists() and (not out.is_dir() or any(out.iterdir())):
+            if out.exists() and (not out.is_dir() or any(each.name not in BEFORE_THE_RUN for each in out.iterdir())):
                 raise RequestError(f"--out {out}: is there already and not empty. Choose another folder")
             return _made(out)
         stem = f"{datetime.now():%Y%m%d-%H%M%S}-{scenario.name}-{scenario.strategy.name}-{scenario.seed}"

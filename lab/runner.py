@@ -179,29 +179,35 @@ class _Run:
                 self.error = broken
 
     def _finish(self, interrupted: bool, report: dict[str, Any] | None) -> Outcome:
-        status = "failed" if self.error else "interrupted" if interrupted else "complete"
-        scenario, recorder = self.scenario, self.recorder
-        header = {
-            "run_id": recorder.run_id,
-            "scenario": scenario.name,
-            "strategy": recorder.scenario.strategy.name,
-            "engine": recorder.engine,
-            "seed": scenario.seed,
-            "status": status,
-        }
-        try:
-            if self.due and status == "complete":
-                self._note("warning", text=f"{len(self.due)} events of the scenario lie after its end")
-            result = metrics.result(header, self.topology, read_samples(recorder.folder), report)
-            if self.error:
-                result["error"] = str(self.error)
-            recorder.result(result)
-        except LabError as error:
-            self.error = self.error or error
-            result = metrics.result(header | {"status": "failed"}, self.topology, [], None)
-        recorder.close()
-        code = self.error.exit_code if self.error else EXIT_INTERRUPTED if interrupted else 0
-        return Outcome(result, recorder.folder, code, str(self.error or ""))
+        if self.due and not interrupted and not self.error:
+            self._note("warning", text=f"{len(self.due)} events of the scenario lie after its end")
+        return conclude(self.recorder.scenario, self.recorder, report, self.error, interrupted)
+
+
+def conclude(
+    scenario: Scenario, recorder: Recorder, report: dict[str, Any] | None, error: LabError | None, interrupted: bool
+) -> Outcome:
+    """Write result.json from what was recorded, close the folder, and say how it ended."""
+    topology = build(scenario)
+    header = {
+        "run_id": recorder.run_id,
+        "scenario": scenario.name,
+        "strategy": scenario.strategy.name,
+        "engine": recorder.engine,
+        "seed": scenario.seed,
+        "status": "failed" if error else "interrupted" if interrupted else "complete",
+    }
+    try:
+        result = metrics.result(header, topology, read_samples(recorder.folder), report)
+        if error:
+            result["error"] = str(error)
+        recorder.result(result)
+    except LabError as problem:
+        error = error or problem
+        result = metrics.result(header | {"status": "failed"}, topology, [], None) | {"error": str(error)}
+    recorder.close()
+    code = error.exit_code if error else EXIT_INTERRUPTED if interrupted else 0
+    return Outcome(result, recorder.folder, code, str(error or ""))
 
 
 @contextmanager

@@ -8,6 +8,8 @@ import signal
 import subprocess
 import sys
 import time
+import types
+from contextlib import nullcontext
 from pathlib import Path
 
 import fake_engine
@@ -17,9 +19,8 @@ from click.testing import CliRunner
 
 from lab import scenario
 from lab.__main__ import cli
-from lab.cli import run as running
-from lab.cli.run import Job, Request, argv_inside
 from lab.engines import ENGINES
+from lab.errors import LabError
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -207,52 +208,66 @@ def test_the_command_line_starts_lean():
     )
 
 
-def test_the_virtual_machine_gets_the_same_request(tmp_path):
-    asked = Request(
-        "testbed_wifi_lte", "mininet", strategies=("none",), seed=3, repeat=2, settings=("topology.multipath=[]",), vm=True
-    )
-    jobs = running.plan(asked)
-    argv = argv_inside(asked, jobs[1], tmp_path)
-    assert argv[1:4] == ["-m", "lab", "run"]
-    assert argv[-3:] == ["--out", str(tmp_path), "--quiet"]
-    inside = cli.commands["run"].make_context("run", argv[4:]).params
-    assert (inside["seed"], inside["strategies"], inside["settings"], inside["vm"]) == (
-        4,
-        ("none",),
-        ("topology.multipath=[]",),
-        False,
-    )
-    again = running.plan(Request(**inside | {"out": None}))
-    assert again == [Job(jobs[1].scenario, again[0].overrides)]
-
-
-def test_the_run_in_the_virtual_machine_is_followed(tmp_path, monkeypatch, capsys):
-    """The folder is the channel: progress lines and the result come from it."""
-    import types
-
+@pytest.fixture
+def machine(monkeypatch):
+    """A virtual machine that runs the command right here, on the fake engine."""
     from lab.engines import mininet
 
     def run_in_vm(argv, shared, on_poll):
-        (shared / "log.txt").write_text("12:00:00 network: nodes and bridges\n")
-        (shared / "samples.jsonl").write_text('{"t":1.0,"ap":{"wifi1":{"tier1_mbps":7.0,"tier2_mbps":0.5}}}\n{"t":')
+        assert argv[1:3] == ["-m", "lab"]
+        assert argv[argv.index("--engine") + 1] == "mininet"
+        (shared / "vm").mkdir()
+        inside = [word if word != "mininet" else "fake" for word in argv[3:]]
+        code = CliRunner().invoke(cli, inside).exit_code
         on_poll()
-        result = json.loads((tmp_path / "other" / "result.json").read_text())
-        (shared / "result.json").write_text(json.dumps(result))
-        return 0
+        return code
 
-    vm = types.ModuleType("vm")
-    vm.run_in_vm = run_in_vm
-    monkeypatch.setattr(mininet, "vm", vm, raising=False)
-    monkeypatch.setitem(sys.modules, "lab.engines.mininet.vm", vm)
-    monkeypatch.setattr("lab.engines.ENGINES", dict(ENGINES))
-    monkeypatch.setattr(fake_engine, "ENGINES", __import__("lab.engines", fromlist=["x"]).ENGINES)
-    fake_engine.register()
-    running.run(Request("testbed_wifi_lte", "fake", duration_s=1, out=tmp_path / "other", quiet=True))
-    assert running.run(Request("testbed_wifi_lte", "mininet", vm=True, out=tmp_path / "vm")) == 0
-    said = capsys.readouterr()
-    assert "network: nodes and bridges" in said.err
-    assert "wifi1 7.00 + 0.50" in said.err
-    assert "complete" in said.out
+    fakes = {
+        "vm": {"run_in_vm": run_in_vm},
+        "lock": {"hold": lambda *_, **__: nullcontext()},
+        "kernel": {"require": lambda: None},
+    }
+    for name, content in fakes.items():
+        module = types.SimpleNamespace(**content)
+        monkeypatch.setattr(mininet, name, module, raising=False)
+        monkeypatch.setitem(sys.modules, f"lab.engines.mininet.{name}", module)
+    return mininet.vm
+
+
+def test_a_run_in_the_virtual_machine_is_followed_through_its_folder(lab, machine, tmp_path):
+    asked = ["--seed", 3, "--duration", 1, "--set", "topology.multipath=[]", "--strategy", "meter_throttling"]
+    got = lab("run", "testbed_wifi_lte", "--engine", "mininet", "--vm", *asked, "--out", tmp_path / "r")
+    assert got.exit_code == 0
+    assert "wifi1 2.00 + 0.50   lte1" in got.stderr
+    assert "complete" in got.stdout
+    written = yaml.safe_load((tmp_path / "r" / "scenario.yaml").read_text())
+    assert (written["seed"], written["topology"]["multipath"], written["strategy"]["name"]) == (3, [], "meter_throttling")
+    assert not (tmp_path / "r" / "request.yaml").exists()
+
+
+def test_a_virtual_machine_that_does_not_start_leaves_a_failed_run(lab, machine, tmp_path, monkeypatch):
+    def broken(argv, shared, on_poll):
+        raise LabError("start the VM: it ended by itself")
+
+    monkeypatch.setattr(machine, "run_in_vm", broken)
+    got = lab("run", "testbed_wifi_lte", "--engine", "mininet", "--vm", "--json", "--out", tmp_path / "r")
+    assert (got.exit_code, json.loads(got.stdout)["status"]) == (4, "failed")
+    assert "it ended by itself" in got.stderr
+    assert json.loads((tmp_path / "r" / "result.json").read_text())["status"] == "failed"
+
+
+def test_a_lost_virtual_machine_keeps_what_was_measured(lab, machine, tmp_path, monkeypatch):
+    run_inside = machine.run_in_vm
+
+    def lost(argv, shared, on_poll):
+        run_inside(argv, shared, on_poll)
+        (shared / "result.json").unlink()
+        return 130
+
+    monkeypatch.setattr(machine, "run_in_vm", lost)
+    got = lab("run", "testbed_wifi_lte", "--engine", "mininet", "--vm", "--duration", 1, "--json", "--out", tmp_path / "r")
+    result = json.loads(got.stdout)
+    assert (got.exit_code, result["status"], result["throughput_mbps"]) == (130, "interrupted", 4.0)
 
 
 def test_every_scenario_that_comes_with_the_lab_is_in_the_table():

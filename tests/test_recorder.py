@@ -101,7 +101,7 @@ def test_result_is_whole_or_not_there(load, record, monkeypatch):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(LabError, match="result.json"):
+    with pytest.raises(LabError, match=r"result\.json"):
         recorder.result({"schema": 1})
     assert not (recorder.folder / "result.json").exists()
 

@@ -107,7 +107,7 @@ def test_contract_scenario_uneven_paths_is_valid():
 def test_a_key_written_twice_is_refused(tmp_path):
     path = tmp_path / "twice.yaml"
     path.write_text("name: a\ntitle: b\nname: c\n")
-    with pytest.raises(RequestError, match="twice.yaml: line 3 key 'name' is written twice"):
+    with pytest.raises(RequestError, match=r"twice\.yaml: line 3 key 'name' is written twice"):
         scenario.load(str(path))
 
 
@@ -115,7 +115,7 @@ def test_a_key_written_twice_is_refused(tmp_path):
 def test_what_is_no_scenario_is_refused(tmp_path, text):
     path = tmp_path / "bad.yaml"
     path.write_text(text)
-    with pytest.raises(RequestError, match="bad.yaml"):
+    with pytest.raises(RequestError, match=r"bad\.yaml"):
         scenario.load(str(path))
 
 

@@ -78,5 +78,5 @@ def test_loss_in_percent_is_refused_with_the_fraction():
         "traffic": [{"user": "ue1"}],
         "topology": {"kind": "parallel_paths", "paths": [{"rate_mbps": 5}]},
     }
-    with pytest.raises(RequestError, match="write 0.05 for 5 %"):
+    with pytest.raises(RequestError, match=r"write 0\.05 for 5 %"):
         targets.check_flip(from_data(raw, "x"), "link.path1.loss", 5)

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import json
-import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import click
 
-from lab import engines, inbox, scenario
+from lab import engines, scenario
 from lab.cli import view
 from lab.errors import LabError, MachineLacks, RequestError
-from lab.recorder import Follower, Recorder, new_folder, read_document
-from lab.runner import EXIT_INTERRUPTED, Outcome, Progress
+from lab.recorder import REQUEST, Follower, Recorder, give_away, new_folder, read_document, write_scenario
+from lab.runner import EXIT_INTERRUPTED, Outcome, Progress, conclude
 from lab.runner import run as run_one
 from lab.scenario import Overrides, build
 from lab.scenario_schema import Scenario
@@ -42,14 +40,7 @@ class Request:
     as_json: bool = False
     quiet: bool = False
     vm: bool = False
-
-
-@dataclass(frozen=True)
-class Job:
-    """One run: the checked scenario, and what was overridden to get it."""
-
-    scenario: Scenario
-    overrides: Overrides
+    wait: bool = False
 
 
 def run(request: Request) -> int:
@@ -57,16 +48,12 @@ def run(request: Request) -> int:
     options = _options(request)
     jobs = plan(request)
     for job in jobs:
-        engines.admit(request.engine, job.scenario, options)
+        engines.admit(request.engine, job, options)
     outcomes: list[Outcome] = []
     for n, job in enumerate(jobs, 1):
         if len(jobs) > 1 and not request.quiet:
-            click.echo(f"run {n} of {len(jobs)}: {job.scenario.strategy.name}, seed {job.scenario.seed}", err=True)
-        out = (
-            request.out
-            if request.out is None or len(jobs) == 1
-            else request.out / f"{job.scenario.strategy.name}-{job.scenario.seed}"
-        )
+            click.echo(f"run {n} of {len(jobs)}: {job.strategy.name}, seed {job.seed}", err=True)
+        out = request.out if request.out is None or len(jobs) == 1 else request.out / f"{job.strategy.name}-{job.seed}"
         outcomes.append(_run(request, job, options, out))
         if outcomes[-1].exit_code == EXIT_INTERRUPTED:
             break
@@ -76,18 +63,17 @@ def run(request: Request) -> int:
     return next((outcome.exit_code for outcome in outcomes if outcome.exit_code), 0)
 
 
-def plan(request: Request) -> list[Job]:
+def plan(request: Request) -> list[Scenario]:
     """Every strategy asked for, each with its repeats on seeds counted up from the first: the same seeds for all."""
     jobs = []
     for strategy in request.strategies or (None,):
         first = Overrides(strategy, request.cc, request.seed, request.duration_s, request.settings)
-        start = scenario.load(request.scenario, first).seed
-        for n in range(request.repeat):
-            overrides = replace(first, seed=start + n) if request.repeat > 1 else first
-            jobs.append(Job(scenario.load(request.scenario, overrides), overrides))
-    seeds = [(job.scenario.strategy.name, job.scenario.seed) for job in jobs]
-    if len(set(seeds)) < len(seeds):
-        raise RequestError("the same strategy with the same seed is asked for twice: leave out one --strategy, or --set seed")
+        jobs.append(scenario.load(request.scenario, first))
+        seeds = range(jobs[-1].seed + 1, jobs[-1].seed + request.repeat)
+        jobs += [scenario.load(request.scenario, replace(first, settings=(*request.settings, f"seed={n}"))) for n in seeds]
+    runs = [(job.strategy.name, job.seed) for job in jobs]
+    if len(set(runs)) < len(runs):
+        raise RequestError("the same strategy with the same seed is asked for twice: leave out one --strategy")
     return jobs
 
 
@@ -96,29 +82,28 @@ def _options(request: Request) -> engines.Options:
     if request.vm and not entry.real_time:
         raise RequestError(f"--vm: engine '{request.engine}' needs no virtual machine. Leave out --vm")
     if request.speed is None:
-        return engines.Options(1.0 if entry.real_time else 0.0, request.pcap)
+        return engines.Options(1.0 if entry.real_time else 0.0, request.pcap, request.wait)
     try:
         speed = 0.0 if request.speed == "max" else float(request.speed)
     except ValueError:
         speed = -1.0
     if not 0 <= speed <= 1000 or (speed == 0 and request.speed != "max"):
         raise RequestError(f"--speed {request.speed}: write max, 1 or 10 (times real time)")
-    return engines.Options(speed, request.pcap)
+    return engines.Options(speed, request.pcap, request.wait)
 
 
-def _run(request: Request, job: Job, options: engines.Options, out: Path | None) -> Outcome:
+def _run(request: Request, job: Scenario, options: engines.Options, out: Path | None) -> Outcome:
     live = view.Live(request.quiet or request.as_json)
     if request.vm:
-        outcome = _in_vm(request, job, new_folder(job.scenario, out), live)
+        outcome = _in_vm(request, job, out, live)
     else:
         engine = engines.create(request.engine, options)
         engine.ready()
-        folder = new_folder(job.scenario, out)
-        outcome = run_one(job.scenario, engine, Recorder(folder, job.scenario, request.engine, build(job.scenario)), live)
+        outcome = run_one(job, engine, Recorder(new_folder(job, out), job, request.engine, build(job)), live)
     live.done()
     if request.report:
-        _write_report(job.scenario, outcome)
-    if not request.as_json and not request.quiet and outcome.result:
+        _write_report(job, outcome)
+    if not request.as_json and not request.quiet:
         click.echo(view.summary(outcome.result, outcome.folder))
     if outcome.error:
         click.echo(f"error: {outcome.error}", err=True)
@@ -132,58 +117,54 @@ def _write_report(asked: Scenario, outcome: Outcome) -> None:
         raise LabError(f"write {outcome.folder / 'report.md'}: {error.strerror}") from error
 
 
-def argv_inside(request: Request, job: Job, folder: Path) -> list[str]:
-    """The command that does this one job inside the virtual machine, into `folder`."""
-    asked = job.overrides
-    argv = [sys.executable, "-m", "lab", "run", str(scenario.find(request.scenario).resolve()), "--engine", request.engine]
-    argv += ["--strategy", asked.strategy] if asked.strategy else []
-    argv += ["--cc", asked.cc] if asked.cc else []
-    argv += ["--seed", str(asked.seed)] if asked.seed is not None else []
-    argv += ["--duration", str(asked.duration_s)] if asked.duration_s is not None else []
-    for setting in asked.settings:
-        argv += ["--set", setting]
-    argv += ["--pcap"] if request.pcap else []
-    return [*argv, "--out", str(folder.resolve()), "--quiet"]
-
-
-def _in_vm(request: Request, job: Job, folder: Path, live: view.Live) -> Outcome:
-    """Run inside the virtual machine and follow the shared folder meanwhile."""
-    try:
-        from lab.engines.mininet import vm
-    except ImportError as error:
-        raise MachineLacks(f"start the virtual machine: {error}. Try: ./run_lab.sh doctor") from error
-    samples, log = Follower(folder / "samples.jsonl"), Follower(folder / "log.txt", str)
-    duration = job.scenario.duration_s
-    live(Progress("starting the virtual machine", 0.0, duration))
-
-    def on_poll() -> None:
-        for line in log.new():
-            live(Progress(line.partition(" ")[2], 0.0, duration))
-        for frame in samples.new()[-1:]:
-            live(Progress("running", frame["t"], duration, frame, duration - frame["t"]))
-
-    with _ctrl_c_stops(folder):
-        code = vm.run_in_vm(argv_inside(request, job, folder), folder, on_poll)
+def _in_vm(request: Request, job: Scenario, out: Path | None, live: view.Live) -> Outcome:
+    """Run inside the virtual machine and follow the shared folder meanwhile. Ctrl-C is passed on to the run inside."""
+    lock, vm = _virtual_machine()
+    with lock.hold(f"run {job.name} in the virtual machine", wait=request.wait):
+        folder = new_folder(job, out)
+        live(Progress("starting the virtual machine", 0.0, job.duration_s))
+        error = None
+        try:
+            code = vm.run_in_vm(argv_inside(request, job, folder), folder, _follower(folder, job.duration_s, live))
+        except LabError as problem:
+            error, code = problem, problem.exit_code
+        (folder / REQUEST).unlink(missing_ok=True)
     if not (folder / "result.json").exists():
-        return Outcome(
-            {}, folder, code or 4, f"run in the virtual machine: it ended without a result (status {code}). See {folder}"
+        error = error or LabError(
+            f"run '{job.name}' in the virtual machine: it ended without a result (status {code}). See {folder / 'vm'}"
         )
-    result: dict[str, Any] = read_document(folder, "result.json")
-    return Outcome(result, folder, code, str(result.get("error", "")))
+        recorder = Recorder(folder, job, request.engine, build(job))
+        return conclude(job, recorder, None, None if code == EXIT_INTERRUPTED else error, code == EXIT_INTERRUPTED)
+    give_away(folder)
+    result = read_document(folder, "result.json")
+    return Outcome(result, folder, code, str(error or result.get("error", "")))
 
 
-@contextmanager
-def _ctrl_c_stops(folder: Path) -> Iterator[None]:
-    """The first Ctrl-C asks the run inside to end and keep what it has; the second ends everything."""
+def argv_inside(request: Request, job: Scenario, folder: Path) -> list[str]:
+    """Leave the complete scenario in the shared folder; return the command that runs it in there, into the same folder."""
+    write_scenario(folder / REQUEST, job)
+    argv = [sys.executable, "-m", "lab", "run", str(folder.resolve() / REQUEST), "--engine", request.engine]
+    return [*argv, *(["--pcap"] if request.pcap else []), "--out", str(folder.resolve()), "--quiet"]
 
-    def ask(number: int, frame: Any) -> None:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        if not (folder / "inbox").is_dir():
-            raise KeyboardInterrupt
-        inbox.send(folder, {"control": "stop"})
 
-    before = signal.signal(signal.SIGINT, ask)
+def _virtual_machine() -> tuple[Any, Any]:
+    """The modules that lock the emulation and run the virtual machine, which has all it needs."""
     try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
+        from lab.engines.mininet import kernel, lock, vm
+    except ImportError as error:
+        raise MachineLacks(f"start the virtual machine: {error}. Try: ./run_lab.sh setup-emulation") from error
+    kernel.require()
+    return lock, vm
+
+
+def _follower(folder: Path, duration_s: float, live: view.Live) -> Callable[[], None]:
+    """Shows what has been added to a run folder since the last call."""
+    samples, log = Follower(folder / "samples.jsonl"), Follower(folder / "log.txt", str)
+
+    def look() -> None:
+        for line in log.new():
+            live(Progress(line.partition(" ")[2], 0.0, duration_s))
+        for frame in samples.new()[-1:]:
+            live(Progress("running", frame["t"], duration_s, frame, duration_s - frame["t"]))
+
+    return look

@@ -36,10 +36,14 @@ class Change:
 
 @dataclass(frozen=True)
 class Options:
-    """What the command line asks of an engine beside the scenario. `speed`: 0 as fast as possible, else times real time."""
+    """What the command line asks of an engine beside the scenario. `speed`: 0 as fast as possible, else times real time.
+
+    `wait`: if this machine's one emulation is taken, wait for it.
+    """
 
     speed: float = 1.0
     pcap: bool = False
+    wait: bool = False
 
 
 class Engine(ABC):
