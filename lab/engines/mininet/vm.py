@@ -50,15 +50,18 @@ def run_in_vm(
     *,
     on_interrupt: Callable[[], None] | None = None,
     show: bool = False,
+    wait: bool = False,
 ) -> int:
     """Boot, run `argv` from the project's folder with `shared` writable, return its exit status.
 
     `on_poll` is called about five times a second. Ctrl-C or SIGTERM calls `on_interrupt` (default: interrupt the
     command, as Ctrl-C would); if the command then goes on for `GRACE_S`, or at the second Ctrl-C, the VM is switched
     off and 130 returned. `show` copies what the command prints to this process's output, as it comes.
-    Raises `MachineLacks` if a part is missing, `LabError` if the VM does not start. The caller holds the lock.
+    The machine's emulation lock is held meanwhile; `wait` waits for it.
+    Raises `MachineLacks` if a part is missing or another emulation runs, `LabError` if the VM does not start.
     """
-    with _ledger() as ledger:
+    kernel.require()
+    with lock.hold(f"{shared.name} in the VM", wait), _ledger() as ledger:
         return _run(ledger, argv, shared, on_poll, cpus, memory, on_interrupt, show)
 
 
