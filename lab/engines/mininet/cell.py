@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 import socket
 import struct
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab.engines.mininet import shell
+from lab.engines.mininet import shell, upstreams
 from lab.engines.mininet.bpf import Map
 from lab.engines.mininet.ledger import Ledger
 from lab.engines.mininet.shaping import MTU_BYTES
@@ -15,6 +17,7 @@ from lab.topology import Cell
 
 SOURCE = Path(__file__).with_name("cell.bpf.c")
 LAYOUT = struct.Struct("=IxxxxQQQQQQQ")  # struct cell
+PINS = Path("/run/multipath-lab/bpf")
 ZERO = struct.pack("=I", 0)
 
 
@@ -38,11 +41,16 @@ def limit_ns(cell: Cell) -> int:
     return round(cell.queue_packets * MTU_BYTES * 8 * 1e9 / cell.capacity_bps)
 
 
-def compile_program(folder: Path) -> Path:
-    """Compile cell.bpf.c; returns the object file."""
-    target = folder / "cell.bpf.o"
-    argv = ["clang", "-O2", "-g", "-target", "bpf", *_include(), "-c", str(SOURCE), "-o", str(target)]
-    shell.run(argv, "compile the cell's program")
+def program() -> Path:
+    """The compiled cell.bpf.c, from the cache if this very source was compiled before."""
+    digest = hashlib.sha256(SOURCE.read_bytes()).hexdigest()[:16]
+    target = upstreams.cache() / "bpf" / f"cell-{digest}.o"
+    if not target.exists():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        draft = target.with_suffix(f".{os.getpid()}")
+        argv = ["clang", "-O2", "-g", "-target", "bpf", *_include(), "-c", str(SOURCE), "-o", str(draft)]
+        shell.run(argv, "compile the cell's program")
+        draft.rename(target)
     return target
 
 
@@ -51,14 +59,23 @@ def _include() -> list[str]:
     return [f"-I{folder}" for folder in Path("/usr/include").glob("*-linux-gnu") if (folder / "asm/types.h").exists()]
 
 
+def mount_pins(ledger: Ledger) -> None:
+    """A bpf file system of our own, where programs and maps are pinned for the hosts to find."""
+    if not PINS.is_mount():
+        PINS.mkdir(parents=True, exist_ok=True)
+        ledger.record("mount", path=str(PINS))
+        shell.run(["mount", "-t", "bpf", "bpf", str(PINS)], "mount a bpf file system for the cells")
+
+
 class AirOf:
     """A running cell."""
 
-    def __init__(self, cell: Cell, program: Path, pins: Path, ledger: Ledger) -> None:
-        """Load the program under `pins/AP`, a folder in a bpf file system, and set the buffer's limit."""
-        self.cell, self.pins = cell, pins / cell.ap
+    def __init__(self, cell: Cell, ledger: Ledger) -> None:
+        """Load the program, pin it in the access point's folder, and set the buffer's limit."""
+        self.cell, self.pins = cell, PINS / cell.ap
         ledger.record("pin", path=str(self.pins))
-        shell.run(["bpftool", "prog", "loadall", str(program), str(self.pins), "type", "classifier", "pinmaps", str(self.pins)], f"load the cell of {cell.ap}")
+        argv = ["bpftool", "prog", "loadall", str(program()), str(self.pins), "type", "classifier", "pinmaps", str(self.pins)]
+        shell.run(argv, f"load the cell of {cell.ap}")
         self._clock = Map(self.pins / "cells", 4, LAYOUT.size)
         self._prices = Map(self.pins / "prices", 4, 8)
         self._clock.write(ZERO, LAYOUT.pack(0, 0, 0, limit_ns(cell), 0, 0, 0, 0), locked=True)

@@ -26,7 +26,8 @@ class Hosts:
         self._programs: dict[str, subprocess.Popen[str]] = {}
         for host in network.hosts:
             argv = network.inside(host, [sys.executable, "-SE", str(PROGRAM)])
-            program = shell.spawn(argv, f"start the traffic program of {host}", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "start_new_session": True}
+            program = shell.spawn(argv, f"start the traffic program of {host}", **pipes)
             ledger.record("process", pid=program.pid)
             self._programs[host] = program
 

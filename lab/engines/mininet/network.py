@@ -16,6 +16,7 @@ from typing import Any
 
 from lab.engines.mininet import shaping, shell, upstream_imports
 from lab.engines.mininet.ledger import Ledger
+from lab.engines.mininet.upstreams import hwsim_mgmt
 from lab.errors import LabError
 from lab.topology import Topology, Wiring
 
@@ -113,17 +114,17 @@ class Network:
                 self._net.addLink(each.node, each.switch, cls=Link, intfName1=each.name, intfName2=each.port, addr1=each.mac)
 
     def _record(self) -> None:
-        """Write into the ledger what is about to exist."""
+        """Write into the ledger what is about to exist. Undone in reverse: bridges first, while their ports still exist."""
+        self.ledger.record("radios", prefix=f"mn{os.getpid():05d}p")
         for node in self._net.values():
             self.ledger.record("process", pid=node.pid)
-        for switch in self.wiring.dpid:
-            self.ledger.record("bridge", name=switch)
         for trunk in self.wiring.trunks:
             self.ledger.record("interface", name=trunk.a_port)
         for each in self.wiring.interfaces:
             if not each.name.endswith("wlan0"):
                 self.ledger.record("interface", name=each.port)
-        self.ledger.record("radios", prefix=f"mn{os.getpid():05d}p")
+        for switch in self.wiring.dpid:
+            self.ledger.record("bridge", name=switch)
 
     def _record_processes(self) -> None:
         """hostapd puts itself into the background; its pid is found by the configuration file it was given."""
@@ -181,6 +182,7 @@ class Network:
 
 def _mininet(upstreams: Path) -> Any:
     """An empty Mininet-WiFi network that shapes nothing by itself."""
+    os.environ["PATH"] = f"{hwsim_mgmt().parent}:{os.environ['PATH']}"  # Mininet-WiFi calls it by name
     upstream_imports.prepare(upstreams)
     from mininet.log import setLogLevel
     from mn_wifi.link import IntfWireless

@@ -89,7 +89,8 @@ class Pox:
         ]
         environment = os.environ | {"PYTHONPATH": f"{PROJECT}:{PROJECT / 'controller'}", "PYTHONUNBUFFERED": "1"}
         log = (self.folder / "log.txt").open("ab")
-        self._process = shell.spawn(argv, "start POX", cwd=self.upstream, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log, text=False)
+        streams = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log, "text": False}
+        self._process = shell.spawn(argv, "start POX", cwd=self.upstream, env=environment, start_new_session=True, **streams)
         self.ledger.record("process", pid=self._process.pid)
 
     @property

@@ -4,8 +4,8 @@ Where what happens is decided by these rules:
 
 - A queue that must drop or be observed sits on a forwarding device; on the sending host it would never fill
   (TCP small queues).
-- Delay sits on the wired side of an access point, in a netem of its own, so that a radio's queue holds only what waits
-  for the air. `rate` makes netem keep the order of packets in spite of jitter.
+- The delay of an access point sits on its wired side, so that a radio's queue holds only what waits for the air.
+- netem is always given a rate, because that makes it keep the order of packets in spite of jitter.
 - Each line is one command of `tc -batch`: one process shapes a whole host.
 """
 
@@ -22,15 +22,16 @@ def burst_bytes(rate_bps: int) -> int:
     return max(2 * MTU_BYTES, rate_bps * 4 // 8 // 1000)
 
 
-def delay(device: str, delay_ns: int, jitter_ns: int = 0, loss_ppm: int = 0, parent: str = "root", handle: str = "30:") -> str:
-    """A netem that delays (and loses) in order; its own queue never drops."""
-    loss = f" loss {loss_ppm / 10_000:.6g}%" if loss_ppm else ""
+def link(device: str, rate_bps: int | None, delay_ns: int, jitter_ns: int = 0, loss_ppm: int = 0, queue_packets: int = 20_000) -> str:
+    """One direction of a wired link in one netem: rate, delay in order, loss.
+
+    netem's limit counts what is queued and what is under way, so it is the queue plus a bandwidth-delay product.
+    """
+    line_bps = rate_bps or LINE_RATE_BPS
+    limit = queue_packets + (delay_ns + jitter_ns) * line_bps // (8 * MTU_BYTES * 10**9)
     jitter = f" {jitter_ns / 1000:.6g}us" if jitter_ns else ""
-    where = "root" if parent == "root" else f"parent {parent}"
-    return (
-        f"qdisc replace dev {device} {where} handle {handle} netem limit 20000"
-        f" delay {delay_ns / 1000:.6g}us{jitter}{loss} rate {LINE_RATE_BPS}bit"
-    )
+    loss = f" loss {loss_ppm / 10_000:.6g}%" if loss_ppm else ""
+    return f"qdisc replace dev {device} root handle 30: netem limit {limit} delay {delay_ns / 1000:.6g}us{jitter}{loss} rate {line_bps}bit"
 
 
 def rate(device: str, rate_bps: int, queue_packets: int, verb: str = "replace") -> list[str]:

@@ -25,10 +25,10 @@ import time
 IPPROTO_MPTCP = 262  # RFC 8684 on Linux: a socket must ask for it
 SOL_MPTCP, MPTCP_INFO = 284, 1
 FLAG_FALLBACK = 1  # mptcpi_flags: the connection fell back to TCP (linux/mptcp.h)
-SO_RCVBUFFORCE, SO_TIMESTAMPNS = 33, 35
+SO_RCVBUFFORCE = 33
 PORT, PROBE_PORT = 5001, 5002
 CHUNK_BYTES = 1 << 18
-READ_PAUSE_S = 0.01  # reading in batches: a wake-up per packet would cost more than the packet
+READ_PAUSE_S = 0.02  # reading in batches: a wake-up per packet would cost more than the packet
 PACE_S = 0.02  # an application-limited flow hands over its data this often
 FRAME_BYTES, PAYLOAD_BYTES = 1514, 1472
 _ZEROS = bytes(CHUNK_BYTES)
@@ -184,17 +184,20 @@ def _answer_probes(probes: socket.socket) -> None:
 
 
 def _burst_bps(server: str, bind: str, packets: int) -> float | None:
-    """The rate [bit/s of Ethernet frames] at which a burst arrives, by the kernel's clock; its first fifth is not counted."""
+    """The rate [bit/s of Ethernet frames] at which a burst arrives; its first fifth is not counted.
+
+    The clock is read here: the kernel's receive stamp of a WiFi frame is the time its cell gave it, not its arrival.
+    """
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 1 << 20)
-        probe.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
         probe.bind((bind, 0))
         probe.settimeout(1.0)
         probe.sendto(str(packets).encode(), (server, PROBE_PORT))
         arrivals = []
         try:
             while len(arrivals) < packets:
-                arrivals.append(_arrival_s(probe))
+                probe.recv(2048)
+                arrivals.append(time.monotonic())
         except TimeoutError:
             pass
     counted = arrivals[len(arrivals) // 5 :]
@@ -203,27 +206,20 @@ def _burst_bps(server: str, bind: str, packets: int) -> float | None:
     return (len(counted) - 1) * FRAME_BYTES * 8 / (counted[-1] - counted[0])
 
 
-def _arrival_s(receiver: socket.socket) -> float:
-    """When the kernel received the next datagram."""
-    _data, ancillary, _flags, _peer = receiver.recvmsg(2048, 64)
-    seconds, nanoseconds = struct.unpack_from("=qq", ancillary[0][2])
-    return seconds + nanoseconds / 1e9
-
-
 def _ping_ms(server: str, bind: str, count: int = 6) -> float | None:
     """The shortest of a few round trips [ms]; the server's kernel answers, and the first one teaches the controller the path."""
     best = None
     with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP) as ping:
-        ping.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
         ping.bind((bind, 0))
         ping.settimeout(1.0)
         for number in range(count):
-            sent_s = time.time()
+            sent_s = time.monotonic()
             ping.sendto(_echo_request(os.getpid() & 0xFFFF, number), (server, 0))
             try:
-                rtt_ms = (_arrival_s(ping) - sent_s) * 1000
+                ping.recv(2048)
             except TimeoutError:
                 continue
+            rtt_ms = (time.monotonic() - sent_s) * 1000
             best = rtt_ms if best is None else min(best, rtt_ms)
     return best
 

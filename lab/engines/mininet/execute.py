@@ -1,0 +1,99 @@
+"""`exec RUN HOST -- CMD`: a command inside a host of a running emulation, also through the VM.
+
+The run folder is the channel: the caller renames a request into `RUN/exec/`, the engine runs it and writes the output
+and, last, the status beside it.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from lab.engines.mininet import shell
+from lab.errors import LabError, RequestError
+
+POLL_S = 0.1
+TAKEN_TIMEOUT_S = 10
+MACHINE = "machine"  # the host name for the machine (or VM) that carries the network
+
+
+class Executor:
+    """The engine's side: a thread that runs what is asked for."""
+
+    def __init__(self, folder: Path, hosts: tuple[str, ...], inside: Callable[[str, list[str]], list[str]]) -> None:
+        self.folder, self.hosts, self._inside = folder / "exec", hosts, inside
+        self._running: dict[Path, subprocess.Popen[bytes]] = {}
+        self._stop = threading.Event()
+        self.folder.mkdir(exist_ok=True)
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+
+    def _serve(self) -> None:
+        while not self._stop.wait(POLL_S):
+            for request in sorted(self.folder.glob("*.json")):
+                self._take(request)
+            for request, process in list(self._running.items()):
+                if process.poll() is not None:
+                    request.with_suffix(".status").write_text(str(process.returncode))
+                    del self._running[request]
+
+    def _take(self, request: Path) -> None:
+        asked = json.loads(request.read_text())
+        request.unlink()
+        with request.with_suffix(".out").open("wb") as out, request.with_suffix(".err").open("wb") as err:
+            try:
+                argv = self._inside(asked["host"], asked["argv"])
+                self._running[request] = shell.spawn(argv, f"run a command in {asked['host']}", stdin=subprocess.DEVNULL, stdout=out, stderr=err, text=False)
+            except (LabError, OSError) as problem:
+                err.write(f"{problem}\n".encode())
+                request.with_suffix(".status").write_text("127")
+
+    def close(self) -> None:
+        """Stop serving and end what still runs."""
+        self._stop.set()
+        self._thread.join(2)
+        for process in self._running.values():
+            process.kill()
+
+
+def main(run: str, host: str, argv: list[str], runs: Path) -> int:
+    """Ask a running emulation, print what the command prints as it comes, and return its status."""
+    folder = runs / run if (runs / run).is_dir() else Path(run)
+    served = folder / "exec"
+    if not served.is_dir():
+        raise RequestError(f"exec in {run}: no emulation serves this run. Only a running one does; see {runs}")
+    hosts = [*json.loads((folder / "pox" / "topology.json").read_text())["hosts"], MACHINE]
+    if host not in hosts:
+        raise RequestError(f"exec in {run}: host '{host}' is unknown: choose from {', '.join(hosts)}")
+    request = served / f"{time.time_ns()}.json"
+    draft = request.with_suffix(".part")
+    draft.write_text(json.dumps({"host": host, "argv": argv}))
+    draft.rename(request)
+    return _follow(request)
+
+
+def _follow(request: Path) -> int:
+    """Copy output and errors until the status is there."""
+    positions = {".out": 0, ".err": 0}
+    deadline = time.monotonic() + TAKEN_TIMEOUT_S
+    while True:
+        status = request.with_suffix(".status")
+        done = status.exists() and status.read_text().strip()
+        for suffix, stream in ((".out", sys.stdout), (".err", sys.stderr)):
+            path = request.with_suffix(suffix)
+            if path.exists():
+                data = path.read_bytes()[positions[suffix] :]
+                positions[suffix] += len(data)
+                stream.buffer.write(data)
+                stream.flush()
+        if done:
+            return int(done)
+        if not request.with_suffix(".out").exists() and time.monotonic() > deadline:
+            request.unlink(missing_ok=True)
+            raise LabError(f"exec: the run did not take the command in {TAKEN_TIMEOUT_S} s. Is it still running?")
+        time.sleep(POLL_S)

@@ -1,0 +1,105 @@
+"""From text and reports to numbers, and what to think of them. Pure, but for a file that is followed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from lab import units
+from lab.engines.mininet.shaping import MTU_BYTES
+from lab.topology import Interface, Topology
+
+PACKETS = 100  # of a burst that measures a rate; every queue holds as many
+TOLERANCE = 0.10
+RTT_FLOOR_MS = 2.0  # what the machine itself may add to a round trip
+
+
+class Tail:
+    """Follows a file of JSON lines that somebody else appends to."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self._at = path, 0
+
+    def read(self) -> list[dict[str, Any]]:
+        """The whole lines that are new."""
+        if not self.path.exists():
+            return []
+        with self.path.open("rb") as file:
+            file.seek(self._at)
+            data = file.read()
+        whole = data[: data.rfind(b"\n") + 1]
+        self._at += len(whole)
+        return [json.loads(line) for line in whole.splitlines()]
+
+
+def asked(topology: Topology, interface: Interface) -> dict[str, float | None]:
+    """Rate [Mb/s] and round trip [ms] an interface should have when nobody else is there."""
+    cell = next((cell for cell in topology.cells if cell.ap == interface.link), None)
+    if cell is not None:
+        rate_bps = next(each.rate_bps for each in cell.stations if each.user == interface.node)
+        ends = (interface.link,)
+        delay_ns = cell.delay_ns + sum(link.delay_ns for link in topology.links if link.a in ends or link.b in ends)
+    else:
+        on_path = [link for link in topology.links if interface.switch in (link.a, link.b)]
+        rates = [link.rate_bps for link in on_path if link.rate_bps]
+        rate_bps, delay_ns = min(rates, default=0), sum(link.delay_ns for link in on_path)
+    serialisation_ms = 2 * 98 * 8 / rate_bps * 1000 if rate_bps else 0.0
+    return {"rate_mbps": units.mbps(rate_bps) or None, "rtt_ms": 2 * units.ms(delay_ns) + serialisation_ms}
+
+
+def compare(wanted: Mapping[str, float | None], got: Mapping[str, float | None]) -> dict[str, Any]:
+    """What was asked of a link beside what was measured."""
+    rate, rtt = got.get("rate_bps"), got.get("rtt_ms")
+    return {
+        "asked": {key: None if value is None else round(value, 4) for key, value in wanted.items()},
+        "measured": {"rate_mbps": round(rate / 1e6, 4) if rate else None, "rtt_ms": round(rtt, 3) if rtt else None},
+    }
+
+
+def complaints(name: str, measured: Mapping[str, Any]) -> Iterator[str]:
+    """One sentence for each number that is more than a tenth off."""
+    for key, unit, slack in (("rate_mbps", "Mb/s", 0.0), ("rtt_ms", "ms", RTT_FLOOR_MS)):
+        wanted, got = measured["asked"][key], measured["measured"][key]
+        if wanted is None:
+            continue
+        if got is None:
+            yield f"{name}: asked for {wanted:g} {unit}, and nothing came back"
+        elif abs(got - wanted) > TOLERANCE * wanted + slack:
+            yield f"{name}: asked for {wanted:g} {unit}, measured {got:g} ({got / wanted - 1:+.0%})"
+
+
+def tier1_occupancy(report: Mapping[str, Any], tiers: Mapping[str, Mapping[str, int]]) -> float:
+    """An access point's MAC occupancy; of an LTE cell, the mean over the bearers that carry Tier 1."""
+    bearers = [
+        each["mac_occupancy"]
+        for user, each in report["stations"].items()
+        if "mac_occupancy" in each and tiers.get(user, {}).get(report["ap"], 1) == 1
+    ]
+    return sum(bearers) / len(bearers) if bearers else float(report["mac_occupancy"])
+
+
+def mptcp_counters(netstat: str) -> dict[str, int]:
+    """The MPTcpExt counters of /proc/PID/net/netstat."""
+    lines = [line.split() for line in netstat.splitlines() if line.startswith("MPTcpExt:")]
+    return dict(zip(lines[0][1:], map(int, lines[1][1:]), strict=True)) if len(lines) == 2 else {}
+
+
+def verdict(
+    connections: Iterable[Any], status: Mapping[str, Mapping[str, Any]], counters: Mapping[str, Mapping[str, int]], interfaces: Mapping[str, int]
+) -> dict[str, Any]:
+    """Was it really Multipath TCP? Every connection of a multipath user must be, with a subflow on each interface.
+
+    None if no user was meant to be multipath.
+    """
+    meant = [each for each in connections if each.opened.multipath]
+    joins = sum(each.get("MPJoinSynAckRx", 0) for each in counters.values())
+    fallbacks = sum(count for each in counters.values() for name, count in each.items() if "Fallback" in name)
+    why = []
+    for each in meant:
+        if not status.get(each.opened.id, {}).get("mptcp"):
+            why.append(f"{each.opened.id} is plain TCP")
+        elif len(each.subflows) < interfaces[each.opened.user]:
+            why.append(f"{each.opened.id} has {len(each.subflows)} of {interfaces[each.opened.user]} subflows")
+    return {"verified": not why if meant else None, "joins": joins, "fallbacks": fallbacks, "why": "; ".join(why) or None}
