@@ -253,7 +253,7 @@ class Network:
         self.inside(host, "ethtool", "-K", interface, *off)
         for key, value in (("rp_filter", 0), ("arp_ignore", 1), ("arp_announce", 2)):
             self.inside(host, "sysctl", "-qw", f"net.ipv4.conf.all.{key}={value}", f"net.ipv4.conf.{interface}.{key}={value}")
-        self.inside(host, "ip", "link", "set", interface, "up")
+        self.inside(host, "ip", "link", "set", interface, "up", "gso_max_segs", "1")
         self.inside(host, "ip", "address", "add", f"{address}/32", "dev", interface)
         self.inside(host, "ip", "route", "add", "10.0.0.0/8", "dev", interface, "src", address, "table", str(table))
         self.inside(host, "ip", "rule", "add", "from", address, "table", str(table))

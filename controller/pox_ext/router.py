@@ -72,10 +72,14 @@ class Router:
         return [end for each in found for end in ((each.a, each.a_port), (each.b, each.b_port))]
 
     def changed(self, flows: Iterable[Flow] | None = None) -> list[tuple[Flow, Route]]:
-        """The flows that now go another way, and that way."""
-        before = {flow: self.routes[flow] for flow in (list(self.routes) if flows is None else flows)}
-        now = ((flow, self.route(flow)) for flow in before)
-        return [(flow, route) for flow, route in now if route is not None and route != before[flow]]
+        """The flows that now go another way, and that way; those that have none any more are forgotten."""
+        found = []
+        for flow in list(self.routes if flows is None else flows):
+            before = self.routes.pop(flow)
+            now = self.route(flow)
+            if now is not None and now != before:
+                found.append((flow, now))
+        return found
 
     def _shortest(self, source: str, destination: str) -> list[paths.Path]:
         if (source, destination) not in self._paths:
