@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 import types
-from contextlib import nullcontext
 from pathlib import Path
 
 import fake_engine
@@ -20,7 +19,7 @@ from click.testing import CliRunner
 from lab import scenario
 from lab.__main__ import cli
 from lab.engines import ENGINES
-from lab.errors import LabError
+from lab.errors import LabError, MachineLacks
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -213,7 +212,7 @@ def machine(monkeypatch):
     """A virtual machine that runs the command right here, on the fake engine."""
     from lab.engines import mininet
 
-    def run_in_vm(argv, shared, on_poll):
+    def run_in_vm(argv, shared, on_poll, wait=False):
         assert argv[1:3] == ["-m", "lab"]
         assert argv[argv.index("--engine") + 1] == "mininet"
         (shared / "vm").mkdir()
@@ -222,16 +221,10 @@ def machine(monkeypatch):
         on_poll()
         return code
 
-    fakes = {
-        "vm": {"run_in_vm": run_in_vm},
-        "lock": {"hold": lambda *_, **__: nullcontext()},
-        "kernel": {"require": lambda: None},
-    }
-    for name, content in fakes.items():
-        module = types.SimpleNamespace(**content)
-        monkeypatch.setattr(mininet, name, module, raising=False)
-        monkeypatch.setitem(sys.modules, f"lab.engines.mininet.{name}", module)
-    return mininet.vm
+    module = types.SimpleNamespace(run_in_vm=run_in_vm)
+    monkeypatch.setattr(mininet, "vm", module, raising=False)
+    monkeypatch.setitem(sys.modules, "lab.engines.mininet.vm", module)
+    return module
 
 
 def test_a_run_in_the_virtual_machine_is_followed_through_its_folder(lab, machine, tmp_path):
@@ -246,7 +239,7 @@ def test_a_run_in_the_virtual_machine_is_followed_through_its_folder(lab, machin
 
 
 def test_a_virtual_machine_that_does_not_start_leaves_a_failed_run(lab, machine, tmp_path, monkeypatch):
-    def broken(argv, shared, on_poll):
+    def broken(argv, shared, on_poll, wait=False):
         raise LabError("start the VM: it ended by itself")
 
     monkeypatch.setattr(machine, "run_in_vm", broken)
@@ -256,10 +249,21 @@ def test_a_virtual_machine_that_does_not_start_leaves_a_failed_run(lab, machine,
     assert json.loads((tmp_path / "r" / "result.json").read_text())["status"] == "failed"
 
 
+def test_a_machine_that_cannot_start_one_leaves_nothing(lab, machine, tmp_path, monkeypatch):
+    def lacking(argv, shared, on_poll, wait=False):
+        raise MachineLacks(f"start the VM: taken{' although waited for' if wait else ''}. Wait for it with --wait")
+
+    monkeypatch.setattr(machine, "run_in_vm", lacking)
+    got = lab("run", "testbed_wifi_lte", "--engine", "mininet", "--vm", "--wait", "--out", tmp_path / "r")
+    assert (got.exit_code, got.stdout) == (3, "")
+    assert "taken although waited for" in got.stderr
+    assert not (tmp_path / "r").exists()
+
+
 def test_a_lost_virtual_machine_keeps_what_was_measured(lab, machine, tmp_path, monkeypatch):
     run_inside = machine.run_in_vm
 
-    def lost(argv, shared, on_poll):
+    def lost(argv, shared, on_poll, wait=False):
         run_inside(argv, shared, on_poll)
         (shared / "result.json").unlink()
         return 130

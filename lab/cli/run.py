@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -119,25 +120,28 @@ def _write_report(asked: Scenario, outcome: Outcome) -> None:
 
 def _in_vm(request: Request, job: Scenario, out: Path | None, live: view.Live) -> Outcome:
     """Run inside the virtual machine and follow the shared folder meanwhile. Ctrl-C is passed on to the run inside."""
-    lock, vm = _virtual_machine()
-    with lock.hold(f"run {job.name} in the virtual machine", wait=request.wait):
-        folder = new_folder(job, out)
-        live(Progress("starting the virtual machine", 0.0, job.duration_s))
-        error = None
-        try:
-            code = vm.run_in_vm(argv_inside(request, job, folder), folder, _follower(folder, job.duration_s, live))
-        except LabError as problem:
-            error, code = problem, problem.exit_code
-        (folder / REQUEST).unlink(missing_ok=True)
-    if not (folder / "result.json").exists():
-        error = error or LabError(
-            f"run '{job.name}' in the virtual machine: it ended without a result (status {code}). See {folder / 'vm'}"
+    vm = _virtual_machine()
+    folder = new_folder(job, out)
+    live(Progress("starting the virtual machine", 0.0, job.duration_s))
+    error = None
+    try:
+        code = vm.run_in_vm(
+            argv_inside(request, job, folder), folder, _follower(folder, job.duration_s, live), wait=request.wait
         )
-        recorder = Recorder(folder, job, request.engine, build(job))
-        return conclude(job, recorder, None, None if code == EXIT_INTERRUPTED else error, code == EXIT_INTERRUPTED)
-    give_away(folder)
-    result = read_document(folder, "result.json")
-    return Outcome(result, folder, code, str(error or result.get("error", "")))
+    except MachineLacks:  # nothing was started, so nothing is left
+        shutil.rmtree(folder)
+        raise
+    except LabError as problem:
+        error, code = problem, problem.exit_code
+    (folder / REQUEST).unlink(missing_ok=True)
+    if (folder / "result.json").exists():
+        give_away(folder)
+        result = read_document(folder, "result.json")
+        return Outcome(result, folder, code, str(error or result.get("error", "")))
+    interrupted = code == EXIT_INTERRUPTED
+    error = error or LabError(f"run '{job.name}' in the virtual machine: no result (status {code}). See {folder / 'vm'}")
+    recorder = Recorder(folder, job, request.engine, build(job))
+    return conclude(job, recorder, None, None if interrupted else error, interrupted)
 
 
 def argv_inside(request: Request, job: Scenario, folder: Path) -> list[str]:
@@ -147,14 +151,12 @@ def argv_inside(request: Request, job: Scenario, folder: Path) -> list[str]:
     return [*argv, *(["--pcap"] if request.pcap else []), "--out", str(folder.resolve()), "--quiet"]
 
 
-def _virtual_machine() -> tuple[Any, Any]:
-    """The modules that lock the emulation and run the virtual machine, which has all it needs."""
+def _virtual_machine() -> Any:
     try:
-        from lab.engines.mininet import kernel, lock, vm
+        from lab.engines.mininet import vm
     except ImportError as error:
         raise MachineLacks(f"start the virtual machine: {error}. Try: ./run_lab.sh setup-emulation") from error
-    kernel.require()
-    return lock, vm
+    return vm
 
 
 def _follower(folder: Path, duration_s: float, live: view.Live) -> Callable[[], None]:
