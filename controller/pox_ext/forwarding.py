@@ -55,6 +55,7 @@ class Forwarding:
         self._installed: dict[Flow, float] = {}
         self._asked: dict[str, list[tuple[str, str, Arp]]] = {}
         self._barriers: dict[int, str] = {}
+        self._ports: dict[str, dict[str, int]] = {}
         nexus.clear_flows_on_connect = False
         nexus.miss_send_len = 0xFFFF
         nexus.addListeners(self)
@@ -67,9 +68,14 @@ class Forwarding:
 
     def ports(self, switch: str) -> dict[str, int]:
         """The ports of a switch by name, local ones left out."""
-        connection = self._connection(switch)
-        known = connection.ports.values() if connection else ()
-        return {str(port.name): port.port_no for port in known if port.port_no < HIGHEST_PORT}
+        if switch not in self._ports:
+            connection = self._connection(switch)
+            if connection is None:
+                return {}
+            self._ports[switch] = {
+                str(port.name): port.port_no for port in connection.ports.values() if port.port_no < HIGHEST_PORT
+            }
+        return self._ports[switch]
 
     def _connection(self, switch: str) -> Any:
         return self._nexus.getConnection(self._plan.switches[switch].dpid)
@@ -86,6 +92,7 @@ class Forwarding:
         if switch is None:
             self._log.warning("bridge %s is none of the topology file's: left alone", event.dpid)
             return
+        self._ports.pop(switch, None)
         self._changed(switch, "connected")
         event.connection.send(nicira.enable_table_ids())
         for message in self._fixed_entries(switch):
@@ -104,11 +111,13 @@ class Forwarding:
     def _handle_ConnectionDown(self, event: Any) -> None:
         switch = self._plan.names.get(event.dpid)
         if switch is not None:
+            self._ports.pop(switch, None)
             self._changed(switch, "lost")
 
     def _handle_PortStatus(self, event: Any) -> None:
         switch = self._plan.names.get(event.dpid)
-        if switch is not None and event.added:
+        if switch is not None and (event.added or event.deleted):
+            self._ports.pop(switch, None)
             for message in self._edge_entries(switch):
                 event.connection.send(message)
 

@@ -31,6 +31,7 @@ from controller.pox_ext.tracker import FellBack, Joined, Tracker
 TICK_S = 0.1
 ANSWERS_WITHIN_S = 1.0
 LATE_S = 10.0
+MOST_WARNINGS = 500
 
 
 class Session:
@@ -72,8 +73,8 @@ class Session:
             self._part_lost(switch, "table 0")
 
     def warn(self, text: str) -> None:
-        """Say something once."""
-        if text not in self._said:
+        """Say something once; garbage without end is not written down without end."""
+        if text not in self._said and len(self._said) < MOST_WARNINGS:
             self._said.add(text)
             self._folder.write({"kind": "warning", "text": text})
 

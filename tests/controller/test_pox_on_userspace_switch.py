@@ -72,7 +72,9 @@ def test_echo_and_tcp_pass_and_nothing_is_metered_without_a_strategy(network):
     assert mbps(download(network, TCP, "10.1.0.1"), 1.5) > 2
     assert all(network.meter_kbps(switch) is None for switch in SWITCHES)
     counted = eventually(
-        lambda: [line for line in network.lines("observation") if (line["aps"]["wifi1"]["tier2_mbps"] or 0) > 2], 5, "count Tier 2"
+        lambda: [line for line in network.lines("observation") if (line["aps"]["wifi1"]["tier2_mbps"] or 0) > 2],
+        5,
+        "count Tier 2",
     )
     assert counted[0]["tiers"] == {"ue1": {"lte1": 1, "wifi1": 2}}
 
