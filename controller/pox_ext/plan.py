@@ -51,7 +51,7 @@ class StationLine(_Part):
 
 class ApLine(_Part):
     kind: Literal["wifi", "lte"]
-    capacity_mbps: Rate
+    capacity_mbps: Annotated[float, Field(ge=0)]
     stations: dict[str, StationLine] = {}
 
 
