@@ -9,33 +9,26 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import shlex
-import subprocess
+import textwrap
 import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
-from functools import cache
 from pathlib import Path
 from typing import Any, TextIO
 
 import yaml
 
-import lab
-from lab import units
 from lab.errors import LabError, RequestError
-from lab.scenario import experiment, resolved
+from lab.manifest import ROOT, manifest
+from lab.scenario import resolved
 from lab.scenario_schema import Scenario
 from lab.topology import Topology
 
-ROOT = Path(__file__).resolve().parents[1]
 RUNS = ROOT / "data" / "runs"
-SCHEMA = 1
+TRACE = "  | "  # begins the lines of log.txt that say where a failure came from
 REQUEST = "request.yaml"  # the scenario on its way into a virtual machine
 BEFORE_THE_RUN = {"vm", REQUEST}  # what may be in a run folder before the run writes into it
-SEED_FIXES = {
-    "mininet": "the random choices of the traffic and of the network emulation's set-up; not the timing of packets, which is the machine's",
-}
 
 
 class Recorder:
@@ -80,6 +73,10 @@ class Recorder:
         """Append text for people, with the time of day."""
         self._append("log.txt", f"{datetime.now():%H:%M:%S} {text}\n")
         self.on_log(text)
+
+    def trace(self, text: str) -> None:
+        """Append where a failure came from, set apart from what people read."""
+        self._append("log.txt", textwrap.indent(text.rstrip(), TRACE) + "\n")
 
     def describe(self, **fields: Any) -> None:
         """Add to the manifest, such as `links_measured={ID: {...}}` or `versions={...}` (dictionaries are merged)."""
@@ -172,32 +169,6 @@ def new_folder(scenario: Scenario, out: Path | None = None, runs: Path = RUNS) -
     raise LabError(f"make a run folder in {runs}: a thousand of this second are there already")
 
 
-def manifest(run_id: str, scenario: Scenario, engine: str, topology: Topology, started: float) -> dict[str, Any]:
-    """What produced the result, so that the result alone can say it."""
-    return {
-        "schema": SCHEMA,
-        "run_id": run_id,
-        "experiment": experiment(scenario, engine),
-        "scenario": scenario.name,
-        "strategy": scenario.strategy.name,
-        "params": scenario.strategy.params,
-        "cc": scenario.multipath.cc,
-        "engine": engine,
-        "seed": scenario.seed,
-        "seed_fixes": SEED_FIXES.get(engine, "every random choice"),
-        "duration_s": scenario.duration_s,
-        "rate_scale": scenario.rate_scale,
-        "started": datetime.fromtimestamp(started).astimezone().isoformat(timespec="seconds"),
-        "pid": os.getpid(),
-        "versions": {"lab": lab.__version__, "python": platform.python_version(), "commit": _commit()},
-        "topology_sha256": topology.sha256(),
-        "host": {"kernel": platform.release(), "cpu": _cpu(), "cpus": os.cpu_count(), "memory_mb": _memory_mb()},
-        "links_asked": {link.id: _asked(link) for link in topology.links if link.rate_bps is not None}
-        | {cell.ap: {s.user: {"rate_mbps": units.mbps(s.rate_bps)} for s in cell.stations} for cell in topology.cells},
-        "links_measured": {},
-    }
-
-
 def read_samples(folder: Path) -> list[dict[str, Any]]:
     """The frames of a run; a cut last line is left out."""
     return list(read_lines(folder / "samples.jsonl"))
@@ -288,37 +259,3 @@ def _line(entry: dict[str, Any]) -> str:
 
 def _pretty(document: dict[str, Any]) -> str:
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
-
-
-def _asked(link: Any) -> dict[str, float]:
-    return {
-        "rate_mbps": units.mbps(link.rate_bps),
-        "delay_ms": units.ms(link.delay_ns),
-        "loss": units.fraction(max(link.loss_ppm, link.loss_back_ppm)),
-        "queue_packets": link.queue_packets,
-    }
-
-
-@cache
-def _commit() -> str | None:
-    """The project's commit, with `+` if files differ from it; None outside a checkout."""
-    try:
-        asked = ["git", "-C", str(ROOT), "describe", "--always", "--dirty=+", "--abbrev=12", "--exclude=*"]
-        return subprocess.run(asked, capture_output=True, text=True, timeout=10, check=True).stdout.strip()
-    except (OSError, subprocess.SubprocessError):
-        return None
-
-
-def _cpu() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return platform.processor() or platform.machine()
-    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())
-
-
-def _memory_mb() -> int | None:
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
-    except (OSError, ValueError):
-        return None

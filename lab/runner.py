@@ -173,7 +173,7 @@ class _Run:
         self.error = self.error or error
         if not self.recorder.broken:
             try:
-                self.recorder.log(traceback.format_exc())
+                self.recorder.trace(traceback.format_exc())
                 self._note("error", error=str(error))
             except LabError as broken:
                 self.error = broken

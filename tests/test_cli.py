@@ -177,6 +177,16 @@ def test_a_failed_run_says_why_and_exits_4(lab, tmp_path, monkeypatch):
     assert "error: start Open vSwitch: it is not running" in got.stderr
 
 
+def test_a_failure_inside_is_told_without_its_trace(lab, machine, tmp_path, monkeypatch):
+    monkeypatch.setattr(fake_engine.FakeEngine, "fails_to_open", "start Open vSwitch: it is not running")
+    got = lab("run", "testbed_wifi_lte", "--engine", "mininet", "--vm", "--out", tmp_path / "r")
+    assert got.exit_code == 4
+    assert got.stdout == f"nothing was measured. Run folder: {tmp_path / 'r'}\n"
+    assert got.stderr.endswith("error: start Open vSwitch: it is not running\n")
+    assert "Traceback" not in got.stderr
+    assert "Traceback" in (tmp_path / "r" / "log.txt").read_text()
+
+
 def test_ctrl_c_keeps_the_run_and_exits_130(tmp_path):
     process = start("run", "testbed_wifi_lte", "--engine", "slow", "--duration", 3000, "--json", "--out", tmp_path / "r")
     samples = tmp_path / "r" / "samples.jsonl"
@@ -246,6 +256,7 @@ def test_a_virtual_machine_that_does_not_start_leaves_a_failed_run(lab, machine,
     got = lab("run", "testbed_wifi_lte", "--engine", "mininet", "--vm", "--json", "--out", tmp_path / "r")
     assert (got.exit_code, json.loads(got.stdout)["status"]) == (4, "failed")
     assert "it ended by itself" in got.stderr
+    assert "Traceback" not in got.stderr
     assert json.loads((tmp_path / "r" / "result.json").read_text())["status"] == "failed"
 
 

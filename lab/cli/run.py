@@ -15,7 +15,7 @@ import click
 from lab import engines, scenario
 from lab.cli import view
 from lab.errors import LabError, MachineLacks, RequestError
-from lab.recorder import REQUEST, Follower, Recorder, give_away, new_folder, read_document, write_scenario
+from lab.recorder import REQUEST, TRACE, Follower, Recorder, give_away, new_folder, read_document, write_scenario
 from lab.runner import EXIT_INTERRUPTED, Outcome, Progress, conclude
 from lab.runner import run as run_one
 from lab.scenario import Overrides, build
@@ -105,7 +105,10 @@ def _run(request: Request, job: Scenario, options: engines.Options, out: Path | 
     if request.report:
         _write_report(job, outcome)
     if not request.as_json and not request.quiet:
-        click.echo(view.summary(outcome.result, outcome.folder))
+        measured = outcome.result["duration_s"] > 0
+        click.echo(
+            view.summary(outcome.result, outcome.folder) if measured else f"nothing was measured. Run folder: {outcome.folder}"
+        )
     if outcome.error:
         click.echo(f"error: {outcome.error}", err=True)
     return outcome
@@ -164,7 +167,7 @@ def _follower(folder: Path, duration_s: float, live: view.Live) -> Callable[[], 
     samples, log = Follower(folder / "samples.jsonl"), Follower(folder / "log.txt", str)
 
     def look() -> None:
-        for line in log.new():
+        for line in (each for each in log.new() if not each.startswith(TRACE)):
             live(Progress(line.partition(" ")[2], 0.0, duration_s))
         for frame in samples.new()[-1:]:
             live(Progress("running", frame["t"], duration_s, frame, duration_s - frame["t"]))
