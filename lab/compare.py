@@ -65,7 +65,7 @@ def report(folders: Sequence[Path], as_json: bool) -> str:
 
 
 def grouped(folders: Sequence[Path]) -> list[Group]:
-    """The groups in the order of their first folder."""
+    """The groups, strategy `none` first as the one to compare with, else in the order of their first folder."""
     found: dict[str, tuple[dict[str, str], list[dict[str, Any]]]] = {}
     for folder in dict.fromkeys(folder.resolve() for folder in folders):
         result = read_document(folder, "result.json")
@@ -73,7 +73,8 @@ def grouped(folders: Sequence[Path]) -> list[Group]:
         plain["engine"] = result["engine"]
         found.setdefault(json.dumps(plain, sort_keys=True), (plain, []))[1].append(result)
     plains = [plain for plain, _ in found.values()]
-    return [Group(_label(plain, plains), plain, tuple(results)) for plain, results in found.values()]
+    groups = [Group(_label(plain, plains), plain, tuple(results)) for plain, results in found.values()]
+    return sorted(groups, key=lambda group: group.plain["strategy.name"] != '"none"')
 
 
 def numbers(result: dict[str, Any]) -> dict[str, float | None]:
@@ -96,6 +97,8 @@ def verdict(base: Sequence[float], other: Sequence[float]) -> str:
         return f"{change:+.0f} %, but cannot tell: n = {n}, run {MIN_REPEATS - n} more"
     low, high = _ratio_interval(base, other)
     size = f"[{min(abs(low), abs(high)):.0f}, {max(abs(low), abs(high)):.0f}], n = {n}"
+    if low == high == 0:
+        return f"the same in every run, n = {n}"
     if low > 0:
         return f"better by {change:.0f} % {size}"
     if high < 0:

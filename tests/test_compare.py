@@ -69,6 +69,15 @@ def test_too_few_repeats_cannot_tell_and_say_how_many_are_missing():
     assert compare.verdict([10], [12]) == "+20 %, but cannot tell: n = 1, run 4 more"
 
 
+def test_equal_runs_are_the_same():
+    assert compare.verdict([4.0] * 5, [4.0] * 5) == "the same in every run, n = 5"
+
+
+def test_the_runs_without_a_strategy_are_what_others_are_compared_with(runs):
+    folders = [*runs("meter_throttling", [11]), *runs("none", [10])]
+    assert [group.label for group in compare.grouped(folders)] == ["none", "meter_throttling"]
+
+
 def test_what_was_not_measured_is_no_verdict():
     assert compare.verdict([], [1, 2]) == "cannot tell: not measured"
     assert compare.verdict([0.0] * 5, [1.0] * 5) == "cannot tell: not measured"
