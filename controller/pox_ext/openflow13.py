@@ -14,7 +14,7 @@ FLOW_MOD, MULTIPART_REQUEST, MULTIPART_REPLY, BARRIER_REQUEST, BARRIER_REPLY, SE
 FLOW_STATS, PORT_STATS, METER_STATS, METER_CONFIG = 1, 4, 9, 10
 METER_ADD, METER_MODIFY, METER_DELETE = 0, 1, 2
 FLOW_ADD, FLOW_DELETE_STRICT = 0, 4
-ANY, NO_BUFFER = 0xFFFFFFFF, 0xFFFFFFFF
+ANY, NO_BUFFER, UNCOUNTED = 0xFFFFFFFF, 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF
 METER, PATHS_TABLE = 1, 1
 METER_PRIORITY = 100
 FULL_FRAME_BITS = 1514 * 8
@@ -116,7 +116,7 @@ class MeterCount:
 
 @dataclass(frozen=True)
 class PortCount:
-    """Counters of a port."""
+    """Counters of a port; what a switch does not count is 0."""
 
     port: int
     rx_bytes: int
@@ -177,7 +177,8 @@ def ports(body: bytes) -> list[PortCount]:
     for at in range(0, len(body) - 111, 112):
         port, rx_packets, tx_packets, rx, tx, rx_dropped, tx_dropped = struct.unpack_from("!L4x6Q", body, at)
         if port < 0xFFFFFF00:
-            found.append(PortCount(port, rx, tx, rx_packets, tx_packets, rx_dropped, tx_dropped))
+            counts = (rx, tx, rx_packets, tx_packets, rx_dropped, tx_dropped)
+            found.append(PortCount(port, *(0 if each == UNCOUNTED else each for each in counts)))
     return found
 
 
