@@ -26,7 +26,10 @@ MODULES = {  # name: why, and a harmless use of it in a network namespace that e
     "sch_netem": ("delay and loss of a link", "tc qdisc add dev lo root netem delay 1ms"),
     "sch_htb": ("rate of a link", "tc qdisc add dev lo root handle 1: htb default 1"),
     "sch_fq": ("the WiFi cell's clock", "tc qdisc add dev lo root fq"),
-    "cls_bpf": ("the WiFi cell's program", f"tc qdisc add dev lo clsact && tc filter add dev lo egress bpf bytecode '{BPF_PASS}'"),
+    "cls_bpf": (
+        "the WiFi cell's program",
+        f"tc qdisc add dev lo clsact && tc filter add dev lo egress bpf bytecode '{BPF_PASS}'",
+    ),
     "act_bpf": ("the WiFi cell's program", f"tc actions add action bpf bytecode '{BPF_PASS}'"),
     "mac80211_hwsim": ("simulated radios", ""),
 }
@@ -55,13 +58,17 @@ class Probe:
     """Questions to a machine; the defaults ask this one."""
 
     root: Callable[[], bool] = lambda: os.geteuid() == 0
-    program: Callable[[str], bool] = lambda name: shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin") is not None
+    program: Callable[[str], bool] = lambda name: (
+        shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin") is not None
+    )
     python: Callable[[str], bool] = lambda name: importlib.util.find_spec(name) is not None
     module: Callable[[str], bool] = _module
     mptcp: Callable[[], bool] = _mptcp
     upstream: Callable[[upstreams.Upstream], bool] = upstreams.present
     hwsim_mgmt: Callable[[], bool] = lambda: os.access(upstreams.hwsim_mgmt(), os.X_OK)
-    vm_kernel: Callable[[], str | None] = lambda: (lambda image: image.name.removeprefix("vmlinuz-") if image else None)(kernel.find())
+    vm_kernel: Callable[[], str | None] = lambda: (lambda image: image.name.removeprefix("vmlinuz-") if image else None)(
+        kernel.find()
+    )
     kvm: Callable[[], bool | None] = kernel.remembered_kvm
 
 
@@ -88,10 +95,19 @@ def facts(probe: Probe) -> list[Fact]:
     table.append(Fact("MPTCP", probe.mptcp(), "what the lab is about", NO_CURE, "native"))
     table += [Fact(f"module {name}", probe.module(name), why, NO_CURE, "native") for name, (why, _) in MODULES.items()]
     table += [Fact(name, probe.program(name), reasons[name], cure(name)) for name in NATIVE_PROGRAMS]
-    table += [Fact(each.name, probe.upstream(each), each.reason, SETUP, "extra" if each.optional else "both") for each in upstreams.UPSTREAMS]
+    table += [
+        Fact(each.name, probe.upstream(each), each.reason, SETUP, "extra" if each.optional else "both")
+        for each in upstreams.UPSTREAMS
+    ]
     table.append(Fact("hwsim_mgmt", probe.hwsim_mgmt(), "makes simulated radios", SETUP))
-    table += [Fact(f"Python {name}", probe.python(name), why, SETUP) for name, why in (("os_ken", "OpenFlow 1.3 meters"), ("six", "Mininet-WiFi"))]
-    table += [Fact(name, probe.program(name), reasons.get(name, "the VM's first file system"), _vm_cure(name), "vm") for name in VM_PROGRAMS]
+    table += [
+        Fact(f"Python {name}", probe.python(name), why, SETUP)
+        for name, why in (("os_ken", "OpenFlow 1.3 meters"), ("six", "Mininet-WiFi"))
+    ]
+    table += [
+        Fact(name, probe.program(name), reasons.get(name, "the VM's first file system"), _vm_cure(name), "vm")
+        for name in VM_PROGRAMS
+    ]
     table.append(Fact("virtme-ng", probe.python("virtme"), "boots the VM from this machine's files", SETUP, "vm"))
     version = probe.vm_kernel()
     table.append(Fact("VM kernel", version is not None, "a kernel with all modules", SETUP, "vm", version or ""))
@@ -117,17 +133,27 @@ def verdicts(table: list[Fact]) -> list[Verdict]:
     """The three ways to run."""
 
     def way(name: str, *places: str) -> Verdict:
-        missing = tuple(fact.what if fact.what.startswith("module") else f"no {fact.what}" for fact in table if fact.where in places and not fact.there)
+        missing = tuple(
+            fact.what if fact.what.startswith("module") else f"no {fact.what}"
+            for fact in table
+            if fact.where in places and not fact.there
+        )
         return Verdict(name, not missing, tuple(each.replace("module", "no module", 1) for each in missing))
 
-    return [Verdict("embedded engine", True), way("emulation natively", "native", "both"), way("emulation in the VM", "vm", "both")]
+    return [
+        Verdict("embedded engine", True),
+        way("emulation natively", "native", "both"),
+        way("emulation in the VM", "vm", "both"),
+    ]
 
 
 def require_native(probe: Probe | None = None) -> None:
     """Nothing if the emulation can run on this machine itself; one `MachineLacks` that names all that is in the way."""
     way = verdicts(facts(probe or Probe()))[1]
     if not way.possible:
-        raise MachineLacks(f"start the emulation: this machine has {', '.join(way.because)}. Try: the same command with --vm, or ./run_lab.sh doctor")
+        raise MachineLacks(
+            f"start the emulation: this machine has {', '.join(way.because)}. Try: the same command with --vm, or ./run_lab.sh doctor"
+        )
 
 
 def _vm_cure(name: str) -> str:

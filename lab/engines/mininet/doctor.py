@@ -28,4 +28,6 @@ def lines(table: list[Fact]) -> list[str]:
         why = f"{fact.why} ({fact.note})" if fact.note else fact.why
         rows.append((fact.what, state, why, "" if fact.there else fact.cure))
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
-    return ["  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]]).rstrip() for row in rows]
+    return [
+        "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]]).rstrip() for row in rows
+    ]

@@ -6,7 +6,7 @@ exec >>"$folder/guest.txt" 2>&1 </dev/null
 say() { echo "$(cut -d' ' -f1 /proc/uptime) $*"; }
 say "script starts"
 
-# The machine's clock, to the millisecond: its file system stamps the file. (The guest's own starts at a full second.)
+# The machine's clock, to a few tenths of a second: its file system stamps the file. (The guest's own starts at a full second.)
 : >"$folder/clock"
 date -s "@$(stat -c %.6Y "$folder/clock")" >/dev/null
 rm "$folder/clock"
@@ -25,10 +25,9 @@ start_switches() {
 mountpoint -q /sys/kernel/debug || mount -t debugfs none /sys/kernel/debug
 mountpoint -q /sys/fs/bpf || mount -t bpf none /sys/fs/bpf
 ip link set lo up
+# The radios' module takes seconds; the command starts meanwhile. Whoever needs it calls modprobe, as Mininet-WiFi does, which waits.
 { modprobe -a sch_netem sch_htb sch_fq sch_ingress act_bpf cls_bpf; modprobe mac80211_hwsim radios=0; say "modules loaded"; } &
-start_switches >>$ovs.txt 2>&1
-wait
-cat $ovs.txt
+start_switches
 
 # A file `stop` in the folder interrupts the command. `read` from a pipe nobody writes to is a sleep without a process.
 mkfifo /run/never

@@ -1,12 +1,13 @@
 """The VM's kernel: a distribution's, unpacked into the cache and never installed on the machine.
 
-    CACHE/vm/boot/vmlinuz-VERSION   and   CACHE/vm/lib/modules/VERSION, side by side, where virtme-ng finds them
-    CACHE/vm/kvm.json               whether KVM really works here, found out once per kernel of this machine
+CACHE/vm/boot/vmlinuz-VERSION   and   CACHE/vm/lib/modules/VERSION, side by side, where virtme-ng finds them
+CACHE/vm/kvm.json               whether KVM really works here, found out once per kernel of this machine
 """
 
 from __future__ import annotations
 
 import json
+import lzma
 import os
 import platform
 import subprocess
@@ -18,6 +19,7 @@ from lab.engines.mininet.upstreams import cache
 from lab.errors import CommandFailed, MachineLacks
 
 META_PACKAGE = "linux-image-6.12-amd64"
+GUEST_MODULES = ("openvswitch", "sch_netem", "sch_htb", "sch_fq", "sch_ingress", "cls_bpf", "act_bpf", "mac80211_hwsim")
 KVM_PATIENCE_S = 8  # a working KVM prints within two
 
 
@@ -48,7 +50,8 @@ def bring() -> str:
     """
     image = find()
     if image:
-        return f"already there ({image.name.removeprefix('vmlinuz-')})"
+        unpacked = unpack_modules(image)
+        return f"already there ({image.name.removeprefix('vmlinuz-')}{f', {unpacked} modules unpacked' if unpacked else ''})"
     home = cache() / "vm"
     home.mkdir(parents=True, exist_ok=True)
     try:
@@ -64,7 +67,28 @@ def bring() -> str:
             f"bring the VM's kernel {META_PACKAGE}: {problem}. With a network, try: sudo apt update, then ./run_lab.sh setup-emulation; "
             f"without one, copy {home} from a machine that has it"
         ) from problem
+    unpack_modules(home / "boot" / f"vmlinuz-{package.removeprefix('linux-image-')}")
     return f"brought ({package})"
+
+
+def unpack_modules(image: Path) -> int:
+    """Decompress the modules the guest loads, and those they need: it would take a second for that at every start.
+
+    Returns how many were; none the second time.
+    """
+    version, home = image.name.removeprefix("vmlinuz-"), image.parents[1]
+    index = (modules(image) / "modules.dep").read_text().splitlines()
+    needs = {
+        Path(line.partition(":")[0]).name.partition(".")[0].replace("-", "_"): line.replace(":", "").split() for line in index
+    }
+    packed = {name for module in GUEST_MODULES for name in needs.get(module, ()) if name.endswith(".xz")}
+    for name in packed:
+        source = modules(image) / name
+        source.with_suffix("").write_bytes(lzma.decompress(source.read_bytes()))
+        source.unlink()
+    if packed:
+        shell.run(["depmod", "-b", str(home), version], f"index the modules of {version}")
+    return len(packed)
 
 
 def remembered_kvm() -> bool | None:
@@ -89,17 +113,34 @@ def kvm_works(image: Path) -> bool:
 
 def _try_kvm(image: Path) -> bool:
     """Start the kernel without a root file system: if it gets as far as missing it, KVM works."""
-    argv = ["qemu-system-x86_64", "-machine", "q35", "-accel", "kvm", "-cpu", "host", "-m", "512M", "-display", "none", "-no-reboot"]
+    argv = [
+        "qemu-system-x86_64",
+        "-machine",
+        "q35",
+        "-accel",
+        "kvm",
+        "-cpu",
+        "host",
+        "-m",
+        "512M",
+        "-display",
+        "none",
+        "-no-reboot",
+    ]
     argv += ["-nodefaults", "-serial", "stdio", "-kernel", str(image), "-append", "console=ttyS0 panic=-1"]
-    machine = shell.spawn(argv, "try KVM", text=False, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    os.set_blocking(machine.stdout.fileno(), False)
+    machine = shell.spawn(
+        argv, "try KVM", text=False, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+    serial_line = machine.stdout
+    assert serial_line is not None
+    os.set_blocking(serial_line.fileno(), False)
     seen, deadline = b"", time.monotonic() + KVM_PATIENCE_S
     try:
         while b"Unable to mount root" not in seen and time.monotonic() < deadline and machine.poll() is None:
-            seen += machine.stdout.read() or b""
+            seen += serial_line.read() or b""
             time.sleep(0.05)
-        return b"Unable to mount root" in seen + (machine.stdout.read() or b"")
+        return b"Unable to mount root" in seen + (serial_line.read() or b"")
     finally:
         machine.kill()
         machine.wait()
-        machine.stdout.close()
+        serial_line.close()

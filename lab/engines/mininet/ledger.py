@@ -60,7 +60,9 @@ class Ledger:
                 found.append(json.loads(line))
             except ValueError:
                 if number < len(lines):
-                    raise LabError(f"read {self.path}: line {number} is no JSON. Look at it, then delete it: sudo rm {self.path}") from None
+                    raise LabError(
+                        f"read {self.path}: line {number} is no JSON. Look at it, then delete it: sudo rm {self.path}"
+                    ) from None
         return found
 
     def undo_all(self, report: list[str] | None = None) -> list[str]:
@@ -90,7 +92,9 @@ def clean(force: bool = False) -> int:
     """`./run_lab.sh clean`: remove what runs left behind. 0 done; 3 a run lives and `force` was not given, or root is needed; 4 something stayed."""
     living = lock.holder()
     if living and not force:
-        print(f"clean: {living} is still running. Stop it first, or with all it made: ./run_lab.sh clean --force", file=sys.stderr)
+        print(
+            f"clean: {living} is still running. Stop it first, or with all it made: ./run_lab.sh clean --force", file=sys.stderr
+        )
         return MachineLacks.exit_code
     if living and not _end(living.pid):
         print(f"clean: {living} does not end, or is another user's. Try: sudo ./run_lab.sh clean --force", file=sys.stderr)

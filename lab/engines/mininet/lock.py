@@ -33,11 +33,12 @@ class Holder:
 
 
 @contextmanager
-def hold(what: str, wait: bool = False, path: Path = LOCK) -> Iterator[None]:
+def hold(what: str, wait: bool = False, path: Path | None = None) -> Iterator[None]:
     """Hold this machine's emulation while the block runs.
 
     If somebody else does, raise `MachineLacks` with their name, or with `wait` wait until they let go.
     """
+    path = path or LOCK
     descriptor = _open(path)
     try:
         deadline = time.monotonic() + PATIENCE_S
@@ -55,8 +56,9 @@ def hold(what: str, wait: bool = False, path: Path = LOCK) -> Iterator[None]:
         os.close(descriptor)
 
 
-def holder(path: Path = LOCK) -> Holder | None:
+def holder(path: Path | None = None) -> Holder | None:
     """Who holds the emulation now; None if nobody does, whatever the file says."""
+    path = path or LOCK
     try:
         descriptor = os.open(path, os.O_RDONLY)
     except FileNotFoundError:

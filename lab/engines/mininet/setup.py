@@ -6,6 +6,7 @@ everything that is in the cache is found there, and nothing is asked of it.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import os
 import shutil
@@ -22,7 +23,10 @@ PROJECT = Path(__file__).resolve().parents[3]
 
 def main() -> int:
     """Run every step, print a line for each. 0: all there; 3: something is missing, the lines say what to type."""
-    steps: list[tuple[str, Callable[[], str], bool]] = [("packages", packages, False), ("Python packages", python_packages, False)]
+    steps: list[tuple[str, Callable[[], str], bool]] = [
+        ("packages", packages, False),
+        ("Python packages", python_packages, False),
+    ]
     steps += [(each.name, lambda each=each: upstreams.bring(each), each.optional) for each in upstreams.UPSTREAMS]  # type: ignore[misc]
     steps += [("hwsim_mgmt", build_hwsim_mgmt, False), ("bytecode", compile_upstreams, False)]
     steps += [("VM kernel", kernel.bring, False), ("KVM", try_kvm, True)]
@@ -33,7 +37,11 @@ def main() -> int:
         except LabError as problem:
             missing = missing or not optional
             print(f"{name}: {'left out, optional: ' if optional else ''}{problem}", file=sys.stderr, flush=True)
-    print("Some of it is missing; the lines above say what to type." if missing else f"All of it is in {upstreams.cache()}. Try: ./run_lab.sh doctor")
+    print(
+        "Some of it is missing; the lines above say what to type."
+        if missing
+        else f"All of it is in {upstreams.cache()}. Try: ./run_lab.sh doctor"
+    )
     return MachineLacks.exit_code if missing else 0
 
 
@@ -49,7 +57,9 @@ def packages() -> str:
         shell.run(["apt-get", "install", "-y", "-q", "--no-install-recommends", *missing], "install packages", env=environment)
     except CommandFailed as problem:
         last = (problem.stderr.splitlines() or ["no message"])[-1]
-        raise MachineLacks(f"install packages: {last}. Try: sudo apt update && sudo apt install {' '.join(missing)}") from problem
+        raise MachineLacks(
+            f"install packages: {last}. Try: sudo apt update && sudo apt install {' '.join(missing)}"
+        ) from problem
     return f"installed {' '.join(missing)}"
 
 
@@ -59,7 +69,9 @@ def missing_packages() -> list[str]:
     try:
         listed = shell.run(["dpkg-query", "-W", "-f", "${db:Status-Status} ${Package}\n"], "list the installed packages")
     except MachineLacks as problem:
-        raise MachineLacks(f"list the installed packages: this is not Debian or Ubuntu. Install what matches: {' '.join(names)}") from problem
+        raise MachineLacks(
+            f"list the installed packages: this is not Debian or Ubuntu. Install what matches: {' '.join(names)}"
+        ) from problem
     installed = {line.split()[1] for line in listed.splitlines() if line.startswith("installed ")}
     return [name for name in names if name not in installed]
 
@@ -89,7 +101,9 @@ def build_hwsim_mgmt() -> str:
     try:
         shell.run(["make", "-C", str(program.parent)], "build hwsim_mgmt")
     except CommandFailed as problem:
-        raise MachineLacks(f"{problem}. Try: sudo apt install libnl-3-dev libnl-genl-3-dev libevent-dev pkg-config make gcc") from problem
+        raise MachineLacks(
+            f"{problem}. Try: sudo apt install libnl-3-dev libnl-genl-3-dev libevent-dev pkg-config make gcc"
+        ) from problem
     return "built"
 
 
@@ -107,10 +121,9 @@ def compile_upstreams() -> str:
     there = [str(source) for source in sources if source.is_dir()]
     if len(there) < len(sources):
         raise MachineLacks("compile the upstreams: some are missing, see above. Try: ./run_lab.sh setup-emulation")
-    try:
-        shell.run([sys.executable, "-m", "compileall", "-q", *there, str(upstreams.folder("pox") / "pox.py")], "compile the upstreams")
-    except CommandFailed:  # a few of POX's files are Python 2 still; the others are compiled all the same
-        pass
+    argv = [sys.executable, "-m", "compileall", "-q", *there, str(upstreams.folder("pox") / "pox.py")]
+    with contextlib.suppress(CommandFailed):  # a few of POX's files are Python 2 still; the others are compiled all the same
+        shell.run(argv, "compile the upstreams")
     stamp.write_text(commits)
     return "compiled"
 
@@ -120,7 +133,11 @@ def try_kvm() -> str:
     image = kernel.find()
     if image is None or not shutil.which("qemu-system-x86_64"):
         raise MachineLacks("try KVM: the VM's kernel or QEMU is missing, see above. Try: ./run_lab.sh setup-emulation")
-    return "works: the VM runs at full speed" if kernel.kvm_works(image) else "does not work here: the VM runs in software, which is slower"
+    return (
+        "works: the VM runs at full speed"
+        if kernel.kvm_works(image)
+        else "does not work here: the VM runs in software, which is slower"
+    )
 
 
 def _installed(name: str, version: str) -> bool:

@@ -78,11 +78,11 @@ def run(
     return done.stdout
 
 
-def spawn(argv: Sequence[str], doing: str, *, text: bool = True, **options: Any) -> subprocess.Popen[Any]:
-    """Start a command and leave it running; `options` are those of `subprocess.Popen`."""
+def spawn(argv: Sequence[str], doing: str, **options: Any) -> subprocess.Popen[Any]:
+    """Start a command and leave it running; `options` are those of `subprocess.Popen`, with `text` True by default."""
     _tell(argv, None)
     try:
-        return subprocess.Popen(argv, text=text, **options)
+        return subprocess.Popen(argv, **{"text": True, **options})
     except FileNotFoundError as problem:
         raise _missing(argv, doing, options.get("cwd")) from problem
 

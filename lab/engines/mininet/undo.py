@@ -68,7 +68,10 @@ def qdisc(device: str, handle: str = "root") -> str | None:
     try:
         shell.run(["tc", "qdisc", "del", "dev", device, handle], f"remove the {handle} qdisc of {device}")
     except CommandFailed as problem:
-        if any(words in problem.stderr for words in ("No such file", "handle of zero", "Cannot find", "Invalid argument", "Cannot find device")):
+        if any(
+            words in problem.stderr
+            for words in ("No such file", "handle of zero", "Cannot find", "Invalid argument", "Cannot find device")
+        ):
             return None
         raise
     return f"{handle} qdisc of {device}"

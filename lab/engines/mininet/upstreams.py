@@ -30,9 +30,14 @@ class Upstream:
 
 UPSTREAMS = (
     Upstream("pox", "https://github.com/noxrepo/pox", "20d291825de5e1038e4500382e842e4f95b5731a", "the SDN controller"),
-    Upstream("mininet", "https://github.com/mininet/mininet", "6eb8973c0bfd13c25c244a3871130c5e36b5fbd7", "hosts, switches, links"),
     Upstream(
-        "mininet-wifi", "https://github.com/intrig-unicamp/mininet-wifi", "93721b0477950585553d0d85c027ee66b43b6335", "stations, access points"
+        "mininet", "https://github.com/mininet/mininet", "6eb8973c0bfd13c25c244a3871130c5e36b5fbd7", "hosts, switches, links"
+    ),
+    Upstream(
+        "mininet-wifi",
+        "https://github.com/intrig-unicamp/mininet-wifi",
+        "93721b0477950585553d0d85c027ee66b43b6335",
+        "stations, access points",
     ),
     Upstream(
         "mac80211_hwsim_mgmt",
@@ -41,7 +46,11 @@ UPSTREAMS = (
         "makes simulated radios",
     ),
     Upstream(
-        "wmediumd", "https://github.com/ramonfontes/wmediumd", "1ea88d531556bf8e85466a8a0820b29a1d303857", "a second model of the air", optional=True
+        "wmediumd",
+        "https://github.com/ramonfontes/wmediumd",
+        "1ea88d531556bf8e85466a8a0820b29a1d303857",
+        "a second model of the air",
+        optional=True,
     ),
 )
 
@@ -79,7 +88,9 @@ def commit(path: Path) -> str | None:
     if not text.startswith("ref:"):
         return text
     try:
-        return shell.run(["git", "-c", "safe.directory=*", "-C", str(path), "rev-parse", "HEAD"], f"ask which commit {path} is at").strip()
+        return shell.run(
+            ["git", "-c", "safe.directory=*", "-C", str(path), "rev-parse", "HEAD"], f"ask which commit {path} is at"
+        ).strip()
     except CommandFailed:
         return None
 
@@ -128,7 +139,9 @@ def require() -> Path:
     """The folder of all upstreams, complete, or one `MachineLacks` that names what is missing."""
     missing = [each.name for each in UPSTREAMS if not each.optional and not present(each)]
     if missing:
-        raise MachineLacks(f"start the emulation: {', '.join(missing)} not found in {folder()}. Try: ./run_lab.sh setup-emulation")
+        raise MachineLacks(
+            f"start the emulation: {', '.join(missing)} not found in {folder()}. Try: ./run_lab.sh setup-emulation"
+        )
     return folder()
 
 

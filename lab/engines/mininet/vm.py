@@ -73,7 +73,14 @@ def main(cmd: list[str]) -> int:
     with lock.hold(f"vm -- {shlex.join(cmd)}"), _ledger() as ledger:
         shared = Path(tempfile.mkdtemp(prefix="shared-", dir=upstreams.cache() / "vm"))
         ledger.record("folder", path=str(shared))
-        return _run(ledger, cmd, shared, show=True)
+        waiting = [
+            "sh",
+            "-c",
+            'modprobe mac80211_hwsim radios=0; exec "$@"',
+            "sh",
+            *cmd,
+        ]  # so that CMD finds a complete machine
+        return _run(ledger, waiting, shared, show=True)
 
 
 @contextlib.contextmanager
@@ -145,7 +152,9 @@ def _prepare(argv: list[str], shared: Path) -> Path:
     """Write what the guest starts from, and remove what an earlier one left in the folder."""
     shared = shared.absolute()
     if any(character.isspace() for character in str(shared)):
-        raise RequestError(f"start the VM: the shared folder '{shared}' has a blank in its name, which cannot be passed to it. Rename it")
+        raise RequestError(
+            f"start the VM: the shared folder '{shared}' has a blank in its name, which cannot be passed to it. Rename it"
+        )
     folder = shared / "vm"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -153,7 +162,11 @@ def _prepare(argv: list[str], shared: Path) -> Path:
         (folder / name).touch()
     settings = {name: value for name, value in os.environ.items() if name.startswith(PASSED_ON)}
     settings |= {"MULTIPATH_LAB_CACHE": str(upstreams.cache()), "MULTIPATH_LAB_VM": "1", "PYTHONDONTWRITEBYTECODE": "1"}
-    programs = [Path(sys.executable).parent, upstreams.hwsim_mgmt().parent, "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"]
+    programs = [
+        Path(sys.executable).parent,
+        upstreams.hwsim_mgmt().parent,
+        "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    ]
     settings["PATH"] = ":".join(map(str, programs))
     lines = [f"export {name}={shlex.quote(value)}" for name, value in settings.items()]
     lines.append(shlex.join(["exec", "bash", str(HERE / "guest.sh"), str(folder), str(PROJECT), *argv]))
@@ -165,7 +178,18 @@ def _prepare(argv: list[str], shared: Path) -> Path:
 
 def _boot_argv(image: Path, shared: Path, cpus: int, memory: str) -> list[str]:
     """The command line that boots the VM: what `vng -v -r IMAGE --user root ... -- 'bash start.sh'` comes down to."""
-    argv = [sys.executable, str(HERE / "boot.py"), "--name", "multipath-lab", "--kimg", str(image), "--mods", "auto", "--user", "root"]
+    argv = [
+        sys.executable,
+        str(HERE / "boot.py"),
+        "--name",
+        "multipath-lab",
+        "--kimg",
+        str(image),
+        "--mods",
+        "auto",
+        "--user",
+        "root",
+    ]
     argv += ["--script-sh", shlex.join(["bash", str(shared.absolute() / "vm" / "start.sh")]), "--cwd", "/"]
     argv += ["--cpus", str(cpus), "--memory", memory, "--disable-microvm", "--force-9p", "--verbose", "--show-boot-console"]
     for folder in OVERLAID:
@@ -189,7 +213,14 @@ def _machine(ledger: Ledger, argv: list[str], folder: Path) -> Iterator[subproce
     with (folder / "console.txt").open("wb") as console:
         environment = os.environ | {"TMPDIR": str(temporary)}
         machine = shell.spawn(
-            argv, "start the VM", text=False, env=environment, stdin=subprocess.DEVNULL, stdout=console, stderr=console, start_new_session=True
+            argv,
+            "start the VM",
+            text=False,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=console,
+            stderr=console,
+            start_new_session=True,
         )
         try:
             ledger.record("process", pid=machine.pid)
@@ -208,7 +239,9 @@ def _interrupts() -> Iterator[list[int]]:
     if threading.current_thread() is not threading.main_thread():
         yield seen
         return
-    before = {number: signal.signal(number, lambda number, _frame: seen.append(number)) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {
+        number: signal.signal(number, lambda number, _frame: seen.append(number)) for number in (signal.SIGINT, signal.SIGTERM)
+    }
     try:
         yield seen
     finally:

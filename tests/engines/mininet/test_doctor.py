@@ -1,0 +1,95 @@
+"""Machines of several kinds, and what the doctor says of them."""
+
+import json
+
+import pytest
+
+from lab.engines.mininet import doctor
+from lab.engines.mininet.capabilities import Probe, facts, require_native, verdicts
+from lab.errors import MachineLacks
+
+
+def machine(**answers):
+    """A machine that has everything, but for these answers."""
+    return Probe(
+        **{
+            "root": lambda: True,
+            "program": lambda name: True,
+            "python": lambda name: True,
+            "module": lambda name: True,
+            "mptcp": lambda: True,
+            "upstream": lambda upstream: True,
+            "hwsim_mgmt": lambda: True,
+            "vm_kernel": lambda: "6.12.1",
+            "kvm": lambda: True,
+        }
+        | answers
+    )
+
+
+CLOUD = machine(module=lambda name: name in ("sch_htb", "veth"), kvm=lambda: False)
+STUDENT = machine(root=lambda: False)
+BARE = machine(
+    program=lambda name: False,
+    upstream=lambda upstream: False,
+    python=lambda name: False,
+    vm_kernel=lambda: None,
+    kvm=lambda: None,
+)
+
+
+@pytest.mark.parametrize(
+    ("probe", "natively", "in_the_vm"),
+    [
+        (machine(), True, True),
+        (CLOUD, False, True),
+        (STUDENT, False, True),
+        (BARE, False, False),
+        (machine(vm_kernel=lambda: None), True, False),
+    ],
+)
+def test_the_three_ways_to_run(probe, natively, in_the_vm):
+    assert [way.possible for way in verdicts(facts(probe))] == [True, natively, in_the_vm]
+    assert doctor.main(probe=probe) == (0 if natively or in_the_vm else 3)
+
+
+def test_the_verdict_names_what_is_in_the_way():
+    lines = list(map(str, verdicts(facts(CLOUD))))
+    assert lines[0] == "embedded engine: yes"
+    assert lines[1].startswith("emulation natively: no, because of no module openvswitch, no module sch_netem")
+    assert "veth" not in lines[1]
+    assert lines[2] == "emulation in the VM: yes"
+
+
+def test_an_optional_part_stands_in_nobodys_way():
+    without = machine(upstream=lambda upstream: not upstream.optional, kvm=lambda: None)
+    assert all(way.possible for way in verdicts(facts(without)))
+
+
+def test_everything_missing_has_a_line_to_type(capsys):
+    assert doctor.main(probe=BARE) == 3
+    table = capsys.readouterr().out.split("\n\n")[0].splitlines()
+    assert all(
+        "Try" in row or "./run_lab.sh" in row or "sudo apt install" in row or "nothing to do" in row
+        for row in table
+        if "  no  " in row
+    )
+    assert any("sudo apt install openvswitch-switch" in row for row in table)
+
+
+def test_json_says_the_same(capsys):
+    doctor.main(json=True, probe=CLOUD)
+    said = json.loads(capsys.readouterr().out)
+    assert [way["possible"] for way in said["verdicts"]] == [True, False, True]
+    assert [fact["there"] for fact in said["facts"] if fact["what"] == "module sch_htb"] == [True]
+
+
+def test_a_native_start_is_refused_with_the_reason():
+    require_native(machine())
+    with pytest.raises(MachineLacks, match=r"no module openvswitch.*--vm"):
+        require_native(CLOUD)
+
+
+def test_this_machine_can_be_asked(capsys):
+    assert doctor.main() in (0, 3)
+    assert "embedded engine: yes" in capsys.readouterr().out

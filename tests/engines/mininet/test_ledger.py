@@ -1,0 +1,212 @@
+"""What is listed is removed, nothing else is, after a kill too."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from lab.engines.mininet import ledger as module
+from lab.engines.mininet import lock, shell, undo
+from lab.engines.mininet.ledger import Ledger, clean
+from lab.engines.mininet.processes import start_time
+from lab.errors import LabError
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: makes network interfaces")
+
+
+@pytest.fixture
+def ledger(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "MACHINE", tmp_path / "run" / "ledger.jsonl")
+    monkeypatch.setattr(lock, "LOCK", tmp_path / "lock")
+    monkeypatch.setenv("MULTIPATH_LAB_CACHE", str(tmp_path / "cache"))
+    return Ledger(module.MACHINE)
+
+
+@pytest.fixture
+def sleeper():
+    process = subprocess.Popen(["sleep", "60"])
+    yield process
+    process.kill()
+    process.wait()
+
+
+def test_a_process_is_killed(ledger, sleeper):
+    ledger.record("process", pid=sleeper.pid)
+    assert ledger.undo_all() == []
+    assert sleeper.wait(1) == -signal.SIGKILL
+    assert not ledger.path.exists()
+
+
+def test_a_recycled_number_is_left_alone(ledger, sleeper):
+    ledger.record("process", pid=sleeper.pid, started=start_time(sleeper.pid) - 1)
+    assert ledger.undo_all() == []
+    assert sleeper.poll() is None
+
+
+def test_remains_of_a_process_have_not_started(sleeper):
+    sleeper.kill()
+    time.sleep(0.1)
+    assert start_time(sleeper.pid) is None  # not yet waited for
+
+
+def test_newest_first_and_radios_last(ledger, monkeypatch):
+    seen = []
+    monkeypatch.setitem(undo.UNDO, "file", lambda path: seen.append(path))
+    monkeypatch.setattr(module, "undo_radios", lambda prefix: seen.append(prefix))
+    ledger.record("file", path="a")
+    ledger.record("radios", prefix="mn7p")
+    ledger.record("file", path="b")
+    ledger.undo_all()
+    assert seen == ["b", "a", "mn7p"]
+
+
+def test_files_folders_and_pins(ledger, tmp_path):
+    (tmp_path / "pins" / "cell").mkdir(parents=True)
+    (tmp_path / "pins" / "cell" / "map").touch()
+    (tmp_path / "note").touch()
+    (tmp_path / "kept").touch()
+    ledger.record("pin", path=str(tmp_path / "pins"))
+    ledger.record("file", path=str(tmp_path / "note"))
+    ledger.record("folder", path=str(tmp_path / "never made"))
+    assert ledger.undo_all() == []
+    assert {path.name for path in tmp_path.iterdir()} == {"run", "kept"}
+
+
+def test_a_setting_goes_back(ledger, tmp_path, monkeypatch):
+    monkeypatch.setattr(undo, "SYSCTL", tmp_path)
+    setting = tmp_path / "net" / "mptcp" / "pm_type"
+    setting.parent.mkdir(parents=True)
+    setting.write_text("0\n")
+    ledger.record("sysctl", name="net.mptcp.pm_type", value="0")
+    setting.write_text("1\n")
+    assert ledger.undo_all() == []
+    assert setting.read_text() == "0"
+
+
+@needs_root
+def test_interfaces_and_qdiscs_of_this_machine(ledger):
+    name = f"lab{os.getpid() % 10000}a"
+    ledger.record("interface", name=name)
+    ledger.record("qdisc", device=name, handle="root")
+    shell.run(["ip", "link", "add", name, "type", "veth", "peer", "name", f"{name}b"], "make a link")
+    shell.run(["tc", "qdisc", "replace", "dev", name, "root", "pfifo"], "queue")
+    removed = []
+    assert ledger.undo_all(removed) == []
+    assert removed == [f"root qdisc of {name}", f"interface {name}"]
+    assert not (undo.NET / name).exists()
+
+
+@needs_root
+def test_a_namespace_goes_with_its_process(ledger):
+    host = subprocess.Popen(["unshare", "--net", "sleep", "60"])
+    name = f"lab{os.getpid() % 10000}n"
+    try:
+        while os.readlink(f"/proc/{host.pid}/ns/net") == os.readlink("/proc/self/ns/net"):
+            time.sleep(0.01)
+        ledger.record("interface", name=name)
+        shell.run(
+            ["ip", "link", "add", name, "type", "veth", "peer", "name", "inside", "netns", str(host.pid)], "reach into it"
+        )
+        ledger.record("process", pid=host.pid)
+        assert ledger.undo_all() == []
+        assert not (undo.NET / name).exists()
+    finally:
+        host.kill()
+        host.wait()
+
+
+def test_what_cannot_be_removed_stays_listed(ledger, monkeypatch, tmp_path):
+    def refuse(path):
+        raise OSError("busy")
+
+    monkeypatch.setitem(undo.UNDO, "mount", refuse)
+    ledger.record("mount", path="/mnt")
+    assert ledger.undo_all() == ["remove mount /mnt: busy"]
+    assert ledger.entries() == [{"kind": "mount", "path": "/mnt"}]
+
+
+def test_a_line_cut_short_by_a_kill_is_passed_over(ledger, tmp_path):
+    ledger.record("file", path=str(tmp_path / "note"))
+    (tmp_path / "note").touch()
+    with ledger.path.open("a") as lines:
+        lines.write('{"kind": "fi')
+    assert ledger.undo_all() == []
+    assert not (tmp_path / "note").exists()
+
+
+def test_a_damaged_list_is_not_guessed_at(ledger):
+    ledger.path.parent.mkdir()
+    ledger.path.write_text("nonsense\n" + json.dumps({"kind": "file", "path": "x"}) + "\n")
+    with pytest.raises(LabError, match=r"line 1 is no JSON"):
+        ledger.undo_all()
+
+
+def test_an_unknown_kind_lists_the_known(ledger):
+    with pytest.raises(KeyError, match=r"'brigde' cannot be undone: choose from bridge, file"):
+        ledger.record("brigde", name="s1")
+
+
+RUN = """
+import subprocess, sys, time
+from pathlib import Path
+from lab.engines.mininet import ledger, lock
+with lock.hold("run a", path=Path(sys.argv[1])):
+    mine = ledger.Ledger(Path(sys.argv[2]))
+    child = subprocess.Popen(["sleep", "60"])
+    mine.record("process", pid=child.pid)
+    print(child.pid, flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.fixture
+def run(ledger):
+    with subprocess.Popen(
+        [sys.executable, "-c", RUN, str(lock.LOCK), str(ledger.path)], stdout=subprocess.PIPE, text=True
+    ) as process:
+        process.child = int(process.stdout.readline())
+        yield process
+        process.kill()
+
+
+def as_root(monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+
+
+def test_clean_after_kill_9(run, monkeypatch, capsys):
+    as_root(monkeypatch)
+    run.kill()
+    run.wait()
+    assert start_time(run.child)
+    assert clean(force=False) == 0
+    assert capsys.readouterr().out == f"removed process {run.child}\n"
+    assert start_time(run.child) is None
+    assert clean(force=False) == 0
+    assert capsys.readouterr().out == "nothing to clean\n"
+
+
+def test_clean_refuses_while_a_run_lives(run, capsys):
+    assert clean(force=False) == 3
+    assert f"run a (process {run.pid}" in capsys.readouterr().err
+    assert run.poll() is None
+    assert start_time(run.child)
+
+
+def test_forced_clean_ends_the_run_first(run, monkeypatch):
+    as_root(monkeypatch)
+    assert clean(force=True) == 0
+    assert run.wait(1) == -signal.SIGTERM
+    assert start_time(run.child) is None
+
+
+def test_what_root_made_needs_root(ledger, monkeypatch, capsys):
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    ledger.record("file", path="/nowhere")
+    assert clean() == 3
+    assert "Try: sudo ./run_lab.sh clean" in capsys.readouterr().err
+    assert Path(ledger.path).exists()

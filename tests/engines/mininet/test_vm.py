@@ -1,0 +1,175 @@
+"""The VM: what it is started with, when it is given up, and (with a VM) that it really does what it says."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from lab.engines.mininet import kernel, vm
+from lab.engines.mininet.capabilities import Probe, facts, verdicts
+from lab.engines.mininet.ledger import Ledger, own
+from lab.errors import LabError, MachineLacks, RequestError
+
+needs_vm = pytest.mark.skipif(
+    os.environ.get("MULTIPATH_LAB_VM_TESTS") != "1" or not verdicts(facts(Probe()))[2].possible,
+    reason="boots a VM: set MULTIPATH_LAB_VM_TESTS=1 where ./run_lab.sh doctor says the VM works",
+)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "vm").mkdir()
+    return tmp_path / "vm"
+
+
+@pytest.fixture
+def watch(folder):
+    asked = []
+    watch = vm._Watch(folder, lambda: asked.append("stop"))
+    watch.asked = asked
+    return watch
+
+
+def test_a_status_ends_it_even_if_the_machine_is_off(watch, folder):
+    assert watch.look(ended=False, interrupts=0) is None
+    (folder / "exit_code").write_text("7\n")
+    assert watch.look(ended=True, interrupts=1) == 7
+
+
+def test_one_interrupt_asks_once_and_a_second_pulls_the_plug(watch):
+    assert [watch.look(False, count) for count in (1, 1, 2)] == [None, None, 130]
+    assert watch.asked == ["stop"]
+
+
+def test_patience_with_an_interrupted_command_ends(watch, monkeypatch):
+    assert watch.look(False, 1) is None
+    later = time.monotonic() + vm.GRACE_S + 1
+    monkeypatch.setattr(time, "monotonic", lambda: later)
+    assert watch.look(False, 1) == 130
+
+
+def test_a_machine_that_ends_by_itself_is_an_error_with_its_last_words(watch, folder):
+    (folder / "console.txt").write_text("booting\nKernel panic\n")
+    with pytest.raises(LabError, match=r"it ended by itself\. .*console.txt ends with: booting / Kernel panic"):
+        watch.look(ended=True, interrupts=0)
+
+
+def test_a_missing_virtme_is_something_the_machine_lacks(watch, folder):
+    (folder / "console.txt").write_text("ModuleNotFoundError: No module named 'virtme'\n")
+    with pytest.raises(MachineLacks, match="setup-emulation"):
+        watch.look(ended=True, interrupts=0)
+
+
+def test_a_boot_that_takes_too_long_is_given_up_but_a_long_command_is_not(watch, folder, monkeypatch):
+    (folder / "console.txt").touch()
+    later = time.monotonic() + vm.BOOT_TIMEOUT_S + 1
+    monkeypatch.setattr(time, "monotonic", lambda: later)
+    with pytest.raises(LabError, match="had not started after"):
+        watch.look(False, 0)
+    (folder / "started").touch()
+    assert watch.look(False, 0) is None
+
+
+def test_the_command_reaches_the_guest_word_by_word(tmp_path, monkeypatch):
+    monkeypatch.setenv("MULTIPATH_LAB_NOTE", "two words")
+    monkeypatch.setenv("SECRET", "x")
+    script = (vm._prepare(["echo", "a b", "$HOME", "'"], tmp_path) / "start.sh").read_text()
+    assert "SECRET" not in script
+    shown = script.replace(f"exec bash {vm.HERE / 'guest.sh'} ", 'printf "%s\\n" "$MULTIPATH_LAB_NOTE" ')
+    said = subprocess.run(["sh", "-c", shown], capture_output=True, text=True, check=True).stdout.splitlines()
+    assert said == ["two words", str(tmp_path / "vm"), str(vm.PROJECT), "echo", "a b", "$HOME", "'"]
+
+
+def test_what_an_earlier_run_left_in_the_folder_is_not_taken_for_this_ones(tmp_path, folder):
+    (folder / "exit_code").write_text("0")
+    vm._prepare(["true"], tmp_path)
+    assert not (folder / "exit_code").exists()
+
+
+def test_a_blank_in_the_folders_name_is_refused(tmp_path):
+    with pytest.raises(RequestError, match="blank"):
+        vm._prepare(["true"], tmp_path / "my runs")
+
+
+@pytest.mark.parametrize("kvm", [True, False])
+def test_kvm_is_used_where_it_works(tmp_path, monkeypatch, kvm):
+    monkeypatch.setattr(kernel, "kvm_works", lambda image: kvm)
+    assert ("--disable-kvm" in vm._boot_argv(Path("/c/boot/vmlinuz-1"), tmp_path, 2, "4G")) is not kvm
+
+
+def test_no_command_is_a_wrong_request():
+    with pytest.raises(RequestError, match="vm -- uname -r"):
+        vm.main([])
+
+
+def machines() -> list[str]:
+    found = subprocess.run(["pgrep", "-f", "qemu-system.* -name multipath-lab"], capture_output=True, text=True, check=False)
+    return found.stdout.split()
+
+
+GUEST = """
+echo out; echo err >&2
+ovs=$(ovs-vsctl --bare --columns=name list interface) && modinfo -n mac80211_hwsim >/dev/null && echo switches
+echo hello >{shared}/hello
+exec 7<>/run/never
+until [ -e {shared}/inbox/1.json ]; do read -r -t 0.02 -u 7; done
+touch {shared}/seen
+trap 'echo interrupted; exit 5' INT
+touch {shared}/ready
+while :; do read -r -t 0.1 -u 7; done
+"""
+
+
+@needs_vm
+def test_a_command_in_the_vm(tmp_path):
+    """Both outputs, files both ways within half a second, an interrupt, the exit status, and nothing left."""
+    began = time.monotonic()
+    times = {}
+
+    def look():
+        if (tmp_path / "hello").exists() and "hello" not in times:
+            times["hello"] = time.monotonic() - began
+            (tmp_path / "inbox").mkdir()
+            (tmp_path / "inbox" / "new").touch()
+            (tmp_path / "inbox" / "new").rename(tmp_path / "inbox" / "1.json")
+            renamed = time.monotonic()
+            while not (tmp_path / "seen").exists() and time.monotonic() < renamed + 5:
+                time.sleep(0.01)
+            times["there and back"] = time.monotonic() - renamed
+        if (tmp_path / "ready").exists() and "ready" not in times:
+            times["ready"] = time.monotonic() - began
+            os.kill(os.getpid(), signal.SIGINT)
+
+    before = machines()
+    assert vm.run_in_vm(["bash", "-c", GUEST.format(shared=tmp_path)], tmp_path, look) == 5
+    print({name: round(at, 2) for name, at in times.items()} | {"end": round(time.monotonic() - began, 1)})
+    said = (tmp_path / "vm/output.txt").read_text().splitlines()
+    assert said == ["out", "switches", "interrupted"]
+    assert times["there and back"] < 0.5
+    assert (tmp_path / "vm/errors.txt").read_text() == "err\n"
+    assert machines() == before
+    assert not (tmp_path / "vm/temporary").exists()
+    assert not own().exists()
+
+
+@needs_vm
+def test_the_vm_dies_with_who_started_it(tmp_path):
+    """After kill -9 of the caller QEMU is gone by itself, and what is left is listed."""
+    before = machines()
+    code = f"from pathlib import Path; from lab.engines.mininet import vm; vm.run_in_vm(['sleep', '60'], Path('{tmp_path}'))"
+    with subprocess.Popen([sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": str(vm.PROJECT)}) as caller:
+        while machines() == before:
+            assert caller.poll() is None
+            time.sleep(0.1)
+        caller.kill()
+    deadline = time.monotonic() + 3
+    while machines() != before and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert machines() == before
+    assert (tmp_path / "vm/temporary").exists()
+    assert Ledger(own()).undo_all() == []
+    assert not (tmp_path / "vm/temporary").exists()
