@@ -11,8 +11,9 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,7 @@ class MininetEngine(Engine):
         self._start_sampling()
         self._acts = flows.plan(scaled_traffic(scenario), scenario.seed, scenario.duration_s)
         self._opened: dict[str, flows.Flow] = {}
+        self._connect(act.flow for act in self._acts if act.verb == "start" and act.at_s == 0)
         self.started_at = time.time()
         self._zero = self._sampled = time.monotonic()
         self._act_until(0.0)
@@ -246,7 +248,7 @@ class MininetEngine(Engine):
             due = [act for act in self._acts if act.at_s <= self._acts[0].at_s]
             self._sleep_until(due[0].at_s)
             self._acts = self._acts[len(due) :]
-            self._start_flows([act.flow for act in due if act.verb == "start"])
+            self._start([act.flow for act in due if act.verb == "start"])
             for act in due:
                 if act.verb == "stop":
                     self.hosts.ask(act.flow.user, do="stop", id=act.flow.id)
@@ -257,24 +259,26 @@ class MininetEngine(Engine):
     def _sleep_until(self, t: float) -> None:
         time.sleep(max(0.0, self._zero + t - time.monotonic()))
 
-    def _start_flows(self, starting: list[flows.Flow]) -> None:
-        by_user: dict[str, list[flows.Flow]] = {}
-        for flow in starting:
-            by_user.setdefault(flow.user, []).append(flow)
-        while by_user:
-            batch = {user: waiting.pop(0) for user, waiting in by_user.items()}
-            answers = self.hosts.ask_all({user: self._request(flow) for user, flow in batch.items()})
-            for user, flow in batch.items():
-                endpoint = (self.wiring.of(user)[0].address, answers[user]["port"])
-                self.sampler.open(sampler.Opened(flow.id, user, endpoint, flow.direction, user in self.topology.multipath))
+    def _start(self, starting: Iterable[flows.Flow]) -> None:
+        """Let connected flows go; connect the others first."""
+        starting = list(starting)
+        self._connect([flow for flow in starting if flow.id not in self._opened])
+        for batch in _one_each(starting):
+            self.hosts.ask_all({flow.user: {"do": "go", "id": flow.id} for flow in batch})
+
+    def _connect(self, connecting: Iterable[flows.Flow]) -> None:
+        for batch in _one_each(connecting):
+            answers = self.hosts.ask_all({flow.user: self._request(flow) for flow in batch})
+            for flow in batch:
+                endpoint = (self.wiring.of(flow.user)[0].address, answers[flow.user]["port"])
+                self.sampler.open(sampler.Opened(flow.id, flow.user, endpoint, flow.direction, flow.user in self.topology.multipath))
                 self._opened[flow.id] = flow
-            by_user = {user: waiting for user, waiting in by_user.items() if waiting}
 
     def _request(self, flow: flows.Flow) -> dict[str, Any]:
         server = self.wiring.of(self.topology.ids("server")[0])[0]
         multipath = flow.user in self.topology.multipath
         return {
-            "do": "flow",
+            "do": "connect",
             "id": flow.id,
             "server": server.address,
             "bind": self.wiring.of(flow.user)[0].address,
@@ -287,11 +291,11 @@ class MininetEngine(Engine):
         }
 
     def _sample(self, t: float) -> dict[str, Any]:
-        now = time.monotonic()
-        elapsed_s, self._sampled = now - self._sampled, now
         self._read_decisions()
         self._read_reports()
         servers = self.topology.ids("server")
+        now = time.monotonic()
+        elapsed_s, self._sampled = now - self._sampled, now
         found = {host: diagnosis.sockets() for host, diagnosis in self._diagnoses.items()}
         self.sampler.take(
             [each for host in servers for each in found[host]],
@@ -421,6 +425,14 @@ class MininetEngine(Engine):
 
     def _progress(self, text: str) -> None:
         self.recorder.log(text)
+
+
+def _one_each(starting: Iterable[flows.Flow]) -> list[list[flows.Flow]]:
+    """Rounds with at most one flow of each user, in order."""
+    by_user: dict[str, list[flows.Flow]] = {}
+    for flow in starting:
+        by_user.setdefault(flow.user, []).append(flow)
+    return [[flow for flow in column if flow] for column in zip_longest(*by_user.values())]
 
 
 def _shaped(link: Any) -> bool:

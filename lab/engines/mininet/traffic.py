@@ -4,7 +4,8 @@ It is driven by JSON lines on standard input and answers each with one JSON line
 input does, so it never outlives the run. It imports little, because a process starts slowly under software emulation.
 
     {"do": "serve", "mptcp": true}                              -> {"mptcp": true}        false: this host's kernel refused MPTCP
-    {"do": "flow", "id", "server", "bind", "mptcp", "direction", "cc", "rate_bps", "volume_bytes", "receive_buffer_bytes"} -> {"port": 40112}
+    {"do": "connect", "id", "server", "bind", "mptcp", "direction", "cc", "rate_bps", "volume_bytes", "receive_buffer_bytes"} -> {"port": 40112}
+    {"do": "go", "id"}                                          -> {}                     a connected flow starts to move data
     {"do": "rate", "id", "rate_bps"}  {"do": "stop", "id"}      -> {}
     {"do": "status"}                                            -> {"flows": {"ue2-1": {"bytes", "done_s", "error", ...}}}
     {"do": "probe", "server", "bind", "packets"}                -> {"rate_bps", "rtt_ms"}
@@ -27,6 +28,7 @@ SOL_MPTCP, MPTCP_INFO = 284, 1
 FLAG_FALLBACK = 1  # mptcpi_flags: the connection fell back to TCP (linux/mptcp.h)
 SO_RCVBUFFORCE = 33
 PORT, PROBE_PORT = 5001, 5002
+CONNECT_TIMEOUT_S = 10
 CHUNK_BYTES = 1 << 18
 READ_PAUSE_S = 0.02  # reading in batches: a wake-up per packet would cost more than the packet
 PACE_S = 0.02  # an application-limited flow hands over its data this often
@@ -40,10 +42,14 @@ class Flow:
     def __init__(self, request: dict, connection: socket.socket, sends: bool) -> None:
         self.request, self.connection, self.sends = request, connection, sends
         self.rate_bps = request.get("rate_bps")
-        self.started_s, self.done_s, self.bytes, self.error = time.time(), None, 0, None
+        self.started_s, self.done_s, self.bytes, self.error = 0.0, None, 0, None
+
+    def go(self) -> None:
+        """Start to move data."""
         threading.Thread(target=self._run, daemon=True).start()
 
     def _run(self) -> None:
+        self.started_s = time.time()
         try:
             (self._send if self.sends else self._receive)()
             self.done_s = time.time() - self.started_s
@@ -127,6 +133,7 @@ class Host:
                 request = json.loads(lines.readline())
                 _choose_cc(connection, request["cc"])
                 flow = self.flows[request["id"]] = Flow(request, connection, request["direction"] == "down")
+                flow.go()
                 while flow.sends and (line := lines.readline()):
                     flow.rate_bps = json.loads(line)["rate_bps"]
             except (OSError, ValueError, KeyError):
@@ -134,19 +141,25 @@ class Host:
         while flow.done_s is None and flow.error is None:
             time.sleep(1)
 
-    def flow(self, request: dict) -> dict:
-        """Open a connection from this host and start moving data."""
+    def connect(self, request: dict) -> dict:
+        """Open a connection from this host."""
         connection = open_socket(request["mptcp"])
         if request.get("receive_buffer_bytes"):
             connection.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, request["receive_buffer_bytes"])
         _choose_cc(connection, request["cc"])
         connection.bind((request["bind"], 0))
-        connection.settimeout(10)
+        connection.settimeout(CONNECT_TIMEOUT_S)
         connection.connect((request["server"], PORT))
         connection.settimeout(None)
-        connection.sendall(json.dumps(request).encode() + b"\n")
         self.flows[request["id"]] = Flow(request, connection, request["direction"] == "up")
         return {"port": connection.getsockname()[1]}
+
+    def go(self, request: dict) -> dict:
+        """Say what the flow is, and start it."""
+        flow = self.flows[request["id"]]
+        flow.connection.sendall(json.dumps(flow.request).encode() + b"\n")
+        flow.go()
+        return {}
 
     def rate(self, request: dict) -> dict:
         """Change what a flow demands; `None` is without limit. The sending end is told."""
