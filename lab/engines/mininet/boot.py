@@ -11,6 +11,8 @@ import ctypes
 import os
 import signal
 import sys
+from importlib import import_module
+from typing import Any
 
 SET_PARENT_DEATH_SIGNAL = 1  # prctl(2)
 MOUNT_OPTIONS = "msize=524288"
@@ -26,11 +28,9 @@ def _die_with_parent() -> None:
 def main() -> int:
     _die_with_parent()
     os.register_at_fork(after_in_child=_die_with_parent)
-    from virtme import mkinitramfs
-    from virtme.commands import run
-
+    mkinitramfs: Any = import_module("virtme.mkinitramfs")
     mkinitramfs._MOUNT_ROOT_HOST = mkinitramfs._MOUNT_ROOT_HOST.replace(MOUNT_OPTIONS, f"{MOUNT_OPTIONS},cache=loose")
-    status: int = run.main()
+    status: int = import_module("virtme.commands.run").main()
     return status
 
 

@@ -3,7 +3,10 @@
 folder=$1 project=$2
 shift 2
 exec >>"$folder/guest.txt" 2>&1 </dev/null
-say() { echo "$(cut -d' ' -f1 /proc/uptime) $*"; }
+say() {
+    read -r uptime _ </proc/uptime
+    echo "$uptime $*"
+}
 say "script starts"
 
 # The machine's clock, to a few tenths of a second: its file system stamps the file. (The guest's own starts at a full second.)
@@ -15,9 +18,8 @@ ovs=/run/openvswitch
 start_switches() {
     modprobe openvswitch
     mkdir -p $ovs
-    ovsdb-tool create $ovs/conf.db /usr/share/openvswitch/vswitch.ovsschema
+    cp "$folder/switches.db" $ovs/conf.db
     ovsdb-server $ovs/conf.db --remote=punix:$ovs/db.sock --pidfile --detach --no-chdir --log-file=$ovs/ovsdb-server.log
-    ovs-vsctl --no-wait init -- set Open_vSwitch . "external-ids:system-id=$(cat /proc/sys/kernel/random/uuid)"
     ovs-vswitchd unix:$ovs/db.sock --pidfile --detach --no-chdir --log-file=$ovs/ovs-vswitchd.log
     say "switches run"
 }
@@ -25,16 +27,16 @@ start_switches() {
 mountpoint -q /sys/kernel/debug || mount -t debugfs none /sys/kernel/debug
 mountpoint -q /sys/fs/bpf || mount -t bpf none /sys/fs/bpf
 ip link set lo up
+start_switches
 # The radios' module takes seconds; the command starts meanwhile. Whoever needs it calls modprobe, as Mininet-WiFi does, which waits.
 { modprobe -a sch_netem sch_htb sch_fq sch_ingress act_bpf cls_bpf; modprobe mac80211_hwsim radios=0; say "modules loaded"; } &
-start_switches
 
 # A file `stop` in the folder interrupts the command. `read` from a pipe nobody writes to is a sleep without a process.
 mkfifo /run/never
 watch_for_stop() {
     exec 8<>/run/never
     until [ -e "$folder/stop" ]; do read -r -t 0.5 -u 8; done
-    kill -INT "$(cat /run/command.pid)"
+    kill -INT "$(</run/command.pid)"
     say "command interrupted"
 }
 watch_for_stop &

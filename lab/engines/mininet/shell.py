@@ -68,7 +68,9 @@ def run(
     _tell(argv, stdin)
     feed: dict[str, Any] = {"stdin": subprocess.DEVNULL} if stdin is None else {"input": stdin}
     try:
-        done = subprocess.run(argv, capture_output=True, text=True, cwd=cwd, env=env, timeout=timeout_s, check=False, **feed)
+        done: subprocess.CompletedProcess[str] = subprocess.run(
+            argv, capture_output=True, text=True, cwd=cwd, env=env, timeout=timeout_s, check=False, **feed
+        )
     except FileNotFoundError as problem:
         raise _missing(argv, doing, cwd) from problem
     except subprocess.TimeoutExpired as problem:

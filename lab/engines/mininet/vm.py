@@ -3,15 +3,16 @@
 The guest sees the machine's files read-only, with an overlay of its own, and one shared folder where what it writes
 appears at once. The folder `vm` in it holds what passes between the two:
 
-    start.sh      host: environment, command       guest.txt, console.txt   guest: its log, the kernel's
-    stop          host: interrupt the command      output.txt, errors.txt   guest: what the command prints
-    started, exit_code   guest: the command runs, has ended with this status
+    host:   start.sh (environment and command), switches.db (Open vSwitch's database), stop (interrupt the command)
+    guest:  console.txt (the kernel's log), guest.txt (guest.sh's), output.txt and errors.txt (what the command prints),
+            started, exit_code (the command runs, has ended with this status)
 """
 
 from __future__ import annotations
 
 import compileall
 import contextlib
+import json
 import os
 import shlex
 import shutil
@@ -21,6 +22,7 @@ import sys
 import tempfile
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
@@ -32,6 +34,7 @@ from lab.errors import LabError, MachineLacks, RequestError
 PROJECT = Path(__file__).resolve().parents[3]
 HERE = Path(__file__).parent
 BOOT_TIMEOUT_S = 120
+SWITCH_SCHEMA = "/usr/share/openvswitch/vswitch.ovsschema"
 POLL_S = 0.2
 INTERRUPTED = 130
 GRACE_S = 30  # between asking the command to stop and pulling the plug
@@ -171,9 +174,18 @@ def _prepare(argv: list[str], shared: Path) -> Path:
     lines = [f"export {name}={shlex.quote(value)}" for name, value in settings.items()]
     lines.append(shlex.join(["exec", "bash", str(HERE / "guest.sh"), str(folder), str(PROJECT), *argv]))
     (folder / "start.sh").write_text("\n".join(lines) + "\n")
+    _write_switch_database(folder / "switches.db")
     for part in ("lab", "controller"):
         compileall.compile_dir(PROJECT / part, quiet=2)
     return folder
+
+
+def _write_switch_database(path: Path) -> None:
+    """Open vSwitch's database with its one row, made here because each of these commands takes half a second in the guest."""
+    row = {"external_ids": ["map", [["system-id", str(uuid.uuid4())]]]}
+    transaction = json.dumps(["Open_vSwitch", {"op": "insert", "table": "Open_vSwitch", "row": row}])
+    shell.run(["ovsdb-tool", "create", str(path), SWITCH_SCHEMA], "make the switches' database")
+    shell.run(["ovsdb-tool", "transact", str(path), transaction], "fill the switches' database")
 
 
 def _boot_argv(image: Path, shared: Path, cpus: int, memory: str) -> list[str]:
@@ -226,10 +238,20 @@ def _machine(ledger: Ledger, argv: list[str], folder: Path) -> Iterator[subproce
             ledger.record("process", pid=machine.pid)
             yield machine
         finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(machine.pid, signal.SIGKILL)
-            machine.wait()
+            _switch_off(machine)
             shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _switch_off(machine: subprocess.Popen[bytes]) -> None:
+    """Kill QEMU, so that its parent sees to its remains and ends; and then whatever is left of the two."""
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        for child in Path(f"/proc/{machine.pid}/task/{machine.pid}/children").read_text().split():
+            os.kill(int(child), signal.SIGKILL)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            machine.wait(2)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(machine.pid, signal.SIGKILL)
+    machine.wait()
 
 
 @contextlib.contextmanager

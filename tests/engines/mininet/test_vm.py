@@ -111,6 +111,15 @@ def machines() -> list[str]:
     return found.stdout.split()
 
 
+def remains() -> list[str]:
+    """Processes of QEMU that ended and that nobody has waited for."""
+    return [
+        line
+        for line in subprocess.run(["ps", "-eo", "stat,comm"], capture_output=True, text=True, check=True).stdout.splitlines()
+        if line.startswith("Z") and "qemu" in line
+    ]
+
+
 GUEST = """
 echo out; echo err >&2
 ovs=$(ovs-vsctl --bare --columns=name list interface) && modinfo -n mac80211_hwsim >/dev/null && echo switches
@@ -144,7 +153,7 @@ def test_a_command_in_the_vm(tmp_path):
             times["ready"] = time.monotonic() - began
             os.kill(os.getpid(), signal.SIGINT)
 
-    before = machines()
+    before, zombies = machines(), len(remains())
     assert vm.run_in_vm(["bash", "-c", GUEST.format(shared=tmp_path)], tmp_path, look) == 5
     print({name: round(at, 2) for name, at in times.items()} | {"end": round(time.monotonic() - began, 1)})
     said = (tmp_path / "vm/output.txt").read_text().splitlines()
@@ -152,6 +161,7 @@ def test_a_command_in_the_vm(tmp_path):
     assert times["there and back"] < 0.5
     assert (tmp_path / "vm/errors.txt").read_text() == "err\n"
     assert machines() == before
+    assert len(remains()) <= zombies
     assert not (tmp_path / "vm/temporary").exists()
     assert not own().exists()
 
