@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import lab
-from lab import units
+from lab import process, units
 from lab.scenario import experiment
 from lab.scenario_schema import Scenario
 from lab.topology import Link, Topology
@@ -40,6 +40,8 @@ def manifest(run_id: str, scenario: Scenario, engine: str, topology: Topology, s
         "rate_scale": scenario.rate_scale,
         "started": datetime.fromtimestamp(started).astimezone().isoformat(timespec="seconds"),
         "pid": os.getpid(),
+        "pid_started": process.started(os.getpid()),
+        "boot_id": process.boot_id(),
         "versions": {"lab": lab.__version__, "python": platform.python_version(), "commit": _commit()},
         "topology_sha256": topology.sha256(),
         "host": {"kernel": platform.release(), "cpu": _cpu(), "cpus": os.cpu_count(), "memory_mb": _memory_mb()},

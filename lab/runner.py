@@ -1,8 +1,8 @@
 """One run, whatever the engine: open, advance and record, apply what is due, close, compute the result.
 
 1) build the network, open the engine
-2) until the end: advance one sample interval, record the frames,
-   then apply scenario events that are due and the flips waiting in inbox/
+2) until the end: advance one sample interval, record the frames, wait until they are due if a speed is asked for,
+   then apply scenario events that are due and the flips waiting in inbox/; while paused only the latter
 3) close the engine, whatever happened; write result.json with status complete, interrupted or failed
 """
 
@@ -20,13 +20,15 @@ from typing import Any
 
 from lab import inbox, metrics, targets
 from lab.engines import Engine, refuse
-from lab.errors import LabError
+from lab.errors import LabError, RequestError
+from lab.pace import CONTROLS, Pace
 from lab.recorder import Follower, Recorder, read_samples
 from lab.scenario import build
 from lab.scenario_schema import Event, Scenario
 from lab.topology import Topology
 
 EXIT_INTERRUPTED = 130
+LOOK_EVERY_S = 0.05  # into the inbox, while waiting
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,7 @@ class _Run:
         self.error: LabError | None = None
         self.due = sorted(scenario.events, key=lambda event: event.at_s)
         self.started = time.time()
+        self.pace = None if engine.real_time else Pace(engine.options.speed)
         self.decisions = Follower(recorder.folder / "pox" / "decisions.jsonl")
 
     def outcome(self) -> Outcome:
@@ -110,10 +113,17 @@ class _Run:
             for frame in frames:
                 self.recorder.sample(frame)
             self.now = until
-            self._apply_due()
+            self._wait_until_due()
             self._follow_decisions()
             left = (scenario.duration_s - until) * (time.monotonic() - began) / until
             self._progress("running", frames[-1] if frames else {}, left)
+
+    def _wait_until_due(self) -> None:
+        """Keep the pace; what comes into the inbox meanwhile is applied at once."""
+        self._apply_due()
+        while self.pace and not self.stop_asked and (wait_s := self.pace.wait_s(self.now)) > 0:
+            time.sleep(min(wait_s, LOOK_EVERY_S))
+            self._apply_due()
 
     def _apply_due(self) -> None:
         """Scenario events whose time has come, then the inbox."""
@@ -124,17 +134,27 @@ class _Run:
             if problem:
                 self._note("flip", ok=False, seq=seq, error=problem)
             elif "control" in message:
-                self._control(message["control"], seq)
+                self._control(message, seq)
             else:
                 self._flip(str(message["target"]), message.get("value"), source="inbox", seq=seq)
 
-    def _control(self, control: Any, seq: str) -> None:
-        if control == "stop":
-            self.stop_asked = True
-            self._note("control", ok=True, seq=seq, control=control)
-        else:
-            why = f"'{control}' is not possible on engine '{self.recorder.engine}': choose stop"
-            self._note("control", ok=False, seq=seq, control=control, error=why)
+    def _control(self, message: dict[str, Any], seq: str) -> None:
+        """Stop; on engines that keep no time of their own also pause, resume and speed."""
+        asked = {key: value for key, value in message.items() if key in ("control", "value")}
+        try:
+            if message["control"] == "stop":
+                self.stop_asked = True
+            elif self.pace:
+                self.pace.control(message["control"], message.get("value"), self.now)
+            else:
+                why = "it runs in real time" if message["control"] in CONTROLS else "there is no such control"
+                raise RequestError(
+                    f"'{message['control']}' is not possible on engine '{self.recorder.engine}': {why}: choose stop"
+                )
+        except RequestError as error:
+            self._note("control", ok=False, seq=seq, **asked, error=str(error))
+            return
+        self._note("control", ok=True, seq=seq, **asked)
 
     def _flip(self, target: str, value: Any, **source: Any) -> None:
         """Check and apply one change; a refused one is recorded with the reason and the run goes on."""

@@ -15,6 +15,7 @@ import click
 from lab import engines, scenario
 from lab.cli import view
 from lab.errors import LabError, MachineLacks, RequestError
+from lab.pace import checked_speed
 from lab.recorder import REQUEST, TRACE, Follower, Recorder, give_away, new_folder, read_document, write_scenario
 from lab.runner import EXIT_INTERRUPTED, Outcome, Progress, conclude
 from lab.runner import run as run_one
@@ -85,12 +86,9 @@ def _options(request: Request) -> engines.Options:
     if request.speed is None:
         return engines.Options(1.0 if entry.real_time else 0.0, request.pcap, request.wait)
     try:
-        speed = 0.0 if request.speed == "max" else float(request.speed)
-    except ValueError:
-        speed = -1.0
-    if not 0 <= speed <= 1000 or (speed == 0 and request.speed != "max"):
-        raise RequestError(f"--speed {request.speed}: write max, 1 or 10 (times real time)")
-    return engines.Options(speed, request.pcap, request.wait)
+        return engines.Options(checked_speed(request.speed), request.pcap, request.wait)
+    except RequestError as error:
+        raise RequestError(f"--{error}") from error
 
 
 def _run(request: Request, job: Scenario, options: engines.Options, out: Path | None) -> Outcome:

@@ -36,7 +36,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Options:
-    """What the command line asks of an engine beside the scenario. `speed`: 0 as fast as possible, else times real time.
+    """What the command line asks of a run beside the scenario. `speed`: 0 as fast as possible, else times real time.
 
     `wait`: if this machine's one emulation is taken, wait for it.
     """
@@ -50,6 +50,7 @@ class Engine(ABC):
     """A network that runs. Everything it undoes in `close`, it registered before it did it."""
 
     options = Options()  # replaced before `open`
+    real_time = True  # replaced before `open`; False: the runner keeps the pace that `options.speed` asks for, and may pause
     started_at: float | None = None  # wall-clock time (s since 1970) of t = 0, for engines that run in real time
 
     def ready(self) -> None:  # noqa: B027 - an engine that needs nothing special says nothing
@@ -110,7 +111,7 @@ def create(name: str, options: Options) -> Engine:
     if not issubclass(cls, Engine):
         raise LabError(f"load engine '{name}': {attribute} is not an Engine")
     engine = cls()
-    engine.options = options
+    engine.options, engine.real_time = options, entry(name).real_time
     return engine
 
 

@@ -1,0 +1,51 @@
+"""How fast simulated time passes: as fast as possible, times real time, or not at all."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from typing import Any
+
+from lab.errors import RequestError
+
+MAX_SPEED = 1000
+CONTROLS = ("pause", "resume", "speed")
+
+
+def checked_speed(value: Any) -> float:
+    """0 for `max`, else times real time; or an error that says what to write."""
+    try:
+        speed = 0.0 if value == "max" else float(value)
+    except (TypeError, ValueError):
+        speed = -1.0
+    if isinstance(value, bool) or not 0 <= speed <= MAX_SPEED or (speed == 0 and value != "max"):
+        raise RequestError(f"speed {value}: write max, 1 or 10 (times real time)")
+    return speed
+
+
+class Pace:
+    """Says how long to wait. A pause or a new speed counts from where the run is, so that nothing is caught up."""
+
+    def __init__(self, speed: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self.speed, self.paused, self._clock = speed, False, clock
+        self._from: tuple[float, float] = (clock(), 0.0)
+
+    def wait_s(self, now_s: float) -> float:
+        """Real seconds until the run may go beyond `now_s`; 0 if it may at once."""
+        if self.paused:
+            return math.inf
+        if not self.speed:
+            return 0.0
+        began, at = self._from
+        return max(0.0, began + (now_s - at) / self.speed - self._clock())
+
+    def control(self, control: Any, value: Any, now_s: float) -> None:
+        """Carry out pause, resume or speed at `now_s`; anything else is an error."""
+        if control not in CONTROLS:
+            raise RequestError(f"control '{control}' is unknown: choose from stop, {', '.join(CONTROLS)}")
+        if control == "speed":
+            self.speed = checked_speed(value)
+        else:
+            self.paused = control == "pause"
+        self._from = (self._clock(), now_s)
