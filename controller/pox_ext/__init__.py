@@ -23,8 +23,12 @@ def launch(
     params: str = "",
     of13_port: int = 6653,
     agents_port: int = 6699,
+    patience_s: float = 10,
 ) -> None:
-    """Start the controller: `topology` is a file, `run` a folder (the topology's), `params` a JSON object."""
+    """Start the controller: `topology` is a file, `run` a folder (the topology's), `params` a JSON object.
+
+    After `patience_s` it complains about switches that have not connected, and decides without them.
+    """
     from controller.pox_ext import component
 
-    component.start(strategy, topology, run, params, int(of13_port), int(agents_port))
+    component.start(strategy, topology, run, params, int(of13_port), int(agents_port), float(patience_s))

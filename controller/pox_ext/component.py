@@ -23,7 +23,9 @@ from controller.pox_ext.session import TICK_S, Session
 AGENTS_HOST = "127.0.0.1"
 
 
-def start(strategy: str, topology: str | None, run: str | None, params: str, of13_port: int, agents_port: int) -> None:
+def start(
+    strategy: str, topology: str | None, run: str | None, params: str, of13_port: int, agents_port: int, patience_s: float
+) -> None:
     """Check everything that was asked for, then open what is needed; what is wrong ends POX with one sentence."""
     log = core.getLogger("pox_ext")
     try:
@@ -35,7 +37,7 @@ def start(strategy: str, topology: str | None, run: str | None, params: str, of1
     folder = RunFolder(Path(run) if run else Path(str(topology)).resolve().parent)
     writer = statistics.Writer(folder.statistics)
 
-    session = Session(network, control, folder, core.openflow, writer.put)
+    session = Session(network, control, folder, core.openflow, writer.put, patience_s)
     session.restore(statistics.read(folder.statistics))
     Listener(of13_port, session.channel_up, session.channel_down, session.warn).start()
     Datagrams(agents_port, session.datagram).start()

@@ -1,4 +1,4 @@
-"""The controller at work: a tick ten times a second, and a step of control whenever one is due.
+"""The controller at work: a tick four times a second, and a step of control whenever one is due.
 
 1) a step is due, and the bridges are there: ask them for their counters
 2) all have answered, or a second has passed: observe, decide, carry out, write down
@@ -28,17 +28,25 @@ from controller.pox_ext.run_folder import RunFolder
 from controller.pox_ext.statistics import Tables
 from controller.pox_ext.tracker import FellBack, Joined, Tracker
 
-TICK_S = 0.1
+TICK_S = 0.25
 ANSWERS_WITHIN_S = 1.0
-LATE_S = 10.0
+PATIENCE_S = 10.0
 MOST_WARNINGS = 500
 
 
 class Session:
     """Joins the brain to the network; everything but the statistics file happens in POX's own thread."""
 
-    def __init__(self, plan: Plan, control: Control, folder: RunFolder, nexus: Any, put: Callable[[Tables], None]) -> None:
-        self._plan, self._control, self._folder, self._put = plan, control, folder, put
+    def __init__(
+        self,
+        plan: Plan,
+        control: Control,
+        folder: RunFolder,
+        nexus: Any,
+        put: Callable[[Tables], None],
+        patience_s: float = PATIENCE_S,
+    ) -> None:
+        self._plan, self._control, self._folder, self._put, self._patience_s = plan, control, folder, put, patience_s
         self._hosts = Hosts(plan)
         self._router = Router(plan, self._hosts)
         self._tracker = Tracker()
@@ -133,11 +141,11 @@ class Session:
     # --- the loop
 
     def tick(self) -> None:
-        """Ten times a second."""
+        """Four times a second."""
         for message in self._folder.messages():
             self._take(message)
         now_s = time.monotonic()
-        late = now_s - self._started_s > LATE_S
+        late = now_s - self._started_s > self._patience_s
         if late and not self._all_ready():
             self._say_who_is_missing()
         if self._asked_s is None and (late or self._all_ready()) and self._control.due(time.monotonic_ns()):

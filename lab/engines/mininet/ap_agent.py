@@ -1,4 +1,5 @@
-"""The agent of the access points: ten times a second it looks at their queues, shares out LTE cells, and reports to POX.
+"""The agent of the access points: ten times a second it looks at their queues and shares out LTE cells;
+twice a second it reports what it saw to POX.
 
 It is a process of its own, so that POX goes on seeing the access points when the runner stands still. Its configuration
 is one JSON file; it ends when its standard input does.
@@ -20,6 +21,7 @@ from lab.engines.mininet.shaping import burst_bytes
 
 MAC_SLOTS = 16  # the MAC's own ring below the queue: occupancy is how full it is
 PERIOD_S = 0.1
+LOOKS_PER_REPORT = 5  # a datagram is dearer than a look
 PFIFO, FQ = 0x10, 0x1  # handles of the queues that hold what waits for the air
 SMALLEST_BPS = 64_000
 
@@ -38,7 +40,9 @@ class WifiAgent:
     def look(self, queues: dict[tuple[int, int], Queue], _elapsed_s: float) -> dict[str, Any]:
         """The report of this moment."""
         waiting = queues[self.device, FQ].backlog_packets
-        stations = {user: {"rate_mbps": each["rate_bps"] / 1e6, "associated": True} for user, each in self.ap["stations"].items()}
+        stations = {
+            user: {"rate_mbps": each["rate_bps"] / 1e6, "associated": True} for user, each in self.ap["stations"].items()
+        }
         return {"backlog_packets": waiting, "mac_occupancy": occupancy(waiting), "stations": stations}
 
 
@@ -63,7 +67,11 @@ class LteAgent:
         for user, share in shares_bps(bearers).items():
             self._grant(user, max(SMALLEST_BPS, round(share)))
         stations = {
-            user: {"rate_mbps": self.ap["stations"][user]["rate_bps"] / 1e6, "associated": True, "mac_occupancy": occupancy(queue.backlog_packets)}
+            user: {
+                "rate_mbps": self.ap["stations"][user]["rate_bps"] / 1e6,
+                "associated": True,
+                "mac_occupancy": occupancy(queue.backlog_packets),
+            }
             for user, queue in seen.items()
         }
         waiting = sum(queue.backlog_packets for queue in seen.values())
@@ -84,7 +92,8 @@ def serve(aps: dict[str, Any], ports: Iterable[int]) -> None:
     """Look and report until standard input ends. A line of it replaces a station's rate: {"ap", "user", "rate_bps"}."""
     scheduler = Scheduler()
     agents = {name: AGENTS[ap["kind"]](ap, scheduler) for name, ap in aps.items()}
-    reports = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    looks: dict[str, list[dict[str, Any]]] = {name: [] for name in aps}
+    socket_to_all = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     before, number, due = time.monotonic(), 0, time.monotonic()
     while _take_changes(aps, max(0.0, due - time.monotonic())):
         if time.monotonic() < due:
@@ -92,10 +101,24 @@ def serve(aps: dict[str, Any], ports: Iterable[int]) -> None:
         now = time.monotonic()
         queues = scheduler.queues()
         for name, agent in agents.items():
-            report = {"kind": "ap", "seq": number, "ap": name, **agent.look(queues, max(1e-3, now - before))}
-            for port in ports:
-                reports.sendto(json.dumps(report).encode(), ("127.0.0.1", port))
+            looks[name].append(agent.look(queues, max(1e-3, now - before)))
+        if number % LOOKS_PER_REPORT == 0:
+            for name, seen in looks.items():
+                report = json.dumps({"kind": "ap", "seq": number, "ap": name, **mean(seen)}).encode()
+                for port in ports:
+                    socket_to_all.sendto(report, ("127.0.0.1", port))
+                seen.clear()
         before, number, due = now, number + 1, max(due + PERIOD_S, now)
+
+
+def mean(looks: list[dict[str, Any]]) -> dict[str, Any]:
+    """One report of several looks: the mean occupancies, and the latest of the rest."""
+    latest = dict(looks[-1])
+    latest["mac_occupancy"] = sum(look["mac_occupancy"] for look in looks) / len(looks)
+    for user, station in latest["stations"].items():
+        if "mac_occupancy" in station:
+            station["mac_occupancy"] = sum(look["stations"][user]["mac_occupancy"] for look in looks) / len(looks)
+    return latest
 
 
 def _take_changes(aps: dict[str, Any], timeout_s: float) -> bool:

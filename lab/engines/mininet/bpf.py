@@ -18,7 +18,9 @@ _libc = ctypes.CDLL(None, use_errno=True)
 def _bpf(command: int, attributes: bytes, doing: str) -> int:
     number = SYSCALL.get(platform.machine())
     if number is None:
-        raise MachineLacks(f"{doing}: the bpf system call's number on {platform.machine()} is not known here. Use --vm on x86_64 or aarch64")
+        raise MachineLacks(
+            f"{doing}: the bpf system call's number on {platform.machine()} is not known here. Use --vm on x86_64 or aarch64"
+        )
     padded = ctypes.create_string_buffer(attributes.ljust(128, b"\0"), 128)
     result: int = _libc.syscall(number, command, padded, 128)
     if result < 0:

@@ -86,5 +86,7 @@ class AirOf:
 
     def read(self) -> Clock:
         """The clock now."""
-        _lock, next_free_ns, _uplink, _limit, _airtime, busy_ns, drops, sent = LAYOUT.unpack(self._clock.read(ZERO, locked=True))
+        _lock, next_free_ns, _uplink, _limit, _airtime, busy_ns, drops, sent = LAYOUT.unpack(
+            self._clock.read(ZERO, locked=True)
+        )
         return Clock(next_free_ns, busy_ns, drops, sent)

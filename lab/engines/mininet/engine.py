@@ -47,7 +47,13 @@ class MininetEngine(Engine):
         self._tidy()
         self._undo.enter_context(shell.journal_to(self._journal))
         self._undo.callback(self._tidy)
-        self.pox = pox.Pox(recorder.folder / "pox", upstreams.folder("pox"), self.ledger, scenario.strategy.name, dict(scenario.strategy.params))
+        self.pox = pox.Pox(
+            recorder.folder / "pox",
+            upstreams.folder("pox"),
+            self.ledger,
+            scenario.strategy.name,
+            dict(scenario.strategy.params),
+        )
         self.pox.start(pox.topology_json(topology, self.wiring))
         self._undo.callback(self.pox.stop)
         self._build()
@@ -124,7 +130,9 @@ class MininetEngine(Engine):
         answers = self.hosts.ask_all({server: {"do": "serve", "mptcp": True} for server in servers})
         for server, answer in answers.items():
             if not answer["mptcp"]:
-                self._event("warning", text=f"{server} refuses Multipath TCP (net.mptcp.enabled=0): its connections are plain TCP")
+                self._event(
+                    "warning", text=f"{server} refuses Multipath TCP (net.mptcp.enabled=0): its connections are plain TCP"
+                )
         self._progress("POX: switches connect")
         self.network.connect_controller()
         self.pox.wait_ready()
@@ -172,7 +180,9 @@ class MininetEngine(Engine):
             interface = self.wiring.at(station.user, cell.ap)
             air.set_rate(interface.address, station.rate_bps)
             lines = shaping.air(interface.name, "uplink", str(air.pins))
-            self.network.run(station.user, ["tc", "-batch", "-"], f"attach the cell to {station.user}", stdin=shaping.batch(lines))
+            self.network.run(
+                station.user, ["tc", "-batch", "-"], f"attach the cell to {station.user}", stdin=shaping.batch(lines)
+            )
 
     def _measure(self) -> None:
         """Rate and round trip of every user's interface, one after the other; more than 10 % off is a warning."""
@@ -193,13 +203,18 @@ class MininetEngine(Engine):
         self._reports = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._reports.bind(("127.0.0.1", 0))
         self._undo.callback(self._reports.close)
-        aps = {cell.ap: {"kind": cell.kind, "device": f"{cell.ap}-wlan1", "stations": self._stations(cell)} for cell in self.topology.cells}
+        aps = {
+            cell.ap: {"kind": cell.kind, "device": f"{cell.ap}-wlan1", "stations": self._stations(cell)}
+            for cell in self.topology.cells
+        }
         if not aps:
             return
         configuration = STATE / "agents.json"
         configuration.write_text(json.dumps({"aps": aps, "ports": [pox.AGENTS_PORT, self._reports.getsockname()[1]]}))
         argv = [sys.executable, "-SE", "-m", "lab.engines.mininet.ap_agent", str(configuration)]
-        self._agent = shell.spawn(argv, "start the agent of the access points", stdin=subprocess.PIPE, cwd=pox.PROJECT, start_new_session=True)
+        self._agent = shell.spawn(
+            argv, "start the agent of the access points", stdin=subprocess.PIPE, cwd=pox.PROJECT, start_new_session=True
+        )
         self.ledger.record("process", pid=self._agent.pid)
         self._wait_for_reports({cell.ap for cell in self.topology.cells})
 
@@ -210,7 +225,9 @@ class MininetEngine(Engine):
             while silent:
                 silent.discard(json.loads(self._reports.recv(65536))["ap"])
         except TimeoutError as problem:
-            raise LabError(f"start the agent of {', '.join(sorted(silent))}: no report in {AGENT_TIMEOUT_S} s. See {self.recorder.folder / 'log.txt'}") from problem
+            raise LabError(
+                f"start the agent of {', '.join(sorted(silent))}: no report in {AGENT_TIMEOUT_S} s. See {self.recorder.folder / 'log.txt'}"
+            ) from problem
         self._reports.setblocking(False)
 
     def _stations(self, cell: Any) -> dict[str, Any]:
@@ -234,6 +251,8 @@ class MininetEngine(Engine):
         self._meter: dict[str, float | None] = {}
         self._tiers: dict[str, dict[str, int]] = {}
         self._cc: str | None = None
+        for diagnosis in self._diagnoses.values():
+            diagnosis.sockets()  # the first question makes the kernel load a module
         self._executor = execute.Executor(self.recorder.folder, self.network.hosts, self._inside)
         self._undo.callback(self._executor.close)
 
@@ -271,7 +290,9 @@ class MininetEngine(Engine):
             answers = self.hosts.ask_all({flow.user: self._request(flow) for flow in batch})
             for flow in batch:
                 endpoint = (self.wiring.of(flow.user)[0].address, answers[flow.user]["port"])
-                self.sampler.open(sampler.Opened(flow.id, flow.user, endpoint, flow.direction, flow.user in self.topology.multipath))
+                self.sampler.open(
+                    sampler.Opened(flow.id, flow.user, endpoint, flow.direction, flow.user in self.topology.multipath)
+                )
                 self._opened[flow.id] = flow
 
     def _request(self, flow: flows.Flow) -> dict[str, Any]:
@@ -324,13 +345,15 @@ class MininetEngine(Engine):
                 self._meter[line["ap"]] = line["meter_mbps"]
 
     def _read_reports(self) -> None:
-        self._occupancy = {}
+        """What the access points reported since the last look; without a report the last one holds."""
+        seen: dict[str, list[float]] = {}
         while True:
             try:
                 report = json.loads(self._reports.recv(65536))
             except BlockingIOError:
-                return
-            self._occupancy.setdefault(report["ap"], []).append(probes.tier1_occupancy(report, self._tiers))
+                break
+            seen.setdefault(report["ap"], []).append(probes.tier1_occupancy(report, self._tiers))
+        self._occupancy |= seen
 
     def _ap_row(self, cell: Any, row: dict[str, Any]) -> dict[str, Any]:
         seen = self._occupancy.get(cell.ap, [])
@@ -372,12 +395,20 @@ class MininetEngine(Engine):
         link = next(each for each in self.topology.links if each.id == link_id)
         if key == "up":
             port = trunk.a_port if trunk else next(each.port for each in self.wiring.interfaces if each.link == link_id)
-            shell.run(["ip", "link", "set", port, "up" if value else "down"], f"take link {link_id} {'up' if value else 'down'}")
+            shell.run(
+                ["ip", "link", "set", port, "up" if value else "down"], f"take link {link_id} {'up' if value else 'down'}"
+            )
             self.pox.send("link", {"link": link_id, "up": bool(value)})
             return
-        field, convert = {"rate_mbps": ("rate_bps", units.bps), "delay_ms": ("delay_ns", units.ns), "loss": ("loss_ppm", units.ppm)}[key]
+        field, convert = {
+            "rate_mbps": ("rate_bps", units.bps),
+            "delay_ms": ("delay_ns", units.ns),
+            "loss": ("loss_ppm", units.ppm),
+        }[key]
         changed = type(link)(**{**vars(link), field: convert(value)})
-        self.topology = type(self.topology)(**{**vars(self.topology), "links": tuple(changed if each is link else each for each in self.topology.links)})
+        self.topology = type(self.topology)(
+            **{**vars(self.topology), "links": tuple(changed if each is link else each for each in self.topology.links)}
+        )
         if trunk:
             shell.run(["tc", "-batch", "-"], f"change {link_id}", stdin=shaping.batch(self._trunk_lines(trunk, changed)))
         else:
@@ -402,13 +433,23 @@ class MininetEngine(Engine):
         """What the run's result needs beside its samples."""
         duration_s = time.monotonic() - self._zero
         connections = self.sampler.report(duration_s)
-        counters = {user: probes.mptcp_counters(Path(f"/proc/{self.network.pid(user)}/net/netstat").read_text()) for user in self.topology.multipath}
+        counters = {
+            user: probes.mptcp_counters(Path(f"/proc/{self.network.pid(user)}/net/netstat").read_text())
+            for user in self.topology.multipath
+        }
         status = self._status()
-        verdict = probes.verdict(self.sampler.connections.values(), status, counters, {user: len(self.wiring.of(user)) for user in counters})
+        verdict = probes.verdict(
+            self.sampler.connections.values(), status, counters, {user: len(self.wiring.of(user)) for user in counters}
+        )
         if verdict["verified"] is False:
             self._event("warning", text=f"this was not Multipath TCP: {verdict['why']}", mptcp=False)
         seen = {subflow["cc"] for each in connections for subflow in each["subflows"] if subflow["cc"]}
-        return {"connections": connections, "mptcp": verdict, "cc": "+".join(sorted(seen)) or None, "overload": self.watchdog.verdict()}
+        return {
+            "connections": connections,
+            "mptcp": verdict,
+            "cc": "+".join(sorted(seen)) or None,
+            "overload": self.watchdog.verdict(),
+        }
 
     def _event(self, kind: str, **fields: Any) -> None:
         t = time.time() - self.started_at if self.started_at else 0.0
@@ -437,5 +478,3 @@ def _one_each(starting: Iterable[flows.Flow]) -> list[list[flows.Flow]]:
 
 def _shaped(link: Any) -> bool:
     return bool(link.rate_bps or link.delay_ns or link.jitter_ns or link.loss_ppm or link.loss_back_ppm)
-
-

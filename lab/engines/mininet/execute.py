@@ -18,6 +18,7 @@ from lab.engines.mininet import shell
 from lab.errors import LabError, RequestError
 
 POLL_S = 0.1
+SERVE_S = 0.5  # a look into a folder shared with a VM is dear
 TAKEN_TIMEOUT_S = 10
 MACHINE = "machine"  # the host name for the machine (or VM) that carries the network
 
@@ -34,7 +35,7 @@ class Executor:
         self._thread.start()
 
     def _serve(self) -> None:
-        while not self._stop.wait(POLL_S):
+        while not self._stop.wait(SERVE_S):
             for request in sorted(self.folder.glob("*.json")):
                 self._take(request)
             for request, process in list(self._running.items()):
@@ -48,7 +49,9 @@ class Executor:
         with request.with_suffix(".out").open("wb") as out, request.with_suffix(".err").open("wb") as err:
             try:
                 argv = self._inside(asked["host"], asked["argv"])
-                self._running[request] = shell.spawn(argv, f"run a command in {asked['host']}", stdin=subprocess.DEVNULL, stdout=out, stderr=err, text=False)
+                self._running[request] = shell.spawn(
+                    argv, f"run a command in {asked['host']}", stdin=subprocess.DEVNULL, stdout=out, stderr=err, text=False
+                )
             except (LabError, OSError) as problem:
                 err.write(f"{problem}\n".encode())
                 request.with_suffix(".status").write_text("127")

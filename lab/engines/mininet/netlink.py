@@ -68,7 +68,9 @@ def inside(pid: int, open_something: Callable[[], T]) -> T:
 
 def _set_namespace(fd: int) -> None:
     if ctypes.CDLL(None, use_errno=True).setns(fd, CLONE_NEWNET) != 0:
-        raise LabError(f"enter a network namespace: {os.strerror(ctypes.get_errno())}. The emulation needs root: use --vm, or sudo")
+        raise LabError(
+            f"enter a network namespace: {os.strerror(ctypes.get_errno())}. The emulation needs root: use --vm, or sudo"
+        )
 
 
 class Diagnosis:
@@ -148,11 +150,12 @@ class Scheduler:
         raise LabError(f"find the interface {device}: the kernel does not know it. See `ip link`")
 
     def queues(self) -> dict[tuple[int, int], Queue]:
-        """Every qdisc's counters by (interface number, handle's major number)."""
+        """The counters of every qdisc with a handle, by (interface number, handle's major number)."""
         found = {}
         for _kind, payload in _ask(self._socket, RTM_GETQDISC, REQUEST | DUMP, struct.pack("=BxxxiIII", 0, 0, 0, 0, 0)):
             interface, handle = struct.unpack_from("=iI", payload, 4)
-            found[interface, handle >> 16] = _queue(dict(_attributes(payload[20:])).get(3, b"").ljust(36, b"\0"))
+            if handle:
+                found[interface, handle >> 16] = _queue(dict(_attributes(payload[20:])).get(3, b"").ljust(36, b"\0"))
         return found
 
     def set_rate(self, interface: int, rate_bps: int, burst_bytes: int) -> None:

@@ -73,7 +73,9 @@ class Network:
         shell.run(["ovs-vsctl", *argv[1:]], "point the bridges at POX")
         probes = [
             part
-            for uuid in shell.run(["ovs-vsctl", "--bare", "--columns=_uuid", "list", "controller"], "list the controllers").split()
+            for uuid in shell.run(
+                ["ovs-vsctl", "--bare", "--columns=_uuid", "list", "controller"], "list the controllers"
+            ).split()
             for part in ("--", "set", "controller", uuid, f"inactivity_probe={INACTIVITY_PROBE_MS}", "max_backoff=1000")
         ]
         shell.run(["ovs-vsctl", *probes[1:]], "keep the bridges patient with POX")
@@ -138,7 +140,11 @@ class Network:
             if each.name.endswith("wlan0"):
                 radio = self._net[each.switch].wintfs[0]
                 frequency = CHANNEL_MHZ[int(radio.channel)]
-                self.run(each.node, ["iw", "dev", each.name, "connect", radio.ssid, str(frequency), radio.mac], f"associate {each.node} with {each.switch}")
+                self.run(
+                    each.node,
+                    ["iw", "dev", each.name, "connect", radio.ssid, str(frequency), radio.mac],
+                    f"associate {each.node} with {each.switch}",
+                )
                 waiting[each.mac] = each
         deadline = time.monotonic() + ASSOCIATION_TIMEOUT_S
         while waiting:
@@ -147,7 +153,9 @@ class Network:
                 waiting = {mac: each for mac, each in waiting.items() if mac not in seen}
             if waiting and time.monotonic() > deadline:
                 names = ", ".join(f"{each.node} with {each.switch}" for each in waiting.values())
-                raise LabError(f"associate {names}: no answer from hostapd in {ASSOCIATION_TIMEOUT_S} s. Try: ./run_lab.sh clean, then run again")
+                raise LabError(
+                    f"associate {names}: no answer from hostapd in {ASSOCIATION_TIMEOUT_S} s. Try: ./run_lab.sh clean, then run again"
+                )
 
     # --- configuration
 
@@ -157,7 +165,9 @@ class Network:
         self.run(host, ["sysctl", "-qw", *_sysctls([each.name for each in interfaces])], f"set the sysctls of {host}")
         self.run(host, ["ip", "-batch", "-"], f"configure {host}", stdin=shaping.batch(_addresses(host, interfaces)))
         if host in self.topology.multipath or host in self.topology.ids("server"):
-            self.run(host, ["ip", "mptcp", "limits", "set", "subflow", "8", "add_addr_accepted", "0"], f"set MPTCP limits of {host}")
+            self.run(
+                host, ["ip", "mptcp", "limits", "set", "subflow", "8", "add_addr_accepted", "0"], f"set MPTCP limits of {host}"
+            )
         if host in self.topology.multipath:
             for each in interfaces:
                 argv = ["ip", "mptcp", "endpoint", "add", each.address, "dev", each.name, "subflow"]
@@ -206,7 +216,9 @@ def _sysctls(interfaces: list[str]) -> list[str]:
         "net.ipv6.conf.default.disable_ipv6": 1,
     }
     for name in ("all", "default", *interfaces):
-        settings |= {f"net.ipv4.conf.{name}.{key}": value for key, value in (("rp_filter", 0), ("arp_ignore", 1), ("arp_announce", 2))}
+        settings |= {
+            f"net.ipv4.conf.{name}.{key}": value for key, value in (("rp_filter", 0), ("arp_ignore", 1), ("arp_announce", 2))
+        }
     return [f"{key}={value}" for key, value in settings.items()]
 
 
@@ -246,5 +258,3 @@ def _standing_in(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.chdir(before)
-
-

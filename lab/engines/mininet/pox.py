@@ -19,6 +19,7 @@ from lab.topology import Topology, Wiring
 
 PROJECT = Path(__file__).resolve().parents[3]
 READY_TIMEOUT_S = 40
+PATIENCE_S = 180  # the network is built after POX has started
 AGENTS_PORT = 6699
 
 
@@ -32,17 +33,23 @@ def topology_json(topology: Topology, wiring: Wiring) -> dict[str, Any]:
     return {
         "switches": {switch: {"dpid": dpid, "ports": ports[switch]} for switch, dpid in wiring.dpid.items()},
         "hosts": {
-            host: [{key: getattr(each, key) for key in ("name", "address", "mac", "switch", "port", "link")} for each in wiring.of(host)]
+            host: [
+                {key: getattr(each, key) for key in ("name", "address", "mac", "switch", "port", "link")}
+                for each in wiring.of(host)
+            ]
             for host in hosts
         },
         "trunks": [
-            {"link": t.link, "a": t.a, "a_port": t.a_port, "b": t.b, "b_port": t.b_port, **_shape(links[t.link])} for t in wiring.trunks
+            {"link": t.link, "a": t.a, "a_port": t.a_port, "b": t.b, "b_port": t.b_port, **_shape(links[t.link])}
+            for t in wiring.trunks
         ],
         "aps": {
             cell.ap: {
                 "kind": cell.kind,
                 "capacity_mbps": units.mbps(cell.capacity_bps),
-                "stations": {each.user: {"rate_mbps": units.mbps(each.rate_bps), "weight": each.weight} for each in cell.stations},
+                "stations": {
+                    each.user: {"rate_mbps": units.mbps(each.rate_bps), "weight": each.weight} for each in cell.stations
+                },
             }
             for cell in topology.cells
         },
@@ -77,6 +84,7 @@ class Pox:
         argv = [
             sys.executable,
             "pox.py",
+            "--unthreaded-sh",  # hand-overs between threads are most of POX's cost under software emulation
             "openflow.of_01",
             "--port=6633",
             "--address=127.0.0.1",
@@ -86,6 +94,7 @@ class Pox:
             f"--topology={self.folder / 'topology.json'}",
             f"--run={self.folder}",
             f"--agents_port={AGENTS_PORT}",
+            f"--patience_s={PATIENCE_S}",
         ]
         environment = os.environ | {"PYTHONPATH": f"{PROJECT}:{PROJECT / 'controller'}", "PYTHONUNBUFFERED": "1"}
         log = (self.folder / "log.txt").open("ab")

@@ -87,7 +87,10 @@ def mptcp_counters(netstat: str) -> dict[str, int]:
 
 
 def verdict(
-    connections: Iterable[Any], status: Mapping[str, Mapping[str, Any]], counters: Mapping[str, Mapping[str, int]], interfaces: Mapping[str, int]
+    connections: Iterable[Any],
+    status: Mapping[str, Mapping[str, Any]],
+    counters: Mapping[str, Mapping[str, int]],
+    interfaces: Mapping[str, int],
 ) -> dict[str, Any]:
     """Was it really Multipath TCP? Every connection of a multipath user must be, with a subflow on each interface.
 

@@ -95,7 +95,9 @@ class Sampler:
         down = connection.opened.direction == "down"
         subflow.sender, subflow.receiver = (server, user) if down else (user, server)
 
-    def frame(self, elapsed_s: float, status: Mapping[str, Mapping[str, Any]], tiers: Mapping[str, Mapping[str, int]]) -> dict[str, Any]:
+    def frame(
+        self, elapsed_s: float, status: Mapping[str, Mapping[str, Any]], tiers: Mapping[str, Mapping[str, int]]
+    ) -> dict[str, Any]:
         """`ap`, `user` and `sf` of a sample, as means over the last `elapsed_s`; `status` holds each flow's receiving end."""
         aps: dict[str, dict[str, float]] = {}
         users: dict[str, dict[str, float]] = {}
@@ -140,7 +142,11 @@ def _subflow_row(subflow: Subflow, elapsed_s: float, tier: int) -> dict[str, Any
     received = receiver.bytes_received if receiver else subflow.received
     segments = receiver.segments_in if receiver else subflow.segments
     late = receiver.out_of_order if receiver else subflow.out_of_order
-    rate, arrived, late_now = _rate_mbps(received - subflow.received, elapsed_s), segments - subflow.segments, late - subflow.out_of_order
+    rate, arrived, late_now = (
+        _rate_mbps(received - subflow.received, elapsed_s),
+        segments - subflow.segments,
+        late - subflow.out_of_order,
+    )
     subflow.received, subflow.segments, subflow.out_of_order = received, segments, late
     backup = bool(sender and sender.backup)
     if sender:

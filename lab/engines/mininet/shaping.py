@@ -22,7 +22,9 @@ def burst_bytes(rate_bps: int) -> int:
     return max(2 * MTU_BYTES, rate_bps * 4 // 8 // 1000)
 
 
-def link(device: str, rate_bps: int | None, delay_ns: int, jitter_ns: int = 0, loss_ppm: int = 0, queue_packets: int = 20_000) -> str:
+def link(
+    device: str, rate_bps: int | None, delay_ns: int, jitter_ns: int = 0, loss_ppm: int = 0, queue_packets: int = 20_000
+) -> str:
     """One direction of a wired link in one netem: rate, delay in order, loss.
 
     netem's limit counts what is queued and what is under way, so it is the queue plus a bandwidth-delay product.

@@ -1,0 +1,51 @@
+"""Proportional-fair shares: MP-SDN eq (3), and what is left over."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+from pytest import approx
+
+from lab.engines.mininet.lte import Bearer, shares_bps
+
+MBPS = 1_000_000
+
+
+def test_the_papers_example():
+    """w = (2, 1), r = (30, 12) Mb/s: 20 and 4 (section III)."""
+    got = shares_bps({"a": Bearer(30 * MBPS, 2, True, 0), "b": Bearer(12 * MBPS, 1, True, 0)})
+    assert got == {"a": approx(20 * MBPS), "b": approx(4 * MBPS)}
+
+
+def test_alone_a_user_gets_its_whole_rate():
+    assert shares_bps({"a": Bearer(30 * MBPS, 0.5, True, 3 * MBPS)}) == {"a": approx(30 * MBPS)}
+
+
+def test_what_one_leaves_the_other_takes():
+    got = shares_bps({"a": Bearer(10 * MBPS, 1, False, 1 * MBPS), "b": Bearer(10 * MBPS, 1, True, 9 * MBPS)})
+    assert got["b"] == approx(9 * MBPS)
+    assert got["a"] == approx(5 * MBPS)  # it may grow to its fair share at once
+
+
+def test_a_silent_cell_lets_anybody_start():
+    got = shares_bps({name: Bearer(10 * MBPS, 1, False, 0) for name in "ab"})
+    assert all(share >= 5 * MBPS for share in got.values())
+
+
+bearers = st.dictionaries(
+    st.sampled_from("abcdef"),
+    st.builds(Bearer, st.floats(1e5, 1e8), st.floats(0.1, 10), st.booleans(), st.floats(0, 1e8)),
+    min_size=1,
+)
+
+
+@given(bearers)
+def test_backlogged_users_never_get_more_than_the_cell_has(cell):
+    got = shares_bps(cell)
+    assert all(0 <= got[user] <= cell[user].rate_bps * 1.0001 for user in cell)
+    assert sum(got[user] / each.rate_bps for user, each in cell.items() if each.backlogged) <= 1.0001
+
+
+@given(bearers)
+def test_backlogged_users_share_by_weight(cell):
+    got = shares_bps(cell)
+    fractions = {user: got[user] / each.rate_bps / each.weight for user, each in cell.items() if each.backlogged}
+    assert all(fraction == approx(next(iter(fractions.values()))) for fraction in fractions.values())

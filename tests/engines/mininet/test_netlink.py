@@ -1,0 +1,46 @@
+"""Netlink against the tools that everybody trusts: tc and ip."""
+
+import json
+import subprocess
+from contextlib import closing
+
+import pytest
+
+from lab.engines.mininet import shaping
+from lab.engines.mininet.netlink import Scheduler
+from lab.errors import LabError
+from machine import needs_root
+
+pytestmark = needs_root
+
+
+@pytest.fixture
+def scheduler():
+    with closing(Scheduler()) as opened:
+        yield opened
+
+
+def shown(*argv):
+    return json.loads(subprocess.run(argv, capture_output=True, text=True, check=True).stdout)
+
+
+def test_an_interfaces_number_is_what_ip_says(veth, scheduler):
+    assert scheduler.index(veth) == shown("ip", "-j", "link", "show", veth)[0]["ifindex"]
+
+
+def test_an_unknown_interface_is_named(scheduler):
+    with pytest.raises(LabError, match="nosuch0"):
+        scheduler.index("nosuch0")
+
+
+def test_a_rate_set_over_netlink_is_read_back_by_tc(veth, scheduler):
+    subprocess.run(["tc", "-batch", "-"], input=shaping.batch(shaping.rate(veth, 5_000_000, 100)), text=True, check=True)
+    scheduler.set_rate(scheduler.index(veth), 2_000_000, 6000)
+    shaped = shown("tc", "-j", "class", "show", "dev", veth)[0]
+    assert shaped["rate"] == 250_000 and shaped["ceil"] == 250_000
+    assert abs(shaped["burst"] - 6000) < 100
+
+
+def test_queues_are_counted(veth, scheduler):
+    subprocess.run(["tc", "-batch", "-"], input=shaping.batch(shaping.rate(veth, 5_000_000, 100)), text=True, check=True)
+    assert (scheduler.index(veth), 0x10) in scheduler.queues()

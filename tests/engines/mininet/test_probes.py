@@ -1,0 +1,69 @@
+"""From text and reports to numbers."""
+
+from types import SimpleNamespace
+
+from lab.engines.mininet import probes
+
+ASKED = {"rate_mbps": 10.0, "rtt_ms": 10.0}
+
+
+def complaints(rate_bps, rtt_ms):
+    return list(probes.complaints("ue1-wlan0", probes.compare(ASKED, {"rate_bps": rate_bps, "rtt_ms": rtt_ms})))
+
+
+def test_within_a_tenth_nobody_complains():
+    assert complaints(9.2e6, 11.5) == []
+
+
+def test_more_than_a_tenth_off_is_said_with_the_figure():
+    assert complaints(8.0e6, 10.0) == ["ue1-wlan0: asked for 10 Mb/s, measured 8 (-20%)"]
+    assert "asked for 10 ms, measured 20 (+100%)" in complaints(10e6, 20.0)[0]
+
+
+def test_silence_is_said():
+    assert len(complaints(None, None)) == 2
+
+
+def test_a_cut_line_is_left_for_later(tmp_path):
+    file = tmp_path / "decisions.jsonl"
+    tail = probes.Tail(file)
+    assert tail.read() == []
+    file.write_bytes(b'{"a": 1}\n{"a"')
+    assert tail.read() == [{"a": 1}]
+    with file.open("ab") as more:
+        more.write(b": 2}\n")
+    assert tail.read() == [{"a": 2}]
+
+
+def test_lte_occupancy_is_that_of_tier_1_bearers():
+    report = {"ap": "lte1", "mac_occupancy": 0.6, "stations": {"ue2": {"mac_occupancy": 0.2}, "ue4": {"mac_occupancy": 1.0}}}
+    assert probes.tier1_occupancy(report, {"ue2": {"lte1": 2}, "ue4": {"lte1": 1}}) == 1.0
+    assert probes.tier1_occupancy({"ap": "wifi1", "mac_occupancy": 0.7, "stations": {"ue1": {}}}, {}) == 0.7
+
+
+def test_mptcp_counters_by_name():
+    text = "TcpExt: A B\nTcpExt: 1 2\nMPTcpExt: MPCapableSYNRX MPJoinSynAckRx\nMPTcpExt: 3 4\n"
+    assert probes.mptcp_counters(text) == {"MPCapableSYNRX": 3, "MPJoinSynAckRx": 4}
+    assert probes.mptcp_counters("") == {}
+
+
+def connection(ident, user, subflows, multipath=True):
+    return SimpleNamespace(
+        opened=SimpleNamespace(id=ident, user=user, multipath=multipath), subflows=dict.fromkeys(range(subflows))
+    )
+
+
+def test_multipath_is_verified_only_with_every_subflow():
+    status = {"ue2-1": {"mptcp": True}}
+    whole = probes.verdict([connection("ue2-1", "ue2", 2)], status, {"ue2": {"MPJoinSynAckRx": 1}}, {"ue2": 2})
+    assert whole == {"verified": True, "joins": 1, "fallbacks": 0, "why": None}
+    missing = probes.verdict([connection("ue2-1", "ue2", 1)], status, {"ue2": {}}, {"ue2": 2})
+    assert missing["verified"] is False and "1 of 2 subflows" in missing["why"]
+
+
+def test_plain_tcp_is_not_verified_and_nothing_meant_is_nothing_said():
+    plain = probes.verdict(
+        [connection("ue2-1", "ue2", 1)], {"ue2-1": {"mptcp": False}}, {"ue2": {"MPCapableFallbackACK": 1}}, {"ue2": 2}
+    )
+    assert plain["verified"] is False and plain["fallbacks"] == 1
+    assert probes.verdict([connection("ue1-1", "ue1", 1, multipath=False)], {}, {}, {})["verified"] is None

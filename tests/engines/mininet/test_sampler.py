@@ -1,0 +1,67 @@
+"""Sockets become subflows, users and tiers."""
+
+from lab.engines.mininet.netlink import TcpSocket
+from lab.engines.mininet.sampler import Opened, Sampler
+from lab.topologies import wifi_lte
+from lab.topology import wire
+
+WIFI, LTE, SERVER = ("10.1.0.1", 4000), ("10.2.0.1", 4001), ("10.0.0.1", 5001)
+
+
+def sampler():
+    user = wifi_lte.User(id="ue1", wifi_mbps=10, lte_mbps=10)
+    made = Sampler(wire(wifi_lte.build(wifi_lte.Params(users=(user,), multipath=("ue1",)))))
+    made.open(Opened("ue1-1", "ue1", WIFI, "down", True))
+    return made
+
+
+def socket(source, destination, received=0, token=None, **more):
+    fields = {"cc": "reno", "rtt_ms": 20.0, "cwnd": 10, "bytes_acked": 0, "segments_out": 0, "segments_in": 0}
+    fields |= {"retransmitted": 0, "spurious": 0, "out_of_order": 0, "backup": False} | more
+    return TcpSocket(source=source, destination=destination, bytes_received=received, token=token, **fields)
+
+
+def look(made, wifi_bytes, lte_bytes, read_bytes, elapsed_s=1.0):
+    server = [socket(SERVER, WIFI, token=7), socket(SERVER, LTE, token=7)]
+    user = [socket(WIFI, SERVER, wifi_bytes, 9), socket(LTE, SERVER, lte_bytes, 9)]
+    made.take(server, user)
+    return made.frame(elapsed_s, {"ue1-1": {"bytes": read_bytes, "done_s": None}}, {"ue1": {"wifi1": 1, "lte1": 2}})
+
+
+def test_rates_are_differences_at_the_receiver():
+    made = sampler()
+    look(made, 1000, 1000, 2000)
+    frame = look(made, 126_000, 63_500, 189_500)
+    assert frame["sf"]["ue1-1/1"]["mbps"] == 1.0
+    assert frame["sf"]["ue1-1/2"]["mbps"] == 0.5
+    assert frame["user"]["ue1"]["mbps"] == 1.5
+    assert frame["ap"] == {"wifi1": {"tier1_mbps": 1.0, "tier2_mbps": 0.0}, "lte1": {"tier1_mbps": 0.0, "tier2_mbps": 0.5}}
+
+
+def test_a_join_belongs_to_the_connection_of_its_token_and_comes_second():
+    made = sampler()
+    look(made, 0, 0, 0)
+    subflows = made.connections["ue1-1"].subflows
+    assert [(each.number, each.interface.link) for each in subflows.values()] == [(1, "wifi1"), (2, "lte1")]
+
+
+def test_a_strangers_socket_is_nobodys():
+    made = sampler()
+    made.take([socket(SERVER, ("10.9.0.9", 1), token=99)], [])
+    assert made.connections["ue1-1"].subflows == {}
+
+
+def test_a_closed_subflow_keeps_its_counters():
+    made = sampler()
+    look(made, 125_000, 125_000, 250_000)
+    made.take([socket(SERVER, WIFI, token=7)], [socket(WIFI, SERVER, 250_000, 9)])
+    frame = made.frame(1.0, {"ue1-1": {"bytes": 375_000}}, {})
+    assert frame["sf"]["ue1-1/2"]["mbps"] == 0.0
+    assert made.report(2.0)[0]["subflows"][1]["throughput_mbps"] == 0.5
+
+
+def test_windows_and_round_trips_are_the_senders():
+    made = sampler()
+    made.take([socket(SERVER, WIFI, token=7, cwnd=42, rtt_ms=33.0)], [socket(WIFI, SERVER, token=9, cwnd=3, rtt_ms=1.0)])
+    row = made.frame(1.0, {}, {})["sf"]["ue1-1/1"]
+    assert (row["cwnd"], row["rtt_ms"]) == (42, 33.0)
