@@ -6,6 +6,8 @@ Exit codes: 0 done, 2 the request is wrong, 3 this machine lacks something, 4 th
 from __future__ import annotations
 
 import importlib
+import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -138,6 +140,27 @@ def compare(folders: tuple[Path, ...], as_json: bool) -> None:
     from lab import compare as comparing
 
     click.echo(comparing.report(folders, as_json))
+
+
+@cli.command()
+def reindex() -> None:
+    """Rebuild data/index.json from the run folders."""
+    from lab.store import Store
+
+    click.echo(f"{Store().reindex()} runs in {RUNS.parent / 'index.json'}")
+
+
+@cli.command()
+@click.option("--port", type=click.IntRange(1, 65535), help="Instead of 8080 or the next free one.")
+@click.option("--no-browser", is_flag=True, help="Open no browser.")
+@click.option("--no-demo", is_flag=True, help="Start no run.")
+@click.pass_context
+def up(ctx: click.Context, port: int | None, no_browser: bool, no_demo: bool) -> None:
+    """Start the dashboard on this machine and the demo run, and print where to look. Ctrl-C ends both."""
+    flags = [*(["--port", str(port)] if port else []), *["--no-browser"] * no_browser, *["--no-demo"] * no_demo]
+    argv = [sys.executable, "-m", "dashboard", *flags]
+    sys.stdout.flush()
+    os.execv(sys.executable, argv)
 
 
 @cli.command()

@@ -42,7 +42,7 @@ def alive(manifest: dict[str, Any], folder: Path) -> bool:
     if not isinstance(pid, int) or manifest.get("boot_id") != boot_id():
         return _fresh(folder)
     if manifest.get("pid_started") is not None:
-        return started(pid) == manifest["pid_started"]
+        return bool(started(pid) == manifest["pid_started"])
     return exists(pid) and _fresh(folder)
 
 

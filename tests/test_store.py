@@ -1,0 +1,205 @@
+"""The index of runs, its storage, and what is lost when processes are: nothing that was finished."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from lab import process
+from lab.errors import LabError, RequestError
+from lab.storage import AtomicStorage
+from lab.store import Store
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def put(runs, name, result=None, **manifest):
+    """A run folder; without `result` one that this process still writes."""
+    folder = runs / name
+    folder.mkdir(parents=True)
+    mine = {"pid": os.getpid(), "pid_started": process.started(os.getpid()), "boot_id": process.boot_id()}
+    said = {"scenario": "s", "strategy": "none", "engine": "sim", "seed": 1, "started": f"2026-01-01T00:00:{len(name):02}"}
+    (folder / "manifest.json").write_text(json.dumps(mine | said | manifest))
+    if result is not None:
+        (folder / "result.json").write_text(json.dumps({"status": "complete", "throughput_mbps": 7.0} | result))
+    return folder
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(tmp_path / "runs")
+
+
+def statuses(store):
+    store.refresh()
+    return {doc["id"]: doc["status"] for doc in store.all()}
+
+
+def test_runs_are_found_by_themselves_and_updated(store):
+    folder = put(store.runs_folder, "a")
+    assert statuses(store) == {"a": "running"}
+    (folder / "result.json").write_text(json.dumps({"status": "interrupted", "throughput_mbps": 3.0}))
+    assert statuses(store) == {"a": "interrupted"}
+    assert store.get("a")["throughput_mbps"] == 3.0
+    assert not store.refresh()
+
+
+def test_a_run_whose_process_is_gone_is_cut(store):
+    put(store.runs_folder, "a", pid_started=1)
+    put(store.runs_folder, "b", result={}, pid_started=1)
+    assert statuses(store) == {"a": "cut", "b": "complete"}
+
+
+def test_a_folder_without_manifest_is_starting_until_it_is_old(store):
+    folder = store.runs_folder / "a"
+    folder.mkdir(parents=True)
+    assert statuses(store) == {"a": "starting"}
+    os.utime(folder, (0, 0))
+    assert statuses(store) == {}
+
+
+def test_a_damaged_result_is_a_failed_run(store):
+    (put(store.runs_folder, "a") / "result.json").write_text("{cut")
+    assert statuses(store) == {"a": "failed"}
+    assert "read result.json" in store.get("a")["error"]
+
+
+def test_tags_and_notes_survive_a_new_index(store):
+    put(store.runs_folder, "a", result={})
+    store.annotate("a", tags=["course"], note="worth a look")
+    (store.runs_folder.parent / "index.json").unlink()
+    again = Store(store.runs_folder)
+    assert again.reindex() == 1
+    assert (again.get("a")["tags"], again.get("a")["note"]) == (["course"], "worth a look")
+
+
+def test_what_is_returned_is_the_callers_own(store):
+    put(store.runs_folder, "a", result={})
+    store.refresh()
+    store.get("a")["tags"].append("mine")
+    store.all()[0]["tags"].append("mine")
+    assert store.get("a")["tags"] == []
+
+
+def test_deleting(store):
+    put(store.runs_folder, "a", result={})
+    put(store.runs_folder, "b")
+    store.refresh()
+    store.delete("a")
+    assert statuses(store) == {"b": "running"}
+    with pytest.raises(RequestError, match="Stop it first"):
+        store.delete("b")
+
+
+@pytest.mark.parametrize("name", ["..", "../runs", "a/../a", ".hidden", "", "nope", "a\\b"])
+def test_names_that_lead_elsewhere_are_unknown(store, name):
+    put(store.runs_folder, "a", result={})
+    with pytest.raises(RequestError, match="unknown"):
+        store.folder(name)
+
+
+def test_a_folder_that_is_a_link_is_no_run(store, tmp_path):
+    store.runs_folder.mkdir()
+    (store.runs_folder / "a").symlink_to(tmp_path)
+    assert statuses(store) == {}
+
+
+def test_two_stores_see_each_others_changes(store):
+    other = Store(store.runs_folder)
+    put(store.runs_folder, "a", result={})
+    assert store.refresh()
+    assert not other.refresh()
+    other.annotate("a", note="hello")
+    assert store.get("a")["note"] == "hello"
+
+
+def test_a_damaged_index_is_moved_aside_and_the_last_good_copy_loaded(tmp_path):
+    path = tmp_path / "index.json"
+    first = AtomicStorage(path)
+    for n in range(5):
+        first.write({"runs": {"1": {"n": n}}})
+    path.write_text('{"runs": {"1"')
+    again = AtomicStorage(path)
+    assert again.read() == {"runs": {"1": {"n": 3}}}
+    assert "took its place" in again.recovered
+    assert len(list(tmp_path.glob("index.json.damaged-*"))) == 1
+    assert json.loads(path.read_text()) == {"runs": {"1": {"n": 3}}}
+
+
+def test_an_interrupted_batch_changes_nothing(tmp_path):
+    storage = AtomicStorage(tmp_path / "index.json")
+    storage.write({"runs": {"1": {"n": 1}}})
+
+    def fail():
+        with storage.together():
+            storage.write({"runs": {}})
+            raise ValueError("interrupted")
+
+    with pytest.raises(ValueError, match="interrupted"):
+        fail()
+    assert storage.read() == {"runs": {"1": {"n": 1}}}
+
+
+def test_a_full_disk_keeps_the_index_that_was_there(store, monkeypatch):
+    put(store.runs_folder, "a", result={})
+    store.refresh()
+    put(store.runs_folder, "b", result={})
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(LabError, match="No space left on device"):
+            store.refresh()
+    assert [doc["id"] for doc in Store(store.runs_folder).all()] == ["a"]
+    assert statuses(Store(store.runs_folder)) == {"a": "complete", "b": "complete"}
+
+
+WRITER = """
+import sys, pathlib
+from lab.store import Store
+store = Store(pathlib.Path(sys.argv[1]))
+store.refresh()
+print("ready", flush=True)
+n = 0
+while True:
+    n += 1
+    store.annotate(store.all()[n % 3]["id"], note=str(n))
+"""
+
+
+def test_a_killed_writer_loses_no_finished_run(store):
+    for name in ("a", "b", "c"):
+        put(store.runs_folder, name, result={})
+    dice = random.Random(7)
+    for _ in range(4):
+        argv = [sys.executable, "-c", WRITER, str(store.runs_folder)]
+        with subprocess.Popen(argv, cwd=ROOT, stdout=subprocess.PIPE) as child:
+            child.stdout.readline()
+            time.sleep(dice.uniform(0, 0.1))
+            child.kill()
+        again = Store(store.runs_folder)
+        assert statuses(again) == dict.fromkeys("abc", "complete")
+        assert not again.recovered
+
+
+def test_a_killed_run_is_cut_and_keeps_its_samples(store):
+    store.runs_folder.mkdir()
+    out = store.runs_folder / "killed"
+    argv = [sys.executable, str(ROOT / "tests" / "fake_engine.py"), "run", "testbed_wifi_lte", "--engine", "slow"]
+    with subprocess.Popen([*argv, "--out", str(out), "--quiet"], cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)}) as child:
+        deadline = time.monotonic() + 10
+        while time.monotonic() < deadline and not (out / "samples.jsonl").exists():
+            time.sleep(0.02)
+        assert statuses(store) == {"killed": "running"}
+        child.send_signal(signal.SIGKILL)
+    assert statuses(store) == {"killed": "cut"}
