@@ -1,6 +1,6 @@
 """Traffic as a time line."""
 
-from lab.engines.mininet.flows import PAUSED_BPS, plan
+from lab.flows import PAUSED_BPS, plan
 from lab.scenario_schema import Traffic
 
 

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
 
-from controller.command import Decision, Throttle
-from controller.control import Step
 from controller.messages import ApReport
 from controller.observation import AccessPoint, Observation, Subflow, Tiers
 from controller.pox_ext.frames import Flow
@@ -16,7 +13,7 @@ from controller.pox_ext.meters import Meters
 from controller.pox_ext.plan import Live, Plan, Stations
 from controller.pox_ext.router import Router
 from controller.pox_ext.tracker import Joined, Tracker
-from controller.units import bps, mbps
+from controller.units import bps
 
 
 class Observer:
@@ -94,54 +91,3 @@ def to_user(subflow: Subflow) -> Flow:
     """The 5-tuple of a subflow in the direction of its user."""
     (source, source_port), (destination, port) = (end.rsplit(":", 1) for end in (subflow.source, subflow.destination))
     return Flow(source, destination, 6, int(source_port), int(port))
-
-
-# --- lines of decisions.jsonl
-
-
-def decision_line(strategy: str, decision: Decision) -> dict[str, Any]:
-    """One decision with its reason."""
-    line: dict[str, Any] = {"kind": "decision", "strategy": strategy, "ap": decision.ap, "action": decision.action}
-    if isinstance(decision.command, Throttle):
-        line |= {"meter_mbps": mbps(decision.command.rate_bps), "addresses": sorted(decision.command.addresses)}
-    return line | {"reason": decision.reason}
-
-
-def observation_line(step: Step) -> dict[str, Any]:
-    """What a step has seen, before its decisions took effect."""
-    aps = {
-        ap.id: {
-            "mac_occupancy": _rounded(ap.mac_occupancy),
-            "tier2_mbps": _mbps(ap.tier2_bps),
-            "meter_mbps": _mbps(ap.meter_bps),
-        }
-        for ap in step.seen.access_points
-    }
-    tiers: dict[str, dict[str, int]] = {}
-    for (user, ap), tier in sorted(step.seen.tiers.items()):
-        tiers.setdefault(user, {})[ap] = tier
-    return {"kind": "observation", "strategy": step.strategy, "aps": aps, "tiers": tiers}
-
-
-def subflow_line(subflow: Subflow, backup: bool) -> dict[str, Any]:
-    """A subflow that has just been answered."""
-    return {
-        "kind": "subflow",
-        "connection": subflow.connection,
-        "subflow": subflow.number,
-        "user": subflow.user,
-        "ap": subflow.ap,
-        "tier": subflow.tier,
-        "source": subflow.source,
-        "destination": subflow.destination,
-        "path": list(subflow.path),
-        "backup": backup,
-    }
-
-
-def _mbps(rate_bps: int | None) -> float | None:
-    return None if rate_bps is None else mbps(rate_bps)
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, 4)

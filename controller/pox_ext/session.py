@@ -10,10 +10,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from controller import lines
 from controller.control import Control, Step
 from controller.errors import ControllerError
 from controller.messages import InboxMessage, LinkFlip, ParamsFlip, StrategyFlip, ap_report
-from controller.pox_ext import observer as lines
 from controller.pox_ext import openflow13 as of13
 from controller.pox_ext.counters import Counters
 from controller.pox_ext.forwarding import Forwarding

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+SMALLEST_BPS = 64_000  # what a user may send at the least
 SPARE = 1.25  # a user below its share may grow by this much before the next look
 
 

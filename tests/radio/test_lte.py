@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytest import approx
 
-from lab.engines.mininet.lte import Bearer, shares_bps
+from lab.radio.lte import Bearer, shares_bps
 
 MBPS = 1_000_000
 

@@ -15,20 +15,13 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
-from lab.engines.mininet.lte import Bearer, shares_bps
 from lab.engines.mininet.netlink import Queue, Scheduler
 from lab.engines.mininet.shaping import burst_bytes
+from lab.radio.lte import SMALLEST_BPS, Bearer, shares_bps
+from lab.radio.occupancy import PERIOD_S, occupancy
 
-MAC_SLOTS = 16  # the MAC's own ring below the queue: occupancy is how full it is
-PERIOD_S = 0.1
 LOOKS_PER_REPORT = 5  # a datagram is dearer than a look
 PFIFO, FQ = 0x10, 0x1  # handles of the queues that hold what waits for the air
-SMALLEST_BPS = 64_000
-
-
-def occupancy(backlog_packets: int) -> float:
-    """MAC queue occupancy of one moment: min(1, backlog / 16)."""
-    return min(1.0, backlog_packets / MAC_SLOTS)
 
 
 class WifiAgent:

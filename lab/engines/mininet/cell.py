@@ -12,7 +12,7 @@ from pathlib import Path
 from lab.engines.mininet import shell, upstreams
 from lab.engines.mininet.bpf import Map
 from lab.engines.mininet.ledger import Ledger
-from lab.engines.mininet.shaping import MTU_BYTES
+from lab.radio.wifi import limit_ns, price_ps
 from lab.topology import Cell
 
 SOURCE = Path(__file__).with_name("cell.bpf.c")
@@ -29,16 +29,6 @@ class Clock:
     busy_ns: int
     drops: int
     sent: int
-
-
-def price_ps(rate_bps: int, contention: float = 1.0) -> int:
-    """Picoseconds of air per byte of a station: k(n) x 8 bits / rate (MP-SDN eq (1)), k = mean transmissions per packet."""
-    return round(contention * 8 * 10**12 / rate_bps)
-
-
-def limit_ns(cell: Cell) -> int:
-    """How long a backlog may grow: the cell's queue of full frames at its best rate."""
-    return round(cell.queue_packets * MTU_BYTES * 8 * 1e9 / cell.capacity_bps)
 
 
 def program() -> Path:

@@ -17,10 +17,10 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from lab import units
+from lab import flows, units
 from lab.engines import Change, Engine
 from lab.engines.mininet import cell as wifi_cell
-from lab.engines.mininet import execute, flows, hosts, lock, netlink, pox, probes, sampler, shaping, shell, upstreams, watchdog
+from lab.engines.mininet import execute, hosts, lock, netlink, pox, probes, sampler, shaping, shell, upstreams, watchdog
 from lab.engines.mininet.ledger import Ledger
 from lab.engines.mininet.network import Network
 from lab.errors import LabError

@@ -2,7 +2,8 @@
 
 from pytest import approx
 
-from lab.engines.mininet.cell import LAYOUT, limit_ns, price_ps
+from lab.engines.mininet.cell import LAYOUT
+from lab.radio.wifi import limit_ns, price_ps
 from lab.topology import Cell, Station
 
 

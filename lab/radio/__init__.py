@@ -1,0 +1,1 @@
+"""How radio cells share their air: pure models that both engines ask."""
