@@ -78,7 +78,7 @@ class LteAgent:
             self.granted[user] = rate_bps
 
 
-AGENTS = {"wifi": WifiAgent, "lte": LteAgent}
+AGENTS: dict[str, type[WifiAgent | LteAgent]] = {"wifi": WifiAgent, "lte": LteAgent}
 
 
 def serve(aps: dict[str, Any], ports: Iterable[int]) -> None:

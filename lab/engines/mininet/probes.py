@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from lab import units
-from lab.engines.mininet.shaping import MTU_BYTES
 from lab.topology import Interface, Topology
 
 PACKETS = 100  # of a burst that measures a rate; every queue holds as many

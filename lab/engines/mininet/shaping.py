@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 MTU_BYTES = 1514
+UNLIMITED_PACKETS = 20_000
 LINE_RATE_BPS = 1_000_000_000  # of an unshaped link; also keeps netem first-in first-out
 
 
@@ -23,7 +24,12 @@ def burst_bytes(rate_bps: int) -> int:
 
 
 def link(
-    device: str, rate_bps: int | None, delay_ns: int, jitter_ns: int = 0, loss_ppm: int = 0, queue_packets: int = 20_000
+    device: str,
+    rate_bps: int | None,
+    delay_ns: int,
+    jitter_ns: int = 0,
+    loss_ppm: int = 0,
+    queue_packets: int = UNLIMITED_PACKETS,
 ) -> str:
     """One direction of a wired link in one netem: rate, delay in order, loss.
 

@@ -22,6 +22,7 @@ import struct
 import sys
 import threading
 import time
+from typing import Any
 
 IPPROTO_MPTCP = 262  # RFC 8684 on Linux: a socket must ask for it
 SOL_MPTCP, MPTCP_INFO = 284, 1
@@ -40,10 +41,12 @@ _ZEROS = bytes(CHUNK_BYTES)
 class Flow:
     """One connection at one of its ends: what it was asked to do, and how far it got."""
 
-    def __init__(self, request: dict, connection: socket.socket, sends: bool) -> None:
+    def __init__(self, request: dict[str, Any], connection: socket.socket, sends: bool) -> None:
         self.request, self.connection, self.sends = request, connection, sends
         self.rate_bps = request.get("rate_bps")
-        self.started_s, self.done_s, self.bytes, self.error = 0.0, None, 0, None
+        self.started_s, self.bytes = 0.0, 0
+        self.done_s: float | None = None
+        self.error: str | None = None
 
     def go(self) -> None:
         """Start to move data."""
@@ -81,7 +84,7 @@ class Flow:
             self.bytes += received
             time.sleep(READ_PAUSE_S)
 
-    def status(self) -> dict:
+    def status(self) -> dict[str, Any]:
         """Counters and what the kernel says of the connection."""
         return {
             "bytes": self.bytes,
@@ -112,7 +115,7 @@ class Host:
     def __init__(self) -> None:
         self.flows: dict[str, Flow] = {}
 
-    def serve(self, request: dict) -> dict:
+    def serve(self, request: dict[str, Any]) -> dict[str, Any]:
         """Listen for flows and probes. Where the kernel refuses an MPTCP socket, listen for TCP and say so."""
         mptcp = bool(request["mptcp"])
         try:
@@ -148,7 +151,7 @@ class Host:
         while flow.done_s is None and flow.error is None:
             time.sleep(1)
 
-    def connect(self, request: dict) -> dict:
+    def connect(self, request: dict[str, Any]) -> dict[str, Any]:
         """Open a connection from this host."""
         connection = open_socket(request["mptcp"])
         if request.get("receive_buffer_bytes"):
@@ -161,14 +164,14 @@ class Host:
         self.flows[request["id"]] = Flow(request, connection, request["direction"] == "up")
         return {"port": connection.getsockname()[1]}
 
-    def go(self, request: dict) -> dict:
+    def go(self, request: dict[str, Any]) -> dict[str, Any]:
         """Say what the flow is, and start it."""
         flow = self.flows[request["id"]]
         flow.connection.sendall(json.dumps(flow.request).encode() + b"\n")
         flow.go()
         return {}
 
-    def rate(self, request: dict) -> dict:
+    def rate(self, request: dict[str, Any]) -> dict[str, Any]:
         """Change what a flow demands; `None` is without limit. The sending end is told."""
         flow = self.flows[request["id"]]
         flow.rate_bps = request["rate_bps"]
@@ -176,16 +179,16 @@ class Host:
             flow.connection.sendall(json.dumps({"rate_bps": flow.rate_bps}).encode() + b"\n")
         return {}
 
-    def stop(self, request: dict) -> dict:
+    def stop(self, request: dict[str, Any]) -> dict[str, Any]:
         """End a flow."""
         self.flows[request["id"]].connection.shutdown(socket.SHUT_RDWR)
         return {}
 
-    def status(self, _request: dict) -> dict:
+    def status(self, _request: dict[str, Any]) -> dict[str, Any]:
         """Every flow's counters."""
         return {"flows": {name: flow.status() for name, flow in list(self.flows.items())}}
 
-    def probe(self, request: dict) -> dict:
+    def probe(self, request: dict[str, Any]) -> dict[str, Any]:
         """Rate and round trip of the path from the server to this address, with nothing else on it."""
         rtt_ms = _ping_ms(request["server"], request["bind"])
         _burst_bps(request["server"], request["bind"], WARM_UP_PACKETS)  # neither path nor program are slow the second time
@@ -214,7 +217,7 @@ def _burst_bps(server: str, bind: str, packets: int) -> float | None:
         probe.bind((bind, 0))
         probe.settimeout(1.0)
         probe.sendto(str(packets).encode(), (server, PROBE_PORT))
-        arrivals = []
+        arrivals: list[float] = []
         try:
             while len(arrivals) < packets:
                 probe.recv(2048)

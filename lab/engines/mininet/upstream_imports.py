@@ -12,9 +12,9 @@ import types
 from pathlib import Path
 
 UNUSED = (
-    "matplotlib matplotlib.pyplot matplotlib.patches matplotlib.image matplotlib.animation matplotlib.style"
-    " matplotlib.cbook mpl_toolkits mpl_toolkits.mplot3d numpy numpy.random pkg_resources pylab"
-).split()
+    *("matplotlib", "matplotlib.pyplot", "matplotlib.patches", "matplotlib.image", "matplotlib.animation", "matplotlib.style"),
+    *("matplotlib.cbook", "mpl_toolkits", "mpl_toolkits.mplot3d", "numpy", "numpy.random", "pkg_resources", "pylab"),
+)
 
 
 class _Anything:

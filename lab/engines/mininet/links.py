@@ -1,0 +1,119 @@
+"""The shape of a running network: wired links, LTE queues and WiFi cells, at the start and when they change."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from lab import units
+from lab.engines.mininet import cell as wifi_cell
+from lab.engines.mininet import shaping, shell
+from lab.engines.mininet.ledger import Ledger
+from lab.engines.mininet.netlink import Queue
+from lab.engines.mininet.network import Network
+from lab.topology import Cell, Interface, Link, Topology, Trunk, Wiring
+
+FQ = 0x1
+FIELDS: dict[str, tuple[str, Callable[[float], int]]] = {
+    "rate_mbps": ("rate_bps", units.bps),
+    "delay_ms": ("delay_ns", units.ns),
+    "loss": ("loss_ppm", units.ppm),
+}
+
+
+class Links:
+    """Shapes everything that a topology says has a shape."""
+
+    def __init__(self, topology: Topology, wiring: Wiring, network: Network, ledger: Ledger, data_goes_up: bool) -> None:
+        """`data_goes_up`: all traffic goes to the servers, so that `loss` of a link acts in that direction."""
+        self.wiring, self.network, self.ledger, self.data_goes_up = wiring, network, ledger, data_goes_up
+        self.cells_of = topology.cells
+        self.links = {link.id: link for link in topology.links}
+        self.cells: dict[str, wifi_cell.AirOf] = {}
+
+    def start(self) -> None:
+        """Shape all links, load all cells."""
+        lines = [line for trunk in self.wiring.trunks for line in self._trunk(trunk)]
+        for cell in self.cells_of:
+            if cell.kind == "wifi":
+                self._start_cell(cell)
+            else:
+                for station in cell.stations:
+                    lines += shaping.rate(self.wiring.at(station.user, cell.ap).port, station.rate_bps, cell.queue_packets)
+        shell.run(["tc", "-batch", "-"], "shape the links", stdin=shaping.batch(lines))
+        for each in self.wiring.interfaces:
+            if each.link in self.links and _has_shape(self.links[each.link]):
+                self._shape_host_link(each, self.links[each.link])
+
+    def change(self, link_id: str, key: str, value: Any) -> None:
+        """Change `rate_mbps`, `delay_ms`, `loss` or `up` of a link while packets are under way."""
+        trunk = next((each for each in self.wiring.trunks if each.link == link_id), None)
+        if key == "up":
+            port = trunk.a_port if trunk else next(each.port for each in self.wiring.interfaces if each.link == link_id)
+            state = "up" if value else "down"
+            shell.run(["ip", "link", "set", port, state], f"take link {link_id} {state}")
+            return
+        name, convert = FIELDS[key]
+        if key == "loss" and self.data_goes_up:
+            name = "loss_back_ppm"
+        change: dict[str, Any] = {name: convert(value)}
+        link = self.links[link_id] = replace(self.links[link_id], **change)
+        if trunk:
+            shell.run(["tc", "-batch", "-"], f"change {link_id}", stdin=shaping.batch(self._trunk(trunk)))
+        else:
+            self._shape_host_link(next(each for each in self.wiring.interfaces if each.link == link_id), link)
+
+    def set_station_rate(self, ap: str, user: str, rate_bps: int) -> None:
+        """Price a WiFi station anew; LTE rates are the agent's business."""
+        if ap in self.cells:
+            self.cells[ap].set_rate(self.wiring.at(user, ap).address, rate_bps)
+
+    def lag_ms(self, queues: Mapping[tuple[int, int], Queue], radios: Mapping[str, int]) -> float:
+        """How much longer packets wait for the air than their cell's clock says: the worst cell."""
+        worst = 0.0
+        for ap, air in self.cells.items():
+            clock, waiting = air.read(), queues[radios[ap], FQ].backlog_packets
+            airtime_ns = clock.busy_ns / max(1, clock.sent)
+            due_ns = max(0, clock.next_free_ns - time.monotonic_ns())
+            worst = max(worst, (waiting * airtime_ns - due_ns) / 1e6)
+        return worst
+
+    def _trunk(self, trunk: Trunk) -> list[str]:
+        """Both directions of a trunk; the delay of an access point is added to its own."""
+        link = self.links[trunk.link]
+        cell = next((cell for cell in self.cells_of if cell.ap in (trunk.a, trunk.b)), None)
+        delay_ns = link.delay_ns + (cell.delay_ns if cell else 0)
+        jitter_ns = link.jitter_ns + (cell.jitter_ns if cell else 0)
+        if not (_has_shape(link) or delay_ns or jitter_ns):
+            return []
+        queue = link.queue_packets if link.rate_bps else shaping.UNLIMITED_PACKETS
+        ends = ((trunk.a_port, link.loss_ppm), (trunk.b_port, link.loss_back_ppm))
+        return [shaping.link(port, link.rate_bps, delay_ns, jitter_ns, loss, queue) for port, loss in ends]
+
+    def _shape_host_link(self, each: Interface, link: Link) -> None:
+        towards_host, from_host = (
+            (link.loss_back_ppm, link.loss_ppm) if link.a == each.node else (link.loss_ppm, link.loss_back_ppm)
+        )
+        shape = (link.rate_bps, link.delay_ns, link.jitter_ns)
+        shell.run(["tc", *shaping.link(each.port, *shape, towards_host, link.queue_packets).split()], f"shape {each.port}")
+        argv = ["tc", *shaping.link(each.name, *shape, from_host, link.queue_packets).split()]
+        self.network.run(each.node, argv, f"shape {each.name}")
+
+    def _start_cell(self, cell: Cell) -> None:
+        """Load the cell's program and attach it to the access point's radio and to every station's."""
+        air = self.cells[cell.ap] = wifi_cell.AirOf(cell, self.ledger)
+        lines = shaping.air(f"{cell.ap}-wlan1", "downlink", str(air.pins))
+        shell.run(["tc", "-batch", "-"], f"attach the cell to {cell.ap}", stdin=shaping.batch(lines))
+        for station in cell.stations:
+            interface = self.wiring.at(station.user, cell.ap)
+            air.set_rate(interface.address, station.rate_bps)
+            lines = shaping.air(interface.name, "uplink", str(air.pins))
+            self.network.run(
+                station.user, ["tc", "-batch", "-"], f"attach the cell to {station.user}", stdin=shaping.batch(lines)
+            )
+
+
+def _has_shape(link: Link) -> bool:
+    return bool(link.rate_bps or link.delay_ns or link.jitter_ns or link.loss_ppm or link.loss_back_ppm)

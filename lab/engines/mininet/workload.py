@@ -1,0 +1,108 @@
+"""The users at work: a scenario's flows, connected, started, stopped and limited when their time comes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from itertools import zip_longest
+from typing import Any
+
+from lab import units
+from lab.engines.mininet.hosts import Hosts
+from lab.engines.mininet.sampler import Opened, Sampler
+from lab.flows import Act, Flow, plan
+from lab.scenario import scaled_traffic
+from lab.scenario_schema import Scenario
+from lab.topology import Topology, Wiring
+
+
+class Workload:
+    """Acts on the time line of a run; `sampler` is told about every connection."""
+
+    def __init__(self, scenario: Scenario, topology: Topology, wiring: Wiring, hosts: Hosts, sampler: Sampler) -> None:
+        self.topology, self.wiring, self.hosts, self.sampler = topology, wiring, hosts, sampler
+        self.receive_buffer_bytes = scenario.multipath.receive_buffer_kb * 1000
+        self.cc: str | None = None  # of connections opened from now on, instead of the scenario's
+        self._acts = plan(scaled_traffic(scenario), scenario.seed, scenario.duration_s)
+        self._opened: dict[str, Flow] = {}
+        self._demand: dict[str, int | None] = {}
+        self._zero = 0.0
+
+    def prepare(self) -> None:
+        """Connect the flows that start first, so that they start together."""
+        self._connect(act.flow for act in self._acts if act.verb == "start" and act.at_s == 0)
+
+    def begin(self) -> None:
+        """t = 0."""
+        self._zero = time.monotonic()
+        self.until(0.0)
+
+    def now_s(self) -> float:
+        """Time of the run."""
+        return time.monotonic() - self._zero
+
+    def until(self, t: float) -> None:
+        """Sleep through the time line up to `t`, acting on the way; what is due together happens together."""
+        while self._acts and self._acts[0].at_s <= t:
+            due = [act for act in self._acts if act.at_s <= self._acts[0].at_s]
+            self._sleep_until(due[0].at_s)
+            self._acts = self._acts[len(due) :]
+            self._start([act.flow for act in due if act.verb == "start"])
+            for act in due:
+                self._do(act)
+        self._sleep_until(t)
+
+    def set_demand(self, user: str, mbps: float | None) -> None:
+        """Limit all connections of a user together, those to come included."""
+        flows = {act.flow.id for act in self._acts if act.flow.user == user} | {
+            each.id for each in self._opened.values() if each.user == user
+        }
+        self._demand[user] = None if mbps is None else units.bps(mbps / max(1, len(flows)))
+        for flow in self._opened.values():
+            if flow.user == user:
+                self.hosts.ask(user, do="rate", id=flow.id, rate_bps=self._demand[user])
+
+    def _sleep_until(self, t: float) -> None:
+        time.sleep(max(0.0, self._zero + t - time.monotonic()))
+
+    def _do(self, act: Act) -> None:
+        if act.verb == "stop":
+            self.hosts.ask(act.flow.user, do="stop", id=act.flow.id)
+        elif act.verb == "rate":
+            self.hosts.ask(act.flow.user, do="rate", id=act.flow.id, rate_bps=act.rate_bps)
+
+    def _start(self, starting: list[Flow]) -> None:
+        """Let connected flows go; connect the others first."""
+        self._connect(flow for flow in starting if flow.id not in self._opened)
+        for batch in _one_each(starting):
+            self.hosts.ask_all({flow.user: {"do": "go", "id": flow.id} for flow in batch})
+
+    def _connect(self, connecting: Iterable[Flow]) -> None:
+        for batch in _one_each(connecting):
+            answers = self.hosts.ask_all({flow.user: self._request(flow) for flow in batch})
+            for flow in batch:
+                endpoint = (self.wiring.of(flow.user)[0].address, answers[flow.user]["port"])
+                self.sampler.open(Opened(flow.id, flow.user, endpoint, flow.direction, flow.user in self.topology.multipath))
+                self._opened[flow.id] = flow
+
+    def _request(self, flow: Flow) -> dict[str, Any]:
+        return {
+            "do": "connect",
+            "id": flow.id,
+            "server": self.wiring.of(self.topology.ids("server")[0])[0].address,
+            "bind": self.wiring.of(flow.user)[0].address,
+            "mptcp": flow.user in self.topology.multipath,
+            "direction": flow.direction,
+            "cc": self.cc or flow.cc,
+            "rate_bps": self._demand.get(flow.user, flow.rate_bps),
+            "volume_bytes": flow.volume_bytes,
+            "receive_buffer_bytes": self.receive_buffer_bytes,
+        }
+
+
+def _one_each(starting: Iterable[Flow]) -> list[list[Flow]]:
+    """Rounds with at most one flow of each user, in order."""
+    by_user: dict[str, list[Flow]] = {}
+    for flow in starting:
+        by_user.setdefault(flow.user, []).append(flow)
+    return [[flow for flow in column if flow] for column in zip_longest(*by_user.values())]
