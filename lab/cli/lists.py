@@ -32,6 +32,14 @@ def congestion_controls() -> list[Row]:
     return [{"name": name, "help": text, "engines": able[name]} for name, text in CONGESTION_CONTROLS.items()]
 
 
+def engine_table() -> list[Row]:
+    """Engines by name. `real_time`: its clock is the wall's, so it has neither speed nor pause."""
+    return [
+        {"name": name, "real_time": entry.real_time, "cc": list(entry.cc), "schedulers": list(entry.schedulers)}
+        for name, entry in engines.ENGINES.items()
+    ]
+
+
 def topologies() -> list[Row]:
     rows = []
     for kind, module in TOPOLOGIES.items():

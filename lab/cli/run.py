@@ -47,10 +47,7 @@ class Request:
 
 def run(request: Request) -> int:
     """Do what was asked and return the exit code: that of the first run that did not end well."""
-    options = _options(request)
-    jobs = plan(request)
-    for job in jobs:
-        engines.admit(request.engine, job, options)
+    jobs, options = checked(request)
     outcomes: list[Outcome] = []
     for n, job in enumerate(jobs, 1):
         if len(jobs) > 1 and not request.quiet:
@@ -63,6 +60,15 @@ def run(request: Request) -> int:
         results = [outcome.result for outcome in outcomes]
         click.echo(json.dumps(results[0] if len(jobs) == 1 else results, indent=1))
     return next((outcome.exit_code for outcome in outcomes if outcome.exit_code), 0)
+
+
+def checked(request: Request) -> tuple[list[Scenario], engines.Options]:
+    """The runs that were asked for, all admitted by the engine; or an error, and nothing was started."""
+    options = _options(request)
+    jobs = plan(request)
+    for job in jobs:
+        engines.admit(request.engine, job, options)
+    return jobs, options
 
 
 def plan(request: Request) -> list[Scenario]:

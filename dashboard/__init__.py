@@ -1,0 +1,45 @@
+"""The dashboard: a factory, thin pages and an API over run folders. It starts runs as child processes and follows their folders."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from flask import Flask
+
+from dashboard import api, errors, guard, pages
+from dashboard.runs import Launcher
+from dashboard.stream import Streams
+from lab.errors import MachineLacks
+from lab.recorder import RUNS
+from lab.store import Store
+
+ROOT = Path(__file__).resolve().parents[1]
+DEFAULTS = {
+    "RUNS": RUNS,  # the folder around the run folders
+    "KEY": "",  # who shows it may change things; empty: everybody who reaches the server
+    "TICKET": "",  # opens the first page once and is exchanged for the key
+    "STREAMS": 112,  # live streams at the same time
+    "STARTED_AT_ONCE": 4,  # runs started here that may go on at the same time
+    "COMMAND": (),  # instead of `python -m lab`, for tests
+    "TRUSTED_HOSTS": ["127.0.0.1", "localhost", "[::1]"],
+    "MAX_CONTENT_LENGTH": 256 * 1024,
+}
+
+
+def create_app(config: dict[str, Any] | None = None) -> Flask:
+    """A dashboard over the run folders in `config["RUNS"]`; tests pass a folder of their own."""
+    templates = ROOT / "templates"
+    if not templates.is_dir():
+        raise MachineLacks(f"start the dashboard: {templates} is missing. Try: git checkout templates")
+    app = Flask(__name__, template_folder=str(templates), static_folder=str(ROOT / "dashboard" / "static"))
+    app.config.from_mapping(DEFAULTS | (config or {}))
+    runs = Path(app.config["RUNS"])
+    app.extensions["store"] = store = Store(runs)
+    app.extensions["streams"] = Streams(app.config["STREAMS"])
+    app.extensions["launcher"] = Launcher(store, app.config["COMMAND"], app.config["STARTED_AT_ONCE"])
+    guard.protect(app)
+    errors.register(app)
+    app.register_blueprint(pages.pages)
+    app.register_blueprint(api.api)
+    return app

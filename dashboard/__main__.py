@@ -1,0 +1,5 @@
+"""`python -m dashboard`."""
+
+from dashboard.serve import main
+
+main(prog_name="dashboard")

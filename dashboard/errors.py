@@ -1,0 +1,54 @@
+"""Every error leaves as {"error": "what, why, what to do"} from the API, and as a page elsewhere."""
+
+from __future__ import annotations
+
+from flask import Flask, Response, jsonify, render_template, request
+from werkzeug.exceptions import HTTPException
+
+from lab.errors import LabError, MachineLacks, RequestError
+
+SAID = {
+    400: 'the request cannot be read: send JSON, such as {"target": "strategy.cth", "value": 0.5}',
+    404: "there is nothing at this address. See /openapi.json for what there is",
+    405: "this address does not take this method. See /openapi.json for what there is",
+    413: "the request is too long",
+    415: "the request is not JSON: send Content-Type: application/json",
+}
+
+
+class Problem(Exception):
+    """An error with its status."""
+
+    def __init__(self, status: int, text: str, **more: str) -> None:
+        super().__init__(text)
+        self.status, self.text, self.more = status, text, more
+
+
+def answer(status: int, text: str, **more: str) -> Response:
+    """The error as JSON for programs, as a page for people."""
+    if request.path.startswith("/api/") or request.path in ("/healthz", "/openapi.json"):
+        response = jsonify({"error": text, **more})
+    else:
+        response = Response(render_template("error.html", status=status, text=text))
+    response.status_code = status
+    if status in (429, 503):
+        response.headers["Retry-After"] = "5"
+    return response
+
+
+def register(app: Flask) -> None:
+    """Turn exceptions into answers."""
+
+    @app.errorhandler(Problem)
+    def _problem(error: Problem) -> Response:
+        return answer(error.status, error.text, **error.more)
+
+    @app.errorhandler(LabError)
+    def _lab(error: LabError) -> Response:
+        status = 422 if isinstance(error, RequestError) else 409 if isinstance(error, MachineLacks) else 500
+        return answer(status, str(error))
+
+    @app.errorhandler(HTTPException)
+    def _http(error: HTTPException) -> Response:
+        code = error.code or 500
+        return answer(code, SAID.get(code, error.description or error.name))

@@ -1,0 +1,61 @@
+"""A run to take away: samples as CSV, everything as JSON, or the whole folder as a zip."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from lab.recorder import read_document, read_events, read_samples
+
+
+def as_csv(folder: Path) -> bytes:
+    """One row per sample; columns such as ap.wifi1.tier1_mbps."""
+    rows = [flat(frame) for frame in read_samples(folder)]
+    columns = list(dict.fromkeys(key for row in rows for key in row))
+    text = io.StringIO()
+    writer = csv.DictWriter(text, columns or ["t"], restval="", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue().encode()
+
+
+def as_json(folder: Path) -> bytes:
+    """{"manifest", "result", "samples", "events"}; result is null while the run goes on."""
+    done = (folder / "result.json").exists()
+    whole = {
+        "manifest": read_document(folder, "manifest.json"),
+        "result": read_document(folder, "result.json") if done else None,
+        "samples": read_samples(folder),
+        "events": read_events(folder),
+    }
+    return json.dumps(whole, ensure_ascii=False).encode()
+
+
+def as_zip(folder: Path) -> bytes:
+    """All files of the run folder, links left out."""
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
+        for path in sorted(folder.rglob("*")):
+            if path.is_file() and not path.is_symlink():
+                file.write(path, Path(folder.name) / path.relative_to(folder))
+    return archive.getvalue()
+
+
+def flat(value: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested keys joined by dots."""
+    row: dict[str, Any] = {}
+    for key, each in value.items():
+        row |= flat(each, f"{prefix}{key}.") if isinstance(each, dict) else {f"{prefix}{key}": each}
+    return row
+
+
+FORMATS: dict[str, tuple[Callable[[Path], bytes], str]] = {
+    "csv": (as_csv, "text/csv"),
+    "json": (as_json, "application/json"),
+    "zip": (as_zip, "application/zip"),
+}

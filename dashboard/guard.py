@@ -1,0 +1,91 @@
+"""Who may change things: a page from this very server, or a program, that shows the key.
+
+1) the host must be one of TRUSTED_HOSTS (against DNS rebinding)
+2) a changing request must come from this origin and be JSON (against other web pages)
+3) it must show the key: the cookie that the ticket in the printed URL was exchanged for, or `Authorization: Bearer KEY`
+Reading needs no key: the server listens on this machine only.
+"""
+
+from __future__ import annotations
+
+import secrets
+from urllib.parse import urlsplit
+
+from flask import Flask, Response, current_app, g, redirect, request
+from werkzeug.wrappers import Response as AnyResponse
+
+from dashboard.errors import Problem
+
+SAFE = ("GET", "HEAD", "OPTIONS")
+HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; object-src 'none'; "
+        "base-uri 'none'; frame-ancestors 'none'; form-action 'self'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "X-Frame-Options": "DENY",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+
+def protect(app: Flask) -> None:
+    """Check every request, and set the headers of every answer."""
+
+    @app.before_request
+    def _check() -> AnyResponse | None:
+        request.host  # noqa: B018 - reading it refuses hosts that are not trusted
+        if request.args.get("token") is not None and request.method == "GET":
+            return _exchange(request.args["token"])
+        g.may_change = _shows_key()
+        if request.method not in SAFE:
+            _check_change()
+        return None
+
+    @app.after_request
+    def _headers(response: Response) -> Response:
+        for name, value in HEADERS.items():
+            response.headers.setdefault(name, value)
+        if "Cache-Control" not in response.headers:
+            response.headers["Cache-Control"] = "no-store"
+        return response
+
+
+def _exchange(token: str) -> AnyResponse:
+    """The ticket works once; whoever shows it gets the key as a cookie."""
+    ticket = current_app.config["TICKET"]
+    response = redirect(request.path)
+    if ticket and secrets.compare_digest(token.encode(), ticket.encode()):
+        current_app.config["TICKET"] = ""
+        response.set_cookie(_cookie(), current_app.config["KEY"], httponly=True, samesite="Strict", max_age=90 * 86_400)
+    return response
+
+
+def _cookie() -> str:
+    """Cookies do not tell ports apart, so the name does."""
+    return f"lab_{urlsplit('//' + request.host).port or 80}"
+
+
+def _shows_key() -> bool:
+    key: str = current_app.config["KEY"]
+    shown = request.headers.get("Authorization", "").removeprefix("Bearer ").strip() or request.cookies.get(_cookie(), "")
+    return not key or secrets.compare_digest(shown.encode(), key.encode())
+
+
+def _check_change() -> None:
+    origin = request.headers.get("Origin")
+    if origin is not None and urlsplit(origin).netloc != request.host:
+        raise Problem(
+            403, f"{request.method} from {origin}: only pages of this server may change things. Open {request.host_url}"
+        )
+    if request.headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
+        raise Problem(403, f"{request.method} from another site: only pages of this server may change things")
+    if not g.may_change:
+        raise Problem(
+            403,
+            f"{request.method} {request.path}: this browser or program may only look. Open the link that ./run_lab.sh printed, "
+            "or send 'Authorization: Bearer KEY' with the key in data/dashboard.key",
+        )
+    if request.content_length and not request.is_json:
+        raise Problem(400, "the request is not JSON: send Content-Type: application/json")

@@ -1,0 +1,88 @@
+"""/openapi.json, made from the same table that the addresses are registered with."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from flask import Blueprint, Response, jsonify
+from pydantic import BaseModel
+
+Handler = Callable[..., Any]
+ERRORS = {
+    "400": "the request cannot be read",
+    "403": "this browser or program may only look",
+    "404": "there is no such run",
+    "409": "not possible now, or not on this machine",
+    "422": "it makes no sense: nothing was started or changed",
+    "429": "too many runs go on",
+    "503": "too many browsers watch; Retry-After says when to come again",
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One address."""
+
+    method: str
+    path: str
+    says: str
+    body: type[BaseModel] | None
+    status: int
+
+
+TABLE: list[Row] = []
+
+
+def router(blueprint: Blueprint) -> Callable[..., Callable[[Handler], Handler]]:
+    """A decorator that registers an address and notes it in the table; what the function returns is sent as JSON."""
+
+    def route(
+        method: str, path: str, says: str, body: type[BaseModel] | None = None, status: int = 200
+    ) -> Callable[[Handler], Handler]:
+        TABLE.append(Row(method, path, says, body, status))
+
+        def register(handler: Handler) -> Handler:
+            def answer(**path_values: str) -> Any:
+                found = handler(**path_values)
+                return found if isinstance(found, Response) else (jsonify(found) if status != 204 else "", status)
+
+            rule = re.sub(r"{(\w+)}", r"<\1>", path)
+            blueprint.add_url_rule(rule, f"{handler.__name__}_{method.lower()}", answer, methods=[method])
+            return handler
+
+        return register
+
+    return route
+
+
+def document(version: str) -> dict[str, Any]:
+    """The OpenAPI description of every address in the table."""
+    paths: dict[str, Any] = {}
+    schemas: dict[str, Any] = {"Error": {"type": "object", "properties": {"error": {"type": "string"}}, "required": ["error"]}}
+    for row in TABLE:
+        operation: dict[str, Any] = {"summary": row.says, "responses": _responses(row)}
+        names = re.findall(r"{(\w+)}", row.path) + re.findall(r"\?(\w+)=", row.says)
+        operation["parameters"] = [_parameter(name, row) for name in names]
+        if row.body:
+            schemas[row.body.__name__] = row.body.model_json_schema()
+            content = {"application/json": {"schema": {"$ref": f"#/components/schemas/{row.body.__name__}"}}}
+            operation["requestBody"] = {"required": True, "content": content}
+        paths.setdefault(row.path, {})[row.method.lower()] = operation
+    info = {"title": "MPTCP SDN Lab", "version": version}
+    return {"openapi": "3.1.0", "info": info, "paths": paths, "components": {"schemas": schemas}}
+
+
+def _parameter(name: str, row: Row) -> dict[str, Any]:
+    in_path = f"{{{name}}}" in row.path
+    return {"name": name, "in": "path" if in_path else "query", "required": in_path, "schema": {"type": "string"}}
+
+
+def _responses(row: Row) -> dict[str, Any]:
+    error = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
+    good = {str(row.status): {"description": row.says}}
+    codes = ERRORS if row.method != "GET" else {code: ERRORS[code] for code in ("404", "422")}
+    codes = codes if "stream" not in row.path else codes | {"503": ERRORS["503"]}
+    return good | {code: {"description": text, "content": error} for code, text in codes.items()}

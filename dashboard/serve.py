@@ -1,0 +1,130 @@
+"""Serves the dashboard on this machine: one URL that opens it, and Ctrl-C ends everything that was started."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import signal
+import socket
+import sys
+import threading
+import webbrowser
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import click
+from flask import Flask
+
+from dashboard import create_app
+from dashboard.errors import Problem
+from dashboard.runs import Launcher, StartRequest
+from lab.errors import LabError, MachineLacks
+from lab.recorder import RUNS
+
+HOST = "127.0.0.1"
+FIRST_PORT, PORTS = 8080, 50
+THREADS = 128
+DEMO = StartRequest(scenario="testbed_wifi_lte", strategy="meter_throttling", engine="sim", speed=1.0, duration_s=300.0)
+
+
+def listen(port: int | None) -> socket.socket:
+    """A socket on `port`, or without one on 8080 or the next free port."""
+    for each in [port] if port else range(FIRST_PORT, FIRST_PORT + PORTS):
+        sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            sock.bind((HOST, each))
+            sock.listen(1024)
+        except OSError as error:
+            sock.close()
+            if port:
+                raise MachineLacks(f"listen on port {port}: {error.strerror}. Choose another with --port") from error
+            continue
+        return sock
+    raise MachineLacks(f"listen on a port from {FIRST_PORT} on: {PORTS} are taken. Choose another with --port")
+
+
+def key(path: Path) -> str:
+    """What opens the dashboard to programs and stays the same; readable by its owner only."""
+    try:
+        return path.read_text(encoding="ascii").strip() or _new_key(path)
+    except OSError:
+        return _new_key(path)
+
+
+def server(app: Flask, sock: socket.socket) -> Any:
+    """Waitress, set for many browsers that watch at the same time."""
+    from waitress.server import create_server
+
+    return create_server(
+        app,
+        sockets=[sock],
+        threads=THREADS,
+        asyncore_use_poll=True,
+        connection_limit=1000,
+        channel_request_lookahead=1,
+        ident=None,
+        clear_untrusted_proxy_headers=True,
+    )
+
+
+def serve(port: int | None, browser: bool, demo: bool, runs: Path = RUNS) -> None:
+    """Serve until Ctrl-C or SIGTERM, then end the runs that were started here."""
+    sock = listen(port)
+    ticket = secrets.token_urlsafe(16)
+    app = create_app({"RUNS": runs, "KEY": key(runs.parent / "dashboard.key"), "TICKET": ticket})
+    launcher: Launcher = app.extensions["launcher"]
+    waitress = server(app, sock)
+    signal.signal(signal.SIGTERM, _interrupt)
+    threading.Thread(target=waitress.run, name="serve", daemon=True).start()
+    try:
+        page = _demo(launcher) if demo else "/"
+        url = f"http://{HOST}:{sock.getsockname()[1]}{page}?token={ticket}"
+        click.echo(f"\n  {url}\n\nCtrl-C ends the dashboard and the runs it started.")
+        if browser and _has_display():
+            threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
+        signal.pause()
+    except KeyboardInterrupt:
+        click.echo("\nending ...", err=True)
+    finally:
+        launcher.stop_all()
+        waitress.close()
+
+
+@click.command()
+@click.option("--port", type=click.IntRange(1, 65535), help="Instead of 8080 or the next free one.")
+@click.option("--no-browser", is_flag=True, help="Open no browser.")
+@click.option("--no-demo", is_flag=True, help="Start no run.")
+def main(port: int | None, no_browser: bool, no_demo: bool) -> None:
+    """Start the dashboard on this machine, and the demo run."""
+    try:
+        serve(port, not no_browser, not no_demo)
+    except LabError as error:
+        click.echo(f"error: {error}", err=True)
+        sys.exit(error.exit_code)
+
+
+def _demo(launcher: Launcher) -> str:
+    """Start the demo run; where to look. Without it the dashboard is as useful, so that it cannot start is only said."""
+    try:
+        return f"/runs/{launcher.start(DEMO)}"
+    except (LabError, Problem) as error:
+        click.echo(f"the demo run did not start: {error}", err=True)
+        return "/"
+
+
+def _new_key(path: Path) -> str:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    made = secrets.token_urlsafe(24)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="ascii") as file:
+        file.write(made)
+    return made
+
+
+def _has_display() -> bool:
+    return sys.platform in ("darwin", "win32") or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt

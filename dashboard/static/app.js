@@ -1,0 +1,76 @@
+// What every page shares: theme, keys, talking to the server, short notices.
+export const $ = (id) => document.getElementById(id);
+export const data = (id) => JSON.parse($(id).textContent);
+
+export async function api(path, options = {}) {
+  const { method = "GET", body } = options;
+  const headers = body === undefined ? {} : { "Content-Type": "application/json" };
+  let response;
+  try {
+    response = await fetch(path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body) });
+  } catch {
+    throw new Error("the dashboard does not answer: is ./run_lab.sh still running in the terminal?");
+  }
+  const text = await response.text();
+  const found = text ? JSON.parse(text) : null;
+  if (!response.ok) throw Object.assign(new Error(found?.error ?? response.statusText), { status: response.status, found });
+  return found;
+}
+
+export function toast(text, bad = false) {
+  const note = element("div", { class: bad ? "toast bad" : "toast", role: bad ? "alert" : "status" }, text);
+  $("toasts").append(note);
+  setTimeout(() => note.remove(), bad ? 9000 : 3500);
+}
+
+export function element(name, attributes = {}, ...children) {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (key.startsWith("on")) made.addEventListener(key.slice(2), value);
+    else if (value === true) made.setAttribute(key, "");
+    else if (value !== false && value !== null && value !== undefined) made.setAttribute(key, value);
+  }
+  made.append(...children.filter((child) => child !== null && child !== undefined));
+  return made;
+}
+
+export const number = (value, digits = 2) => (value === null || value === undefined ? "–" : Number(value).toFixed(digits));
+export const pill = (status) => element("span", { class: `pill ${status}` }, status);
+export const started = (text) => (text ? new Date(text).toLocaleString([], { dateStyle: "short", timeStyle: "medium" }) : "");
+export const verified = (doc) => (doc.verified === null || doc.verified === undefined ? "–" : doc.verified ? "verified" : "NOT verified");
+
+export function dark() {
+  const chosen = document.documentElement.dataset.theme;
+  return chosen ? chosen === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+}
+
+export function banners(rows) {
+  const box = $("banners");
+  const text = JSON.stringify(rows);
+  if (box.dataset.shown === text) return;
+  box.dataset.shown = text;
+  box.replaceChildren(...rows.map(([kind, says]) => element("div", { class: `banner ${kind}`, role: kind === "bad" ? "alert" : "status" }, says)));
+}
+
+function changeTheme() {
+  const next = dark() ? "light" : "dark";
+  document.documentElement.dataset.theme = next;
+  localStorage.setItem("theme", next);
+  document.dispatchEvent(new Event("theme"));
+}
+
+const typing = (event) => event.target.closest("input, select, textarea, button, summary, a, [contenteditable]");
+let before = "";
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, textarea")) return;
+  if (event.key === " " && typing(event)) return;
+  const pair = before + event.key;
+  before = event.key === "g" ? "g" : "";
+  if (pair === "gs") location.href = "/";
+  else if (pair === "gr") location.href = "/runs";
+  else if (event.key === "t") changeTheme();
+  else if (event.key === "?") $("keymap").showModal();
+  else document.dispatchEvent(new CustomEvent("shortcut", { detail: event }));
+});
+$("theme").addEventListener("click", changeTheme);
+$("keys").addEventListener("click", () => $("keymap").showModal());

@@ -1,0 +1,185 @@
+// Charts that fill while a run goes on. Figures come from the server; this file appends, marks, paints and shows tables.
+import { dark, element, number } from "./app.js";
+
+const LIGHT = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#E69F00", "#56B4E9", "#8a7f00"];
+const DARK = ["#56B4E9", "#FF8A3D", "#2CC79B", "#E79BC4", "#F2F2F2", "#E69F00", "#8ab4f8", "#F0E442"];
+const KEEP = 1200; // points a line; beyond, thinned to half
+const SLOWEST = 1000;
+const FASTEST = 200;
+const CONFIG = { displaylogo: false, showSendToCloud: false, responsive: true, scrollZoom: false, modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"] };
+
+export const colour = (n) => (n < 0 ? "#8b949c" : (dark() ? DARK : LIGHT)[n % LIGHT.length]);
+const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+export class Charts {
+  constructor(box, { live = false } = {}) {
+    this.box = box;
+    this.live = live;
+    this.cards = new Map();
+    this.marks = [];
+    this.ticks = [];
+    this.painting = true;
+    this.every = FASTEST;
+    this.painted = [];
+    this.seen = new IntersectionObserver((entries) => {
+      for (const entry of entries) {
+        const card = entry.target.card;
+        card.visible = entry.isIntersecting;
+        if (card.visible && card.dirty) this.soon();
+      }
+    }, { rootMargin: "120px" });
+    document.addEventListener("theme", () => this.restyle());
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.restyle());
+  }
+
+  set(figures) {
+    const names = new Set(figures.map((each) => each.name));
+    for (const [name, card] of this.cards) if (!names.has(name)) { card.node.remove(); this.cards.delete(name); }
+    for (const each of figures) {
+      const card = this.cards.get(each.name) ?? this.card(each);
+      card.traces = each.figure.data;
+      card.layout = each.figure.layout;
+      card.dirty = true;
+    }
+    this.restyle();
+  }
+
+  card(each) {
+    const plot = element("div", { class: "plot", role: "img", "aria-label": `${each.title}. A table is behind the button Table.` });
+    const table = element("div", { class: "scroll", hidden: true });
+    const button = element("button", { type: "button", "aria-pressed": "false" }, "Table");
+    const node = element("figure", { class: "card chart", id: `chart-${each.name}` }, element("header", {}, element("h3", {}, each.title), button), plot, table,
+      each.explains ? element("p", { class: "help" }, each.explains) : null);
+    const card = { node, plot, table, visible: false, dirty: true, revision: 0, traces: [], layout: {} };
+    node.card = card;
+    button.addEventListener("click", () => {
+      table.hidden = !table.hidden;
+      plot.hidden = !table.hidden;
+      button.setAttribute("aria-pressed", String(!table.hidden));
+      button.textContent = table.hidden ? "Table" : "Chart";
+      card.dirty = true;
+      this.soon();
+    });
+    this.box.append(node);
+    this.cards.set(each.name, card);
+    this.seen.observe(node);
+    return card;
+  }
+
+  append(frame) {
+    let unknown = false;
+    for (const card of this.cards.values()) {
+      for (const trace of card.traces) {
+        const key = trace.meta.key;
+        if (!key.length) continue;
+        const value = frame[key[0]]?.[key[1]]?.[key[2]];
+        trace.x.push(frame.t);
+        trace.y.push(value ?? null);
+        if (trace.x.length > KEEP) thin(trace);
+      }
+      card.dirty = true;
+    }
+    const known = new Set([...this.cards.values()].flatMap((card) => card.traces.map((trace) => `${trace.meta.key[0]}/${trace.meta.key[1]}`)));
+    for (const kind of ["ap", "user", "sf"]) for (const name of Object.keys(frame[kind] ?? {})) if (!known.has(`${kind}/${name}`)) unknown = true;
+    this.soon();
+    return unknown;
+  }
+
+  mark(event) {
+    if (event.mark === "line") this.marks.push(event);
+    else if (event.mark === "tick") this.ticks.push(event);
+    else return;
+    for (const card of this.cards.values()) card.dirty = true;
+    this.soon();
+  }
+
+  soon() {
+    if (this.timer || document.hidden) return;
+    this.timer = setTimeout(() => { this.timer = null; this.paint(); }, this.live ? this.every : 0);
+  }
+
+  paint() {
+    if (!this.painting || !window.Plotly) return;
+    const began = performance.now();
+    let any = false;
+    for (const card of this.cards.values()) {
+      if (!card.dirty || !card.visible) continue;
+      any = true;
+      card.dirty = false;
+      if (!card.table.hidden) { card.table.replaceChildren(tableOf(card)); continue; }
+      Plotly.react(card.plot, [...card.traces, ...this.tickTrace()], this.layoutOf(card), CONFIG);
+    }
+    if (!any) return;
+    const took = performance.now() - began;
+    this.every = Math.min(SLOWEST, Math.max(FASTEST, took > 150 ? this.every * 2 : (this.every + took * 3) / 2));
+    this.painted = [...this.painted.filter((at) => began - at < 5000), began];
+  }
+
+  rate() { return this.painted.filter((at) => performance.now() - at < 5000).length / 5; }
+
+  pause(paused) {
+    this.painting = !paused;
+    for (const card of this.cards.values()) card.dirty = true;
+    if (paused) { this.painting = true; this.still = true; this.paint(); this.painting = false; } else { this.still = false; this.soon(); }
+  }
+
+  finish() { this.live = false; for (const card of this.cards.values()) card.dirty = true; this.soon(); }
+
+  restyle() {
+    for (const card of this.cards.values()) {
+      for (const trace of card.traces) trace.line.color = colour(trace.meta.colour);
+      card.dirty = true;
+    }
+    const was = this.painting;
+    this.painting = true;
+    this.soon();
+    if (!was) setTimeout(() => { this.painting = false; }, this.every + 50);
+  }
+
+  layoutOf(card) {
+    const ink = css("--ink"), grid = css("--grid"), flip = css("--flip"), mark = css("--mark"), paper = css("--card");
+    const layout = structuredClone(card.layout);
+    layout.datarevision = ++card.revision;
+    layout.hovermode = this.live && !this.still ? false : "x unified";
+    layout.hoverlabel = { bgcolor: paper, bordercolor: css("--line"), font: { color: ink } };
+    layout.modebar = { bgcolor: "rgba(0,0,0,0)", color: mark, activecolor: ink };
+    layout.font = { ...layout.font, color: ink, family: "system-ui, sans-serif" };
+    for (const axis of ["xaxis", "yaxis", "yaxis2"]) if (layout[axis]) Object.assign(layout[axis], { gridcolor: grid, linecolor: grid, zeroline: false });
+    layout.shapes = this.marks.map((each) => ({ type: "line", x0: each.t, x1: each.t, yref: "paper", y0: 0, y1: 1, line: { color: each.kind === "flip" ? flip : mark, width: 1.6, dash: "dot" } }));
+    layout.annotations = this.marks.map((each) => ({ x: each.t, y: 1, yref: "paper", yanchor: "top", showarrow: false, text: `<b>${each.number}</b>`, font: { color: paper, size: 11 }, bgcolor: each.kind === "flip" ? flip : mark, borderpad: 2, hovertext: `${each.word}: ${each.title}. ${each.reason}` }));
+    if (this.ticks.length) layout.yaxis9 = { overlaying: "y", range: [0, 1], visible: false, fixedrange: true, tickmode: "auto" };
+    return layout;
+  }
+
+  tickTrace() {
+    if (!this.ticks.length) return [];
+    return [{ x: this.ticks.map((each) => each.t), y: this.ticks.map(() => 0.025), yaxis: "y9", mode: "markers", type: "scatter", name: "decisions", showlegend: false,
+      marker: { symbol: "line-ns-open", size: 8, color: css("--mark"), line: { width: 1.2, color: css("--mark") } },
+      text: this.ticks.map((each) => `${each.title}: ${each.reason}`), hovertemplate: "%{text}<extra></extra>", meta: { key: [], colour: -1 } }];
+  }
+}
+
+// Keeps every peak: of each four points the least and the greatest.
+function thin(trace) {
+  const x = [], y = [];
+  for (let i = 0; i < trace.x.length; i += 4) {
+    const group = [0, 1, 2, 3].map((j) => i + j).filter((j) => j < trace.x.length);
+    const low = group.reduce((a, b) => (trace.y[b] !== null && trace.y[b] < trace.y[a] ? b : a));
+    const high = group.reduce((a, b) => (trace.y[b] !== null && trace.y[b] > (trace.y[a] ?? -Infinity) ? b : a));
+    for (const j of [...new Set([low, high])].sort((a, b) => a - b)) { x.push(trace.x[j]); y.push(trace.y[j]); }
+  }
+  trace.x = x;
+  trace.y = y;
+}
+
+function tableOf(card) {
+  const lines = card.traces.filter((trace) => trace.meta.key.length);
+  const head = element("tr", {}, element("th", {}, "Line"), ...["now", "mean", "least", "most"].map((text) => element("th", { class: "num" }, text)));
+  const rows = lines.map((trace) => {
+    const known = trace.y.filter((value) => value !== null);
+    const mean = known.reduce((a, b) => a + b, 0) / known.length;
+    const cells = known.length ? [trace.y.at(-1), mean, Math.min(...known), Math.max(...known)] : [null, null, null, null];
+    return element("tr", {}, element("td", {}, trace.name), ...cells.map((value) => element("td", { class: "num" }, number(value, 3))));
+  });
+  return element("table", {}, element("caption", { class: "hidden" }, "Values of this chart"), element("thead", {}, head), element("tbody", {}, ...rows));
+}

@@ -1,0 +1,41 @@
+import { $, api, element, number, pill, started, toast, verified } from "./app.js";
+
+const MOST = 6;
+const chosen = new Set();
+let shown = "";
+
+function row(doc) {
+  const box = element("input", { type: "checkbox", checked: chosen.has(doc.id), "aria-label": `compare ${doc.id}` });
+  box.addEventListener("change", () => {
+    if (box.checked && chosen.size >= MOST) { box.checked = false; toast(`At most ${MOST} runs can be laid over each other.`); return; }
+    if (box.checked) chosen.add(doc.id); else chosen.delete(doc.id);
+    button();
+  });
+  return element("tr", {}, element("td", {}, box), element("td", {}, element("a", { href: `/runs/${doc.id}` }, doc.scenario || doc.id), element("br"), element("code", {}, doc.id)),
+    element("td", {}, doc.strategy), element("td", {}, doc.engine), element("td", { class: "num" }, String(doc.seed ?? "–")), element("td", { class: "num" }, number(doc.throughput_mbps)),
+    element("td", { class: "num" }, number(doc.tiers?.["1"])), element("td", { class: "num" }, number(doc.tiers?.["2"])), element("td", { class: doc.verified === false ? "bad" : "" }, verified(doc)),
+    element("td", {}, pill(doc.status), doc.overloaded ? element("div", { class: "bad" }, "overloaded") : null), element("td", {}, ...doc.tags.map((tag) => element("span", { class: "tag" }, tag))), element("td", {}, started(doc.started)));
+}
+
+function button() {
+  $("compare").disabled = chosen.size < 2;
+  $("compare").textContent = chosen.size ? `Compare ${chosen.size}` : "Compare";
+}
+
+async function refresh() {
+  try {
+    const runs = await api(`/api/runs?limit=500&q=${encodeURIComponent($("search").value)}`);
+    const text = JSON.stringify(runs);
+    if (text !== shown) {
+      shown = text;
+      const empty = element("tr", {}, element("td", { colspan: 12, class: "muted" }, "No runs."));
+      $("runs").tBodies[0].replaceChildren(...(runs.length ? runs.map(row) : [empty]));
+    }
+  } catch (error) {
+    toast(error.message, true);
+  }
+}
+$("compare").addEventListener("click", () => { location.href = `/compare?runs=${[...chosen].map(encodeURIComponent).join(",")}`; });
+$("search").addEventListener("input", refresh);
+setInterval(() => document.hidden || refresh(), 2000);
+refresh();

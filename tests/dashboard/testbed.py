@@ -1,0 +1,122 @@
+"""Numbers like the testbed's, without a network: an engine for the tests of the dashboard, and finished run folders.
+
+`python tests/dashboard/testbed.py run testbed_wifi_lte --engine testbed` is the real runner with this engine.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import sys
+from pathlib import Path
+from typing import Any
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from lab import scenario as scenarios
+from lab.engines import ENGINES, Change, Engine, Entry
+from lab.recorder import Recorder
+from lab.runner import Outcome, run
+from lab.scenario import Overrides, build
+
+EVERY = ("reno", "cubic", "lia", "olia", "balia", "wvegas")
+PATHS = {"ue2": ("wifi1", "lte1"), "ue3": ("lte1", "wifi1"), "ue1": ("wifi1",), "ue4": ("lte1",)}
+
+
+class Testbed(Engine):
+    """Tier 2 takes from WiFi what the meter lets it; the meter halves while the access point is full."""
+
+    def open(self, topology: Any, scenario: Any, recorder: Any) -> None:
+        self.topology, self.recorder, self.now = topology, recorder, 0.0
+        self.strategy = {"name": scenario.strategy.name, "params": dict(scenario.strategy.params)}
+        self.meter = {"wifi1": None, "lte1": None}
+        self.far, self.dice = 1.0, random.Random(scenario.seed)
+        recorder.command(["ip", "link", "add", "s1-eth1"])
+
+    def advance(self, until_s: float) -> list[dict[str, Any]]:
+        if int(until_s / 2) > int(self.now / 2):
+            self._decide(until_s)
+        self.now = until_s
+        return [self._frame(until_s)]
+
+    def apply(self, change: Change) -> None:
+        if change.target == "strategy":
+            self.strategy = change.value
+            self.meter = {"wifi1": None, "lte1": None}
+        elif change.target.startswith("strategy."):
+            self.strategy["params"][change.target.partition(".")[2]] = change.value
+        elif change.target == "cell.wifi1.ue3.rate_mbps":
+            self.far = change.value / 19.1
+
+    def close(self) -> dict[str, Any] | None:
+        subflows = {
+            user: [
+                {"id": f"{user}/{n}", "path": ["s1", ap], "tier": n, "throughput_mbps": 3.0} for n, ap in enumerate(PATHS[user], 1)
+            ]
+            for user in self.topology.users
+        }
+        connections = [
+            {"id": user, "user": user, "throughput_mbps": 4.0, "subflows": found if user in self.topology.multipath else found[:1]}
+            for user, found in subflows.items()
+        ]
+        joins = len(self.topology.multipath)
+        return {"connections": connections, "mptcp": {"verified": True, "joins": joins, "fallbacks": 0}, "cc": "reno", "overload": {}}
+
+    def _decide(self, t: float) -> None:
+        if self.strategy["name"] != "meter_throttling":
+            return
+        for ap in self.meter:
+            limit, full = self.meter[ap], self._occupancy(ap)
+            if limit is None:
+                new, action, why = 0.1, "meter", "first limit at the floor R_m"
+            elif full >= self.strategy["params"]["cth"]:
+                new, action = max(0.1, limit / 2), "meter"
+                why = f"MAC occupancy {full:.2f} >= {self.strategy['params']['cth']}: limit {limit:.2f} Mb/s halved to {new:.2f} Mb/s"
+            else:
+                new, action = min(5.0, limit * 1.4), "meter"
+                why = f"MAC occupancy {full:.2f}: limit raised from {limit:.2f} to {new:.2f} Mb/s"
+            action = "keep" if new == limit else action
+            self.meter[ap] = new
+            self.recorder.event(t, "decision", strategy="meter_throttling", ap=ap, action=action, meter_mbps=new, reason=why)
+
+    def _occupancy(self, ap: str) -> float:
+        return min(1.0, (0.99 if ap == "wifi1" else 0.9) - (0.1 if self.meter[ap] else 0) + self.dice.uniform(-0.08, 0.03))
+
+    def _frame(self, t: float) -> dict[str, Any]:
+        multipath = bool(self.topology.multipath)
+        ap = {}
+        for name, capacity in (("wifi1", 10.5), ("lte1", 11.5)):
+            meter = self.meter[name]
+            tier2 = 0.0 if not multipath else min(meter if meter is not None else 9.0, 3.4 if name == "wifi1" else 2.6)
+            slowed = (1.0 if name == "lte1" else 1 - 0.085 * tier2 / self.far) if tier2 else 1.0
+            tier1 = max(0.5, capacity * slowed * 0.94 - tier2)
+            tier1 *= min(1, t / 2) * self.dice.uniform(0.95, 1.03)
+            ap[name] = {"tier1_mbps": tier1, "tier2_mbps": tier2 * self.dice.uniform(0.85, 1.05), "mac_occupancy": self._occupancy(name), "meter_mbps": meter, "stations": 3}
+        w, l = ap["wifi1"], ap["lte1"]
+        user = {"ue1": w["tier1_mbps"] * 0.5, "ue2": w["tier1_mbps"] * 0.5 + l["tier2_mbps"], "ue3": l["tier1_mbps"] * 0.5 + w["tier2_mbps"], "ue4": l["tier1_mbps"] * 0.5}
+        sf = {}
+        for name in self.topology.users:
+            for n, at in enumerate(PATHS[name][: 2 if name in self.topology.multipath else 1], 1):
+                rtt = (38 if at == "wifi1" else 95) + 12 * math.sin(t / 3 + n) + self.dice.uniform(-4, 4)
+                sf[f"{name}/{n}"] = {"mbps": 1.0, "cwnd": 20 + (t * 4 + n * 9) % 25, "rtt_ms": rtt, "tier": n, "backup": False, "user": name, "ap": at}
+        return {"t": t, "ap": ap, "link": {"wifi": {"mbps": w["tier1_mbps"], "backlog": 3, "loss": 0.0}}, "user": {k: {"mbps": v} for k, v in user.items()}, "sf": sf}
+
+
+def register() -> None:
+    """Make `--engine testbed` known."""
+    ENGINES["testbed"] = Entry(f"{__name__}:Testbed", EVERY, ("lowest_rtt", "round_robin", "redundant"), {}, real_time=False)
+
+
+def finished(folder: Path, *settings: str, strategy: str = "none", engine: str = "testbed") -> Outcome:
+    """A finished run of testbed_wifi_lte in `folder`, made by the real runner."""
+    of = scenarios.load("testbed_wifi_lte", Overrides(strategy=strategy, settings=settings))
+    folder.mkdir(parents=True)
+    return run(of, Testbed(), Recorder(folder, of, engine, build(of)))
+
+
+if __name__ == "__main__":
+    from lab.__main__ import cli
+
+    register()
+    cli(prog_name="lab")
