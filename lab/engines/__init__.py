@@ -88,7 +88,14 @@ KERNEL_LACKS = {
     "cc": "this machine's kernel has no coupled congestion control (MPTCP upstream couples nothing)",
     "scheduler": "the kernel has one packet scheduler",
 }
+SIM_LACKS = {
+    "cc": "the simulator has no coupled congestion control yet",
+    "scheduler": "the simulator has no such packet scheduler",
+}
 ENGINES: dict[str, Entry] = {
+    "sim": Entry(
+        "lab.engines.sim.engine:SimEngine", ("reno", "cubic"), ("lowest_rtt", "round_robin"), SIM_LACKS, real_time=False
+    ),
     "mininet": Entry("lab.engines.mininet.engine:MininetEngine", ("reno", "cubic"), ("lowest_rtt",), KERNEL_LACKS),
 }
 

@@ -1,0 +1,139 @@
+"""The simulator as an engine: virtual time, as fast as it goes or paced.
+
+Between two packets of the network three things happen at their own times: the traffic's time line (flows start, stop
+and pause), a look at the access points ten times a second, and a step of control after such a look when one is due.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from lab import units
+from lab.engines import Change, Engine
+from lab.engines.sim import brain, sampler
+from lab.engines.sim import layout as at
+from lab.engines.sim.cells import Cells
+from lab.engines.sim.network import Network
+from lab.engines.sim.tables import LARGEST_WINDOW, MPTCP_PAYLOAD_BYTES
+from lab.errors import LabError
+from lab.flows import Act, Flow, plan
+from lab.radio.occupancy import PERIOD_S
+from lab.recorder import Recorder
+from lab.scenario import scaled_traffic
+from lab.scenario_schema import Scenario
+from lab.topology import Topology
+
+LOOK_NS = round(PERIOD_S * at.NS_PER_S)
+FORGIVEN_S = 0.5  # a paced run that is later than this (it was paused, or the machine is slow) does not hurry after
+
+
+class SimEngine(Engine):
+    """One simulated run."""
+
+    _network: Network | None = None
+
+    def open(self, topology: Topology, scenario: Scenario, recorder: Recorder) -> None:
+        """Lay out the tables; the flows that begin at 0 have begun."""
+        self.recorder, self.scenario = recorder, scenario
+        self._acts: list[Act] = plan(scaled_traffic(scenario), scenario.seed, scenario.duration_s)
+        flows = {act.flow.id: act.flow for act in self._acts}
+        self.network = self._network = Network(topology, scenario.multipath, flows.values(), scenario.seed)
+        self.cells = Cells(self.network, topology.cells)
+        control = brain.control_for(scenario.strategy.name, scenario.strategy.params)
+        self.brain = brain.Brain(topology, self.network, self.cells, control, self._event)
+        self.sampler = sampler.Sampler(topology, self.network)
+        self._cc: str | None = None
+        self._look_ns = 0
+        self._occupancies: dict[str, list[float]] = {}
+        self._stopped: set[str] = set()
+        self._due_s = time.monotonic()
+        buffer_bytes = LARGEST_WINDOW * MPTCP_PAYLOAD_BYTES
+        if scenario.multipath.receive_buffer_kb * 1000 > buffer_bytes:
+            self._event("warning", text=f"receive buffers hold {buffer_bytes // 1_000_000} MB at most")
+
+    def advance(self, until_s: float) -> list[dict[str, Any]]:
+        """Simulate until then, wait if the run is paced, and take one sample."""
+        until_ns, began_ns = round(until_s * at.NS_PER_S), self.network.now_ns
+        while True:
+            act_ns = round(self._acts[0].at_s * at.NS_PER_S) if self._acts else until_ns
+            next_ns = min(until_ns, self._look_ns, act_ns)
+            self.network.run(max(next_ns, self.network.now_ns))
+            if self._acts and act_ns <= next_ns:
+                self._act(self._acts.pop(0))
+            elif self._look_ns <= next_ns:
+                self._look()
+            elif next_ns >= until_ns:
+                break
+        self._pace(until_ns - began_ns)
+        seen = {ap: sum(values) / len(values) for ap, values in self._occupancies.items()}
+        self._occupancies = {}
+        return [self.sampler.frame(self.brain.tiers, seen, self.brain.limits_bps)]
+
+    def apply(self, change: Change) -> None:
+        """Carry out a change of the strategy, a link, a station or a user."""
+        kind, _, rest = change.target.partition(".")
+        if kind == "strategy" and rest:
+            self.brain.control.change({rest: change.scaled})
+        elif kind == "strategy":
+            self.brain.control.switch(change.scaled["name"], change.scaled["params"])
+        elif kind == "link":
+            link, _, key = rest.rpartition(".")
+            self.network.set_link(link, key, change.scaled)
+        elif kind == "cell":
+            ap, user, _ = rest.split(".")
+            self.cells.change(ap, user, units.bps(change.scaled))
+        elif kind == "user":
+            self._change_demand(rest.split(".")[0], change.scaled)
+        elif kind == "cc":
+            self._cc = change.scaled
+        else:
+            raise LabError(f"change {change.target}: the simulator cannot change it while it runs")
+
+    def close(self) -> dict[str, Any] | None:
+        """The report; there is nothing to undo."""
+        return self.sampler.report() if self._network is not None else None
+
+    # --- between packets
+
+    def _act(self, act: Act) -> None:
+        if act.verb == "start":
+            cc = self._cc or act.flow.cc
+            self.network.start(act.flow, cc)
+            self.sampler.opened(act.flow, cc)
+        elif act.verb == "stop":
+            self.network.stop(act.flow)
+            self._stopped.add(act.flow.id)
+        else:
+            self.network.demand(act.flow, act.rate_bps)
+
+    def _look(self) -> None:
+        """At the access points; then it is control's turn."""
+        seen = self.cells.look(self.brain.tiers)
+        for ap, value in seen.items():
+            self._occupancies.setdefault(ap, []).append(value)
+        self.brain.see(seen)
+        self.brain.step_if_due(self.network.now_ns)
+        self._look_ns += LOOK_NS
+
+    def _change_demand(self, user: str, mbps: float | None) -> None:
+        """All connections of a user share what it demands."""
+        started = [each.flow for each in self.sampler.connections.values() if each.flow.user == user]
+        mine: list[Flow] = [flow for flow in started if flow.id not in self._stopped]
+        rate_bps = None if mbps is None else units.bps(mbps / max(1, len(mine)))
+        for flow in mine:
+            self.network.demand(flow, rate_bps)
+
+    def _pace(self, elapsed_ns: int) -> None:
+        """Wait until real time has caught up with virtual time at the asked speed."""
+        if self.options.speed <= 0:
+            return
+        self._due_s += elapsed_ns / at.NS_PER_S / self.options.speed
+        late_s = time.monotonic() - self._due_s
+        if late_s > FORGIVEN_S:
+            self._due_s += late_s
+        time.sleep(max(0.0, -late_s))
+
+    def _event(self, kind: str, **fields: Any) -> None:
+        now_ns = self._network.now_ns if self._network else 0
+        self.recorder.event(now_ns / at.NS_PER_S, kind, **fields)

@@ -1,0 +1,90 @@
+"""What the packets' code works on: flat tables of integers. An entity is the place where its row begins in its table.
+
+    w.sub[f + PIPE]      field PIPE of the subflow whose row begins at f
+    w.seg_state[r + i]   the same of a ring that begins at r; rings of segments have SLOTS places, a power of two
+
+Times are ns, sizes bytes, sequence numbers count full segments. A packet's free place is kept in a stack.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from lab.engines.sim.jit import Floats, Ints
+
+NS_PER_S = 1_000_000_000
+NOTHING = -1
+FOREVER = 1 << 60  # segments of a transfer that does not end
+
+# w.g: the one row of things there is one of
+NOW, HEAP_COUNT, ORDER, FREE_COUNT, SLOTS, HOST_NOISE_NS, DELIVERED_BYTES, G_FIELDS = range(8)
+
+# w.hop: one direction of a link, of a WiFi station's air, or an LTE bearer
+WIRE, AIR_DOWN, AIR_UP, BEARER = range(4)
+HOP_FIELDS = 26
+(KIND, UP, RATE_BPS, DELAY_NS, JITTER_NS, LOSS_PPM, FREE_NS, LAST_OUT_NS, QUEUE, QUEUE_SIZE, QUEUE_HEAD, QUEUE_COUNT,
+ PRICE_PS, CELL, METERED, SERVED, IN_PACKETS, IN_BYTES, OUT_PACKETS, OUT_BYTES, DROPS, DROPPED_BYTES,
+ CHANCE_1, CHANCE_2, METER_DROPS, METER_PASSED_BYTES) = range(HOP_FIELDS)  # fmt: skip
+
+# w.cell: the air of an access point, and the meter of the switch in front of it
+CELL_FIELDS = 8
+NEXT_FREE_NS, UPLINK_FREE_NS, LIMIT_NS, DOWNLINK_AIRTIME_NS, BACKLOG, METER_BPS, METER_BURST_NS, METER_FULL_NS = range(
+    CELL_FIELDS
+)
+
+# w.packet: what is under way
+PACKET_FIELDS = 8
+OF_SUBFLOW, PLACE, SIZE, IS_ACK, SEQ, DSN, TRANSMISSION, ABOUT = range(PACKET_FIELDS)
+
+# w.sub: a subflow, its sender and its receiver
+SUB_FIELDS = 42
+(STATE, OF_CONNECTION, LAW, DATA_ROUTE, ACK_ROUTE, BASE_RTT_NS, RING, UNA, NXT, PIPE, LOST, HINT, TRANSMISSIONS, SCANNED,
+ MODE, RECOVER, SRTT_NS, RTTVAR_NS, RTO_NS, BACKOFF, TIMER_NS, TIMER_EVENT_NS, LAST_SENT_NS, RCV_NXT, HELD, UNACKED,
+ DELACK_NS, DELACK_EVENT_NS, DATA_SEEN, ABOUT_SEEN, SEGMENTS_SENT, SEGMENTS_AGAIN, SEGMENTS_LOST, SEGMENTS_IN, LATE_IN,
+ ACK_LAST_NS, NOISE_1, NOISE_2, EPOCH_NS, TIMEOUTS, BASE_NS, DROPPED) = range(SUB_FIELDS)  # fmt: skip
+IDLE, JOINING, ESTABLISHED, CLOSED = range(4)  # STATE
+OPEN, RECOVERY, TIMED_OUT = range(3)  # MODE
+UNSENT, IN_FLIGHT, SACKED, TO_RESEND = range(4)  # w.seg_state
+
+# w.window: the floating-point half of a subflow's row; the rest belongs to the law that runs
+WINDOW_FIELDS = 8
+CWND, SSTHRESH, LAW_1, LAW_2, LAW_3, LAW_4, LAW_5, LAW_6 = range(WINDOW_FIELDS)
+
+# w.conn: a connection, its application, its sender's and its receiver's half
+CONN_FIELDS = 28
+(CONN_STATE, FIRST, COUNT, SEGMENT_BYTES, FRAME_BYTES, ACK_BYTES, TOTAL, HANDED, NEXT_DSN, DATA_UNA, WINDOW, SCHEDULER, TURN,
+ DEMAND_BPS, CREDIT, APP_EVENT_NS, DATA_NXT, BUFFERED, BUFFERED_MAX, DONE_NS, STARTED_NS, CONN_RING, AGAIN_HEAD, AGAIN_COUNT,
+ REINJECTED, PUSH_DUE, VOLUME_BYTES, JOINS) = range(CONN_FIELDS)  # fmt: skip
+RUNNING = 1  # CONN_STATE, beside IDLE and CLOSED
+LOWEST_RTT, ROUND_ROBIN = range(2)  # SCHEDULER
+UNLIMITED = -1  # DEMAND_BPS
+
+# kinds of events; an event is (row of its entity) * EVENT_KINDS + kind
+EVENT_KINDS = 8
+ARRIVES, SERVED_NOW, RTO_DUE, DELACK_DUE, JOINED, APP_DUE, PUSH = range(7)
+
+
+class World(NamedTuple):
+    """Every table of a run."""
+
+    g: Ints
+    heap_at: Ints
+    heap_order: Ints
+    heap_what: Ints
+    hop: Ints
+    cell: Ints
+    queue: Ints
+    route: Ints
+    packet: Ints
+    free: Ints
+    sub: Ints
+    window: Floats
+    seg_state: Ints
+    seg_dsn: Ints
+    seg_sent: Ints
+    sent_seq: Ints
+    sent_ns: Ints
+    seg_got: Ints
+    conn: Ints
+    dsn_got: Ints
+    again: Ints

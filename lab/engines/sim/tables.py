@@ -1,0 +1,246 @@
+"""From a topology and its flows to the tables of `layout`: rows are made once, before the first event."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+
+from lab.engines.sim import chance
+from lab.engines.sim import layout as at
+from lab.engines.sim.jit import Floats, Ints, floats, ints
+from lab.engines.sim.laws import LAWS
+from lab.engines.sim.tcp import RTO_FIRST_NS
+from lab.flows import Flow
+from lab.radio import wifi
+from lab.scenario_schema import Multipath
+from lab.topology import Cell, Interface, Link, Topology, Wiring, wire
+
+FRAME_BYTES = 1514  # a full Ethernet frame
+TCP_PAYLOAD_BYTES = 1448  # of it, with time stamps (RFC 7323)
+MPTCP_PAYLOAD_BYTES = 1420  # of it, with a 64-bit data sequence signal as upstream Linux sends it (RFC 8684, section 3.3)
+TCP_ACK_BYTES = FRAME_BYTES - TCP_PAYLOAD_BYTES
+MPTCP_ACK_BYTES = TCP_ACK_BYTES + 12  # with a 64-bit data acknowledgement
+FIRST_WINDOW = 10.0  # segments, RFC 6928
+NO_THRESHOLD = float(at.FOREVER)
+LARGEST_WINDOW = 1 << 16  # segments of a receive buffer that are kept apart
+HOST_NOISE_NS = 100_000  # within which a host sends what it has decided to send
+PACKETS = 2048  # room for packets under way to begin with
+SCHEDULERS = {"lowest_rtt": at.LOWEST_RTT, "round_robin": at.ROUND_ROBIN}
+DOWN, UP = "down", "up"
+
+Row = Mapping[int, int]
+Hops = list[int]
+
+
+class Table:
+    """Rows of equal length, one after the other."""
+
+    def __init__(self, fields: int) -> None:
+        self.fields, self.values = fields, list[int]()
+
+    def add(self, row: Row) -> int:
+        """Where the new row begins; what is not named is 0."""
+        begins = len(self.values)
+        self.values += [row.get(field, 0) for field in range(self.fields)]
+        return begins
+
+
+class Tables:
+    """Everything that becomes the `World`, and where each thing's row begins."""
+
+    def __init__(self, topology: Topology, multipath: Multipath, seed: int) -> None:
+        self.topology, self.multipath, self.seed = topology, multipath, seed
+        self.wiring: Wiring = wire(topology)
+        self.hop, self.cell, self.sub, self.conn = (
+            Table(fields) for fields in (at.HOP_FIELDS, at.CELL_FIELDS, at.SUB_FIELDS, at.CONN_FIELDS)
+        )
+        self.queue: list[int] = []
+        self.route: list[int] = [at.NOTHING]
+        self.links: dict[tuple[str, str], int] = {}  # (link, node it leads to)
+        self.stations: dict[tuple[str, str, str], int] = {}  # (access point, user, direction)
+        self.cells = {cell.ap: self._add_cell(cell) for cell in topology.cells}
+        self.connections: dict[str, int] = {}
+        self.subflows: dict[str, list[tuple[int, Interface]]] = {}
+        self.slots = 64
+        for link in topology.links:
+            self._add_link(link)
+
+    # --- links and cells
+
+    def _hop(self, name: str, row: Row) -> int:
+        first, second = chance.begin(self.seed, name)
+        queue = {at.QUEUE: len(self.queue), at.QUEUE_SIZE: max(1, row.get(at.QUEUE_SIZE, 1))}
+        self.queue += [0] * queue[at.QUEUE_SIZE]
+        return self.hop.add({at.UP: 1, at.SERVED: at.NOTHING, at.CHANCE_1: first, at.CHANCE_2: second, **row, **queue})
+
+    def _add_link(self, link: Link) -> None:
+        """Both directions; the delay of an access point is added to that of its links."""
+        cell = next((cell for cell in self.topology.cells if cell.ap in (link.a, link.b)), None)
+        row = {
+            at.KIND: at.WIRE,
+            at.RATE_BPS: link.rate_bps or 0,
+            at.DELAY_NS: link.delay_ns + (cell.delay_ns if cell else 0),
+            at.JITTER_NS: link.jitter_ns + (cell.jitter_ns if cell else 0),
+            at.QUEUE_SIZE: link.queue_packets if link.rate_bps else 1,
+        }
+        for node, loss_ppm in ((link.b, link.loss_ppm), (link.a, link.loss_back_ppm)):
+            self.links[link.id, node] = self._hop(f"link/{link.id}/{node}", {**row, at.LOSS_PPM: loss_ppm})
+
+    def _add_cell(self, cell: Cell) -> int:
+        place = self.cell.add({at.LIMIT_NS: wifi.limit_ns(cell) if cell.stations else 0})
+        kinds = {DOWN: at.AIR_DOWN, UP: at.AIR_UP} if cell.kind == "wifi" else {DOWN: at.BEARER, UP: at.BEARER}
+        for station in cell.stations:
+            for direction, kind in kinds.items():
+                row = {
+                    at.KIND: kind,
+                    at.CELL: place,
+                    at.RATE_BPS: station.rate_bps,
+                    at.PRICE_PS: wifi.price_ps(station.rate_bps),
+                    at.QUEUE_SIZE: cell.queue_packets if kind == at.BEARER else 1,
+                }
+                hop = self._hop(f"cell/{cell.ap}/{station.user}/{direction}", row)
+                self.stations[cell.ap, station.user, direction] = hop
+        return place
+
+    # --- routes
+
+    def _switches(self, start: str, goal: str) -> list[tuple[str, str, str]]:
+        """The shortest way over switches as (link, from, to); the first in the topology's order among equals."""
+        hosts = set(self.topology.ids("user", "server")) - {start}
+        came: dict[str, tuple[str, str, str] | None] = {start: None}
+        todo = deque([start])
+        while todo:
+            node = todo.popleft()
+            for link in self.topology.links:
+                if node in (link.a, link.b):
+                    other = link.b if node == link.a else link.a
+                    if other not in came and other not in hosts:
+                        came[other] = (link.id, node, other)
+                        todo.append(other)
+        way, step = list[tuple[str, str, str]](), came.get(goal)
+        while step is not None:
+            way.append(step)
+            step = came[step[1]]
+        return way[::-1]
+
+    def _routes(self, interface: Interface) -> dict[str, Hops]:
+        """The hops from the server to an interface and back."""
+        server = self.topology.ids("server")[0]
+        way = self._switches(server, interface.switch)
+        down = [self.links[link, to] for link, _, to in way]
+        up = [self.links[link, back] for link, back, _ in reversed(way)]
+        if interface.link in self.cells:
+            last = {each: self.stations[interface.link, interface.node, each] for each in (DOWN, UP)}
+        else:
+            last = {DOWN: self.links[interface.link, interface.node], UP: self.links[interface.link, interface.switch]}
+        return {DOWN: [*down, last[DOWN]], UP: [last[UP], *up]}
+
+    def _add_route(self, hops: Iterable[int]) -> int:
+        begins = len(self.route)
+        self.route += [*hops, at.NOTHING]
+        return begins
+
+    def _base_rtt_ns(self, routes: Mapping[str, Hops], frame_bytes: int) -> int:
+        """Round trip of a full frame and its acknowledgement where nobody else is."""
+        total = 0
+        for hops, size in ((routes[DOWN], frame_bytes), (routes[UP], TCP_ACK_BYTES)):
+            for h in hops:
+                rate_bps = self.hop.values[h + at.RATE_BPS]
+                total += self.hop.values[h + at.DELAY_NS] + (size * 8 * at.NS_PER_S // rate_bps if rate_bps else 0)
+        return max(total, 1)
+
+    # --- connections
+
+    def add_connection(self, flow: Flow) -> None:
+        """A connection and its subflows; multipath ones have one for every address of their user."""
+        multipath = flow.user in self.topology.multipath and self.multipath.server_enabled
+        own = [each for each in self.wiring.of(flow.user) for _ in range(1 + len(each.further))]
+        interfaces = own if multipath else own[:1]
+        payload, ack = (MPTCP_PAYLOAD_BYTES, MPTCP_ACK_BYTES) if multipath else (TCP_PAYLOAD_BYTES, TCP_ACK_BYTES)
+        window = min(LARGEST_WINDOW, max(2, self.multipath.receive_buffer_kb * 1000 // payload))
+        while self.slots < 2 * window:
+            self.slots *= 2
+        volume = flow.volume_bytes
+        place = self.conn.add({
+            at.FIRST: len(self.sub.values),
+            at.COUNT: len(interfaces),
+            at.SEGMENT_BYTES: payload,
+            at.FRAME_BYTES: FRAME_BYTES,
+            at.ACK_BYTES: ack,
+            at.TOTAL: at.FOREVER if volume is None else -(-volume // payload),
+            at.VOLUME_BYTES: at.FOREVER if volume is None else volume,
+            at.WINDOW: window,
+            at.SCHEDULER: SCHEDULERS[self.multipath.scheduler],
+            at.DEMAND_BPS: at.UNLIMITED if flow.rate_bps is None else flow.rate_bps,
+        })  # fmt: skip
+        self.connections[flow.id] = place
+        self.subflows[flow.id] = [
+            (self._add_subflow(f"{flow.id}/{n}", place, flow, each), each) for n, each in enumerate(interfaces, 1)
+        ]
+
+    def _add_subflow(self, name: str, connection: int, flow: Flow, interface: Interface) -> int:
+        routes = self._routes(interface)
+        data, back = (DOWN, UP) if flow.direction == "down" else (UP, DOWN)
+        rtt_ns = self._base_rtt_ns(routes, FRAME_BYTES)
+        first, second = chance.begin(self.seed, f"host/{name}")
+        return self.sub.add({
+            at.OF_CONNECTION: connection,
+            at.LAW: LAWS[flow.cc],
+            at.DATA_ROUTE: self._add_route(routes[data]),
+            at.ACK_ROUTE: self._add_route(routes[back]),
+            at.BASE_RTT_NS: rtt_ns,
+            at.SRTT_NS: rtt_ns,
+            at.RTTVAR_NS: rtt_ns // 2,
+            at.RTO_NS: max(RTO_FIRST_NS, 3 * rtt_ns),
+            at.NOISE_1: first,
+            at.NOISE_2: second,
+        })  # fmt: skip
+
+    # --- the whole
+
+    def world(self) -> at.World:
+        """Every table at its size."""
+        flows, connections = len(self.sub.values) // at.SUB_FIELDS, len(self.conn.values) // at.CONN_FIELDS
+        for n in range(flows):
+            self.sub.values[n * at.SUB_FIELDS + at.RING] = n * self.slots
+        for n in range(connections):
+            self.conn.values[n * at.CONN_FIELDS + at.CONN_RING] = n * self.slots
+        general = Table(at.G_FIELDS)
+        general.add({at.FREE_COUNT: PACKETS, at.SLOTS: self.slots, at.HOST_NOISE_NS: HOST_NOISE_NS})
+        segments, every_segment = flows * self.slots, connections * self.slots
+        return at.World(
+            g=_filled(general.values),
+            heap_at=ints(PACKETS),
+            heap_order=ints(PACKETS),
+            heap_what=ints(PACKETS),
+            hop=_filled(self.hop.values),
+            cell=_filled(self.cell.values),
+            queue=_filled(self.queue),
+            route=_filled(self.route),
+            packet=ints(PACKETS * at.PACKET_FIELDS),
+            free=_filled([n * at.PACKET_FIELDS for n in range(PACKETS)]),
+            sub=_filled(self.sub.values),
+            window=self._windows(flows),
+            seg_state=ints(segments),
+            seg_dsn=ints(segments),
+            seg_sent=ints(segments),
+            sent_seq=ints(segments),
+            sent_ns=ints(segments),
+            seg_got=ints(segments),
+            conn=_filled(self.conn.values),
+            dsn_got=ints(every_segment),
+            again=ints(every_segment),
+        )
+
+    def _windows(self, flows: int) -> Floats:
+        """The floating-point half of the subflows' rows begins where the other half does."""
+        window = floats(flows * at.SUB_FIELDS)
+        for f in range(0, flows * at.SUB_FIELDS, at.SUB_FIELDS):
+            window[f + at.CWND], window[f + at.SSTHRESH] = FIRST_WINDOW, NO_THRESHOLD
+        return window
+
+
+def _filled(values: list[int]) -> Ints:
+    table = ints(len(values))
+    table[:] = values
+    return table
