@@ -34,6 +34,7 @@ def create_app(config: dict[str, Any] | None = None) -> Flask:
         raise MachineLacks(f"start the dashboard: {templates} is missing. Try: git checkout templates")
     app = Flask(__name__, template_folder=str(templates), static_folder=str(ROOT / "dashboard" / "static"))
     app.config.from_mapping(DEFAULTS | (config or {}))
+    app.json.sort_keys = False  # type: ignore[attr-defined]  # the order says what belongs together
     runs = Path(app.config["RUNS"])
     app.extensions["store"] = store = Store(runs)
     app.extensions["streams"] = Streams(app.config["STREAMS"])

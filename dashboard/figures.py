@@ -119,8 +119,8 @@ def _tiers(aps: Iterable[str]) -> Chart:
 def _congestion(aps: Iterable[str]) -> Chart:
     lines = []
     for n, ap in enumerate(aps):
-        lines.append(Line(f"{ap} occupancy", ("ap", ap, "mac_occupancy"), n))
-        lines.append(Line(f"{ap} limit", ("ap", ap, "meter_mbps"), n, "dash", row=2, step=True))
+        lines.append(Line(ap, ("ap", ap, "mac_occupancy"), n))
+        lines.append(Line(ap, ("ap", ap, "meter_mbps"), n, "dash", row=2, step=True))
     text = "Above: how full each access point's queue is (1 is saturated). Below: the limit on all of its Tier 2; no line, no limit."
     return Chart("congestion", "MAC occupancy and Tier-2 limit", ("occupancy", "limit Mb/s"), lines, 1.05, text)
 
@@ -133,8 +133,8 @@ def _links(links: Iterable[str]) -> Chart:
 def _queues(links: Iterable[str]) -> Chart:
     lines = []
     for n, link in enumerate(links):
-        lines.append(Line(f"{link} queue", ("link", link, "backlog"), n, DASHES[n % len(DASHES)]))
-        lines.append(Line(f"{link} loss", ("link", link, "loss"), n, DASHES[n % len(DASHES)], row=2))
+        lines.append(Line(link, ("link", link, "backlog"), n, DASHES[n % len(DASHES)]))
+        lines.append(Line(link, ("link", link, "loss"), n, DASHES[n % len(DASHES)], row=2))
     text = "Above: packets waiting in front of each link. Below: the share of packets it lost."
     return Chart("queues", "Queues and loss", ("packets", "loss"), lines, explains=text)
 
@@ -156,8 +156,8 @@ def _subflows(frames: Sequence[Frame]) -> Chart:
         n, dash = owners.index(_owner(name, subflow)), DASHES[(_number(name) - 1) % len(DASHES)]
         label = " ".join(str(each) for each in (subflow.get("user"), subflow.get("ap") or f"subflow {_number(name)}") if each)
         label = label if subflow.get("user") else name
-        lines.append(Line(f"{label} RTT", ("sf", name, "rtt_ms"), n, dash))
-        lines.append(Line(f"{label} cwnd", ("sf", name, "cwnd"), n, dash, row=2))
+        lines.append(Line(label, ("sf", name, "rtt_ms"), n, dash))
+        lines.append(Line(label, ("sf", name, "cwnd"), n, dash, row=2))
     text = "Above: smoothed round-trip time. Below: congestion window. One colour per user, one dash per subflow."
     return Chart("subflows", "Subflows: RTT and congestion window", ("RTT ms", "cwnd packets"), lines, explains=text)
 
@@ -212,7 +212,6 @@ def _trace(line: Line, frames: Sequence[Frame], points: int) -> go.Scatter:
         },
         yaxis=f"y{axis}",
         xaxis="x",
-        legendgroup=line.key[1] if line.row > 1 else None,
         showlegend=line.row == 1,
         meta={"key": list(line.key), "colour": line.colour % len(OKABE_ITO)},
         hovertemplate="%{y:.3g}",

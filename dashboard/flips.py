@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -23,6 +24,7 @@ GROUPS = {
     "user": "Users: limit of the application",
     "cc": "Congestion control",
 }
+UNIT = re.compile(r"_(mbps|ms|s|mb|kb)$")  # is shown behind the number
 Row = dict[str, Any]
 
 
@@ -91,7 +93,9 @@ def _regulator(current: Scenario, known: dict[str, Target]) -> list[Row]:
         else next((each for each in ("meter_throttling", *choices) if each in choices), "none")
     )
     said = "take the regulator away" if other == "none" else f"let {other} regulate"
-    found: list[Row] = [{"target": "strategy", "value": other, "text": f"{said.capitalize()}: watch Tier 2 and who pays for it"}]
+    found: list[Row] = [
+        {"target": "strategy", "value": other, "text": f"{said.capitalize()}: watch Tier 2 and who pays for it"}
+    ]
     if "strategy.cth" in known:
         text = "Call an access point congested much earlier: watch the limit fall"
         found.append({"target": "strategy.cth", "value": 0.3, "text": text})
@@ -138,7 +142,7 @@ def _row(target: Target) -> Row:
     what = rest.rpartition(".")[2] or first
     place = " ".join(rest.split(".")[:-1]) or what
     label = {"cell": place, "user": place, "strategy": rest or "strategy", "cc": "cc"}.get(first, f"{place} {what}")
-    return target.row() | {"group": GROUPS[first], "label": label.replace("_mbps", "").replace("_ms", "").replace("_", " ")}
+    return target.row() | {"group": GROUPS[first], "label": UNIT.sub("", label).replace("_", " ")}
 
 
 def _flipped(folder: Path) -> list[tuple[str, Any]]:

@@ -28,7 +28,7 @@ def of(folder: Path) -> Doc:
         "over": over,
         "t": (result or {}).get("duration_s") or (last or {}).get("t", 0),
         "paused": flags["paused"] and not over,
-        "speed": flags["speed"],
+        "speed": flags["speed"] if flags["speed"] is not None else _speed(manifest),
         "verdict": verdict(result, last, _multipath(folder), over),
         "overloaded": "; ".join(reasons) if (result or {}).get("overloaded") or reasons else "",
         "error": (result or {}).get("error") or "",
@@ -92,6 +92,12 @@ def _flags(folder: Path) -> Doc:
         if event.get("kind") == "warning" and event.get("overloaded"):
             flags["overloaded"].append(str(event.get("text", "overloaded")))
     return flags
+
+
+def _speed(manifest: Doc | None) -> float | str | None:
+    """The speed a run began with; None if it runs in real time or nobody knows."""
+    speed = (manifest or {}).get("speed")
+    return "max" if speed == 0 else speed
 
 
 def _telling(path: Path) -> Iterator[Doc]:

@@ -80,6 +80,8 @@ class _Run:
         with _signals(self._ask_to_stop) as quiet:
             try:
                 self._progress("starting")
+                if self.pace:
+                    self.recorder.describe(speed=self.pace.speed)
                 self.recorder.on_log = self._progress
                 self.engine.open(self.topology, self.scenario, self.recorder)
                 quiet.set()  # from here on a signal ends the loop instead of interrupting a step

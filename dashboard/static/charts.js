@@ -4,7 +4,7 @@ import { dark, element, number } from "./app.js";
 const LIGHT = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#E69F00", "#56B4E9", "#8a7f00"];
 const DARK = ["#56B4E9", "#FF8A3D", "#2CC79B", "#E79BC4", "#F2F2F2", "#E69F00", "#8ab4f8", "#F0E442"];
 const KEEP = 1200; // points a line; beyond, thinned to half
-const SLOWEST = 1000;
+const SLOWEST = 500;
 const FASTEST = 200;
 const CONFIG = { displaylogo: false, showSendToCloud: false, responsive: true, scrollZoom: false, modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"] };
 
@@ -19,7 +19,7 @@ export class Charts {
     this.marks = [];
     this.ticks = [];
     this.painting = true;
-    this.every = FASTEST;
+    this.every = this.wait = FASTEST;
     this.painted = [];
     this.seen = new IntersectionObserver((entries) => {
       for (const entry of entries) {
@@ -95,7 +95,7 @@ export class Charts {
 
   soon() {
     if (this.timer || document.hidden) return;
-    this.timer = setTimeout(() => { this.timer = null; this.paint(); }, this.live ? this.every : 0);
+    this.timer = setTimeout(() => { this.timer = null; this.paint(); }, this.live ? this.wait : 0);
   }
 
   paint() {
@@ -111,7 +111,8 @@ export class Charts {
     }
     if (!any) return;
     const took = performance.now() - began;
-    this.every = Math.min(SLOWEST, Math.max(FASTEST, took > 150 ? this.every * 2 : (this.every + took * 3) / 2));
+    this.every = Math.max(FASTEST, Math.min(SLOWEST, took * 2)); // from start to start; at most half of the time is spent painting
+    this.wait = Math.max(60, this.every - took);
     this.painted = [...this.painted.filter((at) => began - at < 5000), began];
   }
 

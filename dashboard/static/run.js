@@ -127,7 +127,7 @@ function clock() {
   const part = total ? Math.min(100, (100 * seen.t) / total) : 0;
   $("progress").style.width = `${over ? 100 : part}%`;
   $("progress").parentElement.setAttribute("aria-valuenow", String(Math.round(part)));
-  const speed = Number(run.state.speed ?? 1) || null;
+  const speed = run.state.speed === "max" || run.state.paused ? null : Number(run.state.speed ?? 1);
   const left = !over && speed && total ? `, about ${Math.max(0, Math.round((total - seen.t) / speed))} s left` : "";
   $("clock").textContent = total ? `${number(seen.t, 1)} of ${total} s${left}` : "";
 }
@@ -141,8 +141,9 @@ function show() {
   if (state.error) rows.push(["bad", `The run failed: ${state.error}`]);
   if (state.status === "cut") rows.push(["bad", "The process of this run is gone: what it wrote before is shown, and there is no result."]);
   if (state.overloaded) rows.push(["bad", `This machine was overloaded, do not trust the numbers: ${state.overloaded}`]);
-  const kind = { yes: "good", no: "bad", pending: "info", none: "info" }[state.verdict.is];
-  rows.push([kind, `Was it really Multipath TCP? ${state.verdict.text}`]);
+  const kind = { yes: "good", no: "bad" }[state.verdict.is];
+  if (kind) rows.push([kind, `Was it really Multipath TCP? ${state.verdict.text}`]);
+  $("verdict").textContent = kind ? "" : `Was it really Multipath TCP? ${state.verdict.text}`;
   banners(rows);
   const can = (what) => !state.over && run.controls.includes(what);
   $("stop").hidden = !can("stop");
@@ -237,6 +238,10 @@ async function wait() {
 }
 
 controls($("targets"), run, flip);
+$("intro-toggle").addEventListener("click", () => {
+  const small = $("intro").classList.toggle("small");
+  $("intro-toggle").textContent = small ? "Show" : "Hide";
+});
 suggestions();
 show();
 await load().catch((error) => toast(error.message, true));

@@ -42,7 +42,7 @@ function typed(field) {
 }
 
 function fillEngines() {
-  const says = { sim: "simulator, needs nothing", mininet: "Mininet-WiFi, a real network" };
+  const says = { sim: "simulated", mininet: "real network" };
   const ordered = [...engines].sort((a, b) => Number(a.real_time) - Number(b.real_time));
   $("engine").append(...ordered.map((each) => option(each.name, `${each.name}${says[each.name] ? `: ${says[each.name]}` : ""}`)));
   const follow = () => {

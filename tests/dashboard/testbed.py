@@ -52,16 +52,27 @@ class Testbed(Engine):
     def close(self) -> dict[str, Any] | None:
         subflows = {
             user: [
-                {"id": f"{user}/{n}", "path": ["s1", ap], "tier": n, "throughput_mbps": 3.0} for n, ap in enumerate(PATHS[user], 1)
+                {"id": f"{user}/{n}", "path": ["s1", ap], "tier": n, "throughput_mbps": 3.0}
+                for n, ap in enumerate(PATHS[user], 1)
             ]
             for user in self.topology.users
         }
         connections = [
-            {"id": user, "user": user, "throughput_mbps": 4.0, "subflows": found if user in self.topology.multipath else found[:1]}
+            {
+                "id": user,
+                "user": user,
+                "throughput_mbps": 4.0,
+                "subflows": found if user in self.topology.multipath else found[:1],
+            }
             for user, found in subflows.items()
         ]
         joins = len(self.topology.multipath)
-        return {"connections": connections, "mptcp": {"verified": True, "joins": joins, "fallbacks": 0}, "cc": "reno", "overload": {}}
+        return {
+            "connections": connections,
+            "mptcp": {"verified": True, "joins": joins, "fallbacks": 0},
+            "cc": "reno",
+            "overload": {},
+        }
 
     def _decide(self, t: float) -> None:
         if self.strategy["name"] != "meter_throttling":
@@ -92,15 +103,40 @@ class Testbed(Engine):
             slowed = (1.0 if name == "lte1" else 1 - 0.085 * tier2 / self.far) if tier2 else 1.0
             tier1 = max(0.5, capacity * slowed * 0.94 - tier2)
             tier1 *= min(1, t / 2) * self.dice.uniform(0.95, 1.03)
-            ap[name] = {"tier1_mbps": tier1, "tier2_mbps": tier2 * self.dice.uniform(0.85, 1.05), "mac_occupancy": self._occupancy(name), "meter_mbps": meter, "stations": 3}
-        w, l = ap["wifi1"], ap["lte1"]
-        user = {"ue1": w["tier1_mbps"] * 0.5, "ue2": w["tier1_mbps"] * 0.5 + l["tier2_mbps"], "ue3": l["tier1_mbps"] * 0.5 + w["tier2_mbps"], "ue4": l["tier1_mbps"] * 0.5}
+            ap[name] = {
+                "tier1_mbps": tier1,
+                "tier2_mbps": tier2 * self.dice.uniform(0.85, 1.05),
+                "mac_occupancy": self._occupancy(name),
+                "meter_mbps": meter,
+                "stations": 3,
+            }
+        w, lte = ap["wifi1"], ap["lte1"]
+        user = {
+            "ue1": w["tier1_mbps"] * 0.5,
+            "ue2": w["tier1_mbps"] * 0.5 + lte["tier2_mbps"],
+            "ue3": lte["tier1_mbps"] * 0.5 + w["tier2_mbps"],
+            "ue4": lte["tier1_mbps"] * 0.5,
+        }
         sf = {}
         for name in self.topology.users:
             for n, at in enumerate(PATHS[name][: 2 if name in self.topology.multipath else 1], 1):
                 rtt = (38 if at == "wifi1" else 95) + 12 * math.sin(t / 3 + n) + self.dice.uniform(-4, 4)
-                sf[f"{name}/{n}"] = {"mbps": 1.0, "cwnd": 20 + (t * 4 + n * 9) % 25, "rtt_ms": rtt, "tier": n, "backup": False, "user": name, "ap": at}
-        return {"t": t, "ap": ap, "link": {"wifi": {"mbps": w["tier1_mbps"], "backlog": 3, "loss": 0.0}}, "user": {k: {"mbps": v} for k, v in user.items()}, "sf": sf}
+                sf[f"{name}/{n}"] = {
+                    "mbps": 1.0,
+                    "cwnd": 20 + (t * 4 + n * 9) % 25,
+                    "rtt_ms": rtt,
+                    "tier": n,
+                    "backup": False,
+                    "user": name,
+                    "ap": at,
+                }
+        return {
+            "t": t,
+            "ap": ap,
+            "link": {"wifi": {"mbps": w["tier1_mbps"], "backlog": 3, "loss": 0.0}},
+            "user": {k: {"mbps": v} for k, v in user.items()},
+            "sf": sf,
+        }
 
 
 def register() -> None:
