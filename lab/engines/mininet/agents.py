@@ -44,7 +44,11 @@ class Agents:
                 start_new_session=True,
             )
         ledger.record("process", pid=self._process.pid)
-        self._wait_for(set(aps))
+        try:
+            self._wait_for(set(aps))
+        except BaseException:
+            self.close()
+            raise
 
     def _wait_for(self, silent: set[str]) -> None:
         """Until every access point has reported: from then on LTE shares are kept, and POX sees."""

@@ -169,7 +169,7 @@ class MininetEngine(Engine):
         if self.topology.cells:
             self.agents = self.telemetry.agents = Agents(self.topology, self.wiring, self.ledger, STATE, folder / "agents.log")
             self._undo.callback(self.agents.close)
-        executor = execute.Executor(folder, self.network.hosts, self._inside)
+        executor = execute.Executor(folder, self._inside, lambda pid: self.ledger.record("process", pid=pid))
         self._undo.callback(shutil.rmtree, executor.folder, ignore_errors=True)
         self._undo.callback(executor.close)
         self.workload = Workload(self.scenario, self.topology, self.wiring, self.hosts, self.telemetry.sampler)

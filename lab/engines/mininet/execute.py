@@ -6,7 +6,10 @@ and, last, the status beside it.
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import signal
 import subprocess
 import sys
 import threading
@@ -26,8 +29,9 @@ MACHINE = "machine"  # the host name for the machine (or VM) that carries the ne
 class Executor:
     """The engine's side: a thread that runs what is asked for."""
 
-    def __init__(self, folder: Path, hosts: tuple[str, ...], inside: Callable[[str, list[str]], list[str]]) -> None:
-        self.folder, self.hosts, self._inside = folder / "exec", hosts, inside
+    def __init__(self, folder: Path, inside: Callable[[str, list[str]], list[str]], record: Callable[[int], None]) -> None:
+        """`inside` makes the command line that enters a host, `record` is told every process that was started."""
+        self.folder, self._inside, self._record = folder / "exec", inside, record
         self._running: dict[Path, subprocess.Popen[bytes]] = {}
         self._stop = threading.Event()
         self.folder.mkdir(exist_ok=True)
@@ -49,9 +53,10 @@ class Executor:
         with request.with_suffix(".out").open("wb") as out, request.with_suffix(".err").open("wb") as err:
             try:
                 argv = self._inside(asked["host"], asked["argv"])
-                self._running[request] = shell.spawn(
-                    argv, f"run a command in {asked['host']}", stdin=subprocess.DEVNULL, stdout=out, stderr=err, text=False
-                )
+                streams = {"stdin": subprocess.DEVNULL, "stdout": out, "stderr": err, "text": False}
+                process = shell.spawn(argv, f"run a command in {asked['host']}", start_new_session=True, **streams)
+                self._running[request] = process
+                self._record(process.pid)
             except (LabError, OSError) as problem:
                 err.write(f"{problem}\n".encode())
                 request.with_suffix(".status").write_text("127")
@@ -61,7 +66,9 @@ class Executor:
         self._stop.set()
         self._thread.join(2)
         for process in self._running.values():
-            process.kill()
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # a shell's children too
+            process.wait()
 
 
 def main(run: str, host: str, argv: list[str], runs: Path) -> int:

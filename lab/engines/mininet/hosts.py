@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import select
 import subprocess
@@ -60,8 +61,9 @@ class Hosts:
         return answer
 
     def stop(self) -> None:
-        """Close every program's input; they end by themselves."""
+        """Close every program's input; they end by themselves. One that ended before leaves words that cannot be sent."""
         for program in self._programs.values():
             for pipe in (program.stdin, program.stdout):
                 if pipe:
-                    pipe.close()
+                    with contextlib.suppress(BrokenPipeError):
+                        pipe.close()

@@ -31,7 +31,7 @@ def own() -> Path:
 class Ledger:
     """What exists because of a run. `kind` is one of the keys of `undo.UNDO`, `what` are its arguments.
 
-    process pid | bridge name | interface name | radio name | radios prefix | qdisc device, handle ("root" or "clsact")
+    process pid | daemon program, word | bridge name | interface name | radio name | radios prefix | qdisc device, handle ("root" or "clsact")
     pin path (file or folder in a bpf file system) | mount path | sysctl name, value | file path | folder path
     """
 
@@ -104,7 +104,7 @@ def clean(force: bool = False) -> int:
     if MACHINE.exists() and os.geteuid() != 0:
         print(f"clean: {MACHINE} lists what root made. Try: sudo ./run_lab.sh clean", file=sys.stderr)
         return MachineLacks.exit_code
-    for path in (MACHINE, own()):
+    for path in _lists():
         problems += Ledger(path).undo_all(removed)
     for line in removed:
         print(f"removed {line}")
@@ -113,6 +113,11 @@ def clean(force: bool = False) -> int:
     if not removed and not problems:
         print("nothing to clean")
     return LabError.exit_code if problems else 0
+
+
+def _lists() -> tuple[Path, ...]:
+    """What this machine has lists of. Inside the VM the user's own one is of the machine around it: hands off."""
+    return (MACHINE,) if os.environ.get("MULTIPATH_LAB_VM") else (MACHINE, own())
 
 
 def _end(pid: int, patience_s: float = 20) -> bool:

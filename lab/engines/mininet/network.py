@@ -23,6 +23,7 @@ from lab.topology import Topology, Wiring
 OPENFLOW_PORTS = (6633, 6653)  # POX's own channel (1.0) and the one for meters (1.3)
 CHANNEL_MHZ = {n: 2407 + 5 * n for n in (1, 6, 11)}
 ASSOCIATION_TIMEOUT_S = 20
+SOCKET_BUFFERS = "10240 87380 16777216"  # least, first and most [bytes], as Mininet sets them
 INACTIVITY_PROBE_MS = 60_000  # a controller stopped for a while is not a lost controller
 
 
@@ -42,7 +43,6 @@ class Network:
             self._record()
             for build in (self._net.configureNodes, self._add_links, self._net.build, self._net.start):
                 build()
-        self._record_processes()
         self._associate()
         for host in self.hosts:
             self._configure_host(host)
@@ -118,6 +118,7 @@ class Network:
     def _record(self) -> None:
         """Write into the ledger what is about to exist. Undone in reverse: bridges first, while their ports still exist."""
         self.ledger.record("radios", prefix=f"mn{os.getpid():05d}p")
+        self.ledger.record("daemon", program="hostapd", word=f"mn{os.getpid()}_")  # in the names of its configuration files
         for node in self._net.values():
             self.ledger.record("process", pid=node.pid)
         for trunk in self.wiring.trunks:
@@ -127,11 +128,6 @@ class Network:
                 self.ledger.record("interface", name=each.port)
         for switch in self.wiring.dpid:
             self.ledger.record("bridge", name=switch)
-
-    def _record_processes(self) -> None:
-        """hostapd puts itself into the background; its pid is found by the configuration file it was given."""
-        for pid in _processes_with(f"mn{os.getpid()}_"):
-            self.ledger.record("process", pid=pid)
 
     def _associate(self) -> None:
         """Each station joins its access point by name, frequency and address; then all are waited for."""
@@ -195,10 +191,12 @@ def _mininet(upstreams: Path) -> Any:
     os.environ["PATH"] = f"{hwsim_mgmt().parent}:{os.environ['PATH']}"  # Mininet-WiFi calls it by name
     upstream_imports.prepare(upstreams)
     from mininet.log import setLogLevel
+    from mininet.net import Mininet
     from mn_wifi.link import IntfWireless
     from mn_wifi.net import Mininet_wifi
 
     setLogLevel("warning")
+    Mininet.inited = True  # its `init` raises limits of the whole machine and leaves them; hosts get theirs in `_sysctls`
     for method in ("set_tc", "set_tc_ap", "set_tc_reorder", "configWLink"):
         setattr(IntfWireless, method, _shape_nothing)
     return Mininet_wifi(controller=None, autoAssociation=False, allAutoAssociation=False, ipBase="10.0.0.0/8", build=False)
@@ -209,9 +207,11 @@ def _shape_nothing(*_args: Any, **_keywords: Any) -> None:
 
 
 def _sysctls(interfaces: list[str]) -> list[str]:
-    settings = {
+    settings: dict[str, int | str] = {
         "net.mptcp.enabled": 1,
         "net.ipv4.tcp_no_metrics_save": 1,
+        "net.ipv4.tcp_rmem": SOCKET_BUFFERS,
+        "net.ipv4.tcp_wmem": SOCKET_BUFFERS,
         "net.ipv6.conf.all.disable_ipv6": 1,
         "net.ipv6.conf.default.disable_ipv6": 1,
     }
@@ -235,19 +235,6 @@ def _addresses(host: str, interfaces: tuple[Any, ...]) -> Iterator[str]:
 
 def _offloads_off() -> list[str]:
     return ["tso", "off", "gso", "off", "gro", "off"]
-
-
-def _processes_with(text: str) -> list[int]:
-    found = []
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            try:
-                command = (folder / "cmdline").read_bytes()
-            except OSError:
-                continue
-            if text.encode() in command:
-                found.append(int(folder.name))
-    return found
 
 
 @contextmanager

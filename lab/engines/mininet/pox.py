@@ -97,9 +97,9 @@ class Pox:
             f"--patience_s={PATIENCE_S}",
         ]
         environment = os.environ | {"PYTHONPATH": f"{PROJECT}:{PROJECT / 'controller'}", "PYTHONUNBUFFERED": "1"}
-        log = (self.folder / "log.txt").open("ab")
-        streams = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log, "text": False}
-        self._process = shell.spawn(argv, "start POX", cwd=self.upstream, env=environment, start_new_session=True, **streams)
+        with (self.folder / "log.txt").open("ab") as log:
+            streams = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log, "text": False}
+            self._process = shell.spawn(argv, "start POX", cwd=self.upstream, env=environment, start_new_session=True, **streams)
         self.ledger.record("process", pid=self._process.pid)
 
     @property

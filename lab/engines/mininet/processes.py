@@ -33,3 +33,17 @@ def stop(pid: int, started: int | None, patience_s: float = 3) -> bool:
     while start_time(pid) == started and time.monotonic() < deadline:
         time.sleep(0.01)
     return True
+
+
+def running(program: str, word: str) -> list[int]:
+    """The processes of this program that have a word in one of their arguments."""
+    found = []
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                name, *arguments = (folder / "cmdline").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if Path(os.fsdecode(name)).name == program and any(word.encode() in each for each in arguments):
+                found.append(int(folder.name))
+    return sorted(found)

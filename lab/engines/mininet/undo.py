@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from lab.engines.mininet import shell, upstreams
-from lab.engines.mininet.processes import stop
+from lab.engines.mininet.processes import running, start_time, stop
 from lab.errors import CommandFailed
 
 NET, RADIOS, SYSCTL = Path("/sys/class/net"), Path("/sys/class/ieee80211"), Path("/proc/sys")
@@ -18,6 +18,12 @@ HOMECOMING_S = 3.0  # a namespace is dismantled in the background; its radios re
 def process(pid: int, started: int | None) -> str | None:
     """Kill a process of ours; a namespace goes with the last process inside."""
     return f"process {pid}" if stop(pid, started) else None
+
+
+def daemon(program: str, word: str) -> str | None:
+    """Kill what put itself into the background, known by a word among its arguments."""
+    killed = [pid for pid in running(program, word) if stop(pid, start_time(pid))]
+    return f"{program} {', '.join(map(str, killed))}" if killed else None
 
 
 def bridge(name: str) -> str | None:
@@ -122,6 +128,7 @@ def _ovs_runs() -> bool:
 
 UNDO: dict[str, Callable[..., str | None]] = {
     "process": process,
+    "daemon": daemon,
     "bridge": bridge,
     "interface": interface,
     "radio": radio,

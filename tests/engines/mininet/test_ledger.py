@@ -147,8 +147,34 @@ def test_a_damaged_list_is_not_guessed_at(ledger):
 
 
 def test_an_unknown_kind_lists_the_known(ledger):
-    with pytest.raises(KeyError, match=r"'brigde' cannot be undone: choose from bridge, file"):
+    with pytest.raises(KeyError, match=r"'brigde' cannot be undone: choose from bridge, daemon, file"):
         ledger.record("brigde", name="s1")
+
+
+def test_a_daemon_is_known_by_a_word_among_its_arguments(ledger):
+    ours, other = (subprocess.Popen(["tail", "-f", "/dev/null", f"mn7_{name}"], stderr=-1) for name in ("wifi1", "wifi2"))
+    ledger.record("daemon", program="tail", word="mn7_wifi1")
+    ledger.record("daemon", program="hostapd", word="mn7_wifi2")
+    report = []
+    assert ledger.undo_all(report) == []
+    assert report == [f"tail {ours.pid}"]
+    assert ours.wait(1) == -signal.SIGKILL
+    assert other.poll() is None
+    other.kill()
+    for each in (ours, other):
+        each.communicate()
+
+
+def test_inside_the_vm_the_list_of_the_machine_around_it_is_left_alone(ledger, tmp_path, monkeypatch, capsys):
+    as_root(monkeypatch)
+    monkeypatch.setenv("MULTIPATH_LAB_VM", "1")
+    (tmp_path / "shared").mkdir()
+    Ledger(module.own()).record("folder", path=str(tmp_path / "shared"))
+    assert clean() == 0
+    assert (tmp_path / "shared").is_dir()
+    monkeypatch.delenv("MULTIPATH_LAB_VM")
+    assert clean() == 0
+    assert not (tmp_path / "shared").exists()
 
 
 RUN = """

@@ -1,0 +1,100 @@
+"""`exec`: the run folder carries the question there and the answer back."""
+
+import json
+import threading
+import time
+
+import pytest
+
+from lab.engines.mininet import execute
+from lab.engines.mininet.processes import start_time
+from lab.errors import LabError, RequestError
+
+
+@pytest.fixture
+def started():
+    return []
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch, started):
+    """A run folder whose hosts are all this machine."""
+    monkeypatch.setattr(execute, "SERVE_S", 0.02)
+    monkeypatch.setattr(execute, "POLL_S", 0.02)
+    run = tmp_path / "runs" / "r1"
+    (run / "pox").mkdir(parents=True)
+    (run / "pox" / "topology.json").write_text(json.dumps({"hosts": {"ue1": []}}))
+
+    def inside(host, argv):
+        if host == "ue1" and argv[0] == "lost":
+            raise LabError("enter ue1: it is gone")
+        return argv
+
+    executor = execute.Executor(run, inside, started.append)
+    yield run
+    executor.close()
+
+
+def test_output_errors_and_status_come_back(folder, capfdbinary):
+    assert execute.main("r1", "ue1", ["sh", "-c", "echo out; echo err >&2; exit 7"], folder.parent) == 7
+    assert capfdbinary.readouterr() == (b"out\n", b"err\n")
+
+
+def test_a_run_may_be_named_by_its_folder(folder, capfdbinary):
+    assert execute.main(str(folder), "machine", ["echo", "here"], folder / "nowhere") == 0
+    assert capfdbinary.readouterr().out == b"here\n"
+
+
+def test_an_unknown_host_lists_the_known_ones(folder):
+    with pytest.raises(RequestError, match="host 'ue9' is unknown: choose from ue1, machine"):
+        execute.main("r1", "ue9", ["true"], folder.parent)
+
+
+def test_a_run_that_is_over_serves_nothing(tmp_path):
+    with pytest.raises(RequestError, match="no emulation serves this run"):
+        execute.main("r0", "ue1", ["true"], tmp_path)
+
+
+def test_a_command_that_cannot_start_says_why(folder, capfdbinary):
+    assert execute.main("r1", "ue1", ["lost"], folder.parent) == 127
+    assert b"enter ue1: it is gone" in capfdbinary.readouterr().err
+    assert execute.main("r1", "ue1", ["no-such-program"], folder.parent) == 127
+
+
+def test_nobody_answers(tmp_path, monkeypatch):
+    monkeypatch.setattr(execute, "TAKEN_TIMEOUT_S", 0.2)
+    (tmp_path / "r" / "exec").mkdir(parents=True)
+    (tmp_path / "r" / "pox").mkdir()
+    (tmp_path / "r" / "pox" / "topology.json").write_text('{"hosts": {"ue1": []}}')
+    with pytest.raises(LabError, match="the run did not take the command"):
+        execute.main("r", "ue1", ["true"], tmp_path)
+    assert not list((tmp_path / "r" / "exec").iterdir())
+
+
+def test_what_still_runs_is_written_down_and_ends_with_the_run_children_too(folder, started, tmp_path):
+    executor = execute.Executor(tmp_path, lambda _host, argv: argv, started.append)
+    (tmp_path / "exec" / "1.json").write_text(json.dumps({"host": "ue1", "argv": ["sh", "-c", "sleep 60 & echo $!; wait"]}))
+    out = tmp_path / "exec" / "1.out"
+    deadline = time.monotonic() + 5
+    while not (out.exists() and out.read_text()) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    child = int(out.read_text())
+    assert start_time(child)
+    executor.close()
+    assert start_time(started[-1]) is None
+    deadline = time.monotonic() + 2
+    while start_time(child) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert start_time(child) is None
+
+
+def test_output_comes_while_the_command_runs(folder, capfdbinary):
+    asked = threading.Thread(target=execute.main, args=("r1", "ue1", ["sh", "-c", "echo first; sleep 1"], folder.parent))
+    asked.start()
+    deadline, seen = time.monotonic() + 0.9, b""
+    while b"first" not in seen and time.monotonic() < deadline:
+        time.sleep(0.05)
+        seen += capfdbinary.readouterr().out
+    assert asked.is_alive()
+    assert seen == b"first\n"
+    asked.join()

@@ -1,0 +1,153 @@
+"""From a topology to the lines that shape it, without a machine."""
+
+import pytest
+
+from lab.engines.mininet import cell as wifi_cell
+from lab.engines.mininet import links as module
+from lab.engines.mininet import shell
+from lab.engines.mininet.cell import Clock
+from lab.engines.mininet.links import Links
+from lab.engines.mininet.netlink import Queue
+from lab.scenario import build
+from lab.topologies import parallel_paths
+from lab.topology import Link, Node, Topology, wire
+
+
+class Air:
+    """A cell that remembers what it was told."""
+
+    def __init__(self, cell, _ledger):
+        self.cell, self.pins, self.prices = cell, f"/pins/{cell.ap}", {}
+        self.clock = Clock(0, 0, 0, 0)
+
+    def set_rate(self, address, rate_bps):
+        self.prices[address] = rate_bps
+
+    def read(self):
+        return self.clock
+
+
+class Network:
+    def __init__(self):
+        self.ran = []
+
+    def run(self, node, argv, doing, stdin=None):
+        self.ran.append((node, stdin.splitlines() if stdin else [" ".join(argv[1:])]))
+
+
+@pytest.fixture
+def shaped(monkeypatch):
+    """Shape this topology; `lines` collects what the machine would have run."""
+    lines = []
+    monkeypatch.setattr(wifi_cell, "AirOf", Air)
+    monkeypatch.setattr(
+        shell, "run", lambda argv, doing, stdin=None: lines.extend(stdin.splitlines() if stdin else [" ".join(argv[1:])])
+    )
+
+    def make(topology, goes_up=False):
+        links = Links(topology, wire(topology), Network(), None, goes_up)
+        links.start()
+        links.lines = lines[:]
+        lines.clear()
+        links.later = lines
+        return links
+
+    return make
+
+
+def two_paths(**first):
+    paths = (parallel_paths.Path(rate_mbps=20, delay_ms=10, **first), parallel_paths.Path(rate_mbps=12))
+    return parallel_paths.build(parallel_paths.Params(paths=paths))
+
+
+def of(lines, device):
+    return [line for line in lines if f" dev {device} " in line]
+
+
+def test_a_path_is_shaped_in_both_directions_and_loses_in_one(shaped):
+    links = shaped(two_paths(loss=0.01))
+    down, up = of(links.lines, "s1-eth2"), of(links.lines, "p1-eth2")
+    assert len(down) == len(up) == 1
+    assert "delay 10000us loss 1% rate 20000000bit" in down[0]
+    assert "delay 10000us rate 20000000bit" in up[0]
+
+
+def test_the_delay_of_an_access_point_is_on_its_wire(shaped, load):
+    links = shaped(build(load()))
+    assert "delay 5000us rate 1000000000bit" in of(links.lines, "s1-eth2")[0]
+    assert "delay 20000us 2000us" in of(links.lines, "s1-eth3")[0]
+
+
+def test_an_lte_user_has_a_queue_and_a_wifi_user_a_price(shaped, load):
+    links = shaped(build(load()))
+    port = links.wiring.at("ue4", "lte1").port
+    assert [line.split()[:2] for line in of(links.lines, port)] == [
+        ["qdisc", "replace"],
+        ["class", "replace"],
+        ["qdisc", "replace"],
+    ]
+    assert of(links.lines, port)[2].endswith("pfifo limit 200")
+    assert links.cells["wifi1"].prices == {"10.1.0.1": 10_500_000, "10.1.0.2": 10_500_000, "10.1.0.3": 4_775_000}
+    assert [node for node, _ in links.network.ran] == ["ue1", "ue2", "ue3"]
+    assert any("pinned /pins/wifi1/downlink" in line for line in of(links.lines, "wifi1-wlan1"))
+
+
+def test_a_wire_without_a_shape_is_left_alone(shaped):
+    assert not of(shaped(two_paths()).lines, "p1-eth1")
+
+
+def test_a_change_replaces_the_whole_line(shaped):
+    links = shaped(two_paths(loss=0.01))
+    links.change("path1", "rate_mbps", 5)
+    assert "delay 10000us loss 1% rate 5000000bit" in of(links.later, "s1-eth2")[0]
+    links.later.clear()
+    links.change("path1", "delay_ms", 40)
+    assert "delay 40000us loss 1% rate 5000000bit" in of(links.later, "s1-eth2")[0]
+
+
+def test_loss_acts_where_the_data_goes(shaped):
+    links = shaped(two_paths(), goes_up=True)
+    links.change("path1", "loss", 0.05)
+    assert "loss" not in of(links.later, "s1-eth2")[0]
+    assert "loss 5%" in of(links.later, "p1-eth2")[0]
+
+
+def test_a_link_goes_down_at_its_port(shaped):
+    links = shaped(two_paths())
+    links.change("path2", "up", False)
+    links.change("access1", "up", True)
+    assert links.later == ["link set s1-eth3 down", "link set p1-eth1 up"]
+
+
+def test_a_host_link_is_shaped_at_both_ends(shaped):
+    nodes = (Node("ue1", "user", "a"), Node("s1", "switch"), Node("srv1", "server"))
+    links = shaped(Topology("t", nodes, (Link("b", "s1", "srv1"), Link("a", "s1", "ue1", 10**7, loss_ppm=20_000))))
+    port = links.wiring.at("ue1", "a").port
+    assert "loss 2% rate 10000000bit" in of(links.lines, port)[0]
+    (node, (line,)) = links.network.ran[0]
+    assert node == "ue1"
+    assert "rate 10000000bit" in line
+    assert "loss" not in line
+    links.change("a", "rate_mbps", 4)
+    assert "rate 4000000bit" in of(links.later, port)[0]
+
+
+def test_a_station_that_moves_is_priced_anew(shaped, load):
+    links = shaped(build(load()))
+    links.set_station_rate("wifi1", "ue3", 2_000_000)
+    links.set_station_rate("lte1", "ue3", 2_000_000)  # the agent's business
+    assert links.cells["wifi1"].prices["10.1.0.3"] == 2_000_000
+
+
+def test_packets_that_wait_longer_than_their_clock_says_are_late(shaped, load, monkeypatch):
+    monkeypatch.setattr(module.time, "monotonic_ns", lambda: 1_000_000_000)
+    links = shaped(build(load()))
+    cell = links.cells["wifi1"]
+
+    def lag(waiting, next_free_ns):
+        cell.clock = Clock(next_free_ns, busy_ns=10_000_000, drops=0, sent=10)  # a packet takes 1 ms
+        return links.lag_ms({(7, module.FQ): Queue(waiting, 0, 0, 0)}, {"wifi1": 7})
+
+    assert lag(20, 1_020_000_000) == 0
+    assert lag(20, 1_005_000_000) == 15
+    assert lag(0, 1_005_000_000) == 0

@@ -1,0 +1,132 @@
+"""POX as a child process: what it is told before it starts, while it runs, and how it ends."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from controller.pox_ext import plan
+from lab.engines.mininet import pox, shell
+from lab.engines.mininet.ledger import Ledger
+from lab.errors import LabError
+from lab.scenario import build
+from lab.topologies import parallel_paths
+from lab.topology import wire
+
+FORMATS = Path(__file__).resolve().parents[3] / "docs" / "formats.md"
+
+
+@pytest.fixture
+def made(tmp_path):
+    return pox.Pox(tmp_path / "pox", tmp_path, Ledger(tmp_path / "ledger"), "meter_throttling", {"cth": 0.85})
+
+
+def start(made, monkeypatch, program, description=None):
+    """Start it with this Python text in POX's place."""
+    spawn = shell.spawn
+
+    def in_place(argv, doing, **options):
+        made.argv = argv
+        return spawn([sys.executable, "-c", program], doing, **(options | {"cwd": None}))
+
+    monkeypatch.setattr(shell, "spawn", in_place)
+    made.start(description or {})
+    return made
+
+
+def described(topology):
+    return pox.topology_json(topology, wire(topology))
+
+
+def test_pox_accepts_the_description_of_the_testbed(load):
+    topology = build(load())
+    read = plan.read(json.dumps(described(topology)))
+    assert read.multipath == ("ue2", "ue3")
+    assert read.names == {1: "wifi1", 2: "lte1", 3: "s1"}
+    assert read.ap_of("ue3", "10.2.0.3") == "lte1"
+    assert [each.link for each in read.trunks] == ["wifi", "lte"]
+
+
+def test_pox_accepts_networks_without_access_points():
+    paths = tuple(parallel_paths.Path(rate_mbps=rate) for rate in (20, 12))
+    text = json.dumps(described(parallel_paths.build(parallel_paths.Params(paths=paths))))
+    assert [each.rate_mbps for each in plan.read(text).trunks] == [20, 12]
+
+
+def test_the_description_has_the_fields_of_the_documentation(load):
+    block = (
+        re.search(r"### topology.json\n\n((?:    .*\n)+)", FORMATS.read_text())
+        .group(1)
+        .replace(", ...", "")
+        .replace("[...]", "[]")
+    )
+    shown, real = json.loads(block), described(build(load()))
+    assert set(shown) == set(real)
+    for table in ("switches", "aps"):
+        name = next(iter(shown[table]))
+        assert set(shown[table][name]) == set(real[table][name])
+    assert set(shown["hosts"]["ue2"][0]) == set(real["hosts"]["ue2"][0])
+    assert set(shown["trunks"][0]) == set(real["trunks"][0])
+
+
+def test_it_is_started_with_strategy_parameters_and_folder_and_written_down(made, monkeypatch):
+    start(made, monkeypatch, "input()", {"switches": {}})
+    assert "--strategy=meter_throttling" in made.argv
+    assert '--params={"cth": 0.85}' in made.argv
+    assert f"--run={made.folder}" in made.argv
+    assert json.loads((made.folder / "topology.json").read_text()) == {"switches": {}}
+    made._process.wait(10)
+    assert [each["kind"] for each in made.ledger.entries()] == ["process"]
+
+
+def test_flips_are_numbered_files_and_outlive_a_restart(made):
+    (made.folder / "inbox").mkdir(parents=True)
+    made.send("params", {"cth": 0.5})
+    made.send("strategy", {"name": "none", "params": {}})
+    first, second = sorted((made.folder / "inbox").iterdir())
+    assert json.loads(first.read_text()) == {"seq": 1, "kind": "params", "value": {"cth": 0.5}}
+    assert json.loads(second.read_text())["seq"] == 2
+    assert (made.strategy, made.params) == ("none", {})
+
+
+def test_it_is_ready_when_it_says_so(made, monkeypatch):
+    start(made, monkeypatch, "import time; time.sleep(60)")
+    (made.folder / "decisions.jsonl").write_text('{"at": 1, "kind": "ready"}\n')
+    made.wait_ready()
+    made.stop()
+    assert not made.alive()
+
+
+def test_one_that_ends_is_an_error_with_its_last_words(made, monkeypatch):
+    start(made, monkeypatch, "import sys; sys.exit('no such strategy')")
+    with pytest.raises(LabError, match="start POX: it ended with status 1: no such strategy"):
+        made.wait_ready()
+
+
+def test_one_that_never_connects_is_an_error(made, monkeypatch):
+    monkeypatch.setattr(pox, "READY_TIMEOUT_S", 0.2)
+    start(made, monkeypatch, "import time; time.sleep(60)")
+    with pytest.raises(LabError, match=r"the switches did not connect in 0.2 s"):
+        made.wait_ready()
+    made.stop()
+
+
+def test_one_that_died_is_started_again_once(made, monkeypatch):
+    start(made, monkeypatch, "import time; time.sleep(60)")
+    assert made.revive() is False
+    made._process.kill()
+    made._process.wait()
+    assert made.revive() is True
+    assert (made.alive(), made.restarts) == (True, 1)
+    made.stop()
+
+
+def test_one_that_was_stopped_is_killed_in_the_end(made, monkeypatch):
+    wait = subprocess.Popen.wait
+    monkeypatch.setattr(subprocess.Popen, "wait", lambda self, timeout=None: wait(self, timeout and 0.2))
+    start(made, monkeypatch, "import os, signal; os.kill(os.getpid(), signal.SIGSTOP)")
+    made.stop()
+    assert not made.alive()

@@ -1,0 +1,129 @@
+"""A scenario's flows on the time line, with hosts that only remember."""
+
+import pytest
+
+from lab.engines.mininet import workload as module
+from lab.engines.mininet.workload import Workload, _one_each
+from lab.flows import Flow
+from lab.scenario import build
+from lab.topology import wire
+
+
+class Clock:
+    """Time that passes when somebody sleeps."""
+
+    now = 100.0
+
+    def monotonic(self):
+        return self.now
+
+    def sleep(self, seconds):
+        self.now += seconds
+
+
+class Hosts:
+    def __init__(self, clock):
+        self.clock, self.asked = clock, []
+
+    def ask(self, host, **request):
+        return self.ask_all({host: request})[host]
+
+    def ask_all(self, requests):
+        for host, request in requests.items():
+            self.asked.append((round(self.clock.now - 100, 3), host, request))
+        return {host: {"port": 40_000 + len(self.asked)} for host in requests}
+
+    def did(self, verb):
+        return [(at, host, request["id"]) for at, host, request in self.asked if request["do"] == verb]
+
+
+class Sampler:
+    def __init__(self):
+        self.opened = []
+
+    def open(self, opened):
+        self.opened.append(opened)
+
+
+@pytest.fixture
+def work(load, monkeypatch):
+    """The traffic of testbed_wifi_lte, with these flows instead of its own."""
+
+    def make(*flows, **settings):
+        clock = Clock()
+        monkeypatch.setattr(module, "time", clock)
+        traffic = "[" + ", ".join(flows) + "]"
+        scenario = load(f"traffic={traffic}", "duration_s=20", *(f"{key}={value}" for key, value in settings.items()))
+        topology = build(scenario)
+        return Workload(scenario, topology, wire(topology), Hosts(clock), Sampler())
+
+    return make
+
+
+def test_flows_connect_before_the_clock_starts(work):
+    made = work("{user: ue1}", "{user: ue2}", "{user: ue3, start_s: 4}")
+    made.prepare()
+    assert made.hosts.did("connect") == [(0, "ue1", "ue1-1"), (0, "ue2", "ue2-1")]
+    assert not made.hosts.did("go")
+    made.begin()
+    assert made.hosts.did("go") == [(0, "ue1", "ue1-1"), (0, "ue2", "ue2-1")]
+    made.until(5)
+    assert made.hosts.did("go")[2:] == made.hosts.did("connect")[2:] == [(4, "ue3", "ue3-1")]
+    assert made.now_s() == 5
+
+
+def test_a_flow_is_asked_for_as_the_scenario_says(work):
+    made = work("{user: ue3, kind: file, volume_mb: 2, direction: up, cc: cubic}", **{"multipath.receive_buffer_kb": 500})
+    made.prepare()
+    (_, _, request) = made.hosts.asked[0]
+    assert request == {"do": "connect", "id": "ue3-1", "server": "10.0.0.1", "bind": "10.2.0.3", "mptcp": True, "direction": "up",
+                       "cc": "cubic", "rate_bps": None, "volume_bytes": 2_000_000, "receive_buffer_bytes": 500_000}  # fmt: skip
+    (opened,) = made.sampler.opened
+    assert (opened.endpoint, opened.multipath) == (("10.2.0.3", 40_001), True)
+
+
+def test_only_multipath_users_ask_for_it(work):
+    made = work("{user: ue1}", "{user: ue2}")
+    made.prepare()
+    assert [request["mptcp"] for _, _, request in made.hosts.asked] == [False, True]
+
+
+def test_flows_stop_and_pause_in_time(work):
+    made = work("{user: ue1, stop_s: 3}", "{user: ue2, kind: on_off, rate_mbps: 4}")
+    made.prepare()
+    made.begin()
+    made.until(20)
+    assert made.hosts.did("stop") == [(3, "ue1", "ue1-1")]
+    rates = [request["rate_bps"] for _, _, request in made.hosts.asked if request["do"] == "rate"]
+    assert rates == [0, 1_000_000, 0]  # times rate_scale
+
+
+def test_a_demand_is_shared_by_a_users_connections_also_those_to_come(work):
+    made = work("{user: ue1}", "{user: ue1, start_s: 2}")
+    made.prepare()
+    made.begin()
+    made.set_demand("ue1", 6.0)
+    assert [request for _, _, request in made.hosts.asked if request["do"] == "rate"] == [
+        {"do": "rate", "id": "ue1-1", "rate_bps": 3_000_000}
+    ]
+    made.until(2)
+    assert made.hosts.asked[-2][2]["rate_bps"] == 3_000_000
+    made.set_demand("ue1", None)
+    assert made.hosts.asked[-1][2]["rate_bps"] is None
+
+
+def test_another_congestion_control_is_for_connections_to_come(work):
+    made = work("{user: ue1}", "{user: ue1, start_s: 2}")
+    made.prepare()
+    made.begin()
+    made.cc = "cubic"
+    made.until(2)
+    assert [request["cc"] for _, _, request in made.hosts.asked if request["do"] == "connect"] == ["reno", "cubic"]
+
+
+def test_a_host_is_asked_for_one_flow_at_a_time():
+    def flow(user, number):
+        return Flow(f"{user}-{number}", user, "down", "reno", None, None)
+
+    rounds = _one_each([flow("a", 1), flow("a", 2), flow("b", 1)])
+    assert [[each.id for each in batch] for batch in rounds] == [["a-1", "b-1"], ["a-2"]]
