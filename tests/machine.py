@@ -1,7 +1,39 @@
-"""What some tests need of the machine."""
+"""What some tests need of the machine, and one loud line where it is missing."""
+
+from __future__ import annotations
 
 import os
+from functools import cache
 
 import pytest
 
+from lab.engines.mininet import capabilities
+
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: run the tests with sudo to include it")
+
+
+@cache
+def emulation_missing() -> str:
+    """Why the emulation cannot run in the VM here; empty if it can."""
+    way = next(
+        each for each in capabilities.verdicts(capabilities.facts(capabilities.Probe())) if each.name == "emulation in the VM"
+    )
+    return "" if way.possible else f"THE EMULATION IS NOT TESTED: {', '.join(way.because)}. Type: ./run_lab.sh setup-emulation"
+
+
+def expect_emulation() -> None:
+    """Skip with one loud line where the emulation cannot run; fail where it was promised (LAB_EXPECT_EMULATION=1)."""
+    missing = emulation_missing()
+    if missing and os.environ.get("LAB_EXPECT_EMULATION") == "1":
+        pytest.fail(missing)
+    if missing:
+        pytest.skip(missing)
+
+
+@pytest.fixture(scope="session")
+def emulation() -> None:
+    """What a test that runs the emulation asks for."""
+    expect_emulation()
+
+
+needs_emulation = [pytest.mark.emulation, pytest.mark.usefixtures("emulation")]

@@ -112,7 +112,8 @@ class Sampler:
             for subflow in connection.subflows.values():
                 link = subflow.interface.link
                 tier = tiers.get(connection.opened.user, {}).get(link, 1)
-                row = subflows[f"{name}/{subflow.number}"] = _subflow_row(subflow, elapsed_s, tier)
+                row = _subflow_row(subflow, elapsed_s, tier)
+                subflows[f"{name}/{subflow.number}"] = {"user": connection.opened.user, "ap": link, **row}
                 ap = aps.setdefault(link, {"tier1_mbps": 0.0, "tier2_mbps": 0.0})
                 ap[f"tier{tier}_mbps"] = round(ap[f"tier{tier}_mbps"] + row["mbps"], 4)
         return {"ap": aps, "user": users, "sf": subflows}

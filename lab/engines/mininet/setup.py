@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from lab.engines.mininet import kernel, shell, upstreams
+from lab.engines.mininet import cell, kernel, shell, upstreams
 from lab.engines.mininet.packages import PACKAGES
 from lab.errors import CommandFailed, LabError, MachineLacks
 
@@ -29,6 +29,7 @@ def main() -> int:
     ]
     steps += [(each.name, lambda each=each: upstreams.bring(each), each.optional) for each in upstreams.UPSTREAMS]  # type: ignore[misc]
     steps += [("hwsim_mgmt", build_hwsim_mgmt, False), ("bytecode", compile_upstreams, False)]
+    steps += [("WiFi cell", lambda: f"compiled as {cell.program().name}", False)]
     steps += [("VM kernel", kernel.bring, False), ("KVM", try_kvm, True)]
     missing = False
     for name, step, optional in steps:
