@@ -16,7 +16,7 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: run the t
 def emulation_missing() -> str:
     """Why the emulation cannot run in the VM here; empty if it can."""
     way = next(
-        each for each in capabilities.verdicts(capabilities.facts(capabilities.Probe())) if each.name == "emulation in the VM"
+        each for each in capabilities.verdicts(capabilities.facts(capabilities.Probe())) if each.way == "emulation in the VM"
     )
     return "" if way.possible else f"THE EMULATION IS NOT TESTED: {', '.join(way.because)}. Type: ./run_lab.sh setup-emulation"
 
