@@ -53,11 +53,9 @@ install() {
 }
 
 install run requirements.txt
-verb=${1:-up}
-case "$verb" in
-up | --port | --no-browser | --no-demo)
-    say "up: the dashboard is not there yet. Try: ./run_lab.sh list scenarios, then ./run_lab.sh run SCENARIO"
-    exit 3
+case "${1:-}" in
+"" | --port | --port=* | --no-browser | --no-demo)
+    set -- up "$@"
     ;;
 test)
     shift
@@ -68,7 +66,7 @@ lint)
     install dev requirements.txt requirements-dev.txt
     "$py" -m ruff format --check .
     "$py" -m ruff check .
-    exec "$py" -m mypy lab controller
+    exec "$py" -m mypy lab controller dashboard
     ;;
 esac
 PYTHONPATH=$here${PYTHONPATH:+:$PYTHONPATH}

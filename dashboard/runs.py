@@ -55,10 +55,12 @@ class Child:
     folder: Path
     said: IO[bytes]
     waiter: threading.Thread = field(init=False)
+    text: str = ""
 
     def told(self) -> str:
-        """What it wrote to standard error, without the prefix for terminals."""
-        return os.pread(self.said.fileno(), 65_536, 0).decode(errors="replace").strip().removeprefix("error: ")
+        """What a child that has ended wrote to standard error, without the prefix for terminals."""
+        self.waiter.join(SAID_WITHIN_S)
+        return self.text
 
 
 class Launcher:
@@ -109,10 +111,12 @@ class Launcher:
     def _wait(self, child: Child) -> None:
         """Collect the child; keep what it said if it left no result to say it in."""
         child.process.wait()
-        if not (child.folder / "result.json").exists() and (child.folder / "manifest.json").exists() and child.told():
+        with child.said as said:
+            said.seek(0)
+            child.text = said.read(65_536).decode(errors="replace").strip().removeprefix("error: ")
+        if child.text and (child.folder / "manifest.json").exists() and not (child.folder / "result.json").exists():
             with (child.folder / "log.txt").open("a", encoding="utf-8") as log:
-                log.write(child.told() + "\n")
-        self._store.refresh()
+                log.write(child.text + "\n")
 
     def _until_begun(self, child: Child) -> None:
         """Return when the run has begun, or takes its time; raise what it says if it cannot start."""

@@ -10,6 +10,7 @@ from typing import Any
 from lab.errors import RequestError
 
 MAX_SPEED = 1000
+FORGIVEN_S = 1.0  # a machine that was late for longer does not hurry afterwards
 CONTROLS = ("pause", "resume", "speed")
 
 
@@ -38,7 +39,10 @@ class Pace:
         if not self.speed:
             return 0.0
         began, at = self._from
-        return max(0.0, began + (now_s - at) / self.speed - self._clock())
+        wait_s = began + (now_s - at) / self.speed - self._clock()
+        if wait_s < -FORGIVEN_S:
+            self._from = (self._clock(), now_s)
+        return max(0.0, wait_s)
 
     def control(self, control: Any, value: Any, now_s: float) -> None:
         """Carry out pause, resume or speed at `now_s`; anything else is an error."""

@@ -14,7 +14,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +73,8 @@ class _Run:
         self.due = sorted(scenario.events, key=lambda event: event.at_s)
         self.started = time.time()
         self.pace = None if engine.real_time else Pace(engine.options.speed)
+        if self.pace:
+            engine.options = replace(engine.options, speed=0.0)  # the waiting is done here, where flips are seen meanwhile
         self.decisions = Follower(recorder.folder / "pox" / "decisions.jsonl")
 
     def outcome(self) -> Outcome:

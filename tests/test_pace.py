@@ -37,6 +37,14 @@ def test_as_fast_as_possible_never_waits():
     assert Pace(0, Clock()).wait_s(1000) == 0
 
 
+def test_a_machine_that_was_late_does_not_hurry_afterwards():
+    clock = Clock()
+    pace = Pace(1, clock)
+    clock.now += 30
+    assert pace.wait_s(1.0) == 0
+    assert pace.wait_s(1.5) == 0.5
+
+
 def test_nothing_is_caught_up_after_a_pause():
     clock = Clock()
     pace = Pace(1, clock)

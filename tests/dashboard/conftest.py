@@ -1,0 +1,75 @@
+"""An app over a folder of its own, with runs like the testbed's."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+import testbed  # noqa: E402
+
+from dashboard import create_app  # noqa: E402
+from lab.engines import ENGINES  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def engine(monkeypatch):
+    """The table of engines with `testbed`, as the child processes have it."""
+    for name in list(ENGINES):
+        monkeypatch.setitem(ENGINES, name, ENGINES[name])
+    testbed.register()
+    yield
+    ENGINES.pop("testbed", None)
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory):
+    """Two finished runs, made once."""
+    runs = tmp_path_factory.mktemp("made") / "runs"
+    testbed.finished(runs / "plain", "duration_s=20")
+    testbed.finished(runs / "metered", "duration_s=20", strategy="meter_throttling")
+    return runs
+
+
+@pytest.fixture
+def runs(made, tmp_path):
+    import shutil
+
+    shutil.copytree(made, tmp_path / "runs")
+    return tmp_path / "runs"
+
+
+@pytest.fixture
+def app(runs):
+    app = create_app({"RUNS": runs, "TESTING": True, "COMMAND": [sys.executable, str(HERE / "testbed.py")]})
+    yield app
+    app.extensions["launcher"].stop_all()
+
+
+@pytest.fixture
+def client(app):
+    return app.test_client()
+
+
+@pytest.fixture
+def going(client):
+    """The id of a run that goes on until it is stopped."""
+    asked = {"scenario": "testbed_wifi_lte", "engine": "testbed", "speed": 10, "duration_s": 600}
+    answer = client.post("/api/runs", json=asked)
+    assert answer.status_code == 201, answer.json
+    return answer.json["id"]
+
+
+def until(condition, seconds=8.0):
+    """What `condition` says as soon as it says anything."""
+    ends = time.monotonic() + seconds
+    while time.monotonic() < ends:
+        if found := condition():
+            return found
+        time.sleep(0.05)
+    raise AssertionError(f"not within {seconds:g} s")

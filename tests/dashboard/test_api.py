@@ -1,0 +1,189 @@
+"""The HTTP interface: answers, refusals, and that nothing starts when something is wrong."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import zipfile
+
+import pytest
+from conftest import until
+
+
+def test_scenarios_and_strategies_say_what_a_form_needs(client):
+    found = {row["name"]: row for row in client.get("/api/scenarios").json}
+    assert found["testbed_wifi_lte"]["question"].startswith("Who pays")
+    params = {row["name"]: row["params"] for row in client.get("/api/strategies").json}["meter_throttling"]
+    assert next(each for each in params if each["name"] == "min_rate_mbps")["unit"] == "Mb/s"
+
+
+def test_runs_are_listed_and_found(client):
+    assert {row["id"] for row in client.get("/api/runs").json} == {"plain", "metered"}
+    assert [row["id"] for row in client.get("/api/runs?strategy=meter_throttling").json] == ["metered"]
+    assert [row["id"] for row in client.get("/api/runs?q=plain").json] == ["plain"]
+    assert client.get("/api/runs?colour=blue").status_code == 422
+
+
+def test_a_run_comes_with_its_targets(client):
+    run = client.get("/api/runs/metered").json
+    target = next(each for each in run["targets"] if each["name"] == "strategy.cth")
+    assert (target["value"], target["minimum"], target["maximum"]) == (0.85, 0, 1)
+    assert run["state"]["verdict"]["is"] == "yes"
+    assert run["to_try"] == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "status", "said"),
+    [
+        ({"scenario": "nope"}, 422, "choose from"),
+        ({"scenario": "testbed_wifi_lte", "engine": "ns9"}, 422, "engine 'ns9' is unknown"),
+        ({"scenario": "testbed_wifi_lte", "engine": "testbed", "strategy": "magic"}, 422, "'magic' is unknown"),
+        ({"scenario": "testbed_wifi_lte", "engine": "testbed", "sped": 1}, 422, "unknown key 'sped' (did you mean 'speed'?)"),
+        ({"scenario": "testbed_wifi_lte", "engine": "testbed", "speed": -1}, 422, "write max, 1 or 10"),
+        ({"scenario": "testbed_wifi_lte", "engine": "testbed", "set": {"topology.multipath": ["ue9"]}}, 422, "ue9"),
+        ({"scenario": "testbed_wifi_lte", "engine": "testbed", "duration_s": "long"}, 422, "duration_s"),
+        (
+            {"scenario": "testbed_wifi_lte", "engine": "testbed", "strategy": "meter_throttling", "params": {"cth": 3}},
+            422,
+            "cth",
+        ),
+    ],
+)
+def test_what_makes_no_sense_is_refused_and_nothing_is_started(client, runs, asked, status, said):
+    answer = client.post("/api/runs", json=asked)
+    assert answer.status_code == status
+    assert said in answer.json["error"]
+    assert {path.name for path in runs.iterdir()} == {"plain", "metered"}
+
+
+def test_the_emulation_without_root_is_a_command_to_paste(client, monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    asked = {"scenario": "testbed_wifi_lte", "engine": "mininet", "set": {"topology.multipath": []}}
+    answer = client.post("/api/runs", json=asked)
+    assert answer.status_code == 409
+    assert answer.json[
+        "command"
+    ] == "sudo ./run_lab.sh run testbed_wifi_lte --engine mininet --set topology.multipath=[]".replace(
+        "topology.multipath=[]", "'topology.multipath=[]'"
+    )
+
+
+def test_what_the_run_itself_refuses_leaves_no_folder(client, app, runs):
+    app.extensions["launcher"]._command = ["sh", "-c", "echo 'error: no root. Try: sudo' >&2; exit 3"]
+    answer = client.post("/api/runs", json={"scenario": "testbed_wifi_lte", "engine": "testbed"})
+    assert (answer.status_code, answer.json["error"]) == (409, "no root. Try: sudo")
+    assert {path.name for path in runs.iterdir()} == {"plain", "metered"}
+
+
+def test_only_so_many_runs_at_once(client, app, going):
+    app.extensions["launcher"]._most = 1
+    answer = client.post("/api/runs", json={"scenario": "testbed_wifi_lte", "engine": "testbed"})
+    assert answer.status_code == 429
+    assert answer.headers["Retry-After"] == "5"
+
+
+def test_a_run_is_flipped_paused_sped_up_and_stopped(client, going):
+    path = f"/api/runs/{going}"
+    assert client.get(path).json["state"]["speed"] == 10
+    flip = client.post(f"{path}/flips", json={"target": "strategy", "value": "meter_throttling"})
+    assert flip.status_code == 202
+    assert int(flip.json["seq"]) > 0
+    assert client.post(f"{path}/flips", json={"target": "strategy.cth", "value": 0.5}).status_code == 202  # of the new strategy
+    until(lambda: [e for e in client.get(f"{path}/charts").json["events"] if e["title"] == "strategy.cth = 0.5"])
+    targets = {each["name"]: each["value"] for each in client.get(path).json["targets"]}
+    assert (targets["strategy"], targets["strategy.cth"]) == ("meter_throttling", 0.5)
+    assert client.post(f"{path}/pause", json={}).status_code == 202
+    until(lambda: client.get(path).json["state"]["paused"])
+    assert client.post(f"{path}/speed", json={"speed": "max"}).status_code == 202
+    assert client.post(f"{path}/speed", json={"speed": True}).status_code == 422
+    assert client.post(f"{path}/stop").status_code == 202
+    until(lambda: client.get(path).json["status"] == "interrupted")
+    over = client.post(f"{path}/flips", json={"target": "cc", "value": "cubic"})
+    assert over.status_code == 409
+    assert "it is interrupted" in over.json["error"]
+
+
+@pytest.mark.parametrize(
+    ("flip", "status", "said"),
+    [
+        ({"target": "strategy.cht", "value": 1}, 422, "'strategy.cht' is unknown"),
+        ({"target": "cell.wifi1.ue3.rate_mbps", "value": -4}, 422, "is not within"),
+        ({"target": "link.wifi.up", "value": 1}, 422, "neither true nor false"),
+        ({"target": "link.wifi.up"}, 422, "value: is missing"),
+        ([1], 400, "no JSON object"),
+    ],
+)
+def test_flips_are_checked_before_they_are_sent(client, going, flip, status, said):
+    answer = client.post(f"/api/runs/{going}/flips", json=flip)
+    assert (answer.status_code, said in answer.json["error"]) == (status, True), answer.json
+
+
+def test_runs_in_real_time_can_only_be_stopped(client, going, runs):
+    manifest = json.loads((runs / going / "manifest.json").read_text())
+    (runs / going / "manifest.json").write_text(json.dumps(manifest | {"engine": "mininet"}))
+    assert client.post(f"/api/runs/{going}/pause").status_code == 409
+    assert client.get(f"/api/runs/{going}").json["controls"] == ["stop"]
+
+
+def test_tags_note_and_deleting(client, runs):
+    said = {"tags": ["course", " course ", ""], "note": "worth a look"}
+    assert client.patch("/api/runs/plain", json=said).json["tags"] == ["course"]
+    assert [row["id"] for row in client.get("/api/runs?tag=course").json] == ["plain"]
+    assert client.delete("/api/runs/plain").status_code == 204
+    assert not (runs / "plain").exists()
+    assert client.delete("/api/runs/plain").status_code == 404
+
+
+def test_a_run_that_goes_on_is_not_deleted(client, going):
+    assert client.delete(f"/api/runs/{going}").status_code == 409
+
+
+def test_comparison_in_numbers_and_words(client):
+    said = client.get("/api/compare?runs=plain,metered").json
+    assert [group["label"] for group in said["groups"]] == ["none", "meter_throttling"]
+    assert "cannot tell" in said["verdicts"]["meter_throttling"]["throughput_mbps"]
+    assert client.get("/api/compare?runs=plain").status_code == 422
+    assert client.get("/api/compare?runs=plain,nope").status_code == 404
+
+
+def test_a_comparison_waits_for_results(client, going):
+    answer = client.get(f"/api/compare?runs=plain,{going}")
+    assert answer.status_code == 409
+    assert client.get(f"/api/compare/charts?runs=plain,{going}").status_code == 200
+
+
+def test_exports(client):
+    rows = list(csv.DictReader(io.StringIO(client.get("/api/runs/plain/export?format=csv").text)))
+    assert len(rows) == 40
+    assert float(rows[-1]["t"]) == 20
+    assert "ap.wifi1.tier1_mbps" in rows[0]
+    whole = client.get("/api/runs/plain/export?format=json").json
+    assert (whole["manifest"]["run_id"], len(whole["samples"])) == ("plain", 40)
+    names = zipfile.ZipFile(io.BytesIO(client.get("/api/runs/plain/export?format=zip").data)).namelist()
+    assert "plain/samples.jsonl" in names
+    assert client.get("/api/runs/plain/export?format=xls").status_code == 422
+
+
+def test_every_address_is_described(client, app):
+    described = client.get("/openapi.json").json["paths"]
+    rules = {
+        rule.rule.replace("<", "{").replace(">", "}") for rule in app.url_map.iter_rules() if rule.endpoint.startswith("api.")
+    }
+    assert rules == set(described)
+    assert "StartRequest" in json.dumps(described["/api/runs"]["post"])
+
+
+def test_pages_answer(client):
+    for path in ("/", "/runs", "/runs/plain", "/scenarios/testbed_wifi_lte", "/compare?runs=plain,metered", "/healthz"):
+        assert client.get(path).status_code == 200, path
+    assert client.get("/runs/nope").status_code == 404
+    assert "<h1>404</h1>" in client.get("/nowhere").text
+
+
+def test_a_run_started_in_a_terminal_appears_by_itself(client, runs, made):
+    import shutil
+
+    shutil.copytree(made / "plain", runs / "later")
+    assert "later" in {row["id"] for row in client.get("/api/runs").json}

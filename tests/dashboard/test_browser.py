@@ -1,0 +1,122 @@
+"""The first minute in a real browser: start, watch the charts move, flip, see the marker, compare; nothing leaves the machine."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+from urllib.parse import urlsplit
+
+import pytest
+
+from dashboard.serve import listen, server
+
+CHROMIUM = os.environ.get("CHROMIUM_PATH") or shutil.which("chromium") or shutil.which("chromium-browser")
+QUIET = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-domain-reliability",
+    "--disable-sync",
+    "--disable-default-apps",
+    "--no-first-run",
+]
+POINTS = (
+    "() => Math.max(0, ...[...document.querySelectorAll('#chart-tiers .plot')].map(p => (p.data ?? [{x: []}])[0].x.length))"
+)
+MARKS = "() => (document.querySelector('#chart-tiers .plot').layout?.annotations ?? []).length"
+LINES = "() => document.querySelector('#chart-total .plot')?.data?.length ?? 0"
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture
+def page():
+    """A page of a browser that may speak to this machine only; every other request fails the test."""
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        pytest.skip("THE BROWSER TEST DID NOT RUN: playwright is missing. Try: python -m pip install -r requirements-dev.txt")
+    if not CHROMIUM:
+        pytest.skip("THE BROWSER TEST DID NOT RUN: chromium is missing. Try: sudo apt install chromium, or set CHROMIUM_PATH")
+    outside, broken = [], []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
+        page = browser.new_page(viewport={"width": 1500, "height": 1400})
+        page.on("request", lambda request: _note(outside, request.url))
+        page.on("pageerror", lambda error: broken.append(str(error)))
+        page.on("console", lambda said: broken.append(said.text) if said.type == "error" else None)
+        yield page
+        browser.close()
+    assert outside == []
+    assert broken == []
+
+
+@pytest.fixture
+def address(app):
+    """The app, served as it always is."""
+    sock = listen(None)
+    waitress = server(app, sock)
+    thread = threading.Thread(target=waitress.run, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{sock.getsockname()[1]}"
+    waitress.close()
+    waitress.task_dispatcher.shutdown()
+    thread.join(5)
+
+
+def _note(outside, url):
+    if urlsplit(url).scheme in ("http", "https", "ws", "wss") and urlsplit(url).hostname != "127.0.0.1":
+        outside.append(url)
+
+
+def until(page, condition, seconds=20):
+    """Wait in the browser's own time: the pages allow no code made from text, so their functions cannot be waited for."""
+    for _ in range(10 * seconds):
+        if condition():
+            return
+        page.wait_for_timeout(100)
+    raise AssertionError(f"not within {seconds} s")
+
+
+def test_the_first_minute(page, address):
+    page.goto(f"{address}/scenarios/testbed_wifi_lte")
+    page.select_option("#engine", "testbed")
+    page.select_option("#speed", "10")
+    page.fill("#duration", "600")
+    page.click("button[type=submit]")
+    page.wait_for_url("**/runs/*")
+    until(page, lambda: page.evaluate(POINTS) > 3)
+    seen = page.evaluate(POINTS)
+    until(page, lambda: page.evaluate(POINTS) > seen + 10)
+    assert page.inner_text("#pill") == "running"
+
+    page.click("#try button >> nth=0")
+    until(page, lambda: page.evaluate(MARKS) == 1)
+    assert "meter_throttling" in page.inner_text("#log tbody tr:has(.badge)")
+    page.wait_for_selector("form[data-target='strategy.cth']", state="attached")
+
+    page.keyboard.press("Escape")
+    page.evaluate("document.activeElement.blur()")
+    page.keyboard.press("Space")
+    assert page.inner_text("#paint") == "Resume charts"
+    held = page.evaluate(POINTS)
+    page.keyboard.press("Space")
+    until(page, lambda: page.evaluate(POINTS) > held)
+
+    page.click("#chart-users button")
+    assert page.locator("#chart-users table tbody tr").count() == 4
+    page.click("#stop")
+    until(page, lambda: page.inner_text("#pill") == "interrupted")
+
+
+def test_two_runs_on_the_same_axes(page, address):
+    page.goto(f"{address}/runs")
+    page.check("input[aria-label='compare plain']")
+    page.check("input[aria-label='compare metered']")
+    page.click("#compare")
+    until(page, lambda: page.evaluate(LINES) == 2)
+    page.wait_for_selector("#metrics tbody tr")
+    assert "cannot tell" in page.inner_text("#verdicts")

@@ -1,0 +1,86 @@
+"""Charts are pure: the same rows give the same figure, and no peak is lost."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as some
+
+from dashboard import events
+from dashboard.figures import OKABE_ITO, About, figures, overlay, thin
+
+FRAMES = [
+    {
+        "t": float(t),
+        "ap": {"wifi1": {"tier1_mbps": 7.0, "tier2_mbps": 0.5, "mac_occupancy": 0.9, "meter_mbps": None if t < 3 else 0.2}},
+        "user": {"ue1": {"mbps": 3.0}, "ue2": {"mbps": 4.5}},
+        "sf": {"c1/1": {"rtt_ms": 40.0, "cwnd": 12, "user": "ue2", "ap": "wifi1"}, "c1/2": {"rtt_ms": 90.0, "cwnd": 9}},
+    }
+    for t in range(1, 6)
+]
+
+
+def named(found):
+    return {each["name"]: each["figure"] for each in found}
+
+
+def test_a_run_has_its_four_charts():
+    found = named(figures(FRAMES, About(60.0, ("wifi1",), ("ue1", "ue2"))))
+    assert list(found) == ["tiers", "congestion", "users", "subflows"]
+    tiers = found["tiers"]["data"]
+    assert [trace["name"] for trace in tiers] == ["wifi1 Tier 1", "wifi1 Tier 2"]
+    assert (tiers[0]["line"]["dash"], tiers[1]["line"]["dash"]) == ("solid", "dash")
+    assert tiers[0]["line"]["color"] in OKABE_ITO
+    assert tiers[0]["meta"]["key"] == ["ap", "wifi1", "tier1_mbps"]
+    assert found["tiers"]["layout"]["xaxis"]["range"] == (0, 60.0) or found["tiers"]["layout"]["xaxis"]["range"] == [0, 60.0]
+    assert found["tiers"]["layout"]["uirevision"] == "fixed"
+
+
+def test_there_are_lines_before_there_are_samples():
+    found = named(figures([], About(60.0, ("wifi1",), ("ue1",))))
+    assert found["tiers"]["data"][0]["x"] == []
+
+
+def test_what_was_not_measured_is_a_gap():
+    found = named(figures(FRAMES, About(aps=("wifi1",))))
+    limit = next(trace for trace in found["congestion"]["data"] if trace["meta"]["key"][2:] == ["meter_mbps"])
+    assert limit["y"] == [None, None, 0.2, 0.2, 0.2]
+
+
+def test_networks_without_access_points_show_their_links():
+    frames = [{"t": 1.0, "link": {"path1": {"mbps": 5.0, "backlog": 3, "loss": 0.01}}, "user": {"ue1": {"mbps": 5.0}}}]
+    assert list(named(figures(frames, About(30.0, (), ("ue1",), ("path1",))))) == ["links", "queues", "users"]
+
+
+def test_the_threshold_follows_its_flips():
+    about = About(60.0, ("wifi1",), threshold=((0.0, 0.85), (10.0, 0.5)))
+    line = named(figures(FRAMES, about))["congestion"]["data"][-1]
+    assert (line["x"], line["y"]) == ([0.0, 10.0, 60.0], [0.85, 0.5, 0.5])
+
+
+def test_runs_lie_on_the_same_axes_in_different_dashes():
+    found = named(overlay([("none", FRAMES), ("metered", FRAMES)]))
+    assert [trace["y"][0] for trace in found["total"]["data"]] == [7.5, 7.5]
+    assert len({trace["line"]["dash"] for trace in found["total"]["data"]}) == 2
+
+
+@given(some.lists(some.one_of(some.none(), some.floats(-1e6, 1e6)), max_size=300), some.integers(2, 50))
+def test_thinning_keeps_every_peak_and_the_order(values, points):
+    xs, ys = thin(list(range(len(values))), values, points)
+    assert len(xs) <= max(points, 2)
+    assert xs == sorted(xs)
+    known = [value for value in values if value is not None]
+    if known:
+        kept = [value for value in ys if value is not None]
+        assert (min(kept), max(kept)) == (min(known), max(known))
+
+
+def test_events_in_words():
+    decision = {"t": 4.0, "kind": "decision", "ap": "wifi1", "action": "meter", "meter_mbps": 0.1, "reason": "because"}
+    assert events.describe(decision, 1) | {} == {
+        "n": 1, "t": 4.0, "kind": "decision", "word": "Decision", "title": "wifi1 meter 0.1 Mb/s", "reason": "because", "ok": True,
+        "mark": "tick", "quiet": False,
+    }  # fmt: skip
+    refused = events.describe({"t": 1, "kind": "flip", "ok": False, "target": "cc", "value": "x", "error": "unknown"}, 2)
+    assert (refused["mark"], refused["reason"]) == ("none", "refused: unknown")
+    handover = events.describe({"t": 1, "kind": "handover", "user": "ue1", "from": "wifi1", "to": "wifi2"}, 3)
+    assert (handover["mark"], handover["title"]) == ("line", "ue1 wifi1 to wifi2")

@@ -1,0 +1,89 @@
+"""Live streams: one reader for all, positions that survive, and a limit that says so."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from conftest import until
+
+from dashboard import stream
+from dashboard.stream import EVENTS, Streams, Tail, read
+
+
+def chunks(text):
+    """[(id, event, data)] of server-sent events."""
+    found = []
+    for block in text.strip().split("\n\n"):
+        fields = dict(line.split(": ", 1) for line in block.splitlines() if not line.startswith(":"))
+        if "event" in fields:
+            found.append((int(fields["id"]), fields["event"], json.loads(fields["data"])))
+    return found
+
+
+def test_a_finished_run_streams_to_its_end(client):
+    told = chunks(client.get("/api/runs/metered/stream").text)
+    assert [data["t"] for _, kind, data in told if kind == "sample"] == [n / 2 for n in range(1, 41)]
+    assert any(kind == "event" and data["mark"] == "tick" and data["reason"] for _, kind, data in told)
+    assert (told[-1][1], told[-1][2]["status"]) == ("status", "complete")
+
+
+def test_last_event_id_resumes_where_it_was(client):
+    whole = chunks(client.get("/api/runs/metered/stream").text)
+    half = whole[len(whole) // 2]
+    rest = chunks(client.get("/api/runs/metered/stream", headers={"Last-Event-ID": str(half[0])}).text)
+    assert rest == whole[len(whole) // 2 + 1 :]
+
+
+def test_the_polling_twin_says_the_same(client):
+    streamed = [(kind, data) for _, kind, data in chunks(client.get("/api/runs/metered/stream").text) if kind != "status"]
+    first = client.get("/api/runs/metered/frames?since=0").json
+    assert [(each["type"], each["data"]) for each in first["messages"]] == streamed
+    assert client.get(f"/api/runs/metered/frames?since={first['seq']}").json["messages"] == []
+    assert client.get("/api/runs/metered/frames?since=x").status_code == 400
+
+
+def test_charts_say_from_where_to_follow(client):
+    seq = client.get("/api/runs/metered/charts").json["seq"]
+    assert seq // EVENTS == 40
+    assert client.get(f"/api/runs/metered/frames?since={seq}").json["messages"] == []
+
+
+def test_who_is_far_behind_is_served_from_the_files(runs, monkeypatch):
+    monkeypatch.setattr(stream, "KEPT", 10)
+    tail = Tail(runs / "metered")
+    tail.look(True)
+    assert len(tail._kept) == 10
+    assert [m.seq for m in tail.since(0)] == [m.seq for m in read(runs / "metered")]
+    newest = read(runs / "metered")[-3].seq
+    assert len(tail.since(newest)) == 2
+
+
+def test_too_many_viewers_are_told_to_come_again(app, client, going):
+    app.extensions["streams"] = Streams(1)
+    with app.test_client() as other:
+        open_one = other.get(f"/api/runs/{going}/stream", buffered=False)
+        it = iter(open_one.response)
+        next(it)
+        refused = client.get(f"/api/runs/{going}/stream")
+        assert refused.status_code == 503
+        assert refused.headers["Retry-After"] == "5"
+        assert "frames?since=SEQ" in refused.json["error"]
+        open_one.close()
+    assert client.get("/api/runs/metered/stream").status_code == 200
+
+
+def test_a_run_is_seen_while_it_goes_on(client, going):
+    first = until(lambda: client.get(f"/api/runs/{going}/frames?since=0").json["messages"])
+    assert first[0]["type"] == "sample"
+    seq = first[-1]["seq"]
+    later = until(lambda: client.get(f"/api/runs/{going}/frames?since={seq}").json["messages"])
+    assert later[0]["data"]["t"] > first[-1]["data"]["t"]
+
+
+@pytest.mark.parametrize("seq", [0, 3 * EVENTS + 1])
+def test_viewers_share_one_reader(app, runs, seq):
+    streams = app.extensions["streams"]
+    one, two = (list(streams.watch(runs / "metered", seq, lambda: False)) for _ in range(2))
+    assert one == two
+    assert len(streams._tails) == 1
