@@ -200,8 +200,9 @@ def vm(ctx: click.Context, command: tuple[str, ...]) -> None:
 @click.argument("command", nargs=-1, required=True, metavar="-- CMD")
 @click.pass_context
 def execute(ctx: click.Context, run_id: str, host: str, command: tuple[str, ...]) -> None:
-    """Run CMD inside HOST of a running emulation."""
-    ctx.exit(_emulation("execute").main(run_id, host, list(command), RUNS))
+    """Run CMD inside HOST of a running emulation; the HOST `machine` is what carries the network."""
+    argv = list(command[1:] if command[:1] == ("--",) else command)
+    ctx.exit(_emulation("execute").main(run_id, host, argv, RUNS))
 
 
 def _emulation(module: str) -> Any:

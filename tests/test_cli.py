@@ -290,3 +290,13 @@ def test_every_scenario_that_comes_with_the_lab_is_in_the_table():
     for name in scenario.names():
         assert f"({name}.yaml)" in table
         assert scenario.load(name).name == name
+
+
+def test_the_command_for_a_host_starts_after_the_two_dashes(lab, monkeypatch):
+    from lab.engines.mininet import execute
+
+    asked = []
+    monkeypatch.setattr(execute, "main", lambda run, host, argv, runs: asked.append((run, host, argv)) or 0)
+    assert lab("exec", "r1", "ue3", "--", "ss", "-tni").exit_code == 0
+    assert lab("exec", "r1", "machine", "sh", "-c", "--", "x").exit_code == 0
+    assert asked == [("r1", "ue3", ["ss", "-tni"]), ("r1", "machine", ["sh", "-c", "--", "x"])]

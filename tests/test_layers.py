@@ -14,10 +14,17 @@ MAY_IMPORT = {
     "dashboard": {"dashboard", "lab", "controller"},
 }
 NEVER = {  # folder: modules it must not touch, wherever else they may be used
-    "controller": {"flask", "random", "time", "socket", "subprocess", "pox"},
+    "controller": {
+        *("flask", "pox"),
+        *("time", "datetime", "random", "secrets"),  # clock in, commands out
+        *("os", "io", "pathlib", "shutil", "tempfile", "socket", "socketserver", "select", "subprocess", "threading", "asyncio"),
+    },
+    "lab/radio": {"os", "pathlib", "socket", "subprocess", "time", "random"},
     "lab": {"flask", "waitress"},
 }
-EXEMPT = {"controller": "pox_ext", "lab": "engines"}  # the brain's extension for POX; engines that are the clock
+EXEMPT = {"controller": "pox_ext"}  # the brain's body in POX
+MININET = ROOT / "lab" / "engines" / "mininet"
+STARTS_PROCESSES = {"run", "Popen", "call", "check_call", "check_output", "getoutput", "getstatusoutput"}
 
 
 def imported(path: Path) -> set[str]:
@@ -27,7 +34,8 @@ def imported(path: Path) -> set[str]:
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            found.add(("." * node.level) + (node.module or ""))
+            module = ("." * node.level) + (node.module or "")
+            found |= {module, *(f"{module}.{alias.name}" for alias in node.names)}
     return found
 
 
@@ -46,7 +54,7 @@ def test_no_arrow_points_back(folder):
 @pytest.mark.parametrize("folder", NEVER)
 def test_each_layer_keeps_to_its_own_tools(folder):
     for path in files(folder):
-        if EXEMPT[folder] not in path.relative_to(ROOT / folder).parts:
+        if EXEMPT.get(folder) not in path.relative_to(ROOT / folder).parts:
             wrong = {name for name in imported(path) if name.split(".")[0] in NEVER[folder]}
             assert not wrong, f"{path.relative_to(ROOT)} imports {', '.join(sorted(wrong))}"
 
@@ -56,7 +64,42 @@ def test_the_dashboard_never_imports_engines():
         assert not any(name.startswith("lab.engines") for name in imported(path)), path
 
 
-def test_only_one_module_of_the_emulation_imports_mininet():
+def test_the_brain_opens_no_file():
+    for path in files("controller"):
+        if "pox_ext" not in path.parts:
+            assert not called(path) & {(None, "open"), (None, "print"), (None, "input")}, path
+
+
+def test_the_simulator_does_not_know_the_emulation():
+    for one, other in (("sim", "mininet"), ("mininet", "sim")):
+        for path in files(f"lab/engines/{one}"):
+            wrong = {name for name in imported(path) if name.startswith(f"lab.engines.{other}")}
+            assert not wrong, f"{path.relative_to(ROOT)} imports {', '.join(sorted(wrong))}"
+
+
+def test_only_one_module_imports_mininet():
     for path in files("lab"):
         if {name.split(".")[0] for name in imported(path)} & {"mn_wifi", "mininet"}:
-            assert path.parent == ROOT / "lab" / "engines" / "mininet", path
+            assert path == MININET / "network.py", path
+
+
+def test_only_one_module_of_the_emulation_starts_processes():
+    for path in MININET.glob("*.py"):
+        wrong = {name for owner, name in called(path) if (owner == "subprocess" and name in STARTS_PROCESSES) or is_os(owner, name)}
+        assert path.name == "shell.py" or not wrong, f"{path.relative_to(ROOT)} calls {', '.join(sorted(wrong))}: use shell.py"
+    assert ("subprocess", "Popen") in called(MININET / "shell.py")
+
+
+def is_os(owner: str | None, name: str) -> bool:
+    return owner == "os" and name.startswith(("system", "popen", "exec", "spawn", "posix_spawn"))
+
+
+def called(path: Path) -> set[tuple[str | None, str]]:
+    """Every `name(...)` as (None, name) and every `owner.name(...)` as (owner, name) in a file."""
+    found: set[tuple[str | None, str]] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            found.add((None, node.func.id))
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name):
+            found.add((node.func.value.id, node.func.attr))
+    return found

@@ -33,6 +33,7 @@ class Agents:
             for cell in topology.cells
         }
         configuration = state / "agents.json"
+        ledger.record("file", path=str(configuration))
         configuration.write_text(json.dumps({"aps": aps, "ports": [pox.AGENTS_PORT, self._reports.getsockname()[1]]}))
         with log.open("a") as errors:
             self._process = shell.spawn(

@@ -52,6 +52,7 @@ def _include() -> list[str]:
 def mount_pins(ledger: Ledger) -> None:
     """A bpf file system of our own, where programs and maps are pinned for the hosts to find."""
     if not PINS.is_mount():
+        ledger.record("folder", path=str(PINS))
         PINS.mkdir(parents=True, exist_ok=True)
         ledger.record("mount", path=str(PINS))
         shell.run(["mount", "-t", "bpf", "bpf", str(PINS)], "mount a bpf file system for the cells")

@@ -193,17 +193,19 @@ def _mininet(upstreams: Path) -> Any:
     from mininet.log import setLogLevel
     from mininet.net import Mininet
     from mn_wifi.link import IntfWireless
+    from mn_wifi.module import Mac80211Hwsim
     from mn_wifi.net import Mininet_wifi
 
     setLogLevel("warning")
+    Mac80211Hwsim.logging_to_file = _nothing  # it would send every log of this process to a file in /tmp
     Mininet.inited = True  # its `init` raises limits of the whole machine and leaves them; hosts get theirs in `_sysctls`
     for method in ("set_tc", "set_tc_ap", "set_tc_reorder", "configWLink"):
-        setattr(IntfWireless, method, _shape_nothing)
+        setattr(IntfWireless, method, _nothing)  # a link's qdiscs are ours
     return Mininet_wifi(controller=None, autoAssociation=False, allAutoAssociation=False, ipBase="10.0.0.0/8", build=False)
 
 
-def _shape_nothing(*_args: Any, **_keywords: Any) -> None:
-    """In place of Mininet-WiFi's shaping: a link's qdiscs are ours."""
+def _nothing(*_args: Any, **_keywords: Any) -> None:
+    """In place of what Mininet-WiFi shall not do."""
 
 
 def _sysctls(interfaces: list[str]) -> list[str]:

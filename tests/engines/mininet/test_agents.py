@@ -166,7 +166,7 @@ def test_the_agent_is_told_what_to_look_at(start, tmp_path):
         "ue3": "lte1-eth3",
         "ue4": "lte1-eth4",
     }
-    assert [each["kind"] for each in Ledger(tmp_path / "ledger").entries()] == ["process"]
+    assert [each["kind"] for each in Ledger(tmp_path / "ledger").entries()] == ["file", "process"]
 
 
 def test_an_agent_that_fails_is_an_error_with_what_it_said(start):

@@ -1,0 +1,206 @@
+"""Is anything left behind? Run this as root on a machine (or VM) that carries the emulation natively: `python native_clean.py`
+
+Kills a run in several ways, cleans up, and compares the machine with how it was before: interfaces, bridges, radios,
+qdiscs, namespaces, processes, mounts, settings, files. Then as many short runs in a row as REPEATS says (default 2).
+Prints a PASS line per question; ends with 1 at the first FAIL.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+PROJECT = Path(__file__).resolve().parents[2]
+LAB = [sys.executable, "-m", "lab"]
+RUN = [*LAB, "run", "testbed_wifi_lte", "--engine", "mininet", "--strategy", "meter_throttling", "--quiet"]
+SETTINGS = ("fs.file-max", "kernel.pty.max", "net.mptcp", "net.core", "net.ipv4")
+OURS = (b"pox.py", b"hostapd", b"traffic.py", b"ap_agent", b"mininet:", b"lab\0run", b"wmediumd")
+START_S, SETTLE_S = 150, 3
+State = dict[str, set[str]]
+
+
+def said(*argv: str) -> list[str]:
+    """The lines a command prints."""
+    return subprocess.run(argv, capture_output=True, text=True, check=True).stdout.splitlines()
+
+
+def processes() -> Iterator[tuple[int, bytes]]:
+    """Number and command line of every process that is no thread of the kernel."""
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit() and int(folder.name) != os.getpid():
+            try:
+                command = (folder / "cmdline").read_bytes()
+            except OSError:
+                continue
+            if command:
+                yield int(folder.name), command
+
+
+def of_a_run(word: bytes) -> list[int]:
+    return sorted(pid for pid, command in processes() if word in command)
+
+
+def state() -> State:
+    """Everything a run could leave on a machine."""
+    radios, bpf = Path("/sys/class/ieee80211"), Path("/run/multipath-lab")
+    return {
+        "bridges": set(said("ovs-vsctl", "list-br")),
+        "controllers": set(said("ovs-vsctl", "--bare", "--columns=target", "list", "controller")),
+        "interfaces": {each.name for each in Path("/sys/class/net").iterdir()},
+        "radios": {each.name for each in radios.iterdir()} if radios.exists() else set(),
+        "qdiscs": {" ".join(line.split()[:5]) for line in said("tc", "qdisc", "show")},
+        "namespaces": {line.split()[0] for line in said("lsns", "--noheadings", "--type", "net", "--output", "NS")},
+        "processes": {f"{pid} {command[:80]!r}" for pid, command in processes() if any(word in command for word in OURS)},
+        "mounts": {line.split()[1] for line in Path("/proc/self/mounts").read_text().splitlines()},
+        "settings": {line for name in SETTINGS for line in said("sysctl", "-a", "--pattern", f"^{name.replace('.', '[.]')}") if steady(line)},
+        "files": {str(each) for each in (*bpf.rglob("*"), *Path("/tmp").glob("*mn*"), *Path("/var/run").glob("*mn*"))},
+    }  # fmt: skip
+
+
+def steady(setting: str) -> bool:
+    """Settings that are no counters."""
+    return not any(word in setting for word in ("nf_conntrack", "tcp_fastopen_key", ".neigh.lab", "random"))
+
+
+class Run:
+    """A run in a process of its own."""
+
+    def __init__(self, folder: Path, duration_s: float) -> None:
+        self.folder = folder
+        self.process = subprocess.Popen([*RUN, "--duration", str(duration_s), "--out", str(folder)], cwd=PROJECT)
+
+    def until(self, file: str, lines: int) -> None:
+        """Wait for so many lines in one of its files."""
+        deadline = time.monotonic() + START_S
+        while not (self.folder / file).exists() or (self.folder / file).read_text().count("\n") < lines:
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                fail(f"the run wrote {lines} lines into {file}", f"status {self.process.poll()}; see {self.folder}/log.txt")
+            time.sleep(0.2)
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+
+def fail(question: str, why: str) -> None:
+    print(f"FAIL {question}: {why}", flush=True)
+    sys.exit(1)
+
+
+def passed(question: str, holds: bool, why: str = "") -> None:
+    if not holds:
+        fail(question, why)
+    print(f"PASS {question}", flush=True)
+
+
+def difference(before: State, after: State) -> list[str]:
+    """What is there now and was not, and the other way round."""
+    return [
+        f"{what}: {sign}{each}"
+        for what in before
+        for sign, only in (("+", after[what] - before[what]), ("-", before[what] - after[what]))
+        for each in sorted(only)
+    ]
+
+
+def untouched(question: str, before: State) -> None:
+    """The machine is as it was; what the kernel dismantles in the background gets a moment."""
+    deadline = time.monotonic() + SETTLE_S
+    while (left := difference(before, state())) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    passed(question, not left, "; ".join(left))
+
+
+def clean() -> None:
+    done = subprocess.run([*LAB, "clean"], cwd=PROJECT, capture_output=True, text=True, check=False)
+    passed("clean ends with 0", done.returncode == 0, done.stderr)
+
+
+def killed_runner(before: State, runs: Path) -> None:
+    run = Run(runs / "killed", 60)
+    run.until("samples.jsonl", 6)
+    run.kill()
+    left = difference(before, state())
+    passed("a killed runner leaves a network", any("wifi1" in each for each in left), "nothing was there to clean")
+    clean()
+    untouched("runner killed, clean: nothing is left", before)
+
+
+def killed_parts(before: State, runs: Path) -> None:
+    run = Run(runs / "parts", 60)
+    run.until("samples.jsonl", 6)
+    first = of_a_run(b"pox.py")[0]
+    os.kill(first, signal.SIGKILL)
+    deadline = time.monotonic() + 60
+    while (now := of_a_run(b"pox.py")) in ([], [first]) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    passed("a killed POX is started again", bool(now) and now != [first])
+    for word in (b"hostapd", b"mininet:ue1"):
+        victims = of_a_run(word)
+        passed(f"{word.decode()} was there to be killed", bool(victims))
+        for pid in victims:
+            os.kill(pid, signal.SIGKILL)
+    time.sleep(2)
+    run.kill()
+    clean()
+    untouched("POX, hostapd, a host's shell and the runner killed, clean: nothing is left", before)
+
+
+def killed_while_building(before: State, runs: Path) -> None:
+    run = Run(runs / "building", 60)
+    run.until("commands.sh", 12)
+    run.kill()
+    again = Run(runs / "again", 3)
+    passed("killed while it builds: the next run starts by itself", again.process.wait(START_S) == 0, f"see {again.folder}")
+    untouched("and leaves nothing, of both", before)
+
+
+def stopped(before: State, runs: Path) -> None:
+    run = Run(runs / "stopped", 60)
+    run.until("samples.jsonl", 2)
+    refused = subprocess.run([*LAB, "clean"], cwd=PROJECT, capture_output=True, text=True, check=False)
+    passed("clean refuses while a run lives", refused.returncode == 3, refused.stdout + refused.stderr)
+    forced = subprocess.run([*LAB, "clean", "--force"], cwd=PROJECT, capture_output=True, text=True, check=False)
+    passed("clean --force ends it", forced.returncode == 0, forced.stderr)
+    passed("which makes it an interrupted run", run.process.wait(30) == 130)
+    untouched("nothing is left", before)
+
+
+def in_a_row(before: State, runs: Path, repeats: int) -> None:
+    for number in range(1, repeats + 1):
+        run = Run(runs / f"row-{number}", 3)
+        code = run.process.wait(START_S)
+        passed(f"run {number} of {repeats} ends well", code == 0, f"status {code}, see {run.folder}/log.txt")
+        result = json.loads((run.folder / "result.json").read_text())
+        passed(f"run {number} of {repeats} is Multipath TCP", bool(result["mptcp"]["verified"]), str(result["mptcp"]))
+        untouched(f"run {number} of {repeats} leaves nothing", before)
+
+
+ROUNDS = {"runner": killed_runner, "parts": killed_parts, "building": killed_while_building, "stopped": stopped}
+
+
+def main(wanted: list[str]) -> None:
+    """All rounds, or those named; `row` stands for the runs in a row."""
+    subprocess.run(["modprobe", "mac80211_hwsim", "radios=0"], check=True)
+    before = state()
+    passed("the machine is clean at the start", not before["bridges"] and not before["processes"], str(before["processes"]))
+    with tempfile.TemporaryDirectory() as folder:
+        for name in wanted or [*ROUNDS, "row"]:
+            began = time.monotonic()
+            if name == "row":
+                in_a_row(before, Path(folder), int(os.environ.get("REPEATS", "2")))
+            else:
+                ROUNDS[name](before, Path(folder))
+            print(f"     {name}: {time.monotonic() - began:.0f} s", flush=True)
+    print("PASS all", flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,176 @@
+"""What the documentation says is true: its blocks run, its links lead somewhere, its commands, options and keys exist.
+
+A block that begins with ```sh run is run as it stands in a copy of the project, ```sh emulation likewise where there is one,
+and every ```python block. Other blocks are text.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+from machine import emulation, needs_emulation
+
+from lab.__main__ import cli
+from lab.scenario_schema import Checkpoint, Event, Mobility, Multipath, Scenario, StrategyChoice, Traffic
+
+__all__ = ["emulation"]
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [ROOT / "README.md", ROOT / "CHANGES.md", ROOT / "scenarios" / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+FENCE = re.compile(r"^```(?P<kind>[^\n]*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+DOOR = re.compile(r"(?:\./run_lab\.sh|python -m lab)(?P<rest>[^`\n|]*)")
+SHELL_VERBS = {"test", "lint"}  # of run_lab.sh itself
+FOLDERS = ("lab/", "controller/", "dashboard/", "docs/", "scenarios/", "templates/", "tests/")
+EMULATION_S = 900
+each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+
+
+def blocks(kind: str) -> list[object]:
+    """Every block that is marked so, with its page and number as its name."""
+    found = []
+    for page in PAGES:
+        texts = [match["text"] for match in FENCE.finditer(page.read_text()) if match["kind"].strip() == kind]
+        found += [pytest.param(text, id=f"{page.relative_to(ROOT)}-{n}") for n, text in enumerate(texts, 1)]
+    return found
+
+
+@pytest.fixture
+def copy(tmp_path):
+    """The project as somebody has just got it, with the packages of this one."""
+    folder = tmp_path / "lab"
+    shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(".git", ".venv", "data", "__pycache__", ".*_cache"))
+    if not list((ROOT / ".venv").glob("run.stamp")):
+        pytest.skip("runs the README's commands: start the tests with ./run_lab.sh test")
+    (folder / ".venv").symlink_to(ROOT / ".venv")
+    return folder
+
+
+def shell(text: str, folder: Path, timeout_s: float) -> str:
+    done = subprocess.run(["sh", "-eux"], input=text, cwd=folder, capture_output=True, text=True, timeout=timeout_s, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("block", blocks("sh run"))
+def test_commands_run(block, copy):
+    shell(block, copy, 120)
+
+
+def test_something_is_run():
+    assert blocks("sh run")
+    assert blocks("sh emulation")
+
+
+class TestEmulation:
+    pytestmark = needs_emulation
+
+    @pytest.mark.parametrize("block", blocks("sh emulation"))
+    def test_commands_run(self, block, copy):
+        shell(block, copy, EMULATION_S)
+
+
+@pytest.mark.parametrize("block", blocks("python"))
+def test_python_runs(block, copy):
+    program = [sys.executable, "-W", "error", "-c", block]
+    done = subprocess.run(program, cwd=copy, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@each_page
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text()):
+        if "://" not in target:
+            assert (page.parent / target).exists(), f"{target} is not there"
+
+
+@each_page
+def test_files_that_are_named_exist(page):
+    for named in re.findall(r"`([\w./*-]+)`", page.read_text()):
+        if named.startswith(FOLDERS):
+            assert list(ROOT.glob(named.rstrip("/"))), f"{named} is not there"
+
+
+def options(command: click.Command) -> set[str]:
+    """Every option of a command and of what is below it, as --help shows them."""
+    own = {name for each in command.params if isinstance(each, click.Option) for name in each.opts}
+    below = command.commands.values() if isinstance(command, click.Group) else ()
+    return own.union({"--help", "-h"}, *map(options, below))
+
+
+def component_options() -> set[str]:
+    """What POX's component takes; importing it needs no POX, but reading it is enough."""
+    tree = ast.parse((ROOT / "controller" / "pox_ext" / "__init__.py").read_text())
+    launch = next(node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "launch")
+    return {f"--{each.arg}" for each in launch.args.args}
+
+
+@each_page
+def test_verbs_and_their_options_exist(page):
+    for match in DOOR.finditer(page.read_text()):
+        words = match["rest"].split(" -- ")[0].split("#")[0].split()
+        command: click.Command = cli if not words or words[0].startswith("-") else cli
+        if words and words[0] in SHELL_VERBS:
+            continue
+        while words and isinstance(command, click.Group) and words[0].strip(".,:;)") in command.commands:
+            command = command.commands[words.pop(0).strip(".,:;)")]
+        if isinstance(command, click.Group):
+            spoken = not words or words[0].startswith(("-", "#")) or words[0][0] in ".,:;)"
+            assert spoken or command is not cli, f"'{match[0]}': {words[0]} is no command"
+            known = options(cli.commands["up"]) if command is cli else options(command)
+        else:
+            known = options(command)
+        for word in words:
+            if word.startswith("-"):
+                assert word.split("=")[0].strip(".,:;)") in known, f"'{match[0]}': {word} is no option"
+
+
+@each_page
+def test_options_that_are_named_alone_exist(page):
+    known = options(cli) | component_options() | {"--unthreaded-sh"}
+    for text in re.findall(r"`(--[^`]*)`", page.read_text()):
+        for word in text.split():
+            if word.startswith("--"):
+                assert word.split("=")[0] in known, f"`{text}`: {word} is no option"
+
+
+def words(text: str) -> set[str]:
+    """What stands alone between backquotes and looks like a key."""
+    return {word for word in re.findall(r"`([^`]+)`", text) if re.fullmatch(r"[a-z_]+", word)}
+
+
+def scenario_section() -> str:
+    text = (ROOT / "docs" / "formats.md").read_text()
+    return text.split("## Scenario files")[1].split("\n## ")[0]
+
+
+def rows() -> dict[str, str]:
+    """The table of keys: the rest of the row by each key it begins with."""
+    found = {}
+    for line in scenario_section().splitlines():
+        cells = line.split("|")
+        if line.startswith("| `"):
+            found |= dict.fromkeys(words(cells[1]), cells[2])
+    return found
+
+
+def test_every_key_of_a_scenario_is_documented_and_no_other():
+    assert set(rows()) == set(Scenario.model_fields)
+
+
+@pytest.mark.parametrize(
+    ("key", "part"),
+    [("multipath", Multipath), ("strategy", StrategyChoice), ("events", Event), ("mobility", Mobility), ("checkpoints", Checkpoint)],
+)
+def test_every_key_of_its_parts_too(key, part):
+    assert words(rows()[key]) == set(part.model_fields)
+
+
+def test_every_key_of_a_flow_too():
+    flow = scenario_section().split("A flow:")[1].split("\n\n")[0]
+    assert words(flow) == set(Traffic.model_fields)
