@@ -145,9 +145,11 @@ class Scheduler:
     def index(self, device: str) -> int:
         """The interface's number."""
         body = struct.pack("=BxHiII", 0, 0, 0, 0, 0) + _attribute(3, device.encode() + b"\0")
-        for _kind, payload in _ask(self._socket, RTM_GETLINK, REQUEST, body):
-            return int(struct.unpack_from("=i", payload, 4)[0])
-        raise LabError(f"find the interface {device}: the kernel does not know it. See `ip link`")
+        try:
+            _kind, payload = next(_ask(self._socket, RTM_GETLINK, REQUEST, body))
+        except (LabError, StopIteration) as problem:
+            raise LabError(f"find the interface {device}: {problem or 'no answer'}. See `ip link`") from problem
+        return int(struct.unpack_from("=i", payload, 4)[0])
 
     def queues(self) -> dict[tuple[int, int], Queue]:
         """The counters of every qdisc with a handle, by (interface number, handle's major number)."""

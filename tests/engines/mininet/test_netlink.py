@@ -1,6 +1,7 @@
 """Netlink against the tools that everybody trusts: tc and ip."""
 
 import json
+import re
 import subprocess
 from contextlib import closing
 
@@ -36,9 +37,9 @@ def test_an_unknown_interface_is_named(scheduler):
 def test_a_rate_set_over_netlink_is_read_back_by_tc(veth, scheduler):
     subprocess.run(["tc", "-batch", "-"], input=shaping.batch(shaping.rate(veth, 5_000_000, 100)), text=True, check=True)
     scheduler.set_rate(scheduler.index(veth), 2_000_000, 6000)
-    shaped = shown("tc", "-j", "class", "show", "dev", veth)[0]
-    assert shaped["rate"] == 250_000 and shaped["ceil"] == 250_000
-    assert abs(shaped["burst"] - 6000) < 100
+    shaped = subprocess.run(["tc", "class", "show", "dev", veth], capture_output=True, text=True, check=True).stdout
+    assert "rate 2Mbit ceil 2Mbit" in shaped  # tc 6.1 has no JSON for it
+    assert abs(int(re.search(r" burst (\d+)b", shaped)[1]) - 6000) < 100
 
 
 def test_queues_are_counted(veth, scheduler):
