@@ -76,7 +76,8 @@ def serve(port: int | None, browser: bool, demo: bool, runs: Path = RUNS) -> Non
     app = create_app({"RUNS": runs, "KEY": key(runs.parent / "dashboard.key"), "TICKET": ticket})
     launcher: Launcher = app.extensions["launcher"]
     waitress = server(app, sock)
-    signal.signal(signal.SIGTERM, _interrupt)
+    for number in (signal.SIGINT, signal.SIGTERM):  # also where a shell in the background ignores the first
+        signal.signal(number, _interrupt)
     threading.Thread(target=waitress.run, name="serve", daemon=True).start()
     try:
         page = _demo(launcher) if demo else "/"

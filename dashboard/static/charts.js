@@ -4,6 +4,7 @@ import { dark, element, number } from "./app.js";
 const LIGHT = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#E69F00", "#56B4E9", "#8a7f00"];
 const DARK = ["#56B4E9", "#FF8A3D", "#2CC79B", "#E79BC4", "#F2F2F2", "#E69F00", "#8ab4f8", "#F0E442"];
 const KEEP = 1200; // points a line; beyond, thinned to half
+const WINDOW_S = 60; // of a live run; zooming out and the finished run show all
 const SLOWEST = 500;
 const FASTEST = 200;
 const CONFIG = { displaylogo: false, showSendToCloud: false, responsive: true, scrollZoom: false, modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"] };
@@ -18,6 +19,7 @@ export class Charts {
     this.cards = new Map();
     this.marks = [];
     this.ticks = [];
+    this.t = 0;
     this.painting = true;
     this.every = this.wait = FASTEST;
     this.painted = [];
@@ -67,6 +69,7 @@ export class Charts {
   }
 
   append(frame) {
+    this.t = frame.t;
     let unknown = false;
     for (const card of this.cards.values()) {
       for (const trace of card.traces) {
@@ -141,6 +144,8 @@ export class Charts {
     const ink = css("--ink"), grid = css("--grid"), flip = css("--flip"), mark = css("--mark"), paper = css("--card");
     const layout = structuredClone(card.layout);
     layout.datarevision = ++card.revision;
+    if (this.live && this.t > WINDOW_S) layout.xaxis.range = [this.t - WINDOW_S, this.t];
+    else if (this.live && layout.xaxis.range[1] > WINDOW_S) layout.xaxis.range = [0, WINDOW_S];
     layout.hovermode = this.live && !this.still ? false : "x unified";
     layout.hoverlabel = { bgcolor: paper, bordercolor: css("--line"), font: { color: ink } };
     layout.modebar = { bgcolor: "rgba(0,0,0,0)", color: mark, activecolor: ink };

@@ -99,6 +99,7 @@ function disconnect() {
 // ---- what is shown
 
 function now(frame) {
+  charts.t = frame.t;
   seen.frame = frame;
   seen.t = frame.t;
   const sum = (key) => Object.values(frame.ap ?? {}).reduce((total, ap) => total + (ap[key] ?? 0), 0);

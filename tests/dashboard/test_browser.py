@@ -107,7 +107,7 @@ def test_the_first_minute(page, address):
     until(page, lambda: page.evaluate(POINTS) > held)
 
     page.click("#chart-users button")
-    assert page.locator("#chart-users table tbody tr").count() == 4
+    until(page, lambda: page.locator("#chart-users table tbody tr").count() == 4)
     page.click("#stop")
     until(page, lambda: page.inner_text("#pill") == "interrupted")
 
