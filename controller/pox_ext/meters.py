@@ -2,7 +2,8 @@
 
 1) a bridge connects: read its table 0 and its meter, so that a restarted controller goes on where the last one stopped
 2) bring it to what is wanted; until the first decision that is what it has, and an entry to count every address
-3) Tier 2's throughput is what came to the meter minus what it dropped; changing a rate starts its counters again,
+3) whenever counters are read, what somebody else took away is put back
+4) Tier 2's throughput is what came to the meter minus what it dropped; changing a rate starts its counters again,
    so they are read just before a change and again just after it
 """
 
@@ -74,14 +75,17 @@ class Meters:
         self._bring(command.ap)
 
     def read(self, switch: str, done: Callable[[], None]) -> None:
-        """Read meter and table 0 of a switch; `done` is called in any case."""  # 3
-        channel = self.channels[switch]
+        """Read meter and table 0 of a switch; `done` is called in any case."""  # 3, 4
+        channel, asked = self.channels[switch], self._known.get(switch)
 
-        def with_flows(body: bytes | None) -> None:
-            for entry in of13.flows(body or b""):
+        def with_flows(body: bytes | None, meter_there: bool) -> None:
+            entries = of13.flows(body or b"")
+            for entry in entries:
                 if entry.address is not None:
                     key = (switch, entry.address)
                     self._by_address[key] = self._rates.rate_bps(key, time.monotonic_ns(), entry.bytes)
+            if body is not None and asked is not None and asked is self._known.get(switch):  # nothing was changed meanwhile
+                self._mend(switch, asked, table0.read(entries, asked.rate_bps if meter_there else None))
             done()
 
         def with_meter(body: bytes | None) -> None:
@@ -89,9 +93,15 @@ class Meters:
             if count is not None:
                 passed = count.offered_bytes - count.dropped_bytes
                 self._tier2_bps[switch] = self._rates.rate_bps(switch, time.monotonic_ns(), passed)
-            channel.ask(of13.ask_flows(table=0), with_flows)
+            channel.ask(of13.ask_flows(table=0), lambda flows: with_flows(flows, count is not None))
 
         channel.ask(of13.ask_meter(), with_meter)
+
+    def _mend(self, switch: str, known: Table0, there: Table0) -> None:
+        """Put back what is known to be there and is not: somebody deleted it by hand."""
+        if (there.addresses, replace(there, counted=known.counted)) != (known.addresses, known):
+            self._known[switch] = there
+            self._bring(switch)
 
     def refresh(self, switch: str) -> None:
         """Count the addresses that have been learned since."""

@@ -135,6 +135,14 @@ def test_the_meter_limits_what_passes_and_its_counters_say_so(network):
     assert eventually(lambda: mbps(progress, 1) > 2, 10, "go on at full rate")
 
 
+def test_a_meter_deleted_by_hand_is_put_back_with_its_flows(network):
+    start(network, "meter_throttling")
+    eventually(lambda: network.meter_kbps("wifi1") == 100, 5, "install the meter")
+    network.ofctl("del-meters", "wifi1")
+    eventually(lambda: network.meter_kbps("wifi1") == 100, 5, "put the meter back")
+    eventually(lambda: "meter:1" in network.ofctl("dump-flows", "wifi1"), 3, "put its flows back")
+
+
 def test_traffic_goes_on_while_the_controller_stands_still_and_after_it_was_killed(network):
     start(network, "meter_throttling", min_rate_mbps=1)
     progress = download(network, MPTCP)
