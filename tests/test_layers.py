@@ -17,7 +17,19 @@ NEVER = {  # folder: modules it must not touch, wherever else they may be used
     "controller": {
         *("flask", "pox"),
         *("time", "datetime", "random", "secrets"),  # clock in, commands out
-        *("os", "io", "pathlib", "shutil", "tempfile", "socket", "socketserver", "select", "subprocess", "threading", "asyncio"),
+        *(
+            "os",
+            "io",
+            "pathlib",
+            "shutil",
+            "tempfile",
+            "socket",
+            "socketserver",
+            "select",
+            "subprocess",
+            "threading",
+            "asyncio",
+        ),
     },
     "lab/radio": {"os", "pathlib", "socket", "subprocess", "time", "random"},
     "lab": {"flask", "waitress"},
@@ -85,7 +97,9 @@ def test_only_one_module_imports_mininet():
 
 def test_only_one_module_of_the_emulation_starts_processes():
     for path in MININET.glob("*.py"):
-        wrong = {name for owner, name in called(path) if (owner == "subprocess" and name in STARTS_PROCESSES) or is_os(owner, name)}
+        wrong = {
+            name for owner, name in called(path) if (owner == "subprocess" and name in STARTS_PROCESSES) or is_os(owner, name)
+        }
         assert path.name == "shell.py" or not wrong, f"{path.relative_to(ROOT)} calls {', '.join(sorted(wrong))}: use shell.py"
     assert ("subprocess", "Popen") in called(MININET / "shell.py")
 

@@ -31,8 +31,9 @@ def own() -> Path:
 class Ledger:
     """What exists because of a run. `kind` is one of the keys of `undo.UNDO`, `what` are its arguments.
 
-    process pid | daemon program, word | bridge name | interface name | radio name | radios prefix | qdisc device, handle ("root" or "clsact")
-    pin path (file or folder in a bpf file system) | mount path | sysctl name, value | file path | folder path
+    process pid | daemon program, word | bridge name | interface name | radio name | radios prefix, count
+    qdisc device, handle ("root" or "clsact") | pin path (file or folder in a bpf file system) | mount path
+    sysctl name, value | file path | folder path
     """
 
     def __init__(self, path: Path = MACHINE) -> None:

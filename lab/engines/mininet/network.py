@@ -117,7 +117,8 @@ class Network:
 
     def _record(self) -> None:
         """Write into the ledger what is about to exist. Undone in reverse: bridges first, while their ports still exist."""
-        self.ledger.record("radios", prefix=f"mn{os.getpid():05d}p")
+        radios = len(self.topology.ids("wifi")) + sum(each.name.endswith("wlan0") for each in self.wiring.interfaces)
+        self.ledger.record("radios", prefix=f"mn{os.getpid():05d}p", count=radios)
         self.ledger.record("daemon", program="hostapd", word=f"mn{os.getpid()}_")  # in the names of its configuration files
         for node in self._net.values():
             self.ledger.record("process", pid=node.pid)

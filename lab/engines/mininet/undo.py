@@ -12,7 +12,8 @@ from lab.engines.mininet.processes import running, start_time, stop
 from lab.errors import CommandFailed
 
 NET, RADIOS, SYSCTL = Path("/sys/class/net"), Path("/sys/class/ieee80211"), Path("/proc/sys")
-HOMECOMING_S = 3.0  # a namespace is dismantled in the background; its radios return at the end of that
+MANY = 1000
+HOMECOMING_S = 5.0  # a namespace is dismantled in the background; its radios return at the end of that
 
 
 def process(pid: int, started: int | None) -> str | None:
@@ -51,15 +52,15 @@ def radio(name: str) -> str | None:
     return f"radio {name}"
 
 
-def undo_radios(prefix: str) -> str | None:
-    """Remove all radios whose names start so, and wait for those that hosts still hold.
+def undo_radios(prefix: str, count: int = MANY) -> str | None:
+    """Remove all radios whose names start so: `count`, or fewer if the run was ended before it had made them.
 
-    A radio of a dismantled namespace comes back to the machine, so this ends when none has come for half a second.
+    A radio of a dismantled namespace comes back to the machine, in a while that only the kernel knows: this ends when all
+    have come, or none for `HOMECOMING_S`.
     """
     names: list[str] = []
-    deadline = time.monotonic() + HOMECOMING_S
     quiet_since = time.monotonic()
-    while RADIOS.exists() and time.monotonic() - quiet_since < 0.5 and time.monotonic() < deadline:
+    while RADIOS.exists() and len(names) < count and time.monotonic() - quiet_since < HOMECOMING_S:
         for found in sorted(RADIOS.glob(f"{prefix}*")):
             radio(found.name)
             names.append(found.name)

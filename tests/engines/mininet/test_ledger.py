@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -63,6 +64,32 @@ def test_newest_first_and_radios_last(ledger, monkeypatch):
     ledger.record("file", path="b")
     ledger.undo_all()
     assert seen == ["b", "a", "mn7p"]
+
+
+@pytest.fixture
+def radios(tmp_path, monkeypatch):
+    """A machine whose radios are folders; removing one takes its folder away."""
+    folder = tmp_path / "ieee80211"
+    folder.mkdir()
+    monkeypatch.setattr(undo, "RADIOS", folder)
+    monkeypatch.setattr(undo, "HOMECOMING_S", 0.4)
+    monkeypatch.setattr(shell, "run", lambda argv, doing: (folder / argv[-1]).rmdir())
+    return folder
+
+
+def test_radios_that_hosts_still_hold_are_waited_for(radios):
+    (radios / "mn00007p00s00").mkdir()
+    (radios / "mn00008p00s00").mkdir()
+    late = threading.Timer(0.2, (radios / "mn00007p01s01").mkdir)
+    late.start()
+    assert undo.undo_radios("mn00007p", 2) == "radios mn00007p00s00, mn00007p01s01"
+    assert [each.name for each in radios.iterdir()] == ["mn00008p00s00"]
+
+
+def test_radios_that_were_never_made_are_not_waited_for_long(radios):
+    began = time.monotonic()
+    assert undo.undo_radios("mn00007p", 2) is None
+    assert time.monotonic() - began < 1
 
 
 def test_files_folders_and_pins(ledger, tmp_path):

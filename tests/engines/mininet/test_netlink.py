@@ -6,11 +6,11 @@ import subprocess
 from contextlib import closing
 
 import pytest
+from machine import needs_root
 
 from lab.engines.mininet import shaping
 from lab.engines.mininet.netlink import Scheduler
 from lab.errors import LabError
-from machine import needs_root
 
 pytestmark = needs_root
 

@@ -1,11 +1,13 @@
 """What hosts and ports are told, without a network."""
 
+from pathlib import Path
+
 import pytest
 
-from lab.engines.mininet import network as module
 from lab.engines.mininet import shell
 from lab.engines.mininet.ledger import Ledger
 from lab.engines.mininet.network import Network, _addresses, _standing_in, _sysctls
+from lab.errors import LabError
 from lab.scenario import build
 from lab.topology import wire
 
@@ -60,7 +62,6 @@ def test_the_ports_that_are_wires(network):
 
 
 def test_what_will_exist_is_written_down_bridges_last(network):
-    network._record = network._record
     for node in network._net.values():
         node.pid = 1
     network._record()
@@ -94,7 +95,17 @@ def test_stopping_ends_every_node_also_of_a_network_that_never_was(network, tmp_
 
 def test_mininet_writes_where_it_is_told_to(tmp_path, monkeypatch):
     monkeypatch.chdir("/")
-    with pytest.raises(ZeroDivisionError), _standing_in(tmp_path):
-        assert module.Path.cwd() == tmp_path
-        _ = 1 / 0
-    assert module.Path.cwd() == module.Path("/")
+    with _standing_in(tmp_path):
+        assert Path.cwd() == tmp_path
+    assert Path.cwd() == Path("/")
+
+
+def test_a_failure_goes_back_too(tmp_path, monkeypatch):
+    def fail():
+        with _standing_in(tmp_path):
+            raise LabError("x")
+
+    monkeypatch.chdir("/")
+    with pytest.raises(LabError):
+        fail()
+    assert Path.cwd() == Path("/")

@@ -3,9 +3,9 @@
 import subprocess
 
 import pytest
+from machine import needs_root
 
 from lab.engines.mininet import shaping
-from machine import needs_root
 
 
 def test_a_link_keeps_order_by_having_a_rate():

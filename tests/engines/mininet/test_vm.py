@@ -8,16 +8,20 @@ import time
 from pathlib import Path
 
 import pytest
+from machine import emulation, needs_emulation
 
 from lab.engines.mininet import kernel, vm
-from lab.engines.mininet.capabilities import Probe, facts, verdicts
 from lab.engines.mininet.ledger import Ledger, own
 from lab.errors import LabError, MachineLacks, RequestError
 
-needs_vm = pytest.mark.skipif(
-    os.environ.get("MULTIPATH_LAB_VM_TESTS") != "1" or not verdicts(facts(Probe()))[2].possible,
-    reason="boots a VM: set MULTIPATH_LAB_VM_TESTS=1 where ./run_lab.sh doctor says the VM works",
-)
+__all__ = ["emulation"]
+
+
+def needs_vm(test):
+    """It boots a VM."""
+    for mark in needs_emulation:
+        test = mark(test)
+    return test
 
 
 @pytest.fixture
