@@ -1,4 +1,4 @@
-"""The simulator as an engine: virtual time, as fast as it goes or paced.
+"""The simulator as an engine: virtual time, as fast as it goes.
 
 Between two packets of the network three things happen at their own times: the traffic's time line (flows start, stop
 and pause), a look at the access points ten times a second, and a step of control after such a look when one is due.
@@ -6,12 +6,11 @@ and pause), a look at the access points ten times a second, and a step of contro
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 from lab import units
 from lab.engines import Change, Engine
-from lab.engines.sim import brain, sampler
+from lab.engines.sim import brain, jit, sampler
 from lab.engines.sim import layout as at
 from lab.engines.sim.cells import Cells
 from lab.engines.sim.network import Network
@@ -25,7 +24,6 @@ from lab.scenario_schema import Scenario
 from lab.topology import Topology
 
 LOOK_NS = round(PERIOD_S * at.NS_PER_S)
-FORGIVEN_S = 0.5  # a paced run that is later than this (it was paused, or the machine is slow) does not hurry after
 
 
 class SimEngine(Engine):
@@ -36,6 +34,8 @@ class SimEngine(Engine):
     def open(self, topology: Topology, scenario: Scenario, recorder: Recorder) -> None:
         """Lay out the tables; the flows that begin at 0 have begun."""
         self.recorder, self.scenario = recorder, scenario
+        if jit.FIRST_TIME:
+            recorder.log("compiling the simulator, once for this version")
         self._acts: list[Act] = plan(scaled_traffic(scenario), scenario.seed, scenario.duration_s)
         flows = {act.flow.id: act.flow for act in self._acts}
         self.network = self._network = Network(topology, scenario.multipath, flows.values(), scenario.seed)
@@ -47,14 +47,13 @@ class SimEngine(Engine):
         self._look_ns = 0
         self._occupancies: dict[str, list[float]] = {}
         self._stopped: set[str] = set()
-        self._due_s = time.monotonic()
         buffer_bytes = LARGEST_WINDOW * MPTCP_PAYLOAD_BYTES
         if scenario.multipath.receive_buffer_kb * 1000 > buffer_bytes:
             self._event("warning", text=f"receive buffers hold {buffer_bytes // 1_000_000} MB at most")
 
     def advance(self, until_s: float) -> list[dict[str, Any]]:
-        """Simulate until then, wait if the run is paced, and take one sample."""
-        until_ns, began_ns = round(until_s * at.NS_PER_S), self.network.now_ns
+        """Simulate until then and take one sample; the runner keeps the pace."""
+        until_ns = round(until_s * at.NS_PER_S)
         while True:
             act_ns = round(self._acts[0].at_s * at.NS_PER_S) if self._acts else until_ns
             next_ns = min(until_ns, self._look_ns, act_ns)
@@ -65,7 +64,6 @@ class SimEngine(Engine):
                 self._look()
             elif next_ns >= until_ns:
                 break
-        self._pace(until_ns - began_ns)
         seen = {ap: sum(values) / len(values) for ap, values in self._occupancies.items()}
         self._occupancies = {}
         return [self.sampler.frame(self.brain.tiers, seen, self.brain.limits_bps)]
@@ -123,16 +121,6 @@ class SimEngine(Engine):
         rate_bps = None if mbps is None else units.bps(mbps / max(1, len(mine)))
         for flow in mine:
             self.network.demand(flow, rate_bps)
-
-    def _pace(self, elapsed_ns: int) -> None:
-        """Wait until real time has caught up with virtual time at the asked speed."""
-        if self.options.speed <= 0:
-            return
-        self._due_s += elapsed_ns / at.NS_PER_S / self.options.speed
-        late_s = time.monotonic() - self._due_s
-        if late_s > FORGIVEN_S:
-            self._due_s += late_s
-        time.sleep(max(0.0, -late_s))
 
     def _event(self, kind: str, **fields: Any) -> None:
         now_ns = self._network.now_ns if self._network else 0

@@ -39,9 +39,11 @@ def cache_folder() -> Path:
     return base.absolute() / "sim" / sources_digest(Path(__file__).parent, numba.__version__)
 
 
+FIRST_TIME = False  # the compiler has to do its work in this process
 if COMPILED:
     import numpy
 
+    FIRST_TIME = not cache_folder().exists()
     numba.config.CACHE_DIR = str(cache_folder())
     _compile = numba.njit(cache=True)
 

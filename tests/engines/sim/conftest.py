@@ -1,0 +1,83 @@
+"""Simulations without a run folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from lab import scenario
+from lab.engines.sim.engine import SimEngine
+from lab.scenario import Overrides
+from lab.targets import change, check_flip
+
+
+@dataclass
+class Notes:
+    """Stands in for a recorder and keeps what it is told."""
+
+    events: list[dict[str, Any]] = field(default_factory=list)
+
+    def event(self, t: float, kind: str, **fields: Any) -> None:
+        self.events.append({"t": t, "kind": kind, **fields})
+
+    def log(self, text: str) -> None:
+        """What is said to people is not kept."""
+
+
+class Simulation:
+    """An engine that has been opened, with short ways to ask it."""
+
+    def __init__(self, of: scenario.Scenario) -> None:
+        self.scenario, self.notes, self.engine = of, Notes(), SimEngine()
+        self.engine.open(scenario.build(of), of, self.notes)
+        self.network, self.t = self.engine.network, 0.0
+
+    def run(self, seconds: float, step_s: float = 0.5) -> list[dict[str, Any]]:
+        """The frames of the next so many seconds."""
+        frames, end = [], self.t + seconds
+        while self.t < end - 1e-9:
+            self.t = round(min(self.t + step_s, end), 9)
+            frames += self.engine.advance(self.t)
+        return frames
+
+    def flip(self, target: str, value: Any) -> None:
+        self.engine.apply(change(self.scenario, target, check_flip(self.scenario, target, value)))
+
+    def mbps(self, frames: list[dict[str, Any]], user: str = "ue1") -> float:
+        """A user's mean goodput over frames of equal length."""
+        return sum(frame["user"].get(user, {"mbps": 0.0})["mbps"] for frame in frames) / len(frames)
+
+    def report(self) -> dict[str, Any]:
+        report = self.engine.close()
+        assert report is not None
+        return report
+
+
+@pytest.fixture
+def paths() -> Callable[..., Simulation]:
+    """One user and these paths; `traffic` and `multipath` as in a scenario file."""
+
+    def make(*paths: dict[str, Any], traffic: Any = None, **keys: Any) -> Simulation:
+        flows = traffic if isinstance(traffic, list) else [{"user": "ue1", **(traffic or {})}]
+        data = {
+            "name": "paths",
+            "title": "Paths",
+            "topology": {"kind": "parallel_paths", "paths": list(paths)},
+            "traffic": flows,
+        }
+        return Simulation(scenario.from_data(data | keys, "paths.yaml"))
+
+    return make
+
+
+@pytest.fixture
+def testbed() -> Callable[..., Simulation]:
+    """testbed_wifi_lte with these `--set` values."""
+
+    def make(*settings: str, strategy: str = "none") -> Simulation:
+        return Simulation(scenario.load("testbed_wifi_lte", Overrides(strategy=strategy, settings=settings)))
+
+    return make

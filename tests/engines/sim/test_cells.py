@@ -1,0 +1,96 @@
+"""The air: WiFi cells, LTE bearers, and the meter in front of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from lab.engines.sim import layout as at
+from lab.engines.sim.tables import DOWN
+
+THREE = [f"traffic.{n}.user={user}" for n, user in enumerate(("ue1", "ue2", "ue2", "ue2"), 1)]
+
+
+def mean(frames, ap, key):
+    return sum(frame["ap"][ap][key] for frame in frames) / len(frames)
+
+
+def test_three_reno_flows_fill_the_mac(testbed):
+    simulation = testbed("topology.multipath=[]", *THREE)
+    simulation.run(2)
+    assert mean(simulation.run(5), "wifi1", "mac_occupancy") > 0.95
+
+
+def test_an_idle_cell_is_empty(testbed):
+    simulation = testbed("topology.multipath=[]", *(f"traffic.{n}.start_s=50" for n in range(1, 5)))
+    frames = simulation.run(2)
+    assert mean(frames, "wifi1", "mac_occupancy") == 0
+    assert mean(frames, "lte1", "mac_occupancy") == 0
+
+
+def test_a_slow_station_takes_the_time_of_the_fast(testbed):
+    """Two greedy stations with equal packets: 1 / (1/r1 + 1/r2) each (MP-SDN, eq (2)), less the acknowledgements."""
+    simulation = testbed("topology.multipath=[]", "topology.users.ue1.wifi_mbps=8")
+    simulation.run(3)
+    total = mean(simulation.run(5), "wifi1", "tier1_mbps")
+    share = 1 / (1 / 2 + 1 / 10.5)
+    assert 0.75 * 2 * share < total < 1.5 * 2 * share
+
+
+def test_proportional_fair_shares(testbed):
+    """Weights 2 and 1, 30 and 12 Mb/s alone, make 20 and 4 together (eq (3), the paper's own example)."""
+    simulation = testbed(
+        "topology.multipath=[]",
+        "rate_scale=0.5",
+        *("topology.users.ue3.lte_mbps=30", "topology.users.ue3.lte_weight=2", "topology.users.ue4.lte_mbps=12"),
+        *("traffic.3.parallel=4", "traffic.4.parallel=4", "traffic.1.start_s=50", "traffic.2.start_s=50"),
+    )
+    simulation.run(3)
+    before = {user: simulation.network.station("lte1", user, DOWN, at.OUT_BYTES) for user in ("ue3", "ue4")}
+    simulation.run(4)
+    for user, mbps in (("ue3", 20), ("ue4", 4)):
+        sent = simulation.network.station("lte1", user, DOWN, at.OUT_BYTES) - before[user]
+        assert sent * 8 / 4e6 == pytest.approx(0.5 * mbps, rel=0.03)
+
+
+def test_a_bearer_alone_gets_the_whole_cell(testbed):
+    simulation = testbed("topology.multipath=[]", "traffic.3.start_s=50")
+    simulation.run(3)
+    assert simulation.mbps(simulation.run(3), "ue4") == pytest.approx(46 * 0.25 * 1448 / 1514, rel=0.03)
+
+
+def test_a_meter_lets_its_rate_and_burst_through_and_no_more(testbed):
+    simulation = testbed()
+    network = simulation.network
+    network.set_meter("wifi1", ["ue3"], 1_000_000)
+    simulation.run(10)
+    passed = network.station("wifi1", "ue3", DOWN, at.METER_PASSED_BYTES)
+    most = 1_000_000 * 10 / 8 + 10 * 1514
+    assert 0.5 * most < passed <= most
+    assert network.station("wifi1", "ue3", DOWN, at.METER_DROPS) > 0
+    assert network.station("wifi1", "ue1", DOWN, at.METER_DROPS) == 0
+
+
+def test_what_goes_into_the_air_comes_out_is_lost_or_waits(testbed):
+    simulation = testbed("traffic.2.direction=up")
+    network = simulation.network
+    for _ in range(7):
+        simulation.run(0.3, step_s=0.1)
+        waiting = {"wifi1": 0}
+        for (ap, _user, direction), place in network.tables.stations.items():
+            left = network.hop(place, at.IN_PACKETS) - network.hop(place, at.OUT_PACKETS) - network.hop(place, at.DROPS)
+            if network.hop(place, at.KIND) == at.BEARER:
+                served = int(network.hop(place, at.SERVED) != at.NOTHING)
+                assert left == network.hop(place, at.QUEUE_COUNT) + served
+            elif direction == DOWN:
+                waiting[ap] += left
+        assert waiting["wifi1"] == network.backlog("wifi1")
+
+
+def test_the_testbed_loses_with_plain_mptcp_and_comes_back_with_a_meter(testbed):
+    def wifi(*settings, strategy="none"):
+        frames = testbed(*settings, strategy=strategy).run(10)
+        return mean(frames, "wifi1", "tier1_mbps") + mean(frames, "wifi1", "tier2_mbps")
+
+    alone = wifi("topology.multipath=[]")
+    assert wifi() < 0.85 * alone
+    assert wifi(strategy="meter_throttling") > 0.9 * alone

@@ -1,0 +1,92 @@
+"""The laws by vectors, without a network."""
+
+from __future__ import annotations
+
+import pytest
+
+from lab.engines.sim import laws
+from lab.engines.sim import layout as at
+from lab.engines.sim.laws import cubic
+
+from .test_links import chain, started
+
+SECOND = 1_000_000_000
+
+
+@pytest.fixture
+def subflow():
+    """A world with one subflow, whose row begins at 0."""
+
+    def make(law, cwnd, ssthresh=1.0):
+        w = started(chain(2)).w
+        w.sub[at.LAW], w.window[at.CWND], w.window[at.SSTHRESH] = laws.LAWS[law], cwnd, ssthresh
+        w.sub[at.SRTT_NS] = SECOND // 10
+        return w
+
+    return make
+
+
+@pytest.mark.parametrize("law", laws.LAWS)
+def test_slow_start_grows_by_what_was_acknowledged_up_to_the_threshold(subflow, law):
+    w = subflow(law, 10.0, 14.0)
+    laws.on_ack(w, 0, 2, SECOND)
+    assert w.window[at.CWND] == 12
+    laws.on_ack(w, 0, 2, SECOND)
+    assert w.window[at.CWND] == 14
+    laws.on_ack(w, 0, 1, SECOND)
+    assert 14 < w.window[at.CWND] < 15.1
+
+
+@pytest.mark.parametrize("law", laws.LAWS)
+def test_a_timeout_starts_again_from_one(subflow, law):
+    w = subflow(law, 20.0)
+    laws.on_timeout(w, 0, SECOND)
+    assert w.window[at.CWND] == 1
+    assert w.window[at.SSTHRESH] == pytest.approx(10 if law == "reno" else 14)
+
+
+def test_reno(subflow):
+    w = subflow("reno", 10.0)
+    laws.on_ack(w, 0, 1, SECOND)
+    assert w.window[at.CWND] == pytest.approx(10.1)
+    laws.on_loss(w, 0, SECOND)
+    assert w.window[at.CWND] == w.window[at.SSTHRESH] == pytest.approx(5.05)
+    w = subflow("reno", 3.0)
+    laws.on_loss(w, 0, SECOND)
+    assert w.window[at.CWND] == 2
+
+
+@pytest.mark.parametrize(("peak", "k", "seconds", "window"), [
+    (100, 4.2172, 1, 86.681), (100, 4.2172, 2, 95.640), (100, 4.2172, 5, 100.192), (10, 1.9574, 1, 9.6489), (1000, 9.0856, 1, 788.555),
+])  # fmt: skip
+def test_cubic_curve(subflow, peak, k, seconds, window):
+    w = subflow("cubic", float(peak))
+    laws.on_loss(w, 0, SECOND)
+    assert w.window[at.CWND] == pytest.approx(0.7 * peak)
+    cubic.begin_epoch(w, 0, SECOND)
+    assert w.window[cubic.K] == pytest.approx(k, abs=1e-4)
+    assert cubic.curve(w, 0, seconds) == pytest.approx(window, abs=1e-3)
+
+
+def test_cubic_increase_per_acknowledgement(subflow):
+    w = subflow("cubic", 100.0)
+    laws.on_loss(w, 0, SECOND)
+    cubic.begin_epoch(w, 0, SECOND)
+    w.window[at.CWND] = 86.681
+    laws.on_ack(w, 0, 1, 2 * SECOND)
+    assert w.window[at.CWND] - 86.681 == pytest.approx(0.013888, abs=5e-6)
+
+
+def test_cubic_fast_convergence(subflow):
+    w = subflow("cubic", 80.0)
+    w.window[cubic.W_MAX] = 100.0
+    laws.on_loss(w, 0, SECOND)
+    cubic.begin_epoch(w, 0, SECOND)
+    assert w.window[cubic.W_MAX] == pytest.approx(68)
+    assert w.window[at.CWND] == pytest.approx(56)
+    assert w.window[cubic.K] == pytest.approx(3.107, abs=1e-3)
+
+
+@pytest.mark.parametrize("value", [0.0, 1e-9, 0.3, 1.0, 75.0, 1e12])
+def test_cube_root(value):
+    assert cubic.cube_root(value) == pytest.approx(value ** (1 / 3), rel=1e-12)

@@ -1,0 +1,111 @@
+"""Links, cells and meters against what can be computed by hand."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lab.engines.sim import layout as at
+from lab.engines.sim.network import Network
+from lab.flows import Flow
+from lab.scenario_schema import Multipath
+from lab.topology import Link, Node, Topology
+
+SECOND = 1_000_000_000
+BULK = Flow("ue1-1", "ue1", "down", "reno", None, None)
+
+
+def chain(count: int, **shape: int) -> Topology:
+    """ue1 - s1 - s2 ... - srv1 over so many links of one shape."""
+    names = ["ue1", *(f"s{n}" for n in range(1, count)), "srv1"]
+    nodes = [Node("ue1", "user", "l1"), *(Node(name, "switch") for name in names[1:-1]), Node("srv1", "server")]
+    links = [Link(f"l{n}", b, a, **shape) for n, (a, b) in enumerate(pairwise(names), 1)]
+    return Topology("chain", tuple(nodes), tuple(links))
+
+
+def started(topology: Topology, flow: Flow = BULK) -> Network:
+    network = Network(topology, Multipath(), [flow], seed=1)
+    network.start(flow, flow.cc)
+    return network
+
+
+def test_ten_links_of_10_ms_make_a_200_ms_round_trip():
+    network = started(chain(10, delay_ns=10_000_000), Flow("ue1-1", "ue1", "down", "reno", None, 100 * 1448))
+    network.run(3 * SECOND)
+    ((f, _),) = network.subflows(BULK)
+    assert 200e6 <= network.w.sub[f + at.SRTT_NS] < 220e6
+
+
+def test_a_20_mbps_link_carries_1448_of_1514_bytes():
+    network = started(chain(2, rate_bps=20_000_000, delay_ns=5_000_000))
+    network.run(2 * SECOND)
+    before = int(network.w.conn[at.DATA_NXT])
+    network.run(7 * SECOND)
+    rate_bps = (int(network.w.conn[at.DATA_NXT]) - before) * 1448 * 8 / 5
+    assert rate_bps == pytest.approx(20e6 * 1448 / 1514, rel=0.002)
+
+
+def test_a_queue_holds_what_it_was_given():
+    network = started(chain(2, rate_bps=5_000_000, delay_ns=50_000_000, queue_packets=30))
+    deepest = 0
+    for step in range(1, 400):
+        network.run(step * 20_000_000)
+        deepest = max(deepest, *(network.queued(place) for place in network.tables.links.values()))
+    assert 25 <= deepest <= 30
+    assert sum(network.hop(place, at.DROPS) for place in network.tables.links.values()) > 0
+
+
+def test_jitter_keeps_the_order():
+    network = started(chain(2, rate_bps=5_000_000, delay_ns=20_000_000, jitter_ns=15_000_000))
+    network.run(3 * SECOND)
+    assert network.w.sub[at.SEGMENTS_IN] > 500
+    assert network.w.sub[at.LATE_IN] <= network.w.sub[at.DROPPED] * 60  # only what a drop has left behind
+
+
+def alive(network: Network) -> list[int]:
+    """Packets that are under way."""
+    w = network.w
+    free = {int(place) for place in w.free[: int(w.g[at.FREE_COUNT])]}
+    return [place for place in range(0, len(w.packet), at.PACKET_FIELDS) if place not in free]
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    rate_bps=st.integers(200_000, 20_000_000),
+    loss_ppm=st.sampled_from([0, 1_000, 50_000, 500_000]),
+    loss_back_ppm=st.sampled_from([0, 20_000]),
+    queue_packets=st.integers(1, 60),
+    jitter_ns=st.sampled_from([0, 3_000_000]),
+    milliseconds=st.integers(1, 1500),
+)
+def test_what_is_sent_is_received_lost_or_under_way(rate_bps, loss_ppm, loss_back_ppm, queue_packets, jitter_ns, milliseconds):
+    shape = {"delay_ns": 4_000_000, "jitter_ns": jitter_ns, "loss_ppm": loss_ppm, "loss_back_ppm": loss_back_ppm}
+    network = started(chain(2, rate_bps=rate_bps, queue_packets=queue_packets, **shape))
+    network.run(milliseconds * 1_000_000)
+    w = network.w
+    packets = alive(network)
+    data = [place for place in packets if not w.packet[place + at.IS_ACK]]
+    assert w.sub[at.SEGMENTS_SENT] == w.sub[at.SEGMENTS_IN] + w.sub[at.DROPPED] + len(data)
+    for place in network.tables.links.values():
+        in_packets, out, lost = (network.hop(place, each) for each in (at.IN_PACKETS, at.OUT_PACKETS, at.DROPS))
+        assert in_packets == out + lost
+        assert network.hop(place, at.IN_BYTES) == network.hop(place, at.OUT_BYTES) + network.hop(place, at.DROPPED_BYTES)
+    assert 0 <= w.sub[at.PIPE] <= len(data) + w.sub[at.DROPPED] + w.sub[at.SEGMENTS_IN]
+    assert w.conn[at.DATA_NXT] == w.sub[at.RCV_NXT]
+
+
+def test_more_packets_than_there_was_room_for():
+    network = started(chain(2, rate_bps=1_000_000_000, delay_ns=50_000_000, queue_packets=9_000))
+    before = len(network.w.free)
+    network.run(3 * SECOND)
+    assert len(network.w.free) > before
+    assert w_is_whole(network)
+
+
+def w_is_whole(network: Network) -> bool:
+    """Every free place is free once."""
+    free = [int(place) for place in network.w.free[: int(network.w.g[at.FREE_COUNT])]]
+    return len(set(free)) == len(free) and all(place < len(network.w.packet) for place in free)

@@ -1,0 +1,134 @@
+"""Whole runs: the same bytes for the same seed, with and without the compiler; flips, events, refusals."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from lab import engines, inbox, scenario
+from lab.engines import Options
+from lab.engines.sim import jit
+from lab.errors import MachineLacks
+from lab.recorder import Recorder
+from lab.runner import run
+from lab.scenario import Overrides, build
+from lab.targets import targets
+
+SMALL = ("rate_scale=0.1", "sample_interval_s=1", "strategy.name=meter_throttling")
+
+
+def record(folder, *settings, on_progress=lambda _: None):
+    """Run testbed_wifi_lte, small, into a folder."""
+    folder.mkdir()
+    of = scenario.load("testbed_wifi_lte", Overrides(settings=(*SMALL, *settings)))
+    recorder = Recorder(folder, of, "sim", build(of))
+    outcome = run(of, engines.create("sim", Options(speed=0.0)), recorder, on_progress)
+    assert not outcome.error, outcome.error
+    return outcome
+
+
+def files(folder):
+    return [(folder / name).read_bytes() for name in ("samples.jsonl", "events.jsonl")]
+
+
+def lines(folder, name):
+    return [json.loads(line) for line in (folder / name).read_text().splitlines()]
+
+
+def test_the_same_seed_gives_the_same_bytes_and_another_does_not(tmp_path):
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        record(tmp_path / name, "duration_s=6", f"seed={seed}")
+    assert files(tmp_path / "a") == files(tmp_path / "b")
+    assert files(tmp_path / "a")[0] != files(tmp_path / "c")[0]
+
+
+def test_a_flip_changes_what_comes_after_it_and_nothing_before(tmp_path):
+    record(tmp_path / "plain", "duration_s=8")
+    record(tmp_path / "flipped", "duration_s=8", "events=[{at_s: 4, target: cell.wifi1.ue1.rate_mbps, value: 5}]")
+    plain, flipped = (lines(tmp_path / name, "samples.jsonl") for name in ("plain", "flipped"))
+    assert plain[:4] == flipped[:4]
+    assert plain[4:] != flipped[4:]
+
+
+def test_stop_keeps_what_was_measured(tmp_path):
+    folder = tmp_path / "run"
+
+    def stop(progress):
+        if progress.t == 3:
+            inbox.send(folder, {"control": "stop"})
+
+    outcome = record(folder, "duration_s=30", on_progress=stop)
+    assert outcome.result["status"] == "interrupted"
+    assert 3 <= outcome.result["duration_s"] <= 5
+
+
+def test_decisions_are_events_with_reasons(tmp_path):
+    outcome = record(tmp_path / "run", "duration_s=5")
+    events = lines(tmp_path / "run", "events.jsonl")
+    decisions = [event for event in events if event["kind"] == "decision"]
+    assert {event["ap"] for event in decisions} == {"wifi1", "lte1"}
+    assert all(event["reason"] and event["action"] == "meter" and event["addresses"] for event in decisions)
+    assert [event["t"] for event in events if event["kind"] == "observation"] == [0, 2, 4]
+    assert outcome.result["mptcp"]["verified"] is True
+    assert outcome.result["cc"] == "reno"
+
+
+def test_withdrawing_the_strategy_lifts_the_meters(testbed):
+    simulation = testbed("rate_scale=0.1", strategy="meter_throttling")
+    assert simulation.run(3)[-1]["ap"]["wifi1"]["meter_mbps"] == pytest.approx(0.1)
+    simulation.flip("strategy", "none")
+    assert simulation.run(3)[-1]["ap"]["wifi1"]["meter_mbps"] is None
+    assert "release" in {event.get("action") for event in simulation.notes.events}
+
+
+def test_every_target_can_be_changed(testbed):
+    simulation = testbed("rate_scale=0.1", "duration_s=30", strategy="meter_throttling")
+    simulation.run(1)
+    for name, target in targets(simulation.scenario).items():
+        value = "cubic" if name == "cc" else "meter_throttling" if name == "strategy" else target.value
+        simulation.flip(name, 2.0 if value is None else value)
+    simulation.run(1)
+
+
+def test_a_changed_law_holds_for_new_connections(paths):
+    later = [{"user": "ue1"}, {"user": "ue1", "start_s": 2}]
+    simulation = paths({"rate_mbps": 5}, traffic=later)
+    simulation.run(1)
+    simulation.flip("cc", "cubic")
+    simulation.run(3)
+    assert [each["subflows"][0]["cc"] for each in simulation.report()["connections"]] == ["reno", "cubic"]
+
+
+@pytest.mark.parametrize("setting", ["multipath.cc=lia", "multipath.cc=wvegas", "multipath.scheduler=redundant"])
+def test_what_it_cannot_run_is_refused(setting):
+    of = scenario.load("testbed_wifi_lte", Overrides(settings=(setting,)))
+    with pytest.raises(MachineLacks, match="on engine 'sim'"):
+        engines.admit("sim", of, Options(speed=0.0))
+
+
+def test_compiled_code_of_other_sources_is_not_used(tmp_path):
+    (tmp_path / "laws").mkdir()
+    (tmp_path / "loop.py").write_text("a = 1")
+    (tmp_path / "laws" / "reno.py").write_text("b = 1")
+    before = jit.sources_digest(tmp_path, "0.1")
+    assert jit.sources_digest(tmp_path, "0.2") != before
+    (tmp_path / "laws" / "reno.py").write_text("b = 2")
+    assert jit.sources_digest(tmp_path, "0.1") != before
+
+
+def test_compiled_and_interpreted_give_the_same_bytes(tmp_path):
+    pytest.importorskip("numba")
+    script = (
+        "import sys; from lab.__main__ import cli;"
+        "sys.argv = ['lab', 'run', 'testbed_wifi_lte', '--engine', 'sim', '--quiet', '--duration', '5', '--strategy',"
+        " 'meter_throttling', '--set', 'traffic.1.cc=cubic', '--set', 'rate_scale=0.1', '--out', sys.argv[1]]; cli()"
+    )
+    for name, off in (("compiled", "0"), ("interpreted", "1")):
+        subprocess.run(
+            [sys.executable, "-c", script, str(tmp_path / name)], env=os.environ | {"NUMBA_DISABLE_JIT": off}, check=True
+        )
+    assert files(tmp_path / "compiled") == files(tmp_path / "interpreted")
