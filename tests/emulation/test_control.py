@@ -12,13 +12,15 @@ from emulation.vm_run import VmRun, mean
 from machine import needs_emulation
 
 pytestmark = needs_emulation
-POX, RUNNER = "[p]ox.py", "[l]ab run"
-METER = "ovs-ofctl -O OpenFlow13 meter-stats wifi1; ovs-ofctl -O OpenFlow13 dump-flows wifi1 table=0"
+POX, RUNNER = "python[^ ]* pox.py", "python[^ ]* -m lab run"
+METER = (
+    "ovs-appctl revalidator/wait; ovs-ofctl -O OpenFlow13 meter-stats wifi1; ovs-ofctl -O OpenFlow13 dump-flows wifi1 table=0"
+)
 
 
 def stopped(pattern: str, seconds: int) -> str:
     """A shell command that stops a process for so long, from outside it."""
-    return f"P=$(pgrep -f '{pattern}' | head -1); (kill -STOP $P; sleep {seconds}; kill -CONT $P) >/dev/null 2>&1 &"
+    return f"P=$(pgrep -f '^[^ ]*{pattern}' | head -1); (kill -STOP $P; sleep {seconds}; kill -CONT $P) >/dev/null 2>&1 &"
 
 
 def bytes_counted(text: str) -> tuple[int, int]:
@@ -37,7 +39,7 @@ def station_bytes(run: VmRun) -> int:
 @pytest.fixture(scope="module")
 def story(start: Callable[..., VmRun]) -> dict[str, Any]:
     """One run of two minutes, what was done to it, and what was seen."""
-    run = start("control", "--strategy", "meter_throttling", "--duration", "150")
+    run = start("control", "--strategy", "meter_throttling", "--duration", "170")
     seen: dict[str, Any] = {"run": run}
     run.wait_for("first sample", run.samples, 150)
     seen["first_sample_s"] = time.monotonic() - run.started
@@ -45,9 +47,7 @@ def story(start: Callable[..., VmRun]) -> dict[str, Any]:
     run.until(12)
     seen["kbps_at_the_floor"] = run.meter_kbps("wifi1")
     run.flip("strategy.min_rate_mbps", 1)
-    flipped = time.monotonic()
     run.wait_for("the new floor in Open vSwitch", lambda: run.meter_kbps("wifi1") == 1000, 20)
-    seen["flip_s"] = time.monotonic() - flipped
     run.flip("strategy.min_rate_mbps", 0.1)
     run.wait_for("the old floor", lambda: (run.meter_kbps("wifi1") or 1000) < 300, 30)
 
@@ -55,12 +55,12 @@ def story(start: Callable[..., VmRun]) -> dict[str, Any]:
     run.until(run.now() + 4)
     seen["station_bytes"].append(station_bytes(run))
 
-    run.execute("machine", stopped(POX, 16))
+    run.execute("machine", stopped(POX, 45))
     seen["pox_stopped"] = run.now() + 1
     run.until(run.now() + 1)
     seen["counted"] = [bytes_counted(run.execute("machine", METER))]
     seen["meter_while_stopped"] = [run.meter_kbps("wifi1")]
-    run.until(run.now() + 6)
+    run.until(run.now() + 12)
     seen["counted"].append(bytes_counted(run.execute("machine", METER)))
     seen["meter_while_stopped"].append(run.meter_kbps("wifi1"))
     run.execute("machine", "ovs-ofctl -O OpenFlow13 del-meters wifi1")
@@ -91,9 +91,12 @@ def test_the_first_sample_comes_in_time(story):
 
 
 def test_a_flip_reaches_the_switch_within_an_interval(story):
+    run = story["run"]
     assert story["kbps_at_the_floor"] == 100
-    print(f"flip in the meter after {story['flip_s']:.1f} s")
-    assert story["flip_s"] < 2 + 4  # one interval, and looking from outside the VM takes its time
+    flipped = next(event["t"] for event in run.events("flip") if event.get("target") == "strategy.min_rate_mbps")
+    lifted = next(line["t"] for line in run.events("decision") if line["t"] > flipped and line.get("meter_mbps") == 1)
+    print(f"flip decided after {lifted - flipped:.1f} s")
+    assert lifted - flipped < 2 + 1  # one interval, POX's tick and a slow machine's step
 
 
 def test_hwsim_carries_the_wifi_subflow(story):
