@@ -2,7 +2,7 @@
 
 1) a bridge connects: read its table 0 and its meter, so that a restarted controller goes on where the last one stopped
 2) bring it to what is wanted; until the first decision that is what it has, and an entry to count every address
-3) whenever counters are read, what somebody else took away is put back
+3) what somebody else took away by hand is put back, after a while in which its effect can be seen
 4) Tier 2's throughput is what came to the meter minus what it dropped; changing a rate starts its counters again,
    so they are read just before a change and again just after it
 """
@@ -20,6 +20,8 @@ from controller.pox_ext.of13 import Channel
 from controller.pox_ext.rates import Rates
 from controller.pox_ext.table0 import Table0
 
+MEND_AFTER_S = 10.0
+
 
 class Meters:
     """All bridges on the 1.3 channel, by name of the switch; those that are no access points hold the default entry only."""
@@ -31,6 +33,7 @@ class Meters:
         self._known: dict[str, Table0] = {}
         self._wanted: dict[str, Table0] = {}
         self._rates = Rates()
+        self._odd_since_s: dict[str, float] = {}
         self._tier2_bps: dict[str, int | None] = {}
         self._by_address: dict[tuple[str, str], int | None] = {}
 
@@ -98,8 +101,11 @@ class Meters:
         channel.ask(of13.ask_meter(), with_meter)
 
     def _mend(self, switch: str, known: Table0, there: Table0) -> None:
-        """Put back what is known to be there and is not: somebody deleted it by hand."""
-        if (there.addresses, replace(there, counted=known.counted)) != (known.addresses, known):
+        """Put back what is known to be there and has not been there for `MEND_AFTER_S`: somebody deleted it by hand."""
+        if (there.addresses, replace(there, counted=known.counted)) == (known.addresses, known):
+            self._odd_since_s.pop(switch, None)
+        elif time.monotonic() - self._odd_since_s.setdefault(switch, time.monotonic()) >= MEND_AFTER_S:
+            del self._odd_since_s[switch]
             self._known[switch] = there
             self._bring(switch)
 

@@ -139,7 +139,8 @@ def test_a_meter_deleted_by_hand_is_put_back_with_its_flows(network):
     start(network, "meter_throttling")
     eventually(lambda: network.meter_kbps("wifi1") == 100, 5, "install the meter")
     network.ofctl("del-meters", "wifi1")
-    eventually(lambda: network.meter_kbps("wifi1") == 100, 5, "put the meter back")
+    assert network.meter_kbps("wifi1") is None
+    eventually(lambda: network.meter_kbps("wifi1") == 100, 15, "put the meter back")
     eventually(lambda: "meter:1" in network.ofctl("dump-flows", "wifi1"), 3, "put its flows back")
 
 

