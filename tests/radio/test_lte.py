@@ -1,8 +1,8 @@
 """Proportional-fair shares: MP-SDN eq (3), and what is left over."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pytest import approx
 
 from lab.radio.lte import Bearer, shares_bps
 
@@ -12,17 +12,17 @@ MBPS = 1_000_000
 def test_the_papers_example():
     """w = (2, 1), r = (30, 12) Mb/s: 20 and 4 (section III)."""
     got = shares_bps({"a": Bearer(30 * MBPS, 2, True, 0), "b": Bearer(12 * MBPS, 1, True, 0)})
-    assert got == {"a": approx(20 * MBPS), "b": approx(4 * MBPS)}
+    assert got == {"a": pytest.approx(20 * MBPS), "b": pytest.approx(4 * MBPS)}
 
 
 def test_alone_a_user_gets_its_whole_rate():
-    assert shares_bps({"a": Bearer(30 * MBPS, 0.5, True, 3 * MBPS)}) == {"a": approx(30 * MBPS)}
+    assert shares_bps({"a": Bearer(30 * MBPS, 0.5, True, 3 * MBPS)}) == {"a": pytest.approx(30 * MBPS)}
 
 
 def test_what_one_leaves_the_other_takes():
     got = shares_bps({"a": Bearer(10 * MBPS, 1, False, 1 * MBPS), "b": Bearer(10 * MBPS, 1, True, 9 * MBPS)})
-    assert got["b"] == approx(9 * MBPS)
-    assert got["a"] == approx(5 * MBPS)  # it may grow to its fair share at once
+    assert got["b"] == pytest.approx(9 * MBPS)
+    assert got["a"] == pytest.approx(5 * MBPS)  # it may grow to its fair share at once
 
 
 def test_a_silent_cell_lets_anybody_start():
@@ -48,4 +48,4 @@ def test_backlogged_users_never_get_more_than_the_cell_has(cell):
 def test_backlogged_users_share_by_weight(cell):
     got = shares_bps(cell)
     fractions = {user: got[user] / each.rate_bps / each.weight for user, each in cell.items() if each.backlogged}
-    assert all(fraction == approx(next(iter(fractions.values()))) for fraction in fractions.values())
+    assert all(fraction == pytest.approx(next(iter(fractions.values()))) for fraction in fractions.values())
