@@ -1,4 +1,6 @@
-"""Nothing is left behind: native_clean.py inside the VM, which stands for a native machine. REPEATS: runs in a row."""
+"""Nothing is left behind: native_clean.py inside the VM, which stands for a native machine.
+By hand, with more rounds: ROUNDS="runner parts building stopped row" REPEATS=10 ./run_lab.sh test tests/emulation/test_native_clean.py
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,6 @@ import os
 import subprocess
 from pathlib import Path
 
-import pytest
 from machine import needs_emulation
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -15,8 +16,8 @@ LONG_S = 600
 pytestmark = needs_emulation
 
 
-@pytest.mark.parametrize("rounds", [["runner", "parts"], ["building", "stopped"], ["row"]], ids="-".join)
-def test_nothing_is_left_behind(rounds):
+def test_nothing_is_left_behind():
+    rounds = os.environ.get("ROUNDS", "runner parts").split()
     repeats = os.environ.get("REPEATS", "2")
     argv = ["./run_lab.sh", "vm", "--", "env", f"REPEATS={repeats}", "python", str(SCRIPT), *rounds]
     done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=LONG_S + 60 * int(repeats), check=False)
