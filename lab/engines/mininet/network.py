@@ -160,7 +160,12 @@ class Network:
         """Addresses, one routing table per interface, sysctls, and an MPTCP endpoint per address of a multipath user."""
         interfaces = self.wiring.of(host)
         self.run(host, ["sysctl", "-qw", *_sysctls([each.name for each in interfaces])], f"set the sysctls of {host}")
-        self.run(host, ["ip", "-batch", "-"], f"configure {host}", stdin=shaping.batch(_addresses(host, interfaces)))
+        self.run(
+            host,
+            ["ip", "-batch", "-"],
+            f"configure {host}",
+            stdin=shaping.batch([*_addresses(host, interfaces), *_neighbours(host, self.wiring)]),
+        )
         if host in self.topology.multipath or host in self.topology.ids("server"):
             self.run(
                 host, ["ip", "mptcp", "limits", "set", "subflow", "8", "add_addr_accepted", "0"], f"set MPTCP limits of {host}"
@@ -226,7 +231,7 @@ def _sysctls(interfaces: list[str]) -> list[str]:
 
 
 def _addresses(host: str, interfaces: tuple[Any, ...]) -> Iterator[str]:
-    """Everything is on link in 10/8 (the controller answers ARP); a table per interface keeps a subflow on its own."""
+    """Everything is on link in 10/8; a table per interface keeps a subflow on its own."""
     for table, each in enumerate(interfaces, 1):
         yield f"addr flush dev {each.name}"
         yield f"link set dev {each.name} up gso_max_segs 1"
@@ -234,6 +239,14 @@ def _addresses(host: str, interfaces: tuple[Any, ...]) -> Iterator[str]:
         yield f"route replace 10.0.0.0/8 dev {each.name} src {each.address} table {table}"
         yield f"rule add from {each.address} table {table}"
     yield f"route replace 10.0.0.0/8 dev {interfaces[0].name} src {interfaces[0].address}"
+
+
+def _neighbours(host: str, wiring: Wiring) -> Iterator[str]:
+    """Who has which hardware address, for good: a host must not have to ask a controller that stands still (ARP)."""
+    for mine in wiring.of(host):
+        for other in wiring.interfaces:
+            if other.node != host:
+                yield f"neigh replace {other.address} lladdr {other.mac} dev {mine.name} nud permanent"
 
 
 def _offloads_off() -> list[str]:
