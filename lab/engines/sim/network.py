@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from lab import units
-from lab.engines.sim import heap, loop, mptcp
+from lab.engines.sim import heap, hops, loop, mptcp
 from lab.engines.sim import layout as at
 from lab.engines.sim.jit import longer
 from lab.engines.sim.laws import LAWS
@@ -24,8 +24,10 @@ class Network:
 
     def __init__(self, topology: Topology, multipath: Multipath, flows: Iterable[Flow], seed: int) -> None:
         self.tables = Tables(topology, multipath, seed)
+        flows = list(flows)
         for flow in flows:
             self.tables.add_connection(flow)
+        self._data_goes_up = bool(flows) and all(flow.direction == "up" for flow in flows)
         self.w = self.tables.world()
         self.now_ns = 0
 
@@ -94,8 +96,9 @@ class Network:
 
     def set_link(self, link: str, key: str, value: float) -> None:
         """Change `rate_mbps`, `delay_ms` or `up` of both directions, or `loss` of the data direction."""
-        hops = [place for (name, _), place in self.tables.links.items() if name == link]
-        for hop in hops[:1] if key == "loss" else hops:
+        both = [place for (name, _), place in self.tables.links.items() if name == link]
+        data = both[1:] if self._data_goes_up else both[:1]
+        for hop in data if key == "loss" else both:
             if key == "up":
                 self.w.hop[hop + at.UP] = int(bool(value))
             elif key == "loss":
@@ -143,9 +146,7 @@ class Network:
 
     def queued(self, place: int) -> int:
         """Packets in the queue of a link's direction, the one being sent included."""
-        from lab.engines.sim.hops import waiting
-
-        return int(waiting(self.w, place, self.now_ns))
+        return int(hops.waiting(self.w, place, self.now_ns))
 
     def subflows(self, flow: Flow) -> list[tuple[int, Interface]]:
         """The rows of a connection's subflows, with the interfaces of their user."""

@@ -14,7 +14,7 @@ from lab import units
 from lab.engines.sim import layout as at
 from lab.engines.sim.network import Network
 from lab.flows import Flow
-from lab.topology import Interface, Topology
+from lab.topology import Cell, Interface, Link, Topology
 
 
 @dataclass
@@ -78,26 +78,19 @@ class Sampler:
                 row = subflows[f"{name}/{n}"] = self._subflow_row(connection, seen, elapsed_ns)
                 if seen.interface.link in carried:
                     carried[seen.interface.link][seen.tier] += row["mbps"]
+        links = [link for link in self.topology.links if self._is_trunk(link)]
         return {
             "t": round(now_ns / at.NS_PER_S, 3),
             "ap": {
-                cell.ap: {
-                    "tier1_mbps": round(carried[cell.ap][1], 4),
-                    "tier2_mbps": round(carried[cell.ap][2], 4),
-                    "mac_occupancy": _rounded(occupancies.get(cell.ap)),
-                    "meter_mbps": _mbps(limits_bps.get(cell.ap)),
-                    "stations": len(cell.stations),
-                }
+                cell.ap: _ap_row(cell, carried[cell.ap], occupancies.get(cell.ap), limits_bps.get(cell.ap))
                 for cell in self.topology.cells
             },
-            "link": {
-                link.id: self._link_row(link.id, link.b, elapsed_ns) for link in self.topology.links if self._is_trunk(link)
-            },
+            "link": {link.id: self._link_row(link.id, link.b, elapsed_ns) for link in links},
             "user": users,
             "sf": subflows,
         }
 
-    def _is_trunk(self, link: Any) -> bool:
+    def _is_trunk(self, link: Link) -> bool:
         hosts = self.topology.ids("user", "server")
         return link.a not in hosts and link.b not in hosts
 
@@ -202,6 +195,16 @@ class Sampler:
                 why.append(f"{each.flow.id} has {up} of {len(each.subflows)} subflows")
         fallbacks = 0 if granted else len(meant)
         return {"verified": not why if meant else None, "joins": joins, "fallbacks": fallbacks, "why": "; ".join(why) or None}
+
+
+def _ap_row(cell: Cell, carried: Mapping[int, float], occupancy: float | None, limit_bps: int | None) -> dict[str, Any]:
+    return {
+        "tier1_mbps": round(carried[1], 4),
+        "tier2_mbps": round(carried[2], 4),
+        "mac_occupancy": _rounded(occupancy),
+        "meter_mbps": _mbps(limit_bps),
+        "stations": len(cell.stations),
+    }
 
 
 def _rate_mbps(byte_count: int, elapsed_ns: int) -> float:

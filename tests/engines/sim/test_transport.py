@@ -151,3 +151,13 @@ def test_two_subflows_on_one_link_take_more_than_one_share(paths):
     both = simulation.mbps(frames, "mp"), simulation.mbps(frames, "sp")
     assert sum(both) > 0.9 * 20 * 1420 / 1514
     assert simulation.report()["cc"] == "cubic+reno"
+
+
+@pytest.mark.parametrize("direction", ["down", "up"])
+def test_a_changed_loss_hits_the_data_whichever_way_it_goes(paths, direction):
+    simulation = paths(FAST, traffic={"direction": direction})
+    simulation.run(1)
+    simulation.flip("link.path1.loss", 1.0)
+    simulation.run(2)
+    assert simulation.mbps(simulation.run(1)) == 0
+    assert simulation.network.w.sub[at.DROPPED] > 10
