@@ -166,6 +166,7 @@ class MininetEngine(Engine):
         self.telemetry = Telemetry(
             self.topology, self.wiring, self.network, self.hosts, self.links, folder / "pox" / "decisions.jsonl"
         )
+        self._undo.callback(self.telemetry.close)
         if self.topology.cells:
             self.agents = self.telemetry.agents = Agents(self.topology, self.wiring, self.ledger, STATE, folder / "agents.log")
             self._undo.callback(self.agents.close)

@@ -23,9 +23,17 @@ class Scheduler:
     def queues(self):
         return dict(self.read)
 
+    def close(self):
+        pass
+
 
 class Sockets:
     """No host has any."""
+
+    closed = False
+
+    def close(self):
+        self.closed = True
 
     def sockets(self):
         return []
@@ -128,3 +136,8 @@ def test_what_is_wrong_with_the_machine_comes_along(seen):
     assert frame(seen, 0.5)[1] == []
     assert frame(seen, 1.0, late_s=2)[1] == ["slow"]
     assert frame(seen, 1.5)[0]["t"] == 1.5
+
+
+def test_no_namespace_is_held_when_it_is_closed(seen):
+    seen.close()
+    assert all(each.closed for each in seen._diagnoses.values())
