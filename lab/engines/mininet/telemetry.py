@@ -47,8 +47,9 @@ class Telemetry:
 
     def close(self) -> None:
         """Let go of the hosts' namespaces: each would live, with its radios, as long as a socket in it."""
-        for each in (*self._diagnoses.values(), self._scheduler):
-            each.close()
+        for diagnosis in self._diagnoses.values():
+            diagnosis.close()
+        self._scheduler.close()
 
     def frame(self, t: float, late_s: float) -> tuple[dict[str, Any], list[str]]:
         """The frame at `t`, and what is wrong with the machine since just now."""
