@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 from controller.errors import CommandRefused
-from controller.observation import Observation
+from controller.observation import Observation, Subflow, SubflowKey
 
 
 @dataclass(frozen=True)
@@ -24,31 +25,75 @@ class Unthrottle:
     ap: str
 
 
-Command = Throttle | Unthrottle
+@dataclass(frozen=True)
+class Route:
+    """A subflow takes this way, in both directions: the switches from its source to its destination."""
+
+    subflow: SubflowKey
+    path: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Expect:
+    """The sender holds a subflow to this rate of Ethernet frames (S-MPTCP, section V); None lets it go."""
+
+    subflow: SubflowKey
+    rate_bps: int | None
+
+
+@dataclass(frozen=True)
+class SetBackup:
+    """A subflow carries data only when no other can, or as usual again (MP_PRIO, RFC 8684, section 3.3.8)."""
+
+    subflow: SubflowKey
+    backup: bool
+
+
+ApCommand = Throttle | Unthrottle
+SubflowCommand = Route | Expect | SetBackup
+Command = ApCommand | SubflowCommand
+ACTIONS = {Throttle: "meter", Unthrottle: "release", Route: "route", Expect: "expect", SetBackup: "backup"}
 
 
 @dataclass(frozen=True)
 class Decision:
-    """What was decided for an access point, and why; without a command everything stays as it is."""
+    """What was decided, and why; without a command everything stays as it is.
 
-    ap: str
+    `about` is an access point, or a subflow as `connection/number`.
+    """
+
+    about: str
     reason: str
     command: Command | None = None
 
     @property
     def action(self) -> str:
-        """`meter`, `release` or `keep`."""
-        return {Throttle: "meter", Unthrottle: "release"}.get(type(self.command), "keep")
+        """`meter`, `release`, `route`, `expect`, `backup`, `normal` (no backup any more) or `keep`."""
+        if isinstance(self.command, SetBackup) and not self.command.backup:
+            return "normal"
+        return ACTIONS.get(type(self.command), "keep")
+
+
+def about(key: SubflowKey) -> str:
+    """What a decision about this subflow is about."""
+    return f"{key[0]}/{key[1]}"
 
 
 def checked(command: Command, seen: Observation) -> Command:
     """The command itself, or `CommandRefused` when this network cannot carry it out."""
+    if isinstance(command, Throttle | Unthrottle):
+        _check_ap(command, seen)
+    else:
+        _check_subflow(command, seen)
+    return command
+
+
+def _check_ap(command: ApCommand, seen: Observation) -> None:
     aps = [ap.id for ap in seen.access_points]
     if command.ap not in aps:
         raise CommandRefused(f"throttle at access point '{command.ap}': it is unknown, choose from {', '.join(aps) or 'none'}")
     if isinstance(command, Throttle):
         _check_throttle(command, seen)
-    return command
 
 
 def _check_throttle(command: Throttle, seen: Observation) -> None:
@@ -62,3 +107,35 @@ def _check_throttle(command: Throttle, seen: Observation) -> None:
         raise CommandRefused(
             f"{doing}: address {address} belongs to no multipath user there, choose from {', '.join(sorted(allowed)) or 'none'}"
         )
+
+
+def _check_subflow(command: SubflowCommand, seen: Observation) -> None:
+    name = about(command.subflow)
+    subflow = seen.subflow(command.subflow)
+    if subflow is None:
+        known = ", ".join(about(each.key) for each in seen.subflows) or "none"
+        raise CommandRefused(f"command a subflow: '{name}' is unknown, choose from {known}")
+    if isinstance(command, Route):
+        _check_path(f"route subflow {name}", command.path, subflow, seen)
+    elif isinstance(command, Expect) and command.rate_bps is not None and command.rate_bps <= 0:
+        raise CommandRefused(f"hold subflow {name} to {command.rate_bps} bit/s: ask for 1 or more, or make it backup")
+    elif isinstance(command, SetBackup) and command.backup and not _another_is_normal(subflow, seen):
+        raise CommandRefused(f"make subflow {name} backup: it is the last one of its connection that is not")
+
+
+def _check_path(doing: str, path: tuple[str, ...], subflow: Subflow, seen: Observation) -> None:
+    """From the source's switch to the destination's, over links there are, no switch twice."""
+    joined = {(arc.tail, arc.head) for arc in seen.arcs}
+    if not path or len(set(path)) != len(path):
+        raise CommandRefused(f"{doing}: a path names at least one switch and none twice, not {' '.join(path) or 'nothing'}")
+    source, destination = subflow.ends
+    # a station hangs on the air of its access point
+    last = path[-1] if (path[-1], destination) in joined else f"{path[-1]}~air"
+    first = path[0] if (source, path[0]) in joined else f"{path[0]}~air"
+    for tail, head in ((source, first), *pairwise(path), (last, destination)):
+        if (tail, head) not in joined:
+            raise CommandRefused(f"{doing}: no link leads from {tail} to {head}")
+
+
+def _another_is_normal(subflow: Subflow, seen: Observation) -> bool:
+    return any(each.connection == subflow.connection and each.key != subflow.key and not each.backup for each in seen.subflows)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from controller import strategies, tiers
-from controller.command import Decision, checked
+from controller.command import Command, Decision, Expect, Route, SetBackup, checked
 from controller.errors import CommandRefused
 from controller.observation import Observation, Tiers
 from controller.strategies.base import StrategyParams, checked_params
@@ -59,6 +59,11 @@ class Control:
         """Whether a step should be made now; the first is due at once."""
         return self._due_ns is None or now_ns >= self._due_ns
 
+    def hurry(self) -> None:
+        """The next step is due at once: a subflow came or went, and the strategy wants to know."""
+        if self.strategy.wakes_on_subflows:
+            self._due_ns = None
+
     def step(self, seen: Observation) -> Step:
         """Decide, and count the time to the next step from the moment this one was due."""
         leaving, self.strategy = self.strategy, self._next  # 1
@@ -66,7 +71,7 @@ class Control:
         decisions: list[Decision] = []
         if leaving.name != self.strategy.name:
             decisions += leaving.withdraw(seen)
-            seen = replace(seen, access_points=tuple(replace(ap, meter_bps=None) for ap in seen.access_points))
+            seen = _withdrawn(seen, decisions)
         decisions += self.strategy.decide(seen)  # 3
         self._due_ns = self._next_due_ns(seen.now_ns)
         return _checked_step(seen, self.strategy.name, decisions)
@@ -84,13 +89,38 @@ class Control:
         return self._tiers
 
 
+def _withdrawn(seen: Observation, decisions: Iterable[Decision]) -> Observation:
+    """What the new strategy sees: no limit, and subflows as the old one leaves them."""
+    seen = replace(seen, access_points=tuple(replace(ap, meter_bps=None) for ap in seen.access_points))
+    for decision in decisions:
+        if decision.command is not None:
+            seen = _after(decision.command, seen)
+    return seen
+
+
 def _checked_step(seen: Observation, strategy: str, decisions: Iterable[Decision]) -> Step:
     accepted, refused = [], []
+    after = seen
     for decision in decisions:  # 4
         try:
             if decision.command is not None:
-                checked(decision.command, seen)
+                after = _after(checked(decision.command, after), after)
             accepted.append(decision)
         except CommandRefused as error:
             refused.append(str(error))
     return Step(seen, strategy, tuple(accepted), tuple(refused))
+
+
+def _after(command: Command, seen: Observation) -> Observation:
+    """What is true of the subflows once a command is carried out: the next one is checked against it."""
+    if isinstance(command, SetBackup):
+        change: dict[str, Any] = {"backup": command.backup}
+    elif isinstance(command, Expect):
+        change = {"expected_bps": command.rate_bps}
+    elif isinstance(command, Route):
+        change = {"path": command.path}
+    else:
+        return seen
+    return replace(
+        seen, subflows=tuple(replace(each, **change) if each.key == command.subflow else each for each in seen.subflows)
+    )

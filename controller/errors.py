@@ -24,7 +24,7 @@ class ParamsRefused(ControllerError):
 
 
 class CommandRefused(ControllerError):
-    """A command names an unknown access point, no rate, or addresses that may not be throttled."""
+    """A command names what is not there, or asks what would stop a connection; it was not carried out."""
 
 
 class MessageRefused(ControllerError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from controller.command import Decision, Throttle
+from controller.command import Command, Decision, Expect, Route, Throttle
 from controller.control import Step
 from controller.observation import Subflow
 from controller.units import mbps
@@ -12,10 +12,21 @@ from controller.units import mbps
 
 def decision_line(strategy: str, decision: Decision) -> dict[str, Any]:
     """One decision with its reason."""
-    line: dict[str, Any] = {"kind": "decision", "strategy": strategy, "ap": decision.ap, "action": decision.action}
-    if isinstance(decision.command, Throttle):
-        line |= {"meter_mbps": mbps(decision.command.rate_bps), "addresses": sorted(decision.command.addresses)}
-    return line | {"reason": decision.reason}
+    key = "subflow" if "/" in decision.about else "ap"
+    line: dict[str, Any] = {"kind": "decision", "strategy": strategy, key: decision.about, "action": decision.action}
+    return line | _asked(decision.command) | {"reason": decision.reason}
+
+
+def _asked(command: Command | None) -> dict[str, Any]:
+    match command:
+        case Throttle():
+            return {"meter_mbps": mbps(command.rate_bps), "addresses": sorted(command.addresses)}
+        case Route():
+            return {"path": list(command.path)}
+        case Expect():
+            return {"expected_mbps": _mbps(command.rate_bps)}
+        case _:
+            return {}
 
 
 def observation_line(step: Step) -> dict[str, Any]:

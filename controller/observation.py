@@ -8,6 +8,7 @@ from typing import Literal
 
 ApKind = Literal["wifi", "lte"]
 Tiers = Mapping[tuple[str, str], int]  # (user, access point) -> 1 or 2
+SubflowKey = tuple[str, int]  # (connection, number)
 
 
 @dataclass(frozen=True)
@@ -42,8 +43,33 @@ class Association:
 
 
 @dataclass(frozen=True)
+class Arc:
+    """One direction of a link: what leaves `tail` and enters `head`, which are switches or addresses of hosts.
+
+    The air of an access point is one arc between the switch and a node called `wifi1~air`, which all its stations share.
+    `used_bps` passed since the last step; `delay_s` is one way, `jitter_s` its standard deviation; `loss` is what is known
+    of random loss, a fraction.
+    """
+
+    link: str
+    tail: str
+    head: str
+    capacity_bps: int
+    used_bps: int = 0
+    delay_s: float = 0.0
+    jitter_s: float = 0.0
+    loss: float = 0.0
+
+
+@dataclass(frozen=True)
 class Subflow:
-    """One subflow of a Multipath TCP connection; `source` sends towards the user, `path` lists the switches in that direction."""
+    """One subflow of a Multipath TCP connection; `source` sends towards the user, `path` lists the switches in that direction.
+
+    `source` and `destination` are `address:port`. Counters count since the subflow began and are None when nobody
+    counts: `sent_packets` entered the path towards the user, `lost_packets` of them did not come out,
+    `retransmitted_packets` were sent again by TCP. `device_loss` is the loss that the user's interface itself reports, a
+    fraction. `backup` and `expected_bps` are what the hosts have confirmed.
+    """
 
     connection: str
     number: int
@@ -53,6 +79,22 @@ class Subflow:
     destination: str
     tier: int = 1
     path: tuple[str, ...] = ()
+    backup: bool = False
+    expected_bps: int | None = None
+    rate_bps: int | None = None
+    sent_packets: int | None = None
+    lost_packets: int | None = None
+    retransmitted_packets: int | None = None
+    device_loss: float | None = None
+
+    @property
+    def key(self) -> SubflowKey:
+        return self.connection, self.number
+
+    @property
+    def ends(self) -> tuple[str, str]:
+        """The two addresses, without their ports."""
+        return self.source.rsplit(":", 1)[0], self.destination.rsplit(":", 1)[0]
 
 
 @dataclass(frozen=True)
@@ -65,6 +107,18 @@ class Observation:
     multipath: frozenset[str] = frozenset()
     subflows: tuple[Subflow, ...] = ()
     tiers: Tiers = field(default_factory=dict)
+    arcs: tuple[Arc, ...] = ()
+
+    def subflow(self, key: SubflowKey) -> Subflow | None:
+        """The subflow of this connection with this number, if it lives."""
+        return next((each for each in self.subflows if each.key == key), None)
+
+    def connections(self) -> dict[str, tuple[Subflow, ...]]:
+        """The subflows of every connection, by number; connections in the order in which they appeared."""
+        found: dict[str, tuple[Subflow, ...]] = {}
+        for each in self.subflows:
+            found[each.connection] = (*found.get(each.connection, ()), each)
+        return {name: tuple(sorted(each, key=lambda subflow: subflow.number)) for name, each in found.items()}
 
     def of_user(self, user: str) -> tuple[Association, ...]:
         """The associations of a user, by access point."""

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from controller.command import Command, Throttle
+from controller.command import ApCommand, Throttle
 from controller.pox_ext import openflow13 as of13
 from controller.pox_ext import table0
 from controller.pox_ext.of13 import Channel
@@ -65,7 +65,7 @@ class Meters:
         rates = [self._by_address.get((switch, address)) for address in addresses]
         return sum(rate for rate in rates if rate is not None) if switch in self.channels else None
 
-    def carry_out(self, command: Command) -> None:
+    def carry_out(self, command: ApCommand) -> None:
         """Bring a switch to what a strategy asks for."""
         held = self._known.get(command.ap, Table0())
         throttled = isinstance(command, Throttle)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from controller import lines
+from controller.command import Throttle, Unthrottle
 from controller.control import Control, Step
 from controller.errors import ControllerError
 from controller.messages import InboxMessage, LinkFlip, ParamsFlip, StrategyFlip, ap_report
@@ -208,7 +209,7 @@ class Session:
         self._observer.tiers = step.seen.tiers
         self._folder.write(lines.observation_line(step))
         for decision in step.decisions:
-            if decision.command is not None:
+            if isinstance(decision.command, Throttle | Unthrottle):
                 self._meters.carry_out(decision.command)
             self._folder.write(lines.decision_line(step.strategy, decision))
         for text in step.refused:

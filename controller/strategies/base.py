@@ -28,9 +28,10 @@ class StrategyParams(BaseModel):
 
 
 class Strategy(ABC):
-    """Holds its parameters, which may be replaced between two steps; all else it knows comes with the observation."""
+    """Holds its parameters, which may be replaced between two steps. What it must know after a restart comes with the observation."""
 
     name: ClassVar[str]
+    wakes_on_subflows: ClassVar[bool] = False  # decide at once when a subflow comes or goes
     Params: ClassVar[type[StrategyParams]] = StrategyParams
 
     def __init__(self, params: StrategyParams) -> None:

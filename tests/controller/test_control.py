@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from controller.command import Throttle, Unthrottle, checked
+from controller.command import Decision, Expect, Route, SetBackup, Throttle, Unthrottle, checked
 from controller.control import Control
 from controller.errors import CommandRefused, ParamsRefused, UnknownStrategy
-from controller.observation import AccessPoint, Association, Observation
+from controller.observation import AccessPoint, Arc, Association, Observation, Subflow
 from controller.strategies import STRATEGIES, make
 from controller.strategies.base import Strategy
 
@@ -146,3 +146,90 @@ def test_tiers_hold_for_the_categorisation_interval_unless_somebody_comes():
 def test_a_command_that_makes_no_sense_is_refused(command, message):
     with pytest.raises(CommandRefused, match=message):
         checked(command, NETWORK)
+
+
+def subflow(number: int, destination: str, backup: bool = False) -> Subflow:
+    return Subflow("c", number, "ue2", "", "10.0.0.1:5001", f"{destination}:40000", backup=backup)
+
+
+def both_ways(*ends: tuple[str, str]) -> tuple[Arc, ...]:
+    return tuple(Arc(f"{a}-{b}", *each, MBPS) for a, b in ends for each in ((a, b), (b, a)))
+
+
+ROUTED = replace(
+    NETWORK,
+    subflows=(subflow(1, "10.1.0.2"), subflow(2, "10.16.0.2")),
+    arcs=both_ways(
+        ("10.0.0.1", "s1"),
+        ("s1", "s2"),
+        ("s1", "wifi1"),
+        ("wifi1", "wifi1~air"),
+        ("wifi1~air", "10.1.0.2"),
+        ("s2", "10.16.0.2"),
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (Expect(("c", 3), MBPS), "'c/3' is unknown, choose from c/1, c/2"),
+        (Expect(("c", 1), 0), "ask for 1 or more"),
+        (Route(("c", 1), ()), "at least one switch"),
+        (Route(("c", 1), ("s1", "s2", "s1", "wifi1")), "none twice"),
+        (Route(("c", 1), ("s2", "s1", "wifi1")), "no link leads from 10.0.0.1 to s2"),
+        (Route(("c", 2), ("s1", "wifi1")), "no link leads from wifi1.* to 10.16.0.2"),
+        (Route(("c", 2), ("s1", "s3", "s2")), "no link leads from s1 to s3"),
+    ],
+)
+def test_a_subflow_is_not_told_what_it_cannot_do(command, message):
+    with pytest.raises(CommandRefused, match=message):
+        checked(command, ROUTED)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [Route(("c", 1), ("s1", "wifi1")), Route(("c", 2), ("s1", "s2")), Expect(("c", 1), None), SetBackup(("c", 2), True)],
+)
+def test_what_a_subflow_can_do_is_passed_on(command):
+    assert checked(command, ROUTED) == command
+
+
+class Asks(Strategy):
+    """Asks for what a test wants."""
+
+    name = "asks"
+    wanted: tuple[SetBackup, ...] = ()
+
+    def decide(self, seen):
+        return [Decision("c/1", "wanted", each) for each in self.wanted]
+
+    def withdraw(self, seen):
+        return []
+
+
+def test_the_last_normal_subflow_stays_so_even_within_one_step(monkeypatch):
+    monkeypatch.setitem(STRATEGIES, "asks", Asks)
+    monkeypatch.setattr(Asks, "wanted", (SetBackup(("c", 1), True), SetBackup(("c", 2), True)))
+    step = Control("asks").step(ROUTED)
+    assert [each.command for each in step.decisions] == [SetBackup(("c", 1), True)]
+    assert "the last one" in step.refused[0]
+
+
+def test_a_swap_of_the_only_normal_subflow_is_carried_out_in_order(monkeypatch):
+    monkeypatch.setitem(STRATEGIES, "asks", Asks)
+    monkeypatch.setattr(Asks, "wanted", (SetBackup(("c", 2), False), SetBackup(("c", 1), True)))
+    step = Control("asks").step(replace(ROUTED, subflows=(subflow(1, "10.1.0.2"), subflow(2, "10.16.0.2", backup=True))))
+    assert not step.refused
+    assert [each.action for each in step.decisions] == ["normal", "backup"]
+
+
+def test_a_step_is_hurried_only_for_a_strategy_that_wants_it(monkeypatch):
+    monkeypatch.setitem(STRATEGIES, "asks", Asks)
+    control = Control("asks")
+    control.step(ROUTED)
+    control.hurry()
+    assert not control.due(1)
+    monkeypatch.setattr(Asks, "wakes_on_subflows", True)
+    control.hurry()
+    assert control.due(1)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from controller import lines
-from controller.command import Command, Throttle
+from controller.command import Throttle, Unthrottle
 from controller.control import Control
 from controller.observation import AccessPoint, Association, Observation, Subflow, Tiers
 from lab.engines.sim import layout as at
@@ -44,12 +44,12 @@ class Brain:
         for line in (lines.observation_line(step), *(lines.decision_line(step.strategy, each) for each in step.decisions)):
             self.record(line.pop("kind"), **line)
         for decision in step.decisions:
-            if decision.command is not None:
+            if isinstance(decision.command, Throttle | Unthrottle):
                 self._carry_out(decision.command)
         for text in step.refused:
             self.record("warning", text=text)
 
-    def _carry_out(self, command: Command) -> None:
+    def _carry_out(self, command: Throttle | Unthrottle) -> None:
         rate_bps = command.rate_bps if isinstance(command, Throttle) else None
         named = command.addresses if isinstance(command, Throttle) else frozenset()
         users = [
