@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from typing import Any
 
+from controller import paths
 from controller.control import Step
 from controller.observation import Subflow
-from controller.pox_ext import paths
-from controller.pox_ext.frames import Flow
+from controller.paths import Flow
 from controller.pox_ext.observer import to_user
 from controller.pox_ext.openflow13 import FlowEntry, PortCount
 from controller.pox_ext.rates import Rates

@@ -14,8 +14,10 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from controller.pox_ext import frames, nicira, paths
-from controller.pox_ext.frames import Arp, Flow, Frame, Ip
+from controller import paths
+from controller.paths import Flow
+from controller.pox_ext import frames, nicira
+from controller.pox_ext.frames import Arp, Frame, Ip
 from controller.pox_ext.hosts import Hosts
 from controller.pox_ext.openflow13 import PATHS_TABLE
 from controller.pox_ext.plan import Plan

@@ -9,26 +9,13 @@ import struct
 from dataclasses import dataclass
 from socket import inet_aton, inet_ntoa
 
+from controller.paths import Flow
+
 TCP, UDP = 6, 17
 FIN, SYN, RST, ACK = 0x01, 0x02, 0x04, 0x10
 ARP_REQUEST, ARP_REPLY = 1, 2
 BROADCAST = "ff:ff:ff:ff:ff:ff"
 _ETH_IP, _ETH_ARP, _VLAN = 0x0800, 0x0806, (0x8100, 0x88A8)
-
-
-@dataclass(frozen=True, order=True)
-class Flow:
-    """One direction of traffic: a TCP 5-tuple, or for any other protocol a pair of addresses (ports 0)."""
-
-    source: str
-    destination: str
-    protocol: int
-    source_port: int = 0
-    destination_port: int = 0
-
-    def back(self) -> Flow:
-        """The opposite direction."""
-        return Flow(self.destination, self.source, self.protocol, self.destination_port, self.source_port)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@ import struct
 from collections.abc import Iterable
 from socket import inet_aton
 
-from controller.pox_ext.frames import TCP, Flow, mac_bytes
+from controller.paths import Flow
+from controller.pox_ext.frames import TCP, mac_bytes
 
 VENDOR_NICIRA = 0x2320
 NXT_FLOW_MOD_TABLE_ID, NXT_FLOW_MOD = 15, 13

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from controller.messages import ApReport
 from controller.observation import AccessPoint, Observation, Subflow, Tiers
-from controller.pox_ext.frames import Flow
+from controller.paths import Flow
 from controller.pox_ext.hosts import Hosts
 from controller.pox_ext.meters import Meters
 from controller.pox_ext.plan import Live, Plan, Stations

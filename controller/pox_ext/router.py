@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 
-from controller.pox_ext import paths
-from controller.pox_ext.frames import Flow
+from controller import paths
+from controller.paths import Flow
 from controller.pox_ext.hosts import Hosts
 from controller.pox_ext.plan import Plan
 
@@ -83,10 +83,7 @@ class Router:
 
     def _shortest(self, source: str, destination: str) -> list[paths.Path]:
         if (source, destination) not in self._paths:
-            low, high = min(source, destination), max(source, destination)
-            forward = paths.shortest(self._neighbours(), low, high)
-            self._paths[low, high] = forward
-            self._paths[high, low] = [path[::-1] for path in forward]
+            self._paths[source, destination] = paths.between(self._neighbours(), source, destination)
         return self._paths[source, destination]
 
     def _neighbours(self) -> dict[str, set[str]]:

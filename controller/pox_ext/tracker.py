@@ -12,7 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from controller.pox_ext.frames import ACK, Flow, Ip
+from controller.paths import Flow
+from controller.pox_ext.frames import ACK, Ip
 from controller.pox_ext.mptcp import Capable, Join, parse
 
 MOST_CONNECTIONS, MOST_UNANSWERED = 4096, 1024

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from controller.paths import Flow
 from controller.pox_ext import frames, mptcp
-from controller.pox_ext.frames import ACK, SYN, Arp, Flow, Ip
+from controller.pox_ext.frames import ACK, SYN, Arp, Ip
 from controller.pox_ext.mptcp import Capable, Join, Other, Prio
 
 KEY, PEER = bytes(range(1, 9)), bytes(range(11, 19))

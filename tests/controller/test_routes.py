@@ -7,9 +7,10 @@ from collections import Counter
 
 import pytest
 
+from controller import paths
 from controller.errors import PlanRefused
-from controller.pox_ext import paths, plan
-from controller.pox_ext.frames import Flow
+from controller.paths import Flow
+from controller.pox_ext import plan
 from controller.pox_ext.hosts import Hosts, Place
 from controller.pox_ext.router import Hop, Router
 

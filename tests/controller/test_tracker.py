@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from controller.pox_ext.frames import ACK, SYN, Flow, Ip
+from controller.paths import Flow
+from controller.pox_ext.frames import ACK, SYN, Ip
 from controller.pox_ext.mptcp import token
 from controller.pox_ext.tracker import FellBack, Joined, Tracker
 

@@ -5,12 +5,26 @@ from __future__ import annotations
 import hashlib
 from collections import deque
 from collections.abc import Iterable, Mapping
-
-from controller.pox_ext.frames import Flow
+from dataclasses import dataclass
 
 MOST_PATHS = 64
 Path = tuple[str, ...]
 Neighbours = Mapping[str, Iterable[str]]
+
+
+@dataclass(frozen=True, order=True)
+class Flow:
+    """One direction of traffic: a TCP 5-tuple, or for any other protocol a pair of addresses (ports 0)."""
+
+    source: str
+    destination: str
+    protocol: int
+    source_port: int = 0
+    destination_port: int = 0
+
+    def back(self) -> Flow:
+        """The opposite direction."""
+        return Flow(self.destination, self.source, self.protocol, self.destination_port, self.source_port)
 
 
 def shortest(neighbours: Neighbours, source: str, destination: str) -> list[Path]:
@@ -23,6 +37,13 @@ def shortest(neighbours: Neighbours, source: str, destination: str) -> list[Path
         found = [(*path, near) for path in found for near in sorted(neighbours[path[-1]]) if hops.get(near) == left]
         found = found[:MOST_PATHS]
     return found
+
+
+def between(neighbours: Neighbours, source: str, destination: str) -> list[Path]:
+    """All shortest paths; those of the opposite direction come in the same order, each turned round."""
+    if source <= destination:
+        return shortest(neighbours, source, destination)
+    return [path[::-1] for path in shortest(neighbours, destination, source)]
 
 
 def _hops_to(neighbours: Neighbours, destination: str) -> dict[str, int]:
