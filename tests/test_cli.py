@@ -142,18 +142,6 @@ def test_overrides_reach_the_run(lab, tmp_path):
     assert (written["multipath"]["cc"], written["topology"]["multipath"]) == ("cubic", [])
 
 
-def test_strategies_and_repeats_run_in_turn_on_the_same_seeds(lab, tmp_path):
-    asked = ["--strategy", "none", "--strategy", "meter_throttling", "--repeat", 2, "--seed", 5, "--duration", 1]
-    got = lab("run", "testbed_wifi_lte", "--engine", "fake", *asked, "--json", "--quiet", "--out", tmp_path / "r")
-    assert [(run["strategy"], run["seed"]) for run in json.loads(got.output)] == [
-        ("none", 5),
-        ("none", 6),
-        ("meter_throttling", 5),
-        ("meter_throttling", 6),
-    ]
-    assert len(list((tmp_path / "r").glob("*/result.json"))) == 4
-
-
 def test_the_summary_names_what_matters(lab, tmp_path):
     got = lab("run", "testbed_wifi_lte", "--engine", "fake", "--duration", 1, "--report", "--out", tmp_path / "r")
     for part in ("wifi1", "ue3", "Tier 2", "Multipath TCP: verified, 1 joins", str(tmp_path / "r")):

@@ -1,19 +1,21 @@
-"""`run`: every run is planned and checked before the first one starts; then one after another."""
+"""`run`: every run is planned and checked before the first one starts."""
 
 from __future__ import annotations
 
 import json
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
-from lab import engines, scenario
-from lab.cli import view
+from lab import compare, engines, scenario
+from lab.cli import batch, view
+from lab.cli.batch import Job
 from lab.errors import LabError, MachineLacks, RequestError
 from lab.pace import checked_speed
 from lab.recorder import REQUEST, TRACE, Follower, Recorder, give_away, new_folder, read_document, write_scenario
@@ -44,31 +46,57 @@ class Request:
     vm: bool = False
     wait: bool = False
 
+    @property
+    def silent(self) -> bool:
+        """Whether people are shown nothing."""
+        return self.quiet or self.as_json
+
 
 def run(request: Request) -> int:
     """Do what was asked and return the exit code: that of the first run that did not end well."""
-    jobs, options = checked(request)
-    outcomes: list[Outcome] = []
-    for n, job in enumerate(jobs, 1):
-        if len(jobs) > 1 and not request.quiet:
-            click.echo(f"run {n} of {len(jobs)}: {job.strategy.name}, seed {job.seed}", err=True)
-        out = request.out if request.out is None or len(jobs) == 1 else request.out / f"{job.strategy.name}-{job.seed}"
-        outcomes.append(_run(request, job, options, out))
-        if outcomes[-1].exit_code == EXIT_INTERRUPTED:
-            break
+    jobs = checked(request)
+    outcomes = _run_several(request, jobs) if len(jobs) > 1 else [_run(request, not request.silent, jobs[0])]
+    if not request.silent and outcomes:
+        click.echo(_in_words(outcomes))
     if request.as_json:
         results = [outcome.result for outcome in outcomes]
         click.echo(json.dumps(results[0] if len(jobs) == 1 else results, indent=1))
-    return next((outcome.exit_code for outcome in outcomes if outcome.exit_code), 0)
+    code = next((outcome.exit_code for outcome in outcomes if outcome.exit_code), 0)
+    return code or (EXIT_INTERRUPTED if len(outcomes) < len(jobs) else 0)
 
 
-def checked(request: Request) -> tuple[list[Scenario], engines.Options]:
+def checked(request: Request) -> list[Job]:
     """The runs that were asked for, all admitted by the engine; or an error, and nothing was started."""
     options = _options(request)
-    jobs = plan(request)
-    for job in jobs:
-        engines.admit(request.engine, job, options)
-    return jobs, options
+    scenarios = plan(request)
+    for each in scenarios:
+        engines.admit(request.engine, each, options)
+    several = len(scenarios) > 1
+    return [Job(each, request.engine, options, _place(request.out, each, several), request.vm) for each in scenarios]
+
+
+def _place(out: Path | None, job: Scenario, several: bool) -> Path | None:
+    return out / f"{job.strategy.name}-{job.seed}" if out is not None and several else out
+
+
+def _run_several(request: Request, jobs: Sequence[Job]) -> list[Outcome]:
+    """All of them, with a line for each that ends; a real-time engine runs them in turn, and shows each."""
+    show = engines.entry(request.engine).real_time and not request.silent
+    return batch.run_all(jobs, partial(_run, request, show), (lambda _: None) if request.quiet else _say)
+
+
+def _say(text: str) -> None:
+    click.echo(text, err=True)
+
+
+def _in_words(outcomes: Sequence[Outcome]) -> str:
+    """One run in full, several side by side."""
+    measured = [outcome for outcome in outcomes if outcome.result["duration_s"] > 0]
+    if not measured:
+        return f"nothing was measured. Run folder: {outcomes[0].folder}"
+    if len(outcomes) == 1:
+        return view.summary(measured[0].result, measured[0].folder)
+    return compare.report([outcome.folder for outcome in measured], as_json=False)
 
 
 def plan(request: Request) -> list[Scenario]:
@@ -97,22 +125,18 @@ def _options(request: Request) -> engines.Options:
         raise RequestError(f"--{error}") from error
 
 
-def _run(request: Request, job: Scenario, options: engines.Options, out: Path | None) -> Outcome:
-    live = view.Live(request.quiet or request.as_json)
-    if request.vm:
-        outcome = _in_vm(request, job, out, live)
+def _run(request: Request, show: bool, job: Job) -> Outcome:
+    live = view.Live(not show)
+    asked = job.scenario
+    if job.vm:
+        outcome = _in_vm(request, job, live)
     else:
-        engine = engines.create(request.engine, options)
+        engine = engines.create(job.engine, job.options)
         engine.ready()
-        outcome = run_one(job, engine, Recorder(new_folder(job, out), job, request.engine, build(job)), live)
+        outcome = run_one(asked, engine, Recorder(new_folder(asked, job.out), asked, job.engine, build(asked)), live)
     live.done()
     if request.report:
-        _write_report(job, outcome)
-    if not request.as_json and not request.quiet:
-        measured = outcome.result["duration_s"] > 0
-        click.echo(
-            view.summary(outcome.result, outcome.folder) if measured else f"nothing was measured. Run folder: {outcome.folder}"
-        )
+        _write_report(asked, outcome)
     if outcome.error:
         click.echo(f"error: {outcome.error}", err=True)
     return outcome
@@ -125,10 +149,10 @@ def _write_report(asked: Scenario, outcome: Outcome) -> None:
         raise LabError(f"write {outcome.folder / 'report.md'}: {error.strerror}") from error
 
 
-def _in_vm(request: Request, job: Scenario, out: Path | None, live: view.Live) -> Outcome:
+def _in_vm(request: Request, asked: Job, live: view.Live) -> Outcome:
     """Run inside the virtual machine and follow the shared folder meanwhile. Ctrl-C is passed on to the run inside."""
-    vm = _virtual_machine()
-    folder = new_folder(job, out)
+    vm, job = _virtual_machine(), asked.scenario
+    folder = new_folder(job, asked.out)
     live(Progress("starting the virtual machine", 0.0, job.duration_s))
     error = None
     try:

@@ -1,0 +1,145 @@
+"""Several runs as one piece of work: what is there already is kept, the rest runs side by side or, in real time, in turn.
+
+1) a run in its folder that is complete, of the same experiment and did not overload the machine is kept
+2) one that did not get so far gives way
+3) engines without a clock of their own use all processors; a real-time engine has the machine to itself
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import shutil
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from multiprocessing.synchronize import Event
+from pathlib import Path
+from typing import Any
+
+from lab import engines
+from lab.errors import LabError
+from lab.recorder import read_document
+from lab.runner import EXIT_INTERRUPTED, Outcome
+from lab.scenario import experiment
+from lab.scenario_schema import Scenario
+
+Say = Callable[[str], None]
+_stopped: Event  # of a worker's process
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run: its scenario, how the engine is used, and its folder (None: a new one named after the start)."""
+
+    scenario: Scenario
+    engine: str
+    options: engines.Options
+    out: Path | None = None
+    vm: bool = False
+
+    @property
+    def name(self) -> str:
+        return f"{self.scenario.strategy.name}, seed {self.scenario.seed}"
+
+
+def run_all(jobs: Sequence[Job], one: Callable[[Job], Outcome], say: Say) -> list[Outcome]:
+    """The outcomes in the order of the jobs; after an interruption those that there are."""
+    found = {n: outcome for n, job in enumerate(jobs) if (outcome := kept(job))}
+    if found:
+        say(f"{len(found)} of {len(jobs)} runs are there already")
+    left = {n: job for n, job in enumerate(jobs) if n not in found}
+    for job in left.values():
+        _give_way(job)
+    alone = any(engines.entry(job.engine).real_time for job in left.values())
+    began = time.monotonic()
+    for done, (n, outcome) in enumerate((_in_turn if alone else _side_by_side)(left, one), 1):
+        found[n] = outcome
+        eta_s = (time.monotonic() - began) / done * (len(left) - done)
+        status = f"run {len(found)} of {len(jobs)}: {jobs[n].name}: {outcome.result['status']}"
+        say(f"{status}, {eta_s:.0f} s left" if done < len(left) else status)
+    return [found[n] for n in sorted(found)]
+
+
+def kept(job: Job) -> Outcome | None:
+    """The outcome of an earlier run that can stand for this job."""
+    if job.out is None:
+        return None
+    try:
+        result = read_document(job.out, "result.json")
+        same = read_document(job.out, "manifest.json")["experiment"] == experiment(job.scenario, job.engine)
+    except (LabError, OSError, KeyError):
+        return None
+    return Outcome(result, job.out) if same and result["status"] == "complete" and not result["overloaded"] else None
+
+
+def _give_way(job: Job) -> None:
+    """Remove an unfinished or overloaded run of this very experiment; anything else stays, and is refused later."""
+    if job.out is None or not (job.out / "manifest.json").is_file():
+        return
+    if read_document(job.out, "manifest.json").get("experiment") == experiment(job.scenario, job.engine):
+        shutil.rmtree(job.out)
+
+
+def _in_turn(jobs: Mapping[int, Job], one: Callable[[Job], Outcome]) -> Iterator[tuple[int, Outcome]]:
+    for n, job in jobs.items():
+        outcome = one(job)
+        yield n, outcome
+        if outcome.exit_code == EXIT_INTERRUPTED:
+            return
+
+
+def _side_by_side(jobs: Mapping[int, Job], one: Callable[[Job], Outcome]) -> Iterator[tuple[int, Outcome]]:
+    if not jobs:
+        return
+    stopped = multiprocessing.Event()
+    workers = min(len(jobs), os.cpu_count() or 1)
+    with ProcessPoolExecutor(workers, initializer=_patient, initargs=(stopped,)) as pool, _sigterm_as_ctrl_c():
+        waiting = {pool.submit(_unless_stopped, one, job): n for n, job in jobs.items()}
+        try:
+            yield from _ended(waiting)
+        except KeyboardInterrupt:
+            stopped.set()
+            for child in multiprocessing.active_children():
+                child.terminate()
+            yield from ((n, outcome) for n, outcome in _ended(waiting) if outcome.exit_code == EXIT_INTERRUPTED)
+
+
+def _ended(waiting: Mapping[Future[Outcome | None], int]) -> Iterator[tuple[int, Outcome]]:
+    """Runs as they end, without those that never began or whose worker was lost."""
+    for future in as_completed(waiting):
+        with suppress(BrokenProcessPool):
+            outcome = future.result()
+            if outcome is not None:
+                yield waiting[future], outcome
+
+
+def _patient(stopped: Event) -> None:
+    """A worker hears Ctrl-C only while a run goes on, which then ends in good order; it begins none after that."""
+    global _stopped
+    _stopped = stopped
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _unless_stopped(one: Callable[[Job], Outcome], job: Job) -> Outcome | None:
+    return None if _stopped.is_set() else one(job)
+
+
+@contextmanager
+def _sigterm_as_ctrl_c() -> Iterator[None]:
+    def handle(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    try:
+        before = signal.signal(signal.SIGTERM, handle)
+    except ValueError:  # not the main thread
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
