@@ -143,6 +143,16 @@ def compare(folders: tuple[Path, ...], as_json: bool) -> None:
 
 
 @cli.command()
+@click.option("--repeat", type=click.IntRange(1, 100), default=3, show_default=True, help="Runs per case and engine.")
+@click.pass_context
+def crosscheck(ctx: click.Context, repeat: int) -> None:
+    """Run the same cases in both engines and write docs/crosscheck.md; repeated, it goes on where it was."""
+    from lab.cli import crosscheck as crosschecking
+
+    ctx.exit(crosschecking.main(repeat))
+
+
+@cli.command()
 def reindex() -> None:
     """Rebuild data/index.json from the run folders."""
     from lab.store import Store

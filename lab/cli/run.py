@@ -65,6 +65,11 @@ def run(request: Request) -> int:
     return code or (EXIT_INTERRUPTED if len(outcomes) < len(jobs) else 0)
 
 
+def run_jobs(request: Request) -> list[Outcome]:
+    """Every run that was asked for, in `request.out` under its strategy and seed; those that are there already are kept."""
+    return _run_several(request, [replace(job, out=_place(request.out, job.scenario, True)) for job in checked(request)])
+
+
 def checked(request: Request) -> list[Job]:
     """The runs that were asked for, all admitted by the engine; or an error, and nothing was started."""
     options = _options(request)
