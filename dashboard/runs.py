@@ -136,7 +136,7 @@ def checked(asked: StartRequest) -> Any:
         raise RequestError(f"scenario '{asked.scenario}' is unknown: choose from {', '.join(scenario.names())}")
     known = {row["name"]: row for row in lists.engine_table()}
     emulation = known.get(asked.engine, {}).get("real_time", False)
-    jobs, _ = running.checked(_request(asked))
+    jobs = running.checked(_request(asked))
     if emulation and not asked.vm and os.geteuid() != 0:
         command = shlex.join(["sudo", "./run_lab.sh", *arguments(asked)])
         raise Problem(
@@ -145,7 +145,7 @@ def checked(asked: StartRequest) -> Any:
             "The run appears here by itself. Or choose the virtual machine, which needs no root",
             command=command,
         )
-    return jobs[0]
+    return jobs[0].scenario
 
 
 def arguments(asked: StartRequest) -> list[str]:
