@@ -24,13 +24,14 @@ class Node:
     """A user, a server, a switch, or an access point (`wifi` or `lte`), which is a switch with a radio.
 
     `home` is the access point or link over which a user opens its connections. `subflows` is how many addresses each
-    of a user's interfaces has: a path of its own for every one.
+    of a user's interfaces has: a path of its own for every one. `server` is whom a user talks to, by default the first.
     """
 
     id: str
     kind: NodeKind
     home: str = ""
     subflows: int = 1
+    server: str = ""
 
 
 @dataclass(frozen=True)
@@ -95,6 +96,11 @@ class Topology:
     @property
     def switches(self) -> tuple[str, ...]:
         return self.ids("switch", "wifi", "lte")
+
+    def server_of(self, user: str) -> str:
+        """The server a user talks to."""
+        named = next(node.server for node in self.nodes if node.id == user)
+        return named or self.ids("server")[0]
 
     def cell(self, ap: str) -> Cell:
         return next(cell for cell in self.cells if cell.ap == ap)
@@ -216,5 +222,13 @@ def _problems(topology: Topology) -> Iterator[str]:
             yield f"multipath user '{user}' is unknown: choose from {', '.join(topology.users)}"
     if len(topology.users) * max((node.subflows for node in topology.nodes), default=1) > 250:
         yield "its users need more than the 250 addresses of a subnet: take fewer users or fewer subflows"
-    if not topology.ids("server"):
+    servers = topology.ids("server")
+    if not servers:
         yield "it has no server: add one"
+    for node in topology.nodes:
+        if node.server and node.server not in servers:
+            yield f"user '{node.id}' talks to '{node.server}', which is no server: choose from {', '.join(servers)}"
+    for server in servers:
+        links = sum(server in (link.a, link.b) for link in topology.links)
+        if links != 1:
+            yield f"server '{server}' has {links} links and one address: give it one link, to a switch that has more"

@@ -2,10 +2,14 @@
 
 from types import ModuleType
 
-from lab.topologies import parallel_paths, shared_bottleneck, wifi_lte
+from lab.topologies import campus, collision, fat_tree, parallel_paths, pooling, shared_bottleneck, wifi_lte
 
 TOPOLOGIES: dict[str, ModuleType] = {
     "parallel_paths": parallel_paths,
     "shared_bottleneck": shared_bottleneck,
     "wifi_lte": wifi_lte,
+    "pooling": pooling,
+    "collision": collision,
+    "fat_tree": fat_tree,
+    "campus": campus,
 }

@@ -62,25 +62,24 @@ def build(params: Params, rate_scale: float = 1.0) -> Topology:
           \\     /
             s1 --- srv1
     """
-
-    def cell(kind: str) -> tuple[Station, ...]:
-        stations = []
-        for user in params.users:
-            rate, weight = (user.wifi_mbps, 1.0) if kind == "wifi" else (user.lte_mbps, user.lte_weight)
-            if rate is not None and (user.near == kind or user.id in params.multipath):
-                stations.append(Station(user.id, bps(rate * rate_scale), weight))
-        return tuple(stations)
-
     nodes = [Node(user.id, "user", f"{user.near}1") for user in params.users]
     nodes += [Node("wifi1", "wifi"), Node("lte1", "lte"), Node("s1", "switch"), Node("srv1", "server")]
     links = (Link("server", "s1", "srv1"), Link("wifi", "s1", "wifi1"), Link("lte", "s1", "lte1"))
-    return Topology(
-        name="wifi_lte",
-        nodes=tuple(nodes),
-        links=links,
-        cells=(
-            Cell("wifi1", "wifi", cell("wifi"), params.wifi_queue_packets, ns(params.wifi_delay_ms)),
-            Cell("lte1", "lte", cell("lte"), params.lte_queue_packets, ns(params.lte_delay_ms), ns(params.lte_jitter_ms)),
-        ),
-        multipath=params.multipath,
+    return Topology("wifi_lte", tuple(nodes), links, cells(params, rate_scale), params.multipath)
+
+
+def cells(params: Params, rate_scale: float) -> tuple[Cell, Cell]:
+    """The air of both: who is near, and multipath users besides."""
+
+    def stations(kind: str) -> tuple[Station, ...]:
+        found = []
+        for user in params.users:
+            rate, weight = (user.wifi_mbps, 1.0) if kind == "wifi" else (user.lte_mbps, user.lte_weight)
+            if rate is not None and (user.near == kind or user.id in params.multipath):
+                found.append(Station(user.id, bps(rate * rate_scale), weight))
+        return tuple(found)
+
+    return (
+        Cell("wifi1", "wifi", stations("wifi"), params.wifi_queue_packets, ns(params.wifi_delay_ms)),
+        Cell("lte1", "lte", stations("lte"), params.lte_queue_packets, ns(params.lte_delay_ms), ns(params.lte_jitter_ms)),
     )

@@ -150,10 +150,10 @@ class MininetEngine(Engine):
     def _measure_links(self) -> None:
         """Rate and round trip of every user's interface, one after the other; more than 10 % off is a warning."""
         self.recorder.log("measuring every link")
-        server = self.wiring.of(self.topology.ids("server")[0])[0].address
         measured = {}
         for each in self.wiring.interfaces:
             if each.node in self.topology.users:
+                server = self.wiring.of(self.topology.server_of(each.node))[0].address
                 got = self.hosts.ask(each.node, do="probe", server=server, bind=each.address, packets=probes.PACKETS)
                 measured[each.name] = probes.compare(probes.asked(self.topology, each), got)
                 for complaint in probes.complaints(each.name, measured[each.name]):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from controller.paths import shortest
 from lab import units
-from lab.topology import Interface, Topology
+from lab.topology import Interface, Link, Topology
 
 PACKETS = 100  # of a burst that measures a rate; every queue holds as many
 TOLERANCE = 0.10
@@ -36,16 +38,29 @@ class Tail:
 def asked(topology: Topology, interface: Interface) -> dict[str, float | None]:
     """Rate [Mb/s] and round trip [ms] an interface should have when nobody else is there."""
     cell = next((cell for cell in topology.cells if cell.ap == interface.link), None)
+    way = _way(topology, topology.server_of(interface.node), interface)
+    rates = [link.rate_bps for link in way if link.rate_bps]
+    delay_ns = sum(link.delay_ns for link in way)
     if cell is not None:
-        rate_bps = next(each.rate_bps for each in cell.stations if each.user == interface.node)
-        ends = (interface.link,)
-        delay_ns = cell.delay_ns + sum(link.delay_ns for link in topology.links if link.a in ends or link.b in ends)
-    else:
-        on_path = [link for link in topology.links if interface.switch in (link.a, link.b)]
-        rates = [link.rate_bps for link in on_path if link.rate_bps]
-        rate_bps, delay_ns = min(rates, default=0), sum(link.delay_ns for link in on_path)
+        rates.append(next(each.rate_bps for each in cell.stations if each.user == interface.node))
+        delay_ns += cell.delay_ns
+    rate_bps = min(rates, default=0)
     serialisation_ms = 2 * 98 * 8 / rate_bps * 1000 if rate_bps else 0.0
     return {"rate_mbps": units.mbps(rate_bps) or None, "rtt_ms": 2 * units.ms(delay_ns) + serialisation_ms}
+
+
+def _way(topology: Topology, server: str, interface: Interface) -> list[Link]:
+    """The links of a shortest way from a server to an interface, its own included when it is wired."""
+    links = {frozenset((link.a, link.b)): link for link in topology.links}
+    neighbours: dict[str, set[str]] = {node.id: set() for node in topology.nodes}
+    for link in topology.links:
+        neighbours[link.a].add(link.b)
+        neighbours[link.b].add(link.a)
+    for user in topology.users:
+        neighbours[user] = set()  # nobody's way leads through a user
+    way = shortest(neighbours, server, interface.switch)[0]
+    own = [link for link in topology.links if link.id == interface.link]
+    return [*(links[frozenset(ends)] for ends in pairwise(way)), *own]
 
 
 def compare(wanted: Mapping[str, float | None], got: Mapping[str, float | None]) -> dict[str, Any]:

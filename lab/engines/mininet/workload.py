@@ -89,7 +89,7 @@ class Workload:
         return {
             "do": "connect",
             "id": flow.id,
-            "server": self.wiring.of(self.topology.ids("server")[0])[0].address,
+            "server": self.wiring.of(self.topology.server_of(flow.user))[0].address,
             "bind": self.wiring.of(flow.user)[0].address,
             "mptcp": flow.user in self.topology.multipath,
             "direction": flow.direction,

@@ -125,7 +125,7 @@ class Tables:
 
     def _routes(self, interface: Interface) -> dict[str, Hops]:
         """The hops from the server to an interface and back."""
-        server = self.topology.ids("server")[0]
+        server = self.topology.server_of(interface.node)
         way = self._switches(server, interface.switch)
         down = [self.links[link, to] for link, _, to in way]
         up = [self.links[link, back] for link, back, _ in reversed(way)]

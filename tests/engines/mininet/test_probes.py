@@ -3,6 +3,9 @@
 from types import SimpleNamespace
 
 from lab.engines.mininet import probes
+from lab.scenario import build
+from lab.topologies import pooling
+from lab.topology import wire
 
 ASKED = {"rate_mbps": 10.0, "rtt_ms": 10.0}
 
@@ -69,3 +72,17 @@ def test_plain_tcp_is_not_verified_and_nothing_meant_is_nothing_said():
     assert plain["verified"] is False
     assert plain["fallbacks"] == 1
     assert probes.verdict([connection("ue1-1", "ue1", 1, multipath=False)], {}, {}, {})["verified"] is None
+
+
+def test_what_is_asked_of_a_path_is_its_slowest_link_and_all_its_delays():
+    topology = pooling.build(pooling.Params(path_delay_ms=30))
+    asked = probes.asked(topology, wire(topology).at("ue3", "link16"))
+    assert asked["rate_mbps"] == 9
+    assert 60 <= asked["rtt_ms"] < 61
+
+
+def test_what_is_asked_of_a_radio_counts_the_wires_behind_it(load):
+    topology = build(load())
+    asked = probes.asked(topology, wire(topology).at("ue3", "lte1"))
+    assert asked["rate_mbps"] == 11.5
+    assert 40 <= asked["rtt_ms"] < 41

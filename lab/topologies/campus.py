@@ -1,0 +1,68 @@
+"""WiFi, LTE and cables behind one fat tree: every strategy finds something to do here."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field, model_validator
+
+from lab.topologies import fat_tree, wifi_lte
+from lab.topologies.parallel_paths import Delay, Rate
+from lab.topology import Link, Node, Topology
+from lab.units import bps, ns
+
+PODS = 4
+
+
+class Params(wifi_lte.Params):
+    """Parameters of `kind: campus`: those of `wifi_lte`, users with two cables, and the tree behind them all."""
+
+    wired: tuple[str, ...] = ("ue5", "ue6")
+    tree_mbps: Rate = 40
+    tree_delay_ms: Delay = 1
+    tree_queue_packets: Annotated[int, Field(ge=1, le=10_000)] = 100
+
+    @model_validator(mode="after")
+    def names_differ(self) -> Params:
+        names = [*(user.id for user in self.users), *self.wired]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"two users are called '{name}': give each a name of its own")
+        return self
+
+
+def build(params: Params, rate_scale: float = 1.0) -> Topology:
+    """A fat tree of four pods; users are in the first two, servers in the others. Users talk to srv1 and srv2 in turn.
+
+            c1    c2    c3    c4
+       pod 1      pod 2      pod 3      pod 4
+     e1x1  e1x2  e2x1  e2x2  e3x1       e4x1
+      |     |     |     |     |          |
+    wifi1   |   lte1    |    srv1       srv2
+      ~     |     ~     |
+    ue1-ue3 |  ue2-ue4  |
+           ue5, ue6  ue5, ue6
+
+    From a server's edge switch two ways lead up, and each of them to two core switches: where flows choose by hash, some meet.
+    """
+    tree = fat_tree.Tree(rate_mbps=params.tree_mbps, delay_ms=params.tree_delay_ms, queue_packets=params.tree_queue_packets)
+    shape = (bps(params.tree_mbps * rate_scale), ns(params.tree_delay_ms))
+    homes = {user.id: f"{user.near}1" for user in params.users} | {user: f"e1x2-{user}" for user in params.wired}
+    users = [Node(user, "user", home, server=f"srv{n % 2 + 1}") for n, (user, home) in enumerate(homes.items())]
+    links = fat_tree.switch_links(PODS, tree, rate_scale)
+    links += [Link("server1", "e3x1", "srv1"), Link("server2", "e4x1", "srv2")]
+    links += [Link("wifi", "e1x1", "wifi1"), Link("lte", "e2x1", "lte1")]
+    links += [
+        Link(f"{edge}-{user}", edge, user, *shape, queue_packets=params.tree_queue_packets)
+        for user in params.wired
+        for edge in ("e1x2", "e2x2")
+    ]
+    others = [
+        Node("wifi1", "wifi"),
+        Node("lte1", "lte"),
+        *fat_tree.switches(PODS),
+        Node("srv1", "server"),
+        Node("srv2", "server"),
+    ]
+    cells = wifi_lte.cells(params, rate_scale)
+    return Topology("campus", (*users, *others), tuple(links), cells, (*params.multipath, *params.wired))

@@ -1,0 +1,65 @@
+"""Two ways that are equally long: subflows that take the same one collide (S-MPTCP, Figure 2)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from lab.topologies.parallel_paths import Delay, Rate
+from lab.topology import Link, Node, Topology
+from lab.units import bps, ns
+
+
+class Params(BaseModel):
+    """Parameters of `kind: collision`: who may meet, and what every link between switches or towards a user is like."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    among: Literal["subflows", "connections"] = "subflows"
+    rate_mbps: Rate = 10
+    delay_ms: Delay = 5
+    queue_packets: Annotated[int, Field(ge=1, le=10_000)] = 100
+
+
+def build(params: Params, rate_scale: float = 1.0) -> Topology:
+    """`among: subflows`, Figure 2(a): the two subflows of one connection can choose the same way.
+
+                  up1 -- c1 -- down1           access1
+    srv1 -- s1 --+                  +-- s2 --+--------- ue1
+                  up2 -- c2 -- down2         +--------- ue1
+                                               access2
+
+    `among: connections`, Figure 2(b): a first subflow can meet only the other connection's first, a second only its second.
+
+    srv1 -- e1 --in11-- a1 --up1-- c1 --down1-- b1 --access11-- ue1
+              \\--in12-- a2  \\up2-- c2 --down2--/  \\-access21-- ue2
+    srv2 -- e2 --in21-- a1
+              \\--in22-- a2 --up3-- c3 --down3-- b2 --access12-- ue1
+                           \\up4-- c4 --down4--/  \\-access22-- ue2
+    """
+
+    def link(id: str, a: str, b: str) -> Link:
+        return Link(id, a, b, bps(params.rate_mbps * rate_scale), ns(params.delay_ms), queue_packets=params.queue_packets)
+
+    def ways(numbers: tuple[int, ...], a: str, b: str) -> list[Link]:
+        return [each for n in numbers for each in (link(f"up{n}", a, f"c{n}"), link(f"down{n}", f"c{n}", b))]
+
+    if params.among == "subflows":
+        users = [Node("ue1", "user", "access1")]
+        switches = ("s1", "s2", "c1", "c2")
+        links = [
+            Link("server1", "s1", "srv1"),
+            *ways((1, 2), "s1", "s2"),
+            link("access1", "s2", "ue1"),
+            link("access2", "s2", "ue1"),
+        ]
+    else:
+        users = [Node(f"ue{n}", "user", f"access{n}1", server=f"srv{n}") for n in (1, 2)]
+        switches = ("e1", "e2", "a1", "a2", "b1", "b2", "c1", "c2", "c3", "c4")
+        links = [Link(f"server{n}", f"e{n}", f"srv{n}") for n in (1, 2)]
+        links += [link(f"in{n}{side}", f"e{n}", f"a{side}") for n in (1, 2) for side in (1, 2)]
+        links += [*ways((1, 2), "a1", "b1"), *ways((3, 4), "a2", "b2")]
+        links += [link(f"access{n}{side}", f"b{side}", f"ue{n}") for n in (1, 2) for side in (1, 2)]
+    servers = [Node(f"srv{n}", "server") for n in range(1, len(users) + 1)]
+    nodes = (*users, *(Node(name, "switch") for name in switches), *servers)
+    return Topology("collision", nodes, tuple(links), multipath=tuple(user.id for user in users))
