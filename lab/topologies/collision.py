@@ -46,7 +46,7 @@ def build(params: Params, rate_scale: float = 1.0) -> Topology:
 
     if params.among == "subflows":
         users = [Node("ue1", "user", "access1")]
-        switches = ("s1", "s2", "c1", "c2")
+        switches: tuple[str, ...] = ("s1", "s2", "c1", "c2")
         links = [
             Link("server1", "s1", "srv1"),
             *ways((1, 2), "s1", "s2"),
