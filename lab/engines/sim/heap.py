@@ -2,43 +2,43 @@
 
 from __future__ import annotations
 
+from lab.engines.sim import layout as at
 from lab.engines.sim.jit import jit
-from lab.engines.sim.layout import HEAP_COUNT, ORDER, World
 
 
 @jit
-def push(w: World, at_ns: int, what: int) -> None:
+def push(w: at.World, at_ns: int, what: int) -> None:
     """Let `what` happen at `at_ns`."""
-    at, orders, whats = w.heap_at, w.heap_order, w.heap_what
-    order = w.g[ORDER]
-    w.g[ORDER] = order + 1
-    child = w.g[HEAP_COUNT]
-    w.g[HEAP_COUNT] = child + 1
+    times, orders, whats = w.heap_at, w.heap_order, w.heap_what
+    order = w.g[at.ORDER]
+    w.g[at.ORDER] = order + 1
+    child = w.g[at.HEAP_COUNT]
+    w.g[at.HEAP_COUNT] = child + 1
     while child > 0:
         parent = (child - 1) >> 1
-        if at[parent] <= at_ns:  # what was asked for earlier goes first
+        if times[parent] <= at_ns:  # what was asked for earlier goes first
             break
-        at[child], orders[child], whats[child] = at[parent], orders[parent], whats[parent]
+        times[child], orders[child], whats[child] = times[parent], orders[parent], whats[parent]
         child = parent
-    at[child], orders[child], whats[child] = at_ns, order, what
+    times[child], orders[child], whats[child] = at_ns, order, what
 
 
 @jit
-def pop(w: World) -> int:
+def pop(w: at.World) -> int:
     """Take the first event; its time was `w.heap_at[0]`."""
-    at, orders, whats = w.heap_at, w.heap_order, w.heap_what
+    times, orders, whats = w.heap_at, w.heap_order, w.heap_what
     first = whats[0]
-    count = w.g[HEAP_COUNT] - 1
-    w.g[HEAP_COUNT] = count
-    at_ns, order, what = at[count], orders[count], whats[count]
+    count = w.g[at.HEAP_COUNT] - 1
+    w.g[at.HEAP_COUNT] = count
+    at_ns, order, what = times[count], orders[count], whats[count]
     parent, child = 0, 1
     while child < count:
         right = child + 1
-        if right < count and (at[right] < at[child] or (at[right] == at[child] and orders[right] < orders[child])):
+        if right < count and (times[right] < times[child] or (times[right] == times[child] and orders[right] < orders[child])):
             child = right
-        if at_ns < at[child] or (at_ns == at[child] and order < orders[child]):
+        if at_ns < times[child] or (at_ns == times[child] and order < orders[child]):
             break
-        at[parent], orders[parent], whats[parent] = at[child], orders[child], whats[child]
+        times[parent], orders[parent], whats[parent] = times[child], orders[child], whats[child]
         parent, child = child, 2 * child + 1
-    at[parent], orders[parent], whats[parent] = at_ns, order, what
+    times[parent], orders[parent], whats[parent] = at_ns, order, what
     return first

@@ -7,270 +7,220 @@ departure is known on arrival; a bearer needs two, because its rate changes whil
 from __future__ import annotations
 
 from lab.engines.sim import heap
+from lab.engines.sim import layout as at
 from lab.engines.sim.chance import draw
 from lab.engines.sim.jit import jit
-from lab.engines.sim.layout import (
-    AIR_DOWN,
-    AIR_UP,
-    ARRIVES,
-    BACKLOG,
-    BEARER,
-    CELL,
-    CHANCE_1,
-    DELAY_NS,
-    DOWNLINK_AIRTIME_NS,
-    DROPPED,
-    DROPPED_BYTES,
-    DROPS,
-    EVENT_KINDS,
-    FREE_COUNT,
-    FREE_NS,
-    IN_BYTES,
-    IN_PACKETS,
-    IS_ACK,
-    JITTER_NS,
-    KIND,
-    LAST_OUT_NS,
-    LIMIT_NS,
-    LOSS_PPM,
-    METER_BPS,
-    METER_BURST_NS,
-    METER_DROPS,
-    METER_FULL_NS,
-    METER_PASSED_BYTES,
-    METERED,
-    NEXT_FREE_NS,
-    NOTHING,
-    NS_PER_S,
-    OF_SUBFLOW,
-    OUT_BYTES,
-    OUT_PACKETS,
-    PLACE,
-    PRICE_PS,
-    QUEUE,
-    QUEUE_COUNT,
-    QUEUE_HEAD,
-    QUEUE_SIZE,
-    RATE_BPS,
-    SERVED,
-    SERVED_NOW,
-    SIZE,
-    UP,
-    UPLINK_FREE_NS,
-    WIRE,
-    World,
-)
 
 MILLION = 1_000_000
 
 
 @jit
-def take(w: World) -> int:
+def take(w: at.World) -> int:
     """A free packet; there always is one (`loop.run` stops before they run out)."""
-    count = w.g[FREE_COUNT] - 1
-    w.g[FREE_COUNT] = count
+    count = w.g[at.FREE_COUNT] - 1
+    w.g[at.FREE_COUNT] = count
     return w.free[count]
 
 
 @jit
-def give_back(w: World, p: int) -> None:
+def give_back(w: at.World, p: int) -> None:
     """The packet is gone."""
-    count = w.g[FREE_COUNT]
+    count = w.g[at.FREE_COUNT]
     w.free[count] = p
-    w.g[FREE_COUNT] = count + 1
+    w.g[at.FREE_COUNT] = count + 1
 
 
 @jit
-def drop(w: World, h: int, p: int) -> None:
+def drop(w: at.World, h: int, p: int) -> None:
     """The packet is lost at hop `h`."""
-    w.hop[h + DROPS] += 1
-    w.hop[h + DROPPED_BYTES] += w.packet[p + SIZE]
-    if w.packet[p + IS_ACK] == 0:
-        w.sub[w.packet[p + OF_SUBFLOW] + DROPPED] += 1
+    w.hop[h + at.DROPS] += 1
+    w.hop[h + at.DROPPED_BYTES] += w.packet[p + at.SIZE]
+    if w.packet[p + at.IS_ACK] == 0:
+        w.sub[w.packet[p + at.OF_SUBFLOW] + at.DROPPED] += 1
     give_back(w, p)
 
 
 @jit
-def leaves(w: World, h: int, p: int) -> None:
+def leaves(w: at.World, h: int, p: int) -> None:
     """The packet is through hop `h`."""
-    w.hop[h + OUT_PACKETS] += 1
-    w.hop[h + OUT_BYTES] += w.packet[p + SIZE]
-    w.packet[p + PLACE] += 1
+    w.hop[h + at.OUT_PACKETS] += 1
+    w.hop[h + at.OUT_BYTES] += w.packet[p + at.SIZE]
+    w.packet[p + at.PLACE] += 1
 
 
 @jit
-def enters(w: World, h: int, p: int) -> bool:
+def enters(w: at.World, h: int, p: int) -> bool:
     """Count the packet in; False if it was lost there: the link is down, or chance has it."""
-    w.hop[h + IN_PACKETS] += 1
-    w.hop[h + IN_BYTES] += w.packet[p + SIZE]
-    lost = w.hop[h + UP] == 0
-    if not lost and w.hop[h + LOSS_PPM] > 0:
-        lost = draw(w.hop, h + CHANCE_1, MILLION) < w.hop[h + LOSS_PPM]
+    w.hop[h + at.IN_PACKETS] += 1
+    w.hop[h + at.IN_BYTES] += w.packet[p + at.SIZE]
+    lost = w.hop[h + at.UP] == 0
+    if not lost and w.hop[h + at.LOSS_PPM] > 0:
+        lost = draw(w.hop, h + at.CHANCE_1, MILLION) < w.hop[h + at.LOSS_PPM]
     if lost:
         drop(w, h, p)
     return not lost
 
 
 @jit
-def forward(w: World, p: int, at_ns: int, now_ns: int) -> int:
+def forward(w: at.World, p: int, at_ns: int, now_ns: int) -> int:
     """Send a packet on from its place at `at_ns`, through wires that only delay; returns it if it is at its next stop now."""
     while True:
-        h = w.route[w.packet[p + PLACE]]
-        if h == NOTHING or w.hop[h + KIND] != WIRE or w.hop[h + RATE_BPS] > 0 or w.hop[h + JITTER_NS] > 0:
+        h = w.route[w.packet[p + at.PLACE]]
+        if h == at.NOTHING or w.hop[h + at.KIND] != at.WIRE or w.hop[h + at.RATE_BPS] > 0 or w.hop[h + at.JITTER_NS] > 0:
             break
         if not enters(w, h, p):
-            return NOTHING
-        at_ns += w.hop[h + DELAY_NS]
+            return at.NOTHING
+        at_ns += w.hop[h + at.DELAY_NS]
         leaves(w, h, p)
     if at_ns <= now_ns:
         return p
-    heap.push(w, at_ns, p * EVENT_KINDS + ARRIVES)
-    return NOTHING
+    heap.push(w, at_ns, p * at.EVENT_KINDS + at.ARRIVES)
+    return at.NOTHING
 
 
 @jit
-def waiting(w: World, h: int, now_ns: int) -> int:
+def waiting(w: at.World, h: int, now_ns: int) -> int:
     """Packets of a wire that have not left yet; the queue holds their times of departure."""
     hop = w.hop
-    head, count, size, base = hop[h + QUEUE_HEAD], hop[h + QUEUE_COUNT], hop[h + QUEUE_SIZE], hop[h + QUEUE]
+    head, count, size, base = hop[h + at.QUEUE_HEAD], hop[h + at.QUEUE_COUNT], hop[h + at.QUEUE_SIZE], hop[h + at.QUEUE]
     while count > 0 and w.queue[base + head] <= now_ns:
         head = (head + 1) % size
         count -= 1
-    hop[h + QUEUE_HEAD], hop[h + QUEUE_COUNT] = head, count
+    hop[h + at.QUEUE_HEAD], hop[h + at.QUEUE_COUNT] = head, count
     return count
 
 
 @jit
-def through_wire(w: World, h: int, p: int, now_ns: int) -> int:
+def through_wire(w: at.World, h: int, p: int, now_ns: int) -> int:
     """Drop-tail queue, rate, then delay with jitter, in order."""
     hop = w.hop
     out_ns = now_ns
-    if hop[h + RATE_BPS] > 0:
+    if hop[h + at.RATE_BPS] > 0:
         count = waiting(w, h, now_ns)
-        if count >= hop[h + QUEUE_SIZE]:
+        if count >= hop[h + at.QUEUE_SIZE]:
             drop(w, h, p)
-            return NOTHING
-        out_ns = max(now_ns, hop[h + FREE_NS]) + w.packet[p + SIZE] * 8 * NS_PER_S // hop[h + RATE_BPS]
-        hop[h + FREE_NS] = out_ns
-        w.queue[hop[h + QUEUE] + (hop[h + QUEUE_HEAD] + count) % hop[h + QUEUE_SIZE]] = out_ns
-        hop[h + QUEUE_COUNT] = count + 1
-    out_ns += hop[h + DELAY_NS]
-    if hop[h + JITTER_NS] > 0:
-        out_ns += hop[h + JITTER_NS] * (draw(w.hop, h + CHANCE_1, 2 * MILLION + 1) - MILLION) // MILLION
-    out_ns = max(now_ns, out_ns, hop[h + LAST_OUT_NS])
-    hop[h + LAST_OUT_NS] = out_ns
+            return at.NOTHING
+        out_ns = max(now_ns, hop[h + at.FREE_NS]) + w.packet[p + at.SIZE] * 8 * at.NS_PER_S // hop[h + at.RATE_BPS]
+        hop[h + at.FREE_NS] = out_ns
+        w.queue[hop[h + at.QUEUE] + (hop[h + at.QUEUE_HEAD] + count) % hop[h + at.QUEUE_SIZE]] = out_ns
+        hop[h + at.QUEUE_COUNT] = count + 1
+    out_ns += hop[h + at.DELAY_NS]
+    if hop[h + at.JITTER_NS] > 0:
+        out_ns += hop[h + at.JITTER_NS] * (draw(w.hop, h + at.CHANCE_1, 2 * MILLION + 1) - MILLION) // MILLION
+    out_ns = max(now_ns, out_ns, hop[h + at.LAST_OUT_NS])
+    hop[h + at.LAST_OUT_NS] = out_ns
     leaves(w, h, p)
     return forward(w, p, out_ns, now_ns)
 
 
 @jit
-def passes_meter(w: World, h: int, p: int, now_ns: int) -> bool:
+def passes_meter(w: at.World, h: int, p: int, now_ns: int) -> bool:
     """The token bucket of the cell's switch, kept as the time at which it will be full again; what does not fit is dropped."""
-    size = w.packet[p + SIZE]
-    if w.hop[h + METERED] != 0:
-        c = w.hop[h + CELL]
-        full_ns = max(now_ns, w.cell[c + METER_FULL_NS]) + size * 8 * NS_PER_S // w.cell[c + METER_BPS]
-        if full_ns - now_ns > w.cell[c + METER_BURST_NS]:
-            w.hop[h + METER_DROPS] += 1
+    size = w.packet[p + at.SIZE]
+    if w.hop[h + at.METERED] != 0:
+        c = w.hop[h + at.CELL]
+        full_ns = max(now_ns, w.cell[c + at.METER_FULL_NS]) + size * 8 * at.NS_PER_S // w.cell[c + at.METER_BPS]
+        if full_ns - now_ns > w.cell[c + at.METER_BURST_NS]:
+            w.hop[h + at.METER_DROPS] += 1
             return False
-        w.cell[c + METER_FULL_NS] = full_ns
-    w.hop[h + METER_PASSED_BYTES] += size
+        w.cell[c + at.METER_FULL_NS] = full_ns
+    w.hop[h + at.METER_PASSED_BYTES] += size
     return True
 
 
 @jit
-def over_air_down(w: World, h: int, p: int, now_ns: int) -> None:
+def over_air_down(w: at.World, h: int, p: int, now_ns: int) -> None:
     """start = max(now, next_free); next_free = start + airtime; drop if start - now exceeds the buffer."""
-    c, cell = w.hop[h + CELL], w.cell
-    start_ns = max(now_ns, cell[c + NEXT_FREE_NS])
-    if not passes_meter(w, h, p, now_ns) or start_ns - now_ns > cell[c + LIMIT_NS]:
+    c, cell = w.hop[h + at.CELL], w.cell
+    start_ns = max(now_ns, cell[c + at.NEXT_FREE_NS])
+    if not passes_meter(w, h, p, now_ns) or start_ns - now_ns > cell[c + at.LIMIT_NS]:
         drop(w, h, p)
         return
-    airtime_ns = w.packet[p + SIZE] * w.hop[h + PRICE_PS] // 1000
-    cell[c + NEXT_FREE_NS] = start_ns + airtime_ns
-    cell[c + DOWNLINK_AIRTIME_NS] = airtime_ns
-    cell[c + BACKLOG] += 1
-    w.packet[p + PLACE] += 1
-    heap.push(w, start_ns + airtime_ns, p * EVENT_KINDS + ARRIVES)
+    airtime_ns = w.packet[p + at.SIZE] * w.hop[h + at.PRICE_PS] // 1000
+    cell[c + at.NEXT_FREE_NS] = start_ns + airtime_ns
+    cell[c + at.DOWNLINK_AIRTIME_NS] = airtime_ns
+    cell[c + at.BACKLOG] += 1
+    w.packet[p + at.PLACE] += 1
+    heap.push(w, start_ns + airtime_ns, p * at.EVENT_KINDS + at.ARRIVES)
 
 
 @jit
-def over_air_up(w: World, h: int, p: int, now_ns: int) -> int:
+def over_air_up(w: at.World, h: int, p: int, now_ns: int) -> int:
     """start = max(now, uplink_free); uplink_free = start + airtime + (backlogged downlink ? its airtime : 0);
     next_free = max(now, next_free) + airtime."""
-    c, cell = w.hop[h + CELL], w.cell
-    start_ns = max(now_ns, cell[c + UPLINK_FREE_NS])
-    if start_ns - now_ns > cell[c + LIMIT_NS]:
+    c, cell = w.hop[h + at.CELL], w.cell
+    start_ns = max(now_ns, cell[c + at.UPLINK_FREE_NS])
+    if start_ns - now_ns > cell[c + at.LIMIT_NS]:
         drop(w, h, p)
-        return NOTHING
-    airtime_ns = w.packet[p + SIZE] * w.hop[h + PRICE_PS] // 1000
-    between_ns = cell[c + DOWNLINK_AIRTIME_NS] if cell[c + NEXT_FREE_NS] > now_ns else 0
-    cell[c + UPLINK_FREE_NS] = start_ns + airtime_ns + between_ns
-    cell[c + NEXT_FREE_NS] = max(now_ns, cell[c + NEXT_FREE_NS]) + airtime_ns
+        return at.NOTHING
+    airtime_ns = w.packet[p + at.SIZE] * w.hop[h + at.PRICE_PS] // 1000
+    between_ns = cell[c + at.DOWNLINK_AIRTIME_NS] if cell[c + at.NEXT_FREE_NS] > now_ns else 0
+    cell[c + at.UPLINK_FREE_NS] = start_ns + airtime_ns + between_ns
+    cell[c + at.NEXT_FREE_NS] = max(now_ns, cell[c + at.NEXT_FREE_NS]) + airtime_ns
     leaves(w, h, p)
     return forward(w, p, start_ns + airtime_ns, now_ns)
 
 
 @jit
-def left_air(w: World, p: int) -> None:
+def left_air(w: at.World, p: int) -> None:
     """A packet has come down: it no longer waits at the access point."""
-    place = w.packet[p + PLACE] - 1
+    place = w.packet[p + at.PLACE] - 1
     h = w.route[place]
-    if h != NOTHING and w.hop[h + KIND] == AIR_DOWN:
-        w.cell[w.hop[h + CELL] + BACKLOG] -= 1
-        w.hop[h + OUT_PACKETS] += 1
-        w.hop[h + OUT_BYTES] += w.packet[p + SIZE]
+    if h != at.NOTHING and w.hop[h + at.KIND] == at.AIR_DOWN:
+        w.cell[w.hop[h + at.CELL] + at.BACKLOG] -= 1
+        w.hop[h + at.OUT_PACKETS] += 1
+        w.hop[h + at.OUT_BYTES] += w.packet[p + at.SIZE]
 
 
 @jit
-def serve(w: World, h: int, p: int, now_ns: int) -> None:
+def serve(w: at.World, h: int, p: int, now_ns: int) -> None:
     """A bearer begins to send a packet."""
-    w.hop[h + SERVED] = p
-    took_ns = w.packet[p + SIZE] * 8 * NS_PER_S // w.hop[h + RATE_BPS]
-    heap.push(w, now_ns + took_ns, h * EVENT_KINDS + SERVED_NOW)
+    w.hop[h + at.SERVED] = p
+    took_ns = w.packet[p + at.SIZE] * 8 * at.NS_PER_S // w.hop[h + at.RATE_BPS]
+    heap.push(w, now_ns + took_ns, h * at.EVENT_KINDS + at.SERVED_NOW)
 
 
 @jit
-def into_bearer(w: World, h: int, p: int, now_ns: int) -> None:
+def into_bearer(w: at.World, h: int, p: int, now_ns: int) -> None:
     """Meter, then a queue of its own for every user."""
     hop = w.hop
-    count = hop[h + QUEUE_COUNT]
-    if not passes_meter(w, h, p, now_ns) or count >= hop[h + QUEUE_SIZE]:
+    count = hop[h + at.QUEUE_COUNT]
+    if not passes_meter(w, h, p, now_ns) or count >= hop[h + at.QUEUE_SIZE]:
         drop(w, h, p)
-    elif hop[h + SERVED] == NOTHING:
+    elif hop[h + at.SERVED] == at.NOTHING:
         serve(w, h, p, now_ns)
     else:
-        w.queue[hop[h + QUEUE] + (hop[h + QUEUE_HEAD] + count) % hop[h + QUEUE_SIZE]] = p
-        hop[h + QUEUE_COUNT] = count + 1
+        w.queue[hop[h + at.QUEUE] + (hop[h + at.QUEUE_HEAD] + count) % hop[h + at.QUEUE_SIZE]] = p
+        hop[h + at.QUEUE_COUNT] = count + 1
 
 
 @jit
-def served(w: World, h: int, now_ns: int) -> int:
+def served(w: at.World, h: int, now_ns: int) -> int:
     """A bearer has sent a packet: begin the next; returns the packet if it is at its next stop now."""
     hop = w.hop
-    p = hop[h + SERVED]
-    hop[h + SERVED] = NOTHING
-    if hop[h + QUEUE_COUNT] > 0:
-        head = hop[h + QUEUE_HEAD]
-        hop[h + QUEUE_HEAD] = (head + 1) % hop[h + QUEUE_SIZE]
-        hop[h + QUEUE_COUNT] -= 1
-        serve(w, h, w.queue[hop[h + QUEUE] + head], now_ns)
+    p = hop[h + at.SERVED]
+    hop[h + at.SERVED] = at.NOTHING
+    if hop[h + at.QUEUE_COUNT] > 0:
+        head = hop[h + at.QUEUE_HEAD]
+        hop[h + at.QUEUE_HEAD] = (head + 1) % hop[h + at.QUEUE_SIZE]
+        hop[h + at.QUEUE_COUNT] -= 1
+        serve(w, h, w.queue[hop[h + at.QUEUE] + head], now_ns)
     leaves(w, h, p)
     return forward(w, p, now_ns, now_ns)
 
 
 @jit
-def at_hop(w: World, h: int, p: int, now_ns: int) -> int:
+def at_hop(w: at.World, h: int, p: int, now_ns: int) -> int:
     """A packet has come to hop `h`; returns it if it is at the next stop already."""
     if not enters(w, h, p):
-        return NOTHING
-    kind = w.hop[h + KIND]
-    if kind == WIRE:
+        return at.NOTHING
+    kind = w.hop[h + at.KIND]
+    if kind == at.WIRE:
         return through_wire(w, h, p, now_ns)
-    if kind == AIR_UP:
+    if kind == at.AIR_UP:
         return over_air_up(w, h, p, now_ns)
-    if kind == BEARER:
+    if kind == at.BEARER:
         into_bearer(w, h, p, now_ns)
     else:
         over_air_down(w, h, p, now_ns)
-    return NOTHING
+    return at.NOTHING

@@ -1,6 +1,6 @@
 """What the packets' code works on: flat tables of integers. An entity is the place where its row begins in its table.
 
-    w.sub[f + PIPE]      field PIPE of the subflow whose row begins at f
+    w.sub[f + at.PIPE]   field PIPE of the subflow whose row begins at f; this module is imported as `at`
     w.seg_state[r + i]   the same of a ring that begins at r; rings of segments have SLOTS places, a power of two
 
 Times are ns, sizes bytes, sequence numbers count full segments. A packet's free place is kept in a stack.

@@ -9,9 +9,9 @@ A law keeps what it needs in LAW_1 to LAW_6 of the subflow's row of `w.window`. 
 
 from __future__ import annotations
 
+from lab.engines.sim import layout as at
 from lab.engines.sim.jit import jit
 from lab.engines.sim.laws import cubic, reno
-from lab.engines.sim.layout import CWND, LAW, SSTHRESH, World
 
 RENO, CUBIC = range(2)
 LAWS = {"reno": RENO, "cubic": CUBIC}
@@ -19,32 +19,32 @@ MIN_WINDOW = 1.0  # segments
 
 
 @jit
-def on_ack(w: World, f: int, acked: int, now_ns: int) -> None:
+def on_ack(w: at.World, f: int, acked: int, now_ns: int) -> None:
     """Slow start up to the threshold, the same for every law (RFC 5681); what is left goes to the law."""
-    room = w.window[f + SSTHRESH] - w.window[f + CWND]
+    room = w.window[f + at.SSTHRESH] - w.window[f + at.CWND]
     if room > 0:
         grown = min(float(acked), room)
-        w.window[f + CWND] += grown
+        w.window[f + at.CWND] += grown
         acked -= int(grown)
     if acked <= 0:
         return
-    if w.sub[f + LAW] == CUBIC:
+    if w.sub[f + at.LAW] == CUBIC:
         cubic.on_ack(w, f, acked, now_ns)
     else:
         reno.on_ack(w, f, acked, now_ns)
 
 
 @jit
-def on_loss(w: World, f: int, now_ns: int) -> None:
+def on_loss(w: at.World, f: int, now_ns: int) -> None:
     """A loss event."""
-    if w.sub[f + LAW] == CUBIC:
+    if w.sub[f + at.LAW] == CUBIC:
         cubic.on_loss(w, f, now_ns)
     else:
         reno.on_loss(w, f, now_ns)
 
 
 @jit
-def on_timeout(w: World, f: int, now_ns: int) -> None:
+def on_timeout(w: at.World, f: int, now_ns: int) -> None:
     """The threshold as for a loss, then slow start from one segment (RFC 5681, section 3.1)."""
     on_loss(w, f, now_ns)
-    w.window[f + CWND] = MIN_WINDOW
+    w.window[f + at.CWND] = MIN_WINDOW

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from lab.engines.sim import layout as at
 from lab.engines.sim.jit import jit
-from lab.engines.sim.layout import CWND, SSTHRESH, World
 
 
 @jit
-def on_ack(w: World, f: int, acked: int, now_ns: int) -> None:
+def on_ack(w: at.World, f: int, acked: int, now_ns: int) -> None:
     """w += 1/w for every segment."""
-    w.window[f + CWND] += acked / w.window[f + CWND]
+    w.window[f + at.CWND] += acked / w.window[f + at.CWND]
 
 
 @jit
-def on_loss(w: World, f: int, now_ns: int) -> None:
+def on_loss(w: at.World, f: int, now_ns: int) -> None:
     """w = max(w/2, 2)."""
-    w.window[f + SSTHRESH] = max(w.window[f + CWND] / 2, 2.0)
-    w.window[f + CWND] = w.window[f + SSTHRESH]
+    w.window[f + at.SSTHRESH] = max(w.window[f + at.CWND] / 2, 2.0)
+    w.window[f + at.CWND] = w.window[f + at.SSTHRESH]
