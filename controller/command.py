@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from controller.errors import CommandRefused
-from controller.observation import Observation, Subflow, SubflowKey
+from controller.observation import Observation, Subflow, SubflowKey, air
 
 
 @dataclass(frozen=True)
@@ -130,8 +130,8 @@ def _check_path(doing: str, path: tuple[str, ...], subflow: Subflow, seen: Obser
         raise CommandRefused(f"{doing}: a path names at least one switch and none twice, not {' '.join(path) or 'nothing'}")
     source, destination = subflow.ends
     # a station hangs on the air of its access point
-    last = path[-1] if (path[-1], destination) in joined else f"{path[-1]}~air"
-    first = path[0] if (source, path[0]) in joined else f"{path[0]}~air"
+    last = path[-1] if (path[-1], destination) in joined else air(path[-1])
+    first = path[0] if (source, path[0]) in joined else air(path[0])
     for tail, head in ((source, first), *pairwise(path), (last, destination)):
         if (tail, head) not in joined:
             raise CommandRefused(f"{doing}: no link leads from {tail} to {head}")

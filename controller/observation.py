@@ -42,11 +42,16 @@ class Association:
     rssi_dbm: float | None = None
 
 
+def air(ap: str) -> str:
+    """The node that stands for the air of an access point."""
+    return f"{ap}~air"
+
+
 @dataclass(frozen=True)
 class Arc:
     """One direction of a link: what leaves `tail` and enters `head`, which are switches or addresses of hosts.
 
-    The air of an access point is one arc between the switch and a node called `wifi1~air`, which all its stations share.
+    The air of an access point is one arc between the switch and the node `air`, on which all its stations hang.
     `used_bps` passed since the last step; `delay_s` is one way, `jitter_s` its standard deviation; `loss` is what is known
     of random loss, a fraction.
     """

@@ -13,9 +13,10 @@ from typing import Any
 from pox.core import core
 from pox.lib.recoco import Select, Task, Timer
 
+from controller import plan
 from controller.control import Control
 from controller.errors import ControllerError, ParamsRefused, PlanRefused
-from controller.pox_ext import plan, statistics
+from controller.pox_ext import statistics
 from controller.pox_ext.of13 import Listener
 from controller.pox_ext.run_folder import RunFolder
 from controller.pox_ext.session import TICK_S, Session

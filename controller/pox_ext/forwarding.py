@@ -16,11 +16,11 @@ from typing import Any
 
 from controller import paths
 from controller.paths import Flow
+from controller.plan import Plan
 from controller.pox_ext import frames, nicira
 from controller.pox_ext.frames import Arp, Frame, Ip
 from controller.pox_ext.hosts import Hosts
 from controller.pox_ext.openflow13 import PATHS_TABLE
-from controller.pox_ext.plan import Plan
 from controller.pox_ext.router import Hop, Route, Router
 
 DROP_PRIORITY, MISS_PRIORITY, NO_GROUP_PRIORITY, PAIR_PRIORITY, TCP_PRIORITY, ARP_PRIORITY, SYN_PRIORITY = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from controller.pox_ext.plan import Plan
+from controller.plan import Plan
 
 
 @dataclass(frozen=True)
@@ -27,9 +27,9 @@ class Hosts:
         self._fixed: frozenset[str] = frozenset()
         for host, interfaces in plan.hosts.items():
             for each in interfaces:
-                if each.address is not None:
-                    self._places[each.address] = Place(each.switch, each.port, each.mac and each.mac.lower())
-                    self._owners[each.address] = host
+                for address in each.addresses:
+                    self._places[address] = Place(each.switch, each.port, each.mac and each.mac.lower())
+                    self._owners[address] = host
         self._fixed = frozenset(self._places)
 
     def is_edge(self, switch: str, port: str) -> bool:

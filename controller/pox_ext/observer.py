@@ -8,9 +8,9 @@ from dataclasses import replace
 from controller.messages import ApReport
 from controller.observation import AccessPoint, Observation, Subflow, Tiers
 from controller.paths import Flow
+from controller.plan import Live, Plan, Stations
 from controller.pox_ext.hosts import Hosts
 from controller.pox_ext.meters import Meters
-from controller.pox_ext.plan import Live, Plan, Stations
 from controller.pox_ext.router import Router
 from controller.pox_ext.tracker import Joined, Tracker
 from controller.units import bps

@@ -14,8 +14,8 @@ from itertools import pairwise
 
 from controller import paths
 from controller.paths import Flow
+from controller.plan import Plan
 from controller.pox_ext.hosts import Hosts
-from controller.pox_ext.plan import Plan
 
 MOST_ROUTES = 8192
 

@@ -15,6 +15,7 @@ from controller.command import Throttle, Unthrottle
 from controller.control import Control, Step
 from controller.errors import ControllerError
 from controller.messages import InboxMessage, LinkFlip, ParamsFlip, StrategyFlip, ap_report
+from controller.plan import Plan
 from controller.pox_ext import openflow13 as of13
 from controller.pox_ext.counters import Counters
 from controller.pox_ext.forwarding import Forwarding
@@ -23,7 +24,6 @@ from controller.pox_ext.hosts import Hosts
 from controller.pox_ext.meters import Meters
 from controller.pox_ext.observer import Observer
 from controller.pox_ext.of13 import Channel
-from controller.pox_ext.plan import Plan
 from controller.pox_ext.router import Router
 from controller.pox_ext.run_folder import RunFolder
 from controller.pox_ext.statistics import Tables

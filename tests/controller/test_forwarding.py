@@ -8,7 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from controller.pox_ext import frames, plan
+from controller import plan
+from controller.pox_ext import frames
 from controller.pox_ext.forwarding import Forwarding
 from controller.pox_ext.frames import ACK, SYN
 from controller.pox_ext.hosts import Hosts

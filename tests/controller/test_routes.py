@@ -7,10 +7,9 @@ from collections import Counter
 
 import pytest
 
-from controller import paths
+from controller import paths, plan
 from controller.errors import PlanRefused
 from controller.paths import Flow
-from controller.pox_ext import plan
 from controller.pox_ext.hosts import Hosts, Place
 from controller.pox_ext.router import Hop, Router
 

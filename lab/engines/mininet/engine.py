@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from lab import units
+from lab.description import describe
 from lab.engines import Change, Engine
 from lab.engines.mininet import capabilities, execute, lock, pox, probes, shell, upstreams
 from lab.engines.mininet import cell as wifi_cell
@@ -113,7 +114,7 @@ class MininetEngine(Engine):
             self.recorder.folder / "pox", upstreams.folder("pox"), self.ledger, strategy.name, dict(strategy.params)
         )
         self._undo.callback(self.pox.stop)
-        self.pox.start(pox.topology_json(self.topology, self.wiring))
+        self.pox.start(describe(self.topology, self.wiring))
 
     def _build_network(self) -> None:
         self.recorder.log("network: nodes, bridges, hostapd, association")

@@ -11,54 +11,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lab import units
 from lab.engines.mininet import shell
 from lab.engines.mininet.ledger import Ledger
 from lab.errors import LabError
-from lab.topology import Topology, Wiring
 
 PROJECT = Path(__file__).resolve().parents[3]
 READY_TIMEOUT_S = 40
 PATIENCE_S = 180  # the network is built after POX has started
 AGENTS_PORT = 6699
-
-
-def topology_json(topology: Topology, wiring: Wiring) -> dict[str, Any]:
-    """What POX must know of the network (docs/formats.md, "topology.json")."""
-    ports: dict[str, dict[str, str]] = {switch: {} for switch in wiring.dpid}
-    for trunk in wiring.trunks:
-        ports[trunk.a][trunk.b], ports[trunk.b][trunk.a] = trunk.a_port, trunk.b_port
-    links = {link.id: link for link in topology.links}
-    hosts = topology.ids("user", "server")
-    return {
-        "switches": {switch: {"dpid": dpid, "ports": ports[switch]} for switch, dpid in wiring.dpid.items()},
-        "hosts": {
-            host: [
-                {key: getattr(each, key) for key in ("name", "address", "mac", "switch", "port", "link")}
-                for each in wiring.of(host)
-            ]
-            for host in hosts
-        },
-        "trunks": [
-            {"link": t.link, "a": t.a, "a_port": t.a_port, "b": t.b, "b_port": t.b_port, **_shape(links[t.link])}
-            for t in wiring.trunks
-        ],
-        "aps": {
-            cell.ap: {
-                "kind": cell.kind,
-                "capacity_mbps": units.mbps(cell.capacity_bps),
-                "stations": {
-                    each.user: {"rate_mbps": units.mbps(each.rate_bps), "weight": each.weight} for each in cell.stations
-                },
-            }
-            for cell in topology.cells
-        },
-        "multipath": list(topology.multipath),
-    }
-
-
-def _shape(link: Any) -> dict[str, Any]:
-    return {"rate_mbps": units.mbps(link.rate_bps) if link.rate_bps else None, "delay_ms": units.ms(link.delay_ns)}
 
 
 @dataclass

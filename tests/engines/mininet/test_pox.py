@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from controller.pox_ext import plan
+from controller import plan
+from lab.description import describe
 from lab.engines.mininet import pox, shell
 from lab.engines.mininet.ledger import Ledger
 from lab.errors import LabError
@@ -38,7 +39,7 @@ def start(made, monkeypatch, program, description=None):
 
 
 def described(topology):
-    return pox.topology_json(topology, wire(topology))
+    return describe(topology, wire(topology))
 
 
 def test_pox_accepts_the_description_of_the_testbed(load):

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from controller.errors import PlanRefused
-from controller.observation import AccessPoint, Association
+from controller.observation import AccessPoint, Arc, Association, air
 from controller.units import bps
 
 Rate = Annotated[float, Field(gt=0)]
+Milliseconds = Annotated[float, Field(ge=0)]
+Fraction = Annotated[float, Field(ge=0, le=1)]
+UNSHAPED_BPS = 1_000_000_000  # what a link without a rate counts as
 
 
 class _Part(BaseModel):
@@ -23,7 +27,25 @@ class Switch(_Part):
     ports: dict[str, str] = {}
 
 
-class HostPort(_Part):
+class Shape(_Part):
+    """What a link does: `delay_ms` is one way, `jitter_ms` the most it differs; `loss` from end `a` (of a host's link: from
+    the switch) to the other, `loss_back` the other way."""
+
+    rate_mbps: Rate | None = None
+    delay_ms: Milliseconds = 0
+    jitter_ms: Milliseconds = 0
+    loss: Fraction = 0
+    loss_back: Fraction = 0
+
+    def arcs(self, link: str, a: str, b: str) -> Iterator[Arc]:
+        """Its two directions; jitter is even between its bounds, so its standard deviation is smaller by the root of 3."""
+        rate_bps = bps(self.rate_mbps) if self.rate_mbps else UNSHAPED_BPS
+        delay_s, jitter_s = self.delay_ms / 1000, self.jitter_ms / 1000 / 3**0.5
+        yield Arc(link, a, b, rate_bps, 0, delay_s, jitter_s, self.loss)
+        yield Arc(link, b, a, rate_bps, 0, delay_s, jitter_s, self.loss_back)
+
+
+class HostPort(Shape):
     """A host's interface and the port it ends at; address and MAC are learned when they are missing."""
 
     name: str
@@ -31,17 +53,21 @@ class HostPort(_Part):
     port: str
     link: str = ""
     address: str | None = None
+    further: tuple[str, ...] = ()
     mac: str | None = None
 
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """All that are known before anything is sent."""
+        return (self.address, *self.further) if self.address else self.further
 
-class TrunkLine(_Part):
+
+class TrunkLine(Shape):
     link: str
     a: str
     a_port: str
     b: str
     b_port: str
-    rate_mbps: Rate | None = None
-    delay_ms: Annotated[float, Field(ge=0)] = 0
 
 
 class StationLine(_Part):
@@ -92,9 +118,17 @@ class Plan(_Part):
     def access_points(self) -> tuple[AccessPoint, ...]:
         return tuple(AccessPoint(name, ap.kind, bps(ap.capacity_mbps)) for name, ap in self.aps.items())
 
-    def at_ap(self, user: str, ap: str) -> list[HostPort]:
-        """The interfaces of a user at an access point."""
-        return [each for each in self.hosts.get(user, ()) if each.switch == ap]
+    def arcs(self) -> tuple[Arc, ...]:
+        """Every direction of every link, unused; a station hangs on the air of its access point (`Arc`)."""
+        wires = [each.arcs(each.link, each.a, each.b) for each in self.trunks]
+        for user, ports in self.hosts.items():
+            for each in ports:
+                station = self.aps[each.switch].stations.get(user) if each.switch in self.aps else None
+                shape, near = (Shape(rate_mbps=station.rate_mbps), air(each.switch)) if station else (each, each.switch)
+                wires += [shape.arcs(each.link, near, address) for address in each.addresses]
+        for name, ap in self.aps.items():
+            wires.append(Shape(rate_mbps=ap.capacity_mbps or None).arcs(name, name, air(name)))
+        return tuple(arc for both in wires for arc in both)
 
     def ap_of(self, host: str, address: str) -> str | None:
         """The access point at which a host has this address."""

@@ -1,0 +1,58 @@
+"""The network as arcs: every direction of every link, once."""
+
+from __future__ import annotations
+
+import pytest
+
+from controller.observation import Arc
+from controller.plan import Plan
+from lab.description import describe
+from lab.scenario import Overrides, build, load
+from lab.topologies import parallel_paths
+from lab.topology import wire
+
+
+def arcs(topology):
+    plan = Plan.model_validate(describe(topology, wire(topology)))
+    return {(arc.tail, arc.head): arc for arc in plan.arcs()}
+
+
+@pytest.fixture
+def testbed():
+    return arcs(build(load("testbed_wifi_lte", Overrides())))
+
+
+def test_a_station_hangs_on_the_air_of_its_access_point(testbed):
+    assert testbed["wifi1", "wifi1~air"].capacity_bps == testbed["wifi1~air", "10.1.0.1"].capacity_bps == 10_500_000
+    assert testbed["wifi1~air", "10.1.0.3"].capacity_bps == 4_775_000
+    assert ("wifi1", "10.1.0.1") not in testbed
+
+
+def test_an_unshaped_link_counts_as_a_gigabit_and_carries_the_delay_of_its_access_point(testbed):
+    assert testbed["s1", "wifi1"] == Arc("wifi", "s1", "wifi1", 1_000_000_000, delay_s=0.005)
+    assert testbed["10.0.0.1", "s1"].link == "server"
+
+
+def test_every_link_has_two_directions(testbed):
+    assert {(head, tail) for tail, head in testbed} == set(testbed)
+
+
+def test_loss_acts_towards_the_user_and_jitter_is_a_standard_deviation():
+    paths = (parallel_paths.Path(rate_mbps=20, delay_ms=10, jitter_ms=3, loss=0.05),)
+    found = arcs(parallel_paths.build(parallel_paths.Params(paths=paths)))
+    there, back = found["s1", "p1"], found["p1", "s1"]
+    assert (there.capacity_bps, there.delay_s, there.loss, back.loss) == (20_000_000, 0.01, pytest.approx(0.05), 0)
+    assert there.jitter_s == pytest.approx(0.003 / 3**0.5)
+
+
+def test_every_address_of_an_interface_has_its_arcs():
+    from lab.topologies import shared_bottleneck
+
+    users = ({"id": "mp", "subflows": 2}, {"id": "sp"})
+    params = shared_bottleneck.Params.model_validate({"rate_mbps": 20, "users": users})
+    assert {head for tail, head in arcs(shared_bottleneck.build(params)) if tail == "p1"} == {
+        "10.16.0.1",
+        "10.16.0.2",
+        "10.16.0.3",
+        "s1",
+    }
