@@ -56,19 +56,35 @@ ACTIONS = {Throttle: "meter", Unthrottle: "release", Route: "route", Expect: "ex
 
 
 @dataclass(frozen=True)
+class Forecast:
+    """What a connection should bring with these subflows active, beside what all of them brought since the last step.
+
+    Rates are wire bit/s; `buffer_bytes` is the receive buffer it should need; `measured_bps` is None when nobody measured.
+    """
+
+    active: tuple[SubflowKey, ...]
+    throughput_bps: int
+    buffer_bytes: int
+    measured_bps: int | None = None
+
+
+@dataclass(frozen=True)
 class Decision:
     """What was decided, and why; without a command everything stays as it is.
 
-    `about` is an access point, or a subflow as `connection/number`.
+    `about` is an access point, a subflow as `connection/number`, or with a forecast a connection.
     """
 
     about: str
     reason: str
     command: Command | None = None
+    forecast: Forecast | None = None
 
     @property
     def action(self) -> str:
-        """`meter`, `release`, `route`, `expect`, `backup`, `normal` (no backup any more) or `keep`."""
+        """`meter`, `release`, `route`, `expect`, `backup`, `normal` (no backup any more), `forecast` or `keep`."""
+        if self.forecast is not None:
+            return "forecast"
         if isinstance(self.command, SetBackup) and not self.command.backup:
             return "normal"
         return ACTIONS.get(type(self.command), "keep")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from controller.command import Command, Decision, Expect, Route, Throttle
+from controller.command import Command, Decision, Expect, Forecast, Route, Throttle, about
 from controller.control import Step
 from controller.observation import Subflow
 from controller.units import mbps
@@ -12,9 +12,20 @@ from controller.units import mbps
 
 def decision_line(strategy: str, decision: Decision) -> dict[str, Any]:
     """One decision with its reason."""
-    key = "subflow" if "/" in decision.about else "ap"
+    key = "connection" if decision.forecast else "subflow" if "/" in decision.about else "ap"
     line: dict[str, Any] = {"kind": "decision", "strategy": strategy, key: decision.about, "action": decision.action}
-    return line | _asked(decision.command) | {"reason": decision.reason}
+    return line | _asked(decision.command) | _foreseen(decision.forecast) | {"reason": decision.reason}
+
+
+def _foreseen(forecast: Forecast | None) -> dict[str, Any]:
+    if forecast is None:
+        return {}
+    return {
+        "active": [about(key) for key in forecast.active],
+        "forecast_mbps": mbps(forecast.throughput_bps),
+        "forecast_buffer_kb": forecast.buffer_bytes / 1000,
+        "measured_mbps": _mbps(forecast.measured_bps),
+    }
 
 
 def _asked(command: Command | None) -> dict[str, Any]:

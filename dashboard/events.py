@@ -27,7 +27,7 @@ def describe(event: Row, n: int) -> Row:
     """A row of the event log. `mark`: line, tick or none; `quiet`: shown if everything is asked for."""
     kind = str(event.get("kind", "event"))
     ok = event.get("ok", True) is not False
-    kept = kind == "decision" and event.get("action") == "keep"
+    kept = kind == "decision" and event.get("action") in ("keep", "forecast")
     mark = "tick" if kind == "decision" else "line" if kind in LINES and ok else "none"
     return {
         "n": n,
@@ -59,9 +59,8 @@ def _title(kind: str, event: Row) -> str:
         return f"{event['target']} = {name}" if "target" in event else str(event.get("what", "a file in the inbox"))
     if kind == "decision":
         limit = event.get("meter_mbps")
-        return f"{event.get('ap', '')} {event.get('action', '')}" + (
-            f" {limit:.3g} Mb/s" if isinstance(limit, (int, float)) else ""
-        )
+        what = next((event[key] for key in ("ap", "subflow", "connection") if key in event), "")
+        return f"{what} {event.get('action', '')}" + (f" {limit:.3g} Mb/s" if isinstance(limit, (int, float)) else "")
     if kind == "handover":
         return f"{event.get('user', '')} {event.get('from', '')} to {event.get('to', event.get('ap', ''))}".strip()
     if kind == "control":

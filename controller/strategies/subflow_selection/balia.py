@@ -1,0 +1,86 @@
+"""BALIA's window law and its inverses: eqs (1) to (6) and (10) of the paper, corrected. The chain uses the law alone.
+
+Windows are in segments, round trips in seconds, and Y = window / round trip in segments per second. Of the other subflows
+of the connection two numbers matter: `others`, the sum of their Y (C in the paper), and `best`, the largest of them.
+With alpha = max(1, best / Y):
+
+    delivered:  w + Y / (r (others + Y)^2) (1 + alpha)/2 (4 + alpha)/5       (1a); printed is the increment alone
+    lost:       w - w/2 min(alpha, 1.5)                                      (1b); printed is what is taken away
+
+Law: Walid, Peng, Hwang and Low, draft-walid-mptcp-congestion-control-04, section 3. Paper: DTMC selection, section III.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import erfc, exp, pi, prod, sqrt
+
+SMALLEST_WINDOW = 2.0
+MOST_TAKEN = 1.5  # halves of the window
+REACH = 8  # standard deviations beyond which a round trip is not looked for
+STEPS = 2000  # of a numerical integral
+
+
+def increase(window: float, rtt_s: float, others: float, best: float) -> float:
+    """What one delivered segment adds to the window, in segments, at most 1 (eq (1a))."""
+    rate = window / rtt_s
+    alpha = best / rate if best > rate else 1.0
+    added = rate * (1 + alpha) * (4 + alpha) / (10 * rtt_s * (others + rate) ** 2)
+    return added if added < 1 else 1.0
+
+
+def after_loss(window: float, rtt_s: float, best: float) -> float:
+    """The window after a loss, in segments (eq (1b))."""
+    alpha = best * rtt_s / window
+    left = window - window / 2 * (MOST_TAKEN if alpha > MOST_TAKEN else alpha if alpha > 1 else 1.0)
+    return left if left > SMALLEST_WINDOW else SMALLEST_WINDOW
+
+
+def rtt_of_increase(window: float, added: float, others: float, best: float) -> float | None:
+    """The round trip in seconds with which one delivered segment adds so much; None if there is none (for eqs (3) and (5)).
+
+    As the largest Y itself, r = (sqrt(w/D) - w) / C. Else with a = best/w the root with a r >= 1 of
+    (10 D C^2 - w a^2) r^2 + (20 D C w - 5 w a) r + (10 D w^2 - 4 w) = 0.
+    """
+    a = best / window
+    as_largest = (sqrt(window / added) - window) / others
+    if as_largest > 0 and a * as_largest <= 1:
+        return as_largest
+    square, linear = 10 * added * others**2 - window * a**2, 20 * added * others * window - 5 * window * a
+    roots = _roots(square, linear, 10 * added * window**2 - 4 * window)
+    return next((root for root in roots if root > 0 and a * root >= 1), None)
+
+
+def rtt_of_loss(window: float, left: float, best: float) -> float:
+    """The round trip in seconds with which a loss leaves so much, for left from window/4 to window/2 (for eq (6a))."""
+    return 2 * (window - left) / best
+
+
+def chance_of_largest(subflow: int, windows: Sequence[float], rtts_s: Sequence[tuple[float, float]]) -> float:
+    """The probability that this subflow has the largest Y (Z of eq (10), corrected to the smallest round trip per window).
+
+    `rtts_s` are (mean, standard deviation > 0) of independent normal round trips, none below 0.
+    """
+    mean, sd = rtts_s[subflow]
+    low, high = max(0.0, mean - REACH * sd), mean + REACH * sd
+    step = (high - low) / STEPS
+    others = [(windows[k] / windows[subflow], rtts_s[k]) for k in range(len(windows)) if k != subflow]
+    total = 0.0
+    for n in range(STEPS):
+        r = low + (n + 0.5) * step
+        density = exp(-(((r - mean) / sd) ** 2) / 2) / (sd * sqrt(2 * pi) * _beyond(0, mean, sd))
+        total += density * prod(_beyond(r * ratio, *each) / _beyond(0, *each) for ratio, each in others)
+    return total * step
+
+
+def _beyond(value: float, mean: float, sd: float) -> float:
+    """The chance that a normal variable is larger."""
+    return erfc((value - mean) / (sd * sqrt(2))) / 2
+
+
+def _roots(square: float, linear: float, constant: float) -> Iterable[float]:
+    """The real roots of a quadratic, or of what is left of it."""
+    if square == 0:
+        return [-constant / linear] if linear else []
+    inside = linear**2 - 4 * square * constant
+    return [] if inside < 0 else sorted((-linear + sign * sqrt(inside)) / (2 * square) for sign in (1, -1))

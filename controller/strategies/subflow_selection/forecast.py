@@ -1,0 +1,81 @@
+"""What a set of paths would bring: aggregate throughput and need of receive buffer (DTMC selection, sections III-C and III-D).
+
+1) a path holds b (mu + queue) bytes at once: its window grows no further
+2) E[w] of every subflow: `chain`
+3) a round of subflow s takes G_s = (E[w_s] + x l_s) S/b_s + E[w_s] a/b_s + mu_s            (14), `paper`
+   or, with ACKs that come back while it still sends, G_s = max(mu_s + S/b_s, (E[w_s] + x l_s) S/b_s)      `pipelined`
+4) everybody waits for the slowest: Avg_Th = sum E[w] S / max_s G_s                         (13), (15)
+5) what came over the fastest path waits for the slowest: RL = (max mu - min mu) Avg_Th / 8    (17)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+from controller.strategies.subflow_selection.chain import Walk, mean_windows, round_trips
+
+SEGMENT_BITS = 1500 * 8  # S
+ACK_BITS = 40 * 8  # a
+DUPLICATE_ACKS = 3  # x
+SMALLEST_CAP = 4  # segments
+LARGEST_LOSS = 0.99  # of what comes back something must
+
+
+@dataclass(frozen=True)
+class PathQuality:
+    """Q_i = (b, l, mu, sigma) of one path: bit/s, probability, mean and standard deviation of the round trip in seconds."""
+
+    bandwidth_bps: float
+    loss: float
+    rtt_s: float
+    rtt_sd_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class Model:
+    """Choices of the model. `queue_bdp` is a path's queue in products of its bandwidth and round trip."""
+
+    round: Literal["paper", "pipelined"] = "paper"
+    largest_window: int = 64
+    queue_bdp: float = 1.0
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The forecast for one set of paths: bit/s, bytes, and E[w] of each path in segments."""
+
+    throughput_bps: float
+    buffer_bytes: float
+    windows: tuple[float, ...]
+
+
+@lru_cache(maxsize=8192)
+def estimate(paths: tuple[PathQuality, ...], model: Model) -> Estimate:
+    """The forecast for these paths, used together."""
+    windows = mean_windows([_walk(path, model) for path in paths])  # 2
+    slowest_s = max(round_s(path, window, model) for path, window in zip(paths, windows, strict=True))
+    throughput_bps = sum(windows) * SEGMENT_BITS / slowest_s  # 4
+    rtts_s = [path.rtt_s for path in paths]
+    return Estimate(throughput_bps, (max(rtts_s) - min(rtts_s)) * throughput_bps / 8, windows)  # 5
+
+
+def window_cap(path: PathQuality, model: Model) -> int:
+    """The largest window of a path in segments."""
+    held = (1 + model.queue_bdp) * path.bandwidth_bps * path.rtt_s / SEGMENT_BITS  # 1
+    return max(SMALLEST_CAP, int(min(model.largest_window, held)))
+
+
+def round_s(path: PathQuality, window: float, model: Model) -> float:
+    """G of a subflow with this mean window, in seconds."""
+    segment_s = SEGMENT_BITS / path.bandwidth_bps
+    sending_s = (window + DUPLICATE_ACKS * path.loss) * segment_s
+    if model.round == "pipelined":
+        return max(path.rtt_s + segment_s, sending_s)  # 3
+    return sending_s + window * ACK_BITS / path.bandwidth_bps + path.rtt_s
+
+
+def _walk(path: PathQuality, model: Model) -> Walk:
+    rtts_s = round_trips(path.rtt_s, path.rtt_sd_s)
+    return Walk(window_cap(path, model), min(path.loss, LARGEST_LOSS), rtts_s, path.rtt_s)
