@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -14,6 +15,7 @@ sys.path.insert(0, str(HERE))
 import testbed  # noqa: E402
 
 from dashboard import create_app  # noqa: E402
+from dashboard.serve import listen, server  # noqa: E402
 from lab.engines import ENGINES  # noqa: E402
 
 
@@ -63,6 +65,19 @@ def going(client):
     answer = client.post("/api/runs", json=asked)
     assert answer.status_code == 201, answer.json
     return answer.json["id"]
+
+
+@pytest.fixture
+def address(app):
+    """The app, served as it always is."""
+    sock = listen(None)
+    waitress = server(app, sock)
+    thread = threading.Thread(target=waitress.run, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{sock.getsockname()[1]}"
+    waitress.close()
+    waitress.task_dispatcher.shutdown()
+    thread.join(5)
 
 
 def until(condition, seconds=8.0):

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
-import threading
 from urllib.parse import urlsplit
 
 import pytest
-
-from dashboard.serve import listen, server
 
 CHROMIUM = os.environ.get("CHROMIUM_PATH") or shutil.which("chromium") or shutil.which("chromium-browser")
 QUIET = [
@@ -52,19 +49,6 @@ def page():
         browser.close()
     assert outside == []
     assert broken == []
-
-
-@pytest.fixture
-def address(app):
-    """The app, served as it always is."""
-    sock = listen(None)
-    waitress = server(app, sock)
-    thread = threading.Thread(target=waitress.run, daemon=True)
-    thread.start()
-    yield f"http://127.0.0.1:{sock.getsockname()[1]}"
-    waitress.close()
-    waitress.task_dispatcher.shutdown()
-    thread.join(5)
 
 
 def _note(outside, url):

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from urllib.request import urlopen
 
 import pytest
 from conftest import until
@@ -87,3 +90,25 @@ def test_viewers_share_one_reader(app, runs, seq):
     one, two = (list(streams.watch(runs / "metered", seq, lambda: False)) for _ in range(2))
     assert one == two
     assert len(streams._tails) == 1
+
+
+VIEWERS, FRAMES = 40, 10
+
+
+def first_frames(url):
+    """The first samples that a viewer is sent, as they came."""
+    with closing(urlopen(url, timeout=30)) as stream:
+        lines = (line.decode() for line in stream)
+        return [line for line, _ in zip((each for each in lines if '"t":' in each), range(FRAMES), strict=False)]
+
+
+def test_forty_viewers_see_the_same_from_one_reader(app, address, going):
+    until(lambda: len(read(app.config["RUNS"] / going)) > 0)
+    with ThreadPoolExecutor(VIEWERS) as viewers:
+        watching = viewers.map(first_frames, [f"{address}/api/runs/{going}/stream"] * VIEWERS)
+        with urlopen(f"{address}/healthz", timeout=10) as answer:
+            assert answer.status == 200
+        seen = list(watching)
+    assert all(len(each) == FRAMES for each in seen)
+    assert all(each == seen[0] for each in seen)
+    assert len(app.extensions["streams"]._tails) == 1
