@@ -2,99 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Collection
 
 from controller import lines
-from controller.command import Throttle, Unthrottle
+from controller.command import Command, Expect, Route, SetBackup, Throttle, Unthrottle
 from controller.control import Control
-from controller.observation import AccessPoint, Association, Observation, Subflow, Tiers
-from lab.engines.sim import layout as at
-from lab.engines.sim.cells import Cells
+from controller.observation import SubflowKey, Tiers
 from lab.engines.sim.network import Network
-from lab.engines.sim.tables import DOWN
-from lab.topology import Topology
+from lab.engines.sim.observer import Observer
 
 Record = Callable[..., None]  # kind, then the fields of an event
 
 
 class Brain:
-    """Turns counters into an observation, and commands into meters; everything decided becomes an event."""
+    """Asks the strategy when it is time and carries out what it says; everything decided becomes an event."""
 
-    def __init__(self, topology: Topology, network: Network, cells: Cells, control: Control, record: Record) -> None:
-        self.topology, self.network, self.cells, self.control, self.record = topology, network, cells, control, record
-        self.subflows: list[Subflow] = []
+    def __init__(self, network: Network, observer: Observer, control: Control, record: Record) -> None:
+        self.network, self.observer, self.control, self.record = network, observer, control, record
         self.tiers: Tiers = {}
         self.limits_bps: dict[str, int | None] = dict.fromkeys(network.tables.cells)
-        self._occupancies: dict[str, list[float]] = {}
-        self._passed = dict.fromkeys(network.tables.stations, 0)
-        self._stepped_ns = 0
-
-    def see(self, occupancies: Mapping[str, float]) -> None:
-        """One look at the access points; a step takes the mean of all since the last one."""
-        for ap, value in occupancies.items():
-            self._occupancies.setdefault(ap, []).append(value)
+        self._known: set[SubflowKey] = set()
 
     def step_if_due(self, now_ns: int) -> None:
         """Observe, decide, carry out, write down."""
+        self._meet(self.observer.alive())
         if not self.control.due(now_ns):
             return
-        step = self.control.step(self._observe(now_ns))
+        step = self.control.step(self.observer.observe(now_ns, self.tiers, self.limits_bps))
         self.tiers = step.seen.tiers
         for line in (lines.observation_line(step), *(lines.decision_line(step.strategy, each) for each in step.decisions)):
             self.record(line.pop("kind"), **line)
         for decision in step.decisions:
-            if isinstance(decision.command, Throttle | Unthrottle):
+            if decision.command is not None:
                 self._carry_out(decision.command)
         for text in step.refused:
             self.record("warning", text=text)
 
-    def _carry_out(self, command: Throttle | Unthrottle) -> None:
-        rate_bps = command.rate_bps if isinstance(command, Throttle) else None
-        named = command.addresses if isinstance(command, Throttle) else frozenset()
-        users = [
-            each.node for each in self.network.tables.wiring.interfaces if each.link == command.ap and each.address in named
-        ]
-        self.limits_bps[command.ap] = rate_bps
-        self.network.set_meter(command.ap, users, rate_bps)
+    def _meet(self, alive: Collection[SubflowKey]) -> None:
+        """A strategy may want to know at once that subflows came or went."""
+        for key in sorted(set(alive) - self._known):
+            line = lines.subflow_line(self.observer.subflow(key, self.tiers), backup=False)
+            self.record(line.pop("kind"), **line)
+        if self._known != set(alive):
+            self._known = set(alive)
+            self.control.hurry()
 
-    def _observe(self, now_ns: int) -> Observation:
-        associations = tuple(
-            Association(user, ap, station.rate_bps, station.weight, (self.network.tables.wiring.at(user, ap).address,))
-            for (ap, user), station in self.cells.stations.items()
-        )
-        carried_bps = self._carried_bps(now_ns)
-        occupancies, self._occupancies = self._occupancies, {}
-        aps = tuple(
-            AccessPoint(
-                cell.ap,
-                cell.kind,
-                cell.capacity_bps,
-                mac_occupancy=_mean(occupancies.get(cell.ap, [])),
-                tier2_bps=carried_bps.get(cell.ap),
-                meter_bps=self.limits_bps[cell.ap],
-            )
-            for cell in self.topology.cells
-        )
-        return Observation(now_ns, aps, associations, frozenset(self.topology.multipath), tuple(self.subflows), self.tiers)
+    def _carry_out(self, command: Command) -> None:
+        network = self.network
+        match command:
+            case Route(key, path):
+                network.route(network.subflow(key), path)
+            case Expect(key, rate_bps):
+                network.expect(network.subflow(key), rate_bps)
+            case SetBackup(key, backup):
+                network.set_backup(network.subflow(key), backup)
+            case Throttle(ap, addresses, rate_bps):
+                here = [each for each in network.tables.wiring.interfaces if each.link == ap]
+                self._meter(ap, [each.node for each in here if addresses & {each.address, *each.further}], rate_bps)
+            case Unthrottle(ap):
+                self._meter(ap, [], None)
 
-    def _carried_bps(self, now_ns: int) -> dict[str, int]:
-        """What passed the place of the meter for Tier 2 since the last step, in bit/s of Ethernet frames."""
-        elapsed_ns, self._stepped_ns = now_ns - self._stepped_ns, now_ns
-        sums = dict.fromkeys(self.network.tables.cells, 0)
-        for key in self._passed:
-            ap, user, direction = key
-            passed = self.network.station(*key, at.METER_PASSED_BYTES)
-            if direction == DOWN and self.tiers.get((user, ap), 1) == 2:
-                sums[ap] += passed - self._passed[key]
-            self._passed[key] = passed
-        return {ap: passed * 8 * at.NS_PER_S // elapsed_ns for ap, passed in sums.items()} if elapsed_ns else {}
-
-
-def control_for(strategy: str, params: Mapping[str, Any]) -> Control:
-    """The brain with the strategy of a scenario."""
-    return Control(strategy, dict(params))
-
-
-def _mean(values: list[float]) -> float | None:
-    return sum(values) / len(values) if values else None
+    def _meter(self, ap: str, users: list[str], rate_bps: int | None) -> None:
+        self.limits_bps[ap] = rate_bps
+        self.network.set_meter(ap, users, rate_bps)

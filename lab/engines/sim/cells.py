@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from lab.engines.sim import layout as at
 from lab.engines.sim.network import Network
-from lab.engines.sim.tables import DOWN, UP
+from lab.engines.sim.routes import DOWN, UP
 from lab.radio.lte import SMALLEST_BPS, Bearer, shares_bps
 from lab.radio.occupancy import PERIOD_S, occupancy
 from lab.topology import Cell, Station

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from controller.control import Control
 from lab import units
 from lab.engines import Change, Engine
-from lab.engines.sim import brain, jit, sampler
+from lab.engines.sim import jit
 from lab.engines.sim import layout as at
+from lab.engines.sim.brain import Brain
 from lab.engines.sim.cells import Cells
 from lab.engines.sim.network import Network
+from lab.engines.sim.observer import Observer
+from lab.engines.sim.sampler import Sampler
 from lab.engines.sim.tables import LARGEST_WINDOW, MPTCP_PAYLOAD_BYTES
 from lab.errors import LabError
 from lab.flows import Act, Flow, plan
@@ -40,9 +44,10 @@ class SimEngine(Engine):
         flows = {act.flow.id: act.flow for act in self._acts}
         self.network = self._network = Network(topology, scenario.multipath, flows.values(), scenario.seed)
         self.cells = Cells(self.network, topology.cells)
-        control = brain.control_for(scenario.strategy.name, scenario.strategy.params)
-        self.brain = brain.Brain(topology, self.network, self.cells, control, self._event)
-        self.sampler = sampler.Sampler(topology, self.network)
+        self.observer = Observer(topology, self.network, self.cells)
+        control = Control(scenario.strategy.name, scenario.strategy.params)
+        self.brain = Brain(self.network, self.observer, control, self._event)
+        self.sampler = Sampler(topology, self.network)
         self._cc: str | None = None
         self._look_ns = 0
         self._occupancies: dict[str, list[float]] = {}
@@ -110,7 +115,7 @@ class SimEngine(Engine):
         seen = self.cells.look(self.brain.tiers)
         for ap, value in seen.items():
             self._occupancies.setdefault(ap, []).append(value)
-        self.brain.see(seen)
+        self.observer.see(seen)
         self.brain.step_if_due(self.network.now_ns)
         self._look_ns += LOOK_NS
 

@@ -23,6 +23,8 @@ def happens(w: at.World, what: int, now_ns: int) -> int:
         mptcp.rto_due(w, row, now_ns)
     elif kind == at.JOINED:
         mptcp.joined(w, row, now_ns)
+    elif kind == at.PRIORITY:
+        mptcp.set_priority(w, row, now_ns)
     elif kind == at.APP_DUE:
         mptcp.app_due(w, row, now_ns)
     else:

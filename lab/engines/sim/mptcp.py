@@ -1,7 +1,8 @@
 """A connection: which subflow carries the next segment, how the receiver puts them in order, what is sent again elsewhere.
 
 1) a subflow that has lost segments sends them again first
-2) of the subflows whose window has room, the scheduler takes one: the lowest round trip, or each in turn
+2) of the subflows whose window has room, the scheduler takes one: the lowest round trip, or each in turn; a backup only
+   while no other subflow works
 3) it carries what another subflow's timer gave up, or else the next segment, if the application has handed it over and
    the receiver has room (receive window: the data acknowledgement plus the buffer; RFC 8684, section 3.3.4)
 """
@@ -14,6 +15,7 @@ from lab.engines.sim.jit import jit
 
 BURST = 64  # segments sent in one go; the rest follows in the same moment, after whatever else happens in it
 SLICE_NS = 20_000_000  # an application with a rate hands over its data this often
+BACKUP_RANK = 1 << 50  # beyond any round trip [ns]
 UNSENT_SEGMENTS = 16  # what a socket of such an application takes at most beyond what is under way
 
 
@@ -38,17 +40,20 @@ def able(w: at.World, f: int) -> bool:
 @jit
 def choose(w: at.World, c: int) -> int:
     """The subflow for the next segment, or nothing if every window is full."""
-    first, count = w.conn[c + at.FIRST], w.conn[c + at.COUNT]
-    best = at.NOTHING
+    conn, sub = w.conn, w.sub
+    first, count, in_turn = conn[c + at.FIRST], conn[c + at.COUNT], conn[c + at.SCHEDULER] == at.ROUND_ROBIN
+    best, best_rank, backups_wait = at.NOTHING, at.FOREVER, False
     for k in range(count):
-        turn = (w.conn[c + at.TURN] + k) % count if w.conn[c + at.SCHEDULER] == at.ROUND_ROBIN else k
-        f = first + turn * at.SUB_FIELDS
-        if able(w, f):
-            if w.conn[c + at.SCHEDULER] == at.ROUND_ROBIN:
-                w.conn[c + at.TURN] = (turn + 1) % count
-                return f
-            if best == at.NOTHING or w.sub[f + at.SRTT_NS] < w.sub[best + at.SRTT_NS]:
-                best = f
+        f = first + (conn[c + at.TURN] + k) % count * at.SUB_FIELDS
+        if sub[f + at.STATE] == at.ESTABLISHED and sub[f + at.BACKUP] == 0 and sub[f + at.BACKOFF] == 0:
+            backups_wait = True
+        rank = sub[f + at.BACKUP] * BACKUP_RANK + (k if in_turn else sub[f + at.SRTT_NS])
+        if rank < best_rank and able(w, f):
+            best, best_rank = f, rank
+    if best_rank >= BACKUP_RANK and backups_wait:
+        return at.NOTHING
+    if in_turn and best != at.NOTHING:
+        conn[c + at.TURN] = ((best - first) // at.SUB_FIELDS + 1) % count
     return best
 
 
@@ -101,15 +106,15 @@ def push(w: at.World, c: int, now_ns: int) -> None:
 
 @jit
 def give_up(w: at.World, f: int) -> None:
-    """A subflow's timer has run out: what it has under way may go over the others."""
+    """What a subflow has under way may go over the others."""
     c = w.sub[f + at.OF_CONNECTION]
     conn = w.conn
-    if conn[c + at.COUNT] < 2 or w.sub[f + at.BACKOFF] != 1:
+    if conn[c + at.COUNT] < 2:
         return
     for seq in range(w.sub[f + at.UNA], w.sub[f + at.NXT]):
         slot = tcp.place_of(w, f, seq)
         dsn = w.seg_dsn[slot]
-        if w.seg_state[slot] == at.TO_RESEND and dsn >= conn[c + at.DATA_UNA] and conn[c + at.AGAIN_COUNT] < w.g[at.SLOTS]:
+        if w.seg_state[slot] != at.SACKED and dsn >= conn[c + at.DATA_UNA] and conn[c + at.AGAIN_COUNT] < w.g[at.SLOTS]:
             w.again[place_of(w, c, conn[c + at.AGAIN_HEAD] + conn[c + at.AGAIN_COUNT])] = dsn
             conn[c + at.AGAIN_COUNT] += 1
 
@@ -119,8 +124,18 @@ def rto_due(w: at.World, f: int, now_ns: int) -> None:
     """The event of a retransmission timer."""
     if w.sub[f + at.STATE] == at.ESTABLISHED and tcp.rto_due(w, f, now_ns):
         tcp.timed_out(w, f, now_ns)
-        give_up(w, f)
+        if w.sub[f + at.BACKOFF] == 1:
+            give_up(w, f)
         push(w, w.sub[f + at.OF_CONNECTION], now_ns)
+
+
+@jit
+def set_priority(w: at.World, f: int, now_ns: int) -> None:
+    """MP_PRIO has come to the sender (RFC 8684, section 3.3.8)."""
+    w.sub[f + at.BACKUP] = w.sub[f + at.ASKED_BACKUP]
+    if w.sub[f + at.BACKUP] == 1:
+        give_up(w, f)
+    push(w, w.sub[f + at.OF_CONNECTION], now_ns)
 
 
 @jit

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
+from controller.observation import SubflowKey
+from controller.paths import Path
 from lab import units
 from lab.engines.sim import heap, hops, loop, mptcp
 from lab.engines.sim import layout as at
 from lab.engines.sim.jit import longer
 from lab.engines.sim.laws import LAWS
-from lab.engines.sim.tables import DOWN, FRAME_BYTES, UP, Tables
+from lab.engines.sim.routes import DOWN, UP, Hops, Routes, Subflow
+from lab.engines.sim.tables import FRAME_BYTES, TCP_ACK_BYTES, Tables
 from lab.errors import LabError
 from lab.flows import Flow
 from lab.radio import wifi
 from lab.scenario_schema import Multipath
-from lab.topology import Interface, Topology
+from lab.topology import Topology
 
+RTO_FIRST_NS = 1_000_000_000  # RFC 6298, (2.1)
 METER_BURST_PACKETS, METER_BURST_NS = 10, 20_000_000  # a policer that holds less starves a TCP flow
 
 
@@ -28,7 +32,10 @@ class Network:
         for flow in flows:
             self.tables.add_connection(flow)
         self._data_goes_up = bool(flows) and all(flow.direction == "up" for flow in flows)
+        self.routes = Routes(self.tables.wiring, self.tables.links, self.tables.stations)
         self.w = self.tables.world()
+        self._laid: dict[Hops, int] = {}  # where the hops of a way stand in the table of routes
+        self._route_end = 1
         self.now_ns = 0
 
     def run(self, until_ns: int) -> None:
@@ -62,9 +69,11 @@ class Network:
         c, w = self.tables.connections[flow.id], self.w
         w.conn[c + at.CONN_STATE], w.conn[c + at.STARTED_NS] = at.RUNNING, self.now_ns
         established_ns = 0
-        for f, _ in self.tables.subflows[flow.id]:
+        for subflow in self.tables.subflows[flow.id]:
+            f, rtt_ns = subflow.place, self._lay(subflow)
             w.sub[f + at.STATE], w.sub[f + at.LAW] = at.JOINING, LAWS[cc]
-            rtt_ns = int(w.sub[f + at.BASE_RTT_NS])
+            w.sub[f + at.SRTT_NS], w.sub[f + at.RTTVAR_NS] = rtt_ns, rtt_ns // 2
+            w.sub[f + at.RTO_NS] = max(RTO_FIRST_NS, 3 * rtt_ns)
             at_ns = established_ns + rtt_ns if established_ns else self.now_ns + rtt_ns
             established_ns = established_ns or at_ns
             heap.push(w, at_ns, f * at.EVENT_KINDS + at.JOINED)
@@ -74,8 +83,8 @@ class Network:
         """Close a connection at once."""
         w = self.w
         w.conn[self.tables.connections[flow.id] + at.CONN_STATE] = at.CLOSED
-        for f, _ in self.tables.subflows[flow.id]:
-            w.sub[f + at.STATE] = at.CLOSED
+        for subflow in self.tables.subflows[flow.id]:
+            w.sub[subflow.place + at.STATE] = at.CLOSED
 
     def demand(self, flow: Flow, rate_bps: int | None) -> None:
         """What the application hands over from now on [bit/s]; None: as much as goes."""
@@ -92,10 +101,63 @@ class Network:
         w.conn[c + at.APP_EVENT_NS] = due_ns
         heap.push(w, due_ns, c * at.EVENT_KINDS + at.APP_DUE)
 
+    # --- subflows
+
+    def subflow(self, key: SubflowKey) -> Subflow:
+        """The subflow of a connection with this number, counted from 1."""
+        return self.tables.subflows[key[0]][key[1] - 1]
+
+    def alive(self, subflow: Subflow) -> bool:
+        """Whether it is established, and its connection has more to do."""
+        f, w = subflow.place, self.w
+        return bool(w.sub[f + at.STATE] == at.ESTABLISHED and w.conn[w.sub[f + at.OF_CONNECTION] + at.DONE_NS] == 0)
+
+    def route(self, subflow: Subflow, way: Path) -> None:
+        """It takes this way from now on; packets under way end theirs on the old one."""
+        subflow.asked = way
+        self._lay(subflow)
+
+    def expect(self, subflow: Subflow, rate_bps: int | None) -> None:
+        """Its sender paces it to this rate of Ethernet frames; None: not any more."""
+        f = subflow.place
+        self.w.sub[f + at.EXPECTED_BPS], self.w.sub[f + at.PACED_NS] = rate_bps or 0, 0
+        heap.push(self.w, self.now_ns, int(self.w.sub[f + at.OF_CONNECTION]) * at.EVENT_KINDS + at.PUSH)
+
+    def set_backup(self, subflow: Subflow, backup: bool) -> None:
+        """Its sender hears of it half a round trip later."""
+        f = subflow.place
+        self.w.sub[f + at.ASKED_BACKUP] = int(backup)
+        heap.push(self.w, self.now_ns + int(self.w.sub[f + at.SRTT_NS]) // 2, f * at.EVENT_KINDS + at.PRIORITY)
+
+    def _lay(self, subflow: Subflow) -> int:
+        """Find its way and write down the hops; the round trip that nobody else lengthens [ns]."""
+        subflow.way = self.routes.way(subflow.ends, subflow.asked)
+        hops = self.routes.hops(subflow.ends, subflow.way)
+        data, back = hops[subflow.data], hops[UP if subflow.data == DOWN else DOWN]
+        self.w.sub[subflow.place + at.DATA_ROUTE] = self._written(data)
+        self.w.sub[subflow.place + at.ACK_ROUTE] = self._written(back)
+        return max(1, self._crossing_ns(data, FRAME_BYTES) + self._crossing_ns(back, TCP_ACK_BYTES))
+
+    def _written(self, hops: Hops) -> int:
+        """Where these hops stand in the table of routes, which only grows: packets under way read it."""
+        if hops not in self._laid:
+            begins, self._route_end = self._route_end, self._route_end + len(hops) + 1
+            if self._route_end > len(self.w.route):
+                self.w = self.w._replace(route=longer(self.w.route, 2 * self._route_end))
+            for n, hop in enumerate((*hops, at.NOTHING)):
+                self.w.route[begins + n] = hop
+            self._laid[hops] = begins
+        return self._laid[hops]
+
+    def _crossing_ns(self, hops: Hops, size: int) -> int:
+        """How long a packet takes over empty hops."""
+        rates = [(self.hop(h, at.DELAY_NS), self.hop(h, at.RATE_BPS)) for h in hops]
+        return sum(delay_ns + (size * 8 * at.NS_PER_S // rate_bps if rate_bps else 0) for delay_ns, rate_bps in rates)
+
     # --- links and cells
 
     def set_link(self, link: str, key: str, value: float) -> None:
-        """Change `rate_mbps`, `delay_ms` or `up` of both directions, or `loss` of the data direction."""
+        """Change `rate_mbps`, `delay_ms` or `up` of both directions, or `loss` of the data direction; subflows find other ways."""
         both = [place for (name, _), place in self.tables.links.items() if name == link]
         data = both[1:] if self._data_goes_up else both[:1]
         for hop in data if key == "loss" else both:
@@ -109,6 +171,11 @@ class Network:
                 self.w.hop[hop + at.DELAY_NS] = units.ns(value)
             else:
                 raise LabError(f"change {key} of link {link}: the simulator cannot change it while it runs")
+        if key == "up":
+            self.routes.set_link(link, bool(value))
+            for subflow in self.subflows():
+                if subflow.way:
+                    self._lay(subflow)
 
     def set_station(self, ap: str, user: str, rate_bps: int) -> None:
         """A station's rate when alone: the price of its packets on a WiFi cell. A bearer follows at the next look."""
@@ -148,6 +215,6 @@ class Network:
         """Packets in the queue of a link's direction, the one being sent included."""
         return int(hops.waiting(self.w, place, self.now_ns))
 
-    def subflows(self, flow: Flow) -> list[tuple[int, Interface]]:
-        """The rows of a connection's subflows, with the interfaces of their user."""
-        return self.tables.subflows[flow.id]
+    def subflows(self) -> Iterator[Subflow]:
+        """All subflows of all connections, begun or not."""
+        return (subflow for subflows in self.tables.subflows.values() for subflow in subflows)

@@ -13,22 +13,32 @@ from typing import Any
 from lab import units
 from lab.engines.sim import layout as at
 from lab.engines.sim.network import Network
+from lab.engines.sim.routes import Subflow
 from lab.flows import Flow
-from lab.topology import Cell, Interface, Link, Topology
+from lab.topology import Cell, Link, Topology
 
 
 @dataclass
 class Seen:
     """A subflow's counters at the last sample, and its sums."""
 
-    place: int
-    interface: Interface
+    of: Subflow
     received: int = 0
     segments: int = 0
     late: int = 0
     rtt_sum_ms: float = 0.0
     looks: int = 0
+    backup_ns: int = 0
     tier: int = 1
+
+    @property
+    def place(self) -> int:
+        return self.of.place
+
+    @property
+    def link(self) -> str:
+        """The link or access point of its user's end."""
+        return self.of.ends.user.link
 
 
 @dataclass
@@ -53,7 +63,7 @@ class Sampler:
 
     def opened(self, flow: Flow, cc: str) -> None:
         """Know a connection from now on."""
-        subflows = [Seen(place, interface) for place, interface in self.network.subflows(flow)]
+        subflows = [Seen(each) for each in self.network.tables.subflows[flow.id]]
         self.connections[flow.id] = Connection(flow, self.network.tables.connections[flow.id], cc, subflows)
 
     def frame(
@@ -74,10 +84,10 @@ class Sampler:
             for n, seen in enumerate(connection.subflows, 1):
                 if not self._established(seen):
                     continue
-                seen.tier = tiers.get((connection.flow.user, seen.interface.link), 1)
+                seen.tier = tiers.get((connection.flow.user, seen.link), 1)
                 row = subflows[f"{name}/{n}"] = self._subflow_row(connection, seen, elapsed_ns)
-                if seen.interface.link in carried:
-                    carried[seen.interface.link][seen.tier] += row["mbps"]
+                if seen.link in carried:
+                    carried[seen.link][seen.tier] += row["mbps"]
         links = [link for link in self.topology.links if self._is_trunk(link)]
         return {
             "t": round(now_ns / at.NS_PER_S, 3),
@@ -114,13 +124,15 @@ class Sampler:
         seen.received, seen.segments, seen.late = received, segments, late
         rtt_ms = units.ms(int(w.sub[f + at.SRTT_NS]))
         seen.rtt_sum_ms, seen.looks = seen.rtt_sum_ms + rtt_ms, seen.looks + 1
+        backup, expected_bps = bool(w.sub[f + at.BACKUP]), int(w.sub[f + at.EXPECTED_BPS])
+        seen.backup_ns += elapsed_ns if backup else 0
         return {
             "mbps": round(rate, 4),
             "cwnd": int(w.window[f + at.CWND]),
             "rtt_ms": round(rtt_ms, 3),
             "tier": seen.tier,
-            "backup": False,
-            "expected_mbps": None,
+            "backup": backup,
+            "expected_mbps": _mbps(expected_bps or None),
             "out_of_order": round(late_now / arrived, 5) if arrived else 0.0,
         }
 
@@ -172,14 +184,14 @@ class Sampler:
         received = int(sub[f + at.RCV_NXT]) * int(self.network.w.conn[connection.place + at.SEGMENT_BYTES])
         return {
             "id": name,
-            "path": [seen.interface.link],
+            "path": list(seen.of.way),
             "tier": seen.tier,
             "throughput_mbps": round(_rate_mbps(received, elapsed_ns), 4),
             "rtt_ms_mean": round(seen.rtt_sum_ms / seen.looks, 3) if seen.looks else None,
             "segments": int(sub[f + at.SEGMENTS_SENT]),
             "lost_segments": int(sub[f + at.DROPPED]),
             "retransmitted_segments": int(sub[f + at.SEGMENTS_AGAIN]),
-            "backup_s": 0.0,
+            "backup_s": round(seen.backup_ns / at.NS_PER_S, 3),
             "cc": connection.cc,
         }
 

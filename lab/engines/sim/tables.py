@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
+from controller import paths
 from lab.engines.sim import chance
 from lab.engines.sim import layout as at
 from lab.engines.sim.jit import Floats, Ints, floats, ints
-from lab.engines.sim.laws import LAWS
-from lab.engines.sim.tcp import RTO_FIRST_NS
+from lab.engines.sim.routes import DOWN, UP, Ends, Subflow
 from lab.flows import Flow
 from lab.radio import wifi
 from lab.scenario_schema import Multipath
@@ -26,10 +25,10 @@ LARGEST_WINDOW = 1 << 16  # segments of a receive buffer that are kept apart
 HOST_NOISE_NS = 100_000  # within which a host sends what it has decided to send
 PACKETS = 2048  # room for packets under way to begin with
 SCHEDULERS = {"lowest_rtt": at.LOWEST_RTT, "round_robin": at.ROUND_ROBIN}
-DOWN, UP = "down", "up"
+TCP, SERVER_PORT = 6, 5001
+FIRST_PORT, PORTS = 32_768, 28_232  # from which hosts take the ports of their own end, as Linux does
 
 Row = Mapping[int, int]
-Hops = list[int]
 
 
 class Table:
@@ -55,12 +54,11 @@ class Tables:
             Table(fields) for fields in (at.HOP_FIELDS, at.CELL_FIELDS, at.SUB_FIELDS, at.CONN_FIELDS)
         )
         self.queue: list[int] = []
-        self.route: list[int] = [at.NOTHING]
         self.links: dict[tuple[str, str], int] = {}  # (link, node it leads to)
         self.stations: dict[tuple[str, str, str], int] = {}  # (access point, user, direction)
         self.cells = {cell.ap: self._add_cell(cell) for cell in topology.cells}
         self.connections: dict[str, int] = {}
-        self.subflows: dict[str, list[tuple[int, Interface]]] = {}
+        self.subflows: dict[str, list[Subflow]] = {}
         self.slots = 64
         for link in topology.links:
             self._add_link(link)
@@ -102,60 +100,13 @@ class Tables:
                 self.stations[cell.ap, station.user, direction] = hop
         return place
 
-    # --- routes
-
-    def _switches(self, start: str, goal: str) -> list[tuple[str, str, str]]:
-        """The shortest way over switches as (link, from, to); the first in the topology's order among equals."""
-        hosts = set(self.topology.ids("user", "server")) - {start}
-        came: dict[str, tuple[str, str, str] | None] = {start: None}
-        todo = deque([start])
-        while todo:
-            node = todo.popleft()
-            for link in self.topology.links:
-                if node in (link.a, link.b):
-                    other = link.b if node == link.a else link.a
-                    if other not in came and other not in hosts:
-                        came[other] = (link.id, node, other)
-                        todo.append(other)
-        way, step = list[tuple[str, str, str]](), came.get(goal)
-        while step is not None:
-            way.append(step)
-            step = came[step[1]]
-        return way[::-1]
-
-    def _routes(self, interface: Interface) -> dict[str, Hops]:
-        """The hops from the server to an interface and back."""
-        server = self.topology.server_of(interface.node)
-        way = self._switches(server, interface.switch)
-        down = [self.links[link, to] for link, _, to in way]
-        up = [self.links[link, back] for link, back, _ in reversed(way)]
-        if interface.link in self.cells:
-            last = {each: self.stations[interface.link, interface.node, each] for each in (DOWN, UP)}
-        else:
-            last = {DOWN: self.links[interface.link, interface.node], UP: self.links[interface.link, interface.switch]}
-        return {DOWN: [*down, last[DOWN]], UP: [last[UP], *up]}
-
-    def _add_route(self, hops: Iterable[int]) -> int:
-        begins = len(self.route)
-        self.route += [*hops, at.NOTHING]
-        return begins
-
-    def _base_rtt_ns(self, routes: Mapping[str, Hops], frame_bytes: int) -> int:
-        """Round trip of a full frame and its acknowledgement where nobody else is."""
-        total = 0
-        for hops, size in ((routes[DOWN], frame_bytes), (routes[UP], TCP_ACK_BYTES)):
-            for h in hops:
-                rate_bps = self.hop.values[h + at.RATE_BPS]
-                total += self.hop.values[h + at.DELAY_NS] + (size * 8 * at.NS_PER_S // rate_bps if rate_bps else 0)
-        return max(total, 1)
-
     # --- connections
 
     def add_connection(self, flow: Flow) -> None:
         """A connection and its subflows; multipath ones have one for every address of their user."""
         multipath = flow.user in self.topology.multipath and self.multipath.server_enabled
-        own = [each for each in self.wiring.of(flow.user) for _ in range(1 + len(each.further))]
-        interfaces = own if multipath else own[:1]
+        own = [(each, address) for each in self.wiring.of(flow.user) for address in (each.address, *each.further)]
+        ends = own if multipath else own[:1]
         payload, ack = (MPTCP_PAYLOAD_BYTES, MPTCP_ACK_BYTES) if multipath else (TCP_PAYLOAD_BYTES, TCP_ACK_BYTES)
         window = min(LARGEST_WINDOW, max(2, self.multipath.receive_buffer_kb * 1000 // payload))
         while self.slots < 2 * window:
@@ -163,7 +114,7 @@ class Tables:
         volume = flow.volume_bytes
         place = self.conn.add({
             at.FIRST: len(self.sub.values),
-            at.COUNT: len(interfaces),
+            at.COUNT: len(ends),
             at.SEGMENT_BYTES: payload,
             at.FRAME_BYTES: FRAME_BYTES,
             at.ACK_BYTES: ack,
@@ -175,26 +126,18 @@ class Tables:
         })  # fmt: skip
         self.connections[flow.id] = place
         self.subflows[flow.id] = [
-            (self._add_subflow(f"{flow.id}/{n}", place, flow, each), each) for n, each in enumerate(interfaces, 1)
+            self._add_subflow(f"{flow.id}/{n}", place, flow, interface, address)
+            for n, (interface, address) in enumerate(ends, 1)
         ]
 
-    def _add_subflow(self, name: str, connection: int, flow: Flow, interface: Interface) -> int:
-        routes = self._routes(interface)
-        data, back = (DOWN, UP) if flow.direction == "down" else (UP, DOWN)
-        rtt_ns = self._base_rtt_ns(routes, FRAME_BYTES)
+    def _add_subflow(self, name: str, connection: int, flow: Flow, interface: Interface, address: str) -> Subflow:
+        """Its ways are found when it begins."""
         first, second = chance.begin(self.seed, f"host/{name}")
-        return self.sub.add({
-            at.OF_CONNECTION: connection,
-            at.LAW: LAWS[flow.cc],
-            at.DATA_ROUTE: self._add_route(routes[data]),
-            at.ACK_ROUTE: self._add_route(routes[back]),
-            at.BASE_RTT_NS: rtt_ns,
-            at.SRTT_NS: rtt_ns,
-            at.RTTVAR_NS: rtt_ns // 2,
-            at.RTO_NS: max(RTO_FIRST_NS, 3 * rtt_ns),
-            at.NOISE_1: first,
-            at.NOISE_2: second,
-        })  # fmt: skip
+        server = self.wiring.of(self.topology.server_of(flow.user))[0]
+        port = FIRST_PORT + chance.begin(self.seed, f"port/{name}")[0] % PORTS
+        towards_user = paths.Flow(server.address, address, TCP, SERVER_PORT, port)
+        row = {at.OF_CONNECTION: connection, at.NOISE_1: first, at.NOISE_2: second}
+        return Subflow(self.sub.add(row), Ends(server, interface, towards_user), flow.direction)
 
     # --- the whole
 
@@ -216,7 +159,7 @@ class Tables:
             hop=_filled(self.hop.values),
             cell=_filled(self.cell.values),
             queue=_filled(self.queue),
-            route=_filled(self.route),
+            route=_filled([at.NOTHING]),
             packet=ints(PACKETS * at.PACKET_FIELDS),
             free=_filled([n * at.PACKET_FIELDS for n in range(PACKETS)]),
             sub=_filled(self.sub.values),

@@ -17,7 +17,6 @@ DUP_THRESHOLD = 3  # RFC 5681, section 3.2
 ACK_EVERY = 2  # segments, RFC 5681, section 4.2
 DELACK_WAIT_NS = 40_000_000  # Linux, TCP_DELACK_MIN
 RTO_MARGIN_NS = 200_000_000  # Linux, TCP_RTO_MIN: the timer waits at least this much longer than a round trip
-RTO_FIRST_NS = 1_000_000_000  # RFC 6298, (2.1)
 RTO_MOST_NS = 120_000_000_000  # Linux, TCP_RTO_MAX
 
 
@@ -29,8 +28,8 @@ def place_of(w: at.World, f: int, number: int) -> int:
 
 @jit
 def room(w: at.World, f: int) -> bool:
-    """Whether the window lets one more segment out."""
-    return w.sub[f + at.PIPE] < int(w.window[f + at.CWND])
+    """Whether the window, and the pace the controller expects, let one more segment out."""
+    return w.sub[f + at.PIPE] < int(w.window[f + at.CWND]) and w.sub[f + at.PACED_NS] <= w.g[at.NOW]
 
 
 @jit
@@ -63,6 +62,9 @@ def transmit(w: at.World, f: int, seq: int, now_ns: int) -> None:
     w.packet[p + at.SEQ], w.packet[p + at.DSN], w.packet[p + at.TRANSMISSION] = seq, w.seg_dsn[slot], number
     leaves_ns = max(sub[f + at.LAST_SENT_NS], now_ns + draw(sub, f + at.NOISE_1, w.g[at.HOST_NOISE_NS])) + 1
     sub[f + at.LAST_SENT_NS] = leaves_ns
+    if sub[f + at.EXPECTED_BPS] > 0:
+        sub[f + at.PACED_NS] = now_ns + w.packet[p + at.SIZE] * 8 * at.NS_PER_S // sub[f + at.EXPECTED_BPS]
+        heap.push(w, sub[f + at.PACED_NS], sub[f + at.OF_CONNECTION] * at.EVENT_KINDS + at.PUSH)
     hops.forward(w, p, leaves_ns, now_ns)
     if sub[f + at.TIMER_NS] == 0:
         arm(w, f, now_ns)
@@ -91,11 +93,8 @@ def measure(w: at.World, f: int, number: int, now_ns: int) -> None:
     if number <= sub[f + at.TRANSMISSIONS] - w.g[at.SLOTS]:
         return
     sample = now_ns - w.sent_ns[place_of(w, f, number)]
-    if sub[f + at.SRTT_NS] == 0:
-        sub[f + at.SRTT_NS], sub[f + at.RTTVAR_NS] = sample, sample // 2
-    else:
-        sub[f + at.RTTVAR_NS] += (abs(sub[f + at.SRTT_NS] - sample) - sub[f + at.RTTVAR_NS]) // 4
-        sub[f + at.SRTT_NS] += (sample - sub[f + at.SRTT_NS]) // 8
+    sub[f + at.RTTVAR_NS] += (abs(sub[f + at.SRTT_NS] - sample) - sub[f + at.RTTVAR_NS]) // 4
+    sub[f + at.SRTT_NS] += (sample - sub[f + at.SRTT_NS]) // 8
     sub[f + at.RTO_NS] = sub[f + at.SRTT_NS] + max(4 * sub[f + at.RTTVAR_NS], RTO_MARGIN_NS)
 
 

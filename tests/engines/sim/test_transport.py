@@ -11,7 +11,7 @@ SLOW = {"rate_mbps": 12, "delay_ms": 37}
 
 
 def sub(simulation, number=1, flow="ue1-1"):
-    return simulation.network.tables.subflows[flow][number - 1][0]
+    return simulation.network.tables.subflows[flow][number - 1].place
 
 
 def test_reno_keeps_the_square_root_of_2_over_p(paths):

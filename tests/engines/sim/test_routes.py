@@ -1,0 +1,51 @@
+"""Ways are those that the controller of the emulation would choose."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from controller import plan
+from controller.paths import Flow, Path
+from controller.pox_ext.hosts import Hosts
+from controller.pox_ext.router import Router
+from lab import scenario
+from lab.description import describe
+from lab.scenario import Overrides
+from lab.topology import wire
+
+from .conftest import Simulation
+
+
+def begun(name: str, seed: int = 1) -> Simulation:
+    """A simulation whose first connections have chosen their ways."""
+    simulation = Simulation(scenario.load(name, Overrides(strategy="none", seed=seed)))
+    simulation.run(0.1, 0.1)
+    return simulation
+
+
+def ways(simulation: Simulation) -> dict[Flow, Path]:
+    return {each.ends.flow: each.way for each in simulation.network.subflows() if each.way}
+
+
+@pytest.mark.parametrize(("name", "link"), [("fat_tree", "c1-a1x1"), ("campus", "a1x1-e1x1"), ("collision_between", "up1")])
+def test_both_engines_choose_the_same_ways_before_and_after_a_link_is_lost(name, link):
+    simulation = begun(name)
+    topology = simulation.network.tables.topology
+    network = plan.read(json.dumps(describe(topology, wire(topology))))
+    router = Router(network, Hosts(network))
+    before = ways(simulation)
+    assert before == {flow: router.path(flow) for flow in before}
+    simulation.flip(f"link.{link}.up", False)
+    router.set_link(link, up=False)
+    router.changed()
+    after = ways(simulation)
+    assert after == {flow: router.path(flow) for flow in after}
+    assert after == {flow: router.path(flow.back())[::-1] for flow in after}
+    assert after != before
+
+
+def test_seeds_choose_other_ports_and_so_other_ways():
+    chosen = [tuple(ways(begun("collision_within", seed)).values()) for seed in range(1, 7)]
+    assert len(set(chosen)) > 1
