@@ -169,10 +169,14 @@ def comparison() -> Any:
     return {"runs": docs, **said}
 
 
-@route("GET", "/api/compare/charts", "Up to six runs on the same axes, as Plotly figures; ?runs=A,B&points=600.")
+@route(
+    "GET",
+    "/api/compare/charts",
+    "Up to six runs on the same axes, as Plotly figures, and what was changed in each; ?runs=A,B&points=600.",
+)
 def comparison_charts() -> Any:
     docs = view.compared(store(), asked_runs())
-    return {"runs": docs, "figures": view.overlay(store(), docs, points())}
+    return {"runs": docs, "figures": view.overlay(store(), docs, points()), "marks": view.marks(store(), docs)}
 
 
 @route("GET", "/api/runs/{id}/export", "The run as ?format=csv (samples), json (result and samples) or zip (the whole folder).")

@@ -92,6 +92,16 @@ def overlay(store: Store, docs: list[Doc], points: int) -> list[Doc]:
     return figures.overlay([(doc["label"], _frames(store.folder(doc["id"]))) for doc in docs], points)
 
 
+def marks(store: Store, docs: list[Doc]) -> list[Doc]:
+    """What was changed in each run, numbered as on its own page; `run` is its place among those compared."""
+    found = []
+    for run, doc in enumerate(docs):
+        rows = [events.describe(event, n) for n, event in enumerate(_happened(store.folder(doc["id"])), 1)]
+        lines = [row for row in rows if row["mark"] == "line"]
+        found += [row | {"run": run, "number": number} for number, row in enumerate(lines, 1)]
+    return found
+
+
 def scenarios() -> list[Doc]:
     """Scenarios of the lab; one that does not load says why instead of hiding the others."""
     rows = []

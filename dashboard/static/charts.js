@@ -151,8 +151,9 @@ export class Charts {
     layout.modebar = { bgcolor: "rgba(0,0,0,0)", color: mark, activecolor: ink };
     layout.font = { ...layout.font, color: ink, family: "system-ui, sans-serif" };
     for (const axis of ["xaxis", "yaxis", "yaxis2"]) if (layout[axis]) Object.assign(layout[axis], { gridcolor: grid, linecolor: grid, zeroline: false });
-    layout.shapes = this.marks.map((each) => ({ type: "line", x0: each.t, x1: each.t, yref: "paper", y0: 0, y1: 1, line: { color: each.kind === "flip" ? flip : mark, width: 1.6, dash: "dot" } }));
-    layout.annotations = this.marks.map((each) => ({ x: each.t, y: 1, yref: "paper", yanchor: "top", showarrow: false, text: `<b>${each.number}</b>`, font: { color: paper, size: 11 }, bgcolor: each.kind === "flip" ? flip : mark, borderpad: 2, hovertext: `${each.word}: ${each.title}. ${each.reason}` }));
+    const tint = (each) => (each.run !== undefined ? colour(each.run) : each.kind === "flip" ? flip : mark);
+    layout.shapes = this.marks.map((each) => ({ type: "line", x0: each.t, x1: each.t, yref: "paper", y0: 0, y1: 1, line: { color: tint(each), width: 1.6, dash: "dot" } }));
+    layout.annotations = this.marks.map((each) => ({ x: each.t, y: 1, yref: "paper", yanchor: "top", showarrow: false, text: `<b>${each.number}</b>`, font: { color: paper, size: 11 }, bgcolor: tint(each), borderpad: 2, hovertext: `${each.word}: ${each.title}. ${each.reason}` }));
     if (this.ticks.length) layout.yaxis9 = { overlaying: "y", range: [0, 1], visible: false, fixedrange: true, tickmode: "auto" };
     return layout;
   }

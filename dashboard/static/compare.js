@@ -32,7 +32,9 @@ async function load() {
   const warnings = docs.filter((doc) => doc.verified === false).map((doc) => ["bad", `${doc.label}: it was NOT verified to be Multipath TCP.`]);
   try {
     const charts = new Charts($("charts"));
-    charts.set((await api(`/api/compare/charts?runs=${runs}`)).figures);
+    const { figures, marks } = await api(`/api/compare/charts?runs=${runs}`);
+    charts.set(figures);
+    for (const mark of marks) charts.mark(mark);
     $("waiting").remove();
     const said = await api(`/api/compare?runs=${runs}`);
     metrics(said);

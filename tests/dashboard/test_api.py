@@ -148,6 +148,14 @@ def test_comparison_in_numbers_and_words(client):
     assert client.get("/api/compare?runs=plain,nope").status_code == 404
 
 
+def test_runs_side_by_side_show_what_was_changed_in_each(client, runs):
+    event = {"t": 5.0, "kind": "flip", "ok": True, "target": "strategy.cth", "value": 0.3, "source": "inbox"}
+    with (runs / "metered" / "events.jsonl").open("a") as log:
+        log.write(json.dumps(event) + "\n")
+    marks = client.get("/api/compare/charts?runs=plain,metered").json["marks"]
+    assert [(each["run"], each["number"], each["t"], each["title"]) for each in marks] == [(1, 1, 5.0, "strategy.cth = 0.3")]
+
+
 def test_a_comparison_waits_for_results(client, going):
     answer = client.get(f"/api/compare?runs=plain,{going}")
     assert answer.status_code == 409
