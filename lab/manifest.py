@@ -18,6 +18,7 @@ from lab.topology import Link, Topology
 
 ROOT = Path(__file__).resolve().parents[1]
 SCHEMA = 1
+COMMIT = "MULTIPATH_LAB_COMMIT"  # asking git takes two seconds in a VM
 SEED_FIXES = {
     "mininet": "the random choices of the traffic and of the network emulation's set-up; not the timing of packets, which is the machine's",
 }
@@ -42,7 +43,7 @@ def manifest(run_id: str, scenario: Scenario, engine: str, topology: Topology, s
         "pid": os.getpid(),
         "pid_started": process.started(os.getpid()),
         "boot_id": process.boot_id(),
-        "versions": {"lab": lab.__version__, "python": platform.python_version(), "commit": _commit()},
+        "versions": {"lab": lab.__version__, "python": platform.python_version(), "commit": commit()},
         "topology_sha256": topology.sha256(),
         "host": {"kernel": platform.release(), "cpu": _cpu(), "cpus": os.cpu_count(), "memory_mb": _memory_mb()},
         "links_asked": {link.id: _asked(link) for link in topology.links if link.rate_bps is not None}
@@ -61,8 +62,10 @@ def _asked(link: Link) -> dict[str, float]:
 
 
 @cache
-def _commit() -> str | None:
-    """The project's commit, with `+` if files differ from it; None outside a checkout."""
+def commit() -> str | None:
+    """The project's commit, with `+` if files differ from it; None outside a checkout. A VM is told by who starts it."""
+    if COMMIT in os.environ:
+        return os.environ[COMMIT] or None
     try:
         asked = ["git", "-C", str(ROOT), "describe", "--always", "--dirty=+", "--abbrev=12", "--exclude=*"]
         return subprocess.run(asked, capture_output=True, text=True, timeout=10, check=True).stdout.strip()

@@ -92,7 +92,7 @@ def test_the_simulator_does_not_know_the_emulation():
 def test_only_one_module_imports_mininet():
     for path in files("lab"):
         if {name.split(".")[0] for name in imported(path)} & {"mn_wifi", "mininet"}:
-            assert path == MININET / "network.py", path
+            assert path == MININET / "nodes.py", path
 
 
 def test_only_one_module_of_the_emulation_starts_processes():

@@ -54,7 +54,7 @@ class MininetEngine(Engine):
         self._undo.callback(self._tidy)
         self._start_pox()
         self._build_network()
-        self._start_hosts()
+        self._start_servers()
         self._connect_switches()
         self._measure_links()
         self._start_traffic()
@@ -124,16 +124,17 @@ class MininetEngine(Engine):
         wifi_cell.mount_pins(self.ledger)  # before the hosts exist: they see only mounts that were there first
         self.network = Network(self.topology, self.wiring, self.ledger, scratch)
         self._undo.callback(self.network.stop)
-        self.network.start(upstreams.folder())
+        self.network.create()
+        self.hosts = Hosts(self.network, self.ledger)  # their programs load while the network is built
+        self._undo.callback(self.hosts.stop)
+        self.network.build()
         self.recorder.log("shaping: links and cells")
         goes_up = all(flow.direction == "up" for flow in self.scenario.traffic)
         self.links = Links(self.topology, self.wiring, self.network, self.ledger, goes_up)
         self.links.start()
 
-    def _start_hosts(self) -> None:
-        """A traffic program in each host; the servers listen."""
-        self.hosts = Hosts(self.network, self.ledger)
-        self._undo.callback(self.hosts.stop)
+    def _start_servers(self) -> None:
+        """The servers listen."""
         servers = self.topology.ids("server")
         for server in servers:
             if not self.scenario.multipath.server_enabled:

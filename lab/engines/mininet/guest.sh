@@ -27,9 +27,8 @@ start_switches() {
 mountpoint -q /sys/kernel/debug || mount -t debugfs none /sys/kernel/debug
 mountpoint -q /sys/fs/bpf || mount -t bpf none /sys/fs/bpf
 ip link set lo up
-start_switches
-# The radios' module takes seconds; the command starts meanwhile. Whoever needs it calls modprobe, as Mininet-WiFi does, which waits.
-{ modprobe -a sch_netem sch_htb sch_fq sch_ingress act_bpf cls_bpf; modprobe mac80211_hwsim radios=0; say "modules loaded"; } &
+# Switches and the radios' module take seconds; the command starts meanwhile. Whoever needs them waits: ovs-vsctl --retry, modprobe.
+{ start_switches; modprobe -a sch_netem sch_htb sch_fq sch_ingress act_bpf cls_bpf; modprobe mac80211_hwsim radios=0; say "modules loaded"; } &
 
 # A file `stop` in the folder interrupts the command. `read` from a pipe nobody writes to is a sleep without a process.
 mkfifo /run/never

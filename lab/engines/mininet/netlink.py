@@ -77,13 +77,13 @@ class Diagnosis:
     """The TCP sockets of one namespace."""
 
     def __init__(self) -> None:
-        self._socket = _open(NETLINK_SOCK_DIAG)
+        self._socket = open_socket(NETLINK_SOCK_DIAG)
 
     def sockets(self) -> list[TcpSocket]:
         """Every established IPv4 TCP socket."""
         wanted = sum(1 << (number - 1) for number in (DIAG_INFO, DIAG_CONG))
         body = struct.pack("=BBBxI", socket.AF_INET, socket.IPPROTO_TCP, wanted, ESTABLISHED).ljust(56, b"\0")
-        return [tcp_socket(payload) for _kind, payload in _ask(self._socket, SOCK_DIAG_BY_FAMILY, REQUEST | DUMP, body)]
+        return [tcp_socket(payload) for _kind, payload in ask(self._socket, SOCK_DIAG_BY_FAMILY, REQUEST | DUMP, body)]
 
     def close(self) -> None:
         self._socket.close()
@@ -93,7 +93,7 @@ def tcp_socket(payload: bytes) -> TcpSocket:
     """Decode an inet_diag_msg and its attributes."""
     source_port, destination_port = struct.unpack_from("!HH", payload, 4)
     source, destination = (socket.inet_ntoa(payload[at : at + 4]) for at in (8, 24))
-    found = dict(_attributes(payload[72:]))
+    found = dict(attributes(payload[72:]))
     info = found.get(DIAG_INFO, b"").ljust(248, b"\0")
     rtt_us, cwnd = struct.unpack_from("=I", info, 68)[0], struct.unpack_from("=I", info, 80)[0]
     bytes_acked, bytes_received, segments_out, segments_in = struct.unpack_from("=QQII", info, 120)
@@ -117,10 +117,10 @@ def tcp_socket(payload: bytes) -> TcpSocket:
 
 
 def _subflow(ulp_info: bytes) -> tuple[int | None, bool]:
-    nested = dict(_attributes(ulp_info)).get(ULP_MPTCP)
+    nested = dict(attributes(ulp_info)).get(ULP_MPTCP)
     if nested is None:
         return None, False
-    subflow = dict(_attributes(nested))
+    subflow = dict(attributes(nested))
     token = struct.unpack("=I", subflow[TOKEN_LOCAL])[0] if TOKEN_LOCAL in subflow else None
     flags = struct.unpack("=I", subflow[SUBFLOW_FLAGS])[0] if SUBFLOW_FLAGS in subflow else 0
     return token, bool(flags & (BACKUP_REMOTE | BACKUP_LOCAL))
@@ -140,13 +140,13 @@ class Scheduler:
     """The packet scheduler of one namespace: read queues, change rates."""
 
     def __init__(self) -> None:
-        self._socket = _open(NETLINK_ROUTE)
+        self._socket = open_socket(NETLINK_ROUTE)
 
     def index(self, device: str) -> int:
         """The interface's number."""
-        body = struct.pack("=BxHiII", 0, 0, 0, 0, 0) + _attribute(3, device.encode() + b"\0")
+        body = struct.pack("=BxHiII", 0, 0, 0, 0, 0) + attribute(3, device.encode() + b"\0")
         try:
-            _kind, payload = next(_ask(self._socket, RTM_GETLINK, REQUEST, body))
+            _kind, payload = next(ask(self._socket, RTM_GETLINK, REQUEST, body))
         except (LabError, StopIteration) as problem:
             raise LabError(f"find the interface {device}: {problem or 'no answer'}. See `ip link`") from problem
         return int(struct.unpack_from("=i", payload, 4)[0])
@@ -154,19 +154,19 @@ class Scheduler:
     def queues(self) -> dict[tuple[int, int], Queue]:
         """The counters of every qdisc with a handle, by (interface number, handle's major number)."""
         found = {}
-        for _kind, payload in _ask(self._socket, RTM_GETQDISC, REQUEST | DUMP, struct.pack("=BxxxiIII", 0, 0, 0, 0, 0)):
+        for _kind, payload in ask(self._socket, RTM_GETQDISC, REQUEST | DUMP, struct.pack("=BxxxiIII", 0, 0, 0, 0, 0)):
             interface, handle = struct.unpack_from("=iI", payload, 4)
             if handle:
-                found[interface, handle >> 16] = _queue(dict(_attributes(payload[20:])).get(3, b"").ljust(36, b"\0"))
+                found[interface, handle >> 16] = _queue(dict(attributes(payload[20:])).get(3, b"").ljust(36, b"\0"))
         return found
 
     def set_rate(self, interface: int, rate_bps: int, burst_bytes: int) -> None:
         """Change the rate of HTB class 1:1 of an interface, as `tc class replace` would."""
         limit = struct.pack("=BBHhHI", 0, 1, 0, 0, 0, rate_bps // 8)
         ticks = burst_bytes * 8 * 1_000_000_000 // rate_bps // TICK_NS
-        options = _attribute(1, limit + limit + struct.pack("=5I", ticks, ticks, 1514, 0, 0))
-        body = struct.pack("=BxxxiIII", 0, interface, 0x10001, 0x10000, 0) + _attribute(1, b"htb\0") + _attribute(2, options)
-        list(_ask(self._socket, RTM_NEWTCLASS, REQUEST | ACK, body))
+        options = attribute(1, limit + limit + struct.pack("=5I", ticks, ticks, 1514, 0, 0))
+        body = struct.pack("=BxxxiIII", 0, interface, 0x10001, 0x10000, 0) + attribute(1, b"htb\0") + attribute(2, options)
+        list(ask(self._socket, RTM_NEWTCLASS, REQUEST | ACK, body))
 
     def close(self) -> None:
         self._socket.close()
@@ -178,14 +178,15 @@ def _queue(stats: bytes) -> Queue:
     return Queue(waiting, drops, sent_bytes, sent_packets)
 
 
-def _open(protocol: int) -> socket.socket:
+def open_socket(protocol: int) -> socket.socket:
+    """A netlink socket of this protocol, in the namespace of the caller."""
     opened = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, protocol)
     opened.bind((0, 0))
     opened.settimeout(5)
     return opened
 
 
-def _ask(asked: socket.socket, kind: int, flags: int, body: bytes) -> Iterator[tuple[int, bytes]]:
+def ask(asked: socket.socket, kind: int, flags: int, body: bytes) -> Iterator[tuple[int, bytes]]:
     """Send one request and yield each answer's type and payload until the kernel is done."""
     asked.send(struct.pack("=IHHII", 16 + len(body), kind, flags, 1, 0) + body)
     while True:
@@ -197,7 +198,7 @@ def _ask(asked: socket.socket, kind: int, flags: int, body: bytes) -> Iterator[t
                 return
             if answer == ERROR:
                 status = struct.unpack_from("=i", payload)[0]
-                if status:
+                if status < 0:  # some families answer with a number of theirs
                     raise LabError(f"netlink request {kind}: {os.strerror(-status)}")
                 return
             yield answer, payload
@@ -206,7 +207,8 @@ def _ask(asked: socket.socket, kind: int, flags: int, body: bytes) -> Iterator[t
             return
 
 
-def _attributes(data: bytes) -> Iterator[tuple[int, bytes]]:
+def attributes(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Number and body of each attribute."""
     at = 0
     while at + 4 <= len(data):
         length, kind = struct.unpack_from("=HH", data, at)
@@ -216,6 +218,7 @@ def _attributes(data: bytes) -> Iterator[tuple[int, bytes]]:
         at += (length + 3) & ~3
 
 
-def _attribute(kind: int, body: bytes) -> bytes:
+def attribute(kind: int, body: bytes) -> bytes:
+    """One attribute, padded."""
     length = 4 + len(body)
     return struct.pack("=HH", length, kind) + body + b"\0" * (-length % 4)

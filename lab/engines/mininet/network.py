@@ -1,52 +1,61 @@
-"""The network itself: Mininet-WiFi nodes and links for a topology. The only place that imports mn_wifi.
+"""The network itself: Mininet-WiFi nodes and links for a topology, built in a few large steps.
 
-Mininet-WiFi creates stations on hwsim radios, access points with hostapd, hosts, and Open vSwitch bridges. Shaping,
-addresses beyond the first, routes and MPTCP are put on top here, so that what a link does is what the topology says:
-Mininet-WiFi's own shaping, which it re-applies whenever a station moves, is switched off.
+1) nodes: a namespace per host    2) radios, wires and their names    3) hostapd and bridges
+4) addresses, routes, settings and Multipath TCP in every host        5) stations join their access points
+Mininet-WiFi's own shaping, which it re-applies whenever a station moves, is switched off; links are shaped in `links.py`.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from lab.engines.mininet import shaping, shell, upstream_imports
+from lab.engines.mininet import host_setup, netlink, radios, shaping, shell
 from lab.engines.mininet.ledger import Ledger
-from lab.engines.mininet.upstreams import hwsim_mgmt
 from lab.errors import LabError
-from lab.topology import Topology, Wiring
+from lab.topology import Interface, Topology, Wiring
 
 OPENFLOW_PORTS = (6633, 6653)  # POX's own channel (1.0) and the one for meters (1.3)
 CHANNEL_MHZ = {n: 2407 + 5 * n for n in (1, 6, 11)}
-ASSOCIATION_TIMEOUT_S = 20
-SOCKET_BUFFERS = "10240 87380 16777216"  # least, first and most [bytes], as Mininet sets them
+ASSOCIATION_TIMEOUT_S, ASK_AGAIN_S = 20, 2
 INACTIVITY_PROBE_MS = 60_000  # a controller stopped for a while is not a lost controller
+BRIDGE = ("fail_mode=secure", "protocols=OpenFlow10,OpenFlow13", "other_config:disable-in-band=true")
 
 
 class Network:
     """A running network: hosts by id, and commands inside them."""
 
     def __init__(self, topology: Topology, wiring: Wiring, ledger: Ledger, scratch: Path) -> None:
-        """`scratch` is a folder of this run for the files Mininet-WiFi writes where it stands."""
+        """`scratch` is a folder of this run for the files of hostapd."""
         self.topology, self.wiring, self.ledger, self.scratch = topology, wiring, ledger, scratch
         self._net: Any = None
+        self._radios = [each for each in wiring.interfaces if each.name.endswith("wlan0")]
+        self._wires = [each for each in wiring.interfaces if each not in self._radios]
 
-    def start(self, upstreams: Path) -> None:
-        """Build nodes and links, start bridges and hostapd, associate the stations, configure hosts."""
+    def create(self) -> None:
+        """Make the nodes: hosts can be entered, but nothing joins them yet."""
+        from lab.engines.mininet import nodes  # it imports Mininet-WiFi, which takes a second
+
+        self._net = nodes.empty()
+        self._add_nodes()
+        for node in self._net.values():
+            node.settle()
+        self._record()
+
+    def build(self) -> None:
+        """Join the nodes, start bridges and hostapd, configure the hosts, associate the stations."""
+        made = self._make_interfaces()
         with _standing_in(self.scratch):
-            self._net = _mininet(upstreams)
-            self._add_nodes()
-            self._record()
-            for build in (self._net.configureNodes, self._add_links, self._net.build, self._net.start):
-                build()
-        self._associate()
+            self._tell_mininet()
+        self._make_bridges()
         for host in self.hosts:
-            self._configure_host(host)
-        self._configure_ports()
+            self._configure_host(host, made)
+        host_setup.without_offloads(self.ports(), lambda argv: argv)
+        self._associate()
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -68,83 +77,106 @@ class Network:
         """Point every bridge at POX: OpenFlow 1.0 on the first channel, 1.3 on the second."""
         argv: list[str] = []
         for switch in self.wiring.dpid:
-            targets = [f"tcp:127.0.0.1:{port}" for port in OPENFLOW_PORTS]
-            argv += ["--", "set-controller", switch, *targets]
-        shell.run(["ovs-vsctl", *argv[1:]], "point the bridges at POX")
-        probes = [
-            part
-            for uuid in shell.run(
-                ["ovs-vsctl", "--bare", "--columns=_uuid", "list", "controller"], "list the controllers"
-            ).split()
-            for part in ("--", "set", "controller", uuid, f"inactivity_probe={INACTIVITY_PROBE_MS}", "max_backoff=1000")
-        ]
-        shell.run(["ovs-vsctl", *probes[1:]], "keep the bridges patient with POX")
+            channels = [f"@{switch}-{port}" for port in OPENFLOW_PORTS]
+            for channel, port in zip(channels, OPENFLOW_PORTS, strict=True):
+                patience = [f"inactivity_probe={INACTIVITY_PROBE_MS}", "max_backoff=1000"]
+                argv += ["--", f"--id={channel}", "create", "controller", f'target="tcp:127.0.0.1:{port}"', *patience]
+            argv += ["--", "set", "bridge", switch, f"controller={','.join(channels)}"]
+        shell.run(["ovs-vsctl", *argv], "point the bridges at POX")
 
     def move(self, user: str, x_m: float, y_m: float) -> None:
         """Move a station; its shaping stays as it is."""
         self._net[user].setPosition(f"{x_m},{y_m},0")
 
     def stop(self) -> None:
-        """Stop the nodes; what Mininet-WiFi leaves behind is the ledger's business."""
+        """Stop the nodes; what they leave behind is the ledger's business."""
         for node in list(self._net.values()) if self._net else []:
             node.terminate()
 
-    # --- building
+    # --- nodes
 
     def _add_nodes(self) -> None:
         net, wiring = self._net, self.wiring
+        radio_of = {each.node: each for each in self._radios}
         for host in self.hosts:
-            radios = [each for each in wiring.of(host) if each.name.endswith("wlan0")]
-            if radios:
-                net.addStation(host, mac=radios[0].mac, ip=f"{radios[0].address}/8", position="10,10,0")
+            if host in radio_of:
+                net.addStation(host, mac=radio_of[host].mac, ip=f"{radio_of[host].address}/8", position="10,10,0")
             else:
                 net.addHost(host, ip=None, mac=None)
         for number, ap in enumerate(self.topology.ids("wifi")):
             channel = sorted(CHANNEL_MHZ)[number % len(CHANNEL_MHZ)]
-            net.addAccessPoint(ap, dpid=f"{wiring.dpid[ap]:016x}", ssid=f"lab-{ap}", mode="g", channel=str(channel), position="10,20,0",
-                               failMode="secure", protocols="OpenFlow10,OpenFlow13")  # fmt: skip
+            net.addAccessPoint(
+                ap, dpid=f"{wiring.dpid[ap]:016x}", ssid=f"lab-{ap}", mode="g", channel=str(channel), position="10,20,0"
+            )
         for switch in self.topology.ids("lte", "switch"):
-            net.addSwitch(switch, dpid=f"{wiring.dpid[switch]:016x}", failMode="secure", protocols="OpenFlow10,OpenFlow13")
-
-    def _add_links(self) -> None:
-        from mininet.link import Link
-
-        for trunk in self.wiring.trunks:
-            self._net.addLink(trunk.a, trunk.b, cls=Link, intfName1=trunk.a_port, intfName2=trunk.b_port)
-        for each in self.wiring.interfaces:
-            if not each.name.endswith("wlan0"):
-                self._net.addLink(each.node, each.switch, cls=Link, intfName1=each.name, intfName2=each.port, addr1=each.mac)
+            net.addSwitch(switch, dpid=f"{wiring.dpid[switch]:016x}")
 
     def _record(self) -> None:
         """Write into the ledger what is about to exist. Undone in reverse: bridges first, while their ports still exist."""
-        radios = len(self.topology.ids("wifi")) + sum(each.name.endswith("wlan0") for each in self.wiring.interfaces)
-        self.ledger.record("radios", prefix=f"mn{os.getpid():05d}p", count=radios)
+        count = len(self.topology.ids("wifi")) + len(self._radios)
+        self.ledger.record("radios", prefix=self._radio_prefix, count=count)
         self.ledger.record("daemon", program="hostapd", word=f"mn{os.getpid()}_")  # in the names of its configuration files
-        for node in self._net.values():
-            self.ledger.record("process", pid=node.pid)
+        for host in self.hosts:
+            self.ledger.record("process", pid=self.pid(host))
         for trunk in self.wiring.trunks:
             self.ledger.record("interface", name=trunk.a_port)
-        for each in self.wiring.interfaces:
-            if not each.name.endswith("wlan0"):
-                self.ledger.record("interface", name=each.port)
+        for each in self._wires:
+            self.ledger.record("interface", name=each.port)
         for switch in self.wiring.dpid:
             self.ledger.record("bridge", name=switch)
 
+    @property
+    def _radio_prefix(self) -> str:
+        return f"mn{os.getpid():05d}p"
+
+    # --- what joins them
+
+    def _make_interfaces(self) -> dict[str, str]:
+        """Radios and pairs of interfaces; what the kernel called each radio's interface."""
+        owners = [(each.name, self.pid(each.node)) for each in self._radios]
+        owners += [(f"{ap}-wlan1", None) for ap in self.topology.ids("wifi")]
+        wanted = [radios.Radio(f"{self._radio_prefix}{n:02d}", name, pid) for n, (name, pid) in enumerate(owners)]
+        made = radios.create(wanted) if wanted else {}
+        lines = [f"link add {trunk.a_port} type veth peer name {trunk.b_port}" for trunk in self.wiring.trunks]
+        lines += [_pair(each, self.pid(each.node)) for each in self._wires]
+        for ap in self.topology.ids("wifi"):
+            lines += [f"link set dev {made[f'{ap}-wlan1']} name {ap}-wlan1", f"link set dev {ap}-wlan1 up"]
+        lines += [f"link set dev {port} up gso_max_segs 1 txqueuelen 1000" for port in self.ports()]
+        shell.run(["ip", "-batch", "-"], "make the links", stdin=shaping.batch(lines))
+        return made
+
+    def _tell_mininet(self) -> None:
+        """Mininet-WiFi starts hostapd, and knows the links."""
+        from lab.engines.mininet.nodes import Wire
+
+        self._net.configureNodes()
+        for trunk in self.wiring.trunks:
+            self._net.addLink(trunk.a, trunk.b, cls=Wire, intfName1=trunk.a_port, intfName2=trunk.b_port)
+        for each in self._wires:
+            self._net.addLink(each.node, each.switch, cls=Wire, intfName1=each.name, intfName2=each.port, addr1=each.mac)
+        self._net.build()
+
+    def _make_bridges(self) -> None:
+        argv = ["ovs-vsctl", "--retry", "--timeout=30"]
+        for switch, dpid in self.wiring.dpid.items():
+            argv += ["--", "add-br", switch, "--", "set", "bridge", switch, f"other_config:datapath-id={dpid:016x}", *BRIDGE]
+        ports = [
+            (end, port) for trunk in self.wiring.trunks for end, port in ((trunk.a, trunk.a_port), (trunk.b, trunk.b_port))
+        ]
+        ports += [(each.switch, each.port) for each in self._wires]
+        ports += [(ap, f"{ap}-wlan1") for ap in self.topology.ids("wifi")]
+        for switch, port in ports:
+            argv += ["--", "add-port", switch, port]
+        shell.run(argv, "make the bridges")
+
     def _associate(self) -> None:
-        """Each station joins its access point by name, frequency and address; then all are waited for."""
-        waiting = {}
-        for each in self.wiring.interfaces:
-            if each.name.endswith("wlan0"):
-                radio = self._net[each.switch].wintfs[0]
-                frequency = CHANNEL_MHZ[int(radio.channel)]
-                self.run(
-                    each.node,
-                    ["iw", "dev", each.name, "connect", radio.ssid, str(frequency), radio.mac],
-                    f"associate {each.node} with {each.switch}",
-                )
-                waiting[each.mac] = each
-        deadline = time.monotonic() + ASSOCIATION_TIMEOUT_S
+        """Each station joins its access point by name, frequency and address, and is asked again if nothing comes of it."""
+        waiting = {each.mac: each for each in self._radios}
+        deadline, ask = time.monotonic() + ASSOCIATION_TIMEOUT_S, 0.0
         while waiting:
+            if time.monotonic() > ask:
+                self._join(waiting.values())
+                ask = time.monotonic() + ASK_AGAIN_S
             for ap in {each.switch for each in waiting.values()}:
                 seen = shell.run(["iw", "dev", f"{ap}-wlan1", "station", "dump"], f"list the stations of {ap}").split()
                 waiting = {mac: each for mac, each in waiting.items() if mac not in seen}
@@ -154,103 +186,44 @@ class Network:
                     f"associate {names}: no answer from hostapd in {ASSOCIATION_TIMEOUT_S} s. Try: ./run_lab.sh clean, then run again"
                 )
 
+    def _join(self, stations: Iterable[Interface]) -> None:
+        for each in stations:
+            radio = self._net[each.switch].wintfs[0]
+            argv = ["iw", "dev", each.name, "connect", radio.ssid, str(CHANNEL_MHZ[int(radio.channel)]), radio.mac]
+            self.run(each.node, argv, f"associate {each.node} with {each.switch}")
+
     # --- configuration
 
-    def _configure_host(self, host: str) -> None:
-        """Addresses, one routing table per interface, sysctls, and an MPTCP endpoint per address of a multipath user."""
+    def _configure_host(self, host: str, made: dict[str, str]) -> None:
+        """Names, addresses, one routing table per interface, sysctls, and an MPTCP endpoint per address of a multipath user."""
         interfaces = self.wiring.of(host)
-        self.run(host, ["sysctl", "-qw", *_sysctls([each.name for each in interfaces])], f"set the sysctls of {host}")
-        self.run(
-            host,
-            ["ip", "-batch", "-"],
-            f"configure {host}",
-            stdin=shaping.batch([*_addresses(host, interfaces), *_neighbours(host, self.wiring)]),
-        )
-        if host in self.topology.multipath or host in self.topology.ids("server"):
-            self.run(
-                host, ["ip", "mptcp", "limits", "set", "subflow", "8", "add_addr_accepted", "0"], f"set MPTCP limits of {host}"
-            )
-        if host in self.topology.multipath:
-            for each in interfaces:
-                argv = ["ip", "mptcp", "endpoint", "add", each.address, "dev", each.name, "subflow"]
-                self.run(host, argv, f"add an MPTCP endpoint of {host}")
-        for each in interfaces:
-            self.run(host, ["ethtool", "-K", each.name, *_offloads_off()], f"switch off the offloads of {each.name}")
+        names = [each.name for each in interfaces]
+        lines = [line for each in interfaces if each.name in made for line in host_setup.radio(made[each.name], each)]
+        lines += [*host_setup.addresses(interfaces), *host_setup.neighbours(host, self.wiring)]
+        self.run(host, ["ip", "-batch", "-"], f"configure {host}", stdin=shaping.batch(lines))
 
-    def _configure_ports(self) -> None:
-        for port in self.ports():
-            shell.run(["ethtool", "-K", port, *_offloads_off()], f"switch off the offloads of {port}")
-        lines = shaping.batch(f"link set dev {port} gso_max_segs 1 txqueuelen 1000" for port in self.ports())
-        shell.run(["ip", "-batch", "-"], "stop segmentation on the switch ports", stdin=lines)
+        def enter(argv: list[str]) -> list[str]:
+            return self.inside(host, argv)
+
+        def configure() -> None:
+            host_setup.write_settings(host_setup.settings(names), enter)
+            host_setup.without_offloads(names, enter)
+            if host in self.topology.multipath or host in self.topology.ids("server"):
+                host_setup.endpoints(interfaces if host in self.topology.multipath else (), enter)
+
+        netlink.inside(self.pid(host), configure)
 
     def ports(self) -> Iterator[str]:
         """Every switch port that is a wire."""
         for trunk in self.wiring.trunks:
             yield from (trunk.a_port, trunk.b_port)
-        for each in self.wiring.interfaces:
-            if not each.port.endswith("wlan1"):
-                yield each.port
+        for each in self._wires:
+            yield each.port
 
 
-def _mininet(upstreams: Path) -> Any:
-    """An empty Mininet-WiFi network that shapes nothing by itself."""
-    os.environ["PATH"] = f"{hwsim_mgmt().parent}:{os.environ['PATH']}"  # Mininet-WiFi calls it by name
-    upstream_imports.prepare(upstreams)
-    from mininet.log import setLogLevel
-    from mininet.net import Mininet
-    from mn_wifi.link import IntfWireless
-    from mn_wifi.module import Mac80211Hwsim
-    from mn_wifi.net import Mininet_wifi
-
-    setLogLevel("warning")
-    Mac80211Hwsim.logging_to_file = _nothing  # it would send every log of this process to a file in /tmp
-    Mininet.inited = True  # its `init` raises limits of the whole machine and leaves them; hosts get theirs in `_sysctls`
-    for method in ("set_tc", "set_tc_ap", "set_tc_reorder", "configWLink"):
-        setattr(IntfWireless, method, _nothing)  # a link's qdiscs are ours
-    return Mininet_wifi(controller=None, autoAssociation=False, allAutoAssociation=False, ipBase="10.0.0.0/8", build=False)
-
-
-def _nothing(*_args: Any, **_keywords: Any) -> None:
-    """In place of what Mininet-WiFi shall not do."""
-
-
-def _sysctls(interfaces: list[str]) -> list[str]:
-    settings: dict[str, int | str] = {
-        "net.mptcp.enabled": 1,
-        "net.ipv4.tcp_no_metrics_save": 1,
-        "net.ipv4.tcp_rmem": SOCKET_BUFFERS,
-        "net.ipv4.tcp_wmem": SOCKET_BUFFERS,
-        "net.ipv6.conf.all.disable_ipv6": 1,
-        "net.ipv6.conf.default.disable_ipv6": 1,
-    }
-    for name in ("all", "default", *interfaces):
-        settings |= {
-            f"net.ipv4.conf.{name}.{key}": value for key, value in (("rp_filter", 0), ("arp_ignore", 1), ("arp_announce", 2))
-        }
-    return [f"{key}={value}" for key, value in settings.items()]
-
-
-def _addresses(host: str, interfaces: tuple[Any, ...]) -> Iterator[str]:
-    """Everything is on link in 10/8; a table per interface keeps a subflow on its own."""
-    for table, each in enumerate(interfaces, 1):
-        yield f"addr flush dev {each.name}"
-        yield f"link set dev {each.name} up gso_max_segs 1"
-        yield f"addr add {each.address}/32 dev {each.name}"
-        yield f"route replace 10.0.0.0/8 dev {each.name} src {each.address} table {table}"
-        yield f"rule add from {each.address} table {table}"
-    yield f"route replace 10.0.0.0/8 dev {interfaces[0].name} src {interfaces[0].address}"
-
-
-def _neighbours(host: str, wiring: Wiring) -> Iterator[str]:
-    """Who has which hardware address, for good: a host must not have to ask a controller that stands still (ARP)."""
-    for mine in wiring.of(host):
-        for other in wiring.interfaces:
-            if other.node != host:
-                yield f"neigh replace {other.address} lladdr {other.mac} dev {mine.name} nud permanent"
-
-
-def _offloads_off() -> list[str]:
-    return ["tso", "off", "gso", "off", "gro", "off"]
+def _pair(each: Interface, pid: int) -> str:
+    """A switch port, and at its other end a host's interface."""
+    return f"link add {each.port} type veth peer name {each.name} address {each.mac} netns {pid}"
 
 
 @contextmanager

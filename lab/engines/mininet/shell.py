@@ -65,7 +65,7 @@ def run(
     Raises `CommandFailed` with its message if it does not succeed (status 124 if it took longer than `timeout_s`),
     `MachineLacks` with what to install if there is no such program. `doing` says what it was for.
     """
-    _tell(argv, stdin)
+    tell(argv, stdin)
     feed: dict[str, Any] = {"stdin": subprocess.DEVNULL} if stdin is None else {"input": stdin}
     try:
         done: subprocess.CompletedProcess[str] = subprocess.run(
@@ -82,7 +82,7 @@ def run(
 
 def spawn(argv: Sequence[str], doing: str, **options: Any) -> subprocess.Popen[Any]:
     """Start a command and leave it running; `options` are those of `subprocess.Popen`, with `text` True by default."""
-    _tell(argv, None)
+    tell(argv)
     try:
         return subprocess.Popen(argv, **{"text": True, **options})
     except FileNotFoundError as problem:
@@ -98,7 +98,8 @@ def succeeds(argv: Sequence[str], timeout_s: float = 10) -> bool:
     return quiet.returncode == 0
 
 
-def _tell(argv: Sequence[str], stdin: str | None) -> None:
+def tell(argv: Sequence[str], stdin: str | None = None) -> None:
+    """Write a command into the journals; called alone where its work is done by a system call instead."""
     for journal in _journals:
         journal(time.time(), argv, stdin)
 

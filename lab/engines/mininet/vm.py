@@ -27,6 +27,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
 
+from lab import manifest
 from lab.engines.mininet import kernel, lock, shell, upstreams
 from lab.engines.mininet.ledger import Ledger, own
 from lab.errors import LabError, MachineLacks, RequestError
@@ -35,6 +36,7 @@ PROJECT = Path(__file__).resolve().parents[3]
 HERE = Path(__file__).parent
 BOOT_TIMEOUT_S = 120
 SWITCH_SCHEMA = "/usr/share/openvswitch/vswitch.ovsschema"
+SWITCHES_RUN = "/run/openvswitch/ovs-vswitchd.pid"
 POLL_S = 0.2
 INTERRUPTED = 130
 GRACE_S = 30  # between asking the command to stop and pulling the plug
@@ -79,7 +81,7 @@ def main(cmd: list[str]) -> int:
         waiting = [
             "sh",
             "-c",
-            'modprobe mac80211_hwsim radios=0; exec "$@"',
+            f'modprobe mac80211_hwsim radios=0; until [ -e {SWITCHES_RUN} ]; do sleep 0.1; done; exec "$@"',
             "sh",
             *cmd,
         ]  # so that CMD finds a complete machine
@@ -165,6 +167,7 @@ def _prepare(argv: list[str], shared: Path) -> Path:
         (folder / name).touch()
     settings = {name: value for name, value in os.environ.items() if name.startswith(PASSED_ON)}
     settings |= {"MULTIPATH_LAB_CACHE": str(upstreams.cache()), "MULTIPATH_LAB_VM": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    settings |= {manifest.COMMIT: manifest.commit() or ""}
     programs = [
         Path(sys.executable).parent,
         upstreams.hwsim_mgmt().parent,

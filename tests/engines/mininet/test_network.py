@@ -6,7 +6,7 @@ import pytest
 
 from lab.engines.mininet import shell
 from lab.engines.mininet.ledger import Ledger
-from lab.engines.mininet.network import Network, _addresses, _standing_in, _sysctls
+from lab.engines.mininet.network import Network, _pair, _standing_in
 from lab.errors import LabError
 from lab.scenario import build
 from lab.topology import wire
@@ -31,22 +31,6 @@ def network(load, tmp_path):
     made = Network(topology, wire(topology), Ledger(tmp_path / "ledger"), tmp_path)
     made._net = Net({node.id: Node(1000 + n) for n, node in enumerate(topology.nodes)})
     return made
-
-
-def test_every_interface_has_a_table_of_its_own(network):
-    lines = list(_addresses("ue3", network.wiring.of("ue3")))
-    assert "addr add 10.2.0.3/32 dev ue3-lte0" in lines
-    assert "rule add from 10.2.0.3 table 1" in lines
-    assert "route replace 10.0.0.0/8 dev ue3-wlan0 src 10.1.0.3 table 2" in lines
-    assert lines[-1] == "route replace 10.0.0.0/8 dev ue3-lte0 src 10.2.0.3"  # its home
-
-
-def test_a_host_answers_only_for_its_own_addresses_and_speaks_multipath():
-    settings = dict(line.split("=") for line in _sysctls(["ue3-lte0", "ue3-wlan0"]))
-    assert settings["net.mptcp.enabled"] == "1"
-    assert settings["net.ipv4.conf.ue3-wlan0.rp_filter"] == "0"
-    assert settings["net.ipv4.conf.all.arp_ignore"] == "1"
-    assert settings["net.ipv4.tcp_rmem"].split()[2] == "16777216"
 
 
 def test_commands_enter_hosts_and_stay_outside_switches(network):
@@ -75,14 +59,36 @@ def test_what_will_exist_is_written_down_bridges_last(network):
     assert not any("wlan" in each.get("name", "") for each in entries)
 
 
+def ran(monkeypatch):
+    """The commands that would have run, with what they would have read."""
+    found = []
+    monkeypatch.setattr(shell, "run", lambda argv, doing, stdin="": found.append((" ".join(argv), stdin)) or "")
+    return found
+
+
 def test_both_channels_of_every_bridge_lead_to_pox(network, monkeypatch):
-    ran = []
-    monkeypatch.setattr(shell, "run", lambda argv, doing: ran.append(argv) or "u1\nu2\n")
+    commands = ran(monkeypatch)
     network.connect_controller()
-    assert " ".join(ran[0]).startswith(
-        "ovs-vsctl set-controller wifi1 tcp:127.0.0.1:6633 tcp:127.0.0.1:6653 -- set-controller lte1"
-    )
-    assert ran[-1].count("inactivity_probe=60000") == 2
+    ((command, _),) = commands
+    assert command.count('create controller target="tcp:127.0.0.1:6633"') == 3
+    assert command.count('create controller target="tcp:127.0.0.1:6653"') == 3
+    assert command.count("inactivity_probe=60000") == 6
+    assert "set bridge wifi1 controller=@wifi1-6633,@wifi1-6653" in command
+
+
+def test_every_bridge_is_made_at_once_with_all_its_ports(network, monkeypatch):
+    commands = ran(monkeypatch)
+    network._make_bridges()
+    ((command, _),) = commands
+    assert command.count("add-br") == 3
+    assert "set bridge s1 other_config:datapath-id=0000000000000003 fail_mode=secure" in command
+    assert "add-port wifi1 wifi1-wlan1" in command
+    assert command.count("add-port s1") == 3  # the server's and two trunks
+
+
+def test_a_wired_host_gets_the_other_end_of_a_switch_port(network):
+    interface = network.wiring.at("ue4", "lte1")
+    assert _pair(interface, 77) == f"link add {interface.port} type veth peer name ue4-lte0 address 02:00:0a:02:00:04 netns 77"
 
 
 def test_stopping_ends_every_node_also_of_a_network_that_never_was(network, tmp_path):

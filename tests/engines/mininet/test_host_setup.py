@@ -1,0 +1,123 @@
+"""What a host is told, and that the kernel hears it."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from machine import needs_root
+
+from lab.engines.mininet import host_setup, netlink, shell
+from lab.errors import LabError
+from lab.scenario import build
+from lab.topologies import shared_bottleneck
+from lab.topology import Interface, wire
+
+
+@pytest.fixture
+def wiring(load):
+    return wire(build(load()))
+
+
+@pytest.fixture
+def host():
+    """A process in a network namespace of its own, with an interface `one`."""
+    process = subprocess.Popen(
+        ["unshare", "--net", "sh", "-c", "ip link add one type veth peer name two && echo && read _"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    process.stdout.readline()
+    yield process.pid
+    process.communicate()
+
+
+@pytest.fixture
+def told():
+    """The commands written into the journals."""
+    found = []
+
+    def journal(_at, argv, _stdin):
+        found.append(" ".join(argv))
+
+    with shell.journal_to(journal):
+        yield found
+
+
+def same(argv):
+    return argv
+
+
+def test_every_interface_has_a_table_of_its_own(wiring):
+    lines = list(host_setup.addresses(wiring.of("ue3")))
+    assert "addr add 10.2.0.3/32 dev ue3-lte0" in lines
+    assert "rule add from 10.2.0.3 table 1" in lines
+    assert "route replace 10.0.0.0/8 dev ue3-wlan0 table 2" in lines
+    assert lines[-1] == "route replace 10.0.0.0/8 dev ue3-lte0 src 10.2.0.3"  # its home
+
+
+def test_further_addresses_share_the_interface_and_its_table():
+    users = (shared_bottleneck.User(id="mp", subflows=3), shared_bottleneck.User(id="sp"))
+    wiring = wire(shared_bottleneck.build(shared_bottleneck.Params(rate_mbps=10, users=users)))
+    lines = list(host_setup.addresses(wiring.of("mp")))
+    for further in ("10.16.0.3", "10.16.0.5"):
+        assert f"addr add {further}/32 dev mp-eth1" in lines
+        assert f"rule add from {further} table 1" in lines
+        assert any(line.startswith(f"neigh replace {further} ") for line in host_setup.neighbours("srv1", wiring))
+
+
+def test_a_radio_gets_its_name_while_it_is_down(wiring):
+    down, named = host_setup.radio("wlan7", wiring.at("ue1", "wifi1"))
+    assert down == "link set dev wlan7 down"
+    assert named == "link set dev wlan7 name ue1-wlan0 address 02:00:0a:01:00:01"
+
+
+def test_a_host_answers_only_for_its_own_addresses_and_speaks_multipath():
+    settings = host_setup.settings(["ue3-lte0", "ue3-wlan0"])
+    assert settings["net.mptcp.enabled"] == "1"
+    assert settings["net.ipv4.conf.ue3-wlan0.rp_filter"] == "0"
+    assert settings["net.ipv4.conf.all.arp_ignore"] == "1"
+    assert settings["net.ipv4.tcp_rmem"].split()[2] == "16777216"
+
+
+@needs_root
+def test_settings_are_written_inside_a_host_and_told(host, told):
+    setting = Path("/proc/sys/net/ipv4/conf/one/arp_announce")
+    netlink.inside(host, lambda: host_setup.write_settings({"net.ipv4.conf.one.arp_announce": "2"}, same))
+    assert netlink.inside(host, setting.read_text) == "2\n"
+    assert told == ["sysctl -qw net.ipv4.conf.one.arp_announce=2"]
+    assert not setting.exists()
+
+
+@needs_root
+def test_offloads_are_off(host, told):
+    netlink.inside(host, lambda: host_setup.without_offloads(["one"], same))
+    assert told == ["ethtool -K one tso off gso off gro off"]
+    shown = subprocess.run(
+        ["nsenter", f"--net=/proc/{host}/ns/net", "ethtool", "-k", "one"], capture_output=True, text=True, check=True
+    ).stdout
+    for feature in ("tx-tcp-segmentation", "generic-segmentation-offload", "generic-receive-offload"):
+        assert f"{feature}: off" in shown
+
+
+@needs_root
+def test_an_interface_that_is_not_there_is_an_error(host):
+    with pytest.raises(OSError, match="No such device"):
+        netlink.inside(host, lambda: host_setup.without_offloads(["three"], same))
+
+
+@needs_root
+def test_every_address_becomes_an_endpoint(host, told):
+    interface = Interface("ue1", "one", "10.16.0.1", "", "s1", "", "access1", ("10.16.0.2",))
+    try:
+        netlink.inside(host, lambda: host_setup.endpoints([interface], same))
+    except LabError as problem:
+        pytest.skip(f"needs a kernel with Multipath TCP: {problem}")
+    assert told[-1] == "ip mptcp endpoint add 10.16.0.2 dev one subflow"
+
+    def ip_mptcp(*words):
+        argv = ["nsenter", f"--net=/proc/{host}/ns/net", "ip", "mptcp", *words]
+        return subprocess.run(argv, capture_output=True, text=True, check=True).stdout
+
+    assert [line.split()[0] for line in ip_mptcp("endpoint", "show").splitlines()] == ["10.16.0.1", "10.16.0.2"]
+    assert "subflow dev one" in ip_mptcp("endpoint", "show")
+    assert "subflows 8" in ip_mptcp("limits", "show")
