@@ -73,6 +73,9 @@ class QuietHost(_Quiet, Host):  # type: ignore[misc]
 class QuietStation(_Quiet, Station):  # type: ignore[misc]
     """A host with a radio."""
 
+    def update_graph(self) -> None:
+        """Nothing is drawn when it moves."""
+
 
 class QuietSwitch(_Quiet, OVSSwitch):  # type: ignore[misc]
     """A bridge, made by `network.py`."""
@@ -90,12 +93,21 @@ class Wire(Link):  # type: ignore[misc]
         pass
 
 
+class _NoRadios:
+    """In place of what makes radios: `radios.py` does."""
+
+    hwsim_ids: tuple[str, ...] = ()
+
+    def __init__(self, **_keywords: Any) -> None:
+        pass
+
+
 def empty() -> Any:
     """A Mininet-WiFi network of such nodes, which shapes nothing by itself."""
     setLogLevel("warning")
     mininet.net.Mininet.inited = True  # its `init` raises limits of the whole machine and leaves them
     mininet.net.numCores = os.cpu_count
-    mn_wifi.net.Mac80211Hwsim = _nothing  # radios are made by radios.py
+    mn_wifi.net.Mac80211Hwsim = _NoRadios
     HostapdConfig.ap_config_file = _start_hostapd
     IntfWireless.getMAC = lambda radio: Path(f"/sys/class/net/{radio.name}/address").read_text().strip()
     for method in ("set_tc", "set_tc_ap", "set_tc_reorder", "configWLink"):
