@@ -133,7 +133,7 @@ class Network:
 
     def _make_interfaces(self) -> dict[str, str]:
         """Radios and pairs of interfaces; what the kernel called each radio's interface."""
-        owners = [(each.name, self.pid(each.node)) for each in self._radios]
+        owners: list[tuple[str, int | None]] = [(each.name, self.pid(each.node)) for each in self._radios]
         owners += [(f"{ap}-wlan1", None) for ap in self.topology.ids("wifi")]
         wanted = [radios.Radio(f"{self._radio_prefix}{n:02d}", name, pid) for n, (name, pid) in enumerate(owners)]
         made = radios.create(wanted) if wanted else {}

@@ -1,0 +1,91 @@
+"""Mininet-WiFi's nodes as hosts and names only, on this machine, without radios and without Open vSwitch."""
+
+from pathlib import Path
+
+import pytest
+from machine import needs_root
+
+from lab.engines.mininet import shell, upstreams
+from lab.engines.mininet.ledger import Ledger
+from lab.engines.mininet.network import Network
+from lab.scenario import build
+from lab.topologies import parallel_paths
+from lab.topology import wire
+
+pytestmark = [
+    needs_root,
+    pytest.mark.skipif(not (upstreams.folder() / "mininet-wifi").is_dir(), reason="needs ./run_lab.sh setup-emulation"),
+]
+CONFIGURATION = "echo 'interface=wifi1-wlan1\nssid=lab-wifi1"
+
+
+@pytest.fixture
+def built(tmp_path, monkeypatch):
+    """Two paths with all their interfaces; bridges are only named."""
+    commands = []
+    run = shell.run
+
+    def without_bridges(argv, doing, **options):
+        commands.append(" ".join(argv))
+        return "" if argv[0] in ("ovs-vsctl", "hostapd") else run(argv, doing, **options)
+
+    monkeypatch.setattr(shell, "run", without_bridges)
+    paths = ({"rate_mbps": 10}, {"rate_mbps": 5})
+    topology = parallel_paths.build(parallel_paths.Params(paths=paths))
+    ledger = Ledger(tmp_path / "ledger")
+    network = Network(topology, wire(topology), ledger, tmp_path)
+    network.commands = commands
+    network.create()
+    try:
+        network.build()
+        yield network
+    finally:
+        network.stop()
+        monkeypatch.undo()
+        assert [problem for problem in ledger.undo_all() if "bridge" not in problem] == []
+
+
+def test_hosts_have_their_addresses_routes_and_endpoints(built):
+    assert "10.16.0.1/32" in built.run("ue1", ["ip", "-brief", "address"], "look")
+    assert "10.0.0.0/8 dev ue1-eth2" in built.run("ue1", ["ip", "route", "show", "table", "2"], "look")
+    assert "10.17.0.1" in built.run("ue1", ["ip", "mptcp", "endpoint"], "look")
+    assert Path("/sys/class/net/p1-eth1").exists()
+
+
+def test_a_network_takes_one_command_for_all_links_and_one_per_host(built):
+    assert sum(command.endswith("ip -batch -") for command in built.commands) == 3
+    assert sum(command.startswith("ovs-vsctl") for command in built.commands) == 1
+
+
+def test_hosts_end_with_the_network(built):
+    pid = built.pid("ue1")
+    built.stop()
+    assert not Path(f"/proc/{pid}").exists()
+
+
+def test_hostapd_reads_what_mininet_wifi_wrote(tmp_path, monkeypatch):
+    from lab.engines.mininet import nodes
+
+    started = []
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(shell, "run", lambda argv, doing: started.append(argv))
+    radio = type("Radio", (), {"name": "wifi1-wlan1", "node": type("Node", (), {"name": "wifi1"})})
+    nodes._start_hostapd(None, CONFIGURATION, radio)
+    ((program, background, file),) = started
+    assert (program, background) == ("hostapd", "-B")
+    assert Path(file).read_text() == "interface=wifi1-wlan1\nssid=lab-wifi1"
+
+
+def test_a_scenario_with_radios_names_every_station(load):
+    from lab.engines.mininet import nodes
+
+    topology = build(load())
+    network = nodes.empty()
+    for user in topology.users[:2]:
+        network.addStation(user, mac="02:00:00:00:00:01", ip="10.1.0.1/8", position="10,10,0")
+    try:
+        assert [node.name for node in network.stations] == ["ue1", "ue2"]
+        network["ue1"].setPosition("5,5,0")
+    finally:
+        for node in network.values():
+            node.terminate()
