@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from statistics import median
 from typing import Any
 
 import pytest
@@ -31,10 +32,6 @@ def user_mbps(run: VmRun, user: str, ap: str) -> float:
     return mean(run.samples(), over, SETTLED_S)
 
 
-def tier2(run: VmRun, ap: str, start: float = SETTLED_S, end: float = 1e9) -> float:
-    return mean(run.samples(), lambda frame: frame["ap"][ap]["tier2_mbps"], start, end)
-
-
 @pytest.mark.parametrize(("user", "ap"), [("ue1", "wifi1"), ("ue4", "lte1")])
 def test_a_single_path_user_loses_under_plain_mptcp_and_regains_under_meters(measured, user, ap):
     alone, plain, throttled = (user_mbps(measured(*case)[0], user, ap) for case in (BASELINE, PLAIN, THROTTLED))
@@ -51,8 +48,10 @@ def test_the_wifi_cell_loses_and_regains(measured):
 @pytest.mark.parametrize("ap", ["wifi1", "lte1"])
 def test_tier_2_settles_near_the_floor(measured, ap):
     run, _ = measured(*THROTTLED)
-    assert 0.04 < tier2(run, ap) < 0.3  # the floor is 0.1; the paper saw 0.09 to 0.16
-    assert mean(run.samples(), lambda frame: frame["ap"][ap]["meter_mbps"], SETTLED_S) < 0.3
+    settled = [frame["ap"][ap] for frame in run.samples() if frame["t"] > SETTLED_S]
+    # the floor is 0.1; the paper saw 0.09 to 0.16. A stalled connection leaves room for a moment, and the limit may use it
+    assert 0.04 < median(each["tier2_mbps"] for each in settled) < 0.2
+    assert median(each["meter_mbps"] for each in settled) < 0.2
 
 
 def test_three_reno_flows_fill_the_queue(measured):

@@ -1,0 +1,58 @@
+"""An emulation started, watched, changed and stopped from the page, without root: everything goes through the VM."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from machine import needs_emulation
+
+from dashboard import create_app
+
+pytestmark = needs_emulation
+ASKED = {
+    "scenario": "testbed_wifi_lte",
+    "engine": "mininet",
+    "vm": True,
+    "strategy": "meter_throttling",
+    "duration_s": 120,
+    "set": {"topology.multipath": ["ue3"]},
+}
+
+
+@pytest.fixture
+def client(emulation: None, tmp_path: Path) -> Any:
+    app = create_app({"RUNS": tmp_path / "runs", "TESTING": True})
+    yield app.test_client()
+    app.extensions["launcher"].stop_all()
+
+
+def messages(client: Any, run: str, kind: str) -> list[dict[str, Any]]:
+    return [each["data"] for each in client.get(f"/api/runs/{run}/frames?since=0").json["messages"] if each["type"] == kind]
+
+
+def until(what: str, seconds: float, holds: Any) -> Any:
+    ends = time.monotonic() + seconds
+    while not (found := holds()):
+        assert time.monotonic() < ends, f"no {what} within {seconds:g} s"
+        time.sleep(0.5)
+    return found
+
+
+def test_an_emulation_lives_on_the_page(client):
+    started = client.post("/api/runs", json=ASKED)
+    assert started.status_code == 201, started.json
+    run = started.json["id"]
+    until("sample", 200, lambda: messages(client, run, "sample"))
+    assert client.post(f"/api/runs/{run}/pause", json={}).status_code == 409
+    assert client.post(f"/api/runs/{run}/flips", json={"target": "strategy.cth", "value": 0.3}).status_code == 202
+    flips = until(
+        "flip", 20, lambda: [each for each in messages(client, run, "event") if each["title"] == "strategy.cth = 0.3"]
+    )
+    assert flips[0]["ok"] and flips[0]["mark"] == "line"
+    until("decision", 20, lambda: [each for each in messages(client, run, "event") if each["mark"] == "tick"])
+    client.post(f"/api/runs/{run}/stop", json={})
+    until("end", 90, lambda: client.get(f"/api/runs/{run}").json["status"] == "interrupted")
+    assert client.get(f"/api/runs/{run}").json["throughput_mbps"] > 1
