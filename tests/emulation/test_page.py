@@ -51,7 +51,8 @@ def test_an_emulation_lives_on_the_page(client):
     flips = until(
         "flip", 20, lambda: [each for each in messages(client, run, "event") if each["title"] == "strategy.cth = 0.3"]
     )
-    assert flips[0]["ok"] and flips[0]["mark"] == "line"
+    assert flips[0]["ok"]
+    assert flips[0]["mark"] == "line"
     until("decision", 20, lambda: [each for each in messages(client, run, "event") if each["mark"] == "tick"])
     client.post(f"/api/runs/{run}/stop", json={})
     until("end", 90, lambda: client.get(f"/api/runs/{run}").json["status"] == "interrupted")
