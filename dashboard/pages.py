@@ -37,7 +37,8 @@ def scenario(name: str) -> str:
         "engines": lists.engine_table(),
         "cc": [row["name"] for row in lists.congestion_controls()],
     }
-    return render_template("start.html", about=about, scenario=found)
+    picture = next((row["picture"] for row in lists.topologies() if row["kind"] == found["topology"]), None)
+    return render_template("start.html", about=about, scenario=found, picture=picture)
 
 
 @pages.get("/runs")

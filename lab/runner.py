@@ -100,8 +100,8 @@ class _Run:
             quiet.set()
             try:
                 self._progress("stopping")
+                self._follow_decisions()  # what POX says of the network's end is no part of the run
                 report = self.engine.close()
-                self._follow_decisions()
             except Exception as error:  # noqa: BLE001
                 self._fail("stop", error)
             return self._finish(interrupted, report)

@@ -23,7 +23,10 @@ function metrics(said) {
   }))));
   $("table-card").hidden = false;
   const words = Object.entries(said.verdicts).flatMap(([label, each]) => Object.entries(each).map(([metric, text]) => [label, metric, text]));
-  $("verdicts").querySelector("ul").replaceChildren(...words.map(([label, metric, text]) => element("li", {}, element("b", {}, `${label}, ${metric}: `), text)));
+  const single = said.groups.every((group) => group.n === 1);
+  const rows = single ? [element("li", {}, "One run each: nobody can tell a difference from chance. Repeat each at least five times, for instance with --repeat 5.")]
+    : words.map(([label, metric, text]) => element("li", {}, element("b", {}, `${label}, ${metric}: `), text));
+  $("verdicts").querySelector("ul").replaceChildren(...rows);
   $("verdicts").hidden = !words.length;
 }
 

@@ -54,13 +54,17 @@ class Params(BaseModel):
 
 
 def build(params: Params, rate_scale: float = 1.0) -> Topology:
-    """Users near WiFi and users near LTE; a multipath user is on both.
+    """Users near WiFi (~) and users near LTE (|); a multipath user, such as ue2 and ue3 here, is on both.
 
-    ue1  ue2  ue3  ue4
-      ~   ~ \\  ~ \\ /
-      wifi1      lte1
-          \\     /
-            s1 --- srv1
+    ue1   ue2   ue3   ue4
+      ~   ~ |   ~ |   |
+      ~   ~ +---~-+---+
+      ~   ~     ~     |
+      wifi1 ~~~~~    lte1
+          \\          /
+           +-- s1 --+
+               |
+              srv1
     """
     nodes = [Node(user.id, "user", f"{user.near}1") for user in params.users]
     nodes += [Node("wifi1", "wifi"), Node("lte1", "lte"), Node("s1", "switch"), Node("srv1", "server")]

@@ -103,4 +103,4 @@ def test_two_runs_on_the_same_axes(page, address):
     page.click("#compare")
     until(page, lambda: page.evaluate(LINES) == 2)
     page.wait_for_selector("#metrics tbody tr")
-    assert "cannot tell" in page.inner_text("#verdicts")
+    assert "nobody can tell" in page.inner_text("#verdicts")
