@@ -58,12 +58,17 @@ class Traffic(Part):
 
 
 class Multipath(Part):
-    """How connections use their paths. `server_enabled: false` makes the server refuse Multipath TCP."""
+    """How connections use their paths. `server_enabled: false` makes the server refuse Multipath TCP.
+
+    `balia_decrease` and `olia_metric`: where the law's draft and the kernel of multipath-tcp.org differ, which to follow.
+    """
 
     cc: str = "reno"
     scheduler: Literal["lowest_rtt", "round_robin", "redundant"] = "lowest_rtt"
     receive_buffer_kb: Annotated[int, Field(ge=16, le=1_000_000)] = 4000
     server_enabled: bool = True
+    balia_decrease: Literal["kernel", "draft"] = "kernel"
+    olia_metric: Literal["kernel", "draft"] = "kernel"
 
     _cc = field_validator("cc")(known_cc)
 

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from lab.congestion import CONGESTION_CONTROLS
 from lab.errors import LabError, MachineLacks, RequestError
 
 if TYPE_CHECKING:
@@ -82,19 +83,25 @@ class Entry:
     schedulers: tuple[str, ...]
     lacks: Mapping[str, str]
     real_time: bool = True
+    variants: tuple[str, ...] = ("kernel",)  # of laws, where their draft and the kernel differ
 
 
 KERNEL_LACKS = {
     "cc": "this machine's kernel has no coupled congestion control (MPTCP upstream couples nothing)",
     "scheduler": "the kernel has one packet scheduler",
+    "balia_decrease": "BALIA in the kernel is the kernel's",
+    "olia_metric": "OLIA in the kernel is the kernel's",
 }
-SIM_LACKS = {
-    "cc": "the simulator has no coupled congestion control yet",
-    "scheduler": "the simulator has no such packet scheduler",
-}
+SIM_LACKS = {"scheduler": "the simulator has no such packet scheduler"}
+VARIANTS = ("balia_decrease", "olia_metric")
 ENGINES: dict[str, Entry] = {
     "sim": Entry(
-        "lab.engines.sim.engine:SimEngine", ("reno", "cubic"), ("lowest_rtt", "round_robin"), SIM_LACKS, real_time=False
+        "lab.engines.sim.engine:SimEngine",
+        tuple(CONGESTION_CONTROLS),
+        ("lowest_rtt", "round_robin"),
+        SIM_LACKS,
+        real_time=False,
+        variants=("kernel", "draft"),
     ),
     "mininet": Entry("lab.engines.mininet.engine:MininetEngine", ("reno", "cubic"), ("lowest_rtt",), KERNEL_LACKS),
 }
@@ -123,9 +130,9 @@ def create(name: str, options: Options) -> Engine:
 
 
 def refuse(name: str, setting: str, value: str) -> None:
-    """Refuse a congestion control (`cc`) or packet scheduler (`scheduler`) that the engine cannot run."""
+    """Refuse a congestion control (`cc`), one of its variants or a packet scheduler that the engine cannot run."""
     engine = entry(name)
-    able = engine.cc if setting == "cc" else engine.schedulers
+    able = {"cc": engine.cc, "scheduler": engine.schedulers}.get(setting, engine.variants)
     if value not in able:
         raise MachineLacks(f"{setting} '{value}' on engine '{name}': {engine.lacks[setting]}. Choose from: {', '.join(able)}")
 
@@ -134,7 +141,8 @@ def admit(name: str, scenario: Scenario, options: Options) -> None:
     """Refuse a whole scenario that the engine cannot run, before anything starts."""
     if entry(name).real_time and options.speed != 1.0:
         raise RequestError(f"--speed on engine '{name}': it runs in real time. Leave out --speed")
-    refuse(name, "scheduler", scenario.multipath.scheduler)
+    for setting in ("scheduler", *VARIANTS):
+        refuse(name, setting, getattr(scenario.multipath, setting))
     asked = [scenario.multipath.cc, *(flow.cc for flow in scenario.traffic if flow.cc)]
     asked += [event.value for event in scenario.events if event.target == "cc"]
     for cc in asked:

@@ -72,7 +72,7 @@ class Network:
         for subflow in self.tables.subflows[flow.id]:
             f, rtt_ns = subflow.place, self._lay(subflow)
             w.sub[f + at.STATE], w.sub[f + at.LAW] = at.JOINING, LAWS[cc]
-            w.sub[f + at.SRTT_NS], w.sub[f + at.RTTVAR_NS] = rtt_ns, rtt_ns // 2
+            w.sub[f + at.SRTT_NS], w.sub[f + at.RTTVAR_NS], w.sub[f + at.BASE_RTT_NS] = rtt_ns, rtt_ns // 2, rtt_ns
             w.sub[f + at.RTO_NS] = max(RTO_FIRST_NS, 3 * rtt_ns)
             at_ns = established_ns + rtt_ns if established_ns else self.now_ns + rtt_ns
             established_ns = established_ns or at_ns

@@ -25,6 +25,7 @@ LARGEST_WINDOW = 1 << 16  # segments of a receive buffer that are kept apart
 HOST_NOISE_NS = 100_000  # within which a host sends what it has decided to send
 PACKETS = 2048  # room for packets under way to begin with
 SCHEDULERS = {"lowest_rtt": at.LOWEST_RTT, "round_robin": at.ROUND_ROBIN}
+VARIANTS = {"kernel": at.KERNEL, "draft": at.DRAFT}
 TCP, SERVER_PORT = 6, 5001
 FIRST_PORT, PORTS = 32_768, 28_232  # from which hosts take the ports of their own end, as Linux does
 
@@ -149,7 +150,13 @@ class Tables:
         for n in range(connections):
             self.conn.values[n * at.CONN_FIELDS + at.CONN_RING] = n * self.slots
         general = Table(at.G_FIELDS)
-        general.add({at.FREE_COUNT: PACKETS, at.SLOTS: self.slots, at.HOST_NOISE_NS: HOST_NOISE_NS})
+        general.add({
+            at.FREE_COUNT: PACKETS,
+            at.SLOTS: self.slots,
+            at.HOST_NOISE_NS: HOST_NOISE_NS,
+            at.BALIA_DECREASE: VARIANTS[self.multipath.balia_decrease],
+            at.OLIA_METRIC: VARIANTS[self.multipath.olia_metric],
+        })  # fmt: skip
         segments, every_segment = flows * self.slots, connections * self.slots
         return at.World(
             g=_filled(general.values),

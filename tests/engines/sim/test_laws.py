@@ -26,7 +26,7 @@ def subflow():
     return make
 
 
-@pytest.mark.parametrize("law", laws.LAWS)
+@pytest.mark.parametrize("law", [law for law in laws.LAWS if law != "wvegas"])  # which acts once per round trip
 def test_slow_start_grows_by_what_was_acknowledged_up_to_the_threshold(subflow, law):
     w = subflow(law, 10.0, 14.0)
     laws.on_ack(w, 0, 2, SECOND)
@@ -42,7 +42,7 @@ def test_a_timeout_starts_again_from_one(subflow, law):
     w = subflow(law, 20.0)
     laws.on_timeout(w, 0, SECOND)
     assert w.window[at.CWND] == 1
-    assert w.window[at.SSTHRESH] == pytest.approx(10 if law == "reno" else 14)
+    assert w.window[at.SSTHRESH] == pytest.approx(14 if law == "cubic" else 10)
 
 
 def test_reno(subflow):

@@ -1,0 +1,203 @@
+"""The coupled laws by the vectors of their papers, without a network: windows in segments, round trips in seconds, l in bytes."""
+
+from __future__ import annotations
+
+import pytest
+
+from lab.engines.sim import laws
+from lab.engines.sim import layout as at
+from lab.engines.sim.laws import wvegas
+from lab.engines.sim.network import Network
+from lab.flows import Flow
+from lab.scenario_schema import Multipath
+from lab.topology import Link, Node, Topology
+
+SECOND, MS = 1_000_000_000, 1_000_000
+SETS = {
+    "A": ((10, 10), (0.1, 0.1), (1e5, 1e5)),
+    "B": ((20, 10), (0.05, 0.1), (2e5, 5e4)),
+    "C": ((8, 40), (0.02, 0.1), (3e5, 1e5)),
+    "D": ((10, 20, 30), (0.03, 0.06, 0.12), (1e5, 4e5, 1e5)),
+    "E": ((10,), (0.1,), (0,)),
+}
+
+
+class Connection:
+    """A connection's subflows, established, in congestion avoidance."""
+
+    def __init__(self, law, windows, rtts_s, between=None, **multipath):
+        nodes = (Node("ue1", "user", "l2", len(windows)), Node("s1", "switch"), Node("srv1", "server"))
+        links = (Link("l1", "s1", "srv1"), Link("l2", "s1", "ue1"))
+        flow = Flow("ue1-1", "ue1", "down", law, None, None)
+        network = Network(Topology("one", nodes, links, multipath=("ue1",)), Multipath(**multipath), [flow], seed=1)
+        network.start(flow, law)
+        self.w, self.rows = network.w, [each.place for each in network.subflows()]
+        for f, window, rtt_s, segments in zip(self.rows, windows, rtts_s, between or [0] * len(windows), strict=True):
+            self.w.sub[f + at.STATE], self.w.sub[f + at.SRTT_NS] = at.ESTABLISHED, round(rtt_s * SECOND)
+            self.w.sub[f + at.UNA] = int(segments)
+            self.set(f, window)
+
+    def set(self, f, window, ssthresh=1.0):
+        self.w.window[f + at.CWND], self.w.window[f + at.SSTHRESH] = float(window), ssthresh
+
+    def windows(self):
+        return [float(self.w.window[f + at.CWND]) for f in self.rows]
+
+    def increases(self):
+        """What one acknowledged segment adds to each window, the others being as they are."""
+        found = []
+        for f in self.rows:
+            before = float(self.w.window[f + at.CWND])
+            laws.on_ack(self.w, f, 1, SECOND)
+            found.append(float(self.w.window[f + at.CWND]) - before)
+            self.set(f, before)
+        return found
+
+    def after_loss(self):
+        """Each window after a loss, the others being as they are."""
+        found = []
+        for f in self.rows:
+            before = float(self.w.window[f + at.CWND])
+            laws.on_loss(self.w, f, SECOND)
+            found.append(float(self.w.window[f + at.CWND]))
+            self.set(f, before)
+        return found
+
+
+def made(name, law, **multipath):
+    return Connection(law, *SETS[name], **multipath)
+
+
+INCREASES = [
+    ("lia", "A", (0.025, 0.025)),
+    ("lia", "B", (0.032, 0.032)),
+    ("lia", "C", (0.03125, 0.025)),
+    ("lia", "D", (0.0132231, 0.0132231, 0.0132231)),
+    ("lia", "E", (0.1,)),
+    ("olia", "A", (0.025, 0.025)),
+    ("olia", "B", (0.032, 0.004)),
+    ("olia", "C", (0.09375, -0.00625)),
+    ("olia", "D", (0.0298898, 0.0149449, -0.0086318)),
+    ("olia", "E", (0.1,)),
+    ("balia", "A", (0.025, 0.025)),
+    ("balia", "B", (0.032, 0.016)),
+    ("balia", "C", (0.03125, 0.00625)),
+    ("balia", "D", (0.0132231, 0.0066116, 0.0030854)),
+    ("balia", "E", (0.1,)),
+]
+
+
+@pytest.mark.parametrize(("law", "name", "increases"), INCREASES)
+def test_increase_per_segment(law, name, increases):
+    assert made(name, law).increases() == pytest.approx(increases, abs=5e-8)
+
+
+def test_olia_measures_paths_as_its_draft_does_if_it_is_asked_to():
+    drafted = made("D", "olia", olia_metric="draft").increases()
+    assert drafted == pytest.approx((0.0132231, 0.0232782, -0.0086318), abs=5e-8)
+    for name in "ABC":
+        assert made(name, "olia", olia_metric="draft").increases() == pytest.approx(made(name, "olia").increases())
+
+
+@pytest.mark.parametrize("law", ["lia", "olia"])
+@pytest.mark.parametrize("name", SETS)
+def test_lia_and_olia_halve(law, name):
+    assert made(name, law).after_loss() == pytest.approx([window / 2 for window in SETS[name][0]])
+
+
+@pytest.mark.parametrize(("name", "drafted", "kernel"), [
+    ("A", (5, 5), (5, 5)), ("B", (10, 2.5), (10, 3)), ("C", (4, 20), (4, 20)), ("D", (5, 10, 10), (5, 10, 15)), ("E", (5,), (5,)),
+])  # fmt: skip
+def test_balia_after_a_loss(name, drafted, kernel):
+    assert made(name, "balia", balia_decrease="draft").after_loss() == pytest.approx(drafted, abs=1e-9)
+    assert made(name, "balia").after_loss() == pytest.approx(kernel, abs=1e-9)
+
+
+@pytest.mark.parametrize("law", ["lia", "olia", "balia"])
+def test_a_backup_and_a_closed_subflow_count_in_no_sum(law):
+    for field, value in ((at.BACKUP, 1), (at.STATE, at.CLOSED)):
+        three = Connection(law, (8, 40, 99), (0.02, 0.1, 0.01), (3e5, 1e5, 9e9))
+        three.w.sub[three.rows[2] + field] = value
+        assert three.increases()[:2] == pytest.approx(made("C", law).increases())
+
+
+@pytest.mark.parametrize("law", ["lia", "olia", "balia"])
+def test_two_subflows_together_take_as_much_as_one_reno_flow(law):
+    """w = sqrt(1/(2p)) each at equal loss and round trip: the mean increase pays for the mean decrease there."""
+    p = 0.01
+    window = (1 / (2 * p)) ** 0.5
+    pair = Connection(law, (window, window), (0.1, 0.1), (1e5, 1e5))
+    assert (1 - p) * pair.increases()[0] == pytest.approx(p * window / 2, rel=0.02)
+
+
+def test_balia_grows_by_a_segment_per_acknowledgement_at_most():
+    far = Connection("balia", (1000, 1), (0.001, 10), (0, 0))
+    assert far.increases()[1] <= 1
+
+
+def test_olia_leaves_a_bad_path_with_one_segment_and_not_in_slow_start():
+    pair = Connection("olia", (1.0005, 1), (0.5, 0.5), (10, 9e5))
+    f = pair.rows[0]
+    pair.set(f, 1.001, ssthresh=50.0)
+    pair.w.window[f + at.SSTHRESH] = 1.0
+    for _ in range(100):
+        laws.on_ack(pair.w, f, 1, SECOND)
+    assert pair.w.window[f + at.CWND] >= 1
+    assert pair.w.window[f + at.SSTHRESH] <= pair.w.window[f + at.CWND]
+
+
+# --- wVegas
+
+
+def vegas(window=24, ssthresh=1.0, subflows=1):
+    """A base round trip of 30 ms."""
+    connection = Connection("wvegas", (window,) * subflows, (0.03,) * subflows)
+    for f in connection.rows:
+        connection.w.sub[f + at.BASE_RTT_NS] = 30 * MS
+        connection.set(f, window, ssthresh)
+    return connection
+
+
+def after_round(connection, rtt_ms, f=0):
+    laws.on_round(connection.w, connection.rows[f], rtt_ms * MS, 10)
+    return float(connection.w.window[connection.rows[f] + at.CWND])
+
+
+@pytest.mark.parametrize(
+    ("others", "window", "ssthresh"), [(24 / 0.036 / 0.6 * 0.4, 25, 100), (24 / 0.036 / 0.3 * 0.7, 23, 22)]
+)
+def test_wvegas_goes_towards_its_share_of_ten_segments_in_queues(others, window, ssthresh):
+    """At 36 ms 4 of 24 segments are in queues: fewer than alpha = 6 at weight 0.6, more than 3 at 0.3."""
+    connection = vegas(subflows=2)
+    f, other = connection.rows
+    connection.w.window[f + at.SSTHRESH] = 24.0
+    connection.w.window[f + wvegas.LEAST_QUEUE_NS] = 5.0 * MS
+    connection.w.window[other + wvegas.RATE] = others * 1.0000001
+    assert after_round(connection, 36) == window
+    assert connection.w.window[f + at.SSTHRESH] <= ssthresh
+
+
+def test_wvegas_drains_a_queue_that_has_doubled():
+    connection = vegas()
+    connection.w.window[connection.rows[0] + wvegas.LEAST_QUEUE_NS] = 2.0 * MS
+    assert after_round(connection, 36) == 10  # of 25, the share of the whole being 10 segments
+    assert connection.w.window[connection.rows[0] + wvegas.LEAST_QUEUE_NS] == 0
+
+
+def test_wvegas_leaves_slow_start_when_more_than_one_segment_is_in_queues():
+    connection = vegas(ssthresh=100.0)
+    assert after_round(connection, 36) == 21
+    assert connection.w.window[connection.rows[0] + at.SSTHRESH] == 20
+
+
+def test_wvegas_goes_up_where_there_is_no_queue():
+    connection = vegas()
+    assert after_round(connection, 30) == 25
+    assert after_round(connection, 30) == 26
+
+
+def test_wvegas_halves_after_a_loss_and_keeps_two():
+    connection = vegas(window=25)
+    assert connection.after_loss() == [12]
+    connection.set(connection.rows[0], 3)
+    assert connection.after_loss() == [2]
