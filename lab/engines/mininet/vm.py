@@ -24,6 +24,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -35,6 +36,7 @@ from lab.errors import LabError, MachineLacks, RequestError
 PROJECT = Path(__file__).resolve().parents[3]
 HERE = Path(__file__).parent
 BOOT_TIMEOUT_S = 120
+BOOTS = 3  # before a kernel that panics while it boots is given up
 SWITCH_SCHEMA = "/usr/share/openvswitch/vswitch.ovsschema"
 SWITCHES_RUN = "/run/openvswitch/ovs-vswitchd.pid"
 POLL_S = 0.2
@@ -109,7 +111,29 @@ def _run(
     on_interrupt: Callable[[], None] | None = None,
     show: bool = False,
 ) -> int:
-    """Boot, then look five times a second: has it ended, has it failed, does somebody want it to stop?"""
+    """Boot and see the command through; a kernel that panics while it boots is booted again."""
+    boot = partial(_booted, ledger, argv, shared, on_poll, cpus, memory, on_interrupt, show)
+    for _ in range(BOOTS - 1):
+        try:
+            return boot()
+        except LabError:
+            if not _panicked(shared / "vm"):
+                raise
+            print("the VM's kernel panicked while it booted: once more", file=sys.stderr)
+    return boot()
+
+
+def _booted(
+    ledger: Ledger,
+    argv: list[str],
+    shared: Path,
+    on_poll: Callable[[], None],
+    cpus: int,
+    memory: str,
+    on_interrupt: Callable[[], None] | None,
+    show: bool,
+) -> int:
+    """Look five times a second: has it ended, has it failed, does somebody want it to stop?"""
     image = kernel.require()
     folder = _prepare(argv, shared)
     watch = _Watch(folder, on_interrupt or (folder / "stop").touch)
@@ -123,6 +147,12 @@ def _run(
     for follower in output:
         follower.copy()
     return status
+
+
+def _panicked(folder: Path) -> bool:
+    """Whether the guest's kernel gave up before the command started, as it now and then does under software emulation."""
+    console = folder / "console.txt"
+    return not (folder / "started").exists() and console.exists() and "Kernel panic" in console.read_text(errors="replace")
 
 
 class _Watch:

@@ -62,6 +62,37 @@ def test_a_machine_that_ends_by_itself_is_an_error_with_its_last_words(watch, fo
         watch.look(ended=True, interrupts=0)
 
 
+@pytest.mark.parametrize(("console", "boots"), [("Kernel panic - not syncing", vm.BOOTS), ("Booting", 1)])
+def test_only_a_kernel_that_panics_is_booted_again(tmp_path, monkeypatch, capsys, console, boots):
+    tried = []
+
+    (tmp_path / "vm").mkdir()
+
+    def booted(*_):
+        tried.append(1)
+        (tmp_path / "vm" / "console.txt").write_text(console)
+        raise LabError("it ended by itself")
+
+    monkeypatch.setattr(vm, "_booted", booted)
+    with pytest.raises(LabError):
+        vm._run(Ledger(tmp_path / "ledger"), ["true"], tmp_path)
+    assert len(tried) == boots
+    assert capsys.readouterr().err.count("once more") == boots - 1
+
+
+def test_a_kernel_that_comes_up_the_second_time_is_enough(tmp_path, monkeypatch):
+    (tmp_path / "vm").mkdir()
+
+    def booted(*_):
+        if not (tmp_path / "vm" / "console.txt").exists():
+            (tmp_path / "vm" / "console.txt").write_text("Kernel panic")
+            raise LabError("it ended by itself")
+        return 7
+
+    monkeypatch.setattr(vm, "_booted", booted)
+    assert vm._run(Ledger(tmp_path / "ledger"), ["true"], tmp_path) == 7
+
+
 def test_a_missing_virtme_is_something_the_machine_lacks(watch, folder):
     (folder / "console.txt").write_text("ModuleNotFoundError: No module named 'virtme'\n")
     with pytest.raises(MachineLacks, match="setup-emulation"):
