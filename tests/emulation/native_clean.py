@@ -181,6 +181,9 @@ def in_a_row(before: State, runs: Path, repeats: int) -> None:
         passed(f"run {number} of {repeats} ends well", code == 0, f"status {code}, see {run.folder}/log.txt")
         result = json.loads((run.folder / "result.json").read_text())
         passed(f"run {number} of {repeats} is Multipath TCP", bool(result["mptcp"]["verified"]), str(result["mptcp"]))
+        events = [json.loads(line) for line in (run.folder / "events.jsonl").read_text().splitlines()]
+        undone = [event["text"] for event in events if str(event.get("text", "")).startswith("undo:")]
+        passed(f"run {number} of {repeats} undoes itself", not undone, "; ".join(undone))
         untouched(f"run {number} of {repeats} leaves nothing", before)
 
 
