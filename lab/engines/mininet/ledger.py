@@ -21,6 +21,7 @@ from lab.engines.mininet.undo import UNDO, undo_radios
 from lab.errors import LabError, MachineLacks
 
 MACHINE = Path("/run/multipath-lab/ledger.jsonl")
+TRIES, PAUSE_S = 3, 1.0  # of what cannot be removed at once
 
 
 def own() -> Path:
@@ -69,9 +70,22 @@ class Ledger:
     def undo_all(self, report: list[str] | None = None) -> list[str]:
         """Undo everything, newest first; the problems met. `report` collects what was removed.
 
-        Radios come last: those inside hosts come home only once the hosts are gone. A second call finds nothing.
+        What fails is tried again, because a busy machine lets commands time out. Radios come last: those inside hosts come
+        home only once the hosts are gone. A second call finds nothing.
         """
         removed = report if report is not None else []
+        problems = self._undone(removed)
+        for _ in range(TRIES - 1):
+            if not problems:
+                break
+            time.sleep(PAUSE_S)
+            problems = self._undone(removed)
+        if not problems:
+            self.path.unlink(missing_ok=True)
+        return problems
+
+    def _undone(self, removed: list[str]) -> list[str]:
+        """Every entry tried once; the problems met."""
         problems = []
         entries = self.entries()[::-1]
         steps = [(UNDO[each["kind"]], each) for each in entries if each["kind"] != "radios"]
@@ -84,8 +98,6 @@ class Ledger:
                 problems.append(f"remove {entry['kind']} {next(iter(what.values()))}: {problem}")
             else:
                 removed += [done] if done else []
-        if not problems:
-            self.path.unlink(missing_ok=True)
         return problems
 
 

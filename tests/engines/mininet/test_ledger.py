@@ -157,6 +157,22 @@ def test_what_cannot_be_removed_stays_listed(ledger, monkeypatch, tmp_path):
     assert ledger.entries() == [{"kind": "mount", "path": "/mnt"}]
 
 
+def test_what_is_busy_is_tried_again(ledger, monkeypatch):
+    tried = []
+
+    def busy(path):
+        tried.append(path)
+        if len(tried) < module.TRIES:
+            raise LabError("busy")
+
+    monkeypatch.setitem(undo.UNDO, "mount", busy)
+    monkeypatch.setattr(module, "PAUSE_S", 0)
+    ledger.record("mount", path="/mnt")
+    assert ledger.undo_all() == []
+    assert len(tried) == module.TRIES
+    assert not ledger.path.exists()
+
+
 def test_a_line_cut_short_by_a_kill_is_passed_over(ledger, tmp_path):
     ledger.record("file", path=str(tmp_path / "note"))
     (tmp_path / "note").touch()
