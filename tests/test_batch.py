@@ -59,7 +59,10 @@ def test_an_interruption_keeps_what_was_measured_and_starts_nothing_more(tmp_pat
     while not any(each.stat().st_size for each in tmp_path.glob("r/*/samples.jsonl")) and time.monotonic() < deadline:
         time.sleep(0.05)
     process.send_signal(number)
-    out, err = process.communicate(timeout=20)
+    try:
+        out, err = process.communicate(timeout=20)
+    finally:
+        process.kill()
     assert process.returncode == 130
     assert {run["status"] for run in json.loads(out)} == {"interrupted"}
     assert len(list(tmp_path.glob("r/*"))) < 18

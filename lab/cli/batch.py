@@ -12,10 +12,10 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.synchronize import Event
 from pathlib import Path
@@ -28,6 +28,7 @@ from lab.runner import EXIT_INTERRUPTED, Outcome
 from lab.scenario import experiment
 from lab.scenario_schema import Scenario
 
+TELL_EVERY_S = 0.5
 Say = Callable[[str], None]
 _stopped: Event  # of a worker's process
 
@@ -97,32 +98,46 @@ def _side_by_side(jobs: Mapping[int, Job], one: Callable[[Job], Outcome]) -> Ite
     if not jobs:
         return
     stopped = multiprocessing.Event()
+    waiting: dict[Future[Outcome | None], int] = {}
     workers = min(len(jobs), os.cpu_count() or 1)
-    with ProcessPoolExecutor(workers, initializer=_patient, initargs=(stopped,)) as pool, _sigterm_as_ctrl_c():
-        waiting = {pool.submit(_unless_stopped, one, job): n for n, job in jobs.items()}
+    with ProcessPoolExecutor(workers, initializer=_deaf, initargs=(stopped,)) as pool, _sigterm_as_ctrl_c():
         try:
+            for n, job in jobs.items():
+                waiting[pool.submit(_unless_stopped, one, job)] = n
             yield from _ended(waiting)
         except KeyboardInterrupt:
-            stopped.set()
-            for child in multiprocessing.active_children():
-                child.terminate()
+            _stop(stopped, waiting)
             yield from ((n, outcome) for n, outcome in _ended(waiting) if outcome.exit_code == EXIT_INTERRUPTED)
+        finally:
+            _stop(stopped, waiting)
+
+
+def _stop(stopped: Event, waiting: Collection[Future[Outcome | None]]) -> None:
+    """No run begins any more; those that go on are told to end until they have."""
+    stopped.set()
+    while wait(waiting, timeout=0).not_done:
+        for child in multiprocessing.active_children():
+            child.terminate()
+        wait(waiting, timeout=TELL_EVERY_S)
 
 
 def _ended(waiting: Mapping[Future[Outcome | None], int]) -> Iterator[tuple[int, Outcome]]:
-    """Runs as they end, without those that never began or whose worker was lost."""
+    """Runs as they end, without those that never began."""
     for future in as_completed(waiting):
-        with suppress(BrokenProcessPool):
+        try:
             outcome = future.result()
-            if outcome is not None:
-                yield waiting[future], outcome
+        except BrokenProcessPool as error:
+            raise LabError("several runs: one was killed. The same command again makes those that are missing") from error
+        if outcome is not None:
+            yield waiting[future], outcome
 
 
-def _patient(stopped: Event) -> None:
-    """A worker hears Ctrl-C only while a run goes on, which then ends in good order; it begins none after that."""
+def _deaf(stopped: Event) -> None:
+    """A worker hears signals only while a run goes on, which then ends in good order."""
     global _stopped
     _stopped = stopped
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
 
 
 def _unless_stopped(one: Callable[[Job], Outcome], job: Job) -> Outcome | None:

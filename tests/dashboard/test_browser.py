@@ -30,8 +30,8 @@ pytestmark = pytest.mark.browser
 
 
 @pytest.fixture
-def page():
-    """A page of a browser that may speak to this machine only; every other request fails the test."""
+def page(address):
+    """A page of a browser that may speak to this machine only; every other request fails the test. It closes before the server."""
     try:
         from playwright.sync_api import sync_playwright
     except ImportError:

@@ -99,7 +99,7 @@ def first_frames(url):
     """The first samples that a viewer is sent, as they came."""
     with closing(urlopen(url, timeout=30)) as stream:
         lines = (line.decode() for line in stream)
-        return [line for line, _ in zip((each for each in lines if '"t":' in each), range(FRAMES), strict=False)]
+        return [line for line, _ in zip((each for each in lines if '"sf":' in each), range(FRAMES), strict=False)]
 
 
 def test_forty_viewers_see_the_same_from_one_reader(app, address, going):
