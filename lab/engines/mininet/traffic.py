@@ -5,12 +5,14 @@ input does, so it never outlives the run. It imports little, because a process s
 
     {"do": "serve", "mptcp": true}                              -> {"mptcp": true}        false: this host's kernel refused MPTCP
     {"do": "connect", "id", "server", "bind", "mptcp", "direction", "cc", "rate_bps", "volume_bytes", "receive_buffer_bytes"} -> {"port": 40112}
+    {"do": "subflows"}                                          -> {"subflows": {"ue2-1": 1}}   beyond the first, of each connection
     {"do": "go", "id"}                                          -> {}                     a connected flow starts to move data
     {"do": "rate", "id", "rate_bps"}  {"do": "stop", "id"}      -> {}
     {"do": "status"}                                            -> {"flows": {"ue2-1": {"bytes", "done_s", "error", ...}}}
     {"do": "probe", "server", "bind", "packets"}                -> {"rate_bps", "rtt_ms"}
 
-A flow tells the server in its first line what it wants; later lines change its rate.
+A flow tells the server in its first line what it wants, as soon as it is connected: with this first data the kernel opens its
+other subflows, before anything else is under way. The next line lets it go, later ones change its rate.
 """
 
 from __future__ import annotations
@@ -109,6 +111,14 @@ def is_mptcp(connection: socket.socket) -> bool:
     return not struct.unpack_from("=BBBBBBxxI", info)[6] & FLAG_FALLBACK
 
 
+def further_subflows(connection: socket.socket) -> int:
+    """How many subflows a connection has beyond its first; 0 if it is no MPTCP."""
+    try:
+        return connection.getsockopt(SOL_MPTCP, MPTCP_INFO, 16)[0]
+    except OSError:
+        return 0
+
+
 class Host:
     """The flows of this host."""
 
@@ -137,12 +147,14 @@ class Host:
             threading.Thread(target=self._take, args=(connection,), daemon=True).start()
 
     def _take(self, connection: socket.socket) -> None:
-        """A new flow: its first line says what it wants, later lines change its rate."""
+        """A new flow: its first line says what it wants, the second lets it go, later ones change its rate."""
         with connection.makefile("rb") as lines:
             try:
                 request = json.loads(lines.readline())
                 _choose_cc(connection, request["cc"])
                 flow = self.flows[request["id"]] = Flow(request, connection, request["direction"] == "down")
+                if flow.sends:
+                    flow.rate_bps = json.loads(lines.readline())["rate_bps"]
                 flow.go()
                 while flow.sends and (line := lines.readline()):
                     flow.rate_bps = json.loads(line)["rate_bps"]
@@ -161,22 +173,31 @@ class Host:
         connection.settimeout(CONNECT_TIMEOUT_S)
         connection.connect((request["server"], PORT))
         connection.settimeout(None)
+        connection.sendall(json.dumps(request).encode() + b"\n")
         self.flows[request["id"]] = Flow(request, connection, request["direction"] == "up")
         return {"port": connection.getsockname()[1]}
 
+    def subflows(self, _request: dict[str, Any]) -> dict[str, Any]:
+        """How many subflows each connection has beyond its first."""
+        return {"subflows": {name: further_subflows(flow.connection) for name, flow in list(self.flows.items())}}
+
     def go(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Say what the flow is, and start it."""
+        """Start a flow at both ends."""
         flow = self.flows[request["id"]]
-        flow.connection.sendall(json.dumps(flow.request).encode() + b"\n")
+        self._tell_rate(flow)
         flow.go()
         return {}
+
+    def _tell_rate(self, flow: Flow) -> None:
+        """The sending end, if it is the other one, goes on at this rate."""
+        if not flow.sends:
+            flow.connection.sendall(json.dumps({"rate_bps": flow.rate_bps}).encode() + b"\n")
 
     def rate(self, request: dict[str, Any]) -> dict[str, Any]:
         """Change what a flow demands; `None` is without limit. The sending end is told."""
         flow = self.flows[request["id"]]
         flow.rate_bps = request["rate_bps"]
-        if not flow.sends:
-            flow.connection.sendall(json.dumps({"rate_bps": flow.rate_bps}).encode() + b"\n")
+        self._tell_rate(flow)
         return {}
 
     def stop(self, request: dict[str, Any]) -> dict[str, Any]:

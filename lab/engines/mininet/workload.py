@@ -15,6 +15,8 @@ from lab.scenario import scaled_traffic
 from lab.scenario_schema import Scenario
 from lab.topology import Topology, Wiring
 
+SUBFLOWS_WITHIN_S = 3.0  # a subflow that is not there by then is not waited for
+
 
 class Workload:
     """Acts on the time line of a run; `sampler` is told about every connection."""
@@ -29,8 +31,11 @@ class Workload:
         self._zero = 0.0
 
     def prepare(self) -> None:
-        """Connect the flows that start first, so that they start together."""
+        """Connect the flows that start first, so that they start together, each with all of its subflows."""
         self._connect(act.flow for act in self._acts if act.verb == "start" and act.at_s == 0)
+        deadline = time.monotonic() + SUBFLOWS_WITHIN_S
+        while self._lacking() and time.monotonic() < deadline:
+            time.sleep(0.1)
 
     def begin(self) -> None:
         """t = 0."""
@@ -76,6 +81,13 @@ class Workload:
         self._connect(flow for flow in starting if flow.id not in self._opened)
         for batch in _one_each(starting):
             self.hosts.ask_all({flow.user: {"do": "go", "id": flow.id} for flow in batch})
+
+    def _lacking(self) -> bool:
+        """Whether a connection still waits for a subflow; what never comes is in the run's verdict."""
+        users = {flow.user for flow in self._opened.values()} & set(self.topology.multipath)
+        answers = self.hosts.ask_all({user: {"do": "subflows"} for user in sorted(users)})
+        wanted = {user: sum(1 + len(each.further) for each in self.wiring.of(user)) - 1 for user in users}
+        return any(found < wanted[user] for user, answer in answers.items() for found in answer["subflows"].values())
 
     def _connect(self, connecting: Iterable[Flow]) -> None:
         for batch in _one_each(connecting):

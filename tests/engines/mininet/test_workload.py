@@ -23,7 +23,7 @@ class Clock:
 
 class Hosts:
     def __init__(self, clock):
-        self.clock, self.asked = clock, []
+        self.clock, self.asked, self.joined = clock, [], lambda now: 1
 
     def ask(self, host, **request):
         return self.ask_all({host: request})[host]
@@ -31,7 +31,8 @@ class Hosts:
     def ask_all(self, requests):
         for host, request in requests.items():
             self.asked.append((round(self.clock.now - 100, 3), host, request))
-        return {host: {"port": 40_000 + len(self.asked)} for host in requests}
+        joined = self.joined(self.clock.now - 100)
+        return {host: {"port": 40_000 + len(self.asked), "subflows": {f"{host}-1": joined}} for host in requests}
 
     def did(self, verb):
         return [(at, host, request["id"]) for at, host, request in self.asked if request["do"] == verb]
@@ -72,6 +73,15 @@ def test_flows_connect_before_the_clock_starts(work):
     assert made.now_s() == 5
 
 
+@pytest.mark.parametrize(("joins_at", "waits_s"), [(0, 0), (1, 1), (99, module.SUBFLOWS_WITHIN_S)])
+def test_the_clock_starts_when_the_subflows_are_there_or_nobody_waits_for_them_any_longer(work, joins_at, waits_s):
+    made = work("{user: ue1}", "{user: ue2}")
+    made.hosts.joined = lambda now: int(now >= joins_at)
+    made.prepare()
+    assert made.hosts.clock.now - 100 == pytest.approx(waits_s, abs=0.2)
+    assert {host for _, host, request in made.hosts.asked if request["do"] == "subflows"} == {"ue2"}
+
+
 def test_a_flow_is_asked_for_as_the_scenario_says(work):
     made = work("{user: ue3, kind: file, volume_mb: 2, direction: up, cc: cubic}", **{"multipath.receive_buffer_kb": 500})
     made.prepare()
@@ -85,7 +95,7 @@ def test_a_flow_is_asked_for_as_the_scenario_says(work):
 def test_only_multipath_users_ask_for_it(work):
     made = work("{user: ue1}", "{user: ue2}")
     made.prepare()
-    assert [request["mptcp"] for _, _, request in made.hosts.asked] == [False, True]
+    assert [request["mptcp"] for _, _, request in made.hosts.asked if request["do"] == "connect"] == [False, True]
 
 
 def test_flows_stop_and_pause_in_time(work):
