@@ -1,53 +1,35 @@
-"""The few OpenFlow 1.3 messages that meters, table 0 and counters need, coded by os-ken (OpenFlow 1.3.5, section 7).
-
-os-ken is used as a codec only: no application of it runs, and no socket is its own.
-"""
+"""OpenFlow 1.3 messages as bytes: the few that meters, table 0 and counters need (OpenFlow 1.3.5, section 7)."""
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil
-from typing import Any
+from socket import inet_aton, inet_ntoa
 
-from os_ken.ofproto import ofproto_v1_3 as ofp
-from os_ken.ofproto import ofproto_v1_3_parser as codec
-from os_ken.ofproto.ofproto_protocol import ProtocolDesc
-
-VERSION = ofp.OFP_VERSION
-HELLO, ERROR, ECHO_REQUEST, ECHO_REPLY = ofp.OFPT_HELLO, ofp.OFPT_ERROR, ofp.OFPT_ECHO_REQUEST, ofp.OFPT_ECHO_REPLY
-FEATURES_REQUEST, FEATURES_REPLY, BARRIER_REPLY = ofp.OFPT_FEATURES_REQUEST, ofp.OFPT_FEATURES_REPLY, ofp.OFPT_BARRIER_REPLY
-BARRIER_REQUEST, MULTIPART_REQUEST, MULTIPART_REPLY = (
-    ofp.OFPT_BARRIER_REQUEST,
-    ofp.OFPT_MULTIPART_REQUEST,
-    ofp.OFPT_MULTIPART_REPLY,
-)
-FLOW_MOD, METER_MOD = ofp.OFPT_FLOW_MOD, ofp.OFPT_METER_MOD
-METER_ADD, METER_MODIFY, METER_DELETE = ofp.OFPMC_ADD, ofp.OFPMC_MODIFY, ofp.OFPMC_DELETE
+VERSION = 4
+HELLO, ERROR, ECHO_REQUEST, ECHO_REPLY, FEATURES_REQUEST, FEATURES_REPLY = 0, 1, 2, 3, 5, 6
+FLOW_MOD, MULTIPART_REQUEST, MULTIPART_REPLY, BARRIER_REQUEST, BARRIER_REPLY, SET_ASYNC, METER_MOD = 14, 18, 19, 20, 21, 28, 29
+FLOW_STATS, PORT_STATS, METER_STATS, METER_CONFIG = 1, 4, 9, 10
+METER_ADD, METER_MODIFY, METER_DELETE = 0, 1, 2
+FLOW_ADD, FLOW_DELETE_STRICT = 0, 4
+ANY, NO_BUFFER, UNCOUNTED = 0xFFFFFFFF, 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF
 METER, PATHS_TABLE = 1, 1
 METER_PRIORITY = 100
 FULL_FRAME_BITS = 1514 * 8
-UNCOUNTED = 0xFFFFFFFFFFFFFFFF
-REQUEST_HEADER_BYTES = 16  # of a multipart request: header, kind and flags
-_SWITCH = ProtocolDesc(version=VERSION)
-_SHORTEST_FLOW_BYTES, _PORT_BYTES, _SHORTEST_METER_BYTES, _SHORTEST_CONFIG_BYTES = 56, 112, 40, 8
+_KBPS, _BURST, _STATS = 1, 4, 8
+_ETH_TYPE, _IP_PROTO, _IPV4_DST = 5, 10, 12
+_GOTO, _METER_INSTRUCTION = 1, 6
 
 
 def message(kind: int, body: bytes = b"", xid: int = 0) -> bytes:
-    """A message of a kind whose body is known as bytes."""
     return struct.pack("!BBHL", VERSION, kind, 8 + len(body), xid) + body
-
-
-def _coded(message: Any) -> bytes:
-    message.set_xid(0)
-    message.serialize()
-    return bytes(message.buf)
 
 
 def silence() -> bytes:
     """No packet-in, port status or flow removed on this channel, whatever the role: POX hears them on the other."""
-    return _coded(codec.OFPSetAsync(_SWITCH, [0, 0], [0, 0], [0, 0]))
+    return message(SET_ASYNC, struct.pack("!6L", 0, 0, 0, 0, 0, 0))
 
 
 def kbps(rate_bps: int) -> int:
@@ -62,50 +44,54 @@ def burst_kbit(rate_bps: int) -> int:
 
 def meter_mod(command: int, rate_bps: int = 0) -> bytes:
     """Add, modify or delete the one meter of a switch."""
-    bands = [] if command == METER_DELETE else [codec.OFPMeterBandDrop(kbps(rate_bps), burst_kbit(rate_bps))]
-    flags = ofp.OFPMF_KBPS | ofp.OFPMF_BURST | ofp.OFPMF_STATS
-    return _coded(codec.OFPMeterMod(_SWITCH, command, flags, METER, bands))
+    band = struct.pack("!HHLL4x", 1, 16, kbps(rate_bps), burst_kbit(rate_bps)) if command != METER_DELETE else b""
+    return message(METER_MOD, struct.pack("!HHL", command, _KBPS | _BURST | _STATS, METER) + band)
 
 
 def to_paths(address: str | None, metered: bool) -> bytes:
     """TCP to this address goes to the table of the paths, through the meter or not; without an address everything does."""
-    meter = [codec.OFPInstructionMeter(METER)] if metered else []
-    return _table0(ofp.OFPFC_ADD, address, [*meter, codec.OFPInstructionGotoTable(PATHS_TABLE)])
+    meter = struct.pack("!HHL", _METER_INSTRUCTION, 8, METER) if metered else b""
+    return _table0(FLOW_ADD, address, meter + struct.pack("!HHB3x", _GOTO, 8, PATHS_TABLE))
 
 
 def forget(address: str) -> bytes:
     """Delete the entry of an address."""
-    return _table0(ofp.OFPFC_DELETE_STRICT, address, [])
+    return _table0(FLOW_DELETE_STRICT, address, b"")
 
 
-def _table0(command: int, address: str | None, instructions: list[Any]) -> bytes:
-    match = codec.OFPMatch(eth_type=0x0800, ip_proto=6, ipv4_dst=address) if address else codec.OFPMatch()
-    anywhere = {"out_port": ofp.OFPP_ANY, "out_group": ofp.OFPG_ANY}
+def _table0(command: int, address: str | None, instructions: bytes) -> bytes:
     priority = METER_PRIORITY if address else 0
-    return _coded(
-        codec.OFPFlowMod(_SWITCH, command=command, priority=priority, match=match, instructions=instructions, **anywhere)
-    )
+    fixed = struct.pack("!QQBBHHHLLLH2x", 0, 0, 0, command, 0, 0, priority, NO_BUFFER, ANY, ANY, 0)
+    return message(FLOW_MOD, fixed + _match(address) + instructions)
+
+
+def _match(address: str | None) -> bytes:
+    fields = b""
+    if address:
+        fields = _oxm(_ETH_TYPE, b"\x08\x00") + _oxm(_IP_PROTO, b"\x06") + _oxm(_IPV4_DST, inet_aton(address))
+    length = 4 + len(fields)
+    return struct.pack("!HH", 1, length) + fields + b"\0" * (-length % 8)
+
+
+def _oxm(field: int, value: bytes) -> bytes:
+    return struct.pack("!HBB", 0x8000, field << 1, len(value)) + value
 
 
 def ask_flows(table: int) -> tuple[int, bytes]:
     """Kind and body of a request for the entries of a table."""
-    return _asked(codec.OFPFlowStatsRequest(_SWITCH, 0, table, ofp.OFPP_ANY, ofp.OFPG_ANY))
+    return FLOW_STATS, struct.pack("!B3xLL4xQQ", table, ANY, ANY, 0, 0) + _match(None)
 
 
 def ask_ports() -> tuple[int, bytes]:
-    return _asked(codec.OFPPortStatsRequest(_SWITCH, 0, ofp.OFPP_ANY))
+    return PORT_STATS, struct.pack("!L4x", ANY)
 
 
 def ask_meter() -> tuple[int, bytes]:
-    return _asked(codec.OFPMeterStatsRequest(_SWITCH, 0, ofp.OFPM_ALL))
+    return METER_STATS, struct.pack("!L4x", ANY)
 
 
 def ask_meter_config() -> tuple[int, bytes]:
-    return _asked(codec.OFPMeterConfigStatsRequest(_SWITCH, 0, ofp.OFPM_ALL))
-
-
-def _asked(request: Any) -> tuple[int, bytes]:
-    return request.type, _coded(request)[REQUEST_HEADER_BYTES:]
+    return METER_CONFIG, struct.pack("!L4x", ANY)
 
 
 @dataclass(frozen=True)
@@ -143,50 +129,64 @@ class PortCount:
 
 def flows(body: bytes) -> list[FlowEntry]:
     """The entries in a flow statistics reply."""
-    return [_flow(entry) for entry in _entries(body, codec.OFPFlowStats.parser, _SHORTEST_FLOW_BYTES)]
+    return [_flow(entry) for entry in _entries(body)]
 
 
-def _flow(entry: Any) -> FlowEntry:
-    metered = any(isinstance(each, codec.OFPInstructionMeter) for each in entry.instructions)
-    address = entry.match.get("ipv4_dst")
-    return FlowEntry(entry.cookie, entry.priority, entry.packet_count, entry.byte_count, address, metered)
+def _flow(entry: bytes) -> FlowEntry:
+    _, _, _, _, priority, _, _, _, cookie, packets, size = struct.unpack_from("!HBxLLHHHH4xQQQ", entry)
+    _, match_length = struct.unpack_from("!HH", entry, 48)
+    instructions = entry[48 + (match_length + 7) // 8 * 8 :]
+    return FlowEntry(cookie, priority, packets, size, _ipv4_dst(entry[52 : 48 + match_length]), _is_metered(instructions))
+
+
+def _ipv4_dst(fields: bytes) -> str | None:
+    while len(fields) >= 4:
+        kind, field, length = struct.unpack_from("!HBB", fields)
+        if (kind, field) == (0x8000, _IPV4_DST << 1):
+            return inet_ntoa(fields[4:8])
+        fields = fields[4 + length :]
+    return None
+
+
+def _is_metered(instructions: bytes) -> bool:
+    return any(struct.unpack_from("!H", each)[0] == _METER_INSTRUCTION for each in _entries(instructions, length_at=2))
 
 
 def meter_count(body: bytes) -> MeterCount | None:
     """The counters of our meter in a meter statistics reply, None without one."""
-    for entry in _entries(body, codec.OFPMeterStats.parser, _SHORTEST_METER_BYTES, length_at=4):
-        if entry.meter_id == METER:
-            return MeterCount(entry.byte_in_count, sum(band.byte_band_count for band in entry.band_stats))
+    for entry in _entries(body, length_at=4):
+        meter, _, _, _, offered = struct.unpack_from("!LH6xLQQ", entry)
+        if meter == METER:
+            dropped = sum(struct.unpack_from("!QQ", entry, at)[1] for at in range(40, len(entry) - 15, 16))
+            return MeterCount(offered, dropped)
     return None
 
 
 def meter_rate_bps(body: bytes) -> int | None:
     """The rate of our meter in a meter configuration reply, None without one."""
-    for entry in _entries(body, codec.OFPMeterConfigStats.parser, _SHORTEST_CONFIG_BYTES):
-        if entry.meter_id == METER and entry.bands:
-            return int(entry.bands[0].rate) * 1000
+    for entry in _entries(body):
+        _, _, meter = struct.unpack_from("!HHL", entry)
+        if meter == METER and len(entry) >= 16:
+            return int(struct.unpack_from("!L", entry, 12)[0]) * 1000
     return None
 
 
 def ports(body: bytes) -> list[PortCount]:
     """The counters of every port in a port statistics reply; local ports left out."""
-    found = (codec.OFPPortStats.parser(body, at) for at in range(0, len(body) - _PORT_BYTES + 1, _PORT_BYTES))
-    return [_port(each) for each in found if each.port_no <= ofp.OFPP_MAX]
+    found = []
+    for at in range(0, len(body) - 111, 112):
+        port, rx_packets, tx_packets, rx, tx, rx_dropped, tx_dropped = struct.unpack_from("!L4x6Q", body, at)
+        if port < 0xFFFFFF00:
+            counts = (rx, tx, rx_packets, tx_packets, rx_dropped, tx_dropped)
+            found.append(PortCount(port, *(0 if each == UNCOUNTED else each for each in counts)))
+    return found
 
 
-def _port(stats: Any) -> PortCount:
-    counts = (stats.rx_bytes, stats.tx_bytes, stats.rx_packets, stats.tx_packets, stats.rx_dropped, stats.tx_dropped)
-    return PortCount(stats.port_no, *(0 if each == UNCOUNTED else each for each in counts))
-
-
-def _entries(body: bytes, parse: Callable[[bytes, int], Any], shortest: int, length_at: int = 0) -> Iterator[Any]:
+def _entries(body: bytes, length_at: int = 0) -> Iterator[bytes]:
     """Entries that carry their own length; stops where the list is broken."""
-    while len(body) >= shortest:
+    while len(body) >= length_at + 2:
         (length,) = struct.unpack_from("!H", body, length_at)
-        if not shortest <= length <= len(body):
+        if length < 4 or length > len(body):
             return
-        try:
-            yield parse(body[:length], 0)
-        except (struct.error, AttributeError, KeyError, ValueError):
-            return
+        yield body[:length]
         body = body[length:]

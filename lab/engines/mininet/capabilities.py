@@ -101,7 +101,7 @@ def facts(probe: Probe) -> list[Fact]:
     ]
     table.append(Fact("hwsim_mgmt", probe.hwsim_mgmt(), "makes simulated radios", SETUP))
     table.append(Fact("Python six", probe.python("six"), "Mininet-WiFi imports it", SETUP))
-    table.append(Fact("Python os_ken", probe.python("os_ken"), "codes OpenFlow 1.3 messages", SETUP))
+    table.append(Fact("Python os_ken", probe.python("os_ken"), "tests compare OpenFlow 1.3 messages with it", SETUP, "extra"))
     table += [
         Fact(name, probe.program(name), reasons.get(name, "the VM's first file system"), _vm_cure(name), "vm")
         for name in VM_PROGRAMS
