@@ -61,7 +61,7 @@ REMARKS = """Why UE2 and UE3 differ under `meter_throttling`: the kernel hands d
 bytes not yet sent on UE3's throttled subflow, which are 6 s of work at 0.1 Mb/s; whatever follows them waits in the receive
 buffer, and then the first subflow has nothing to send: it was busy for 61.6 s, that of UE4 for 75.8 s of its connection. So UE2
 and UE3 get less than their first path alone, in bursts, and UE1 and UE4 take what they leave, more than in the baseline. The
-paper shows no such loss. A receive buffer of 20 MB instead of 4 did not help (one run, seed 1: UE2 2.5, UE3 3.5 Mb/s).
+paper shows no such loss.
 
 UE1 keeps less under `none` than in the paper: at equal round trips the cell's three flows share its packets about equally (here
 2.9, 3.0 and 1.8 Mb/s), and the paper does not say what UE3 took of the WiFi cell."""
