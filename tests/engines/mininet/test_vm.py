@@ -157,7 +157,7 @@ def remains() -> list[str]:
 
 GUEST = """
 echo out; echo err >&2
-ovs=$(ovs-vsctl --bare --columns=name list interface) && modinfo -n mac80211_hwsim >/dev/null && echo switches
+ovs=$(ovs-vsctl --retry --timeout=60 --bare --columns=name list interface) && modinfo -n mac80211_hwsim >/dev/null && echo switches
 echo hello >{shared}/hello
 exec 7<>/run/never
 until [ -e {shared}/inbox/1.json ]; do read -r -t 0.02 -u 7; done
