@@ -245,7 +245,8 @@ def _boot_argv(image: Path, shared: Path, cpus: int, memory: str) -> list[str]:
         argv.append("--disable-kvm")
     needed = [PROJECT, Path(sys.prefix), Path(sys.base_prefix), upstreams.cache()]
     for each in dict.fromkeys(str(path) for path in needed if str(path).startswith(tuple(f"{folder}/" for folder in HIDDEN))):
-        argv += ["--rodir", each]
+        # writable folders are mounted first: one that holds the shared folder must be among them, or it would hide it
+        argv += ["--rwdir" if shared.absolute().is_relative_to(each) else "--rodir", each]
     return [*argv, "--rwdir", str(shared.absolute())]
 
 
