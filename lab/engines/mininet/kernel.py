@@ -1,6 +1,7 @@
 """The VM's kernel: a distribution's, unpacked into the cache and never installed on the machine.
 
 CACHE/vm/boot/vmlinuz-VERSION   and   CACHE/vm/lib/modules/VERSION, side by side, where virtme-ng finds them
+CACHE/vm/boot/types-VERSION     the kernel's types (BTF), as it publishes them when it runs
 CACHE/vm/kvm.json               whether KVM really works here, found out once per kernel of this machine
 """
 
@@ -33,6 +34,11 @@ def find() -> Path | None:
 def modules(image: Path) -> Path:
     """The folder of a kernel's modules."""
     return image.parents[1] / "lib" / "modules" / image.name.removeprefix("vmlinuz-")
+
+
+def types(image: Path) -> Path:
+    """The file with a kernel's types; it need not exist."""
+    return image.with_name(image.name.replace("vmlinuz-", "types-", 1))
 
 
 def require() -> Path:

@@ -11,10 +11,12 @@ import importlib.metadata
 import os
 import shutil
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from lab.engines.mininet import cell, kernel, shell, upstreams
+from lab.engines.mininet import cell, kernel, shell, upstreams, vm
+from lab.engines.mininet.ebpf import LAWS, build
 from lab.engines.mininet.packages import PACKAGES
 from lab.errors import CommandFailed, LabError, MachineLacks
 
@@ -30,7 +32,8 @@ def main() -> int:
     steps += [(each.name, lambda each=each: upstreams.bring(each), each.optional) for each in upstreams.UPSTREAMS]  # type: ignore[misc]
     steps += [("hwsim_mgmt", build_hwsim_mgmt, False), ("bytecode", compile_upstreams, False)]
     steps += [("WiFi cell", lambda: f"compiled as {cell.program().name}", False)]
-    steps += [("VM kernel", kernel.bring, False), ("KVM", try_kvm, True)]
+    steps += [("VM kernel", kernel.bring, False), ("KVM", try_kvm, True), ("VM kernel's types", read_types, True)]
+    steps += [("coupled congestion control", compile_laws, True)]
     missing = False
     for name, step, optional in steps:
         try:
@@ -139,6 +142,34 @@ def try_kvm() -> str:
         if kernel.kvm_works(image)
         else "does not work here: the VM runs in software, which is slower"
     )
+
+
+def read_types() -> str:
+    """Boot the VM once, to let its kernel publish its types."""
+    image = kernel.require()
+    target = kernel.types(image)
+    if target.exists():
+        return "already there"
+    with tempfile.TemporaryDirectory(prefix="shared-", dir=upstreams.cache() / "vm") as shared:
+        draft = Path(shared, "types")
+        status = vm.run_in_vm(["cp", str(build.RUNNING), str(draft)], Path(shared))
+        if status != 0:
+            raise MachineLacks(f"read the types of the VM's kernel: it publishes none (status {status})")
+        draft.rename(target)
+    return f"written to {target.name}"
+
+
+def compile_laws() -> str:
+    """Compile the coupled laws for this machine's kernel and for the VM's, as far as these can run them."""
+    image = kernel.find()
+    kernels = {"this machine": build.RUNNING} | ({"the VM": kernel.types(image)} if image else {})
+    able = {where: types for where, types in kernels.items() if not build.lacking(types)}
+    for types in able.values():
+        build.require(LAWS, types)
+    lacks = [f"{where} lacks {', '.join(build.lacking(types))}" for where, types in kernels.items() if where not in able]
+    if not able:
+        raise MachineLacks(f"compile {', '.join(LAWS)}: {'; '.join(lacks)}. Try: ./run_lab.sh setup-emulation")
+    return "; ".join([f"{', '.join(LAWS)} compiled for {' and '.join(able)}", *lacks])
 
 
 def _installed(name: str, version: str) -> bool:
