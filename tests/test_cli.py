@@ -58,7 +58,8 @@ def test_lists_are_readable_by_people_and_programs(lab, what):
 def test_list_says_which_engine_runs_which_congestion_control(lab):
     rows = {row["name"]: row["engines"] for row in json.loads(lab("list", "cc", "--json").output)}
     assert "mininet" in rows["reno"]
-    assert "mininet" not in rows["lia"]
+    assert "mininet" in rows["lia"]
+    assert "mininet" not in rows["wvegas"]
 
 
 def test_check_starts_nothing(lab):
@@ -73,7 +74,7 @@ def test_check_starts_nothing(lab):
     [
         (["run", "nope", "--engine", "fake"], 2, "scenario 'nope' is unknown"),
         (["run", "testbed_wifi_lte", "--engine", "ns3"], 2, "engine 'ns3' is unknown"),
-        (["run", "testbed_wifi_lte", "--engine", "mininet", "--cc", "lia"], 3, "kernel has no coupled congestion control"),
+        (["run", "testbed_wifi_lte", "--engine", "mininet", "--cc", "wvegas"], 3, "neither in the kernel nor among the laws"),
         (
             ["run", "testbed_wifi_lte", "--engine", "mininet", "--set", "multipath.scheduler=round_robin"],
             3,

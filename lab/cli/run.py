@@ -137,7 +137,7 @@ def _run(request: Request, show: bool, job: Job) -> Outcome:
         outcome = _in_vm(request, job, live)
     else:
         engine = engines.create(job.engine, job.options)
-        engine.ready()
+        engine.ready(asked)
         outcome = run_one(asked, engine, Recorder(new_folder(asked, job.out), asked, job.engine, build(asked)), live)
     live.done()
     if request.report:
@@ -157,6 +157,7 @@ def _write_report(asked: Scenario, outcome: Outcome) -> None:
 def _in_vm(request: Request, asked: Job, live: view.Live) -> Outcome:
     """Run inside the virtual machine and follow the shared folder meanwhile. Ctrl-C is passed on to the run inside."""
     vm, job = _virtual_machine(), asked.scenario
+    vm.kernel.require(engines.congestion_controls(job))
     folder = new_folder(job, asked.out)
     live(Progress("starting the virtual machine", 0.0, job.duration_s))
     error = None

@@ -54,8 +54,8 @@ class Engine(ABC):
     real_time = True  # replaced before `open`; False: the runner keeps the pace that `options.speed` asks for, and may pause
     started_at: float | None = None  # wall-clock time (s since 1970) of t = 0, for engines that run in real time
 
-    def ready(self) -> None:  # noqa: B027 - an engine that needs nothing special says nothing
-        """Raise `MachineLacks`, ending with what to type, if this machine cannot run the engine; start nothing."""
+    def ready(self, scenario: Scenario) -> None:  # noqa: B027 - an engine that needs nothing special says nothing
+        """Raise `MachineLacks`, ending with what to type, if this machine cannot run the scenario; start nothing."""
 
     @abstractmethod
     def open(self, topology: Topology, scenario: Scenario, recorder: Recorder) -> None:
@@ -87,10 +87,10 @@ class Entry:
 
 
 KERNEL_LACKS = {
-    "cc": "this machine's kernel has no coupled congestion control (MPTCP upstream couples nothing)",
+    "cc": "it is neither in the kernel nor among the laws the lab loads into it",
     "scheduler": "the kernel has one packet scheduler",
-    "balia_decrease": "BALIA in the kernel is the kernel's",
-    "olia_metric": "OLIA in the kernel is the kernel's",
+    "balia_decrease": "eBPF has BALIA as the multipath-tcp.org kernel has it",
+    "olia_metric": "eBPF has OLIA as the multipath-tcp.org kernel has it",
 }
 SIM_LACKS = {"scheduler": "the simulator has no such packet scheduler"}
 VARIANTS = ("balia_decrease", "olia_metric")
@@ -103,7 +103,9 @@ ENGINES: dict[str, Entry] = {
         real_time=False,
         variants=("kernel", "draft"),
     ),
-    "mininet": Entry("lab.engines.mininet.engine:MininetEngine", ("reno", "cubic"), ("lowest_rtt",), KERNEL_LACKS),
+    "mininet": Entry(
+        "lab.engines.mininet.engine:MininetEngine", ("reno", "cubic", "lia", "olia", "balia"), ("lowest_rtt",), KERNEL_LACKS
+    ),
 }
 
 
@@ -143,7 +145,12 @@ def admit(name: str, scenario: Scenario, options: Options) -> None:
         raise RequestError(f"--speed on engine '{name}': it runs in real time. Leave out --speed")
     for setting in ("scheduler", *VARIANTS):
         refuse(name, setting, getattr(scenario.multipath, setting))
-    asked = [scenario.multipath.cc, *(flow.cc for flow in scenario.traffic if flow.cc)]
-    asked += [event.value for event in scenario.events if event.target == "cc"]
-    for cc in asked:
+    for cc in congestion_controls(scenario):
         refuse(name, "cc", cc)
+
+
+def congestion_controls(scenario: Scenario) -> list[str]:
+    """Every congestion control a scenario names, in order."""
+    named = [scenario.multipath.cc, *(flow.cc for flow in scenario.traffic if flow.cc)]
+    named += [event.value for event in scenario.events if event.target == "cc"]
+    return list(dict.fromkeys(named))

@@ -141,7 +141,7 @@ def test_an_impossible_request_starts_nothing(tmp_path):
         "mininet",
         "--vm",
         "--cc",
-        "olia",
+        "wvegas",
         "--out",
         str(tmp_path / "run"),
     ]

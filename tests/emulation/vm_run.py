@@ -20,16 +20,16 @@ SCENARIO = "testbed_wifi_lte"
 
 
 class VmRun:
-    """`run testbed_wifi_lte --engine mininet --vm` with more arguments, in `folder`."""
+    """`run SCENARIO --engine mininet --vm` with more arguments, in `folder`."""
 
-    def __init__(self, folder: Path, *arguments: str) -> None:
+    def __init__(self, folder: Path, *arguments: str, scenario: str = SCENARIO) -> None:
         self.folder, self.started = folder, time.monotonic()
         argv = [
             sys.executable,
             "-m",
             "lab",
             "run",
-            SCENARIO,
+            scenario,
             "--engine",
             "mininet",
             "--vm",

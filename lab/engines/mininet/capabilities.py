@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lab.engines.mininet import kernel, shell, upstreams
+from lab.engines.mininet.ebpf import LAWS, build, load
 from lab.engines.mininet.packages import PACKAGES, cure
-from lab.errors import MachineLacks
+from lab.errors import LabError, MachineLacks
 
 IPPROTO_MPTCP = 262
 BPF_PASS = "1,6 0 0 4294967295"  # one classic BPF instruction: accept the packet
@@ -53,6 +54,26 @@ def _mptcp() -> bool:
     return Path("/proc/sys/net/mptcp/enabled").exists()
 
 
+def _coupled() -> list[str]:
+    """What stands in the way of coupled congestion control on this kernel. Root tries it."""
+    lacks = build.lacking()
+    if lacks or os.geteuid() != 0:
+        return lacks
+    laws = load.Laws()
+    try:
+        laws.bring(*LAWS)
+    except LabError as problem:
+        return [str(problem)]
+    finally:
+        laws.close()
+    return []
+
+
+def _coupled_in_vm() -> list[str]:
+    image = kernel.find()
+    return build.lacking(kernel.types(image)) if image else ["a kernel"]
+
+
 @dataclass(frozen=True)
 class Probe:
     """Questions to a machine; the defaults ask this one."""
@@ -70,6 +91,8 @@ class Probe:
         kernel.find()
     )
     kvm: Callable[[], bool | None] = kernel.remembered_kvm
+    coupled: Callable[[], list[str]] = _coupled
+    coupled_in_vm: Callable[[], list[str]] = _coupled_in_vm
 
 
 @dataclass(frozen=True)
@@ -112,6 +135,9 @@ def facts(probe: Probe) -> list[Fact]:
     answer = probe.kvm()
     notes = {True: "", False: "the VM runs in software", None: "not tried yet"}
     table.append(Fact("KVM", bool(answer), "speed of the VM", "nothing to do: it works without", "extra", notes[answer]))
+    for where, cure_here, lacks in (("natively", NO_CURE, probe.coupled()), ("in the VM", SETUP, probe.coupled_in_vm())):
+        note = f"lacks {', '.join(lacks)}" if lacks else ""
+        table.append(Fact(f"coupled laws {where}", not lacks, "--cc lia, olia, balia as eBPF", cure_here, "extra", note))
     return table
 
 

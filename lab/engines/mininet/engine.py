@@ -16,10 +16,11 @@ from typing import Any
 
 from lab import units
 from lab.description import describe
-from lab.engines import Change, Engine
-from lab.engines.mininet import capabilities, execute, lock, pox, probes, shell, upstreams
+from lab.engines import Change, Engine, congestion_controls
+from lab.engines.mininet import capabilities, ebpf, execute, lock, pox, probes, shell, upstreams
 from lab.engines.mininet import cell as wifi_cell
 from lab.engines.mininet.agents import Agents
+from lab.engines.mininet.ebpf import build, load
 from lab.engines.mininet.hosts import Hosts
 from lab.engines.mininet.ledger import Ledger
 from lab.engines.mininet.links import Links
@@ -37,10 +38,11 @@ STATE = Path("/run/multipath-lab")
 class MininetEngine(Engine):
     """One run of the emulation."""
 
-    def ready(self) -> None:
-        """Refuse a machine that cannot emulate. The VM's guest was looked at from outside."""
+    def ready(self, scenario: Scenario) -> None:
+        """Refuse a machine that cannot emulate it. The VM's guest was looked at from outside."""
         if not os.environ.get("MULTIPATH_LAB_VM"):
             capabilities.require_native()
+            build.require(congestion_controls(scenario))
 
     def open(self, topology: Topology, scenario: Scenario, recorder: Recorder) -> None:
         """Everything up to the first packet of traffic; t = 0 is when the flows start."""
@@ -86,6 +88,7 @@ class MininetEngine(Engine):
         elif kind == "user":
             self.workload.set_demand(rest.split(".")[0], change.scaled)
         elif kind == "cc":
+            self.laws.bring(change.scaled)
             self.workload.cc = change.scaled
         else:
             raise LabError(f"change {change.target}: the emulation cannot change it while it runs")
@@ -175,6 +178,9 @@ class MininetEngine(Engine):
         executor = execute.Executor(folder, self._inside, lambda pid: self.ledger.record("process", pid=pid))
         self._undo.callback(shutil.rmtree, executor.folder, ignore_errors=True)
         self._undo.callback(executor.close)
+        self.laws = load.Laws()
+        self._undo.callback(self.laws.close)
+        self.laws.bring(*congestion_controls(self.scenario))
         self.workload = Workload(self.scenario, self.topology, self.wiring, self.hosts, self.telemetry.sampler)
         self.workload.prepare()
         self.started_at = time.time()
@@ -203,7 +209,7 @@ class MininetEngine(Engine):
         verdict = probes.verdict(sampler.connections.values(), self.telemetry.receiving(), counters, interfaces)
         if verdict["verified"] is False:
             self._event("warning", text=f"this was not Multipath TCP: {verdict['why']}", mptcp=False)
-        seen = {subflow["cc"] for each in connections for subflow in each["subflows"] if subflow["cc"]}
+        seen = {ebpf.our_name(subflow["cc"]) for each in connections for subflow in each["subflows"] if subflow["cc"]}
         overload = self.telemetry.watchdog.verdict()
         return {"connections": connections, "mptcp": verdict, "cc": "+".join(sorted(seen)) or None, "overload": overload}
 

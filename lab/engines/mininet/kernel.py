@@ -13,9 +13,11 @@ import os
 import platform
 import subprocess
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 from lab.engines.mininet import shell
+from lab.engines.mininet.ebpf import build
 from lab.engines.mininet.upstreams import cache
 from lab.errors import CommandFailed, MachineLacks
 
@@ -41,11 +43,12 @@ def types(image: Path) -> Path:
     return image.with_name(image.name.replace("vmlinuz-", "types-", 1))
 
 
-def require() -> Path:
-    """The VM's kernel, or one `MachineLacks`."""
+def require(congestion_controls: Iterable[str] = ()) -> Path:
+    """The VM's kernel, or one `MachineLacks`; what it loads for these congestion controls is compiled, if it was not yet."""
     image = find()
     if image is None:
         raise MachineLacks(f"start the VM: no kernel in {cache() / 'vm'}. Try: ./run_lab.sh setup-emulation")
+    build.require(congestion_controls, types(image))
     return image
 
 

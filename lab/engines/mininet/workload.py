@@ -8,6 +8,7 @@ from itertools import zip_longest
 from typing import Any
 
 from lab import units
+from lab.engines.mininet.ebpf import kernel_name
 from lab.engines.mininet.hosts import Hosts
 from lab.engines.mininet.sampler import Opened, Sampler
 from lab.flows import Act, Flow, plan
@@ -105,7 +106,7 @@ class Workload:
             "bind": self.wiring.of(flow.user)[0].address,
             "mptcp": flow.user in self.topology.multipath,
             "direction": flow.direction,
-            "cc": self.cc or flow.cc,
+            "cc": kernel_name(self.cc or flow.cc),
             "rate_bps": self._demand.get(flow.user, flow.rate_bps),
             "volume_bytes": flow.volume_bytes,
             "receive_buffer_bytes": self.receive_buffer_bytes,

@@ -22,6 +22,8 @@ def machine(**answers):
             "hwsim_mgmt": lambda: True,
             "vm_kernel": lambda: "6.12.1",
             "kvm": lambda: True,
+            "coupled": list,
+            "coupled_in_vm": list,
         }
         | answers
     )

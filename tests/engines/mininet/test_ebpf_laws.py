@@ -5,62 +5,17 @@ The bound that docs/ebpf.md states: an increase is at most 1/500 of itself, or 2
 
 from __future__ import annotations
 
-import ctypes
 import random
-import shutil
-import subprocess
 from fractions import Fraction
 from math import ceil
 
 import pytest
+from laws import MAX_PATHS, laws
 
-from lab.engines.mininet.ebpf import LAWS, SOURCES
+from lab.engines.mininet.ebpf import LAWS
 
-PACKET = 1 << 40
-MAX_PATHS = 16
+__all__ = ["laws"]
 RELATIVE, ABSOLUTE = Fraction(1, 500), Fraction(1, 1 << 36)
-
-
-class Path(ctypes.Structure):
-    _fields_ = [("window", ctypes.c_uint32), ("rtt_us", ctypes.c_uint32), ("bytes", ctypes.c_uint64)]
-
-
-class View(ctypes.Structure):
-    _fields_ = [("count", ctypes.c_uint32), ("path", Path * MAX_PATHS)]
-
-
-class Law:
-    """A compiled law; paths are (window [packets], round trip [s], bytes between losses)."""
-
-    def __init__(self, library):
-        self._library = library
-        self._library.increase.restype = ctypes.c_int64
-
-    def view(self, paths, own):
-        order = [paths[own], *(path for number, path in enumerate(paths) if number != own)]
-        known = (Path(int(window), round(rtt * 1e6), int(count)) for window, rtt, count in order)
-        return ctypes.byref(View(len(order), (Path * MAX_PATHS)(*known)))
-
-    def increase(self, paths, own):
-        return Fraction(self._library.increase(self.view(paths, own)), PACKET)
-
-    def after_loss(self, paths, own):
-        return self._library.after_loss(self.view(paths, own))
-
-
-@pytest.fixture(scope="module")
-def laws(tmp_path_factory):
-    compiler = shutil.which("clang") or shutil.which("gcc")
-    if not compiler:
-        pytest.skip("THE LAWS ARE NOT TESTED: no C compiler. Type: sudo apt install clang")
-    made = {}
-    for name in LAWS:
-        target = tmp_path_factory.mktemp("laws") / f"{name}.so"
-        options = ["-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
-        subprocess.run([compiler, *options, SOURCES / f"{name}.c", "-o", target], check=True)
-        made[name] = Law(ctypes.CDLL(str(target)))
-    return made
-
 
 A = [(10, 0.1, 1e5), (10, 0.1, 1e5)]
 B = [(20, 0.05, 2e5), (10, 0.1, 5e4)]

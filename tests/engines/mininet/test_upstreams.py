@@ -37,6 +37,7 @@ def cache(tmp_path, monkeypatch):
     for path in ("vm/boot/vmlinuz-6.12.1", "vm/lib/modules/6.12.1/modules.dep"):
         (home / path).parent.mkdir(parents=True)
         (home / path).touch()
+    (home / "vm/boot/types-6.12.1").touch()
     (home / "vm/kvm.json").write_text(f'{{"works": false, "kernel": "{os.uname().release}"}}')
     monkeypatch.setenv("MULTIPATH_LAB_CACHE", str(home))
     return home
@@ -82,7 +83,7 @@ def test_a_copied_cache_suffices_without_a_network(cache, no_network, monkeypatc
     assert setup.main() == 0, capsys.readouterr().err
     assert network_calls(no_network()) == []
     said = capsys.readouterr().out
-    assert said.count("already there") == 8
+    assert said.count("already there") == 9
     assert upstreams.require() == cache / "upstreams"
     assert setup.main() == 0
     assert "bytecode: already compiled" in capsys.readouterr().out

@@ -1,9 +1,9 @@
 """Coupled congestion control on an unmodified kernel: each law is an eBPF program, `bpf_NAME` to the kernel.
 
-    law.h               what a law sees, and the arithmetic the laws share; also compiles for user space
-    lia.c olia.c ...    one law each
-    coupled.h           a law as a congestion control of the kernel
-    build.py load.py    compile them for a kernel, load them into it
+law.h               what a law sees, and the arithmetic the laws share; also compiles for user space
+lia.c olia.c ...    one law each
+coupled.h           a law as a congestion control of the kernel
+build.py load.py    compile them for a kernel, load them into it
 """
 
 from __future__ import annotations

@@ -1,0 +1,133 @@
+"""Congestion control seen from close by, as root on a machine (or VM) with netem: `python close_look.py`
+
+Prints one JSON object per line, {"scene": NAME, ...}; what they must show is asked in test_ebpf.py.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+PROJECT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(PROJECT), str(PROJECT / "tests")]
+
+from emulation.small_network import Path as Way  # noqa: E402
+from emulation.small_network import SmallNetwork  # noqa: E402
+
+from lab.engines.mininet.ebpf import LAWS, kernel_name  # noqa: E402
+from lab.engines.mininet.ebpf.load import Laws  # noqa: E402
+
+UNEVEN = (Way(8, 15, 60), Way(4, 40, 60))
+SHARED = Way(10, 20, 40, addresses=5)
+KINDS = ("prog", "map", "link")
+HOLDER = "import sys; sys.path.insert(0, '.'); from lab.engines.mininet.ebpf.load import Laws; laws = Laws(); laws.bring(*sys.argv[1:]); print(flush=True); input()"
+AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
+BLOCK = re.compile(r"^```sh guest\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def in_kernel() -> dict[str, Any]:
+    """The congestion controls the kernel offers, and the programs, maps and links of loaded ones it holds."""
+    listed = {kind: json.loads(subprocess.check_output(["bpftool", "-j", kind, "show"])) for kind in KINDS}
+    held = {kind: len([each for each in rows if each["type"] == "struct_ops"]) for kind, rows in listed.items()}
+    return {"offered": AVAILABLE.read_text().split(), **held}
+
+
+def killed() -> dict[str, Any]:
+    """A process brings the laws and is killed while a connection is under one of them; then that ends too."""
+    holder = subprocess.Popen([sys.executable, "-c", HOLDER, *LAWS], cwd=PROJECT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    holder.stdout.readline()
+    with SmallNetwork(*UNEVEN) as network:
+        network.start("f", kernel_name("lia"))
+        network.watch(1)
+        states = [in_kernel()]
+        holder.kill()
+        holder.wait()
+        before = network.received()["f"]
+        network.watch(1)
+        received = network.received()["f"] - before
+        states.append(in_kernel())
+    deadline = time.monotonic() + 10
+    while any(in_kernel()[kind] for kind in KINDS) and time.monotonic() < deadline:
+        time.sleep(0.5)
+    return {"scene": "killed", "states": [*states, in_kernel()], "received_after": received}
+
+
+def followed(law: str, end: str) -> dict[str, Any]:
+    """A law on two uneven paths; then something happens to the second."""
+    with SmallNetwork(*UNEVEN) as network:
+        network.start("f", kernel_name(law))
+        looks = network.watch(11)
+        if not end:
+            return {"scene": "two paths", "law": law, "looks": looks, "then": []}
+        network.run("user", f"ip mptcp endpoint {end}")
+        network.watch(1)
+        return {"scene": "two paths", "law": law, "looks": looks, "then": network.watch(5)}
+
+
+def alone(law: str) -> dict[str, Any]:
+    """Plain TCP under a coupled law."""
+    with SmallNetwork(UNEVEN[0]) as network:
+        network.start("f", kernel_name(law), mptcp=False)
+        return {"scene": "plain TCP", "law": law, "looks": network.watch(8)}
+
+
+def shared(cc: str) -> dict[str, Any]:
+    """Four subflows of one connection beside one plain TCP connection in the same queue: the connection's share."""
+    with SmallNetwork(SHARED) as network:
+        network.run("user", "ip mptcp endpoint delete id 5")
+        network.start("plain", "reno", mptcp=False, address=network.addresses[4])
+        network.start("multipath", kernel_name(cc))
+        network.watch(4, 1)
+        before = network.received()
+        network.watch(16, 1)
+        got = {flow: count - before[flow] for flow, count in network.received().items()}
+        return {"scene": "shared", "law": cc, "share": got["multipath"] / sum(got.values())}
+
+
+def documented() -> dict[str, Any]:
+    """The commands of docs/ebpf.md, in a user's namespace: there `server` runs iperf3."""
+    (block,) = BLOCK.findall((PROJECT / "docs" / "ebpf.md").read_text())
+    with SmallNetwork(*UNEVEN) as network, tempfile.TemporaryDirectory() as folder:
+        listening = network.inside("server", ["mptcpize", "run", "iperf3", "-s"])
+        server = subprocess.Popen(listening, stdout=subprocess.DEVNULL)
+        script = f"set -eux\nSERVER=10.0.0.1 LAB={PROJECT}\n{block}"
+        done = subprocess.run(
+            network.inside("user", ["bash"]), input=script, cwd=folder, capture_output=True, text=True, check=False
+        )
+        counters = Path(f"/proc/{network.pid('user')}/net/netstat").read_text()
+        server.kill()
+        return {
+            "scene": "documented",
+            "status": done.returncode,
+            "said": done.stdout,
+            "errors": done.stderr,
+            "netstat": counters,
+        }
+
+
+def main() -> None:
+    """Scene after scene; the last one has the kernel's laws to itself."""
+
+    def show(scene: dict[str, Any]) -> None:
+        print(json.dumps(scene), flush=True)
+
+    show(killed())
+    laws = Laws()
+    laws.bring(*LAWS)
+    for law, end in (("lia", "delete id 2"), ("olia", "change id 2 backup"), ("balia", "")):
+        show(followed(law, end))
+    show(alone("balia"))
+    for cc in ("reno", "olia"):
+        show(shared(cc))
+    laws.close()
+    show(documented())
+
+
+if __name__ == "__main__":
+    main()

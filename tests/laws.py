@@ -1,0 +1,63 @@
+"""The coupled laws' own C, compiled for this machine."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+from collections.abc import Sequence
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from lab.engines.mininet.ebpf import LAWS, SOURCES
+
+PACKET = 1 << 40
+MAX_PATHS = 16
+
+
+class Way(ctypes.Structure):
+    _fields_ = [("window", ctypes.c_uint32), ("rtt_us", ctypes.c_uint32), ("bytes", ctypes.c_uint64)]
+
+
+class View(ctypes.Structure):
+    _fields_ = [("count", ctypes.c_uint32), ("path", Way * MAX_PATHS)]
+
+
+Paths = Sequence[tuple[float, float, float]]
+
+
+class Law:
+    """A compiled law; paths are (window [packets], round trip [s], bytes between losses)."""
+
+    def __init__(self, library: Path) -> None:
+        self._library = ctypes.CDLL(str(library))
+        self._library.increase.restype = ctypes.c_int64
+
+    def increase(self, paths: Paths, own: int) -> Fraction:
+        """By how much a packet acknowledged on a path changes its window [packets]."""
+        return Fraction(self._library.increase(_view(paths, own)), PACKET)
+
+    def after_loss(self, paths: Paths, own: int) -> int:
+        """A path's window after a loss on it [packets]."""
+        return self._library.after_loss(_view(paths, own))
+
+
+def _view(paths: Paths, own: int) -> ctypes.Array:
+    order = [paths[own], *(path for number, path in enumerate(paths) if number != own)]
+    known = (Way(int(window), round(rtt * 1e6), int(count)) for window, rtt, count in order)
+    return ctypes.byref(View(len(order), (Way * MAX_PATHS)(*known)))
+
+
+@pytest.fixture(scope="session")
+def laws(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Law]:
+    """All laws by name."""
+    compiler = shutil.which("clang") or shutil.which("gcc")
+    if not compiler:
+        pytest.skip("THE COUPLED LAWS ARE NOT TESTED: no C compiler. Type: sudo apt install clang")
+    folder = tmp_path_factory.mktemp("laws")
+    for name in LAWS:
+        options = ["-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
+        subprocess.run([compiler, *options, SOURCES / f"{name}.c", "-o", folder / f"{name}.so"], check=True)
+    return {name: Law(folder / f"{name}.so") for name in LAWS}
