@@ -103,11 +103,13 @@ class SmallNetwork:
         for each in self.addresses:
             self.run("user", f"ip mptcp endpoint add {each} subflow")
         for n, path in enumerate(self.paths, 1):
-            delay_ns = round(path.delay_ms * 1e6)
-            self.run(
-                "router", f"tc {shaping.link(f'r{n}', round(path.rate_mbps * 1e6), delay_ns, queue_packets=path.queue_packets)}"
-            )
-            self.run("user", f"tc {shaping.link(f'u{n}', None, delay_ns)}")
+            self._shape(n, path)
+
+    def _shape(self, number: int, path: Path) -> None:
+        """The router's port towards the user has the queue; the way back has the same delay."""
+        rate_bps, delay_ns = round(path.rate_mbps * 1e6), round(path.delay_ms * 1e6)
+        self.run("router", f"tc {shaping.link(f'r{number}', rate_bps, delay_ns, queue_packets=path.queue_packets)}")
+        self.run("user", f"tc {shaping.link(f'u{number}', None, delay_ns)}")
 
     def start(self, id: str, cc: str, mptcp: bool = True, address: str = "") -> None:
         """A bulk download under the kernel's congestion control `cc`."""
