@@ -220,7 +220,8 @@ def machine(monkeypatch):
         on_poll()
         return code
 
-    module = types.SimpleNamespace(run_in_vm=run_in_vm)
+    kernel = types.SimpleNamespace(require=lambda congestion_controls: None)
+    module = types.SimpleNamespace(run_in_vm=run_in_vm, kernel=kernel)
     monkeypatch.setattr(mininet, "vm", module, raising=False)
     monkeypatch.setitem(sys.modules, "lab.engines.mininet.vm", module)
     return module

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -18,9 +19,9 @@ PROJECT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(PROJECT), str(PROJECT / "tests")]
 
 from emulation.small_network import Path as Way  # noqa: E402
-from emulation.small_network import SmallNetwork  # noqa: E402
+from emulation.small_network import SERVER, SmallNetwork  # noqa: E402
 
-from lab.engines.mininet.ebpf import LAWS, kernel_name  # noqa: E402
+from lab.engines.mininet.ebpf import LAWS, SOURCES, kernel_name  # noqa: E402
 from lab.engines.mininet.ebpf.load import Laws  # noqa: E402
 
 UNEVEN = (Way(8, 15, 60), Way(4, 40, 60))
@@ -91,17 +92,15 @@ def shared(cc: str) -> dict[str, Any]:
 
 
 def documented() -> dict[str, Any]:
-    """The commands of docs/ebpf.md, in a user's namespace: there `server` runs iperf3."""
+    """The commands of docs/ebpf.md, by a user in a copy of the laws' folder; SERVER runs iperf3."""
     (block,) = BLOCK.findall((PROJECT / "docs" / "ebpf.md").read_text())
     with SmallNetwork(*UNEVEN) as network, tempfile.TemporaryDirectory() as folder:
-        listening = network.inside("server", ["mptcpize", "run", "iperf3", "-s"])
-        server = subprocess.Popen(listening, stdout=subprocess.DEVNULL)
-        script = f"set -eux\nSERVER=10.0.0.1 LAB={PROJECT}\n{block}"
-        done = subprocess.run(
-            network.inside("user", ["bash"]), input=script, cwd=folder, capture_output=True, text=True, check=False
-        )
+        copy = shutil.copytree(SOURCES, Path(folder, "laws"))
+        iperf3 = subprocess.Popen(network.inside("server", ["mptcpize", "run", "iperf3", "-s"]), stdout=subprocess.DEVNULL)
+        script, user = f"set -eux\nSERVER={SERVER}\n{block}", network.inside("user", ["bash"])
+        done = subprocess.run(user, input=script, cwd=copy, capture_output=True, text=True, check=False)
         counters = Path(f"/proc/{network.pid('user')}/net/netstat").read_text()
-        server.kill()
+        iperf3.kill()
         return {
             "scene": "documented",
             "status": done.returncode,
