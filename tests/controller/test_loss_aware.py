@@ -134,8 +134,9 @@ def test_it_returns_when_the_interface_reports_less_than_the_threshold():
     paths.reports(1, 0.05)
     paths.send(1, 1000)
     assert paths.look() == {1: True}
-    paths.reports(1, 0.0001)  # < , not <=
-    assert paths.look() == {}
+    for at_gamma in (0.0001, 1 - (1 - 0.0001)):  # < , not <=, and not by rounding either
+        paths.reports(1, at_gamma)
+        assert paths.look() == {}
     paths.reports(1, None)
     assert paths.look() == {}
     paths.reports(1, 0.00009)
