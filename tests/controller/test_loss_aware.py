@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from controller.command import SetBackup
 from controller.control import Control
 from controller.observation import AccessPoint, Observation, Subflow
-from controller.strategies import STRATEGIES
 from controller.strategies.loss_aware import LossAware
 
 SECOND = 1_000_000_000
@@ -240,7 +239,7 @@ steps = st.lists(
 
 
 @given(steps=steps, source=st.sampled_from(["device", "network", "tcp"]))
-def test_never_is_no_subflow_normal(listed, steps, source):
+def test_never_is_no_subflow_normal(steps, source):
     control = Control("loss_aware", {"loss_source": source, "window_packets": 10})
     paths = Paths("wifi1", "lte1", "wifi1", "p1")
     for rows, deaf in steps:
@@ -255,11 +254,3 @@ def test_never_is_no_subflow_normal(listed, steps, source):
                 n = each.command.subflow[1]
                 paths.subflows[n] = replace(paths.subflows[n], backup=each.command.backup)
                 assert paths.normal()
-
-
-@pytest.fixture(scope="module")
-def listed():
-    """The strategy in the table, so that `Control` finds it."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(STRATEGIES, "loss_aware", LossAware)
-        yield
