@@ -44,8 +44,17 @@ class Group:
         return [value for value in found if value is not None]
 
 
-def report(folders: Sequence[Path], as_json: bool) -> str:
-    """The comparison as text, or as JSON {"groups", "metrics", "verdicts", "warnings"}."""
+@dataclass(frozen=True)
+class Comparison:
+    """Groups, the estimate of each metric in each of them, and verdicts on all but the first."""
+
+    groups: Sequence[Group]
+    rows: dict[str, list[dict[str, Any]]]
+    verdicts: dict[str, dict[str, str]]
+
+
+def compared(folders: Sequence[Path]) -> Comparison:
+    """What there is to say about these runs."""
     groups = grouped(folders)
     metrics = list(dict.fromkeys(metric for group in groups for result in group.results for metric in numbers(result)))
     rows = {metric: [_estimate(group.values(metric)) for group in groups] for metric in metrics}
@@ -53,20 +62,48 @@ def report(folders: Sequence[Path], as_json: bool) -> str:
         group.label: {metric: verdict(groups[0].values(metric), group.values(metric), good(metric)) for metric in metrics}
         for group in groups[1:]
     }
+    return Comparison(groups, rows, verdicts)
+
+
+def report(folders: Sequence[Path], as_json: bool = False, as_markdown: bool = False) -> str:
+    """The comparison as text, as a table in Markdown, or as JSON {"groups", "metrics", "verdicts", "warnings"}."""
+    found = compared(folders)
     if as_json:
-        counts = [
-            {"label": group.label, "n": len(group.results), "runs": [r["run_id"] for r in group.results]} for group in groups
-        ]
-        named = {metric: {g.label: cell for g, cell in zip(groups, cells, strict=True)} for metric, cells in rows.items()}
-        document = {"groups": counts, "metrics": named, "verdicts": verdicts, "warnings": list(warnings(groups))}
-        return json.dumps(document, indent=1)
-    head = ["metric", *(f"{group.label} (n = {len(group.results)})" for group in groups)]
-    parts = [view.table(head, [[metric, *map(_shown, cells)] for metric, cells in rows.items()])]
-    for label, said in verdicts.items():
-        parts.append(
-            "\n".join([f"{label} against {groups[0].label}:", *(f"  {metric}: {words}" for metric, words in said.items())])
-        )
-    return "\n\n".join([*parts, *warnings(groups)])
+        return json.dumps(_document(found), indent=1)
+    parts = _markdown(found) if as_markdown else _text(found)
+    return "\n\n".join([*parts, *warnings(found.groups)])
+
+
+def _document(found: Comparison) -> dict[str, Any]:
+    counts = [
+        {"label": group.label, "n": len(group.results), "runs": [r["run_id"] for r in group.results]} for group in found.groups
+    ]
+    named = {
+        metric: {g.label: cell for g, cell in zip(found.groups, cells, strict=True)} for metric, cells in found.rows.items()
+    }
+    return {"groups": counts, "metrics": named, "verdicts": found.verdicts, "warnings": list(warnings(found.groups))}
+
+
+def _heads(found: Comparison) -> list[str]:
+    return ["metric", *(f"{group.label} (n = {len(group.results)})" for group in found.groups)]
+
+
+def _text(found: Comparison) -> list[str]:
+    """A table, and a list of verdicts for each group but the first."""
+    parts = [view.table(_heads(found), [[metric, *map(_shown, cells)] for metric, cells in found.rows.items()])]
+    for label, said in found.verdicts.items():
+        words = (f"  {metric}: {words}" for metric, words in said.items())
+        parts.append("\n".join([f"{label} against {found.groups[0].label}:", *words]))
+    return parts
+
+
+def _markdown(found: Comparison) -> list[str]:
+    """One table, each verdict beside its estimate; the number of runs stands in its head."""
+    lines = [_heads(found), ["---"] * (len(found.groups) + 1)]
+    for metric, cells in found.rows.items():
+        said = ["", *(f": {verdict[metric].split(', n = ')[0]}" for verdict in found.verdicts.values())]
+        lines.append([f"`{metric}`", *(f"{_shown(cell)}{words}" for cell, words in zip(cells, said, strict=True))])
+    return ["\n".join(f"| {' | '.join(line)} |" for line in lines)]
 
 
 def grouped(folders: Sequence[Path]) -> list[Group]:
@@ -78,7 +115,8 @@ def grouped(folders: Sequence[Path]) -> list[Group]:
         plain["engine"] = result["engine"]
         found.setdefault(json.dumps(plain, sort_keys=True), (plain, []))[1].append(result)
     plains = [plain for plain, _ in found.values()]
-    groups = [Group(_label(plain, plains), plain, tuple(results)) for plain, results in found.values()]
+    by_seed = [(plain, sorted(results, key=lambda each: each["seed"])) for plain, results in found.values()]
+    groups = [Group(_label(plain, plains), plain, tuple(results)) for plain, results in by_seed]
     return sorted(groups, key=lambda group: group.plain["strategy.name"] != '"none"')
 
 
@@ -113,8 +151,9 @@ def verdict(base: Sequence[float], other: Sequence[float], good: int = 1) -> str
             else f"the same in every run, n = {n}"
         )
     change = 100 * (_mean(other) / _mean(base) - 1)
+    around = f"{round(change):+d} %"
     if n < MIN_REPEATS:
-        return f"{change:+.0f} %, but cannot tell: n = {n}, run {MIN_REPEATS - n} more"
+        return f"{around}, but cannot tell: n = {n}, run {MIN_REPEATS - n} more"
     low, high = _ratio_interval(base, other)
     near, far = sorted((abs(low), abs(high)))
     size = f"[{_percent(near)}, {_percent(far)}], n = {n}"
@@ -124,7 +163,7 @@ def verdict(base: Sequence[float], other: Sequence[float], good: int = 1) -> str
         return f"{WORDS[good][change < 0]} by {_percent(abs(change))} % {size}"
     needed = n * ((high - low) / 2 / abs(change)) ** 2 if change else math.inf
     more = min(MAX_MORE, max(1, math.ceil(min(needed, n + MAX_MORE)) - n))
-    return f"cannot tell: {change:+.0f} % [{low:.0f}, {high:.0f}], n = {n}, run {more} more"
+    return f"cannot tell: {around} [{round(low)}, {round(high)}], n = {n}, run {more} more"
 
 
 def warnings(groups: Sequence[Group]) -> Iterator[str]:

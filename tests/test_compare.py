@@ -49,6 +49,14 @@ def test_a_clear_difference_is_told_with_its_interval(runs):
     assert "n = 12" in said
 
 
+def test_in_markdown_a_verdict_stands_beside_its_estimate(runs):
+    said = compare.report([*runs("none", [9.8, 10, 10.2] * 4), *runs("disjoint", [11.7, 12, 12.3] * 4)], as_markdown=True)
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in said.splitlines()]
+    assert rows[0] == ["metric", "none (n = 12)", "disjoint (n = 12)"]
+    assert rows[2][0] == "`throughput_mbps`"
+    assert rows[2][2].startswith("12 [11.8, 12.2]: better by 20 % [")
+
+
 def test_the_other_way_round_is_worse(runs):
     document = json.loads(
         compare.report([*runs("none", [12, 12.1] * 5), *runs("meter_throttling", [9, 9.1] * 5)], as_json=True)
