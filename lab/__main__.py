@@ -162,6 +162,14 @@ def reindex() -> None:
 
 
 @cli.command()
+@click.option("--only", metavar="NAME", help="One figure.")
+@click.pass_context
+def bench(ctx: click.Context, only: str | None) -> None:
+    """Measure how fast the lab is here; print the figures as JSON. Nothing else should run meanwhile."""
+    ctx.exit(importlib.import_module("lab.cli.bench").main(only))
+
+
+@cli.command()
 @click.option("--port", type=click.IntRange(1, 65535), help="Instead of 8080 or the next free one.")
 @click.option("--no-browser", is_flag=True, help="Open no browser.")
 @click.option("--no-demo", is_flag=True, help="Start no run.")
