@@ -18,8 +18,8 @@ from typing import Any
 PROJECT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(PROJECT), str(PROJECT / "tests")]
 
-from emulation.small_network import Path as Way  # noqa: E402
 from emulation.small_network import SERVER, SmallNetwork  # noqa: E402
+from emulation.small_network import Path as Way  # noqa: E402
 
 from lab.engines.mininet.ebpf import LAWS, SOURCES, kernel_name  # noqa: E402
 from lab.engines.mininet.ebpf.load import Laws  # noqa: E402

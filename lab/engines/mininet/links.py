@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from lab import units
+from lab import description, units
 from lab.engines.mininet import cell as wifi_cell
 from lab.engines.mininet import shaping, shell
 from lab.engines.mininet.ledger import Ledger
@@ -64,6 +64,13 @@ class Links:
             shell.run(["tc", "-batch", "-"], f"change {link_id}", stdin=shaping.batch(self._trunk(trunk)))
         else:
             self._shape_host_link(next(each for each in self.wiring.interfaces if each.link == link_id), link)
+
+    def shape(self, link_id: str) -> dict[str, Any]:
+        """What a controller is told of a link: rate, delay and loss as they are now."""
+        trunk = next((each for each in self.wiring.trunks if each.link == link_id), None)
+        near = trunk.a if trunk else next(each.switch for each in self.wiring.interfaces if each.link == link_id)
+        told = description.shape(self.links[link_id], self.cells_of, near)
+        return {key: told[key] for key in ("rate_mbps", "delay_ms", "loss", "loss_back") if told[key] is not None}
 
     def set_station_rate(self, ap: str, user: str, rate_bps: int) -> None:
         """Price a WiFi station anew; LTE rates are the agent's business."""

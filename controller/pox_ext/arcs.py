@@ -1,0 +1,106 @@
+"""The links of the plan as arcs: those that are up, shaped as they are now, with what passed since the last step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+from controller.messages import LinkState
+from controller.observation import Arc, air
+from controller.paths import Path
+from controller.plan import HostPort, Plan, Stations
+from controller.pox_ext.counters import Counters
+from controller.pox_ext.router import Router
+from controller.units import bps
+
+
+class Arcs:
+    """Knows where each arc is counted, and what was said of its link since the plan was read."""
+
+    def __init__(self, plan: Plan, router: Router, counters: Counters, stations: Stations) -> None:
+        self._router, self._counters, self._stations = router, counters, stations
+        self._arcs = plan.arcs()
+        self._arrivals = {
+            (each.link, end): (end, port)
+            for each in plan.trunks
+            for end, port in ((each.a, each.a_port), (each.b, each.b_port))
+        }
+        self._places = {address: (port.switch, port.port) for port in _host_ports(plan) for address in port.addresses}
+        self._stations_at = {ap: list(line.stations) for ap, line in plan.aps.items()}
+        self._owner = {address: host for host, ports in plan.hosts.items() for each in ports for address in each.addresses}
+        self._backwards = {(each.link, each.b) for each in plan.trunks}
+        self._backwards |= {(port.link, address) for port in _host_ports(plan) for address in port.addresses}
+        self._said: dict[str, LinkState] = {}
+
+    def said(self, state: LinkState) -> None:
+        """A link has changed."""
+        before = self._said.get(state.link, LinkState(link=state.link))
+        self._said[state.link] = before.model_copy(update=state.model_dump(exclude_unset=True))
+
+    def documents(self) -> list[dict[str, Any]]:
+        """The table `links`: what a controller that is started again must be told."""
+        return [state.model_dump(exclude_none=True) for state in self._said.values()]
+
+    def seen(self) -> tuple[Arc, ...]:
+        """Every arc that carries something."""
+        return tuple(self._now(arc) for arc in self._arcs if self._is_up(arc))
+
+    def delay_s(self, path: Path) -> float:
+        """How long a packet takes from the first switch of a path to the last."""
+        hops = set(pairwise(path))
+        return sum(self._shaped(arc).delay_s for arc in self._arcs if (arc.tail, arc.head) in hops)
+
+    def _is_up(self, arc: Arc) -> bool:
+        said = self._said.get(arc.link)
+        return self._router.is_up(arc.link) and (said is None or said.up is not False)
+
+    def _now(self, arc: Arc) -> Arc:
+        arc = replace(self._shaped(arc), used_bps=self._used_bps(arc))
+        users = self._users(arc)
+        if not users:
+            return arc
+        rates = [self._stations.known[user, arc.link].rate_bps for user in users if (user, arc.link) in self._stations.known]
+        return replace(arc, capacity_bps=max((rate for rate in rates if rate), default=arc.capacity_bps))
+
+    def _shaped(self, arc: Arc) -> Arc:
+        said = self._said.get(arc.link)
+        if said is None:
+            return arc
+        loss = said.loss_back if (arc.link, arc.tail) in self._backwards else said.loss
+        return replace(
+            arc,
+            capacity_bps=arc.capacity_bps if said.rate_mbps is None else bps(said.rate_mbps),
+            delay_s=arc.delay_s if said.delay_ms is None else said.delay_ms / 1000,
+            loss=arc.loss if loss is None else loss,
+        )
+
+    def _users(self, arc: Arc) -> list[str]:
+        """The stations whose arc it is: one, or all of an access point's air."""
+        if air(arc.link) not in (arc.tail, arc.head):
+            return []
+        owner = self._owner.get(arc.head) or self._owner.get(arc.tail)
+        return [owner] if owner else self._stations_at[arc.link]
+
+    def _used_bps(self, arc: Arc) -> int:
+        """Counted at the port of the switch: of the air at all its ports, of a station that shares one by its flows."""
+        if arc.head in self._owner or arc.tail in self._owner:
+            return self._station_bps(arc)
+        if air(arc.link) in (arc.tail, arc.head):
+            way = "tx" if arc.tail == arc.link else "rx"
+            ports = {port for switch, port in self._places.values() if switch == arc.link}
+            return sum(self._counters.port_bps(arc.link, port, way) for port in ports)
+        return self._counters.port_bps(*self._arrivals[arc.link, arc.head], "rx")
+
+    def _station_bps(self, arc: Arc) -> int:
+        address, way = (arc.head, "tx") if arc.head in self._owner else (arc.tail, "rx")
+        switch, port = self._places[address]
+        if sum(place == (switch, port) for place in self._places.values()) == 1:
+            return self._counters.port_bps(switch, port, way)
+        flows = [flow for flow in self._router.routes if address == (flow.destination if way == "tx" else flow.source)]
+        return self._counters.flows_bps(switch, flows)
+
+
+def _host_ports(plan: Plan) -> Iterator[HostPort]:
+    return (port for ports in plan.hosts.values() for port in ports)
