@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from controller.paths import TCP, Flow
+
 ApKind = Literal["wifi", "lte"]
 Tiers = Mapping[tuple[str, str], int]  # (user, access point) -> 1 or 2
 SubflowKey = tuple[str, int]  # (connection, number)
@@ -100,6 +102,12 @@ class Subflow:
     def ends(self) -> tuple[str, str]:
         """The two addresses, without their ports."""
         return self.source.rsplit(":", 1)[0], self.destination.rsplit(":", 1)[0]
+
+    @property
+    def flow(self) -> Flow:
+        """Its 5-tuple towards the user."""
+        (source, source_port), (destination, port) = (end.rsplit(":", 1) for end in (self.source, self.destination))
+        return Flow(source, destination, TCP, int(source_port), int(port))
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 MOST_PATHS = 64
+TCP = 6  # its protocol number
 Path = tuple[str, ...]
 Neighbours = Mapping[str, Iterable[str]]
 

@@ -7,7 +7,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab import brain, scenario
+from lab import scenario
 from lab.errors import RequestError
 from lab.scenario import Overrides, build, experiment, from_data, resolved, scaled_traffic
 
@@ -96,9 +96,7 @@ def test_contract_scenario_shared_pipe_is_valid():
 
 
 def test_contract_scenario_uneven_paths_is_valid():
-    """With `none` in place of a strategy that the table does not hold."""
-    overrides = Overrides() if "loss_aware" in brain.strategies() else Overrides(strategy="none")
-    loaded = from_data(yaml.safe_load(UNEVEN_PATHS), "uneven_paths.yaml", overrides)
+    loaded = from_data(yaml.safe_load(UNEVEN_PATHS), "uneven_paths.yaml")
     path1, path2 = (link for link in build(loaded).links if link.id.startswith("path"))
     assert (path1.rate_bps, path1.delay_ns, path1.queue_packets) == (20_000_000, 10_000_000, 100)
     assert (path2.rate_bps, path2.jitter_ns) == (12_000_000, 3_000_000)

@@ -6,10 +6,23 @@ from typing import Any
 
 from controller.errors import UnknownStrategy
 from controller.strategies.base import Strategy, StrategyParams, checked_params
+from controller.strategies.disjoint import Disjoint
+from controller.strategies.expected_throughput import ExpectedThroughput
+from controller.strategies.loss_aware import LossAware
 from controller.strategies.meter_throttling import MeterThrottling
 from controller.strategies.none import NoStrategy
+from controller.strategies.optimum import Optimum
+from controller.strategies.subflow_selection.strategy import SubflowSelection
 
-STRATEGIES: dict[str, type[Strategy]] = {"none": NoStrategy, "meter_throttling": MeterThrottling}
+STRATEGIES: dict[str, type[Strategy]] = {
+    "none": NoStrategy,
+    "meter_throttling": MeterThrottling,
+    "subflow_selection": SubflowSelection,
+    "optimum": Optimum,
+    "loss_aware": LossAware,
+    "expected_throughput": ExpectedThroughput,
+    "disjoint": Disjoint,
+}
 
 __all__ = ["STRATEGIES", "Strategy", "StrategyParams", "known", "make"]
 

@@ -153,7 +153,7 @@ class LossAware(Strategy):
         decisions = []
         for each in waiting:
             gamma = self._gamma(each, seen)
-            gone = each.device_loss is not None and each.device_loss < gamma  # 4
+            gone = each.device_loss is not None and each.device_loss * (1 + ROUNDING) < gamma  # 4
             if gone and self._may_turn(each, seen.now_ns):
                 self._watched[each.key].turn(False, seen.now_ns)
                 decisions.append(_turned(each, False, f"its interface reports a loss of {each.device_loss:.3%} < {gamma:.3%}"))

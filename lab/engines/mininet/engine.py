@@ -221,11 +221,12 @@ class MininetEngine(Engine):
     def _report(self) -> dict[str, Any]:
         """What the run's result needs beside its samples."""
         sampler = self.telemetry.sampler
-        connections = sampler.report(self.workload.now_s())
         users = self.topology.multipath
         counters = {
             user: probes.mptcp_counters(Path(f"/proc/{self.network.pid(user)}/net/netstat").read_text()) for user in users
         }
+        queued = {user: each["OFOQueue"] for user, each in counters.items() if "OFOQueue" in each}
+        connections = sampler.report(self.workload.now_s(), queued)
         interfaces = {user: len(self.wiring.of(user)) for user in users}
         verdict = probes.verdict(sampler.connections.values(), self.telemetry.receiving(), counters, interfaces)
         if verdict["verified"] is False:

@@ -128,20 +128,28 @@ class Sampler:
                 ap[f"tier{tier}_mbps"] = round(ap[f"tier{tier}_mbps"] + row["mbps"], 4)
         return {"ap": aps, "user": users, "sf": subflows}
 
-    def report(self, duration_s: float) -> list[dict[str, Any]]:
-        """`connections` of the result."""
+    def report(self, duration_s: float, queued: Mapping[str, int]) -> list[dict[str, Any]]:
+        """`connections` of the result. `queued`: segments that each user's kernel put aside because data before them was missing."""
         return [
             {
                 "id": name,
                 "user": each.opened.user,
                 "throughput_mbps": round(_rate_mbps(each.received, duration_s), 4),
                 "completion_s": each.completion_s,
-                "out_of_order_fraction": _fraction(each),
+                "out_of_order_fraction": self._out_of_order(each, queued),
                 "receive_buffer_max_bytes": None,
                 "subflows": [_subflow_report(name, subflow, duration_s) for subflow in each.subflows.values()],
             }
             for name, each in self.connections.items()
         ]
+
+    def _out_of_order(self, connection: Connection, queued: Mapping[str, int]) -> float | None:
+        """Of all segments; the kernel counts per host, so a user's connections share one figure, and uploads have none."""
+        user = connection.opened.user
+        down = [each for each in self.connections.values() if each.opened.user == user and each.opened.direction == "down"]
+        segments = sum(subflow.segments for each in down for subflow in each.subflows.values())
+        known = user in queued and connection in down and segments
+        return round(queued[user] / segments, 5) if known else None
 
 
 def _rate_mbps(byte_count: int, elapsed_s: float) -> float:
@@ -192,8 +200,3 @@ def _subflow_report(connection: str, subflow: Subflow, duration_s: float) -> dic
         "backup_s": round(subflow.backup_s, 3),
         "cc": sender.cc if sender else None,
     }
-
-
-def _fraction(connection: Connection) -> float:
-    segments = sum(each.segments for each in connection.subflows.values())
-    return round(sum(each.out_of_order for each in connection.subflows.values()) / segments, 5) if segments else 0.0

@@ -180,6 +180,7 @@ def reassemble(w: at.World, c: int, dsn: int, now_ns: int) -> None:
     elif dsn > conn[c + at.DATA_NXT] and w.dsn_got[place_of(w, c, dsn)] == 0:
         w.dsn_got[place_of(w, c, dsn)] = 1
         conn[c + at.BUFFERED] += 1
+        conn[c + at.EARLY_IN] += 1
         conn[c + at.BUFFERED_MAX] = max(conn[c + at.BUFFERED_MAX], conn[c + at.BUFFERED])
 
 

@@ -167,14 +167,13 @@ class Sampler:
         conn, c = self.network.w.conn, connection.place
         done_ns, started_ns = int(conn[c + at.DONE_NS]), int(conn[c + at.STARTED_NS])
         segments = sum(int(self.network.w.sub[each.place + at.SEGMENTS_IN]) for each in connection.subflows)
-        late = sum(int(self.network.w.sub[each.place + at.LATE_IN]) for each in connection.subflows)
         joined = [(n, each) for n, each in enumerate(connection.subflows, 1) if self._established(each)]
         return {
             "id": name,
             "user": connection.flow.user,
             "throughput_mbps": round(_rate_mbps(self._read_bytes(connection), elapsed_ns), 4),
             "completion_s": round((done_ns - started_ns) / at.NS_PER_S, 6) if done_ns else None,
-            "out_of_order_fraction": round(late / segments, 5) if segments else 0.0,
+            "out_of_order_fraction": round(int(conn[c + at.EARLY_IN]) / segments, 5) if segments else 0.0,
             "receive_buffer_max_bytes": int(conn[c + at.BUFFERED_MAX]) * int(conn[c + at.SEGMENT_BYTES]),
             "subflows": [self._subflow(f"{name}/{n}", connection, each, elapsed_ns) for n, each in joined],
         }

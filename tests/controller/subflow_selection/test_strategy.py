@@ -12,7 +12,6 @@ from controller import lines
 from controller.command import SetBackup
 from controller.control import Control
 from controller.observation import Arc, Observation, Subflow, air
-from controller.strategies import STRATEGIES
 from controller.strategies.optimum import Optimum
 from controller.strategies.subflow_selection.paths import along, available_bps, quality
 from controller.strategies.subflow_selection.strategy import SubflowSelection
@@ -155,16 +154,8 @@ def test_the_load_of_others_changes_the_set():
 flags = st.lists(st.booleans(), min_size=5, max_size=5)
 
 
-@pytest.fixture(scope="module")
-def listed():
-    """The strategy in the table, so that `Control` finds it."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(STRATEGIES, "subflow_selection", SubflowSelection)
-        yield
-
-
 @given(backup=flags, confirmed=st.lists(flags, max_size=3), numbers=st.sets(st.integers(1, 15), min_size=5, max_size=5))
-def test_a_set_is_never_empty(listed, backup, confirmed, numbers):
+def test_a_set_is_never_empty(backup, confirmed, numbers):
     subflows = [subflow(n, backup=each) for n, each in zip(sorted(numbers), backup, strict=True)]
     control = Control("subflow_selection")
     for heard in confirmed:

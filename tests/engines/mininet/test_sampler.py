@@ -60,7 +60,18 @@ def test_a_closed_subflow_keeps_its_counters():
     made.take([socket(SERVER, WIFI, token=7)], [socket(WIFI, SERVER, 250_000, 9)])
     frame = made.frame(1.0, {"ue1-1": {"bytes": 375_000}}, {})
     assert frame["sf"]["ue1-1/2"]["mbps"] == 0.0
-    assert made.report(2.0)[0]["subflows"][1]["throughput_mbps"] == 0.5
+    assert made.report(2.0, {})[0]["subflows"][1]["throughput_mbps"] == 0.5
+
+
+def test_out_of_order_is_what_the_connections_receiver_put_aside():
+    made = sampler()
+    made.take(
+        [socket(SERVER, WIFI, token=7), socket(SERVER, LTE, token=7)],
+        [socket(WIFI, SERVER, segments_in=60), socket(LTE, SERVER, segments_in=20)],
+    )
+    made.frame(1.0, {}, {})
+    assert made.report(2.0, {"ue1": 20})[0]["out_of_order_fraction"] == 0.25
+    assert made.report(2.0, {})[0]["out_of_order_fraction"] is None
 
 
 def test_windows_and_round_trips_are_the_senders():

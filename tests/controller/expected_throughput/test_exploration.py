@@ -1,0 +1,105 @@
+"""Which ways subflows take (S-MPTCP, Algorithm 1)."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import pytest
+from networks import arcs_of, both_ways, without
+
+from controller.graph import graph, switches, use, ways
+from controller.strategies.expected_throughput.allocation import arrive
+from controller.strategies.expected_throughput.exploration import Asking, explore
+from lab.topologies import collision, fat_tree, pooling
+from lab.topology import wire
+
+FIG_1, WITHIN, BETWEEN, TREE = (
+    pooling.build(pooling.Params()),
+    collision.build(collision.Params(among="subflows")),
+    collision.build(collision.Params(among="connections")),
+    fat_tree.build(fat_tree.Params()),
+)
+
+
+def asked(topology, on, user):
+    """What the subflows of a user's connection ask for."""
+    wiring = wire(topology)
+    source = on.place[wiring.of(topology.server_of(user))[0].address]
+    return [Asking((source, on.place[address])) for each in wiring.of(user) for address in (each.address, *each.further)]
+
+
+def come(topology, users):
+    """Paths and rates in Mb/s after users have come in this order."""
+    on = graph(arcs_of(topology))
+    paths, uses, shares = {}, {}, {}
+    for user in users:
+        found = explore(on, asked(topology, on, user), uses, shares)
+        paths[user], uses[user] = [switches(on, each) for each in found], [use(on, each) for each in found]
+        shares = arrive(on.capacity_bps, uses, shares, user)
+    return paths, {user: [rate / 1e6 for rate in rates] for user, rates in shares.items()}
+
+
+def test_subflows_of_one_connection_do_not_collide():
+    paths, rates = come(WITHIN, ["ue1"])
+    assert {path[1] for path in paths["ue1"]} == {"c1", "c2"}
+    assert rates["ue1"] == [10, 10]
+
+
+@pytest.mark.parametrize("order", list(permutations(BETWEEN.users)))
+def test_subflows_of_two_connections_do_not_collide(order):
+    paths, rates = come(BETWEEN, order)
+    assert sorted(path[2] for own in paths.values() for path in own) == ["c1", "c2", "c3", "c4"]
+    assert rates == {user: [10, 10] for user in order}
+
+
+@pytest.mark.parametrize("order", list(permutations(FIG_1.users)))
+def test_pooling_is_fair_in_every_order(order):
+    _, rates = come(FIG_1, order)
+    assert [sum(each) for each in rates.values()] == pytest.approx([12, 12, 12])
+
+
+@pytest.mark.parametrize("order", list(permutations(TREE.users))[::2017])
+def test_a_fat_tree_is_used_to_the_full_in_any_order(order):
+    paths, rates = come(TREE, order)
+    assert sum(map(sum, rates.values())) == pytest.approx(80)
+    assert min(map(sum, rates.values())) == pytest.approx(10)
+    assert all(len({path[2] for path in own}) == 2 for own in paths.values())  # of each connection over two core switches
+
+
+def test_a_subflow_keeps_its_way_when_that_is_as_good():
+    on = graph(arcs_of(TREE))
+    first, second = asked(TREE, on, "ue1")
+    other = ways(on, *first.pair)[3]
+    found = explore(on, [Asking(first.pair, other), second], {}, {})
+    assert other not in found or found[0] == other
+    kept = explore(on, [Asking(first.pair, found[1]), Asking(second.pair, found[0])], {}, {})
+    assert kept == [found[1], found[0]]
+
+
+def test_a_way_is_added_from_the_richest_when_nothing_is_free():
+    """Two ways of 10, both full: a's holder has another one, b's has not."""
+    links = {("s", "a"): 10, ("s", "b"): 10, ("a", "t"): 10, ("b", "t"): 10}
+    on = graph(both_ways(links | {("s", "z"): 10}))
+    source, goal = on.place["s"], on.place["t"]
+    a, b = ways(on, source, goal, more=0)
+    z = ways(on, source, on.place["z"])[0]
+    others = {"rich": [use(on, a), use(on, z)], "poor": [use(on, b)]}
+    assert explore(on, [Asking((source, goal))], others, {"rich": (10.0, 10.0), "poor": (10.0,)}) == [a]
+    swapped = {"rich": [use(on, b), use(on, z)], "poor": [use(on, a)]}
+    assert explore(on, [Asking((source, goal))], swapped, {"rich": (10.0, 10.0), "poor": (10.0,)}) == [b]
+
+
+def test_a_subflow_that_is_left_over_keeps_apart_from_the_others():
+    links = {("s", "a"): 10, ("a", "t"): 10, ("s", "b"): 4, ("b", "t"): 4, ("t", "u"): 5}
+    on = graph(both_ways(links))
+    pair = (on.place["s"], on.place["u"])
+    found = explore(on, [Asking(pair), Asking(pair)], {}, {})
+    assert [switches(on, each) for each in found] == [("a", "t"), ("b", "t")]
+
+
+def test_where_only_one_way_leads_both_take_it_and_where_none_leads_none():
+    on = graph(without(arcs_of(WITHIN), "up1"))
+    paths = [switches(on, each) for each in explore(on, asked(WITHIN, on, "ue1"), {}, {})]
+    assert paths == [("s1", "c2", "s2")] * 2
+    cut = graph(without(arcs_of(WITHIN), "up1", "up2"))
+    assert explore(cut, asked(WITHIN, cut, "ue1"), {}, {}) == [None, None]

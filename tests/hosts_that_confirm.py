@@ -1,0 +1,118 @@
+"""A network in which every command is checked and takes effect at once, for strategies that steer subflows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from itertools import count, pairwise
+
+from networks import arcs_of, without
+
+from controller.command import Decision, Expect, Route, SetBackup, about, checked
+from controller.graph import arcs_over, graph, switches, use, ways
+from controller.observation import Arc, Observation, Subflow
+from controller.paths import digest
+from controller.strategies.base import Strategy
+from lab.topology import Topology, wire
+
+PORTS = count(40_000)
+
+
+class Confirming:
+    """Connections come and go; paths are chosen by hash until a strategy chooses."""
+
+    def __init__(self, topology: Topology, strategy: Strategy) -> None:
+        self.topology, self.wiring, self.strategy = topology, wire(topology), strategy
+        self.every = self.arcs = arcs_of(topology)
+        self.subflows: dict[tuple[str, int], Subflow] = {}
+        self.told: list[Decision] = []
+
+    def come(self, *users: str, only: int | None = None) -> list[Decision]:
+        """A connection of each of these users, whole or with its first subflows, and one step."""
+        for user in users:
+            server = self.wiring.of(self.topology.server_of(user))[0]
+            addresses = [(each.link, address) for each in self.wiring.of(user) for address in (each.address, *each.further)]
+            for number, (link, address) in enumerate(addresses[:only], 1):
+                key = (f"{user}-1", number)
+                if key not in self.subflows:
+                    ends = (f"{server.address}:5001", f"{address}:{next(PORTS)}")
+                    self.subflows[key] = self._hashed(Subflow(*key, user, link, *ends))
+        return self.step()
+
+    def go(self, user: str) -> list[Decision]:
+        """A user's connection ends, and one step."""
+        self.subflows = {key: each for key, each in self.subflows.items() if each.user != user}
+        return self.step()
+
+    def down(self, *links: str) -> list[Decision]:
+        """Only these links are down, and one step."""
+        self.arcs = without(self.every, *links)
+        return self.step()
+
+    def change(self, link: str, capacity_bps: int) -> list[Decision]:
+        """Another capacity in both directions, and one step."""
+        self.arcs = tuple(replace(arc, capacity_bps=capacity_bps) if arc.link == link else arc for arc in self.arcs)
+        return self.step()
+
+    def step(self) -> list[Decision]:
+        """One decision, checked and carried out."""
+        self.told = self.strategy.decide(self.seen())
+        for decision in self.told:
+            self._carry_out(decision)
+        return self.told
+
+    def withdraw(self) -> None:
+        """What the strategy does when another takes over."""
+        for decision in self.strategy.withdraw(self.seen()):
+            self._carry_out(decision)
+
+    def seen(self) -> Observation:
+        return Observation(0, subflows=tuple(self.subflows.values()), arcs=self.arcs)
+
+    def mbps(self, user: str) -> list[float]:
+        """What each subflow of a user may expect."""
+        return [0.0 if each.backup else (each.expected_bps or 0) / 1e6 for each in self.of(user)]
+
+    def paths(self, user: str) -> list[tuple[str, ...]]:
+        return [each.path for each in self.of(user)]
+
+    def of(self, user: str) -> list[Subflow]:
+        return [each for each in self.subflows.values() if each.user == user]
+
+    def overload(self) -> float:
+        """The most that is expected of an arc, as a part of what it carries."""
+        on, carried = graph(self.arcs), dict[int, float]()
+        for each in self.subflows.values():
+            way = arcs_over(on, each.ends[0], each.path, each.ends[1])
+            for arc, part in use(on, way).items() if way and not each.backup else ():
+                carried[arc] = carried.get(arc, 0.0) + part * (each.expected_bps or 0)
+        return max((rate / on.capacity_bps[arc] for arc, rate in carried.items()), default=0.0)
+
+    def _hashed(self, subflow: Subflow) -> Subflow:
+        on = graph(self.arcs)
+        found = ways(on, on.place[subflow.ends[0]], on.place[subflow.ends[1]], more=0)
+        return replace(subflow, path=switches(on, found[digest(subflow.flow) % len(found)]))
+
+    def _carry_out(self, decision: Decision) -> None:
+        command = checked(decision.command, self.seen())
+        assert decision.about == about(command.subflow)
+        assert any(letter.isdigit() for letter in decision.reason.replace(self.of_about(decision).user, "")), decision.reason
+        changes = {Route: "path", Expect: "rate_bps", SetBackup: "backup"}
+        name = changes[type(command)]
+        change = {"expected_bps" if name == "rate_bps" else name: getattr(command, name)}
+        self.subflows[command.subflow] = replace(self.subflows[command.subflow], **change)
+
+    def of_about(self, decision: Decision) -> Subflow:
+        return next(each for each in self.subflows.values() if about(each.key) == decision.about)
+
+
+def commands(decisions: Iterable[Decision], kind: type) -> list[object]:
+    """Those of one kind."""
+    return [each.command for each in decisions if isinstance(each.command, kind)]
+
+
+def used_twice(paths: Iterable[tuple[str, ...]], arcs: Iterable[Arc]) -> set[str]:
+    """Links between switches that more than one of these paths crosses in the same direction."""
+    links = {(arc.tail, arc.head): arc.link for arc in arcs}
+    crossed = [links[ends] for path in paths for ends in pairwise(path)]
+    return {link for link in crossed if crossed.count(link) > 1}

@@ -1,0 +1,32 @@
+"""Networks as strategies see them, made from topologies and from lists of links."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from controller.observation import Arc
+from controller.plan import Plan
+from lab.description import describe
+from lab.topology import Topology, wire
+
+Links = dict[tuple[str, str], float]  # ends, and what goes in that direction
+
+
+def arcs_of(topology: Topology) -> tuple[Arc, ...]:
+    """What a controller sees of a topology."""
+    return Plan.model_validate(describe(topology, wire(topology))).arcs()
+
+
+def one_way(links: Links) -> tuple[Arc, ...]:
+    """An arc for each of these."""
+    return tuple(Arc(f"{tail}-{head}", tail, head, capacity) for (tail, head), capacity in links.items())  # type: ignore[arg-type]
+
+
+def both_ways(links: Links) -> tuple[Arc, ...]:
+    """Two arcs for each of these."""
+    return one_way(links) + one_way({(head, tail): capacity for (tail, head), capacity in links.items()})
+
+
+def without(arcs: Iterable[Arc], *links: str) -> tuple[Arc, ...]:
+    """What is left when these links are down."""
+    return tuple(arc for arc in arcs if arc.link not in links)
