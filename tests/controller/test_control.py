@@ -39,7 +39,10 @@ def test_half_a_strategy_cannot_be_made():
 
 
 def test_an_unknown_strategy_lists_the_known_ones():
-    with pytest.raises(UnknownStrategy, match="'fixed' is unknown: choose from disjoint, expected_throughput, loss_aware, meter_throttling, none"):
+    with pytest.raises(
+        UnknownStrategy,
+        match="'fixed' is unknown: choose from disjoint, expected_throughput, loss_aware, meter_throttling, none",
+    ):
         make("fixed", {})
 
 

@@ -3,6 +3,7 @@
 1) twice a second each host reports its subflows of Multipath TCP, and the loss on the way to each of its addresses
 2) an order is read only when it comes from the registered controller with this run's key, and only once
 3) backup: the host with several addresses changes its endpoint, and the kernel tells the other end (MP_PRIO)
+   where a path manager in user space opens the subflows (`opener`), it changes the subflow alone
 4) an expected rate: both hosts pace the subflow's socket; only the one that sends data feels it
 5) what was done is reported at once, from what the kernel says, and written to standard output as a command
 
@@ -24,6 +25,7 @@ from controller.errors import MessageRefused
 from controller.host_messages import HostReport, Order, SubflowOrder, SubflowState, order, written
 from lab.engines.mininet import netlink, shell
 from lab.engines.mininet.netlink import TcpSocket
+from lab.engines.mininet.opener import Opener
 from lab.engines.mininet.pacing import Endpoint, Pacing, frame_rate_bps
 from lab.engines.mininet.path_manager import PathManager
 from lab.errors import LabError
@@ -37,7 +39,9 @@ class Host:
     def __init__(self, name: str, spec: dict[str, Any], pacing: Pacing) -> None:
         self.name, self.pid, self._loss, self._pacing = name, spec["pid"], spec["loss"], pacing
         self._diagnosis = netlink.inside(self.pid, netlink.Diagnosis)
-        self._manager = netlink.inside(self.pid, PathManager) if spec["endpoints"] else None
+        self._manager = netlink.inside(self.pid, PathManager) if spec["endpoints"] or "opens" in spec else None
+        self.opener = self._opener(spec["opens"]) if "opens" in spec else None
+        self._may_set_backup = bool(spec["endpoints"])
         self._backup: dict[str, bool] = {}
         self._last_seq = -1
 
@@ -59,8 +63,11 @@ class Host:
                 self._change(mine, each)
 
     def _change(self, mine: TcpSocket, asked: SubflowOrder) -> None:
-        if asked.backup is not None and self._manager is not None:
-            self._set_backup(self._manager, mine.source[0], asked.backup)
+        if asked.backup is not None and self._manager is not None and self._may_set_backup:
+            if self.opener is None:
+                self._set_backup(self._manager, mine.source[0], asked.backup)
+            else:
+                self._set_subflow_backup(self._manager, mine, asked.backup)
         if asked.expected_mbps is not None:
             rate_bps = round(asked.expected_mbps * 1_000_000) or None
             self._pacing.hold(self.pid, mine.source, mine.destination, rate_bps)
@@ -73,6 +80,19 @@ class Host:
             shell.tell(["mnexec", "-a", str(self.pid), "ip", "mptcp", "endpoint", "change", address, word])
             manager.set_backup(address, each)
         self._backup[address] = backup
+
+    def _set_subflow_backup(self, manager: PathManager, mine: TcpSocket, backup: bool) -> None:
+        """Of one subflow alone, which the path manager in user space can; said again, the other end is told again."""
+        assert mine.token is not None
+        (address, _), (remote, port) = mine.source, mine.destination
+        argv = ["set", address, "token", str(mine.token), "flags", "backup" if backup else "nobackup"]
+        shell.tell(["mnexec", "-a", str(self.pid), "pm_nl_ctl", *argv, "rip", remote, "rport", str(port)])
+        manager.set_subflow_backup(mine.token, address, mine.destination, backup)
+
+    def _opener(self, addresses: list[str]) -> Opener:
+        assert self._manager is not None
+        manager = self._manager
+        return netlink.inside(self.pid, lambda: Opener(self.pid, manager, addresses))
 
 
 class Agent:
@@ -88,6 +108,11 @@ class Agent:
         self._devices = {device: self._scheduler.index(device) for device in sorted(devices)}
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.socket.bind(("127.0.0.1", 0))
+
+    @property
+    def openers(self) -> list[Opener]:
+        """Those of hosts where subflows are opened here."""
+        return [host.opener for host in self._hosts.values() if host.opener is not None]
 
     def report(self) -> None:
         """All hosts report."""
@@ -112,12 +137,16 @@ def serve(agent: Agent) -> None:
     print(json.dumps({"ready": True}), flush=True)
     due = time.monotonic()
     while True:
-        readable, _, _ = select.select([sys.stdin, agent.socket], [], [], max(0.0, due - time.monotonic()))
+        waiting = [sys.stdin, agent.socket, *agent.openers]
+        readable, _, _ = select.select(waiting, [], [], max(0.0, due - time.monotonic()))
         if sys.stdin in readable:
             return
         if agent.socket in readable:
             _obey(agent)
             due = min(due, time.monotonic() + SOON_S)
+        for opener in (each for each in agent.openers if each in readable):
+            for problem in opener.act():
+                print(problem, file=sys.stderr, flush=True)
         if time.monotonic() >= due:
             agent.report()
             due = time.monotonic() + PERIOD_S

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from controller import paths
-from lab.engines.mininet import cell, pox, shell
+from lab.engines.mininet import cell, opener, pox, shell
 from lab.engines.mininet.ledger import Ledger
 from lab.engines.mininet.network import Network
 from lab.errors import LabError
@@ -98,13 +98,16 @@ def write_secret(path: Path, text: str, ledger: Ledger) -> None:
 
 def asked_of(topology: Topology, wiring: Wiring, network: Network, key: str, goes_up: bool) -> dict[str, Any]:
     """The configuration of the agents; `goes_up`: data goes to the servers."""
-    hosts = {}
+    hosts: dict[str, Any] = {}
+    crowded = opener.crowded(topology, wiring)
     for host in (*topology.multipath, *topology.ids("server")):
         own = wiring.of(host) if host in topology.multipath else ()
         loss = {
             address: ports_along(topology, wiring, each, goes_up) for each in own for address in (each.address, *each.further)
         }
         hosts[host] = {"pid": network.pid(host), "endpoints": host in topology.multipath, "loss": loss}
+        if host in crowded:
+            hosts[host]["opens"] = opener.further_addresses(wiring, host) if own else []
     return {"controller": ["127.0.0.1", pox.HOSTS_PORT], "key": key, "pins": str(cell.PINS / "pacing"), "hosts": hosts}
 
 

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from lab.engines.mininet import host_setup, netlink, radios, shaping, shell
+from lab.engines.mininet import host_setup, netlink, opener, radios, shaping, shell
 from lab.engines.mininet.ledger import Ledger
 from lab.errors import LabError
 from lab.topology import Interface, Topology, Wiring
@@ -197,7 +197,7 @@ class Network:
     def _configure_host(self, host: str, made: dict[str, str]) -> None:
         """Names, addresses, one routing table per interface, sysctls, and an MPTCP endpoint per address of a multipath user."""
         interfaces = self.wiring.of(host)
-        names = [each.name for each in interfaces]
+        names, crowded = [each.name for each in interfaces], host in opener.crowded(self.topology, self.wiring)
         lines = [line for each in interfaces if each.name in made for line in host_setup.radio(made[each.name], each)]
         lines += [*host_setup.addresses(interfaces), *host_setup.neighbours(host, self.wiring)]
         self.run(host, ["ip", "-batch", "-"], f"configure {host}", stdin=shaping.batch(lines))
@@ -206,9 +206,9 @@ class Network:
             return self.inside(host, argv)
 
         def configure() -> None:
-            host_setup.write_settings(host_setup.settings(names), enter)
+            host_setup.write_settings(host_setup.settings(names) | (opener.SETTING if crowded else {}), enter)
             host_setup.without_offloads(names, enter)
-            if host in self.topology.multipath or host in self.topology.ids("server"):
+            if not crowded and (host in self.topology.multipath or host in self.topology.ids("server")):
                 host_setup.endpoints(interfaces if host in self.topology.multipath else (), enter)
 
         netlink.inside(self.pid(host), configure)

@@ -56,6 +56,12 @@ class Manager:
     def set_backup(self, address, backup):
         self.asked.append((address, backup))
 
+    def set_subflow_backup(self, token, address, remote, backup):
+        self.asked.append((token, address, remote, backup))
+
+    def listen(self):
+        return None
+
 
 class Pacing:
     def __init__(self, _pins=None):
@@ -115,6 +121,16 @@ def test_a_server_has_no_endpoint_to_change(host):
     assert host._pacing.held == [(LOCAL, REMOTE, 2_000_000)]
 
 
+def test_where_subflows_are_opened_in_user_space_one_is_changed_alone(host):
+    host = Host("ue3", {"pid": 7, "endpoints": True, "opens": ["10.2.0.3"], "loss": {}}, Pacing())
+    host.obey(order(1, backup=True))
+    host.obey(order(2, backup=True))
+    assert host._manager.asked == [(0x9AD01F22, "10.1.0.3", REMOTE, True)] * 2
+    server = Host("srv1", {"pid": 8, "endpoints": False, "opens": [], "loss": {}}, Pacing())
+    server.obey(order(1, backup=True))
+    assert server._manager.asked == []
+
+
 @pytest.fixture
 def agent(host, monkeypatch):
     monkeypatch.setattr(host_agent, "Pacing", Pacing)
@@ -156,6 +172,13 @@ def test_multipath_users_and_servers_have_agents(load):
     asked = asked_of(topology, wire(topology), network, KEY, goes_up=False)
     assert {host: spec["endpoints"] for host, spec in asked["hosts"].items()} == {"ue2": True, "ue3": True, "srv1": False}
     assert asked["hosts"]["ue2"]["loss"] == {"10.1.0.2": ["s1-eth2", "wifi1-wlan1"], "10.2.0.2": ["s1-eth3", "lte1-eth2"]}
+
+
+def test_a_user_with_many_paths_opens_its_subflows_itself(load):
+    topology = parallel_paths.build(parallel_paths.Params(paths=[{"rate_mbps": 1}] * 15))
+    network = type("Network", (), {"pid": staticmethod(lambda host: 7)})
+    asked = asked_of(topology, wire(topology), network, KEY, goes_up=False)
+    assert [len(asked["hosts"][host]["opens"]) for host in ("ue1", "srv1")] == [14, 0]
 
 
 SCRIPT = """
