@@ -1,4 +1,4 @@
-"""Congestion control seen from close by, as root on a machine (or VM) with netem: `python close_look.py`
+"""Congestion control seen from close by, as root on a machine (or VM) with netem: `PYTHONPATH=.:tests python -m emulation.close_look`
 
 Prints one JSON object per line, {"scene": NAME, ...}; what they must show is asked in test_ebpf.py.
 """
@@ -15,19 +15,17 @@ import time
 from pathlib import Path
 from typing import Any
 
+from emulation.small_network import SERVER, SmallNetwork
+from emulation.small_network import Path as Way
+
+from lab.engines.mininet.ebpf import LAWS, SOURCES, kernel_name
+from lab.engines.mininet.ebpf.load import Laws
+
 PROJECT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(PROJECT), str(PROJECT / "tests")]
-
-from emulation.small_network import SERVER, SmallNetwork  # noqa: E402
-from emulation.small_network import Path as Way  # noqa: E402
-
-from lab.engines.mininet.ebpf import LAWS, SOURCES, kernel_name  # noqa: E402
-from lab.engines.mininet.ebpf.load import Laws  # noqa: E402
-
 UNEVEN = (Way(8, 15, 60), Way(4, 40, 60))
 SHARED = Way(10, 20, 40, addresses=5)
 KINDS = ("prog", "map", "link")
-HOLDER = "import sys; sys.path.insert(0, '.'); from lab.engines.mininet.ebpf.load import Laws; laws = Laws(); laws.bring(*sys.argv[1:]); print(flush=True); input()"
+HOLDER = "import sys; from lab.engines.mininet.ebpf.load import Laws; laws = Laws(); laws.bring(*sys.argv[1:]); print(flush=True); input()"
 AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 BLOCK = re.compile(r"^```sh guest\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -41,7 +39,7 @@ def in_kernel() -> dict[str, Any]:
 
 def killed() -> dict[str, Any]:
     """A process brings the laws and is killed while a connection is under one of them; then that ends too."""
-    holder = subprocess.Popen([sys.executable, "-c", HOLDER, *LAWS], cwd=PROJECT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    holder = subprocess.Popen([sys.executable, "-c", HOLDER, *LAWS], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     holder.stdout.readline()
     with SmallNetwork(*UNEVEN) as network:
         network.start("f", kernel_name("lia"))

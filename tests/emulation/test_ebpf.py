@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -30,8 +31,9 @@ Look = dict[str, Any]
 @pytest.fixture(scope="module")
 def scenes(emulation: None) -> list[dict[str, Any]]:
     """What close_look.py saw in the VM."""
-    argv = [sys.executable, "-m", "lab", "vm", "--", sys.executable, "tests/emulation/close_look.py"]
-    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=400, check=False)
+    argv = [sys.executable, "-m", "lab", "vm", "--", sys.executable, "-m", "emulation.close_look"]
+    environment = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}"}
+    done = subprocess.run(argv, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=400, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
 

@@ -131,12 +131,20 @@ class _Filling:
 
     def _level(self, name: str, arc: int, elsewhere: float) -> float:
         """The rate that all users of an arc reach when it is shared out from the poorest up; `elsewhere` is one's own beside it."""
-        beside = [elsewhere]
+        beside = [(elsewhere, self._part(name, arc))]
         for each in self.users[arc] - {name}:
             pairs = zip(self.ways[each], self._left_to(each), strict=True)
-            beside.append(sum(rate for way, rate in pairs if arc not in way))
+            beside.append((sum(rate for way, rate in pairs if arc not in way), self._part(each, arc)))
         beside.sort()
-        return min((self.capacity_bps[arc] + sum(beside[:n])) / n for n in range(1, len(beside) + 1))
+        filled, parts, levels = self.capacity_bps[arc], 0.0, []
+        for rate, part in beside:
+            filled, parts = filled + part * rate, parts + part
+            levels.append(filled / parts)
+        return min(levels)
+
+    def _part(self, name: str, arc: int) -> float:
+        """What a bit of this connection takes of an arc, at most: a slow station takes more of the air."""
+        return max(way[arc] for way in self.ways[name] if arc in way)
 
     def _above(self, name: str, arc: int, mean: float) -> float:
         """How far the other users of an arc are above the mean, all together; only those that carry something there."""

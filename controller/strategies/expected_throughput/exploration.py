@@ -2,7 +2,8 @@
 
 Its own share is left out of what the network carries. A pair is where subflows of the connection begin and end: a pair takes
 as many ways as it has subflows, so that each subflow has one.
-1) the largest flow over what others leave free, split into ways
+1) the largest flow over what others leave free, split into ways; it may be spread over more ways than there are subflows, and
+   then the widest ways one after another may carry more
 2) where these ways would not carry the mean of the connections beside it even if they were empty, the candidate is added from
    whose users most can be taken: what they have above their part of the whole (eq (3)). That adds up all users of a way and
    so favours detours, and ways that share an arc with one chosen already: shorter and separate candidates come first
@@ -18,7 +19,7 @@ from dataclasses import dataclass
 
 from controller.graph import Graph, Use, Way, use, ways
 from controller.strategies.expected_throughput.allocation import Shares, Ways, neighbours, reached, users
-from controller.strategies.expected_throughput.max_flow import max_flow, split
+from controller.strategies.expected_throughput.max_flow import LEFT_OVER, Flow, max_flow, split
 
 Pair = tuple[int, int]  # places
 Chosen = dict[Pair, list[Way]]
@@ -52,10 +53,24 @@ def _over_what_is_free(on: Graph, wanted: Mapping[Pair, int], others: Ways, shar
             _take(free, way, rate)
     chosen: Chosen = {pair: [] for pair in wanted}
     for source, ends in _by_source(wanted).items():
-        for over, rate in split(on, max_flow(on, free, source, ends), source, ends):
+        for over, rate in _widest(on, free, source, ends):
             chosen[source, on.head[over[-1]]].append(over)
             _take(free, use(on, over), rate)
     return chosen
+
+
+def _widest(on: Graph, free_bps: Sequence[float], source: int, ends: Mapping[int, int]) -> list[tuple[Way, float]]:
+    """The ways of the largest flow; where it needs more ways than are wanted, one after another the widest, if that is more."""
+    whole = max_flow(on, free_bps, source, ends)
+    found = split(on, whole, source, ends)
+    if _carried(found) > (1 - LEFT_OVER) * whole.rate_bps:
+        return found
+    greedy = split(on, Flow(whole.rate_bps, dict(enumerate(free_bps))), source, ends)
+    return max(found, greedy, key=_carried)
+
+
+def _carried(found: Iterable[tuple[Way, float]]) -> float:
+    return sum(rate for _, rate in found)
 
 
 def _take(free_bps: list[float], way: Use, rate_bps: float) -> None:

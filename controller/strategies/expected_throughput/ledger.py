@@ -4,7 +4,8 @@
    was decided on one of its subflows yet, or the way of one has gone
 2) settle: new ways for one connection (exploration), then new rates for it and for those it concerns (allocation)
 3) share: new rates only; what somebody left is given out
-4) a change that nobody waits for is kept only when it is worth it: the sum of the logarithms of all rates, eq (4), grows
+4) level: who is poor beside the others gets another turn
+5) a change that nobody waits for is kept only when it is worth it: the sum of the logarithms of all rates, eq (4), grows
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from dataclasses import dataclass, field, replace
 
 from controller.graph import Graph, Way, arcs_over, hops_to, use
 from controller.observation import Observation, Subflow
-from controller.strategies.expected_throughput.allocation import Shares, Ways, arrive
+from controller.strategies.expected_throughput.allocation import Shares, Ways, arrive, neighbours, reached
 from controller.strategies.expected_throughput.estimation import most
 from controller.strategies.expected_throughput.exploration import Asking, Pair, explore
 
@@ -28,7 +29,7 @@ class Standing:
     """A connection: its subflows, the places each joins, its way if it has one, and its rate in bit/s."""
 
     subflows: tuple[Subflow, ...]
-    pairs: tuple[Pair, ...]
+    pairs: tuple[Pair | None, ...]
     ways: tuple[Way | None, ...]
     rates: tuple[float, ...]
 
@@ -75,15 +76,32 @@ class Ledger:
             if not any(shares[name]) or sum(most(ways[name], room)) > (1 + SLACK) * sum(shares[name]):
                 yield name
 
+    def poor(self) -> list[str]:
+        """Connections with less than `fairness` times the mean of all they share arcs with, directly or not, the poorest first."""
+        ways, shares = self.settled()
+        near, rate = neighbours(ways), {name: sum(rates) for name, rates in shares.items()}
+        means = {name: _mean([rate[each] for each in reached(near, [name])]) for name in ways}
+        return sorted((name for name in ways if rate[name] < (self.fairness - SLACK) * means[name]), key=rate.__getitem__)
+
+    def levelled(self) -> Ledger:
+        """Another turn for each that is poor: those whom the newest left alone, because it had enough itself."""  # 4
+        draft = self
+        for name in self.poor():
+            draft = draft.share(name, f"{name} has less than {self.fairness:g} of what those beside it have")
+        return self.or_better(draft)
+
     def settle(self, name: str, why: str) -> Ledger:
         """New ways for one connection, and what follows."""  # 2
         standing = self.connections[name]
         ways, shares = self.settled()
         others = {each: own for each, own in ways.items() if each != name}
-        asking = [Asking(*each) for each in zip(standing.pairs, standing.ways, strict=True)][: self.most_subflows]
-        found = explore(self.on, asking, others, {each: shares[each] for each in others})
-        found += [None] * (len(standing.ways) - len(found))
-        kept = (rate if way == now else 0.0 for rate, way, now in zip(standing.rates, found, standing.ways, strict=True))
+        ends = enumerate(standing.pairs[: self.most_subflows])
+        asking = {n: Asking(pair, standing.ways[n]) for n, pair in ends if pair is not None}
+        given = explore(self.on, list(asking.values()), others, {each: shares[each] for each in others})
+        at = dict(zip(asking, given, strict=True))
+        found = [at.get(n) for n in range(len(standing.ways))]
+        same = (way is not None and way == now for way, now in zip(found, standing.ways, strict=True))
+        kept = (rate if stays else 0.0 for rate, stays in zip(standing.rates, same, strict=True))
         moved = replace(standing, ways=tuple(found), rates=tuple(kept))
         waiting = tuple(each for each in self.waiting if each != name)
         settled = replace(self, connections={**self.connections, name: moved}, waiting=waiting, why={**self.why, name: why})
@@ -104,32 +122,40 @@ class Ledger:
         return replace(standing, rates=tuple(given.get(n, 0.0) for n in range(len(standing.ways))))
 
     def or_better(self, other: Ledger) -> Ledger:
-        """The other one where it is worth the change."""  # 4
+        """The other one where it is worth the change."""  # 5
         return other if other.worth() > self.worth() + math.log(1 + WORTH) else self
 
 
 def read(on: Graph, seen: Observation, fairness: float, most_subflows: int) -> Ledger:
-    """The observation's connections; a subflow with an unknown end is left out."""  # 1
+    """The observation's connections; of a subflow no link leads to, the pair is None."""  # 1
     found: dict[str, Standing] = {}
     waiting = []
     for name, subflows in seen.connections().items():
-        known = tuple(each for each in subflows if all(end in on.place for end in each.ends))
-        pairs = tuple((on.place[each.ends[0]], on.place[each.ends[1]]) for each in known)
-        ways = tuple(arcs_over(on, each.ends[0], each.path, each.ends[1]) for each in known)
-        rates = tuple(0.0 if each.backup else float(each.expected_bps or 0) for each in known)
+        pairs = tuple(_pair(on, each) for each in subflows)
+        ways = tuple(arcs_over(on, each.ends[0], each.path, each.ends[1]) for each in subflows)
+        rates = tuple(0.0 if each.backup else float(each.expected_bps or 0) for each in subflows)
         beyond = len(ways[most_subflows:])
         ways = (*ways[:most_subflows], *[None] * beyond)
-        found[name] = Standing(known, pairs, ways, rates)
-        if any(_undecided(on, *each) for each in list(zip(known, pairs, ways, strict=True))[:most_subflows]):
+        found[name] = Standing(subflows, pairs, ways, rates)
+        if any(_undecided(on, *each) for each in list(zip(subflows, pairs, ways, strict=True))[:most_subflows]):
             waiting.append(name)
     return Ledger(on, fairness, most_subflows, found, tuple(waiting))
 
 
-def _undecided(on: Graph, subflow: Subflow, pair: Pair, way: Way | None) -> bool:
+def _pair(on: Graph, subflow: Subflow) -> Pair | None:
+    source, destination = (on.place.get(end) for end in subflow.ends)
+    return None if source is None or destination is None else (source, destination)
+
+
+def _undecided(on: Graph, subflow: Subflow, pair: Pair | None, way: Way | None) -> bool:
     """Whether something must be decided on a subflow; one that is backup because no way leads waits for a way."""
     if way is None:
-        return not subflow.backup or pair[0] in hops_to(on, [pair[1]])
+        return not subflow.backup or (pair is not None and pair[0] in hops_to(on, [pair[1]]))
     return subflow.expected_bps is None and not subflow.backup
+
+
+def _mean(rates: Collection[float]) -> float:
+    return sum(rates) / len(rates)
 
 
 def load(ways: Ways, shares: Shares) -> dict[int, float]:

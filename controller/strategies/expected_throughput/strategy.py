@@ -5,8 +5,10 @@ Source: S-MPTCP, sections III to V. At once when a subflow comes or goes, and ev
 2) so does one on an arc of which more is expected than it carries
 3) when a link came or grew, each connection is offered other ways
 4) what was left free is given out, the poorest connection first
-5) what differs from what is becomes a command. A subflow that may expect nothing is backup, unless it is the last that is not
-3 and 4 are kept only where they are worth it, and nothing is changed twice. So a controller that starts again takes over ways
+5) a connection that has much less than those it shares with gets another turn: the paper's last arrival stops as soon as it has
+   enough itself, and may leave one that gave way to an earlier one poor
+6) what differs from what is becomes a command. A subflow that may expect nothing is backup, unless it is the last that is not
+3 to 5 are kept only where they are worth it, and nothing is changed twice. So a controller that starts again takes over ways
 and shares from what the hosts confirm, and disturbs nobody.
 """
 
@@ -18,6 +20,7 @@ from controller.observation import Observation
 from controller.strategies.base import Strategy, StrategyParams, param
 from controller.strategies.expected_throughput.differences import decisions
 from controller.strategies.expected_throughput.ledger import SLACK, Ledger, read
+from controller.units import mbps
 
 Capacities = dict[tuple[str, str], int]
 
@@ -45,6 +48,8 @@ class ExpectedThroughput(Strategy):
         self._capacities: Capacities | None = None
 
     def decide(self, seen: Observation) -> list[Decision]:
+        if not seen.arcs:  # nobody has said yet how the network looks
+            return []
         before = ledger = read(graph(seen.arcs), seen, self.params.fairness, self.params.max_subflows)
         for name in ledger.waiting:  # 1
             ledger = ledger.settle(name, f"{_user(ledger, name)} needs a way")
@@ -56,14 +61,20 @@ class ExpectedThroughput(Strategy):
                 ledger = ledger.or_better(ledger.settle(name, f"there is more room for {_user(ledger, name)} on other links"))
         for name in list(ledger.with_room()):  # 4
             ledger = ledger.or_better(ledger.share(name, f"{_user(ledger, name)} can have what was left free"))
-        return decisions(before, ledger)  # 5
+        return decisions(before, ledger.levelled())  # 5, 6
 
     def withdraw(self, seen: Observation) -> list[Decision]:
-        reason = "the strategy was withdrawn: an ordinary subflow again"
+        why = "the strategy was withdrawn"
         held = [
-            Decision(about(each.key), reason, Expect(each.key, None)) for each in seen.subflows if each.expected_bps is not None
+            Decision(about(each.key), f"{why}: held to {mbps(each.expected_bps):.3g} Mb/s no longer", Expect(each.key, None))
+            for each in seen.subflows
+            if each.expected_bps is not None
         ]
-        return held + [Decision(about(each.key), reason, SetBackup(each.key, False)) for each in seen.subflows if each.backup]
+        idle = [each for each in seen.subflows if each.backup]
+        return held + [
+            Decision(about(each.key), f"{why}: subflow {each.number} is used again", SetBackup(each.key, False))
+            for each in idle
+        ]
 
     def _grew(self, seen: Observation) -> bool:
         """Whether a link is new, or carries more than at the last look."""

@@ -96,6 +96,7 @@ def measure(w: at.World, f: int, number: int, now_ns: int) -> None:
     sub[f + at.RTTVAR_NS] += (abs(sub[f + at.SRTT_NS] - sample) - sub[f + at.RTTVAR_NS]) // 4
     sub[f + at.SRTT_NS] += (sample - sub[f + at.SRTT_NS]) // 8
     sub[f + at.BASE_RTT_NS] = min(sub[f + at.BASE_RTT_NS], sample)
+    sub[f + at.ROUND_LEAST_NS] = min(sub[f + at.ROUND_LEAST_NS], sample)
     sub[f + at.ROUND_SUM_NS] += sample
     sub[f + at.ROUND_SAMPLES] += 1
     sub[f + at.RTO_NS] = sub[f + at.SRTT_NS] + max(4 * sub[f + at.RTTVAR_NS], RTO_MARGIN_NS)
@@ -160,7 +161,8 @@ def acknowledged(w: at.World, f: int, p: int, now_ns: int) -> None:
     if sub[f + at.UNA] > sub[f + at.ROUND_END]:
         if full and sub[f + at.MODE] == at.OPEN and sub[f + at.ROUND_SAMPLES] > 0:
             laws.on_round(w, f, sub[f + at.ROUND_SUM_NS] // sub[f + at.ROUND_SAMPLES], sub[f + at.ROUND_SAMPLES])
-        sub[f + at.ROUND_END], sub[f + at.ROUND_SUM_NS], sub[f + at.ROUND_SAMPLES] = sub[f + at.NXT], 0, 0
+        sub[f + at.ROUND_END], sub[f + at.ROUND_BEGAN_NS] = sub[f + at.NXT], now_ns
+        sub[f + at.ROUND_SUM_NS], sub[f + at.ROUND_LEAST_NS], sub[f + at.ROUND_SAMPLES] = 0, at.FOREVER, 0
     if advanced:
         sub[f + at.BACKOFF] = 0
         arm(w, f, now_ns)

@@ -173,9 +173,9 @@ def test_the_worked_example_is_optimal():
 
 
 def test_random_networks_are_close_to_optimal():
-    """A heuristic that asks each connection once: nine tenths of the optimum on average, and within a fifth in nine of ten."""
+    """A heuristic that asks each connection once: nine tenths of the optimum on average, three quarters in nine of ten."""
     found = []
-    for seed in range(60):
+    for seed in range(200):
         chance = numpy.random.default_rng(seed)
         arcs = int(chance.integers(3, 8))
         capacity = chance.integers(1, 11, arcs).astype(float)

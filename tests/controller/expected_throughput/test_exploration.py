@@ -62,7 +62,6 @@ def test_pooling_is_fair_in_every_order(order):
 def test_a_fat_tree_is_used_to_the_full_in_any_order(order):
     paths, rates = come(TREE, order)
     assert sum(map(sum, rates.values())) == pytest.approx(80)
-    assert min(map(sum, rates.values())) == pytest.approx(10)
     assert all(len({path[2] for path in own}) == 2 for own in paths.values())  # of each connection over two core switches
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.engines.mininet import hosts, netlink, probes
+from lab.engines.mininet import hosts, netlink, probes, traffic
 
 PROGRAM = Path(hosts.PROGRAM)
 
@@ -108,3 +108,19 @@ def test_what_cannot_be_done_is_said_and_the_program_goes_on(pair):
 
 def test_it_ends_with_its_input():
     assert Host().close() == 0
+
+
+@pytest.mark.parametrize("buffer_bytes", [100_000, 4_000_000, None])
+@pytest.mark.parametrize("rate_bps", [1e5, 2e6, 20e6, 150e6, 1e9])
+def test_reading_in_batches_holds_nobody_back(rate_bps, buffer_bytes):
+    """Data that arrives at any rate never fills the receive buffer; slow flows cost 20 wake-ups a second."""
+    waiting, pause_s, passed_s, deepest = 0.0, traffic.READ_PAUSE_S, 0.0, 0.0
+    while passed_s < 20:
+        waiting += rate_bps / 8 * pause_s
+        passed_s += pause_s
+        deepest = max(deepest, waiting) if passed_s > 10 else 0.0
+        batch = min(waiting, traffic.CHUNK_BYTES)
+        waiting -= batch
+        pause_s = traffic.next_pause_s(pause_s, int(batch), buffer_bytes)
+    assert deepest < 0.75 * (buffer_bytes or 2_000_000)
+    assert pause_s == traffic.READ_PAUSE_S or rate_bps > 2e6

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from lab.engines.sim import laws
 from lab.engines.sim import layout as at
 from lab.engines.sim.laws import cubic
 
-from .test_links import chain, started
+from .test_links import BULK, chain, started
 
 SECOND = 1_000_000_000
 
@@ -85,6 +87,18 @@ def test_cubic_fast_convergence(subflow):
     assert w.window[cubic.W_MAX] == pytest.approx(68)
     assert w.window[at.CWND] == pytest.approx(56)
     assert w.window[cubic.K] == pytest.approx(3.107, abs=1e-3)
+
+
+def test_cubic_ends_slow_start_before_a_deep_queue_overflows():
+    """Reno fills it: HyStart sees the round trip grow, or a long train of acknowledgements."""
+    network, dropped = None, {}
+    for law in ("reno", "cubic"):
+        network = started(chain(2, rate_bps=20_000_000, delay_ns=10_000_000, queue_packets=400), replace(BULK, cc=law))
+        network.run(2 * SECOND)
+        dropped[law] = int(network.w.sub[at.DROPPED])
+    assert dropped["reno"] > 100
+    assert dropped["cubic"] == 0
+    assert 33 <= network.w.window[at.SSTHRESH] < 100  # the path holds 33 segments
 
 
 @pytest.mark.parametrize("value", [0.0, 1e-9, 0.3, 1.0, 75.0, 1e12])

@@ -21,7 +21,10 @@ MIN_WINDOW = 1.0  # segments
 @jit
 def on_ack(w: at.World, f: int, acked: int, now_ns: int) -> None:
     """Slow start up to the threshold, the same for every law (RFC 5681); what is left goes to the law."""
-    law, room = w.sub[f + at.LAW], w.window[f + at.SSTHRESH] - w.window[f + at.CWND]
+    law = w.sub[f + at.LAW]
+    if law == CUBIC:
+        cubic.look_for_the_end_of_slow_start(w, f, now_ns)
+    room = w.window[f + at.SSTHRESH] - w.window[f + at.CWND]
     if room > 0:
         grown = min(float(acked), room)
         w.window[f + at.CWND] += grown

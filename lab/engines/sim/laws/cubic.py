@@ -1,4 +1,8 @@
-"""Cubic (RFC 9438): the window grows with the cube of the time since the last loss, at least as fast as Reno's would."""
+"""Cubic (RFC 9438): the window grows with the cube of the time since the last loss, at least as fast as Reno's would.
+
+Its slow start ends before the queue overflows (HyStart, as in Linux): when the round trip has grown, or when acknowledgements
+have come in one train for half a round trip.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,9 @@ from lab.engines.sim.jit import jit
 
 C, BETA = 0.4, 0.7  # RFC 9438, section 5: segments/s^3, and what is left after a loss
 ALPHA = 3 * (1 - BETA) / (1 + BETA)  # section 4.3: Reno's growth that is as fast with this BETA
-W_MAX, K, W_EST, PRIOR, W_EPOCH = at.LAW_1, at.LAW_2, at.LAW_3, at.LAW_4, at.LAW_5
+W_MAX, K, W_EST, PRIOR, TRAIN_NS = at.LAW_1, at.LAW_2, at.LAW_3, at.LAW_4, at.LAW_5
+LOW_WINDOW, SAMPLES = 16.0, 8  # HyStart looks from this window on, and at the round trip after so many samples
+TRAIN_GAP_NS, LEAST_GROWTH_NS, MOST_GROWTH_NS = 2_000_000, 4_000_000, 16_000_000
 
 
 @jit
@@ -25,11 +31,27 @@ def cube_root(value: float) -> float:
 
 
 @jit
+def look_for_the_end_of_slow_start(w: at.World, f: int, now_ns: int) -> None:
+    """HyStart: the threshold comes down to the window when the path seems full (Ha and Rhee, 2011; tcp_cubic.c)."""
+    sub, window = w.sub, w.window
+    if window[f + at.CWND] >= window[f + at.SSTHRESH] or window[f + at.CWND] < LOW_WINDOW:
+        return
+    base_ns, began_ns = sub[f + at.BASE_RTT_NS], sub[f + at.ROUND_BEGAN_NS]
+    growth_ns = min(max(base_ns // 8, LEAST_GROWTH_NS), MOST_GROWTH_NS)
+    grown = sub[f + at.ROUND_SAMPLES] > SAMPLES and sub[f + at.ROUND_LEAST_NS] > base_ns + growth_ns
+    train_ns = max(window[f + TRAIN_NS], float(began_ns))
+    if now_ns - train_ns <= TRAIN_GAP_NS:
+        window[f + TRAIN_NS] = train_ns = float(now_ns)
+    if grown or 2.0 * (train_ns - began_ns) > base_ns:
+        window[f + at.SSTHRESH] = window[f + at.CWND]
+
+
+@jit
 def begin_epoch(w: at.World, f: int, now_ns: int) -> None:
     """Congestion avoidance begins: W_max is ahead after a loss, or here and now without one (section 4.2)."""
     window = w.window
     w.sub[f + at.EPOCH_NS] = now_ns
-    window[f + W_EPOCH] = window[f + W_EST] = window[f + at.CWND]
+    window[f + W_EST] = window[f + at.CWND]
     window[f + W_MAX] = max(window[f + W_MAX], window[f + at.CWND])
     window[f + K] = cube_root((window[f + W_MAX] - window[f + at.CWND]) / C)
 
