@@ -73,12 +73,6 @@ def test_a_killed_controller_comes_back_to_the_ways_that_were_asked_for(network)
     eventually(lambda: len(network.lines("ready")) > known, 20, "connect again")
     eventually(lambda: "tcp,nw_src" in network.ofctl("dump-flows", "c1", "table=1"), 10, "put the way back")
     eventually(lambda: interface_mbps(network, "wifi", 1) > 0.5, 10, "go on when TCP tries again")
-    print(
-        "\n".join(map(str, network.lines("subflow"))),
-        network.lines("warning"),
-        network.lines("ready"),
-        (network.run / "statistics.json").read_text()[-3000:],
-    )
     assert not [line for line in network.lines("subflow")[said:] if line["path"] == ["s1", "wifi1"]]
 
 

@@ -37,6 +37,9 @@ class Opener:
     def fileno(self) -> int:
         return self._listener.fileno()
 
+    def close(self) -> None:
+        self._listener.close()
+
     def act(self) -> list[str]:
         """Do what is due; what the kernel refused."""
         refused = []

@@ -2,10 +2,14 @@
 
 import socket
 import struct
+import subprocess
+import time
+from pathlib import Path
 
 import pytest
+from machine import needs_root
 
-from lab.engines.mininet import opener, path_manager
+from lab.engines.mininet import netlink, opener, path_manager
 from lab.engines.mininet.netlink import attributes
 from lab.engines.mininet.opener import Opener
 from lab.engines.mininet.path_manager import Established, PathManager, established
@@ -95,3 +99,56 @@ def test_a_subflow_is_created_and_changed_by_its_connection_and_both_ends(asked)
     assert dict(attributes(created[1]))[2] == b"\2"
     flags = dict(attributes(changed[1]))
     assert (flags[3], flags[6]) == (socket.inet_aton("10.18.0.1"), struct.pack("=I", path_manager.BACKUP))
+
+
+MPTCP = 262
+CLIENT = [f"10.9.0.{n}" for n in range(11, 26)]
+
+
+def configure(pid: int, *words: str) -> None:
+    subprocess.run(["nsenter", f"--net=/proc/{pid}/ns/net", *words], check=True)
+
+
+@needs_root
+@pytest.mark.skipif(not Path("/proc/sys/net/mptcp/pm_type").exists(), reason="needs a kernel with a path manager in user space")
+def test_fifteen_subflows_of_which_one_becomes_backup(two_hosts):
+    client, server = two_hosts
+    for pid in two_hosts:
+        configure(pid, "sysctl", "-qw", "net.mptcp.enabled=1", "net.mptcp.pm_type=1")
+    for address in CLIENT:
+        configure(client, "ip", "address", "add", f"{address}/24", "dev", "mlpa")
+    managers = [netlink.inside(pid, PathManager) for pid in two_hosts]
+    openers = [
+        netlink.inside(pid, lambda pid=pid, manager=manager, opens=opens: Opener(pid, manager, opens))
+        for pid, manager, opens in zip(two_hosts, managers, (CLIENT[1:], []), strict=True)
+    ]
+    looks = [netlink.inside(pid, netlink.Diagnosis) for pid in two_hosts]
+
+    def listening():
+        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, MPTCP)
+        listener.bind(("10.9.0.2", 5001))
+        listener.listen()
+        return listener
+
+    listener = netlink.inside(server, listening)
+    connection = netlink.inside(client, lambda: socket.socket(socket.AF_INET, socket.SOCK_STREAM, MPTCP))
+    connection.bind((CLIENT[0], 0))
+    connection.connect(("10.9.0.2", 5001))
+    accepted, _ = listener.accept()
+    deadline = time.monotonic() + 5
+    while len(looks[1].sockets()) < len(CLIENT) and time.monotonic() < deadline:
+        connection.sendall(b"data")
+        accepted.recv(100)
+        assert [each.act() for each in openers] == [[], []]
+        time.sleep(0.05)
+    seen = looks[0].sockets()
+    assert sorted(each.source[0] for each in seen) == CLIENT
+    one = next(each for each in seen if each.source[0] == CLIENT[3])
+    managers[0].set_subflow_backup(one.token, one.source[0], one.destination, True)
+    time.sleep(0.3)
+    assert [each.destination[0] for each in looks[1].sockets() if each.backup] == [CLIENT[3]]
+    managers[0].set_subflow_backup(one.token, one.source[0], one.destination, False)
+    time.sleep(0.3)
+    assert not [each for each in looks[1].sockets() if each.backup]
+    for each in (connection, accepted, listener, *looks, *managers, *openers):
+        each.close()
