@@ -127,8 +127,8 @@ def test_a_subflow_that_ends_leaves_the_observation(network):
     scripted(network)
     download(network, MPTCP)
     eventually(lambda: len(network.lines("subflow")) >= 2, 5, "see both subflows")
-    network.inside("user", "ip", "mptcp", "endpoint", "flush")
-    eventually(lambda: [line["subflow"] for line in network.lines("subflow") if line.get("ended")] == [2], 5, "see it end")
+    network.inside("user", "ip", "mptcp", "endpoint", "delete", "id", "1")  # that of wifi
+    eventually(lambda: [line["subflow"] for line in network.lines("subflow") if line.get("ended")] == [2], 15, "see it end")
 
 
 def test_nobody_but_the_registered_controller_is_obeyed(network):
@@ -139,7 +139,7 @@ def test_nobody_but_the_registered_controller_is_obeyed(network):
     orders = tuple(SubflowOrder(str(line["source"]), str(line["destination"]), backup=True) for line in both[1:])
     order = Order(2**50, "ue1", str(both[0]["connection"]), orders)
     here = {
-        line.split()[4].rpartition(":")[2]
+        line.split()[3].rpartition(":")[2]
         for line in network.outside("ss", "-Hlunp").splitlines()
         if f"pid={agents.pid}," in line
     }

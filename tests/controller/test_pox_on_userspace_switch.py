@@ -138,7 +138,7 @@ def test_flipping_the_strategy_takes_the_meter_away_and_puts_it_back(network):
     eventually(lambda: network.meter_kbps("wifi1") == 500, 3, "start again")
     network.tell(3, "strategy", {"name": "nothing"})
     warning = eventually(lambda: network.lines("warning"), 3, "refuse an unknown strategy")
-    assert "choose from meter_throttling, none" in warning[0]["text"]
+    assert "choose from disjoint, expected_throughput" in warning[0]["text"]
 
 
 def test_a_link_that_is_down_carries_nothing_and_comes_back(network):

@@ -89,7 +89,7 @@ def test_a_subflow_has_the_controllers_number_and_path():
     assert frame["sf"]["ue1-1/2"]["ap"] == "wifi1"
     made.routed(WIFI, 2, ("s1", "wifi1"))
     look(made, 0, 0, 0)
-    paths = {each["id"]: each["path"] for each in made.report(1.0)[0]["subflows"]}
+    paths = {each["id"]: each["path"] for each in made.report(1.0, {})[0]["subflows"]}
     assert paths == {"ue1-1/2": ["s1", "wifi1"], "ue1-1/1": ["s1", "lte1"]}
 
 
