@@ -146,16 +146,19 @@ def _row(target: Target) -> Row:
 
 
 def _flipped(folder: Path) -> list[tuple[str, Any]]:
-    """What was accepted so far, then what waits."""
-    path = folder / "events.jsonl"
-    events = read_lines(path) if path.exists() else ()
-    done = [(e["target"], e.get("value")) for e in events if e.get("kind") == "flip" and e.get("ok") and "target" in e]
-    for waiting in sorted((folder / "inbox").glob("*.json")):
+    """What was accepted so far, then what waits. The inbox is looked at first: see `inbox.receive`."""
+    waiting = {}
+    for path in sorted((folder / "inbox").glob("*.json")):
         try:
-            message = json.loads(waiting.read_bytes())
-            done.append((str(message["target"]), message.get("value")))
+            message = json.loads(path.read_bytes())
+            waiting[path.stem] = (str(message["target"]), message.get("value"))
         except (OSError, ValueError, KeyError, TypeError):
             continue  # taken meanwhile, or no flip
+    path = folder / "events.jsonl"
+    flips = [each for each in (read_lines(path) if path.exists() else ()) if each.get("kind") == "flip"]
+    done = [(each["target"], each.get("value")) for each in flips if each.get("ok") and "target" in each]
+    recorded = {each.get("seq") for each in flips}
+    done += [message for seq, message in waiting.items() if seq not in recorded]
     return done
 
 

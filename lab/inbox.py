@@ -30,14 +30,20 @@ def send(folder: Path, message: dict[str, Any]) -> str:
 
 
 def receive(folder: Path) -> Iterator[tuple[str, dict[str, Any], str]]:
-    """Take every waiting message in order: number, message, and what is wrong with it (then the message is empty)."""
+    """Take every waiting message in order: number, message, and what is wrong with it (then the message is empty).
+
+    A message goes away only after what became of it has been recorded: whoever looks at the inbox first and at the record
+    after that misses none.
+    """
     for path in sorted((folder / "inbox").glob("*.json")):
         problem, message = "", {}
         try:
             message = json.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             problem = f"read {path.name}: {error}"
-        path.unlink(missing_ok=True)
         if not problem and not (isinstance(message, dict) and ("target" in message or "control" in message)):
             problem = f'{path.name} holds neither {{"target", "value"}} nor {{"control"}}'
-        yield path.stem, {} if problem else message, problem
+        try:
+            yield path.stem, {} if problem else message, problem
+        finally:
+            path.unlink(missing_ok=True)

@@ -165,6 +165,7 @@ def _check_against(scenario: Scenario, topology: Topology, source: str) -> None:
     """Traffic, mobility and events must name what exists."""
     from lab import targets
 
+    brain.check_fit(scenario.strategy.name, topology, source)
     for n, flow in enumerate(scenario.traffic):
         if flow.user not in topology.users:
             near = checking.nearest(flow.user, topology.users)

@@ -210,3 +210,13 @@ def test_half_an_engine_cannot_be_made():
 
     with pytest.raises(TypeError, match="abstract"):
         Half()
+
+
+def test_a_flip_is_always_in_the_inbox_or_in_the_record(load, record):
+    """A reader between the two would think that nobody had asked."""
+    recorder = record(load())
+    seq = inbox.send(recorder.folder, {"target": "cc", "value": "cubic"})
+    for taken, _message, _problem in inbox.receive(recorder.folder):
+        assert (recorder.folder / "inbox" / f"{taken}.json").exists()
+        assert taken == seq
+    assert list((recorder.folder / "inbox").glob("*.json")) == []

@@ -15,7 +15,8 @@ from controller.command import Decision, Route, about
 from controller.graph import Graph, Way, arcs_over, graph, switches, ways
 from controller.observation import Observation, Subflow
 from controller.paths import digest
-from controller.strategies.base import Strategy
+from controller.plan import Plan
+from controller.strategies.base import Strategy, without_subflows
 
 
 class Disjoint(Strategy):
@@ -23,6 +24,10 @@ class Disjoint(Strategy):
 
     name = "disjoint"
     wakes_on_subflows = True
+
+    @classmethod
+    def unfit(cls, plan: Plan) -> str | None:
+        return without_subflows(plan)
 
     def decide(self, seen: Observation) -> list[Decision]:
         on = graph(seen.arcs)

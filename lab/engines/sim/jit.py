@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar, cast
+
+from filelock import FileLock
 
 try:
     import numba
@@ -39,11 +42,12 @@ def cache_folder() -> Path:
     return base.absolute() / "sim" / sources_digest(Path(__file__).parent, numba.__version__)
 
 
-FIRST_TIME = False  # the compiler has to do its work in this process
+COMPLETE = "complete"  # a file in the cache: the compiler has done its work
+FIRST_TIME = False  # it has not, when this process starts
 if COMPILED:
     import numpy
 
-    FIRST_TIME = not cache_folder().exists()
+    FIRST_TIME = not (cache_folder() / COMPLETE).exists()
     numba.config.CACHE_DIR = str(cache_folder())
     _compile = numba.njit(cache=True)
 
@@ -52,6 +56,19 @@ def jit(function: Function) -> Function:
     """The function, compiled if that is possible."""
     compiled: Function = _compile(function) if COMPILED else function
     return compiled
+
+
+@contextmanager
+def compiled_once(folder: Path) -> Iterator[None]:
+    """Around a call that may compile: whoever comes first does it, the others wait and find what it left in `folder`."""
+    complete = folder / COMPLETE
+    if complete.exists():
+        yield
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    with FileLock(folder / "compiling.lock"):
+        yield
+        complete.touch()
 
 
 def ints(count: int) -> Ints:

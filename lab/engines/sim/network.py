@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from controller.observation import SubflowKey
 from controller.paths import Path
 from lab import units
-from lab.engines.sim import heap, hops, loop, mptcp
+from lab.engines.sim import heap, hops, jit, loop, mptcp
 from lab.engines.sim import layout as at
 from lab.engines.sim.jit import longer
 from lab.engines.sim.laws import LAWS
@@ -26,6 +26,8 @@ METER_BURST_PACKETS, METER_BURST_NS = 10, 20_000_000  # a policer that holds les
 class Network:
     """Time goes on in `run`; between two calls anything may be read or changed."""
 
+    _went = not jit.COMPILED  # only a first call may compile
+
     def __init__(self, topology: Topology, multipath: Multipath, flows: Iterable[Flow], seed: int) -> None:
         self.tables = Tables(topology, multipath, seed)
         flows = list(flows)
@@ -40,9 +42,16 @@ class Network:
 
     def run(self, until_ns: int) -> None:
         """Let everything happen that is due before `until_ns`."""
-        while not loop.run(self.w, until_ns):
+        while not self._go(until_ns):
             self._grow()
         self.now_ns = until_ns
+
+    def _go(self, until_ns: int) -> bool:
+        if self._went:
+            return loop.run(self.w, until_ns)
+        with jit.compiled_once(jit.cache_folder()):
+            self._went = True
+            return loop.run(self.w, until_ns)
 
     def _grow(self) -> None:
         """Twice as much room for packets and events."""

@@ -7,6 +7,8 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -121,6 +123,28 @@ def test_compiled_code_of_other_sources_is_not_used(tmp_path):
     assert jit.sources_digest(tmp_path, "0.2") != before
     (tmp_path / "laws" / "reno.py").write_text("b = 2")
     assert jit.sources_digest(tmp_path, "0.1") != before
+
+
+def test_only_one_of_two_compiles_at_once(tmp_path):
+    """The others wait until it has, and then have nothing to do."""
+    now, most, done = 0, 0, []
+
+    def first_call(number):
+        nonlocal now, most
+        with jit.compiled_once(tmp_path / "cache"):
+            if not (tmp_path / "cache" / jit.COMPLETE).exists():
+                now += 1
+                most = max(most, now)
+                time.sleep(0.05)
+                now -= 1
+                done.append(number)
+
+    threads = [threading.Thread(target=first_call, args=[number]) for number in range(4)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert (most, len(done)) == (1, 1)
 
 
 GROW = """
