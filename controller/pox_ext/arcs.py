@@ -9,7 +9,7 @@ from typing import Any
 
 from controller.messages import LinkState
 from controller.observation import Arc, air
-from controller.paths import Path
+from controller.paths import Flow, Path
 from controller.plan import HostPort, Plan, Stations
 from controller.pox_ext.counters import Counters
 from controller.pox_ext.router import Router
@@ -22,7 +22,8 @@ class Arcs:
     def __init__(self, plan: Plan, router: Router, counters: Counters, stations: Stations) -> None:
         self._router, self._counters, self._stations = router, counters, stations
         self._arcs = plan.arcs()
-        self._arrivals = {
+        self._switches = set(plan.switches)
+        self._departures = {
             (each.link, end): (end, port)
             for each in plan.trunks
             for end, port in ((each.a, each.a_port), (each.b, each.b_port))
@@ -84,22 +85,30 @@ class Arcs:
         return [owner] if owner else self._stations_at[arc.link]
 
     def _used_bps(self, arc: Arc) -> int:
-        """Counted at the port of the switch: of the air at all its ports, of a station that shares one by its flows."""
-        if arc.head in self._owner or arc.tail in self._owner:
-            return self._station_bps(arc)
-        if air(arc.link) in (arc.tail, arc.head):
-            way = "tx" if arc.tail == arc.link else "rx"
-            ports = {port for switch, port in self._places.values() if switch == arc.link}
-            return sum(self._counters.port_bps(arc.link, port, way) for port in ports)
-        return self._counters.port_bps(*self._arrivals[arc.link, arc.head], "rx")
+        """What the flows over an arc carry, counted at a switch: behind a link, and where a host hangs on.
 
-    def _station_bps(self, arc: Arc) -> int:
-        address, way = (arc.head, "tx") if arc.head in self._owner else (arc.tail, "rx")
-        switch, port = self._places[address]
-        if sum(place == (switch, port) for place in self._places.values()) == 1:
-            return self._counters.port_bps(switch, port, way)
-        flows = [flow for flow in self._router.routes if address == (flow.destination if way == "tx" else flow.source)]
-        return self._counters.flows_bps(switch, flows)
+        A strategy takes its own flows off what is used. Ports are counted at another moment than flows, which Open vSwitch sums up
+        twice a second, so with ports the difference would be noise.
+        """
+        where = arc.head if arc.head in self._switches else arc.tail if arc.tail in self._switches else self._beside(arc)
+        return self._counters.flows_bps(where, [flow for flow in self._router.routes if self._passes(flow, arc)])
+
+    def _beside(self, arc: Arc) -> str:
+        """The switch at which the host of an arc hangs on."""
+        return self._places[arc.head if arc.head in self._owner else arc.tail][0]
+
+    def _passes(self, flow: Flow, arc: Arc) -> bool:
+        route = self._router.routes[flow]
+        if arc.head in self._owner:
+            return flow.destination == arc.head
+        if arc.tail in self._owner:
+            return flow.source == arc.tail
+        if arc.head == air(arc.link):
+            return self._places.get(flow.destination, ("",))[0] == arc.link
+        if arc.tail == air(arc.link):
+            return self._places.get(flow.source, ("",))[0] == arc.link
+        end = self._departures[arc.link, arc.tail]
+        return any((hop.switch, hop.port) == end for hop in route)
 
 
 def _host_ports(plan: Plan) -> Iterator[HostPort]:

@@ -78,7 +78,6 @@ class Counters:
         """`ports(switch)` gives the numbers of its ports by name."""
         self._names = ports
         self._ports: dict[tuple[str, str], Document] = {}
-        self._port_rates: dict[tuple[str, str, str], int] = {}
         self._flows: dict[tuple[str, int], Tally] = {}
         self._ways: dict[Flow, Way] = {}
         self._rates = Rates()
@@ -92,7 +91,6 @@ class Counters:
             rates: dict[str, float | None] = {}
             for way, total in (("rx", count.rx_bytes), ("tx", count.tx_bytes)):
                 rate_bps = self._rates.rate_bps((switch, count.port, way), now_ns, total)
-                self._port_rates[switch, name, way] = rate_bps or 0
                 rates[f"{way}_mbps"] = _mbps(rate_bps)
             self._ports[switch, name] = {"switch": switch, "name": name} | asdict(count) | rates
 
@@ -106,10 +104,6 @@ class Counters:
             tally = self._flows.setdefault(key, Tally())
             tally.take(entry.packets, entry.bytes)
             tally.rate_bps = self._rates.rate_bps(key, now_ns, entry.bytes)
-
-    def port_bps(self, switch: str, port: str, way: str) -> int:
-        """What a port received (`rx`) or sent (`tx`) since the last reading."""
-        return self._port_rates.get((switch, port, way), 0)
 
     def flows_bps(self, switch: str, flows: Iterable[Flow]) -> int:
         """What these flows carry through a switch."""

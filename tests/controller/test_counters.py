@@ -16,7 +16,7 @@ from controller.pox_ext import counters as module
 from controller.pox_ext.arcs import Arcs
 from controller.pox_ext.counters import FRAME_BITS, WINDOW_S, Asked, Counters, Tally
 from controller.pox_ext.hosts import Hosts
-from controller.pox_ext.openflow13 import FlowEntry, PortCount
+from controller.pox_ext.openflow13 import FlowEntry
 from controller.pox_ext.router import Router
 
 DOWN = Flow("10.0.0.1", "10.1.0.1", 6, 5001, 40000)
@@ -61,10 +61,6 @@ class World:
         self.counters.take_flows(
             switch, [FlowEntry(digest(flows[way]), 110, count, count * 1514, None, False) for way, count in packets.items()]
         )
-
-    def ports(self, switch: str, port: str, rx_bytes: int, tx_bytes: int) -> None:
-        number = NUMBERS[switch].index(port) + 1
-        self.counters.take_ports(switch, [PortCount(number, rx_bytes, tx_bytes, 0, 0, 0, 0)])
 
     def arc(self, tail: str, head: str) -> Arc:
         return next(arc for arc in self.arcs.seen() if (arc.tail, arc.head) == (tail, head))
@@ -125,27 +121,33 @@ def test_data_may_go_up(world):
 
 
 def test_links_are_arcs_in_both_directions_with_what_passed(world):
+    for flow in (DOWN, DOWN.back()):
+        world.router.route(flow)
     for second in range(2):
         world.now_ns = second * SECOND_NS
-        world.ports("wifi1", "wifi1-s1", rx_bytes=500_000 * second, tx_bytes=20_000 * second)
-        world.ports("s1", "s1-wifi1", rx_bytes=10_000 * second, tx_bytes=600_000 * second)
-    assert world.arc("s1", "wifi1") == Arc("wifi", "s1", "wifi1", 20_000_000, 4_000_000, 0.005, 0.0, 0.01)
-    assert world.arc("wifi1", "s1") == Arc("wifi", "wifi1", "s1", 20_000_000, 80_000, 0.005, 0.0, 0.02)
+        world.entries("s1", down=110 * second, up=9 * second)
+        world.entries("wifi1", down=100 * second, up=10 * second)
+    assert world.arc("s1", "wifi1") == Arc("wifi", "s1", "wifi1", 20_000_000, 100 * FRAME_BITS, 0.005, 0.0, 0.01)
+    assert world.arc("wifi1", "s1") == Arc("wifi", "wifi1", "s1", 20_000_000, 9 * FRAME_BITS, 0.005, 0.0, 0.02)
+    assert world.arc("s1", "10.0.0.1").used_bps == 9 * FRAME_BITS
+    assert world.arc("s1", "lte1").used_bps == 0
     assert world.arcs.delay_s(("s1", "wifi1")) == 0.005
 
 
-def test_the_air_is_counted_at_the_radio_and_its_stations_by_their_flows(world):
-    world.router.route(DOWN)
+def test_the_air_is_what_its_stations_take_together(world):
+    other = Flow("10.0.0.1", "10.1.0.2", 6, 5001, 40001)
+    for flow in (DOWN, DOWN.back(), other):
+        world.router.route(flow)
     for second in range(2):
         world.now_ns = second * SECOND_NS
-        world.ports("wifi1", "wifi1-wlan1", rx_bytes=0, tx_bytes=1_000_000 * second)
-        world.ports("lte1", "lte1-ue1", rx_bytes=0, tx_bytes=250_000 * second)
-        world.entries("wifi1", down=100 * second)
-    assert world.arc("wifi1", "wifi1~air").used_bps == 8_000_000
+        flows = {DOWN: 100, DOWN.back(): 7, other: 30}
+        entries = [FlowEntry(digest(flow), 110, n * second, n * second * 1514, None, False) for flow, n in flows.items()]
+        world.counters.take_flows("wifi1", entries)
+    assert world.arc("wifi1", "wifi1~air").used_bps == 130 * FRAME_BITS
     assert world.arc("wifi1~air", "10.1.0.1").used_bps == 100 * FRAME_BITS
-    assert world.arc("wifi1~air", "10.1.0.2").used_bps == 0
-    assert world.arc("lte1~air", "10.2.0.1").used_bps == 2_000_000
-    assert world.arc("lte1", "lte1~air").used_bps == 2_000_000
+    assert world.arc("wifi1~air", "10.1.0.2").used_bps == 30 * FRAME_BITS
+    assert world.arc("10.1.0.1", "wifi1~air").used_bps == world.arc("wifi1~air", "wifi1").used_bps == 7 * FRAME_BITS
+    assert world.arc("lte1", "lte1~air").used_bps == world.arc("lte1~air", "10.2.0.1").used_bps == 0
 
 
 def test_a_station_that_moves_away_has_a_slower_arc(world):
