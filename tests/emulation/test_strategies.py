@@ -86,7 +86,7 @@ def held(run: Queued, start: float, end: float = 1e9) -> dict[str, float]:
 
 
 def test_a_subflow_that_loses_goes_to_backup_and_comes_back(runs):
-    run = runs("dynamic_loss", *LOSSY)
+    run = runs("dynamic_loss", *LOSSY, "--strategy", "loss_aware")
     run.finish()
     (back,), (again, *_) = actions(run, "backup")[:1], actions(run, "normal")
     assert "loss" in back["reason"]
