@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
@@ -12,8 +13,10 @@ from controller.observation import Arc, air
 from controller.paths import Flow, Path
 from controller.plan import HostPort, Plan, Stations
 from controller.pox_ext.counters import Counters
-from controller.pox_ext.router import Router
+from controller.pox_ext.router import Route, Router
 from controller.units import bps
+
+Ends = tuple[str, str, str]  # of an arc: its link, tail and head
 
 
 class Arcs:
@@ -22,13 +25,8 @@ class Arcs:
     def __init__(self, plan: Plan, router: Router, counters: Counters, stations: Stations) -> None:
         self._router, self._counters, self._stations = router, counters, stations
         self._arcs = plan.arcs()
-        self._switches = set(plan.switches)
-        self._departures = {
-            (each.link, end): (end, port)
-            for each in plan.trunks
-            for end, port in ((each.a, each.a_port), (each.b, each.b_port))
-        }
-        self._places = {address: (port.switch, port.port) for port in _host_ports(plan) for address in port.addresses}
+        self._departures = {end: each.link for each in plan.trunks for end in ((each.a, each.a_port), (each.b, each.b_port))}
+        self._links = {address: port.link for port in _host_ports(plan) for address in port.addresses}
         self._stations_at = {ap: list(line.stations) for ap, line in plan.aps.items()}
         self._owner = {address: host for host, ports in plan.hosts.items() for each in ports for address in each.addresses}
         self._backwards = {(each.link, each.b) for each in plan.trunks}
@@ -46,7 +44,8 @@ class Arcs:
 
     def seen(self) -> tuple[Arc, ...]:
         """Every arc that carries something."""
-        return tuple(self._now(arc) for arc in self._arcs if self._is_up(arc))
+        used = self._used()
+        return tuple(self._now(arc, used[arc.link, arc.tail, arc.head]) for arc in self._arcs if self._is_up(arc))
 
     def delay_s(self, path: Path) -> float:
         """How long a packet takes from the first switch of a path to the last."""
@@ -57,8 +56,8 @@ class Arcs:
         said = self._said.get(arc.link)
         return self._router.is_up(arc.link) and (said is None or said.up is not False)
 
-    def _now(self, arc: Arc) -> Arc:
-        arc = replace(self._shaped(arc), used_bps=self._used_bps(arc))
+    def _now(self, arc: Arc, used_bps: int) -> Arc:
+        arc = replace(self._shaped(arc), used_bps=used_bps)
         users = self._users(arc)
         if not users:
             return arc
@@ -84,31 +83,33 @@ class Arcs:
         owner = self._owner.get(arc.head) or self._owner.get(arc.tail)
         return [owner] if owner else self._stations_at[arc.link]
 
-    def _used_bps(self, arc: Arc) -> int:
-        """What the flows over an arc carry, counted at a switch: behind a link, and where a host hangs on.
+    def _used(self) -> Counter[Ends]:
+        """What the flows over every arc carry, counted at a switch: behind a link, and where a host hangs on.
 
         A strategy takes its own flows off what is used. Ports are counted at another moment than flows, which Open vSwitch sums up
         twice a second, so with ports the difference would be noise.
         """
-        where = arc.head if arc.head in self._switches else arc.tail if arc.tail in self._switches else self._beside(arc)
-        return self._counters.flows_bps(where, [flow for flow in self._router.routes if self._passes(flow, arc)])
+        used: Counter[Ends] = Counter()
+        for flow, route in self._router.routes.items():
+            for ends, switch in self._over(flow, route):
+                rate_bps = self._counters.flow_bps(switch, flow)
+                if rate_bps:
+                    used[ends] += rate_bps
+        return used
 
-    def _beside(self, arc: Arc) -> str:
-        """The switch at which the host of an arc hangs on."""
-        return self._places[arc.head if arc.head in self._owner else arc.tail][0]
+    def _over(self, flow: Flow, route: Route) -> Iterator[tuple[Ends, str]]:
+        """The arcs of a flow's way, each with the switch where it is counted."""
+        first, last = route[0].switch, route[-1].switch
+        yield from ((ends, first) for ends in self._joining(flow.source, first, ends_at_host=False))
+        for hop, after in pairwise(route):
+            yield (self._departures.get((hop.switch, hop.port), ""), hop.switch, after.switch), after.switch
+        yield from ((ends, last) for ends in self._joining(flow.destination, last, ends_at_host=True))
 
-    def _passes(self, flow: Flow, arc: Arc) -> bool:
-        route = self._router.routes[flow]
-        if arc.head in self._owner:
-            return flow.destination == arc.head
-        if arc.tail in self._owner:
-            return flow.source == arc.tail
-        if arc.head == air(arc.link):
-            return self._places.get(flow.destination, ("",))[0] == arc.link
-        if arc.tail == air(arc.link):
-            return self._places.get(flow.source, ("",))[0] == arc.link
-        end = self._departures[arc.link, arc.tail]
-        return any((hop.switch, hop.port) == end for hop in route)
+    def _joining(self, address: str, switch: str, ends_at_host: bool) -> Iterator[Ends]:
+        """The arc between a switch and an address, or the two that meet in the air."""
+        link = self._links.get(address, "")
+        way = (switch, air(switch), address) if switch in self._stations_at and link == switch else (switch, address)
+        yield from ((link, tail, head) for tail, head in pairwise(way if ends_at_host else way[::-1]))
 
 
 def _host_ports(plan: Plan) -> Iterator[HostPort]:

@@ -105,10 +105,10 @@ class Counters:
             tally.take(entry.packets, entry.bytes)
             tally.rate_bps = self._rates.rate_bps(key, now_ns, entry.bytes)
 
-    def flows_bps(self, switch: str, flows: Iterable[Flow]) -> int:
-        """What these flows carry through a switch."""
-        tallies = (self._flows.get((switch, digest(flow))) for flow in flows)
-        return sum(tally.rate_bps or 0 for tally in tallies if tally is not None)
+    def flow_bps(self, switch: str, flow: Flow) -> int:
+        """What a flow carries through a switch."""
+        tally = self._flows.get((switch, digest(flow)))
+        return 0 if tally is None else tally.rate_bps or 0
 
     def look(self, asked: Mapping[Flow, Asked], now_s: float) -> None:
         """Sum up what has been counted of these flows, each in its own direction."""

@@ -36,6 +36,7 @@ from controller.pox_ext.tracker import Tracker
 
 TICK_S = 0.25
 ANSWERS_WITHIN_S = 1.0
+LOOK_S = 1.0  # between two looks at what hosts confirm, if no step is made
 PATIENCE_S = 10.0
 MOST_WARNINGS = 500
 
@@ -70,6 +71,7 @@ class Session:
         self._started_s = time.monotonic()
         self._said: set[str] = set()
         self._unanswered = 0
+        self._tell_due_s = 0.0
         self._asked_s: float | None = None
 
     # --- what comes in
@@ -142,7 +144,8 @@ class Session:
             self._take(message)
         now_s = time.monotonic()
         self._forwarding.sweep()
-        self._tell_hosts(now_s)
+        if now_s >= self._tell_due_s:
+            self._tell_hosts(now_s)
         late = now_s - self._started_s > self._patience_s
         for text in self._readiness.complaints() if late else ():
             self.warn(text)
@@ -178,6 +181,7 @@ class Session:
         return None if state.up is None else self._forwarding.set_link(state.link, state.up)
 
     def _tell_hosts(self, now_s: float) -> None:
+        self._tell_due_s = now_s + LOOK_S
         for host in self._orders.refresh(self._lives.look(now_s), now_s):
             self.warn(
                 f"host {host} was asked for a priority or a rate, but no agent of it reports. See --key_file (docs/formats.md)"

@@ -23,7 +23,7 @@ from typing import Any
 
 from controller.errors import MessageRefused
 from controller.host_messages import HostReport, Order, SubflowOrder, SubflowState, order, written
-from lab.engines.mininet import netlink, shell
+from lab.engines.mininet import netlink, shaping, shell
 from lab.engines.mininet.netlink import TcpSocket
 from lab.engines.mininet.opener import Opener
 from lab.engines.mininet.pacing import Endpoint, Pacing, frame_rate_bps
@@ -43,6 +43,7 @@ class Host:
         self.opener = self._opener(spec["opens"]) if "opens" in spec else None
         self._may_set_backup = bool(spec["endpoints"])
         self._backup: dict[str, bool] = {}
+        self._paced: list[str] = spec.get("paced", [])
         self._last_seq = -1
 
     def report(self, seq: int, losses: dict[str, float]) -> HostReport:
@@ -70,7 +71,15 @@ class Host:
                 self._set_subflow_backup(self._manager, mine, asked.backup)
         if asked.expected_mbps is not None:
             rate_bps = round(asked.expected_mbps * 1_000_000) or None
+            self._prepare_pacing()
             self._pacing.hold(self.pid, mine.source, mine.destination, rate_bps)
+
+    def _prepare_pacing(self) -> None:
+        """Once, when a rate is asked for."""
+        lines, self._paced = self._paced, []
+        if lines:
+            argv = ["mnexec", "-a", str(self.pid), "tc", "-batch", "-"]
+            shell.run(argv, f"prepare {self.name} for pacing", stdin=shaping.batch(lines))
 
     def _set_backup(self, manager: PathManager, address: str, backup: bool) -> None:
         """Asked a second time, the other end has not heard the first: the kernel says it again only after the opposite."""
@@ -187,8 +196,8 @@ def _endpoint(text: str) -> Endpoint:
     return address, int(port) if port.isdecimal() else 0
 
 
-def _tell_runner(at: float, argv: Any, _stdin: str | None) -> None:
-    print(json.dumps({"at": at, "argv": list(argv)}), flush=True)
+def _tell_runner(at: float, argv: Any, stdin: str | None) -> None:
+    print(json.dumps({"at": at, "argv": list(argv), "stdin": stdin}), flush=True)
 
 
 if __name__ == "__main__":

@@ -7,14 +7,15 @@ import os
 import select
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from controller import paths
-from lab.engines.mininet import cell, opener, pox, shell
+from lab.engines.mininet import cell, opener, pox, shaping, shell
 from lab.engines.mininet.ledger import Ledger
+from lab.engines.mininet.links import has_shape
 from lab.engines.mininet.network import Network
 from lab.errors import LabError
 from lab.topology import Interface, Topology, Trunk, Wiring
@@ -68,7 +69,7 @@ class HostAgents:
         for line in whole.splitlines():
             done = json.loads(line)
             if "argv" in done:
-                shell.tell(done["argv"], at=done["at"])
+                shell.tell(done["argv"], done.get("stdin"), at=done["at"])
 
     def _read(self) -> bool:
         """Take what has come; False when there will be no more."""
@@ -106,9 +107,17 @@ def asked_of(topology: Topology, wiring: Wiring, network: Network, key: str, goe
             address: ports_along(topology, wiring, each, goes_up) for each in own for address in (each.address, *each.further)
         }
         hosts[host] = {"pid": network.pid(host), "endpoints": host in topology.multipath, "loss": loss}
+        hosts[host]["paced"] = paced(topology, wiring.of(host))
         if host in crowded:
             hosts[host]["opens"] = opener.further_addresses(wiring, host) if own else []
     return {"controller": ["127.0.0.1", pox.HOSTS_PORT], "key": key, "pins": str(cell.PINS / "pacing"), "hosts": hosts}
+
+
+def paced(topology: Topology, interfaces: Iterable[Interface]) -> list[str]:
+    """What prepares a host's interfaces for pacing; a radio has its fq already."""
+    links = {link.id: link for link in topology.links}
+    wired = [each for each in interfaces if not each.name.endswith("wlan0")]
+    return [shaping.paced(each.name, each.link in links and has_shape(links[each.link])) for each in wired]
 
 
 def ports_along(topology: Topology, wiring: Wiring, interface: Interface, goes_up: bool) -> list[str]:

@@ -1,7 +1,7 @@
 """Expected throughput at the sender: the kernel paces a subflow's socket (S-MPTCP, section V, by other means).
 
-An eBPF iterator finds the socket by its addresses and ports and sets its SO_MAX_PACING_RATE; no queue is needed for it, so
-it works on any interface. The rate is of Ethernet frames here and of payload in the kernel.
+An eBPF iterator finds the socket by its addresses and ports and sets its SO_MAX_PACING_RATE. It works on any interface, and keeps to
+the rate on a slow machine where fq is (`shaping.paced`). The rate is of Ethernet frames here and of payload in the kernel.
 """
 
 from __future__ import annotations
