@@ -178,6 +178,11 @@ def three_mbps(frame: dict[str, Any]) -> float:
     return float(frame["user"]["ue1"]["mbps"])
 
 
+def others_mbps(frame: dict[str, Any]) -> float:
+    """What came over paths 1 and 2."""
+    return float(sum(row["mbps"] for row in frame["sf"].values() if row["ap"] != "access3"))
+
+
 def aside(lines: dict[Way, dict[str, Any]]) -> dict[str, bool]:
     return {line["ap"]: line["backup"] for line in lines.values()}
 
@@ -185,15 +190,17 @@ def aside(lines: dict[Way, dict[str, Any]]) -> dict[str, bool]:
 def test_only_what_was_chosen_is_active_and_its_hosts_say_so(three):
     assert aside(three["alone"]) == {"p1": True, "p2": True, "p3": False}
     assert "endpoint change 10.17.0.1 backup" in (three["run"].folder / "commands.sh").read_text()
-    idle = mean(three["run"].samples(), lambda frame: frame["sf"]["ue1-1/1"]["mbps"] + frame["sf"]["ue1-1/2"]["mbps"], 7, 12)
-    assert idle < 0.2
+    assert mean(three["run"].samples(), others_mbps, 7, 12) < 0.2
 
 
 def test_the_forecast_stands_beside_the_measurement(three):
     forecasts = [line for line in three["run"].events("decision") if line["action"] == "forecast" and 7 < line["t"] < 12]
-    assert forecasts[-1]["active"] == [forecasts[-1]["connection"] + "/3"]
-    assert forecasts[-1]["forecast_mbps"] == pytest.approx(4.5, rel=0.1)
-    assert forecasts[-1]["measured_mbps"] == pytest.approx(three["alone_mbps"] / PAYLOAD, rel=0.15)
+    (number,) = [line["subflow"] for line in three["alone"].values() if line["ap"] == "p3"]
+    assert all(line["active"] == [f"{line['connection']}/{number}"] for line in forecasts)
+    assert [line["forecast_mbps"] for line in forecasts] == [pytest.approx(4.5, rel=0.1)] * len(forecasts)
+    measured_mbps = sum(line["measured_mbps"] for line in forecasts) / len(forecasts)
+    print(f"three_paths: forecast {forecasts[-1]['forecast_mbps']}, measured {measured_mbps:.2f} Mb/s")
+    assert measured_mbps == pytest.approx(three["alone_mbps"] / PAYLOAD, rel=0.15)
 
 
 def test_a_stopped_pox_freezes_the_active_set_and_not_the_traffic(three):
@@ -201,7 +208,7 @@ def test_a_stopped_pox_freezes_the_active_set_and_not_the_traffic(three):
     assert three["frozen"] == three["alone"]
     assert mean(run.samples(), three_mbps, three["stopped"], three["still_stopped"]) > 0.5 * three["alone_mbps"]
     assert not [line for line in run.events("decision") if three["stopped"] + 1 < line["t"] < three["still_stopped"]]
-    assert mean(run.samples(), lambda frame: frame["sf"]["ue1-1/1"]["mbps"], three["together"] + 3) > 0.3
+    assert mean(run.samples(), others_mbps, three["together"] + 3) > 0.6
 
 
 def test_a_few_of_fifteen_paths_carry_more_than_all_with_less_disorder(runs):
