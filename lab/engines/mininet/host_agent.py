@@ -52,16 +52,22 @@ class Host:
         return HostReport(seq, self.name, tuple(_state(each) for each in found), _along(self._loss, losses))
 
     def obey(self, asked: Order) -> None:
-        """Carry out an order that is newer than the last."""
+        """Carry out an order that is newer than the last; what the kernel refuses of one subflow keeps no other from its due."""
         if asked.seq <= self._last_seq:
             raise MessageRefused(f"obey order {asked.seq} to {self.name}: order {self._last_seq} has come before")
         self._last_seq = asked.seq
         own = {(each.source, each.destination): each for each in self._diagnosis.sockets()}
+        refused = []
         for each in asked.subflows:
             ends = (_endpoint(each.source), _endpoint(each.destination))
             mine = own.get(ends) or own.get(ends[::-1])
-            if mine is not None:  # otherwise it has ended meanwhile
-                self._change(mine, each)
+            try:
+                if mine is not None:  # otherwise it has ended meanwhile
+                    self._change(mine, each)
+            except LabError as problem:
+                refused.append(f"{each.source} to {each.destination}: {problem}")
+        if refused:
+            raise LabError(f"obey order {asked.seq} to {self.name}: {'; '.join(refused)}")
 
     def _change(self, mine: TcpSocket, asked: SubflowOrder) -> None:
         if asked.backup is not None and self._manager is not None and self._may_set_backup:

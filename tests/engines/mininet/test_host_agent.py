@@ -14,6 +14,7 @@ from lab.engines.mininet.host_agents import HostAgents, asked_of, ports_along
 from lab.engines.mininet.ledger import Ledger
 from lab.engines.mininet.netlink import TcpSocket
 from lab.engines.mininet.pacing import payload_rate
+from lab.errors import LabError
 from lab.scenario import build
 from lab.topologies import parallel_paths
 from lab.topology import wire
@@ -113,6 +114,23 @@ def test_an_old_order_is_refused_and_one_about_a_stranger_does_nothing(host):
         host.obey(order(5, backup=False))
     host.obey(Order(6, "ue3", "t", (SubflowOrder("10.0.0.1:5001", "10.1.0.3:9", True, 1.0), SubflowOrder("x", "y:z", True))))
     assert host._manager.asked == [("10.1.0.3", True)]
+
+
+def test_what_the_kernel_refuses_of_one_subflow_keeps_no_other_from_its_due(host):
+    other = ("10.2.0.3", 40113)
+    host._diagnosis.found = [tcp(), tcp(other)]
+    refuse, kept = host._manager.set_backup, host._manager
+
+    def set_backup(address, backup):
+        if address == LOCAL[0]:
+            raise LabError("netlink request 30: Invalid argument")
+        refuse(address, backup)
+
+    kept.set_backup = set_backup
+    both = tuple(SubflowOrder("10.0.0.1:5001", f"{end[0]}:{end[1]}", True) for end in (LOCAL, other))
+    with pytest.raises(LabError, match="10.1.0.3:40112: netlink request 30"):
+        host.obey(Order(1, "ue3", "t", both))
+    assert kept.asked == [("10.2.0.3", True)]
 
 
 def test_a_server_has_no_endpoint_to_change(host):
