@@ -128,7 +128,7 @@ def test_what_the_kernel_refuses_of_one_subflow_keeps_no_other_from_its_due(host
 
     kept.set_backup = set_backup
     both = tuple(SubflowOrder("10.0.0.1:5001", f"{end[0]}:{end[1]}", True) for end in (LOCAL, other))
-    with pytest.raises(LabError, match="10.1.0.3:40112: netlink request 30"):
+    with pytest.raises(LabError, match="netlink request 30"):
         host.obey(Order(1, "ue3", "t", both))
     assert kept.asked == [("10.2.0.3", True)]
 
