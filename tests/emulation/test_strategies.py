@@ -77,6 +77,14 @@ def tables(run: Queued, switches: list[str]) -> dict[str, set[Way]]:
     return found
 
 
+def evidence_of(run: Queued) -> str:
+    """Tables of all switches, and what the hosts' sockets say."""
+    switches = json.loads((run.folder / "pox" / "topology.json").read_text())["switches"]
+    dump = "; ".join(f"echo == {each}; ovs-ofctl dump-flows {each} table=1 | grep tcp,nw" for each in switches)
+    hosts = "".join(run.execute(host, "ss -tniH") for host in ("ue1", "srv1"))
+    return run.execute("machine", dump) + hosts
+
+
 def actions(run: Queued, action: str) -> list[dict[str, Any]]:
     return [line for line in run.decisions() if line["kind"] == "decision" and line["action"] == action]
 
@@ -132,7 +140,11 @@ def test_no_two_subflows_share_a_core_link(runs, scenario, cores, among):
     for way, line in subflows(run).items():
         (core,) = [switch for switch, flows in through.items() if way in flows]
         assert core in line["path"]
+    run.until(14)
+    stalled = [name for name, row in run.samples()[-1]["sf"].items() if row["mbps"] < 0.1]
+    evidence = evidence_of(run) if stalled else ""
     run.finish()
+    assert not stalled, f"{stalled} carry nothing: {evidence}"
     shares = held(run, 10)
     print(f"{scenario}: of what was expected {shares}")
     assert len(shares) == among
