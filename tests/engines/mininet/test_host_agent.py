@@ -16,7 +16,7 @@ from lab.engines.mininet.netlink import TcpSocket
 from lab.engines.mininet.pacing import payload_rate
 from lab.errors import LabError
 from lab.scenario import build
-from lab.topologies import parallel_paths
+from lab.topologies import collision, parallel_paths
 from lab.topology import wire
 
 LOCAL, REMOTE = ("10.1.0.3", 40112), ("10.0.0.1", 5001)
@@ -116,6 +116,17 @@ def test_an_old_order_is_refused_and_one_about_a_stranger_does_nothing(host):
     assert host._manager.asked == [("10.1.0.3", True)]
 
 
+def test_a_host_is_prepared_for_pacing_once_and_only_when_a_rate_is_asked_for(host, monkeypatch):
+    ran = []
+    monkeypatch.setattr(shell, "run", lambda argv, doing, stdin=None: ran.append((argv, stdin)))
+    host._paced = ["qdisc replace dev ue3-eth1 root handle 40: fq"]
+    host.obey(order(1, backup=True))
+    assert ran == []
+    host.obey(order(2, expected_mbps=4.0))
+    host.obey(order(3, expected_mbps=3.0))
+    assert ran == [(["mnexec", "-a", "7", "tc", "-batch", "-"], "qdisc replace dev ue3-eth1 root handle 40: fq\n")]
+
+
 def test_what_the_kernel_refuses_of_one_subflow_keeps_no_other_from_its_due(host):
     other = ("10.2.0.3", 40113)
     host._diagnosis.found = [tcp(), tcp(other)]
@@ -197,6 +208,21 @@ def test_a_user_with_many_paths_opens_its_subflows_itself(load):
     network = type("Network", (), {"pid": staticmethod(lambda host: 7)})
     asked = asked_of(topology, wire(topology), network, KEY, goes_up=False)
     assert [len(asked["hosts"][host]["opens"]) for host in ("ue1", "srv1")] == [14, 0]
+
+
+def test_pacing_stands_behind_what_shapes_an_interface(load):
+    topology = parallel_paths.build(parallel_paths.Params(paths=({"rate_mbps": 10}, {"rate_mbps": 5})))
+    network = type("Network", (), {"pid": staticmethod(lambda host: 7)})
+    asked = asked_of(topology, wire(topology), network, KEY, goes_up=False)["hosts"]
+    assert [line.split(" handle")[0] for line in asked["srv1"]["paced"]] == ["qdisc replace dev srv1-eth1 root"]
+    within = collision.build(collision.Params())
+    asked = asked_of(within, wire(within), network, KEY, goes_up=False)["hosts"]
+    assert [line.split(" handle")[0] for line in asked["ue1"]["paced"]] == [
+        f"qdisc replace dev ue1-eth{n} parent 30:1" for n in (1, 2)
+    ]
+    mobile = build(load())
+    asked = asked_of(mobile, wire(mobile), network, KEY, goes_up=False)["hosts"]
+    assert [line.split(" handle")[0] for line in asked["ue3"]["paced"]] == ["qdisc replace dev ue3-lte0 root"]
 
 
 SCRIPT = """
