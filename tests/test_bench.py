@@ -39,6 +39,11 @@ def test_one_figure(name):
     assert found[1] > 0
 
 
+def test_a_selection_is_computed_each_time_it_is_measured():
+    (first,), (second,) = bench._selection(), bench._selection()
+    assert second > first / 10
+
+
 def test_every_viewer_gets_every_sample(monkeypatch):
     monkeypatch.setattr(bench, "FRAMES", 5)
     late_ms, share = bench.viewers()

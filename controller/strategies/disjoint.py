@@ -17,6 +17,7 @@ from controller.observation import Observation, Subflow
 from controller.paths import digest
 from controller.plan import Plan
 from controller.strategies.base import Strategy, without_subflows
+from controller.strategies.hashed import released
 
 
 class Disjoint(Strategy):
@@ -34,7 +35,7 @@ class Disjoint(Strategy):
         return [decision for subflows in seen.connections().values() for decision in _apart(on, subflows)]
 
     def withdraw(self, seen: Observation) -> list[Decision]:
-        return []
+        return released(seen)
 
 
 def _apart(on: Graph, subflows: tuple[Subflow, ...]) -> list[Decision]:

@@ -42,6 +42,49 @@ class TestNoCollision:
         assert total == pytest.approx(mbps * GOODPUT, rel=0.01)
 
 
+@pytest.mark.parametrize("strategy", ["expected_throughput", "disjoint"])
+@pytest.mark.parametrize("name", ["collision_within", "collision_between", "fat_tree"])
+def test_a_strategy_that_is_flipped_away_leaves_nothing_behind(name, strategy):
+    plain, chosen = simulation(name, "none", 1), simulation(name, strategy, 1)
+    for run in (plain, chosen):
+        run.run(2)
+    before = ways(chosen)
+    chosen.flip("strategy", "none")
+    chosen.run(2)
+    assert before != ways(plain) or strategy == "disjoint"
+    assert ways(chosen) == ways(plain)
+    assert not any(each["expected_mbps"] or each["backup"] for each in chosen.run(1)[-1]["sf"].values())
+
+
+def ways(run: Simulation) -> dict[tuple[str, int], tuple[str, ...]]:
+    return {key: subflow.way for key, subflow in run.engine.observer.alive().items()}
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_core_link_that_breaks_moves_one_subflow_and_the_connection_goes_on(seed):
+    """fat_tree(4): the subflows cross different core switches, before and after."""
+    alone = Overrides(strategy="expected_throughput", seed=seed, settings=("traffic=[{user: ue1, kind: bulk}]",))
+    run = Simulation(scenario.load("fat_tree", alone))
+    run.run(4)
+    moves, stays = ways(run).values()
+    run.flip(f"link.{moves[2]}-{moves[1]}.up", False)
+    run.run(3)
+    moved, still = ways(run).values()
+    assert still == stays
+    assert moved != moves
+    assert moved[2] != still[2]
+    assert run.mbps(run.run(5)) == pytest.approx(5 * GOODPUT, rel=0.02)
+
+
+def test_eight_connections_go_on_when_a_core_link_breaks():
+    run = simulation("fat_tree", "expected_throughput", 1)
+    run.run(4)
+    run.flip("link.c1-a1x1.up", False)
+    run.run(3)
+    frames = run.run(5)
+    assert all(run.mbps(frames, f"ue{n}") > 0.8 * 2.5 * 7 / 8 * GOODPUT for n in range(1, 9))
+
+
 def test_by_hash_some_seeds_collide():
     met = [len(cores(run)) - len(set(cores(run))) for run in map(started_by_hash, SEEDS)]
     assert 0 < sum(met) < len(met) * 2
