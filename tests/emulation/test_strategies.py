@@ -28,6 +28,7 @@ TWO_PATHS = (
 LOSS = "events=[{at_s: 6, target: link.path1.loss, value: 0.05}, {at_s: 20, target: link.path1.loss, value: 0}]"
 LOSSY = ("--seed", "1", "--duration", "26", "--set", TWO_PATHS, "--set", "multipath.receive_buffer_kb=250", "--set", LOSS)
 QUARTER = ("--seed", "1", "--set", "rate_scale=0.25")
+EIGHTH = ("--seed", "1", "--set", "rate_scale=0.125")  # where packets pass five switches
 IN_THE_TREE = ("ue1", "ue2", "ue5", "ue6")  # two in either pod: what software emulation carries
 SOME_OF_THE_TREE = (
     "--seed",
@@ -137,7 +138,7 @@ def test_leaving_the_path_that_loses_is_worth_it(runs):
 
 @pytest.mark.parametrize(("scenario", "cores", "among"), [("collision_within", 2, 2), ("collision_between", 4, 4)])
 def test_no_two_subflows_share_a_core_link(runs, scenario, cores, among):
-    run = runs(scenario, *QUARTER, "--strategy", "expected_throughput", "--duration", "20")
+    run = runs(scenario, *EIGHTH, "--strategy", "expected_throughput", "--duration", "20")
     run.until(8)
     through = tables(run, [f"c{n}" for n in range(1, cores + 1)])
     assert sorted(len(flows) for flows in through.values()) == [1] * among
@@ -157,7 +158,7 @@ def test_no_two_subflows_share_a_core_link(runs, scenario, cores, among):
 
 def test_three_connections_on_a_chain_become_equal(runs):
     run = runs(
-        *("pooling", *QUARTER, "--duration", "44", "--set", AT_ONCE),
+        *("pooling", *EIGHTH, "--duration", "44", "--set", AT_ONCE),
         *("--set", "events=[{at_s: 20, target: strategy, value: expected_throughput}]"),
     )
     result = run.finish()
