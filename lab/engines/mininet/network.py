@@ -22,6 +22,7 @@ from lab.topology import Interface, Topology, Wiring
 OPENFLOW_PORTS = (6633, 6653)  # POX's own channel (1.0) and the one for meters (1.3)
 CHANNEL_MHZ = {n: 2407 + 5 * n for n in (1, 6, 11)}
 ASSOCIATION_TIMEOUT_S, ASK_AGAIN_S = 20, 2
+BRIDGES_TIMEOUT_S = 120  # a busy machine needs seconds for each
 INACTIVITY_PROBE_MS = 60_000  # a controller stopped for a while is not a lost controller
 BRIDGE = ("fail_mode=secure", "protocols=OpenFlow10,OpenFlow13", "other_config:disable-in-band=true")
 
@@ -157,7 +158,7 @@ class Network:
         self._net.build()
 
     def _make_bridges(self) -> None:
-        argv = ["ovs-vsctl", "--retry", "--timeout=30"]
+        argv = ["ovs-vsctl", "--retry", f"--timeout={BRIDGES_TIMEOUT_S}"]
         for switch, dpid in self.wiring.dpid.items():
             argv += ["--", "add-br", switch, "--", "set", "bridge", switch, f"other_config:datapath-id={dpid:016x}", *BRIDGE]
         ports = [
