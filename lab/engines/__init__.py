@@ -84,7 +84,6 @@ class Entry:
     lacks: Mapping[str, str]
     real_time: bool = True
     variants: tuple[str, ...] = ("kernel",)  # of laws, where their draft and the kernel differ
-    cannot: tuple[str, ...] = ()  # strategies that nothing there would carry out
 
 
 KERNEL_LACKS = {
@@ -105,11 +104,7 @@ ENGINES: dict[str, Entry] = {
         variants=("kernel", "draft"),
     ),
     "mininet": Entry(
-        "lab.engines.mininet.engine:MininetEngine",
-        ("reno", "cubic", "lia", "olia", "balia"),
-        ("lowest_rtt",),
-        KERNEL_LACKS,
-        cannot=("subflow_selection", "optimum", "loss_aware"),
+        "lab.engines.mininet.engine:MininetEngine", ("reno", "cubic", "lia", "olia", "balia"), ("lowest_rtt",), KERNEL_LACKS
     ),
 }
 
@@ -148,9 +143,6 @@ def admit(name: str, scenario: Scenario, options: Options) -> None:
     """Refuse a whole scenario that the engine cannot run, before anything starts."""
     if entry(name).real_time and options.speed != 1.0:
         raise RequestError(f"--speed on engine '{name}': it runs in real time. Leave out --speed")
-    if scenario.strategy.name in entry(name).cannot:
-        why = "its hosts take no orders about subflows yet"
-        raise RequestError(f"strategy '{scenario.strategy.name}' on engine '{name}': {why}. Choose --engine sim")
     for setting in ("scheduler", *VARIANTS):
         refuse(name, setting, getattr(scenario.multipath, setting))
     for cc in congestion_controls(scenario):
