@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from lab.congestion import CONGESTION_CONTROLS
@@ -83,6 +83,7 @@ class Entry:
     schedulers: tuple[str, ...]
     lacks: Mapping[str, str]
     real_time: bool = True
+    topologies: Mapping[str, str] = field(default_factory=dict)  # kinds that it cannot build, and why
     variants: tuple[str, ...] = ("kernel",)  # of laws, where their draft and the kernel differ
     cannot: tuple[str, ...] = ()  # strategies that nothing there would carry out
 
@@ -92,6 +93,10 @@ KERNEL_LACKS = {
     "scheduler": "the kernel has one packet scheduler",
     "balia_decrease": "eBPF has BALIA as the multipath-tcp.org kernel has it",
     "olia_metric": "eBPF has OLIA as the multipath-tcp.org kernel has it",
+}
+EMULATION_TOPOLOGIES = {
+    "wireless_set": "users there have places, walk, and fill more air than emulated radios carry",
+    "rat_setup": "its senders relay over radios of their own, and emulated hosts have none beside their users'",
 }
 SIM_LACKS = {"scheduler": "the simulator has no such packet scheduler"}
 VARIANTS = ("balia_decrease", "olia_metric")
@@ -109,6 +114,7 @@ ENGINES: dict[str, Entry] = {
         ("reno", "cubic", "lia", "olia", "balia"),
         ("lowest_rtt",),
         KERNEL_LACKS,
+        topologies=EMULATION_TOPOLOGIES,
         cannot=("subflow_selection", "optimum", "loss_aware"),
     ),
 }
@@ -151,6 +157,8 @@ def admit(name: str, scenario: Scenario, options: Options) -> None:
     if scenario.strategy.name in entry(name).cannot:
         why = "its hosts take no orders about subflows yet"
         raise RequestError(f"strategy '{scenario.strategy.name}' on engine '{name}': {why}. Choose --engine sim")
+    if why := entry(name).topologies.get(scenario.topology.kind):
+        raise RequestError(f"topology '{scenario.topology.kind}' on engine '{name}': {why}. Choose --engine sim")
     for setting in ("scheduler", *VARIANTS):
         refuse(name, setting, getattr(scenario.multipath, setting))
     for cc in congestion_controls(scenario):
