@@ -157,8 +157,9 @@ def admit(name: str, scenario: Scenario, options: Options) -> None:
     if scenario.strategy.name in entry(name).cannot:
         why = "its hosts take no orders about subflows yet"
         raise RequestError(f"strategy '{scenario.strategy.name}' on engine '{name}': {why}. Choose --engine sim")
-    if why := entry(name).topologies.get(scenario.topology.kind):
-        raise RequestError(f"topology '{scenario.topology.kind}' on engine '{name}': {why}. Choose --engine sim")
+    kind = scenario.topology.kind
+    if kind in entry(name).topologies:
+        raise RequestError(f"topology '{kind}' on engine '{name}': {entry(name).topologies[kind]}. Choose --engine sim")
     for setting in ("scheduler", *VARIANTS):
         refuse(name, setting, getattr(scenario.multipath, setting))
     for cc in congestion_controls(scenario):

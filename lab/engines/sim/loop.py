@@ -46,9 +46,6 @@ def run(w: at.World, until_ns: int) -> bool:
         p = happens(w, heap.pop(w), now_ns)
         while p != at.NOTHING:
             h = w.route[w.packet[p + at.PLACE]]
-            if h == at.NOTHING:
-                p = mptcp.arrived(w, p, now_ns)
-            else:
-                p = hops.at_hop(w, h, p, now_ns)
+            p = mptcp.arrived(w, p, now_ns) if h == at.NOTHING else hops.at_hop(w, h, p, now_ns)
     g[at.NOW] = until_ns
     return True

@@ -34,6 +34,7 @@ class Observer:
 
     def __init__(self, topology: Topology, network: Network, cells: Cells) -> None:
         self._topology, self._network, self._cells = topology, network, cells
+        self._users = frozenset(topology.users)
         self.redraw()
         self._occupancies: dict[str, list[float]] = {}
         self._counted: dict[Hashable, int] = {}
@@ -88,7 +89,7 @@ class Observer:
 
     def _associations(self) -> Iterator[Association]:
         for (ap, user), station in self._cells.stations.items():
-            if user in self._topology.users:
+            if user in self._users:
                 interface = self._network.tables.wiring.at(user, ap)
                 addresses = (interface.address, *interface.further)
                 yield Association(user, ap, station.rate_bps, station.weight, addresses, station.rssi_dbm)

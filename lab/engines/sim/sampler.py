@@ -60,6 +60,7 @@ class Sampler:
     def __init__(self, topology: Topology, network: Network, cells: Cells, movement: Movement) -> None:
         self.topology, self.network, self.cells, self.movement = topology, network, cells, movement
         self.connections: dict[str, Connection] = {}
+        self._trunks = [link for link in topology.links if self._is_trunk(link)]
         self._sampled_ns = 0
         self._links: dict[str, tuple[int, int, int]] = {}
 
@@ -92,17 +93,16 @@ class Sampler:
                     carried[ap][seen.tier] += row["mbps"]
                 if self.movement.walkers:
                     row |= {"user": connection.flow.user, "ap": seen.link}
-        for user in users.keys() & self.movement.places.keys():
-            x_m, y_m = self.movement.places[user]
-            users[user] |= {"x_m": round(x_m, 2), "y_m": round(y_m, 2)}
-        links = [link for link in self.topology.links if self._is_trunk(link)]
+        for name, (x_m, y_m) in self.movement.places.items():
+            if name in users:
+                users[name] |= {"x_m": round(x_m, 2), "y_m": round(y_m, 2)}
         return {
             "t": round(now_ns / at.NS_PER_S, 3),
             "ap": {
                 cell.ap: _ap_row(self.cells.at(cell.ap), carried[cell.ap], occupancies.get(cell.ap), limits_bps.get(cell.ap))
                 for cell in self.topology.cells
             },
-            "link": {link.id: self._link_row(link.id, link.b, elapsed_ns) for link in links},
+            "link": {link.id: self._link_row(link.id, link.b, elapsed_ns) for link in self._trunks},
             "user": users,
             "sf": subflows,
         }
