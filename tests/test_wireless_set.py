@@ -93,7 +93,11 @@ def test_paths_of_the_setups_share_what_the_study_says():
     assert one.relays == ("n1", "n2", "n3", "n4", "n5") * 2  # stations of wifi1 and of lte1
     for topology in (one, two, three):
         interfaces = wire(topology).interfaces
-        assert len({each.address for each in interfaces}) == len({(each.node, each.name) for each in interfaces}) == len(interfaces)
+        assert (
+            len({each.address for each in interfaces})
+            == len({(each.node, each.name) for each in interfaces})
+            == len(interfaces)
+        )
 
 
 def test_an_interface_can_be_left_out():
