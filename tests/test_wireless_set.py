@@ -127,7 +127,7 @@ def test_scenarios_say_what_they_are_for(name):
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_the_emulation_refuses_them_before_anything_starts(name, strategy):
     of = scenario.load(name, Overrides(strategy=strategy, cc="reno"))
-    with pytest.raises(RequestError, match="on engine 'mininet': .*Choose --engine sim") as caught:
+    with pytest.raises(RequestError, match=r"on engine 'mininet': .*Choose --engine sim") as caught:
         engines.admit("mininet", of, Options())
     assert caught.value.exit_code == 2
     engines.admit("sim", of, Options(speed=0.0))

@@ -1,5 +1,7 @@
 """Random waypoints: inside the area, at the speeds asked for, the same for the same seed."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,13 +22,13 @@ def places(one, until_s=200):
 def test_everybody_stays_inside_and_keeps_to_the_speed(seed):
     seen = places(walker(seed))
     assert all(0 <= x <= 200 and 0 <= y <= 200 for x, y in seen)
-    assert all(distance_m(a, b) <= 5 / 2 + 1e-9 for a, b in zip(seen, seen[1:], strict=False))
+    assert all(distance_m(a, b) <= 5 / 2 + 1e-9 for a, b in pairwise(seen))
     assert seen[0] == (100, 100)
 
 
 def test_one_speed_is_walked_at_that_speed():
     seen = places(walker(speeds=(2.0, 2.0)))
-    steps = [distance_m(a, b) for a, b in zip(seen, seen[1:], strict=False)]
+    steps = [distance_m(a, b) for a, b in pairwise(seen)]
     assert sum(step == pytest.approx(1.0) for step in steps) > 0.9 * len(steps)  # the others turn a corner
 
 
