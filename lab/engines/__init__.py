@@ -95,7 +95,7 @@ KERNEL_LACKS = {
     "olia_metric": "eBPF has OLIA as the multipath-tcp.org kernel has it",
 }
 EMULATION_TOPOLOGIES = {
-    "wireless_set": "users there have places, walk, and fill more air than emulated radios carry",
+    "wireless_set": "emulated radios know no distance, and thirty of them are more than a machine carries",
     "rat_setup": "its senders relay over radios of their own, and emulated hosts have none beside their users'",
 }
 SIM_LACKS = {"scheduler": "the simulator has no such packet scheduler"}
