@@ -21,7 +21,7 @@ FOREVER = "public, max-age=31536000, immutable"
 
 @pages.get("/")
 def home() -> str:
-    return render_template("home.html", scenarios=view.scenarios())
+    return render_template("home.html", groups=view.groups())
 
 
 @pages.get("/scenarios/<name>")

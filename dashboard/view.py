@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -36,13 +37,14 @@ def run(store: Store, run_id: str) -> Doc:
         raise Problem(404, str(error)) from error
     doc["state"] = state.of(folder)
     doc["controls"] = controls(doc["engine"])
-    doc |= {"title": doc["scenario"], "question": "", "expect": "", "paper": "", "targets": [], "to_try": []}
+    doc |= {"title": doc["scenario"], "question": "", "expect": "", "paper": "", "targets": [], "to_try": [], "has_tiers": True}
     try:
         asked = flips.loaded(folder)
     except LookupError:
         return doc
     prose = {key: getattr(asked, key) for key in ("title", "question", "expect", "paper")}
     over = doc["state"]["over"]
+    prose["has_tiers"] = bool(flips.topology(folder).cells)
     return doc | prose | {"targets": flips.rows(folder), "to_try": [] if over else flips.to_try(folder)}
 
 
@@ -100,6 +102,34 @@ def marks(store: Store, docs: list[Doc]) -> list[Doc]:
         lines = [row for row in rows if row["mark"] == "line"]
         found += [row | {"run": run, "number": number} for number, row in enumerate(lines, 1)]
     return found
+
+
+GROUPS = {  # the first word of `paper`: what it is about
+    "MP-SDN": ("WiFi and LTE at once", "Throttle additional subflows where the air is full: meter_throttling."),
+    "S-MPTCP": ("Paths that collide", "Keep subflows apart, and tell hosts how much to send: expected_throughput."),
+    "MPTCP-LA": ("Paths that lose packets", "Leave a path that loses packets, and come back: loss_aware."),
+    "DTMC": ("Many uneven paths", "Forecast which paths are worth using: subflow_selection."),
+    "RAT": ("Congestion control over the air", "Cubic, LIA, OLIA, BALIA and wVegas over WiFi and LTE."),
+}
+OTHERS = ("Everything else", "Networks of our own, and of yours: any file in scenarios/.")
+
+
+def groups() -> list[Doc]:
+    """The scenarios by what they are about, in the order of their papers' figures."""
+    found: dict[tuple[str, str], list[Doc]] = {each: [] for each in (*GROUPS.values(), OTHERS)}
+    for row in scenarios():
+        first, *_ = re.split(r"[\s,]", row.get("paper") or "")
+        found[GROUPS.get(first, OTHERS)].append(row)
+    return [
+        {"title": title, "about": about, "scenarios": sorted(rows, key=_first_figure)}
+        for (title, about), rows in found.items()
+        if rows
+    ]
+
+
+def _first_figure(row: Doc) -> int:
+    number = re.search(r"\d+", row.get("paper") or "")
+    return int(number[0]) if number else 0
 
 
 def scenarios() -> list[Doc]:

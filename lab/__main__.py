@@ -135,11 +135,12 @@ def targets(scenario: str, as_json: bool) -> None:
 @cli.command()
 @click.argument("folders", nargs=-1, required=True, metavar="DIR DIR...", type=click.Path(path_type=Path))
 @as_json
-def compare(folders: tuple[Path, ...], as_json: bool) -> None:
+@click.option("--markdown", "as_markdown", is_flag=True, help="Print one table in Markdown, verdicts in its cells.")
+def compare(folders: tuple[Path, ...], as_json: bool, as_markdown: bool) -> None:
     """Put runs side by side; repeats of a strategy are taken together."""
     from lab import compare as comparing
 
-    click.echo(comparing.report(folders, as_json))
+    click.echo(comparing.report(folders, as_json, as_markdown))
 
 
 @cli.command()
@@ -158,6 +159,14 @@ def reindex() -> None:
     from lab.store import Store
 
     click.echo(f"{Store().reindex()} runs in {RUNS.parent / 'index.json'}")
+
+
+@cli.command()
+@click.option("--only", metavar="NAME", help="One figure.")
+@click.pass_context
+def bench(ctx: click.Context, only: str | None) -> None:
+    """Measure how fast the lab is here; print the figures as JSON. Nothing else should run meanwhile."""
+    ctx.exit(importlib.import_module("lab.cli.bench").main(only))
 
 
 @cli.command()

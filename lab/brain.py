@@ -9,6 +9,7 @@ from pydantic import BaseModel
 
 from lab.checking import nearest, unit, validate
 from lab.errors import RequestError
+from lab.topology import Topology, wire
 
 
 def strategies() -> dict[str, Any]:
@@ -31,6 +32,18 @@ def checked_params(name: str, params: dict[str, Any], source: str, *prefix: str)
     """All parameters of a strategy, defaults included, as plain data."""
     model = params_of(name, f"{source}: {prefix[0]}.name" if prefix else source)
     return validate(model, params, source, *prefix).model_dump(mode="json")
+
+
+def check_fit(name: str, topology: Topology, source: str) -> None:
+    """Refuse a strategy that could never act on this network."""
+    from controller.plan import Plan
+    from lab.description import describe
+
+    plan = Plan.model_validate(describe(topology, wire(topology)))
+    why = strategies()[name].unfit(plan)
+    if why:
+        fit = ", ".join(each for each, strategy in sorted(strategies().items()) if not strategy.unfit(plan))
+        raise RequestError(f"{source}: strategy '{name}' has nothing to do in this network: {why}. Choose from {fit}")
 
 
 def summary(name: str) -> str:

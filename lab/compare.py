@@ -2,7 +2,10 @@
 
 1) group the runs whose scenarios differ in nothing but the seed
 2) mean and 95 % bootstrap interval of each metric in each group
-3) verdict per throughput: relative difference to the first group, with the 95 % bootstrap interval of that ratio
+3) verdict per metric: relative difference to the first group, with the 95 % bootstrap interval of that ratio
+A percentile interval of few values is too narrow; it is widened as Student's t widens a normal one (T. Hesterberg, "What teachers
+should know about the bootstrap", The American Statistician 69, 2015, section 3.2, "expanded percentile"). Each metric is judged by
+itself: of twenty that do not differ one may be told to, by chance.
 """
 
 from __future__ import annotations
@@ -23,6 +26,8 @@ from lab.scenario import PROSE
 MIN_REPEATS = 5  # a bootstrap of fewer values promises more than it holds
 MAX_MORE = 200
 RESAMPLES = 4999
+CONFIDENCE = 0.95
+WORDS = {1: ("better", "worse"), -1: ("worse", "better"), 0: ("higher", "lower")}  # by whether more is good
 Interval = tuple[float, float] | None
 
 
@@ -39,29 +44,66 @@ class Group:
         return [value for value in found if value is not None]
 
 
-def report(folders: Sequence[Path], as_json: bool) -> str:
-    """The comparison as text, or as JSON {"groups", "metrics", "verdicts", "warnings"}."""
+@dataclass(frozen=True)
+class Comparison:
+    """Groups, the estimate of each metric in each of them, and verdicts on all but the first."""
+
+    groups: Sequence[Group]
+    rows: dict[str, list[dict[str, Any]]]
+    verdicts: dict[str, dict[str, str]]
+
+
+def compared(folders: Sequence[Path]) -> Comparison:
+    """What there is to say about these runs."""
     groups = grouped(folders)
     metrics = list(dict.fromkeys(metric for group in groups for result in group.results for metric in numbers(result)))
     rows = {metric: [_estimate(group.values(metric)) for group in groups] for metric in metrics}
     verdicts = {
-        group.label: {metric: verdict(groups[0].values(metric), group.values(metric)) for metric in metrics if _judged(metric)}
+        group.label: {metric: verdict(groups[0].values(metric), group.values(metric), good(metric)) for metric in metrics}
         for group in groups[1:]
     }
+    return Comparison(groups, rows, verdicts)
+
+
+def report(folders: Sequence[Path], as_json: bool = False, as_markdown: bool = False) -> str:
+    """The comparison as text, as a table in Markdown, or as JSON {"groups", "metrics", "verdicts", "warnings"}."""
+    found = compared(folders)
     if as_json:
-        counts = [
-            {"label": group.label, "n": len(group.results), "runs": [r["run_id"] for r in group.results]} for group in groups
-        ]
-        named = {metric: {g.label: cell for g, cell in zip(groups, cells, strict=True)} for metric, cells in rows.items()}
-        document = {"groups": counts, "metrics": named, "verdicts": verdicts, "warnings": list(warnings(groups))}
-        return json.dumps(document, indent=1)
-    head = ["metric", *(f"{group.label} (n = {len(group.results)})" for group in groups)]
-    parts = [view.table(head, [[metric, *map(_shown, cells)] for metric, cells in rows.items()])]
-    for label, said in verdicts.items():
-        parts.append(
-            "\n".join([f"{label} against {groups[0].label}:", *(f"  {metric}: {words}" for metric, words in said.items())])
-        )
-    return "\n\n".join([*parts, *warnings(groups)])
+        return json.dumps(_document(found), indent=1)
+    parts = _markdown(found) if as_markdown else _text(found)
+    return "\n\n".join([*parts, *warnings(found.groups)])
+
+
+def _document(found: Comparison) -> dict[str, Any]:
+    counts = [
+        {"label": group.label, "n": len(group.results), "runs": [r["run_id"] for r in group.results]} for group in found.groups
+    ]
+    named = {
+        metric: {g.label: cell for g, cell in zip(found.groups, cells, strict=True)} for metric, cells in found.rows.items()
+    }
+    return {"groups": counts, "metrics": named, "verdicts": found.verdicts, "warnings": list(warnings(found.groups))}
+
+
+def _heads(found: Comparison) -> list[str]:
+    return ["metric", *(f"{group.label} (n = {len(group.results)})" for group in found.groups)]
+
+
+def _text(found: Comparison) -> list[str]:
+    """A table, and a list of verdicts for each group but the first."""
+    parts = [view.table(_heads(found), [[metric, *map(_shown, cells)] for metric, cells in found.rows.items()])]
+    for label, said in found.verdicts.items():
+        words = (f"  {metric}: {words}" for metric, words in said.items())
+        parts.append("\n".join([f"{label} against {found.groups[0].label}:", *words]))
+    return parts
+
+
+def _markdown(found: Comparison) -> list[str]:
+    """One table, each verdict beside its estimate; the number of runs stands in its head."""
+    lines = [_heads(found), ["---"] * (len(found.groups) + 1)]
+    for metric, cells in found.rows.items():
+        said = ["", *(f": {verdict[metric].split(', n = ')[0]}" for verdict in found.verdicts.values())]
+        lines.append([f"`{metric}`", *(f"{_shown(cell)}{words}" for cell, words in zip(cells, said, strict=True))])
+    return ["\n".join(f"| {' | '.join(line)} |" for line in lines)]
 
 
 def grouped(folders: Sequence[Path]) -> list[Group]:
@@ -73,7 +115,8 @@ def grouped(folders: Sequence[Path]) -> list[Group]:
         plain["engine"] = result["engine"]
         found.setdefault(json.dumps(plain, sort_keys=True), (plain, []))[1].append(result)
     plains = [plain for plain, _ in found.values()]
-    groups = [Group(_label(plain, plains), plain, tuple(results)) for plain, results in found.values()]
+    by_seed = [(plain, sorted(results, key=lambda each: each["seed"])) for plain, results in found.values()]
+    groups = [Group(_label(plain, plains), plain, tuple(results)) for plain, results in by_seed]
     return sorted(groups, key=lambda group: group.plain["strategy.name"] != '"none"')
 
 
@@ -84,28 +127,43 @@ def numbers(result: dict[str, Any]) -> dict[str, float | None]:
     for ap, each in result["aps"].items():
         rows |= {f"aps.{ap}.{key}": each[key] for key in ("throughput_mbps", "mac_occupancy_mean")}
     rows |= {f"users.{user}.throughput_mbps": each["throughput_mbps"] for user, each in result["users"].items()}
-    return rows | {"fairness.jain": result["fairness"]["jain"], "convergence_s": result["convergence_s"]}
+    rows |= {f"fairness.{key}": result["fairness"][key] for key in ("jain", "sd_mbps")}
+    late = [each["out_of_order_fraction"] for each in result["connections"] if each["out_of_order_fraction"] is not None]
+    return rows | {"out_of_order_fraction": _mean(late) if late else None, "convergence_s": result["convergence_s"]}
 
 
-def verdict(base: Sequence[float], other: Sequence[float]) -> str:
-    """'better by 18 % [14, 22], n = 10', 'worse by ...', or 'cannot tell ..., run n more'."""
+def good(metric: str) -> int:
+    """1 where more is better, -1 where less is, 0 where it is neither."""
+    if metric in ("fairness.sd_mbps", "out_of_order_fraction", "convergence_s"):
+        return -1
+    return 1 if metric.endswith("throughput_mbps") or metric == "fairness.jain" else 0
+
+
+def verdict(base: Sequence[float], other: Sequence[float], good: int = 1) -> str:
+    """'better by 18 % [14, 22], n = 10', 'worse by ...', or 'cannot tell ..., run n more'; `good` is 1 where more is better."""
     n = min(len(base), len(other))
-    if not n or not sum(base):
+    if not n:
         return "cannot tell: not measured"
+    if not any(base):
+        return (
+            f"cannot tell: {_mean(other):.3g} and nothing to compare it with"
+            if any(other)
+            else f"the same in every run, n = {n}"
+        )
     change = 100 * (_mean(other) / _mean(base) - 1)
+    around = f"{round(change):+d} %"
     if n < MIN_REPEATS:
-        return f"{change:+.0f} %, but cannot tell: n = {n}, run {MIN_REPEATS - n} more"
+        return f"{around}, but cannot tell: n = {n}, run {MIN_REPEATS - n} more"
     low, high = _ratio_interval(base, other)
-    size = f"[{min(abs(low), abs(high)):.0f}, {max(abs(low), abs(high)):.0f}], n = {n}"
+    near, far = sorted((abs(low), abs(high)))
+    size = f"[{_percent(near)}, {_percent(far)}], n = {n}"
     if low == high == 0:
         return f"the same in every run, n = {n}"
-    if low > 0:
-        return f"better by {change:.0f} % {size}"
-    if high < 0:
-        return f"worse by {-change:.0f} % {size}"
+    if low > 0 or high < 0:
+        return f"{WORDS[good][change < 0]} by {_percent(abs(change))} % {size}"
     needed = n * ((high - low) / 2 / abs(change)) ** 2 if change else math.inf
     more = min(MAX_MORE, max(1, math.ceil(min(needed, n + MAX_MORE)) - n))
-    return f"cannot tell: {change:+.0f} % [{low:.0f}, {high:.0f}], n = {n}, run {more} more"
+    return f"cannot tell: {around} [{round(low)}, {round(high)}], n = {n}, run {more} more"
 
 
 def warnings(groups: Sequence[Group]) -> Iterator[str]:
@@ -119,8 +177,9 @@ def warnings(groups: Sequence[Group]) -> Iterator[str]:
             yield f"careful: run {result['run_id']} overloaded the machine"
 
 
-def _judged(metric: str) -> bool:
-    return metric.endswith("throughput_mbps")
+def _percent(value: float) -> str:
+    """Without decimals, unless nothing would be left."""
+    return f"{value:.0f}" if value >= 1 or value == 0 else f"{value:.2g}"
 
 
 def _estimate(values: Sequence[float]) -> dict[str, Any]:
@@ -155,16 +214,19 @@ def _ratio_interval(base: Sequence[float], other: Sequence[float]) -> tuple[floa
 
 
 def _bootstrap(samples: tuple[Sequence[float], ...], statistic: Any, estimate: float) -> tuple[float, float]:
-    """The percentile interval; a point if nothing varies. The same samples give the same interval."""
+    """The expanded percentile interval; a point if nothing varies. The same samples give the same interval."""
     if all(min(values) == max(values) for values in samples):
         return estimate, estimate
     try:
         import numpy
-        from scipy.stats import bootstrap
+        from scipy.stats import bootstrap, norm, t
     except ImportError as error:
         raise MachineLacks(f"compute intervals: {error}. Try: ./run_lab.sh compare, which installs what is missing") from error
-    rng = numpy.random.default_rng(1)
-    found = bootstrap(samples, statistic, n_resamples=RESAMPLES, method="percentile", vectorized=True, rng=rng)
+    rng, n = numpy.random.default_rng(1), min(map(len, samples))
+    level = 1 - 2 * float(norm.cdf(-math.sqrt(n / (n - 1)) * t.ppf((1 + CONFIDENCE) / 2, n - 1)))
+    found = bootstrap(
+        samples, statistic, n_resamples=RESAMPLES, confidence_level=level, method="percentile", vectorized=True, rng=rng
+    )
     return float(found.confidence_interval.low), float(found.confidence_interval.high)
 
 

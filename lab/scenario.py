@@ -193,7 +193,8 @@ def _built(scenario: Scenario, source: str) -> Topology:
 
 
 def _check_against(scenario: Scenario, topology: Topology, source: str) -> None:
-    """Traffic and mobility must name what exists."""
+    """Traffic, mobility and the strategy must name what exists, and fit it."""
+    brain.check_fit(scenario.strategy.name, topology, source)
     for n, flow in enumerate(scenario.traffic):
         if flow.user not in (*topology.users, EVERYONE):
             near = checking.nearest(flow.user, topology.users)

@@ -158,7 +158,9 @@ def _cc(scenario: Scenario) -> Target:
 def _checked_strategy(scenario: Scenario, value: Any) -> dict[str, Any]:
     """A name, or {"name", "params"}; every parameter is filled in."""
     choice = checking.validate(StrategyChoice, {"name": value} if isinstance(value, str) else value, "flip", "strategy")
-    return {"name": choice.name, "params": brain.checked_params(choice.name, choice.params, "flip", "strategy", "params")}
+    params = brain.checked_params(choice.name, choice.params, "flip", "strategy", "params")
+    brain.check_fit(choice.name, build(scenario), "flip")
+    return {"name": choice.name, "params": params}
 
 
 def _checked_number(row: Target, value: Any) -> float | None:

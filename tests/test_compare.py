@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import numpy
 import pytest
 import yaml
 
@@ -48,6 +49,14 @@ def test_a_clear_difference_is_told_with_its_interval(runs):
     assert "n = 12" in said
 
 
+def test_in_markdown_a_verdict_stands_beside_its_estimate(runs):
+    said = compare.report([*runs("none", [9.8, 10, 10.2] * 4), *runs("disjoint", [11.7, 12, 12.3] * 4)], as_markdown=True)
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in said.splitlines()]
+    assert rows[0] == ["metric", "none (n = 12)", "disjoint (n = 12)"]
+    assert rows[2][0] == "`throughput_mbps`"
+    assert rows[2][2].startswith("12 [11.8, 12.2]: better by 20 % [")
+
+
 def test_the_other_way_round_is_worse(runs):
     document = json.loads(
         compare.report([*runs("none", [12, 12.1] * 5), *runs("meter_throttling", [9, 9.1] * 5)], as_json=True)
@@ -57,6 +66,40 @@ def test_the_other_way_round_is_worse(runs):
     assert (
         document["metrics"]["throughput_mbps"]["none"]["low"] < 12.05 < document["metrics"]["throughput_mbps"]["none"]["high"]
     )
+
+
+def test_less_may_be_better_and_may_be_neither():
+    few, many = [0.4, 0.41, 0.42, 0.43, 0.44], [0.8, 0.81, 0.82, 0.83, 0.84]
+    assert compare.verdict(many, few, compare.good("out_of_order_fraction")).startswith("better by 49 % [")
+    assert compare.verdict(few, many, compare.good("fairness.sd_mbps")).startswith("worse by 95 % [")
+    assert compare.verdict(few, many, compare.good("aps.wifi1.mac_occupancy_mean")).startswith("higher by 95 % [")
+
+
+SPREADS = {  # of a total in Mb/s over seeds
+    "a few percent": lambda chance, n: chance.normal(14, 0.4, n),
+    "long tail": lambda chance, n: 10 + chance.exponential(2, n),
+    "three levels": lambda chance, n: chance.choice([9.4, 14.1, 18.8], n, p=[0.25, 0.5, 0.25]),  # collisions or none
+}
+
+
+@pytest.mark.parametrize("n", [5, 10])
+@pytest.mark.parametrize("spread", SPREADS)
+def test_a_strategy_compared_with_itself_cannot_be_told_apart(spread, n):
+    said = []
+    for trial in range(100):
+        chance = numpy.random.default_rng((trial, n))
+        said.append(compare.verdict(SPREADS[spread](chance, n).tolist(), SPREADS[spread](chance, n).tolist()))
+    assert sum(words.startswith("cannot tell: ") for words in said) >= 90
+
+
+@pytest.mark.parametrize("spread", SPREADS)
+def test_a_third_more_is_told_from_ten_runs(spread):
+    said = []
+    for trial in range(20):
+        chance = numpy.random.default_rng(trial)
+        base, other = SPREADS[spread](chance, 10), SPREADS["a few percent"](chance, 10) * 1.5
+        said.append(compare.verdict(base.tolist(), other.tolist()))
+    assert sum(words.startswith("better by ") for words in said) >= 16
 
 
 def test_noise_is_not_told_as_a_difference():
@@ -80,7 +123,8 @@ def test_the_runs_without_a_strategy_are_what_others_are_compared_with(runs):
 
 def test_what_was_not_measured_is_no_verdict():
     assert compare.verdict([], [1, 2]) == "cannot tell: not measured"
-    assert compare.verdict([0.0] * 5, [1.0] * 5) == "cannot tell: not measured"
+    assert compare.verdict([0.0] * 5, [1.0] * 5) == "cannot tell: 1 and nothing to compare it with"
+    assert compare.verdict([0.0] * 5, [0.0] * 5) == "the same in every run, n = 5"
 
 
 def test_the_same_strategy_with_another_setting_is_another_group(runs):

@@ -12,6 +12,7 @@ from controller import tiers
 from controller.command import Decision
 from controller.errors import ParamsRefused
 from controller.observation import Observation
+from controller.plan import Plan
 
 
 def param(default: Any, unit: str, help: str, **bounds: Any) -> Any:
@@ -37,6 +38,11 @@ class Strategy(ABC):
     def __init__(self, params: StrategyParams) -> None:
         self.params = params
 
+    @classmethod
+    def unfit(cls, plan: Plan) -> str | None:
+        """Why there is nothing in this network that it could ever act on; None where there is."""
+        return None
+
     @abstractmethod
     def decide(self, seen: Observation) -> list[Decision]:
         """What to do now; `seen.now_ns` is the only clock, `seen.tiers` says which association is primary."""
@@ -52,6 +58,11 @@ class Strategy(ABC):
     def categorisation_interval_s(self) -> float:
         """How long a choice of primaries holds."""
         return self.params.interval_s
+
+
+def without_subflows(plan: Plan) -> str | None:
+    """Why a strategy that chooses among the subflows of a user has nothing to choose from."""
+    return None if plan.multipath else "it chooses among the subflows of a user, and here no user has two"
 
 
 def checked_params(schema: type[StrategyParams], values: dict[str, Any], doing: str) -> StrategyParams:

@@ -15,7 +15,9 @@ from controller.command import Decision, Route, about
 from controller.graph import Graph, Way, arcs_over, graph, switches, ways
 from controller.observation import Observation, Subflow
 from controller.paths import digest
-from controller.strategies.base import Strategy
+from controller.plan import Plan
+from controller.strategies.base import Strategy, without_subflows
+from controller.strategies.hashed import released
 
 
 class Disjoint(Strategy):
@@ -24,12 +26,16 @@ class Disjoint(Strategy):
     name = "disjoint"
     wakes_on_subflows = True
 
+    @classmethod
+    def unfit(cls, plan: Plan) -> str | None:
+        return without_subflows(plan)
+
     def decide(self, seen: Observation) -> list[Decision]:
         on = graph(seen.arcs)
         return [decision for subflows in seen.connections().values() for decision in _apart(on, subflows)]
 
     def withdraw(self, seen: Observation) -> list[Decision]:
-        return []
+        return released(seen)
 
 
 def _apart(on: Graph, subflows: tuple[Subflow, ...]) -> list[Decision]:

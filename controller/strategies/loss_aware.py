@@ -18,7 +18,8 @@ from typing import Literal
 
 from controller.command import Decision, SetBackup, about
 from controller.observation import Observation, Subflow, SubflowKey
-from controller.strategies.base import Strategy, StrategyParams, param
+from controller.plan import Plan
+from controller.strategies.base import Strategy, StrategyParams, param, without_subflows
 from controller.units import ns
 
 ROUNDING = 1e-9  # a loss that is written as gamma reaches gamma
@@ -85,6 +86,10 @@ class LossAware(Strategy):
     name = "loss_aware"
     Params = LossAwareParams
     params: LossAwareParams
+
+    @classmethod
+    def unfit(cls, plan: Plan) -> str | None:
+        return without_subflows(plan)
 
     def __init__(self, params: StrategyParams) -> None:
         super().__init__(params)

@@ -17,6 +17,7 @@ from typing import Literal
 from controller import tiers
 from controller.command import Decision, Throttle, Unthrottle
 from controller.observation import AccessPoint, Observation
+from controller.plan import Plan
 from controller.strategies.base import Strategy, StrategyParams, param
 from controller.units import bps, mbps
 
@@ -49,6 +50,10 @@ class MeterThrottling(Strategy):
     name = "meter_throttling"
     Params = MeterThrottlingParams
     params: MeterThrottlingParams
+
+    @classmethod
+    def unfit(cls, plan: Plan) -> str | None:
+        return None if plan.aps else "it limits users at access points, and this network has none"
 
     def decide(self, seen: Observation) -> list[Decision]:
         decisions = (self._decide_for(ap, seen.addresses(ap.id, tier=2)) for ap in seen.access_points)

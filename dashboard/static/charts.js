@@ -7,7 +7,7 @@ const KEEP = 1200; // points a line; beyond, thinned to half
 const WINDOW_S = 60; // of a live run; zooming out and the finished run show all
 const SLOWEST = 500;
 const FASTEST = 200;
-const CONFIG = { displaylogo: false, showSendToCloud: false, responsive: true, scrollZoom: false, modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"] };
+const CONFIG = { displaylogo: false, showSendToCloud: false, scrollZoom: false, modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"] };
 
 export const colour = (n) => (n < 0 ? "#8b949c" : (dark() ? DARK : LIGHT)[n % LIGHT.length]);
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -30,6 +30,9 @@ export class Charts {
         if (card.visible && card.dirty) this.soon();
       }
     }, { rootMargin: "120px" });
+    this.sized = new ResizeObserver((entries) => {
+      for (const { target } of entries) if (target.layout && target.clientWidth && target.layout.width !== target.clientWidth) Plotly.Plots.resize(target);
+    });
     document.addEventListener("theme", () => this.restyle());
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.restyle());
   }
@@ -65,6 +68,7 @@ export class Charts {
     this.box.append(node);
     this.cards.set(each.name, card);
     this.seen.observe(node);
+    this.sized.observe(plot);
     return card;
   }
 

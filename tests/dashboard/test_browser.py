@@ -24,6 +24,9 @@ POINTS = (
     "() => Math.max(0, ...[...document.querySelectorAll('#chart-tiers .plot')].map(p => (p.data ?? [{x: []}])[0].x.length))"
 )
 MARKS = "() => (document.querySelector('#chart-tiers .plot').layout?.annotations ?? []).length"
+WIDTHS = (
+    "() => [...document.querySelectorAll('#charts .plot .main-svg')].map(s => [s.clientWidth, s.closest('.card').clientWidth])"
+)
 LINES = "() => document.querySelector('#chart-total .plot')?.data?.length ?? 0"
 
 pytestmark = pytest.mark.browser
@@ -41,7 +44,7 @@ def page(address):
     outside, broken = [], []
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
-        page = browser.new_page(viewport={"width": 1500, "height": 1400})
+        page = browser.new_page(viewport={"width": 1280, "height": 1400})
         page.on("request", lambda request: _note(outside, request.url))
         page.on("pageerror", lambda error: broken.append(str(error)))
         page.on("console", lambda said: broken.append(said.text) if said.type == "error" else None)
@@ -94,6 +97,8 @@ def test_the_first_minute(page, address):
     until(page, lambda: page.locator("#chart-users table tbody tr").count() == 4)
     page.click("#stop")
     until(page, lambda: page.inner_text("#pill") == "interrupted")
+    until(page, lambda: all(plot <= card for plot, card in page.evaluate(WIDTHS)))  # the controls have gone: cards are narrower
+    assert page.evaluate(WIDTHS)
 
 
 def test_two_runs_on_the_same_axes(page, address):

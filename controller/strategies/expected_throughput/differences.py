@@ -1,6 +1,6 @@
 """From what is to what shall be: the commands that make up the difference, each with its reason in numbers.
 
-1) ways   2) lower rates, then higher ones, so that no arc is asked for too much   3) who is no backup any more   4) who becomes one
+1) ways; a new subflow's too if it stays, so that the network does not hash it anew when a link breaks elsewhere   2) lower rates, then higher ones, so that no arc is asked for too much   3) who is no backup any more   4) who becomes one
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ def _routes(was: Standing, shall: Standing, after: Ledger, why: str) -> Iterator
     ways, shares = after.settled()
     carried = load(ways, shares)
     for subflow, now, then, rate in zip(shall.subflows, was.ways, shall.ways, shall.rates, strict=True):
-        if then is not None and then != now:
+        is_new = subflow.expected_bps is None and not subflow.backup
+        if then is not None and (then != now or is_new):
             path = switches(after.on, then)
             left = ((after.on.capacity_bps[arc] - carried[arc] + rate * part, arc) for arc, part in use(after.on, then).items())
             free_bps, arc = min(left)

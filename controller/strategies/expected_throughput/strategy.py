@@ -20,6 +20,7 @@ from controller.observation import Observation
 from controller.strategies.base import Strategy, StrategyParams, param
 from controller.strategies.expected_throughput.differences import decisions
 from controller.strategies.expected_throughput.ledger import SLACK, Ledger, read
+from controller.strategies.hashed import released
 from controller.units import mbps
 
 Capacities = dict[tuple[str, str], int]
@@ -71,10 +72,14 @@ class ExpectedThroughput(Strategy):
             if each.expected_bps is not None
         ]
         idle = [each for each in seen.subflows if each.backup]
-        return held + [
-            Decision(about(each.key), f"{why}: subflow {each.number} is used again", SetBackup(each.key, False))
-            for each in idle
-        ]
+        return (
+            released(seen)
+            + held
+            + [
+                Decision(about(each.key), f"{why}: subflow {each.number} is used again", SetBackup(each.key, False))
+                for each in idle
+            ]
+        )
 
     def _grew(self, seen: Observation) -> bool:
         """Whether a link is new, or carries more than at the last look."""

@@ -16,7 +16,8 @@ from typing import Literal
 
 from controller.command import Decision, Forecast, SetBackup, about
 from controller.observation import Arc, Observation, Subflow
-from controller.strategies.base import Strategy, StrategyParams, param
+from controller.plan import Plan
+from controller.strategies.base import Strategy, StrategyParams, param, without_subflows
 from controller.strategies.subflow_selection.forecast import Model, PathQuality
 from controller.strategies.subflow_selection.paths import ArcsByEnds, along, available_bps, capacity_bps, quality
 from controller.strategies.subflow_selection.selection import Accept, Choice, Starts, greedy
@@ -43,6 +44,10 @@ class Selecting(Strategy):
     wakes_on_subflows = True
     Params = SelectingParams
     params: SelectingParams
+
+    @classmethod
+    def unfit(cls, plan: Plan) -> str | None:
+        return without_subflows(plan)
 
     @abstractmethod
     def search(self, paths: Sequence[PathQuality]) -> Choice:

@@ -1,0 +1,24 @@
+"""`bench`: the figures as one JSON object, each as soon as it is measured."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from lab import bench
+from lab.engines.mininet import capabilities
+
+
+def main(only: str | None) -> int:
+    """Measure, and print; where the emulation cannot run its figures are left out, and that is said."""
+    table = capabilities.verdicts(capabilities.facts(capabilities.Probe()))
+    emulation = any(each.possible for each in table if each.way == "emulation in the VM")
+    if not emulation and only is None:
+        click.echo("the emulation cannot run here: its figures are left out. Try: ./run_lab.sh doctor", err=True)
+    found = {}
+    for name, value in bench.measure(only, emulation):
+        click.echo(f"{name}: {value:.4g}", err=True)
+        found[name] = float(f"{value:.4g}")
+    click.echo(json.dumps(found, indent=1))
+    return 0

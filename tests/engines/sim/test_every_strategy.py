@@ -1,0 +1,90 @@
+"""Every strategy on every scenario: it runs, or is refused before anything starts; and the table of it in scenarios/README.md."""
+
+from __future__ import annotations
+
+import pytest
+
+from controller.strategies import STRATEGIES
+from lab import brain, scenario
+from lab.errors import RequestError
+from lab.scenario import FOLDER, Overrides
+from lab.targets import check_flip, targets
+
+from .conftest import Simulation
+
+README = FOLDER / "README.md"
+BEGIN, END = "<!-- begin: every strategy on every scenario -->\n", "<!-- end -->\n"
+AFTER_END = "lie after its end"  # of events, in a run that is cut short
+
+
+def refusal(name: str, strategy: str) -> str | None:
+    """Why this strategy is refused here, without what names the file and the choices."""
+    try:
+        scenario.load(name, Overrides(strategy=strategy))
+    except RequestError as error:
+        return str(error).partition("in this network: ")[2].partition(". Choose")[0]
+    return None
+
+
+PAIRS = {(name, strategy): refusal(name, strategy) for name in scenario.names() for strategy in STRATEGIES}
+
+
+def table() -> str:
+    """`yes`, or the number of the reason below the table."""
+    reasons = list(dict.fromkeys(why for why in PAIRS.values() if why))
+    lines = [f"| scenario | {' | '.join(STRATEGIES)} |", "|---" * (len(STRATEGIES) + 1) + "|"]
+    for name in scenario.names():
+        cells = (PAIRS[name, strategy] for strategy in STRATEGIES)
+        lines.append(f"| {name} | {' | '.join(f'no ({reasons.index(why) + 1})' if why else 'yes' for why in cells)} |")
+    return "\n".join([*lines, "", *(f"({n}) {why[0].upper()}{why[1:]}." for n, why in enumerate(reasons, 1)), ""])
+
+
+def test_the_table_in_the_readme_is_this_one():
+    """A stale one is written anew, so that it only has to be looked at and committed."""
+    before = README.read_text()
+    head, _, rest = before.partition(BEGIN)
+    tail = rest.partition(END)[2]
+    after = f"{head}{BEGIN}{table()}{END}{tail}"
+    if after != before:
+        README.write_text(after)
+    assert after == before, f"{README} was stale and has been written anew: look at it and commit it"
+
+
+def test_most_pairs_run():
+    assert sum(why is None for why in PAIRS.values()) > 0.8 * len(PAIRS)
+
+
+@pytest.mark.parametrize(("name", "strategy"), [pair for pair, why in PAIRS.items() if why is None])
+def test_it_runs(name, strategy):
+    run = Simulation(scenario.load(name, Overrides(strategy=strategy)))
+    frames = run.run(2.5)
+    assert sum(user["mbps"] for user in frames[-1]["user"].values()) > 0
+    assert all(AFTER_END in each["text"] for each in run.notes.events if each["kind"] == "warning")
+    assert {each["strategy"] for each in run.notes.events if each["kind"] == "observation"} == {strategy}
+
+
+def test_campus_is_where_every_strategy_acts():
+    assert not any(PAIRS["campus", strategy] for strategy in STRATEGIES)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_every_parameter_has_a_unit_a_help_and_bounds_that_can_be_flipped(strategy):
+    running = scenario.load("campus", Overrides(strategy=strategy))
+    flippable = targets(running)
+    for row in brain.describe_params(strategy):
+        target = f"strategy.{row['name']}"
+        assert row["unit"], target
+        assert row["help"], target
+        if row["choices"] or row["type"] == "boolean":
+            allowed = row["choices"] or [True, False]
+        else:
+            assert row["maximum"] is not None, target
+            assert flippable[target].minimum is not None, target
+            allowed = [row["maximum"]]
+        for value in allowed:
+            assert check_flip(running, target, value) == value
+
+
+def test_a_flip_to_a_strategy_that_has_nothing_to_do_is_refused():
+    with pytest.raises(RequestError, match="'meter_throttling' has nothing to do in this network: it limits users at access"):
+        check_flip(scenario.load("pooling"), "strategy", "meter_throttling")

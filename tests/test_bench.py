@@ -1,0 +1,57 @@
+"""Figures of speed: their names are fixed, each is measured by itself; none is judged here."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from lab import bench
+from lab.__main__ import cli
+
+FIXED = [
+    "dumbbell_packets_per_s",
+    "fat_tree_packets_per_s",
+    "thirty_users_60s_s",
+    "cold_start_s",
+    "warm_start_s",
+    "maxflow_k16_ms",
+    "maxflow_k32_ms",
+    "reallocate_100_ms",
+    "forecast_15_paths_ms",
+    "viewers_40_p99_ms",
+    "viewers_40_cpu_share",
+    "vm_first_sample_s",
+]
+
+
+def test_the_names_are_fixed():
+    assert [name for each in bench.MEASURES for name in each.names] == FIXED
+
+
+@pytest.mark.parametrize("name", ["maxflow_k16_ms", "reallocate_100_ms", "forecast_15_paths_ms"])
+def test_one_figure(name):
+    done = CliRunner().invoke(cli, ["bench", "--only", name])
+    assert done.exit_code == 0, done.output
+    (found,) = json.loads(done.stdout).items()
+    assert found[0] == name
+    assert found[1] > 0
+
+
+def test_a_selection_is_computed_each_time_it_is_measured():
+    (first,), (second,) = bench._selection(), bench._selection()
+    assert second > first / 10
+
+
+def test_every_viewer_gets_every_sample(monkeypatch):
+    monkeypatch.setattr(bench, "FRAMES", 5)
+    late_ms, share = bench.viewers()
+    assert late_ms > 0
+    assert 0 < share < 4
+
+
+def test_an_unknown_figure_is_refused():
+    done = CliRunner().invoke(cli, ["bench", "--only", "miles"])
+    assert done.exit_code == 2
+    assert "forecast_15_paths_ms" in done.output

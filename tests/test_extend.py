@@ -1,0 +1,98 @@
+"""docs/extend.md does what it says: its blocks, as they stand and in their order, in a copy of the project."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+from machine import emulation, needs_emulation
+from test_docs import EMULATION_S, FENCE, ROOT, shell
+
+__all__ = ["emulation"]
+PAGE = (ROOT / "docs" / "extend.md").read_text()
+GOODPUT = 1420 / 1514  # of a frame
+
+
+def blocks(kind: str) -> list[str]:
+    return [match["text"] for match in FENCE.finditer(PAGE) if match["kind"].strip() == kind]
+
+
+def written(ending: str) -> list[str]:
+    """The texts of the files with this ending that the page makes."""
+    return [
+        match[2] for match in re.finditer(r"^cat >(\S+) <<'END'\n(.*?)^END$", PAGE, re.M | re.S) if match[1].endswith(ending)
+    ]
+
+
+@pytest.fixture(scope="module")
+def extended(tmp_path_factory):
+    """A copy of the project after every block, and what they printed."""
+    folder = tmp_path_factory.mktemp("extended") / "lab"
+    shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(".git", ".venv", "data", "__pycache__", ".*_cache"))
+    if not list((ROOT / ".venv").glob("run.stamp")):
+        pytest.skip("runs the page's commands: start the tests with ./run_lab.sh test")
+    (folder / ".venv").symlink_to(ROOT / ".venv")
+    # to compile for a folder that nobody has seen takes longer than these runs
+    return folder, [shell(f"export NUMBA_DISABLE_JIT=1\n{block}", folder, 180) for block in blocks("sh extend")]
+
+
+def result(folder, name: str) -> dict:
+    return json.loads((folder / "data" / name / "result.json").read_text())
+
+
+@pytest.mark.parametrize("text", written(".py"), ids=["strategy", "topology"])
+def test_it_is_twenty_lines(text):
+    lines = [line for line in text.splitlines() if line.strip()]
+    assert len(lines) <= 20
+
+
+def test_the_strategy_is_listed_and_its_parameter_described(extended):
+    _, (_, ran, *_) = extended
+    assert re.search(r"keep +1 +subflows +1 +16 +- +How many of each connection carry data", ran)
+
+
+def test_the_strategy_acts(extended):
+    folder, _ = extended
+    subflows = result(folder, "mine/first_only-1")["connections"][0]["subflows"]
+    assert [each["backup_s"] > 15 for each in subflows] == [False, True, True]
+    assert result(folder, "mine/first_only-1")["throughput_mbps"] < 8 * GOODPUT
+    assert result(folder, "mine/none-1")["throughput_mbps"] > 2 * 8 * GOODPUT
+
+
+def test_its_parameter_can_be_changed_while_it_runs(extended):
+    folder, _ = extended
+    subflows = result(folder, "flipped")["connections"][0]["subflows"]
+    assert [each["backup_s"] == pytest.approx(10, abs=1) for each in subflows] == [False, True, True]
+
+
+def test_the_topology_carries_what_its_door_lets_through(extended):
+    folder, _ = extended
+    both, one = (result(folder, f"doorway/{name}-1")["throughput_mbps"] for name in ("none", "first_only"))
+    assert both == pytest.approx(15 * GOODPUT, rel=0.1)
+    assert result(folder, "doorway/expected_throughput-1")["throughput_mbps"] == pytest.approx(15 * GOODPUT, rel=0.1)
+    assert one == pytest.approx(10 * GOODPUT, rel=0.1)
+
+
+def test_what_was_added_keeps_to_the_rules(extended):
+    folder, _ = extended
+    added = ["controller/strategies/first_only.py", "lab/topologies/doorway.py"]
+    for checker in (["ruff", "check"], ["ruff", "format", "--check"], ["mypy"]):
+        done = subprocess.run([sys.executable, "-m", *checker, *added], cwd=folder, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+class TestEmulation:
+    pytestmark = needs_emulation
+
+    def test_both_run_in_the_emulation(self, extended):
+        folder, _ = extended
+        for block in blocks("sh extend emulation"):
+            shell(block, folder, EMULATION_S)
+        both, one = (result(folder, f"emulated/{name}-1") for name in ("none", "first_only"))
+        assert both["mptcp"]["verified"]
+        assert [each["backup_s"] > 10 for each in one["connections"][0]["subflows"]] == [False, True]
+        assert both["throughput_mbps"] > 1.15 * one["throughput_mbps"] > 0
