@@ -45,7 +45,11 @@ class Observer:
         cells = tuple(replace(cell, stations=tuple(self._cells.at(cell.ap))) for cell in self._topology.cells)
         plan = Plan.model_validate(describe(replace(self._topology, cells=cells), self._network.tables.wiring))
         self._owner = {address: host for host, ports in plan.hosts.items() for each in ports for address in each.addresses}
-        self._arcs = [self._counted_arc(arc) for arc in plan.arcs()]
+        self._arcs = [self._counted_arc(arc) for arc in plan.arcs() if not self._ends_at_a_relay(arc)]
+
+    def _ends_at_a_relay(self, arc: Arc) -> bool:
+        """Nobody's way leads through another sender's radios: from the air to a relay there are acknowledgements only."""
+        return arc.head in self._topology.relays and arc.tail in self._network.tables.cells
 
     def see(self, occupancies: Mapping[str, float]) -> None:
         """One look at the access points; a step takes the mean of all since the last one."""
