@@ -55,15 +55,18 @@ class User:
 
 
 def build(params: Params, rate_scale: float = 1.0, seed: int = 1) -> Topology:
-    """Access points are called wifi1 to wifi3 and lte1, users ue1 to ue30, the server srv1; WiFi cells are on different channels.
+    """Users nearer than 50 m to WiFi (~) take it, the others LTE (|); a multipath user, such as ue3 here, is on LTE and on the
+    nearest WiFi access point, however far that is. WiFi cells are on different channels. Users are called ue1, ue2, and so on.
 
-        wifi1            ~ a user nearer than 50 m to WiFi
-       ~     ~           | one that is not
-      ue1   ue2          a multipath user is on LTE and the nearest WiFi
-            |            access point, however far that is
-          lte1 --- ue3
-     ue4 ~               wifi1, wifi2, wifi3, lte1 -- s1 -- srv1
-    wifi2     wifi3
+     ue1   ue2   ue3   ue4   ue5
+      ~     ~    ~ |    |     ~
+      ~     ~    ~ +----+     ~
+      ~     ~    ~      |     ~
+    wifi1  wifi2 ~     lte1  wifi3
+        \\      \\       |     /
+         +------+- s1 --+----+
+                   |
+                  srv1
     """
     everyone = users(params, seed)
     places = _places(params)
@@ -85,8 +88,7 @@ def users(params: Params, seed: int) -> list[User]:
 
 
 def _user(params: Params, name: str, seed: int, multipath: bool) -> User:
-    place = tuple(round(params.area_m * uniform(seed, name, axis), 2) for axis in ("x", "y"))
-    x, y = place
+    x, y = (round(params.area_m * uniform(seed, name, axis), 2) for axis in ("x", "y"))
     aps = {ap: distance_m((x, y), there) for ap, there in _places(params).items() if ap != "lte1"}
     nearest = min(aps, key=lambda ap: aps[ap])
     ordered = (nearest, "lte1") if aps[nearest] < params.wifi_near_m else ("lte1", nearest)
