@@ -82,11 +82,19 @@ class Control:
         return due_ns if due_ns > now_ns else now_ns + interval_ns
 
     def _current_tiers(self, seen: Observation) -> Tiers:
-        known = {(each.user, each.ap) for each in seen.associations} == set(self._tiers)
-        if seen.now_ns >= self._tiers_due_ns or not known:
+        present = {(each.user, each.ap) for each in seen.associations}
+        self._tiers = _handed_over(self._tiers, present)
+        if seen.now_ns >= self._tiers_due_ns or present != set(self._tiers):
             self._tiers = tiers.categorise(seen, self.strategy.tier_settings())
             self._tiers_due_ns = seen.now_ns + ns(self.strategy.categorisation_interval_s())
         return self._tiers
+
+
+def _handed_over(tiers: Tiers, present: set[tuple[str, str]]) -> Tiers:
+    """Who has changed one access point for another keeps the tier until tiers are chosen again (MP-SDN, section V-A4)."""
+    gone, come = dict(set(tiers) - present), dict(present - set(tiers))
+    moved = {(user, ap): (user, come[user]) for user, ap in gone.items() if user in come}
+    return {moved.get(each, each): tier for each, tier in tiers.items()}
 
 
 def _withdrawn(seen: Observation, decisions: Iterable[Decision]) -> Observation:

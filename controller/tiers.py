@@ -122,7 +122,7 @@ def lte_share_bps(association: Association, others: Iterable[Association]) -> fl
     return association.weight * association.rate_bps / (association.weight + sum(each.weight for each in others))
 
 
-def transmissions(contenders: int) -> float:
+def transmissions(contenders: float) -> float:
     """Mean number of transmissions per delivered WiFi packet: 1 / (1 - p) with Bianchi's saturation model.
 
     Source: G. Bianchi, IEEE JSAC 18(3), 2000, eqs (7) and (9).
@@ -130,7 +130,7 @@ def transmissions(contenders: int) -> float:
     return 1 / (1 - collision_probability(contenders))
 
 
-def collision_probability(contenders: int) -> float:
+def collision_probability(contenders: float) -> float:
     """Bianchi's p, found by bisection: what it implies for the others falls as p grows."""
     low, high = 0.0, 1.0
     for _ in range(60):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import Any
 
 from lab import units
@@ -21,7 +21,7 @@ def describe(topology: Topology, wiring: Wiring) -> dict[str, Any]:
         "switches": {switch: {"dpid": dpid, "ports": ports[switch]} for switch, dpid in wiring.dpid.items()},
         "hosts": {host: [_interface(topology, each) for each in wiring.of(host)] for host in hosts},
         "trunks": [_trunk(topology, each) for each in wiring.trunks],
-        "aps": {cell.ap: _ap(cell) for cell in topology.cells},
+        "aps": {cell.ap: _ap(cell, topology.users) for cell in topology.cells},
         "multipath": list(topology.multipath),
     }
 
@@ -53,6 +53,10 @@ def shape(link: Link, cells: Iterable[Cell], near: str) -> dict[str, Any]:
     }
 
 
-def _ap(cell: Cell) -> dict[str, Any]:
-    stations = {each.user: {"rate_mbps": units.mbps(each.rate_bps), "weight": each.weight} for each in cell.stations}
+def _ap(cell: Cell, users: Container[str]) -> dict[str, Any]:
+    stations = {
+        each.user: {"rate_mbps": units.mbps(each.rate_bps), "weight": each.weight}
+        for each in cell.stations
+        if each.user in users
+    }
     return {"kind": cell.kind, "capacity_mbps": units.mbps(cell.capacity_bps), "stations": stations}

@@ -40,7 +40,7 @@ def result(
         "overloaded": bool(overload.get("overloaded", overload.get("reasons"))),
         "overload": overload,
         "throughput_mbps": _rounded(sum(rates)) if rates else None,
-        "tiers": _tiers(frames, weights, aps),
+        "tiers": _tiers(frames, weights, {} if topology.relays else aps),  # what is relayed passes several
         "aps": aps,
         "users": users,
         "connections": connections,

@@ -2,7 +2,8 @@
 
 1) read the file, refuse duplicate keys          2) apply what the command line overrides
 3) check topology and strategy parameters        4) check the rest
-5) build the network                             6) check traffic, mobility and events against it
+5) build the network                             6) check traffic and mobility against it
+7) write out the traffic of all users            8) check events against all of it
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,7 @@ from lab.topologies import TOPOLOGIES
 from lab.topology import Topology, check
 
 FOLDER = Path(__file__).resolve().parents[1] / "scenarios"
+EVERYONE = "all"  # as the user of a flow
 PROSE = ("title", "paper", "question", "expect", "minutes", "checkpoints")  # changes nothing that is measured
 
 
@@ -68,19 +71,47 @@ def from_data(raw: dict[str, Any], source: str, overrides: Overrides = Overrides
     raw = copy.deepcopy(raw)
     _override(raw, overrides)
     scenario = checking.validate(Scenario, _with_choices(raw, source), source)
+    scenario = scenario.model_copy(update={"traffic": tuple(_as_asked(flow, scenario) for flow in scenario.traffic)})
     topology = _built(scenario, source)
     _check_against(scenario, topology, source)
+    scenario = scenario.model_copy(update={"traffic": tuple(_for_everyone(scenario.traffic, topology.users))})
+    _check_events(scenario, source)
     return scenario
+
+
+def _as_asked(flow: Traffic, scenario: Scenario) -> Traffic:
+    """A flow with what `traffic_direction`, `traffic_parallel` and `traffic_volume_mb` say of all flows."""
+    asked = {
+        "direction": scenario.traffic_direction,
+        "parallel": scenario.traffic_parallel,
+        "volume_mb": scenario.traffic_volume_mb,
+        "kind": None if scenario.traffic_volume_mb is None else "file",
+    }
+    return flow.model_copy(update={key: value for key, value in asked.items() if value is not None})
+
+
+def _for_everyone(traffic: Iterable[Traffic], users: Iterable[str]) -> Iterator[Traffic]:
+    """A flow of `all` is one of each user."""
+    for flow in traffic:
+        for user in users if flow.user == EVERYONE else (flow.user,):
+            yield flow.model_copy(update={"user": user})
 
 
 def build(scenario: Scenario) -> Topology:
     """The network of a scenario, rates scaled. `loss` acts in the data direction: toward the servers if all traffic goes up."""
     params = scenario.topology.params
-    topology: Topology = TOPOLOGIES[scenario.topology.kind].build(params, scenario.rate_scale)
+    family = TOPOLOGIES[scenario.topology.kind]
+    drawn = {"seed": scenario.seed} if has_positions(scenario) else {}
+    topology: Topology = family.build(params, scenario.rate_scale, **drawn)
     if all(flow.direction == "up" for flow in scenario.traffic):
         turned = tuple(replace(link, loss_ppm=link.loss_back_ppm, loss_back_ppm=link.loss_ppm) for link in topology.links)
         topology = replace(topology, links=turned)
     return check(topology)
+
+
+def has_positions(scenario: Scenario) -> bool:
+    """Whether its users are somewhere, drawn from the seed."""
+    return bool(getattr(TOPOLOGIES[scenario.topology.kind], "POSITIONS", False))
 
 
 def scaled_traffic(scenario: Scenario) -> tuple[Traffic, ...]:
@@ -162,19 +193,23 @@ def _built(scenario: Scenario, source: str) -> Topology:
 
 
 def _check_against(scenario: Scenario, topology: Topology, source: str) -> None:
-    """Traffic, mobility and events must name what exists."""
-    from lab import targets
-
+    """Traffic, mobility and the strategy must name what exists, and fit it."""
     brain.check_fit(scenario.strategy.name, topology, source)
     for n, flow in enumerate(scenario.traffic):
-        if flow.user not in topology.users:
+        if flow.user not in (*topology.users, EVERYONE):
             near = checking.nearest(flow.user, topology.users)
             place = checking.where(["traffic", n, "user"])
             raise RequestError(f"{source}: {place}: '{flow.user}' is unknown{near}: choose from {', '.join(topology.users)}")
-    if scenario.mobility and not getattr(TOPOLOGIES[scenario.topology.kind], "POSITIONS", False):
+    if scenario.mobility and not has_positions(scenario):
         raise RequestError(
             f"{source}: mobility: topology '{scenario.topology.kind}' gives nobody a position. Leave out mobility"
         )
+
+
+def _check_events(scenario: Scenario, source: str) -> None:
+    """Events must name what can be changed when their time comes."""
+    from lab import targets
+
     now = scenario
     for n, event in sorted(enumerate(scenario.events), key=lambda pair: pair[1].at_s):
         try:

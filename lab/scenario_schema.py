@@ -28,7 +28,7 @@ def known_cc(name: str | None) -> str | None:
 
 
 class Traffic(Part):
-    """What one user does. `rate_mbps` limits the application of `rate` and `on_off`; `on_off` means exponential periods."""
+    """What one user does, or each (user `all`). `rate_mbps` limits the application of `rate` and `on_off`; `on_off` means exponential periods."""
 
     user: str
     kind: Literal["bulk", "file", "rate", "on_off"] = "bulk"
@@ -121,7 +121,10 @@ class Checkpoint(Part):
 
 
 class Scenario(Part):
-    """One experiment, complete and checked. `lab.scenario` makes it; `topology` and `strategy` hold every parameter."""
+    """One experiment, complete and checked. `lab.scenario` makes it; `topology` and `strategy` hold every parameter.
+
+    What `traffic_direction`, `traffic_parallel` and `traffic_volume_mb` say holds for every flow of `traffic`.
+    """
 
     name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
     title: str
@@ -135,6 +138,9 @@ class Scenario(Part):
     strategy: StrategyChoice = StrategyChoice()
     events: tuple[Event, ...] = ()
     mobility: Mobility | None = None
+    traffic_direction: Literal["down", "up"] | None = None
+    traffic_parallel: Annotated[int, Field(ge=1, le=64)] | None = None
+    traffic_volume_mb: Annotated[float, Field(gt=0, le=1_000_000)] | None = None
     seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = 1
     duration_s: Positive = 60
     sample_interval_s: Annotated[float, Field(ge=0.05, le=60)] = 0.5

@@ -2,7 +2,8 @@
 
 strategy                       which strategy decides        cell.AP.USER.rate_mbps    a station's rate when alone
 strategy.PARAMETER             one of its parameters         user.ID.demand_mbps       limits the application; null: unlimited
-link.ID.rate_mbps|delay_ms|loss|up                           cc                        of connections opened from now on
+link.ID.rate_mbps|delay_ms|loss|up                           cell.AP.tier1_mbps        limits all Tier 1; null: unlimited
+cc                             of connections opened from now on
 """
 
 from __future__ import annotations
@@ -109,6 +110,11 @@ def _rate(name: str, bps: int, scale: float, help: str) -> Target:
     return Target(name, "number", round(units.mbps(bps) / scale, 6), "Mb/s", MIN_MBPS, MAX_MBPS, help=help)
 
 
+def _tier1(name: str) -> Target:
+    help = "what all Tier 1 of the access point asks for, held by a meter; null: unlimited"
+    return Target(name, "number", None, "Mb/s", MIN_MBPS, MAX_MBPS, nullable=True, help=help)
+
+
 def _network(scenario: Scenario) -> list[Target]:
     topology, scale = build(scenario), scenario.rate_scale
     rows = []
@@ -123,6 +129,10 @@ def _network(scenario: Scenario) -> list[Target]:
             ]
         rows.append(Target(f"{name}.up", "switch", True, help="false: the link carries nothing"))
     for cell in topology.cells:
+        if cell.radio:
+            rows.append(_tier1(f"cell.{cell.ap}.tier1_mbps"))
+        if scenario.mobility and cell.radio:
+            continue  # a station has the rate of its place
         rows += [
             _rate(f"cell.{cell.ap}.{station.user}.rate_mbps", station.rate_bps, scale, "the station's rate when alone")
             for station in cell.stations

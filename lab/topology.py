@@ -14,9 +14,11 @@ from itertools import count
 from typing import Literal
 
 from lab.errors import RequestError
+from lab.radio.signal import Radio
 
 NodeKind = Literal["user", "server", "switch", "wifi", "lte"]
 SUBNETS = {"server": "10.0.0", "wifi": "10.1.0", "lte": "10.2.0"}  # wired user interfaces take 10.16.0, 10.17.0, ...
+SECOND_RADIO = 3  # a user's second WiFi interface takes 10.3.0
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,7 @@ class Node:
 
     `home` is the access point or link over which a user opens its connections. `subflows` is how many addresses each
     of a user's interfaces has: a path of its own for every one. `server` is whom a user talks to, by default the first.
+    `place_m` is x and y, for topologies with positions: of a user, where it is at first.
     """
 
     id: str
@@ -32,6 +35,7 @@ class Node:
     home: str = ""
     subflows: int = 1
     server: str = ""
+    place_m: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -51,16 +55,29 @@ class Link:
 
 @dataclass(frozen=True)
 class Station:
-    """One user's radio connection: its rate when alone on the cell, and its LTE resource weight (eq (3) of MP-SDN)."""
+    """One user's radio connection: its rate when alone on the cell, and its LTE resource weight (eq (3) of MP-SDN).
+
+    `overhead` is the part of a full frame's time on the air that a shorter frame takes as well. A station may also be a
+    switch, joined to the access point by a link without a shape: a relay, for hosts that do not end at the cell.
+    `delay_ns`, one way, is of LTE only.
+    """
 
     user: str
     rate_bps: int
     weight: float = 1.0
+    overhead: float = 0.0
+    rssi_dbm: float | None = None
+    delay_ns: int = 0
 
 
 @dataclass(frozen=True)
 class Cell:
-    """The air of one access point, shared by its stations; `delay_ns` and `jitter_ns` are one way, between AP and core."""
+    """The air of one access point, shared by its stations; `delay_ns` and `jitter_ns` are one way, between AP and core.
+
+    WiFi: with `collisions` every frame is sent as often as its contenders make it; `loss_ppm` is lost besides, both ways.
+    `medium` is the access point on the same channel whose air this one uses too. `radio` says what users get where they are:
+    stations of cells with a radio can move, and from one WiFi cell to the next.
+    """
 
     ap: str
     kind: Literal["wifi", "lte"]
@@ -68,22 +85,29 @@ class Cell:
     queue_packets: int = 150
     delay_ns: int = 0
     jitter_ns: int = 0
+    collisions: bool = False
+    loss_ppm: int = 0
+    medium: str = ""
+    radio: Radio | None = None
+    best_bps: int = 0
 
     @property
     def capacity_bps(self) -> int:
-        """The most the cell can carry: the rate of its best station alone."""
-        return max((station.rate_bps for station in self.stations), default=0)
+        """The most the cell can carry: the rate of its best station alone, or where users move, of the best there can be."""
+        return self.best_bps or max((station.rate_bps for station in self.stations), default=0)
 
 
 @dataclass(frozen=True)
 class Topology:
-    """Nodes, links and cells; `multipath` names the users that use all their interfaces at once."""
+    """Nodes, links and cells; `multipath` names the users that use all their interfaces at once. With positions all are in a
+    square of `area_m`."""
 
     name: str
     nodes: tuple[Node, ...]
     links: tuple[Link, ...]
     cells: tuple[Cell, ...] = ()
     multipath: tuple[str, ...] = ()
+    area_m: float = 0.0
 
     def ids(self, *kinds: NodeKind) -> tuple[str, ...]:
         """The nodes of these kinds, in the order of the topology."""
@@ -96,6 +120,11 @@ class Topology:
     @property
     def switches(self) -> tuple[str, ...]:
         return self.ids("switch", "wifi", "lte")
+
+    @property
+    def relays(self) -> tuple[str, ...]:
+        """Stations that are switches."""
+        return tuple(each.user for cell in self.cells for each in cell.stations if each.user not in self.users)
 
     def server_of(self, user: str) -> str:
         """The server a user talks to."""
@@ -159,7 +188,7 @@ def wire(topology: Topology) -> Wiring:
     """Name every interface and port.
 
     A server's address is 10.0.0.n, a user's 10.1.0.n on WiFi (one subnet for all access points, so that a handover
-    keeps the address), 10.2.0.n on LTE, 10.(16+i).0.n on its i-th wired link; n counts the hosts of the kind from 1.
+    keeps the address; 10.3.0.n where it has a second radio), 10.2.0.n on LTE, 10.(16+i).0.n on its i-th wired link; n counts the hosts of the kind from 1.
     A user's further addresses on an interface are n + N, n + 2N, ... in the same subnet, with N the number of users.
     Ports are called as Mininet calls them: `s1-eth1`, and `wifi1-wlan1` for an access point's radio.
     """
@@ -169,6 +198,7 @@ def wire(topology: Topology) -> Wiring:
     subflows = {node.id: node.subflows for node in topology.nodes}
     next_port = {node.id: count(1) for node in topology.nodes}
     next_wired = {user: count(16) for user in topology.users}
+    next_radio = {user: count(0) for user in topology.users}
     interfaces, trunks = [], []
 
     def port(node: str) -> str:
@@ -190,10 +220,13 @@ def wire(topology: Topology) -> Wiring:
         subnet = SUBNETS["server"] if hosts[host] == "server" else f"10.{next(next_wired[host])}.0"
         attach(host, subnet, port(host), switch, port(switch), link.id)
     for cell in topology.cells:
-        for station in cell.stations:
-            radio = cell.kind == "wifi"
-            name = f"{station.user}-wlan0" if radio else f"{station.user}-lte0"
-            attach(station.user, SUBNETS[cell.kind], name, cell.ap, f"{cell.ap}-wlan1" if radio else port(cell.ap), cell.ap)
+        for user in (each.user for each in cell.stations if each.user in hosts):
+            if cell.kind == "lte":
+                attach(user, SUBNETS["lte"], f"{user}-lte0", cell.ap, port(cell.ap), cell.ap)
+                continue
+            radio = next(next_radio[user])
+            subnet = SUBNETS["wifi"] if radio == 0 else f"10.{SECOND_RADIO + radio - 1}.0"
+            attach(user, subnet, f"{user}-wlan{radio}", cell.ap, f"{cell.ap}-wlan1", cell.ap)
     order = {node.id: (position, node.home) for position, node in enumerate(topology.nodes)}
     interfaces.sort(key=lambda each: (order[each.node][0], each.link != order[each.node][1], each.address))
     return Wiring(tuple(interfaces), tuple(trunks), {switch: n for n, switch in enumerate(topology.switches, 1)})
@@ -217,6 +250,11 @@ def _problems(topology: Topology) -> Iterator[str]:
         for end in (link.a, link.b):
             if end not in ids:
                 yield f"link '{link.id}' ends at '{end}', which is no node: choose from {', '.join(ids)}"
+    for cell in topology.cells:
+        if cell.medium and cell.medium not in (each.ap for each in topology.cells if each.kind == "wifi" == cell.kind):
+            yield f"'{cell.ap}' shares the air of '{cell.medium}', which is no other WiFi access point"
+        if cell.kind == "wifi" and any(each.delay_ns for each in cell.stations):
+            yield f"a station of '{cell.ap}' has a delay, which is of LTE only: give it to the cell"
     for user in topology.multipath:
         if user not in topology.users:
             yield f"multipath user '{user}' is unknown: choose from {', '.join(topology.users)}"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from lab.congestion import CONGESTION_CONTROLS
@@ -83,6 +83,7 @@ class Entry:
     schedulers: tuple[str, ...]
     lacks: Mapping[str, str]
     real_time: bool = True
+    topologies: Mapping[str, str] = field(default_factory=dict)  # kinds that it cannot build, and why
     variants: tuple[str, ...] = ("kernel",)  # of laws, where their draft and the kernel differ
 
 
@@ -91,6 +92,10 @@ KERNEL_LACKS = {
     "scheduler": "the kernel has one packet scheduler",
     "balia_decrease": "eBPF has BALIA as the multipath-tcp.org kernel has it",
     "olia_metric": "eBPF has OLIA as the multipath-tcp.org kernel has it",
+}
+EMULATION_TOPOLOGIES = {
+    "wireless_set": "emulated radios know no distance, and thirty of them are more than a machine carries",
+    "rat_setup": "its senders relay over radios of their own, and emulated hosts have none beside their users'",
 }
 SIM_LACKS = {"scheduler": "the simulator has no such packet scheduler"}
 VARIANTS = ("balia_decrease", "olia_metric")
@@ -104,7 +109,11 @@ ENGINES: dict[str, Entry] = {
         variants=("kernel", "draft"),
     ),
     "mininet": Entry(
-        "lab.engines.mininet.engine:MininetEngine", ("reno", "cubic", "lia", "olia", "balia"), ("lowest_rtt",), KERNEL_LACKS
+        "lab.engines.mininet.engine:MininetEngine",
+        ("reno", "cubic", "lia", "olia", "balia"),
+        ("lowest_rtt",),
+        KERNEL_LACKS,
+        topologies=EMULATION_TOPOLOGIES,
     ),
 }
 
@@ -143,6 +152,9 @@ def admit(name: str, scenario: Scenario, options: Options) -> None:
     """Refuse a whole scenario that the engine cannot run, before anything starts."""
     if entry(name).real_time and options.speed != 1.0:
         raise RequestError(f"--speed on engine '{name}': it runs in real time. Leave out --speed")
+    kind = scenario.topology.kind
+    if kind in entry(name).topologies:
+        raise RequestError(f"topology '{kind}' on engine '{name}': {entry(name).topologies[kind]}. Choose --engine sim")
     for setting in ("scheduler", *VARIANTS):
         refuse(name, setting, getattr(scenario.multipath, setting))
     for cc in congestion_controls(scenario):

@@ -2,7 +2,17 @@
 
 from types import ModuleType
 
-from lab.topologies import campus, collision, fat_tree, parallel_paths, pooling, shared_bottleneck, wifi_lte
+from lab.topologies import (
+    campus,
+    collision,
+    fat_tree,
+    parallel_paths,
+    pooling,
+    rat_setup,
+    shared_bottleneck,
+    wifi_lte,
+    wireless_set,
+)
 
 TOPOLOGIES: dict[str, ModuleType] = {
     "parallel_paths": parallel_paths,
@@ -12,4 +22,6 @@ TOPOLOGIES: dict[str, ModuleType] = {
     "collision": collision,
     "fat_tree": fat_tree,
     "campus": campus,
+    "wireless_set": wireless_set,
+    "rat_setup": rat_setup,
 }

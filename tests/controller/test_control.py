@@ -136,6 +136,20 @@ def test_tiers_hold_for_the_categorisation_interval_unless_somebody_comes():
     ).seen.tiers
 
 
+def test_who_is_handed_over_keeps_the_tier_until_tiers_are_chosen_again():
+    """At wifi2 ue2 would be better off than on LTE, but nobody looks before 10 s are over."""
+    control = Control("meter_throttling", {"categorisation_interval_s": 10})
+    control.step(at(0))
+    elsewhere = (NETWORK.associations[0], Association("ue2", "wifi2", 50 * MBPS, 1.0, ("10.1.0.2",)), NETWORK.associations[2])
+    aps = (WIFI, replace(WIFI, id="wifi2"), LTE)
+    assert control.step(replace(at(2), associations=elsewhere, access_points=aps)).seen.tiers == {
+        ("ue1", "wifi1"): 1,
+        ("ue2", "wifi2"): 2,
+        ("ue2", "lte1"): 1,
+    }
+    assert control.step(replace(at(10), associations=elsewhere, access_points=aps)).seen.tiers["ue2", "wifi2"] == 1
+
+
 @pytest.mark.parametrize(
     ("command", "message"),
     [

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.radio.lte import Bearer, shares_bps
+from lab.radio.lte import BLOCKS, Bearer, cqi, rate_bps, shares_bps
 
 MBPS = 1_000_000
 
@@ -49,3 +49,14 @@ def test_backlogged_users_share_by_weight(cell):
     got = shares_bps(cell)
     fractions = {user: got[user] / each.rate_bps / each.weight for user, each in cell.items() if each.backlogged}
     assert all(fraction == pytest.approx(next(iter(fractions.values()))) for fraction in fractions.values())
+
+
+@pytest.mark.parametrize(("snr_db", "quality"), [(-20, 1), (0, 2), (22, 13), (30, 15), (60, 15)])
+def test_channel_quality(snr_db, quality):
+    """22 dB: log2(1 + 158.5 / 5.53) = 4.89 bit per symbol, which covers CQI 13 (4.52) and not 14 (5.12)."""
+    assert cqi(snr_db) == quality
+
+
+def test_ten_megahertz_at_their_best():
+    """5.5547 bit per symbol over 50 blocks of 180 kHz, three quarters of them for data."""
+    assert rate_bps(15, BLOCKS[10]) == pytest.approx(37.5 * MBPS, rel=1e-3)

@@ -8,6 +8,7 @@ from controller import lines
 from controller.command import Command, Expect, Route, SetBackup, Throttle, Unthrottle
 from controller.control import Control
 from controller.observation import SubflowKey, Tiers
+from lab.engines.sim import layout as at
 from lab.engines.sim.network import Network
 from lab.engines.sim.observer import Observer
 
@@ -21,6 +22,7 @@ class Brain:
         self.network, self.observer, self.control, self.record = network, observer, control, record
         self.tiers: Tiers = {}
         self.limits_bps: dict[str, int | None] = dict.fromkeys(network.tables.cells)
+        self.demands_bps: dict[str, int | None] = {}  # of all Tier 1 of an access point
         self._known: set[SubflowKey] = set()
 
     def step_if_due(self, now_ns: int) -> None:
@@ -37,6 +39,22 @@ class Brain:
                 self._carry_out(decision.command)
         for text in step.refused:
             self.record("warning", text=text)
+        for ap in self.demands_bps:
+            self._meter_demand(ap)
+
+    def demand(self, ap: str, rate_bps: int | None) -> None:
+        """Tier 1 of an access point asks for no more than this from now on: the switch's second meter; None: for all there is."""
+        self.demands_bps[ap] = rate_bps
+        self._meter_demand(ap)
+
+    def hand_over(self, user: str, old: str, new: str) -> None:
+        """Until tiers are chosen again, the association at another access point is what the old one was."""
+        self.tiers = {(who, new if (who, ap) == (user, old) else ap): tier for (who, ap), tier in self.tiers.items()}
+
+    def _meter_demand(self, ap: str) -> None:
+        here = (each.node for each in self.network.tables.wiring.interfaces if each.link == ap)
+        primary = [user for user in here if self.tiers.get((user, ap), 1) == 1]
+        self.network.set_meter(ap, primary, self.demands_bps[ap], at.DEMAND_METER)
 
     def _meet(self, alive: Collection[SubflowKey]) -> None:
         """A strategy may want to know at once that subflows came or went."""

@@ -1,47 +1,91 @@
-"""What the agent of the access points does in the emulation: ten times a second it looks at the queues and shares out LTE cells."""
+"""What the agent of the access points does in the emulation: ten times a second it looks at the queues and shares out LTE cells.
+
+Where WiFi frames can collide, it also counts who contends for the air: of each access point on it and of each station, whether
+it holds a frame at that moment, as a mean over about a second.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from lab.engines.sim import layout as at
 from lab.engines.sim.network import Network
 from lab.engines.sim.routes import DOWN, UP
+from lab.radio import contention, rates
 from lab.radio.lte import SMALLEST_BPS, Bearer, shares_bps
 from lab.radio.occupancy import PERIOD_S, occupancy
 from lab.topology import Cell, Station
 
 WORTH_A_CHANGE = 0.01  # of a bearer's rate
+REMEMBERED = 0.1  # the weight of one look at the contenders
 
 
 class Cells:
-    """Keeps the stations' rates, the bearers' shares, and the occupancies seen since each reader asked last."""
+    """Keeps the stations' rates, the bearers' shares, and who contends for the air."""
 
     def __init__(self, network: Network, cells: Iterable[Cell]) -> None:
         self.network, self.cells = network, list(cells)
         self.stations: dict[tuple[str, str], Station] = {
             (cell.ap, station.user): station for cell in self.cells for station in cell.stations
         }
+        self.contenders: dict[str, float] = {cell.ap: 1.0 for cell in self.cells if cell.collisions and not cell.medium}
         self._sent: dict[tuple[str, str, str], int] = dict.fromkeys(network.tables.stations, 0)
         self._granted: dict[tuple[str, str, str], int] = {}
+
+    def at(self, ap: str) -> list[Station]:
+        """The stations of an access point now."""
+        return [station for (where, _), station in self.stations.items() if where == ap]
 
     def look(self, tiers: Mapping[tuple[str, str], int]) -> dict[str, float]:
         """Every access point's MAC occupancy now; of LTE the mean over the bearers that carry Tier 1."""
         seen = {}
         for cell in self.cells:
             if cell.kind == "wifi":
-                seen[cell.ap] = occupancy(self.network.backlog(cell.ap))
+                seen[cell.ap] = occupancy(max(self.network.backlog(cell.ap), self._waiting_up(cell.ap)))
             else:
                 for direction in (DOWN, UP):
                     self._share(cell, direction)
                 seen[cell.ap] = self._bearers(cell, tiers)
+        for air in self.contenders:
+            self._contend(air)
         return seen
 
+    # --- WiFi
+
+    def _waiting_up(self, ap: str) -> int:
+        """Frames of uploads that wait for the air: how long the last of them will, over what one of them takes."""
+        sending = [each for each in self.at(ap) if self.network.uploads(each.user) and self.network.sends_up(ap, each.user)]
+        if not sending:
+            return 0
+        frame_ns = sum(8e9 * rates.FRAME_BYTES / each.rate_bps for each in sending) / len(sending)
+        return round(self.network.waits_up_ns(ap) / frame_ns)
+
+    def _contend(self, air: str) -> None:
+        """Who holds a frame now; how often all must send theirs until the next look, and what they lose."""
+        here = [cell for cell in self.cells if air in (cell.ap, cell.medium)]
+        stations = [(cell.ap, each.user) for cell in here for each in self.at(cell.ap)]
+        holding = sum(self.network.backlog(cell.ap) > 0 for cell in here)
+        holding += sum(self.network.sends_up(*each) for each in stations)
+        contenders = self.contenders[air] + REMEMBERED * (holding - self.contenders[air])
+        self.contenders[air] = contenders
+        p_sent, p_lost = contention.transmissions(contenders), contention.given_up(contenders)
+        for cell in here:
+            loss = 1 - (1 - cell.loss_ppm / 1e6) * (1 - p_lost)
+            self.network.set_collisions(cell.ap, p_sent, [each for each in stations if each[0] == cell.ap], loss)
+
+    # --- LTE
+
     def _bearers(self, cell: Cell, tiers: Mapping[tuple[str, str], int]) -> float:
-        own = {each.user: occupancy(self._backlog(cell.ap, each.user, DOWN)) for each in cell.stations}
+        own = {each.user: occupancy(self._queued(cell.ap, each.user)) for each in cell.stations}
         primary = [each for user, each in own.items() if tiers.get((user, cell.ap), 1) == 1]
         counted = primary or list(own.values())
         return sum(counted) / max(1, len(counted))
+
+    def _queued(self, ap: str, user: str) -> int:
+        """What waits for a bearer in the direction of its user's data."""
+        directions = (DOWN, UP) if self.network.uploads(user) else (DOWN,)
+        return max(self._backlog(ap, user, direction) for direction in directions)
 
     def _backlog(self, ap: str, user: str, direction: str) -> int:
         return self.network.station(ap, user, direction, at.QUEUE_COUNT)
@@ -63,7 +107,19 @@ class Cells:
                 self.network.grant(*key, rate_bps)
                 self._granted[key] = rate_bps
 
+    # --- changes
+
     def change(self, ap: str, user: str, rate_bps: int) -> None:
         """A station's rate when alone."""
-        self.stations[ap, user] = Station(user, rate_bps, self.stations[ap, user].weight)
-        self.network.set_station(ap, user, rate_bps)
+        self.place(ap, replace(self.stations[ap, user], rate_bps=rate_bps))
+
+    def place(self, ap: str, station: Station) -> None:
+        """A station as it is from now on, or a new one."""
+        self.stations[ap, station.user] = station
+        self.network.set_station(ap, station)
+
+    def hand_over(self, user: str, old: str, new: str, station: Station) -> None:
+        """A station leaves one WiFi cell for another."""
+        del self.stations[old, user]
+        self.network.hand_over(user, old, new)
+        self.place(new, station)

@@ -15,6 +15,7 @@ from lab.engines.sim import jit
 from lab.engines.sim import layout as at
 from lab.engines.sim.brain import Brain
 from lab.engines.sim.cells import Cells
+from lab.engines.sim.movement import EVERY_LOOKS, Movement
 from lab.engines.sim.network import Network
 from lab.engines.sim.observer import Observer
 from lab.engines.sim.sampler import Sampler
@@ -47,7 +48,8 @@ class SimEngine(Engine):
         self.observer = Observer(topology, self.network, self.cells)
         control = Control(scenario.strategy.name, scenario.strategy.params)
         self.brain = Brain(self.network, self.observer, control, self._event)
-        self.sampler = Sampler(topology, self.network)
+        self.movement = Movement(topology, scenario.mobility, scenario.seed, self.cells, self._handed_over)
+        self.sampler = Sampler(topology, self.network, self.cells, self.movement)
         self._cc: str | None = None
         self._look_ns = 0
         self._occupancies: dict[str, list[float]] = {}
@@ -83,6 +85,8 @@ class SimEngine(Engine):
         elif kind == "link":
             link, _, key = rest.rpartition(".")
             self.network.set_link(link, key, change.scaled)
+        elif kind == "cell" and rest.endswith(".tier1_mbps"):
+            self.brain.demand(rest.partition(".")[0], None if change.scaled is None else units.bps(change.scaled))
         elif kind == "cell":
             ap, user, _ = rest.split(".")
             self.cells.change(ap, user, units.bps(change.scaled))
@@ -111,13 +115,21 @@ class SimEngine(Engine):
             self.network.demand(act.flow, act.rate_bps)
 
     def _look(self) -> None:
-        """At the access points; then it is control's turn."""
+        """At the users' places and the access points; then it is control's turn."""
+        if self.movement.walkers and self._look_ns % (EVERY_LOOKS * LOOK_NS) == 0:
+            self.movement.step(self._look_ns / at.NS_PER_S)
         seen = self.cells.look(self.brain.tiers)
         for ap, value in seen.items():
             self._occupancies.setdefault(ap, []).append(value)
         self.observer.see(seen)
         self.brain.step_if_due(self.network.now_ns)
         self._look_ns += LOOK_NS
+
+    def _handed_over(self, user: str, old: str, new: str, rssi_dbm: float) -> None:
+        """The controller sees the network as it is now; what it has decided still holds."""
+        self.brain.hand_over(user, old, new)
+        self.observer.redraw()
+        self._event("handover", **{"user": user, "from": old, "to": new, "rssi_dbm": rssi_dbm})
 
     def _change_demand(self, user: str, mbps: float | None) -> None:
         """All connections of a user share what it demands."""

@@ -115,10 +115,13 @@ def through_wire(w: at.World, h: int, p: int, now_ns: int) -> int:
 
 @jit
 def passes_meter(w: at.World, h: int, p: int, now_ns: int) -> bool:
-    """The token bucket of the cell's switch, kept as the time at which it will be full again; what does not fit is dropped."""
+    """A token bucket of the cell's switch, kept as the time at which it will be full again; what does not fit is dropped.
+    Acknowledgements pass uncounted (MP-SDN, section V-C)."""
+    if w.packet[p + at.IS_ACK] == 1:
+        return True
     size = w.packet[p + at.SIZE]
     if w.hop[h + at.METERED] != 0:
-        c = w.hop[h + at.CELL]
+        c = w.hop[h + at.CELL] + (w.hop[h + at.METERED] - 1) * at.METER_FIELDS
         full_ns = max(now_ns, w.cell[c + at.METER_FULL_NS]) + size * 8 * at.NS_PER_S // w.cell[c + at.METER_BPS]
         if full_ns - now_ns > w.cell[c + at.METER_BURST_NS]:
             w.hop[h + at.METER_DROPS] += 1
@@ -129,41 +132,52 @@ def passes_meter(w: at.World, h: int, p: int, now_ns: int) -> bool:
 
 
 @jit
+def airtime_ns(w: at.World, h: int, p: int) -> int:
+    """What every frame takes, what its bytes take, and all of it again for every time it is sent."""
+    once_ns = w.hop[h + at.FIXED_NS] + w.packet[p + at.SIZE] * w.hop[h + at.PRICE_PS] // 1000
+    return once_ns * w.cell[w.hop[h + at.AIR] + at.SENT_PPM] // MILLION
+
+
+@jit
 def over_air_down(w: at.World, h: int, p: int, now_ns: int) -> None:
     """start = max(now, next_free); next_free = start + airtime; drop if start - now exceeds the buffer."""
-    c, cell = w.hop[h + at.CELL], w.cell
+    c, cell = w.hop[h + at.AIR], w.cell
     start_ns = max(now_ns, cell[c + at.NEXT_FREE_NS])
     if not passes_meter(w, h, p, now_ns) or start_ns - now_ns > cell[c + at.LIMIT_NS]:
         drop(w, h, p)
         return
-    airtime_ns = w.packet[p + at.SIZE] * w.hop[h + at.PRICE_PS] // 1000
-    cell[c + at.NEXT_FREE_NS] = start_ns + airtime_ns
-    cell[c + at.DOWNLINK_AIRTIME_NS] = airtime_ns
-    cell[c + at.BACKLOG] += 1
+    took_ns = airtime_ns(w, h, p)
+    cell[c + at.NEXT_FREE_NS] = start_ns + took_ns
+    cell[c + at.DOWNLINK_AIRTIME_NS] = took_ns
+    cell[w.hop[h + at.CELL] + at.BACKLOG] += 1
     w.packet[p + at.PLACE] += 1
-    heap.push(w, start_ns + airtime_ns, p * at.EVENT_KINDS + at.ARRIVES)
+    heap.push(w, start_ns + took_ns, p * at.EVENT_KINDS + at.ARRIVES)
 
 
 @jit
 def over_air_up(w: at.World, h: int, p: int, now_ns: int) -> int:
     """start = max(now, uplink_free); uplink_free = start + airtime + (backlogged downlink ? its airtime : 0);
-    next_free = max(now, next_free) + airtime."""
-    c, cell = w.hop[h + at.CELL], w.cell
+    next_free = max(now, next_free) + airtime. The meter of uplink data is behind the access point: its air is spent."""
+    c, cell = w.hop[h + at.AIR], w.cell
     start_ns = max(now_ns, cell[c + at.UPLINK_FREE_NS])
     if start_ns - now_ns > cell[c + at.LIMIT_NS]:
         drop(w, h, p)
         return at.NOTHING
-    airtime_ns = w.packet[p + at.SIZE] * w.hop[h + at.PRICE_PS] // 1000
+    took_ns = airtime_ns(w, h, p)
     between_ns = cell[c + at.DOWNLINK_AIRTIME_NS] if cell[c + at.NEXT_FREE_NS] > now_ns else 0
-    cell[c + at.UPLINK_FREE_NS] = start_ns + airtime_ns + between_ns
-    cell[c + at.NEXT_FREE_NS] = max(now_ns, cell[c + at.NEXT_FREE_NS]) + airtime_ns
+    cell[c + at.UPLINK_FREE_NS] = start_ns + took_ns + between_ns
+    cell[c + at.NEXT_FREE_NS] = max(now_ns, cell[c + at.NEXT_FREE_NS]) + took_ns
+    w.hop[h + at.FREE_NS] = start_ns + took_ns
+    if not passes_meter(w, h, p, start_ns + took_ns):
+        drop(w, h, p)
+        return at.NOTHING
     leaves(w, h, p)
-    return forward(w, p, start_ns + airtime_ns, now_ns)
+    return forward(w, p, start_ns + took_ns, now_ns)
 
 
 @jit
 def left_air(w: at.World, p: int) -> None:
-    """A packet has come down: it no longer waits at the access point."""
+    """A packet that has come down no longer waits at the access point."""
     place = w.packet[p + at.PLACE] - 1
     h = w.route[place]
     if h != at.NOTHING and w.hop[h + at.KIND] == at.AIR_DOWN:
@@ -206,7 +220,7 @@ def served(w: at.World, h: int, now_ns: int) -> int:
         hop[h + at.QUEUE_COUNT] -= 1
         serve(w, h, w.queue[hop[h + at.QUEUE] + head], now_ns)
     leaves(w, h, p)
-    return forward(w, p, now_ns, now_ns)
+    return forward(w, p, now_ns + hop[h + at.DELAY_NS], now_ns)
 
 
 @jit

@@ -22,16 +22,18 @@ KERNEL, DRAFT = range(2)  # BALIA_DECREASE, OLIA_METRIC
 
 # w.hop: one direction of a link, of a WiFi station's air, or an LTE bearer
 WIRE, AIR_DOWN, AIR_UP, BEARER = range(4)
-HOP_FIELDS = 26
+HOP_FIELDS = 28
 (KIND, UP, RATE_BPS, DELAY_NS, JITTER_NS, LOSS_PPM, FREE_NS, LAST_OUT_NS, QUEUE, QUEUE_SIZE, QUEUE_HEAD, QUEUE_COUNT,
  PRICE_PS, CELL, METERED, SERVED, IN_PACKETS, IN_BYTES, OUT_PACKETS, OUT_BYTES, DROPS, DROPPED_BYTES,
- CHANCE_1, CHANCE_2, METER_DROPS, METER_PASSED_BYTES) = range(HOP_FIELDS)  # fmt: skip
+ CHANCE_1, CHANCE_2, METER_DROPS, METER_PASSED_BYTES, FIXED_NS, AIR) = range(HOP_FIELDS)  # fmt: skip
 
-# w.cell: the air of an access point, and the meter of the switch in front of it
-CELL_FIELDS = 8
-NEXT_FREE_NS, UPLINK_FREE_NS, LIMIT_NS, DOWNLINK_AIRTIME_NS, BACKLOG, METER_BPS, METER_BURST_NS, METER_FULL_NS = range(
-    CELL_FIELDS
-)
+# w.cell: the air of an access point, and the two meters of the switch in front of it. A hop's CELL is its access point, its
+# AIR the one whose clock it is on; METERED is 0 or the number of its meter
+CELL_FIELDS = 12
+(NEXT_FREE_NS, UPLINK_FREE_NS, LIMIT_NS, DOWNLINK_AIRTIME_NS, BACKLOG, SENT_PPM, METER_BPS, METER_BURST_NS, METER_FULL_NS,
+ _METER_2_BPS, _METER_2_BURST_NS, _METER_2_FULL_NS) = range(CELL_FIELDS)  # fmt: skip
+METER_FIELDS = 3
+TIER_2_METER, DEMAND_METER = 1, 2  # METERED
 
 # w.packet: what is under way
 PACKET_FIELDS = 8

@@ -14,6 +14,7 @@ def happens(w: at.World, what: int, now_ns: int) -> int:
     """One event; returns a packet that is at a stop now."""
     kind, row = what % at.EVENT_KINDS, what // at.EVENT_KINDS
     if kind == at.ARRIVES:
+        hops.left_air(w, row)
         return row
     if kind == at.SERVED_NOW:
         return hops.served(w, row, now_ns)
@@ -45,10 +46,6 @@ def run(w: at.World, until_ns: int) -> bool:
         p = happens(w, heap.pop(w), now_ns)
         while p != at.NOTHING:
             h = w.route[w.packet[p + at.PLACE]]
-            if h == at.NOTHING:
-                hops.left_air(w, p)
-                p = mptcp.arrived(w, p, now_ns)
-            else:
-                p = hops.at_hop(w, h, p, now_ns)
+            p = mptcp.arrived(w, p, now_ns) if h == at.NOTHING else hops.at_hop(w, h, p, now_ns)
     g[at.NOW] = until_ns
     return True

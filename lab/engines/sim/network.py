@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from controller.observation import SubflowKey
 from controller.paths import Path
@@ -17,7 +18,7 @@ from lab.errors import LabError
 from lab.flows import Flow
 from lab.radio import wifi
 from lab.scenario_schema import Multipath
-from lab.topology import Topology
+from lab.topology import Station, Topology
 
 RTO_FIRST_NS = 1_000_000_000  # RFC 6298, (2.1)
 METER_BURST_PACKETS, METER_BURST_NS = 10, 20_000_000  # a policer that holds less starves a TCP flow
@@ -34,6 +35,8 @@ class Network:
         for flow in flows:
             self.tables.add_connection(flow)
         self._data_goes_up = bool(flows) and all(flow.direction == "up" for flow in flows)
+        self._directions = {(flow.user, flow.direction) for flow in flows}
+        self._directions |= {(relay, direction) for relay in topology.relays for direction in (DOWN, UP)}
         self.routes = Routes(self.tables.wiring, self.tables.links, self.tables.stations)
         self.w = self.tables.world()
         self._laid: dict[Hops, int] = {}  # where the hops of a way stand in the table of routes
@@ -186,23 +189,53 @@ class Network:
                 if subflow.way:
                     self._lay(subflow)
 
-    def set_station(self, ap: str, user: str, rate_bps: int) -> None:
+    def set_station(self, ap: str, station: Station) -> None:
         """A station's rate when alone: the price of its packets on a WiFi cell. A bearer follows at the next look."""
         for direction in (DOWN, UP):
-            self.w.hop[self.tables.stations[ap, user, direction] + at.PRICE_PS] = wifi.price_ps(rate_bps)
+            hop = self.tables.stations[ap, station.user, direction]
+            self.w.hop[hop + at.PRICE_PS], self.w.hop[hop + at.FIXED_NS] = wifi.byte_price_ps(station), wifi.fixed_ns(station)
+
+    def set_collisions(self, ap: str, sent: float, users: Iterable[tuple[str, str]], loss: float) -> None:
+        """From now on every frame is sent so often on this air, and stations (access point, user) lose this fraction of them."""
+        self.w.cell[self.tables.airs[ap] + at.SENT_PPM] = units.ppm(sent)
+        for ap, user in users:
+            for direction in (DOWN, UP):
+                self.w.hop[self.tables.stations[ap, user, direction] + at.LOSS_PPM] = units.ppm(loss)
+
+    def hand_over(self, user: str, old: str, new: str) -> None:
+        """A user's radio goes from one WiFi cell to another with its address and meter; what is still wired to the old one is lost."""
+        tables = self.tables
+        interface = tables.wiring.at(user, old)
+        moved = replace(interface, switch=new, port=f"{new}-wlan1", link=new)
+        interfaces = tuple(moved if each is interface else each for each in tables.wiring.interfaces)
+        tables.wiring = replace(tables.wiring, interfaces=interfaces)
+        for direction in (DOWN, UP):
+            before, after = (tables.stations[ap, user, direction] for ap in (old, new))
+            self.w.hop[before + at.UP], self.w.hop[after + at.UP] = 0, 1
+            meter = self.hop(before, at.METERED)
+            set_there = self.w.cell[tables.cells[new] + (meter - 1) * at.METER_FIELDS + at.METER_BPS] > 0
+            self.w.hop[after + at.METERED], self.w.hop[before + at.METERED] = meter if set_there else 0, 0
+        for subflow in self.subflows():
+            if subflow.ends.user == interface:
+                subflow.ends, subflow.asked = replace(subflow.ends, user=moved), ()
+                if subflow.way:
+                    self._lay(subflow)
 
     def grant(self, ap: str, user: str, direction: str, rate_bps: int) -> None:
         """The rate of a bearer from the next packet on."""
         self.w.hop[self.tables.stations[ap, user, direction] + at.RATE_BPS] = rate_bps
 
-    def set_meter(self, ap: str, users: Iterable[str], rate_bps: int | None) -> None:
-        """TCP to these users at this access point shares one token bucket; None: nothing is metered."""
-        metered = set(users)
+    def set_meter(self, ap: str, users: Iterable[str], rate_bps: int | None, number: int = at.TIER_2_METER) -> None:
+        """The data of these users at this access point share one of its token buckets; None: it meters nothing."""
+        metered = set(users) if rate_bps is not None else set()
         for (where, user, direction), hop in self.tables.stations.items():
-            if where == ap and direction == DOWN:
-                self.w.hop[hop + at.METERED] = int(rate_bps is not None and user in metered)
+            if where == ap and (user, direction) in self._directions:
+                if user in metered:
+                    self.w.hop[hop + at.METERED] = number
+                elif self.w.hop[hop + at.METERED] == number:
+                    self.w.hop[hop + at.METERED] = 0
         if rate_bps is not None:
-            c, cell = self.tables.cells[ap], self.w.cell
+            c, cell = self.tables.cells[ap] + (number - 1) * at.METER_FIELDS, self.w.cell
             cell[c + at.METER_BPS] = rate_bps
             cell[c + at.METER_BURST_NS] = max(METER_BURST_PACKETS * FRAME_BYTES * 8 * at.NS_PER_S // rate_bps, METER_BURST_NS)
 
@@ -219,6 +252,18 @@ class Network:
     def backlog(self, ap: str) -> int:
         """Packets that wait for the air of a WiFi cell on the way down."""
         return int(self.w.cell[self.tables.cells[ap] + at.BACKLOG])
+
+    def sends_up(self, ap: str, user: str) -> bool:
+        """Whether a station has something that waits for the air, or is on it."""
+        return self.station(ap, user, UP, at.FREE_NS) > self.now_ns
+
+    def uploads(self, user: str) -> bool:
+        """Whether some of its data go towards the servers."""
+        return (user, UP) in self._directions
+
+    def waits_up_ns(self, ap: str) -> int:
+        """How long a frame would wait now for the air of a WiFi cell on the way up."""
+        return max(0, int(self.w.cell[self.tables.airs[ap] + at.UPLINK_FREE_NS]) - self.now_ns)
 
     def queued(self, place: int) -> int:
         """Packets in the queue of a link's direction, the one being sent included."""

@@ -34,12 +34,22 @@ class Observer:
 
     def __init__(self, topology: Topology, network: Network, cells: Cells) -> None:
         self._topology, self._network, self._cells = topology, network, cells
-        plan = Plan.model_validate(describe(topology, network.tables.wiring))
-        self._owner = {address: host for host, ports in plan.hosts.items() for each in ports for address in each.addresses}
-        self._arcs = [self._counted_arc(arc) for arc in plan.arcs()]
+        self._users = frozenset(topology.users)
+        self.redraw()
         self._occupancies: dict[str, list[float]] = {}
         self._counted: dict[Hashable, int] = {}
         self._observed_ns = 0
+
+    def redraw(self) -> None:
+        """The network, with every station where it is now."""
+        cells = tuple(replace(cell, stations=tuple(self._cells.at(cell.ap))) for cell in self._topology.cells)
+        plan = Plan.model_validate(describe(replace(self._topology, cells=cells), self._network.tables.wiring))
+        self._owner = {address: host for host, ports in plan.hosts.items() for each in ports for address in each.addresses}
+        self._arcs = [self._counted_arc(arc) for arc in plan.arcs() if not self._ends_at_a_relay(arc)]
+
+    def _ends_at_a_relay(self, arc: Arc) -> bool:
+        """Nobody's way leads through another sender's radios: from the air to a relay there are acknowledgements only."""
+        return arc.head in self._topology.relays and arc.tail in self._network.tables.cells
 
     def see(self, occupancies: Mapping[str, float]) -> None:
         """One look at the access points; a step takes the mean of all since the last one."""
@@ -83,8 +93,10 @@ class Observer:
 
     def _associations(self) -> Iterator[Association]:
         for (ap, user), station in self._cells.stations.items():
-            interface = self._network.tables.wiring.at(user, ap)
-            yield Association(user, ap, station.rate_bps, station.weight, (interface.address, *interface.further))
+            if user in self._users:
+                interface = self._network.tables.wiring.at(user, ap)
+                addresses = (interface.address, *interface.further)
+                yield Association(user, ap, station.rate_bps, station.weight, addresses, station.rssi_dbm)
 
     def _grown(self, what: Hashable, count: int) -> int:
         """By how much a counter has grown since the last step."""
@@ -97,7 +109,7 @@ class Observer:
         for ap, user, direction in self._network.tables.stations:
             passed = self._network.station(ap, user, direction, at.METER_PASSED_BYTES)
             grown = self._grown(("meter", ap, user, direction), passed)
-            if direction == DOWN and tiers.get((user, ap), 1) == 2:
+            if direction == (UP if self._network.uploads(user) else DOWN) and tiers.get((user, ap), 1) == 2:
                 sums[ap] += grown
         return {ap: _bps(grown, elapsed_ns) for ap, grown in sums.items()} if elapsed_ns else {}
 
@@ -136,8 +148,10 @@ class Observer:
         if arc.link not in tables.cells:
             return CountedArc(arc, [tables.links[arc.link, self._owner.get(arc.head, arc.head)]])
         direction = DOWN if arc.tail == arc.link or arc.head in self._owner else UP
-        users = [user] if user else [each for ap, each in self._cells.stations if ap == arc.link]
-        return CountedArc(arc, [tables.stations[arc.link, each, direction] for each in users], users)
+        if user:
+            return CountedArc(arc, [tables.stations[arc.link, user, direction]], [user])
+        hops = [hop for (ap, _, way), hop in tables.stations.items() if (ap, way) == (arc.link, direction)]
+        return CountedArc(arc, hops, [each.user for each in self._cells.at(arc.link)])
 
     def _is_up(self, counted: CountedArc) -> bool:
         return any(self._network.hop(h, at.UP) for h in counted.hops)

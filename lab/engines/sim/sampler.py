@@ -6,16 +6,18 @@ has received in order. Window and round trip are the sender's.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
 from dataclasses import dataclass, field
 from typing import Any
 
 from lab import units
 from lab.engines.sim import layout as at
+from lab.engines.sim.cells import Cells
+from lab.engines.sim.movement import Movement
 from lab.engines.sim.network import Network
 from lab.engines.sim.routes import Subflow
 from lab.flows import Flow
-from lab.topology import Cell, Link, Topology
+from lab.topology import Link, Topology
 
 
 @dataclass
@@ -55,9 +57,10 @@ class Connection:
 class Sampler:
     """Turns tables into rates."""
 
-    def __init__(self, topology: Topology, network: Network) -> None:
-        self.topology, self.network = topology, network
+    def __init__(self, topology: Topology, network: Network, cells: Cells, movement: Movement) -> None:
+        self.topology, self.network, self.cells, self.movement = topology, network, cells, movement
         self.connections: dict[str, Connection] = {}
+        self._trunks = [link for link in topology.links if self._is_trunk(link)]
         self._sampled_ns = 0
         self._links: dict[str, tuple[int, int, int]] = {}
 
@@ -86,23 +89,28 @@ class Sampler:
                     continue
                 seen.tier = tiers.get((connection.flow.user, seen.link), 1)
                 row = subflows[f"{name}/{n}"] = self._subflow_row(connection, seen, elapsed_ns)
-                if seen.link in carried:
-                    carried[seen.link][seen.tier] += row["mbps"]
-        links = [link for link in self.topology.links if self._is_trunk(link)]
+                for ap in carried.keys() & {seen.link, *seen.of.way}:
+                    carried[ap][seen.tier] += row["mbps"]
+                if self.movement.walkers:
+                    row |= {"user": connection.flow.user, "ap": seen.link}
+        for name, (x_m, y_m) in self.movement.places.items():
+            if name in users:
+                users[name] |= {"x_m": round(x_m, 2), "y_m": round(y_m, 2)}
         return {
             "t": round(now_ns / at.NS_PER_S, 3),
             "ap": {
-                cell.ap: _ap_row(cell, carried[cell.ap], occupancies.get(cell.ap), limits_bps.get(cell.ap))
+                cell.ap: _ap_row(self.cells.at(cell.ap), carried[cell.ap], occupancies.get(cell.ap), limits_bps.get(cell.ap))
                 for cell in self.topology.cells
             },
-            "link": {link.id: self._link_row(link.id, link.b, elapsed_ns) for link in links},
+            "link": {link.id: self._link_row(link.id, link.b, elapsed_ns) for link in self._trunks},
             "user": users,
             "sf": subflows,
         }
 
     def _is_trunk(self, link: Link) -> bool:
-        hosts = self.topology.ids("user", "server")
-        return link.a not in hosts and link.b not in hosts
+        """Between two switches, by cable."""
+        ends = (*self.topology.ids("user", "server"), *self.topology.relays)
+        return link.a not in ends and link.b not in ends
 
     def _established(self, seen: Seen) -> bool:
         return int(self.network.w.sub[seen.place + at.STATE]) in (at.ESTABLISHED, at.CLOSED)
@@ -208,13 +216,13 @@ class Sampler:
         return {"verified": not why if meant else None, "joins": joins, "fallbacks": fallbacks, "why": "; ".join(why) or None}
 
 
-def _ap_row(cell: Cell, carried: Mapping[int, float], occupancy: float | None, limit_bps: int | None) -> dict[str, Any]:
+def _ap_row(stations: Sized, carried: Mapping[int, float], occupancy: float | None, limit_bps: int | None) -> dict[str, Any]:
     return {
         "tier1_mbps": round(carried[1], 4),
         "tier2_mbps": round(carried[2], 4),
         "mac_occupancy": _rounded(occupancy),
         "meter_mbps": _mbps(limit_bps),
-        "stations": len(cell.stations),
+        "stations": len(stations),
     }
 
 

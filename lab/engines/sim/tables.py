@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from controller import paths
-from lab.engines.sim import chance
+from lab.engines.sim import chance, hops
 from lab.engines.sim import layout as at
 from lab.engines.sim.jit import Floats, Ints, floats, ints
 from lab.engines.sim.routes import DOWN, UP, Ends, Subflow
 from lab.flows import Flow
 from lab.radio import wifi
 from lab.scenario_schema import Multipath
-from lab.topology import Cell, Interface, Link, Topology, Wiring, wire
+from lab.topology import Cell, Interface, Link, Station, Topology, Wiring, wire
 
 FRAME_BYTES = 1514  # a full Ethernet frame
 TCP_PAYLOAD_BYTES = 1448  # of it, with time stamps (RFC 7323)
@@ -57,7 +57,10 @@ class Tables:
         self.queue: list[int] = []
         self.links: dict[tuple[str, str], int] = {}  # (link, node it leads to)
         self.stations: dict[tuple[str, str, str], int] = {}  # (access point, user, direction)
-        self.cells = {cell.ap: self._add_cell(cell) for cell in topology.cells}
+        self.cells = {cell.ap: self.cell.add(_cell_row(cell)) for cell in topology.cells}
+        self.airs = {cell.ap: self.cells[cell.medium or cell.ap] for cell in topology.cells}
+        for cell in topology.cells:
+            self._add_stations(cell)
         self.connections: dict[str, int] = {}
         self.subflows: dict[str, list[Subflow]] = {}
         self.slots = 64
@@ -73,7 +76,11 @@ class Tables:
         return self.hop.add({at.UP: 1, at.SERVED: at.NOTHING, at.CHANCE_1: first, at.CHANCE_2: second, **row, **queue})
 
     def _add_link(self, link: Link) -> None:
-        """Both directions; the delay of an access point is added to that of its links."""
+        """Both directions; the delay of an access point is added to that of its links. A relay's link is the air."""
+        for ap, relay in ((link.a, link.b), (link.b, link.a)):
+            if (ap, relay, DOWN) in self.stations:
+                self.links[link.id, relay], self.links[link.id, ap] = (self.stations[ap, relay, each] for each in (DOWN, UP))
+                return
         cell = next((cell for cell in self.topology.cells if cell.ap in (link.a, link.b)), None)
         row = {
             at.KIND: at.WIRE,
@@ -85,21 +92,24 @@ class Tables:
         for node, loss_ppm in ((link.b, link.loss_ppm), (link.a, link.loss_back_ppm)):
             self.links[link.id, node] = self._hop(f"link/{link.id}/{node}", {**row, at.LOSS_PPM: loss_ppm})
 
-    def _add_cell(self, cell: Cell) -> int:
-        place = self.cell.add({at.LIMIT_NS: wifi.limit_ns(cell) if cell.stations else 0})
+    def _add_stations(self, cell: Cell) -> None:
+        """A row and direction for each station, and for each that may come."""
         kinds = {DOWN: at.AIR_DOWN, UP: at.AIR_UP} if cell.kind == "wifi" else {DOWN: at.BEARER, UP: at.BEARER}
-        for station in cell.stations:
+        for station in (*cell.stations, *_visitors(cell, self.topology.cells)):
             for direction, kind in kinds.items():
                 row = {
                     at.KIND: kind,
-                    at.CELL: place,
+                    at.CELL: self.cells[cell.ap],
+                    at.AIR: self.airs[cell.ap],
                     at.RATE_BPS: station.rate_bps,
-                    at.PRICE_PS: wifi.price_ps(station.rate_bps),
+                    at.PRICE_PS: wifi.byte_price_ps(station),
+                    at.FIXED_NS: wifi.fixed_ns(station),
+                    at.LOSS_PPM: cell.loss_ppm,
+                    at.DELAY_NS: station.delay_ns,
                     at.QUEUE_SIZE: cell.queue_packets if kind == at.BEARER else 1,
                 }
                 hop = self._hop(f"cell/{cell.ap}/{station.user}/{direction}", row)
                 self.stations[cell.ap, station.user, direction] = hop
-        return place
 
     # --- connections
 
@@ -188,6 +198,19 @@ class Tables:
         for f in range(0, flows * at.SUB_FIELDS, at.SUB_FIELDS):
             window[f + at.CWND], window[f + at.SSTHRESH] = FIRST_WINDOW, NO_THRESHOLD
         return window
+
+
+def _cell_row(cell: Cell) -> Row:
+    return {at.LIMIT_NS: wifi.limit_ns(cell) if cell.capacity_bps else 0, at.SENT_PPM: hops.MILLION}
+
+
+def _visitors(cell: Cell, cells: Iterable[Cell]) -> list[Station]:
+    """Stations of other WiFi cells that may be handed over to this one."""
+    if cell.kind == "lte" or cell.radio is None:
+        return []
+    here = {each.user for each in cell.stations}
+    others = (each for other in cells if other.kind == "wifi" and other.radio for each in other.stations)
+    return [each for each in others if each.user not in here]
 
 
 def _filled(values: list[int]) -> Ints:

@@ -81,3 +81,13 @@ def testbed() -> Callable[..., Simulation]:
         return Simulation(scenario.load("testbed_wifi_lte", Overrides(strategy=strategy, settings=settings)))
 
     return make
+
+
+@pytest.fixture
+def simulated() -> Callable[..., Simulation]:
+    """Any scenario that comes with the lab, with these `--set` values."""
+
+    def make(name: str, *settings: str, strategy: str | None = None) -> Simulation:
+        return Simulation(scenario.load(name, Overrides(strategy=strategy, settings=settings)))
+
+    return make

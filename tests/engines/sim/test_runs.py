@@ -180,15 +180,39 @@ def test_who_edits_a_law_sees_the_new_one(tmp_path):
 
 def test_compiled_and_interpreted_give_the_same_bytes(tmp_path):
     pytest.importorskip("numba")
-    argv = ["run", "testbed_wifi_lte", "--engine", "sim", "--quiet", "--duration", "5", "--strategy", "meter_throttling"]
-    script = "import sys; from lab.__main__ import cli; sys.argv[0] = 'lab'; cli()"
     for laws in (("cubic", "olia", "balia", "reno"), ("reno", "lia", "wvegas", "cubic")):
         settings = ["rate_scale=0.1", *(f"traffic.{n}.cc={law}" for n, law in enumerate(laws, 1))]
-        for name, off in (("compiled", "0"), ("interpreted", "1")):
-            out = ["--out", str(tmp_path / f"{name}-{laws[1]}")]
-            subprocess.run(
-                [sys.executable, "-c", script, *argv, *(part for each in settings for part in ("--set", each)), *out],
-                env=os.environ | {"NUMBA_DISABLE_JIT": off},
-                check=True,
-            )
-        assert files(tmp_path / f"compiled-{laws[1]}") == files(tmp_path / f"interpreted-{laws[1]}")
+        run_both_ways(tmp_path / laws[1], "testbed_wifi_lte", *settings)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("moving_users", ("rate_scale=0.1", "topology.users=8", "mobility.speed_max_mps=40")),
+        ("thirty_users", ("rate_scale=0.1", "topology.users=8", "traffic_direction=up", "topology.wifi=11n24")),
+        ("rat_setup_3", ("rate_scale=0.1", "traffic_volume_mb=0.5", "topology.wifi=11n24")),
+    ],
+)
+def test_cells_do_so_too(tmp_path, name, settings):
+    pytest.importorskip("numba")
+    run_both_ways(tmp_path, name, *settings)
+
+
+def run_both_ways(folder, name, *settings):
+    argv = ["run", name, "--engine", "sim", "--quiet", "--duration", "5", "--strategy", "meter_throttling"]
+    script = "import sys; from lab.__main__ import cli; sys.argv[0] = 'lab'; cli()"
+    for way, off in (("compiled", "0"), ("interpreted", "1")):
+        subprocess.run(
+            [
+                sys.executable,
+                "-c",
+                script,
+                *argv,
+                *(part for each in settings for part in ("--set", each)),
+                "--out",
+                folder / way,
+            ],
+            env=os.environ | {"NUMBA_DISABLE_JIT": off},
+            check=True,
+        )
+    assert files(folder / "compiled") == files(folder / "interpreted")

@@ -1,0 +1,60 @@
+"""Random waypoints: walk to a random place at a random speed, wait, walk on (Johnson and Maltz 1996; MP-SDN, section VI-D). Pure."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from lab.radio.chance import uniform
+
+Place = tuple[float, float]  # x and y in m
+
+
+@dataclass(frozen=True)
+class Leg:
+    """A walk from one place to another at a constant speed; the user stays there until `leaves_s`."""
+
+    number: int
+    begins_s: float
+    arrives_s: float
+    leaves_s: float
+    origin: Place
+    target: Place
+
+    def at(self, t_s: float) -> Place:
+        """Where the user is."""
+        took_s = self.arrives_s - self.begins_s
+        done = 1.0 if t_s >= self.arrives_s or took_s <= 0 else (t_s - self.begins_s) / took_s
+        return (
+            self.origin[0] + done * (self.target[0] - self.origin[0]),
+            self.origin[1] + done * (self.target[1] - self.origin[1]),
+        )
+
+
+class Walker:
+    """One user's way through a square area; ask for times that do not decrease."""
+
+    def __init__(
+        self, user: str, seed: int, origin: Place, area_m: float, speeds_mps: tuple[float, float], pause_s: float
+    ) -> None:
+        self.user, self.seed, self.area_m, self.speeds_mps, self.pause_s = user, seed, area_m, speeds_mps, pause_s
+        self.leg = Leg(0, 0.0, 0.0, 0.0, origin, origin)
+
+    def at(self, t_s: float) -> Place:
+        """Where the user is at this time."""
+        while t_s >= self.leg.leaves_s:
+            self.leg = self._next(self.leg)
+        return self.leg.at(t_s)
+
+    def _next(self, last: Leg) -> Leg:
+        number, begins_s = last.number + 1, last.leaves_s
+        x, y, fast = (uniform(self.seed, self.user, "leg", number, what) for what in ("x", "y", "speed"))
+        target = (x * self.area_m, y * self.area_m)
+        slowest, fastest = self.speeds_mps
+        arrives_s = begins_s + max(1e-3, distance_m(last.target, target) / (slowest + fast * (fastest - slowest)))
+        return Leg(number, begins_s, arrives_s, arrives_s + self.pause_s, last.target, target)
+
+
+def distance_m(a: Place, b: Place) -> float:
+    """How far apart two places are."""
+    return math.hypot(a[0] - b[0], a[1] - b[1])

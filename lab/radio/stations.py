@@ -1,0 +1,30 @@
+"""A user at a place, as a station of a cell: the one step from metres to bit/s. Pure."""
+
+from __future__ import annotations
+
+from lab.radio import lte
+from lab.radio.rates import FRAME_BYTES, STANDARDS
+from lab.radio.signal import Radio, snr_db
+from lab.topology import Station
+
+NOISE_FIGURE_DB = 9.0  # of an LTE user's receiver (3GPP TR 36.942, Table 4.8)
+
+
+def station(user: str, radio: Radio, distance_m: float) -> Station:
+    """WiFi: the fastest rate the signal allows, with the fixed part of a frame's time. LTE: by CQI, weight growing with it."""
+    rssi_dbm = round(radio.rssi_dbm(distance_m), 2)
+    if radio.standard == "lte":
+        blocks = radio.blocks
+        alone = lte.rate_bps(lte.cqi(snr_db(rssi_dbm, blocks * lte.BLOCK_HZ, NOISE_FIGURE_DB)), blocks)
+        weight = round(alone / lte.rate_bps(len(lte.EFFICIENCIES), blocks), 6)
+        return Station(user, round(alone * radio.rate_scale), weight, rssi_dbm=rssi_dbm)
+    standard = STANDARDS[radio.standard]
+    phy_mbps = standard.rate_mbps(rssi_dbm)
+    frame_us = standard.frame_us(phy_mbps)
+    rate_bps = round(8 * FRAME_BYTES / frame_us * 1e6 * radio.rate_scale)
+    return Station(user, rate_bps, overhead=round(standard.fixed_us(phy_mbps) / frame_us, 6), rssi_dbm=rssi_dbm)
+
+
+def best_bps(radio: Radio) -> int:
+    """What a user next to the antenna gets when alone."""
+    return station("", radio, 0.0).rate_bps

@@ -1,0 +1,89 @@
+"""Five senders and five receivers, each on WiFi and LTE or on two WiFi cells (RAT study, section V, Setups I to III)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from lab.radio.contention import transmissions
+from lab.topologies.wifi_lte import Delay
+from lab.topology import Cell, Link, Node, Station, Topology
+from lab.units import bps, ns, ppm
+
+# What each of five nodes gets of a cell that all five use, in Mb/s: the study gives orderings only, these fit all of them.
+WIFI_MBPS = {"11a": 4.5, "11g": 4.0, "11n24": 8.0, "11n5": 12.0}
+WIFI_LOSS = {"11n24": 0.01}
+LTE_MBPS = {1: 4.0, 2: 10.0, 3: 10.0}
+LTE_RTT_MS = {1: 60.0, 2: 40.0, 3: 40.0}
+SHARING = 5  # nodes for which the tables hold
+CONTENDERS = SHARING + 1  # and the access point
+FRAME_BYTES = 1514
+
+
+class Params(BaseModel):
+    """Parameters of `kind: rat_setup`. `wifi` is the standard of all WiFi cells; `interfaces` leaves one out."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    setup: Literal[1, 2, 3] = 1
+    wifi: Literal["11a", "11g", "11n24", "11n5"] = "11n5"
+    interfaces: Literal["both", "wifi", "lte"] = "both"
+    pairs: Annotated[int, Field(ge=1, le=20)] = 5
+    wifi_rtt_ms: Delay = 5
+    lte_rtt_ms: Delay | None = None
+    wifi_queue_packets: Annotated[int, Field(ge=100, le=10_000)] = 200
+    lte_queue_kb: Annotated[float, Field(ge=150, le=100_000)] = 1000
+
+
+def build(params: Params, rate_scale: float = 1.0) -> Topology:
+    """Sender srv1 is behind its own node n1, which is a station of two cells; receiver ue1 is one of two others; so on to 5.
+
+                 ~ wifi1 ~~ s1 -- wifi2 ~               interface wifi of ue1, over which it opens its connections
+    srv1 -- n1 ~~                         ~~ ue1
+                 ~ lte1 - - - - - - - - ~               Setup I: the same base station, up and down again
+                 ~ lte1 ~~ s2 -- wifi3 ~                Setup II: another WiFi cell
+                 ~ lte1 ~~ s2 -- wifi3 ~                Setup III: another interface in the air of wifi2
+    """
+    pairs = range(1, params.pairs + 1)
+    second = "lte1" if params.setup == 1 else "wifi3"
+    ends = {"both": ("wifi2", second), "wifi": ("wifi2",), "lte": (second,)}[params.interfaces]
+    nodes = [Node(f"ue{n}", "user", ends[0], server=f"srv{n}") for n in pairs]
+    nodes += [node for n in pairs for node in (Node(f"n{n}", "switch"), Node(f"srv{n}", "server"))]
+    nodes += [Node("wifi1", "wifi"), Node("wifi2", "wifi"), Node("lte1", "lte"), Node("s1", "switch")]
+    links = [link for n in pairs for link in _sender(n)]
+    links += [Link("s1wifi1", "s1", "wifi1"), Link("s1wifi2", "s1", "wifi2")]
+    if params.setup > 1:
+        nodes += [Node("s2", "switch"), Node("wifi3", "wifi")]
+        links += [Link("s2lte1", "s2", "lte1"), Link("s2wifi3", "s2", "wifi3")]
+    multipath = tuple(f"ue{n}" for n in pairs) if len(ends) > 1 else ()
+    return Topology("rat_setup", tuple(nodes), tuple(links), tuple(_cells(params, ends, rate_scale)), multipath)
+
+
+def _sender(n: int) -> list[Link]:
+    return [Link(f"server{n}", f"n{n}", f"srv{n}"), Link(f"n{n}wifi1", f"n{n}", "wifi1"), Link(f"n{n}lte1", f"n{n}", "lte1")]
+
+
+def _cells(params: Params, ends: tuple[str, ...], rate_scale: float) -> list[Cell]:
+    """The tables hold for cells that five nodes use; alone, a WiFi station gets what all get, and what collisions cost them."""
+    receivers, senders = ([f"{kind}{n}" for n in range(1, params.pairs + 1)] for kind in ("ue", "n"))
+    wifi_bps = bps(rate_scale * SHARING * WIFI_MBPS[params.wifi] * transmissions(CONTENDERS))
+    lte_bps = bps(rate_scale * SHARING * LTE_MBPS[params.setup])
+    rtt_ms = LTE_RTT_MS[params.setup] if params.lte_rtt_ms is None else params.lte_rtt_ms
+    legs = 2 if params.setup == 1 else 1  # radio links of LTE on the way
+
+    def wifi(ap: str, users: list[str], medium: str = "") -> Cell:
+        delay_ns, loss_ppm = ns(params.wifi_rtt_ms / 4), ppm(WIFI_LOSS.get(params.wifi, 0.0))
+        stations = tuple(Station(user, wifi_bps) for user in users)
+        return Cell(
+            ap, "wifi", stations, params.wifi_queue_packets, delay_ns, collisions=True, loss_ppm=loss_ppm, medium=medium
+        )
+
+    def lte(users: list[str]) -> Cell:
+        stations = tuple(Station(user, lte_bps, delay_ns=ns(rtt_ms / 2 / legs)) for user in users)
+        return Cell("lte1", "lte", stations, round(params.lte_queue_kb * 1000 / FRAME_BYTES))
+
+    cells = [wifi("wifi1", senders), wifi("wifi2", receivers if "wifi2" in ends else [])]
+    cells.append(lte([*senders, *(receivers if "lte1" in ends else [])]))
+    if params.setup > 1:
+        cells.append(wifi("wifi3", receivers if "wifi3" in ends else [], "wifi2" if params.setup == 3 else ""))
+    return cells
