@@ -59,7 +59,7 @@ case "${1:-}" in
     ;;
 test)
     shift
-    install dev requirements.txt requirements-dev.txt
+    install dev requirements.txt requirements-fast.txt requirements-dev.txt
     if [ $# -gt 0 ]; then
         exec "$py" -m pytest "$@"
     fi
@@ -70,7 +70,7 @@ test)
     exit "$status"
     ;;
 lint)
-    install dev requirements.txt requirements-dev.txt
+    install dev requirements.txt requirements-fast.txt requirements-dev.txt
     "$py" -m ruff format --check .
     "$py" -m ruff check .
     exec "$py" -m mypy lab controller dashboard

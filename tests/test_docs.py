@@ -7,6 +7,7 @@ and every ```python block. Other blocks are text.
 from __future__ import annotations
 
 import ast
+import os
 import re
 import shutil
 import subprocess
@@ -52,13 +53,14 @@ def copy(tmp_path):
 
 
 def shell(text: str, folder: Path, timeout_s: float) -> str:
-    done = subprocess.run(
-        ["sh", "-eux"], input=text, cwd=folder, capture_output=True, text=True, timeout=timeout_s, check=False
-    )
+    """Run a block. The simulator stays interpreted: compiling it for a copy that is used once takes longer than the runs."""
+    settings = {"input": text, "cwd": folder, "env": os.environ | {"NUMBA_DISABLE_JIT": "1"}, "timeout": timeout_s}
+    done = subprocess.run(["sh", "-eux"], capture_output=True, text=True, check=False, **settings)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("block", blocks("sh run"))
 def test_commands_run(block, copy):
     shell(block, copy, 120)

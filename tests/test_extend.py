@@ -12,6 +12,8 @@ import pytest
 from machine import emulation, needs_emulation
 from test_docs import EMULATION_S, FENCE, ROOT, shell
 
+pytestmark = pytest.mark.whole
+
 __all__ = ["emulation"]
 PAGE = (ROOT / "docs" / "extend.md").read_text()
 GOODPUT = 1420 / 1514  # of a frame

@@ -29,7 +29,7 @@ WIDTHS = (
 )
 LINES = "() => document.querySelector('#chart-total .plot')?.data?.length ?? 0"
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.whole]
 
 
 @pytest.fixture

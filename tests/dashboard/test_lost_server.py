@@ -14,10 +14,12 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from urllib.request import Request, urlopen
 
+import pytest
 from conftest import HERE, until
 
 from lab.store import Store
 
+pytestmark = pytest.mark.whole
 ROOT = HERE.parents[1]
 SERVER = """
 import sys, pathlib

@@ -12,6 +12,8 @@ from lab.targets import check_flip, targets
 
 from .conftest import Simulation
 
+pytestmark = pytest.mark.whole
+
 README = FOLDER / "README.md"
 BEGIN, END = "<!-- begin: every strategy on every scenario -->\n", "<!-- end -->\n"
 AFTER_END = "lie after its end"  # of events, in a run that is cut short

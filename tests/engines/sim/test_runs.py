@@ -162,6 +162,7 @@ print(w.window[at.CWND])
 """
 
 
+@pytest.mark.whole
 def test_who_edits_a_law_sees_the_new_one(tmp_path):
     """In a copy of the sources: what was compiled before is not taken for what is there now."""
     for part in ("controller", "lab"):
@@ -178,6 +179,7 @@ def test_who_edits_a_law_sees_the_new_one(tmp_path):
     assert grown() == pytest.approx(10.3)
 
 
+@pytest.mark.whole
 def test_compiled_and_interpreted_give_the_same_bytes(tmp_path):
     pytest.importorskip("numba")
     for laws in (("cubic", "olia", "balia", "reno"), ("reno", "lia", "wvegas", "cubic")):
@@ -185,6 +187,7 @@ def test_compiled_and_interpreted_give_the_same_bytes(tmp_path):
         run_both_ways(tmp_path / laws[1], "testbed_wifi_lte", *settings)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("name", "settings"),
     [

@@ -11,6 +11,8 @@ from lab.scenario import Overrides
 
 from .conftest import Simulation
 
+pytestmark = pytest.mark.whole
+
 SEEDS = range(1, 6)
 GOODPUT = 1420 / 1514  # of a frame
 

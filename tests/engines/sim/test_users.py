@@ -14,6 +14,8 @@ from lab.radio.mobility import distance_m
 from lab.scenario_schema import Multipath
 from lab.topology import Cell, Link, Node, Station, Topology
 
+pytestmark = pytest.mark.whole
+
 WIFI_SERIES = {0: 39.34, 1: 16.13, 2: 11.03, 3: 8.77, 4: 7.49, 5: 6.65, 10: 4.76}  # MP-SDN's numeric model, Figure 6
 FEW = ("topology.users=10", "topology.multipath_percent=50")
 
