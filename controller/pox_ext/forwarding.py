@@ -143,8 +143,11 @@ class Forwarding:
             self._saw(packet)  # 1
         route = self._router.routes.get(packet.flow) or self._router.route(packet.flow)
         hop = next((hop for hop in route or () if hop.switch == switch), None)
-        if route is None or hop is None:
+        if route is None:
             self._no_route(switch, packet.flow)
+            return
+        if hop is None:  # it has strayed: somewhere on its way an entry is not what it should be
+            self._install(packet.flow, route)
             return
         self._install(packet.flow, route)  # 2
         actions = self._entries.actions(hop, in_port)
@@ -186,7 +189,8 @@ class Forwarding:
         return len(moved)
 
     def sweep(self) -> None:
-        """Delete what flows that moved have left behind."""
+        """Finish moves that a switch holds up, and delete what flows that moved have left behind."""
+        self.switches.go_on(time.monotonic())
         self._entries.sweep(time.monotonic(), self._router.switches)
 
     def set_link(self, link: str, up: bool) -> int | None:

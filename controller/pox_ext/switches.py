@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,7 @@ from controller.plan import Plan
 from controller.pox_ext import nicira
 
 HIGHEST_PORT = 0xFF00
+PATIENCE_S = 2.0  # after which an answer is not waited for any more
 
 
 class Switches:
@@ -17,7 +19,7 @@ class Switches:
     def __init__(self, nexus: Any, plan: Plan) -> None:
         self._nexus, self._plan = nexus, plan
         self._ports: dict[str, dict[str, int]] = {}
-        self._waiting: dict[int, tuple[str, Callable[[], None]]] = {}
+        self._waiting: dict[int, tuple[str, Callable[[], None], float]] = {}
         self._xid = 0
 
     def name(self, dpid: int) -> str | None:
@@ -51,18 +53,23 @@ class Switches:
             connection.send(message)
 
     def after(self, switch: str, done: Callable[[], None]) -> None:
-        """Call back when everything sent so far has been carried out, or when the switch is gone."""
+        """Call back when everything sent so far has been carried out, when the switch is gone, or is silent for long."""
         if self._connection(switch) is None:
             done()
             return
         self._xid = self._xid % 0x7FFFFFFF + 1
-        self._waiting[self._xid] = (switch, done)
+        self._waiting[self._xid] = (switch, done, time.monotonic() + PATIENCE_S)
         self.send(switch, nicira.barrier(self._xid))
 
     def answered(self, xid: int) -> None:
         """A barrier has been passed."""
         if xid in self._waiting:
             self._waiting.pop(xid)[1]()
+
+    def go_on(self, now_s: float) -> None:
+        """Wait no longer for those that are silent: what waits for them must not wait for ever."""
+        for xid in [xid for xid, (_, _, until_s) in self._waiting.items() if until_s <= now_s]:
+            self.answered(xid)
 
     def changed(self, switch: str) -> None:
         """The ports of a switch are others than before."""
@@ -71,7 +78,7 @@ class Switches:
     def lost(self, switch: str) -> None:
         """A switch is gone, and with it what it was asked to do."""
         self.changed(switch)
-        for xid in [xid for xid, (where, _) in self._waiting.items() if where == switch]:
+        for xid in [xid for xid, (where, _, _) in self._waiting.items() if where == switch]:
             self.answered(xid)
 
     def _connection(self, switch: str) -> Any:

@@ -10,7 +10,8 @@ from types import SimpleNamespace
 import pytest
 
 from controller import plan
-from controller.pox_ext import frames
+from controller.paths import Flow
+from controller.pox_ext import forwarding, frames
 from controller.pox_ext.forwarding import Forwarding
 from controller.pox_ext.frames import ACK, SYN
 from controller.pox_ext.hosts import Hosts
@@ -229,3 +230,32 @@ def test_garbage_is_not_forwarded(data):
     world = World()
     world.comes("ap", "ap-host", data)
     assert world.entries == {}
+
+
+def test_a_packet_that_strays_has_the_way_of_its_flow_written_again(monkeypatch):
+    world = World()
+    monkeypatch.setattr(forwarding.time, "monotonic", lambda: clock[0])
+    clock = [100.0]
+    world.comes("ap", "ap-host", tcp(ACK))
+    middle, other = ("up", "low") if "up" in world.entries else ("low", "up")
+    clock[0] += 1
+    world.comes(other, f"{other}-ap", tcp(ACK))
+    assert world.entries == {"ap": 4, middle: 4, "s1": 4}
+    assert world.bridges[other].packets == []
+
+
+def test_a_switch_that_does_not_answer_holds_up_no_move_for_long(monkeypatch):
+    monkeypatch.setattr(forwarding.time, "monotonic", lambda: clock[0])
+    clock = [100.0]
+    world = World()
+    world.comes("ap", "ap-host", tcp(ACK))
+    flow = Flow(USER[0], SERVER[0], 6, 40000, 5001)
+    other = "low" if "up" in world.entries else "up"
+    for bridge in world.bridges.values():
+        bridge.slow = True
+    world.forwarding.pin(flow, ("ap", other, "s1"))
+    assert other not in world.entries
+    for _ in range(2):
+        clock[0] += 1.1
+        world.forwarding.sweep()
+    assert world.entries[other] == 2
