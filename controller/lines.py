@@ -56,9 +56,9 @@ def observation_line(step: Step) -> dict[str, Any]:
     return {"kind": "observation", "strategy": step.strategy, "aps": aps, "tiers": tiers}
 
 
-def subflow_line(subflow: Subflow, backup: bool) -> dict[str, Any]:
-    """A subflow that has just been answered."""
-    return {
+def subflow_line(subflow: Subflow, ended: bool = False) -> dict[str, Any]:
+    """A subflow that has just been answered, that has changed, or that is over."""
+    line = {
         "kind": "subflow",
         "connection": subflow.connection,
         "subflow": subflow.number,
@@ -68,8 +68,10 @@ def subflow_line(subflow: Subflow, backup: bool) -> dict[str, Any]:
         "source": subflow.source,
         "destination": subflow.destination,
         "path": list(subflow.path),
-        "backup": backup,
+        "backup": subflow.backup,
+        "expected_mbps": _mbps(subflow.expected_bps),
     }
+    return line | ({"ended": True} if ended else {})
 
 
 def _mbps(rate_bps: int | None) -> float | None:

@@ -59,14 +59,18 @@ class StrategyFlip(_Message):
 
 
 class LinkState(_Message):
-    """A link and whether it carries traffic."""
+    """A link, and what is new of it: whether it carries traffic, its rate, its delay one way, its loss from its end `a` and back."""
 
     link: str
-    up: bool
+    up: bool | None = None
+    rate_mbps: Annotated[float, Field(gt=0)] | None = None
+    delay_ms: Annotated[float, Field(ge=0)] | None = None
+    loss: Annotated[float, Field(ge=0, le=1)] | None = None
+    loss_back: Annotated[float, Field(ge=0, le=1)] | None = None
 
 
 class LinkFlip(_Message):
-    """A link went down or came back."""
+    """A link has changed."""
 
     kind: Literal["link"]
     seq: Sequence

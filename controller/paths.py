@@ -6,8 +6,9 @@ import hashlib
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
-MOST_PATHS = 64
+MOST_PATHS, MOST_DIGESTS = 64, 8192
 TCP = 6  # its protocol number
 Path = tuple[str, ...]
 Neighbours = Mapping[str, Iterable[str]]
@@ -64,6 +65,7 @@ def choose(candidates: list[Path], flow: Flow) -> Path:
     return candidates[digest(min(flow, flow.back())) % len(candidates)]
 
 
+@lru_cache(MOST_DIGESTS)
 def digest(flow: Flow) -> int:
     """64 bits that name a flow, the same on every machine and after every restart."""
     text = f"{flow.protocol} {flow.source}:{flow.source_port} {flow.destination}:{flow.destination_port}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Iterable
 from typing import Any
 
 from lab import units
@@ -31,18 +31,18 @@ def _interface(topology: Topology, interface: Interface) -> dict[str, Any]:
     named = {key: getattr(interface, key) for key in ("name", "address", "mac", "switch", "port", "link")}
     named["further"] = list(interface.further)
     link = next((each for each in topology.links if each.id == interface.link), None)
-    return named | _shape(topology, link, interface.switch) if link else named
+    return named | shape(link, topology.cells, interface.switch) if link else named
 
 
 def _trunk(topology: Topology, trunk: Trunk) -> dict[str, Any]:
     link = next(each for each in topology.links if each.id == trunk.link)
     ends = {"link": trunk.link, "a": trunk.a, "a_port": trunk.a_port, "b": trunk.b, "b_port": trunk.b_port}
-    return ends | _shape(topology, link, trunk.a)
+    return ends | shape(link, topology.cells, trunk.a)
 
 
-def _shape(topology: Topology, link: Link, near: str) -> dict[str, Any]:
+def shape(link: Link, cells: Iterable[Cell], near: str) -> dict[str, Any]:
     """`near` is the end from which `loss` counts; the delay of an access point is that of its links."""
-    cells = [cell for cell in topology.cells if cell.ap in (link.a, link.b)]
+    cells = [cell for cell in cells if cell.ap in (link.a, link.b)]
     losses = (link.loss_ppm, link.loss_back_ppm) if near == link.a else (link.loss_back_ppm, link.loss_ppm)
     return {
         "rate_mbps": units.mbps(link.rate_bps) if link.rate_bps else None,

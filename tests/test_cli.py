@@ -88,7 +88,6 @@ def test_check_starts_nothing(lab):
         (["run", "testbed_wifi_lte", "--engine", "fake", "--seed", "x"], 2, "not a valid integer"),
         (["run", "testbed_wifi_lte", "--engine", "fake", "--duration", "-1"], 2, "duration_s: -1.0 is out of range"),
         (["run", "testbed_wifi_lte", "--engine", "fake", "--set", "seed"], 2, "write key.path=value"),
-        (["run", "dynamic_loss", "--engine", "mininet"], 2, "hosts take no orders about subflows yet"),
         (["list", "params", "magic"], 2, "choose from"),
         (["frobnicate"], 2, "No such command"),
     ],

@@ -1,6 +1,6 @@
 """A small network without kernel modules: Open vSwitch in user space, network namespaces, and a real POX.
 
-    user (wifi, lte) --- wifi1, lte1 --- s1 --- server
+    user (wifi, lte) --- wifi1, lte1 --- s1 --- server, and a longer way: s1 --- c1 --- wifi1
 
 It has its own Open vSwitch (database, sockets and daemons in one temporary folder) and names of its own, and takes all of it away.
 """
@@ -22,7 +22,9 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 POX = Path(os.environ.get("MULTIPATH_LAB_CACHE", Path.home() / ".cache" / "multipath-lab")) / "upstreams" / "pox"
-SWITCHES = {"s1": 1, "wifi1": 2, "lte1": 3}
+SWITCHES = {"s1": 1, "wifi1": 2, "lte1": 3, "c1": 4}
+TRUNKS = {"wifi": ("s1", "wifi1"), "lte": ("s1", "lte1"), "up": ("s1", "c1"), "down": ("c1", "wifi1")}
+KEY = "a key for tests"
 USER = {"wifi": ("10.1.0.1", "02:00:0a:01:00:01", "wifi1"), "lte": ("10.2.0.1", "02:00:0a:02:00:01", "lte1")}
 SERVER = ("10.0.0.1", "02:00:0a:00:00:01", "s1")
 MPTCP = 262
@@ -65,6 +67,8 @@ class Network:
         self.run = folder / "run"
         self.run.mkdir()
         self.of10_port, self.of13_port, self.agents_port = free_port(), free_port(), free_port(socket.SOCK_DGRAM)
+        self.hosts_port = free_port(socket.SOCK_DGRAM)
+        (folder / "key").write_text(KEY)
         self.environment = {**os.environ, "OVS_RUNDIR": str(folder), "OVS_DBDIR": str(folder), "OVS_LOGDIR": str(folder)}
         self._undo, self._ended = ExitStack(), ExitStack()
         self.pox: subprocess.Popen[bytes] | None = None
@@ -75,8 +79,8 @@ class Network:
             self._start_daemons()
             for switch, dpid in SWITCHES.items():
                 self._add_bridge(switch, dpid)
-            for ap in ("wifi1", "lte1"):
-                self._add_trunk("s1", ap)
+            for a, b in TRUNKS.values():
+                self._add_trunk(a, b)
             for host in ("user", "server"):
                 self._command("ip", "netns", "add", self.name(host))
                 undo.callback(self._quietly, "ip", "netns", "del", self.name(host))
@@ -100,7 +104,6 @@ class Network:
 
     def topology(self) -> dict[str, Any]:
         """The topology file."""
-        ports = {ap: (f"{self.prefix}s1{ap}", f"{self.prefix}{ap}s1") for ap in ("wifi1", "lte1")}
 
         def at(interface: str, address: str, mac: str, switch: str) -> dict[str, str]:
             return {
@@ -115,7 +118,10 @@ class Network:
         return {
             "switches": {switch: {"dpid": dpid} for switch, dpid in SWITCHES.items()},
             "hosts": {"ue1": [at(name, *place) for name, place in USER.items()], "srv1": [at("eth", *SERVER)]},
-            "trunks": [{"link": ap[:-1], "a": "s1", "a_port": a, "b": ap, "b_port": b} for ap, (a, b) in ports.items()],
+            "trunks": [
+                {"link": link, "a": a, "a_port": self.name(a + b), "b": b, "b_port": self.name(b + a)}
+                for link, (a, b) in TRUNKS.items()
+            ],
             "aps": {
                 "wifi1": {"kind": "wifi", "capacity_mbps": 10, "stations": {"ue1": {"rate_mbps": 10}}},
                 "lte1": {"kind": "lte", "capacity_mbps": 20, "stations": {"ue1": {"rate_mbps": 20}}},
@@ -132,14 +138,16 @@ class Network:
             "pox.py",
             "openflow.of_01",
             f"--port={self.of10_port}",
-            "controller.pox_ext",
+            "scripted_pox" if strategy == "scripted" else "controller.pox_ext",
             f"--strategy={strategy}",
+            f"--hosts_port={self.hosts_port}",
+            f"--key_file={self.folder / 'key'}",
         ]
         argv += [f"--topology={self.run / 'topology.json'}", f"--params={json.dumps(params)}"]
         argv += [f"--of13_port={self.of13_port}", f"--agents_port={self.agents_port}"]
         log = open(self.folder / "pox.log", "ab")  # noqa: SIM115 - handed to the process
         with log:
-            environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+            environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}"}
             self.pox = subprocess.Popen(argv, cwd=POX, env=environment, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
 
     def stop_pox(self, how: signal.Signals = signal.SIGTERM) -> None:
@@ -152,6 +160,34 @@ class Network:
                 self.pox.kill()
                 self.pox.wait()
             self.pox = None
+
+    # --- the agents of the hosts
+
+    def start_agents(self) -> subprocess.Popen[bytes]:
+        """The agents of both hosts, ended by `reset`; their log is `hosts.log`."""
+        holders = {host: self.start_inside(host, "import time; time.sleep(1e6)") for host in ("user", "server")}
+        hosts = {
+            "ue1": {"pid": holders["user"].pid, "endpoints": True, "loss": {place[0]: [] for place in USER.values()}},
+            "srv1": {"pid": holders["server"].pid, "endpoints": False, "loss": {}},
+        }
+        asked = {"controller": ["127.0.0.1", self.hosts_port], "key": KEY, "pins": str(self._bpf() / "pacing"), "hosts": hosts}
+        configuration = self.folder / "hosts.json"
+        configuration.write_text(json.dumps(asked))
+        argv = [sys.executable, "-SE", "-m", "lab.engines.mininet.host_agent", str(configuration)]
+        with open(self.folder / "hosts.log", "ab") as log:
+            agents = subprocess.Popen(argv, cwd=ROOT, stdin=subprocess.PIPE, stdout=log, stderr=log)
+        self._ended.callback(_end, agents)
+        assert agents.stdin is not None
+        self._ended.callback(agents.stdin.close)
+        return agents
+
+    def _bpf(self) -> Path:
+        """A bpf file system of our own."""
+        folder = self.folder / "bpf"
+        folder.mkdir(exist_ok=True)
+        self._command("mount", "-t", "bpf", "bpf", str(folder))
+        self._ended.callback(self._quietly, "umount", str(folder))
+        return folder
 
     def lines(self, kind: str) -> list[dict[str, Any]]:
         """The lines of one kind in decisions.jsonl."""
@@ -199,6 +235,10 @@ class Network:
 
     def inside(self, host: str, *argv: str) -> str:
         return self._command("ip", "netns", "exec", self.name(host), *argv)
+
+    def outside(self, *argv: str) -> str:
+        """A command on this machine."""
+        return self._command(*argv)
 
     def start_inside(self, host: str, script: str, *argv: str, **options: Any) -> subprocess.Popen[bytes]:
         """A Python script inside a host, ended by `reset`."""

@@ -24,11 +24,15 @@ def launch(
     of13_port: int = 6653,
     agents_port: int = 6699,
     patience_s: float = 10,
+    hosts_port: int = 6698,
+    key_file: str | None = None,
 ) -> None:
     """Start the controller: `topology` is a file, `run` a folder (the topology's), `params` a JSON object.
 
-    After `patience_s` it complains about switches that have not connected, and decides without them.
+    After `patience_s` it complains about switches that have not connected, and decides without them. With a `key_file` it
+    hears the agents of hosts that have the same key, and tells them what to do.
     """
     from controller.pox_ext import component
 
-    component.start(strategy, topology, run, params, int(of13_port), int(agents_port), float(patience_s))
+    ports = (int(of13_port), int(agents_port))
+    component.start(strategy, topology, run, params, *ports, float(patience_s), int(hosts_port), key_file)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
@@ -17,6 +18,7 @@ from controller import plan
 from controller.control import Control
 from controller.errors import ControllerError, ParamsRefused, PlanRefused
 from controller.pox_ext import statistics
+from controller.pox_ext.host_channel import Address, HostChannel
 from controller.pox_ext.of13 import Listener
 from controller.pox_ext.run_folder import RunFolder
 from controller.pox_ext.session import TICK_S, Session
@@ -25,12 +27,21 @@ AGENTS_HOST = "127.0.0.1"
 
 
 def start(
-    strategy: str, topology: str | None, run: str | None, params: str, of13_port: int, agents_port: int, patience_s: float
+    strategy: str,
+    topology: str | None,
+    run: str | None,
+    params: str,
+    of13_port: int,
+    agents_port: int,
+    patience_s: float,
+    hosts_port: int,
+    key_file: str | None,
 ) -> None:
     """Check everything that was asked for, then open what is needed; what is wrong ends POX with one sentence."""
     log = core.getLogger("pox_ext")
     try:
         network, control = read_topology(topology), Control(strategy, read_params(params))
+        key = read_key(key_file)
     except ControllerError as error:
         log.error("%s", error)
         logging.shutdown()
@@ -38,10 +49,12 @@ def start(
     folder = RunFolder(Path(run) if run else Path(str(topology)).resolve().parent)
     writer = statistics.Writer(folder.statistics)
 
-    session = Session(network, control, folder, core.openflow, writer.put, patience_s)
+    hosts = Datagrams(hosts_port, lambda data, sender: session.host_datagram(data, sender)) if key else None
+    channel = HostChannel(key, hosts.send) if hosts else None
+    session = Session(network, control, folder, core.openflow, writer.put, patience_s, channel)
     session.restore(statistics.read(folder.statistics))
     Listener(of13_port, session.channel_up, session.channel_down, session.warn).start()
-    Datagrams(agents_port, session.datagram).start()
+    Datagrams(agents_port, session.datagram)
     Timer(TICK_S, session.tick, recurring=True)
     log.info("strategy %s on %d switches, folder %s", strategy, len(network.switches), folder.path)
 
@@ -74,26 +87,44 @@ def read_params(text: str) -> dict[str, Any]:
     return values
 
 
-class Datagrams(Task):  # type: ignore[misc]
-    """Hands every datagram that comes to a port of this machine to `take`."""
+def read_key(path: str | None) -> str:
+    """The key that hosts and this controller share, empty without a file."""
+    if not path:
+        return ""
+    try:
+        return Path(path).read_text(encoding="utf-8").strip()
+    except OSError as error:
+        raise PlanRefused(
+            f"read --key_file={path}: {error.strerror}. Give the file whose key the hosts' agents have"
+        ) from error
 
-    def __init__(self, port: int, take: Callable[[bytes], None]) -> None:
+
+class Datagrams(Task):  # type: ignore[misc]
+    """Hands every datagram that comes to a port of this machine to `take`, with its sender's address, and sends from there."""
+
+    def __init__(self, port: int, take: Callable[[bytes, Address], None]) -> None:
         Task.__init__(self)
         self._take = take
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._socket.bind((AGENTS_HOST, port))
         self._socket.setblocking(False)
+        self.start()
+
+    def send(self, data: bytes, address: Address) -> None:
+        """Send a datagram; one that cannot be sent is as good as lost."""
+        with contextlib.suppress(OSError):
+            self._socket.sendto(data, address)
 
     def run(self) -> Iterator[Any]:
         """POX's cooperative loop."""
         while core.running:
             yield Select([self._socket], [], [], 1.0)
-            for data in self._waiting():
-                self._take(data)
+            for data, sender in self._waiting():
+                self._take(data, sender)
 
-    def _waiting(self) -> Iterator[bytes]:
+    def _waiting(self) -> Iterator[tuple[bytes, Address]]:
         while True:
             try:
-                yield self._socket.recv(65536)
+                yield self._socket.recvfrom(65536)
             except OSError:
                 return

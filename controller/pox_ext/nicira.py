@@ -16,10 +16,11 @@ VENDOR_NICIRA = 0x2320
 NXT_FLOW_MOD_TABLE_ID, NXT_FLOW_MOD = 15, 13
 PORT_IN, PORT_CONTROLLER, PORT_NONE = 0xFFF8, 0xFFFD, 0xFFFF
 NO_BUFFER = 0xFFFFFFFF
-ADD, DELETE, DELETE_STRICT = 0, 3, 4
+ADD, MODIFY_STRICT, DELETE, DELETE_STRICT = 0, 2, 3, 4
+SAY_WHEN_REMOVED = 1  # OFPFF_SEND_FLOW_REM
 ETH_IP, ETH_ARP = 0x0800, 0x0806
 SYN = 0x02
-_VERSION, _VENDOR, _PACKET_OUT = 1, 4, 13
+_VERSION, _VENDOR, _PACKET_OUT, _BARRIER_REQUEST = 1, 4, 13, 18
 
 
 def _nxm(vendor: int, field: int, value: bytes, mask: bytes = b"") -> bytes:
@@ -82,10 +83,12 @@ def flow_mod(
     idle_s: int = 0,
     hard_s: int = 0,
     out_port: int = PORT_NONE,
+    flags: int = 0,
 ) -> bytes:
-    """Add or delete an entry; without actions it drops. A delete may ask for entries that leave by `out_port` only."""
+    """Add, change or delete an entry; without actions it drops. A change of what is not there adds it. A delete may ask for
+    entries that leave by `out_port` only."""
     fixed = struct.pack(
-        "!QHHHHLHHH6x", cookie, table << 8 | command, idle_s, hard_s, priority, NO_BUFFER, out_port, 0, len(match)
+        "!QHHHHLHHH6x", cookie, table << 8 | command, idle_s, hard_s, priority, NO_BUFFER, out_port, flags, len(match)
     )
     padding = b"\0" * (-len(match) % 8)
     return _vendor(NXT_FLOW_MOD, fixed + match + padding + b"".join(actions))
@@ -96,6 +99,11 @@ def packet_out(data: bytes, actions: Iterable[bytes], entered_by: int = PORT_NON
     packed = b"".join(actions)
     fixed = struct.pack("!LHH", NO_BUFFER, entered_by, len(packed))
     return _message(_PACKET_OUT, fixed + packed + data)
+
+
+def barrier(xid: int) -> bytes:
+    """Ask for an answer when everything before has been carried out."""
+    return _message(_BARRIER_REQUEST, b"", xid)
 
 
 def _vendor(subtype: int, body: bytes, xid: int = 0) -> bytes:

@@ -9,20 +9,27 @@ from controller.messages import ApReport
 from controller.observation import AccessPoint, Observation, Subflow, Tiers
 from controller.paths import Flow
 from controller.plan import Live, Plan, Stations
+from controller.pox_ext.arcs import Arcs
+from controller.pox_ext.counters import Asked, Counters
 from controller.pox_ext.hosts import Hosts
 from controller.pox_ext.meters import Meters
 from controller.pox_ext.router import Router
+from controller.pox_ext.told import Told, ends
 from controller.pox_ext.tracker import Joined, Tracker
-from controller.units import bps
+from controller.units import NS_PER_S, bps
 
 
 class Observer:
     """Collects between two steps; knows neither a clock nor a file."""
 
-    def __init__(self, plan: Plan, hosts: Hosts, router: Router, tracker: Tracker, meters: Meters) -> None:
+    def __init__(
+        self, plan: Plan, hosts: Hosts, router: Router, tracker: Tracker, meters: Meters, counters: Counters, told: Told
+    ) -> None:
         self._plan, self._hosts, self._router, self._tracker, self._meters = plan, hosts, router, tracker, meters
+        self._counters, self._told = counters, told
         self._reports: dict[str, list[ApReport]] = {}
         self._stations = Stations()
+        self.arcs = Arcs(plan, router, counters, self._stations)
         self.tiers: Tiers = {}
 
     def report(self, report: ApReport) -> None:
@@ -38,6 +45,7 @@ class Observer:
 
     def observe(self, now_ns: int) -> Observation:
         """Everything since the last call."""
+        self._count(now_ns)
         reports, self._reports = self._reports, {}
         seen = Observation(
             now_ns,
@@ -46,6 +54,7 @@ class Observer:
             multipath=frozenset(self._plan.multipath),
             subflows=tuple(self.subflow(each) for each in self._tracker.subflows()),
             tiers=self.tiers,
+            arcs=self.arcs.seen(),
         )
         aps = tuple(self._seen_at(ap, reports.get(ap.id, []), seen) for ap in self._plan.access_points())
         return replace(seen, access_points=aps)
@@ -59,16 +68,40 @@ class Observer:
             meter_bps=self._meters.limit_bps(ap.id),
         )
 
+    def _count(self, now_ns: int) -> None:
+        """Ask the counters about both directions of every subflow."""
+        asked = {}
+        for joined in self._tracker.subflows():
+            for flow in (joined.flow, joined.flow.back()):
+                path = self._router.path(flow)
+                asked[flow] = Asked(path, self.arcs.delay_s(path))
+        self._counters.look(asked, now_ns / NS_PER_S)
+
     def subflow(self, joined: Joined) -> Subflow:
-        """A subflow as seen towards its user."""
+        """A subflow as seen towards its user; packets are those of the direction that carries more."""
         to_user = joined.flow.back() if self._is_user(joined.flow.source) else joined.flow
-        address = to_user.destination
-        user, place = self._hosts.owner(address) or address, self._hosts.place(address)
-        ap = place.switch if place else ""
-        ends = (f"{to_user.source}:{to_user.source_port}", f"{address}:{to_user.destination_port}")
+        user, place = self._hosts.owner(to_user.destination) or to_user.destination, self._hosts.place(to_user.destination)
+        ap, way, told = place.switch if place else "", self._counters.data(to_user), self._told.subflow(to_user)
         return Subflow(
-            joined.connection, joined.number, user, ap, *ends, self.tiers.get((user, ap), 1), self._router.path(to_user)
+            joined.connection,
+            joined.number,
+            user,
+            ap,
+            *ends(to_user),
+            self.tiers.get((user, ap), 1),
+            self._router.path(to_user),
+            backup=joined.backup if told.backup is None else told.backup,
+            expected_bps=told.expected_bps,
+            rate_bps=way.rate_bps if way else None,
+            sent_packets=way.sent if way else None,
+            lost_packets=way.lost if way else None,
+            retransmitted_packets=told.retransmitted_packets,
+            device_loss=self._told.loss(to_user.destination),
         )
+
+    def is_user(self, host: str) -> bool:
+        """Whether a host is a user, and no server."""
+        return host in self._plan.multipath or any(host in line.stations for line in self._plan.aps.values())
 
     def _is_user(self, address: str) -> bool:
         """Of a subflow's ends the user is the one with a radio, or else the one that opened it."""

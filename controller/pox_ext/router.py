@@ -1,8 +1,9 @@
 """Which switches and ports a flow passes: pure, so that the same flow takes the same way after a restart.
 
 1) find the places of both addresses
-2) list the shortest paths between their switches over the links that are up
-3) let the hash of the flow choose one; both directions choose the same
+2) take the path the flow is pinned to, if it joins them and all its links are up
+3) else list the shortest paths between their switches over the links that are up, and let the hash of the flow choose one;
+   both directions choose the same
 4) name the port at each switch, and the MAC address to write at the last
 """
 
@@ -39,6 +40,7 @@ class Router:
         self._plan, self._hosts = plan, hosts
         self._down: set[str] = set()
         self._paths: dict[tuple[str, str], list[paths.Path]] = {}
+        self._pins: dict[Flow, paths.Path] = {}
         self.routes: dict[Flow, Route] = {}
 
     def route(self, flow: Flow) -> Route | None:
@@ -46,10 +48,12 @@ class Router:
         source, destination = self._hosts.place(flow.source), self._hosts.place(flow.destination)  # 1
         if source is None or destination is None:
             return None
-        candidates = self._shortest(source.switch, destination.switch)  # 2
-        if not candidates:
-            return None
-        path = paths.choose(candidates, flow)  # 3
+        path = self._pinned(flow, source.switch, destination.switch)  # 2
+        if path is None:
+            candidates = self._shortest(source.switch, destination.switch)  # 3
+            if not candidates:
+                return None
+            path = paths.choose(candidates, flow)
         inner = (Hop(here, self._port(here, there)) for here, there in pairwise(path))  # 4
         route = (*inner, Hop(path[-1], destination.port, destination.mac))
         self._remember(flow, route)
@@ -58,6 +62,30 @@ class Router:
     def path(self, flow: Flow) -> tuple[str, ...]:
         """The switches a flow passes; empty when it has no way."""
         return tuple(hop.switch for hop in self.routes.get(flow) or self.route(flow) or ())
+
+    def pin(self, flow: Flow, path: paths.Path) -> None:
+        """A flow and its opposite direction take this path from now on, while its links are up; an empty one lets them go."""
+        for each, way in ((flow, path), (flow.back(), path[::-1])):
+            self._pins.pop(each, None)
+            if path:
+                self._pins[each] = way
+
+    def is_pinned(self, flow: Flow) -> bool:
+        """Whether a path was asked for."""
+        return flow in self._pins
+
+    def switches(self, flow: Flow) -> set[str]:
+        """The switches of a flow's route in use."""
+        return {hop.switch for hop in self.routes.get(flow, ())}
+
+    def forget(self, flow: Flow) -> None:
+        """A flow and its opposite direction are over."""
+        self.pin(flow, ())
+        for each in (flow, flow.back()):
+            self.routes.pop(each, None)
+
+    def is_up(self, link: str) -> bool:
+        return link not in self._down
 
     def set_link(self, link: str, up: bool) -> bool:
         """A link of the plan went down or came back; True when that changed anything."""
@@ -71,15 +99,22 @@ class Router:
         found = [each for each in self._plan.trunks if each.link == link]
         return [end for each in found for end in ((each.a, each.a_port), (each.b, each.b_port))]
 
-    def changed(self, flows: Iterable[Flow] | None = None) -> list[tuple[Flow, Route]]:
-        """The flows that now go another way, and that way; those that have none any more are forgotten."""
+    def changed(self, flows: Iterable[Flow] | None = None) -> list[tuple[Flow, Route, Route]]:
+        """The flows that now go another way, the old and the new one; those that have none any more are forgotten."""
         found = []
         for flow in list(self.routes if flows is None else flows):
-            before = self.routes.pop(flow)
+            before = self.routes.pop(flow, ())
             now = self.route(flow)
             if now is not None and now != before:
-                found.append((flow, now))
+                found.append((flow, before, now))
         return found
+
+    def _pinned(self, flow: Flow, source: str, destination: str) -> paths.Path | None:
+        path = self._pins.get(flow)
+        if path is None or (path[0], path[-1]) != (source, destination):
+            return None
+        near = self._neighbours()
+        return path if all(there in near[here] for here, there in pairwise(path)) else None
 
     def _shortest(self, source: str, destination: str) -> list[paths.Path]:
         if (source, destination) not in self._paths:

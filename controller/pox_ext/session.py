@@ -11,26 +11,32 @@ from collections.abc import Callable
 from typing import Any
 
 from controller import lines
-from controller.command import Throttle, Unthrottle
+from controller.command import Command, Expect, Route, SetBackup, Throttle, Unthrottle
 from controller.control import Control, Step
 from controller.errors import ControllerError
-from controller.messages import InboxMessage, LinkFlip, ParamsFlip, StrategyFlip, ap_report
+from controller.messages import InboxMessage, LinkFlip, LinkState, ParamsFlip, StrategyFlip, ap_report
 from controller.plan import Plan
 from controller.pox_ext import openflow13 as of13
 from controller.pox_ext.counters import Counters
 from controller.pox_ext.forwarding import Forwarding
 from controller.pox_ext.frames import Ip
+from controller.pox_ext.host_channel import Address, HostChannel
 from controller.pox_ext.hosts import Hosts
+from controller.pox_ext.lives import Lives
 from controller.pox_ext.meters import Meters
 from controller.pox_ext.observer import Observer
 from controller.pox_ext.of13 import Channel
+from controller.pox_ext.orders import Orders
+from controller.pox_ext.readiness import TABLE_0, TABLE_1, Readiness
 from controller.pox_ext.router import Router
 from controller.pox_ext.run_folder import RunFolder
 from controller.pox_ext.statistics import Tables
-from controller.pox_ext.tracker import FellBack, Joined, Tracker
+from controller.pox_ext.told import Told
+from controller.pox_ext.tracker import Tracker
 
 TICK_S = 0.25
 ANSWERS_WITHIN_S = 1.0
+LOOK_S = 1.0  # between two looks at what hosts confirm, if no step is made
 PATIENCE_S = 10.0
 MOST_WARNINGS = 500
 
@@ -46,28 +52,42 @@ class Session:
         nexus: Any,
         put: Callable[[Tables], None],
         patience_s: float = PATIENCE_S,
+        hosts: HostChannel | None = None,
     ) -> None:
         self._plan, self._control, self._folder, self._put, self._patience_s = plan, control, folder, put, patience_s
         self._hosts = Hosts(plan)
         self._router = Router(plan, self._hosts)
-        self._tracker = Tracker()
-        self._forwarding = Forwarding(nexus, plan, self._hosts, self._router, self._saw, self._switch_changed)
-        self._meters = Meters(self._counted, lambda switch: self._part_ready(switch, "table 0"))
-        self._observer = Observer(plan, self._hosts, self._router, self._tracker, self._meters)
-        self._counters = Counters(self._forwarding.ports)
-        self._ready: dict[str, set[str]] = {switch: set() for switch in plan.switches}
+        tracker, told = Tracker(), Told()
+        self._forwarding = Forwarding(
+            nexus, plan, self._hosts, self._router, self._saw, self._switch_changed, lambda cookie: self._lives.idle(cookie)
+        )
+        self._meters = Meters(self._counted, lambda switch: self._part_ready(switch, TABLE_0))
+        self._counters = Counters(self._forwarding.switches.ports)
+        self._observer = Observer(plan, self._hosts, self._router, tracker, self._meters, self._counters, told)
+        self._lives = Lives(tracker, told, self._observer, self._router, self._hosts, folder.write, control.hurry)
+        self._channel = hosts or HostChannel()
+        self._orders = Orders(self._channel.key, self._channel.send, self._hosts.owner, lambda: round(time.time() * 1000))
+        self._readiness = Readiness(plan.switches)
         self._started_s = time.monotonic()
         self._said: set[str] = set()
         self._unanswered = 0
+        self._tell_due_s = 0.0
         self._asked_s: float | None = None
 
     # --- what comes in
 
-    def datagram(self, data: bytes) -> None:
-        """A report of an agent."""
+    def datagram(self, data: bytes, _sender: Address) -> None:
+        """A report of an access point's agent."""
         try:
             self._observer.report(ap_report(data))
         except ValueError as error:
+            self.warn(str(error))
+
+    def host_datagram(self, data: bytes, sender: Address) -> None:
+        """A report of a host's agent."""
+        try:
+            self._lives.reported(self._channel.report(data, sender))
+        except ControllerError as error:
             self.warn(str(error))
 
     def channel_up(self, channel: Channel) -> None:
@@ -79,7 +99,7 @@ class Session:
         switch = self._plan.names.get(channel.dpid or 0)
         if switch is not None:
             self._meters.lost(switch, channel)
-            self._part_lost(switch, "table 0")
+            self._readiness.lost(switch, TABLE_0)
 
     def warn(self, text: str) -> None:
         """Say something once; garbage without end is not written down without end."""
@@ -88,56 +108,33 @@ class Session:
             self._folder.write({"kind": "warning", "text": text})
 
     def restore(self, tables: Tables) -> None:
-        """Take over the subflows that an earlier controller of this run has seen."""
-        for document in tables.get("subflows", []):
-            joined = self._counters.joined(document)
-            self._tracker.restore(joined)
-            self._router.route(joined.flow)
-            self._router.route(joined.flow.back())
+        """Take over the links and subflows that an earlier controller of this run has known."""
+        for document in tables.get("links", []):
+            self._link(LinkState.model_validate(document))
+        self._lives.restore(tables.get("subflows", []))
 
     def _saw(self, packet: Ip) -> None:
-        news = self._tracker.saw(packet)
-        if isinstance(news, Joined):
-            self._folder.write(lines.subflow_line(self._observer.subflow(news), news.backup))
-        elif isinstance(news, FellBack):
-            flow = news.flow
+        fell = self._lives.saw(packet)
+        if fell is not None:
+            flow = fell.flow
             self.warn(f"{flow.source} asked {flow.destination}:{flow.destination_port} for Multipath TCP and got plain TCP")
 
     def _counted(self, switch: str) -> list[str]:
         users = [user for user in self._plan.multipath if switch in self._plan.aps]
         return [address for user in users for address in self._hosts.at(user, switch)]
 
-    # --- switches
-
     def _switch_changed(self, switch: str, what: str) -> None:
         if what == "ready":
-            self._part_ready(switch, "table 1")
+            self._part_ready(switch, TABLE_1)
             return
         self._folder.write({"kind": "switch", "switch": switch, "state": what})
         if what == "lost":
-            self._part_lost(switch, "table 1")
+            self._readiness.lost(switch, TABLE_1)
 
     def _part_ready(self, switch: str, part: str) -> None:
-        complete = self._all_ready()
-        self._ready[switch].add(part)
-        if not complete and self._all_ready():
-            self._folder.write({"kind": "ready", "switches": sorted(self._ready), "strategy": self._control.strategy.name})
-
-    def _part_lost(self, switch: str, part: str) -> None:
-        self._ready[switch].discard(part)
-
-    def _all_ready(self) -> bool:
-        return all(len(parts) == 2 for parts in self._ready.values())
-
-    def _say_who_is_missing(self) -> None:
-        for switch, parts in self._ready.items():
-            if "table 1" not in parts:
-                self.warn(f"switch {switch} has not connected to POX. Try: ovs-vsctl get-controller {switch}")
-            elif "table 0" not in parts:
-                self.warn(
-                    f"switch {switch} has no OpenFlow 1.3 channel, so nothing is forwarded there. Try: ovs-vsctl set bridge {switch} "
-                    f"protocols=OpenFlow10,OpenFlow13, and give it a second controller (docs/formats.md)"
-                )
+        if self._readiness.ready(switch, part):
+            switches = sorted(self._plan.switches)
+            self._folder.write({"kind": "ready", "switches": switches, "strategy": self._control.strategy.name})
 
     # --- the loop
 
@@ -146,10 +143,13 @@ class Session:
         for message in self._folder.messages():
             self._take(message)
         now_s = time.monotonic()
+        self._forwarding.sweep()
+        if now_s >= self._tell_due_s:
+            self._tell_hosts(now_s)
         late = now_s - self._started_s > self._patience_s
-        if late and not self._all_ready():
-            self._say_who_is_missing()
-        if self._asked_s is None and (late or self._all_ready()) and self._control.due(time.monotonic_ns()):
+        for text in self._readiness.complaints() if late else ():
+            self.warn(text)
+        if self._asked_s is None and (late or self._readiness.complete) and self._control.due(time.monotonic_ns()):
             self._ask()  # 1
         elif self._asked_s is not None and (self._unanswered == 0 or now_s - self._asked_s > ANSWERS_WITHIN_S):
             self._step()  # 2
@@ -173,8 +173,19 @@ class Session:
             self._control.switch(message.value.name, message.value.params)
             return {"value": message.value.model_dump()}
         assert isinstance(message, LinkFlip)
-        moved = self._forwarding.set_link(message.value.link, message.value.up)
-        return {"value": message.value.model_dump(), "flows_moved": moved}
+        return {"value": message.value.model_dump(exclude_none=True), "flows_moved": self._link(message.value)}
+
+    def _link(self, state: LinkState) -> int | None:
+        """A link has changed; how many flows moved."""
+        self._observer.arcs.said(state)
+        return None if state.up is None else self._forwarding.set_link(state.link, state.up)
+
+    def _tell_hosts(self, now_s: float) -> None:
+        self._tell_due_s = now_s + LOOK_S
+        for host in self._orders.refresh(self._lives.look(now_s), now_s):
+            self.warn(
+                f"host {host} was asked for a priority or a rate, but no agent of it reports. See --key_file (docs/formats.md)"
+            )
 
     def _ask(self) -> None:
         self._asked_s = time.monotonic()
@@ -209,16 +220,30 @@ class Session:
         self._observer.tiers = step.seen.tiers
         self._folder.write(lines.observation_line(step))
         for decision in step.decisions:
-            if isinstance(decision.command, Throttle | Unthrottle):
-                self._meters.carry_out(decision.command)
+            if decision.command is not None:
+                self._carry_out(decision.command)
             self._folder.write(lines.decision_line(step.strategy, decision))
         for text in step.refused:
             self.warn(text)
         for switch in self._plan.aps:
             self._meters.refresh(switch)
+        self._tell_hosts(time.monotonic())
         self._put(self._tables(step))
+
+    def _carry_out(self, command: Command) -> None:
+        match command:
+            case Throttle() | Unthrottle():
+                self._meters.carry_out(command)
+            case Route(key, path):
+                flow = self._lives.flow(key)
+                if flow is not None:
+                    self._forwarding.pin(flow, path)
+            case SetBackup(key, backup):
+                self._orders.set_backup(key, backup)
+            case Expect(key, rate_bps):
+                self._orders.expect(key, rate_bps)
 
     def _tables(self, step: Step) -> Tables:
         control = {"at": time.time(), "strategy": step.strategy, "params": self._control.params.model_dump()}
-        subflows = [(each, self._observer.subflow(each)) for each in self._tracker.subflows()]
-        return {"control": [control], "aps": self._counters.ap_documents(step), **self._counters.documents(subflows)}
+        known = {"aps": self._counters.ap_documents(step), "links": self._observer.arcs.documents()}
+        return {"control": [control], **known, **self._counters.documents(self._lives.documents())}

@@ -4,6 +4,7 @@
 2) a SYN/ACK with MP_CAPABLE carries the server's key: the connection is known by its token, the subflow is its first
 3) a SYN/ACK with MP_JOIN: the subflow joins the connection its SYN has named
 4) a SYN/ACK without an option after a SYN with one: the connection fell back to TCP (RFC 8684, section 3.7)
+5) a subflow is over when somebody who knows says so: its number is not given again while its connection lives
 Subflows that the server opens towards a client name the client's token, whose key v1 shows in no SYN: they stand under that token.
 """
 
@@ -42,6 +43,7 @@ class Tracker:
     def __init__(self) -> None:
         self._asked: dict[Flow, Capable | Join] = {}
         self._subflows: dict[str, list[Joined]] = {}
+        self._numbers: dict[str, int] = {}
 
     def saw(self, packet: Ip) -> Joined | FellBack | None:
         """Take a SYN or SYN/ACK into account; the answer is what is new."""
@@ -58,9 +60,26 @@ class Tracker:
         """Take over a subflow that an earlier controller has seen."""
         self._add(joined)
 
+    def adopt(self, token: str, flow: Flow) -> Joined:
+        """Take over a subflow that its host knows and nobody here has seen."""
+        return self._add(Joined(token, self._numbers.get(token, 0) + 1, flow))
+
     def subflows(self) -> list[Joined]:
         """All subflows known."""
         return [subflow for subflows in self._subflows.values() for subflow in subflows]
+
+    def find(self, connection: str, number: int) -> Joined | None:
+        """The subflow of a connection with this number, if it lives."""
+        return next((each for each in self._subflows.get(connection, ()) if each.number == number), None)
+
+    def ended(self, joined: Joined) -> None:
+        """Forget a subflow, and with its last one the connection."""  # 5
+        left = [each for each in self._subflows.get(joined.connection, ()) if each != joined]
+        if left:
+            self._subflows[joined.connection] = left
+        else:
+            self._subflows.pop(joined.connection, None)
+            self._numbers.pop(joined.connection, None)
 
     def _answered(self, flow: Flow, option: object) -> Joined | FellBack | None:
         asked = self._asked.pop(flow, None)
@@ -75,10 +94,12 @@ class Tracker:
         known = self._subflows.get(token, [])
         if any(each.flow == flow for each in known):
             return None  # the answer was sent again
-        return self._add(Joined(token, len(known) + 1, flow, backup))
+        return self._add(Joined(token, self._numbers.get(token, 0) + 1, flow, backup))
 
     def _add(self, joined: Joined) -> Joined:
         subflows = self._subflows.get(joined.connection, [])
+        latest = max(joined.number, self._numbers.get(joined.connection, 0))
+        _remember(self._numbers, joined.connection, latest, MOST_CONNECTIONS)
         _remember(self._subflows, joined.connection, [*subflows, joined], MOST_CONNECTIONS)
         return joined
 

@@ -85,7 +85,6 @@ class Entry:
     real_time: bool = True
     topologies: Mapping[str, str] = field(default_factory=dict)  # kinds that it cannot build, and why
     variants: tuple[str, ...] = ("kernel",)  # of laws, where their draft and the kernel differ
-    cannot: tuple[str, ...] = ()  # strategies that nothing there would carry out
 
 
 KERNEL_LACKS = {
@@ -115,7 +114,6 @@ ENGINES: dict[str, Entry] = {
         ("lowest_rtt",),
         KERNEL_LACKS,
         topologies=EMULATION_TOPOLOGIES,
-        cannot=("subflow_selection", "optimum", "loss_aware"),
     ),
 }
 
@@ -154,9 +152,6 @@ def admit(name: str, scenario: Scenario, options: Options) -> None:
     """Refuse a whole scenario that the engine cannot run, before anything starts."""
     if entry(name).real_time and options.speed != 1.0:
         raise RequestError(f"--speed on engine '{name}': it runs in real time. Leave out --speed")
-    if scenario.strategy.name in entry(name).cannot:
-        why = "its hosts take no orders about subflows yet"
-        raise RequestError(f"strategy '{scenario.strategy.name}' on engine '{name}': {why}. Choose --engine sim")
     kind = scenario.topology.kind
     if kind in entry(name).topologies:
         raise RequestError(f"topology '{kind}' on engine '{name}': {entry(name).topologies[kind]}. Choose --engine sim")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
+from collections.abc import Callable
 from types import SimpleNamespace
 
 import pytest
@@ -27,15 +28,20 @@ SERVER, USER = ("10.0.0.1", "02:00:00:00:00:01"), ("10.1.0.1", "02:00:00:00:00:0
 
 
 class Bridge:
-    """Notes what it is sent: flow-mods as (command, priority), packets as (data, port)."""
+    """Notes what it is sent: flow-mods as (command, priority), packets as (data, port); answers barriers when it is told to."""
 
-    def __init__(self, ports: list[str]) -> None:
+    def __init__(self, ports: list[str], answer: Callable[[int], None]) -> None:
+        self.answer, self.slow, self.barriers = answer, False, []
         self.ports = {number: SimpleNamespace(name=name, port_no=number) for number, name in enumerate(ports, 1)}
         self.entries: list[tuple[int, int]] = []
         self.packets: list[tuple[bytes, int]] = []
 
     def send(self, message: bytes) -> None:
-        if message[1] == 13:
+        if message[1] == 18:
+            self.barriers.append(struct.unpack_from("!L", message, 4)[0])
+            if not self.slow:
+                self.pass_barriers()
+        elif message[1] == 13:
             (size,) = struct.unpack_from("!H", message, 14)
             (port,) = struct.unpack_from("!H", message, 16 + size - 4)
             self.packets.append((message[16 + size :], port))
@@ -43,12 +49,16 @@ class Bridge:
             _, command, _, _, priority = struct.unpack_from("!QHHHH", message, 16)
             self.entries.append((command & 0xFF, priority))
 
+    def pass_barriers(self) -> None:
+        while self.barriers:
+            self.answer(self.barriers.pop(0))
+
 
 class World:
     """Four bridges in a square, a server and a user."""
 
     def __init__(self, **known: bool) -> None:
-        self.bridges = {name: Bridge(ports) for name, ports in PORTS.items()}
+        self.bridges = {name: Bridge(ports, self.answered) for name, ports in PORTS.items()}
         hosts = {name: [{"name": "eth", "switch": switch, "port": f"{switch}-host", "address": address, "mac": mac if known.get(name, True) else None}]
                  for name, switch, (address, mac) in (("srv1", "s1", SERVER), ("ue1", "ap", USER))}  # fmt: skip
         trunks = [{"link": a + b, "a": a, "a_port": f"{a}-{b}", "b": b, "b_port": f"{b}-{a}"} for a, b in LINKS]
@@ -61,6 +71,9 @@ class World:
         )
         places = Hosts(network)
         self.forwarding = Forwarding(nexus, network, places, Router(network, places), self.seen.append, lambda *_: None)
+
+    def answered(self, xid: int) -> None:
+        self.forwarding._handle_BarrierIn(SimpleNamespace(xid=xid))
 
     def comes(self, switch: str, port: str, data: bytes) -> None:
         self.forwarding._handle_PacketIn(SimpleNamespace(dpid=DPID[switch], port=PORTS[switch].index(port) + 1, data=data))
@@ -112,6 +125,73 @@ def test_a_link_down_moves_its_flows_and_clears_its_ends():
     assert (3, 0) in world.bridges["s1"].entries
     assert world.forwarding.set_link("s1up", up=False) == 0
     assert world.forwarding.set_link("nowhere", up=False) is None
+
+
+def pinned(world: World, *middle: str) -> int:
+    """A flow that has its entries takes the way over this switch."""
+    flow = world.seen[0].flow
+    return world.forwarding.pin(flow, ("ap", *middle, "s1"))
+
+
+def one_flow() -> tuple[World, str, str]:
+    """A world with one flow, the switch it passes in the middle, and the one it does not."""
+    world = World()
+    world.comes("ap", "ap-host", tcp(SYN))
+    old = next(name for name in ("up", "low") if name in world.entries)
+    for bridge in world.bridges.values():
+        bridge.entries.clear()
+    return world, old, "low" if old == "up" else "up"
+
+
+def test_a_pinned_flow_moves_and_its_old_entries_go_later():
+    world, old, new = one_flow()
+    assert pinned(world, new) == 2
+    assert world.entries == {"ap": 2, new: 2, "s1": 2}
+    world.forwarding.sweep()
+    assert old not in world.entries
+    world.forwarding._entries.sweep(1e12, world.forwarding._router.switches)
+    assert world.bridges[old].entries == [(4, 110)] * 2
+    assert pinned(world, new) == 0
+
+
+def test_a_flow_that_came_back_keeps_its_entries():
+    world, old, new = one_flow()
+    pinned(world, new)
+    pinned(world, old)
+    world.bridges[old].entries.clear()
+    world.forwarding._entries.sweep(1e12, world.forwarding._router.switches)
+    assert not world.bridges[old].entries
+    assert world.bridges[new].entries[-2:] == [(4, 110)] * 2
+
+
+def test_a_new_way_is_complete_before_the_first_packet_takes_it():
+    world, _, new = one_flow()
+    for bridge in world.bridges.values():
+        bridge.slow = True
+    pinned(world, new)
+    assert world.entries == {"ap": 1, "s1": 1}  # the last hop of each direction
+    for name in ("ap", "s1"):
+        world.bridges[name].pass_barriers()
+    assert world.entries == {"ap": 1, "s1": 1, new: 2}
+    world.bridges[new].pass_barriers()
+    assert world.entries == {"ap": 2, "s1": 2, new: 2}
+
+
+def test_a_switch_that_goes_does_not_hold_up_the_others():
+    world, _, new = one_flow()
+    world.bridges[new].slow = True
+    pinned(world, new)
+    world.forwarding._handle_ConnectionDown(SimpleNamespace(dpid=DPID[new]))
+    assert world.entries["ap"] == world.entries["s1"] == 2
+
+
+def test_a_pinned_way_over_a_broken_link_gives_way_to_the_shortest():
+    world, _, new = one_flow()
+    pinned(world, new)
+    assert world.forwarding.set_link(f"{new}ap", up=False) == 2
+    assert new not in world.forwarding._router.path(world.seen[0].flow)
+    assert world.forwarding.set_link(f"{new}ap", up=True) == 2
+    assert new in world.forwarding._router.path(world.seen[0].flow)
 
 
 def test_without_a_way_packets_are_dropped_in_the_bridge():

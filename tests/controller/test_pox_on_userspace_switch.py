@@ -5,58 +5,13 @@ from __future__ import annotations
 import signal
 import sys
 import time
-from pathlib import Path
 
 import pytest
-from traffic_scripts import COUNT, ECHO, SEND
+from traffic_scripts import ECHO
 from userspace_network import MPTCP, SWITCHES, Network, eventually, missing
+from userspace_traffic import FAST, TCP, download, mbps, start
 
 pytestmark = [pytest.mark.emulation, pytest.mark.skipif(bool(missing()), reason=missing())]
-TCP = 6
-PACE_BPS = 4_000_000
-FAST = {"interval_s": 0.5}
-
-
-@pytest.fixture(scope="module")
-def built(tmp_path_factory):
-    with Network(tmp_path_factory.mktemp("network")) as network:
-        yield network
-
-
-@pytest.fixture
-def network(built):
-    built.reset()
-    yield built
-    built.reset()
-
-
-def start(network: Network, strategy: str, **params: object) -> Network:
-    network.start_pox(strategy, **{**FAST, **params})
-    eventually(lambda: network.lines("ready"), 20, "connect all switches")
-    return network
-
-
-def download(network: Network, protocol: int, source: str = "10.2.0.1", pace_bps: int = PACE_BPS, port: int = 5001) -> Path:
-    """A download that goes on; the file holds a line per moment with the bytes so far."""
-    progress = network.folder / f"progress-{time.monotonic_ns()}"
-    network.start_inside("server", SEND, str(protocol), str(port), str(pace_bps))
-    eventually(lambda: f":{port}" in network.inside("server", "ss", "-Hltn"), 5, "listen")
-    network.start_inside("user", COUNT, str(protocol), str(port), source, str(progress))
-    eventually(lambda: progress.exists(), 5, "receive the first bytes")
-    return progress
-
-
-def mbps(progress: Path, over_s: float) -> float:
-    """What came in during the next seconds."""
-
-    def last() -> tuple[float, int]:
-        at, total = progress.read_text().splitlines()[-1].split()
-        return float(at), int(total)
-
-    before = last()
-    time.sleep(over_s)
-    after = last()
-    return (after[1] - before[1]) * 8 / 1e6 / over_s
 
 
 def saturate(network: Network, ap: str, occupancy: float = 1.0) -> None:
@@ -183,7 +138,7 @@ def test_flipping_the_strategy_takes_the_meter_away_and_puts_it_back(network):
     eventually(lambda: network.meter_kbps("wifi1") == 500, 3, "start again")
     network.tell(3, "strategy", {"name": "nothing"})
     warning = eventually(lambda: network.lines("warning"), 3, "refuse an unknown strategy")
-    assert "choose from meter_throttling, none" in warning[0]["text"]
+    assert "choose from disjoint, expected_throughput" in warning[0]["text"]
 
 
 def test_a_link_that_is_down_carries_nothing_and_comes_back(network):

@@ -90,12 +90,34 @@ def test_a_link_that_goes_down_moves_its_flows_and_no_others():
     before = {port: router.path(flow(port)) for port in range(100)}
     assert router.set_link("s1up", up=False)
     assert not router.set_link("s1up", up=False)
-    moved = {each.destination_port for each, _ in router.changed()}
+    moved = {each.destination_port for each, _, _ in router.changed()}
     assert moved == {port for port, path in before.items() if "up" in path}
     assert all(router.path(flow(port))[1] == "low" for port in range(100))
     router.set_link("s1up", up=True)
     router.changed()
     assert {port: router.path(flow(port)) for port in range(100)} == before
+
+
+def test_a_pin_is_kept_while_its_links_are_up_and_joins_the_places():
+    _, _, router = made()
+    other = "low" if "up" in router.path(flow()) else "up"
+    router.pin(flow(), ("s1", other, "wifi1"))
+    assert [switches for _, _, route in router.changed() if (switches := tuple(hop.switch for hop in route))] == [
+        ("s1", other, "wifi1")
+    ]
+    assert router.path(flow().back()) == ("wifi1", other, "s1")
+    assert router.is_pinned(flow().back())
+    router.set_link(f"s1{other}", up=False)
+    router.changed()
+    assert other not in router.path(flow())
+    router.set_link(f"s1{other}", up=True)
+    router.changed()
+    assert other in router.path(flow())
+    router.pin(flow(), ("s1", "lte1"))  # leads elsewhere
+    router.changed()
+    assert router.path(flow())[-1] == "wifi1"
+    router.forget(flow())
+    assert not router.is_pinned(flow())
 
 
 def test_without_a_way_there_is_no_route_and_none_is_remembered():

@@ -51,5 +51,25 @@ def test_a_subflow_seen_before_a_restart_is_counted():
     assert opened(tracker, SECOND, JOIN_SYN, JOIN_ANSWER) == Joined(TOKEN, 2, SECOND)
 
 
+def test_a_subflow_that_is_over_takes_its_number_with_it_and_the_last_one_the_connection():
+    tracker = Tracker()
+    first = opened(tracker, FIRST, CAPABLE_SYN, CAPABLE_ANSWER)
+    second = opened(tracker, SECOND, JOIN_SYN, JOIN_ANSWER)
+    tracker.ended(second)
+    assert tracker.subflows() == [first]
+    assert tracker.find(TOKEN, 2) is None
+    assert opened(tracker, SECOND, JOIN_SYN, JOIN_ANSWER) == Joined(TOKEN, 3, SECOND)
+    for each in tracker.subflows():
+        tracker.ended(each)
+    assert tracker.subflows() == []
+    assert opened(tracker, FIRST, CAPABLE_SYN, CAPABLE_ANSWER) == Joined(TOKEN, 1, FIRST)
+
+
+def test_a_subflow_that_its_host_knows_is_taken_over():
+    tracker = Tracker()
+    assert tracker.adopt(TOKEN, FIRST) == Joined(TOKEN, 1, FIRST)
+    assert tracker.adopt(TOKEN, SECOND) == Joined(TOKEN, 2, SECOND)
+
+
 def test_data_is_not_looked_at():
     assert Tracker().saw(Ip(FIRST, ACK, CAPABLE_ANSWER)) is None

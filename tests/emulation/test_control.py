@@ -8,19 +8,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from emulation.vm_run import VmRun, mean
+from emulation.vm_run import POX, RUNNER, VmRun, mean, stopped
 from machine import needs_emulation
 
 pytestmark = needs_emulation
-POX, RUNNER = "python[^ ]* pox.py", "python[^ ]* -m lab run"
 METER = (
     "ovs-appctl revalidator/wait; ovs-ofctl -O OpenFlow13 meter-stats wifi1; ovs-ofctl -O OpenFlow13 dump-flows wifi1 table=0"
 )
-
-
-def stopped(pattern: str, seconds: int, after: int = 0) -> str:
-    """A shell command that stops a process for so long, `after` seconds from now."""
-    return f"P=$(pgrep -f '^[^ ]*{pattern}' | head -1); (sleep {after}; kill -STOP $P; sleep {seconds}; kill -CONT $P) >/dev/null 2>&1 &"
 
 
 def bytes_counted(text: str) -> tuple[int, int]:

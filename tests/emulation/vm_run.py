@@ -17,50 +17,40 @@ from lab.recorder import read_events, read_samples
 
 ROOT = Path(__file__).resolve().parents[2]
 SCENARIO = "testbed_wifi_lte"
+POX, RUNNER = "python[^ ]* pox.py", "python[^ ]* -m lab run"
 
 
-class VmRun:
-    """`run SCENARIO --engine mininet --vm` with more arguments, in `folder`."""
+class Run:
+    """A run seen through its folder; `console` is what it prints."""
 
-    def __init__(self, folder: Path, *arguments: str, scenario: str = SCENARIO) -> None:
-        self.folder, self.started = folder, time.monotonic()
-        argv = [
-            sys.executable,
-            "-m",
-            "lab",
-            "run",
-            scenario,
-            "--engine",
-            "mininet",
-            "--vm",
-            "--wait",
-            "--out",
-            str(folder),
-            *arguments,
-        ]
-        self.console = folder.with_suffix(".console.txt")
-        with self.console.open("w") as console:
-            self.process = subprocess.Popen(argv, cwd=ROOT, stdout=console, stderr=console)
+    def __init__(self, folder: Path, console: Path) -> None:
+        self.folder, self.console, self.started = folder, console, time.monotonic()
+
+    def over(self) -> bool:
+        """Whether it has ended, well or not."""
+        raise NotImplementedError
 
     def wait_for(self, what: str, holds: Callable[[], Any], timeout_s: float) -> Any:
         """What `holds` returns once it is true."""
         deadline = time.monotonic() + timeout_s
         while not (value := holds()):
-            assert self.process.poll() is None, f"the run ended while waiting for {what}: {self.console.read_text()[-2000:]}"
-            assert time.monotonic() < deadline, f"no {what} in {timeout_s} s: {self.console.read_text()[-1000:]}"
+            assert not self.over(), f"the run ended while waiting for {what}: {self.said()}"
+            assert time.monotonic() < deadline, f"no {what} in {timeout_s} s: {self.said()}"
             time.sleep(0.1)
         return value
 
+    def said(self) -> str:
+        """The end of what it printed."""
+        return self.console.read_text()[-3000:] if self.console.exists() else ""
+
     def finish(self, timeout_s: float = 300) -> dict[str, Any]:
         """The result, once the run has ended."""
-        self.process.wait(timeout_s)
-        assert (self.folder / "result.json").exists(), self.console.read_text()[-3000:]
+        deadline = time.monotonic() + timeout_s
+        while not self.over():
+            assert time.monotonic() < deadline, f"no end in {timeout_s} s: {self.said()}"
+            time.sleep(0.1)
+        assert (self.folder / "result.json").exists(), self.said()
         return json.loads((self.folder / "result.json").read_text())
-
-    def kill(self) -> None:
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)
-            self.process.wait(60)
 
     def samples(self) -> list[dict[str, Any]]:
         return read_samples(self.folder) if (self.folder / "samples.jsonl").exists() else []
@@ -79,6 +69,10 @@ class VmRun:
     def flip(self, target: str, value: Any) -> None:
         inbox.send(self.folder, {"target": target, "value": value})
 
+    def stop(self) -> None:
+        """Ask it to end now."""
+        inbox.send(self.folder, {"control": "stop"})
+
     def execute(self, host: str, command: str) -> str:
         """Run a shell command inside a host of the running emulation."""
         argv = [sys.executable, "-m", "lab", "exec", str(self.folder), host, "--", "sh", "-c", command]
@@ -93,6 +87,29 @@ class VmRun:
         """What POX wrote, by POX itself."""
         text = (self.folder / "pox" / "decisions.jsonl").read_text()
         return [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]
+
+
+class VmRun(Run):
+    """`run SCENARIO --engine mininet --vm` with more arguments, in `folder`: a VM of its own."""
+
+    def __init__(self, folder: Path, *arguments: str, scenario: str = SCENARIO) -> None:
+        argv = [sys.executable, "-m", "lab", "run", scenario, "--engine", "mininet", "--vm", "--wait", "--out", str(folder)]
+        super().__init__(folder, folder.with_suffix(".console.txt"))
+        with self.console.open("w") as console:
+            self.process = subprocess.Popen([*argv, *arguments], cwd=ROOT, stdout=console, stderr=console)
+
+    def over(self) -> bool:
+        return self.process.poll() is not None
+
+    def kill(self) -> None:
+        if not self.over():
+            self.process.send_signal(signal.SIGTERM)
+            self.process.wait(60)
+
+
+def stopped(pattern: str, seconds: int, after: int = 0) -> str:
+    """A shell command that stops a process for so long, `after` seconds from now."""
+    return f"P=$(pgrep -f '^[^ ]*{pattern}' | head -1); (sleep {after}; kill -STOP $P; sleep {seconds}; kill -CONT $P) >/dev/null 2>&1 &"
 
 
 def mean(

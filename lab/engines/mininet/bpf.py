@@ -1,4 +1,4 @@
-"""The bpf() system call: open a pinned map, read it, write it. No process is spawned, so it fits inside a sampling loop."""
+"""The bpf() system call: open a pinned map, read it, write it; run a pinned iterator. No process is spawned."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from pathlib import Path
 from lab.errors import LabError, MachineLacks
 
 SYSCALL = {"x86_64": 321, "aarch64": 280, "riscv64": 280}
-LOOKUP, UPDATE, OBJ_GET = 1, 2, 7
+LOOKUP, UPDATE, DELETE, OBJ_PIN, OBJ_GET, LINK_CREATE, ITER_CREATE = 1, 2, 3, 6, 7, 28, 33
+TRACE_ITER = 28  # BPF_TRACE_ITER among the attach types
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -28,13 +29,34 @@ def _bpf(command: int, attributes: bytes, doing: str) -> int:
     return result
 
 
+def _pinned(pin: Path, doing: str) -> int:
+    path = ctypes.create_string_buffer(str(pin).encode())
+    return _bpf(OBJ_GET, struct.pack("=QII", ctypes.addressof(path), 0, 0), doing)
+
+
+def iterate(program: Path, link: Path) -> int:
+    """Make a pinned iterator program ready to run, and pin it as a file that can be read; a descriptor for `begin`."""
+    pinned = _pinned(program, f"open the program {program}")
+    try:
+        ready = _bpf(LINK_CREATE, struct.pack("=IIIIQI", pinned, 0, TRACE_ITER, 0, 0, 0), f"make {program} run")
+    finally:
+        os.close(pinned)
+    path = ctypes.create_string_buffer(str(link).encode())
+    _bpf(OBJ_PIN, struct.pack("=QII", ctypes.addressof(path), ready, 0), f"pin {link}")
+    return ready
+
+
+def begin(ready: int) -> int:
+    """One run of an iterator, in the namespace of the caller: it goes on as the descriptor is read."""
+    return _bpf(ITER_CREATE, struct.pack("=II", ready, 0), "run an iterator")
+
+
 class Map:
     """A pinned map with fixed key and value sizes [bytes]; flag 4 asks for the value's spin lock."""
 
     def __init__(self, pin: Path, key_bytes: int, value_bytes: int) -> None:
-        path = ctypes.create_string_buffer(str(pin).encode())
         self.pin, self.key_bytes, self.value_bytes = pin, key_bytes, value_bytes
-        self._fd = _bpf(OBJ_GET, struct.pack("=QII", ctypes.addressof(path), 0, 0), f"open the map {pin}")
+        self._fd = _pinned(pin, f"open the map {pin}")
 
     def _access(self, command: int, key: bytes, value: ctypes.Array[ctypes.c_char], flags: int) -> None:
         held = ctypes.create_string_buffer(key, self.key_bytes)
@@ -50,6 +72,11 @@ class Map:
     def write(self, key: bytes, value: bytes, locked: bool = False) -> None:
         """Put a value under this key."""
         self._access(UPDATE, key, ctypes.create_string_buffer(value, self.value_bytes), 4 if locked else 0)
+
+    def delete(self, key: bytes) -> None:
+        """Forget a key that is there."""
+        held = ctypes.create_string_buffer(key, self.key_bytes)
+        _bpf(DELETE, struct.pack("=IIQ", self._fd, 0, ctypes.addressof(held)), f"delete from the map {self.pin}")
 
     def close(self) -> None:
         os.close(self._fd)

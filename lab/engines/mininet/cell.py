@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
 import socket
 import struct
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab.engines.mininet import shell, upstreams
+from lab.engines.mininet import bpf_object, shell
 from lab.engines.mininet.bpf import Map
 from lab.engines.mininet.ledger import Ledger
 from lab.radio.wifi import limit_ns, price_ps
@@ -32,21 +30,8 @@ class Clock:
 
 
 def program() -> Path:
-    """The compiled cell.bpf.c, from the cache if this very source was compiled before."""
-    digest = hashlib.sha256(SOURCE.read_bytes()).hexdigest()[:16]
-    target = upstreams.cache() / "bpf" / f"cell-{digest}.o"
-    if not target.exists():
-        target.parent.mkdir(parents=True, exist_ok=True)
-        draft = target.with_suffix(f".{os.getpid()}")
-        argv = ["clang", "-O2", "-g", "-target", "bpf", *_include(), "-c", str(SOURCE), "-o", str(draft)]
-        shell.run(argv, "compile the cell's program")
-        draft.rename(target)
-    return target
-
-
-def _include() -> list[str]:
-    """Debian keeps asm/types.h under the machine's triplet, which clang's bpf target does not search."""
-    return [f"-I{folder}" for folder in Path("/usr/include").glob("*-linux-gnu") if (folder / "asm/types.h").exists()]
+    """The compiled cell.bpf.c."""
+    return bpf_object.compiled(SOURCE, "the cell's program")
 
 
 def mount_pins(ledger: Ledger) -> None:

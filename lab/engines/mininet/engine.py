@@ -7,6 +7,7 @@ network; what is undone is written into the ledger before it is done; links are 
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import time
 from collections.abc import Sequence
@@ -17,10 +18,11 @@ from typing import Any
 from lab import units
 from lab.description import describe
 from lab.engines import Change, Engine, congestion_controls
-from lab.engines.mininet import capabilities, ebpf, execute, lock, pox, probes, shell, upstreams
+from lab.engines.mininet import capabilities, ebpf, execute, host_agents, lock, pox, probes, shell, upstreams
 from lab.engines.mininet import cell as wifi_cell
 from lab.engines.mininet.agents import Agents
 from lab.engines.mininet.ebpf import build, load
+from lab.engines.mininet.host_agents import HostAgents
 from lab.engines.mininet.hosts import Hosts
 from lab.engines.mininet.ledger import Ledger
 from lab.engines.mininet.links import Links
@@ -33,6 +35,7 @@ from lab.scenario_schema import Scenario
 from lab.topology import Topology, wire
 
 STATE = Path("/run/multipath-lab")
+KEY = STATE / "key"  # that hosts and POX share
 
 
 class MininetEngine(Engine):
@@ -48,6 +51,7 @@ class MininetEngine(Engine):
         """Everything up to the first packet of traffic; t = 0 is when the flows start."""
         self.topology, self.scenario, self.recorder = topology, scenario, recorder
         self.wiring = wire(topology)
+        self.host_agents: HostAgents | None = None
         self._undo = ExitStack()
         self._undo.enter_context(lock.hold(f"run {recorder.run_id}", self.options.wait))
         self.ledger = Ledger()
@@ -66,6 +70,10 @@ class MininetEngine(Engine):
         self.workload.until(until_s)
         if self.pox.revive():
             self._event("warning", text="POX had ended; it was started again. See pox/log.txt")
+        if self.host_agents:
+            if self.host_agents.revive():
+                self._event("warning", text="the agents of the hosts had ended; they were started again. See hosts.log")
+            self.host_agents.tell()
         frame, wrong = self.telemetry.frame(until_s, self.workload.now_s() - until_s)
         for reason in wrong:
             self._event("warning", text=f"overloaded: {reason}", overloaded=True)
@@ -113,9 +121,10 @@ class MininetEngine(Engine):
 
     def _start_pox(self) -> None:
         strategy = self.scenario.strategy
-        self.pox = pox.Pox(
-            self.recorder.folder / "pox", upstreams.folder("pox"), self.ledger, strategy.name, dict(strategy.params)
-        )
+        STATE.mkdir(parents=True, exist_ok=True)
+        host_agents.write_secret(KEY, secrets.token_hex(16), self.ledger)
+        folder, upstream = self.recorder.folder / "pox", upstreams.folder("pox")
+        self.pox = pox.Pox(folder, upstream, self.ledger, strategy.name, dict(strategy.params), KEY)
         self._undo.callback(self.pox.stop)
         self.pox.start(describe(self.topology, self.wiring))
 
@@ -131,10 +140,21 @@ class MininetEngine(Engine):
         self.hosts = Hosts(self.network, self.ledger)  # their programs load while the network is built
         self._undo.callback(self.hosts.stop)
         self.network.build()
+        self._start_host_agents()
         self.recorder.log("shaping: links and cells")
-        goes_up = all(flow.direction == "up" for flow in self.scenario.traffic)
-        self.links = Links(self.topology, self.wiring, self.network, self.ledger, goes_up)
+        self.links = Links(self.topology, self.wiring, self.network, self.ledger, self._goes_up())
         self.links.start()
+
+    def _goes_up(self) -> bool:
+        return all(flow.direction == "up" for flow in self.scenario.traffic)
+
+    def _start_host_agents(self) -> None:
+        """They load while links are shaped; without Multipath TCP there is nothing to be asked of hosts."""
+        if self.topology.multipath:
+            asked = host_agents.asked_of(self.topology, self.wiring, self.network, KEY.read_text(), self._goes_up())
+            log = self.recorder.folder / "hosts.log"
+            self.host_agents = HostAgents(STATE / "hosts.json", asked, self.ledger, log)
+            self._undo.callback(self.host_agents.close)
 
     def _start_servers(self) -> None:
         """The servers listen."""
@@ -175,6 +195,8 @@ class MininetEngine(Engine):
         if self.topology.cells:
             self.agents = self.telemetry.agents = Agents(self.topology, self.wiring, self.ledger, STATE, folder / "agents.log")
             self._undo.callback(self.agents.close)
+        if self.host_agents:
+            self.host_agents.wait()
         executor = execute.Executor(folder, self._inside, lambda pid: self.ledger.record("process", pid=pid))
         self._undo.callback(shutil.rmtree, executor.folder, ignore_errors=True)
         self._undo.callback(executor.close)
@@ -194,8 +216,7 @@ class MininetEngine(Engine):
 
     def _change_link(self, link: str, key: str, value: Any) -> None:
         self.links.change(link, key, value)
-        if key == "up":
-            self.pox.send("link", {"link": link, "up": bool(value)})
+        self.pox.send("link", {"link": link} | ({"up": bool(value)} if key == "up" else self.links.shape(link)))
 
     def _report(self) -> dict[str, Any]:
         """What the run's result needs beside its samples."""

@@ -11,6 +11,7 @@ from errno import EOPNOTSUPP
 from pathlib import Path
 
 from lab.engines.mininet import shell
+from lab.engines.mininet.opener import MOST_SUBFLOWS
 from lab.engines.mininet.path_manager import PathManager
 from lab.topology import Interface, Wiring
 
@@ -18,7 +19,6 @@ SOCKET_BUFFERS = "10240 87380 16777216"  # least, first and most [bytes], as Min
 SYSCTL = Path("/proc/sys")
 SIOCETHTOOL = 0x8946
 OFFLOADS = {"tso": 0x1F, "gso": 0x24, "gro": 0x2C}  # ETHTOOL_STSO, _SGSO, _SGRO (linux/ethtool.h)
-MOST_SUBFLOWS = 8  # what the in-kernel path manager allows beyond the first
 Enter = Callable[[list[str]], list[str]]
 """Makes the command line that runs inside a host."""
 

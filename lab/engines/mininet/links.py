@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from lab import units
+from lab import description, units
 from lab.engines.mininet import cell as wifi_cell
 from lab.engines.mininet import shaping, shell
 from lab.engines.mininet.ledger import Ledger
@@ -44,7 +44,7 @@ class Links:
                     lines += shaping.rate(self.wiring.at(station.user, cell.ap).port, station.rate_bps, cell.queue_packets)
         shell.run(["tc", "-batch", "-"], "shape the links", stdin=shaping.batch(lines))
         for each in self.wiring.interfaces:
-            if each.link in self.links and _has_shape(self.links[each.link]):
+            if each.link in self.links and has_shape(self.links[each.link]):
                 self._shape_host_link(each, self.links[each.link])
 
     def change(self, link_id: str, key: str, value: Any) -> None:
@@ -64,6 +64,13 @@ class Links:
             shell.run(["tc", "-batch", "-"], f"change {link_id}", stdin=shaping.batch(self._trunk(trunk)))
         else:
             self._shape_host_link(next(each for each in self.wiring.interfaces if each.link == link_id), link)
+
+    def shape(self, link_id: str) -> dict[str, Any]:
+        """What a controller is told of a link: rate, delay and loss as they are now."""
+        trunk = next((each for each in self.wiring.trunks if each.link == link_id), None)
+        near = trunk.a if trunk else next(each.switch for each in self.wiring.interfaces if each.link == link_id)
+        told = description.shape(self.links[link_id], self.cells_of, near)
+        return {key: told[key] for key in ("rate_mbps", "delay_ms", "loss", "loss_back") if told[key] is not None}
 
     def set_station_rate(self, ap: str, user: str, rate_bps: int) -> None:
         """Price a WiFi station anew; LTE rates are the agent's business."""
@@ -86,7 +93,7 @@ class Links:
         cell = next((cell for cell in self.cells_of if cell.ap in (trunk.a, trunk.b)), None)
         delay_ns = link.delay_ns + (cell.delay_ns if cell else 0)
         jitter_ns = link.jitter_ns + (cell.jitter_ns if cell else 0)
-        if not (_has_shape(link) or delay_ns or jitter_ns):
+        if not (has_shape(link) or delay_ns or jitter_ns):
             return []
         queue = link.queue_packets if link.rate_bps else shaping.UNLIMITED_PACKETS
         ends = ((trunk.a_port, link.loss_ppm), (trunk.b_port, link.loss_back_ppm))
@@ -115,5 +122,6 @@ class Links:
             )
 
 
-def _has_shape(link: Link) -> bool:
+def has_shape(link: Link) -> bool:
+    """Whether a link has a netem of its own."""
     return bool(link.rate_bps or link.delay_ns or link.jitter_ns or link.loss_ppm or link.loss_back_ppm)

@@ -26,6 +26,7 @@ TOKEN_REMOTE, TOKEN_LOCAL, SUBFLOW_FLAGS = 1, 2, 8
 BACKUP_REMOTE, BACKUP_LOCAL = 1 << 4, 1 << 5  # MPTCP_SUBFLOW_FLAG_BKUP_REM, _LOC
 ESTABLISHED = 1 << 1
 RTM_NEWLINK, RTM_GETLINK, RTM_GETQDISC, RTM_NEWTCLASS = 16, 18, 38, 40
+TCA_KIND, TCA_OPTIONS = 1, 2
 CLONE_NEWNET = 0x40000000
 TICK_NS = 64  # the packet scheduler's clock
 T = TypeVar("T")
@@ -33,7 +34,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class TcpSocket:
-    """One established TCP socket, which may be an MPTCP subflow (then `token` names its connection)."""
+    """One established TCP socket, which may be an MPTCP subflow: `token` names its connection, `backup` says that one end asked
+    for it. `pacing_limit` is in bytes of payload per second.
+    """
 
     source: tuple[str, int]
     destination: tuple[str, int]
@@ -47,6 +50,7 @@ class TcpSocket:
     retransmitted: int
     spurious: int
     out_of_order: int
+    pacing_limit: int
     token: int | None
     backup: bool
 
@@ -96,7 +100,7 @@ def tcp_socket(payload: bytes) -> TcpSocket:
     found = dict(attributes(payload[72:]))
     info = found.get(DIAG_INFO, b"").ljust(248, b"\0")
     rtt_us, cwnd = struct.unpack_from("=I", info, 68)[0], struct.unpack_from("=I", info, 80)[0]
-    bytes_acked, bytes_received, segments_out, segments_in = struct.unpack_from("=QQII", info, 120)
+    pacing_limit, bytes_acked, bytes_received, segments_out, segments_in = struct.unpack_from("=QQQII", info, 112)
     token, backup = _subflow(found.get(DIAG_ULP_INFO, b""))
     return TcpSocket(
         source=(source, source_port),
@@ -111,6 +115,7 @@ def tcp_socket(payload: bytes) -> TcpSocket:
         retransmitted=struct.unpack_from("=I", info, 100)[0],
         spurious=struct.unpack_from("=I", info, 216)[0],
         out_of_order=struct.unpack_from("=I", info, 224)[0],
+        pacing_limit=pacing_limit,
         token=token,
         backup=backup,
     )
@@ -158,6 +163,16 @@ class Scheduler:
             interface, handle = struct.unpack_from("=iI", payload, 4)
             if handle:
                 found[interface, handle >> 16] = _queue(dict(attributes(payload[20:])).get(3, b"").ljust(36, b"\0"))
+        return found
+
+    def losses(self) -> dict[int, float]:
+        """The random loss [fraction] of every netem, by interface number."""
+        found = {}
+        for _kind, payload in ask(self._socket, RTM_GETQDISC, REQUEST | DUMP, struct.pack("=BxxxiIII", 0, 0, 0, 0, 0)):
+            described = dict(attributes(payload[20:]))
+            if described.get(TCA_KIND) == b"netem\0":
+                loss = struct.unpack_from("=I", described[TCA_OPTIONS], 8)[0]
+                found[struct.unpack_from("=i", payload, 4)[0]] = loss / 0xFFFFFFFF
         return found
 
     def set_rate(self, interface: int, rate_bps: int, burst_bytes: int) -> None:

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from lab.engines.mininet import host_setup, netlink, radios, shaping, shell
+from lab.engines.mininet import host_setup, netlink, opener, radios, shaping, shell
 from lab.engines.mininet.ledger import Ledger
 from lab.errors import LabError
 from lab.topology import Interface, Topology, Wiring
@@ -22,6 +22,7 @@ from lab.topology import Interface, Topology, Wiring
 OPENFLOW_PORTS = (6633, 6653)  # POX's own channel (1.0) and the one for meters (1.3)
 CHANNEL_MHZ = {n: 2407 + 5 * n for n in (1, 6, 11)}
 ASSOCIATION_TIMEOUT_S, ASK_AGAIN_S = 20, 2
+BRIDGES_TIMEOUT_S = 120  # a busy machine needs seconds for each
 INACTIVITY_PROBE_MS = 60_000  # a controller stopped for a while is not a lost controller
 BRIDGE = ("fail_mode=secure", "protocols=OpenFlow10,OpenFlow13", "other_config:disable-in-band=true")
 
@@ -157,7 +158,7 @@ class Network:
         self._net.build()
 
     def _make_bridges(self) -> None:
-        argv = ["ovs-vsctl", "--retry", "--timeout=30"]
+        argv = ["ovs-vsctl", "--retry", f"--timeout={BRIDGES_TIMEOUT_S}"]
         for switch, dpid in self.wiring.dpid.items():
             argv += ["--", "add-br", switch, "--", "set", "bridge", switch, f"other_config:datapath-id={dpid:016x}", *BRIDGE]
         ports = [
@@ -197,7 +198,7 @@ class Network:
     def _configure_host(self, host: str, made: dict[str, str]) -> None:
         """Names, addresses, one routing table per interface, sysctls, and an MPTCP endpoint per address of a multipath user."""
         interfaces = self.wiring.of(host)
-        names = [each.name for each in interfaces]
+        names, crowded = [each.name for each in interfaces], host in opener.crowded(self.topology, self.wiring)
         lines = [line for each in interfaces if each.name in made for line in host_setup.radio(made[each.name], each)]
         lines += [*host_setup.addresses(interfaces), *host_setup.neighbours(host, self.wiring)]
         self.run(host, ["ip", "-batch", "-"], f"configure {host}", stdin=shaping.batch(lines))
@@ -206,9 +207,9 @@ class Network:
             return self.inside(host, argv)
 
         def configure() -> None:
-            host_setup.write_settings(host_setup.settings(names), enter)
+            host_setup.write_settings(host_setup.settings(names) | (opener.SETTING if crowded else {}), enter)
             host_setup.without_offloads(names, enter)
-            if host in self.topology.multipath or host in self.topology.ids("server"):
+            if not crowded and (host in self.topology.multipath or host in self.topology.ids("server")):
                 host_setup.endpoints(interfaces if host in self.topology.multipath else (), enter)
 
         netlink.inside(self.pid(host), configure)

@@ -18,7 +18,7 @@ from lab.errors import LabError
 PROJECT = Path(__file__).resolve().parents[3]
 READY_TIMEOUT_S = 40
 PATIENCE_S = 180  # the network is built after POX has started
-AGENTS_PORT = 6699
+AGENTS_PORT, HOSTS_PORT = 6699, 6698
 
 
 @dataclass
@@ -30,6 +30,7 @@ class Pox:
     ledger: Ledger
     strategy: str
     params: dict[str, Any]
+    key_file: Path
     _process: subprocess.Popen[bytes] | None = None
     _sent: int = 0
     restarts: int = field(default=0)
@@ -54,6 +55,8 @@ class Pox:
             f"--topology={self.folder / 'topology.json'}",
             f"--run={self.folder}",
             f"--agents_port={AGENTS_PORT}",
+            f"--hosts_port={HOSTS_PORT}",
+            f"--key_file={self.key_file}",
             f"--patience_s={PATIENCE_S}",
         ]
         environment = os.environ | {"PYTHONPATH": f"{PROJECT}:{PROJECT / 'controller'}", "PYTHONUNBUFFERED": "1"}

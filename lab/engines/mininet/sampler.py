@@ -2,7 +2,7 @@
 
 Throughput is payload counted at the receiver: of a user, the bytes its application read; of a subflow, the bytes its
 socket received. Window and round trip are the sender's. A connection is known by its flow (`ue2-1`), its subflows are
-numbered from 1, the one it was opened over first.
+numbered as the controller does: from 1, in the order in which they joined.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from lab import units
 from lab.engines.mininet.netlink import TcpSocket
+from lab.engines.mininet.pacing import frame_rate_bps
 from lab.topology import Interface, Wiring
 
 Endpoint = tuple[str, int]
@@ -43,6 +45,7 @@ class Subflow:
     rtt_sum_ms: float = 0.0
     looks: int = 0
     backup_s: float = 0.0
+    path: tuple[str, ...] = ()
 
 
 @dataclass
@@ -60,12 +63,17 @@ class Sampler:
     """Turns sockets into subflow, user and tier rates."""
 
     def __init__(self, wiring: Wiring) -> None:
-        self.interface = {each.address: each for each in wiring.interfaces}
+        self.interface = {address: each for each in wiring.interfaces for address in (each.address, *each.further)}
+        self._routed: dict[Endpoint, tuple[int, tuple[str, ...]]] = {}
         self.connections: dict[str, Connection] = {}
 
     def open(self, opened: Opened) -> None:
         """Know a flow from now on."""
         self.connections[opened.id] = Connection(opened)
+
+    def routed(self, endpoint: Endpoint, number: int, path: tuple[str, ...]) -> None:
+        """The subflow of a user's end point has this number for the controller, and passes these switches."""
+        self._routed[endpoint] = (number, path)
 
     def take(self, server: Iterable[TcpSocket], users: Iterable[TcpSocket]) -> None:
         """Sort the sockets of all servers and users into connections and subflows."""
@@ -91,7 +99,9 @@ class Sampler:
         endpoint = server.destination
         subflow = connection.subflows.get(endpoint)
         if subflow is None:
-            subflow = connection.subflows[endpoint] = Subflow(len(connection.subflows) + 1, self.interface[endpoint[0]])
+            number, _ = self._routed.get(endpoint, (len(connection.subflows) + 1, ()))
+            subflow = connection.subflows[endpoint] = Subflow(number, self.interface[endpoint[0]])
+        _, subflow.path = self._routed.get(endpoint, (0, subflow.path))
         down = connection.opened.direction == "down"
         subflow.sender, subflow.receiver = (server, user) if down else (user, server)
 
@@ -167,16 +177,21 @@ def _subflow_row(subflow: Subflow, elapsed_s: float, tier: int) -> dict[str, Any
         "rtt_ms": round(sender.rtt_ms, 3) if sender else None,
         "tier": tier,
         "backup": backup,
-        "expected_mbps": None,
+        "expected_mbps": _expected_mbps(sender),
         "out_of_order": round(late_now / arrived, 5) if arrived > 0 else 0.0,
     }
+
+
+def _expected_mbps(sender: TcpSocket | None) -> float | None:
+    rate_bps = frame_rate_bps(sender.pacing_limit) if sender else None
+    return None if rate_bps is None else round(units.mbps(rate_bps), 4)
 
 
 def _subflow_report(connection: str, subflow: Subflow, duration_s: float) -> dict[str, Any]:
     sender = subflow.sender
     return {
         "id": f"{connection}/{subflow.number}",
-        "path": [subflow.interface.link],
+        "path": list(subflow.path) or [subflow.interface.switch],
         "throughput_mbps": round(_rate_mbps(subflow.received, duration_s), 4),
         "rtt_ms_mean": round(subflow.rtt_sum_ms / subflow.looks, 3) if subflow.looks else None,
         "segments": sender.segments_out if sender else None,

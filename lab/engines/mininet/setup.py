@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from lab.engines.mininet import cell, kernel, shell, upstreams, vm
+from lab.engines.mininet import cell, kernel, pacing, shell, upstreams, vm
 from lab.engines.mininet.ebpf import LAWS, build
 from lab.engines.mininet.packages import PACKAGES
 from lab.errors import CommandFailed, LabError, MachineLacks
@@ -32,6 +32,7 @@ def main() -> int:
     steps += [(each.name, lambda each=each: upstreams.bring(each), each.optional) for each in upstreams.UPSTREAMS]  # type: ignore[misc]
     steps += [("hwsim_mgmt", build_hwsim_mgmt, False), ("bytecode", compile_upstreams, False)]
     steps += [("WiFi cell", lambda: f"compiled as {cell.program().name}", False)]
+    steps += [("pacing", lambda: f"compiled as {pacing.program().name}", False)]
     steps += [("VM kernel", kernel.bring, False), ("KVM", try_kvm, True), ("VM kernel's types", read_types, True)]
     steps += [("coupled congestion control", compile_laws, True)]
     missing = False

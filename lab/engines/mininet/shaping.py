@@ -66,6 +66,16 @@ def air(device: str, section: str, pins: str) -> list[str]:
     ]
 
 
+def paced(device: str, shaped: bool) -> str:
+    """A sender whose sockets are held to rates: TCP gives each packet its time, fq keeps it until then.
+
+    TCP's own timer would let one packet go at a time, and what it is late is lost; in fq several wait, and those that are due go
+    together. `shaped`: the device has the netem of `link`, and fq stands behind it.
+    """
+    place = "parent 30:1" if shaped else "root"
+    return f"qdisc replace dev {device} {place} handle 40: fq limit 20000 flow_limit 20000"
+
+
 def batch(lines: Iterable[str]) -> str:
     """The text for `tc -batch -`."""
     return "\n".join(lines) + "\n"

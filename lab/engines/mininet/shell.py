@@ -98,10 +98,13 @@ def succeeds(argv: Sequence[str], timeout_s: float = 10) -> bool:
     return quiet.returncode == 0
 
 
-def tell(argv: Sequence[str], stdin: str | None = None) -> None:
-    """Write a command into the journals; called alone where its work is done by a system call instead."""
+def tell(argv: Sequence[str], stdin: str | None = None, at: float | None = None) -> None:
+    """Write a command into the journals, with the time it was issued (default: now).
+
+    Called alone where its work is done by a system call, or by another process, instead.
+    """
     for journal in _journals:
-        journal(time.time(), argv, stdin)
+        journal(time.time() if at is None else at, argv, stdin)
 
 
 def _missing(argv: Sequence[str], doing: str, cwd: Any) -> MachineLacks:

@@ -78,6 +78,9 @@ class Telemetry:
             if line["kind"] == "observation":
                 self._tiers = line.get("tiers", self._tiers)
                 self._meter |= {ap: row.get("meter_mbps") for ap, row in line.get("aps", {}).items()}
+            elif line["kind"] == "subflow":
+                address, port = line["destination"].rsplit(":", 1)
+                self.sampler.routed((address, int(port)), line["subflow"], tuple(line["path"]))
             elif line["kind"] == "decision" and "meter_mbps" in line:
                 self._meter[line["ap"]] = line["meter_mbps"]
 

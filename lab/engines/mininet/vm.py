@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import IO
 
 from lab import manifest
-from lab.engines.mininet import kernel, lock, shell, upstreams
+from lab.engines.mininet import cell, kernel, lock, pacing, shell, upstreams
 from lab.engines.mininet.ledger import Ledger, own
 from lab.errors import LabError, MachineLacks, RequestError
 
@@ -208,6 +208,7 @@ def _prepare(argv: list[str], shared: Path) -> Path:
     lines.append(shlex.join(["exec", "bash", str(HERE / "guest.sh"), str(folder), str(PROJECT), *argv]))
     (folder / "start.sh").write_text("\n".join(lines) + "\n")
     _write_switch_database(folder / "switches.db")
+    cell.program(), pacing.program()  # here: a compiler takes its time in the guest
     for part in ("lab", "controller"):
         compileall.compile_dir(PROJECT / part, quiet=2)
     return folder

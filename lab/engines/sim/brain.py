@@ -59,7 +59,7 @@ class Brain:
     def _meet(self, alive: Collection[SubflowKey]) -> None:
         """A strategy may want to know at once that subflows came or went."""
         for key in sorted(set(alive) - self._known):
-            line = lines.subflow_line(self.observer.subflow(key, self.tiers), backup=False)
+            line = lines.subflow_line(self.observer.subflow(key, self.tiers))
             self.record(line.pop("kind"), **line)
         if self._known != set(alive):
             self._known = set(alive)

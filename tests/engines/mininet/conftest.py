@@ -17,3 +17,25 @@ def veth() -> Iterator[str]:
     subprocess.run(["ip", "link", "set", name, "up"], check=True)
     yield name
     subprocess.run(["ip", "link", "del", name], check=True)
+
+
+@pytest.fixture
+def two_hosts() -> Iterator[list[int]]:
+    """The process numbers of two hosts that are joined."""
+    hosts = [
+        subprocess.Popen(["unshare", "--net", "sh", "-c", "echo; read _"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        for _ in range(2)
+    ]
+    for host in hosts:
+        assert host.stdout is not None
+        host.stdout.readline()
+    first, second = (str(host.pid) for host in hosts)
+    subprocess.run(
+        ["ip", "link", "add", "mlpa", "netns", first, "type", "veth", "peer", "name", "mlpb", "netns", second], check=True
+    )
+    for pid, name, address in ((first, "mlpa", "10.9.0.1/24"), (second, "mlpb", "10.9.0.2/24")):
+        for words in (["addr", "add", address, "dev", name], ["link", "set", name, "up"]):
+            subprocess.run(["nsenter", f"--net=/proc/{pid}/ns/net", "ip", *words], check=True)
+    yield [host.pid for host in hosts]
+    for host in hosts:
+        host.communicate()

@@ -22,7 +22,7 @@ FORMATS = Path(__file__).resolve().parents[3] / "docs" / "formats.md"
 
 @pytest.fixture
 def made(tmp_path):
-    return pox.Pox(tmp_path / "pox", tmp_path, Ledger(tmp_path / "ledger"), "meter_throttling", {"cth": 0.85})
+    return pox.Pox(tmp_path / "pox", tmp_path, Ledger(tmp_path / "ledger"), "meter_throttling", {"cth": 0.85}, tmp_path / "key")
 
 
 def start(made, monkeypatch, program, description=None):

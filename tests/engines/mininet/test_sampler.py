@@ -1,5 +1,8 @@
 """Sockets become subflows, users and tiers."""
 
+import pytest
+
+from lab.engines.mininet import pacing
 from lab.engines.mininet.netlink import TcpSocket
 from lab.engines.mininet.sampler import Opened, Sampler
 from lab.topologies import wifi_lte
@@ -17,7 +20,7 @@ def sampler():
 
 def socket(source, destination, received=0, token=None, **more):
     fields = {"cc": "reno", "rtt_ms": 20.0, "cwnd": 10, "bytes_acked": 0, "segments_out": 0, "segments_in": 0}
-    fields |= {"retransmitted": 0, "spurious": 0, "out_of_order": 0, "backup": False} | more
+    fields |= {"retransmitted": 0, "spurious": 0, "out_of_order": 0, "backup": False, "pacing_limit": 2**64 - 1} | more
     return TcpSocket(source=source, destination=destination, bytes_received=received, token=token, **fields)
 
 
@@ -76,3 +79,23 @@ def test_windows_and_round_trips_are_the_senders():
     made.take([socket(SERVER, WIFI, token=7, cwnd=42, rtt_ms=33.0)], [socket(WIFI, SERVER, token=9, cwnd=3, rtt_ms=1.0)])
     row = made.frame(1.0, {}, {})["sf"]["ue1-1/1"]
     assert (row["cwnd"], row["rtt_ms"]) == (42, 33.0)
+
+
+def test_a_subflow_has_the_controllers_number_and_path():
+    made = sampler()
+    made.routed(WIFI, 2, ("s1", "c1", "wifi1"))
+    made.routed(LTE, 1, ("s1", "lte1"))
+    frame = look(made, 0, 0, 0)
+    assert frame["sf"]["ue1-1/2"]["ap"] == "wifi1"
+    made.routed(WIFI, 2, ("s1", "wifi1"))
+    look(made, 0, 0, 0)
+    paths = {each["id"]: each["path"] for each in made.report(1.0, {})[0]["subflows"]}
+    assert paths == {"ue1-1/2": ["s1", "wifi1"], "ue1-1/1": ["s1", "lte1"]}
+
+
+def test_what_holds_the_sender_is_the_expected_rate():
+    made = sampler()
+    made.take([socket(SERVER, WIFI, token=7, pacing_limit=pacing.payload_rate(4_500_000))], [])
+    assert made.frame(1.0, {}, {})["sf"]["ue1-1/1"]["expected_mbps"] == pytest.approx(4.5, abs=1e-3)
+    made.take([socket(SERVER, WIFI, token=7)], [])
+    assert made.frame(1.0, {}, {})["sf"]["ue1-1/1"]["expected_mbps"] is None

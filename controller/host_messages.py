@@ -1,0 +1,166 @@
+"""What the controller asks of hosts, and what hosts answer: datagrams of JSON (after DTMC, section IV; docs/formats.md).
+
+Both carry a key that is handed over when a run starts; without it nothing is read. Nothing here imports a validation library:
+the agent of the hosts is a small program that must start quickly.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from controller.errors import MessageRefused
+
+VERSION = 1
+MOST_SUBFLOWS = 256
+LARGEST = 2**63
+
+
+@dataclass(frozen=True)
+class SubflowOrder:
+    """How a subflow shall be; `source` sends towards the user, as in `Subflow`. `expected_mbps` counts Ethernet frames.
+
+    None leaves it as it is; an expected rate of 0 lifts the one in force.
+    """
+
+    source: str
+    destination: str
+    backup: bool | None = None
+    expected_mbps: float | None = None
+
+
+@dataclass(frozen=True)
+class Order:
+    """What is to change about the subflows of a connection, to one of its two hosts; `seq` grows from order to order."""
+
+    seq: int
+    host: str
+    token: str
+    subflows: tuple[SubflowOrder, ...]
+
+
+@dataclass(frozen=True)
+class SubflowState:
+    """A subflow as one of its hosts sees it. `token` is that of this host's end."""
+
+    token: str
+    local: str
+    remote: str
+    backup: bool
+    expected_mbps: float | None
+    retransmitted_packets: int
+
+
+@dataclass(frozen=True)
+class HostReport:
+    """All subflows that a host has, and the loss [fraction] that each of its addresses suffers on its way."""
+
+    seq: int
+    host: str
+    subflows: tuple[SubflowState, ...] = ()
+    loss: Mapping[str, float] = field(default_factory=dict)
+
+
+def written(message: Order | HostReport, key: str) -> bytes:
+    """A message as a datagram."""
+    return json.dumps({"v": VERSION, "key": key, **asdict(message)}, separators=(",", ":")).encode()
+
+
+def order(datagram: bytes, key: str) -> Order:
+    """The order in a datagram, or `MessageRefused`."""
+    reading = _Reading("read an order", datagram, key, {"seq", "host", "token", "subflows"})
+    subflows = tuple(_subflow_order(each) for each in reading.parts("subflows", SubflowOrder))
+    return Order(reading.count("seq"), reading.text("host"), reading.text("token"), subflows)
+
+
+def report(datagram: bytes, key: str) -> HostReport:
+    """The report in a datagram, or `MessageRefused`."""
+    reading = _Reading("read the report of a host", datagram, key, {"seq", "host", "subflows", "loss"})
+    subflows = tuple(_subflow_state(each) for each in reading.parts("subflows", SubflowState))
+    return HostReport(reading.count("seq"), reading.text("host"), subflows, reading.fractions("loss"))
+
+
+class _Part:
+    """One object of a message, read field by field."""
+
+    def __init__(self, doing: str, values: Any, fields: set[str]) -> None:
+        self.doing = doing
+        if not isinstance(values, dict) or set(values) != fields:
+            raise self._refused("the whole message" if not isinstance(values, dict) else "its fields", f"not {sorted(fields)}")
+        self._values = values
+
+    def text(self, name: str) -> str:
+        return str(self._checked(name, lambda value: isinstance(value, str) and 0 < len(value) <= 64, "no text"))
+
+    def flag(self, name: str) -> bool:
+        return bool(self._checked(name, lambda value: isinstance(value, bool), "neither true nor false"))
+
+    def flag_or_none(self, name: str) -> bool | None:
+        return None if self._values[name] is None else self.flag(name)
+
+    def count(self, name: str) -> int:
+        return int(self._checked(name, lambda value: type(value) is int and 0 <= value < LARGEST, "no whole number from 0 on"))
+
+    def rate(self, name: str) -> float | None:
+        value = self._checked(
+            name, lambda each: each is None or (_is_number(each) and 0 <= each <= 1e6), "no rate, and not null"
+        )
+        return None if value is None else float(value)
+
+    def fractions(self, name: str) -> dict[str, float]:
+        def fine(values: Any) -> bool:
+            return isinstance(values, dict) and all(_is_number(each) and 0 <= each <= 1 for each in values.values())
+
+        return {key: float(value) for key, value in self._checked(name, fine, "no fractions").items()}
+
+    def parts(self, name: str, kind: type[SubflowOrder | SubflowState]) -> list[_Part]:
+        values = self._checked(name, lambda each: isinstance(each, list) and len(each) <= MOST_SUBFLOWS, "no list")
+        return [_Part(f"{self.doing}: {name}", each, set(kind.__dataclass_fields__)) for each in values]
+
+    def _checked(self, name: str, fine: Callable[[Any], bool], wrong: str) -> Any:
+        value = self._values[name]
+        if not fine(value):
+            raise self._refused(name, wrong)
+        return value
+
+    def _refused(self, where: str, wrong: str) -> MessageRefused:
+        return MessageRefused(f"{self.doing}: {where}: {wrong}. docs/formats.md shows what is expected")
+
+
+class _Reading(_Part):
+    """A whole message: of this version, and from somebody who has the key."""
+
+    def __init__(self, doing: str, datagram: bytes, key: str, fields: set[str]) -> None:
+        try:
+            values = json.loads(datagram)
+        except (ValueError, RecursionError) as error:
+            raise MessageRefused(
+                f"{doing}: the whole message: it is no JSON. docs/formats.md shows what is expected"
+            ) from error
+        super().__init__(doing, values, fields | {"v", "key"})
+        if values["v"] != VERSION:
+            raise self._refused("v", f"not {VERSION}")
+        if not isinstance(values["key"], str) or not hmac.compare_digest(values["key"].encode(), key.encode()):
+            raise self._refused("key", "not this run's")
+
+
+def _subflow_order(part: _Part) -> SubflowOrder:
+    return SubflowOrder(part.text("source"), part.text("destination"), part.flag_or_none("backup"), part.rate("expected_mbps"))
+
+
+def _subflow_state(part: _Part) -> SubflowState:
+    return SubflowState(
+        part.text("token"),
+        part.text("local"),
+        part.text("remote"),
+        part.flag("backup"),
+        part.rate("expected_mbps"),
+        part.count("retransmitted_packets"),
+    )
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float) and value == value and abs(value) != float("inf")

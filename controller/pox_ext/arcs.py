@@ -1,0 +1,116 @@
+"""The links of the plan as arcs: those that are up, shaped as they are now, with what passed since the last step."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+from controller.messages import LinkState
+from controller.observation import Arc, air
+from controller.paths import Flow, Path
+from controller.plan import HostPort, Plan, Stations
+from controller.pox_ext.counters import Counters
+from controller.pox_ext.router import Route, Router
+from controller.units import bps
+
+Ends = tuple[str, str, str]  # of an arc: its link, tail and head
+
+
+class Arcs:
+    """Knows where each arc is counted, and what was said of its link since the plan was read."""
+
+    def __init__(self, plan: Plan, router: Router, counters: Counters, stations: Stations) -> None:
+        self._router, self._counters, self._stations = router, counters, stations
+        self._arcs = plan.arcs()
+        self._departures = {end: each.link for each in plan.trunks for end in ((each.a, each.a_port), (each.b, each.b_port))}
+        self._links = {address: port.link for port in _host_ports(plan) for address in port.addresses}
+        self._stations_at = {ap: list(line.stations) for ap, line in plan.aps.items()}
+        self._owner = {address: host for host, ports in plan.hosts.items() for each in ports for address in each.addresses}
+        self._backwards = {(each.link, each.b) for each in plan.trunks}
+        self._backwards |= {(port.link, address) for port in _host_ports(plan) for address in port.addresses}
+        self._said: dict[str, LinkState] = {}
+
+    def said(self, state: LinkState) -> None:
+        """A link has changed."""
+        before = self._said.get(state.link, LinkState(link=state.link))
+        self._said[state.link] = before.model_copy(update=state.model_dump(exclude_unset=True))
+
+    def documents(self) -> list[dict[str, Any]]:
+        """The table `links`: what a controller that is started again must be told."""
+        return [state.model_dump(exclude_none=True) for state in self._said.values()]
+
+    def seen(self) -> tuple[Arc, ...]:
+        """Every arc that carries something."""
+        used = self._used()
+        return tuple(self._now(arc, used[arc.link, arc.tail, arc.head]) for arc in self._arcs if self._is_up(arc))
+
+    def delay_s(self, path: Path) -> float:
+        """How long a packet takes from the first switch of a path to the last."""
+        hops = set(pairwise(path))
+        return sum(self._shaped(arc).delay_s for arc in self._arcs if (arc.tail, arc.head) in hops)
+
+    def _is_up(self, arc: Arc) -> bool:
+        said = self._said.get(arc.link)
+        return self._router.is_up(arc.link) and (said is None or said.up is not False)
+
+    def _now(self, arc: Arc, used_bps: int) -> Arc:
+        arc = replace(self._shaped(arc), used_bps=used_bps)
+        users = self._users(arc)
+        if not users:
+            return arc
+        rates = [self._stations.known[user, arc.link].rate_bps for user in users if (user, arc.link) in self._stations.known]
+        return replace(arc, capacity_bps=max((rate for rate in rates if rate), default=arc.capacity_bps))
+
+    def _shaped(self, arc: Arc) -> Arc:
+        said = self._said.get(arc.link)
+        if said is None:
+            return arc
+        loss = said.loss_back if (arc.link, arc.tail) in self._backwards else said.loss
+        return replace(
+            arc,
+            capacity_bps=arc.capacity_bps if said.rate_mbps is None else bps(said.rate_mbps),
+            delay_s=arc.delay_s if said.delay_ms is None else said.delay_ms / 1000,
+            loss=arc.loss if loss is None else loss,
+        )
+
+    def _users(self, arc: Arc) -> list[str]:
+        """The stations whose arc it is: one, or all of an access point's air."""
+        if air(arc.link) not in (arc.tail, arc.head):
+            return []
+        owner = self._owner.get(arc.head) or self._owner.get(arc.tail)
+        return [owner] if owner else self._stations_at[arc.link]
+
+    def _used(self) -> Counter[Ends]:
+        """What the flows over every arc carry, counted at a switch: behind a link, and where a host hangs on.
+
+        A strategy takes its own flows off what is used. Ports are counted at another moment than flows, which Open vSwitch sums up
+        twice a second, so with ports the difference would be noise.
+        """
+        used: Counter[Ends] = Counter()
+        for flow, route in self._router.routes.items():
+            for ends, switch in self._over(flow, route):
+                rate_bps = self._counters.flow_bps(switch, flow)
+                if rate_bps:
+                    used[ends] += rate_bps
+        return used
+
+    def _over(self, flow: Flow, route: Route) -> Iterator[tuple[Ends, str]]:
+        """The arcs of a flow's way, each with the switch where it is counted."""
+        first, last = route[0].switch, route[-1].switch
+        yield from ((ends, first) for ends in self._joining(flow.source, first, ends_at_host=False))
+        for hop, after in pairwise(route):
+            yield (self._departures.get((hop.switch, hop.port), ""), hop.switch, after.switch), after.switch
+        yield from ((ends, last) for ends in self._joining(flow.destination, last, ends_at_host=True))
+
+    def _joining(self, address: str, switch: str, ends_at_host: bool) -> Iterator[Ends]:
+        """The arc between a switch and an address, or the two that meet in the air."""
+        link = self._links.get(address, "")
+        way = (switch, air(switch), address) if switch in self._stations_at and link == switch else (switch, address)
+        yield from ((link, tail, head) for tail, head in pairwise(way if ends_at_host else way[::-1]))
+
+
+def _host_ports(plan: Plan) -> Iterator[HostPort]:
+    return (port for ports in plan.hosts.values() for port in ports)

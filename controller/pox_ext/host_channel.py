@@ -1,0 +1,31 @@
+"""The way to the agents of hosts: each is reached where its last report came from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from controller import host_messages
+from controller.host_messages import HostReport
+
+Address = tuple[str, int]
+
+
+class HostChannel:
+    """Reads reports and sends orders; without a key there are no hosts to be reached."""
+
+    def __init__(self, key: str = "", send: Callable[[bytes, Address], None] = lambda *_: None) -> None:
+        self.key, self._send = key, send
+        self._addresses: dict[str, Address] = {}
+
+    def report(self, data: bytes, sender: Address) -> HostReport:
+        """The report in a datagram, or `MessageRefused`."""
+        report = host_messages.report(data, self.key)
+        self._addresses[report.host] = sender
+        return report
+
+    def send(self, host: str, data: bytes) -> bool:
+        """Send to a host; False when it has never reported."""
+        address = self._addresses.get(host)
+        if address is not None:
+            self._send(data, address)
+        return address is not None

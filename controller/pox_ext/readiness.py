@@ -1,0 +1,40 @@
+"""Which switches are ready: both their tables are written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+TABLE_0, TABLE_1 = "table 0", "table 1"
+
+
+class Readiness:
+    """Collects what is ready of every switch."""
+
+    def __init__(self, switches: Iterable[str]) -> None:
+        self._parts: dict[str, set[str]] = {switch: set() for switch in switches}
+
+    @property
+    def complete(self) -> bool:
+        """All of all."""
+        return all(len(parts) == 2 for parts in self._parts.values())
+
+    def ready(self, switch: str, part: str) -> bool:
+        """A table is written; True when it was the last that was missing."""
+        before = self.complete
+        self._parts[switch].add(part)
+        return self.complete and not before
+
+    def lost(self, switch: str, part: str) -> None:
+        """A channel to a switch is gone."""
+        self._parts[switch].discard(part)
+
+    def complaints(self) -> Iterator[str]:
+        """What to say about each switch that is not ready."""
+        for switch, parts in self._parts.items():
+            if TABLE_1 not in parts:
+                yield f"switch {switch} has not connected to POX. Try: ovs-vsctl get-controller {switch}"
+            elif TABLE_0 not in parts:
+                yield (
+                    f"switch {switch} has no OpenFlow 1.3 channel, so nothing is forwarded there. Try: ovs-vsctl set bridge {switch} "
+                    "protocols=OpenFlow10,OpenFlow13, and give it a second controller (docs/formats.md)"
+                )

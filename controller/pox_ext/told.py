@@ -1,0 +1,93 @@
+"""What the hosts have reported of themselves: their subflows, each from both of its ends, and the loss of their interfaces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from controller.host_messages import HostReport, SubflowState
+from controller.paths import Flow
+from controller.units import bps
+
+TCP = 6
+PATIENCE_S = 5.0  # within which a new subflow appears in its hosts' reports
+
+
+@dataclass(frozen=True)
+class Confirmed:
+    """What both ends of a subflow agree upon; None where no host has said anything.
+
+    A subflow is backup when the host that was asked for it has heard so; it is the other one's reports that count, since
+    the first knows only what it has sent (MP_PRIO). An expected rate is in force when every end that reports holds it.
+    """
+
+    backup: bool | None = None
+    expected_bps: int | None = None
+    retransmitted_packets: int | None = None
+
+
+class Told:
+    """The latest report of every host."""
+
+    def __init__(self) -> None:
+        self._latest: dict[str, HostReport] = {}
+        self._states: dict[tuple[str, str], SubflowState] = {}
+        self._seen: dict[Flow, float] = {}
+
+    def take(self, report: HostReport) -> bool:
+        """A report; False when a later one has come before."""
+        before = self._latest.get(report.host)
+        if before is not None and report.seq <= before.seq:
+            return False
+        for state in before.subflows if before else ():
+            self._states.pop((state.local, state.remote), None)
+        self._latest[report.host] = report
+        self._states |= {(state.local, state.remote): state for state in report.subflows}
+        return True
+
+    def subflow(self, to_user: Flow) -> Confirmed:
+        """What is confirmed of a subflow, seen in the direction of its user."""
+        source, destination = ends(to_user)
+        server, user = self._states.get((source, destination)), self._states.get((destination, source))
+        both = [state for state in (server, user) if state is not None]
+        if not both:
+            return Confirmed()
+        rates = {state.expected_mbps for state in both}
+        expected_mbps = rates.pop() if len(rates) == 1 else None
+        return Confirmed(
+            backup=(server or both[0]).backup,
+            expected_bps=None if expected_mbps is None else bps(expected_mbps),
+            retransmitted_packets=sum(state.retransmitted_packets for state in both),
+        )
+
+    def loss(self, address: str) -> float | None:
+        """The loss that an interface reports, if it does."""
+        return next((report.loss[address] for report in self._latest.values() if address in report.loss), None)
+
+    def hears_of(self, hosts: Iterable[str | None]) -> bool:
+        """Whether one of these hosts reports."""
+        return any(host in self._latest for host in hosts)
+
+    def is_over(self, to_user: Flow, hosts: Iterable[str | None], now_s: float) -> bool:
+        """Whether of these hosts, its ends, those that report have a subflow no more, or not yet after `PATIENCE_S`."""
+        if not self.hears_of(hosts):
+            return False
+        if any(each in self._states for each in (ends(to_user), ends(to_user)[::-1])):
+            self._seen[to_user] = now_s - 2 * PATIENCE_S
+            return False
+        return now_s - self._seen.setdefault(to_user, now_s) > PATIENCE_S
+
+    def forget(self, to_user: Flow) -> None:
+        """A subflow is over."""
+        self._seen.pop(to_user, None)
+
+    def found_at(self, host: str) -> Iterator[tuple[str, Flow]]:
+        """Token and direction, away from this host, of each of its subflows: what a controller that knows nothing takes over."""
+        for state in self._latest[host].subflows if host in self._latest else ():
+            (source, source_port), (destination, port) = (end.rsplit(":", 1) for end in (state.local, state.remote))
+            yield state.token, Flow(source, destination, TCP, int(source_port), int(port))
+
+
+def ends(flow: Flow) -> tuple[str, str]:
+    """Both ends of a flow as `address:port`."""
+    return f"{flow.source}:{flow.source_port}", f"{flow.destination}:{flow.destination_port}"

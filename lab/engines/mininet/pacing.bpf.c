@@ -1,0 +1,51 @@
+// Holds TCP sockets to a rate: an iterator over the sockets of a network namespace, run whenever a rate has changed.
+// The kernel then paces each socket itself (SO_MAX_PACING_RATE), which counts payload.
+#include <linux/bpf.h>
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+
+char _license[] SEC("license") = "GPL";
+
+#define SOL_SOCKET 1
+#define SO_MAX_PACING_RATE 47
+#define KERNEL __attribute__((preserve_access_index)) // offsets are those of the running kernel
+
+struct sock_common {
+	__be32 skc_daddr, skc_rcv_saddr;
+	__be16 skc_dport;
+	__u16 skc_num;
+} KERNEL;
+
+struct bpf_iter__tcp {
+	struct sock_common *sk_common;
+} KERNEL;
+
+struct tcp_sock;
+
+struct flow {
+	__be32 source, destination;
+	__be16 source_port, destination_port;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, struct flow);
+	__type(value, __u32); // payload bytes per second; the largest number lets go
+} rates SEC(".maps");
+
+SEC("iter/tcp")
+int pace(struct bpf_iter__tcp *context)
+{
+	struct sock_common *common = context->sk_common;
+	struct tcp_sock *socket = common ? bpf_skc_to_tcp_sock(common) : 0;
+	if (!socket)
+		return 0;
+	struct flow flow = {common->skc_rcv_saddr, common->skc_daddr, bpf_htons(common->skc_num), common->skc_dport};
+	__u32 *wanted = bpf_map_lookup_elem(&rates, &flow);
+	if (!wanted)
+		return 0;
+	__u32 rate = *wanted;
+	bpf_setsockopt(socket, SOL_SOCKET, SO_MAX_PACING_RATE, &rate, sizeof(rate));
+	return 0;
+}

@@ -1,0 +1,168 @@
+"""Routes, priorities and expected rates: real POX, real Open vSwitch (in user space), real Multipath TCP and the hosts' agents."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import time
+
+import pytest
+from userspace_network import KEY, MPTCP, Network, eventually, missing
+from userspace_traffic import FAST, download, mbps, start
+
+from controller import host_messages
+from controller.host_messages import Order, SubflowOrder
+
+pytestmark = [pytest.mark.emulation, pytest.mark.skipif(bool(missing()), reason=missing())]
+DETOUR = ["s1", "c1", "wifi1"]
+EVEN = {"1": 2.0, "2": 2.0}  # Mb/s: of two idle subflows the kernel would leave one alone
+PAYLOAD = 1420 / 1514
+
+
+def scripted(network: Network, **script: object) -> Network:
+    network.start_agents()
+    return start(network, "scripted", script=json.dumps(script))
+
+
+def ask(network: Network, seq: int, **script: object) -> None:
+    """Another script from now on."""
+    network.tell(seq, "params", {"script": json.dumps(script)})
+
+
+def subflow(network: Network, number: int) -> dict[str, object]:
+    """What was said last about a subflow."""
+    return next((line for line in reversed(network.lines("subflow")) if line["subflow"] == number), {})
+
+
+def interface_mbps(network: Network, interface: str, over_s: float) -> float:
+    def received() -> int:
+        return int(network.inside("user", "cat", f"/sys/class/net/{interface}/statistics/rx_bytes"))
+
+    before = received()
+    time.sleep(over_s)
+    return (received() - before) * 8 / 1e6 / over_s
+
+
+def test_a_pinned_subflow_takes_its_way_without_a_stall_and_goes_back_when_it_breaks(network):
+    scripted(network, routes={"2": DETOUR}, expect=EVEN)
+    progress = download(network, MPTCP, pace_bps=100_000_000)
+    eventually(lambda: subflow(network, 2).get("path") == DETOUR, 5, "route the second subflow")
+    time.sleep(0.5)
+    table = network.ofctl("dump-flows", "c1", "table=1")
+    assert table.count("tcp,nw_src") == 2  # both directions
+    assert mbps(progress, 2) > 2
+    assert interface_mbps(network, "wifi", 1) > 0.5
+    network.tell(2, "link", {"link": "down", "up": False})
+    eventually(lambda: subflow(network, 2).get("path") == ["s1", "wifi1"], 5, "fall back to a shortest path")
+    assert mbps(progress, 1) > 2
+    assert interface_mbps(network, "wifi", 1) > 0.5
+    eventually(lambda: "tcp,nw_src" not in network.ofctl("dump-flows", "c1", "table=1"), 10, "clear the old way")
+
+
+def test_a_killed_controller_comes_back_to_the_ways_that_were_asked_for(network):
+    scripted(network, routes={"2": DETOUR}, expect=EVEN)
+    progress = download(network, MPTCP, pace_bps=100_000_000)
+    eventually(lambda: subflow(network, 2).get("path") == DETOUR, 5, "route the second subflow")
+    eventually(lambda: '"pinned": true' in (network.run / "statistics.json").read_text(), 5, "write that down")
+    network.stop_pox(signal.SIGKILL)
+    assert mbps(progress, 1) > 2
+    network.ofctl("del-flows", "c1")  # and a switch has lost everything
+    known, said = len(network.lines("ready")), len(network.lines("subflow"))
+    network.start_pox("scripted", **FAST, script=json.dumps({"expect": EVEN}))  # nobody asks for the way again
+    eventually(lambda: len(network.lines("ready")) > known, 20, "connect again")
+    eventually(lambda: "tcp,nw_src" in network.ofctl("dump-flows", "c1", "table=1"), 10, "put the way back")
+    eventually(lambda: interface_mbps(network, "wifi", 1) > 0.5, 10, "go on when TCP tries again")
+    assert not [line for line in network.lines("subflow")[said:] if line["path"] == ["s1", "wifi1"]]
+
+
+def test_a_backup_subflow_rests_until_it_is_wanted_again(network):
+    scripted(network, expect=EVEN)
+    progress = download(network, MPTCP, pace_bps=100_000_000)
+    eventually(lambda: subflow(network, 2).get("expected_mbps"), 5, "hold both subflows")
+    assert interface_mbps(network, "wifi", 1) > 0.5
+    ask(network, 1, expect=EVEN, backup=[2])
+    eventually(lambda: subflow(network, 2)["backup"], 5, "confirm the backup")
+    time.sleep(0.3)
+    assert interface_mbps(network, "wifi", 1) < 0.1
+    assert mbps(progress, 1) == pytest.approx(2 * PAYLOAD, rel=0.1)
+    ask(network, 2, expect=EVEN)
+    eventually(lambda: not subflow(network, 2)["backup"], 5, "confirm that it is over")
+    eventually(lambda: interface_mbps(network, "wifi", 1) > 0.5, 5, "carry data again")
+    assert "backup" in [line["action"] for line in network.lines("decision")]
+
+
+def test_a_rate_is_held_within_five_percent_and_lifted(network):
+    scripted(network)
+    progress = download(network, MPTCP, pace_bps=100_000_000)
+    eventually(lambda: len(network.lines("subflow")) >= 2, 5, "see both subflows")
+    ask(network, 1, expect={"1": 3.0, "2": 2.0})
+    eventually(lambda: subflow(network, 2)["expected_mbps"] and subflow(network, 1)["expected_mbps"], 5, "confirm the rates")
+    time.sleep(1.0)  # what was under way
+    assert mbps(progress, 4) == pytest.approx(5.0 * PAYLOAD, rel=0.05)
+    assert interface_mbps(network, "wifi", 3) == pytest.approx(2.0, rel=0.05)
+    assert interface_mbps(network, "lte", 3) == pytest.approx(3.0, rel=0.05)
+    ask(network, 2)
+    eventually(lambda: subflow(network, 2)["expected_mbps"] is None, 5, "confirm that it is lifted")
+    assert eventually(lambda: mbps(progress, 1) > 20, 5, "go at full speed")
+
+
+def test_rates_and_backups_survive_the_controller(network):
+    scripted(network, expect={"1": 3.0}, backup=[2])
+    progress = download(network, MPTCP, pace_bps=100_000_000)
+    eventually(lambda: subflow(network, 2).get("backup") and subflow(network, 1).get("expected_mbps"), 8, "confirm both")
+    network.stop_pox(signal.SIGKILL)
+    time.sleep(1.0)
+    assert mbps(progress, 2) == pytest.approx(3.0 * PAYLOAD, rel=0.08)
+    (network.run / "statistics.json").unlink()  # only the hosts remember
+    known = len(network.lines("ready"))
+    network.start_pox("scripted", **FAST, script=json.dumps({"expect": {"1": 3.0}, "backup": [2]}))
+    eventually(lambda: len(network.lines("ready")) > known, 20, "connect again")
+    said = eventually(lambda: len(network.lines("subflow")) > 4 and network.lines("subflow")[-2:], 5, "take over both subflows")
+    assert {line["connection"] for line in said} == {network.lines("subflow")[0]["connection"]}
+    assert mbps(progress, 2) == pytest.approx(3.0 * PAYLOAD, rel=0.08)
+
+
+def test_a_subflow_that_ends_leaves_the_observation(network):
+    scripted(network)
+    download(network, MPTCP)
+    eventually(lambda: len(network.lines("subflow")) >= 2, 5, "see both subflows")
+    network.inside("user", "ip", "mptcp", "endpoint", "delete", "id", "1")  # that of wifi
+    eventually(lambda: [line["subflow"] for line in network.lines("subflow") if line.get("ended")] == [2], 15, "see it end")
+
+
+def test_nobody_but_the_registered_controller_is_obeyed(network):
+    agents = network.start_agents()
+    start(network, "none")
+    download(network, MPTCP)
+    both = eventually(lambda: len(network.lines("subflow")) >= 2 and network.lines("subflow")[:2], 5, "see both subflows")
+    orders = tuple(SubflowOrder(str(line["source"]), str(line["destination"]), backup=True) for line in both[1:])
+    order = Order(2**50, "ue1", str(both[0]["connection"]), orders)
+    here = {
+        line.split()[3].rpartition(":")[2]
+        for line in network.outside("ss", "-Hlunp").splitlines()
+        if f"pid={agents.pid}," in line
+    }
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
+        for port in here:
+            for datagram in (host_messages.written(order, KEY), host_messages.written(order, "guessed"), b"\0" * 100, b"{}"):
+                stranger.sendto(datagram, ("127.0.0.1", int(port)))
+    time.sleep(1.5)
+    assert here
+    assert not subflow(network, 2)["backup"]
+    assert "is not the registered controller" in (network.folder / "hosts.log").read_text()
+    assert agents.poll() is None
+
+
+def test_reports_without_the_key_change_nothing(network):
+    scripted(network)
+    download(network, MPTCP)
+    eventually(lambda: len(network.lines("subflow")) >= 2, 5, "see both subflows")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
+        stranger.sendto(
+            host_messages.written(host_messages.HostReport(2**60, "srv1"), "guessed"), ("127.0.0.1", network.hosts_port)
+        )
+        stranger.sendto(b"[" * 1000, ("127.0.0.1", network.hosts_port))
+    eventually(lambda: any("key: not this run's" in line["text"] for line in network.lines("warning")), 3, "refuse it")
+    time.sleep(1)
+    assert not [line for line in network.lines("subflow") if line.get("ended")]

@@ -1,0 +1,82 @@
+"""Orders and reports: read as they were written, and nothing else is."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import pytest
+
+from controller import host_messages
+from controller.errors import MessageRefused
+from controller.host_messages import HostReport, Order, SubflowOrder, SubflowState
+
+KEY = "secret"
+ORDER = Order(
+    17,
+    "ue3",
+    "13b63c69",
+    (
+        SubflowOrder("10.0.0.1:5001", "10.1.0.3:40112", True, None),
+        SubflowOrder("10.0.0.1:5001", "10.2.0.3:40112", False, 4.5),
+    ),
+)
+REPORT = HostReport(
+    3, "srv1", (SubflowState("13b63c69", "10.0.0.1:5001", "10.1.0.3:40112", False, 4.5, 12),), {"10.1.0.3": 0.01}
+)
+
+
+def changed(message, **changes):
+    """The datagram of a message with some of its fields replaced."""
+    return json.dumps(json.loads(host_messages.written(message, KEY)) | changes).encode()
+
+
+def test_what_was_written_is_read():
+    assert host_messages.order(host_messages.written(ORDER, KEY), KEY) == ORDER
+    assert host_messages.report(host_messages.written(REPORT, KEY), KEY) == REPORT
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"key": "other"}, "key: not this run's"),
+        ({"key": None}, "key: not this run's"),
+        ({"v": 2}, "v: not 1"),
+        ({"seq": -1}, "seq: no whole number"),
+        ({"seq": True}, "seq: no whole number"),
+        ({"seq": 1e9}, "seq: no whole number"),
+        ({"token": ""}, "token: no text"),
+        ({"more": 1}, "its fields: not"),
+        ({"subflows": {}}, "subflows: no list"),
+        ({"subflows": [1]}, "subflows: the whole message: not"),
+        ({"subflows": [{"source": "a", "destination": "b", "backup": 1, "expected_mbps": None}]}, "backup: neither"),
+        ({"subflows": [{"source": "a", "destination": "b", "backup": True, "expected_mbps": -1}]}, "expected_mbps: no rate"),
+        ({"subflows": [{"source": "a", "destination": "b", "backup": True, "expected_mbps": float("nan")}]}, "expected_mbps"),
+        ({"subflows": [{}] * 257}, "subflows: no list"),
+    ],
+)
+def test_another_order_is_refused_and_says_why(changes, why):
+    with pytest.raises(MessageRefused, match=why):
+        host_messages.order(changed(ORDER, **changes), KEY)
+
+
+@pytest.mark.parametrize("changes", [{"loss": {"a": 2}}, {"loss": [1]}, {"loss": {"a": "0"}}, {"subflows": None}])
+def test_another_report_is_refused(changes):
+    with pytest.raises(MessageRefused, match="read the report of a host"):
+        host_messages.report(changed(REPORT, **changes), KEY)
+
+
+@pytest.mark.parametrize("read", [host_messages.order, host_messages.report])
+def test_garbage_is_refused_whatever_it_is(read):
+    chance = random.Random(1)
+    whole = [host_messages.written(ORDER, KEY), host_messages.written(REPORT, KEY), b"[" * 100_000, b"", b"null", b'"x"']
+    for _ in range(3000):
+        datagram = bytearray(chance.choice(whole))
+        for _ in range(chance.randrange(1, 6)):
+            if datagram:
+                at = chance.randrange(len(datagram))
+                datagram[at : at + chance.randrange(3)] = chance.randbytes(chance.randrange(3))
+        try:
+            read(bytes(datagram), KEY)
+        except MessageRefused:
+            continue

@@ -1,0 +1,394 @@
+"""Every strategy decides in POX and is carried out by switches, hosts and the kernel: its smallest scenario, in one VM.
+
+Rates are low, since software emulates the VM: what is compared are ratios, ways and who confirmed what.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from emulation.vm_run import POX, RUNNER, mean, stopped
+from emulation.vm_shell import Queued, VmShell
+from machine import emulation, needs_emulation
+
+from lab.metrics import jain
+
+__all__ = ["emulation"]
+pytestmark = needs_emulation
+PAYLOAD = 1420 / 1514
+TWO_PATHS = (
+    "topology.paths=[{rate_mbps: 12, delay_ms: 5, queue_packets: 20}, {rate_mbps: 12, delay_ms: 37.5, queue_packets: 80}]"
+)
+LOSS = "events=[{at_s: 6, target: link.path1.loss, value: 0.05}, {at_s: 20, target: link.path1.loss, value: 0}]"
+LOSSY = ("--seed", "1", "--duration", "26", "--set", TWO_PATHS, "--set", "multipath.receive_buffer_kb=250", "--set", LOSS)
+QUARTER = ("--seed", "1", "--set", "rate_scale=0.25")
+EIGHTH = ("--seed", "1", "--set", "rate_scale=0.125")  # where packets pass five switches
+IN_THE_TREE = ("ue1", "ue2", "ue5", "ue6")  # two in either pod: what software emulation carries
+SOME_OF_THE_TREE = (
+    "--seed",
+    "1",
+    "--set",
+    "rate_scale=0.1",
+    "--set",
+    f"traffic=[{', '.join(f'{{user: {each}, kind: bulk}}' for each in IN_THE_TREE)}]",
+)
+AT_ONCE = "traffic=[{user: ue1, kind: bulk}, {user: ue2, kind: bulk}, {user: ue3, kind: bulk}]"
+FLOW = re.compile(r"tcp,nw_src=([\d.]+),nw_dst=([\d.]+),tp_src=(\d+),tp_dst=(\d+)")
+Way = tuple[str, str]  # a subflow: the end points of its server and its user
+
+
+@pytest.fixture(scope="module")
+def vm(emulation: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[VmShell]:
+    machine = VmShell(tmp_path_factory.mktemp("vm"))
+    yield machine
+    machine.close()
+
+
+@pytest.fixture(scope="module")
+def runs(vm: VmShell) -> Callable[..., Queued]:
+    """Runs by what was asked for, each made once."""
+    made: dict[tuple[str, ...], Queued] = {}
+
+    def run(*asked: str) -> Queued:
+        if asked not in made:
+            made[asked] = vm.run(*asked)
+        return made[asked]
+
+    return run
+
+
+def subflows(run: Queued) -> dict[Way, dict[str, Any]]:
+    """The latest line about every subflow."""
+    return {(line["source"], line["destination"]): line for line in run.decisions() if line["kind"] == "subflow"}
+
+
+def tables(run: Queued, switches: list[str]) -> dict[str, set[Way]]:
+    """The flows towards users that have an entry at each switch."""
+    shown = run.execute("machine", f"for s in {' '.join(switches)}; do echo == $s; ovs-ofctl dump-flows $s table=1; done")
+    found: dict[str, set[Way]] = {}
+    for part in shown.split("== ")[1:]:
+        ends = FLOW.findall(part)
+        found[part.split()[0]] = {(f"{a}:{ap}", f"{b}:{bp}") for a, b, ap, bp in ends if ap == "5001"}
+    return found
+
+
+def evidence_of(run: Queued) -> str:
+    """Tables of all switches, and what the hosts' sockets say."""
+    switches = json.loads((run.folder / "pox" / "topology.json").read_text())["switches"]
+    dump = "; ".join(f"echo == {each}; ovs-ofctl dump-flows {each} table=1 | grep tcp,nw" for each in switches)
+    hosts = "".join(run.execute(host, "ss -tniH") for host in ("ue1", "srv1"))
+    return run.execute("machine", dump) + hosts
+
+
+def actions(run: Queued, action: str) -> list[dict[str, Any]]:
+    return [line for line in run.decisions() if line["kind"] == "decision" and line["action"] == action]
+
+
+def held(run: Queued, start: float, end: float = 1e9) -> dict[str, float]:
+    """What every subflow brought in its best five seconds, as a part of what it was expected to bring, both as frames.
+
+    A VM that others leave no time brings less for a while, and never more: the best moments show what a subflow is held to.
+    """
+    frames = [frame for frame in run.samples() if start < frame["t"] <= end]
+    names = [name for name, row in frames[-1]["sf"].items() if row["expected_mbps"]]
+
+    def share(name: str, some: list[dict[str, Any]]) -> float:
+        return mean(some, lambda frame: frame["sf"][name]["mbps"] / PAYLOAD / frame["sf"][name]["expected_mbps"])
+
+    return {name: max(share(name, frames[n : n + 10]) for n in range(len(frames) - 9)) for name in names}
+
+
+# --- loss_aware
+
+
+def test_a_subflow_that_loses_goes_to_backup_and_comes_back(runs):
+    run = runs("dynamic_loss", *LOSSY, "--strategy", "loss_aware")
+    run.finish()
+    (back,), (again, *_) = actions(run, "backup")[:1], actions(run, "normal")
+    assert "loss" in back["reason"]
+    lines = [line for line in run.decisions() if line["kind"] == "subflow" and line["ap"] == "p1"]
+    assert [line["backup"] for line in lines] == [False, True, False]  # what the server's host has heard by MP_PRIO
+    assert back["at"] < lines[1]["at"] < again["at"] < lines[2]["at"]
+    commands = (run.folder / "commands.sh").read_text()
+    assert "ip mptcp endpoint change 10.16.0.1 backup" in commands
+    assert "ip mptcp endpoint change 10.16.0.1 nobackup" in commands
+    aside = [frame["sf"]["ue1-1/1"]["mbps"] for frame in run.samples() if 9 < frame["t"] < 20]
+    assert max(aside) < 0.5
+    assert not [line for line in run.decisions() if line["kind"] == "subflow" and line["ap"] == "p2" and line["backup"]]
+
+
+def test_leaving_the_path_that_loses_is_worth_it(runs):
+    def while_it_loses(run: Queued) -> float:
+        run.finish()
+        return mean(run.samples(), lambda frame: frame["user"]["ue1"]["mbps"], 8, 20)
+
+    aware, plain = (while_it_loses(runs("dynamic_loss", *LOSSY, "--strategy", name)) for name in ("loss_aware", "none"))
+    print(f"while path1 loses: loss_aware {aware:.2f}, none {plain:.2f} Mb/s")
+    assert aware > 1.05 * plain
+
+
+# --- expected_throughput
+
+
+@pytest.mark.parametrize(("scenario", "cores", "among"), [("collision_within", 2, 2), ("collision_between", 4, 4)])
+def test_no_two_subflows_share_a_core_link(runs, scenario, cores, among):
+    run = runs(scenario, *EIGHTH, "--strategy", "expected_throughput", "--duration", "20")
+    run.until(8)
+    through = tables(run, [f"c{n}" for n in range(1, cores + 1)])
+    assert sorted(len(flows) for flows in through.values()) == [1] * among
+    for way, line in subflows(run).items():
+        (core,) = [switch for switch, flows in through.items() if way in flows]
+        assert core in line["path"]
+    run.until(14)
+    stalled = [name for name, row in run.samples()[-1]["sf"].items() if row["mbps"] < 0.1]
+    evidence = evidence_of(run) if stalled else ""
+    run.finish()
+    assert not stalled, f"{stalled} carry nothing: {evidence}"
+    shares = held(run, 10)
+    print(f"{scenario}: of what was expected {shares}")
+    assert len(shares) == among
+    assert all(share == pytest.approx(1, abs=0.05) for share in shares.values())
+
+
+def test_three_connections_on_a_chain_become_equal(runs):
+    run = runs(
+        *("pooling", *EIGHTH, "--duration", "44", "--set", AT_ONCE),
+        *("--set", "events=[{at_s: 20, target: strategy, value: expected_throughput}]"),
+    )
+    result = run.finish()
+    assert result["mptcp"]["verified"] is True
+
+    def users(start: float, end: float) -> list[float]:
+        return [
+            mean(run.samples(), lambda frame, user=user: frame["user"][user]["mbps"], start, end) for user in result["users"]
+        ]
+
+    plain, equal = users(5, 20), users(28, 44)
+    print(f"none {plain} Jain {jain(plain):.4f}, expected_throughput {equal} Jain {jain(equal):.4f}")
+    assert jain(equal) > jain(plain)
+    assert max(equal) - min(equal) < 0.5 * (max(plain) - min(plain))
+    shares = held(run, 28)
+    print(f"pooling: of what was expected {shares}")
+    assert all(share == pytest.approx(1, abs=0.05) for share in shares.values())
+
+
+# --- subflow_selection
+
+
+@pytest.fixture(scope="module")
+def three(vm: VmShell) -> dict[str, Any]:
+    """Path 3 is so much shorter that it is best alone, until it is as long as the others, which POX hears only when it wakes."""
+    run = vm.run("three_paths", *QUARTER, "--duration", "60", "--set", "topology.paths.3.delay_ms=20")
+    run.until(12)
+    seen: dict[str, Any] = {"run": run, "alone": subflows(run), "alone_mbps": mean(run.samples(), three_mbps, 7)}
+    run.execute("machine", stopped(POX, 12))
+    seen["stopped"] = run.now() + 1
+    run.flip("link.path3.delay_ms", 60)
+    run.until(seen["stopped"] + 8)
+    seen["still_stopped"], seen["frozen"] = run.now(), subflows(run)
+    run.wait_for("all subflows active", lambda: not any(line["backup"] for line in subflows(run).values()), 40)
+    seen["together"] = run.now()
+    run.until(run.now() + 8)
+    run.stop()
+    seen["result"] = run.finish()
+    return seen
+
+
+def three_mbps(frame: dict[str, Any]) -> float:
+    return float(frame["user"]["ue1"]["mbps"])
+
+
+def others_mbps(frame: dict[str, Any]) -> float:
+    """What came over paths 1 and 2."""
+    return float(sum(row["mbps"] for row in frame["sf"].values() if row["ap"] != "access3"))
+
+
+def aside(lines: dict[Way, dict[str, Any]]) -> dict[str, bool]:
+    return {line["ap"]: line["backup"] for line in lines.values()}
+
+
+def test_only_what_was_chosen_is_active_and_its_hosts_say_so(three):
+    assert aside(three["alone"]) == {"p1": True, "p2": True, "p3": False}
+    assert "endpoint change 10.17.0.1 backup" in (three["run"].folder / "commands.sh").read_text()
+    assert mean(three["run"].samples(), others_mbps, 7, 12) < 0.2
+
+
+def test_the_forecast_stands_beside_the_measurement(three):
+    forecasts = [line for line in three["run"].events("decision") if line["action"] == "forecast" and 7 < line["t"] < 12]
+    (number,) = [line["subflow"] for line in three["alone"].values() if line["ap"] == "p3"]
+    assert all(line["active"] == [f"{line['connection']}/{number}"] for line in forecasts)
+    assert [line["forecast_mbps"] for line in forecasts] == [pytest.approx(4.5, rel=0.1)] * len(forecasts)
+    measured_mbps = sum(line["measured_mbps"] for line in forecasts) / len(forecasts)
+    print(f"three_paths: forecast {forecasts[-1]['forecast_mbps']}, measured {measured_mbps:.2f} Mb/s")
+    assert measured_mbps == pytest.approx(three["alone_mbps"] / PAYLOAD, rel=0.15)
+
+
+def test_a_stopped_pox_freezes_the_active_set_and_not_the_traffic(three):
+    run = three["run"]
+    assert three["frozen"] == three["alone"]
+    assert mean(run.samples(), three_mbps, three["stopped"], three["still_stopped"]) > 0.5 * three["alone_mbps"]
+    assert not [line for line in run.events("decision") if three["stopped"] + 1 < line["t"] < three["still_stopped"]]
+    assert mean(run.samples(), others_mbps, three["together"] + 3) > 0.6
+
+
+def test_a_few_of_fifteen_paths_carry_more_than_all_with_less_disorder(runs):
+    results = {}
+    for name in ("none", "subflow_selection"):
+        run = runs("fifteen_paths", "--seed", "1", "--duration", "30", "--strategy", name)
+        results[name] = run.finish()
+        assert len(results[name]["connections"][0]["subflows"]) == 15
+        (results[name]["disorder"],) = [each["out_of_order_fraction"] for each in results[name]["connections"]]
+        results[name]["mbps"] = mean(run.samples(), three_mbps, 10)
+    none, selected = results["none"], results["subflow_selection"]
+    print(
+        f"none {none['mbps']:.2f} Mb/s, out of order {none['disorder']}; selected {selected['mbps']:.2f}, {selected['disorder']}"
+    )
+    assert selected["mbps"] > 1.05 * none["mbps"]
+    assert selected["disorder"] < none["disorder"]
+    run = runs("fifteen_paths", "--seed", "1", "--duration", "30", "--strategy", "subflow_selection")
+    active = actions(run, "forecast")[-1]["active"]
+    assert sorted(number for number, backup in last_backup(run).items() if not backup) == sorted(
+        int(each.split("/")[1]) for each in active
+    )
+    assert "pm_nl_ctl set" in (run.folder / "commands.sh").read_text()
+
+
+def last_backup(run: Queued) -> dict[int, bool]:
+    return {line["subflow"]: line["backup"] for line in subflows(run).values()}
+
+
+# --- a fat tree
+
+
+@pytest.fixture(scope="module")
+def tree(vm: VmShell) -> dict[str, Any]:
+    """One run on twenty switches, what was done to it, and what was seen."""
+    asked = time.monotonic()
+    run = vm.run("fat_tree", *SOME_OF_THE_TREE, "--strategy", "expected_throughput", "--duration", "240")
+    run.wait_for("first sample", run.samples, 300)
+    seen: dict[str, Any] = {"run": run, "first_sample_s": time.monotonic() - asked}
+    run.until(12)
+    switches = list(json.loads((run.folder / "pox" / "topology.json").read_text())["switches"])
+    seen["switches"], seen["subflows"], seen["tables"] = switches, subflows(run), tables(run, switches)
+    seen["settled"] = run.now()
+
+    seen["broken"] = broken = core_link(seen["subflows"], "ue1")
+    run.flip(f"link.{broken}.up", False)
+    seen["down"] = run.now()
+    run.wait_for("a way round", lambda: not any(crosses(line["path"], broken) for line in subflows(run).values()), 30)
+    run.until(run.now() + 4)
+    seen["rerouted"], seen["rerouted_tables"] = subflows(run), tables(run, switches)
+
+    run.execute("machine", stopped(POX, 14))
+    seen["stopped"] = run.now() + 1
+    second = core_link(seen["rerouted"], "ue2")
+    run.flip(f"link.{second}.up", False)
+    run.until(seen["stopped"] + 8)
+    seen["frozen"], seen["still_stopped"] = subflows(run), run.now()
+    run.wait_for("a way round", lambda: not any(crosses(line["path"], second) for line in subflows(run).values()), 40)
+
+    run.execute("machine", stopped(RUNNER, 8))
+    time.sleep(2)
+    before = len(run.decisions()), len(run.samples())
+    time.sleep(5)
+    seen["while_runner_stopped"] = len(run.decisions()) - before[0], len(run.samples()) - before[1]
+    run.until(run.now() + 10)
+
+    seen["before_the_kill"], ready = subflows(run), readiness(run)
+    run.execute("machine", f"kill -9 $(pgrep -f '^[^ ]*{POX}' | head -1)")
+    seen["killed"] = run.now()
+    run.wait_for("POX back", lambda: readiness(run) > ready, 60)
+    seen["back"] = run.now()
+    run.until(run.now() + 5)
+    seen["after_the_kill"] = subflows(run)
+    third = core_link(seen["after_the_kill"], "ue5")
+    run.flip(f"link.{third}.up", False)
+    run.wait_for("a way round", lambda: not any(crosses(line["path"], third) for line in subflows(run).values()), 30)
+    run.stop()
+    seen["result"] = run.finish()
+    return seen
+
+
+def readiness(run: Queued) -> int:
+    return sum(line["kind"] == "ready" for line in run.decisions())
+
+
+def core_link(lines: dict[Way, dict[str, Any]], user: str) -> str:
+    """The link between core and aggregation by which a user's second subflow comes down."""
+    path = next(line["path"] for line in lines.values() if line["user"] == user and line["subflow"] == 2)
+    return f"{path[2]}-{path[3]}"
+
+
+def crosses(path: list[str], link: str) -> bool:
+    return any(link in (f"{a}-{b}", f"{b}-{a}") for a, b in pairwise(path))
+
+
+def user_mbps(run: Queued, user: str, start: float, end: float) -> float:
+    return mean(run.samples(), lambda frame: frame["user"][user]["mbps"], start, end)
+
+
+def test_twenty_switches_and_sixteen_hosts_fit(tree):
+    print(
+        f"fat tree: first sample {tree['first_sample_s']:.0f} s after it was asked for, total {tree['result']['throughput_mbps']}"
+    )
+    hosts = json.loads((tree["run"].folder / "pox" / "topology.json").read_text())["hosts"]
+    assert (len(tree["switches"]), len(hosts)) == (20, 16)
+    assert len(tree["subflows"]) == 2 * len(IN_THE_TREE)
+    assert tree["result"]["mptcp"]["verified"] is True
+
+
+def test_two_subflows_of_one_connection_take_different_core_switches(tree):
+    cores: dict[str, set[str]] = {}
+    for line in tree["subflows"].values():
+        cores.setdefault(line["user"], set()).add(line["path"][2])
+    assert {user: len(each) for user, each in cores.items()} == dict.fromkeys(IN_THE_TREE, 2)
+
+
+def test_flow_tables_hold_each_subflow_where_its_path_leads_and_nowhere_twice(tree):
+    for way, line in tree["subflows"].items():
+        there = {switch for switch, flows in tree["tables"].items() if way in flows}
+        assert there == set(line["path"])
+        assert len(line["path"]) == len(set(line["path"])) == 5
+
+
+def test_a_core_link_that_breaks_moves_who_was_on_it_and_nothing_ends(tree):
+    run, broken = tree["run"], tree["broken"]
+    moved = {way for way, line in tree["subflows"].items() if crosses(line["path"], broken)}
+    assert moved
+    for way, line in tree["rerouted"].items():
+        assert not crosses(line["path"], broken)
+        assert way in tree["rerouted_tables"][line["path"][2]]
+    assert set(tree["rerouted"]) == set(tree["subflows"])
+    assert user_mbps(run, "ue1", tree["down"] + 2, tree["down"] + 8) > 0.5 * user_mbps(run, "ue1", 5, tree["settled"])
+
+
+def test_a_stopped_pox_freezes_the_ways_and_not_the_traffic(tree):
+    run = tree["run"]
+    ways = {way: line["path"] for way, line in tree["rerouted"].items()}
+    assert {way: line["path"] for way, line in tree["frozen"].items()} == ways
+    between = tree["stopped"], tree["still_stopped"]
+    untouched = [user for user in IN_THE_TREE if user != "ue2"]
+    before = sum(user_mbps(run, user, 5, tree["settled"]) for user in untouched)
+    assert sum(user_mbps(run, user, *between) for user in untouched) > 0.5 * before
+
+
+def test_a_stopped_runner_does_not_stop_pox_observing(tree):
+    lines, samples = tree["while_runner_stopped"]
+    assert lines >= 2
+    assert samples <= 1
+
+
+def test_a_killed_pox_is_started_again_and_goes_on(tree):
+    run = tree["run"]
+    assert user_mbps(run, "ue1", tree["killed"], tree["back"]) > 0
+    assert {way: line["path"] for way, line in tree["after_the_kill"].items()} == {
+        way: line["path"] for way, line in tree["before_the_kill"].items()
+    }
+    assert any("POX had ended" in event.get("text", "") for event in run.events("warning"))
+    assert [line for line in run.events("decision") if line["t"] > tree["back"] and line["action"] == "route"]

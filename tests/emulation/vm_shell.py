@@ -1,0 +1,76 @@
+"""One VM for many runs: booted once, it runs what is put into its queue, one after the other."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from emulation.vm_run import ROOT, Run
+
+QUEUE = """
+n=1
+until [ -e "$1/over" ]; do
+    if [ -e "$1/$n.sh" ]; then
+        sh "$1/$n.sh" >"$1/$n.txt" 2>&1 </dev/null
+        : >"$1/$n.done"
+        n=$((n + 1))
+    else
+        sleep 0.3
+    fi
+done
+"""
+BOOT = "from pathlib import Path; from lab.engines.mininet import vm; vm.run_in_vm({argv!r}, Path({folder!r}), wait=True)"
+
+
+class Queued(Run):
+    """A run in a VM that is there already."""
+
+    def __init__(self, folder: Path, vm: VmShell, number: int) -> None:
+        self._vm, self._done = vm, vm.folder / f"{number}.done"
+        super().__init__(folder, vm.folder / f"{number}.txt")
+
+    def over(self) -> bool:
+        return self._done.exists() or self._vm.process.poll() is not None
+
+    def kill(self) -> None:
+        """Ask it to stop, and wait until it has tidied up."""
+        if not self.over():
+            self.wait_for("inbox", lambda: (self.folder / "inbox").is_dir(), 120)
+            self.stop()
+            self.finish()
+
+
+class VmShell:
+    """A VM and its queue; `close` ends it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self._count = folder, 0
+        script = folder / "queue.sh"
+        script.write_text(QUEUE)
+        self.console = folder / "vm.txt"
+        code = BOOT.format(argv=["sh", str(script), str(folder)], folder=str(folder))
+        with self.console.open("w") as console:
+            self.process = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=console, stderr=console)
+
+    def run(self, scenario: str, *arguments: str) -> Queued:
+        """`run SCENARIO --engine mininet` with more arguments, when those before it are over."""
+        self._count += 1
+        folder = self.folder / f"run{self._count}"
+        argv = [sys.executable, "-m", "lab", "run", scenario, "--engine", "mininet", "--out", str(folder), *arguments]
+        draft = self.folder / "draft"
+        draft.write_text(f"cd {shlex.quote(str(ROOT))} && exec {shlex.join(argv)}\n")
+        draft.rename(self.folder / f"{self._count}.sh")
+        return Queued(folder, self, self._count)
+
+    def close(self, within_s: float = 60) -> None:
+        """Let the VM go."""
+        (self.folder / "over").touch()
+        deadline = time.monotonic() + within_s
+        while self.process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.2)
+        if self.process.poll() is None:
+            self.process.terminate()
+            self.process.wait(30)

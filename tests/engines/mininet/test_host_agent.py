@@ -1,0 +1,286 @@
+"""The agents of the hosts: what they report, whom they obey, and how the runner sees them."""
+
+import json
+import os
+import sys
+
+import pytest
+
+from controller.errors import MessageRefused
+from controller.host_messages import Order, SubflowOrder, written
+from lab.engines.mininet import host_agent, host_agents, netlink, shell
+from lab.engines.mininet.host_agent import Agent, Host
+from lab.engines.mininet.host_agents import HostAgents, asked_of, ports_along
+from lab.engines.mininet.ledger import Ledger
+from lab.engines.mininet.netlink import TcpSocket
+from lab.engines.mininet.pacing import payload_rate
+from lab.errors import LabError
+from lab.scenario import build
+from lab.topologies import collision, parallel_paths
+from lab.topology import wire
+
+LOCAL, REMOTE = ("10.1.0.3", 40112), ("10.0.0.1", 5001)
+KEY = "secret"
+CONTROLLER = ("127.0.0.1", 6698)
+
+
+def tcp(source=LOCAL, destination=REMOTE, token=0x9AD01F22, **fields):
+    plain = {
+        "cc": "reno",
+        "rtt_ms": 1.0,
+        "cwnd": 10,
+        "bytes_acked": 0,
+        "bytes_received": 0,
+        "segments_out": 0,
+        "segments_in": 0,
+    }
+    plain |= {"retransmitted": 3, "spurious": 0, "out_of_order": 0, "pacing_limit": 2**64 - 1, "backup": False}
+    return TcpSocket(source=source, destination=destination, token=token, **plain | fields)
+
+
+class Diagnosis:
+    """Sockets as the test wants them."""
+
+    def __init__(self):
+        self.found = [tcp(), tcp(("10.1.0.3", 22), ("10.9.9.9", 1), token=None)]
+
+    def sockets(self):
+        return self.found
+
+
+class Manager:
+    """Remembers what it was asked for."""
+
+    def __init__(self):
+        self.asked = []
+
+    def set_backup(self, address, backup):
+        self.asked.append((address, backup))
+
+    def set_subflow_backup(self, token, address, remote, backup):
+        self.asked.append((token, address, remote, backup))
+
+    def listen(self):
+        return None
+
+
+class Pacing:
+    def __init__(self, _pins=None):
+        self.held = []
+
+    def hold(self, pid, local, remote, rate_bps):
+        self.held.append((local, remote, rate_bps))
+
+
+@pytest.fixture
+def host(monkeypatch):
+    monkeypatch.setattr(netlink, "inside", lambda pid, make: make())
+    monkeypatch.setattr(netlink, "Diagnosis", Diagnosis)
+    monkeypatch.setattr(host_agent, "PathManager", Manager)
+    return Host("ue3", {"pid": 7, "endpoints": True, "loss": {"10.1.0.3": ["s1-eth2", "p1-eth1"]}}, Pacing())
+
+
+def order(seq, **asked):
+    return Order(seq, "ue3", "t", (SubflowOrder("10.0.0.1:5001", "10.1.0.3:40112", **asked),))
+
+
+def test_a_host_reports_its_multipath_subflows_and_the_loss_on_their_way(host):
+    host._diagnosis.found[0] = tcp(backup=True, pacing_limit=payload_rate(4_000_000))
+    report = host.report(1, {"s1-eth2": 0.1, "p1-eth1": 0.5})
+    (state,) = report.subflows
+    assert (state.token, state.local, state.remote, state.backup) == ("9ad01f22", "10.1.0.3:40112", "10.0.0.1:5001", True)
+    assert state.expected_mbps == pytest.approx(4, rel=1e-4)
+    assert state.retransmitted_packets == 3
+    assert report.loss["10.1.0.3"] == pytest.approx(0.55)
+
+
+def test_an_order_is_carried_out_in_whichever_direction_it_names_the_subflow(host):
+    host.obey(order(1, backup=True))
+    host.obey(order(2, expected_mbps=4.0))
+    host.obey(order(3, expected_mbps=0))
+    assert host._manager.asked == [("10.1.0.3", True)]
+    assert host._pacing.held == [(LOCAL, REMOTE, 4_000_000), (LOCAL, REMOTE, None)]
+
+
+def test_asked_again_the_other_end_is_told_again(host):
+    host.obey(order(1, backup=True))
+    host.obey(order(2, backup=True))
+    assert host._manager.asked == [("10.1.0.3", True), ("10.1.0.3", False), ("10.1.0.3", True)]
+
+
+def test_an_old_order_is_refused_and_one_about_a_stranger_does_nothing(host):
+    host.obey(order(5, backup=True))
+    with pytest.raises(MessageRefused, match="order 5 has come before"):
+        host.obey(order(5, backup=False))
+    host.obey(Order(6, "ue3", "t", (SubflowOrder("10.0.0.1:5001", "10.1.0.3:9", True, 1.0), SubflowOrder("x", "y:z", True))))
+    assert host._manager.asked == [("10.1.0.3", True)]
+
+
+def test_a_host_is_prepared_for_pacing_once_and_only_when_a_rate_is_asked_for(host, monkeypatch):
+    ran = []
+    monkeypatch.setattr(shell, "run", lambda argv, doing, stdin=None: ran.append((argv, stdin)))
+    host._paced = ["qdisc replace dev ue3-eth1 root handle 40: fq"]
+    host.obey(order(1, backup=True))
+    assert ran == []
+    host.obey(order(2, expected_mbps=4.0))
+    host.obey(order(3, expected_mbps=3.0))
+    assert ran == [(["mnexec", "-a", "7", "tc", "-batch", "-"], "qdisc replace dev ue3-eth1 root handle 40: fq\n")]
+
+
+def test_what_the_kernel_refuses_of_one_subflow_keeps_no_other_from_its_due(host):
+    other = ("10.2.0.3", 40113)
+    host._diagnosis.found = [tcp(), tcp(other)]
+    refuse, kept = host._manager.set_backup, host._manager
+
+    def set_backup(address, backup):
+        if address == LOCAL[0]:
+            raise LabError("netlink request 30: Invalid argument")
+        refuse(address, backup)
+
+    kept.set_backup = set_backup
+    both = tuple(SubflowOrder("10.0.0.1:5001", f"{end[0]}:{end[1]}", True) for end in (LOCAL, other))
+    with pytest.raises(LabError, match="netlink request 30"):
+        host.obey(Order(1, "ue3", "t", both))
+    assert kept.asked == [("10.2.0.3", True)]
+
+
+def test_a_server_has_no_endpoint_to_change(host):
+    host._manager = None
+    host.obey(order(1, backup=True, expected_mbps=2.0))
+    assert host._pacing.held == [(LOCAL, REMOTE, 2_000_000)]
+
+
+def test_where_subflows_are_opened_in_user_space_one_is_changed_alone(host):
+    host = Host("ue3", {"pid": 7, "endpoints": True, "opens": ["10.2.0.3"], "loss": {}}, Pacing())
+    host.obey(order(1, backup=True))
+    host.obey(order(2, backup=True))
+    assert host._manager.asked == [(0x9AD01F22, "10.1.0.3", REMOTE, True)] * 2
+    server = Host("srv1", {"pid": 8, "endpoints": False, "opens": [], "loss": {}}, Pacing())
+    server.obey(order(1, backup=True))
+    assert server._manager.asked == []
+
+
+@pytest.fixture
+def agent(host, monkeypatch):
+    monkeypatch.setattr(host_agent, "Pacing", Pacing)
+    hosts = {"ue3": {"pid": 7, "endpoints": True, "loss": {}}}
+    made = Agent({"controller": list(CONTROLLER), "key": KEY, "pins": "/none", "hosts": hosts})
+    yield made
+    made.socket.close()
+    made._scheduler.close()
+
+
+def test_only_the_registered_controller_with_the_key_is_obeyed(agent):
+    whole = written(order(1, backup=True), KEY)
+    for sender in (("127.0.0.1", 6699), ("10.0.0.1", 6698)):
+        with pytest.raises(MessageRefused, match="not the registered controller"):
+            agent.take(whole, sender)
+    with pytest.raises(MessageRefused, match="not this run's"):
+        agent.take(written(order(1, backup=True), "guessed"), CONTROLLER)
+    with pytest.raises(MessageRefused, match="choose from ue3"):
+        agent.take(written(Order(1, "ue9", "t", ()), KEY), CONTROLLER)
+    assert agent._hosts["ue3"]._manager.asked == []
+    agent.take(whole, CONTROLLER)
+    assert agent._hosts["ue3"]._manager.asked == [("10.1.0.3", True)]
+
+
+# --- as the runner sees them
+
+
+def test_the_ports_on_the_way_of_the_data(load):
+    topology = parallel_paths.build(parallel_paths.Params(paths=({"rate_mbps": 10}, {"rate_mbps": 5})))
+    wiring = wire(topology)
+    interface = wiring.at("ue1", "access2")
+    assert ports_along(topology, wiring, interface, goes_up=False) == ["s1-eth3", "p2-eth1"]
+    assert ports_along(topology, wiring, interface, goes_up=True) == ["p2-eth2"]
+
+
+def test_multipath_users_and_servers_have_agents(load):
+    topology = build(load())
+    network = type("Network", (), {"pid": staticmethod(lambda host: 7)})
+    asked = asked_of(topology, wire(topology), network, KEY, goes_up=False)
+    assert {host: spec["endpoints"] for host, spec in asked["hosts"].items()} == {"ue2": True, "ue3": True, "srv1": False}
+    assert asked["hosts"]["ue2"]["loss"] == {"10.1.0.2": ["s1-eth2", "wifi1-wlan1"], "10.2.0.2": ["s1-eth3", "lte1-eth2"]}
+
+
+def test_a_user_with_many_paths_opens_its_subflows_itself(load):
+    topology = parallel_paths.build(parallel_paths.Params(paths=[{"rate_mbps": 1}] * 15))
+    network = type("Network", (), {"pid": staticmethod(lambda host: 7)})
+    asked = asked_of(topology, wire(topology), network, KEY, goes_up=False)
+    assert [len(asked["hosts"][host]["opens"]) for host in ("ue1", "srv1")] == [14, 0]
+
+
+def test_pacing_stands_behind_what_shapes_an_interface(load):
+    topology = parallel_paths.build(parallel_paths.Params(paths=({"rate_mbps": 10}, {"rate_mbps": 5})))
+    network = type("Network", (), {"pid": staticmethod(lambda host: 7)})
+    asked = asked_of(topology, wire(topology), network, KEY, goes_up=False)["hosts"]
+    assert [line.split(" handle")[0] for line in asked["srv1"]["paced"]] == ["qdisc replace dev srv1-eth1 root"]
+    within = collision.build(collision.Params())
+    asked = asked_of(within, wire(within), network, KEY, goes_up=False)["hosts"]
+    assert [line.split(" handle")[0] for line in asked["ue1"]["paced"]] == [
+        f"qdisc replace dev ue1-eth{n} parent 30:1" for n in (1, 2)
+    ]
+    mobile = build(load())
+    asked = asked_of(mobile, wire(mobile), network, KEY, goes_up=False)["hosts"]
+    assert [line.split(" handle")[0] for line in asked["ue3"]["paced"]] == ["qdisc replace dev ue3-lte0 root"]
+
+
+SCRIPT = """
+import json, sys
+print(json.dumps({"ready": True}), flush=True)
+print(json.dumps({"at": 5.0, "argv": ["ip", "mptcp"]}), flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def started(tmp_path, monkeypatch):
+    """A program in the agents' place, as long as `SCRIPT` lets it run."""
+
+    def start(script=SCRIPT):
+        spawn = shell.spawn
+        monkeypatch.setattr(
+            shell, "spawn", lambda argv, doing, **options: spawn([sys.executable, "-c", script], doing, **options)
+        )
+        made.append(HostAgents(tmp_path / "hosts.json", {"key": KEY}, Ledger(tmp_path / "ledger"), tmp_path / "hosts.log"))
+        return made[-1]
+
+    made = []
+    yield start
+    for agents in made:
+        agents.close()
+
+
+def test_what_the_agents_did_reaches_the_journals(started):
+    agents, told = started(), []
+    agents.wait()
+    with shell.journal_to(lambda at, argv, _stdin: told.append((at, argv))):
+        while not told:
+            agents.tell()
+    assert told == [(5.0, ["ip", "mptcp"])]
+    assert not agents.revive()
+
+
+def test_the_configuration_is_for_one_user_and_listed(started, tmp_path):
+    started()
+    assert os.stat(tmp_path / "hosts.json").st_mode & 0o777 == 0o600
+    assert json.loads((tmp_path / "hosts.json").read_text()) == {"key": KEY}
+    assert [each["kind"] for each in Ledger(tmp_path / "ledger").entries()] == ["file", "process"]
+
+
+def test_agents_that_end_are_started_again(started):
+    agents = started()
+    agents.wait()
+    agents._process.kill()
+    agents._process.wait()
+    agents.tell()
+    assert agents.revive()
+    agents.wait()
+    assert not agents.revive()
+
+
+def test_agents_that_do_not_start_say_why(started, monkeypatch):
+    monkeypatch.setattr(host_agents, "START_TIMEOUT_S", 5)
+    agents = started("import sys; sys.exit('no namespace')")
+    with pytest.raises(Exception, match="start the agents of the hosts: no namespace"):
+        agents.wait()

@@ -1,0 +1,84 @@
+"""Rates of frames and of payload, and the kernel that holds a socket to one."""
+
+import socket
+import subprocess
+import threading
+import time
+
+import pytest
+from machine import needs_root
+
+from lab.engines.mininet import netlink, pacing, shell
+
+RATE_BPS = 8_000_000
+
+
+def test_a_rate_of_frames_is_one_of_payload_and_back():
+    assert pacing.payload_rate(1514 * 8) == 1420
+    assert pacing.frame_rate_bps(1420) == 1514 * 8
+    assert pacing.frame_rate_bps(pacing.UNLIMITED) is None
+    assert pacing.frame_rate_bps(2**64 - 1) is None
+    for rate_bps in (100_000, 4_500_000, 10**9):
+        assert pacing.frame_rate_bps(pacing.payload_rate(rate_bps)) == pytest.approx(rate_bps, rel=1e-4)
+    assert pacing.payload_rate(10**12) < pacing.UNLIMITED
+
+
+@pytest.fixture
+def pins(tmp_path):
+    folder = tmp_path / "bpf"
+    folder.mkdir()
+    done = subprocess.run(["mount", "-t", "bpf", "bpf", str(folder)], capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"needs a bpf file system: {done.stderr.strip()}")
+    yield folder / "pacing"
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+def sending(pids):
+    """A connection from the first host to the second that sends without end; the receiving socket, and both ends."""
+    listener = netlink.inside(pids[1], lambda: socket.create_server(("10.9.0.2", 5001)))
+    sender = netlink.inside(pids[0], lambda: socket.create_connection(("10.9.0.2", 5001), source_address=("10.9.0.1", 40001)))
+    receiver, _ = listener.accept()
+    listener.close()
+
+    def send():
+        try:
+            while True:
+                sender.sendall(bytes(1 << 16))
+        except OSError:
+            return
+
+    threading.Thread(target=send, daemon=True).start()
+    return sender, receiver
+
+
+def received_bps(receiver, seconds):
+    """Payload per second that comes in."""
+    until, count = time.monotonic() + seconds, 0
+    while time.monotonic() < until:
+        count += len(receiver.recv(1 << 16))
+    return count * 8 / seconds
+
+
+@needs_root
+def test_a_socket_is_held_to_its_rate_and_let_go(pins, two_hosts):
+    sender, receiver = sending(two_hosts)
+    told = []
+    hold = pacing.Pacing(pins)
+    diagnosis = netlink.inside(two_hosts[0], netlink.Diagnosis)
+    try:
+        with shell.journal_to(lambda _at, argv, _stdin: told.append(argv)):
+            hold.hold(two_hosts[0], sender.getsockname(), sender.getpeername(), RATE_BPS)
+        assert pacing.frame_rate_bps(diagnosis.sockets()[0].pacing_limit) == pytest.approx(RATE_BPS, rel=1e-4)
+        received_bps(receiver, 1.0)  # what was under way
+        assert received_bps(receiver, 2.0) == pytest.approx(RATE_BPS * 1420 / 1514, rel=0.05)
+        hold.hold(two_hosts[0], sender.getsockname(), sender.getpeername(), None)
+        assert pacing.frame_rate_bps(diagnosis.sockets()[0].pacing_limit) is None
+        received_bps(receiver, 0.5)
+        assert received_bps(receiver, 0.5) > 5 * RATE_BPS
+        assert told[0][:2] == ["bpftool", "prog"]
+        assert told[1][:4] == ["bpftool", "map", "update", "pinned"]
+        assert told[2][-2:] == ["cat", str(pins / "each")]
+    finally:
+        for each in (sender, receiver, diagnosis):
+            each.close()

@@ -1,0 +1,42 @@
+"""Traffic on the small network of `userspace_network`, and how fast it is."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from traffic_scripts import COUNT, SEND
+from userspace_network import Network, eventually
+
+TCP = 6
+PACE_BPS = 4_000_000
+FAST = {"interval_s": 0.5}
+
+
+def start(network: Network, strategy: str, **params: object) -> Network:
+    network.start_pox(strategy, **{**FAST, **params})
+    eventually(lambda: network.lines("ready"), 20, "connect all switches")
+    return network
+
+
+def download(network: Network, protocol: int, source: str = "10.2.0.1", pace_bps: int = PACE_BPS, port: int = 5001) -> Path:
+    """A download that goes on; the file holds a line per moment with the bytes so far."""
+    progress = network.folder / f"progress-{time.monotonic_ns()}"
+    network.start_inside("server", SEND, str(protocol), str(port), str(pace_bps))
+    eventually(lambda: f":{port}" in network.inside("server", "ss", "-Hltn"), 5, "listen")
+    network.start_inside("user", COUNT, str(protocol), str(port), source, str(progress))
+    eventually(lambda: progress.exists(), 5, "receive the first bytes")
+    return progress
+
+
+def mbps(progress: Path, over_s: float) -> float:
+    """What came in during the next seconds."""
+
+    def last() -> tuple[float, int]:
+        at, total = progress.read_text().splitlines()[-1].split()
+        return float(at), int(total)
+
+    before = last()
+    time.sleep(over_s)
+    after = last()
+    return (after[1] - before[1]) * 8 / 1e6 / over_s
