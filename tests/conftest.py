@@ -8,11 +8,16 @@ from typing import Any
 
 import pytest
 from fake_engine import FakeEngine
+from hypothesis import settings
 
 from lab import scenario
 from lab.recorder import Recorder
 from lab.runner import Outcome, run
 from lab.scenario import Overrides, build
+
+
+settings.register_profile("lab", deadline=None)  # no test is about time
+settings.load_profile("lab")
 
 
 @pytest.fixture

@@ -72,7 +72,7 @@ def alive(network: Network) -> list[int]:
     return [place for place in range(0, len(w.packet), at.PACKET_FIELDS) if place not in free]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     rate_bps=st.integers(200_000, 20_000_000),
     loss_ppm=st.sampled_from([0, 1_000, 50_000, 500_000]),
