@@ -15,7 +15,6 @@ from lab.recorder import Recorder
 from lab.runner import Outcome, run
 from lab.scenario import Overrides, build
 
-
 settings.register_profile("lab", deadline=None)  # no test is about time
 settings.load_profile("lab")
 
