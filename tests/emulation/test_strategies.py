@@ -283,7 +283,7 @@ def tree(vm: VmShell) -> dict[str, Any]:
     seen["down"] = run.now()
     run.wait_for("a way round", lambda: not any(crosses(line["path"], broken) for line in subflows(run).values()), 30)
     run.until(run.now() + 4)
-    seen["rerouted"], seen["rerouted_tables"] = subflows(run), tables(run, switches)
+    seen["rerouted"], seen["rerouted_tables"] = subflows(run), tables(run, ["c1", "c2", "c3", "c4"])
 
     run.execute("machine", stopped(POX, 14))
     seen["stopped"] = run.now() + 1

@@ -76,7 +76,7 @@ class Run:
     def execute(self, host: str, command: str) -> str:
         """Run a shell command inside a host of the running emulation."""
         argv = [sys.executable, "-m", "lab", "exec", str(self.folder), host, "--", "sh", "-c", command]
-        return subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False).stdout
+        return subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=240, check=False).stdout
 
     def meter_kbps(self, ap: str) -> int | None:
         """The rate of meter 1 as Open vSwitch shows it."""

@@ -48,6 +48,7 @@ class VmShell:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self._count = folder, 0
+        self._latest: Queued | None = None
         script = folder / "queue.sh"
         script.write_text(QUEUE)
         self.console = folder / "vm.txt"
@@ -56,14 +57,17 @@ class VmShell:
             self.process = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=console, stderr=console)
 
     def run(self, scenario: str, *arguments: str) -> Queued:
-        """`run SCENARIO --engine mininet` with more arguments, when those before it are over."""
+        """`run SCENARIO --engine mininet` with more arguments; one that a failed test left running is ended first."""
+        if self._latest is not None:
+            self._latest.kill()
         self._count += 1
         folder = self.folder / f"run{self._count}"
         argv = [sys.executable, "-m", "lab", "run", scenario, "--engine", "mininet", "--out", str(folder), *arguments]
         draft = self.folder / "draft"
         draft.write_text(f"cd {shlex.quote(str(ROOT))} && exec {shlex.join(argv)}\n")
         draft.rename(self.folder / f"{self._count}.sh")
-        return Queued(folder, self, self._count)
+        self._latest = Queued(folder, self, self._count)
+        return self._latest
 
     def close(self, within_s: float = 60) -> None:
         """Let the VM go."""
