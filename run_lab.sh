@@ -66,7 +66,7 @@ test)
     # The emulation measures, so it has the machine to itself; everything else shares it.
     status=0
     "$py" -m pytest -m "not emulation" --numprocesses=auto --dist=loadfile || status=$?
-    "$py" -m pytest -m emulation || status=$?
+    "$py" -m pytest -m "emulation and not long" || status=$?
     exit "$status"
     ;;
 lint)

@@ -156,6 +156,7 @@ def test_no_two_subflows_share_a_core_link(runs, scenario, cores, among):
     assert all(share == pytest.approx(1, abs=0.05) for share in shares.values())
 
 
+@pytest.mark.long
 def test_three_connections_on_a_chain_become_equal(runs):
     run = runs(
         *("pooling", *EIGHTH, "--duration", "44", "--set", AT_ONCE),
@@ -213,12 +214,14 @@ def aside(lines: dict[Way, dict[str, Any]]) -> dict[str, bool]:
     return {line["ap"]: line["backup"] for line in lines.values()}
 
 
+@pytest.mark.long
 def test_only_what_was_chosen_is_active_and_its_hosts_say_so(three):
     assert aside(three["alone"]) == {"p1": True, "p2": True, "p3": False}
     assert "endpoint change 10.17.0.1 backup" in (three["run"].folder / "commands.sh").read_text()
     assert mean(three["run"].samples(), others_mbps, 7, 12) < 0.2
 
 
+@pytest.mark.long
 def test_the_forecast_stands_beside_the_measurement(three):
     forecasts = [line for line in three["run"].events("decision") if line["action"] == "forecast" and 7 < line["t"] < 12]
     (number,) = [line["subflow"] for line in three["alone"].values() if line["ap"] == "p3"]
@@ -229,6 +232,7 @@ def test_the_forecast_stands_beside_the_measurement(three):
     assert measured_mbps == pytest.approx(three["alone_mbps"] / PAYLOAD, rel=0.15)
 
 
+@pytest.mark.long
 def test_a_stopped_pox_freezes_the_active_set_and_not_the_traffic(three):
     run = three["run"]
     assert three["frozen"] == three["alone"]
@@ -237,6 +241,7 @@ def test_a_stopped_pox_freezes_the_active_set_and_not_the_traffic(three):
     assert mean(run.samples(), others_mbps, three["together"] + 3) > 0.6
 
 
+@pytest.mark.long
 def test_a_few_of_fifteen_paths_carry_more_than_all_with_less_disorder(runs):
     results = {}
     for name in ("none", "subflow_selection"):
@@ -333,6 +338,7 @@ def user_mbps(run: Queued, user: str, start: float, end: float) -> float:
     return mean(run.samples(), lambda frame: frame["user"][user]["mbps"], start, end)
 
 
+@pytest.mark.long
 def test_twenty_switches_and_sixteen_hosts_fit(tree):
     print(
         f"fat tree: first sample {tree['first_sample_s']:.0f} s after it was asked for, total {tree['result']['throughput_mbps']}"
@@ -343,6 +349,7 @@ def test_twenty_switches_and_sixteen_hosts_fit(tree):
     assert tree["result"]["mptcp"]["verified"] is True
 
 
+@pytest.mark.long
 def test_two_subflows_of_one_connection_take_different_core_switches(tree):
     cores: dict[str, set[str]] = {}
     for line in tree["subflows"].values():
@@ -350,6 +357,7 @@ def test_two_subflows_of_one_connection_take_different_core_switches(tree):
     assert {user: len(each) for user, each in cores.items()} == dict.fromkeys(IN_THE_TREE, 2)
 
 
+@pytest.mark.long
 def test_flow_tables_hold_each_subflow_where_its_path_leads_and_nowhere_twice(tree):
     for way, line in tree["subflows"].items():
         there = {switch for switch, flows in tree["tables"].items() if way in flows}
@@ -357,6 +365,7 @@ def test_flow_tables_hold_each_subflow_where_its_path_leads_and_nowhere_twice(tr
         assert len(line["path"]) == len(set(line["path"])) == 5
 
 
+@pytest.mark.long
 def test_a_core_link_that_breaks_moves_who_was_on_it_and_nothing_ends(tree):
     run, broken = tree["run"], tree["broken"]
     moved = {way for way, line in tree["subflows"].items() if crosses(line["path"], broken)}
@@ -368,6 +377,7 @@ def test_a_core_link_that_breaks_moves_who_was_on_it_and_nothing_ends(tree):
     assert user_mbps(run, "ue1", tree["down"] + 2, tree["down"] + 8) > 0.5 * user_mbps(run, "ue1", 5, tree["settled"])
 
 
+@pytest.mark.long
 def test_a_stopped_pox_freezes_the_ways_and_not_the_traffic(tree):
     run = tree["run"]
     ways = {way: line["path"] for way, line in tree["rerouted"].items()}
@@ -378,12 +388,14 @@ def test_a_stopped_pox_freezes_the_ways_and_not_the_traffic(tree):
     assert sum(user_mbps(run, user, *between) for user in untouched) > 0.5 * before
 
 
+@pytest.mark.long
 def test_a_stopped_runner_does_not_stop_pox_observing(tree):
     lines, samples = tree["while_runner_stopped"]
     assert lines >= 2
     assert samples <= 1
 
 
+@pytest.mark.long
 def test_a_killed_pox_is_started_again_and_goes_on(tree):
     run = tree["run"]
     assert user_mbps(run, "ue1", tree["killed"], tree["back"]) > 0
