@@ -1,6 +1,7 @@
 """The agents of all hosts, in one process: they do what the controller asks of subflows, and report what is the case.
 
-1) twice a second each host reports its subflows of Multipath TCP, and the loss on the way to each of its addresses
+1) each host reports its subflows of Multipath TCP, and the loss on the way to each of its addresses: twice a second once
+   anything was ordered, until then every two seconds
 2) an order is read only when it comes from the registered controller with this run's key, and only once
 3) backup: the host with several addresses changes its endpoint, and the kernel tells the other end (MP_PRIO)
    where a path manager in user space opens the subflows (`opener`), it changes the subflow alone
@@ -30,7 +31,7 @@ from lab.engines.mininet.pacing import Endpoint, Pacing, frame_rate_bps
 from lab.engines.mininet.path_manager import PathManager
 from lab.errors import LabError
 
-PERIOD_S, SOON_S = 0.5, 0.1
+PERIOD_S, RESTING_S, SOON_S = 0.5, 2.0, 0.1
 
 
 class Host:
@@ -116,6 +117,7 @@ class Agent:
     def __init__(self, configuration: dict[str, Any]) -> None:
         self._controller: Endpoint = (configuration["controller"][0], configuration["controller"][1])
         self._key = configuration["key"]
+        self.period_s = RESTING_S
         pacing = Pacing(Path(configuration["pins"]))
         self._hosts = {name: Host(name, spec, pacing) for name, spec in configuration["hosts"].items()}
         self._scheduler = netlink.Scheduler()
@@ -144,6 +146,7 @@ class Agent:
         asked = order(datagram, self._key)
         if asked.host not in self._hosts:
             raise MessageRefused(f"obey an order to '{asked.host}': choose from {', '.join(sorted(self._hosts))}")
+        self.period_s = PERIOD_S
         self._hosts[asked.host].obey(asked)
 
 
@@ -164,7 +167,7 @@ def serve(agent: Agent) -> None:
                 print(problem, file=sys.stderr, flush=True)
         if time.monotonic() >= due:
             agent.report()
-            due = time.monotonic() + PERIOD_S
+            due = time.monotonic() + agent.period_s
 
 
 def _obey(agent: Agent) -> None:
