@@ -14,7 +14,7 @@ from userspace_traffic import FAST, download, mbps, start
 from controller import host_messages
 from controller.host_messages import Order, SubflowOrder
 
-pytestmark = [pytest.mark.emulation, pytest.mark.skipif(bool(missing()), reason=missing())]
+pytestmark = [pytest.mark.emulation, pytest.mark.long, pytest.mark.skipif(bool(missing()), reason=missing())]
 DETOUR = ["s1", "c1", "wifi1"]
 EVEN = {"1": 2.0, "2": 2.0}  # Mb/s: of two idle subflows the kernel would leave one alone
 PAYLOAD = 1420 / 1514

@@ -136,6 +136,7 @@ def test_leaving_the_path_that_loses_is_worth_it(runs):
 # --- expected_throughput
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("scenario", "cores", "among"), [("collision_within", 2, 2), ("collision_between", 4, 4)])
 def test_no_two_subflows_share_a_core_link(runs, scenario, cores, among):
     run = runs(scenario, *EIGHTH, "--strategy", "expected_throughput", "--duration", "20")
