@@ -187,5 +187,5 @@ def test_an_impossible_request_starts_nothing(tmp_path):
     ]
     done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 3
-    assert "congestion control" in done.stderr
+    assert "Choose from: reno, cubic, lia, olia, balia" in done.stderr
     assert not (tmp_path / "run").exists()
