@@ -19,6 +19,7 @@ SMALLEST_WINDOW = 2.0
 MOST_TAKEN = 1.5  # halves of the window
 REACH = 8  # standard deviations beyond which a round trip is not looked for
 STEPS = 2000  # of a numerical integral
+ROUNDING = 1e-9  # where alpha is 1 both branches of the law meet, and neither must be missed
 
 
 def increase(window: float, rtt_s: float, others: float, best: float) -> float:
@@ -44,7 +45,7 @@ def rtt_of_increase(window: float, added: float, others: float, best: float) -> 
     """
     a = best / window
     as_largest = (sqrt(window / added) - window) / others
-    if as_largest > 0 and a * as_largest <= 1:
+    if as_largest > 0 and a * as_largest <= 1 + ROUNDING:
         return as_largest
     square, linear = 10 * added * others**2 - window * a**2, 20 * added * others * window - 5 * window * a
     roots = _roots(square, linear, 10 * added * window**2 - 4 * window)

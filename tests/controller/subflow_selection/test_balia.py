@@ -1,7 +1,7 @@
 """The window law, its inverses and the chance of the largest rate, on vectors."""
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from controller.strategies.subflow_selection.balia import (
@@ -51,6 +51,7 @@ def test_the_round_trip_behind_a_loss(alpha):
     best=st.floats(1, 10_000),
     further=st.floats(0, 10_000),
 )
+@example(window=2.00001, rtt_s=1.0, best=2.00001, further=8169.956323534513)
 def test_the_inverse_finds_a_round_trip_with_the_same_increase(window, rtt_s, best, further):
     others = best + further
     added = increase(window, rtt_s, others, best)
