@@ -77,6 +77,7 @@ def test_where_the_cache_is(monkeypatch):
     assert upstreams.cache() == Path("/usb/lab")
 
 
+@pytest.mark.whole
 def test_a_copied_cache_suffices_without_a_network(cache, no_network, monkeypatch, capsys):
     monkeypatch.setattr(setup, "packages", lambda: "already there")
     monkeypatch.setattr(setup, "python_packages", lambda: "already there")
@@ -89,6 +90,7 @@ def test_a_copied_cache_suffices_without_a_network(cache, no_network, monkeypatc
     assert "bytecode: already compiled" in capsys.readouterr().out
 
 
+@pytest.mark.whole
 def test_a_missing_upstream_without_a_network_is_one_sentence(cache, no_network, monkeypatch, capsys):
     shutil.rmtree(cache / "upstreams/pox")
     monkeypatch.setattr(setup, "packages", lambda: "already there")
@@ -104,6 +106,7 @@ def test_a_missing_upstream_without_a_network_is_one_sentence(cache, no_network,
         upstreams.require()
 
 
+@pytest.mark.whole
 def test_a_missing_optional_upstream_stops_nothing(cache, no_network, monkeypatch, capsys):
     shutil.rmtree(cache / "upstreams/wmediumd")
     monkeypatch.setattr(setup, "packages", lambda: "already there")
@@ -191,6 +194,7 @@ def test_a_kernel_without_its_modules_does_not_count(cache):
         kernel.require()
 
 
+@pytest.mark.whole
 def test_the_command_is_fast_the_second_time(cache, no_network):
     argv = [
         sys.executable,
