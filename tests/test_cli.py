@@ -100,12 +100,6 @@ def test_a_wrong_request_is_refused_before_anything_starts(lab, tmp_path, args, 
     assert not out.exists()
 
 
-@pytest.mark.skipif("sim" in ENGINES, reason="the simulator is there")
-def test_the_engine_that_is_not_there_yet_says_so(lab):
-    got = lab("run", "testbed_wifi_lte")
-    assert (got.exit_code, "engine 'sim' is not there yet" in got.stderr) == (2, True)
-
-
 def test_run_prints_result_json_and_nothing_else(lab, tmp_path):
     got = lab("run", "testbed_wifi_lte", "--engine", "fake", "--duration", 1, "--json", "--out", tmp_path / "r")
     result = json.loads(got.output)

@@ -1,7 +1,7 @@
 """What the documentation says is true: its blocks run, its links lead somewhere, its commands, options and keys exist.
 
-A block that begins with ```sh run is run as it stands in a copy of the project, ```sh emulation likewise where there is one,
-and every ```python block. Other blocks are text.
+A block that begins with ```sh run is run as it stands in a copy of the project, ```sh emulation likewise where there is one.
+Other blocks are text.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import click
@@ -77,13 +76,6 @@ class TestEmulation:
     @pytest.mark.parametrize("block", blocks("sh emulation"))
     def test_commands_run(self, block, copy):
         shell(block, copy, EMULATION_S)
-
-
-@pytest.mark.parametrize("block", blocks("python"))
-def test_python_runs(block, copy):
-    program = [sys.executable, "-W", "error", "-c", block]
-    done = subprocess.run(program, cwd=copy, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
 
 
 @each_page

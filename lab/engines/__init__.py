@@ -121,8 +121,7 @@ ENGINES: dict[str, Entry] = {
 def entry(name: str) -> Entry:
     """The table's row, or an error that lists the known engines."""
     if name not in ENGINES:
-        not_yet = f"engine '{name}' is not there yet" if name == "sim" else f"engine '{name}' is unknown"
-        raise RequestError(f"{not_yet}: choose --engine {' or '.join(sorted(ENGINES))}")
+        raise RequestError(f"engine '{name}' is unknown: choose --engine {' or '.join(sorted(ENGINES))}")
     return ENGINES[name]
 
 

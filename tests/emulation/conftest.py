@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from emulation.vm_run import VmRun
+from emulation.vm_shell import VmShell
 from machine import emulation
 
 __all__ = ["emulation"]
@@ -25,3 +26,11 @@ def start(emulation: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     yield starting
     for run in made:
         run.kill()
+
+
+@pytest.fixture(scope="module")
+def vm(emulation: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[VmShell]:
+    """One VM for the runs of a module, one after the other."""
+    machine = VmShell(tmp_path_factory.mktemp("vm"))
+    yield machine
+    machine.close()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -41,13 +41,6 @@ SOME_OF_THE_TREE = (
 AT_ONCE = "traffic=[{user: ue1, kind: bulk}, {user: ue2, kind: bulk}, {user: ue3, kind: bulk}]"
 FLOW = re.compile(r"tcp,nw_src=([\d.]+),nw_dst=([\d.]+),tp_src=(\d+),tp_dst=(\d+)")
 Way = tuple[str, str]  # a subflow: the end points of its server and its user
-
-
-@pytest.fixture(scope="module")
-def vm(emulation: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[VmShell]:
-    machine = VmShell(tmp_path_factory.mktemp("vm"))
-    yield machine
-    machine.close()
 
 
 @pytest.fixture(scope="module")

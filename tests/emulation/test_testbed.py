@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from statistics import median
 from typing import Any
 
@@ -26,13 +26,6 @@ THROTTLED = ("--strategy", "meter_throttling", "--duration", "40")
 IDLE = "traffic=[{user: ue1, kind: rate, rate_mbps: 12}, {user: ue2, kind: rate, rate_mbps: 12}, {user: ue3}, {user: ue4}]"
 IDLE_SCALE = 0.2
 IDLE_AIR = 1 - 2 * 12 / 42  # of the WiFi cell, when ue1 and ue2 take 12 of 42 Mb/s each
-
-
-@pytest.fixture(scope="module")
-def vm(emulation: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[VmShell]:
-    machine = VmShell(tmp_path_factory.mktemp("testbed"))
-    yield machine
-    machine.close()
 
 
 @pytest.fixture(scope="module")
