@@ -162,9 +162,8 @@ def _in_vm(request: Request, asked: Job, live: view.Live) -> Outcome:
     live(Progress("starting the virtual machine", 0.0, job.duration_s))
     error = None
     try:
-        code = vm.run_in_vm(
-            argv_inside(request, job, folder), folder, _follower(folder, job.duration_s, live), wait=request.wait
-        )
+        inside = vm.GuestCommand(argv_inside(request, job, folder), folder, _follower(folder, job.duration_s, live))
+        code = vm.run_in_vm(inside, wait=request.wait)
     except MachineLacks:  # nothing was started, so nothing is left
         shutil.rmtree(folder)
         raise

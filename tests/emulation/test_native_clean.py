@@ -17,7 +17,7 @@ pytestmark = needs_emulation
 
 
 def test_nothing_is_left_behind():
-    rounds = os.environ.get("ROUNDS", "runner parts").split()
+    rounds = os.environ.get("ROUNDS", "parts").split()
     repeats = os.environ.get("REPEATS", "2")
     argv = ["./run_lab.sh", "vm", "--", "env", f"REPEATS={repeats}", "python", str(SCRIPT), *rounds]
     done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=LONG_S + 60 * int(repeats), check=False)

@@ -153,7 +153,7 @@ def read_types() -> str:
         return "already there"
     with tempfile.TemporaryDirectory(prefix="shared-", dir=upstreams.cache() / "vm") as shared:
         draft = Path(shared, "types")
-        status = vm.run_in_vm(["cp", str(build.RUNNING), str(draft)], Path(shared))
+        status = vm.run_in_vm(vm.GuestCommand(["cp", str(build.RUNNING), str(draft)], Path(shared)))
         if status != 0:
             raise MachineLacks(f"read the types of the VM's kernel: it publishes none (status {status})")
         draft.rename(target)

@@ -17,6 +17,7 @@ other subflows, before anything else is under way. The next line lets it go, lat
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
@@ -156,20 +157,15 @@ class Host:
 
     def _take(self, connection: socket.socket) -> None:
         """A new flow: its first line says what it wants, the second lets it go, later ones change its rate."""
-        with connection.makefile("rb") as lines:
-            try:
-                request = json.loads(lines.readline())
-                _choose_cc(connection, request["cc"])
-                flow = self.flows[request["id"]] = Flow(request, connection, request["direction"] == "down")
-                if flow.sends:
-                    flow.rate_bps = json.loads(lines.readline())["rate_bps"]
-                flow.go()
-                while flow.sends and (line := lines.readline()):
-                    flow.rate_bps = json.loads(line)["rate_bps"]
-            except (OSError, ValueError, KeyError):
-                return
-        while flow.done_s is None and flow.error is None:
-            time.sleep(1)
+        with connection.makefile("rb") as lines, contextlib.suppress(OSError, ValueError, KeyError):
+            request = json.loads(lines.readline())
+            _choose_cc(connection, request["cc"])
+            flow = self.flows[request["id"]] = Flow(request, connection, request["direction"] == "down")
+            if flow.sends:
+                flow.rate_bps = json.loads(lines.readline())["rate_bps"]
+            flow.go()
+            while flow.sends and (line := lines.readline()):
+                flow.rate_bps = json.loads(line)["rate_bps"]
 
     def connect(self, request: dict[str, Any]) -> dict[str, Any]:
         """Open a connection from this host."""

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from machine import emulation, needs_emulation
 
-from lab.engines.mininet import kernel, vm
+from lab.engines.mininet import guest, kernel, vm
 from lab.engines.mininet.ledger import Ledger, own
 from lab.errors import LabError, MachineLacks, RequestError
 
@@ -75,7 +75,7 @@ def test_only_a_kernel_that_panics_is_booted_again(tmp_path, monkeypatch, capsys
 
     monkeypatch.setattr(vm, "_booted", booted)
     with pytest.raises(LabError):
-        vm._run(Ledger(tmp_path / "ledger"), ["true"], tmp_path)
+        vm._run(Ledger(tmp_path / "ledger"), vm.GuestCommand(["true"], tmp_path))
     assert len(tried) == boots
     assert capsys.readouterr().err.count("once more") == boots - 1
 
@@ -90,7 +90,7 @@ def test_a_kernel_that_comes_up_the_second_time_is_enough(tmp_path, monkeypatch)
         return 7
 
     monkeypatch.setattr(vm, "_booted", booted)
-    assert vm._run(Ledger(tmp_path / "ledger"), ["true"], tmp_path) == 7
+    assert vm._run(Ledger(tmp_path / "ledger"), vm.GuestCommand(["true"], tmp_path)) == 7
 
 
 def test_a_missing_virtme_is_something_the_machine_lacks(watch, folder):
@@ -112,28 +112,28 @@ def test_a_boot_that_takes_too_long_is_given_up_but_a_long_command_is_not(watch,
 def test_the_command_reaches_the_guest_word_by_word(tmp_path, monkeypatch):
     monkeypatch.setenv("MULTIPATH_LAB_NOTE", "two words")
     monkeypatch.setenv("SECRET", "x")
-    script = (vm._prepare(["echo", "a b", "$HOME", "'"], tmp_path) / "start.sh").read_text()
+    script = (guest.prepare(["echo", "a b", "$HOME", "'"], tmp_path) / "start.sh").read_text()
     assert "SECRET" not in script
-    shown = script.replace(f"exec bash {vm.HERE / 'guest.sh'} ", 'printf "%s\\n" "$MULTIPATH_LAB_NOTE" ')
+    shown = script.replace(f"exec bash {guest.HERE / 'guest.sh'} ", 'printf "%s\\n" "$MULTIPATH_LAB_NOTE" ')
     said = subprocess.run(["sh", "-c", shown], capture_output=True, text=True, check=True).stdout.splitlines()
-    assert said == ["two words", str(tmp_path / "vm"), str(vm.PROJECT), "echo", "a b", "$HOME", "'"]
+    assert said == ["two words", str(tmp_path / "vm"), str(guest.PROJECT), "echo", "a b", "$HOME", "'"]
 
 
 def test_what_an_earlier_run_left_in_the_folder_is_not_taken_for_this_ones(tmp_path, folder):
     (folder / "exit_code").write_text("0")
-    vm._prepare(["true"], tmp_path)
+    guest.prepare(["true"], tmp_path)
     assert not (folder / "exit_code").exists()
 
 
 def test_a_blank_in_the_folders_name_is_refused(tmp_path):
     with pytest.raises(RequestError, match="blank"):
-        vm._prepare(["true"], tmp_path / "my runs")
+        guest.prepare(["true"], tmp_path / "my runs")
 
 
 @pytest.mark.parametrize("kvm", [True, False])
 def test_kvm_is_used_where_it_works(tmp_path, monkeypatch, kvm):
     monkeypatch.setattr(kernel, "kvm_works", lambda image: kvm)
-    assert ("--disable-kvm" in vm._boot_argv(Path("/c/boot/vmlinuz-1"), tmp_path, 2, "4G")) is not kvm
+    assert ("--disable-kvm" in guest.boot_argv(Path("/c/boot/vmlinuz-1"), tmp_path)) is not kvm
 
 
 def test_no_command_is_a_wrong_request():
@@ -205,8 +205,8 @@ def test_a_command_in_the_vm(tmp_path):
 def test_the_vm_dies_with_who_started_it(tmp_path):
     """After kill -9 of the caller QEMU is gone by itself, and what is left is listed."""
     before = machines()
-    code = f"from pathlib import Path; from lab.engines.mininet import vm; vm.run_in_vm(['sleep', '60'], Path('{tmp_path}'))"
-    with subprocess.Popen([sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": str(vm.PROJECT)}) as caller:
+    code = f"from pathlib import Path; from lab.engines.mininet import vm; vm.run_in_vm(vm.GuestCommand(['sleep', '60'], Path('{tmp_path}')))"
+    with subprocess.Popen([sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": str(guest.PROJECT)}) as caller:
         while machines() == before:
             assert caller.poll() is None
             time.sleep(0.1)
