@@ -22,6 +22,7 @@ from dashboard.errors import Problem
 from lab import scenario
 from lab.cli import lists
 from lab.cli import run as running
+from lab.engines.sim import compiled
 from lab.errors import RequestError
 from lab.manifest import ROOT
 from lab.recorder import new_folder
@@ -80,7 +81,7 @@ class Launcher:
             if len(going) >= self._most:
                 raise Problem(429, f"start {asked.scenario}: {len(going)} runs started here go on already. Wait, or stop one")
             folder = new_folder(job, runs=self._store.runs_folder)
-            child = self._spawn([*self._command, *arguments(asked), "--quiet", "--out", str(folder)], folder)
+            child = self._spawn([*self._command, *arguments(asked), "--quiet", "--out", str(folder)], folder, asked.engine)
             self._children[folder.name] = child
         self._until_begun(child)
         return folder.name
@@ -97,9 +98,10 @@ class Launcher:
                 child.process.kill()
             child.waiter.join(1)
 
-    def _spawn(self, argv: list[str], folder: Path) -> Child:
+    def _spawn(self, argv: list[str], folder: Path, engine: str) -> Child:
         said = tempfile.TemporaryFile()  # noqa: SIM115 - closed by whoever waits for the child
         env = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))}
+        env |= compiled.without_waiting() if engine == "sim" else {}
         process = subprocess.Popen(
             argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=said, env=env, start_new_session=True
         )

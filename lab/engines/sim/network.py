@@ -8,7 +8,7 @@ from dataclasses import replace
 from controller.observation import SubflowKey
 from controller.paths import Path
 from lab import units
-from lab.engines.sim import heap, hops, jit, loop, mptcp
+from lab.engines.sim import compiled, heap, hops, jit, loop, mptcp
 from lab.engines.sim import layout as at
 from lab.engines.sim.jit import longer
 from lab.engines.sim.laws import LAWS
@@ -52,7 +52,7 @@ class Network:
     def _go(self, until_ns: int) -> bool:
         if self._went:
             return loop.run(self.w, until_ns)
-        with jit.compiled_once(jit.cache_folder()):
+        with compiled.once(compiled.folder()):
             self._went = True
             return loop.run(self.w, until_ns)
 

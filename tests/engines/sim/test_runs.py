@@ -15,7 +15,7 @@ import pytest
 
 from lab import engines, inbox, scenario
 from lab.engines import Options
-from lab.engines.sim import jit
+from lab.engines.sim import compiled
 from lab.errors import MachineLacks
 from lab.recorder import Recorder
 from lab.runner import run
@@ -119,10 +119,10 @@ def test_compiled_code_of_other_sources_is_not_used(tmp_path):
     (tmp_path / "laws").mkdir()
     (tmp_path / "loop.py").write_text("a = 1")
     (tmp_path / "laws" / "reno.py").write_text("b = 1")
-    before = jit.sources_digest(tmp_path, "0.1")
-    assert jit.sources_digest(tmp_path, "0.2") != before
+    before = compiled.sources_digest(tmp_path, "0.1")
+    assert compiled.sources_digest(tmp_path, "0.2") != before
     (tmp_path / "laws" / "reno.py").write_text("b = 2")
-    assert jit.sources_digest(tmp_path, "0.1") != before
+    assert compiled.sources_digest(tmp_path, "0.1") != before
 
 
 def test_only_one_of_two_compiles_at_once(tmp_path):
@@ -131,8 +131,8 @@ def test_only_one_of_two_compiles_at_once(tmp_path):
 
     def first_call(number):
         nonlocal now, most
-        with jit.compiled_once(tmp_path / "cache"):
-            if not (tmp_path / "cache" / jit.COMPLETE).exists():
+        with compiled.once(tmp_path / "cache"):
+            if not (tmp_path / "cache" / compiled.COMPLETE).exists():
                 now += 1
                 most = max(most, now)
                 time.sleep(0.05)
@@ -145,6 +145,36 @@ def test_only_one_of_two_compiles_at_once(tmp_path):
     for each in threads:
         each.join()
     assert (most, len(done)) == (1, 1)
+
+
+@pytest.fixture
+def background(tmp_path, monkeypatch):
+    """What would be started in the background, with numba there and nothing compiled yet."""
+    started = []
+    monkeypatch.setenv("MULTIPATH_LAB_CACHE", str(tmp_path))
+    monkeypatch.setattr(compiled, "version", lambda: "0.1")
+    monkeypatch.setattr(compiled.subprocess, "Popen", lambda argv, **_: started.append(argv))
+    return started
+
+
+def test_who_watches_does_not_wait_for_the_compiler(background):
+    assert compiled.without_waiting() == {"NUMBA_DISABLE_JIT": "1"}
+    assert len(background) == 1
+    with compiled.once(compiled.folder()):
+        assert compiled.without_waiting() == {"NUMBA_DISABLE_JIT": "1"}
+    assert len(background) == 1  # somebody was at it
+    assert compiled.without_waiting() == {}
+
+
+def test_without_numba_there_is_nothing_to_wait_for(background, monkeypatch):
+    monkeypatch.setattr(compiled, "version", lambda: None)
+    assert compiled.without_waiting() == {}
+    assert background == []
+
+
+def test_what_is_started_in_the_background_runs(tmp_path):
+    environment = os.environ | {"MULTIPATH_LAB_CACHE": str(tmp_path), "NUMBA_DISABLE_JIT": "1"}
+    subprocess.run([sys.executable, "-m", "lab.engines.sim.compiled"], env=environment, cwd=ROOT, check=True)
 
 
 GROW = """
