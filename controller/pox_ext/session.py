@@ -218,11 +218,11 @@ class Session:
         self._asked_s = None
         step = self._control.step(self._observer.observe(time.monotonic_ns()))
         self._observer.tiers = step.seen.tiers
-        self._folder.write(lines.observation_line(step))
+        decided = [lines.decision_line(step.strategy, decision) for decision in step.decisions]
+        self._folder.write(lines.observation_line(step), *decided)
         for decision in step.decisions:
             if decision.command is not None:
                 self._carry_out(decision.command)
-            self._folder.write(lines.decision_line(step.strategy, decision))
         for text in step.refused:
             self.warn(text)
         for switch in self._plan.aps:
