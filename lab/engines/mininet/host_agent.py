@@ -185,7 +185,9 @@ def _obey(agent: Agent) -> None:
             print(problem, file=sys.stderr, flush=True)
         else:
             orders[asked.host, asked.token] = max(asked, orders.get((asked.host, asked.token), asked), key=_seq)
-    for asked in sorted(orders.values(), key=_seq):  # one says all that is left to be done: who is slow need not read those before
+    for asked in sorted(
+        orders.values(), key=_seq
+    ):  # one says all that is left to be done: who is slow need not read those before
         try:
             agent.obey(asked)
         except (MessageRefused, LabError, OSError) as problem:
