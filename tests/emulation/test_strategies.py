@@ -186,7 +186,8 @@ def test_three_connections_on_a_chain_become_equal(runs):
 @pytest.fixture(scope="module")
 def three(vm: VmShell) -> dict[str, Any]:
     """Path 3 is so much shorter that it is best alone, until it is as long as the others, which POX hears only when it wakes."""
-    run = vm.run("three_paths", *QUARTER, "--duration", "60", "--set", "topology.paths.3.delay_ms=20")
+    uneven = ("--set", "topology.paths.3.delay_ms=20", "--set", "strategy.params.rl_max_kb=12")
+    run = vm.run("three_paths", *QUARTER, "--duration", "60", *uneven)
     run.until(12)
     seen: dict[str, Any] = {"run": run, "alone": subflows(run), "alone_mbps": mean(run.samples(), three_mbps, 7)}
     run.execute("machine", stopped(POX, 12))
