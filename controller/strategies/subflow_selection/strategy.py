@@ -23,7 +23,6 @@ from controller.strategies.subflow_selection.paths import ArcsByEnds, along, ava
 from controller.strategies.subflow_selection.selection import Accept, Choice, Starts, greedy
 from controller.units import mbps
 
-
 LARGEST_WINDOW = 512  # a chain of more states takes a controller too long
 
 

@@ -24,6 +24,7 @@ CHANNEL_MHZ = {n: 2407 + 5 * n for n in (1, 6, 11)}
 ASSOCIATION_TIMEOUT_S, ASK_AGAIN_S = 20, 2
 BRIDGES_TIMEOUT_S = 120  # a busy machine needs seconds for each
 INACTIVITY_PROBE_MS = 60_000  # a controller stopped for a while is not a lost controller
+MOST_BACKOFF_MS = 4_000  # a switch also gives up an attempt to connect after so long: many must not come back every second
 BRIDGE = ("fail_mode=secure", "protocols=OpenFlow10,OpenFlow13", "other_config:disable-in-band=true")
 
 
@@ -80,7 +81,7 @@ class Network:
         for switch in self.wiring.dpid:
             channels = [f"@{switch}-{port}" for port in OPENFLOW_PORTS]
             for channel, port in zip(channels, OPENFLOW_PORTS, strict=True):
-                patience = [f"inactivity_probe={INACTIVITY_PROBE_MS}", "max_backoff=1000"]
+                patience = [f"inactivity_probe={INACTIVITY_PROBE_MS}", f"max_backoff={MOST_BACKOFF_MS}"]
                 argv += ["--", f"--id={channel}", "create", "controller", f'target="tcp:127.0.0.1:{port}"', *patience]
             argv += ["--", "set", "bridge", switch, f"controller={','.join(channels)}"]
         shell.run(["ovs-vsctl", *argv], "point the bridges at POX")
