@@ -11,6 +11,7 @@ from controller.paths import TCP, Flow
 ApKind = Literal["wifi", "lte"]
 Tiers = Mapping[tuple[str, str], int]  # (user, access point) -> 1 or 2
 SubflowKey = tuple[str, int]  # (connection, number)
+RECEIVE_BUFFER_BYTES = 4_000_000  # where nobody says otherwise
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,7 @@ class Subflow:
 
 @dataclass(frozen=True)
 class Observation:
-    """Everything seen up to `now_ns`, which is the only clock of the brain."""
+    """Everything seen up to `now_ns`, which is the only clock of the brain; `receive_buffer_bytes` is that of every connection."""
 
     now_ns: int
     access_points: tuple[AccessPoint, ...] = ()
@@ -121,6 +122,7 @@ class Observation:
     subflows: tuple[Subflow, ...] = ()
     tiers: Tiers = field(default_factory=dict)
     arcs: tuple[Arc, ...] = ()
+    receive_buffer_bytes: int = RECEIVE_BUFFER_BYTES
 
     def subflow(self, key: SubflowKey) -> Subflow | None:
         """The subflow of this connection with this number, if it lives."""

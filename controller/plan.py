@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from controller.errors import PlanRefused
-from controller.observation import AccessPoint, Arc, Association, air
+from controller.observation import RECEIVE_BUFFER_BYTES, AccessPoint, Arc, Association, air
 from controller.units import bps
 
 Rate = Annotated[float, Field(gt=0)]
@@ -89,6 +89,7 @@ class Plan(_Part):
     trunks: tuple[TrunkLine, ...] = ()
     aps: dict[str, ApLine] = {}
     multipath: tuple[str, ...] = ()
+    receive_buffer_kb: Annotated[int, Field(ge=1)] = RECEIVE_BUFFER_BYTES // 1000
 
     @model_validator(mode="after")
     def names_are_known(self) -> Plan:

@@ -176,6 +176,7 @@ SUBFLOW = (
     "throughput_mbps",
     "rtt_ms_mean",
     "segments",
+    "out_of_order_segments",
     "lost_segments",
     "retransmitted_segments",
     "backup_s",

@@ -70,7 +70,7 @@ class Network:
         self.hosts_port = free_port(socket.SOCK_DGRAM)
         (folder / "key").write_text(KEY)
         self.environment = {**os.environ, "OVS_RUNDIR": str(folder), "OVS_DBDIR": str(folder), "OVS_LOGDIR": str(folder)}
-        self._undo, self._ended = ExitStack(), ExitStack()
+        self._undo, self._ended, self._hosts = ExitStack(), ExitStack(), ExitStack()
         self.pox: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Network:
@@ -81,14 +81,8 @@ class Network:
                 self._add_bridge(switch, dpid)
             for a, b in TRUNKS.values():
                 self._add_trunk(a, b)
-            for host in ("user", "server"):
-                self._command("ip", "netns", "add", self.name(host))
-                undo.callback(self._quietly, "ip", "netns", "del", self.name(host))
-                self.inside(host, "ip", "link", "set", "lo", "up")
-            for table, (interface, place) in enumerate(USER.items(), 1):
-                self._attach("user", interface, *place, table)
-            self._attach("server", "eth", *SERVER, 1)
-            self._configure_mptcp()
+            undo.callback(lambda: self._hosts.close())
+            self._make_hosts()
             (self.run / "topology.json").write_text(json.dumps(self.topology()))
             self._undo = undo.pop_all()
         return self
@@ -214,14 +208,16 @@ class Network:
             sender.sendto(json.dumps(message).encode(), ("127.0.0.1", self.agents_port))
 
     def reset(self) -> None:
-        """As if no controller had ever been there."""
+        """As if no controller had ever been there: hosts are made anew, since connections outlive their programs for a minute."""
         self.stop_pox()
         self._ended.close()
+        self._hosts.close()
         for switch in SWITCHES:
             for command in ("del-flows", "del-meters"):
                 self.ofctl(command, switch)
         for file in self.run.glob("[!t]*.json*"):
             file.unlink()
+        self._make_hosts()
 
     # --- questions
 
@@ -281,13 +277,24 @@ class Network:
             port, peer = self.name(here + there), self.name(there + here)
             self._vsctl("add-port", self.name(here), port, "--", "set", "interface", port, "type=patch", f"options:peer={peer}")
 
+    def _make_hosts(self) -> None:
+        for host in ("user", "server"):
+            self._command("ip", "netns", "add", self.name(host))
+            self._hosts.callback(self._quietly, "ip", "netns", "del", self.name(host))
+            self.inside(host, "ip", "link", "set", "lo", "up")
+        for table, (interface, place) in enumerate(USER.items(), 1):
+            self._attach("user", interface, *place, table)
+        self._attach("server", "eth", *SERVER, 1)
+        self._configure_mptcp()
+
     def _attach(self, host: str, interface: str, address: str, mac: str, switch: str, table: int) -> None:
         """Addresses are on link; each interface has a routing table of its own."""
         port, namespace = self.name(f"p{interface}"), self.name(host)
         self._command("ip", "link", "add", port, "type", "veth", "peer", "name", interface, "address", mac, "netns", namespace)
-        self._undo.callback(self._quietly, "ip", "link", "del", port)
+        self._hosts.callback(self._quietly, "ip", "link", "del", port)
         self._command("ip", "link", "set", port, "up")
         self._vsctl("add-port", self.name(switch), port)
+        self._hosts.callback(self._vsctl, "--if-exists", "del-port", self.name(switch), port)
         off = ["tso", "off", "gso", "off", "gro", "off", "tx", "off", "rx", "off"]
         self._command("ethtool", "-K", port, *off)
         self.inside(host, "ethtool", "-K", interface, *off)

@@ -16,7 +16,7 @@ from typing import Any
 from controller.control import Step
 from controller.observation import Subflow
 from controller.paths import Flow, Path, digest
-from controller.pox_ext.openflow13 import FlowEntry, PortCount
+from controller.pox_ext.openflow13 import FlowCount, PortCount
 from controller.pox_ext.rates import Rates
 from controller.pox_ext.tracker import Joined
 from controller.units import mbps
@@ -94,12 +94,12 @@ class Counters:
                 rates[f"{way}_mbps"] = _mbps(rate_bps)
             self._ports[switch, name] = {"switch": switch, "name": name} | asdict(count) | rates
 
-    def take_flows(self, switch: str, entries: Iterable[FlowEntry]) -> None:
-        """Path entries of a switch; the others have no cookie."""
+    def take_flows(self, switch: str, entries: Iterable[FlowCount]) -> None:
+        """Path entries of a switch."""
         now_ns = time.monotonic_ns()
         for tally in (each for (where, _), each in self._flows.items() if where == switch):
             tally.rate_bps = None
-        for entry in (each for each in entries if each.cookie):
+        for entry in entries:
             key = (switch, entry.cookie)
             tally = self._flows.setdefault(key, Tally())
             tally.take(entry.packets, entry.bytes)

@@ -55,6 +55,7 @@ class Observer:
             subflows=tuple(self.subflow(each) for each in self._tracker.subflows()),
             tiers=self.tiers,
             arcs=self.arcs.seen(),
+            receive_buffer_bytes=self._plan.receive_buffer_kb * 1000,
         )
         aps = tuple(self._seen_at(ap, reports.get(ap.id, []), seen) for ap in self._plan.access_points())
         return replace(seen, access_points=aps)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil
 from socket import inet_aton, inet_ntoa
+from typing import NamedTuple
 
 VERSION = 4
 HELLO, ERROR, ECHO_REQUEST, ECHO_REPLY, FEATURES_REQUEST, FEATURES_REPLY = 0, 1, 2, 3, 5, 6
@@ -106,6 +107,14 @@ class FlowEntry:
     metered: bool
 
 
+class FlowCount(NamedTuple):
+    """What one entry with a cookie has counted."""
+
+    cookie: int
+    packets: int
+    bytes: int
+
+
 @dataclass(frozen=True)
 class MeterCount:
     """What came to the meter and what it dropped, in bytes."""
@@ -130,6 +139,12 @@ class PortCount:
 def flows(body: bytes) -> list[FlowEntry]:
     """The entries in a flow statistics reply."""
     return [_flow(entry) for entry in _entries(body)]
+
+
+def flow_counts(body: bytes) -> list[FlowCount]:
+    """The counters of the entries in a flow statistics reply that have a cookie; the rest of them is not read."""
+    counts = (FlowCount(*struct.unpack_from("!QQQ", entry, 24)) for entry in _entries(body) if len(entry) >= 48)
+    return [each for each in counts if each.cookie]
 
 
 def _flow(entry: bytes) -> FlowEntry:

@@ -203,7 +203,7 @@ class Session:
             self._answered()
 
         def with_flows(body: bytes | None) -> None:
-            self._counters.take_flows(switch, of13.flows(body or b""))
+            self._counters.take_flows(switch, of13.flow_counts(body or b""))
             self._answered()
 
         channel.ask(of13.ask_ports(), with_ports)
@@ -218,11 +218,11 @@ class Session:
         self._asked_s = None
         step = self._control.step(self._observer.observe(time.monotonic_ns()))
         self._observer.tiers = step.seen.tiers
-        self._folder.write(lines.observation_line(step))
+        decided = [lines.decision_line(step.strategy, decision) for decision in step.decisions]
+        self._folder.write(lines.observation_line(step), *decided)
         for decision in step.decisions:
             if decision.command is not None:
                 self._carry_out(decision.command)
-            self._folder.write(lines.decision_line(step.strategy, decision))
         for text in step.refused:
             self.warn(text)
         for switch in self._plan.aps:

@@ -34,7 +34,7 @@ class ReplacedFile(Storage):
     def write(self, data: dict[str, dict[str, Any]]) -> None:
         aside = self._path.with_suffix(".new")
         with open(aside, "w", encoding="utf-8") as file:
-            json.dump(data, file)
+            file.write(json.dumps(data))  # in one go: json.dump would build it piece by piece, in Python
             file.flush()
             os.fsync(file.fileno())
         os.replace(aside, self._path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -10,7 +11,7 @@ from controller.paths import Flow
 from controller.units import bps
 
 TCP = 6
-PATIENCE_S = 5.0  # within which a new subflow appears in its hosts' reports
+PATIENCE_S, PATIENCE_REPORTS = 5.0, 4  # within which a new subflow appears in its hosts' reports: slow hosts report late
 
 
 @dataclass(frozen=True)
@@ -32,13 +33,15 @@ class Told:
     def __init__(self) -> None:
         self._latest: dict[str, HostReport] = {}
         self._states: dict[tuple[str, str], SubflowState] = {}
-        self._seen: dict[Flow, float] = {}
+        self._heard: Counter[str | None] = Counter()
+        self._seen: dict[Flow, tuple[float, int]] = {}
 
     def take(self, report: HostReport) -> bool:
         """A report; False when a later one has come before."""
         before = self._latest.get(report.host)
         if before is not None and report.seq <= before.seq:
             return False
+        self._heard[report.host] += 1
         for state in before.subflows if before else ():
             self._states.pop((state.local, state.remote), None)
         self._latest[report.host] = report
@@ -69,13 +72,16 @@ class Told:
         return any(host in self._latest for host in hosts)
 
     def is_over(self, to_user: Flow, hosts: Iterable[str | None], now_s: float) -> bool:
-        """Whether of these hosts, its ends, those that report have a subflow no more, or not yet after `PATIENCE_S`."""
-        if not self.hears_of(hosts):
+        """Whether of these hosts, its ends, those that report have a subflow no more, or not yet after patience with them."""
+        ends_of = set(hosts)
+        if not self.hears_of(ends_of):
             return False
+        heard = sum(self._heard[host] for host in ends_of)
         if any(each in self._states for each in (ends(to_user), ends(to_user)[::-1])):
-            self._seen[to_user] = now_s - 2 * PATIENCE_S
+            self._seen[to_user] = now_s - 2 * PATIENCE_S, heard - PATIENCE_REPORTS
             return False
-        return now_s - self._seen.setdefault(to_user, now_s) > PATIENCE_S
+        since_s, before = self._seen.setdefault(to_user, (now_s, heard))
+        return now_s - since_s > PATIENCE_S and heard - before >= PATIENCE_REPORTS
 
     def forget(self, to_user: Flow) -> None:
         """A subflow is over."""

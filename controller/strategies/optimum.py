@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from controller.strategies.base import param
-from controller.strategies.subflow_selection.forecast import PathQuality
+from controller.strategies.subflow_selection.forecast import Model, PathQuality
 from controller.strategies.subflow_selection.selection import Choice, exhaustive
 from controller.strategies.subflow_selection.strategy import Selecting, SelectingParams
 
@@ -26,5 +26,5 @@ class Optimum(Selecting):
     Params = OptimumParams
     params: OptimumParams
 
-    def search(self, paths: Sequence[PathQuality]) -> Choice:
-        return exhaustive(paths, self.model, self.rl_max_bytes, self.params.most_paths)
+    def search(self, paths: Sequence[PathQuality], model: Model, rl_max_bytes: float) -> Choice:
+        return exhaustive(tuple(paths), model, rl_max_bytes, self.params.most_paths)

@@ -1,4 +1,4 @@
-"""A network of bridges in user space, made once per file and emptied before and after every test."""
+"""A network of bridges in user space, made once per file; hosts are made anew, and all else emptied, before every test."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Network]:
 
 
 @pytest.fixture
-def network(built: Network) -> Iterator[Network]:
+def network(built: Network) -> Network:
     built.reset()
-    yield built
-    built.reset()
+    return built

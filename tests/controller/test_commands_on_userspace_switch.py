@@ -83,9 +83,9 @@ def test_a_backup_subflow_rests_until_it_is_wanted_again(network):
     assert interface_mbps(network, "wifi", 1) > 0.5
     ask(network, 1, expect=EVEN, backup=[2])
     eventually(lambda: subflow(network, 2)["backup"], 5, "confirm the backup")
-    time.sleep(0.3)
+    eventually(lambda: interface_mbps(network, "wifi", 1) < 0.1, 10, "send what the subflow had been given before")
+    assert mbps(progress, 3) == pytest.approx(2 * PAYLOAD, rel=0.1)
     assert interface_mbps(network, "wifi", 1) < 0.1
-    assert mbps(progress, 1) == pytest.approx(2 * PAYLOAD, rel=0.1)
     ask(network, 2, expect=EVEN)
     eventually(lambda: not subflow(network, 2)["backup"], 5, "confirm that it is over")
     eventually(lambda: interface_mbps(network, "wifi", 1) > 0.5, 5, "carry data again")

@@ -16,7 +16,7 @@ from controller.pox_ext import counters as module
 from controller.pox_ext.arcs import Arcs
 from controller.pox_ext.counters import FRAME_BITS, WINDOW_S, Asked, Counters, Tally
 from controller.pox_ext.hosts import Hosts
-from controller.pox_ext.openflow13 import FlowEntry
+from controller.pox_ext.openflow13 import FlowCount
 from controller.pox_ext.router import Router
 
 DOWN = Flow("10.0.0.1", "10.1.0.1", 6, 5001, 40000)
@@ -58,9 +58,7 @@ class World:
     def entries(self, switch: str, **packets: int) -> None:
         """Path entries: so many packets `down` and `up`."""
         flows = {"down": DOWN, "up": DOWN.back()}
-        self.counters.take_flows(
-            switch, [FlowEntry(digest(flows[way]), 110, count, count * 1514, None, False) for way, count in packets.items()]
-        )
+        self.counters.take_flows(switch, [FlowCount(digest(flows[way]), count, count * 1514) for way, count in packets.items()])
 
     def arc(self, tail: str, head: str) -> Arc:
         return next(arc for arc in self.arcs.seen() if (arc.tail, arc.head) == (tail, head))
@@ -141,7 +139,7 @@ def test_the_air_is_what_its_stations_take_together(world):
     for second in range(2):
         world.now_ns = second * SECOND_NS
         flows = {DOWN: 100, DOWN.back(): 7, other: 30}
-        entries = [FlowEntry(digest(flow), 110, n * second, n * second * 1514, None, False) for flow, n in flows.items()]
+        entries = [FlowCount(digest(flow), n * second, n * second * 1514) for flow, n in flows.items()]
         world.counters.take_flows("wifi1", entries)
     assert world.arc("wifi1", "wifi1~air").used_bps == 130 * FRAME_BITS
     assert world.arc("wifi1~air", "10.1.0.1").used_bps == 100 * FRAME_BITS

@@ -61,6 +61,7 @@ def test_a_flow_mod_survives_the_way_to_a_switch_and_back():
     )
     (read,) = of13.flows(entry)
     assert (read.address, read.metered, read.cookie, read.packets, read.bytes, read.priority) == (A, True, 7, 3, 4500, 100)
+    assert of13.flow_counts(entry) == [of13.FlowCount(7, 3, 4500)]
     assert table0.read([read], 100_000) == Table0(frozenset({A}), frozenset({A}), 100_000, default=False)
 
 
@@ -78,6 +79,7 @@ def test_a_broken_answer_holds_nothing(body):
     assert of13.meter_rate_bps(body) is None
     assert of13.ports(body) == []
     assert of13.flows(body[:3]) == []
+    assert of13.flow_counts(body) == []
 
 
 def test_a_path_entry_as_nicira_lays_it_out():

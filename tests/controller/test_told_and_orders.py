@@ -9,7 +9,7 @@ from controller.host_messages import HostReport, SubflowOrder, SubflowState
 from controller.observation import Subflow
 from controller.paths import Flow
 from controller.pox_ext.orders import AGAIN_S, Orders
-from controller.pox_ext.told import PATIENCE_S, Confirmed, Told
+from controller.pox_ext.told import PATIENCE_REPORTS, PATIENCE_S, Confirmed, Told
 
 SERVER, USER = "10.0.0.1:5001", "10.1.0.3:40112"
 FLOW = Flow("10.0.0.1", "10.1.0.3", 6, 5001, 40112)
@@ -76,6 +76,9 @@ def test_a_new_subflow_is_given_time_to_appear():
     told = Told()
     told.take(report("srv1"))
     assert not told.is_over(FLOW, ["srv1"], 1.0)
+    assert not told.is_over(FLOW, ["srv1"], 1e9)  # who is slow to report is given more
+    for seq in range(PATIENCE_REPORTS):
+        told.take(report("srv1", seq=2 + seq))
     assert not told.is_over(FLOW, ["srv1"], 1.0 + PATIENCE_S)
     assert told.is_over(FLOW, ["srv1"], 1.1 + PATIENCE_S)
     assert not told.is_over(FLOW, ["srv2"], 1e9)  # neither end reports

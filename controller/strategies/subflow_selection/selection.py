@@ -7,14 +7,15 @@ Greedy (Algorithm 1, completed):
 3) `all`: begin once with every path, and keep the best
 
 Exhaustive: sets in the order of an upper bound of their throughput, until no bound is above the best found.
-4) alone a window is never smaller than beside others, and a round takes at least that of the smallest window:
-   Avg_Th <= sum E[w alone] S / max G(2); and the limit of the buffer allows no more than Avg_Th <= 8 RL_max / (max mu - min mu)
+4) beside one other path a window is never smaller than beside several, and a round takes at least that of the smallest window:
+   Avg_Th <= sum min E[w beside one] S / max G(2); and the limit of the buffer allows no more than Avg_Th <= 8 RL_max / (max mu - min mu)
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import combinations
 from typing import Literal
 
@@ -70,10 +71,10 @@ def _grown(
     return best
 
 
-def exhaustive(paths: Sequence[PathQuality], model: Model, rl_max_bytes: float, most_paths: int) -> Choice:
+@lru_cache(maxsize=64)
+def exhaustive(paths: tuple[PathQuality, ...], model: Model, rl_max_bytes: float, most_paths: int) -> Choice:
     """The best of all sets of at most so many paths."""
-    alone = [estimate((path,), model).windows[0] for path in paths]
-    bounds = sorted(_bounds(paths, alone, model, rl_max_bytes, most_paths), reverse=True)
+    bounds = sorted(_bounds(paths, model, rl_max_bytes, most_paths), reverse=True)
     best: Choice | None = None
     for bound_bps, places in bounds:
         if best is not None and bound_bps <= best.estimate.throughput_bps:
@@ -87,16 +88,26 @@ def exhaustive(paths: Sequence[PathQuality], model: Model, rl_max_bytes: float, 
 
 
 def _bounds(
-    paths: Sequence[PathQuality], alone: Sequence[float], model: Model, rl_max_bytes: float, most_paths: int
+    paths: Sequence[PathQuality], model: Model, rl_max_bytes: float, most_paths: int
 ) -> Iterator[tuple[float, tuple[int, ...]]]:
     """Every set with what its throughput cannot exceed, in bit/s."""
     shortest_s = [round_s(path, SMALLEST_WINDOW, model) for path in paths]
+    windows = _largest_windows(paths, model)
     for size in range(1, min(most_paths, len(paths)) + 1):
         for places in combinations(range(len(paths)), size):
-            bound_bps = sum(alone[n] for n in places) * SEGMENT_BITS / max(shortest_s[n] for n in places)  # 4
+            held = sum(min(windows[n][m] for m in places if m != n or size == 1) for n in places)
+            bound_bps = held * SEGMENT_BITS / max(shortest_s[n] for n in places)  # 4
             rtts_s = [paths[n].rtt_s for n in places]
             spread_s = max(rtts_s) - min(rtts_s)
             yield min(bound_bps, 8 * rl_max_bytes / spread_s) if spread_s else bound_bps, places
+
+
+def _largest_windows(paths: Sequence[PathQuality], model: Model) -> list[list[float]]:
+    """The window of each path beside each other one; beside itself, alone."""
+    windows = [[estimate((path,), model).windows[0]] * len(paths) for path in paths]
+    for n, m in combinations(range(len(paths)), 2):
+        windows[n][m], windows[m][n] = estimate((paths[n], paths[m]), model).windows
+    return windows
 
 
 def _choice(places: Sequence[int], paths: Sequence[PathQuality], model: Model) -> Choice:

@@ -18,18 +18,24 @@ from controller.command import Decision, Forecast, SetBackup, about
 from controller.observation import Arc, Observation, Subflow
 from controller.plan import Plan
 from controller.strategies.base import Strategy, StrategyParams, param, without_subflows
-from controller.strategies.subflow_selection.forecast import Model, PathQuality
+from controller.strategies.subflow_selection.forecast import SEGMENT_BITS, Model, PathQuality
 from controller.strategies.subflow_selection.paths import ArcsByEnds, along, available_bps, capacity_bps, quality
 from controller.strategies.subflow_selection.selection import Accept, Choice, Starts, greedy
 from controller.units import mbps
+
+LARGEST_WINDOW = 512  # a chain of more states takes a controller too long
 
 
 class SelectingParams(StrategyParams):
     """What every search is told. The paper gives no values: these are ours."""
 
     interval_s: float = param(2.0, "s", "Time between two selections", ge=0.2, le=60)
-    rl_max_kb: float = param(12.0, "kB", "Receive buffer that a set of subflows may need (RL_max)", gt=0, le=1_000_000)
-    largest_window: int = param(64, "segments", "Largest window of a subflow (W_max)", ge=4, le=512)
+    rl_max_kb: float = param(
+        0.0, "kB", "Receive buffer that a set of subflows may need (RL_max); 0: half of a connection's", ge=0, le=1_000_000
+    )
+    largest_window: int = param(
+        0, "segments", "Largest window of a subflow (W_max); 0: a receive buffer full", ge=0, le=LARGEST_WINDOW
+    )
     queue_bdp: float = param(1.0, "BDP", "A path's queue in products of its bandwidth and round trip", ge=0, le=100)
     rtt_sd: float = param(0.1, "fraction", "Standard deviation of a round trip of which no jitter is known", ge=0, le=1)
     round: Literal["paper", "pipelined"] = param(
@@ -50,28 +56,19 @@ class Selecting(Strategy):
         return without_subflows(plan)
 
     @abstractmethod
-    def search(self, paths: Sequence[PathQuality]) -> Choice:
+    def search(self, paths: Sequence[PathQuality], model: Model, rl_max_bytes: float) -> Choice:
         """The set to use."""
 
     def decide(self, seen: Observation) -> list[Decision]:
         arcs = {(arc.tail, arc.head): arc for arc in seen.arcs}
         several = [subflows for subflows in seen.connections().values() if len(subflows) > 1]
-        return [decision for subflows in several for decision in self._decide_for(subflows, arcs)]
+        return [decision for subflows in several for decision in self._decide_for(subflows, arcs, seen.receive_buffer_bytes)]
 
     def withdraw(self, seen: Observation) -> list[Decision]:
         aside = [each for each in seen.subflows if each.backup]
         return [_set(each, False, "the strategy was withdrawn: an ordinary subflow again") for each in aside]
 
-    @property
-    def model(self) -> Model:
-        """The model as the parameters have it."""
-        return Model(self.params.round, self.params.largest_window, self.params.queue_bdp)
-
-    @property
-    def rl_max_bytes(self) -> float:
-        return self.params.rl_max_kb * 1000
-
-    def _decide_for(self, subflows: Sequence[Subflow], arcs: ArcsByEnds) -> list[Decision]:
+    def _decide_for(self, subflows: Sequence[Subflow], arcs: ArcsByEnds, receive_buffer_bytes: int) -> list[Decision]:
         ways = [along(each, arcs) for each in subflows]
         known = [way for way in ways if way is not None]
         if len(known) < len(ways):
@@ -81,7 +78,10 @@ class Selecting(Strategy):
                     about(lost.key), f"nothing is known of the path {' '.join(lost.path) or 'it takes'}: all stay as they are"
                 )
             ]
-        choice = self.search(self._qualities(subflows, known))  # 1, 2
+        largest = self.params.largest_window or min(LARGEST_WINDOW, receive_buffer_bytes * 8 // SEGMENT_BITS)
+        model = Model(self.params.round, largest, self.params.queue_bdp)
+        rl_max_bytes = self.params.rl_max_kb * 1000 or receive_buffer_bytes / 2
+        choice = self.search(self._qualities(subflows, known), model, rl_max_bytes)  # 1, 2
         return _carried_out(subflows, choice)
 
     def _qualities(self, subflows: Sequence[Subflow], ways: Sequence[tuple[Arc, ...]]) -> tuple[PathQuality, ...]:
@@ -109,8 +109,8 @@ class SubflowSelection(Selecting):
     Params = SubflowSelectionParams
     params: SubflowSelectionParams
 
-    def search(self, paths: Sequence[PathQuality]) -> Choice:
-        return greedy(paths, self.model, self.rl_max_bytes, self.params.accept, self.params.starts)
+    def search(self, paths: Sequence[PathQuality], model: Model, rl_max_bytes: float) -> Choice:
+        return greedy(paths, model, rl_max_bytes, self.params.accept, self.params.starts)
 
 
 def _carried_out(subflows: Sequence[Subflow], choice: Choice) -> list[Decision]:

@@ -27,7 +27,7 @@ from controller.host_messages import HostReport, Order, SubflowOrder, SubflowSta
 from lab.engines.mininet import netlink, shaping, shell
 from lab.engines.mininet.netlink import TcpSocket
 from lab.engines.mininet.opener import Opener
-from lab.engines.mininet.pacing import Endpoint, Pacing, frame_rate_bps
+from lab.engines.mininet.pacing import UNLIMITED, Endpoint, Pacing, frame_rate_bps, payload_limit
 from lab.engines.mininet.path_manager import PathManager
 from lab.errors import LabError
 
@@ -49,7 +49,7 @@ class Host:
 
     def report(self, seq: int, losses: dict[str, float]) -> HostReport:
         """What is the case now; `losses` by device."""
-        found = sorted((each for each in self._diagnosis.sockets() if each.token is not None), key=lambda each: each.source)
+        found = sorted((each for each in self._diagnosis.sockets() if each.token is not None), key=_as_joined)
         return HostReport(seq, self.name, tuple(_state(each) for each in found), _along(self._loss, losses))
 
     def obey(self, asked: Order) -> None:
@@ -78,8 +78,9 @@ class Host:
                 self._set_subflow_backup(self._manager, mine, asked.backup)
         if asked.expected_mbps is not None:
             rate_bps = round(asked.expected_mbps * 1_000_000) or None
-            self._prepare_pacing()
-            self._pacing.hold(self.pid, mine.source, mine.destination, rate_bps)
+            if payload_limit(rate_bps) != min(mine.pacing_limit, UNLIMITED):
+                self._prepare_pacing()
+                self._pacing.hold(self.pid, mine.source, mine.destination, rate_bps)
 
     def _prepare_pacing(self) -> None:
         """Once, when a rate is asked for."""
@@ -139,13 +140,17 @@ class Agent:
         for host in self._hosts.values():
             self.socket.sendto(written(host.report(seq, losses), self._key), self._controller)
 
-    def take(self, datagram: bytes, sender: Endpoint) -> None:
-        """A datagram: an order, or nothing that counts here."""
+    def read(self, datagram: bytes, sender: Endpoint) -> Order:
+        """The order in a datagram, or `MessageRefused`."""
         if sender != self._controller:
             raise MessageRefused(f"obey {sender[0]}:{sender[1]}: it is not the registered controller")
         asked = order(datagram, self._key)
         if asked.host not in self._hosts:
             raise MessageRefused(f"obey an order to '{asked.host}': choose from {', '.join(sorted(self._hosts))}")
+        return asked
+
+    def obey(self, asked: Order) -> None:
+        """Have it carried out."""
         self.period_s = PERIOD_S
         self._hosts[asked.host].obey(asked)
 
@@ -171,11 +176,26 @@ def serve(agent: Agent) -> None:
 
 
 def _obey(agent: Agent) -> None:
-    """Take one datagram; what is refused, and what the kernel refuses, is said and changes nothing else."""
-    try:
-        agent.take(*agent.socket.recvfrom(65536))
-    except (MessageRefused, LabError, OSError) as problem:
-        print(problem, file=sys.stderr, flush=True)
+    """Take what has come; what is refused, and what the kernel refuses, is said and changes nothing else."""
+    orders: dict[tuple[str, str], Order] = {}
+    while select.select([agent.socket], [], [], 0)[0]:
+        try:
+            asked = agent.read(*agent.socket.recvfrom(65536))
+        except (MessageRefused, OSError) as problem:
+            print(problem, file=sys.stderr, flush=True)
+        else:
+            orders[asked.host, asked.token] = max(asked, orders.get((asked.host, asked.token), asked), key=_seq)
+    for asked in sorted(
+        orders.values(), key=_seq
+    ):  # one says all that is left to be done: who is slow need not read those before
+        try:
+            agent.obey(asked)
+        except (MessageRefused, LabError, OSError) as problem:
+            print(problem, file=sys.stderr, flush=True)
+
+
+def _seq(asked: Order) -> int:
+    return asked.seq
 
 
 def _state(each: TcpSocket) -> SubflowState:
@@ -183,6 +203,11 @@ def _state(each: TcpSocket) -> SubflowState:
     expected_mbps = None if rate_bps is None else rate_bps / 1e6
     local, remote = (f"{address}:{port}" for address, port in (each.source, each.destination))
     return SubflowState(f"{each.token or 0:08x}", local, remote, each.backup, expected_mbps, each.retransmitted)
+
+
+def _as_joined(each: TcpSocket) -> Any:
+    """At a server, the subflows of a connection in the order in which they joined: a controller that is new numbers them by it."""
+    return each.token, each.remote_id, each.source, each.destination
 
 
 def _along(ways: dict[str, list[str]], losses: dict[str, float]) -> dict[str, float]:

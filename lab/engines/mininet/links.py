@@ -42,10 +42,10 @@ class Links:
             else:
                 for station in cell.stations:
                     lines += shaping.rate(self.wiring.at(station.user, cell.ap).port, station.rate_bps, cell.queue_packets)
-        shell.run(["tc", "-batch", "-"], "shape the links", stdin=shaping.batch(lines))
-        for each in self.wiring.interfaces:
-            if each.link in self.links and has_shape(self.links[each.link]):
-                self._shape_host_link(each, self.links[each.link])
+        shaped = [each for each in self.wiring.interfaces if each.link in self.links and has_shape(self.links[each.link])]
+        self._shape([*lines, *(self._towards_host(each) for each in shaped)], "shape the links")
+        for host in dict.fromkeys(each.node for each in shaped):
+            self._shape([self._from_host(each) for each in shaped if each.node == host], f"shape the links of {host}", host)
 
     def change(self, link_id: str, key: str, value: Any) -> None:
         """Change `rate_mbps`, `delay_ms`, `loss` or `up` of a link while packets are under way."""
@@ -59,11 +59,13 @@ class Links:
         if key == "loss" and self.data_goes_up:
             name = "loss_back_ppm"
         change: dict[str, Any] = {name: convert(value)}
-        link = self.links[link_id] = replace(self.links[link_id], **change)
+        self.links[link_id] = replace(self.links[link_id], **change)
         if trunk:
-            shell.run(["tc", "-batch", "-"], f"change {link_id}", stdin=shaping.batch(self._trunk(trunk)))
+            self._shape(self._trunk(trunk), f"change {link_id}")
         else:
-            self._shape_host_link(next(each for each in self.wiring.interfaces if each.link == link_id), link)
+            own = next(each for each in self.wiring.interfaces if each.link == link_id)
+            self._shape([self._towards_host(own)], f"change {link_id}")
+            self._shape([self._from_host(own)], f"change {link_id}", own.node)
 
     def shape(self, link_id: str) -> dict[str, Any]:
         """What a controller is told of a link: rate, delay and loss as they are now."""
@@ -99,14 +101,24 @@ class Links:
         ends = ((trunk.a_port, link.loss_ppm), (trunk.b_port, link.loss_back_ppm))
         return [shaping.link(port, link.rate_bps, delay_ns, jitter_ns, loss, queue) for port, loss in ends]
 
-    def _shape_host_link(self, each: Interface, link: Link) -> None:
-        towards_host, from_host = (
-            (link.loss_back_ppm, link.loss_ppm) if link.a == each.node else (link.loss_ppm, link.loss_back_ppm)
-        )
-        shape = (link.rate_bps, link.delay_ns, link.jitter_ns)
-        shell.run(["tc", *shaping.link(each.port, *shape, towards_host, link.queue_packets).split()], f"shape {each.port}")
-        argv = ["tc", *shaping.link(each.name, *shape, from_host, link.queue_packets).split()]
-        self.network.run(each.node, argv, f"shape {each.name}")
+    def _towards_host(self, each: Interface) -> str:
+        link = self.links[each.link]
+        return self._end(each.port, link, link.loss_back_ppm if link.a == each.node else link.loss_ppm)
+
+    def _from_host(self, each: Interface) -> str:
+        link = self.links[each.link]
+        return self._end(each.name, link, link.loss_ppm if link.a == each.node else link.loss_back_ppm)
+
+    def _end(self, device: str, link: Link, loss_ppm: int) -> str:
+        return shaping.link(device, link.rate_bps, link.delay_ns, link.jitter_ns, loss_ppm, link.queue_packets)
+
+    def _shape(self, lines: list[str], doing: str, host: str | None = None) -> None:
+        """One process for all lines: on the machine, or inside a host."""
+        argv = ["tc", "-batch", "-"]
+        if host is None:
+            shell.run(argv, doing, stdin=shaping.batch(lines))
+        else:
+            self.network.run(host, argv, doing, stdin=shaping.batch(lines))
 
     def _start_cell(self, cell: Cell) -> None:
         """Load the cell's program and attach it to the access point's radio and to every station's."""

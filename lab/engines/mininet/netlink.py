@@ -22,7 +22,7 @@ ERROR, DONE = 2, 3
 SOCK_DIAG_BY_FAMILY = 20
 DIAG_INFO, DIAG_CONG, DIAG_ULP_INFO = 2, 4, 19  # the request's bit is number - 1; ULP_INFO comes unasked
 ULP_MPTCP = 3  # nested in ULP_INFO, beside the name
-TOKEN_REMOTE, TOKEN_LOCAL, SUBFLOW_FLAGS = 1, 2, 8
+TOKEN_LOCAL, SUBFLOW_FLAGS, ID_REMOTE = 2, 8, 9
 BACKUP_REMOTE, BACKUP_LOCAL = 1 << 4, 1 << 5  # MPTCP_SUBFLOW_FLAG_BKUP_REM, _LOC
 ESTABLISHED = 1 << 1
 RTM_NEWLINK, RTM_GETLINK, RTM_GETQDISC, RTM_NEWTCLASS = 16, 18, 38, 40
@@ -34,8 +34,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class TcpSocket:
-    """One established TCP socket, which may be an MPTCP subflow: `token` names its connection, `backup` says that one end asked
-    for it. `pacing_limit` is in bytes of payload per second.
+    """One established TCP socket, which may be an MPTCP subflow: `token` names its connection at this end, `backup` says that one
+    end asked for it, `remote_id` is the number of the other end's address (0: of the first subflow). `pacing_limit` is in bytes of
+    payload per second.
     """
 
     source: tuple[str, int]
@@ -53,6 +54,7 @@ class TcpSocket:
     pacing_limit: int
     token: int | None
     backup: bool
+    remote_id: int = 0
 
 
 def inside(pid: int, open_something: Callable[[], T]) -> T:
@@ -101,7 +103,7 @@ def tcp_socket(payload: bytes) -> TcpSocket:
     info = found.get(DIAG_INFO, b"").ljust(248, b"\0")
     rtt_us, cwnd = struct.unpack_from("=I", info, 68)[0], struct.unpack_from("=I", info, 80)[0]
     pacing_limit, bytes_acked, bytes_received, segments_out, segments_in = struct.unpack_from("=QQQII", info, 112)
-    token, backup = _subflow(found.get(DIAG_ULP_INFO, b""))
+    token, backup, remote_id = _subflow(found.get(DIAG_ULP_INFO, b""))
     return TcpSocket(
         source=(source, source_port),
         destination=(destination, destination_port),
@@ -118,17 +120,18 @@ def tcp_socket(payload: bytes) -> TcpSocket:
         pacing_limit=pacing_limit,
         token=token,
         backup=backup,
+        remote_id=remote_id,
     )
 
 
-def _subflow(ulp_info: bytes) -> tuple[int | None, bool]:
+def _subflow(ulp_info: bytes) -> tuple[int | None, bool, int]:
     nested = dict(attributes(ulp_info)).get(ULP_MPTCP)
     if nested is None:
-        return None, False
+        return None, False, 0
     subflow = dict(attributes(nested))
     token = struct.unpack("=I", subflow[TOKEN_LOCAL])[0] if TOKEN_LOCAL in subflow else None
     flags = struct.unpack("=I", subflow[SUBFLOW_FLAGS])[0] if SUBFLOW_FLAGS in subflow else 0
-    return token, bool(flags & (BACKUP_REMOTE | BACKUP_LOCAL))
+    return token, bool(flags & (BACKUP_REMOTE | BACKUP_LOCAL)), subflow.get(ID_REMOTE, b"\0")[0]
 
 
 @dataclass(frozen=True)

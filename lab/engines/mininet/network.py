@@ -23,7 +23,9 @@ OPENFLOW_PORTS = (6633, 6653)  # POX's own channel (1.0) and the one for meters 
 CHANNEL_MHZ = {n: 2407 + 5 * n for n in (1, 6, 11)}
 ASSOCIATION_TIMEOUT_S, ASK_AGAIN_S = 20, 2
 BRIDGES_TIMEOUT_S = 120  # a busy machine needs seconds for each
-INACTIVITY_PROBE_MS = 60_000  # a controller stopped for a while is not a lost controller
+# ms: a controller stopped for a while is not a lost one; an attempt to connect is given up after the backoff too, and many
+# switches must not come back every second to a controller that is slow
+PATIENCE = ("inactivity_probe=60000", "max_backoff=4000")
 BRIDGE = ("fail_mode=secure", "protocols=OpenFlow10,OpenFlow13", "other_config:disable-in-band=true")
 
 
@@ -75,15 +77,19 @@ class Network:
         return ["mnexec", "-a", str(self.pid(node)), *argv] if node in self.hosts else argv
 
     def connect_controller(self) -> None:
-        """Point every bridge at POX: OpenFlow 1.0 on the first channel, 1.3 on the second."""
+        """Point every bridge at POX: OpenFlow 1.0 on the first channel, 1.3 on the second.
+
+        Open vSwitch 3.1 applies a connection's patience only when it is set after the connection was made.
+        """
         argv: list[str] = []
         for switch in self.wiring.dpid:
             channels = [f"@{switch}-{port}" for port in OPENFLOW_PORTS]
             for channel, port in zip(channels, OPENFLOW_PORTS, strict=True):
-                patience = [f"inactivity_probe={INACTIVITY_PROBE_MS}", "max_backoff=1000"]
-                argv += ["--", f"--id={channel}", "create", "controller", f'target="tcp:127.0.0.1:{port}"', *patience]
+                argv += ["--", f"--id={channel}", "create", "controller", f'target="tcp:127.0.0.1:{port}"']
             argv += ["--", "set", "bridge", switch, f"controller={','.join(channels)}"]
-        shell.run(["ovs-vsctl", *argv], "point the bridges at POX")
+        made = shell.run(["ovs-vsctl", *argv], "point the bridges at POX").split()
+        patience = [word for uuid in made for word in ("--", "set", "controller", uuid, *PATIENCE)]
+        shell.run(["ovs-vsctl", *patience], "make the bridges patient with POX")
 
     def move(self, user: str, x_m: float, y_m: float) -> None:
         """Move a station; its shaping stays as it is."""

@@ -29,6 +29,11 @@ def payload_rate(rate_bps: int) -> int:
     return min(max(1, round(rate_bps / 8 * PAYLOAD_BYTES / FRAME_BYTES)), UNLIMITED - 1)
 
 
+def payload_limit(rate_bps: int | None) -> int:
+    """A socket's limit [bytes/s] for a rate of frames; None lets go."""
+    return UNLIMITED if rate_bps is None else payload_rate(rate_bps)
+
+
 def frame_rate_bps(payload_bytes_per_s: int) -> int | None:
     """The opposite; None when nothing is held."""
     return None if payload_bytes_per_s >= UNLIMITED else round(payload_bytes_per_s * 8 * FRAME_BYTES / PAYLOAD_BYTES)
@@ -47,7 +52,7 @@ class Pacing:
         """Hold what a process' host sends from here to there to this rate of frames; None lets it go."""
         rates = self._loaded()
         key = _key(local, remote)
-        value = struct.pack("=I", UNLIMITED if rate_bps is None else payload_rate(rate_bps))
+        value = struct.pack("=I", payload_limit(rate_bps))
         where = ["bpftool", "map", "update", "pinned", str(rates.pin)]
         shell.tell([*where, "key", "hex", *key.hex(" ").split(), "value", "hex", *value.hex(" ").split()])
         rates.write(key, value)

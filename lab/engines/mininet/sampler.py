@@ -195,6 +195,7 @@ def _subflow_report(connection: str, subflow: Subflow, duration_s: float) -> dic
         "throughput_mbps": round(_rate_mbps(subflow.received, duration_s), 4),
         "rtt_ms_mean": round(subflow.rtt_sum_ms / subflow.looks, 3) if subflow.looks else None,
         "segments": sender.segments_out if sender else None,
+        "out_of_order_segments": subflow.out_of_order,
         "lost_segments": max(0, sender.retransmitted - sender.spurious) if sender else None,
         "retransmitted_segments": sender.retransmitted if sender else None,
         "backup_s": round(subflow.backup_s, 3),

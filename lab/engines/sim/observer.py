@@ -89,6 +89,7 @@ class Observer:
             tuple(self._counted_subflow(key, each, tiers, elapsed_ns) for key, each in self.alive().items()),
             tiers,
             tuple(self._arc(each, elapsed_ns) for each in self._arcs if self._is_up(each)),
+            self._network.tables.multipath.receive_buffer_kb * 1000,
         )
 
     def _associations(self) -> Iterator[Association]:

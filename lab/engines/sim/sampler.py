@@ -196,6 +196,7 @@ class Sampler:
             "throughput_mbps": round(_rate_mbps(received, elapsed_ns), 4),
             "rtt_ms_mean": round(seen.rtt_sum_ms / seen.looks, 3) if seen.looks else None,
             "segments": int(sub[f + at.SEGMENTS_SENT]),
+            "out_of_order_segments": int(sub[f + at.LATE_IN]),
             "lost_segments": int(sub[f + at.DROPPED]),
             "retransmitted_segments": int(sub[f + at.SEGMENTS_AGAIN]),
             "backup_s": round(seen.backup_ns / at.NS_PER_S, 3),

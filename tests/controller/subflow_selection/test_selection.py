@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from controller.strategies.subflow_selection.forecast import Model, PathQuality, estimate
 from controller.strategies.subflow_selection.selection import exhaustive, greedy, ranked
 
-FIFTEEN = [PathQuality(i * 1e6, (i - 1) / 100, i * 0.02, i * 0.002) for i in range(1, 16)]
+FIFTEEN = tuple(PathQuality(i * 1e6, (i - 1) / 100, i * 0.02, i * 0.002) for i in range(1, 16))
 KB = 1000.0
 
 
@@ -37,7 +37,9 @@ def test_three_readings(accept, rl_max_kb, expected):
     assert numbers(greedy(FIFTEEN, Model(), rl_max_kb * KB, accept)) == expected
 
 
-@pytest.mark.parametrize(("rl_max_kb", "expected", "mbps"), [(12, [1, 2, 3], 1.936), (8, [2, 3], 1.554)])
+@pytest.mark.parametrize(
+    ("rl_max_kb", "expected", "mbps"), [(12, [1, 2, 3], 1.936), (8, [2, 3], 1.554), (1e6, [1, 2, 3], 1.936)]
+)
 def test_the_best_set(rl_max_kb, expected, mbps):
     choice = exhaustive(FIFTEEN, Model(), rl_max_kb * KB, 6)
     assert numbers(choice) == expected
@@ -65,7 +67,7 @@ def test_exhaustive_is_the_best_of_all_and_greedy_is_no_better(network, rl_max_k
     sets = [places for size in range(1, len(network) + 1) for places in combinations(range(len(network)), size)]
     estimates = [estimate(tuple(network[n] for n in places), Model()) for places in sets]
     best = max(each.throughput_bps for each in estimates if each.buffer_bytes <= rl_max_kb * KB)
-    found = exhaustive(network, Model(), rl_max_kb * KB, len(network)).estimate
+    found = exhaustive(tuple(network), Model(), rl_max_kb * KB, len(network)).estimate
     assert found.throughput_bps == best
     first, every = (greedy(network, Model(), rl_max_kb * KB, starts=starts).estimate for starts in ("first", "all"))
     assert first.throughput_bps <= every.throughput_bps <= best

@@ -67,6 +67,15 @@ def test_the_search_is_all_that_differs():
     assert asked(strategy(Optimum, rl_max_kb=8).decide(seen(*full_mesh())))[0] == ("c/1", True)
 
 
+def test_a_set_may_need_half_of_the_receive_buffer_unless_it_is_told_otherwise():
+    clean = (SERVER, *(replace(arc, loss=0.0, delay_s=arc.delay_s if arc.link != "path2" else 0.1) for arc in FIFTEEN))
+    two = replace(seen(subflow(1), subflow(2), arcs=clean), receive_buffer_bytes=400_000)
+    assert asked(strategy().decide(two)) == []
+    assert asked(strategy().decide(replace(two, receive_buffer_bytes=30_000))) == [("c/2", True)]
+    assert asked(strategy(rl_max_kb=60).decide(replace(two, receive_buffer_bytes=30_000))) == []
+    assert asked(strategy(rl_max_kb=12).decide(two)) == [("c/2", True)]
+
+
 def test_a_subflow_is_activated_before_another_is_put_aside():
     order = asked(strategy().decide(seen(subflow(1), subflow(2, backup=True), subflow(9))))
     assert order == [("c/2", False), ("c/9", True)]

@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import sys
 
 import pytest
@@ -94,10 +95,19 @@ def test_a_host_reports_its_multipath_subflows_and_the_loss_on_their_way(host):
     assert report.loss["10.1.0.3"] == pytest.approx(0.55)
 
 
+def test_a_server_reports_subflows_in_the_order_in_which_they_joined(host):
+    ends = [("10.1.0.3", 40001), ("10.2.0.3", 40002), ("10.1.0.3", 40003)]
+    third, first, second = (tcp(REMOTE, end, token=7, remote_id=number) for end, number in zip(ends, (2, 0, 1), strict=True))
+    host._diagnosis.found = [third, second, first]
+    assert [state.remote for state in host.report(1, {}).subflows] == ["10.2.0.3:40002", "10.1.0.3:40003", "10.1.0.3:40001"]
+
+
 def test_an_order_is_carried_out_in_whichever_direction_it_names_the_subflow(host):
     host.obey(order(1, backup=True))
     host.obey(order(2, expected_mbps=4.0))
-    host.obey(order(3, expected_mbps=0))
+    host._diagnosis.found[0] = tcp(pacing_limit=payload_rate(4_000_000))
+    host.obey(order(3, expected_mbps=4.0))  # it is so already
+    host.obey(order(4, expected_mbps=0))
     assert host._manager.asked == [("10.1.0.3", True)]
     assert host._pacing.held == [(LOCAL, REMOTE, 4_000_000), (LOCAL, REMOTE, None)]
 
@@ -174,14 +184,31 @@ def test_only_the_registered_controller_with_the_key_is_obeyed(agent):
     whole = written(order(1, backup=True), KEY)
     for sender in (("127.0.0.1", 6699), ("10.0.0.1", 6698)):
         with pytest.raises(MessageRefused, match="not the registered controller"):
-            agent.take(whole, sender)
+            agent.read(whole, sender)
     with pytest.raises(MessageRefused, match="not this run's"):
-        agent.take(written(order(1, backup=True), "guessed"), CONTROLLER)
+        agent.read(written(order(1, backup=True), "guessed"), CONTROLLER)
     with pytest.raises(MessageRefused, match="choose from ue3"):
-        agent.take(written(Order(1, "ue9", "t", ()), KEY), CONTROLLER)
-    assert agent._hosts["ue3"]._manager.asked == []
-    agent.take(whole, CONTROLLER)
+        agent.read(written(Order(1, "ue9", "t", ()), KEY), CONTROLLER)
+    agent.obey(agent.read(whole, CONTROLLER))
     assert agent._hosts["ue3"]._manager.asked == [("10.1.0.3", True)]
+
+
+def test_of_orders_that_wait_the_last_of_each_connection_is_carried_out(agent):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as controller:
+        controller.bind(("127.0.0.1", 0))
+        agent._controller = controller.getsockname()
+        for datagram in (
+            written(order(1, expected_mbps=9.0), KEY),
+            written(order(3, expected_mbps=4.0), KEY),
+            written(order(2, expected_mbps=1.0), KEY),
+            b"{}",
+            written(Order(4, "ue3", "another", (SubflowOrder("10.0.0.1:5001", "10.1.0.3:40112", backup=True),)), KEY),
+        ):
+            controller.sendto(datagram, agent.socket.getsockname())
+        host_agent._obey(agent)
+    host = agent._hosts["ue3"]
+    assert host._pacing.held == [(LOCAL, REMOTE, 4_000_000)]
+    assert host._manager.asked == [("10.1.0.3", True)]
 
 
 # --- as the runner sees them

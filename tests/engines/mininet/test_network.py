@@ -66,14 +66,20 @@ def ran(monkeypatch):
     return found
 
 
-def test_both_channels_of_every_bridge_lead_to_pox(network, monkeypatch):
-    commands = ran(monkeypatch)
+def test_both_channels_of_every_bridge_lead_to_pox_and_are_told_to_be_patient_afterwards(network, monkeypatch):
+    commands = []
+
+    def run(argv, doing, stdin=""):
+        commands.append(" ".join(argv))
+        return "\n".join(f"uuid{n}" for n in range(commands[0].count("create controller")))
+
+    monkeypatch.setattr(shell, "run", run)
     network.connect_controller()
-    ((command, _),) = commands
-    assert command.count('create controller target="tcp:127.0.0.1:6633"') == 3
-    assert command.count('create controller target="tcp:127.0.0.1:6653"') == 3
-    assert command.count("inactivity_probe=60000") == 6
-    assert "set bridge wifi1 controller=@wifi1-6633,@wifi1-6653" in command
+    made, patient = commands
+    assert made.count('create controller target="tcp:127.0.0.1:6633"') == 3
+    assert made.count('create controller target="tcp:127.0.0.1:6653"') == 3
+    assert "set bridge wifi1 controller=@wifi1-6633,@wifi1-6653" in made
+    assert [patient.count(f"set controller uuid{n} inactivity_probe=60000") for n in range(7)] == [1] * 6 + [0]
 
 
 def test_every_bridge_is_made_at_once_with_all_its_ports(network, monkeypatch):
