@@ -6,7 +6,8 @@
 3) a block of a user holds the next bytes of its queue, wherever packets begin and end (RLC segmentation), and fails with the
    target error rate; what comes after it waits for it (RLC keeps the order), so an error is delay and never loss
 
-At a steady rate, rate / mean rate is 1 / (mean part of the TTIs' air), so that is what is kept; it rests while the cell does.
+At a steady rate, rate / mean rate is 1 / (mean part of the TTIs' air), so that is what is kept; it rests while the cell does. It is taken
+halfway through the TTI to be given, for one TTI is much of a small mean: the sum of weight x log(rate) is what is to grow most.
 How often a block will fail is drawn when it is first sent, so everything about it is known then, and nothing happens in
 between. Where all attempts fail, the last one counts: RLC would ask again, which is one block in ten thousand.
 """
@@ -22,6 +23,7 @@ from lab.engines.sim.jit import jit
 TTI_NS = 1_000_000
 REMEMBERED_TTIS = 100  # over which the mean part of the air is taken
 FINE = 1024  # of a ns of air, in these means
+HALF_A_TTI = TTI_NS * FINE // REMEMBERED_TTIS // 2  # what half a TTI adds to them
 
 
 @jit
@@ -80,13 +82,18 @@ def _next_user(w: at.World, h: int) -> int:
     """Of the bearers from `h` on that have something waiting, the one whose turn it is; the first of equals."""
     hop, best = w.hop, at.NOTHING
     while h != at.NOTHING:
-        if hop[h + at.QUEUE_COUNT] > 0 and (
-            best == at.NOTHING
-            or hop[h + at.WEIGHT_PPM] * hop[best + at.MEAN_AIR] > hop[best + at.WEIGHT_PPM] * hop[h + at.MEAN_AIR]
-        ):
+        if hop[h + at.QUEUE_COUNT] > 0 and (best == at.NOTHING or _goes_before(w, h, best)):
             best = h
         h = hop[h + at.NEXT_BEARER]
     return best
+
+
+@jit
+def _goes_before(w: at.World, h: int, other: int) -> bool:
+    """Whether bearer `h` gains more by a TTI than the other."""
+    hop = w.hop
+    gain = hop[h + at.WEIGHT_PPM] * (hop[other + at.MEAN_AIR] + HALF_A_TTI)
+    return gain > hop[other + at.WEIGHT_PPM] * (hop[h + at.MEAN_AIR] + HALF_A_TTI)
 
 
 @jit
