@@ -2,7 +2,7 @@
 
 A claim is a list of relations between means over seeds:
     a > b       the 95 % interval of the ratio (`lab.compare`) is above 1; below 1 it fails, around 1 it is open
-    a >= b      the interval is not below 1
+    a >= b      the interval is not below 1; a <= b, not above it
     a ~ b       the means are within 5 %
 It agrees if all its relations hold, disagrees if one fails, and is not significant otherwise.
 """
@@ -19,7 +19,7 @@ from lab.crosscheck import markdown
 
 Numbers = Mapping[str, float]
 Found = Mapping[str, Sequence[Numbers]]  # by case: the numbers of every seed
-Operator = Literal[">", ">=", "~"]
+Operator = Literal[">", ">=", "<=", "~"]
 Verdict = Literal["holds", "open", "fails"]
 ABOUT = 0.05
 SHOWN = 3  # relations of a claim, those that do not hold first
@@ -50,12 +50,26 @@ class Value:
 
 
 @dataclass(frozen=True)
+class Constant:
+    """A number that needs no run."""
+
+    value: float
+
+    @property
+    def title(self) -> str:
+        return "what is"
+
+    def of(self, _found: Found) -> list[float]:
+        return [self.value] * 100
+
+
+@dataclass(frozen=True)
 class Relation:
     """Two values and how they should be to each other; the right one `times` a factor."""
 
     left: Value
     operator: Operator
-    right: Value
+    right: Value | Constant
     times: float = 1.0
 
     def verdict(self, found: Found) -> Verdict:
@@ -64,8 +78,10 @@ class Relation:
             return "holds" if abs(mean(left) - mean(right)) <= ABOUT * max(mean(left), mean(right)) else "fails"
         low, high = ratio_interval(right, left) if min(len(left), len(right)) > 1 else (-1.0, 1.0)
         if high < 0:
-            return "fails"
-        return "holds" if low > 0 or self.operator == ">=" else "open"
+            return "holds" if self.operator == "<=" else "fails"
+        if low > 0:
+            return "fails" if self.operator == "<=" else "holds"
+        return "open" if self.operator == ">" else "holds"
 
     def shown(self, found: Found) -> str:
         factor = f"{self.times:g} x " if self.times != 1 else ""

@@ -191,7 +191,9 @@ CLAIMS = (
 
 def _cells() -> dict[str, Cell]:
     """Every cell that a claim needs, by name."""
-    sides = [side.case for claim in CLAIMS for relation in claim.relations for side in (relation.left, relation.right)]
+    sides = [
+        side.case for claim in CLAIMS for each in claim.relations for side in (each.left, each.right) if isinstance(side, Value)
+    ]
     return {name: _named(name) for name in dict.fromkeys(sides)}
 
 
