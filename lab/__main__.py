@@ -154,6 +154,18 @@ def crosscheck(ctx: click.Context, repeat: int) -> None:
 
 
 @cli.command()
+@click.argument("paper")
+@click.option("--quick", is_flag=True, help="Three seeds instead of ten.")
+@click.option("--repeat", type=click.IntRange(2, 100), default=10, show_default=True, help="Runs per case.")
+@click.pass_context
+def reproduce(ctx: click.Context, paper: str, quick: bool, repeat: int) -> None:
+    """Make the experiments of PAPER in the simulator and write docs/reproduction/PAPER.md; repeated, it goes on where it was."""
+    from lab.cli import reproduce as reproducing
+
+    ctx.exit(reproducing.main(paper, reproducing.QUICK if quick else repeat))
+
+
+@cli.command()
 def reindex() -> None:
     """Rebuild data/index.json from the run folders."""
     from lab.store import Store

@@ -154,7 +154,7 @@ def verdict(base: Sequence[float], other: Sequence[float], good: int = 1) -> str
     around = f"{round(change):+d} %"
     if n < MIN_REPEATS:
         return f"{around}, but cannot tell: n = {n}, run {MIN_REPEATS - n} more"
-    low, high = _ratio_interval(base, other)
+    low, high = ratio_interval(base, other)
     near, far = sorted((abs(low), abs(high)))
     size = f"[{_percent(near)}, {_percent(far)}], n = {n}"
     if low == high == 0:
@@ -208,7 +208,7 @@ def _interval(values: Sequence[float]) -> Interval:
     return _bootstrap((values,), lambda x, axis: x.mean(axis=axis), _mean(values))
 
 
-def _ratio_interval(base: Sequence[float], other: Sequence[float]) -> tuple[float, float]:
+def ratio_interval(base: Sequence[float], other: Sequence[float]) -> tuple[float, float]:
     change = 100 * (_mean(other) / _mean(base) - 1)
     return _bootstrap((base, other), lambda a, b, axis: 100 * (b.mean(axis=axis) / a.mean(axis=axis) - 1), change)
 

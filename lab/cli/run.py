@@ -70,6 +70,13 @@ def run_jobs(request: Request) -> list[Outcome]:
     return _run_several(request, [replace(job, out=_place(request.out, job.scenario, True)) for job in checked(request)])
 
 
+def run_requests(requests: Sequence[Request]) -> list[list[Outcome]]:
+    """As `run_jobs` for several requests of an engine with a clock of its own, all side by side; the outcomes of each."""
+    groups = [[replace(job, out=_place(each.out, job.scenario, True)) for job in checked(each)] for each in requests]
+    outcomes = {each.folder: each for each in _run_several(requests[0], [job for jobs in groups for job in jobs])}
+    return [[outcomes[job.out] for job in jobs if job.out in outcomes] for jobs in groups]
+
+
 def checked(request: Request) -> list[Job]:
     """The runs that were asked for, all admitted by the engine; or an error, and nothing was started."""
     options = _options(request)

@@ -1,4 +1,4 @@
-"""An LTE-like cell: what a signal allows a user when alone, and proportional-fair shares, recomputed ten times a second. Pure.
+"""An LTE-like cell: what a signal allows a user when alone, proportional-fair shares, recomputed ten times a second, and HARQ. Pure.
 
 A cell's resources are shared in proportion to weight among the users that have something waiting; what the others leave
 unused is shared out again (MP-SDN, section III, eq (3): user i gets w_i r_i / sum_j w_j when all are backlogged).
@@ -34,6 +34,9 @@ EFFICIENCIES = (
 GAP = -log(5 * 0.00005) / 1.5  # between Shannon's bound and a bit error rate of 0.00005 (Piro et al., WNS3 2011)
 FOR_DATA = 0.75  # of all symbols; the others carry control and reference signals
 BLOCK_HZ = 180_000
+BLOCK_ERROR = 0.1  # for which link adaptation aims (3GPP TS 36.213, section 7.2.3)
+HARQ_TTIS = 8  # from one attempt to the next
+ATTEMPTS = 4  # for a block at most
 BLOCKS = {5: 25, 10: 50, 20: 100}  # resource blocks by bandwidth in MHz (3GPP TS 36.101, Table 5.6-1)
 
 
@@ -46,6 +49,12 @@ def cqi(snr_db: float) -> int:
 def rate_bps(quality: int, blocks: int) -> float:
     """What a user with this CQI gets when alone on the cell."""
     return EFFICIENCIES[quality - 1] * blocks * BLOCK_HZ * FOR_DATA
+
+
+def on_air_bps(alone_bps: int) -> int:
+    """What first attempts must carry so that a user alone gets its rate, as every attempt takes as much of the air as the first."""
+    attempts = (1 - BLOCK_ERROR**ATTEMPTS) / (1 - BLOCK_ERROR)
+    return round(max(SMALLEST_BPS, alone_bps) * attempts)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What the agent of the access points does in the emulation: ten times a second it looks at the queues and shares out LTE cells.
+"""What the agent of the access points does in the emulation: ten times a second it looks at the queues.
 
 Where WiFi frames can collide, it also counts who contends for the air: of each access point on it and of each station, whether
 it holds a frame at that moment, as a mean over about a second.
@@ -13,16 +13,14 @@ from lab.engines.sim import layout as at
 from lab.engines.sim.network import Network
 from lab.engines.sim.routes import DOWN, UP
 from lab.radio import contention, rates
-from lab.radio.lte import SMALLEST_BPS, Bearer, shares_bps
-from lab.radio.occupancy import PERIOD_S, occupancy
+from lab.radio.occupancy import occupancy
 from lab.topology import Cell, Station
 
-WORTH_A_CHANGE = 0.01  # of a bearer's rate
 REMEMBERED = 0.1  # the weight of one look at the contenders
 
 
 class Cells:
-    """Keeps the stations' rates, the bearers' shares, and who contends for the air."""
+    """Keeps the stations' rates, and who contends for the air."""
 
     def __init__(self, network: Network, cells: Iterable[Cell]) -> None:
         self.network, self.cells = network, list(cells)
@@ -30,8 +28,6 @@ class Cells:
             (cell.ap, station.user): station for cell in self.cells for station in cell.stations
         }
         self.contenders: dict[str, float] = {cell.ap: 1.0 for cell in self.cells if cell.collisions and not cell.medium}
-        self._sent: dict[tuple[str, str, str], int] = dict.fromkeys(network.tables.stations, 0)
-        self._granted: dict[tuple[str, str, str], int] = {}
 
     def at(self, ap: str) -> list[Station]:
         """The stations of an access point now."""
@@ -44,8 +40,6 @@ class Cells:
             if cell.kind == "wifi":
                 seen[cell.ap] = occupancy(max(self.network.backlog(cell.ap), self._waiting_up(cell.ap)))
             else:
-                for direction in (DOWN, UP):
-                    self._share(cell, direction)
                 seen[cell.ap] = self._bearers(cell, tiers)
         for air in self.contenders:
             self._contend(air)
@@ -85,27 +79,7 @@ class Cells:
     def _queued(self, ap: str, user: str) -> int:
         """What waits for a bearer in the direction of its user's data."""
         directions = (DOWN, UP) if self.network.uploads(user) else (DOWN,)
-        return max(self._backlog(ap, user, direction) for direction in directions)
-
-    def _backlog(self, ap: str, user: str, direction: str) -> int:
-        return self.network.station(ap, user, direction, at.QUEUE_COUNT)
-
-    def _share(self, cell: Cell, direction: str) -> None:
-        """Move the bearers to their proportional-fair shares."""
-        bearers = {}
-        for each in cell.stations:
-            key = (cell.ap, each.user, direction)
-            sent = self.network.station(*key, at.OUT_BYTES)
-            used_bps = (sent - self._sent[key]) * 8 / PERIOD_S
-            self._sent[key] = sent
-            station = self.stations[cell.ap, each.user]
-            bearers[each.user] = Bearer(station.rate_bps, station.weight, self._backlog(*key) > 0, used_bps)
-        for user, share in shares_bps(bearers).items():
-            key, rate_bps = (cell.ap, user, direction), max(SMALLEST_BPS, round(share))
-            before = self._granted.get(key, 0)
-            if abs(rate_bps - before) > WORTH_A_CHANGE * before:
-                self.network.grant(*key, rate_bps)
-                self._granted[key] = rate_bps
+        return max(self.network.station(ap, user, direction, at.QUEUE_COUNT) for direction in directions)
 
     # --- changes
 

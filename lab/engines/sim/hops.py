@@ -1,7 +1,7 @@
-"""A packet on its way: links, the air of WiFi cells, LTE bearers, and the meter in front of a cell.
+"""A packet on its way: links, the air of WiFi cells, and the meter in front of a cell; LTE is in `lte`.
 
 A place of a route is a hop or its end. A first-in first-out queue needs one event per packet, because the time of
-departure is known on arrival; a bearer needs two, because its rate changes while packets wait.
+departure is known on arrival.
 """
 
 from __future__ import annotations
@@ -184,57 +184,3 @@ def left_air(w: at.World, p: int) -> None:
         w.cell[w.hop[h + at.CELL] + at.BACKLOG] -= 1
         w.hop[h + at.OUT_PACKETS] += 1
         w.hop[h + at.OUT_BYTES] += w.packet[p + at.SIZE]
-
-
-@jit
-def serve(w: at.World, h: int, p: int, now_ns: int) -> None:
-    """A bearer begins to send a packet."""
-    w.hop[h + at.SERVED] = p
-    took_ns = w.packet[p + at.SIZE] * 8 * at.NS_PER_S // w.hop[h + at.RATE_BPS]
-    heap.push(w, now_ns + took_ns, h * at.EVENT_KINDS + at.SERVED_NOW)
-
-
-@jit
-def into_bearer(w: at.World, h: int, p: int, now_ns: int) -> None:
-    """Meter, then a queue of its own for every user."""
-    hop = w.hop
-    count = hop[h + at.QUEUE_COUNT]
-    if not passes_meter(w, h, p, now_ns) or count >= hop[h + at.QUEUE_SIZE]:
-        drop(w, h, p)
-    elif hop[h + at.SERVED] == at.NOTHING:
-        serve(w, h, p, now_ns)
-    else:
-        w.queue[hop[h + at.QUEUE] + (hop[h + at.QUEUE_HEAD] + count) % hop[h + at.QUEUE_SIZE]] = p
-        hop[h + at.QUEUE_COUNT] = count + 1
-
-
-@jit
-def served(w: at.World, h: int, now_ns: int) -> int:
-    """A bearer has sent a packet: begin the next; returns the packet if it is at its next stop now."""
-    hop = w.hop
-    p = hop[h + at.SERVED]
-    hop[h + at.SERVED] = at.NOTHING
-    if hop[h + at.QUEUE_COUNT] > 0:
-        head = hop[h + at.QUEUE_HEAD]
-        hop[h + at.QUEUE_HEAD] = (head + 1) % hop[h + at.QUEUE_SIZE]
-        hop[h + at.QUEUE_COUNT] -= 1
-        serve(w, h, w.queue[hop[h + at.QUEUE] + head], now_ns)
-    leaves(w, h, p)
-    return forward(w, p, now_ns + hop[h + at.DELAY_NS], now_ns)
-
-
-@jit
-def at_hop(w: at.World, h: int, p: int, now_ns: int) -> int:
-    """A packet has come to hop `h`; returns it if it is at the next stop already."""
-    if not enters(w, h, p):
-        return at.NOTHING
-    kind = w.hop[h + at.KIND]
-    if kind == at.WIRE:
-        return through_wire(w, h, p, now_ns)
-    if kind == at.AIR_UP:
-        return over_air_up(w, h, p, now_ns)
-    if kind == at.BEARER:
-        into_bearer(w, h, p, now_ns)
-    else:
-        over_air_down(w, h, p, now_ns)
-    return at.NOTHING

@@ -17,15 +17,16 @@ NOTHING = -1
 FOREVER = 1 << 60  # segments of a transfer that does not end
 
 # w.g: the one row of things there is one of
-NOW, HEAP_COUNT, ORDER, FREE_COUNT, SLOTS, HOST_NOISE_NS, BALIA_DECREASE, OLIA_METRIC, G_FIELDS = range(9)
+NOW, HEAP_COUNT, ORDER, FREE_COUNT, SLOTS, HOST_NOISE_NS, BALIA_DECREASE, OLIA_METRIC, IN_BEARERS, G_FIELDS = range(10)
 KERNEL, DRAFT = range(2)  # BALIA_DECREASE, OLIA_METRIC
 
 # w.hop: one direction of a link, of a WiFi station's air, or an LTE bearer
 WIRE, AIR_DOWN, AIR_UP, BEARER = range(4)
-HOP_FIELDS = 28
+HOP_FIELDS = 32
 (KIND, UP, RATE_BPS, DELAY_NS, JITTER_NS, LOSS_PPM, FREE_NS, LAST_OUT_NS, QUEUE, QUEUE_SIZE, QUEUE_HEAD, QUEUE_COUNT,
- PRICE_PS, CELL, METERED, SERVED, IN_PACKETS, IN_BYTES, OUT_PACKETS, OUT_BYTES, DROPS, DROPPED_BYTES,
- CHANCE_1, CHANCE_2, METER_DROPS, METER_PASSED_BYTES, FIXED_NS, AIR) = range(HOP_FIELDS)  # fmt: skip
+ PRICE_PS, CELL, METERED, HEAD_BITS, IN_PACKETS, IN_BYTES, OUT_PACKETS, OUT_BYTES, DROPS, DROPPED_BYTES,
+ CHANCE_1, CHANCE_2, METER_DROPS, METER_PASSED_BYTES, FIXED_NS, AIR,
+ WEIGHT_PPM, AIR_NS, MEAN_AIR, NEXT_BEARER) = range(HOP_FIELDS)  # fmt: skip
 
 # w.cell: the air of an access point, and the two meters of the switch in front of it. A hop's CELL is its access point, its
 # AIR the one whose clock it is on; METERED is 0 or the number of its meter
@@ -34,6 +35,10 @@ CELL_FIELDS = 12
  _METER_2_BPS, _METER_2_BURST_NS, _METER_2_FULL_NS) = range(CELL_FIELDS)  # fmt: skip
 METER_FIELDS = 3
 TIER_2_METER, DEMAND_METER = 1, 2  # METERED
+
+# w.lte: one direction of an LTE cell, the AIR of its bearers. AGAIN is a ring in w.queue: air of TTIs to come [ns]
+LTE_FIELDS = 9
+FIRST_BEARER, AWAKE, LAST_TTI, AGAIN, AGAIN_SIZE, BLOCK_ERROR_PPM, HARQ_TTIS, ATTEMPTS, GOES_UP = range(LTE_FIELDS)
 
 # w.packet: what is under way
 PACKET_FIELDS = 8
@@ -64,7 +69,7 @@ UNLIMITED = -1  # DEMAND_BPS
 
 # kinds of events; an event is (row of its entity) * EVENT_KINDS + kind
 EVENT_KINDS = 8
-ARRIVES, SERVED_NOW, RTO_DUE, DELACK_DUE, JOINED, APP_DUE, PUSH, PRIORITY = range(EVENT_KINDS)
+ARRIVES, TTI_DUE, RTO_DUE, DELACK_DUE, JOINED, APP_DUE, PUSH, PRIORITY = range(EVENT_KINDS)
 
 
 class World(NamedTuple):
@@ -76,6 +81,7 @@ class World(NamedTuple):
     heap_what: Ints
     hop: Ints
     cell: Ints
+    lte: Ints
     queue: Ints
     route: Ints
     packet: Ints

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from lab.engines.sim import heap, hops, mptcp, tcp
+from lab.engines.sim import heap, hops, lte, mptcp, tcp
 from lab.engines.sim import layout as at
 from lab.engines.sim.jit import jit
 
-ROOM = 2 * mptcp.BURST + 16  # more packets and events than one event can bring forth
+ROOM = 2 * mptcp.BURST + 16  # more packets and events than one event can bring forth, beside those that wait in bearers
 
 
 @jit
@@ -16,11 +16,11 @@ def happens(w: at.World, what: int, now_ns: int) -> int:
     if kind == at.ARRIVES:
         hops.left_air(w, row)
         return row
-    if kind == at.SERVED_NOW:
-        return hops.served(w, row, now_ns)
     if kind == at.DELACK_DUE:
         return tcp.delack_due(w, row, now_ns)
-    if kind == at.RTO_DUE:
+    if kind == at.TTI_DUE:
+        lte.tti_due(w, row, now_ns)
+    elif kind == at.RTO_DUE:
         mptcp.rto_due(w, row, now_ns)
     elif kind == at.JOINED:
         mptcp.joined(w, row, now_ns)
@@ -35,17 +35,34 @@ def happens(w: at.World, what: int, now_ns: int) -> int:
 
 
 @jit
+def at_hop(w: at.World, h: int, p: int, now_ns: int) -> int:
+    """A packet has come to hop `h`; returns it if it is at the next stop already."""
+    if not hops.enters(w, h, p):
+        return at.NOTHING
+    kind = w.hop[h + at.KIND]
+    if kind == at.WIRE:
+        return hops.through_wire(w, h, p, now_ns)
+    if kind == at.AIR_UP:
+        return hops.over_air_up(w, h, p, now_ns)
+    if kind == at.BEARER:
+        lte.into_bearer(w, h, p, now_ns)
+    else:
+        hops.over_air_down(w, h, p, now_ns)
+    return at.NOTHING
+
+
+@jit
 def run(w: at.World, until_ns: int) -> bool:
     """Let everything happen that is due before `until_ns`; False if the tables have become too small to go on."""
     g, times = w.g, w.heap_at
     while g[at.HEAP_COUNT] > 0 and times[0] < until_ns:
-        if g[at.FREE_COUNT] < ROOM or g[at.HEAP_COUNT] + ROOM > len(times):
+        if g[at.FREE_COUNT] < ROOM or g[at.HEAP_COUNT] + g[at.IN_BEARERS] + ROOM > len(times):
             return False
         now_ns = times[0]
         g[at.NOW] = now_ns
         p = happens(w, heap.pop(w), now_ns)
         while p != at.NOTHING:
             h = w.route[w.packet[p + at.PLACE]]
-            p = mptcp.arrived(w, p, now_ns) if h == at.NOTHING else hops.at_hop(w, h, p, now_ns)
+            p = mptcp.arrived(w, p, now_ns) if h == at.NOTHING else at_hop(w, h, p, now_ns)
     g[at.NOW] = until_ns
     return True

@@ -12,8 +12,9 @@ from lab.engines.sim import compiled, heap, hops, jit, loop, mptcp
 from lab.engines.sim import layout as at
 from lab.engines.sim.jit import longer
 from lab.engines.sim.laws import LAWS
+from lab.engines.sim.lte import TTI_NS
 from lab.engines.sim.routes import DOWN, UP, Hops, Routes, Subflow
-from lab.engines.sim.tables import FRAME_BYTES, TCP_ACK_BYTES, Tables
+from lab.engines.sim.tables import FRAME_BYTES, TCP_ACK_BYTES, Tables, bearer
 from lab.errors import LabError
 from lab.flows import Flow
 from lab.radio import wifi
@@ -162,9 +163,13 @@ class Network:
         return self._laid[hops]
 
     def _crossing_ns(self, hops: Hops, size: int) -> int:
-        """How long a packet takes over empty hops."""
-        rates = [(self.hop(h, at.DELAY_NS), self.hop(h, at.RATE_BPS)) for h in hops]
-        return sum(delay_ns + (size * 8 * at.NS_PER_S // rate_bps if rate_bps else 0) for delay_ns, rate_bps in rates)
+        """How long a packet takes over empty hops; of a bearer whole TTIs, the least that it can."""
+        crossing_ns = 0
+        for h in hops:
+            rate_bps, step_ns = self.hop(h, at.RATE_BPS), TTI_NS if self.hop(h, at.KIND) == at.BEARER else 1
+            air_ns = size * 8 * at.NS_PER_S // rate_bps if rate_bps else 0
+            crossing_ns += self.hop(h, at.DELAY_NS) + -(-air_ns // step_ns) * step_ns
+        return crossing_ns
 
     # --- links and cells
 
@@ -190,10 +195,17 @@ class Network:
                     self._lay(subflow)
 
     def set_station(self, ap: str, station: Station) -> None:
-        """A station's rate when alone: the price of its packets on a WiFi cell. A bearer follows at the next look."""
+        """A station's rate when alone: the price of its packets on a WiFi cell, and what a bearer's blocks carry."""
         for direction in (DOWN, UP):
             hop = self.tables.stations[ap, station.user, direction]
-            self.w.hop[hop + at.PRICE_PS], self.w.hop[hop + at.FIXED_NS] = wifi.byte_price_ps(station), wifi.fixed_ns(station)
+            if self.hop(hop, at.KIND) == at.BEARER:
+                for field, value in bearer(station).items():
+                    self.w.hop[hop + field] = value
+            else:
+                self.w.hop[hop + at.PRICE_PS], self.w.hop[hop + at.FIXED_NS] = (
+                    wifi.byte_price_ps(station),
+                    wifi.fixed_ns(station),
+                )
 
     def set_collisions(self, ap: str, sent: float, users: Iterable[tuple[str, str]], loss: float) -> None:
         """From now on every frame is sent so often on this air, and stations (access point, user) lose this fraction of them."""
@@ -220,10 +232,6 @@ class Network:
                 subflow.ends, subflow.asked = replace(subflow.ends, user=moved), ()
                 if subflow.way:
                     self._lay(subflow)
-
-    def grant(self, ap: str, user: str, direction: str, rate_bps: int) -> None:
-        """The rate of a bearer from the next packet on."""
-        self.w.hop[self.tables.stations[ap, user, direction] + at.RATE_BPS] = rate_bps
 
     def set_meter(self, ap: str, users: Iterable[str], rate_bps: int | None, number: int = at.TIER_2_METER) -> None:
         """The data of these users at this access point share one of its token buckets; None: it meters nothing."""

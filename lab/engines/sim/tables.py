@@ -10,9 +10,10 @@ from lab.engines.sim import layout as at
 from lab.engines.sim.jit import Floats, Ints, floats, ints
 from lab.engines.sim.routes import DOWN, UP, Ends, Subflow
 from lab.flows import Flow
-from lab.radio import wifi
+from lab.radio import lte, wifi
 from lab.scenario_schema import Multipath
 from lab.topology import Cell, Interface, Link, Station, Topology, Wiring, wire
+from lab.units import ppm
 
 FRAME_BYTES = 1514  # a full Ethernet frame
 TCP_PAYLOAD_BYTES = 1448  # of it, with time stamps (RFC 7323)
@@ -51,8 +52,8 @@ class Tables:
     def __init__(self, topology: Topology, multipath: Multipath, seed: int) -> None:
         self.topology, self.multipath, self.seed = topology, multipath, seed
         self.wiring: Wiring = wire(topology)
-        self.hop, self.cell, self.sub, self.conn = (
-            Table(fields) for fields in (at.HOP_FIELDS, at.CELL_FIELDS, at.SUB_FIELDS, at.CONN_FIELDS)
+        self.hop, self.cell, self.lte, self.sub, self.conn = (
+            Table(fields) for fields in (at.HOP_FIELDS, at.CELL_FIELDS, at.LTE_FIELDS, at.SUB_FIELDS, at.CONN_FIELDS)
         )
         self.queue: list[int] = []
         self.links: dict[tuple[str, str], int] = {}  # (link, node it leads to)
@@ -73,7 +74,7 @@ class Tables:
         first, second = chance.begin(self.seed, name)
         queue = {at.QUEUE: len(self.queue), at.QUEUE_SIZE: max(1, row.get(at.QUEUE_SIZE, 1))}
         self.queue += [0] * queue[at.QUEUE_SIZE]
-        return self.hop.add({at.UP: 1, at.SERVED: at.NOTHING, at.CHANCE_1: first, at.CHANCE_2: second, **row, **queue})
+        return self.hop.add({at.UP: 1, at.CHANCE_1: first, at.CHANCE_2: second, **row, **queue})
 
     def _add_link(self, link: Link) -> None:
         """Both directions; the delay of an access point is added to that of its links. A relay's link is the air."""
@@ -94,22 +95,50 @@ class Tables:
 
     def _add_stations(self, cell: Cell) -> None:
         """A row and direction for each station, and for each that may come."""
-        kinds = {DOWN: at.AIR_DOWN, UP: at.AIR_UP} if cell.kind == "wifi" else {DOWN: at.BEARER, UP: at.BEARER}
+        add = self._add_air if cell.kind == "wifi" else self._add_bearers
+        add(cell)
+
+    def _add_air(self, cell: Cell) -> None:
         for station in (*cell.stations, *_visitors(cell, self.topology.cells)):
-            for direction, kind in kinds.items():
-                row = {
+            for direction, kind in ((DOWN, at.AIR_DOWN), (UP, at.AIR_UP)):
+                self._add_station(cell, station, direction, {
                     at.KIND: kind,
-                    at.CELL: self.cells[cell.ap],
                     at.AIR: self.airs[cell.ap],
                     at.RATE_BPS: station.rate_bps,
                     at.PRICE_PS: wifi.byte_price_ps(station),
                     at.FIXED_NS: wifi.fixed_ns(station),
-                    at.LOSS_PPM: cell.loss_ppm,
+                })  # fmt: skip
+
+    def _add_bearers(self, cell: Cell) -> None:
+        """A scheduler for each direction, which finds its first bearer, and each bearer the next."""
+        for direction in (DOWN, UP):
+            following = at.NOTHING
+            air = self.lte.add({
+                at.AGAIN: len(self.queue),
+                at.AGAIN_SIZE: lte.HARQ_TTIS * lte.ATTEMPTS,
+                at.BLOCK_ERROR_PPM: ppm(lte.BLOCK_ERROR),
+                at.HARQ_TTIS: lte.HARQ_TTIS,
+                at.ATTEMPTS: lte.ATTEMPTS,
+                at.GOES_UP: int(direction == UP),
+            })  # fmt: skip
+            self.queue += [0] * self.lte.values[air + at.AGAIN_SIZE]
+            for station in reversed(cell.stations):
+                following = self._add_station(cell, station, direction, {
+                    at.KIND: at.BEARER,
+                    at.AIR: air,
+                    at.NEXT_BEARER: following,
+                    at.QUEUE_SIZE: cell.queue_packets,
                     at.DELAY_NS: station.delay_ns,
-                    at.QUEUE_SIZE: cell.queue_packets if kind == at.BEARER else 1,
-                }
-                hop = self._hop(f"cell/{cell.ap}/{station.user}/{direction}", row)
-                self.stations[cell.ap, station.user, direction] = hop
+                    **bearer(station),
+                })  # fmt: skip
+            self.lte.values[air + at.FIRST_BEARER] = following
+
+    def _add_station(self, cell: Cell, station: Station, direction: str, row: Row) -> int:
+        hop = self._hop(
+            f"cell/{cell.ap}/{station.user}/{direction}", {at.CELL: self.cells[cell.ap], at.LOSS_PPM: cell.loss_ppm, **row}
+        )
+        self.stations[cell.ap, station.user, direction] = hop
+        return hop
 
     # --- connections
 
@@ -175,6 +204,7 @@ class Tables:
             heap_what=ints(PACKETS),
             hop=_filled(self.hop.values),
             cell=_filled(self.cell.values),
+            lte=_filled(self.lte.values),
             queue=_filled(self.queue),
             route=_filled([at.NOTHING]),
             packet=ints(PACKETS * at.PACKET_FIELDS),
@@ -202,6 +232,11 @@ class Tables:
 
 def _cell_row(cell: Cell) -> Row:
     return {at.LIMIT_NS: wifi.limit_ns(cell) if cell.capacity_bps else 0, at.SENT_PPM: hops.MILLION}
+
+
+def bearer(station: Station) -> Row:
+    """What a station's rate and weight are to the scheduler."""
+    return {at.RATE_BPS: lte.on_air_bps(station.rate_bps), at.WEIGHT_PPM: ppm(station.weight)}
 
 
 def _visitors(cell: Cell, cells: Iterable[Cell]) -> list[Station]:

@@ -86,7 +86,7 @@ def test_what_goes_in_comes_out_is_lost_or_waits(simulated, name, settings):
             assert went >= 0
             assert 60 * went <= kept <= 1514 * went
             if network.hop(h, at.KIND) == at.BEARER:
-                assert went == network.hop(h, at.QUEUE_COUNT) + int(network.hop(h, at.SERVED) != at.NOTHING)
+                assert went == network.hop(h, at.QUEUE_COUNT)
             elif direction == DOWN:
                 waiting[ap] += went
             else:

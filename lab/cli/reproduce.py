@@ -1,0 +1,75 @@
+"""`reproduce`: make a paper's experiments, and write docs/reproduction/PAPER.md from what they measured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+import lab
+from lab.cli import run as running
+from lab.cli.crosscheck import write_page
+from lab.errors import RequestError
+from lab.manifest import ROOT
+from lab.recorder import read_document
+from lab.reproduction import PAPERS
+from lab.reproduction.base import Case, Paper
+from lab.runner import EXIT_INTERRUPTED, Outcome
+
+PAGES = ROOT / "docs" / "reproduction"
+RUNS = ROOT / "data" / "reproduction"
+REPEAT, QUICK = 10, 3
+INTRODUCTION = """# {title}
+
+Made by `./run_lab.sh reproduce {name}{repeat}` with version {version} of the lab ({commits}), in the simulator, seeds 1 to {seeds}, {runs} runs.
+Nothing was tuned to a number of the paper. A relation `>` holds if the 95 % interval over the seeds says so, `>=` if it does not say the
+opposite, `~` if the means are within 5 %; a claim is not significant if one of its relations is open, and disagrees if one fails.
+"""
+
+
+def main(name: str, repeat: int, runs: Path = RUNS, pages: Path = PAGES) -> int:
+    """Run what is missing, and write the page; an interruption leaves it as it was, and what has run is kept."""
+    if name not in PAPERS:
+        raise RequestError(f"reproduce '{name}': there is no such paper: choose from {', '.join(sorted(PAPERS))}")
+    paper = PAPERS[name]
+    asked = [_request(case, repeat, runs / name) for case in paper.cases]
+    outcomes = running.run_requests(asked)
+    if any(len(each) < repeat for each in outcomes):
+        return EXIT_INTERRUPTED
+    found = {
+        case.name: [paper.measure(case, outcome.result, outcome.folder) for outcome in each]
+        for case, each in zip(paper.cases, outcomes, strict=True)
+    }
+    page = pages / f"{name}.md"
+    page.parent.mkdir(parents=True, exist_ok=True)
+    write_page(page, f"{_introduction(paper, repeat, outcomes)}\n{paper.page(found)}\n")
+    click.echo(f"written: {page}")
+    return 0
+
+
+def _request(case: Case, repeat: int, runs: Path) -> running.Request:
+    return running.Request(
+        case.scenario,
+        "sim",
+        (case.strategy,) if case.strategy else (),
+        cc=case.cc,
+        seed=1,
+        repeat=repeat,
+        duration_s=case.duration_s,
+        settings=case.settings,
+        out=runs / case.name,
+    )
+
+
+def _introduction(paper: Paper, repeat: int, outcomes: list[list[Outcome]]) -> str:
+    folders = [outcome.folder for each in outcomes for outcome in each]
+    commits = sorted({str(read_document(folder, "manifest.json")["versions"]["commit"]) for folder in folders})
+    return INTRODUCTION.format(
+        title=paper.title,
+        name=paper.name,
+        repeat="" if repeat == REPEAT else f" --repeat {repeat}",
+        version=lab.__version__,
+        commits=f"commit {', '.join(commits)}",
+        seeds=repeat,
+        runs=len(folders),
+    )
