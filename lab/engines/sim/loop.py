@@ -28,6 +28,8 @@ def happens(w: at.World, what: int, now_ns: int) -> int:
         mptcp.set_priority(w, row, now_ns)
     elif kind == at.APP_DUE:
         mptcp.app_due(w, row, now_ns)
+    elif kind == at.REINJECT_DUE:
+        mptcp.reinject_due(w, row, now_ns)
     else:
         w.conn[row + at.PUSH_DUE] = 0
         mptcp.push(w, row, now_ns)
