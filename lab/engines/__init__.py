@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from lab.congestion import CONGESTION_CONTROLS
+from lab.congestion import BY_DELAY, CONGESTION_CONTROLS
 from lab.errors import LabError, MachineLacks, RequestError
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ def create(name: str, options: Options) -> Engine:
 def refuse(name: str, setting: str, value: Any) -> None:
     """Refuse a setting of `multipath`, or a kind of `traffic`, that the engine cannot run."""
     engine = entry(name)
-    able = {
+    able: tuple[Any, ...] = {
         "cc": engine.cc,
         "scheduler": engine.schedulers,
         "expected_by": engine.expected_by,
@@ -176,6 +176,8 @@ def admit(name: str, scenario: Scenario, options: Options) -> None:
         refuse(name, "traffic", flow.kind)
     for cc in congestion_controls(scenario):
         refuse(name, "cc", cc)
+        if cc in BY_DELAY and scenario.multipath.expected_by == "window":
+            raise RequestError(f"cc '{cc}' with multipath.expected_by 'window': it goes by delay. Write expected_by: pacing")
 
 
 def congestion_controls(scenario: Scenario) -> list[str]:
