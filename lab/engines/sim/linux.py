@@ -11,8 +11,8 @@ five such times in a row is stale: it gets nothing, and everything that is not a
 
 from __future__ import annotations
 
-from lab.engines.sim import heap
 from lab.engines.sim import layout as at
+from lab.engines.sim import timers
 from lab.engines.sim.jit import jit
 
 BURST_BYTES = 65_428  # MPTCP_SEND_BURST_SIZE
@@ -111,24 +111,7 @@ def restart_timer(w: at.World, c: int, now_ns: int) -> None:
         if sub[f + at.STATE] == at.ESTABLISHED and sub[f + at.TIMER_NS] > 0 and sub[f + at.SILENT] == 0:
             longest_ns = max(longest_ns, sub[f + at.TIMER_NS] - now_ns)
     due_ns = now_ns + (longest_ns if longest_ns > 0 else FIRST_TIMER_NS)
-    conn[c + at.REINJECT_NS] = due_ns
-    if conn[c + at.REINJECT_EVENT_NS] == 0 or due_ns < conn[c + at.REINJECT_EVENT_NS]:
-        conn[c + at.REINJECT_EVENT_NS] = due_ns
-        heap.push(w, due_ns, c * at.EVENT_KINDS + at.REINJECT_DUE)
-
-
-@jit
-def has_run_out(w: at.World, c: int, now_ns: int) -> bool:
-    """The timer's event: whether the timer has really run out."""
-    conn = w.conn
-    if now_ns != conn[c + at.REINJECT_EVENT_NS]:
-        return False  # an earlier event has taken its place
-    conn[c + at.REINJECT_EVENT_NS] = 0
-    if conn[c + at.REINJECT_NS] > now_ns:
-        conn[c + at.REINJECT_EVENT_NS] = conn[c + at.REINJECT_NS]
-        heap.push(w, conn[c + at.REINJECT_NS], c * at.EVENT_KINDS + at.REINJECT_DUE)
-        return False
-    return conn[c + at.REINJECT_NS] > 0 and conn[c + at.CONN_STATE] == at.RUNNING
+    timers.start(w, conn, c + at.REINJECT_NS, due_ns, c * at.EVENT_KINDS + at.REINJECT_DUE)
 
 
 @jit

@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from lab.engines.sim import datagrams, heap, hops, linux, tcp
+from lab.engines.sim import datagrams, heap, hops, linux, tcp, timers
 from lab.engines.sim import layout as at
 from lab.engines.sim.jit import jit
 
@@ -201,59 +201,66 @@ def give_up(w: at.World, f: int) -> None:
 
 
 @jit
-def reinject_due(w: at.World, c: int, now_ns: int) -> None:
+def reinject_due(w: at.World, c: int, now_ns: int) -> bool:
     """The event of the connection's own timer: the oldest fragment goes over an idle subflow."""
     conn = w.conn
-    if not linux.has_run_out(w, c, now_ns):
-        return
+    ran_out = timers.has_run_out(w, conn, c + at.REINJECT_NS, now_ns, c * at.EVENT_KINDS + at.REINJECT_DUE)
+    if not ran_out or conn[c + at.CONN_STATE] != at.RUNNING:
+        return False
     f, una = linux.idle_subflow(w, c), conn[c + at.DATA_UNA]
     if f != at.NOTHING:
         for dsn in range(una, min((una // linux.FRAGMENT + 1) * linux.FRAGMENT, conn[c + at.NEXT_DSN])):
             queue(w, f, dsn)
             conn[c + at.REINJECTED] += 1
     linux.restart_timer(w, c, now_ns)
-    push(w, c, now_ns)
+    return True
+
+
+# --- events of a connection or a subflow; whether there may be something to send now
 
 
 @jit
-def rto_due(w: at.World, f: int, now_ns: int) -> None:
+def rto_due(w: at.World, f: int, now_ns: int) -> bool:
     """The event of a retransmission timer."""
-    if w.sub[f + at.STATE] == at.ESTABLISHED and tcp.rto_due(w, f, now_ns):
-        tcp.timed_out(w, f, now_ns)
-        if w.sub[f + at.BACKOFF] == 1:
-            give_up(w, f)
-        push(w, w.sub[f + at.OF_CONNECTION], now_ns)
+    ran_out = timers.has_run_out(w, w.sub, f + at.TIMER_NS, now_ns, f * at.EVENT_KINDS + at.RTO_DUE)
+    if not ran_out or w.sub[f + at.STATE] != at.ESTABLISHED:
+        return False
+    tcp.timed_out(w, f, now_ns)
+    if w.sub[f + at.BACKOFF] == 1:
+        give_up(w, f)
+    return True
 
 
 @jit
-def set_priority(w: at.World, f: int, now_ns: int) -> None:
+def set_priority(w: at.World, f: int) -> bool:
     """MP_PRIO has come to the sender (RFC 8684, section 3.3.8)."""
     w.sub[f + at.BACKUP] = w.sub[f + at.ASKED_BACKUP]
     if w.sub[f + at.BACKUP] == 1:
         give_up(w, f)
-    push(w, w.sub[f + at.OF_CONNECTION], now_ns)
+    return True
 
 
 @jit
-def joined(w: at.World, f: int, now_ns: int) -> None:
+def joined(w: at.World, f: int) -> bool:
     """The handshake of a subflow is over."""
-    if w.sub[f + at.STATE] != at.CLOSED:
-        w.sub[f + at.STATE] = at.ESTABLISHED
-        push(w, w.sub[f + at.OF_CONNECTION], now_ns)
+    if w.sub[f + at.STATE] == at.CLOSED:
+        return False
+    w.sub[f + at.STATE] = at.ESTABLISHED
+    return True
 
 
 @jit
-def app_due(w: at.World, c: int, now_ns: int) -> None:
+def app_due(w: at.World, c: int, now_ns: int) -> bool:
     """An application with a rate hands over a slice; never a backlog of slices."""
     conn = w.conn
     if conn[c + at.APP_EVENT_NS] != now_ns:
-        return  # the demand has changed since
+        return False  # the demand has changed since
     conn[c + at.APP_EVENT_NS] = 0
     if conn[c + at.CONN_STATE] != at.RUNNING or conn[c + at.DEMAND_BPS] <= 0:
-        return
+        return False
     if conn[c + at.DATAGRAMS] == 1:
         datagrams.send(w, c, now_ns)
-        return
+        return False
     conn[c + at.CREDIT] += conn[c + at.DEMAND_BPS] * SLICE_NS // at.NS_PER_S  # bits
     segments = conn[c + at.CREDIT] // (8 * conn[c + at.SEGMENT_BYTES])
     conn[c + at.CREDIT] -= segments * 8 * conn[c + at.SEGMENT_BYTES]
@@ -261,7 +268,7 @@ def app_due(w: at.World, c: int, now_ns: int) -> None:
     conn[c + at.HANDED] = max(conn[c + at.HANDED], min(conn[c + at.HANDED] + segments, most))
     conn[c + at.APP_EVENT_NS] = now_ns + SLICE_NS
     heap.push(w, now_ns + SLICE_NS, c * at.EVENT_KINDS + at.APP_DUE)
-    push(w, c, now_ns)
+    return True
 
 
 @jit

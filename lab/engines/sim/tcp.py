@@ -10,7 +10,7 @@ segment, at once what is out of order (RFC 5681, section 4.2).
 
 from __future__ import annotations
 
-from lab.engines.sim import heap, hops, laws
+from lab.engines.sim import heap, hops, laws, timers
 from lab.engines.sim import layout as at
 from lab.engines.sim.chance import draw
 from lab.engines.sim.jit import jit
@@ -37,15 +37,12 @@ def room(w: at.World, f: int) -> bool:
 
 @jit
 def arm(w: at.World, f: int, now_ns: int) -> None:
-    """Restart the retransmission timer (RFC 6298, (5.1) to (5.3)); its event waits where it is if it comes early enough."""
+    """Restart the retransmission timer (RFC 6298, (5.1) to (5.3))."""
     if w.sub[f + at.UNA] == w.sub[f + at.NXT]:
         w.sub[f + at.TIMER_NS] = 0
         return
     due_ns = now_ns + min(w.sub[f + at.RTO_NS] << w.sub[f + at.BACKOFF], RTO_MOST_NS)
-    w.sub[f + at.TIMER_NS] = due_ns
-    if w.sub[f + at.TIMER_EVENT_NS] == 0 or due_ns < w.sub[f + at.TIMER_EVENT_NS]:
-        w.sub[f + at.TIMER_EVENT_NS] = due_ns
-        heap.push(w, due_ns, f * at.EVENT_KINDS + at.RTO_DUE)
+    timers.start(w, w.sub, f + at.TIMER_NS, due_ns, f * at.EVENT_KINDS + at.RTO_DUE)
 
 
 @jit
@@ -92,24 +89,8 @@ def begin_after_pause(w: at.World, f: int, now_ns: int) -> None:
 
 
 @jit
-def send(w: at.World, f: int, left: int, now_ns: int) -> int:
-    """Send what is lost, then what is new, as far as the window goes (RFC 6675, NextSeg); how many more may be sent in this go."""
-    sub = w.sub
-    while left > 0 and (sub[f + at.LOST] > 0 or sub[f + at.NXT] < sub[f + at.END]) and room(w, f):
-        if sub[f + at.LOST] > 0:
-            resend(w, f, now_ns)
-        else:
-            if sub[f + at.UNA] == sub[f + at.NXT]:
-                begin_after_pause(w, f, now_ns)
-            sub[f + at.NXT] += 1
-            transmit(w, f, sub[f + at.NXT] - 1, now_ns)
-        left -= 1
-    return left
-
-
-@jit
-def resend(w: at.World, f: int, now_ns: int) -> None:
-    """Send the first lost segment again."""
+def first_lost(w: at.World, f: int) -> int:
+    """The first lost segment, which is about to be sent again."""
     sub = w.sub
     seq = max(sub[f + at.HINT], sub[f + at.UNA])
     while w.seg_state[place_of(w, f, seq)] != at.TO_RESEND:
@@ -117,7 +98,24 @@ def resend(w: at.World, f: int, now_ns: int) -> None:
     sub[f + at.HINT] = seq + 1
     sub[f + at.LOST] -= 1
     sub[f + at.SEGMENTS_AGAIN] += 1
-    transmit(w, f, seq, now_ns)
+    return seq
+
+
+@jit
+def send(w: at.World, f: int, left: int, now_ns: int) -> int:
+    """Send what is lost, then what is new, as far as the window goes (RFC 6675, NextSeg); how many more may be sent in this go."""
+    sub = w.sub
+    while left > 0 and (sub[f + at.LOST] > 0 or sub[f + at.NXT] < sub[f + at.END]) and room(w, f):
+        if sub[f + at.LOST] > 0:
+            seq = first_lost(w, f)
+        else:
+            if sub[f + at.UNA] == sub[f + at.NXT]:
+                begin_after_pause(w, f, now_ns)
+            seq = sub[f + at.NXT]
+            sub[f + at.NXT] = seq + 1
+        transmit(w, f, seq, now_ns)
+        left -= 1
+    return left
 
 
 # --- the sender and an acknowledgement
@@ -282,37 +280,12 @@ def received(w: at.World, f: int, p: int) -> bool:
 
 @jit
 def wait_to_acknowledge(w: at.World, f: int, now_ns: int) -> None:
-    """The delayed acknowledgement's timer, one event at a time."""
-    sub = w.sub
-    sub[f + at.DELACK_NS] = now_ns + DELACK_WAIT_NS
-    if sub[f + at.DELACK_EVENT_NS] == 0:
-        sub[f + at.DELACK_EVENT_NS] = sub[f + at.DELACK_NS]
-        heap.push(w, sub[f + at.DELACK_NS], f * at.EVENT_KINDS + at.DELACK_DUE)
+    """The delayed acknowledgement's timer."""
+    timers.start(w, w.sub, f + at.DELACK_NS, now_ns + DELACK_WAIT_NS, f * at.EVENT_KINDS + at.DELACK_DUE)
 
 
 @jit
 def delack_due(w: at.World, f: int, now_ns: int) -> int:
-    """The timer of a delayed acknowledgement: answer, or wait on; returns the answer if it is at its first stop now."""
-    sub = w.sub
-    sub[f + at.DELACK_EVENT_NS] = 0
-    if sub[f + at.DELACK_NS] == 0:
-        return at.NOTHING
-    if now_ns >= sub[f + at.DELACK_NS]:
-        return acknowledge(w, f, now_ns)
-    sub[f + at.DELACK_EVENT_NS] = sub[f + at.DELACK_NS]
-    heap.push(w, sub[f + at.DELACK_NS], f * at.EVENT_KINDS + at.DELACK_DUE)
-    return at.NOTHING
-
-
-@jit
-def rto_due(w: at.World, f: int, now_ns: int) -> bool:
-    """The timer's event: whether the timer has really run out."""
-    sub = w.sub
-    if now_ns != sub[f + at.TIMER_EVENT_NS]:
-        return False  # an earlier event has taken its place
-    sub[f + at.TIMER_EVENT_NS] = 0
-    if sub[f + at.TIMER_NS] > now_ns:
-        sub[f + at.TIMER_EVENT_NS] = sub[f + at.TIMER_NS]
-        heap.push(w, sub[f + at.TIMER_NS], f * at.EVENT_KINDS + at.RTO_DUE)
-        return False
-    return sub[f + at.TIMER_NS] > 0
+    """The event of a delayed acknowledgement: answer, or wait on; returns the answer if it is at its first stop now."""
+    ran_out = timers.has_run_out(w, w.sub, f + at.DELACK_NS, now_ns, f * at.EVENT_KINDS + at.DELACK_DUE)
+    return acknowledge(w, f, now_ns) if ran_out else at.NOTHING

@@ -117,7 +117,8 @@ def test_a_backup_is_chosen_while_no_other_is_active():
 def run_out(connection):
     """The connection's timer runs out now."""
     connection.w.conn[at.REINJECT_NS] = connection.w.conn[at.REINJECT_EVENT_NS] = SECOND
-    mptcp.reinject_due(connection.w, 0, SECOND)
+    assert mptcp.reinject_due(connection.w, 0, SECOND)
+    mptcp.push(connection.w, 0, SECOND)
 
 
 def test_the_oldest_fragment_goes_over_an_idle_subflow_when_the_timer_runs_out():
