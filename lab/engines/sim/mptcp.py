@@ -164,7 +164,9 @@ def help_out(w: at.World, c: int, f: int, now_ns: int) -> int:
     (net/mptcp, 6.18) has neither.
     """
     conn, sub, window, dsn = w.conn, w.sub, w.window, w.conn[c + at.DATA_UNA]
-    if conn[c + at.NEXT_DSN] < dsn + conn[c + at.WINDOW] or conn[c + at.NEXT_DSN] >= conn[c + at.HANDED]:
+    if dsn + conn[c + at.WINDOW] > conn[c + at.NEXT_DSN] or conn[c + at.NEXT_DSN] >= min(
+        conn[c + at.HANDED], conn[c + at.TOTAL]
+    ):
         return 0  # it is not the receiver that all wait for
     again, due = False, now_ns - sub[f + at.PENALISED_NS] >= sub[f + at.SRTT_NS]
     for k in range(conn[c + at.COUNT]):

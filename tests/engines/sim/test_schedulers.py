@@ -264,7 +264,7 @@ def test_what_everybody_waits_for_goes_again_over_the_faster_subflow_and_the_slo
 
 
 @pytest.mark.parametrize("changed", [
-    {at.NEXT_DSN: 99}, {at.HANDED: 100, at.TOTAL: 100}, {at.DATA_UNA: 20, at.NEXT_DSN: 120},
+    {at.NEXT_DSN: 99}, {at.HANDED: 100}, {at.TOTAL: 100}, {at.DATA_UNA: 20, at.NEXT_DSN: 120},
 ])  # fmt: skip
 def test_nobody_is_helped_out_where_there_is_room_or_nothing_to_send_or_nobody_slower(changed):
     connection = without_room()
