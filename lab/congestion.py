@@ -8,3 +8,4 @@ CONGESTION_CONTROLS = {
     "balia": "coupled: balanced linked adaptation (Peng et al., 2016)",
     "wvegas": "coupled, by delay: weighted Vegas (Cao et al., 2012)",
 }
+BY_DELAY = frozenset({"wvegas"})  # the others go by losses

@@ -28,10 +28,13 @@ def known_cc(name: str | None) -> str | None:
 
 
 class Traffic(Part):
-    """What one user does, or each (user `all`). `rate_mbps` limits the application of `rate` and `on_off`; `on_off` means exponential periods."""
+    """What one user does, or each (user `all`). `rate_mbps` limits the application of `rate` and `on_off`; `on_off` means exponential periods.
+
+    `udp` sends `rate_mbps` whatever happens, over the user's first network.
+    """
 
     user: str
-    kind: Literal["bulk", "file", "rate", "on_off"] = "bulk"
+    kind: Literal["bulk", "file", "rate", "on_off", "udp"] = "bulk"
     direction: Literal["down", "up"] = "down"
     start_s: Seconds = 0
     stop_s: Positive | None = None
@@ -50,8 +53,10 @@ class Traffic(Part):
             raise ValueError("kind 'file' needs volume_mb, the size of the file in MB")
         if self.kind != "file" and self.volume_mb is not None:
             raise ValueError(f"volume_mb belongs to kind 'file', not '{self.kind}'")
-        if self.kind in ("rate", "on_off") and self.rate_mbps is None:
+        if self.kind in ("rate", "on_off", "udp") and self.rate_mbps is None:
             raise ValueError(f"kind '{self.kind}' needs rate_mbps, the application's rate in Mb/s")
+        if self.kind == "udp" and self.cc is not None:
+            raise ValueError("kind 'udp' has no congestion control: leave out cc")
         if self.stop_s is not None and self.stop_s <= self.start_s:
             raise ValueError(f"stop_s {self.stop_s:g} is not after start_s {self.start_s:g}")
         return self
@@ -61,16 +66,27 @@ class Multipath(Part):
     """How connections use their paths. `server_enabled: false` makes the server refuse Multipath TCP.
 
     `balia_decrease` and `olia_metric`: where the law's draft and the kernel of multipath-tcp.org differ, which to follow.
+    `expected_by`: what holds a subflow to its expected throughput, its pace, or its window by S-MPTCP's Algorithm 5.
+    `penalisation`: while the receiver has no room, send again what it waits for and halve the slower subflow's window, as the
+    kernel of multipath-tcp.org does (mptcp_rcv_buf_optimization); upstream Linux does not, so it is off by default.
     """
 
     cc: str = "reno"
-    scheduler: Literal["lowest_rtt", "round_robin", "redundant"] = "lowest_rtt"
+    scheduler: Literal["lowest_rtt", "linux", "round_robin", "redundant"] = "lowest_rtt"
     receive_buffer_kb: Annotated[int, Field(ge=16, le=1_000_000)] = 4000
     server_enabled: bool = True
     balia_decrease: Literal["kernel", "draft"] = "kernel"
     olia_metric: Literal["kernel", "draft"] = "kernel"
+    expected_by: Literal["pacing", "window"] = "pacing"
+    penalisation: bool = False
 
     _cc = field_validator("cc")(known_cc)
+
+    @model_validator(mode="after")
+    def settings_go_together(self) -> Multipath:
+        if self.penalisation and self.scheduler not in ("lowest_rtt", "round_robin"):
+            raise ValueError(f"penalisation belongs to the schedulers lowest_rtt and round_robin, not '{self.scheduler}'")
+        return self
 
 
 class StrategyChoice(Part):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -46,7 +47,7 @@ def result(folder, name: str) -> dict:
     return json.loads((folder / "data" / name / "result.json").read_text())
 
 
-@pytest.mark.parametrize("text", written(".py"), ids=["strategy", "topology"])
+@pytest.mark.parametrize("text", written(".py"), ids=["strategy", "topology", "law"])
 def test_it_is_twenty_lines(text):
     lines = [line for line in text.splitlines() if line.strip()]
     assert len(lines) <= 20
@@ -79,9 +80,46 @@ def test_the_topology_carries_what_its_door_lets_through(extended):
     assert one == pytest.approx(10 * GOODPUT, rel=0.1)
 
 
+WINDOWS = """
+from lab.engines.sim import laws, layout as at
+from lab.engines.sim.network import Network
+from lab.flows import Flow
+from lab.scenario_schema import Multipath
+from lab.topology import Link, Node, Topology
+nodes = (Node("ue1", "user", "l2"), Node("s1", "switch"), Node("srv1", "server"))
+flow = Flow("ue1-1", "ue1", "down", "mine", None, None)
+network = Network(Topology("one", nodes, (Link("l1", "s1", "srv1"), Link("l2", "s1", "ue1"))), Multipath(), [flow], seed=1)
+network.start(flow, "mine")
+w = network.w
+w.window[at.CWND], w.window[at.SSTHRESH] = 10.0, 1.0
+laws.on_ack(w, 0, 2, 0)
+grown = w.window[at.CWND]
+laws.on_loss(w, 0, 0)
+print(grown, w.window[at.CWND])
+"""
+
+
+def test_the_law_runs_and_whoever_edits_it_sees_the_new_one(extended):
+    folder, ran = extended
+    assert re.search(r"^mine .*Scalable TCP", ran[-1], re.MULTILINE)
+    assert result(folder, "scalable")["cc"] == "mine"
+    assert result(folder, "scalable")["throughput_mbps"] > 20
+
+    def windows() -> list[float]:
+        program = [sys.executable, "-c", WINDOWS]
+        settings = {"cwd": folder, "env": os.environ | {"NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(folder)}}
+        done = subprocess.run(program, capture_output=True, text=True, check=True, **settings)
+        return [float(each) for each in done.stdout.split()]
+
+    assert windows() == pytest.approx([10.02, 8.7675])
+    law = folder / "lab" / "engines" / "sim" / "laws" / "mine.py"
+    law.write_text(law.read_text().replace("0.01 *", "0.03 *"))
+    assert windows() == pytest.approx([10.06, 8.8025])
+
+
 def test_what_was_added_keeps_to_the_rules(extended):
     folder, _ = extended
-    added = ["controller/strategies/first_only.py", "lab/topologies/doorway.py"]
+    added = ["controller/strategies/first_only.py", "lab/topologies/doorway.py", "lab/engines/sim/laws", "lab/congestion.py"]
     for checker in (["ruff", "check"], ["ruff", "format", "--check"], ["mypy"]):
         done = subprocess.run([sys.executable, "-m", *checker, *added], cwd=folder, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr

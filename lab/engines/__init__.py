@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from lab.congestion import CONGESTION_CONTROLS
+from lab.congestion import BY_DELAY, CONGESTION_CONTROLS
 from lab.errors import LabError, MachineLacks, RequestError
 
 if TYPE_CHECKING:
@@ -85,6 +85,9 @@ class Entry:
     real_time: bool = True
     topologies: Mapping[str, str] = field(default_factory=dict)  # kinds that it cannot build, and why
     variants: tuple[str, ...] = ("kernel",)  # of laws, where their draft and the kernel differ
+    expected_by: tuple[str, ...] = ("pacing",)
+    penalisation: tuple[bool, ...] = (False,)
+    traffic: tuple[str, ...] = ("bulk", "file", "rate", "on_off")
 
 
 KERNEL_LACKS = {
@@ -92,26 +95,31 @@ KERNEL_LACKS = {
     "scheduler": "the kernel has one packet scheduler",
     "balia_decrease": "eBPF has BALIA as the multipath-tcp.org kernel has it",
     "olia_metric": "eBPF has OLIA as the multipath-tcp.org kernel has it",
+    "expected_by": "hosts hold a rate by pacing",
+    "penalisation": "upstream Linux does not do it",
+    "traffic": "its traffic program speaks TCP only",
 }
 EMULATION_TOPOLOGIES = {
     "wireless_set": "emulated radios know no distance, and thirty of them are more than a machine carries",
     "rat_setup": "its senders relay over radios of their own, and emulated hosts have none beside their users'",
 }
-SIM_LACKS = {"scheduler": "the simulator has no such packet scheduler"}
 VARIANTS = ("balia_decrease", "olia_metric")
 ENGINES: dict[str, Entry] = {
     "sim": Entry(
         "lab.engines.sim.engine:SimEngine",
         tuple(CONGESTION_CONTROLS),
-        ("lowest_rtt", "round_robin"),
-        SIM_LACKS,
+        ("lowest_rtt", "linux", "round_robin", "redundant"),
+        {},
         real_time=False,
         variants=("kernel", "draft"),
+        expected_by=("pacing", "window"),
+        penalisation=(False, True),
+        traffic=("bulk", "file", "rate", "on_off", "udp"),
     ),
     "mininet": Entry(
         "lab.engines.mininet.engine:MininetEngine",
         ("reno", "cubic", "lia", "olia", "balia"),
-        ("lowest_rtt",),
+        ("linux", "lowest_rtt"),  # the default's name stands for what the kernel has
         KERNEL_LACKS,
         topologies=EMULATION_TOPOLOGIES,
     ),
@@ -139,12 +147,19 @@ def create(name: str, options: Options) -> Engine:
     return engine
 
 
-def refuse(name: str, setting: str, value: str) -> None:
-    """Refuse a congestion control (`cc`), one of its variants or a packet scheduler that the engine cannot run."""
+def refuse(name: str, setting: str, value: Any) -> None:
+    """Refuse a setting of `multipath`, or a kind of `traffic`, that the engine cannot run."""
     engine = entry(name)
-    able = {"cc": engine.cc, "scheduler": engine.schedulers}.get(setting, engine.variants)
+    able: tuple[Any, ...] = {
+        "cc": engine.cc,
+        "scheduler": engine.schedulers,
+        "expected_by": engine.expected_by,
+        "penalisation": engine.penalisation,
+        "traffic": engine.traffic,
+    }.get(setting, engine.variants)
     if value not in able:
-        raise MachineLacks(f"{setting} '{value}' on engine '{name}': {engine.lacks[setting]}. Choose from: {', '.join(able)}")
+        choose = ", ".join(str(each).lower() if isinstance(each, bool) else each for each in able)
+        raise MachineLacks(f"{setting} '{value}' on engine '{name}': {engine.lacks[setting]}. Choose from: {choose}")
 
 
 def admit(name: str, scenario: Scenario, options: Options) -> None:
@@ -154,10 +169,14 @@ def admit(name: str, scenario: Scenario, options: Options) -> None:
     kind = scenario.topology.kind
     if kind in entry(name).topologies:
         raise RequestError(f"topology '{kind}' on engine '{name}': {entry(name).topologies[kind]}. Choose --engine sim")
-    for setting in ("scheduler", *VARIANTS):
+    for setting in ("scheduler", "expected_by", "penalisation", *VARIANTS):
         refuse(name, setting, getattr(scenario.multipath, setting))
+    for flow in scenario.traffic:
+        refuse(name, "traffic", flow.kind)
     for cc in congestion_controls(scenario):
         refuse(name, "cc", cc)
+        if cc in BY_DELAY and scenario.multipath.expected_by == "window":
+            raise RequestError(f"cc '{cc}' with multipath.expected_by 'window': it goes by delay. Write expected_by: pacing")
 
 
 def congestion_controls(scenario: Scenario) -> list[str]:

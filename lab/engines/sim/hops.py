@@ -35,7 +35,7 @@ def drop(w: at.World, h: int, p: int) -> None:
     """The packet is lost at hop `h`."""
     w.hop[h + at.DROPS] += 1
     w.hop[h + at.DROPPED_BYTES] += w.packet[p + at.SIZE]
-    if w.packet[p + at.IS_ACK] == 0:
+    if w.packet[p + at.IS_ACK] != 1:
         w.sub[w.packet[p + at.OF_SUBFLOW] + at.DROPPED] += 1
     give_back(w, p)
 
@@ -116,8 +116,8 @@ def through_wire(w: at.World, h: int, p: int, now_ns: int) -> int:
 @jit
 def passes_meter(w: at.World, h: int, p: int, now_ns: int) -> bool:
     """A token bucket of the cell's switch, kept as the time at which it will be full again; what does not fit is dropped.
-    Acknowledgements pass uncounted (MP-SDN, section V-C)."""
-    if w.packet[p + at.IS_ACK] == 1:
+    Acknowledgements pass uncounted (MP-SDN, section V-C), and so does what is not TCP."""
+    if w.packet[p + at.IS_ACK] != 0:
         return True
     size = w.packet[p + at.SIZE]
     if w.hop[h + at.METERED] != 0:

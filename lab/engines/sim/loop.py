@@ -20,17 +20,24 @@ def happens(w: at.World, what: int, now_ns: int) -> int:
         return tcp.delack_due(w, row, now_ns)
     if kind == at.TTI_DUE:
         lte.tti_due(w, row, now_ns)
-    elif kind == at.RTO_DUE:
-        mptcp.rto_due(w, row, now_ns)
+        return at.NOTHING
+    c, sends = row, True
+    if kind in (at.RTO_DUE, at.JOINED, at.PRIORITY):
+        c = w.sub[row + at.OF_CONNECTION]
+    if kind == at.RTO_DUE:
+        sends = mptcp.rto_due(w, row, now_ns)
     elif kind == at.JOINED:
-        mptcp.joined(w, row, now_ns)
+        sends = mptcp.joined(w, row)
     elif kind == at.PRIORITY:
-        mptcp.set_priority(w, row, now_ns)
+        sends = mptcp.set_priority(w, row)
     elif kind == at.APP_DUE:
-        mptcp.app_due(w, row, now_ns)
+        sends = mptcp.app_due(w, row, now_ns)
+    elif kind == at.REINJECT_DUE:
+        sends = mptcp.reinject_due(w, row, now_ns)
     else:
         w.conn[row + at.PUSH_DUE] = 0
-        mptcp.push(w, row, now_ns)
+    if sends:
+        mptcp.push(w, c, now_ns)
     return at.NOTHING
 
 

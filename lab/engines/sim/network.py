@@ -81,6 +81,11 @@ class Network:
         """Open a connection; a further subflow joins one round trip of its own after the first is established."""
         c, w = self.tables.connections[flow.id], self.w
         w.conn[c + at.CONN_STATE], w.conn[c + at.STARTED_NS] = at.RUNNING, self.now_ns
+        if flow.protocol == "udp":
+            (subflow,) = self.tables.subflows[flow.id]
+            w.sub[subflow.place + at.SRTT_NS], w.sub[subflow.place + at.STATE] = self._lay(subflow), at.ESTABLISHED
+            self.demand(flow, flow.rate_bps)
+            return
         established_ns = 0
         for subflow in self.tables.subflows[flow.id]:
             f, rtt_ns = subflow.place, self._lay(subflow)
@@ -100,8 +105,9 @@ class Network:
             w.sub[subflow.place + at.STATE] = at.CLOSED
 
     def demand(self, flow: Flow, rate_bps: int | None) -> None:
-        """What the application hands over from now on [bit/s]; None: as much as goes."""
+        """What the application hands over from now on [bit/s]; None: as much as goes, of UDP what the scenario says."""
         c, w = self.tables.connections[flow.id], self.w
+        rate_bps = flow.rate_bps if flow.protocol == "udp" and rate_bps is None else rate_bps
         w.conn[c + at.DEMAND_BPS] = at.UNLIMITED if rate_bps is None else rate_bps
         if w.conn[c + at.CONN_STATE] != at.RUNNING:
             return
@@ -121,8 +127,10 @@ class Network:
         return self.tables.subflows[key[0]][key[1] - 1]
 
     def alive(self, subflow: Subflow) -> bool:
-        """Whether it is established, and its connection has more to do."""
+        """Whether it is established, and its connection has more to do; a strategy has nothing to do with UDP."""
         f, w = subflow.place, self.w
+        if w.conn[w.sub[f + at.OF_CONNECTION] + at.DATAGRAMS]:
+            return False
         return bool(w.sub[f + at.STATE] == at.ESTABLISHED and w.conn[w.sub[f + at.OF_CONNECTION] + at.DONE_NS] == 0)
 
     def route(self, subflow: Subflow, way: Path) -> None:

@@ -49,7 +49,7 @@ class Connection:
 
     flow: Flow
     place: int
-    cc: str
+    cc: str | None  # of UDP
     subflows: list[Seen] = field(default_factory=list)
     read: int = 0
 
@@ -67,7 +67,8 @@ class Sampler:
     def opened(self, flow: Flow, cc: str) -> None:
         """Know a connection from now on."""
         subflows = [Seen(each) for each in self.network.tables.subflows[flow.id]]
-        self.connections[flow.id] = Connection(flow, self.network.tables.connections[flow.id], cc, subflows)
+        law = None if flow.protocol == "udp" else cc
+        self.connections[flow.id] = Connection(flow, self.network.tables.connections[flow.id], law, subflows)
 
     def frame(
         self,
@@ -163,7 +164,7 @@ class Sampler:
     def report(self) -> dict[str, Any]:
         """What the run's result needs beside its samples."""
         elapsed_ns = max(1, self.network.now_ns)
-        laws = {each.cc for each in self.connections.values()}
+        laws = {each.cc for each in self.connections.values() if each.cc}
         return {
             "connections": [self._connection(name, each, elapsed_ns) for name, each in self.connections.items()],
             "mptcp": self._verdict(),
@@ -205,7 +206,7 @@ class Sampler:
 
     def _verdict(self) -> dict[str, Any]:
         """Every connection of a multipath user must be Multipath TCP, with a subflow on each address."""
-        meant = [each for each in self.connections.values() if each.flow.user in self.topology.multipath]
+        meant = [each for each in self.connections.values() if each.cc and each.flow.user in self.topology.multipath]
         joins = sum(max(0, sum(map(self._established, each.subflows)) - 1) for each in meant)
         granted = self.network.tables.multipath.server_enabled
         why = [] if granted else [f"{each.flow.id} is plain TCP" for each in meant]

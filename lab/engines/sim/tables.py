@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from controller import paths
-from lab.engines.sim import chance, hops
+from lab.engines.sim import chance, hops, tcp
 from lab.engines.sim import layout as at
 from lab.engines.sim.jit import Floats, Ints, floats, ints
 from lab.engines.sim.routes import DOWN, UP, Ends, Subflow
@@ -19,15 +19,15 @@ FRAME_BYTES = 1514  # a full Ethernet frame
 TCP_PAYLOAD_BYTES = 1448  # of it, with time stamps (RFC 7323)
 MPTCP_PAYLOAD_BYTES = 1420  # of it, with a 64-bit data sequence signal as upstream Linux sends it (RFC 8684, section 3.3)
 TCP_ACK_BYTES = FRAME_BYTES - TCP_PAYLOAD_BYTES
+UDP_PAYLOAD_BYTES = 1472
 MPTCP_ACK_BYTES = TCP_ACK_BYTES + 12  # with a 64-bit data acknowledgement
-FIRST_WINDOW = 10.0  # segments, RFC 6928
 NO_THRESHOLD = float(at.FOREVER)
 LARGEST_WINDOW = 1 << 16  # segments of a receive buffer that are kept apart
 HOST_NOISE_NS = 100_000  # within which a host sends what it has decided to send
 PACKETS = 2048  # room for packets under way to begin with
-SCHEDULERS = {"lowest_rtt": at.LOWEST_RTT, "round_robin": at.ROUND_ROBIN}
+SCHEDULERS = {"lowest_rtt": at.LOWEST_RTT, "round_robin": at.ROUND_ROBIN, "linux": at.LINUX, "redundant": at.REDUNDANT}
 VARIANTS = {"kernel": at.KERNEL, "draft": at.DRAFT}
-TCP, SERVER_PORT = 6, 5001
+TCP, UDP, SERVER_PORT = 6, 17, 5001
 FIRST_PORT, PORTS = 32_768, 28_232  # from which hosts take the ports of their own end, as Linux does
 
 Row = Mapping[int, int]
@@ -143,11 +143,13 @@ class Tables:
     # --- connections
 
     def add_connection(self, flow: Flow) -> None:
-        """A connection and its subflows; multipath ones have one for every address of their user."""
-        multipath = flow.user in self.topology.multipath and self.multipath.server_enabled
+        """A connection and its subflows; multipath ones have one for every address of their user, UDP is on the first."""
+        datagrams = flow.protocol == "udp"
+        multipath = flow.user in self.topology.multipath and self.multipath.server_enabled and not datagrams
         own = [(each, address) for each in self.wiring.of(flow.user) for address in (each.address, *each.further)]
         ends = own if multipath else own[:1]
         payload, ack = (MPTCP_PAYLOAD_BYTES, MPTCP_ACK_BYTES) if multipath else (TCP_PAYLOAD_BYTES, TCP_ACK_BYTES)
+        payload = UDP_PAYLOAD_BYTES if datagrams else payload
         window = min(LARGEST_WINDOW, max(2, self.multipath.receive_buffer_kb * 1000 // payload))
         while self.slots < 2 * window:
             self.slots *= 2
@@ -161,6 +163,8 @@ class Tables:
             at.TOTAL: at.FOREVER if volume is None else -(-volume // payload),
             at.VOLUME_BYTES: at.FOREVER if volume is None else volume,
             at.WINDOW: window,
+            at.SEND_WINDOW: window,
+            at.DATAGRAMS: int(datagrams),
             at.SCHEDULER: SCHEDULERS[self.multipath.scheduler],
             at.DEMAND_BPS: at.UNLIMITED if flow.rate_bps is None else flow.rate_bps,
         })  # fmt: skip
@@ -175,7 +179,7 @@ class Tables:
         first, second = chance.begin(self.seed, f"host/{name}")
         server = self.wiring.of(self.topology.server_of(flow.user))[0]
         port = FIRST_PORT + chance.begin(self.seed, f"port/{name}")[0] % PORTS
-        towards_user = paths.Flow(server.address, address, TCP, SERVER_PORT, port)
+        towards_user = paths.Flow(server.address, address, UDP if flow.protocol == "udp" else TCP, SERVER_PORT, port)
         row = {at.OF_CONNECTION: connection, at.NOISE_1: first, at.NOISE_2: second}
         return Subflow(self.sub.add(row), Ends(server, interface, towards_user), flow.direction)
 
@@ -195,6 +199,8 @@ class Tables:
             at.HOST_NOISE_NS: HOST_NOISE_NS,
             at.BALIA_DECREASE: VARIANTS[self.multipath.balia_decrease],
             at.OLIA_METRIC: VARIANTS[self.multipath.olia_metric],
+            at.PENALISES: int(self.multipath.penalisation),
+            at.EXPECTS_BY_WINDOW: int(self.multipath.expected_by == "window"),
         })  # fmt: skip
         segments, every_segment = flows * self.slots, connections * self.slots
         return at.World(
@@ -226,7 +232,7 @@ class Tables:
         """The floating-point half of the subflows' rows begins where the other half does."""
         window = floats(flows * at.SUB_FIELDS)
         for f in range(0, flows * at.SUB_FIELDS, at.SUB_FIELDS):
-            window[f + at.CWND], window[f + at.SSTHRESH] = FIRST_WINDOW, NO_THRESHOLD
+            window[f + at.CWND], window[f + at.SSTHRESH], window[f + at.HELD_BACK] = tcp.FIRST_WINDOW, NO_THRESHOLD, 1.0
         return window
 
 

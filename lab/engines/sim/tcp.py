@@ -1,14 +1,16 @@
 """One subflow: what its sender and its receiver do with a segment and an acknowledgement.
 
-Sender: slow start and congestion avoidance (RFC 5681, the laws), selective acknowledgements (RFC 6675: send while less
-is under way than the window), loss found by the order of transmissions (in the manner of RFC 8985; a path keeps the
-order, so three later arrivals are a loss, for a segment sent again one), retransmission timer (RFC 6298 with Linux's
-floor). Receiver: acknowledges every second segment, at once what is out of order (RFC 5681, section 4.2).
+Sender: slow start and congestion avoidance (RFC 5681, the laws), selective acknowledgements (RFC 2018: each tells of all
+that has arrived; RFC 6675: send while less is under way than the window, first what is lost, then what is new). Losses are
+found by the order of transmissions, which finds a lost retransmission too (RFC 8985): three later arrivals are a loss, in
+recovery one, as in Linux while it has seen no other order (tcp_rack_reo_wnd); a path keeps the order. Retransmission timer
+(RFC 6298 with Linux's floor). An idle sender begins with a smaller window (RFC 2861). Receiver: acknowledges every second
+segment, at once what is out of order (RFC 5681, section 4.2).
 """
 
 from __future__ import annotations
 
-from lab.engines.sim import heap, hops, laws
+from lab.engines.sim import heap, hops, laws, timers
 from lab.engines.sim import layout as at
 from lab.engines.sim.chance import draw
 from lab.engines.sim.jit import jit
@@ -18,6 +20,7 @@ ACK_EVERY = 2  # segments, RFC 5681, section 4.2
 DELACK_WAIT_NS = 40_000_000  # Linux, TCP_DELACK_MIN
 RTO_MARGIN_NS = 200_000_000  # Linux, TCP_RTO_MIN: the timer waits at least this much longer than a round trip
 RTO_MOST_NS = 120_000_000_000  # Linux, TCP_RTO_MAX
+FIRST_WINDOW = 10.0  # segments, RFC 6928
 
 
 @jit
@@ -34,15 +37,12 @@ def room(w: at.World, f: int) -> bool:
 
 @jit
 def arm(w: at.World, f: int, now_ns: int) -> None:
-    """Restart the retransmission timer (RFC 6298, (5.1) to (5.3)); its event waits where it is if it comes early enough."""
+    """Restart the retransmission timer (RFC 6298, (5.1) to (5.3))."""
     if w.sub[f + at.UNA] == w.sub[f + at.NXT]:
         w.sub[f + at.TIMER_NS] = 0
         return
     due_ns = now_ns + min(w.sub[f + at.RTO_NS] << w.sub[f + at.BACKOFF], RTO_MOST_NS)
-    w.sub[f + at.TIMER_NS] = due_ns
-    if w.sub[f + at.TIMER_EVENT_NS] == 0 or due_ns < w.sub[f + at.TIMER_EVENT_NS]:
-        w.sub[f + at.TIMER_EVENT_NS] = due_ns
-        heap.push(w, due_ns, f * at.EVENT_KINDS + at.RTO_DUE)
+    timers.start(w, w.sub, f + at.TIMER_NS, due_ns, f * at.EVENT_KINDS + at.RTO_DUE)
 
 
 @jit
@@ -62,7 +62,7 @@ def transmit(w: at.World, f: int, seq: int, now_ns: int) -> None:
     w.packet[p + at.SEQ], w.packet[p + at.DSN], w.packet[p + at.TRANSMISSION] = seq, w.seg_dsn[slot], number
     leaves_ns = max(sub[f + at.LAST_SENT_NS], now_ns + draw(sub, f + at.NOISE_1, w.g[at.HOST_NOISE_NS])) + 1
     sub[f + at.LAST_SENT_NS] = leaves_ns
-    if sub[f + at.EXPECTED_BPS] > 0:
+    if sub[f + at.EXPECTED_BPS] > 0 and w.g[at.EXPECTS_BY_WINDOW] == 0:
         sub[f + at.PACED_NS] = now_ns + w.packet[p + at.SIZE] * 8 * at.NS_PER_S // sub[f + at.EXPECTED_BPS]
         heap.push(w, sub[f + at.PACED_NS], sub[f + at.OF_CONNECTION] * at.EVENT_KINDS + at.PUSH)
     hops.forward(w, p, leaves_ns, now_ns)
@@ -71,8 +71,26 @@ def transmit(w: at.World, f: int, seq: int, now_ns: int) -> None:
 
 
 @jit
-def resend(w: at.World, f: int, now_ns: int) -> None:
-    """Send the first lost segment again."""
+def begin_after_pause(w: at.World, f: int, now_ns: int) -> None:
+    """Nothing is under way: the window halves for every timeout of the pause, to the first one at least; the threshold
+    remembers it (RFC 2861; tcp_cwnd_restart). Cubic's clock has stood still (bictcp_cwnd_event)."""
+    sub, window = w.sub, w.window
+    pause_ns = now_ns - sub[f + at.LAST_SENT_NS]
+    if sub[f + at.LAST_SENT_NS] == 0 or pause_ns <= 0:
+        return
+    if sub[f + at.EPOCH_NS] > 0:
+        sub[f + at.EPOCH_NS] = min(sub[f + at.EPOCH_NS] + pause_ns, now_ns)
+    pause_ns -= sub[f + at.RTO_NS]
+    if pause_ns > 0:
+        window[f + at.SSTHRESH] = max(window[f + at.SSTHRESH], 0.75 * window[f + at.CWND])
+    while pause_ns > 0 and window[f + at.CWND] > FIRST_WINDOW:
+        window[f + at.CWND] = max(window[f + at.CWND] / 2.0, FIRST_WINDOW)
+        pause_ns -= sub[f + at.RTO_NS]
+
+
+@jit
+def first_lost(w: at.World, f: int) -> int:
+    """The first lost segment, which is about to be sent again."""
     sub = w.sub
     seq = max(sub[f + at.HINT], sub[f + at.UNA])
     while w.seg_state[place_of(w, f, seq)] != at.TO_RESEND:
@@ -80,7 +98,24 @@ def resend(w: at.World, f: int, now_ns: int) -> None:
     sub[f + at.HINT] = seq + 1
     sub[f + at.LOST] -= 1
     sub[f + at.SEGMENTS_AGAIN] += 1
-    transmit(w, f, seq, now_ns)
+    return seq
+
+
+@jit
+def send(w: at.World, f: int, left: int, now_ns: int) -> int:
+    """Send what is lost, then what is new, as far as the window goes (RFC 6675, NextSeg); how many more may be sent in this go."""
+    sub = w.sub
+    while left > 0 and (sub[f + at.LOST] > 0 or sub[f + at.NXT] < sub[f + at.END]) and room(w, f):
+        if sub[f + at.LOST] > 0:
+            seq = first_lost(w, f)
+        else:
+            if sub[f + at.UNA] == sub[f + at.NXT]:
+                begin_after_pause(w, f, now_ns)
+            seq = sub[f + at.NXT]
+            sub[f + at.NXT] = seq + 1
+        transmit(w, f, seq, now_ns)
+        left -= 1
+    return left
 
 
 # --- the sender and an acknowledgement
@@ -104,9 +139,11 @@ def measure(w: at.World, f: int, number: int, now_ns: int) -> None:
 
 @jit
 def settle(w: at.World, f: int, seq: int, state: int) -> int:
-    """A segment has arrived: it is no longer under way; 1 if that is news."""
+    """A segment has arrived: it is no longer under way; 1 if that is news. UNSENT: its place is free for another."""
     slot = place_of(w, f, seq)
     before = w.seg_state[slot]
+    if state == at.UNSENT:
+        w.seg_got[slot] = 0
     if before == at.IN_FLIGHT:
         w.sub[f + at.PIPE] -= 1
     elif before == at.TO_RESEND:
@@ -116,16 +153,21 @@ def settle(w: at.World, f: int, seq: int, state: int) -> int:
 
 
 @jit
-def find_lost(w: at.World, f: int, number: int) -> int:
-    """Transmissions long enough before one that arrived are lost, unless they arrived or were sent again; how many are."""
+def find_lost(w: at.World, f: int, number: int, arrivals: int) -> tuple[int, int]:
+    """Transmissions long enough before one that arrived are lost, unless they arrived or were sent again; how many are, and how
+    many turn out to be among the first so many arrivals, which an acknowledgement told of that was lost."""
     sub = w.sub
     threshold = min(DUP_THRESHOLD, max(1, sub[f + at.NXT] - sub[f + at.UNA] - 1)) if sub[f + at.MODE] == at.OPEN else 1
-    found = 0
+    found, acked = 0, 0
     while sub[f + at.SCANNED] <= number - threshold:
         k = sub[f + at.SCANNED]
         seq = w.sent_seq[place_of(w, f, k)]
         slot = place_of(w, f, seq)
-        if seq >= sub[f + at.UNA] and w.seg_state[slot] == at.IN_FLIGHT and w.seg_sent[slot] == k:
+        if seq < sub[f + at.UNA] or w.seg_state[slot] != at.IN_FLIGHT or w.seg_sent[slot] != k:
+            pass
+        elif 0 < w.seg_got[slot] <= arrivals:
+            acked += settle(w, f, seq, at.SACKED)
+        else:
             w.seg_state[slot] = at.TO_RESEND
             sub[f + at.PIPE] -= 1
             sub[f + at.LOST] += 1
@@ -133,24 +175,27 @@ def find_lost(w: at.World, f: int, number: int) -> int:
             found += 1
         sub[f + at.SCANNED] = k + 1
     sub[f + at.SEGMENTS_LOST] += found
-    return found
+    return found, acked
 
 
 @jit
 def acknowledged(w: at.World, f: int, p: int, now_ns: int) -> None:
-    """An acknowledgement has come to the sender: SEQ is what the receiver waits for, ABOUT the segment that made it answer."""
+    """An acknowledgement has come to the sender: SEQ is what the receiver waits for, TRANSMISSION what made it answer."""
     sub, packet = w.sub, w.packet
     full = sub[f + at.PIPE] >= int(w.window[f + at.CWND])
     number, upto = packet[p + at.TRANSMISSION], packet[p + at.SEQ]
+    sub[f + at.ACKS_IN] += 1
     measure(w, f, number, now_ns)
     acked = 0
     advanced = upto > sub[f + at.UNA]
     while sub[f + at.UNA] < upto:
         acked += settle(w, f, sub[f + at.UNA], at.UNSENT)
         sub[f + at.UNA] += 1
-    if packet[p + at.ABOUT] >= sub[f + at.UNA]:
-        acked += settle(w, f, packet[p + at.ABOUT], at.SACKED)
-    found = find_lost(w, f, number)
+    about = w.sent_seq[place_of(w, f, number)]
+    if about >= sub[f + at.UNA] and number > sub[f + at.TRANSMISSIONS] - w.g[at.SLOTS]:
+        acked += settle(w, f, about, at.SACKED)
+    found, late = find_lost(w, f, number, packet[p + at.ARRIVALS])
+    acked += late
     if sub[f + at.MODE] != at.OPEN and sub[f + at.UNA] >= sub[f + at.RECOVER]:
         sub[f + at.MODE] = at.OPEN
     if found > 0 and sub[f + at.MODE] == at.OPEN:
@@ -205,7 +250,7 @@ def acknowledge(w: at.World, f: int, now_ns: int) -> int:
         sub[f + at.RCV_NXT],
         w.conn[c + at.DATA_NXT],
     )
-    w.packet[p + at.TRANSMISSION], w.packet[p + at.ABOUT] = sub[f + at.DATA_SEEN], sub[f + at.ABOUT_SEEN]
+    w.packet[p + at.TRANSMISSION], w.packet[p + at.ARRIVALS] = sub[f + at.DATA_SEEN], sub[f + at.SEGMENTS_IN]
     return hops.forward(w, p, now_ns, now_ns)
 
 
@@ -216,18 +261,18 @@ def received(w: at.World, f: int, p: int) -> bool:
     seq = w.packet[p + at.SEQ]
     slot = place_of(w, f, seq)
     sub[f + at.SEGMENTS_IN] += 1
-    sub[f + at.DATA_SEEN], sub[f + at.ABOUT_SEEN] = w.packet[p + at.TRANSMISSION], seq
+    sub[f + at.DATA_SEEN] = w.packet[p + at.TRANSMISSION]
     held = sub[f + at.HELD]
     if seq == sub[f + at.RCV_NXT]:
+        w.seg_got[slot] = sub[f + at.SEGMENTS_IN]
         sub[f + at.RCV_NXT] = seq + 1
-        while sub[f + at.HELD] > 0 and w.seg_got[place_of(w, f, sub[f + at.RCV_NXT])] == 1:
-            w.seg_got[place_of(w, f, sub[f + at.RCV_NXT])] = 0
+        while sub[f + at.HELD] > 0 and w.seg_got[place_of(w, f, sub[f + at.RCV_NXT])] > 0:
             sub[f + at.HELD] -= 1
             sub[f + at.RCV_NXT] += 1
         sub[f + at.UNACKED] += 1
         return held > 0 or sub[f + at.UNACKED] >= ACK_EVERY
     if seq > sub[f + at.RCV_NXT] and w.seg_got[slot] == 0:
-        w.seg_got[slot] = 1
+        w.seg_got[slot] = sub[f + at.SEGMENTS_IN]
         sub[f + at.HELD] += 1
         sub[f + at.LATE_IN] += 1
     return True
@@ -235,37 +280,12 @@ def received(w: at.World, f: int, p: int) -> bool:
 
 @jit
 def wait_to_acknowledge(w: at.World, f: int, now_ns: int) -> None:
-    """The delayed acknowledgement's timer, one event at a time."""
-    sub = w.sub
-    sub[f + at.DELACK_NS] = now_ns + DELACK_WAIT_NS
-    if sub[f + at.DELACK_EVENT_NS] == 0:
-        sub[f + at.DELACK_EVENT_NS] = sub[f + at.DELACK_NS]
-        heap.push(w, sub[f + at.DELACK_NS], f * at.EVENT_KINDS + at.DELACK_DUE)
+    """The delayed acknowledgement's timer."""
+    timers.start(w, w.sub, f + at.DELACK_NS, now_ns + DELACK_WAIT_NS, f * at.EVENT_KINDS + at.DELACK_DUE)
 
 
 @jit
 def delack_due(w: at.World, f: int, now_ns: int) -> int:
-    """The timer of a delayed acknowledgement: answer, or wait on; returns the answer if it is at its first stop now."""
-    sub = w.sub
-    sub[f + at.DELACK_EVENT_NS] = 0
-    if sub[f + at.DELACK_NS] == 0:
-        return at.NOTHING
-    if now_ns >= sub[f + at.DELACK_NS]:
-        return acknowledge(w, f, now_ns)
-    sub[f + at.DELACK_EVENT_NS] = sub[f + at.DELACK_NS]
-    heap.push(w, sub[f + at.DELACK_NS], f * at.EVENT_KINDS + at.DELACK_DUE)
-    return at.NOTHING
-
-
-@jit
-def rto_due(w: at.World, f: int, now_ns: int) -> bool:
-    """The timer's event: whether the timer has really run out."""
-    sub = w.sub
-    if now_ns != sub[f + at.TIMER_EVENT_NS]:
-        return False  # an earlier event has taken its place
-    sub[f + at.TIMER_EVENT_NS] = 0
-    if sub[f + at.TIMER_NS] > now_ns:
-        sub[f + at.TIMER_EVENT_NS] = sub[f + at.TIMER_NS]
-        heap.push(w, sub[f + at.TIMER_NS], f * at.EVENT_KINDS + at.RTO_DUE)
-        return False
-    return sub[f + at.TIMER_NS] > 0
+    """The event of a delayed acknowledgement: answer, or wait on; returns the answer if it is at its first stop now."""
+    ran_out = timers.has_run_out(w, w.sub, f + at.DELACK_NS, now_ns, f * at.EVENT_KINDS + at.DELACK_DUE)
+    return acknowledge(w, f, now_ns) if ran_out else at.NOTHING

@@ -16,7 +16,6 @@ import pytest
 from lab import engines, inbox, scenario
 from lab.engines import Options
 from lab.engines.sim import compiled
-from lab.errors import MachineLacks
 from lab.recorder import Recorder
 from lab.runner import run
 from lab.scenario import Overrides, build
@@ -106,13 +105,6 @@ def test_a_changed_law_holds_for_new_connections(paths):
     simulation.flip("cc", "cubic")
     simulation.run(3)
     assert [each["subflows"][0]["cc"] for each in simulation.report()["connections"]] == ["reno", "cubic"]
-
-
-@pytest.mark.parametrize("setting", ["multipath.scheduler=redundant"])
-def test_what_it_cannot_run_is_refused(setting):
-    of = scenario.load("testbed_wifi_lte", Overrides(settings=(setting,)))
-    with pytest.raises(MachineLacks, match="on engine 'sim'"):
-        engines.admit("sim", of, Options(speed=0.0))
 
 
 def test_compiled_code_of_other_sources_is_not_used(tmp_path):
@@ -224,9 +216,15 @@ def test_compiled_and_interpreted_give_the_same_bytes(tmp_path):
         ("moving_users", ("rate_scale=0.1", "topology.users=8", "mobility.speed_max_mps=40")),
         ("thirty_users", ("rate_scale=0.1", "topology.users=8", "traffic_direction=up", "topology.wifi=11n24")),
         ("rat_setup_3", ("rate_scale=0.1", "traffic_volume_mb=0.5", "topology.wifi=11n24")),
+        ("testbed_wifi_lte", ("rate_scale=0.3", "multipath.scheduler=linux")),
+        (
+            "testbed_wifi_lte",
+            ("rate_scale=0.1", "multipath.scheduler=redundant", "traffic.1.kind=udp", "traffic.1.rate_mbps=9"),
+        ),
+        ("testbed_wifi_lte", ("rate_scale=0.1", "multipath.penalisation=true", "multipath.receive_buffer_kb=32")),
     ],
 )
-def test_cells_do_so_too(tmp_path, name, settings):
+def test_cells_and_schedulers_do_so_too(tmp_path, name, settings):
     pytest.importorskip("numba")
     run_both_ways(tmp_path, name, *settings)
 

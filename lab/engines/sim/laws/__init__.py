@@ -4,14 +4,14 @@
     on_loss(w, f, now_ns)             a loss, at most once per window: set SSTHRESH, and CWND to it
     on_round(w, f, rtt_ns, samples)   a round trip is over, if the law has it: `rtt_ns` is the mean of its samples
 
-A law keeps what it needs in LAW_1 to LAW_6 of the subflow's row of `w.window`, and finds its siblings with `siblings`.
+`expected` lies over all of them but wVegas. A law keeps what it needs in LAW_1 to LAW_6 of the subflow's row of `w.window`, and finds its siblings with `siblings`.
 """
 
 from __future__ import annotations
 
 from lab.engines.sim import layout as at
 from lab.engines.sim.jit import jit
-from lab.engines.sim.laws import balia, cubic, lia, olia, reno, wvegas
+from lab.engines.sim.laws import balia, cubic, expected, lia, olia, reno, wvegas
 
 RENO, CUBIC, LIA, OLIA, BALIA, WVEGAS = range(6)
 LAWS = {"reno": RENO, "cubic": CUBIC, "lia": LIA, "olia": OLIA, "balia": BALIA, "wvegas": WVEGAS}
@@ -24,6 +24,7 @@ def on_ack(w: at.World, f: int, acked: int, now_ns: int) -> None:
     law = w.sub[f + at.LAW]
     if law == CUBIC:
         cubic.look_for_the_end_of_slow_start(w, f, now_ns)
+    expected.end_slow_start(w, f)
     room = w.window[f + at.SSTHRESH] - w.window[f + at.CWND]
     if room > 0:
         grown = min(float(acked), room)
@@ -31,6 +32,7 @@ def on_ack(w: at.World, f: int, acked: int, now_ns: int) -> None:
         acked -= int(grown)
     if acked <= 0:
         return
+    before = w.window[f + at.CWND]
     if law == CUBIC:
         cubic.on_ack(w, f, acked, now_ns)
     elif law == LIA:
@@ -41,6 +43,7 @@ def on_ack(w: at.World, f: int, acked: int, now_ns: int) -> None:
         balia.on_ack(w, f, acked, now_ns)
     elif law == RENO:
         reno.on_ack(w, f, acked, now_ns)
+    expected.hold_back(w, f, before)
 
 
 @jit
@@ -64,6 +67,8 @@ def on_round(w: at.World, f: int, rtt_ns: int, samples: int) -> None:
     """A round trip outside recovery is over, and the window was full at its end."""
     if w.sub[f + at.LAW] == WVEGAS:
         wvegas.on_round(w, f, rtt_ns, samples)
+    else:
+        expected.on_round(w, f, rtt_ns)
 
 
 @jit

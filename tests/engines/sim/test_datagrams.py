@@ -1,0 +1,99 @@
+"""UDP: as much as it is told to, whatever becomes of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from lab import engines, scenario
+from lab.engines import Options
+from lab.engines.sim import layout as at
+from lab.errors import MachineLacks, RequestError
+from lab.flows import Flow
+
+from .test_links import alive, chain, started
+
+PATH = {"rate_mbps": 10, "delay_ms": 10, "queue_packets": 50}
+UDP = {"user": "ue1", "kind": "udp", "rate_mbps": 3}
+MS = 1_000_000
+
+
+def test_what_fits_arrives_at_its_rate(paths):
+    simulation = paths(PATH, traffic=[UDP])
+    simulation.run(1)
+    assert simulation.mbps(simulation.run(4)) == pytest.approx(3, rel=0.002)
+    (connection,) = simulation.report()["connections"]
+    assert connection["subflows"][0]["lost_segments"] == 0
+
+
+def test_what_does_not_fit_is_lost_and_tcp_beside_it_gets_the_rest(paths):
+    simulation = paths(PATH, traffic=[{**UDP, "rate_mbps": 8}, {"user": "ue1"}])
+    simulation.run(3)
+    frames = simulation.run(5)
+    rows = {name: sum(frame["sf"][name]["mbps"] for frame in frames) / len(frames) for name in ("ue1-1/1", "ue1-2/1")}
+    assert rows["ue1-1/1"] == pytest.approx(8, rel=0.05)
+    assert rows["ue1-2/1"] < 1.9
+    alone = paths({**PATH, "rate_mbps": 2}, traffic=[UDP])
+    alone.run(1)
+    assert alone.mbps(alone.run(4)) == pytest.approx(2 * 1472 / 1514, rel=0.002)
+    assert alone.report()["connections"][0]["subflows"][0]["lost_segments"] > 100
+
+
+def test_every_datagram_is_received_lost_or_under_way():
+    flow = Flow("ue1-1", "ue1", "down", "reno", 3_000_000, None, "udp")
+    network = started(chain(3, rate_bps=2_000_000, delay_ns=20 * MS, loss_ppm=50_000), flow)
+    for step in range(1, 40):
+        network.run(step * 37 * MS)
+        w = network.w
+        assert w.sub[at.SEGMENTS_SENT] == w.sub[at.SEGMENTS_IN] + w.sub[at.DROPPED] + len(alive(network))
+    assert w.sub[at.SEGMENTS_SENT] == pytest.approx(39 * 0.037 * 3e6 / 8 / 1472, abs=1)
+    assert w.sub[at.DROPPED] > 0
+
+
+def test_it_starts_stops_and_changes_its_rate(paths):
+    simulation = paths(PATH, traffic=[{**UDP, "start_s": 1, "stop_s": 4}])
+    rates = [frame["user"].get("ue1", {"mbps": 0})["mbps"] for frame in simulation.run(2, 1)]
+    assert rates == [0, pytest.approx(3, rel=0.02)]
+    simulation.flip("user.ue1.demand_mbps", 1)
+    assert simulation.mbps(simulation.run(1, 1)) == pytest.approx(1, rel=0.05)
+    simulation.flip("user.ue1.demand_mbps", None)
+    assert simulation.mbps(simulation.run(1, 1)) == pytest.approx(3, rel=0.05)
+    assert simulation.mbps(simulation.run(2, 1)[1:]) == 0
+
+
+def test_it_goes_over_one_network_and_is_nothing_a_strategy_or_the_verdict_on_mptcp_looks_at(paths):
+    simulation = paths(PATH, PATH, traffic=[{"user": "ue1"}, UDP])
+    simulation.run(2)
+    assert set(simulation.engine.observer.alive()) == {("ue1-1", 1), ("ue1-1", 2)}
+    report = simulation.report()
+    assert report["mptcp"] == {"verified": True, "joins": 1, "fallbacks": 0, "why": None}
+    assert report["cc"] == "reno"
+    assert [len(each["subflows"]) for each in report["connections"]] == [2, 1]
+    assert report["connections"][1]["subflows"][0]["cc"] is None
+
+
+def test_the_meters_of_tier_2_do_not_see_it(testbed):
+    simulation = testbed("traffic=[{user: ue3, kind: udp, rate_mbps: 2}]", "rate_scale=1")
+    for ap in ("wifi1", "lte1"):
+        simulation.network.set_meter(ap, ["ue3"], 100_000)
+    simulation.run(1)
+    assert simulation.mbps(simulation.run(2), "ue3") == pytest.approx(2, rel=0.01)
+
+
+def udp(**keys):
+    path = {"kind": "parallel_paths", "paths": [PATH]}
+    data = {"name": "paths", "title": "Paths", "topology": path, "traffic": [UDP | keys]}
+    return scenario.from_data(data, "paths.yaml")
+
+
+def test_the_emulation_refuses_it():
+    with pytest.raises(MachineLacks, match="traffic 'udp' on engine 'mininet'"):
+        engines.admit("mininet", udp(), Options())
+    engines.admit("sim", udp(), Options(speed=0.0))
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"), [({"rate_mbps": None}, "needs rate_mbps"), ({"cc": "reno"}, "no congestion control")]
+)
+def test_what_makes_no_sense_is_refused(keys, message):
+    with pytest.raises(RequestError, match=message):
+        udp(**keys)

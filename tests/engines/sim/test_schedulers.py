@@ -1,0 +1,344 @@
+"""Who carries what: Linux's scheduler and redundant copies, by hand and over links; what is sent again elsewhere."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from lab.engines.sim import layout as at
+from lab.engines.sim import linux, mptcp, tables
+from lab.engines.sim.network import Network
+from lab.flows import Flow
+from lab.scenario_schema import Multipath
+from lab.topology import Link, Node, Topology
+
+from .test_coupled_laws import MS, SECOND, Connection
+from .test_links import alive
+
+SEGMENT = 1420 + 896  # bytes of a socket's memory
+FAST, SLOW = {"rate_mbps": 20, "delay_ms": 10}, {"rate_mbps": 12, "delay_ms": 37}
+
+
+def two(windows=(10, 2), rtts_s=(0.1, 0.03), **multipath):
+    """Two subflows and a transfer of a thousand segments, of which none has been given to anybody."""
+    connection = Connection("reno", windows, rtts_s, **multipath)
+    connection.w.conn[at.TOTAL] = 1000
+    linux.grow_buffers(connection.w, 0)
+    return connection
+
+
+def given_to(connection, number, segments, first_dsn=0):
+    """A subflow has been given segments."""
+    for dsn in range(first_dsn, first_dsn + segments):
+        mptcp.queue(connection.w, connection.rows[number], dsn)
+    connection.w.conn[at.NEXT_DSN] = max(connection.w.conn[at.NEXT_DSN], first_dsn + segments)
+
+
+def queued(connection):
+    return [int(connection.w.sub[f + at.END] - connection.w.sub[f + at.UNA]) for f in connection.rows]
+
+
+# --- Linux
+
+
+def test_a_burst_goes_to_whom_lingers_least():
+    """23 x 2316 B over 170.4 kB/s is 0.31 s; 30 x 2316 B over 113.6 kB/s 0.61 s."""
+    connection = two(scheduler="linux")
+    w, (first, second) = connection.w, connection.rows
+    assert linux.pacing(w, first) == 170_400  # 1.2 x 10 x 1420 B in 100 ms
+    assert linux.pacing(w, second) == 113_600
+    given_to(connection, 0, 23)
+    assert linux.choose(w, 0) == second
+    given_to(connection, 1, 30, 23)
+    assert linux.choose(w, 0) == first
+
+
+def test_nobody_gets_anything_while_the_memory_of_the_best_is_full():
+    connection = two(scheduler="linux")
+    given_to(connection, 0, 38)  # 38 x 2316 B: more than 87380
+    given_to(connection, 1, 30, 38)
+    assert not linux.has_memory(connection.w, connection.rows[0])
+    assert linux.has_memory(connection.w, connection.rows[1])
+    assert linux.choose(connection.w, 0) == at.NOTHING
+
+
+def test_the_mean_pace_follows_the_sockets_with_every_burst():
+    connection = two(scheduler="linux")
+    w, second = connection.w, connection.rows[1]
+    given_to(connection, 0, 38)
+    linux.choose(w, 0)
+    given_to(connection, 1, 10, 38)
+    connection.set(second, 8)
+    assert linux.choose(w, 0) == second
+    had, burst = 10 * SEGMENT, linux.BURST_BYTES
+    assert w.sub[second + at.PACE_BYTES] == (113_600 * had + 454_400 * burst) // (had + burst)
+
+
+def test_slow_start_paces_at_twice_the_window_and_an_expected_rate_is_a_ceiling():
+    connection = two(scheduler="linux")
+    connection.set(connection.rows[0], 10, 100.0)
+    assert linux.pacing(connection.w, connection.rows[0]) == 284_000
+    connection.w.sub[connection.rows[0] + at.EXPECTED_BPS] = 800_000
+    assert linux.pacing(connection.w, connection.rows[0]) == 100_000
+
+
+def test_a_burst_is_two_fragments_and_what_has_no_window_waits_in_the_socket():
+    connection = two(scheduler="linux")
+    assert mptcp.give(connection.w, 0, connection.rows[1], SECOND) == 46
+    mptcp.push(connection.w, 0, SECOND)
+    w, (first, second) = connection.w, connection.rows
+    assert [int(w.sub[f + at.NXT]) for f in (first, second)] == [10, 2]
+    assert queued(connection) == [46, 46]  # each lingers, and its memory is full
+
+
+def test_a_socket_gets_more_memory_when_its_window_is_larger_than_what_it_holds():
+    """tcp_sndbuf_expand: 8704 B for each segment of the window, while the application waits and the window is not full."""
+    connection = two((60, 2), scheduler="linux")
+    assert connection.w.conn[at.SEND_WINDOW] == (10_240 + 2 * 87_380) // 1420
+    linux.grow_buffers(connection.w, 0)
+    assert connection.w.sub[connection.rows[0] + at.SEND_BUFFER] == 60 * 8704
+    assert connection.w.conn[at.SEND_WINDOW] == (10_240 + 60 * 8704 + 87_380) // 1420
+
+
+def test_a_backup_is_chosen_while_no_other_is_active():
+    connection = two(scheduler="linux")
+    w, (first, second) = connection.w, connection.rows
+    w.sub[second + at.BACKUP] = 1
+    given_to(connection, 0, 30)
+    assert linux.choose(w, 0) == first
+    w.sub[first + at.STALE] = 1
+    assert linux.choose(w, 0) == second
+    w.sub[first + at.ACKS_IN] += 1  # it was heard of
+    assert linux.choose(w, 0) == first
+
+
+def run_out(connection):
+    """The connection's timer runs out now."""
+    connection.w.conn[at.REINJECT_NS] = connection.w.conn[at.REINJECT_EVENT_NS] = SECOND
+    assert mptcp.reinject_due(connection.w, 0, SECOND)
+    mptcp.push(connection.w, 0, SECOND)
+
+
+def test_the_oldest_fragment_goes_over_an_idle_subflow_when_the_timer_runs_out():
+    """Of data 5 to 29 the rest of the first 32 kB: 5 to 22."""
+    connection = two(scheduler="linux")
+    connection.w.conn[at.DATA_UNA], connection.w.conn[at.TOTAL] = 5, 30
+    given_to(connection, 0, 25, 5)
+    run_out(connection)
+    w, second = connection.w, connection.rows[1]
+    assert [int(each) for each in w.seg_dsn[w.sub[second + at.RING] :][:18]] == list(range(5, 23))
+    assert queued(connection) == [25, 18]
+    run_out(connection)
+    assert queued(connection) == [25, 18]  # nobody is idle
+    assert w.conn[at.REINJECTED] == 18
+
+
+def test_a_subflow_that_is_silent_five_times_is_stale_and_all_goes_again_over_the_others():
+    connection = two(scheduler="linux")
+    connection.w.conn[at.TOTAL] = 30
+    given_to(connection, 0, 30)
+    w, (first, second) = connection.w, connection.rows
+    for silent in range(1, 6):
+        assert w.sub[first + at.STALE] == 0
+        w.sub[second + at.ACKS_IN] += 1
+        run_out(connection)
+        assert w.sub[first + at.SILENT] == silent
+    assert w.sub[first + at.STALE] == 1
+    assert queued(connection) == [30, 23 + 23]  # a fragment by the timer, and one of all that goes again: memory is full
+    assert w.conn[at.AGAIN_COUNT] == 7
+
+
+def test_the_connections_timer_runs_as_long_as_the_longest_of_its_subflows():
+    connection = two(scheduler="linux")
+    w, (first, second) = connection.w, connection.rows
+    given_to(connection, 0, 5)
+    linux.restart_timer(w, 0, SECOND)
+    assert w.conn[at.REINJECT_NS] == SECOND + 200 * MS
+    w.sub[first + at.TIMER_NS], w.sub[second + at.TIMER_NS] = SECOND + 300 * MS, SECOND + 700 * MS
+    linux.restart_timer(w, 0, SECOND)
+    assert w.conn[at.REINJECT_NS] == SECOND + 700 * MS
+    w.sub[second + at.SILENT] = 1
+    linux.restart_timer(w, 0, SECOND)
+    assert w.conn[at.REINJECT_NS] == SECOND + 300 * MS
+    w.conn[at.DATA_UNA] = 5
+    linux.restart_timer(w, 0, SECOND)
+    assert w.conn[at.REINJECT_NS] == 0
+
+
+def test_linux_carries_the_sum_of_two_paths(paths):
+    simulation = paths(FAST, SLOW, multipath={"scheduler": "linux"})
+    simulation.run(5)
+    assert simulation.mbps(simulation.run(5)) > 0.9 * 32 * 1420 / 1514
+
+
+@pytest.mark.whole
+def test_linux_stalls_behind_a_path_that_is_much_slower_than_its_window_says(testbed):
+    """A policed path keeps a short round trip, so its pace looks fast: seconds of data wait in its socket, and the other path
+    for them. What the emulation showed on a throttled subflow: 75,532 bytes not yet sent."""
+    rates = {}
+    for scheduler in ("lowest_rtt", "linux"):
+        simulation = testbed(f"multipath.scheduler={scheduler}", strategy="meter_throttling")
+        simulation.run(6)
+        rates[scheduler] = simulation.mbps(simulation.run(6), "ue3")
+    f = next(each for each in simulation.network.tables.subflows["ue3-1"] if each.ends.user.link == "wifi1").place
+    sub = simulation.network.w.sub
+    assert 40_000 < (sub[f + at.END] - sub[f + at.NXT]) * 1420 < 100_000
+    assert rates["linux"] < 0.9 * rates["lowest_rtt"]
+
+
+@pytest.mark.parametrize("scheduler", ["linux", "redundant"])
+def test_a_dead_path_does_not_stop_the_connection(paths, scheduler):
+    simulation = paths(FAST, SLOW, multipath={"scheduler": scheduler})
+    simulation.run(3)
+    simulation.flip("link.path1.up", False)
+    simulation.run(5)
+    assert simulation.mbps(simulation.run(2)) > 0.85 * 12 * 1420 / 1514
+    simulation.flip("link.path1.up", True)
+    simulation.run(8)
+    assert simulation.mbps(simulation.run(3)) > 0.8 * 20 * 1420 / 1514
+
+
+# --- redundant
+
+
+def test_every_subflow_carries_every_segment_and_the_receiver_keeps_one(paths):
+    simulation = paths(FAST, FAST, multipath={"scheduler": "redundant"}, traffic={"kind": "file", "volume_mb": 1})
+    simulation.run(3)
+    (connection,) = simulation.report()["connections"]
+    segments = -(-1_000_000 // 1420)
+    assert connection["completion_s"] is not None
+    assert simulation.network.w.conn[at.DATA_NXT] == segments
+    first, second = (each["segments"] - each["retransmitted_segments"] for each in connection["subflows"])
+    assert first >= 0.98 * segments
+    assert second > 0.9 * segments
+    assert simulation.mbps(simulation.run(1)) == 0
+
+
+def test_a_copy_hides_what_one_path_loses(paths):
+    """Nothing waits for the other path's losses, and nothing stops when it dies."""
+    lossy = {**FAST, "loss": 0.05}
+    simulation = paths(lossy, SLOW, multipath={"scheduler": "redundant"})
+    simulation.run(3)
+    assert simulation.mbps(simulation.run(3)) > 0.97 * 12 * 1420 / 1514
+    simulation.flip("link.path1.up", False)
+    rates = [frame["user"]["ue1"]["mbps"] for frame in simulation.run(3)]
+    assert min(rates) > 0.9 * 12 * 1420 / 1514
+
+
+def test_a_subflow_does_not_carry_what_has_been_acknowledged():
+    connection = two(scheduler="redundant")
+    w, (first, second) = connection.w, connection.rows
+    assert [mptcp.next_dsn(w, 0, first) for _ in range(3)] == [0, 1, 2]
+    assert mptcp.next_dsn(w, 0, second) == 0
+    w.conn[at.DATA_UNA] = 3
+    assert mptcp.next_dsn(w, 0, second) == 3
+    assert mptcp.next_dsn(w, 0, first) == 3
+
+
+# --- a receiver without room
+
+
+def without_room(rtts_s=(0.02, 0.2), **multipath):
+    """The receiver waits for segment 0, which the second subflow has under way, and has no room for another."""
+    connection = two((10, 40), rtts_s, penalisation=True, receive_buffer_kb=142, **multipath)
+    given_to(connection, 1, 20)
+    given_to(connection, 0, 80, 20)
+    connection.set(connection.rows[1], 40, 30.0)
+    assert connection.w.conn[at.WINDOW] == 100
+    return connection
+
+
+def test_what_everybody_waits_for_goes_again_over_the_faster_subflow_and_the_slower_is_halved_once():
+    connection = without_room()
+    w, (first, second) = connection.w, connection.rows
+    assert mptcp.give(w, 0, first, SECOND) == 1
+    assert w.seg_dsn[w.sub[first + at.RING] + 80] == 0
+    assert (w.window[second + at.CWND], w.window[second + at.SSTHRESH]) == (20, 15)
+    assert mptcp.give(w, 0, first, SECOND + MS) == 0  # it is there already
+    assert w.window[second + at.CWND] == 20
+    w.conn[at.DATA_UNA], w.conn[at.NEXT_DSN] = 1, 101
+    assert mptcp.give(w, 0, first, SECOND + 21 * MS) == 1
+    assert (w.window[second + at.CWND], w.window[second + at.SSTHRESH]) == (10, 7.5)
+
+
+@pytest.mark.parametrize("changed", [
+    {at.NEXT_DSN: 99}, {at.HANDED: 100}, {at.TOTAL: 100}, {at.DATA_UNA: 20, at.NEXT_DSN: 120},
+])  # fmt: skip
+def test_nobody_is_helped_out_where_there_is_room_or_nothing_to_send_or_nobody_slower(changed):
+    connection = without_room()
+    for field, value in changed.items():
+        connection.w.conn[field] = value
+    mptcp.give(connection.w, 0, connection.rows[0], SECOND)
+    assert connection.w.conn[at.REINJECTED] == 0
+    assert connection.w.window[connection.rows[1] + at.CWND] == 40
+
+
+def test_a_subflow_that_is_not_much_slower_is_halved_but_not_helped():
+    connection = without_room((0.1, 0.2))
+    assert mptcp.give(connection.w, 0, connection.rows[0], SECOND) == 0
+    assert connection.w.window[connection.rows[1] + at.CWND] == 20
+
+
+def test_penalisation_saves_a_small_buffer(paths):
+    slow, rates = {"rate_mbps": 2, "delay_ms": 200, "queue_packets": 100}, []
+    for penalisation in (False, True):
+        simulation = paths(FAST, slow, multipath={"receive_buffer_kb": 200, "penalisation": penalisation})
+        simulation.run(4)
+        rates.append(simulation.mbps(simulation.run(6)))
+    assert rates[1] > 2 * rates[0]
+
+
+def test_penalisation_without_a_scheduler_it_belongs_to_is_refused():
+    with pytest.raises(ValidationError, match="belongs to the schedulers lowest_rtt and round_robin"):
+        Multipath(scheduler="linux", penalisation=True)
+
+
+# --- whatever the scheduler
+
+
+def parallel(*shapes):
+    """s1 - p1 - ue1 and s1 - p2 - ue1."""
+    nodes = [Node("ue1", "user", "a1"), Node("srv1", "server"), Node("s1", "switch")]
+    links = [Link("server", "s1", "srv1")]
+    for n, shape in enumerate(shapes, 1):
+        nodes.append(Node(f"p{n}", "switch"))
+        links += [Link(f"path{n}", "s1", f"p{n}", **shape), Link(f"a{n}", f"p{n}", "ue1")]
+    return Topology("parallel", tuple(nodes), tuple(links), multipath=("ue1",))
+
+
+SHAPES = st.fixed_dictionaries({
+    "rate_bps": st.integers(100_000, 20_000_000), "delay_ns": st.integers(1, 100).map(lambda ms: ms * MS),
+    "loss_ppm": st.sampled_from([0, 1_000, 50_000]), "loss_back_ppm": st.sampled_from([0, 20_000]),
+    "queue_packets": st.integers(2, 60), "jitter_ns": st.sampled_from([0, 3_000_000]),
+})  # fmt: skip
+
+
+@settings(max_examples=25)
+@given(
+    scheduler=st.sampled_from(sorted(tables.SCHEDULERS)),
+    shapes=st.tuples(SHAPES, SHAPES),
+    buffer_kb=st.sampled_from([32, 4000]),
+    milliseconds=st.integers(1, 1500),
+    penalisation=st.booleans(),
+)
+def test_what_is_sent_is_received_lost_or_under_way(scheduler, shapes, buffer_kb, milliseconds, penalisation):
+    penalisation = penalisation and scheduler in ("lowest_rtt", "round_robin")
+    multipath = Multipath(scheduler=scheduler, receive_buffer_kb=buffer_kb, penalisation=penalisation)
+    flow = Flow("ue1-1", "ue1", "down", "cubic", None, None)
+    network = Network(parallel(*shapes), multipath, [flow], seed=1)
+    network.start(flow, flow.cc)
+    network.run(milliseconds * MS)
+    w, packets = network.w, alive(network)
+    for f in (each.place for each in network.subflows()):
+        data = [p for p in packets if w.packet[p + at.OF_SUBFLOW] == f and not w.packet[p + at.IS_ACK]]
+        assert w.sub[f + at.SEGMENTS_SENT] == w.sub[f + at.SEGMENTS_IN] + w.sub[f + at.DROPPED] + len(data)
+        assert w.sub[f + at.UNA] <= w.sub[f + at.RCV_NXT] <= w.sub[f + at.NXT] <= w.sub[f + at.END]
+        assert scheduler == "linux" or w.sub[f + at.NXT] == w.sub[f + at.END]
+        ring = w.seg_state[w.sub[f + at.RING] : w.sub[f + at.RING] + w.g[at.SLOTS]]
+        assert (w.sub[f + at.PIPE], w.sub[f + at.LOST]) == tuple(
+            sum(each == state for each in ring) for state in (at.IN_FLIGHT, at.TO_RESEND)
+        )
+    assert w.conn[at.DATA_UNA] <= w.conn[at.DATA_NXT] <= w.conn[at.NEXT_DSN] <= w.conn[at.DATA_UNA] + w.conn[at.WINDOW]
+    assert w.conn[at.BUFFERED_MAX] <= w.conn[at.WINDOW]
