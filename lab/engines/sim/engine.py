@@ -10,6 +10,7 @@ from typing import Any
 
 from controller.control import Control
 from lab import units
+from lab.congestion import BY_DELAY
 from lab.engines import Change, Engine
 from lab.engines.sim import jit
 from lab.engines.sim import layout as at
@@ -93,6 +94,8 @@ class SimEngine(Engine):
         elif kind == "user":
             self._change_demand(rest.split(".")[0], change.scaled)
         elif kind == "cc":
+            if change.scaled in BY_DELAY and self.scenario.multipath.expected_by == "window":
+                raise LabError(f"change cc to {change.scaled}: it goes by delay, and windows hold what is expected")
             self._cc = change.scaled
         else:
             raise LabError(f"change {change.target}: the simulator cannot change it while it runs")

@@ -10,7 +10,7 @@ from lab.engines import Options
 from lab.engines.sim import laws
 from lab.engines.sim import layout as at
 from lab.engines.sim.laws import expected
-from lab.errors import MachineLacks, RequestError
+from lab.errors import LabError, MachineLacks, RequestError
 from lab.scenario import Overrides
 
 from .test_commands import FIRST, SECOND, TWO, WIRE, carried, known, told
@@ -111,6 +111,12 @@ def test_a_law_that_goes_by_delay_is_refused():
     of = scenario.load("pooling", Overrides(settings=("multipath.expected_by=window", "multipath.cc=wvegas")))
     with pytest.raises(RequestError, match="wvegas"):
         engines.admit("sim", of, Options(speed=0.0))
+
+
+def test_nor_can_it_be_changed_to(paths):
+    simulation = paths(*TWO, multipath={"expected_by": "window"})
+    with pytest.raises(LabError, match="goes by delay"):
+        simulation.flip("cc", "wvegas")
 
 
 def test_the_emulation_holds_rates_by_pacing():
