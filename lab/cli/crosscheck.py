@@ -41,7 +41,7 @@ def main(repeat: int, runs: Path = RUNS, page: Path = PAGE) -> int:
         hosts |= {_host(engine, outcome.folder) for (engine, _), several in outcomes.items() for outcome in several}
         parts.append(crosscheck.page(study, {key: [each.result for each in several] for key, several in outcomes.items()}))
     head = INTRODUCTION.format(repeat=repeat, version=lab.__version__, hosts="; ".join(sorted(hosts)))
-    write_page(page, "\n\n".join([head.rstrip(), *parts]) + "\n")
+    _write(page, "\n\n".join([head.rstrip(), *parts]) + "\n")
     click.echo(f"written: {page}")
     return 0
 
@@ -85,8 +85,7 @@ def _host(engine: str, folder: Path) -> str:
     return f"{engine} on Linux {made['host']['kernel']}, {made['host']['cpu']}, commit {made['versions']['commit']}"
 
 
-def write_page(page: Path, text: str) -> None:
-    """Write it beside, then put it in its place."""
+def _write(page: Path, text: str) -> None:
     draft = page.with_suffix(".part")
     try:
         draft.write_text(text, encoding="utf-8")

@@ -8,8 +8,7 @@ import click
 
 import lab
 from lab.cli import run as running
-from lab.cli.crosscheck import write_page
-from lab.errors import RequestError
+from lab.errors import LabError, RequestError
 from lab.manifest import ROOT
 from lab.recorder import read_document
 from lab.reproduction import PAPERS
@@ -41,8 +40,7 @@ def main(name: str, repeat: int, runs: Path = RUNS, pages: Path = PAGES) -> int:
         for case, each in zip(paper.cases, outcomes, strict=True)
     }
     page = pages / f"{name}.md"
-    page.parent.mkdir(parents=True, exist_ok=True)
-    write_page(page, f"{_introduction(paper, repeat, outcomes)}\n{paper.page(found)}\n")
+    _write(page, f"{_introduction(paper, repeat, outcomes)}\n{paper.page(found)}\n")
     click.echo(f"written: {page}")
     return 0
 
@@ -73,3 +71,14 @@ def _introduction(paper: Paper, repeat: int, outcomes: list[list[Outcome]]) -> s
         seeds=repeat,
         runs=len(folders),
     )
+
+
+def _write(page: Path, text: str) -> None:
+    """Beside it first, then in its place."""
+    draft = page.with_suffix(".part")
+    try:
+        page.parent.mkdir(parents=True, exist_ok=True)
+        draft.write_text(text, encoding="utf-8")
+        draft.replace(page)
+    except OSError as error:
+        raise LabError(f"write {page}: {error.strerror}") from error

@@ -57,6 +57,12 @@ class Simulation:
 
 
 @pytest.fixture
+def simulation_of() -> Callable[[scenario.Scenario], Simulation]:
+    """Any scenario there is."""
+    return Simulation
+
+
+@pytest.fixture
 def paths() -> Callable[..., Simulation]:
     """One user and these paths; `traffic` and `multipath` as in a scenario file."""
 

@@ -1,0 +1,126 @@
+"""Papers made again: what a relation says, what numbers a run gives, and that every case is one the lab can run."""
+
+from __future__ import annotations
+
+import pytest
+from test_cli import lab  # noqa: F401 - a fixture
+
+from lab.cli import reproduce as reproducing
+from lab.reproduction import PAPERS, mp_sdn, rat_study
+from lab.reproduction.base import Case, Claim, Constant, Relation, Value
+from lab.scenario import Overrides, load
+
+LOW, HIGH, NEAR, WIDE = ([9.9, 10, 10.1, 10, 10], [12, 12.1, 11.9, 12, 12], [10.2, 10.1, 10.3, 10.2, 10.2], [2, 18, 9, 12, 10])
+FOUND = {
+    name: [{"T": each} for each in values] for name, values in {"low": LOW, "high": HIGH, "near": NEAR, "wide": WIDE}.items()
+}
+
+
+def value(case: str) -> Value:
+    return Value(case, "T", case)
+
+
+@pytest.mark.parametrize(
+    ("left", "operator", "right", "times", "said"),
+    [
+        ("high", ">", "low", 1, "holds"),
+        ("low", ">", "high", 1, "fails"),
+        ("wide", ">", "low", 1, "open"),
+        ("high", ">", "low", 1.2, "open"),
+        ("high", ">", "low", 1.3, "fails"),
+        ("wide", ">=", "low", 1, "holds"),
+        ("low", ">=", "high", 1, "fails"),
+        ("low", "<=", "high", 1, "holds"),
+        ("wide", "<=", "low", 1, "holds"),
+        ("high", "<=", "low", 1, "fails"),
+        ("near", "~", "low", 1, "holds"),
+        ("high", "~", "low", 1, "fails"),
+        ("low", "~", "high", 1, "fails"),
+    ],
+)
+def test_relations(left, operator, right, times, said):
+    assert Relation(value(left), operator, value(right), times).verdict(FOUND) == said
+
+
+def test_a_relation_to_a_number_that_is_known():
+    assert Relation(value("high"), ">=", Constant(10), 1.1).verdict(FOUND) == "holds"
+    assert Relation(value("low"), ">=", Constant(20), 0.8).verdict(FOUND) == "fails"
+
+
+def test_a_claim_falls_with_one_relation_and_shows_it_first():
+    holds, fails, is_open = (Relation(value(each), ">", value("low")) for each in ("high", "low", "wide"))
+    fails = Relation(value("low"), ">", value("high"))
+    assert Claim("N", "S", "", (holds, is_open)).verdict(FOUND) == "not significant"
+    claim = Claim("N", "S", "", (holds, is_open, fails))
+    assert claim.verdict(FOUND) == "disagrees"
+    assert claim.evidence(FOUND).startswith("1 of 3: low 10 > high 12 (fails); wide 10.2 > low 10 (open)")
+
+
+def test_throughput_of_a_node_ends_with_its_last_connection():
+    """Two connections of 1 MB each; the second is done after 4 s: 4 Mb/s, three quarters of them by WiFi."""
+
+    def connection(done_s, wifi, lte):
+        subflows = [
+            {"path": ["n1", "wifi1", "wifi2"], "throughput_mbps": wifi},
+            {"path": ["n1", "lte1"], "throughput_mbps": lte},
+        ]
+        return {"user": "ue1", "completion_s": done_s, "throughput_mbps": wifi + lte, "subflows": subflows}
+
+    result = {"duration_s": 8.0, "users": ["ue1"], "connections": [connection(2.0, 0.5, 0.5), connection(4.0, 1.0, 0.0)]}
+    got = rat_study.measure(Case("", ""), result, None)
+    assert got == pytest.approx({"T": 4.0, "W": 3.0, "L": 1.0})
+
+
+def test_what_tier_1_lacks_of_its_demand():
+    """10, 10, 5 and 5 Mb/s of frames are asked for; the second tier gets 1, 1, 3 and 3."""
+    tiers = [(5, 9.0, 1.0), (10, 10.0, 1.0), (15, 4.0, 3.0), (20, 5.0, 3.0)]
+    frames = [{"t": t, "ap": {"wifi1": {"tier1_mbps": first, "tier2_mbps": second}}} for t, first, second in tiers]
+    got = mp_sdn.swapped({}, frames)
+    part = 1448 / 1514
+    assert got["un"] == pytest.approx((20 * part - 19 + 10 * part - 9) / 4)
+    assert got["un+"] == pytest.approx((10 * part - 9 + 5 * part - 4) / 4)
+    assert got["ac"] == 2
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_every_case_is_a_scenario_and_has_a_name_of_its_own(name):
+    cases = PAPERS[name].cases
+    assert len({case.name for case in cases}) == len(cases)
+    for case in cases[:: max(1, len(cases) // 12)]:
+        load(case.scenario, Overrides(case.strategy, case.cc, 1, case.duration_s, case.settings))
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_the_page_judges_every_claim(name):
+    """With numbers that are all the same: what must be more is not, what must be alike is."""
+    paper = PAPERS[name]
+    claims = {"mp_sdn": mp_sdn.CLAIMS, "rat_study": rat_study.CLAIMS}[name]
+    sides = [
+        side for claim in claims for each in claim.relations for side in (each.left, each.right) if isinstance(side, Value)
+    ]
+    numbers = dict.fromkeys(["T", "sp", "mp", "W", "L", "un", "un+", "ac", *(side.number for side in sides)], 5.0)
+    found = {case.name: [numbers, numbers] for case in paper.cases}
+    assert {side.case for side in sides} <= set(found)
+    page = paper.page(found)
+    assert all(f"| {claim.name} | {claim.strength} | {claim.text} |" in page for claim in claims)
+
+
+def test_a_paper_nobody_knows(lab):  # noqa: F811
+    refused = lab("reproduce", "nobody")
+    assert refused.exit_code == 2
+    assert "choose from mp_sdn, rat_study" in refused.stderr
+
+
+def test_the_page_says_how_it_was_made(tmp_path):
+    tiny = tuple(Case(f"case{n}", "rat_setup_1", ("traffic_volume_mb=0.1",), "reno", duration_s=5) for n in (1, 2))
+    paper = rat_study.Paper("tiny", "Tiny", tiny, rat_study.measure, lambda found: f"{len(found)} cases")
+    PAPERS["tiny"] = paper
+    try:
+        for _ in range(2):
+            assert reproducing.main("tiny", 2, tmp_path / "runs", tmp_path / "pages") == 0
+    finally:
+        del PAPERS["tiny"]
+    text = (tmp_path / "pages" / "tiny.md").read_text()
+    assert text.startswith("# Tiny\n\nMade by `./run_lab.sh reproduce tiny --repeat 2` with version")
+    assert "seeds 1 to 2, 4 runs" in text
+    assert text.endswith("2 cases\n")
