@@ -280,7 +280,7 @@ def tree(vm: VmShell) -> dict[str, Any]:
     """One run on twenty switches, what was done to it, and what was seen. Only core switches are looked at: each look is dear."""
     asked = time.monotonic()
     run = vm.run("fat_tree", *SOME_OF_THE_TREE, "--strategy", "expected_throughput", "--duration", "240")
-    run.wait_for("first sample", run.samples, 300)
+    run.wait_for("first sample", run.samples, 600)
     seen: dict[str, Any] = {"run": run, "first_sample_s": time.monotonic() - asked}
     run.wait_for("rates for all", lambda: all(decided(line) for line in subflows(run).values()), 60)
     run.until(run.now() + 5)
