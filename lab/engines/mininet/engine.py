@@ -138,13 +138,18 @@ class MininetEngine(Engine):
         self.network = Network(self.topology, self.wiring, self.ledger, scratch)
         self._undo.callback(self.network.stop)
         self.network.create()
-        self.hosts = Hosts(self.network, self.ledger)  # their programs load while the network is built
+        self.hosts = Hosts(self.network, self.ledger, self._busy())  # their programs load while the network is built
         self._undo.callback(self.hosts.stop)
         self.network.build()
         self._start_host_agents()
         self.recorder.log("shaping: links and cells")
         self.links = Links(self.topology, self.wiring, self.network, self.ledger, self._goes_up())
         self.links.start()
+
+    def _busy(self) -> list[str]:
+        """The hosts that have something to do: users with traffic, and their servers."""
+        users = [user for user in self.topology.users if any(flow.user == user for flow in self.scenario.traffic)]
+        return list(dict.fromkeys([*users, *map(self.topology.server_of, users)]))
 
     def _goes_up(self) -> bool:
         return all(flow.direction == "up" for flow in self.scenario.traffic)
@@ -159,7 +164,7 @@ class MininetEngine(Engine):
 
     def _start_servers(self) -> None:
         """The servers listen."""
-        servers = self.topology.ids("server")
+        servers = [host for host in self.hosts.names if host in self.topology.ids("server")]
         for server in servers:
             if not self.scenario.multipath.server_enabled:
                 self.network.run(server, ["sysctl", "-qw", "net.mptcp.enabled=0"], f"switch MPTCP off on {server}")
@@ -174,11 +179,11 @@ class MininetEngine(Engine):
         self.pox.wait_ready()
 
     def _measure_links(self) -> None:
-        """Rate and round trip of every user's interface, one after the other; more than 10 % off is a warning."""
+        """Rate and round trip of the interfaces of every user with traffic, one after the other; more than 10 % off is a warning."""
         self.recorder.log("measuring every link")
         measured = {}
         for each in self.wiring.interfaces:
-            if each.node in self.topology.users:
+            if each.node in self.topology.users and each.node in self.hosts.names:
                 server = self.wiring.of(self.topology.server_of(each.node))[0].address
                 got = self.hosts.ask(each.node, do="probe", server=server, bind=each.address, packets=probes.PACKETS)
                 measured[each.name] = probes.compare(probes.asked(self.topology, each), got)

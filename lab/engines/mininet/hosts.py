@@ -7,7 +7,7 @@ import json
 import select
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,16 +21,20 @@ ANSWER_TIMEOUT_S = 15
 
 
 class Hosts:
-    """One traffic program in each host."""
+    """One traffic program in each of these hosts; to start one costs a second under software emulation."""
 
-    def __init__(self, network: Network, ledger: Ledger) -> None:
+    def __init__(self, network: Network, ledger: Ledger, names: Iterable[str]) -> None:
         self._programs: dict[str, subprocess.Popen[str]] = {}
-        for host in network.hosts:
+        for host in names:
             argv = network.inside(host, [sys.executable, "-SE", str(PROGRAM)])
             pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "start_new_session": True}
             program = shell.spawn(argv, f"start the traffic program of {host}", **pipes)
             ledger.record("process", pid=program.pid)
             self._programs[host] = program
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._programs)
 
     def ask(self, host: str, **request: Any) -> dict[str, Any]:
         """One host's answer."""

@@ -16,7 +16,7 @@ from lab.engines.mininet.ledger import Ledger
 from lab.errors import LabError
 
 PROJECT = Path(__file__).resolve().parents[3]
-READY_TIMEOUT_S = 40
+READY_TIMEOUT_S = 90
 PATIENCE_S = 180  # the network is built after POX has started
 AGENTS_PORT, HOSTS_PORT = 6699, 6698
 

@@ -29,7 +29,7 @@ class Telemetry:
         self.agents: Agents | None = None
         self.sampler, self.watchdog = Sampler(wiring), Watchdog()
         # a netlink socket stays in the namespace it was opened in; the first question makes the kernel load a module
-        self._diagnoses = {host: netlink.inside(network.pid(host), netlink.Diagnosis) for host in network.hosts}
+        self._diagnoses = {host: netlink.inside(network.pid(host), netlink.Diagnosis) for host in hosts.names}
         for diagnosis in self._diagnoses.values():
             diagnosis.sockets()
         self._scheduler = netlink.Scheduler()
@@ -57,7 +57,7 @@ class Telemetry:
         now = time.monotonic()
         elapsed_s, self._sampled = now - self._sampled, now
         found = {host: diagnosis.sockets() for host, diagnosis in self._diagnoses.items()}
-        of = {kind: [each for host in self.topology.ids(kind) for each in found[host]] for kind in ("server", "user")}
+        of = {kind: [each for host in self.topology.ids(kind) for each in found.get(host, ())] for kind in ("server", "user")}
         self.sampler.take(of["server"], of["user"])
         frame = self.sampler.frame(elapsed_s, self.receiving(), self._tiers)
         queues = self._scheduler.queues()

@@ -12,9 +12,7 @@ SILENT = "import sys; sys.stdin.read()"
 
 
 class Network:
-    """Hosts a and b; each runs this program."""
-
-    hosts = ("a", "b")
+    """Each host runs this program."""
 
     def __init__(self, program):
         self.program = program
@@ -28,7 +26,7 @@ def make(tmp_path):
     made = []
 
     def start(program=""):
-        made.append(Hosts(Network(program), Ledger(tmp_path / "ledger")))
+        made.append(Hosts(Network(program), Ledger(tmp_path / "ledger"), ("a", "b")))
         return made[-1]
 
     yield start

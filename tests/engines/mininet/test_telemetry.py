@@ -40,13 +40,12 @@ class Sockets:
 
 
 class Network:
-    hosts = ("ue1", "ue2", "ue3", "ue4", "srv1")
-
     def pid(self, host):
         return 1
 
 
 class Hosts:
+    names = ("ue1", "ue2", "ue3", "ue4", "srv1")
     bytes = 0
 
     def ask_all(self, requests):
