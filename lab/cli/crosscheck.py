@@ -46,7 +46,7 @@ def main(names: Sequence[str], repeat: int, only: str | None = None, runs: Path 
     studies = crosscheck.chosen(names)
     made = {}
     for study in studies:
-        folders = {}
+        folders: dict[tuple[str, str], list[Path]] = {}
         for engine in [only] if only else ENGINES:
             if not _make(study, engine, repeat, runs):
                 return EXIT_INTERRUPTED
@@ -85,7 +85,7 @@ def _make_in_vm(study: Study, engine: str, repeat: int, runs: Path) -> bool:
     shared = _place(study, engine, runs)
     shared.mkdir(parents=True, exist_ok=True)
     argv = [sys.executable, "-m", "lab", "crosscheck", study.scenario, "--repeat", str(repeat)]
-    code = _virtual_machine().run_in_vm(
+    code: int = _virtual_machine().run_in_vm(
         [*argv, "--engine", engine, "--runs", str(runs.absolute())], shared, show=True, wait=True
     )
     give_away(shared)
