@@ -18,7 +18,6 @@ from lab.errors import RequestError
 from lab.studies import STUDIES, Case, Metric, Result, Study
 
 Results = Mapping[tuple[str, str], Sequence[Result]]  # (engine, case) -> one result per seed
-ENGINES = ("mininet", "sim")
 SECTION = re.compile(r"^(?=## )", re.MULTILINE)
 
 
@@ -65,7 +64,7 @@ def used(results: Sequence[Result]) -> list[Result]:
 def _about(study: Study, found: Results) -> str:
     lengths = {case.duration_s or study.duration_s for case in study.cases}
     counts = ", ".join(
-        f"{engine} " + "/".join(str(len(used(found[engine, case.name]))) for case in study.cases) for engine in ENGINES
+        f"{engine} " + "/".join(str(len(used(found[engine, case.name]))) for case in study.cases) for engine in study.engines
     )
     seeds = sorted({each["seed"] for results in found.values() for each in results})
     left_out = sum(len(results) - len(used(results)) for results in found.values())
@@ -77,10 +76,17 @@ def _about(study: Study, found: Results) -> str:
 def _table(study: Study, found: Results) -> str:
     rows, goals = [], any(metric.goal_percent for metric in study.metrics)
     for case, metric in _rows(study):
-        cells = [_values(found, engine, case, metric) for engine in ENGINES]
+        cells = [_values(found, engine, case, metric) for engine in study.engines]
         goal = [_verdict(metric, _difference(*cells))] if goals else []
         rows.append([case.name, metric.title, *map(_shown, cells), _signed(_difference(*cells)), *goal, metric.witness])
-    head = ("case", "Mb/s at the receiver", *ENGINES, "sim against mininet", *(["goal"] if goals else []), "witness")
+    head = (
+        "case",
+        "Mb/s at the receiver",
+        *study.engines,
+        " against ".join(reversed(study.engines)),
+        *(["goal"] if goals else []),
+        "witness",
+    )
     return markdown(head, rows)
 
 
@@ -91,7 +97,7 @@ def _rows(study: Study) -> list[tuple[Case, Metric]]:
 def _goals_met(study: Study, found: Results) -> str:
     """How many of the rows that have a goal and both values are within it."""
     verdicts = [
-        _verdict(metric, _difference(*(_values(found, engine, case, metric) for engine in ENGINES)))
+        _verdict(metric, _difference(*(_values(found, engine, case, metric) for engine in study.engines)))
         for case, metric in _rows(study)
     ]
     judged = [verdict for verdict in verdicts if verdict.endswith("met")]
@@ -103,9 +109,11 @@ def _ratios(study: Study, found: Results) -> str:
     rows = []
     for metric in (each for each in study.metrics if each.paper):
         for case in study.cases[1:]:
-            here = [_ratio(_values(found, engine, case, metric), _values(found, engine, base, metric)) for engine in ENGINES]
+            here = [
+                _ratio(_values(found, engine, case, metric), _values(found, engine, base, metric)) for engine in study.engines
+            ]
             rows.append([metric.title, case.name, *here, f"{metric.paper[case.name] / metric.paper[base.name]:.2f}"])
-    return markdown(("", "case", *ENGINES, "paper"), rows)
+    return markdown(("", "case", *study.engines, "paper"), rows)
 
 
 def _values(found: Results, engine: str, case: Case, metric: Metric) -> list[float]:

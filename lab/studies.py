@@ -56,7 +56,10 @@ class Metric:
 
 @dataclass(frozen=True)
 class Study:
-    """Cases of one scenario, and what is compared; ratios are taken to the first case."""
+    """Cases of one scenario, and what is compared; ratios are taken to the first case.
+
+    `engines`: what is beside what, the second judged by the first.
+    """
 
     scenario: str
     duration_s: float
@@ -64,6 +67,7 @@ class Study:
     metrics: tuple[Metric, ...]
     source: str = ""
     remarks: str = ""
+    engines: tuple[str, str] = ("mininet", "sim")
 
 
 def _number(document: Any, path: str) -> float | None:

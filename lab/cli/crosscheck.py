@@ -17,7 +17,6 @@ import lab
 from lab import crosscheck, engines
 from lab.cli import batch
 from lab.cli import run as running
-from lab.crosscheck import ENGINES
 from lab.errors import LabError, MachineLacks, RequestError
 from lab.manifest import ROOT
 from lab.recorder import give_away, read_document, read_samples
@@ -41,13 +40,13 @@ def main(names: Sequence[str], repeat: int, only: str | None = None, runs: Path 
 
     `only` one engine: make its runs, and no page.
     """
-    if only is not None and only not in ENGINES:
-        raise RequestError(f"--engine: '{only}' is not compared here: choose from {', '.join(ENGINES)}")
     studies = crosscheck.chosen(names)
     made = {}
     for study in studies:
+        if only is not None and only not in study.engines:
+            raise RequestError(f"--engine: '{only}' is not compared here: choose from {', '.join(study.engines)}")
         folders: dict[tuple[str, str], list[Path]] = {}
-        for engine in [only] if only else ENGINES:
+        for engine in [only] if only else study.engines:
             if not _make(study, engine, repeat, runs):
                 return EXIT_INTERRUPTED
             folders |= {(engine, case.name): _folders(study, case, engine, repeat, runs) for case in study.cases}

@@ -1,6 +1,6 @@
 """Two stations under the real 802.11 medium: hwsim and wmediumd instead of the lab's own cell. As root on a machine or VM with hwsim:
 
-    PYTHONPATH=.:tests python -m emulation.real_air
+    PYTHONPATH=.:tests python -m emulation.real_air TURNS FILE
 
     strong ~ (24 Mb/s)
             ap (hostapd, 802.11g without 802.11b's rates) --- router, 5 ms each way --- server
@@ -160,7 +160,6 @@ class RealAir:
             self.programs.ask(name, do="stop", id=f"{scene}-{name}")
         time.sleep(1)
         return {
-            "scene": scene,
             "mbps": {name: round((after[name] - before[name]) * 8 / took_s / 1e6, 3) for name in names},
             "tx_bitrate": re.findall(r"tx bitrate:\s*(\S+)", dump),
             "idle_share": round(idle_share, 3),
@@ -182,19 +181,23 @@ def _idle() -> float:
     return sum(int(line[4]) for line in lines) / 100 / len(lines)
 
 
-def main() -> None:
-    with tempfile.TemporaryDirectory() as folder:
+def main(turns: int, out: Path) -> None:
+    """All scenes, so many times; what was measured goes to `out`, what the daemons said to standard output if it fails."""
+    with tempfile.TemporaryDirectory() as folder, out.open("w") as lines:
         air = RealAir(Path(folder))
         try:
             air.start()
-            print(json.dumps({"scene": "associated", "dump": air.run("ap", "iw dev ap-wlan1 station dump")[:2000]}), flush=True)
-            for turn in range(1, int(sys.argv[1]) + 1 if len(sys.argv) > 1 else 2):
-                for scene, names in (("strong", ("strong",)), ("weak", ("weak",)), ("both", STATIONS)):
-                    print(json.dumps({"turn": turn, **air.download(f"{scene}-{turn}", names)}), flush=True)
+            for turn in range(1, turns + 1):
+                for who, names in (("strong", ("strong",)), ("weak", ("weak",)), ("both", STATIONS)):
+                    scene = {"turn": turn, "who": who, **air.download(f"{who}-{turn}", names)}
+                    print(json.dumps(scene), flush=True)
+                    print(json.dumps(scene), file=lines, flush=True)
+        except BaseException:
+            print(air.said(), flush=True)
+            raise
         finally:
-            print(json.dumps({"scene": "said", "daemons": air.said()}), flush=True)
             air.stop()
 
 
 if __name__ == "__main__":
-    main()
+    main(int(sys.argv[1]), Path(sys.argv[2]))

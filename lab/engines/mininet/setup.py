@@ -104,7 +104,9 @@ def build_hwsim_mgmt() -> str:
 
 def build_wmediumd() -> str:
     """Build the second model of the air, unless it is built."""
-    return _build("wmediumd", upstreams.wmediumd(), "libconfig-dev libnl-3-dev libnl-genl-3-dev libevent-dev pkg-config make gcc")
+    return _build(
+        "wmediumd", upstreams.wmediumd(), "libconfig-dev libnl-3-dev libnl-genl-3-dev libevent-dev pkg-config make gcc"
+    )
 
 
 def _build(name: str, program: Path, packages: str) -> str:
