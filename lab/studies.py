@@ -131,10 +131,10 @@ TWO_PATHS = Study(
     25,
     (
         Case("equal", "none"),
-        Case("unequal_rate", "none", ("topology.paths.2.rate_mbps=2",)),
+        Case("unequal_rate", "none", ("topology.paths.2.rate_mbps=2.5",)),
         Case("unequal_delay", "none", UNEQUAL_DELAY),
         Case("loss", "none", ("topology.paths.2.loss=0.01",)),
-        Case("small_buffer", "none", (*UNEQUAL_DELAY, "multipath.receive_buffer_kb=128")),
+        Case("small_buffer", "none", (*UNEQUAL_DELAY, "multipath.receive_buffer_kb=64")),
         Case("backup", "loss_aware", (LOSSY_FOR_A_WHILE,)),
         Case("file_1_mb", "none", (_file(1),), 8),
         Case("file_1_mb_delay", "none", (_file(1), *UNEQUAL_DELAY), 8),

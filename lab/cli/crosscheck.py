@@ -64,17 +64,19 @@ def _make(study: Study, engine: str, repeat: int, runs: Path) -> bool:
     requests = [_request(study, case, engine, repeat, runs) for case in study.cases]
     if engines.entry(engine).real_time and _needs_vm() and any(_missing(request) for request in requests):
         return _make_in_vm(study, engine, repeat, runs)
-    return all(_make_here(request, case) for request, case in zip(requests, study.cases, strict=True))
+    return _make_here(requests, study.cases)
 
 
-def _make_here(request: running.Request, case: Case) -> bool:
-    """The runs of a case; overloaded ones are made again, as often as there is patience."""
-    for _ in range(TRIES if engines.entry(request.engine).real_time else 1):
-        click.echo(f"{request.scenario}, {case.name}, {request.engine}", err=True)
-        outcomes = running.run_jobs(request)
-        if len(outcomes) < request.repeat or any(each.exit_code == EXIT_INTERRUPTED for each in outcomes):
-            return False
-        if not any(each.result["overloaded"] for each in outcomes):
+def _make_here(requests: Sequence[running.Request], cases: Sequence[Case]) -> bool:
+    """The runs of all cases; then again those that prove nothing, as often as there is patience. A machine may be busy for a while."""
+    for _ in range(TRIES if engines.entry(requests[0].engine).real_time else 1):
+        outcomes = []
+        for request, case in zip(requests, cases, strict=True):
+            click.echo(f"{request.scenario}, {case.name}, {request.engine}", err=True)
+            outcomes += (several := running.run_jobs(request))
+            if len(several) < request.repeat or any(each.exit_code == EXIT_INTERRUPTED for each in several):
+                return False
+        if len(crosscheck.used([each.result for each in outcomes])) == len(outcomes):
             break
     return True
 

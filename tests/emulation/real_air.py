@@ -43,8 +43,8 @@ driver=nl80211
 ssid=real-air
 hw_mode=g
 channel=1
-supported_rates=60 90 120 180 240 360 480 540
-basic_rates=60 120 240
+supported_rates=60 240
+basic_rates=60 240
 """
 MEDIUM = """ifaces : {{ ids = [{ids}]; enable_interference = true; }};
 model : {{ type = "path_loss"; positions = ({positions}); tx_powers = ({powers}); model_name = "log_distance"; path_loss_exp = {exponent}; xg = 0.0; }};
@@ -152,6 +152,7 @@ class RealAir:
             self.programs.ask(name, do="go", id=f"{scene}-{name}")
         time.sleep(WARM_UP_S)
         before, idle, began = self._received(scene, names), _idle(), time.monotonic()
+        counters, ticks = self._counters(), _ticks()
         time.sleep(MEASURED_S)
         after, took_s = self._received(scene, names), time.monotonic() - began
         idle_share = (_idle() - idle) / took_s
@@ -163,6 +164,11 @@ class RealAir:
             "mbps": {name: round((after[name] - before[name]) * 8 / took_s / 1e6, 3) for name in names},
             "tx_bitrate": re.findall(r"tx bitrate:\s*(\S+)", dump),
             "idle_share": round(idle_share, 3),
+            "frames": {k: [b - a for a, b in zip(counters[k], v, strict=True)] for k, v in self._counters().items()},
+            "busy_s": {k: round(v - ticks.get(k, 0), 1) for k, v in _ticks().items() if v - ticks.get(k, 0) > 0.5},
+            "senders": re.findall(
+                r"(rtt:\S+|retrans:\S+|cwnd:\d+|rwnd_limited:\S+)", self.run("server", "ss -tin state established")
+            ),
         }
 
     def _received(self, scene: str, names: tuple[str, ...]) -> dict[str, int]:
@@ -173,6 +179,28 @@ class RealAir:
             daemon.terminate()
         for holder in self._holders.values():
             holder.communicate(b"\n")
+
+    # what was looked at on the way
+    def _counters(self) -> dict[str, list[int]]:
+        dump = self.run("ap", "iw dev ap-wlan1 station dump")
+        return {
+            k: [int(n) for n in re.findall(rf"{k}:\s*(\d+)", dump)]
+            for k in ("tx packets", "tx retries", "tx failed", "rx packets")
+        }
+
+
+def _ticks() -> dict[str, float]:
+    """Seconds of processor by program."""
+    found: dict[str, float] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            name, rest = stat.read_text().split("(", 1)[1].rsplit(")", 1)
+        except OSError:
+            continue
+        fields = rest.split()
+        found[name] = found.get(name, 0) + (int(fields[11]) + int(fields[12])) / 100
+    cpu = Path("/proc/stat").read_text().split("\n")[0].split()
+    return found | {"softirq": int(cpu[7]) / 100, "irq": int(cpu[6]) / 100}
 
 
 def _idle() -> float:
