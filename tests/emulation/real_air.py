@@ -43,8 +43,8 @@ driver=nl80211
 ssid=real-air
 hw_mode=g
 channel=1
-supported_rates=60 240
-basic_rates=60 240
+supported_rates=20 90
+basic_rates=20
 """
 MEDIUM = """ifaces : {{ ids = [{ids}]; enable_interference = true; }};
 model : {{ type = "path_loss"; positions = ({positions}); tx_powers = ({powers}); model_name = "log_distance"; path_loss_exp = {exponent}; xg = 0.0; }};

@@ -101,6 +101,12 @@ def measure(turns: int, folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in scenes.read_text().splitlines()]
 
 
+def where() -> str:
+    """What the numbers come from."""
+    medium = upstreams.commit(upstreams.folder("wmediumd")) or "of an unknown commit"
+    return f"commit {commit()}; wmediumd {medium[:12]} on Linux {kernel.require().name.removeprefix('vmlinuz-')} in a VM"
+
+
 def main(turns: int = 3, runs: Path = RUNS, page: Path = PAGE) -> None:
     scenes = measure(turns, runs / "wmediumd" / STUDY.scenario)
     real = by_case(scenes)
@@ -109,9 +115,8 @@ def main(turns: int = 3, runs: Path = RUNS, page: Path = PAGE) -> None:
         alone = {name: each["users"][name]["throughput_mbps"] for name, each in (("strong", strong), ("weak", weak))}
         for who, result in beside(turn, alone, runs).items():
             found["sim", who].append(result)
-    where = f"wmediumd {upstreams.commit(upstreams.folder('wmediumd'))[:12]} on Linux {kernel.require().name.removeprefix('vmlinuz-')}"
     command = f"PYTHONPATH=.:tests .venv/bin/python -m emulation.wifi_witness {turns}"
-    made_by = f"Made by `{command}` with version {lab.__version__} of the lab, commit {commit()}; {where} in a VM."
+    made_by = f"Made by `{command}` with version {lab.__version__} of the lab, {where()}."
     text = crosscheck.composed(INTRODUCTION, page.read_text(), {STUDY.scenario: crosscheck.section(STUDY, found, made_by)})
     page.write_text(text)
 
