@@ -156,6 +156,25 @@ def test_the_runs_of_one_engine_make_no_page(command, tmp_path):
     assert {path.name for path in (tmp_path / "runs").iterdir()} == {"fake"}
 
 
+def test_an_engine_that_is_not_compared_is_refused(command):
+    with pytest.raises(RequestError, match="--engine: 'sim' is not compared here: choose from fake, slow"):
+        command("testbed_wifi_lte", only="sim")
+
+
+def test_runs_that_prove_nothing_are_made_again_after_all_others(command, in_vm, monkeypatch):
+    monkeypatch.setattr(crosschecking, "_needs_vm", lambda: False)
+    made, ran = [], crosschecking.running.run_jobs
+
+    def first_overloaded(request):
+        outcomes = ran(request)
+        made.append(request.out.name)
+        return [replace(each, result=each.result | {"overloaded": len(made) == 1}) for each in outcomes]
+
+    monkeypatch.setattr(crosschecking.running, "run_jobs", first_overloaded)
+    command("testbed_wifi_lte", only="slow")
+    assert made == ["baseline", "none", "baseline", "none"]
+
+
 class OneVm:
     """In place of the VM: what it is told to run, it runs here, or is interrupted."""
 
