@@ -144,13 +144,16 @@ def compare(folders: tuple[Path, ...], as_json: bool, as_markdown: bool) -> None
 
 
 @cli.command()
+@click.argument("studies", nargs=-1, metavar="[STUDY]...")
 @click.option("--repeat", type=click.IntRange(1, 100), default=3, show_default=True, help="Runs per case and engine.")
+@click.option("--engine", "only", metavar="NAME", help="Make the runs of this engine only, and no page.")
+@click.option("--runs", type=click.Path(path_type=Path), metavar="DIR", help="Where the runs are, instead of data/crosscheck.")
 @click.pass_context
-def crosscheck(ctx: click.Context, repeat: int) -> None:
+def crosscheck(ctx: click.Context, studies: tuple[str, ...], repeat: int, only: str | None, runs: Path | None) -> None:
     """Run the same cases in both engines and write docs/crosscheck.md; repeated, it goes on where it was."""
     from lab.cli import crosscheck as crosschecking
 
-    ctx.exit(crosschecking.main(repeat))
+    ctx.exit(crosschecking.main(studies, repeat, only, runs or crosschecking.RUNS))
 
 
 @cli.command()

@@ -2,29 +2,48 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from test_cli import lab  # noqa: F401 - a fixture
 
-from lab import crosscheck
+from lab import crosscheck, engines, studies
 from lab.cli import crosscheck as crosschecking
-from lab.crosscheck import Case, Metric, Study
+from lab.errors import RequestError
+from lab.runner import EXIT_INTERRUPTED
+from lab.studies import FRAMES, Case, Metric, Study
 
 STUDY = Study(
     "testbed_wifi_lte",
     1,
     (Case("baseline", "none", ("topology.multipath=[]",)), Case("none", "none")),
     (
-        Metric("WiFi", "aps/wifi1/throughput_mbps", "shared model", {"baseline": 40, "none": 30}),
+        Metric("WiFi", "aps.wifi1.throughput_mbps", "shared model", {"baseline": 40, "none": 30}),
         Metric("gone", "convergence_s"),
     ),
     "the paper",
     "They differ because.",
+)
+GOALS = Study(
+    "two_paths",
+    20,
+    (Case("long", "none"), Case("short", "none", (), 5)),
+    (
+        Metric("total", "user.ue1.mbps", between_s=(1, 3), goal_percent=5, cases=("long",)),
+        Metric("time", "connections.1.completion_s", goal_percent=15, cases=("short",)),
+    ),
 )
 
 
 def result(mbps: float, seed: int = 1, **more):
     plain = {"aps": {"wifi1": {"throughput_mbps": mbps}}, "convergence_s": None, "seed": seed}
     return plain | {"status": "complete", "overloaded": False} | more
+
+
+def sampled(*rates_mbps: float, completion_s: float | None = None):
+    """A result whose samples, one a second, say what the user got; it has one connection."""
+    frames = [{"t": float(t), "user": {"ue1": {"mbps": each}}} for t, each in enumerate(rates_mbps, 1)]
+    return result(0) | {FRAMES: frames, "connections": [{"completion_s": completion_s}]}
 
 
 FOUND = {
@@ -35,8 +54,9 @@ FOUND = {
 }
 
 
-def test_the_page_shows_means_ranges_differences_and_ratios():
-    page = crosscheck.page(STUDY, FOUND)
+def test_a_section_shows_means_ranges_differences_and_ratios():
+    page = crosscheck.section(STUDY, FOUND, "Made by hand.")
+    assert page.startswith("## testbed_wifi_lte\n\nMade by hand.\n")
     assert "| baseline | WiFi | 11.00 (10.00 to 12.00) | 10.00 (10.00 to 10.00) | -9 % | shared model |" in page
     assert "| WiFi | none | 0.50 | 0.80 | 0.75 |" in page
     assert "| baseline | gone | - | - | - | independent |" in page
@@ -44,29 +64,171 @@ def test_the_page_shows_means_ranges_differences_and_ratios():
 
 
 def test_runs_that_prove_nothing_are_left_out_and_said():
-    page = crosscheck.page(STUDY, FOUND)
+    page = crosscheck.section(STUDY, FOUND, "")
     assert "mininet 2/1, sim 2/1" in page
     assert "cut: 2." in page
 
 
-def test_the_command_runs_every_case_in_both_engines_and_keeps_what_is_there(lab, monkeypatch, tmp_path, capsys):  # noqa: F811
-    monkeypatch.setattr(crosscheck, "STUDIES", (STUDY,))
-    monkeypatch.setattr(crosschecking, "ENGINES", ("fake", "slow"))
-    monkeypatch.setattr(crosscheck, "ENGINES", ("fake", "slow"))
+def test_a_goal_is_judged_by_the_means_and_only_where_the_metric_belongs():
+    found = {
+        ("mininet", "long"): [sampled(0, 10, 10, 90)],
+        ("mininet", "short"): [sampled(0, completion_s=1.0)],
+        ("sim", "long"): [sampled(99, 10.3, 10.5, 0)],
+        ("sim", "short"): [sampled(0, completion_s=1.2)],
+    }
+    page = crosscheck.section(GOALS, found, "")
+    assert "| long | total | 10.00 | 10.40 | +4 % | 5 %: met | independent |" in page
+    assert "| short | time | 1.00 | 1.20 | +20 % | 15 %: not met | independent |" in page
+    assert page.count("| independent |") == 2
+    assert "1 of 2 rows meet their goal." in page
+    assert "Runs of 20 or 5 s" in page
+
+
+def test_what_one_engine_did_not_measure_is_not_judged():
+    found = {(engine, case): [] for engine in GOALS.engines for case in ("long", "short")}
+    found["mininet", "short"] = [sampled(0, completion_s=1.0)]
+    found["sim", "short"] = [sampled(0, completion_s=None)]
+    page = crosscheck.section(GOALS, found, "")
+    assert "| short | time | 1.00 | - | - | - | independent |" in page
+    assert "0 of 0 rows meet their goal." in page
+
+
+@pytest.mark.parametrize(
+    ("path", "number"),
+    [("connections.1.completion_s", 2.5), ("connections.2.completion_s", None), ("aps.wifi9.throughput_mbps", None)],
+)
+def test_a_path_counts_lists_from_one_and_may_lead_nowhere(path, number):
+    assert Metric("", path).of(sampled(0, completion_s=2.5)) == number
+
+
+def test_a_new_section_replaces_its_own_and_leaves_the_others(monkeypatch):
+    monkeypatch.setattr(crosscheck, "STUDIES", (STUDY, GOALS))
+    before = "# Old\n\nold words\n\n## two_paths\n\nold\n\n## by hand\n\nkept\n\n## testbed_wifi_lte\n\nkept too\n"
+    page = crosscheck.composed("# New\n", before, {"two_paths": "## two_paths\n\nnew"})
+    assert page == "# New\n\n## testbed_wifi_lte\n\nkept too\n\n## two_paths\n\nnew\n\n## by hand\n\nkept\n"
+    assert crosscheck.composed("# New\n", page, {}) == page
+
+
+def test_the_page_that_is_there_keeps_every_section():
+    text = crosschecking.PAGE.read_text(encoding="utf-8")
+    assert crosscheck.composed(crosschecking.INTRODUCTION, text, {}) == text
+    assert all(part.splitlines()[2].startswith("Made by `") for part in crosscheck.sections(text).values())
+
+
+def test_an_unknown_study_is_answered_with_the_known_ones():
+    with pytest.raises(RequestError, match=r"'three' is unknown: choose from testbed_wifi_lte, two_paths"):
+        crosscheck.chosen(["two_paths", "three"])
+
+
+@pytest.fixture
+def command(lab, monkeypatch, tmp_path):  # noqa: F811
+    """The command, with two small studies and two engines that need no network."""
+    other = Study("thirty_users", 1, (Case("as it is", "none"),), (Metric("WiFi", "aps.wifi1.throughput_mbps"),))
+    monkeypatch.setattr(crosscheck, "STUDIES", [replace(each, engines=("fake", "slow")) for each in (STUDY, other)])
     monkeypatch.setattr(crosschecking, "_needs_vm", lambda: False)
-    page = tmp_path / "crosscheck.md"
-    assert crosschecking.main(2, tmp_path / "runs", page) == 0
-    written = page.read_text()
+    return lambda *names, only=None: crosschecking.main(names, 2, only, tmp_path / "runs", tmp_path / "crosscheck.md")
+
+
+def test_the_command_runs_every_case_in_both_engines_and_keeps_what_is_there(command, tmp_path, capsys):
+    assert command("testbed_wifi_lte") == 0
+    written = (tmp_path / "crosscheck.md").read_text()
     assert "| baseline | WiFi | 2.50 (2.50 to 2.50) | 2.50 (2.50 to 2.50) | +0 % | shared model |" in written
+    assert "Made by `./run_lab.sh crosscheck testbed_wifi_lte --repeat 2`" in written
+    assert "thirty_users" not in written
     assert len(list((tmp_path / "runs").glob("*/*/*/*/result.json"))) == 8
     capsys.readouterr()
-    assert crosschecking.main(2, tmp_path / "runs", page) == 0
+    assert command("testbed_wifi_lte") == 0
     assert capsys.readouterr().err.count("2 of 2 runs are there already") == 4
 
 
-@pytest.mark.parametrize("study", crosscheck.STUDIES, ids=lambda study: study.scenario)
+def test_a_study_made_later_joins_the_page(command, tmp_path):
+    command("testbed_wifi_lte")
+    first = crosscheck.sections((tmp_path / "crosscheck.md").read_text())
+    command("thirty_users")
+    both = crosscheck.sections((tmp_path / "crosscheck.md").read_text())
+    assert list(both) == ["testbed_wifi_lte", "thirty_users"]
+    assert both["testbed_wifi_lte"] == first["testbed_wifi_lte"]
+
+
+def test_the_runs_of_one_engine_make_no_page(command, tmp_path):
+    assert command("testbed_wifi_lte", only="fake") == 0
+    assert not (tmp_path / "crosscheck.md").exists()
+    assert {path.name for path in (tmp_path / "runs").iterdir()} == {"fake"}
+
+
+def test_an_engine_that_is_not_compared_is_refused(command):
+    with pytest.raises(RequestError, match="--engine: 'sim' is not compared here: choose from fake, slow"):
+        command("testbed_wifi_lte", only="sim")
+
+
+def test_runs_that_prove_nothing_are_made_again_after_all_others(command, in_vm, monkeypatch):
+    monkeypatch.setattr(crosschecking, "_needs_vm", lambda: False)
+    made, ran = [], crosschecking.running.run_jobs
+
+    def first_overloaded(request):
+        outcomes = ran(request)
+        made.append(request.out.name)
+        return [replace(each, result=each.result | {"overloaded": len(made) == 1}) for each in outcomes]
+
+    monkeypatch.setattr(crosschecking.running, "run_jobs", first_overloaded)
+    command("testbed_wifi_lte", only="slow")
+    assert made == ["baseline", "none", "baseline", "none"]
+
+
+class OneVm:
+    """In place of the VM: what it is told to run, it runs here, or is interrupted."""
+
+    def __init__(self, run, code: int = 0) -> None:
+        self.run, self.code, self.commands = run, code, []
+
+    def run_in_vm(self, argv, shared, **_options):
+        self.commands.append((argv, shared))
+        if self.code == 0:
+            self.run()
+        return self.code
+
+
+@pytest.fixture
+def in_vm(command, monkeypatch):
+    """The real-time engine needs the VM, except inside it."""
+
+    def inside() -> None:
+        monkeypatch.setattr(crosschecking, "_needs_vm", lambda: False)
+        command("testbed_wifi_lte", only="slow")
+        monkeypatch.setattr(crosschecking, "_needs_vm", lambda: True)
+
+    monkeypatch.setattr(crosschecking, "_needs_vm", lambda: True)
+    monkeypatch.setitem(engines.ENGINES, "slow", replace(engines.ENGINES["slow"], real_time=True))
+    machine = OneVm(inside)
+    monkeypatch.setattr(crosschecking, "_virtual_machine", lambda: machine)
+    return machine
+
+
+def test_one_vm_makes_all_runs_of_a_study_and_none_is_started_for_nothing(command, in_vm, tmp_path):
+    assert command("testbed_wifi_lte") == 0
+    ((argv, shared),) = in_vm.commands
+    assert argv[1:] == [
+        *("-m", "lab", "crosscheck", "testbed_wifi_lte", "--repeat", "2", "--engine", "slow"),
+        *("--runs", str(tmp_path / "runs")),
+    ]
+    assert shared == tmp_path / "runs" / "slow" / "testbed_wifi_lte"
+    assert len(list(shared.glob("*/*/result.json"))) == 4
+    assert command("testbed_wifi_lte") == 0
+    assert len(in_vm.commands) == 1
+
+
+def test_an_interruption_in_the_vm_writes_no_page(command, in_vm, tmp_path):
+    in_vm.code = EXIT_INTERRUPTED
+    assert command("testbed_wifi_lte") == EXIT_INTERRUPTED
+    assert not (tmp_path / "crosscheck.md").exists()
+
+
+@pytest.mark.parametrize("study", studies.STUDIES, ids=lambda study: study.scenario)
 def test_every_case_is_a_valid_experiment(study):
     from lab import scenario
 
     for case in study.cases:
-        scenario.load(study.scenario, scenario.Overrides(case.strategy, None, 1, study.duration_s, case.settings))
+        duration_s = case.duration_s or study.duration_s
+        scenario.load(study.scenario, scenario.Overrides(case.strategy, None, 1, duration_s, case.settings))
+    named = {name for metric in study.metrics for name in metric.cases}
+    assert named <= {case.name for case in study.cases}

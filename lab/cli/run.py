@@ -54,20 +54,25 @@ class Request:
 
 def run(request: Request) -> int:
     """Do what was asked and return the exit code: that of the first run that did not end well."""
-    jobs = checked(request)
-    outcomes = _run_several(request, jobs) if len(jobs) > 1 else [_run(request, not request.silent, jobs[0])]
+    asked = checked(request)
+    outcomes = _run_several(request, asked) if len(asked) > 1 else [_run(request, not request.silent, asked[0])]
     if not request.silent and outcomes:
         click.echo(_in_words(outcomes))
     if request.as_json:
         results = [outcome.result for outcome in outcomes]
-        click.echo(json.dumps(results[0] if len(jobs) == 1 else results, indent=1))
+        click.echo(json.dumps(results[0] if len(asked) == 1 else results, indent=1))
     code = next((outcome.exit_code for outcome in outcomes if outcome.exit_code), 0)
-    return code or (EXIT_INTERRUPTED if len(outcomes) < len(jobs) else 0)
+    return code or (EXIT_INTERRUPTED if len(outcomes) < len(asked) else 0)
 
 
 def run_jobs(request: Request) -> list[Outcome]:
     """Every run that was asked for, in `request.out` under its strategy and seed; those that are there already are kept."""
-    return _run_several(request, [replace(job, out=_place(request.out, job.scenario, True)) for job in checked(request)])
+    return _run_several(request, placed(request))
+
+
+def placed(request: Request) -> list[Job]:
+    """The runs that were asked for, each in `request.out` under its strategy and seed, also when there is one only."""
+    return [replace(job, out=_place(request.out, job.scenario, True)) for job in checked(request)]
 
 
 def run_requests(requests: Sequence[Request]) -> list[list[Outcome]]:

@@ -30,7 +30,8 @@ def main() -> int:
         ("Python packages", python_packages, False),
     ]
     steps += [(each.name, lambda each=each: upstreams.bring(each), each.optional) for each in upstreams.UPSTREAMS]  # type: ignore[misc]
-    steps += [("hwsim_mgmt", build_hwsim_mgmt, False), ("bytecode", compile_upstreams, False)]
+    steps += [("hwsim_mgmt", build_hwsim_mgmt, False), ("wmediumd's program", build_wmediumd, True)]
+    steps += [("bytecode", compile_upstreams, False)]
     steps += [("WiFi cell", lambda: f"compiled as {cell.program().name}", False)]
     steps += [("pacing", lambda: f"compiled as {pacing.program().name}", False)]
     steps += [("VM kernel", kernel.bring, False), ("KVM", try_kvm, True), ("VM kernel's types", read_types, True)]
@@ -98,17 +99,25 @@ def python_packages() -> str:
 
 def build_hwsim_mgmt() -> str:
     """Build the program that makes radios, unless it is built."""
-    program = upstreams.hwsim_mgmt()
+    return _build("hwsim_mgmt", upstreams.hwsim_mgmt(), "libnl-3-dev libnl-genl-3-dev libevent-dev pkg-config make gcc")
+
+
+def build_wmediumd() -> str:
+    """Build the second model of the air, unless it is built."""
+    return _build(
+        "wmediumd", upstreams.wmediumd(), "libconfig-dev libnl-3-dev libnl-genl-3-dev libevent-dev pkg-config make gcc"
+    )
+
+
+def _build(name: str, program: Path, packages: str) -> str:
     if os.access(program, os.X_OK):
         return "already built"
     if not program.parent.is_dir():
-        raise MachineLacks("build hwsim_mgmt: its sources are missing, see above. Try: ./run_lab.sh setup-emulation")
+        raise MachineLacks(f"build {name}: its sources are missing, see above. Try: ./run_lab.sh setup-emulation")
     try:
-        shell.run(["make", "-C", str(program.parent)], "build hwsim_mgmt")
+        shell.run(["make", "-C", str(program.parent)], f"build {name}")
     except CommandFailed as problem:
-        raise MachineLacks(
-            f"{problem}. Try: sudo apt install libnl-3-dev libnl-genl-3-dev libevent-dev pkg-config make gcc"
-        ) from problem
+        raise MachineLacks(f"{problem}. Try: sudo apt install {packages}") from problem
     return "built"
 
 

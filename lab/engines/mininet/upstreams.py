@@ -73,6 +73,11 @@ def hwsim_mgmt() -> Path:
     return folder("mac80211_hwsim_mgmt") / "hwsim_mgmt" / "hwsim_mgmt"
 
 
+def wmediumd() -> Path:
+    """The program that is a second model of the air."""
+    return folder("wmediumd") / "wmediumd" / "wmediumd"
+
+
 def commit(path: Path) -> str | None:
     """The commit of the sources in a folder; None if there are none. No network is used.
 

@@ -1,0 +1,231 @@
+"""Two stations under the real 802.11 medium: hwsim and wmediumd instead of the lab's own cell. As root on a machine or VM with hwsim:
+
+    PYTHONPATH=.:tests python -m emulation.real_air TURNS FILE
+
+    strong ~ (24 Mb/s)
+            ap (hostapd, 802.11g without 802.11b's rates) --- router, 5 ms each way --- server
+    weak ~ (6 Mb/s)
+
+wmediumd (interference mode, log-distance loss) decides how long each frame keeps the air and which are lost, mac80211's rate
+control which rate a frame has. Its queue has no end, so windows are kept small by the receive buffer. Prints one JSON object
+per scene: who downloaded, and what each got at its receiver, in Mb/s; `idle_share` is that of the processors meanwhile.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from emulation.small_network import NoLedger
+
+from lab.engines.mininet import radios, shaping, upstreams
+from lab.engines.mininet.hosts import Hosts
+
+PLACES_M = {
+    "ap": 0,
+    "strong": 119,
+    "weak": 238,
+}  # 14 and 5 dB above the noise: the error model's 24 and 6 Mb/s, the next rates fail
+POWER_DBM, EXPONENT = 15.0, 3.0
+STATIONS = ("strong", "weak")
+BUFFER_BYTES = 48_000
+WARM_UP_S, MEASURED_S = 4, 15
+ASSOCIATION_TIMEOUT_S = 30
+DELAY_NS = 5_000_000
+SETTINGS = "net.ipv4.ip_forward=1 net.ipv4.tcp_no_metrics_save=1 net.ipv4.conf.all.rp_filter=0"
+HOSTAPD = """interface=ap-wlan1
+driver=nl80211
+ssid=real-air
+hw_mode=g
+channel=1
+supported_rates=20 90
+basic_rates=20
+"""
+MEDIUM = """ifaces : {{ ids = [{ids}]; enable_interference = true; }};
+model : {{ type = "path_loss"; positions = ({positions}); tx_powers = ({powers}); model_name = "log_distance"; path_loss_exp = {exponent}; xg = 0.0; }};
+"""
+
+
+class RealAir:
+    """The network; `hosts`, `pid` and `inside` are what `Hosts` asks for."""
+
+    hosts = (*STATIONS, "server")
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        holding = ["unshare", "--net", "sh", "-c", "echo; read _"]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        self._holders = {name: subprocess.Popen(holding, **pipes) for name in self.hosts}
+        for holder in self._holders.values():
+            holder.stdout.readline()
+        self._daemons: list[subprocess.Popen] = []
+
+    def pid(self, name: str) -> int:
+        return self._holders[name].pid
+
+    def inside(self, name: str, argv: list[str]) -> list[str]:
+        return argv if name == "ap" else ["nsenter", "-t", str(self.pid(name)), "-n", *argv]
+
+    def run(self, name: str, command: str, stdin: str | None = None) -> str:
+        argv = self.inside(name, command.split())
+        return subprocess.run(argv, input=stdin, text=True, check=True, stdout=subprocess.PIPE).stdout
+
+    def start(self) -> None:
+        """Radios and wires first, then the medium, then what uses it."""
+        owners = [radios.Radio("rair0", "ap-wlan1", None)]
+        owners += [radios.Radio(f"rair{n}", f"{name}-wlan0", self.pid(name)) for n, name in enumerate(STATIONS, 1)]
+        made = radios.create(owners)
+        lines = {name: ["link set lo up"] for name in (*self.hosts, "ap")}
+        lines["ap"] += [f"link set {made['ap-wlan1']} name ap-wlan1", "addr add 10.9.0.1/24 dev ap-wlan1"]
+        lines["ap"] += [f"link add r0 type veth peer name s0 netns {self.pid('server')}", "link set r0 up gso_max_segs 1"]
+        lines["ap"] += ["addr add 10.0.0.2/24 dev r0"]
+        lines["server"] += ["link set s0 up gso_max_segs 1", "addr add 10.0.0.1/24 dev s0", "route add default via 10.0.0.2"]
+        for n, name in enumerate(STATIONS, 2):
+            device = f"{name}-wlan0"
+            lines[name] += [f"link set {made[device]} name {device}", f"link set {device} up gso_max_segs 1"]
+            lines[name] += [f"addr add 10.9.0.{n}/24 dev {device}", "route add default via 10.9.0.1"]
+        for name in ("ap", *self.hosts):
+            self.run(name, f"sysctl -qw {SETTINGS}")
+            self.run(name, "ip -batch -", shaping.batch(lines[name]))
+        for name, device in (("ap", "r0"), ("server", "s0")):
+            self.run(name, f"ethtool -K {device} tso off gso off gro off")
+            self.run(name, f"tc {shaping.link(device, None, DELAY_NS)}")
+        self._start_medium()
+        self._associate()
+        self.programs = Hosts(self, NoLedger())
+        self.programs.ask("server", do="serve", mptcp=False)
+
+    def _start_medium(self) -> None:
+        macs = {name: self._mac(name) for name in PLACES_M}
+        text = MEDIUM.format(
+            ids=", ".join(f'"{mac}"' for mac in macs.values()),
+            positions=", ".join(f"({place:.1f}, 0.0, 0.0)" for place in PLACES_M.values()),
+            powers=", ".join(f"{POWER_DBM}" for _ in PLACES_M),
+            exponent=EXPONENT,
+        )
+        (self.folder / "medium.cfg").write_text(text)
+        (self.folder / "hostapd.conf").write_text(HOSTAPD)
+        program = upstreams.wmediumd()
+        self._daemon([str(program), "-l", "5", "-c", str(self.folder / "medium.cfg")], "wmediumd")
+        time.sleep(1)
+        self._daemon(["hostapd", str(self.folder / "hostapd.conf")], "hostapd")
+        time.sleep(2)
+
+    def _daemon(self, argv: list[str], name: str) -> None:
+        log = (self.folder / f"{name}.txt").open("w")
+        self._daemons.append(subprocess.Popen(argv, stdout=log, stderr=log))
+
+    def _mac(self, name: str) -> str:
+        device = "ap-wlan1" if name == "ap" else f"{name}-wlan0"
+        return re.search(r"link/ether (\S+)", self.run(name, f"ip link show dev {device}")).group(1)
+
+    def _associate(self) -> None:
+        deadline = time.monotonic() + ASSOCIATION_TIMEOUT_S
+        waiting = {name: self._mac(name) for name in STATIONS}
+        while waiting:
+            for name in waiting:
+                command = f"iw dev {name}-wlan0 connect real-air 2412"
+                subprocess.run(self.inside(name, command.split()), check=False, capture_output=True)
+            time.sleep(3)
+            seen = self.run("ap", "iw dev ap-wlan1 station dump")
+            waiting = {name: mac for name, mac in waiting.items() if mac not in seen}
+            if time.monotonic() > deadline and waiting:
+                raise SystemExit(f"associate {', '.join(waiting)}: not within {ASSOCIATION_TIMEOUT_S} s. {self.said()}")
+
+    def said(self) -> str:
+        """The last words of the daemons."""
+        return " / ".join(f"{path.name}: {path.read_text()[-300:]}" for path in sorted(self.folder.glob("*.txt")))
+
+    def download(self, scene: str, names: tuple[str, ...]) -> dict[str, object]:
+        """What each gets while these download at once, after they had time to find their rate."""
+        for name in names:
+            address = {each: f"10.9.0.{n}" for n, each in enumerate(STATIONS, 2)}[name]
+            request = {"id": f"{scene}-{name}", "server": "10.0.0.1", "bind": address, "mptcp": False, "direction": "down"}
+            more = {"cc": "reno", "rate_bps": None, "volume_bytes": None, "receive_buffer_bytes": BUFFER_BYTES}
+            self.programs.ask(name, do="connect", **request, **more)
+        for name in names:
+            self.programs.ask(name, do="go", id=f"{scene}-{name}")
+        time.sleep(WARM_UP_S)
+        before, idle, began = self._received(scene, names), _idle(), time.monotonic()
+        counters, ticks = self._counters(), _ticks()
+        time.sleep(MEASURED_S)
+        after, took_s = self._received(scene, names), time.monotonic() - began
+        idle_share = (_idle() - idle) / took_s
+        dump = self.run("ap", "iw dev ap-wlan1 station dump")
+        for name in names:
+            self.programs.ask(name, do="stop", id=f"{scene}-{name}")
+        time.sleep(1)
+        return {
+            "mbps": {name: round((after[name] - before[name]) * 8 / took_s / 1e6, 3) for name in names},
+            "tx_bitrate": re.findall(r"tx bitrate:\s*(\S+)", dump),
+            "idle_share": round(idle_share, 3),
+            "frames": {k: [b - a for a, b in zip(counters[k], v, strict=True)] for k, v in self._counters().items()},
+            "busy_s": {k: round(v - ticks.get(k, 0), 1) for k, v in _ticks().items() if v - ticks.get(k, 0) > 0.5},
+            "senders": re.findall(
+                r"(rtt:\S+|retrans:\S+|cwnd:\d+|rwnd_limited:\S+)", self.run("server", "ss -tin state established")
+            ),
+        }
+
+    def _received(self, scene: str, names: tuple[str, ...]) -> dict[str, int]:
+        return {name: self.programs.ask(name, do="status")["flows"][f"{scene}-{name}"]["bytes"] for name in names}
+
+    def stop(self) -> None:
+        for daemon in self._daemons:
+            daemon.terminate()
+        for holder in self._holders.values():
+            holder.communicate(b"\n")
+
+    # what was looked at on the way
+    def _counters(self) -> dict[str, list[int]]:
+        dump = self.run("ap", "iw dev ap-wlan1 station dump")
+        return {
+            k: [int(n) for n in re.findall(rf"{k}:\s*(\d+)", dump)]
+            for k in ("tx packets", "tx retries", "tx failed", "rx packets")
+        }
+
+
+def _ticks() -> dict[str, float]:
+    """Seconds of processor by program."""
+    found: dict[str, float] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            name, rest = stat.read_text().split("(", 1)[1].rsplit(")", 1)
+        except OSError:
+            continue
+        fields = rest.split()
+        found[name] = found.get(name, 0) + (int(fields[11]) + int(fields[12])) / 100
+    cpu = Path("/proc/stat").read_text().split("\n")[0].split()
+    return found | {"softirq": int(cpu[7]) / 100, "irq": int(cpu[6]) / 100}
+
+
+def _idle() -> float:
+    """Seconds the processors have been idle since the start, as a mean over them."""
+    lines = [line.split() for line in Path("/proc/stat").read_text().splitlines() if re.match(r"cpu\d", line)]
+    return sum(int(line[4]) for line in lines) / 100 / len(lines)
+
+
+def main(turns: int, out: Path) -> None:
+    """All scenes, so many times; what was measured goes to `out`, what the daemons said to standard output if it fails."""
+    with tempfile.TemporaryDirectory() as folder, out.open("w") as lines:
+        air = RealAir(Path(folder))
+        try:
+            air.start()
+            for turn in range(1, turns + 1):
+                for who, names in (("strong", ("strong",)), ("weak", ("weak",)), ("both", STATIONS)):
+                    scene = {"turn": turn, "who": who, **air.download(f"{who}-{turn}", names)}
+                    print(json.dumps(scene), flush=True)
+                    print(json.dumps(scene), file=lines, flush=True)
+        except BaseException:
+            print(air.said(), flush=True)
+            raise
+        finally:
+            air.stop()
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), Path(sys.argv[2]))
