@@ -111,6 +111,7 @@ def test_a_paper_nobody_knows(lab):  # noqa: F811
     assert "choose from mp_sdn, rat_study" in refused.stderr
 
 
+@pytest.mark.whole
 def test_the_page_says_how_it_was_made(tmp_path):
     tiny = tuple(Case(f"case{n}", "rat_setup_1", ("traffic_volume_mb=0.1",), "reno", duration_s=5) for n in (1, 2))
     paper = rat_study.Paper("tiny", "Tiny", tiny, rat_study.measure, lambda found: f"{len(found)} cases")
