@@ -81,7 +81,7 @@ def measure(case: Case, result: Mapping[str, Any], folder: Path) -> Numbers:
     numbers |= {f"T_{ap}": each["throughput_mbps"] for ap, each in result["aps"].items()}
     numbers |= {f"T_{user}": each["throughput_mbps"] for user, each in result["users"].items()}
     own = next((own for prefix, own in OWN.items() if case.name.startswith(prefix)), None)
-    return numbers | (own(result, _frames(folder)) if own else {})
+    return {**numbers, **(own(result, _frames(folder)) if own else {})}
 
 
 def _frames(folder: Path) -> list[dict[str, Any]]:
@@ -142,7 +142,7 @@ def _of(case: str, number: str) -> Value:
     return Value(case, number, f"{number} ({case})")
 
 
-def _within(value: Value, base: Value, least: float, most: float) -> tuple[Relation, ...]:
+def _within(value: Value, base: Value | Constant, least: float, most: float) -> tuple[Relation, ...]:
     """The value is at least and at most so much of the base."""
     return Relation(value, ">=", base, least), Relation(value, "<=", base, most)
 
