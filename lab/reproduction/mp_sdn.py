@@ -81,7 +81,7 @@ def measure(case: Case, result: Mapping[str, Any], folder: Path) -> Numbers:
     numbers |= {f"T_{ap}": each["throughput_mbps"] for ap, each in result["aps"].items()}
     numbers |= {f"T_{user}": each["throughput_mbps"] for user, each in result["users"].items()}
     own = next((own for prefix, own in OWN.items() if case.name.startswith(prefix)), None)
-    return {**numbers, **own(result, _frames(folder))} if own else numbers
+    return {**numbers, **(own(result, _frames(folder)) if own else {})}
 
 
 def _frames(folder: Path) -> list[dict[str, Any]]:
