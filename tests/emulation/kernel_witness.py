@@ -1,0 +1,74 @@
+"""The simulator beside the kernel of this machine: `PYTHONPATH=.:tests python -m emulation.kernel_witness [SEEDS]`, as root
+
+Every case of `two_paths` in `kernel_paths.py`, a few at once, and the simulator's runs of `crosscheck two_paths`; from both the
+section of docs/crosscheck.md. What is there already is kept, what the machine was too slow for is left out.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import lab
+from lab import crosscheck
+from lab.cli import crosscheck as crosschecking
+from lab.manifest import ROOT, commit
+from lab.recorder import read_document, read_samples
+from lab.studies import FRAMES, TWO_PATHS
+
+AT_ONCE = 4
+REMARKS = ""
+STUDY = replace(TWO_PATHS, scenario="two_paths_kernel", engines=("kernel", "sim"), remarks=REMARKS)
+
+
+def make(seeds: int, folder: Path) -> None:
+    """The runs that are missing, so many at once, with real-time priority."""
+    folder.mkdir(parents=True, exist_ok=True)
+    wanted = [(case.name, seed) for seed in range(1, seeds + 1) for case in STUDY.cases]
+    missing = [(name, seed) for name, seed in wanted if not (folder / f"{name}-{seed}.json").exists()]
+    environment = {"PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
+    for start in range(0, len(missing), AT_ONCE):
+        running = [
+            subprocess.Popen(
+                ["chrt", "-f", "10", sys.executable, "-m", "emulation.kernel_paths", name, str(seed), f"{name}-{seed}.part"],
+                cwd=folder,
+                env=environment,
+            )
+            for name, seed in missing[start : start + AT_ONCE]
+        ]
+        for (name, seed), process in zip(missing[start : start + AT_ONCE], running, strict=True):
+            if process.wait() != 0:
+                raise SystemExit(f"{name}, seed {seed}: status {process.returncode}")
+            (folder / f"{name}-{seed}.part").rename(folder / f"{name}-{seed}.json")
+
+
+def found(seeds: int, kernel: Path, sim: Path) -> dict[tuple[str, str], Sequence[dict[str, Any]]]:
+    """What there is of both."""
+    results: dict[tuple[str, str], Sequence[dict[str, Any]]] = {}
+    for case in STUDY.cases:
+        files = [kernel / f"{case.name}-{seed}.json" for seed in range(1, seeds + 1)]
+        results["kernel", case.name] = [json.loads(file.read_text()) for file in files if file.exists()]
+        folders = [sim / case.name / f"{case.strategy}-{seed}" for seed in range(1, seeds + 1)]
+        results["sim", case.name] = [read_document(each, "result.json") | {FRAMES: read_samples(each)} for each in folders]
+    return results
+
+
+def main(seeds: int = 3, runs: Path = crosschecking.RUNS, page: Path = crosschecking.PAGE) -> None:
+    kernel = runs / "kernel" / TWO_PATHS.scenario
+    make(seeds, kernel)
+    if crosschecking.main([TWO_PATHS.scenario], seeds, "sim", runs) != 0:
+        raise SystemExit("the simulator's runs were interrupted")
+    command = f"PYTHONPATH=.:tests .venv/bin/python -m emulation.kernel_witness {seeds}"
+    made_by = f"Made by `{command}` with version {lab.__version__} of the lab, commit {commit()}; Linux {platform.release()}."
+    section = crosscheck.section(STUDY, found(seeds, kernel, runs / "sim" / TWO_PATHS.scenario), made_by)
+    page.write_text(crosscheck.composed(crosschecking.INTRODUCTION, page.read_text(), {STUDY.scenario: section}))
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:2]))

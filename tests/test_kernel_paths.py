@@ -1,0 +1,56 @@
+"""The paths a program makes for the machine's own kernel: rate, queue, delay and what is counted, without any network."""
+
+from __future__ import annotations
+
+import pytest
+from emulation import kernel_witness
+from emulation.kernel_paths import Way, changes, frame
+
+from lab import crosscheck, scenario
+from lab.studies import TWO_PATHS
+
+
+@pytest.fixture
+def way():
+    """1 Mb/s: a full frame of 1,514 bytes takes 12.112 ms; two may wait behind the one under way; 20 ms of delay."""
+    return Way(0, 1, rate_bps=1e6, delay_s=0.02, queue_packets=2)
+
+
+def test_a_packet_takes_its_time_on_the_wire_and_then_the_delay(way):
+    assert way.arrival_s(1.0, 1500, 1.0) == pytest.approx(1.032112)
+    assert way.arrival_s(1.0, 1500, 1.0) == pytest.approx(1.044224)
+
+
+def test_a_full_queue_loses_what_comes_and_has_room_again_later(way):
+    assert [way.arrival_s(1.0, 1500, 1.0) is None for _ in range(4)] == [False, False, False, True]
+    assert way.arrival_s(1.0122, 1500, 1.0) is not None
+
+
+def test_chance_decides_about_a_lossy_path(way):
+    way.loss = 0.05
+    assert way.arrival_s(1.0, 1500, 0.049) is None
+    assert way.arrival_s(1.0, 1500, 0.051) is not None
+
+
+def test_a_sample_is_the_rate_since_the_last_one():
+    before, now = {"whole": 1_000_000, "ue1-1/1": 500_000}, {"whole": 1_250_000, "ue1-1/1": 625_000, "ue1-1/2": 125_000}
+    assert frame(3.0, 2.0, before, now) == {
+        "t": 3.0,
+        "user": {"ue1": {"mbps": 1.0}},
+        "sf": {"ue1-1/1": {"mbps": 0.5}, "ue1-1/2": {"mbps": 0.5}},
+    }
+
+
+def test_a_lossy_path_becomes_a_backup_and_comes_back():
+    case = next(case for case in TWO_PATHS.cases if case.name == "backup")
+    loaded = scenario.load(TWO_PATHS.scenario, scenario.Overrides(case.strategy, None, 1, 25, case.settings))
+    assert changes(loaded) == [(8, 2, 0.05, ""), (9.5, 2, None, "backup"), (16, 2, 0, ""), (17.5, 2, None, "nobackup")]
+
+
+def test_the_page_judges_the_simulator_by_the_kernel():
+    measured = {"status": "complete", "overloaded": False, "seed": 1, "frames": [], "connections": [{"completion_s": 2.0}]}
+    found = {(engine, case.name): [measured] for engine in ("kernel", "sim") for case in kernel_witness.STUDY.cases}
+    page = crosscheck.section(kernel_witness.STUDY, found, "Made here.")
+    assert page.startswith("## two_paths_kernel")
+    assert "| file_1_mb | time to complete [s] | 2.00 | 2.00 | +0 % | 15 %: met | independent |" in page
+    assert "sim against kernel" in page
