@@ -62,6 +62,8 @@ def free_port(kind: socket.SocketKind = socket.SOCK_STREAM) -> int:
 class Network:
     """Bridges and namespaces; `with Network(folder) as network:` leaves nothing behind."""
 
+    switches, trunks = SWITCHES, TRUNKS
+
     def __init__(self, folder: Path) -> None:
         self.folder, self.prefix = folder, f"x{os.getpid() % 100000}"
         self.run = folder / "run"
@@ -77,9 +79,9 @@ class Network:
         with ExitStack() as undo:
             self._undo = undo
             self._start_daemons()
-            for switch, dpid in SWITCHES.items():
+            for switch, dpid in self.switches.items():
                 self._add_bridge(switch, dpid)
-            for a, b in TRUNKS.values():
+            for a, b in self.trunks.values():
                 self._add_trunk(a, b)
             undo.callback(lambda: self._hosts.close())
             self._make_hosts()
@@ -164,6 +166,9 @@ class Network:
             "ue1": {"pid": holders["user"].pid, "endpoints": True, "loss": {place[0]: [] for place in USER.values()}},
             "srv1": {"pid": holders["server"].pid, "endpoints": False, "loss": {}},
         }
+        return self._start_agents(hosts)
+
+    def _start_agents(self, hosts: dict[str, Any]) -> subprocess.Popen[bytes]:
         asked = {"controller": ["127.0.0.1", self.hosts_port], "key": KEY, "pins": str(self._bpf() / "pacing"), "hosts": hosts}
         configuration = self.folder / "hosts.json"
         configuration.write_text(json.dumps(asked))
@@ -212,7 +217,7 @@ class Network:
         self.stop_pox()
         self._ended.close()
         self._hosts.close()
-        for switch in SWITCHES:
+        for switch in self.switches:
             for command in ("del-flows", "del-meters"):
                 self.ofctl(command, switch)
         for file in self.run.glob("[!t]*.json*"):
@@ -269,7 +274,7 @@ class Network:
         settings = ["datapath_type=netdev", "fail_mode=secure", "protocols=OpenFlow10,OpenFlow13"]
         self._vsctl("add-br", bridge, "--", "set", "bridge", bridge, *settings, f"other-config:datapath-id={dpid:016x}")
         self._vsctl("set-controller", bridge, f"tcp:127.0.0.1:{self.of10_port}", f"tcp:127.0.0.1:{self.of13_port}")
-        for uuid in self._vsctl("--bare", "--columns=_uuid", "list", "controller").split():
+        for uuid in self._vsctl("--bare", "get", "bridge", bridge, "controller").strip("[]\n").split(", "):
             self._vsctl("set", "controller", uuid, "max_backoff=1000", "inactivity_probe=60000")
 
     def _add_trunk(self, a: str, b: str) -> None:
@@ -287,9 +292,9 @@ class Network:
         self._attach("server", "eth", *SERVER, 1)
         self._configure_mptcp()
 
-    def _attach(self, host: str, interface: str, address: str, mac: str, switch: str, table: int) -> None:
-        """Addresses are on link; each interface has a routing table of its own."""
-        port, namespace = self.name(f"p{interface}"), self.name(host)
+    def _attach(self, host: str, interface: str, address: str, mac: str, switch: str, table: int, called: str = "") -> None:
+        """Addresses are on link; each interface has a routing table of its own, and a port that is `called` so."""
+        port, namespace = self.name(called or f"p{interface}"), self.name(host)
         self._command("ip", "link", "add", port, "type", "veth", "peer", "name", interface, "address", mac, "netns", namespace)
         self._hosts.callback(self._quietly, "ip", "link", "del", port)
         self._command("ip", "link", "set", port, "up")

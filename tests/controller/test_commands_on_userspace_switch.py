@@ -9,7 +9,7 @@ import time
 
 import pytest
 from userspace_network import KEY, MPTCP, Network, eventually, missing
-from userspace_traffic import FAST, download, mbps, start
+from userspace_traffic import FAST, download, held_to, mbps, start
 
 from controller import host_messages
 from controller.host_messages import Order, SubflowOrder
@@ -39,15 +39,15 @@ def interface_mbps(network: Network, interface: str, over_s: float) -> float:
     def received() -> int:
         return int(network.inside("user", "cat", f"/sys/class/net/{interface}/statistics/rx_bytes"))
 
-    before = received()
+    before, since = received(), time.monotonic()
     time.sleep(over_s)
-    return (received() - before) * 8 / 1e6 / over_s
+    return (received() - before) * 8 / 1e6 / (time.monotonic() - since)
 
 
 def test_a_pinned_subflow_takes_its_way_without_a_stall_and_goes_back_when_it_breaks(network):
     scripted(network, routes={"2": DETOUR}, expect=EVEN)
     progress = download(network, MPTCP, pace_bps=100_000_000)
-    eventually(lambda: subflow(network, 2).get("path") == DETOUR, 5, "route the second subflow")
+    eventually(lambda: subflow(network, 2).get("path") == DETOUR, 20, "route the second subflow")
     time.sleep(0.5)
     table = network.ofctl("dump-flows", "c1", "table=1")
     assert table.count("tcp,nw_src") == 2  # both directions
@@ -63,14 +63,14 @@ def test_a_pinned_subflow_takes_its_way_without_a_stall_and_goes_back_when_it_br
 def test_a_killed_controller_comes_back_to_the_ways_that_were_asked_for(network):
     scripted(network, routes={"2": DETOUR}, expect=EVEN)
     progress = download(network, MPTCP, pace_bps=100_000_000)
-    eventually(lambda: subflow(network, 2).get("path") == DETOUR, 5, "route the second subflow")
+    eventually(lambda: subflow(network, 2).get("path") == DETOUR, 20, "route the second subflow")
     eventually(lambda: '"pinned": true' in (network.run / "statistics.json").read_text(), 5, "write that down")
     network.stop_pox(signal.SIGKILL)
     assert mbps(progress, 1) > 2
     network.ofctl("del-flows", "c1")  # and a switch has lost everything
     known, said = len(network.lines("ready")), len(network.lines("subflow"))
     network.start_pox("scripted", **FAST, script=json.dumps({"expect": EVEN}))  # nobody asks for the way again
-    eventually(lambda: len(network.lines("ready")) > known, 20, "connect again")
+    eventually(lambda: len(network.lines("ready")) > known, 60, "connect again")
     eventually(lambda: "tcp,nw_src" in network.ofctl("dump-flows", "c1", "table=1"), 10, "put the way back")
     eventually(lambda: interface_mbps(network, "wifi", 1) > 0.5, 10, "go on when TCP tries again")
     assert not [line for line in network.lines("subflow")[said:] if line["path"] == ["s1", "wifi1"]]
@@ -79,54 +79,58 @@ def test_a_killed_controller_comes_back_to_the_ways_that_were_asked_for(network)
 def test_a_backup_subflow_rests_until_it_is_wanted_again(network):
     scripted(network, expect=EVEN)
     progress = download(network, MPTCP, pace_bps=100_000_000)
-    eventually(lambda: subflow(network, 2).get("expected_mbps"), 5, "hold both subflows")
+    eventually(lambda: subflow(network, 2).get("expected_mbps"), 20, "hold both subflows")
     assert interface_mbps(network, "wifi", 1) > 0.5
     ask(network, 1, expect=EVEN, backup=[2])
-    eventually(lambda: subflow(network, 2)["backup"], 5, "confirm the backup")
+    eventually(lambda: subflow(network, 2)["backup"], 20, "confirm the backup")
     eventually(lambda: interface_mbps(network, "wifi", 1) < 0.1, 10, "send what the subflow had been given before")
-    assert mbps(progress, 3) == pytest.approx(2 * PAYLOAD, rel=0.1)
+    held_to(lambda: mbps(progress, 3), 2 * PAYLOAD, within=0.1)
     assert interface_mbps(network, "wifi", 1) < 0.1
     ask(network, 2, expect=EVEN)
-    eventually(lambda: not subflow(network, 2)["backup"], 5, "confirm that it is over")
-    eventually(lambda: interface_mbps(network, "wifi", 1) > 0.5, 5, "carry data again")
+    eventually(lambda: not subflow(network, 2)["backup"], 20, "confirm that it is over")
+    eventually(lambda: interface_mbps(network, "wifi", 1) > 0.5, 20, "carry data again")
     assert "backup" in [line["action"] for line in network.lines("decision")]
 
 
 def test_a_rate_is_held_within_five_percent_and_lifted(network):
     scripted(network)
     progress = download(network, MPTCP, pace_bps=100_000_000)
-    eventually(lambda: len(network.lines("subflow")) >= 2, 5, "see both subflows")
+    eventually(lambda: len(network.lines("subflow")) >= 2, 20, "see both subflows")
     ask(network, 1, expect={"1": 3.0, "2": 2.0})
-    eventually(lambda: subflow(network, 2)["expected_mbps"] and subflow(network, 1)["expected_mbps"], 5, "confirm the rates")
+    eventually(lambda: subflow(network, 2)["expected_mbps"] and subflow(network, 1)["expected_mbps"], 20, "confirm the rates")
     time.sleep(1.0)  # what was under way
-    assert mbps(progress, 4) == pytest.approx(5.0 * PAYLOAD, rel=0.05)
-    assert interface_mbps(network, "wifi", 3) == pytest.approx(2.0, rel=0.05)
-    assert interface_mbps(network, "lte", 3) == pytest.approx(3.0, rel=0.05)
+    held_to(lambda: mbps(progress, 4), 5.0 * PAYLOAD, within=0.05)
+    held_to(lambda: interface_mbps(network, "wifi", 3), 2.0, within=0.05)
+    held_to(lambda: interface_mbps(network, "lte", 3), 3.0, within=0.05)
     ask(network, 2)
-    eventually(lambda: subflow(network, 2)["expected_mbps"] is None, 5, "confirm that it is lifted")
+    eventually(lambda: subflow(network, 2)["expected_mbps"] is None, 20, "confirm that it is lifted")
     assert eventually(lambda: mbps(progress, 1) > 20, 5, "go at full speed")
 
 
 def test_rates_and_backups_survive_the_controller(network):
     scripted(network, expect={"1": 3.0}, backup=[2])
     progress = download(network, MPTCP, pace_bps=100_000_000)
-    eventually(lambda: subflow(network, 2).get("backup") and subflow(network, 1).get("expected_mbps"), 8, "confirm both")
+    eventually(lambda: subflow(network, 2).get("backup") and subflow(network, 1).get("expected_mbps"), 20, "confirm both")
     network.stop_pox(signal.SIGKILL)
     time.sleep(1.0)
-    assert mbps(progress, 2) == pytest.approx(3.0 * PAYLOAD, rel=0.08)
+    held_to(lambda: mbps(progress, 2), 3.0 * PAYLOAD, within=0.08)
     (network.run / "statistics.json").unlink()  # only the hosts remember
-    known = len(network.lines("ready"))
+    known, said = len(network.lines("ready")), len(network.lines("subflow"))
     network.start_pox("scripted", **FAST, script=json.dumps({"expect": {"1": 3.0}, "backup": [2]}))
-    eventually(lambda: len(network.lines("ready")) > known, 20, "connect again")
-    said = eventually(lambda: len(network.lines("subflow")) > 4 and network.lines("subflow")[-2:], 5, "take over both subflows")
-    assert {line["connection"] for line in said} == {network.lines("subflow")[0]["connection"]}
-    assert mbps(progress, 2) == pytest.approx(3.0 * PAYLOAD, rel=0.08)
+    eventually(lambda: len(network.lines("ready")) > known, 60, "connect again")
+    eventually(lambda: len(network.lines("subflow")) >= said + 2, 20, "take over both subflows")
+    before, after = (
+        {line["destination"]: (line["connection"], line["subflow"]) for line in part}
+        for part in (network.lines("subflow")[:said], network.lines("subflow")[said:])
+    )
+    assert after == before
+    held_to(lambda: mbps(progress, 2), 3.0 * PAYLOAD, within=0.08)
 
 
 def test_a_subflow_that_ends_leaves_the_observation(network):
     scripted(network)
     download(network, MPTCP)
-    eventually(lambda: len(network.lines("subflow")) >= 2, 5, "see both subflows")
+    eventually(lambda: len(network.lines("subflow")) >= 2, 20, "see both subflows")
     network.inside("user", "ip", "mptcp", "endpoint", "delete", "id", "1")  # that of wifi
     eventually(lambda: [line["subflow"] for line in network.lines("subflow") if line.get("ended")] == [2], 15, "see it end")
 
@@ -135,7 +139,7 @@ def test_nobody_but_the_registered_controller_is_obeyed(network):
     agents = network.start_agents()
     start(network, "none")
     download(network, MPTCP)
-    both = eventually(lambda: len(network.lines("subflow")) >= 2 and network.lines("subflow")[:2], 5, "see both subflows")
+    both = eventually(lambda: len(network.lines("subflow")) >= 2 and network.lines("subflow")[:2], 20, "see both subflows")
     orders = tuple(SubflowOrder(str(line["source"]), str(line["destination"]), backup=True) for line in both[1:])
     order = Order(2**50, "ue1", str(both[0]["connection"]), orders)
     here = {
@@ -157,7 +161,7 @@ def test_nobody_but_the_registered_controller_is_obeyed(network):
 def test_reports_without_the_key_change_nothing(network):
     scripted(network)
     download(network, MPTCP)
-    eventually(lambda: len(network.lines("subflow")) >= 2, 5, "see both subflows")
+    eventually(lambda: len(network.lines("subflow")) >= 2, 20, "see both subflows")
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
         stranger.sendto(
             host_messages.written(host_messages.HostReport(2**60, "srv1"), "guessed"), ("127.0.0.1", network.hosts_port)

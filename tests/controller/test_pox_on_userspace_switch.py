@@ -37,7 +37,7 @@ def test_echo_and_tcp_pass_and_nothing_is_metered_without_a_strategy(network):
 def test_both_subflows_are_listed_under_one_token(network):
     start(network, "none")
     download(network, MPTCP)
-    subflows = eventually(lambda: len(network.lines("subflow")) >= 2 and network.lines("subflow"), 5, "see both subflows")
+    subflows = eventually(lambda: len(network.lines("subflow")) >= 2 and network.lines("subflow"), 20, "see both subflows")
     assert len({line["connection"] for line in subflows}) == 1
     assert {line["ap"]: (line["subflow"], line["tier"], line["path"]) for line in subflows} == {
         "lte1": (1, 1, ["s1", "lte1"]),
@@ -102,7 +102,7 @@ def test_a_meter_deleted_by_hand_is_put_back_with_its_flows(network):
 def test_traffic_goes_on_while_the_controller_stands_still_and_after_it_was_killed(network):
     start(network, "meter_throttling", min_rate_mbps=1)
     progress = download(network, MPTCP)
-    eventually(lambda: len(network.lines("subflow")) >= 2, 5, "see both subflows")
+    eventually(lambda: len(network.lines("subflow")) >= 2, 20, "see both subflows")
     eventually(lambda: network.meter_kbps("wifi1") == 1000, 5, "install the meter")
     network.pox.send_signal(signal.SIGSTOP)
     assert mbps(progress, 2) > 2

@@ -129,8 +129,7 @@ class Network:
             self.ledger.record("interface", name=trunk.a_port)
         for each in self._wires:
             self.ledger.record("interface", name=each.port)
-        for switch in self.wiring.dpid:
-            self.ledger.record("bridge", name=switch)
+        self.ledger.record("bridges", names=list(self.wiring.dpid))
 
     @property
     def _radio_prefix(self) -> str:

@@ -190,7 +190,7 @@ def test_a_damaged_list_is_not_guessed_at(ledger):
 
 
 def test_an_unknown_kind_lists_the_known(ledger):
-    with pytest.raises(KeyError, match=r"'brigde' cannot be undone: choose from bridge, daemon, file"):
+    with pytest.raises(KeyError, match=r"'brigde' cannot be undone: choose from bridges, daemon, file"):
         ledger.record("brigde", name="s1")
 
 

@@ -1,0 +1,111 @@
+"""Twenty switches: real POX, real Open vSwitch (in user space), real Multipath TCP. Ways through the core, and who finds others."""
+
+from __future__ import annotations
+
+import re
+import signal
+import time
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from userspace_network import eventually, missing
+from userspace_traffic import mbps, start
+from userspace_tree import CORES, FatTree
+
+pytestmark = [pytest.mark.emulation, pytest.mark.long, pytest.mark.skipif(bool(missing()), reason=missing())]
+FLOW = re.compile(r"tcp,nw_src=([\d.]+),nw_dst=([\d.]+),tp_src=(\d+),tp_dst=(\d+)")
+USERS = ("ue1", "ue2", "ue5", "ue6")
+Way = tuple[str, str]
+
+
+class Tree(FatTree):
+    users = USERS
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tree]:
+    with Tree(tmp_path_factory.mktemp("tree")) as tree:
+        tree.start_agents()
+        start(tree, "expected_throughput")
+        tree.progress = {user: tree.download(user) for user in USERS}
+        eventually(lambda: len(subflows(tree)) == 8 and all(decided(line) for line in subflows(tree).values()), 60, "decide")
+        yield tree
+
+
+def subflows(tree: Tree) -> dict[Way, dict[str, Any]]:
+    """The latest line about every subflow."""
+    return {(line["source"], line["destination"]): line for line in tree.lines("subflow")}
+
+
+def decided(line: dict[str, Any]) -> bool:
+    return line["backup"] or line["expected_mbps"] is not None
+
+
+def core_of(tree: Tree) -> dict[Way, set[str]]:
+    """The core switch of every subflow, as POX has said it."""
+    return {way: {line["path"][2]} for way, line in subflows(tree).items()}
+
+
+def through_cores(tree: Tree) -> dict[Way, set[str]]:
+    """The core switches that have an entry for a subflow."""
+    found: dict[Way, set[str]] = {}
+    for core in CORES:
+        for a, b, source, destination in FLOW.findall(tree.ofctl("dump-flows", core, "table=1")):
+            if source == "5001":
+                found.setdefault((f"{a}:{source}", f"{b}:{destination}"), set()).add(core)
+    return found
+
+
+def core_link(tree: Tree, user: str, number: int) -> str:
+    """The link between core and aggregation by which a user's subflow comes down."""
+    path = next(line["path"] for line in subflows(tree).values() if (line["user"], line["subflow"]) == (user, number))
+    return f"{path[2]}-{path[3]}"
+
+
+def crossing(tree: Tree, link: str) -> list[Way]:
+    return [way for way, line in subflows(tree).items() if link in {f"{a}-{b}" for a, b in pairwise(line["path"])}]
+
+
+def test_two_subflows_of_one_connection_pass_different_core_switches(tree):
+    for user in USERS:
+        assert len({line["path"][2] for line in subflows(tree).values() if line["user"] == user}) == 2
+    eventually(lambda: through_cores(tree) == core_of(tree), 15, "clear what the ways before have left")
+
+
+def test_who_asks_for_an_address_is_answered_and_no_question_travels(tree):
+    for user, server in tree.pairs.items():
+        mac = "02:00:" + ":".join(f"{int(part):02x}" for part in tree.address(server).split("."))
+        assert f"{tree.address(server)} dev eth lladdr {mac}" in tree.inside(user, "ip", "neigh", "show")
+    for core in CORES:
+        entry = tree.ofctl("dump-flows", core, "table=1,arp")
+        assert re.findall(r"n_packets=(\d+)", entry) == ["0"]
+
+
+def test_a_core_link_that_breaks_moves_who_was_on_it_and_nothing_ends(tree):
+    link = core_link(tree, "ue1", 2)
+    before = set(subflows(tree))
+    assert crossing(tree, link)
+    tree.break_link(link, 1)
+    eventually(lambda: not crossing(tree, link), 10, "find a way round")
+    time.sleep(2)  # TCP tries again
+    assert mbps(tree.progress["ue1"], 4) > 0.5
+    assert set(subflows(tree)) == before
+    assert not [line for line in tree.lines("subflow") if line.get("ended")]
+
+
+def test_forwarding_outlives_pox_which_comes_back_and_goes_on_deciding(tree):
+    before = {way: (line["connection"], line["subflow"]) for way, line in subflows(tree).items()}
+    tree.stop_pox(signal.SIGKILL)
+    assert all(mbps(progress, 2) > 0.5 for progress in tree.progress.values())
+    known = len(tree.lines("ready"))
+    tree.start_pox("expected_throughput", interval_s=0.5)
+    eventually(lambda: len(tree.lines("ready")) > known, 30, "connect again")
+    link = core_link(tree, "ue5", 2)
+    assert crossing(tree, link)
+    tree.break_link(link, 2)
+    eventually(lambda: not crossing(tree, link), 10, "find a way round")
+    assert {way: (line["connection"], line["subflow"]) for way, line in subflows(tree).items()} == before
+    time.sleep(2)
+    assert mbps(tree.progress["ue5"], 4) > 0.5
