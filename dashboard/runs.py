@@ -22,7 +22,6 @@ from dashboard.errors import Problem
 from lab import scenario
 from lab.cli import lists
 from lab.cli import run as running
-from lab.engines.sim import compiled
 from lab.errors import RequestError
 from lab.manifest import ROOT
 from lab.recorder import new_folder
@@ -101,7 +100,7 @@ class Launcher:
     def _spawn(self, argv: list[str], folder: Path, engine: str) -> Child:
         said = tempfile.TemporaryFile()  # noqa: SIM115 - closed by whoever waits for the child
         env = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))}
-        env |= compiled.without_waiting() if engine == "sim" else {}
+        env |= running.environment(engine)
         process = subprocess.Popen(
             argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=said, env=env, start_new_session=True
         )

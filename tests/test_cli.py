@@ -204,18 +204,19 @@ def test_the_command_line_starts_lean():
 def machine(monkeypatch):
     """A virtual machine that runs the command right here, on the fake engine."""
     from lab.engines import mininet
+    from lab.engines.mininet import vm as real_vm
 
-    def run_in_vm(argv, shared, on_poll, wait=False):
-        assert argv[1:3] == ["-m", "lab"]
-        assert argv[argv.index("--engine") + 1] == "mininet"
-        (shared / "vm").mkdir()
-        inside = [word if word != "mininet" else "fake" for word in argv[3:]]
+    def run_in_vm(command, wait=False):
+        assert command.argv[1:3] == ["-m", "lab"]
+        assert command.argv[command.argv.index("--engine") + 1] == "mininet"
+        (command.shared / "vm").mkdir()
+        inside = [word if word != "mininet" else "fake" for word in command.argv[3:]]
         code = CliRunner().invoke(cli, inside).exit_code
-        on_poll()
+        command.on_poll()
         return code
 
     kernel = types.SimpleNamespace(require=lambda congestion_controls: None)
-    module = types.SimpleNamespace(run_in_vm=run_in_vm, kernel=kernel)
+    module = types.SimpleNamespace(run_in_vm=run_in_vm, kernel=kernel, GuestCommand=real_vm.GuestCommand)
     monkeypatch.setattr(mininet, "vm", module, raising=False)
     monkeypatch.setitem(sys.modules, "lab.engines.mininet.vm", module)
     return module
@@ -233,7 +234,7 @@ def test_a_run_in_the_virtual_machine_is_followed_through_its_folder(lab, machin
 
 
 def test_a_virtual_machine_that_does_not_start_leaves_a_failed_run(lab, machine, tmp_path, monkeypatch):
-    def broken(argv, shared, on_poll, wait=False):
+    def broken(command, wait=False):
         raise LabError("start the VM: it ended by itself")
 
     monkeypatch.setattr(machine, "run_in_vm", broken)
@@ -245,7 +246,7 @@ def test_a_virtual_machine_that_does_not_start_leaves_a_failed_run(lab, machine,
 
 
 def test_a_machine_that_cannot_start_one_leaves_nothing(lab, machine, tmp_path, monkeypatch):
-    def lacking(argv, shared, on_poll, wait=False):
+    def lacking(command, wait=False):
         raise MachineLacks(f"start the VM: taken{' although waited for' if wait else ''}. Wait for it with --wait")
 
     monkeypatch.setattr(machine, "run_in_vm", lacking)
@@ -258,9 +259,9 @@ def test_a_machine_that_cannot_start_one_leaves_nothing(lab, machine, tmp_path, 
 def test_a_lost_virtual_machine_keeps_what_was_measured(lab, machine, tmp_path, monkeypatch):
     run_inside = machine.run_in_vm
 
-    def lost(argv, shared, on_poll, wait=False):
-        run_inside(argv, shared, on_poll)
-        (shared / "result.json").unlink()
+    def lost(command, wait=False):
+        run_inside(command)
+        (command.shared / "result.json").unlink()
         return 130
 
     monkeypatch.setattr(machine, "run_in_vm", lost)

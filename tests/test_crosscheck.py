@@ -9,6 +9,7 @@ from test_cli import lab  # noqa: F401 - a fixture
 
 from lab import crosscheck, engines, studies
 from lab.cli import crosscheck as crosschecking
+from lab.engines.mininet import vm
 from lab.errors import RequestError
 from lab.runner import EXIT_INTERRUPTED
 from lab.studies import FRAMES, Case, Metric, Study
@@ -181,8 +182,10 @@ class OneVm:
     def __init__(self, run, code: int = 0) -> None:
         self.run, self.code, self.commands = run, code, []
 
-    def run_in_vm(self, argv, shared, **_options):
-        self.commands.append((argv, shared))
+    GuestCommand = vm.GuestCommand
+
+    def run_in_vm(self, command, **_options):
+        self.commands.append((command.argv, command.shared))
         if self.code == 0:
             self.run()
         return self.code

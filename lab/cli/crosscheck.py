@@ -86,9 +86,9 @@ def _make_in_vm(study: Study, engine: str, repeat: int, runs: Path) -> bool:
     shared = _place(study, engine, runs)
     shared.mkdir(parents=True, exist_ok=True)
     argv = [sys.executable, "-m", "lab", "crosscheck", study.scenario, "--repeat", str(repeat)]
-    code: int = _virtual_machine().run_in_vm(
-        [*argv, "--engine", engine, "--runs", str(runs.absolute())], shared, show=True, wait=True
-    )
+    vm = _virtual_machine()
+    inside = vm.GuestCommand([*argv, "--engine", engine, "--runs", str(runs.absolute())], shared, show=True)
+    code: int = vm.run_in_vm(inside, wait=True)
     give_away(shared)
     if code not in (0, EXIT_INTERRUPTED):
         raise LabError(f"crosscheck {study.scenario} in the virtual machine: it ended with status {code}. See {shared / 'vm'}")

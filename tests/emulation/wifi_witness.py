@@ -94,7 +94,7 @@ def measure(turns: int, folder: Path) -> list[dict[str, Any]]:
     if not scenes.exists():
         folder.mkdir(parents=True, exist_ok=True)
         argv = ["env", f"PYTHONPATH={ROOT}:{ROOT / 'tests'}", sys.executable, "-m", "emulation.real_air"]
-        code = vm.run_in_vm([*argv, str(turns), str(folder / "draft.jsonl")], folder, show=True, wait=True)
+        code = vm.run_in_vm(vm.GuestCommand([*argv, str(turns), str(folder / "draft.jsonl")], folder, show=True), wait=True)
         if code != 0:
             raise SystemExit(f"two stations under wmediumd: status {code}. See {folder / 'vm'}")
         (folder / "draft.jsonl").rename(scenes)

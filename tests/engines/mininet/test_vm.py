@@ -189,7 +189,7 @@ def test_a_command_in_the_vm(tmp_path):
             os.kill(os.getpid(), signal.SIGINT)
 
     before, zombies = machines(), len(remains())
-    assert vm.run_in_vm(["bash", "-c", GUEST.format(shared=tmp_path)], tmp_path, look) == 5
+    assert vm.run_in_vm(vm.GuestCommand(["bash", "-c", GUEST.format(shared=tmp_path)], tmp_path, look)) == 5
     print({name: round(at, 2) for name, at in times.items()} | {"end": round(time.monotonic() - began, 1)})
     said = (tmp_path / "vm/output.txt").read_text().splitlines()
     assert said == ["out", "switches", "interrupted"]
