@@ -49,7 +49,7 @@ if COMPILED:
 
     FIRST_TIME = not (cache_folder() / COMPLETE).exists()
     numba.config.CACHE_DIR = str(cache_folder())
-    _compile = numba.njit(cache=True)
+    _compile = numba.njit(cache=True, no_cfunc_wrapper=True)  # nobody calls it from C
 
 
 def jit(function: Function) -> Function:
