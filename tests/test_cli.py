@@ -80,6 +80,11 @@ def test_check_starts_nothing(lab):
             3,
             "one packet scheduler",
         ),
+        (
+            ["run", "testbed_wifi_lte", "--engine", "mininet", "--set", "multipath.penalisation=true"],
+            3,
+            "penalisation 'true' on engine 'mininet': upstream Linux does not do it",
+        ),
         (["run", "testbed_wifi_lte", "--engine", "mininet", "--speed", "10"], 2, "real time"),
         (["run", "testbed_wifi_lte", "--engine", "fake", "--speed", "fast"], 2, "write max, 1 or 10"),
         (["run", "testbed_wifi_lte", "--engine", "fake", "--vm"], 2, "Leave out --vm"),

@@ -158,8 +158,8 @@ def refuse(name: str, setting: str, value: Any) -> None:
         "traffic": engine.traffic,
     }.get(setting, engine.variants)
     if value not in able:
-        choose = ", ".join(str(each).lower() if isinstance(each, bool) else each for each in able)
-        raise MachineLacks(f"{setting} '{value}' on engine '{name}': {engine.lacks[setting]}. Choose from: {choose}")
+        asked, *known = (str(each).lower() if isinstance(each, bool) else each for each in (value, *able))
+        raise MachineLacks(f"{setting} '{asked}' on engine '{name}': {engine.lacks[setting]}. Choose from: {', '.join(known)}")
 
 
 def admit(name: str, scenario: Scenario, options: Options) -> None:

@@ -28,7 +28,7 @@ if COMPILED:
 
     FIRST_TIME = not compiled.is_there()
     numba.config.CACHE_DIR = str(compiled.folder())
-    _compile = numba.njit(cache=True)
+    _compile = numba.njit(cache=True, no_cfunc_wrapper=True)  # nobody calls it from C
 
 
 def jit(function: Function) -> Function:

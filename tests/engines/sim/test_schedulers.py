@@ -7,10 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from lab import engines, scenario
+from lab.engines import Options
 from lab.engines.sim import layout as at
 from lab.engines.sim import linux, mptcp, tables
 from lab.engines.sim.network import Network
+from lab.errors import MachineLacks
 from lab.flows import Flow
+from lab.scenario import Overrides
 from lab.scenario_schema import Multipath
 from lab.topology import Link, Node, Topology
 
@@ -293,6 +297,13 @@ def test_penalisation_saves_a_small_buffer(paths):
 def test_penalisation_without_a_scheduler_it_belongs_to_is_refused():
     with pytest.raises(ValidationError, match="belongs to the schedulers lowest_rtt and round_robin"):
         Multipath(scheduler="linux", penalisation=True)
+
+
+def test_the_emulation_has_the_kernels_scheduler_under_both_names():
+    for name in ("linux", "lowest_rtt"):
+        engines.admit("mininet", scenario.load("pooling", Overrides(settings=(f"multipath.scheduler={name}",))), Options())
+    with pytest.raises(MachineLacks, match="one packet scheduler"):
+        engines.admit("mininet", scenario.load("pooling", Overrides(settings=("multipath.scheduler=redundant",))), Options())
 
 
 # --- whatever the scheduler
