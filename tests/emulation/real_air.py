@@ -2,9 +2,9 @@
 
     PYTHONPATH=.:tests python -m emulation.real_air TURNS FILE
 
-    strong ~ (24 Mb/s)
-            ap (hostapd, 802.11g without 802.11b's rates) --- router, 5 ms each way --- server
-    weak ~ (6 Mb/s)
+    strong ~ (9 Mb/s)
+            ap (hostapd, 802.11g with the rates 2 and 9 Mb/s) --- router, 5 ms each way --- server
+    weak ~ (2 Mb/s)
 
 wmediumd (interference mode, log-distance loss) decides how long each frame keeps the air and which are lost, mac80211's rate
 control which rate a frame has. Its queue has no end, so windows are kept small by the receive buffer. Prints one JSON object
@@ -30,7 +30,7 @@ PLACES_M = {
     "ap": 0,
     "strong": 119,
     "weak": 238,
-}  # 14 and 5 dB above the noise: the error model's 24 and 6 Mb/s, the next rates fail
+}  # 14 and 5 dB above the noise: in the error model 9 Mb/s arrive at one and fail at the other
 POWER_DBM, EXPONENT = 15.0, 3.0
 STATIONS = ("strong", "weak")
 BUFFER_BYTES = 48_000
@@ -180,8 +180,8 @@ class RealAir:
         for holder in self._holders.values():
             holder.communicate(b"\n")
 
-    # what was looked at on the way
     def _counters(self) -> dict[str, list[int]]:
+        """What the access point has counted of each station's frames."""
         dump = self.run("ap", "iw dev ap-wlan1 station dump")
         return {
             k: [int(n) for n in re.findall(rf"{k}:\s*(\d+)", dump)]
