@@ -11,8 +11,8 @@ from lab.topology import Cell, Interface, Link, Topology, Trunk, Wiring
 MILLION = 1_000_000
 
 
-def describe(topology: Topology, wiring: Wiring) -> dict[str, Any]:
-    """Plain data that `controller.plan.Plan` accepts."""
+def describe(topology: Topology, wiring: Wiring, receive_buffer_kb: int = 4000) -> dict[str, Any]:
+    """Plain data that `controller.plan.Plan` accepts; `receive_buffer_kb` is that of every connection."""
     ports: dict[str, dict[str, str]] = {switch: {} for switch in wiring.dpid}
     for trunk in wiring.trunks:
         ports[trunk.a][trunk.b], ports[trunk.b][trunk.a] = trunk.a_port, trunk.b_port
@@ -23,6 +23,7 @@ def describe(topology: Topology, wiring: Wiring) -> dict[str, Any]:
         "trunks": [_trunk(topology, each) for each in wiring.trunks],
         "aps": {cell.ap: _ap(cell, topology.users) for cell in topology.cells},
         "multipath": list(topology.multipath),
+        "receive_buffer_kb": receive_buffer_kb,
     }
 
 

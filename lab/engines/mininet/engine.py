@@ -126,8 +126,7 @@ class MininetEngine(Engine):
         folder, upstream = self.recorder.folder / "pox", upstreams.folder("pox")
         self.pox = pox.Pox(folder, upstream, self.ledger, strategy.name, dict(strategy.params), KEY)
         self._undo.callback(self.pox.stop)
-        buffer_kb = self.scenario.multipath.receive_buffer_kb
-        self.pox.start(describe(self.topology, self.wiring) | {"receive_buffer_kb": buffer_kb})
+        self.pox.start(describe(self.topology, self.wiring, self.scenario.multipath.receive_buffer_kb))
 
     def _build_network(self) -> None:
         self.recorder.log("network: nodes, bridges, hostapd, association")
