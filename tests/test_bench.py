@@ -30,6 +30,7 @@ def test_the_names_are_fixed():
     assert [name for each in bench.MEASURES for name in each.names] == FIXED
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("name", ["maxflow_k16_ms", "reallocate_100_ms", "forecast_15_paths_ms"])
 def test_one_figure(name):
     done = CliRunner().invoke(cli, ["bench", "--only", name])
@@ -44,6 +45,7 @@ def test_a_selection_is_computed_each_time_it_is_measured():
     assert second > first / 10
 
 
+@pytest.mark.whole
 def test_every_viewer_gets_every_sample(monkeypatch):
     monkeypatch.setattr(bench, "FRAMES", 5)
     late_ms, share = bench.viewers()
