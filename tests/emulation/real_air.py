@@ -97,7 +97,7 @@ class RealAir:
             self.run(name, f"tc {shaping.link(device, None, DELAY_NS)}")
         self._start_medium()
         self._associate()
-        self.programs = Hosts(self, NoLedger())
+        self.programs = Hosts(self, NoLedger(), self.hosts)
         self.programs.ask("server", do="serve", mptcp=False)
 
     def _start_medium(self) -> None:

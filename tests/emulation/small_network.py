@@ -52,7 +52,7 @@ class SmallNetwork:
         for holder in self._holders.values():
             holder.stdout.readline()
         self._build()
-        self.programs = Hosts(self, NoLedger())
+        self.programs = Hosts(self, NoLedger(), self.hosts)
         self.programs.ask("server", do="serve", mptcp=True)
         self._diagnosis = netlink.inside(self.pid("server"), netlink.Diagnosis)
         return self
