@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from controller.pox_ext.changes import Changes
 from lab import inbox, metrics, targets
 from lab.engines import Engine, refuse
 from lab.errors import LabError, RequestError
@@ -75,6 +76,7 @@ class _Run:
         self.pace = None if engine.real_time else Pace(engine.options.speed)
         if self.pace:
             engine.options = replace(engine.options, speed=0.0)  # the waiting is done here, where flips are seen meanwhile
+        self.inbox_changes = Changes(recorder.folder / "inbox")
         self.decisions = Follower(recorder.folder / "pox" / "decisions.jsonl")
 
     def outcome(self) -> Outcome:
@@ -104,6 +106,7 @@ class _Run:
                 report = self.engine.close()
             except Exception as error:  # noqa: BLE001
                 self._fail("stop", error)
+            self.inbox_changes.close()
             return self._finish(interrupted, report)
 
     def _loop(self) -> None:
@@ -134,7 +137,7 @@ class _Run:
         while self.due and self.due[0].at_s <= self.now and self.now < self.scenario.duration_s:
             event: Event = self.due.pop(0)
             self._flip(event.target, event.value, source="scenario")
-        for seq, message, problem in inbox.receive(self.recorder.folder):
+        for seq, message, problem in inbox.receive(self.recorder.folder) if self.inbox_changes.may_hold_news() else ():
             if problem:
                 self._note("flip", ok=False, seq=seq, error=problem)
             elif "control" in message:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,8 +10,7 @@ from typing import Any
 
 from controller.errors import MessageRefused
 from controller.messages import InboxMessage, inbox_message
-
-LOOKS = 4  # into a folder that has changed: a second of them
+from controller.pox_ext.changes import Changes
 
 
 class RunFolder:
@@ -22,8 +20,7 @@ class RunFolder:
         self.path = path
         self._inbox = path / "inbox"
         self._inbox.mkdir(parents=True, exist_ok=True)
-        self._handle = os.open(self._inbox, os.O_RDONLY)
-        self._changed_ns, self._looks = 0, 0
+        self._changes = Changes(self._inbox)
         self._decisions = open(path / "decisions.jsonl", "ab", buffering=0)  # noqa: SIM115 - open as long as the process
 
     @property
@@ -37,7 +34,7 @@ class RunFolder:
 
     def messages(self) -> Iterator[InboxMessage | str]:
         """Messages that have come, each deleted as it is read; a refusal comes as its text."""
-        for file in sorted(self._inbox.glob("*.json")) if self._may_hold_news() else ():
+        for file in sorted(self._inbox.glob("*.json")) if self._changes.may_hold_news() else ():
             text = file.read_bytes()
             file.unlink()
             try:
@@ -45,16 +42,6 @@ class RunFolder:
             except MessageRefused as error:
                 yield f"inbox/{file.name}: {error}"
 
-    def _may_hold_news(self) -> bool:
-        """To list a folder shared with a VM takes a tenth of a second, to ask when it changed much less.
-
-        What comes in the same tick of the clock as the change before leaves no trace: a few more looks find it.
-        """
-        changed_ns = os.fstat(self._handle).st_mtime_ns
-        self._looks = LOOKS if changed_ns != self._changed_ns else max(0, self._looks - 1)
-        self._changed_ns = changed_ns
-        return self._looks > 0
-
     def close(self) -> None:
         self._decisions.close()
-        os.close(self._handle)
+        self._changes.close()

@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from controller.pox_ext.changes import Changes
 from lab.engines.mininet import shell
 from lab.errors import LabError, RequestError
 
@@ -35,12 +36,13 @@ class Executor:
         self._running: dict[Path, subprocess.Popen[bytes]] = {}
         self._stop = threading.Event()
         self.folder.mkdir(exist_ok=True)
+        self._changes = Changes(self.folder)
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self._thread.start()
 
     def _serve(self) -> None:
         while not self._stop.wait(SERVE_S):
-            for request in sorted(self.folder.glob("*.json")):
+            for request in sorted(self.folder.glob("*.json")) if self._changes.may_hold_news() else ():
                 self._take(request)
             for request, process in list(self._running.items()):
                 if process.poll() is not None:
@@ -65,6 +67,7 @@ class Executor:
         """Stop serving and end what still runs."""
         self._stop.set()
         self._thread.join(2)
+        self._changes.close()
         for process in self._running.values():
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)  # a shell's children too
