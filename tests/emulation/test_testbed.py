@@ -19,10 +19,11 @@ from machine import needs_emulation
 
 pytestmark = needs_emulation
 SETTLED_S = 10
-RATE_SCALES = (0.25, 0.2, 0.15, 0.1)
-BASELINE = ("--strategy", "none", "--set", "topology.multipath=[]", "--duration", "40")
-PLAIN = ("--strategy", "none", "--duration", "40")
-THROTTLED = ("--strategy", "meter_throttling", "--duration", "40")
+RATE_SCALES = (0.2, 0.15, 0.1)
+LOOKS = ("--duration", "32", "--set", "sample_interval_s=1")
+BASELINE = ("--strategy", "none", "--set", "topology.multipath=[]", *LOOKS)
+PLAIN = ("--strategy", "none", *LOOKS)
+THROTTLED = ("--strategy", "meter_throttling", *LOOKS)
 IDLE = "traffic=[{user: ue1, kind: rate, rate_mbps: 12}, {user: ue2, kind: rate, rate_mbps: 12}, {user: ue3}, {user: ue4}]"
 IDLE_SCALE = 0.2
 IDLE_AIR = 1 - 2 * 12 / 42  # of the WiFi cell, when ue1 and ue2 take 12 of 42 Mb/s each
@@ -39,10 +40,10 @@ def measured(vm: VmShell) -> Callable[..., tuple[Queued, dict[str, Any]]]:
     def attempt(case: tuple[str, ...], rate_scale: float) -> bool:
         for _ in range(2):
             run = vm.run(SCENARIO, *case, "--set", f"rate_scale={rate_scale}")
-            result = run.finish()
-            if not result["overloaded"]:
-                done[case] = (run, result)
+            if not run.overloads():
+                done[case] = (run, run.finish())
                 return True
+            run.kill()
         return False
 
     for rate_scale in RATE_SCALES:

@@ -52,6 +52,16 @@ class Run:
         assert (self.folder / "result.json").exists(), self.said()
         return json.loads((self.folder / "result.json").read_text())
 
+    def overloads(self, timeout_s: float = 300) -> bool:
+        """Whether it is too much for this machine: known at its end, or as soon as it says so."""
+        deadline = time.monotonic() + timeout_s
+        while not self.over():
+            if (self.folder / "events.jsonl").exists() and any(event.get("overloaded") for event in self.events("warning")):
+                return True
+            assert time.monotonic() < deadline, f"no end in {timeout_s} s: {self.said()}"
+            time.sleep(0.5)
+        return bool(self.finish()["overloaded"])
+
     def samples(self) -> list[dict[str, Any]]:
         return read_samples(self.folder) if (self.folder / "samples.jsonl").exists() else []
 

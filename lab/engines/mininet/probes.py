@@ -1,11 +1,9 @@
-"""From text and reports to numbers, and what to think of them. Pure, but for a file that is followed."""
+"""From text and reports to numbers, and what to think of them. Pure."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 from controller.paths import shortest
@@ -15,24 +13,6 @@ from lab.topology import Interface, Link, Topology
 PACKETS = 100  # of a burst that measures a rate; every queue holds as many
 TOLERANCE = 0.10
 RTT_FLOOR_MS = 2.0  # what the machine itself may add to a round trip
-
-
-class Tail:
-    """Follows a file of JSON lines that somebody else appends to."""
-
-    def __init__(self, path: Path) -> None:
-        self.path, self._at = path, 0
-
-    def read(self) -> list[dict[str, Any]]:
-        """The whole lines that are new."""
-        if not self.path.exists():
-            return []
-        with self.path.open("rb") as file:
-            file.seek(self._at)
-            data = file.read()
-        whole = data[: data.rfind(b"\n") + 1]
-        self._at += len(whole)
-        return [json.loads(line) for line in whole.splitlines()]
 
 
 def asked(topology: Topology, interface: Interface) -> dict[str, float | None]:

@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from lab.engines.mininet import netlink, probes
+from lab.engines.mininet import netlink
 from lab.engines.mininet.agents import Agents
 from lab.engines.mininet.hosts import Hosts
 from lab.engines.mininet.links import Links
 from lab.engines.mininet.network import Network
 from lab.engines.mininet.sampler import Sampler
 from lab.engines.mininet.watchdog import Watchdog
+from lab.recorder import Follower
 from lab.topology import Cell, Topology, Wiring
 
 NETEM = 0x30
@@ -36,7 +37,7 @@ class Telemetry:
         self._device = {trunk.a_port: self._scheduler.index(trunk.a_port) for trunk in wiring.trunks}
         self._radio = {ap: self._scheduler.index(f"{ap}-wlan1") for ap in links.cells}
         self._queues = self._scheduler.queues()
-        self._decisions = probes.Tail(decisions)
+        self._decisions = Follower(decisions)
         self._meter: dict[str, float | None] = {}
         self._tiers: dict[str, dict[str, int]] = {}
         self._sampled = time.monotonic()
@@ -74,7 +75,7 @@ class Telemetry:
         return {name: flow for answer in answers.values() for name, flow in answer["flows"].items() if not flow["sends"]}
 
     def _read_decisions(self) -> None:
-        for line in self._decisions.read():
+        for line in self._decisions.new():
             if line["kind"] == "observation":
                 self._tiers = line.get("tiers", self._tiers)
                 self._meter |= {ap: row.get("meter_mbps") for ap, row in line.get("aps", {}).items()}

@@ -2,7 +2,8 @@
 
 Each sample is looked at in four ways: how late the tick came, how idle the processors were, whether packets whose time
 on the air had come were still waiting, and whether the kernel gave up in the middle of its packet work. The first three
-condemn a run when they last; the last is only reported, because a healthy run has some.
+condemn a run when they last; the last is only reported, because a healthy run has some. Late packets are wrong results;
+a late tick or busy processors only threaten them, and the first moment of many flows in slow start has both.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from pathlib import Path
 LATE_S = 0.5
 IDLE_SHARE = 0.10
 LAG_MS = 60.0
-PATIENCE = 2  # looks in a row before a condition counts
+PATIENCE_S = {"late": 2.0, "busy": 2.0, "lag": 1.0}  # how long a condition holds before it counts
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,8 @@ class Watchdog:
 
     looks: list[Look] = field(default_factory=list)
     reasons: dict[str, str] = field(default_factory=dict)
-    _streak: dict[str, int] = field(default_factory=dict)
+    _held_s: dict[str, float] = field(default_factory=dict)
+    _looked_at: float = 0.0
     _processors: tuple[int, int] | None = None
     _squeezed: int | None = None
 
@@ -45,7 +47,8 @@ class Watchdog:
         return self.judge(t, seen)
 
     def judge(self, t: float, seen: Look) -> list[str]:
-        """Count how long each condition has held; say which became a reason just now."""
+        """Add up how long each condition has held, in s of the run; say which became a reason just now."""
+        span_s, self._looked_at = t + seen.late_s - self._looked_at, t + seen.late_s
         conditions = {
             "late": (seen.late_s > LATE_S, f"the sampling tick came {seen.late_s:.2f} s late"),
             "busy": (seen.idle_share < IDLE_SHARE, f"the processors were {seen.idle_share:.0%} idle"),
@@ -53,8 +56,8 @@ class Watchdog:
         }
         new = []
         for name, (holds, text) in conditions.items():
-            self._streak[name] = self._streak.get(name, 0) + 1 if holds else 0
-            if self._streak[name] == PATIENCE and name not in self.reasons:
+            self._held_s[name] = self._held_s.get(name, 0.0) + span_s if holds else 0.0
+            if self._held_s[name] >= PATIENCE_S[name] and name not in self.reasons:
                 self.reasons[name] = f"at {t:.1f} s {text}"
                 new.append(self.reasons[name])
         return new

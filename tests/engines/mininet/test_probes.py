@@ -27,17 +27,6 @@ def test_silence_is_said():
     assert len(complaints(None, None)) == 2
 
 
-def test_a_cut_line_is_left_for_later(tmp_path):
-    file = tmp_path / "decisions.jsonl"
-    tail = probes.Tail(file)
-    assert tail.read() == []
-    file.write_bytes(b'{"a": 1}\n{"a"')
-    assert tail.read() == [{"a": 1}]
-    with file.open("ab") as more:
-        more.write(b": 2}\n")
-    assert tail.read() == [{"a": 2}]
-
-
 def test_lte_occupancy_is_that_of_tier_1_bearers():
     report = {"ap": "lte1", "mac_occupancy": 0.6, "stations": {"ue2": {"mac_occupancy": 0.2}, "ue4": {"mac_occupancy": 1.0}}}
     assert probes.tier1_occupancy(report, {"ue2": {"lte1": 2}, "ue4": {"lte1": 1}}) == 1.0
