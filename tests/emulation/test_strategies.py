@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from emulation.vm_run import POX, mean, stopped
+from emulation.vm_run import POX, mean, signalled
 from emulation.vm_shell import Queued, VmShell
 from machine import emulation, needs_emulation
 
@@ -185,11 +185,12 @@ def three(vm: VmShell) -> dict[str, Any]:
     run = vm.run("three_paths", *QUARTER, "--duration", "60", *uneven)
     run.until(12)
     seen: dict[str, Any] = {"run": run, "alone": subflows(run), "alone_mbps": mean(run.samples(), three_mbps, 7)}
-    run.execute("machine", stopped(POX, 12))
+    run.execute("machine", signalled(POX, "STOP"))
     seen["stopped"] = run.now() + 1
     run.flip("link.path3.delay_ms", 60)
     run.until(seen["stopped"] + 8)
     seen["still_stopped"], seen["frozen"] = run.now(), subflows(run)
+    run.execute("machine", signalled(POX, "CONT"))
     run.wait_for("all subflows active", lambda: not any(line["backup"] for line in subflows(run).values()), 40)
     seen["together"] = run.now()
     run.until(run.now() + 8)

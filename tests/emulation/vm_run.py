@@ -117,8 +117,13 @@ class VmRun(Run):
             self.process.wait(60)
 
 
+def signalled(pattern: str, name: str) -> str:
+    """A shell command that sends a process a signal."""
+    return f"kill -{name} $(pgrep -f '^[^ ]*{pattern}' | head -1)"
+
+
 def stopped(pattern: str, seconds: int, after: int = 0) -> str:
-    """A shell command that stops a process for so long, `after` seconds from now."""
+    """A shell command that stops a process for so long, `after` seconds from now: even the one that would run the next command."""
     return f"P=$(pgrep -f '^[^ ]*{pattern}' | head -1); (sleep {after}; kill -STOP $P; sleep {seconds}; kill -CONT $P) >/dev/null 2>&1 &"
 
 
