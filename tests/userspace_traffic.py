@@ -17,7 +17,7 @@ FAST = {"interval_s": 0.5}
 
 def start(network: Network, strategy: str, **params: object) -> Network:
     network.start_pox(strategy, **{**FAST, **params})
-    eventually(lambda: network.lines("ready"), 60, "connect all switches")
+    eventually(lambda: network.lines("ready"), "connect all switches")
     return network
 
 
@@ -25,9 +25,9 @@ def download(network: Network, protocol: int, source: str = "10.2.0.1", pace_bps
     """A download that goes on; the file holds a line per moment with the bytes so far."""
     progress = network.folder / f"progress-{time.monotonic_ns()}"
     network.start_inside("server", SEND, str(protocol), str(port), str(pace_bps))
-    eventually(lambda: f":{port}" in network.inside("server", "ss", "-Hltn"), 20, "listen")
+    eventually(lambda: f":{port}" in network.inside("server", "ss", "-Hltn"), "listen")
     network.start_inside("user", COUNT, str(protocol), str(port), source, str(progress))
-    eventually(lambda: progress.exists(), 20, "receive the first bytes")
+    eventually(lambda: progress.exists(), "receive the first bytes")
     return progress
 
 

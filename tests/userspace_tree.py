@@ -56,9 +56,9 @@ class FatTree(Network):
         server, progress = self.pairs[user], self.folder / f"progress-{user}"
         sending, counting = (script.replace("10.0.0.1", self.address(server)) for script in (SEND, COUNT))
         self.start_inside(server, sending, str(MPTCP), "5001", "100000000")
-        eventually(lambda: ":5001" in self.inside(server, "ss", "-Hltn"), 10, "listen")
+        eventually(lambda: ":5001" in self.inside(server, "ss", "-Hltn"), "listen")
         self.start_inside(user, counting, str(MPTCP), "5001", self.address(user), str(progress))
-        eventually(progress.exists, 10, "receive the first bytes")
+        eventually(progress.exists, "receive the first bytes")
         return progress
 
     def break_link(self, link: str, seq: int) -> None:

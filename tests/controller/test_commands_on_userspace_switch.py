@@ -47,78 +47,78 @@ def interface_mbps(network: Network, interface: str, over_s: float) -> float:
 def test_a_pinned_subflow_takes_its_way_without_a_stall_and_goes_back_when_it_breaks(network):
     scripted(network, routes={"2": DETOUR}, expect=EVEN)
     progress = download(network, MPTCP, pace_bps=100_000_000)
-    eventually(lambda: subflow(network, 2).get("path") == DETOUR, 20, "route the second subflow")
+    eventually(lambda: subflow(network, 2).get("path") == DETOUR, "route the second subflow")
     time.sleep(0.5)
     table = network.ofctl("dump-flows", "c1", "table=1")
     assert table.count("tcp,nw_src") == 2  # both directions
     assert mbps(progress, 2) > 2
     assert interface_mbps(network, "wifi", 1) > 0.5
     network.tell(2, "link", {"link": "down", "up": False})
-    eventually(lambda: subflow(network, 2).get("path") == ["s1", "wifi1"], 5, "fall back to a shortest path")
+    eventually(lambda: subflow(network, 2).get("path") == ["s1", "wifi1"], "fall back to a shortest path")
     assert mbps(progress, 1) > 2
     assert interface_mbps(network, "wifi", 1) > 0.5
-    eventually(lambda: "tcp,nw_src" not in network.ofctl("dump-flows", "c1", "table=1"), 10, "clear the old way")
+    eventually(lambda: "tcp,nw_src" not in network.ofctl("dump-flows", "c1", "table=1"), "clear the old way")
 
 
 def test_a_killed_controller_comes_back_to_the_ways_that_were_asked_for(network):
     scripted(network, routes={"2": DETOUR}, expect=EVEN)
     progress = download(network, MPTCP, pace_bps=100_000_000)
-    eventually(lambda: subflow(network, 2).get("path") == DETOUR, 20, "route the second subflow")
-    eventually(lambda: '"pinned": true' in (network.run / "statistics.json").read_text(), 5, "write that down")
+    eventually(lambda: subflow(network, 2).get("path") == DETOUR, "route the second subflow")
+    eventually(lambda: '"pinned": true' in (network.run / "statistics.json").read_text(), "write that down")
     network.stop_pox(signal.SIGKILL)
     assert mbps(progress, 1) > 2
     network.ofctl("del-flows", "c1")  # and a switch has lost everything
     known, said = len(network.lines("ready")), len(network.lines("subflow"))
     network.start_pox("scripted", **FAST, script=json.dumps({"expect": EVEN}))  # nobody asks for the way again
-    eventually(lambda: len(network.lines("ready")) > known, 60, "connect again")
-    eventually(lambda: "tcp,nw_src" in network.ofctl("dump-flows", "c1", "table=1"), 10, "put the way back")
-    eventually(lambda: interface_mbps(network, "wifi", 1) > 0.5, 10, "go on when TCP tries again")
+    eventually(lambda: len(network.lines("ready")) > known, "connect again")
+    eventually(lambda: "tcp,nw_src" in network.ofctl("dump-flows", "c1", "table=1"), "put the way back")
+    eventually(lambda: interface_mbps(network, "wifi", 1) > 0.5, "go on when TCP tries again")
     assert not [line for line in network.lines("subflow")[said:] if line["path"] == ["s1", "wifi1"]]
 
 
 def test_a_backup_subflow_rests_until_it_is_wanted_again(network):
     scripted(network, expect=EVEN)
     progress = download(network, MPTCP, pace_bps=100_000_000)
-    eventually(lambda: subflow(network, 2).get("expected_mbps"), 20, "hold both subflows")
+    eventually(lambda: subflow(network, 2).get("expected_mbps"), "hold both subflows")
     assert interface_mbps(network, "wifi", 1) > 0.5
     ask(network, 1, expect=EVEN, backup=[2])
-    eventually(lambda: subflow(network, 2)["backup"], 20, "confirm the backup")
-    eventually(lambda: interface_mbps(network, "wifi", 1) < 0.1, 10, "send what the subflow had been given before")
+    eventually(lambda: subflow(network, 2)["backup"], "confirm the backup")
+    eventually(lambda: interface_mbps(network, "wifi", 1) < 0.1, "send what the subflow had been given before")
     held_to(lambda: mbps(progress, 3), 2 * PAYLOAD, within=0.1)
     assert interface_mbps(network, "wifi", 1) < 0.1
     ask(network, 2, expect=EVEN)
-    eventually(lambda: not subflow(network, 2)["backup"], 20, "confirm that it is over")
-    eventually(lambda: interface_mbps(network, "wifi", 1) > 0.5, 20, "carry data again")
+    eventually(lambda: not subflow(network, 2)["backup"], "confirm that it is over")
+    eventually(lambda: interface_mbps(network, "wifi", 1) > 0.5, "carry data again")
     assert "backup" in [line["action"] for line in network.lines("decision")]
 
 
 def test_a_rate_is_held_within_five_percent_and_lifted(network):
     scripted(network)
     progress = download(network, MPTCP, pace_bps=100_000_000)
-    eventually(lambda: len(network.lines("subflow")) >= 2, 20, "see both subflows")
+    eventually(lambda: len(network.lines("subflow")) >= 2, "see both subflows")
     ask(network, 1, expect={"1": 3.0, "2": 2.0})
-    eventually(lambda: subflow(network, 2)["expected_mbps"] and subflow(network, 1)["expected_mbps"], 20, "confirm the rates")
+    eventually(lambda: subflow(network, 2)["expected_mbps"] and subflow(network, 1)["expected_mbps"], "confirm the rates")
     time.sleep(1.0)  # what was under way
     held_to(lambda: mbps(progress, 4), 5.0 * PAYLOAD, within=0.05)
     held_to(lambda: interface_mbps(network, "wifi", 3), 2.0, within=0.05)
     held_to(lambda: interface_mbps(network, "lte", 3), 3.0, within=0.05)
     ask(network, 2)
-    eventually(lambda: subflow(network, 2)["expected_mbps"] is None, 20, "confirm that it is lifted")
-    assert eventually(lambda: mbps(progress, 1) > 20, 5, "go at full speed")
+    eventually(lambda: subflow(network, 2)["expected_mbps"] is None, "confirm that it is lifted")
+    assert eventually(lambda: mbps(progress, 1) > 20, "go at full speed")
 
 
 def test_rates_and_backups_survive_the_controller(network):
     scripted(network, expect={"1": 3.0}, backup=[2])
     progress = download(network, MPTCP, pace_bps=100_000_000)
-    eventually(lambda: subflow(network, 2).get("backup") and subflow(network, 1).get("expected_mbps"), 20, "confirm both")
+    eventually(lambda: subflow(network, 2).get("backup") and subflow(network, 1).get("expected_mbps"), "confirm both")
     network.stop_pox(signal.SIGKILL)
     time.sleep(1.0)
     held_to(lambda: mbps(progress, 2), 3.0 * PAYLOAD, within=0.08)
     (network.run / "statistics.json").unlink()  # only the hosts remember
     known, said = len(network.lines("ready")), len(network.lines("subflow"))
     network.start_pox("scripted", **FAST, script=json.dumps({"expect": {"1": 3.0}, "backup": [2]}))
-    eventually(lambda: len(network.lines("ready")) > known, 60, "connect again")
-    eventually(lambda: len(network.lines("subflow")) >= said + 2, 20, "take over both subflows")
+    eventually(lambda: len(network.lines("ready")) > known, "connect again")
+    eventually(lambda: len(network.lines("subflow")) >= said + 2, "take over both subflows")
     before, after = (
         {line["destination"]: (line["connection"], line["subflow"]) for line in part}
         for part in (network.lines("subflow")[:said], network.lines("subflow")[said:])
@@ -130,16 +130,16 @@ def test_rates_and_backups_survive_the_controller(network):
 def test_a_subflow_that_ends_leaves_the_observation(network):
     scripted(network)
     download(network, MPTCP)
-    eventually(lambda: len(network.lines("subflow")) >= 2, 20, "see both subflows")
+    eventually(lambda: len(network.lines("subflow")) >= 2, "see both subflows")
     network.inside("user", "ip", "mptcp", "endpoint", "delete", "id", "1")  # that of wifi
-    eventually(lambda: [line["subflow"] for line in network.lines("subflow") if line.get("ended")] == [2], 15, "see it end")
+    eventually(lambda: [line["subflow"] for line in network.lines("subflow") if line.get("ended")] == [2], "see it end")
 
 
 def test_nobody_but_the_registered_controller_is_obeyed(network):
     agents = network.start_agents()
     start(network, "none")
     download(network, MPTCP)
-    both = eventually(lambda: len(network.lines("subflow")) >= 2 and network.lines("subflow")[:2], 20, "see both subflows")
+    both = eventually(lambda: len(network.lines("subflow")) >= 2 and network.lines("subflow")[:2], "see both subflows")
     orders = tuple(SubflowOrder(str(line["source"]), str(line["destination"]), backup=True) for line in both[1:])
     order = Order(2**50, "ue1", str(both[0]["connection"]), orders)
     here = {
@@ -161,12 +161,12 @@ def test_nobody_but_the_registered_controller_is_obeyed(network):
 def test_reports_without_the_key_change_nothing(network):
     scripted(network)
     download(network, MPTCP)
-    eventually(lambda: len(network.lines("subflow")) >= 2, 20, "see both subflows")
+    eventually(lambda: len(network.lines("subflow")) >= 2, "see both subflows")
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
         stranger.sendto(
             host_messages.written(host_messages.HostReport(2**60, "srv1"), "guessed"), ("127.0.0.1", network.hosts_port)
         )
         stranger.sendto(b"[" * 1000, ("127.0.0.1", network.hosts_port))
-    eventually(lambda: any("key: not this run's" in line["text"] for line in network.lines("warning")), 3, "refuse it")
+    eventually(lambda: any("key: not this run's" in line["text"] for line in network.lines("warning")), "refuse it")
     time.sleep(1)
     assert not [line for line in network.lines("subflow") if line.get("ended")]

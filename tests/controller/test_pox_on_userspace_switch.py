@@ -28,7 +28,6 @@ def test_echo_and_tcp_pass_and_nothing_is_metered_without_a_strategy(network):
     assert all(network.meter_kbps(switch) is None for switch in SWITCHES)
     counted = eventually(
         lambda: [line for line in network.lines("observation") if (line["aps"]["wifi1"]["tier2_mbps"] or 0) > 2],
-        5,
         "count Tier 2",
     )
     assert counted[0]["tiers"] == {"ue1": {"lte1": 1, "wifi1": 2}}
@@ -37,7 +36,7 @@ def test_echo_and_tcp_pass_and_nothing_is_metered_without_a_strategy(network):
 def test_both_subflows_are_listed_under_one_token(network):
     start(network, "none")
     download(network, MPTCP)
-    subflows = eventually(lambda: len(network.lines("subflow")) >= 2 and network.lines("subflow"), 20, "see both subflows")
+    subflows = eventually(lambda: len(network.lines("subflow")) >= 2 and network.lines("subflow"), "see both subflows")
     assert len({line["connection"] for line in subflows}) == 1
     assert {line["ap"]: (line["subflow"], line["tier"], line["path"]) for line in subflows} == {
         "lte1": (1, 1, ["s1", "lte1"]),
@@ -48,7 +47,7 @@ def test_both_subflows_are_listed_under_one_token(network):
 
 def test_saturation_drives_the_meter_to_the_floor_and_a_flip_lifts_the_floor(network):
     start(network, "meter_throttling")
-    eventually(lambda: network.meter_kbps("wifi1") == 100, 5, "start at the floor")
+    eventually(lambda: network.meter_kbps("wifi1") == 100, "start at the floor")
     download(network, TCP, "10.1.0.1", port=5002)
     network.tell(1, "params", {"windup_guard": False})
 
@@ -56,22 +55,20 @@ def test_saturation_drives_the_meter_to_the_floor_and_a_flip_lifts_the_floor(net
         network.report("wifi1", 0.0)
         return (network.meter_kbps("wifi1") or 0) >= 5000
 
-    eventually(grown, 10, "grow while the cell is idle")
+    eventually(grown, "grow while the cell is idle")
 
     def at_floor():
         saturate(network, "wifi1")
         return network.meter_kbps("wifi1") == 100
 
-    eventually(at_floor, 10, "fall to the floor while the cell is saturated")
+    eventually(at_floor, "fall to the floor while the cell is saturated")
     network.tell(2, "params", {"min_rate_mbps": 1})
-    flipped = time.monotonic()
 
     def lifted():
         saturate(network, "wifi1")
         return network.meter_kbps("wifi1") == 1000
 
-    eventually(lifted, 3, "lift the floor")
-    assert time.monotonic() - flipped < 2
+    eventually(lifted, "lift the floor")
     assert network.meter_kbps("lte1") is None
     assert [line["seq"] for line in network.lines("flip")] == [1, 2]
     assert "MAC occupancy 1.00 >= 0.85" in network.lines("decision")[-1]["reason"]
@@ -79,31 +76,31 @@ def test_saturation_drives_the_meter_to_the_floor_and_a_flip_lifts_the_floor(net
 
 def test_the_meter_limits_what_passes_and_its_counters_say_so(network):
     start(network, "meter_throttling")
-    eventually(lambda: network.meter_kbps("wifi1") == 100, 5, "install the meter")
+    eventually(lambda: network.meter_kbps("wifi1") == 100, "install the meter")
     progress = download(network, TCP, "10.1.0.1")
     mbps(progress, 2)  # the burst
     assert mbps(progress, 3) == pytest.approx(0.1, abs=0.05)
     measured = [line["aps"]["wifi1"]["tier2_mbps"] for line in network.lines("observation")[-6:]]
     assert sum(measured) / len(measured) == pytest.approx(0.1, abs=0.05)
     network.tell(1, "strategy", {"name": "none", "params": FAST})
-    eventually(lambda: network.meter_kbps("wifi1") is None, 3, "withdraw")
-    assert eventually(lambda: mbps(progress, 1) > 2, 10, "go on at full rate")
+    eventually(lambda: network.meter_kbps("wifi1") is None, "withdraw")
+    assert eventually(lambda: mbps(progress, 1) > 2, "go on at full rate")
 
 
 def test_a_meter_deleted_by_hand_is_put_back_with_its_flows(network):
     start(network, "meter_throttling")
-    eventually(lambda: network.meter_kbps("wifi1") == 100, 5, "install the meter")
+    eventually(lambda: network.meter_kbps("wifi1") == 100, "install the meter")
     network.ofctl("del-meters", "wifi1")
     assert network.meter_kbps("wifi1") is None
-    eventually(lambda: network.meter_kbps("wifi1") == 100, 15, "put the meter back")
-    eventually(lambda: "meter:1" in network.ofctl("dump-flows", "wifi1"), 3, "put its flows back")
+    eventually(lambda: network.meter_kbps("wifi1") == 100, "put the meter back")
+    eventually(lambda: "meter:1" in network.ofctl("dump-flows", "wifi1"), "put its flows back")
 
 
 def test_traffic_goes_on_while_the_controller_stands_still_and_after_it_was_killed(network):
     start(network, "meter_throttling", min_rate_mbps=1)
     progress = download(network, MPTCP)
-    eventually(lambda: len(network.lines("subflow")) >= 2, 20, "see both subflows")
-    eventually(lambda: network.meter_kbps("wifi1") == 1000, 5, "install the meter")
+    eventually(lambda: len(network.lines("subflow")) >= 2, "see both subflows")
+    eventually(lambda: network.meter_kbps("wifi1") == 1000, "install the meter")
     network.pox.send_signal(signal.SIGSTOP)
     assert mbps(progress, 2) > 2
     network.stop_pox(signal.SIGKILL)
@@ -111,7 +108,7 @@ def test_traffic_goes_on_while_the_controller_stands_still_and_after_it_was_kill
     assert network.meter_kbps("wifi1") == 1000
     known = len(network.lines("ready"))
     network.start_pox("meter_throttling", **FAST, min_rate_mbps=1)
-    eventually(lambda: len(network.lines("ready")) > known, 20, "connect again")
+    eventually(lambda: len(network.lines("ready")) > known, "connect again")
     assert mbps(progress, 1.5) > 2
     assert network.meter_kbps("wifi1") == 1000
     assert "subflows" in (network.run / "statistics.json").read_text()
@@ -125,19 +122,19 @@ def test_a_connection_nobody_remembers_gets_its_path_back(network):
         network.ofctl("del-flows", switch)
     known = len(network.lines("ready"))
     network.start_pox("none", **FAST)
-    eventually(lambda: len(network.lines("ready")) > known, 20, "connect again")
-    eventually(lambda: mbps(progress, 1) > 2, 30, "go on when TCP tries again")
+    eventually(lambda: len(network.lines("ready")) > known, "connect again")
+    eventually(lambda: mbps(progress, 1) > 2, "go on when TCP tries again")
 
 
 def test_flipping_the_strategy_takes_the_meter_away_and_puts_it_back(network):
     start(network, "meter_throttling")
-    eventually(lambda: network.meter_kbps("wifi1") == 100, 5, "install the meter")
+    eventually(lambda: network.meter_kbps("wifi1") == 100, "install the meter")
     network.tell(1, "strategy", {"name": "none", "params": FAST})
-    eventually(lambda: network.meter_kbps("wifi1") is None, 3, "withdraw")
+    eventually(lambda: network.meter_kbps("wifi1") is None, "withdraw")
     network.tell(2, "strategy", {"name": "meter_throttling", "params": {**FAST, "min_rate_mbps": 0.5}})
-    eventually(lambda: network.meter_kbps("wifi1") == 500, 3, "start again")
+    eventually(lambda: network.meter_kbps("wifi1") == 500, "start again")
     network.tell(3, "strategy", {"name": "nothing"})
-    warning = eventually(lambda: network.lines("warning"), 3, "refuse an unknown strategy")
+    warning = eventually(lambda: network.lines("warning"), "refuse an unknown strategy")
     assert "choose from disjoint, expected_throughput" in warning[0]["text"]
 
 
@@ -145,11 +142,11 @@ def test_a_link_that_is_down_carries_nothing_and_comes_back(network):
     start(network, "none")
     progress = download(network, TCP)
     network.tell(1, "link", {"link": "lte", "up": False})
-    eventually(lambda: network.lines("flip"), 2, "take the link down")
+    eventually(lambda: network.lines("flip"), "take the link down")
     time.sleep(0.5)
     assert mbps(progress, 1) == 0
     network.tell(2, "link", {"link": "lte", "up": True})
-    eventually(lambda: mbps(progress, 1) > 2, 15, "go on when TCP tries again")
+    eventually(lambda: mbps(progress, 1) > 2, "go on when TCP tries again")
 
 
 def test_a_wrong_start_ends_with_one_sentence(network):

@@ -72,7 +72,7 @@ def test_the_first_minute(page, address):
     page.goto(f"{address}/scenarios/testbed_wifi_lte")
     page.select_option("#engine", "testbed")
     page.select_option("#speed", "10")
-    page.fill("#duration", "600")
+    page.fill("#duration", "6000")
     page.click("button[type=submit]")
     page.wait_for_url("**/runs/*")
     until(page, lambda: page.evaluate(POINTS) > 3)

@@ -6,6 +6,7 @@ network; what is undone is written into the ledger before it is done; links are 
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 import shutil
@@ -209,7 +210,11 @@ class MininetEngine(Engine):
         self._undo.callback(self.laws.close)
         self.laws.bring(*congestion_controls(self.scenario))
         self.workload = Workload(self.scenario, self.topology, self.wiring, self.hosts, self.telemetry.sampler)
-        self.workload.prepare()
+        again = self.workload.prepare()
+        for flow in again:
+            self._event("warning", text=f"{flow} lacked a subflow and was opened anew")
+        if again:
+            self._log_counters()
         self.started_at = time.time()
         self.telemetry.begin()
         self.workload.begin()
@@ -227,18 +232,26 @@ class MininetEngine(Engine):
         """What the run's result needs beside its samples."""
         sampler = self.telemetry.sampler
         users = self.topology.multipath
-        counters = {
-            user: probes.mptcp_counters(Path(f"/proc/{self.network.pid(user)}/net/netstat").read_text()) for user in users
-        }
+        counters = {user: self._mptcp_counters(user) for user in users}
         queued = {user: each["OFOQueue"] for user, each in counters.items() if "OFOQueue" in each}
         connections = sampler.report(self.workload.now_s(), queued)
         interfaces = {user: len(self.wiring.of(user)) for user in users}
         verdict = probes.verdict(sampler.connections.values(), self.telemetry.receiving(), counters, interfaces)
         if verdict["verified"] is False:
             self._event("warning", text=f"this was not Multipath TCP: {verdict['why']}", mptcp=False)
+            self._log_counters()
         seen = {ebpf.our_name(subflow["cc"]) for each in connections for subflow in each["subflows"] if subflow["cc"]}
         overload = self.telemetry.watchdog.verdict()
         return {"connections": connections, "mptcp": verdict, "cc": "+".join(sorted(seen)) or None, "overload": overload}
+
+    def _mptcp_counters(self, host: str) -> dict[str, int]:
+        return probes.mptcp_counters(Path(f"/proc/{self.network.pid(host)}/net/netstat").read_text())
+
+    def _log_counters(self) -> None:
+        """What every kernel counted of Multipath TCP, for who wants to know why something is missing."""
+        for host in self.hosts.names:
+            counted = {name: count for name, count in self._mptcp_counters(host).items() if count}
+            self.recorder.log(f"{host} counted {json.dumps(counted)}")
 
     def _event(self, kind: str, **fields: Any) -> None:
         t = time.time() - self.started_at if self.started_at else 0.0

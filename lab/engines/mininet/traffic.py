@@ -5,7 +5,7 @@ input does, so it never outlives the run. It imports little, because a process s
 
     {"do": "serve", "mptcp": true}                              -> {"mptcp": true}        false: this host's kernel refused MPTCP
     {"do": "connect", "id", "server", "bind", "mptcp", "direction", "cc", "rate_bps", "volume_bytes", "receive_buffer_bytes"} -> {"port": 40112}
-    {"do": "subflows"}                                          -> {"subflows": {"ue2-1": 1}}   beyond the first, of each connection
+    {"do": "subflows"}                                          -> {"subflows": {"ue2-1": 1}}   beyond the first; null for plain TCP
     {"do": "go", "id"}                                          -> {}                     a connected flow starts to move data
     {"do": "rate", "id", "rate_bps"}  {"do": "stop", "id"}      -> {}
     {"do": "status"}                                            -> {"flows": {"ue2-1": {"bytes", "done_s", "error", ...}}}
@@ -120,12 +120,9 @@ def is_mptcp(connection: socket.socket) -> bool:
     return not struct.unpack_from("=BBBBBBxxI", info)[6] & FLAG_FALLBACK
 
 
-def further_subflows(connection: socket.socket) -> int:
-    """How many subflows a connection has beyond its first; 0 if it is no MPTCP."""
-    try:
-        return connection.getsockopt(SOL_MPTCP, MPTCP_INFO, 16)[0]
-    except OSError:
-        return 0
+def further_subflows(connection: socket.socket) -> int | None:
+    """How many subflows a connection has beyond its first; None if it is no MPTCP."""
+    return connection.getsockopt(SOL_MPTCP, MPTCP_INFO, 16)[0] if is_mptcp(connection) else None
 
 
 class Host:
@@ -182,7 +179,7 @@ class Host:
         return {"port": connection.getsockname()[1]}
 
     def subflows(self, _request: dict[str, Any]) -> dict[str, Any]:
-        """How many subflows each connection has beyond its first."""
+        """How many subflows each connection of this host has beyond its first."""
         return {"subflows": {name: further_subflows(flow.connection) for name, flow in list(self.flows.items())}}
 
     def go(self, request: dict[str, Any]) -> dict[str, Any]:

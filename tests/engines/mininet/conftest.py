@@ -1,4 +1,4 @@
-"""A pair of interfaces to try things on."""
+"""A pair of interfaces to try things on. The real numpy comes first: Mininet-WiFi makes do with an empty one where there is none."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import subprocess
 from collections.abc import Iterator
 
+import numpy  # noqa: F401
 import pytest
 
 

@@ -23,7 +23,7 @@ class Clock:
 
 class Hosts:
     def __init__(self, clock):
-        self.clock, self.asked, self.joined = clock, [], lambda now: 1
+        self.clock, self.asked, self.joined = clock, [], lambda now, name: 1
 
     def ask(self, host, **request):
         return self.ask_all({host: request})[host]
@@ -31,8 +31,9 @@ class Hosts:
     def ask_all(self, requests):
         for host, request in requests.items():
             self.asked.append((round(self.clock.now - 100, 3), host, request))
-        joined = self.joined(self.clock.now - 100)
-        return {host: {"port": 40_000 + len(self.asked), "subflows": {f"{host}-1": joined}} for host in requests}
+        names = [request["id"] for _, _, request in self.asked if request["do"] == "connect"]
+        joined = {name: self.joined(self.clock.now - 100, name) for name in names}
+        return {host: {"port": 40_000 + len(self.asked), "subflows": joined} for host in requests}
 
     def did(self, verb):
         return [(at, host, request["id"]) for at, host, request in self.asked if request["do"] == verb]
@@ -73,13 +74,39 @@ def test_flows_connect_before_the_clock_starts(work):
     assert made.now_s() == 5
 
 
-@pytest.mark.parametrize(("joins_at", "waits_s"), [(0, 0), (1, 1), (99, module.SUBFLOWS_WITHIN_S)])
-def test_the_clock_starts_when_the_subflows_are_there_or_nobody_waits_for_them_any_longer(work, joins_at, waits_s):
+def test_the_clock_starts_when_the_servers_have_every_subflow(work):
     made = work("{user: ue1}", "{user: ue2}")
-    made.hosts.joined = lambda now: int(now >= joins_at)
-    made.prepare()
-    assert made.hosts.clock.now - 100 == pytest.approx(waits_s, abs=0.2)
-    assert {host for _, host, request in made.hosts.asked if request["do"] == "subflows"} == {"ue2"}
+    made.hosts.joined = lambda now, name: int(now >= 1)
+    assert made.prepare() == []
+    assert made.hosts.clock.now - 100 == pytest.approx(1, abs=0.2)
+    assert {host for _, host, request in made.hosts.asked if request["do"] == "subflows"} == {"srv1"}
+
+
+def test_a_connection_that_lacks_a_subflow_is_opened_anew(work):
+    made = work("{user: ue2}", "{user: ue3}")
+    made.hosts.joined = lambda now, name: int(name == "ue3-1" or now > module.SUBFLOWS_WITHIN_S + 1)
+    assert made.prepare() == ["ue2-1"]
+    (stopped,) = made.hosts.did("stop")
+    assert stopped == (pytest.approx(module.SUBFLOWS_WITHIN_S, abs=0.2), "ue2", "ue2-1")
+    assert [name for _, _, name in made.hosts.did("connect")] == ["ue2-1", "ue3-1", "ue2-1"]
+    assert [opened.id for opened in made.sampler.opened] == ["ue2-1", "ue3-1", "ue2-1"]
+
+
+def test_one_that_never_gets_it_runs_without(work):
+    made = work("{user: ue2}")
+    made.hosts.joined = lambda now, name: 0
+    assert made.prepare() == ["ue2-1", "ue2-1"]
+    assert len(made.hosts.did("connect")) == module.TIMES_OPENED
+    assert len(made.hosts.did("stop")) == module.TIMES_OPENED - 1
+    assert made.hosts.clock.now - 100 == pytest.approx(module.TIMES_OPENED * module.SUBFLOWS_WITHIN_S, abs=0.5)
+
+
+@pytest.mark.parametrize("flow", ["{user: ue1}", "{user: ue2}"])
+def test_nobody_waits_for_subflows_of_plain_tcp(work, flow):
+    made = work(flow)
+    made.hosts.joined = lambda now, name: None if "ue2" in flow else 0
+    assert made.prepare() == []
+    assert made.hosts.clock.now == 100
 
 
 def test_a_flow_is_asked_for_as_the_scenario_says(work):
