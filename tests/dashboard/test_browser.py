@@ -59,7 +59,7 @@ def _note(outside, url):
         outside.append(url)
 
 
-def until(page, condition, seconds=20):
+def until(page, condition, seconds=60):
     """Wait in the browser's own time: the pages allow no code made from text, so their functions cannot be waited for."""
     for _ in range(10 * seconds):
         if condition():
