@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from emulation.vm_run import POX, mean, signalled
+from emulation.vm_run import POX, RUNNER, mean, signalled, stopped
 from emulation.vm_shell import Queued, VmShell
 from machine import emulation, needs_emulation
 
@@ -173,6 +173,57 @@ def test_three_connections_on_a_chain_become_equal(runs):
     shares = held(run, 28)
     print(f"pooling: of what was expected {shares}")
     assert all(share == pytest.approx(1, abs=0.05) for share in shares.values())
+
+
+# --- what stands still with POX, and what does not with the runner
+
+
+def goes_on_without_the_runner(run: Queued) -> bool:
+    """Whether POX decides while the runner stands still."""
+    run.execute("machine", stopped(RUNNER, 12, after=3))
+    time.sleep(6)
+    sampled, told = len(run.samples()), len(run.decisions())
+    time.sleep(6)
+    return len(run.decisions()) > told + 2 and len(run.samples()) <= sampled + 1
+
+
+def expected(run: Queued) -> dict[str, float]:
+    """What every subflow is held to, by its kernel's word."""
+    return {name: row["expected_mbps"] for name, row in run.samples()[-1]["sf"].items()}
+
+
+@pytest.mark.long
+def test_routes_and_rates_freeze_with_pox_and_not_with_the_runner(vm):
+    run = vm.run("collision_within", *EIGHTH, "--strategy", "expected_throughput", "--duration", "120")
+    run.until(10)
+    run.execute("machine", signalled(POX, "STOP"))
+    before, ways, since = expected(run), tables(run, ["c1", "c2"]), run.now()
+    assert all(before.values())
+    run.flip("link.access2.rate_mbps", 5)
+    run.until(since + 10)
+    assert (expected(run), tables(run, ["c1", "c2"])) == (before, ways)
+    assert mean(run.samples(), lambda frame: frame["user"]["ue1"]["mbps"], since + 1) > 0.5 * PAYLOAD * max(before.values())
+    run.execute("machine", signalled(POX, "CONT"))
+    run.wait_for("a smaller rate", lambda: min(expected(run).values()) < 0.6 * max(before.values()), 40)
+    assert goes_on_without_the_runner(run)
+    run.kill()
+
+
+@pytest.mark.long
+def test_backups_freeze_with_pox_and_not_with_the_runner(vm):
+    loss = "events=[{at_s: 6, target: link.path1.loss, value: 0.05}]"
+    run = vm.run("dynamic_loss", *LOSSY, "--duration", "120", "--set", loss, "--strategy", "loss_aware")
+    run.until(4)
+    run.execute("machine", signalled(POX, "STOP"))
+    since = run.now()
+    run.until(since + 12)
+    stopped_frames = [frame for frame in run.samples() if frame["t"] > since]
+    assert not any(row["backup"] for frame in stopped_frames for row in frame["sf"].values())
+    assert mean(stopped_frames, lambda frame: frame["user"]["ue1"]["mbps"]) > 0.5
+    run.execute("machine", signalled(POX, "CONT"))
+    run.wait_for("a backup", lambda: any(row["backup"] for row in run.samples()[-1]["sf"].values()), 40)
+    assert goes_on_without_the_runner(run)
+    run.kill()
 
 
 # --- subflow_selection
