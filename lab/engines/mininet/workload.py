@@ -16,7 +16,7 @@ from lab.scenario import scaled_traffic
 from lab.scenario_schema import Scenario
 from lab.topology import Topology, Wiring
 
-SUBFLOWS_WITHIN_S = 5.0  # a subflow that is not there by then does not come by itself
+SUBFLOWS_WITHIN_S = 5.0  # when none came for so long, the missing ones do not come by themselves
 TIMES_OPENED = 3  # the kernel tries each subflow once; a handshake that fails ends it
 
 
@@ -95,20 +95,26 @@ class Workload:
             self.hosts.ask_all({flow.user: {"do": "go", "id": flow.id} for flow in batch})
 
     def _lacking_after_a_while(self) -> list[Flow]:
-        """The connections that still wait for a subflow when all are there, or none is waited for any longer."""
-        deadline = time.monotonic() + SUBFLOWS_WITHIN_S
-        while (lacking := self._lacking()) and time.monotonic() < deadline:
+        """The connections that lack a subflow when all are there, or none has come for some time."""
+        missing, deadline = self._missing(), time.monotonic() + SUBFLOWS_WITHIN_S
+        while missing and time.monotonic() < deadline:
             time.sleep(0.1)
-        return lacking
+            before, missing = missing, self._missing()
+            if sum(missing.values()) < sum(before.values()):
+                deadline = time.monotonic() + SUBFLOWS_WITHIN_S
+        return [self._opened[name] for name in missing]
 
-    def _lacking(self) -> list[Flow]:
-        """By the server's count: a user's kernel counts a subflow as soon as it asks for one. What is plain TCP lacks none."""
+    def _missing(self) -> dict[str, int]:
+        """How many subflows each connection lacks, by the server's count: a user's kernel counts one as soon as it asks for it.
+
+        What is plain TCP lacks none.
+        """
         flows = [flow for flow in self._opened.values() if flow.user in self.topology.multipath]
         servers = {self.topology.server_of(flow.user) for flow in flows}
         answers = self.hosts.ask_all({server: {"do": "subflows"} for server in sorted(servers)})
         found = {name: count for answer in answers.values() for name, count in answer["subflows"].items()}
-        wanted = {flow.user: sum(1 + len(each.further) for each in self.wiring.of(flow.user)) - 1 for flow in flows}
-        return [flow for flow in flows if (count := found.get(flow.id, 0)) is not None and count < wanted[flow.user]]
+        wanted = {flow.id: sum(1 + len(each.further) for each in self.wiring.of(flow.user)) - 1 for flow in flows}
+        return {name: want - have for name, want in wanted.items() if (have := found.get(name, 0)) is not None and have < want}
 
     def _connect(self, connecting: Iterable[Flow]) -> None:
         for batch in _one_each(connecting):
