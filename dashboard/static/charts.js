@@ -20,14 +20,14 @@ export class Charts {
     this.marks = [];
     this.ticks = [];
     this.t = 0;
-    this.painting = true;
+    this.still = false; // paused: what is on show stays
     this.every = this.wait = FASTEST;
     this.painted = [];
     this.seen = new IntersectionObserver((entries) => {
       for (const entry of entries) {
         const card = entry.target.card;
         card.visible = entry.isIntersecting;
-        if (card.visible && card.dirty) this.soon();
+        if (card.visible && card.dirty) { if (this.still) this.draw(card); else this.soon(); }
       }
     }, { rootMargin: "120px" });
     this.sized = new ResizeObserver((entries) => {
@@ -62,8 +62,7 @@ export class Charts {
       plot.hidden = !table.hidden;
       button.setAttribute("aria-pressed", String(!table.hidden));
       button.textContent = table.hidden ? "Table" : "Chart";
-      card.dirty = true;
-      this.soon();
+      this.draw(card);
     });
     this.box.append(node);
     this.cards.set(each.name, card);
@@ -106,42 +105,47 @@ export class Charts {
   }
 
   paint() {
-    if (!this.painting || !window.Plotly) return;
+    if (this.still || !window.Plotly) return;
     const began = performance.now();
-    let any = false;
-    for (const card of this.cards.values()) {
-      if (!card.dirty || !card.visible) continue;
-      any = true;
-      card.dirty = false;
-      if (!card.table.hidden) { card.table.replaceChildren(tableOf(card)); continue; }
-      Plotly.react(card.plot, [...card.traces, ...this.tickTrace()], this.layoutOf(card), CONFIG);
-    }
-    if (!any) return;
+    const cards = [...this.cards.values()].filter((card) => card.dirty && card.visible);
+    for (const card of cards) this.draw(card);
+    if (!cards.length) return;
     const took = performance.now() - began;
     this.every = Math.max(FASTEST, Math.min(SLOWEST, took * 2)); // from start to start; at most half of the time is spent painting
     this.wait = Math.max(60, this.every - took);
     this.painted = [...this.painted.filter((at) => began - at < 5000), began];
   }
 
+  draw(card) {
+    card.dirty = false;
+    if (!card.table.hidden) card.table.replaceChildren(tableOf(card));
+    else if (window.Plotly) Plotly.react(card.plot, [...card.traces, ...this.tickTrace()], this.layoutOf(card), CONFIG);
+  }
+
+  // All cards anew; what is on show at once if painting is paused.
+  refresh() {
+    for (const card of this.cards.values()) {
+      card.dirty = true;
+      if (this.still && card.visible) this.draw(card);
+    }
+    this.soon();
+  }
+
   rate() { return this.painted.filter((at) => performance.now() - at < 5000).length / 5; }
 
   pause(paused) {
-    this.painting = !paused;
-    for (const card of this.cards.values()) card.dirty = true;
-    if (paused) { this.painting = true; this.still = true; this.paint(); this.painting = false; } else { this.still = false; this.soon(); }
+    this.still = paused;
+    this.refresh();
   }
 
-  finish() { this.live = false; for (const card of this.cards.values()) card.dirty = true; this.soon(); }
+  finish() {
+    this.live = false;
+    this.refresh();
+  }
 
   restyle() {
-    for (const card of this.cards.values()) {
-      for (const trace of card.traces) trace.line.color = colour(trace.meta.colour);
-      card.dirty = true;
-    }
-    const was = this.painting;
-    this.painting = true;
-    this.soon();
-    if (!was) setTimeout(() => { this.painting = false; }, this.every + 50);
+    for (const card of this.cards.values()) for (const trace of card.traces) trace.line.color = colour(trace.meta.colour);
+    this.refresh();
   }
 
   layoutOf(card) {

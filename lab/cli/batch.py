@@ -100,7 +100,7 @@ def _side_by_side(jobs: Mapping[int, Job], one: Callable[[Job], Outcome]) -> Ite
     stopped = multiprocessing.Event()
     waiting: dict[Future[Outcome | None], int] = {}
     workers = min(len(jobs), os.cpu_count() or 1)
-    with ProcessPoolExecutor(workers, initializer=_deaf, initargs=(stopped,)) as pool, _sigterm_as_ctrl_c():
+    with ProcessPoolExecutor(workers, initializer=_deaf, initargs=(stopped,)) as pool, _signals_as_ctrl_c():
         try:
             for n, job in jobs.items():
                 waiting[pool.submit(_unless_stopped, one, job)] = n
@@ -145,16 +145,19 @@ def _unless_stopped(one: Callable[[Job], Outcome], job: Job) -> Outcome | None:
 
 
 @contextmanager
-def _sigterm_as_ctrl_c() -> Iterator[None]:
+def _signals_as_ctrl_c() -> Iterator[None]:
+    """SIGTERM too; and SIGINT also where a shell in the background ignores it."""
+
     def handle(*_: Any) -> None:
         raise KeyboardInterrupt
 
     try:
-        before = signal.signal(signal.SIGTERM, handle)
+        before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
     except ValueError:  # not the main thread
         yield
         return
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
