@@ -13,6 +13,7 @@ import shutil
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -185,9 +186,9 @@ class MininetEngine(Engine):
         for each in self.wiring.interfaces:
             if each.node in self.topology.users and each.node in self.hosts.names:
                 server = self.wiring.of(self.topology.server_of(each.node))[0].address
-                got = self.hosts.ask(each.node, do="probe", server=server, bind=each.address, packets=probes.PACKETS)
-                measured[each.name] = probes.compare(probes.asked(self.topology, each), got)
-                for complaint in probes.complaints(each.name, measured[each.name]):
+                ask = partial(self.hosts.ask, each.node, do="probe", server=server, bind=each.address, packets=probes.PACKETS)
+                measured[each.name], wrong = probes.tried(each.name, probes.asked(self.topology, each), ask)
+                for complaint in wrong:
                     self._event("warning", text=complaint)
         self.recorder.describe(links_measured=measured)
 

@@ -27,6 +27,20 @@ def test_silence_is_said():
     assert len(complaints(None, None)) == 2
 
 
+def test_a_link_is_measured_again_when_something_is_off_and_the_best_counts():
+    good, slow, both = {"rate_bps": 9.9e6, "rtt_ms": 10.0}, {"rate_bps": 7e6, "rtt_ms": 10.0}, {"rate_bps": 7e6, "rtt_ms": 30.0}
+
+    def tried(*answers):
+        left = list(answers)
+        measured, wrong = probes.tried("ue1-wlan0", ASKED, lambda: left.pop(0))
+        return measured["measured"]["rate_mbps"], len(wrong), len(left)
+
+    assert tried(good, slow) == (9.9, 0, 1)
+    assert tried(both, good) == (9.9, 0, 0)
+    assert tried(slow, both) == (7.0, 1, 0)
+    assert tried(both, slow) == (7.0, 1, 0)
+
+
 def test_lte_occupancy_is_that_of_tier_1_bearers():
     report = {"ap": "lte1", "mac_occupancy": 0.6, "stations": {"ue2": {"mac_occupancy": 0.2}, "ue4": {"mac_occupancy": 1.0}}}
     assert probes.tier1_occupancy(report, {"ue2": {"lte1": 2}, "ue4": {"lte1": 1}}) == 1.0
