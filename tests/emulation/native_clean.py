@@ -22,7 +22,7 @@ LAB = [sys.executable, "-m", "lab"]
 RUN = [*LAB, "run", "testbed_wifi_lte", "--engine", "mininet", "--strategy", "meter_throttling", "--quiet"]
 SETTINGS = ("fs.file-max", "kernel.pty.max", "net.mptcp", "net.core", "net.ipv4")
 OURS = (b"pox.py", b"hostapd", b"traffic.py", b"ap_agent", b"mininet:", b"lab\0run", b"wmediumd")
-START_S, SETTLE_S = 150, 3
+START_S, SETTLE_S = 400, 3
 State = dict[str, set[str]]
 
 

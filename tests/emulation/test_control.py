@@ -34,17 +34,17 @@ def station_bytes(run: VmRun) -> int:
 @pytest.fixture(scope="module")
 def story(start: Callable[..., VmRun]) -> dict[str, Any]:
     """One run of two minutes, what was done to it, and what was seen."""
-    run = start("control", "--strategy", "meter_throttling", "--duration", "190", "--set", "rate_scale=0.2")
+    run = start("control", "--strategy", "meter_throttling", "--duration", "400", "--set", "rate_scale=0.2")
     seen: dict[str, Any] = {"run": run}
-    run.wait_for("first sample", run.samples, 150)
+    run.wait_for("first sample", run.samples)
     seen["first_sample_s"] = time.monotonic() - run.started
 
     run.until(12)
     seen["kbps_at_the_floor"] = run.meter_kbps("wifi1")
     run.flip("strategy.min_rate_mbps", 1)
-    run.wait_for("the new floor in Open vSwitch", lambda: run.meter_kbps("wifi1") == 1000, 20)
+    run.wait_for("the new floor in Open vSwitch", lambda: run.meter_kbps("wifi1") == 1000)
     run.flip("strategy.min_rate_mbps", 0.1)
-    run.wait_for("the old floor", lambda: (run.meter_kbps("wifi1") or 1000) < 300, 30)
+    run.wait_for("the old floor", lambda: (run.meter_kbps("wifi1") or 1000) < 300)
 
     seen["station_bytes"] = [station_bytes(run)]
     run.until(run.now() + 4)
@@ -60,13 +60,13 @@ def story(start: Callable[..., VmRun]) -> dict[str, Any]:
     seen["meter_while_stopped"].append(run.meter_kbps("wifi1"))
     seen["pox_still_stopped"] = run.now()
     run.execute("machine", signalled(POX, "CONT"))
-    run.wait_for("POX deciding again", lambda: run.events("decision")[-1]["t"] > seen["pox_still_stopped"], 40)
+    run.wait_for("POX deciding again", lambda: run.events("decision")[-1]["t"] > seen["pox_still_stopped"])
     run.until(run.now() + 6)
 
     run.execute("machine", "ovs-ofctl -O OpenFlow13 del-meters wifi1")
     seen["meter_deleted"] = run.now()
     run.until(run.now() + 5)
-    run.wait_for("the meter put back", lambda: run.meter_kbps("wifi1") is not None, 40)
+    run.wait_for("the meter put back", lambda: run.meter_kbps("wifi1") is not None)
     run.until(run.now() + 4)
 
     run.execute("machine", stopped(RUNNER, 12, after=5))

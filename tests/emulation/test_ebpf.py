@@ -33,7 +33,7 @@ def scenes(emulation: None) -> list[dict[str, Any]]:
     """What close_look.py saw in the VM."""
     argv = [sys.executable, "-m", "lab", "vm", "--", sys.executable, "-m", "emulation.close_look"]
     environment = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}"}
-    done = subprocess.run(argv, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=400, check=False)
+    done = subprocess.run(argv, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=1200, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
 

@@ -12,7 +12,7 @@ from machine import needs_emulation
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = Path(__file__).with_name("native_clean.py")
-LONG_S = 600
+LONG_S = 1200
 pytestmark = needs_emulation
 
 

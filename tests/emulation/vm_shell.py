@@ -38,7 +38,7 @@ class Queued(Run):
     def kill(self) -> None:
         """Ask it to stop, and wait until it has tidied up."""
         if not self.over():
-            self.wait_for("inbox", lambda: (self.folder / "inbox").is_dir(), 120)
+            self.wait_for("inbox", lambda: (self.folder / "inbox").is_dir())
             self.stop()
             self.finish()
 
