@@ -62,7 +62,7 @@ def shell(text: str, folder: Path, timeout_s: float) -> str:
 @pytest.mark.whole
 @pytest.mark.parametrize("block", blocks("sh run"))
 def test_commands_run(block, copy):
-    shell(block, copy, 120)
+    shell(block, copy, 600)
 
 
 def test_something_is_run():
