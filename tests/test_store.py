@@ -177,6 +177,7 @@ while True:
 """
 
 
+@pytest.mark.whole
 def test_a_killed_writer_loses_no_finished_run(store):
     for name in ("a", "b", "c"):
         put(store.runs_folder, name, result={})

@@ -182,6 +182,7 @@ def test_one_that_does_not_end_is_killed(start, monkeypatch):
     assert agents._process.returncode
 
 
+@pytest.mark.whole
 def test_patience_has_an_end(start, monkeypatch):
     monkeypatch.setattr(module, "TIMEOUT_S", 0.2)
     with pytest.raises(LabError, match="it said nothing"):

@@ -91,6 +91,7 @@ def drawn(draw):
     return paths
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("law", LAWS)
 def test_the_error_bound(laws, law):
     draw = random.Random(law)

@@ -147,6 +147,7 @@ def test_a_namespace_goes_with_its_process(ledger):
         host.wait()
 
 
+@pytest.mark.whole
 def test_what_cannot_be_removed_stays_listed(ledger, monkeypatch, tmp_path):
     def refuse(path):
         raise OSError("busy")

@@ -60,6 +60,7 @@ def received_bps(receiver, seconds):
     return count * 8 / seconds
 
 
+@pytest.mark.whole
 @needs_root
 def test_a_socket_is_held_to_its_rate_and_let_go(pins, two_hosts):
     sender, receiver = sending(two_hosts)

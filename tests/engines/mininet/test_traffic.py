@@ -68,6 +68,7 @@ def test_plain_tcp_is_told_from_multipath(pair):
     assert user.ask(do="status")["flows"]["f"]["mptcp"] is False
 
 
+@pytest.mark.whole
 def test_a_rate_limits_the_application_and_can_be_changed(pair):
     _server, user = pair
     start(user, rate_bps=0)
