@@ -114,7 +114,7 @@ class _Run:
         began = time.monotonic()
         self._apply_due()
         while self.now < scenario.duration_s and not self.stop_asked:
-            steps += 1
+            steps = max(steps, self._steps_gone(time.monotonic() - began)) + 1
             until = min(round(steps * scenario.sample_interval_s, 9), scenario.duration_s)
             frames = self.engine.advance(until)
             for frame in frames:
@@ -124,6 +124,10 @@ class _Run:
             self._follow_decisions()
             left = (scenario.duration_s - until) * (time.monotonic() - began) / until
             self._progress("running", frames[-1] if frames else {}, left)
+
+    def _steps_gone(self, elapsed_s: float) -> int:
+        """Samples that an engine in real time can no longer take on time: they are left out, so that `t` stays true."""
+        return int(elapsed_s / self.scenario.sample_interval_s) if self.engine.real_time else 0
 
     def _wait_until_due(self) -> None:
         """Keep the pace; what comes into the inbox meanwhile is applied at once."""

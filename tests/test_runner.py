@@ -220,3 +220,14 @@ def test_a_flip_is_always_in_the_inbox_or_in_the_record(load, record):
         assert (recorder.folder / "inbox" / f"{taken}.json").exists()
         assert taken == seq
     assert list((recorder.folder / "inbox").glob("*.json")) == []
+
+
+def test_samples_that_a_slow_machine_cannot_take_are_left_out_and_times_stay_true(load, record):
+    scenario = load("duration_s=1", "sample_interval_s=0.1")
+    recorder, engine = record(scenario), FakeEngine()
+    engine.on_advance = lambda until_s: until_s == 0.1 and time.sleep(0.45)
+    run(scenario, engine, recorder)
+    times = [frame["t"] for frame in read_samples(recorder.folder)]
+    assert times[0] == 0.1
+    assert times[1] >= 0.5
+    assert times[-1] == 1.0

@@ -54,6 +54,7 @@ class MininetEngine(Engine):
         self.topology, self.scenario, self.recorder = topology, scenario, recorder
         self.wiring = wire(topology)
         self.host_agents: HostAgents | None = None
+        self._sampled_s = 0.0
         self._undo = ExitStack()
         self._undo.enter_context(lock.hold(f"run {recorder.run_id}", self.options.wait))
         self.ledger = Ledger()
@@ -76,7 +77,9 @@ class MininetEngine(Engine):
             if self.host_agents.revive():
                 self._event("warning", text="the agents of the hosts had ended; they were started again. See hosts.log")
             self.host_agents.tell()
-        frame, wrong = self.telemetry.frame(until_s, self.workload.now_s() - until_s)
+        late_s = self.workload.now_s() - min(until_s, self._sampled_s + self.scenario.sample_interval_s)
+        self._sampled_s = until_s
+        frame, wrong = self.telemetry.frame(until_s, late_s)
         for reason in wrong:
             self._event("warning", text=f"overloaded: {reason}", overloaded=True)
         return [frame]
