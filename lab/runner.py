@@ -126,8 +126,8 @@ class _Run:
             self._progress("running", frames[-1] if frames else {}, left)
 
     def _steps_gone(self, elapsed_s: float) -> int:
-        """Samples that an engine in real time can no longer take on time: they are left out, so that `t` stays true."""
-        return int(elapsed_s / self.scenario.sample_interval_s) if self.engine.real_time else 0
+        """Samples that an engine in real time would take a whole interval late: they are left out, so that `t` stays true."""
+        return int(elapsed_s / self.scenario.sample_interval_s) - 1 if self.engine.real_time else 0
 
     def _wait_until_due(self) -> None:
         """Keep the pace; what comes into the inbox meanwhile is applied at once."""

@@ -48,7 +48,8 @@ class Watchdog:
 
     def judge(self, t: float, seen: Look) -> list[str]:
         """Add up how long each condition has held, in s of the run; say which became a reason just now."""
-        span_s, self._looked_at = t + seen.late_s - self._looked_at, t + seen.late_s
+        span_s, self._looked_at = t - self._looked_at, t
+        lasted_s = {"late": seen.late_s, "busy": span_s, "lag": span_s}
         conditions = {
             "late": (seen.late_s > LATE_S, f"the sampling tick came {seen.late_s:.2f} s late"),
             "busy": (seen.idle_share < IDLE_SHARE, f"the processors were {seen.idle_share:.0%} idle"),
@@ -56,7 +57,7 @@ class Watchdog:
         }
         new = []
         for name, (holds, text) in conditions.items():
-            self._held_s[name] = self._held_s.get(name, 0.0) + span_s if holds else 0.0
+            self._held_s[name] = self._held_s.get(name, 0.0) + lasted_s[name] if holds else 0.0
             if self._held_s[name] >= PATIENCE_S[name] and name not in self.reasons:
                 self.reasons[name] = f"at {t:.1f} s {text}"
                 new.append(self.reasons[name])
