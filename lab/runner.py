@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 import time
@@ -18,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from controller.pox_ext.changes import Changes
+from controller.changes import Changes
 from lab import inbox, metrics, targets
 from lab.engines import Engine, refuse
 from lab.errors import LabError, RequestError
@@ -76,7 +77,8 @@ class _Run:
         self.pace = None if engine.real_time else Pace(engine.options.speed)
         if self.pace:
             engine.options = replace(engine.options, speed=0.0)  # the waiting is done here, where flips are seen meanwhile
-        self.inbox_changes = Changes(recorder.folder / "inbox")
+        self.inbox_handle = os.open(recorder.folder / "inbox", os.O_RDONLY)
+        self.inbox_changes = Changes(lambda: os.fstat(self.inbox_handle).st_mtime_ns)
         self.decisions = Follower(recorder.folder / "pox" / "decisions.jsonl")
 
     def outcome(self) -> Outcome:
@@ -106,7 +108,7 @@ class _Run:
                 report = self.engine.close()
             except Exception as error:  # noqa: BLE001
                 self._fail("stop", error)
-            self.inbox_changes.close()
+            os.close(self.inbox_handle)
             return self._finish(interrupted, report)
 
     def _loop(self) -> None:

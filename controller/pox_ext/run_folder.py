@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from controller.changes import Changes
 from controller.errors import MessageRefused
 from controller.messages import InboxMessage, inbox_message
-from controller.pox_ext.changes import Changes
 
 
 class RunFolder:
@@ -20,7 +21,8 @@ class RunFolder:
         self.path = path
         self._inbox = path / "inbox"
         self._inbox.mkdir(parents=True, exist_ok=True)
-        self._changes = Changes(self._inbox)
+        self._handle = os.open(self._inbox, os.O_RDONLY)
+        self._changes = Changes(lambda: os.fstat(self._handle).st_mtime_ns)
         self._decisions = open(path / "decisions.jsonl", "ab", buffering=0)  # noqa: SIM115 - open as long as the process
 
     @property
@@ -44,4 +46,4 @@ class RunFolder:
 
     def close(self) -> None:
         self._decisions.close()
-        self._changes.close()
+        os.close(self._handle)

@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from controller.pox_ext.changes import Changes
+from controller.changes import Changes
 from lab.engines.mininet import shell
 from lab.errors import LabError, RequestError
 
@@ -36,7 +36,8 @@ class Executor:
         self._running: dict[Path, subprocess.Popen[bytes]] = {}
         self._stop = threading.Event()
         self.folder.mkdir(exist_ok=True)
-        self._changes = Changes(self.folder)
+        self._handle = os.open(self.folder, os.O_RDONLY)
+        self._changes = Changes(lambda: os.fstat(self._handle).st_mtime_ns)
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self._thread.start()
 
@@ -67,7 +68,7 @@ class Executor:
         """Stop serving and end what still runs."""
         self._stop.set()
         self._thread.join(2)
-        self._changes.close()
+        os.close(self._handle)
         for process in self._running.values():
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)  # a shell's children too
