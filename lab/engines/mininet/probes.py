@@ -57,16 +57,11 @@ def tried(
     name: str, wanted: Mapping[str, float | None], measure: Callable[[], Mapping[str, float | None]]
 ) -> tuple[dict[str, Any], list[str]]:
     """The best of a few measurements, and what is wrong with it: a busy machine delays some packets, a wrong link all of them."""
-    best: tuple[dict[str, Any], list[str]] | None = None
-    for _ in range(TRIES):
+    tries: list[tuple[dict[str, Any], list[str]]] = []
+    while len(tries) < TRIES and all(wrong for _, wrong in tries):
         measured = compare(wanted, measure())
-        wrong = list(complaints(name, measured))
-        if best is None or len(wrong) < len(best[1]):
-            best = measured, wrong
-        if not wrong:
-            break
-    assert best is not None
-    return best
+        tries.append((measured, list(complaints(name, measured))))
+    return min(tries, key=lambda each: len(each[1]))
 
 
 def complaints(name: str, measured: Mapping[str, Any]) -> Iterator[str]:
