@@ -21,7 +21,7 @@ export class Charts {
     this.ticks = [];
     this.t = 0;
     this.still = false; // paused: what is on show stays
-    this.every = this.wait = FASTEST;
+    this.wait = FASTEST;
     this.painted = [];
     this.seen = new IntersectionObserver((entries) => {
       for (const entry of entries) {
@@ -111,15 +111,16 @@ export class Charts {
     for (const card of cards) this.draw(card);
     if (!cards.length) return;
     const took = performance.now() - began;
-    this.every = Math.max(FASTEST, Math.min(SLOWEST, took * 2)); // from start to start; at most half of the time is spent painting
-    this.wait = Math.max(60, this.every - took);
+    const every = Math.max(FASTEST, Math.min(SLOWEST, took * 2)); // from start to start; at most half of the time is spent painting
+    this.wait = Math.max(60, every - took);
     this.painted = [...this.painted.filter((at) => began - at < 5000), began];
   }
 
   draw(card) {
-    card.dirty = false;
     if (!card.table.hidden) card.table.replaceChildren(tableOf(card));
     else if (window.Plotly) Plotly.react(card.plot, [...card.traces, ...this.tickTrace()], this.layoutOf(card), CONFIG);
+    else return; // still to come; until then the card stays dirty
+    card.dirty = false;
   }
 
   // All cards anew; what is on show at once if painting is paused.
