@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from emulation.vm_run import POX, RUNNER, VmRun, mean, signalled, stopped
+from emulation.vm_run import POX, VmRun, mean, signalled
 from machine import needs_emulation
 
 pytestmark = needs_emulation
@@ -65,16 +65,11 @@ def story(start: Callable[..., VmRun]) -> dict[str, Any]:
 
     run.execute("machine", "ovs-ofctl -O OpenFlow13 del-meters wifi1")
     seen["meter_deleted"] = run.now()
-    run.until(run.now() + 5)
+    run.until(run.now() + 8)
     run.wait_for("the meter put back", lambda: run.meter_kbps("wifi1") is not None)
     run.until(run.now() + 4)
 
-    run.execute("machine", stopped(RUNNER, 12, after=5))
-    time.sleep(7)
-    decided, sampled = len(run.decisions()), len(run.samples())
-    time.sleep(7)
-    seen["decisions_while_runner_stopped"] = len(run.decisions()) - decided
-    seen["samples_while_runner_stopped"] = len(run.samples()) - sampled
+    seen["samples_without_runner"], seen["lines_without_runner"] = run.told_without_the_runner()
 
     run.until(run.now() + 12)
     run.execute("machine", "pkill hostapd")
@@ -82,6 +77,7 @@ def story(start: Callable[..., VmRun]) -> dict[str, Any]:
     run.until(run.now() + 10)
     seen["hostapd_over"] = run.now()
     run.kill()
+    seen["result"] = run.finish()
     return seen
 
 
@@ -121,20 +117,28 @@ def test_the_meters_bytes_are_the_tier_2_bytes(story):
 
 
 def test_without_the_meter_tier_2_is_free(story):
-    run, deleted = story["run"], story["meter_deleted"]
-    held = mean(run.samples(), lambda frame: frame["ap"]["wifi1"]["tier2_mbps"], deleted - 5, deleted)
-    freed = mean(run.samples(), lambda frame: frame["ap"]["wifi1"]["tier2_mbps"], deleted + 2, deleted + 5)
-    print(f"Tier 2 {held:.2f} Mb/s with the meter, {freed:.2f} Mb/s without")
+    """At its best: a connection whose other subflow keeps the receive buffer full sends nothing for a second or two."""
+    samples, deleted = story["run"].samples(), story["meter_deleted"]
+
+    def best_mbps(start: float, end: float) -> float:
+        return max(frame["ap"]["wifi1"]["tier2_mbps"] for frame in samples if start < frame["t"] <= end)
+
+    held, freed = (
+        best_mbps(deleted - 7, deleted - 2),
+        best_mbps(deleted, deleted + 8),
+    )  # the command itself takes a second or two
+    print(f"Tier 2 {held:.2f} Mb/s at best with the meter, {freed:.2f} without")
     assert freed > 3 * held
 
 
 def test_a_stopped_runner_does_not_stop_pox_deciding(story):
-    assert story["samples_while_runner_stopped"] <= 1
-    assert story["decisions_while_runner_stopped"] >= 4
+    assert story["samples_without_runner"] <= 1
+    assert story["lines_without_runner"] >= 4
 
 
 def test_a_stopped_runner_is_called_overload(story):
-    assert any(event.get("overloaded") for event in story["run"].events("warning"))
+    assert story["result"]["overloaded"] is True
+    assert story["result"]["overload"]["late_max_s"] > 5
 
 
 def test_without_hostapd_only_the_wifi_subflows_stop(story):
@@ -148,8 +152,7 @@ def test_without_hostapd_only_the_wifi_subflows_stop(story):
 
 
 def test_an_interrupted_run_keeps_what_was_measured(story):
-    run = story["run"]
-    result = run.finish()
+    run, result = story["run"], story["result"]
     assert run.process.returncode == 130
     assert result["status"] == "interrupted"
     assert result["throughput_mbps"] > 0

@@ -99,6 +99,14 @@ class Run:
         text = (self.folder / "pox" / "decisions.jsonl").read_text()
         return [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]
 
+    def told_without_the_runner(self) -> tuple[int, int]:
+        """Let the runner stand still for twelve seconds: samples written and lines said by POX in seven of them."""
+        self.execute("machine", stopped(RUNNER, 12, after=5))
+        time.sleep(7)
+        sampled, told = len(self.samples()), len(self.decisions())
+        time.sleep(7)
+        return len(self.samples()) - sampled, len(self.decisions()) - told
+
 
 class VmRun(Run):
     """`run SCENARIO --engine mininet --vm` with more arguments, in `folder`: a VM of its own."""

@@ -1,0 +1,141 @@
+"""A fat tree of twenty switches and sixteen hosts in the VM: routes, a link that breaks, a controller that dies."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Iterable
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from emulation.seen import Way, subflows, tables
+from emulation.vm_run import POX, mean
+from emulation.vm_shell import Queued, VmShell
+from machine import emulation, needs_emulation
+
+__all__ = ["emulation"]
+pytestmark = [*needs_emulation, pytest.mark.long]
+IN_THE_TREE = ("ue1", "ue2", "ue5", "ue6")  # two in either pod: what software emulation carries
+SOME_OF_THE_TREE = (
+    "--seed",
+    "1",
+    "--set",
+    "rate_scale=0.1",
+    "--set",
+    f"traffic=[{', '.join(f'{{user: {each}, kind: bulk}}' for each in IN_THE_TREE)}]",
+)
+CORES = ["c1", "c2", "c3", "c4"]
+ASK_FOR = "ip neigh del {address} dev ue4-eth1; bash -c 'echo >/dev/udp/{address}/9'; sleep 2; ip neigh show {address}"
+
+
+@pytest.fixture(scope="module")
+def tree(vm: VmShell) -> dict[str, Any]:
+    """One run on twenty switches, what was done to it, and what was seen. Only core switches are looked at: each look is dear."""
+    asked = time.monotonic()
+    run = vm.run("fat_tree", *SOME_OF_THE_TREE, "--strategy", "expected_throughput", "--duration", "240")
+    run.wait_for("first sample", run.samples)
+    seen: dict[str, Any] = {"run": run, "first_sample_s": time.monotonic() - asked}
+    run.wait_for("rates for all", lambda: [decided(line) for line in subflows(run).values()] == [True] * 2 * len(IN_THE_TREE))
+    run.until(run.now() + 5)
+    seen["settled"], seen["subflows"], seen["tables"] = run.now(), subflows(run), tables(run, CORES)
+
+    seen["asked"] = run.execute("ue4", ASK_FOR.format(address="10.0.0.4"))
+    seen["arp"] = run.execute("machine", "; ".join(f"ovs-ofctl dump-flows {each} table=1,arp" for each in CORES))
+
+    seen["broken"] = broken = core_link(seen["subflows"], "ue1")
+    run.flip(f"link.{broken}.up", False)
+    seen["down"] = run.now()
+    run.wait_for("a way round", lambda: not any(crosses(line["path"], broken) for line in subflows(run).values()))
+    run.until(run.now() + 12)
+    seen["rerouted"], seen["rerouted_tables"] = subflows(run), tables(run, CORES)
+
+    seen["killed"], ready = run.now(), readiness(run)
+    run.execute("machine", f"kill -9 $(pgrep -f '^[^ ]*{POX}' | head -1)")
+    run.wait_for("POX back", lambda: readiness(run) > ready)
+    seen["back"] = run.now()
+    run.until(seen["back"] + 5)
+    seen["after_the_kill"] = subflows(run)
+    second = core_link(seen["after_the_kill"], "ue5")
+    run.flip(f"link.{second}.up", False)
+    run.wait_for("a way round", lambda: not any(crosses(line["path"], second) for line in subflows(run).values()))
+    run.stop()
+    seen["result"] = run.finish()
+    return seen
+
+
+def decided(line: dict[str, Any]) -> bool:
+    return line["backup"] or line["expected_mbps"] is not None
+
+
+def readiness(run: Queued) -> int:
+    return sum(line["kind"] == "ready" for line in run.decisions())
+
+
+def core_link(lines: dict[Way, dict[str, Any]], user: str) -> str:
+    """The link between core and aggregation by which a user's second subflow comes down."""
+    path = next(line["path"] for line in lines.values() if line["user"] == user and line["subflow"] == 2)
+    return f"{path[2]}-{path[3]}"
+
+
+def crosses(path: list[str], link: str) -> bool:
+    return any(link in (f"{a}-{b}", f"{b}-{a}") for a, b in pairwise(path))
+
+
+def user_mbps(run: Queued, user: str, start: float, end: float) -> float:
+    return mean(run.samples(), lambda frame: frame["user"][user]["mbps"], start, end)
+
+
+def all_mbps(run: Queued, start: float, end: float) -> float:
+    return sum(user_mbps(run, user, start, end) for user in IN_THE_TREE)
+
+
+def core_of(lines: dict[Way, dict[str, Any]]) -> dict[Way, set[str]]:
+    """The core switch of every subflow, as POX has said it."""
+    return {way: {line["path"][2]} for way, line in lines.items()}
+
+
+def through(tables: dict[str, set[Way]], ways: Iterable[Way]) -> dict[Way, set[str]]:
+    """The core switches that have an entry for a subflow."""
+    return {way: {switch for switch, flows in tables.items() if way in flows} for way in ways}
+
+
+def test_twenty_switches_and_sixteen_hosts_fit(tree):
+    print(f"fat tree: first sample {tree['first_sample_s']:.0f} s after the command, {tree['result']['throughput_mbps']} Mb/s")
+    described = json.loads((tree["run"].folder / "pox" / "topology.json").read_text())
+    assert (len(described["switches"]), len(described["hosts"])) == (20, 16)
+    assert len(tree["subflows"]) == 2 * len(IN_THE_TREE)
+    assert tree["result"]["mptcp"]["verified"] is True
+
+
+def test_two_subflows_of_one_connection_pass_different_core_switches(tree):
+    found = through(tree["tables"], tree["subflows"])
+    assert found == core_of(tree["subflows"])
+    for user in IN_THE_TREE:
+        assert len(set().union(*(found[way] for way, line in tree["subflows"].items() if line["user"] == user))) == 2
+
+
+def test_who_asks_for_an_address_is_answered_and_no_question_travels(tree):
+    assert "lladdr 02:00:0a:00:00:04" in tree["asked"]
+    entries = re.findall(r"n_packets=(\d+).*?,arp ", tree["arp"])
+    assert entries == ["0"] * len(CORES)
+
+
+def test_a_core_link_that_breaks_moves_who_was_on_it_and_nothing_ends(tree):
+    run, broken = tree["run"], tree["broken"]
+    assert [way for way, line in tree["subflows"].items() if crosses(line["path"], broken)]
+    assert not [way for way, line in tree["rerouted"].items() if crosses(line["path"], broken)]
+    found = through(tree["rerouted_tables"], tree["rerouted"])
+    assert all(core <= found[way] for way, core in core_of(tree["rerouted"]).items())  # an old entry lingers for seconds
+    assert set(tree["rerouted"]) == set(tree["subflows"])
+    assert user_mbps(run, "ue1", tree["down"] + 4, tree["killed"]) > 0.5 * user_mbps(run, "ue1", 5, tree["down"])
+
+
+def test_a_killed_pox_is_started_again_and_goes_on(tree):
+    run = tree["run"]
+    assert all_mbps(run, tree["killed"], tree["back"]) > 0.5 * all_mbps(run, tree["down"] + 4, tree["killed"])
+    ways = {way: (line["connection"], line["subflow"]) for way, line in tree["rerouted"].items()}
+    assert {way: (line["connection"], line["subflow"]) for way, line in tree["after_the_kill"].items()} == ways
+    assert any("POX had ended" in event.get("text", "") for event in run.events("warning"))
+    assert [line for line in run.events("decision") if line["t"] > tree["back"] and line["action"] == "route"]
