@@ -146,7 +146,7 @@ class Session:
         self._forwarding.sweep()
         if now_s >= self._tell_due_s:
             self._tell_hosts(now_s)
-        late = now_s - self._started_s > self._patience_s
+        late = self._late(now_s)
         for text in self._readiness.complaints() if late else ():
             self.warn(text)
         if self._asked_s is None and (late or self._readiness.complete) and self._control.due(time.monotonic_ns()):
@@ -180,9 +180,14 @@ class Session:
         self._observer.arcs.said(state)
         return None if state.up is None else self._forwarding.set_link(state.link, state.up)
 
+    def _late(self, now_s: float) -> bool:
+        """Whether whoever is still missing has had its time: not so just after a start."""
+        return now_s - self._started_s > self._patience_s
+
     def _tell_hosts(self, now_s: float) -> None:
         self._tell_due_s = now_s + LOOK_S
-        for host in self._orders.refresh(self._lives.look(now_s), now_s):
+        silent = self._orders.refresh(self._lives.look(now_s), now_s)
+        for host in silent if self._late(now_s) else ():
             self.warn(
                 f"host {host} was asked for a priority or a rate, but no agent of it reports. See --key_file (docs/formats.md)"
             )
