@@ -12,16 +12,15 @@ import select
 import socket
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from lab.engines.mininet.netlink import Queue, Scheduler
-from lab.engines.mininet.shaping import burst_bytes
+from lab.engines.mininet.netlink import Handle, Queue, Scheduler
+from lab.engines.mininet.shaping import FQ, PFIFO, burst_bytes
 from lab.radio.lte import SMALLEST_BPS, Bearer, shares_bps
 from lab.radio.occupancy import PERIOD_S, occupancy
 
 LOOKS_PER_REPORT = 5  # a datagram is dearer than a look
-PFIFO, FQ = 0x10, 0x1  # handles of the queues that hold what waits for the air
 
 
 class WifiAgent:
@@ -29,8 +28,9 @@ class WifiAgent:
 
     def __init__(self, ap: dict[str, Any], scheduler: Scheduler) -> None:
         self.ap, self.device = ap, scheduler.index(ap["device"])
+        self.queues: list[Handle] = [(self.device, FQ)]
 
-    def look(self, queues: dict[tuple[int, int], Queue], _elapsed_s: float) -> dict[str, Any]:
+    def look(self, queues: Mapping[Handle, Queue], _elapsed_s: float) -> dict[str, Any]:
         """The report of this moment."""
         waiting = queues[self.device, FQ].backlog_packets
         stations = {
@@ -45,10 +45,11 @@ class LteAgent:
     def __init__(self, ap: dict[str, Any], scheduler: Scheduler) -> None:
         self.ap, self.scheduler = ap, scheduler
         self.devices = {user: scheduler.index(each["device"]) for user, each in ap["stations"].items()}
+        self.queues: list[Handle] = [(device, PFIFO) for device in self.devices.values()]
         self.sent = dict.fromkeys(self.devices, 0)
         self.granted: dict[str, int] = {}
 
-    def look(self, queues: dict[tuple[int, int], Queue], elapsed_s: float) -> dict[str, Any]:
+    def look(self, queues: Mapping[Handle, Queue], elapsed_s: float) -> dict[str, Any]:
         """Share out the cell, then report."""
         seen = {user: queues[device, PFIFO] for user, device in self.devices.items()}
         bearers = {}
@@ -85,6 +86,7 @@ def serve(aps: dict[str, Any], ports: Iterable[int]) -> None:
     """Look and report until standard input ends. A line of it replaces a station's rate: {"ap", "user", "rate_bps"}."""
     scheduler = Scheduler()
     agents = {name: AGENTS[ap["kind"]](ap, scheduler) for name, ap in aps.items()}
+    watched = [each for agent in agents.values() for each in agent.queues]
     looks: dict[str, list[dict[str, Any]]] = {name: [] for name in aps}
     socket_to_all = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     before, number, due = time.monotonic(), 0, time.monotonic()
@@ -92,7 +94,7 @@ def serve(aps: dict[str, Any], ports: Iterable[int]) -> None:
         if time.monotonic() < due:
             continue
         now = time.monotonic()
-        queues = scheduler.queues()
+        queues = scheduler.queues(watched)
         for name, agent in agents.items():
             looks[name].append(agent.look(queues, max(1e-3, now - before)))
         if number % LOOKS_PER_REPORT == 0:

@@ -123,7 +123,7 @@ class Agent:
         self._hosts = {name: Host(name, spec, pacing) for name, spec in configuration["hosts"].items()}
         self._scheduler = netlink.Scheduler()
         devices = {each for spec in configuration["hosts"].values() for each in _devices(spec["loss"])}
-        self._devices = {device: self._scheduler.index(device) for device in sorted(devices)}
+        self._netem = {device: (self._scheduler.index(device), shaping.NETEM) for device in sorted(devices)}
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.socket.bind(("127.0.0.1", 0))
 
@@ -134,8 +134,8 @@ class Agent:
 
     def report(self) -> None:
         """All hosts report."""
-        by_number = self._scheduler.losses() if self._devices else {}
-        losses = {device: by_number.get(number, 0.0) for device, number in self._devices.items()}
+        found = self._scheduler.losses(list(self._netem.values()))
+        losses = {device: found.get(netem, 0.0) for device, netem in self._netem.items()}
         seq = time.time_ns() // 1_000_000
         for host in self._hosts.values():
             self.socket.sendto(written(host.report(seq, losses), self._key), self._controller)

@@ -13,9 +13,9 @@ from lab.engines.mininet import shaping, shell
 from lab.engines.mininet.ledger import Ledger
 from lab.engines.mininet.netlink import Queue
 from lab.engines.mininet.network import Network
+from lab.engines.mininet.shaping import FQ
 from lab.topology import Cell, Interface, Link, Topology, Trunk, Wiring
 
-FQ = 0x1
 FIELDS: dict[str, tuple[str, Callable[[float], int]]] = {
     "rate_mbps": ("rate_bps", units.bps),
     "delay_ms": ("delay_ns", units.ns),

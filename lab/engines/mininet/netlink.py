@@ -10,14 +10,14 @@ import ctypes
 import os
 import socket
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 from lab.errors import LabError
 
 NETLINK_ROUTE, NETLINK_SOCK_DIAG = 0, 4
-REQUEST, DUMP, ACK = 0x1, 0x300, 0x4
+REQUEST, DUMP, ACK, ECHO = 0x1, 0x300, 0x4, 0x8
 ERROR, DONE = 2, 3
 SOCK_DIAG_BY_FAMILY = 20
 DIAG_INFO, DIAG_CONG, DIAG_ULP_INFO = 2, 4, 19  # the request's bit is number - 1; ULP_INFO comes unasked
@@ -26,9 +26,11 @@ TOKEN_LOCAL, SUBFLOW_FLAGS, ID_REMOTE = 2, 8, 9
 BACKUP_REMOTE, BACKUP_LOCAL = 1 << 4, 1 << 5  # MPTCP_SUBFLOW_FLAG_BKUP_REM, _LOC
 ESTABLISHED = 1 << 1
 RTM_NEWLINK, RTM_GETLINK, RTM_GETQDISC, RTM_NEWTCLASS = 16, 18, 38, 40
-TCA_KIND, TCA_OPTIONS = 1, 2
+TCA_KIND, TCA_OPTIONS, TCA_STATS = 1, 2, 3
 CLONE_NEWNET = 0x40000000
 TICK_NS = 64  # the packet scheduler's clock
+AT_ONCE = 16  # requests whose answers fit into a socket's buffer
+Handle = tuple[int, int]  # of a qdisc: the number of its interface, and its own major number
 T = TypeVar("T")
 
 
@@ -159,24 +161,24 @@ class Scheduler:
             raise LabError(f"find the interface {device}: {problem or 'no answer'}. See `ip link`") from problem
         return int(struct.unpack_from("=i", payload, 4)[0])
 
-    def queues(self) -> dict[tuple[int, int], Queue]:
-        """The counters of every qdisc with a handle, by (interface number, handle's major number)."""
-        found = {}
-        for _kind, payload in ask(self._socket, RTM_GETQDISC, REQUEST | DUMP, struct.pack("=BxxxiIII", 0, 0, 0, 0, 0)):
-            interface, handle = struct.unpack_from("=iI", payload, 4)
-            if handle:
-                found[interface, handle >> 16] = _queue(dict(attributes(payload[20:])).get(3, b"").ljust(36, b"\0"))
-        return found
+    def queues(self, wanted: Sequence[Handle]) -> dict[Handle, Queue]:
+        """The counters of these qdiscs, without those that are not there. To read all there are is dear where switches are many."""
+        return {each: _queue(found.get(TCA_STATS, b"").ljust(36, b"\0")) for each, found in self._qdiscs(wanted)}
 
-    def losses(self) -> dict[int, float]:
-        """The random loss [fraction] of every netem, by interface number."""
-        found = {}
-        for _kind, payload in ask(self._socket, RTM_GETQDISC, REQUEST | DUMP, struct.pack("=BxxxiIII", 0, 0, 0, 0, 0)):
-            described = dict(attributes(payload[20:]))
-            if described.get(TCA_KIND) == b"netem\0":
-                loss = struct.unpack_from("=I", described[TCA_OPTIONS], 8)[0]
-                found[struct.unpack_from("=i", payload, 4)[0]] = loss / 0xFFFFFFFF
-        return found
+    def losses(self, wanted: Sequence[Handle]) -> dict[Handle, float]:
+        """The random loss [fraction] of these qdiscs, without those that are no netem."""
+        return {
+            each: struct.unpack_from("=I", found[TCA_OPTIONS], 8)[0] / 0xFFFFFFFF
+            for each, found in self._qdiscs(wanted)
+            if found.get(TCA_KIND) == b"netem\0"
+        }
+
+    def _qdiscs(self, wanted: Sequence[Handle]) -> Iterator[tuple[Handle, dict[int, bytes]]]:
+        """The attributes of those that are there."""
+        bodies = [struct.pack("=BxxxiIII", 0, interface, major << 16, 0, 0) for interface, major in wanted]
+        for each, answer in zip(wanted, ask_each(self._socket, RTM_GETQDISC, bodies), strict=True):
+            if answer is not None:
+                yield each, dict(attributes(answer[20:]))
 
     def set_rate(self, interface: int, rate_bps: int, burst_bytes: int) -> None:
         """Change the rate of HTB class 1:1 of an interface, as `tc class replace` would."""
@@ -223,6 +225,15 @@ def ask(asked: socket.socket, kind: int, flags: int, body: bytes) -> Iterator[tu
             at += (length + 3) & ~3
         if not flags & DUMP & ~REQUEST and not flags & ACK:
             return
+
+
+def ask_each(asked: socket.socket, kind: int, bodies: Sequence[bytes]) -> Iterator[bytes | None]:
+    """Send a request for each body and yield the payload of each answer; None where the kernel refuses, as it does what is not there."""
+    for start in range(0, len(bodies), AT_ONCE):
+        some = bodies[start : start + AT_ONCE]
+        asked.send(b"".join(struct.pack("=IHHII", 16 + len(body), kind, REQUEST | ECHO, 1, 0) + body for body in some))
+        answers = [asked.recv(1 << 16) for _ in some]
+        yield from (None if struct.unpack_from("=H", answer, 4)[0] == ERROR else answer[16:] for answer in answers)
 
 
 def attributes(data: bytes) -> Iterator[tuple[int, bytes]]:

@@ -15,6 +15,7 @@ from collections.abc import Iterable
 
 MTU_BYTES = 1514
 UNLIMITED_PACKETS = 20_000
+FQ, PFIFO, NETEM = 0x1, 0x10, 0x30  # the major numbers of the queues of `air`, `rate` and `link`
 LINE_RATE_BPS = 1_000_000_000  # of an unshaped link; also keeps netem first-in first-out
 
 

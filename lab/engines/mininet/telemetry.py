@@ -13,11 +13,10 @@ from lab.engines.mininet.hosts import Hosts
 from lab.engines.mininet.links import Links
 from lab.engines.mininet.network import Network
 from lab.engines.mininet.sampler import Sampler
+from lab.engines.mininet.shaping import FQ, NETEM
 from lab.engines.mininet.watchdog import Watchdog
 from lab.recorder import Follower
 from lab.topology import Cell, Topology, Wiring
-
-NETEM = 0x30
 
 
 class Telemetry:
@@ -36,7 +35,10 @@ class Telemetry:
         self._scheduler = netlink.Scheduler()
         self._device = {trunk.a_port: self._scheduler.index(trunk.a_port) for trunk in wiring.trunks}
         self._radio = {ap: self._scheduler.index(f"{ap}-wlan1") for ap in links.cells}
-        self._queues = self._scheduler.queues()
+        self._watched = [(number, NETEM) for number in self._device.values()] + [
+            (number, FQ) for number in self._radio.values()
+        ]
+        self._queues = self._scheduler.queues(self._watched)
         self._decisions = Follower(decisions)
         self._meter: dict[str, float | None] = {}
         self._tiers: dict[str, dict[str, int]] = {}
@@ -61,7 +63,7 @@ class Telemetry:
         of = {kind: [each for host in self.topology.ids(kind) for each in found.get(host, ())] for kind in ("server", "user")}
         self.sampler.take(of["server"], of["user"])
         frame = self.sampler.frame(elapsed_s, self.receiving(), self._tiers)
-        queues = self._scheduler.queues()
+        queues = self._scheduler.queues(self._watched)
         frame["link"] = {trunk.link: self._link(trunk.a_port, queues, elapsed_s) for trunk in self.wiring.trunks}
         wrong = self.watchdog.look(t, late_s, self.links.lag_ms(queues, self._radio))
         self._queues = queues

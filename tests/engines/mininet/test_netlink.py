@@ -44,4 +44,6 @@ def test_a_rate_set_over_netlink_is_read_back_by_tc(veth, scheduler):
 
 def test_queues_are_counted(veth, scheduler):
     subprocess.run(["tc", "-batch", "-"], input=shaping.batch(shaping.rate(veth, 5_000_000, 100)), text=True, check=True)
-    assert (scheduler.index(veth), 0x10) in scheduler.queues()
+    queue, other = (scheduler.index(veth), shaping.PFIFO), (scheduler.index(veth), shaping.NETEM)
+    assert list(scheduler.queues([other, queue] * 20)) == [queue]
+    assert scheduler.losses([queue]) == {}

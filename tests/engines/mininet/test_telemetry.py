@@ -7,7 +7,8 @@ import pytest
 from lab.engines.mininet import netlink, telemetry
 from lab.engines.mininet.netlink import Queue
 from lab.engines.mininet.sampler import Opened
-from lab.engines.mininet.telemetry import NETEM, Telemetry
+from lab.engines.mininet.shaping import NETEM
+from lab.engines.mininet.telemetry import Telemetry
 from lab.scenario import build
 from lab.topology import wire
 
@@ -20,8 +21,8 @@ class Scheduler:
     def index(self, device):
         return self.numbers.setdefault(device, len(self.numbers) + 1)
 
-    def queues(self):
-        return dict(self.read)
+    def queues(self, wanted):
+        return {each: self.read[each] for each in wanted if each in self.read}
 
     def close(self):
         pass
