@@ -9,7 +9,7 @@ from __future__ import annotations
 import hmac
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from controller.errors import MessageRefused
@@ -66,7 +66,8 @@ class HostReport:
 
 def written(message: Order | HostReport, key: str) -> bytes:
     """A message as a datagram."""
-    return json.dumps({"v": VERSION, "key": key, **asdict(message)}, separators=(",", ":")).encode()
+    fields = {**vars(message), "subflows": [vars(each) for each in message.subflows]}
+    return json.dumps({"v": VERSION, "key": key, **fields}, separators=(",", ":")).encode()
 
 
 def order(datagram: bytes, key: str) -> Order:

@@ -1,7 +1,7 @@
 """The agents of all hosts, in one process: they do what the controller asks of subflows, and report what is the case.
 
-1) each host reports its subflows of Multipath TCP, and the loss on the way to each of its addresses: twice a second once
-   anything was ordered, until then every two seconds
+1) each host reports its subflows of Multipath TCP, and the loss on the way to each of its addresses: every two seconds, and,
+   once anything was ordered, twice a second what is new
 2) an order is read only when it comes from the registered controller with this run's key, and only once
 3) backup: the host with several addresses changes its endpoint, and the kernel tells the other end (MP_PRIO)
    where a path manager in user space opens the subflows (`opener`), it changes the subflow alone
@@ -119,6 +119,7 @@ class Agent:
         self._controller: Endpoint = (configuration["controller"][0], configuration["controller"][1])
         self._key = configuration["key"]
         self.period_s = RESTING_S
+        self._said: dict[str, tuple[Any, float]] = {}
         pacing = Pacing(Path(configuration["pins"]))
         self._hosts = {name: Host(name, spec, pacing) for name, spec in configuration["hosts"].items()}
         self._scheduler = netlink.Scheduler()
@@ -133,12 +134,18 @@ class Agent:
         return [host.opener for host in self._hosts.values() if host.opener is not None]
 
     def report(self) -> None:
-        """All hosts report."""
+        """Every host reports that has something new to say, or has not spoken for long."""
+        now = time.monotonic()
         found = self._scheduler.losses(list(self._netem.values()))
         losses = {device: found.get(netem, 0.0) for device, netem in self._netem.items()}
         seq = time.time_ns() // 1_000_000
-        for host in self._hosts.values():
-            self.socket.sendto(written(host.report(seq, losses), self._key), self._controller)
+        for name, host in self._hosts.items():
+            report = host.report(seq, losses)
+            new = report.subflows, report.loss
+            said, due = self._said.get(name, (None, now))
+            if new != said or now >= due:
+                self._said[name] = new, now + RESTING_S
+                self.socket.sendto(written(report, self._key), self._controller)
 
     def read(self, datagram: bytes, sender: Endpoint) -> Order:
         """The order in a datagram, or `MessageRefused`."""

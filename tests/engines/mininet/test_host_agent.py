@@ -211,6 +211,21 @@ def test_of_orders_that_wait_the_last_of_each_connection_is_carried_out(agent):
     assert host._manager.asked == [("10.1.0.3", True)]
 
 
+def test_a_host_speaks_when_there_is_something_new_and_every_two_seconds(agent, monkeypatch):
+    now, said = 100.0, []
+    monkeypatch.setattr(host_agent.time, "monotonic", lambda: now)
+    agent.socket.close()
+    agent.socket = type("Socket", (), {"sendto": lambda self, data, to: said.append(now), "close": lambda self: None})()
+    for now in (100.0, 100.5, 101.0, 101.5, 102.0, 102.5):
+        if now == 101.0:
+            agent._hosts["ue3"]._diagnosis.found = [tcp(backup=True)]
+        agent.report()
+    assert said == [100.0, 101.0]
+    now = 103.0
+    agent.report()
+    assert said[2:] == [103.0]
+
+
 # --- as the runner sees them
 
 
