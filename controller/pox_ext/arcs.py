@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
@@ -25,6 +25,9 @@ class Arcs:
     def __init__(self, plan: Plan, router: Router, counters: Counters, stations: Stations) -> None:
         self._router, self._counters, self._stations = router, counters, stations
         self._arcs = plan.arcs()
+        self._between: defaultdict[tuple[str, str], list[Arc]] = defaultdict(list)
+        for arc in self._arcs:
+            self._between[arc.tail, arc.head].append(arc)
         self._departures = {end: each.link for each in plan.trunks for end in ((each.a, each.a_port), (each.b, each.b_port))}
         self._links = {address: port.link for port in _host_ports(plan) for address in port.addresses}
         self._stations_at = {ap: list(line.stations) for ap, line in plan.aps.items()}
@@ -49,15 +52,20 @@ class Arcs:
 
     def delay_s(self, path: Path) -> float:
         """How long a packet takes from the first switch of a path to the last."""
-        hops = set(pairwise(path))
-        return sum(self._shaped(arc).delay_s for arc in self._arcs if (arc.tail, arc.head) in hops)
+        return sum(
+            self._shaped(arc).delay_s
+            for hop in dict.fromkeys(pairwise(path))
+            if hop in self._between
+            for arc in self._between[hop]
+        )
 
     def _is_up(self, arc: Arc) -> bool:
         said = self._said.get(arc.link)
         return self._router.is_up(arc.link) and (said is None or said.up is not False)
 
     def _now(self, arc: Arc, used_bps: int) -> Arc:
-        arc = replace(self._shaped(arc), used_bps=used_bps)
+        arc = self._shaped(arc)
+        arc = replace(arc, used_bps=used_bps) if used_bps != arc.used_bps else arc
         users = self._users(arc)
         if not users:
             return arc

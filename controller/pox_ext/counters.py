@@ -9,8 +9,9 @@ still counts once. Flow entries are told apart by their cookie, the digest of th
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from controller.control import Step
@@ -78,7 +79,7 @@ class Counters:
         """`ports(switch)` gives the numbers of its ports by name."""
         self._names = ports
         self._ports: dict[tuple[str, str], Document] = {}
-        self._flows: dict[tuple[str, int], Tally] = {}
+        self._flows: defaultdict[str, dict[int, Tally]] = defaultdict(dict)  # by switch and cookie
         self._ways: dict[Flow, Way] = {}
         self._rates = Rates()
 
@@ -92,29 +93,31 @@ class Counters:
             for way, total in (("rx", count.rx_bytes), ("tx", count.tx_bytes)):
                 rate_bps = self._rates.rate_bps((switch, count.port, way), now_ns, total)
                 rates[f"{way}_mbps"] = _mbps(rate_bps)
-            self._ports[switch, name] = {"switch": switch, "name": name} | asdict(count) | rates
+            self._ports[switch, name] = {"switch": switch, "name": name} | vars(count) | rates
 
     def take_flows(self, switch: str, entries: Iterable[FlowCount]) -> None:
         """Path entries of a switch."""
         now_ns = time.monotonic_ns()
-        for tally in (each for (where, _), each in self._flows.items() if where == switch):
+        flows = self._flows[switch]
+        for tally in flows.values():
             tally.rate_bps = None
         for entry in entries:
-            key = (switch, entry.cookie)
-            tally = self._flows.setdefault(key, Tally())
+            tally = flows.setdefault(entry.cookie, Tally())
             tally.take(entry.packets, entry.bytes)
-            tally.rate_bps = self._rates.rate_bps(key, now_ns, entry.bytes)
+            tally.rate_bps = self._rates.rate_bps((switch, entry.cookie), now_ns, entry.bytes)
 
     def flow_bps(self, switch: str, flow: Flow) -> int:
         """What a flow carries through a switch."""
-        tally = self._flows.get((switch, digest(flow)))
+        tally = self._flows[switch].get(digest(flow))
         return 0 if tally is None else tally.rate_bps or 0
 
     def look(self, asked: Mapping[Flow, Asked], now_s: float) -> None:
         """Sum up what has been counted of these flows, each in its own direction."""
         self._ways = {flow: self._summed(flow, each, now_s) for flow, each in asked.items() if each.path}
         known = {digest(flow) for flow in self._ways}
-        self._flows = {key: tally for key, tally in self._flows.items() if key[1] in known or tally.rate_bps is not None}
+        for flows in self._flows.values():
+            for cookie in [each for each, tally in flows.items() if each not in known and tally.rate_bps is None]:
+                del flows[cookie]
 
     def data(self, flow: Flow) -> Way | None:
         """Of a flow and its opposite direction the one that carries more; None when neither was counted."""
@@ -123,7 +126,7 @@ class Counters:
 
     def _summed(self, flow: Flow, asked: Asked, now_s: float) -> Way:
         way, cookie = self._ways.get(flow, Way()), digest(flow)
-        first, last = (self._flows.get((switch, cookie)) for switch in (asked.path[0], asked.path[-1]))
+        first, last = (self._flows[switch].get(cookie) for switch in (asked.path[0], asked.path[-1]))
         if first is not None and last is not None:
             way.count(first, last, asked.delay_s, now_s)
         return way
@@ -143,7 +146,7 @@ class Counters:
         return {"ports": list(self._ports.values()), "paths": ways, "subflows": found}
 
     def _document(self, joined: Joined, subflow: Subflow, pinned: bool) -> Document:
-        plain = asdict(subflow) | {"path": list(subflow.path), "opened": asdict(joined.flow), "pinned": pinned}
+        plain = vars(subflow) | {"path": list(subflow.path), "opened": vars(joined.flow), "pinned": pinned}
         return plain | {"mbps": _mbps(subflow.rate_bps)}
 
     @staticmethod
