@@ -215,6 +215,7 @@ class MininetEngine(Engine):
         self.laws.bring(*congestion_controls(self.scenario))
         self.workload = Workload(self.scenario, self.topology, self.wiring, self.hosts, self.telemetry.sampler)
         again = self.workload.prepare()
+        self.pox.wait_settled()
         for flow in again:
             self._event("warning", text=f"{flow} lacked a subflow and was opened anew")
         if again:

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,13 @@ from typing import Any
 from lab.engines.mininet import shell
 from lab.engines.mininet.ledger import Ledger
 from lab.errors import LabError
+from lab.recorder import Follower
 
 PROJECT = Path(__file__).resolve().parents[3]
 READY_TIMEOUT_S = 90
 PATIENCE_S = 180  # the network is built after POX has started
+SETTLED_WITHIN_S = 10.0
+OF_SUBFLOWS = {"route", "expect", "backup", "normal"}  # decisions that somebody has yet to carry out
 AGENTS_PORT, HOSTS_PORT = 6699, 6698
 
 
@@ -83,6 +87,16 @@ class Pox:
                 raise LabError(f"start POX: the switches did not connect in {READY_TIMEOUT_S} s: {self._last_words()}")
             time.sleep(0.1)
 
+    def wait_settled(self) -> None:
+        """Until a step of control has nothing more to ask of the subflows that are there; who never settles is not waited for long.
+
+        Traffic that began earlier would take ways, and be held to rates, that nobody has chosen for it.
+        """
+        said, deadline = Follower(self.folder / "decisions.jsonl"), time.monotonic() + SETTLED_WITHIN_S
+        said.new()  # steps in which not all subflows were there
+        while time.monotonic() < deadline and not _settled(said.new()):
+            time.sleep(0.2)
+
     def alive(self) -> bool:
         return self._process is not None and self._process.poll() is None
 
@@ -121,3 +135,10 @@ class Pox:
 
     def _last_words(self) -> str:
         return " / ".join((self.folder / "log.txt").read_text(errors="replace").strip().splitlines()[-3:])
+
+
+def _settled(lines: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether among these lines there is a step of control, and of subflows neither an order nor a change."""
+    found = list(lines)
+    moved = any(line["kind"] == "subflow" or line.get("action") in OF_SUBFLOWS for line in found)
+    return not moved and any(line["kind"] == "observation" for line in found)

@@ -131,3 +131,27 @@ def test_one_that_was_stopped_is_killed_in_the_end(made, monkeypatch):
     start(made, monkeypatch, "import os, signal; os.kill(os.getpid(), signal.SIGSTOP)")
     made.stop()
     assert not made.alive()
+
+
+def test_traffic_waits_until_nothing_more_is_asked_of_subflows(made, monkeypatch):
+    steps = [
+        [{"kind": "observation"}],  # before it was asked
+        [],
+        [{"kind": "subflow"}, {"kind": "observation"}],
+        [{"kind": "observation"}, {"kind": "decision", "action": "expect"}],
+        [{"kind": "observation"}, {"kind": "decision", "action": "meter"}, {"kind": "decision", "action": "forecast"}],
+        [{"kind": "subflow"}],
+    ]
+    made.folder.mkdir()
+    said = made.folder / "decisions.jsonl"
+
+    def more(_seconds=0):
+        with said.open("a") as file:
+            file.writelines(json.dumps(line) + "\n" for line in steps.pop(0))
+
+    more()
+    monkeypatch.setattr(pox.time, "sleep", more)
+    made.wait_settled()
+    assert len(steps) == 1
+    monkeypatch.setattr(pox, "SETTLED_WITHIN_S", -1)
+    made.wait_settled()
