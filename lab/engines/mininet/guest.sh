@@ -40,6 +40,8 @@ watch_for_stop() {
 }
 watch_for_stop &
 
+# The lab has no plugins for pydantic; to look for some would read what every installed package says of itself, for seconds.
+export PYDANTIC_DISABLE_PLUGINS=1
 say "command starts"
 : >"$folder/started"
 (
