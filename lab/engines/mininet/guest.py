@@ -67,7 +67,8 @@ def prepare(argv: list[str], shared: Path) -> Path:
 
 def _write_switch_database(path: Path) -> None:
     """Open vSwitch's database with its one row, made here because each of these commands takes half a second in the guest."""
-    row = {"external_ids": ["map", [["system-id", str(uuid.uuid4())]]]}
+    seldom = {"stats-update-interval": "3600000"}  # [ms]; every port's counters into the database: nobody reads them there
+    row = {"external_ids": ["map", [["system-id", str(uuid.uuid4())]]], "other_config": ["map", list(map(list, seldom.items()))]}
     transaction = json.dumps(["Open_vSwitch", {"op": "insert", "table": "Open_vSwitch", "row": row}])
     shell.run(["ovsdb-tool", "create", str(path), SWITCH_SCHEMA], "make the switches' database")
     shell.run(["ovsdb-tool", "transact", str(path), transaction], "fill the switches' database")
