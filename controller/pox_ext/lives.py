@@ -66,12 +66,14 @@ class Lives:
 
     def look(self, now_s: float) -> list[Subflow]:
         """The subflows that live; what has changed of them is said."""
+        living = []
         for joined in self._tracker.subflows():
-            if self._told.is_over(to_user(self._observer.subflow(joined)), self._ends(joined.flow), now_s):
+            subflow = self._observer.subflow(joined)
+            if self._told.is_over(to_user(subflow), self._ends(joined.flow), now_s):
                 self._over(joined)  # 3
-        living = [self._observer.subflow(joined) for joined in self._tracker.subflows()]
-        for subflow in living:
-            self._say(subflow)  # 2
+            else:
+                living.append(subflow)
+                self._say(subflow)  # 2
         return living
 
     def flow(self, key: SubflowKey) -> Flow | None:

@@ -161,7 +161,10 @@ class MininetEngine(Engine):
     def _start_host_agents(self) -> None:
         """They load while links are shaped; without Multipath TCP there is nothing to be asked of hosts."""
         if self.topology.multipath:
-            asked = host_agents.asked_of(self.topology, self.wiring, self.network, KEY.read_text(), self._goes_up())
+            interval_s = self.scenario.strategy.params["interval_s"]
+            asked = host_agents.asked_of(
+                self.topology, self.wiring, self.network, KEY.read_text(), goes_up=self._goes_up(), interval_s=interval_s
+            )
             log = self.recorder.folder / "hosts.log"
             self.host_agents = HostAgents(STATE / "hosts.json", asked, self.ledger, log)
             self._undo.callback(self.host_agents.close)

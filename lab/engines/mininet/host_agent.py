@@ -1,7 +1,7 @@
 """The agents of all hosts, in one process: they do what the controller asks of subflows, and report what is the case.
 
 1) each host reports its subflows of Multipath TCP, and the loss on the way to each of its addresses: every two seconds, and,
-   once anything was ordered, twice a second what is new
+   once anything was ordered, what is new four times per control interval
 2) an order is read only when it comes from the registered controller with this run's key, and only once
 3) backup: the host with several addresses changes its endpoint, and the kernel tells the other end (MP_PRIO)
    where a path manager in user space opens the subflows (`opener`), it changes the subflow alone
@@ -31,7 +31,7 @@ from lab.engines.mininet.pacing import UNLIMITED, Endpoint, Pacing, frame_rate_b
 from lab.engines.mininet.path_manager import PathManager
 from lab.errors import LabError
 
-PERIOD_S, RESTING_S, SOON_S = 0.5, 2.0, 0.1
+RESTING_S, SOON_S = 2.0, 0.1
 
 
 class Host:
@@ -118,7 +118,7 @@ class Agent:
     def __init__(self, configuration: dict[str, Any]) -> None:
         self._controller: Endpoint = (configuration["controller"][0], configuration["controller"][1])
         self._key = configuration["key"]
-        self.period_s = RESTING_S
+        self.period_s, self._ordered_s = RESTING_S, configuration["period_s"]
         self._said: dict[str, tuple[Any, float]] = {}
         pacing = Pacing(Path(configuration["pins"]))
         self._hosts = {name: Host(name, spec, pacing) for name, spec in configuration["hosts"].items()}
@@ -158,7 +158,7 @@ class Agent:
 
     def obey(self, asked: Order) -> None:
         """Have it carried out."""
-        self.period_s = PERIOD_S
+        self.period_s = self._ordered_s
         self._hosts[asked.host].obey(asked)
 
 

@@ -23,6 +23,7 @@ from lab.topology import Interface, Topology, Trunk, Wiring
 PROGRAM = "lab.engines.mininet.host_agent"
 START_TIMEOUT_S = 30
 READ_BYTES = 1 << 16
+REPORTS_EVERY_S = 0.5, 1.0  # at least, at most; whoever must know sooner asks for shorter control intervals
 
 
 class HostAgents:
@@ -97,8 +98,10 @@ def write_secret(path: Path, text: str, ledger: Ledger) -> None:
         file.write(text)
 
 
-def asked_of(topology: Topology, wiring: Wiring, network: Network, key: str, goes_up: bool) -> dict[str, Any]:
-    """The configuration of the agents; `goes_up`: data goes to the servers."""
+def asked_of(
+    topology: Topology, wiring: Wiring, network: Network, key: str, *, goes_up: bool, interval_s: float
+) -> dict[str, Any]:
+    """The configuration of the agents; `goes_up`: data goes to the servers, `interval_s` lies between two steps of control."""
     hosts: dict[str, Any] = {}
     crowded = opener.crowded(topology, wiring)
     for host in (*topology.multipath, *topology.ids("server")):
@@ -110,7 +113,9 @@ def asked_of(topology: Topology, wiring: Wiring, network: Network, key: str, goe
         hosts[host]["paced"] = paced(topology, wiring.of(host))
         if host in crowded:
             hosts[host]["opens"] = opener.further_addresses(wiring, host) if own else []
-    return {"controller": ["127.0.0.1", pox.HOSTS_PORT], "key": key, "pins": str(cell.PINS / "pacing"), "hosts": hosts}
+    period_s = min(REPORTS_EVERY_S[1], max(REPORTS_EVERY_S[0], interval_s / 4))
+    told = {"controller": ["127.0.0.1", pox.HOSTS_PORT], "key": key, "period_s": period_s}
+    return told | {"pins": str(cell.PINS / "pacing"), "hosts": hosts}
 
 
 def paced(topology: Topology, interfaces: Iterable[Interface]) -> list[str]:

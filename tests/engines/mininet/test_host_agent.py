@@ -174,7 +174,7 @@ def test_where_subflows_are_opened_in_user_space_one_is_changed_alone(host):
 def agent(host, monkeypatch):
     monkeypatch.setattr(host_agent, "Pacing", Pacing)
     hosts = {"ue3": {"pid": 7, "endpoints": True, "loss": {}}}
-    made = Agent({"controller": list(CONTROLLER), "key": KEY, "pins": "/none", "hosts": hosts})
+    made = Agent({"controller": list(CONTROLLER), "key": KEY, "period_s": 0.5, "pins": "/none", "hosts": hosts})
     yield made
     made.socket.close()
     made._scheduler.close()
@@ -240,30 +240,38 @@ def test_the_ports_on_the_way_of_the_data(load):
 def test_multipath_users_and_servers_have_agents(load):
     topology = build(load())
     network = type("Network", (), {"pid": staticmethod(lambda host: 7)})
-    asked = asked_of(topology, wire(topology), network, KEY, goes_up=False)
+    asked = asked_of(topology, wire(topology), network, KEY, goes_up=False, interval_s=2)
     assert {host: spec["endpoints"] for host, spec in asked["hosts"].items()} == {"ue2": True, "ue3": True, "srv1": False}
     assert asked["hosts"]["ue2"]["loss"] == {"10.1.0.2": ["s1-eth2", "wifi1-wlan1"], "10.2.0.2": ["s1-eth3", "lte1-eth2"]}
+
+
+@pytest.mark.parametrize(("interval_s", "period_s"), [(0.5, 0.5), (2, 0.5), (3, 0.75), (4, 1.0), (30, 1.0)])
+def test_hosts_report_four_times_per_control_interval_within_bounds(load, interval_s, period_s):
+    topology = build(load())
+    network = type("Network", (), {"pid": staticmethod(lambda host: 7)})
+    asked = asked_of(topology, wire(topology), network, KEY, goes_up=False, interval_s=interval_s)
+    assert asked["period_s"] == period_s
 
 
 def test_a_user_with_many_paths_opens_its_subflows_itself(load):
     topology = parallel_paths.build(parallel_paths.Params(paths=[{"rate_mbps": 1}] * 15))
     network = type("Network", (), {"pid": staticmethod(lambda host: 7)})
-    asked = asked_of(topology, wire(topology), network, KEY, goes_up=False)
+    asked = asked_of(topology, wire(topology), network, KEY, goes_up=False, interval_s=2)
     assert [len(asked["hosts"][host]["opens"]) for host in ("ue1", "srv1")] == [14, 0]
 
 
 def test_pacing_stands_behind_what_shapes_an_interface(load):
     topology = parallel_paths.build(parallel_paths.Params(paths=({"rate_mbps": 10}, {"rate_mbps": 5})))
     network = type("Network", (), {"pid": staticmethod(lambda host: 7)})
-    asked = asked_of(topology, wire(topology), network, KEY, goes_up=False)["hosts"]
+    asked = asked_of(topology, wire(topology), network, KEY, goes_up=False, interval_s=2)["hosts"]
     assert [line.split(" handle")[0] for line in asked["srv1"]["paced"]] == ["qdisc replace dev srv1-eth1 root"]
     within = collision.build(collision.Params())
-    asked = asked_of(within, wire(within), network, KEY, goes_up=False)["hosts"]
+    asked = asked_of(within, wire(within), network, KEY, goes_up=False, interval_s=2)["hosts"]
     assert [line.split(" handle")[0] for line in asked["ue1"]["paced"]] == [
         f"qdisc replace dev ue1-eth{n} parent 30:1" for n in (1, 2)
     ]
     mobile = build(load())
-    asked = asked_of(mobile, wire(mobile), network, KEY, goes_up=False)["hosts"]
+    asked = asked_of(mobile, wire(mobile), network, KEY, goes_up=False, interval_s=2)["hosts"]
     assert [line.split(" handle")[0] for line in asked["ue3"]["paced"]] == ["qdisc replace dev ue3-lte0 root"]
 
 
