@@ -12,7 +12,7 @@ import os
 import shlex
 import textwrap
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TextIO
@@ -62,7 +62,11 @@ class Recorder:
 
     def event(self, t: float, kind: str, **fields: Any) -> None:
         """Append something that happened at `t`, in s since the start of the run."""
-        self._append("events.jsonl", _line({"t": round(t, 3), "kind": kind, **fields}))
+        self.events([(t, kind, fields)])
+
+    def events(self, happened: Iterable[tuple[float, str, Mapping[str, Any]]]) -> None:
+        """Append what happened, each with its time and kind, in one go."""
+        self._append("events.jsonl", "".join(_line({"t": round(t, 3), "kind": kind, **fields}) for t, kind, fields in happened))
 
     def command(self, argv: Sequence[str], t: float | None = None) -> None:
         """Append a command that was issued, with its time."""

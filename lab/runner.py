@@ -187,9 +187,8 @@ class _Run:
 
     def _follow_decisions(self) -> None:
         """Take over what POX wrote since the last look, with times of the run."""
-        for entry in self.decisions.new():
-            at, kind = entry.pop("at"), entry.pop("kind")
-            self.recorder.event(at - self.started, kind, **entry)
+        if entries := self.decisions.new():
+            self.recorder.events((entry.pop("at") - self.started, entry.pop("kind"), entry) for entry in entries)
 
     def _progress(self, phase: str, frame: dict[str, Any] | None = None, eta_s: float | None = None) -> None:
         self.on_progress(Progress(phase, self.now, self.scenario.duration_s, frame or {}, eta_s))

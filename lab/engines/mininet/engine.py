@@ -219,6 +219,8 @@ class MininetEngine(Engine):
         self.workload = Workload(self.scenario, self.topology, self.wiring, self.hosts, self.telemetry.sampler)
         again = self.workload.prepare()
         self.pox.wait_settled()
+        if self.host_agents:
+            self.host_agents.tell()  # what was done before t = 0 is not to be read when there is traffic
         for flow in again:
             self._event("warning", text=f"{flow} lacked a subflow and was opened anew")
         if again:

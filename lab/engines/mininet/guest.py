@@ -27,8 +27,15 @@ SWITCH_SCHEMA = "/usr/share/openvswitch/vswitch.ovsschema"
 HIDDEN = ("/tmp", "/run", "/var/tmp", "/var/log", "/var/cache", "/dev", "/root" if os.geteuid() else "/dev")
 OVERLAID = ("/etc", "/lib", "/home", "/opt", "/srv", "/usr", "/var", "/tmp")  # the guest may write there, to its own memory
 # nothing in there needs guarding: what a kernel does to be safe costs a third of an emulated processor
-KERNEL_OPTIONS = ("mitigations=off", "init_on_alloc=0", "hardened_usercopy=off", "randomize_kstack_offset=off", "lsm=capability")
-KERNEL_OPTIONS += ("audit=0", "loglevel=5")
+KERNEL_OPTIONS = (
+    "mitigations=off",
+    "init_on_alloc=0",
+    "hardened_usercopy=off",
+    "randomize_kstack_offset=off",
+    "lsm=capability",
+    "audit=0",
+    "loglevel=5",
+)
 # without KVM: copying byte by byte (erms, fsrm), guarded memory (smap, smep), five levels of page tables and wide registers are slow
 EMULATED_PROCESSOR = "max,-erms,-fsrm,-smap,-smep,-la57,-avx,-avx2"
 PASSED_ON = ("MULTIPATH_LAB_", "PYTHON", "LANG", "LC_", "TERM", "COLUMNS")
@@ -68,7 +75,10 @@ def prepare(argv: list[str], shared: Path) -> Path:
 def _write_switch_database(path: Path) -> None:
     """Open vSwitch's database with its one row, made here because each of these commands takes half a second in the guest."""
     seldom = {"stats-update-interval": "3600000"}  # [ms]; every port's counters into the database: nobody reads them there
-    row = {"external_ids": ["map", [["system-id", str(uuid.uuid4())]]], "other_config": ["map", list(map(list, seldom.items()))]}
+    row = {
+        "external_ids": ["map", [["system-id", str(uuid.uuid4())]]],
+        "other_config": ["map", list(map(list, seldom.items()))],
+    }
     transaction = json.dumps(["Open_vSwitch", {"op": "insert", "table": "Open_vSwitch", "row": row}])
     shell.run(["ovsdb-tool", "create", str(path), SWITCH_SCHEMA], "make the switches' database")
     shell.run(["ovsdb-tool", "transact", str(path), transaction], "fill the switches' database")

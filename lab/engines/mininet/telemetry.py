@@ -45,7 +45,8 @@ class Telemetry:
         self._sampled = time.monotonic()
 
     def begin(self) -> None:
-        """t = 0: rates count from here."""
+        """t = 0: rates count from here, and what was decided before has been read."""
+        self._read_decisions()
         self._sampled = time.monotonic()
 
     def close(self) -> None:
