@@ -33,8 +33,8 @@ when the air is free. What each station carries alone is the simulator's input. 
 cell does, but charges no backoff and no acknowledgement for a frame that arrives at once, and its queue has no end: so this is
 a witness of how a slow station's air time is shared, not of 802.11's overhead nor of losses in a full queue.
 
-Alone and together the processors were 59 to 73 % idle: the machine did not decide it. What both get together the lab's cell
-does not foretell: it sends the access point's packets in the order in which they came, and two connections with equal windows
+The processors were 59 to 73 % idle, wmediumd took 29 to 45 % of one. What both get together the lab's cell does not foretell:
+it sends the access point's packets in the order in which they came, and two connections with equal windows
 then carry equally much (1.0 Mb/s each). Under wmediumd the strong station got 2.5 to 3.9 frames for one of the weak one's, which
 needed half as many retries as it had frames. Why is not known yet: were it mac80211 sharing out air time, 1.65 and 0.72 would
 be expected; the weak one's connection may also lose segments and keep a small window."""
