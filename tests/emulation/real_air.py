@@ -157,6 +157,7 @@ class RealAir:
         after, took_s = self._received(scene, names), time.monotonic() - began
         idle_share = (_idle() - idle) / took_s
         dump = self.run("ap", "iw dev ap-wlan1 station dump")
+        senders = self.run("server", "ss -tin state established")
         for name in names:
             self.programs.ask(name, do="stop", id=f"{scene}-{name}")
         time.sleep(1)
@@ -166,9 +167,7 @@ class RealAir:
             "idle_share": round(idle_share, 3),
             "frames": {k: [b - a for a, b in zip(counters[k], v, strict=True)] for k, v in self._counters().items()},
             "busy_s": {k: round(v - ticks.get(k, 0), 1) for k, v in _ticks().items() if v - ticks.get(k, 0) > 0.5},
-            "senders": re.findall(
-                r"(rtt:\S+|retrans:\S+|cwnd:\d+|rwnd_limited:\S+)", self.run("server", "ss -tin state established")
-            ),
+            "senders": re.findall(r"(10\.9\.0\.\d+|rtt:\S+|retrans:\S+|cwnd:\d+|rwnd_limited:\S+)", senders),
         }
 
     def _received(self, scene: str, names: tuple[str, ...]) -> dict[str, int]:
