@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 from collections import deque
 from collections.abc import Iterable, Mapping
@@ -67,7 +66,6 @@ def choose(candidates: list[Path], flow: Flow) -> Path:
 
 
 @lru_cache(MOST_DIGESTS)
-@functools.lru_cache(maxsize=16384)
 def digest(flow: Flow) -> int:
     """64 bits that name a flow, the same on every machine and after every restart."""
     text = f"{flow.protocol} {flow.source}:{flow.source_port} {flow.destination}:{flow.destination_port}"

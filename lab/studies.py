@@ -120,8 +120,8 @@ TESTBED = Study(
 TWO_PATHS_REMARKS = """Why `loss`, path2 of `unequal_delay` and `backup` from 11 to 16 s differ is said at `two_paths_kernel`, where the same cases run on a kernel
 without Open vSwitch and without an emulated processor. Two differences are the emulation's own: in `small_buffer` path1 carries
 2.8 Mb/s (there 3.5), and files take 4 and 13 % longer than there. In `small_buffer` path2 loses nothing and its window grows to 94 and 98
-packets (the simulator's to 40). Linux's scheduler goes by window over round trip, so it takes path2 for the faster one (8.4 against
-6.2 Mb/s) and hands it 36 kB of the 64; with the other 21 kB, path1 cannot fill its queue (round trip 60 ms; in the simulator 37 kB
+packets (the simulator's to 40). Linux's scheduler goes by window over round trip; reckoned from these it takes path2 for the faster one (8.4
+against 6.2 Mb/s), which has 36 kB under way of the 64. With the other 21 kB, path1 cannot fill its queue (round trip 60 ms; in the simulator 37 kB
 and 81 ms). Why files take longer is not known; round trips 3 ms longer than asked for (`links_measured`) are too little for it."""
 
 LONG = ("equal", "unequal_rate", "unequal_delay", "loss", "small_buffer")

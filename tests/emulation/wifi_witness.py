@@ -33,11 +33,11 @@ when the air is free. What each station carries alone is the simulator's input. 
 cell does, but charges no backoff and no acknowledgement for a frame that arrives at once, and its queue has no end: so this is
 a witness of how a slow station's air time is shared, not of 802.11's overhead nor of losses in a full queue.
 
-The processors were 59 to 73 % idle, wmediumd took 29 to 45 % of one. What both get together the lab's cell does not foretell:
+In three turns at commit 807462a the processors were 59 to 73 % idle, wmediumd took 29 to 45 % of one. What both get together the lab's cell does not foretell:
 with equal windows it carries equally much (1.0 Mb/s each); under wmediumd the strong station got 2.5 to 3.9 frames for one of
-the weak one's. A turn with `ss` at the server (2.17 and 0.71 Mb/s) says why: round trips are equal (64 and 62 ms), so both wait
-in one queue as in the cell, but the weak one's connection loses segments all the time (154 sent again, window of 3) and the
-strong one's only in its slow start (135, window of 10). Receive buffers held nobody back (1 % of the time). The simulator was told
+the weak one's. A turn with `ss` at the server (2.17 and 0.71 Mb/s) suggests why: round trips are equal (64 and 62 ms), so both wait
+in one queue as in the cell, but the weak one's connection had 154 segments sent again and a window of 3, the strong one's 135,
+as many as alone, and a window of 10. Receive buffers held nobody back (1 % of the time). The simulator was told
 the weak one's rate and not its losses. Where they happen is open: the access point counted 408 retries and no frame given up."""
 
 STUDY = Study(

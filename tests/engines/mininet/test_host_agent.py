@@ -189,7 +189,9 @@ def test_only_the_registered_controller_with_the_key_is_obeyed(agent):
         agent.read(written(order(1, backup=True), "guessed"), CONTROLLER)
     with pytest.raises(MessageRefused, match="choose from ue3"):
         agent.read(written(Order(1, "ue9", "t", ()), KEY), CONTROLLER)
+    assert agent.period_s == host_agent.RESTING_S
     agent.obey(agent.read(whole, CONTROLLER))
+    assert agent.period_s == 0.5
     assert agent._hosts["ue3"]._manager.asked == [("10.1.0.3", True)]
 
 
@@ -229,6 +231,11 @@ def test_a_host_speaks_when_there_is_something_new_and_every_two_seconds(agent, 
 # --- as the runner sees them
 
 
+def asked(topology, interval_s=2):
+    network = type("Network", (), {"pid": staticmethod(lambda host: 7)})
+    return asked_of(topology, wire(topology), network, KEY, goes_up=False, interval_s=interval_s)
+
+
 def test_the_ports_on_the_way_of_the_data(load):
     topology = parallel_paths.build(parallel_paths.Params(paths=({"rate_mbps": 10}, {"rate_mbps": 5})))
     wiring = wire(topology)
@@ -239,40 +246,36 @@ def test_the_ports_on_the_way_of_the_data(load):
 
 def test_multipath_users_and_servers_have_agents(load):
     topology = build(load())
-    network = type("Network", (), {"pid": staticmethod(lambda host: 7)})
-    asked = asked_of(topology, wire(topology), network, KEY, goes_up=False, interval_s=2)
-    assert {host: spec["endpoints"] for host, spec in asked["hosts"].items()} == {"ue2": True, "ue3": True, "srv1": False}
-    assert asked["hosts"]["ue2"]["loss"] == {"10.1.0.2": ["s1-eth2", "wifi1-wlan1"], "10.2.0.2": ["s1-eth3", "lte1-eth2"]}
+    found = asked(topology)
+    assert {host: spec["endpoints"] for host, spec in found["hosts"].items()} == {"ue2": True, "ue3": True, "srv1": False}
+    assert found["hosts"]["ue2"]["loss"] == {"10.1.0.2": ["s1-eth2", "wifi1-wlan1"], "10.2.0.2": ["s1-eth3", "lte1-eth2"]}
 
 
 @pytest.mark.parametrize(("interval_s", "period_s"), [(0.5, 0.5), (2, 0.5), (3, 0.75), (4, 1.0), (30, 1.0)])
 def test_hosts_report_four_times_per_control_interval_within_bounds(load, interval_s, period_s):
     topology = build(load())
-    network = type("Network", (), {"pid": staticmethod(lambda host: 7)})
-    asked = asked_of(topology, wire(topology), network, KEY, goes_up=False, interval_s=interval_s)
-    assert asked["period_s"] == period_s
+    found = asked(topology, interval_s)
+    assert found["period_s"] == period_s
 
 
 def test_a_user_with_many_paths_opens_its_subflows_itself(load):
     topology = parallel_paths.build(parallel_paths.Params(paths=[{"rate_mbps": 1}] * 15))
-    network = type("Network", (), {"pid": staticmethod(lambda host: 7)})
-    asked = asked_of(topology, wire(topology), network, KEY, goes_up=False, interval_s=2)
-    assert [len(asked["hosts"][host]["opens"]) for host in ("ue1", "srv1")] == [14, 0]
+    found = asked(topology)
+    assert [len(found["hosts"][host]["opens"]) for host in ("ue1", "srv1")] == [14, 0]
 
 
 def test_pacing_stands_behind_what_shapes_an_interface(load):
     topology = parallel_paths.build(parallel_paths.Params(paths=({"rate_mbps": 10}, {"rate_mbps": 5})))
-    network = type("Network", (), {"pid": staticmethod(lambda host: 7)})
-    asked = asked_of(topology, wire(topology), network, KEY, goes_up=False, interval_s=2)["hosts"]
-    assert [line.split(" handle")[0] for line in asked["srv1"]["paced"]] == ["qdisc replace dev srv1-eth1 root"]
+    hosts = asked(topology)["hosts"]
+    assert [line.split(" handle")[0] for line in hosts["srv1"]["paced"]] == ["qdisc replace dev srv1-eth1 root"]
     within = collision.build(collision.Params())
-    asked = asked_of(within, wire(within), network, KEY, goes_up=False, interval_s=2)["hosts"]
-    assert [line.split(" handle")[0] for line in asked["ue1"]["paced"]] == [
+    hosts = asked(within)["hosts"]
+    assert [line.split(" handle")[0] for line in hosts["ue1"]["paced"]] == [
         f"qdisc replace dev ue1-eth{n} parent 30:1" for n in (1, 2)
     ]
     mobile = build(load())
-    asked = asked_of(mobile, wire(mobile), network, KEY, goes_up=False, interval_s=2)["hosts"]
-    assert [line.split(" handle")[0] for line in asked["ue3"]["paced"]] == ["qdisc replace dev ue3-lte0 root"]
+    hosts = asked(mobile)["hosts"]
+    assert [line.split(" handle")[0] for line in hosts["ue3"]["paced"]] == ["qdisc replace dev ue3-lte0 root"]
 
 
 SCRIPT = """

@@ -133,7 +133,9 @@ def test_a_blank_in_the_folders_name_is_refused(tmp_path):
 @pytest.mark.parametrize("kvm", [True, False])
 def test_kvm_is_used_where_it_works(tmp_path, monkeypatch, kvm):
     monkeypatch.setattr(kernel, "kvm_works", lambda image: kvm)
-    assert ("--disable-kvm" in guest.boot_argv(Path("/c/boot/vmlinuz-1"), tmp_path)) is not kvm
+    argv = guest.boot_argv(Path("/c/boot/vmlinuz-1"), tmp_path)
+    assert ("--disable-kvm" in argv) is not kvm
+    assert (f"--qemu-opt={guest.EMULATED_PROCESSOR}" in argv) is not kvm
 
 
 def test_no_command_is_a_wrong_request():
