@@ -1,13 +1,20 @@
-"""The paths a program makes for the machine's own kernel: rate, queue, delay and what is counted, without any network."""
+"""The paths a program makes for the machine's own kernel: rate, queue, delay and what is counted, and a look at the whole."""
 
 from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from emulation import kernel_witness
 from emulation.kernel_paths import Way, changes, frame
 
 from lab import crosscheck, scenario
-from lab.studies import TWO_PATHS
+from lab.manifest import ROOT
+from lab.studies import FRAMES, TWO_PATHS
 
 
 @pytest.fixture
@@ -54,3 +61,20 @@ def test_the_page_judges_the_simulator_by_the_kernel():
     assert page.startswith("## two_paths_kernel")
     assert "| file_1_mb | time to complete [s] | 2.00 | 2.00 | +0 % | 15 %: met | independent |" in page
     assert "sim against kernel" in page
+
+
+@pytest.mark.whole
+@pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces and tun devices need root")
+@pytest.mark.skipif(not Path("/dev/net/tun").exists(), reason="this kernel has no tun")
+@pytest.mark.skipif(not Path("/proc/sys/net/mptcp/enabled").exists(), reason="this kernel has no Multipath TCP")
+def test_the_kernel_sends_over_both_paths(tmp_path):
+    """Both at once, in the same second; how much of their 4 Mb/s a busy machine carries is not asked here."""
+    environment = {"PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
+    command = [sys.executable, "-m", "emulation.kernel_paths", "file_1_mb", "1", "measured.json"]
+    subprocess.run(command, cwd=tmp_path, env=environment, check=True)
+    measured = json.loads((tmp_path / "measured.json").read_text())
+    assert measured["status"] == "complete"
+    assert measured["connections"][0]["completion_s"] > 1  # of 8 Mb in 8 Mb/s
+    assert any(
+        all(subflow["mbps"] > 0.3 for subflow in frame["sf"].values()) for frame in measured[FRAMES] if len(frame["sf"]) == 2
+    )

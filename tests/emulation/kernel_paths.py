@@ -117,7 +117,7 @@ class Hosted:
             upward.append(Way(*reversed(ends), *shape))
         self._configure(len(upward))
         self.paths = Paths([*self.downward, *upward], loaded.seed)
-        self.programs = Hosts(self, NoLedger())
+        self.programs = Hosts(self, NoLedger(), self.hosts)
         self.programs.ask("server", do="serve", mptcp=True)
 
     def _tun(self, host: str, name: str) -> int:

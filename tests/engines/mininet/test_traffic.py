@@ -1,9 +1,13 @@
 """The traffic program, for real, on the loopback interface."""
 
+import fcntl
 import json
 import os
+import socket
+import struct
 import subprocess
 import sys
+import termios
 import time
 from contextlib import closing
 from pathlib import Path
@@ -111,17 +115,54 @@ def test_it_ends_with_its_input():
     assert Host().close() == 0
 
 
-@pytest.mark.parametrize("buffer_bytes", [100_000, 4_000_000, None])
-@pytest.mark.parametrize("rate_bps", [1e5, 2e6, 20e6, 150e6, 1e9])
-def test_reading_in_batches_holds_nobody_back(rate_bps, buffer_bytes):
-    """Data that arrives at any rate never fills the receive buffer; slow flows cost 20 wake-ups a second."""
-    waiting, pause_s, passed_s, deepest = 0.0, traffic.READ_PAUSE_S, 0.0, 0.0
-    while passed_s < 20:
-        waiting += rate_bps / 8 * pause_s
-        passed_s += pause_s
-        deepest = max(deepest, waiting) if passed_s > 10 else 0.0
-        batch = min(waiting, traffic.CHUNK_BYTES)
-        waiting -= batch
-        pause_s = traffic.next_pause_s(pause_s, int(batch), buffer_bytes)
-    assert deepest < 0.75 * (buffer_bytes or 2_000_000)
-    assert pause_s == traffic.READ_PAUSE_S or rate_bps > 2e6
+@pytest.fixture
+def received():
+    """A flow that receives, the socket that sends to it, and how often its program asked the kernel for data."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        sender = socket.create_connection(listener.getsockname())
+        connection, _peer = listener.accept()
+
+    class Counted:
+        calls = 0
+
+        def __getattr__(self, name):
+            return getattr(connection, name)
+
+        def recv_into(self, *arguments):
+            self.calls += 1
+            return connection.recv_into(*arguments)
+
+    counted = Counted()
+    flow = traffic.Flow({}, counted, sends=False)
+    flow.go()
+    yield flow, sender, counted
+    sender.close()
+    connection.close()
+
+
+def waiting_bytes(connection):
+    return struct.unpack("i", fcntl.ioctl(connection.fileno(), termios.FIONREAD, b"\0\0\0\0"))[0]
+
+
+def test_data_is_read_as_it_comes_by_a_program_that_seldom_wakes(received):
+    """A program that read every 50 ms would leave data where they are most of the time, one that woke for each would wake 200 times."""
+    _flow, sender, connection = received
+    left = 0
+    for _ in range(100):
+        sender.sendall(bytes(1000))
+        time.sleep(0.005)
+        left += waiting_bytes(connection) > 0
+    assert left < 20
+    assert 5 <= connection.calls < 40
+
+
+def test_what_has_come_is_counted_soon_and_the_end_at_once(received):
+    flow, sender, _connection = received
+    sender.sendall(bytes(1234))
+    time.sleep(4 * traffic.COUNT_S)
+    assert (flow.bytes, flow.done_s) == (1234, None)
+    sender.sendall(bytes(66))
+    sender.shutdown(socket.SHUT_WR)
+    time.sleep(4 * traffic.COUNT_S)
+    assert (flow.bytes, flow.error) == (1300, None)
+    assert flow.done_s is not None
