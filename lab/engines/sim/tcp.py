@@ -102,6 +102,23 @@ def first_lost(w: at.World, f: int) -> int:
 
 
 @jit
+def note_use(w: at.World, f: int) -> None:
+    """Whether the window held the sender back since it last began anew, and if not, how much was under way (tcp_cwnd_validate)."""
+    sub = w.sub
+    limited, out = sub[f + at.PIPE] >= int(w.window[f + at.CWND]), sub[f + at.NXT] - sub[f + at.UNA]
+    if sub[f + at.UNA] >= sub[f + at.USED_UNTIL] or limited or (sub[f + at.LIMITED] == 0 and out > sub[f + at.MOST_OUT]):
+        sub[f + at.LIMITED], sub[f + at.MOST_OUT], sub[f + at.USED_UNTIL] = int(limited), out, sub[f + at.NXT]
+
+
+@jit
+def may_grow(w: at.World, f: int) -> bool:
+    """The window was full; or it is slow start, and the window not yet twice what was under way (tcp_is_cwnd_limited)."""
+    window = w.window
+    doubles = window[f + at.CWND] < window[f + at.SSTHRESH] and window[f + at.CWND] < 2 * w.sub[f + at.MOST_OUT]
+    return w.sub[f + at.LIMITED] == 1 or doubles
+
+
+@jit
 def send(w: at.World, f: int, left: int, now_ns: int) -> int:
     """Send what is lost, then what is new, as far as the window goes (RFC 6675, NextSeg); how many more may be sent in this go."""
     sub = w.sub
@@ -115,6 +132,7 @@ def send(w: at.World, f: int, left: int, now_ns: int) -> int:
             sub[f + at.NXT] = seq + 1
         transmit(w, f, seq, now_ns)
         left -= 1
+    note_use(w, f)
     return left
 
 
@@ -182,7 +200,7 @@ def find_lost(w: at.World, f: int, number: int, arrivals: int) -> tuple[int, int
 def acknowledged(w: at.World, f: int, p: int, now_ns: int) -> None:
     """An acknowledgement has come to the sender: SEQ is what the receiver waits for, TRANSMISSION what made it answer."""
     sub, packet = w.sub, w.packet
-    full = sub[f + at.PIPE] >= int(w.window[f + at.CWND])
+    full = may_grow(w, f)
     number, upto = packet[p + at.TRANSMISSION], packet[p + at.SEQ]
     sub[f + at.ACKS_IN] += 1
     measure(w, f, number, now_ns)

@@ -228,3 +228,25 @@ def test_acknowledgements_that_get_lost_cost_no_data():
     w = network.w
     assert w.sub[at.DROPPED] > 0
     assert w.sub[at.SEGMENTS_LOST] <= w.sub[at.DROPPED]
+
+
+def test_slow_start_doubles_what_was_under_way_and_no_more(ends):
+    """tcp_is_cwnd_limited: four of ten segments are under way, so the window grows while it is below eight, and here not at all."""
+    ends.window(10.0, ssthresh=100.0)
+    ends.has(4)
+    ends.tells(0, 1, 2, 3)
+    assert ends.w.window[at.CWND] == 10
+    ends.has(6)
+    ends.tells(*range(4, 10))
+    assert ends.w.window[at.CWND] == 12  # 2 x 6; the next acknowledgements bring nothing
+
+
+def test_a_window_that_was_full_grows_for_the_whole_round(ends):
+    """The last of ten acknowledgements finds nine places empty; the round is the window's nevertheless (tcp_cwnd_validate)."""
+    ends.has(10)
+    ends.tells(*range(10))
+    assert ends.w.window[at.CWND] == pytest.approx(11, abs=0.1)
+    ends.has(3)
+    before = ends.w.window[at.CWND]
+    ends.tells(10, 11, 12)
+    assert ends.w.window[at.CWND] == before  # three of eleven: the application's limit, not the window's
