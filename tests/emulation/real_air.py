@@ -13,8 +13,12 @@ per scene: who downloaded, and what each got at its receiver, in Mb/s; `idle_sha
 
 from __future__ import annotations
 
+import ctypes
 import json
+import os
 import re
+import socket
+import stat
 import subprocess
 import sys
 import tempfile
@@ -37,6 +41,7 @@ BUFFER_BYTES = 48_000
 WARM_UP_S, MEASURED_S = 4, 15
 ASSOCIATION_TIMEOUT_S = 30
 DELAY_NS = 5_000_000
+PIDFD_GETFD, SO_RCVBUFFORCE, ROOM_BYTES = 438, 33, 8 << 20  # linux/unistd.h, linux/socket.h
 SETTINGS = "net.ipv4.ip_forward=1 net.ipv4.tcp_no_metrics_save=1 net.ipv4.conf.all.rp_filter=0"
 HOSTAPD = """interface=ap-wlan1
 driver=nl80211
@@ -113,12 +118,26 @@ class RealAir:
         program = upstreams.wmediumd()
         self._daemon([str(program), "-l", "5", "-c", str(self.folder / "medium.cfg")], "wmediumd")
         time.sleep(1)
+        self._make_room(self._daemons[-1].pid)
         self._daemon(["hostapd", str(self.folder / "hostapd.conf")], "hostapd")
         time.sleep(2)
 
     def _daemon(self, argv: list[str], name: str) -> None:
         log = (self.folder / f"{name}.txt").open("w")
         self._daemons.append(subprocess.Popen(argv, stdout=log, stderr=log))
+
+    def _make_room(self, pid: int) -> None:
+        """Frames come to wmediumd by a socket with libnl's 32 kB, which holds some ten: a burst would be lost there and not in the air."""
+        process = os.pidfd_open(pid)
+        for number in (int(each.name) for each in Path(f"/proc/{pid}/fd").iterdir()):
+            copy = ctypes.CDLL(None, use_errno=True).syscall(PIDFD_GETFD, process, number, 0)
+            if stat.S_ISSOCK(os.fstat(copy).st_mode):
+                with socket.socket(fileno=copy) as theirs:
+                    if theirs.family == socket.AF_NETLINK:
+                        theirs.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, ROOM_BYTES)
+            else:
+                os.close(copy)
+        os.close(process)
 
     def _mac(self, name: str) -> str:
         device = "ap-wlan1" if name == "ap" else f"{name}-wlan0"
@@ -152,7 +171,7 @@ class RealAir:
             self.programs.ask(name, do="go", id=f"{scene}-{name}")
         time.sleep(WARM_UP_S)
         before, idle, began = self._received(scene, names), _idle(), time.monotonic()
-        counters, ticks = self._counters(), _ticks()
+        counters, ticks, lost = self._counters(), _ticks(), self._lost()
         time.sleep(MEASURED_S)
         after, took_s = self._received(scene, names), time.monotonic() - began
         idle_share = (_idle() - idle) / took_s
@@ -165,6 +184,7 @@ class RealAir:
             "mbps": {name: round((after[name] - before[name]) * 8 / took_s / 1e6, 3) for name in names},
             "tx_bitrate": re.findall(r"tx bitrate:\s*(\S+)", dump),
             "idle_share": round(idle_share, 3),
+            "lost_before_the_air": self._lost() - lost,
             "frames": {k: [b - a for a, b in zip(counters[k], v, strict=True)] for k, v in self._counters().items()},
             "busy_s": {k: round(v - ticks.get(k, 0), 1) for k, v in _ticks().items() if v - ticks.get(k, 0) > 0.5},
             "senders": re.findall(r"(10\.9\.0\.\d+|rtt:\S+|retrans:\S+|cwnd:\d+|rwnd_limited:\S+)", senders),
@@ -178,6 +198,10 @@ class RealAir:
             daemon.terminate()
         for holder in self._holders.values():
             holder.communicate(b"\n")
+
+    def _lost(self) -> int:
+        """Frames of the access point that did not reach wmediumd."""
+        return int(re.search(r"d_tx_failed: (\d+)", self.run("ap", "ethtool -S ap-wlan1")).group(1))
 
     def _counters(self) -> dict[str, list[int]]:
         """What the access point has counted of each station's frames."""
