@@ -83,16 +83,15 @@ def _number(document: Any, path: str) -> float | None:
     return value if isinstance(value, int | float) else None
 
 
-TESTBED_REMARKS = """Why UE2 and UE3 differ under `meter_throttling`: the kernel hands data to a subflow in bursts of up to 64 kB
-(`MPTCP_SEND_BURST_SIZE`), the simulator segment by segment. After 26 s of such a run `ss -tinm` on the server showed 75,532
+TESTBED_REMARKS = """Both engines hand out data as the kernel does (`multipath.scheduler=linux`), in bursts of up to 64 kB (`MPTCP_SEND_BURST_SIZE`). That is why
+UE2 and UE3 get less than their first path alone under `meter_throttling`: after 26 s of such a run `ss -tinm` on the server showed 75,532
 bytes not yet sent on UE3's throttled subflow, which are 6 s of work at 0.1 Mb/s; whatever follows them waits in the receive
-buffer, and then the first subflow has nothing to send: it was busy for 61.6 s, that of UE4 for 75.8 s of its connection. So UE2
-and UE3 get less than their first path alone, in bursts, and UE1 and UE4 take what they leave, more than in the baseline. The
-paper shows no such loss. With `--set multipath.scheduler=linux`, which hands out data as the kernel does, the simulator shows it
-too: 6.58, 2.72, 4.41 and 6.03 Mb/s for UE1 to UE4 (seeds 1 to 3, commit 385967d) beside the emulation's 6.05, 3.35, 3.84 and 6.17.
+buffer, and then the first subflow has nothing to send: it was busy for 61.6 s, that of UE4 for 75.8 s of its connection. UE1 and UE4
+take what they leave, more than in the baseline. The paper shows no such loss. With `lowest_rtt`, the scheduler of the papers' kernels, which hands
+out segment by segment, the simulator does not either: 4.74, 4.76, 5.39 and 5.43 Mb/s for UE1 to UE4 (seeds 1 to 3).
 
-UE1 keeps less under `none` than in the paper: at equal round trips the cell's three flows share its packets about equally (here
-2.9, 3.0 and 1.8 Mb/s), and the paper does not say what UE3 took of the WiFi cell."""
+UE1 under `none`: in the emulation the cell's three flows share it equally (2.37, 2.41 and 2.18 Mb/s), in the simulator UE1 gets more than
+the two subflows (2.86, 2.35 and 2.01); why is not known. In the paper UE1 keeps more than in both, and what UE3 took there of the cell is not said."""
 
 AS_LINUX = "multipath.scheduler=linux"  # the kernel has no other
 
@@ -119,12 +118,13 @@ TESTBED = Study(
     TESTBED_REMARKS,
 )
 
-TWO_PATHS_REMARKS = """Why `loss`, path2 of `unequal_delay` and `backup` from 11 to 16 s differ is said at `two_paths_kernel`, where the same cases run on a kernel
-without Open vSwitch and without an emulated processor. Two differences are the emulation's own: in `small_buffer` path1 carries
-2.8 Mb/s (there 3.5), and files take 4 and 13 % longer than there. In `small_buffer` path2 loses nothing and its window grows to 94 and 98
-packets (the simulator's to 40). Linux's scheduler goes by window over round trip; reckoned from these it takes path2 for the faster one (8.4
-against 6.2 Mb/s), which has 36 kB under way of the 64. With the other 21 kB, path1 cannot fill its queue (round trip 60 ms; in the simulator 37 kB
-and 81 ms). Why files take longer is not known; round trips 3 ms longer than asked for (`links_measured`) are too little for it."""
+TWO_PATHS_REMARKS = """Both engines hand out data as the kernel does (`multipath.scheduler=linux`). The same cases on a kernel without Open vSwitch and without an
+emulated processor are in `two_paths_kernel`.
+
+`small_buffer` is the emulation's own difference: path1 carries 3.0 Mb/s instead of 3.5, in bursts. Its queue is empty in one sample and has 31 to
+33 packets, and losses, in another, while path2's window of 92 to 95 never loses any; the kernel alone and the simulator keep a queue of about 20.
+Whether the emulated processor is the reason, by waking the receiver late, was not measured. `unequal_rate` carries 0.1 Mb/s more in all
+than its subflows were counted to: what arrived before the fifth second waited for the slow path and was read after it."""
 
 LONG = ("equal", "unequal_rate", "unequal_delay", "loss", "small_buffer")
 TOTAL, PATH1, PATH2 = "user.ue1.mbps", "sf.ue1-1/1.mbps", "sf.ue1-1/2.mbps"

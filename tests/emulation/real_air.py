@@ -215,9 +215,9 @@ class RealAir:
 def _ticks() -> dict[str, float]:
     """Seconds of processor by program."""
     found: dict[str, float] = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
+    for status in Path("/proc").glob("[0-9]*/stat"):
         try:
-            name, rest = stat.read_text().split("(", 1)[1].rsplit(")", 1)
+            name, rest = status.read_text().split("(", 1)[1].rsplit(")", 1)
         except OSError:
             continue
         fields = rest.split()

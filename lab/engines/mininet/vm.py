@@ -30,6 +30,7 @@ BOOT_TIMEOUT_S = 120
 BOOTS = 3  # before a kernel that panics while it boots is given up
 # what a command of `vm` waits for, so that it finds a complete machine
 COMPLETE = 'modprobe mac80211_hwsim radios=0; until [ -e /run/openvswitch/ovs-vswitchd.pid ]; do sleep 0.1; done; exec "$@"'
+PANICKED = "its kernel panicked, as an emulated processor makes it now and then; {} has its last words. The same command again starts a new one"
 POLL_S = 0.2
 INTERRUPTED = 130
 GRACE_S = 30  # between asking the command to stop and pulling the plug
@@ -90,7 +91,7 @@ def _run(ledger: Ledger, command: GuestCommand) -> int:
         try:
             return _booted(ledger, command)
         except LabError:
-            if not _panicked(command.shared / "vm"):
+            if (command.shared / "vm" / "started").exists() or not _panicked(command.shared / "vm"):
                 raise
             print("the VM's kernel panicked while it booted: once more", file=sys.stderr)
     return _booted(ledger, command)
@@ -115,9 +116,9 @@ def _booted(ledger: Ledger, command: GuestCommand) -> int:
 
 
 def _panicked(folder: Path) -> bool:
-    """Whether the guest's kernel gave up before the command started, as it now and then does under software emulation."""
+    """Whether the guest's kernel gave up, as it now and then does under software emulation."""
     console = folder / "console.txt"
-    return not (folder / "started").exists() and console.exists() and "Kernel panic" in console.read_text(errors="replace")
+    return console.exists() and "Kernel panic" in console.read_text(errors="replace")
 
 
 class _Watch:
@@ -142,6 +143,8 @@ class _Watch:
         if interrupts > 1 or now > self._stops_until or (ended and interrupts):
             return INTERRUPTED
         if ended:
+            if (self._folder / "started").exists() and _panicked(self._folder):
+                raise LabError(f"run a command in the VM: {PANICKED.format(self._folder / 'console.txt')}")
             raise _failed(self._folder, "it ended by itself")
         if now > self._boots_until and not (self._folder / "started").exists():
             raise _failed(self._folder, f"the command had not started after {BOOT_TIMEOUT_S} s")

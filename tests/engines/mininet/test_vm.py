@@ -62,6 +62,13 @@ def test_a_machine_that_ends_by_itself_is_an_error_with_its_last_words(watch, fo
         watch.look(ended=True, interrupts=0)
 
 
+def test_a_kernel_that_panics_under_way_is_said_so_with_what_to_type(watch, folder):
+    (folder / "started").touch()
+    (folder / "console.txt").write_text("double fault\nKernel panic\n")
+    with pytest.raises(LabError, match=r"its kernel panicked, .*console\.txt.* The same command again"):
+        watch.look(ended=True, interrupts=0)
+
+
 @pytest.mark.parametrize(("console", "boots"), [("Kernel panic - not syncing", vm.BOOTS), ("Booting", 1)])
 def test_only_a_kernel_that_panics_is_booted_again(tmp_path, monkeypatch, capsys, console, boots):
     tried = []
