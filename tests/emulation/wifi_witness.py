@@ -33,8 +33,8 @@ when the air is free. What each station carries alone is the simulator's input. 
 cell does, but charges no backoff and no acknowledgement for a frame that arrives at once, and its queue has no end (the cell's holds
 1,000 packets here): so this is a witness of how a slow station's air time is shared, not of 802.11's overhead nor of losses in a full queue.
 
-Frames come to wmediumd by a socket that holds some ten of them (libnl's 32 kB). Left so, a burst is lost there, before any air: in a turn of
-commit 4c228f8 without more room the strong station alone had 155 of its segments sent again while hwsim counted 160 frames it
+Frames come to wmediumd by a socket that holds some ten of them (libnl's 32 kB). Left so, a burst is lost there, before any air: in a turn
+without more room the strong station alone had 155 of its segments sent again while hwsim counted 160 frames it
 could not hand over (`d_tx_failed`), and of both the weak one got 0.45 Mb/s and the strong one 3.25. The witness gives the socket room, and no
 frame was lost there in three turns. The processors were 50 to 77 % idle. What is left of a difference: under wmediumd the strong station
 got 6 to 7 % more frames than the weak one, in the cell 0 to 3 %. `ss` showed round trips of 294 and 334 ms in a turn with as full windows (80 and

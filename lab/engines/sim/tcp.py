@@ -102,11 +102,12 @@ def first_lost(w: at.World, f: int) -> int:
 
 
 @jit
-def note_use(w: at.World, f: int) -> None:
-    """Whether the window held the sender back since it last began anew, and if not, how much was under way (tcp_cwnd_validate)."""
+def note_use(w: at.World, f: int, has_sent: bool) -> None:
+    """Whether the window held the sender back in this round, and if not, how much was under way at most (tcp_cwnd_validate)."""
     sub = w.sub
     limited, out = sub[f + at.PIPE] >= int(w.window[f + at.CWND]), sub[f + at.NXT] - sub[f + at.UNA]
-    if sub[f + at.UNA] >= sub[f + at.USED_UNTIL] or limited or (sub[f + at.LIMITED] == 0 and out > sub[f + at.MOST_OUT]):
+    news = sub[f + at.UNA] >= sub[f + at.USED_UNTIL] or (sub[f + at.LIMITED] == 0 and out > sub[f + at.MOST_OUT])
+    if limited or (has_sent and news):
         sub[f + at.LIMITED], sub[f + at.MOST_OUT], sub[f + at.USED_UNTIL] = int(limited), out, sub[f + at.NXT]
 
 
@@ -121,7 +122,7 @@ def may_grow(w: at.World, f: int) -> bool:
 @jit
 def send(w: at.World, f: int, left: int, now_ns: int) -> int:
     """Send what is lost, then what is new, as far as the window goes (RFC 6675, NextSeg); how many more may be sent in this go."""
-    sub = w.sub
+    sub, had = w.sub, left
     while left > 0 and (sub[f + at.LOST] > 0 or sub[f + at.NXT] < sub[f + at.END]) and room(w, f):
         if sub[f + at.LOST] > 0:
             seq = first_lost(w, f)
@@ -132,7 +133,7 @@ def send(w: at.World, f: int, left: int, now_ns: int) -> int:
             sub[f + at.NXT] = seq + 1
         transmit(w, f, seq, now_ns)
         left -= 1
-    note_use(w, f)
+    note_use(w, f, left < had)
     return left
 
 

@@ -250,3 +250,13 @@ def test_a_window_that_was_full_grows_for_the_whole_round(ends):
     before = ends.w.window[at.CWND]
     ends.tells(10, 11, 12)
     assert ends.w.window[at.CWND] == before  # three of eleven: the application's limit, not the window's
+
+
+def test_a_sender_with_nothing_to_send_forgets_nothing_of_its_window(ends):
+    """Slow start with six of ten under way: each acknowledgement finds less under way, and the window still grows to twice six."""
+    ends.window(10.0, ssthresh=100.0)
+    ends.has(6)
+    for seq in range(6):
+        ends.tells(seq)
+        assert ends.sends() == []
+    assert ends.w.window[at.CWND] == 12

@@ -185,7 +185,8 @@ def test_linux_stalls_behind_a_path_that_is_much_slower_than_its_window_says(tes
     for scheduler in ("lowest_rtt", "linux"):
         simulation = testbed(f"multipath.scheduler={scheduler}", strategy="meter_throttling")
         simulation.run(6)
-        rates[scheduler] = simulation.mbps(simulation.run(6), "ue3")
+        frames = simulation.run(24)  # a few stalls of seconds
+        rates[scheduler] = sum(simulation.mbps(frames, user) for user in ("ue2", "ue3"))
     f = next(each for each in simulation.network.tables.subflows["ue3-1"] if each.ends.user.link == "wifi1").place
     sub = simulation.network.w.sub
     assert 40_000 < (sub[f + at.END] - sub[f + at.NXT]) * 1420 < 100_000
