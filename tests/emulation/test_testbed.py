@@ -77,13 +77,21 @@ def test_the_wifi_cell_loses_and_regains(measured):
     assert throttled > 0.9 * alone
 
 
-@pytest.mark.parametrize("ap", ["wifi1", "lte1"])
-def test_tier_2_settles_near_the_floor(measured, ap):
+def settled_median(run: Run, ap: str, number: str) -> float:
+    return median(frame["ap"][ap][number] for frame in run.samples() if frame["t"] > SETTLED_S)
+
+
+def test_tier_2_settles_near_the_floor_of_a_full_cell(measured):
+    """The floor is 0.1 Mb/s; the paper saw 0.09 to 0.16."""
     run, _ = measured(*THROTTLED)
-    settled = [frame["ap"][ap] for frame in run.samples() if frame["t"] > SETTLED_S]
-    # the floor is 0.1; the paper saw 0.09 to 0.16. A stalled connection leaves room for a moment, and the limit may use it
-    assert 0.04 < median(each["tier2_mbps"] for each in settled) < 0.2
-    assert median(each["meter_mbps"] for each in settled) < 0.2
+    assert 0.04 < settled_median(run, "wifi1", "tier2_mbps") < 0.2
+    assert settled_median(run, "wifi1", "meter_mbps") < 0.2
+
+
+def test_tier_2_of_lte_gets_little_more_than_stalls_leave_it(measured):
+    """ue3's first path is idle, and LTE not full, while its data wait for those on its throttled path: so the limit may rise for a while."""
+    plain, throttled = (settled_median(measured(*case)[0], "lte1", "tier2_mbps") for case in (PLAIN, THROTTLED))
+    assert 0.04 < throttled < 0.25 * plain
 
 
 def test_three_reno_flows_fill_the_queue(measured):
