@@ -123,8 +123,8 @@ TWO_PATHS_REMARKS = """Both engines hand out data as the kernel does (`multipath
 emulated processor are in `two_paths_kernel`.
 
 `small_buffer` is the emulation's own difference: path1 carries 3.0 Mb/s instead of 3.5, in bursts. Its queue is empty in one sample and has 31 to
-33 packets, and losses, in another, while path2's window of 92 to 95 never loses any; the kernel alone and the simulator keep a queue of about 20.
-Whether the emulated processor is the reason, by waking the receiver late, was not measured. `unequal_rate` carries 0.1 Mb/s more in all
+33 packets, and losses, in another, while path2's window of 92 to 95 never loses any; the kernel alone and the simulator lose one within some ten seconds and keep a queue of about 20.
+Whether the emulated processor is the reason, by waking the receiver late, was not measured. `unequal_rate` carries 0.26 Mb/s more in all
 than its subflows were counted to: what arrived before the fifth second waited for the slow path and was read after it."""
 
 LONG = ("equal", "unequal_rate", "unequal_delay", "loss", "small_buffer")
