@@ -91,7 +91,7 @@ take what they leave, more than in the baseline. The paper shows no such loss. W
 out segment by segment, the simulator does not either: 4.74, 4.76, 5.39 and 5.43 Mb/s for UE1 to UE4 (seeds 1 to 3).
 
 UE1 under `none`: in the emulation the cell's three flows share it equally (2.37, 2.41 and 2.18 Mb/s), in the simulator UE1 gets more than
-the two subflows (2.86, 2.35 and 2.01); why is not known. Its 0.48 of the baseline is what the paper's equation (2) gives. In the paper's testbed it
+the two subflows (2.86, 2.35 and 2.01); why is not known. The emulation's 0.48 of the baseline is what the paper's equation (2) gives. In the paper's testbed it
 kept 0.68, and what UE3 took there of the cell is not said."""
 
 AS_LINUX = "multipath.scheduler=linux"  # the kernel has no other

@@ -14,7 +14,7 @@ TOGETHER = {"strong": 1.3, "weak": 1.1}
 def scenes(*idle_shares: float):
     """A turn per share of idle processors."""
     return [
-        {"turn": turn, "who": who, "mbps": mbps, "idle_share": idle_share}
+        {"turn": turn, "who": who, "mbps": mbps, "idle_share": idle_share, "lost_before_the_air": 0}
         for turn, idle_share in enumerate(idle_shares, 1)
         for who, mbps in (*ALONE.items(), ("both", TOGETHER))
     ]
@@ -54,6 +54,11 @@ def test_the_simulator_is_given_what_each_carries_alone_and_judged_by_both_toget
 def test_a_turn_on_a_machine_without_time_is_left_out():
     found = wifi_witness.by_case(scenes(0.5, 0.01))
     assert [[each["overloaded"] for each in results] for results in found.values()] == [[False, True]] * 3
+
+
+def test_a_turn_that_lost_frames_before_the_air_is_left_out():
+    found = wifi_witness.by_case([scene | {"lost_before_the_air": 3} for scene in scenes(0.5)])
+    assert all(each["overloaded"] for results in found.values() for each in results)
 
 
 def test_both_are_asked_for_what_they_got():

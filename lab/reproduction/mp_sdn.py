@@ -188,7 +188,7 @@ CLAIMS = (
     Claim("8", "S", "Walking users: choosing primaries every 45 s costs visibly more (paper 27 %) than every 25 s or less (8 %)",
           (Relation(_of("walk-2", "T"), "~", _of("walk-10", "T")), Relation(_of("walk-25", "T"), ">", _of("walk-45", "T"), 1.1)), True, WALKERS),
     Claim("9", "S", "Uploads as downloads: plain MPTCP loses, MP-SDN does not",
-          (Relation(_down(0, kind="up"), ">", _down(80, kind="up"), 1.05), Relation(_down(80, REGULATED, kind="up"), "~", _down(0, kind="up"))), True, "As claim 2"),
+          (Relation(_down(0, kind="up"), ">", _down(80, kind="up"), 1.05), Relation(_down(80, REGULATED, kind="up"), "~", _down(0, kind="up"))), True, "Probably as claim 2; not looked into"),
     Claim("11a", "S", "15 users: the same with a smaller loss and a smaller gain than with 30",
           (Relation(_down(0, kind="few"), ">", _down(80, kind="few")), Relation(_down(80, REGULATED, kind="few"), ">", _down(80, kind="few")))),
     Claim("11b", "S", "300 m: the same with a larger loss than with 200 m",

@@ -30,7 +30,6 @@ BOOT_TIMEOUT_S = 120
 BOOTS = 3  # before a kernel that panics while it boots is given up
 # what a command of `vm` waits for, so that it finds a complete machine
 COMPLETE = 'modprobe mac80211_hwsim radios=0; until [ -e /run/openvswitch/ovs-vswitchd.pid ]; do sleep 0.1; done; exec "$@"'
-PANICKED = "its kernel panicked, as an emulated processor makes it now and then; {} has its last words. The same command again starts a new one"
 POLL_S = 0.2
 INTERRUPTED = 130
 GRACE_S = 30  # between asking the command to stop and pulling the plug
@@ -143,9 +142,7 @@ class _Watch:
         if interrupts > 1 or now > self._stops_until or (ended and interrupts):
             return INTERRUPTED
         if ended:
-            if (self._folder / "started").exists() and _panicked(self._folder):
-                raise LabError(f"run a command in the VM: {PANICKED.format(self._folder / 'console.txt')}")
-            raise _failed(self._folder, "it ended by itself")
+            raise _failed(self._folder, "its kernel panicked" if _panicked(self._folder) else "it ended by itself")
         if now > self._boots_until and not (self._folder / "started").exists():
             raise _failed(self._folder, f"the command had not started after {BOOT_TIMEOUT_S} s")
         return None
@@ -186,8 +183,10 @@ class _Follower:
 
 def _failed(folder: Path, what: str) -> LabError:
     """Why the VM did not get to the command's end, with its last words."""
-    log = folder / "guest.txt" if (folder / "guest.txt").exists() else folder / "console.txt"
+    panicked = _panicked(folder)
+    log = folder / "guest.txt" if (folder / "guest.txt").exists() and not panicked else folder / "console.txt"
     last = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()][-3:]
     kind = MachineLacks if "No module named 'virtme'" in log.read_text(errors="replace") else LabError
     cure = " Try: ./run_lab.sh setup-emulation" if kind is MachineLacks else ""
+    cure = " An emulated processor makes it do so now and then. Try: the same command again" if panicked else cure
     return kind(f"run a command in the VM: {what}. {log} ends with: {' / '.join(last) or 'nothing'}.{cure}")

@@ -13,6 +13,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from userspace_network import eventually
 
 from lab.engines.mininet import hosts, netlink, probes, traffic
 
@@ -144,13 +145,6 @@ def waiting_bytes(connection):
     return struct.unpack("i", fcntl.ioctl(connection.fileno(), termios.FIONREAD, b"\0\0\0\0"))[0]
 
 
-def within_5_s(holds):
-    deadline = time.monotonic() + 5
-    while not holds() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    return holds()
-
-
 def test_data_is_read_as_it_comes_by_a_program_that_seldom_wakes(received):
     """A program that read every 50 ms would leave data where they are most of the time, one that woke for each would wake 200 times."""
     _flow, sender, connection = received
@@ -166,9 +160,9 @@ def test_data_is_read_as_it_comes_by_a_program_that_seldom_wakes(received):
 def test_what_has_come_is_counted_soon_and_the_end_at_once(received):
     flow, sender, _connection = received
     sender.sendall(bytes(1234))
-    assert within_5_s(lambda: flow.bytes == 1234)
+    eventually(lambda: flow.bytes == 1234, "count what has come")
     assert flow.done_s is None
     sender.sendall(bytes(66))
     sender.shutdown(socket.SHUT_WR)
-    assert within_5_s(lambda: flow.done_s is not None)
+    eventually(lambda: flow.done_s is not None, "see the end")
     assert (flow.bytes, flow.error) == (1300, None)
