@@ -91,11 +91,12 @@ flow = Flow("ue1-1", "ue1", "down", "mine", None, None)
 network = Network(Topology("one", nodes, (Link("l1", "s1", "srv1"), Link("l2", "s1", "ue1"))), Multipath(), [flow], seed=1)
 network.start(flow, "mine")
 w = network.w
-w.window[at.CWND], w.window[at.SSTHRESH] = 10.0, 1.0
-laws.on_ack(w, 0, 2, 0)
-grown = w.window[at.CWND]
-laws.on_loss(w, 0, 0)
-print(grown, w.window[at.CWND])
+f = next(network.subflows()).place
+w.window[f + at.CWND], w.window[f + at.SSTHRESH] = 10.0, 1.0
+laws.on_ack(w, f, 2, 0)
+grown = w.window[f + at.CWND]
+laws.on_loss(w, f, 0)
+print(grown, w.window[f + at.CWND])
 """
 
 

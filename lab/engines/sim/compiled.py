@@ -53,15 +53,15 @@ def is_there() -> bool:
 
 
 @contextmanager
-def once(where: Path) -> Iterator[None]:
-    """Around a call that may compile: whoever comes first does it, the others wait and find what it left in `where`."""
+def once(where: Path) -> Iterator[bool]:
+    """Around a call that may compile: whoever comes first (True) does it, the others wait and find what it left in `where`."""
     complete = where / COMPLETE
     if complete.exists():
-        yield
+        yield False
         return
     where.mkdir(parents=True, exist_ok=True)
     with FileLock(where / LOCK):
-        yield
+        yield not complete.exists()
         complete.touch()
 
 

@@ -1,44 +1,52 @@
-"""Events in the order of their time; those of one moment in the order in which they were asked for. A binary heap in three arrays."""
+"""Events in the order of their time; those of one moment in the order in which they were asked for. A binary heap."""
 
 from __future__ import annotations
 
 from lab.engines.sim import layout as at
 from lab.engines.sim.jit import jit
 
+DUE_NS, ASKED, WHAT, FIELDS = range(4)  # the row of an event; DUE_NS is not written out where time counts
+
 
 @jit
 def push(w: at.World, at_ns: int, what: int) -> None:
     """Let `what` happen at `at_ns`."""
-    times, orders, whats = w.heap_at, w.heap_order, w.heap_what
-    order = w.g[at.ORDER]
-    w.g[at.ORDER] = order + 1
-    child = w.g[at.HEAP_COUNT]
-    w.g[at.HEAP_COUNT] = child + 1
-    while child > 0:
-        parent = (child - 1) >> 1
-        if times[parent] <= at_ns:  # what was asked for earlier goes first
+    row = w.row
+    heap, n, asked = row[at.HEAP], row[at.HEAP_COUNT], row[at.ASKED_FOR]
+    row[at.HEAP_COUNT], row[at.ASKED_FOR] = n + 1, asked + 1
+    here = heap + n * FIELDS
+    while n > 0:
+        n = (n - 1) >> 1
+        above = heap + n * FIELDS
+        if row[above + DUE_NS] <= at_ns:  # what was asked for earlier goes first
             break
-        times[child], orders[child], whats[child] = times[parent], orders[parent], whats[parent]
-        child = parent
-    times[child], orders[child], whats[child] = at_ns, order, what
+        row[here + DUE_NS], row[here + ASKED], row[here + WHAT] = row[above + DUE_NS], row[above + ASKED], row[above + WHAT]
+        here = above
+    row[here + DUE_NS], row[here + ASKED], row[here + WHAT] = at_ns, asked, what
 
 
 @jit
 def pop(w: at.World) -> int:
-    """Take the first event; its time was `w.heap_at[0]`."""
-    times, orders, whats = w.heap_at, w.heap_order, w.heap_what
-    first = whats[0]
-    count = w.g[at.HEAP_COUNT] - 1
-    w.g[at.HEAP_COUNT] = count
-    at_ns, order, what = times[count], orders[count], whats[count]
-    parent, child = 0, 1
-    while child < count:
-        right = child + 1
-        if right < count and (times[right] < times[child] or (times[right] == times[child] and orders[right] < orders[child])):
-            child = right
-        if at_ns < times[child] or (at_ns == times[child] and order < orders[child]):
+    """Take the first event, which is due at `first_ns`."""
+    row = w.row
+    heap, count = row[at.HEAP], row[at.HEAP_COUNT] - 1
+    row[at.HEAP_COUNT] = count
+    first, last = row[heap + WHAT], heap + count * FIELDS
+    at_ns, asked, what = row[last + DUE_NS], row[last + ASKED], row[last + WHAT]
+    here, n = heap, 1
+    while n < count:
+        below, right = heap + n * FIELDS, heap + (n + 1) * FIELDS
+        if right < last and (row[right] < row[below] or (row[right] == row[below] and row[right + ASKED] < row[below + ASKED])):
+            below, n = right, n + 1
+        if at_ns < row[below] or (at_ns == row[below] and asked < row[below + ASKED]):
             break
-        times[parent], orders[parent], whats[parent] = times[child], orders[child], whats[child]
-        parent, child = child, 2 * child + 1
-    times[parent], orders[parent], whats[parent] = at_ns, order, what
+        row[here + DUE_NS], row[here + ASKED], row[here + WHAT] = row[below + DUE_NS], row[below + ASKED], row[below + WHAT]
+        here, n = below, 2 * n + 1
+    row[here + DUE_NS], row[here + ASKED], row[here + WHAT] = at_ns, asked, what
     return first
+
+
+@jit
+def first_ns(w: at.World) -> int:
+    """When the first event is due; without one, never."""
+    return w.row[w.row[at.HEAP] + DUE_NS] if w.row[at.HEAP_COUNT] > 0 else at.FOREVER

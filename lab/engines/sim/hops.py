@@ -17,45 +17,48 @@ MILLION = 1_000_000
 @jit
 def take(w: at.World) -> int:
     """A free packet; there always is one (`loop.run` stops before they run out)."""
-    count = w.g[at.FREE_COUNT] - 1
-    w.g[at.FREE_COUNT] = count
-    return w.free[count]
+    row = w.row
+    p = row[at.FREE]
+    row[at.FREE], row[at.FREE_COUNT] = row[p + at.NEXT_FREE], row[at.FREE_COUNT] - 1
+    return p
 
 
 @jit
 def give_back(w: at.World, p: int) -> None:
     """The packet is gone."""
-    count = w.g[at.FREE_COUNT]
-    w.free[count] = p
-    w.g[at.FREE_COUNT] = count + 1
+    row = w.row
+    row[p + at.NEXT_FREE], row[at.FREE], row[at.FREE_COUNT] = row[at.FREE], p, row[at.FREE_COUNT] + 1
 
 
 @jit
 def drop(w: at.World, h: int, p: int) -> None:
     """The packet is lost at hop `h`."""
-    w.hop[h + at.DROPS] += 1
-    w.hop[h + at.DROPPED_BYTES] += w.packet[p + at.SIZE]
-    if w.packet[p + at.IS_ACK] != 1:
-        w.sub[w.packet[p + at.OF_SUBFLOW] + at.DROPPED] += 1
+    row = w.row
+    row[h + at.DROPS] += 1
+    row[h + at.DROPPED_BYTES] += row[p + at.SIZE]
+    if row[p + at.IS_ACK] != 1:
+        row[row[p + at.OF_SUBFLOW] + at.DROPPED] += 1
     give_back(w, p)
 
 
 @jit
 def leaves(w: at.World, h: int, p: int) -> None:
     """The packet is through hop `h`."""
-    w.hop[h + at.OUT_PACKETS] += 1
-    w.hop[h + at.OUT_BYTES] += w.packet[p + at.SIZE]
-    w.packet[p + at.PLACE] += 1
+    row = w.row
+    row[h + at.OUT_PACKETS] += 1
+    row[h + at.OUT_BYTES] += row[p + at.SIZE]
+    row[p + at.PLACE] += 1
 
 
 @jit
 def enters(w: at.World, h: int, p: int) -> bool:
     """Count the packet in; False if it was lost there: the link is down, or chance has it."""
-    w.hop[h + at.IN_PACKETS] += 1
-    w.hop[h + at.IN_BYTES] += w.packet[p + at.SIZE]
-    lost = w.hop[h + at.UP] == 0
-    if not lost and w.hop[h + at.LOSS_PPM] > 0:
-        lost = draw(w.hop, h + at.CHANCE_1, MILLION) < w.hop[h + at.LOSS_PPM]
+    row = w.row
+    row[h + at.IN_PACKETS] += 1
+    row[h + at.IN_BYTES] += row[p + at.SIZE]
+    lost = row[h + at.UP] == 0
+    if not lost and row[h + at.LOSS_PPM] > 0:
+        lost = draw(row, h + at.CHANCE_1, MILLION) < row[h + at.LOSS_PPM]
     if lost:
         drop(w, h, p)
     return not lost
@@ -64,13 +67,14 @@ def enters(w: at.World, h: int, p: int) -> bool:
 @jit
 def forward(w: at.World, p: int, at_ns: int, now_ns: int) -> int:
     """Send a packet on from its place at `at_ns`, through wires that only delay; returns it if it is at its next stop now."""
+    row = w.row
     while True:
-        h = w.route[w.packet[p + at.PLACE]]
-        if h == at.NOTHING or w.hop[h + at.KIND] != at.WIRE or w.hop[h + at.RATE_BPS] > 0 or w.hop[h + at.JITTER_NS] > 0:
+        h = row[row[p + at.PLACE]]
+        if h == at.NOTHING or row[h + at.KIND] != at.WIRE or row[h + at.RATE_BPS] > 0 or row[h + at.JITTER_NS] > 0:
             break
         if not enters(w, h, p):
             return at.NOTHING
-        at_ns += w.hop[h + at.DELAY_NS]
+        at_ns += row[h + at.DELAY_NS]
         leaves(w, h, p)
     if at_ns <= now_ns:
         return p
@@ -81,34 +85,34 @@ def forward(w: at.World, p: int, at_ns: int, now_ns: int) -> int:
 @jit
 def waiting(w: at.World, h: int, now_ns: int) -> int:
     """Packets of a wire that have not left yet; the queue holds their times of departure."""
-    hop = w.hop
-    head, count, size, base = hop[h + at.QUEUE_HEAD], hop[h + at.QUEUE_COUNT], hop[h + at.QUEUE_SIZE], hop[h + at.QUEUE]
-    while count > 0 and w.queue[base + head] <= now_ns:
+    row = w.row
+    head, count, size, base = row[h + at.QUEUE_HEAD], row[h + at.QUEUE_COUNT], row[h + at.QUEUE_SIZE], row[h + at.QUEUE]
+    while count > 0 and row[base + head] <= now_ns:
         head = (head + 1) % size
         count -= 1
-    hop[h + at.QUEUE_HEAD], hop[h + at.QUEUE_COUNT] = head, count
+    row[h + at.QUEUE_HEAD], row[h + at.QUEUE_COUNT] = head, count
     return count
 
 
 @jit
 def through_wire(w: at.World, h: int, p: int, now_ns: int) -> int:
     """Drop-tail queue, rate, then delay with jitter, in order."""
-    hop = w.hop
+    row = w.row
     out_ns = now_ns
-    if hop[h + at.RATE_BPS] > 0:
+    if row[h + at.RATE_BPS] > 0:
         count = waiting(w, h, now_ns)
-        if count >= hop[h + at.QUEUE_SIZE]:
+        if count >= row[h + at.QUEUE_SIZE]:
             drop(w, h, p)
             return at.NOTHING
-        out_ns = max(now_ns, hop[h + at.FREE_NS]) + w.packet[p + at.SIZE] * 8 * at.NS_PER_S // hop[h + at.RATE_BPS]
-        hop[h + at.FREE_NS] = out_ns
-        w.queue[hop[h + at.QUEUE] + (hop[h + at.QUEUE_HEAD] + count) % hop[h + at.QUEUE_SIZE]] = out_ns
-        hop[h + at.QUEUE_COUNT] = count + 1
-    out_ns += hop[h + at.DELAY_NS]
-    if hop[h + at.JITTER_NS] > 0:
-        out_ns += hop[h + at.JITTER_NS] * (draw(w.hop, h + at.CHANCE_1, 2 * MILLION + 1) - MILLION) // MILLION
-    out_ns = max(now_ns, out_ns, hop[h + at.LAST_OUT_NS])
-    hop[h + at.LAST_OUT_NS] = out_ns
+        out_ns = max(now_ns, row[h + at.FREE_NS]) + row[p + at.SIZE] * 8 * at.NS_PER_S // row[h + at.RATE_BPS]
+        row[h + at.FREE_NS] = out_ns
+        row[row[h + at.QUEUE] + (row[h + at.QUEUE_HEAD] + count) % row[h + at.QUEUE_SIZE]] = out_ns
+        row[h + at.QUEUE_COUNT] = count + 1
+    out_ns += row[h + at.DELAY_NS]
+    if row[h + at.JITTER_NS] > 0:
+        out_ns += row[h + at.JITTER_NS] * (draw(row, h + at.CHANCE_1, 2 * MILLION + 1) - MILLION) // MILLION
+    out_ns = max(now_ns, out_ns, row[h + at.LAST_OUT_NS])
+    row[h + at.LAST_OUT_NS] = out_ns
     leaves(w, h, p)
     return forward(w, p, out_ns, now_ns)
 
@@ -117,40 +121,43 @@ def through_wire(w: at.World, h: int, p: int, now_ns: int) -> int:
 def passes_meter(w: at.World, h: int, p: int, now_ns: int) -> bool:
     """A token bucket of the cell's switch, kept as the time at which it will be full again; what does not fit is dropped.
     Acknowledgements pass uncounted (MP-SDN, section V-C), and so does what is not TCP."""
-    if w.packet[p + at.IS_ACK] != 0:
+    row = w.row
+    if row[p + at.IS_ACK] != 0:
         return True
-    size = w.packet[p + at.SIZE]
-    if w.hop[h + at.METERED] != 0:
-        c = w.hop[h + at.CELL] + (w.hop[h + at.METERED] - 1) * at.METER_FIELDS
-        full_ns = max(now_ns, w.cell[c + at.METER_FULL_NS]) + size * 8 * at.NS_PER_S // w.cell[c + at.METER_BPS]
-        if full_ns - now_ns > w.cell[c + at.METER_BURST_NS]:
-            w.hop[h + at.METER_DROPS] += 1
+    size = row[p + at.SIZE]
+    if row[h + at.METERED] != 0:
+        c = row[h + at.CELL] + (row[h + at.METERED] - 1) * at.METER_FIELDS
+        full_ns = max(now_ns, row[c + at.METER_FULL_NS]) + size * 8 * at.NS_PER_S // row[c + at.METER_BPS]
+        if full_ns - now_ns > row[c + at.METER_BURST_NS]:
+            row[h + at.METER_DROPS] += 1
             return False
-        w.cell[c + at.METER_FULL_NS] = full_ns
-    w.hop[h + at.METER_PASSED_BYTES] += size
+        row[c + at.METER_FULL_NS] = full_ns
+    row[h + at.METER_PASSED_BYTES] += size
     return True
 
 
 @jit
 def airtime_ns(w: at.World, h: int, p: int) -> int:
     """What every frame takes, what its bytes take, and all of it again for every time it is sent."""
-    once_ns = w.hop[h + at.FIXED_NS] + w.packet[p + at.SIZE] * w.hop[h + at.PRICE_PS] // 1000
-    return once_ns * w.cell[w.hop[h + at.AIR] + at.SENT_PPM] // MILLION
+    row = w.row
+    once_ns = row[h + at.FIXED_NS] + row[p + at.SIZE] * row[h + at.PRICE_PS] // 1000
+    return once_ns * row[row[h + at.AIR] + at.SENT_PPM] // MILLION
 
 
 @jit
 def over_air_down(w: at.World, h: int, p: int, now_ns: int) -> None:
     """start = max(now, next_free); next_free = start + airtime; drop if start - now exceeds the buffer."""
-    c, cell = w.hop[h + at.AIR], w.cell
-    start_ns = max(now_ns, cell[c + at.NEXT_FREE_NS])
-    if not passes_meter(w, h, p, now_ns) or start_ns - now_ns > cell[c + at.LIMIT_NS]:
+    row = w.row
+    c = row[h + at.AIR]
+    start_ns = max(now_ns, row[c + at.NEXT_FREE_NS])
+    if not passes_meter(w, h, p, now_ns) or start_ns - now_ns > row[c + at.LIMIT_NS]:
         drop(w, h, p)
         return
     took_ns = airtime_ns(w, h, p)
-    cell[c + at.NEXT_FREE_NS] = start_ns + took_ns
-    cell[c + at.DOWNLINK_AIRTIME_NS] = took_ns
-    cell[w.hop[h + at.CELL] + at.BACKLOG] += 1
-    w.packet[p + at.PLACE] += 1
+    row[c + at.NEXT_FREE_NS] = start_ns + took_ns
+    row[c + at.DOWNLINK_AIRTIME_NS] = took_ns
+    row[row[h + at.CELL] + at.BACKLOG] += 1
+    row[p + at.PLACE] += 1
     heap.push(w, start_ns + took_ns, p * at.EVENT_KINDS + at.ARRIVES)
 
 
@@ -158,16 +165,17 @@ def over_air_down(w: at.World, h: int, p: int, now_ns: int) -> None:
 def over_air_up(w: at.World, h: int, p: int, now_ns: int) -> int:
     """start = max(now, uplink_free); uplink_free = start + airtime + (backlogged downlink ? its airtime : 0);
     next_free = max(now, next_free) + airtime. The meter of uplink data is behind the access point: its air is spent."""
-    c, cell = w.hop[h + at.AIR], w.cell
-    start_ns = max(now_ns, cell[c + at.UPLINK_FREE_NS])
-    if start_ns - now_ns > cell[c + at.LIMIT_NS]:
+    row = w.row
+    c = row[h + at.AIR]
+    start_ns = max(now_ns, row[c + at.UPLINK_FREE_NS])
+    if start_ns - now_ns > row[c + at.LIMIT_NS]:
         drop(w, h, p)
         return at.NOTHING
     took_ns = airtime_ns(w, h, p)
-    between_ns = cell[c + at.DOWNLINK_AIRTIME_NS] if cell[c + at.NEXT_FREE_NS] > now_ns else 0
-    cell[c + at.UPLINK_FREE_NS] = start_ns + took_ns + between_ns
-    cell[c + at.NEXT_FREE_NS] = max(now_ns, cell[c + at.NEXT_FREE_NS]) + took_ns
-    w.hop[h + at.FREE_NS] = start_ns + took_ns
+    between_ns = row[c + at.DOWNLINK_AIRTIME_NS] if row[c + at.NEXT_FREE_NS] > now_ns else 0
+    row[c + at.UPLINK_FREE_NS] = start_ns + took_ns + between_ns
+    row[c + at.NEXT_FREE_NS] = max(now_ns, row[c + at.NEXT_FREE_NS]) + took_ns
+    row[h + at.FREE_NS] = start_ns + took_ns
     if not passes_meter(w, h, p, start_ns + took_ns):
         drop(w, h, p)
         return at.NOTHING
@@ -178,9 +186,10 @@ def over_air_up(w: at.World, h: int, p: int, now_ns: int) -> int:
 @jit
 def left_air(w: at.World, p: int) -> None:
     """A packet that has come down no longer waits at the access point."""
-    place = w.packet[p + at.PLACE] - 1
-    h = w.route[place]
-    if h != at.NOTHING and w.hop[h + at.KIND] == at.AIR_DOWN:
-        w.cell[w.hop[h + at.CELL] + at.BACKLOG] -= 1
-        w.hop[h + at.OUT_PACKETS] += 1
-        w.hop[h + at.OUT_BYTES] += w.packet[p + at.SIZE]
+    row = w.row
+    place = row[p + at.PLACE] - 1
+    h = row[place]
+    if h != at.NOTHING and row[h + at.KIND] == at.AIR_DOWN:
+        row[row[h + at.CELL] + at.BACKLOG] -= 1
+        row[h + at.OUT_PACKETS] += 1
+        row[h + at.OUT_BYTES] += row[p + at.SIZE]

@@ -1,9 +1,10 @@
-"""What the packets' code works on: flat tables of integers. An entity is the place where its row begins in its table.
+"""What the packets' code works on: one flat table of integers. An entity is the place where its row begins.
 
-    w.sub[f + at.PIPE]   field PIPE of the subflow whose row begins at f; this module is imported as `at`
-    w.seg_state[r + i]   the same of a ring that begins at r; rings of segments have SLOTS places, a power of two
+    w.row[f + at.PIPE]      field PIPE of the subflow whose row begins at f; this module is imported as `at`
+    w.window[f + at.CWND]   the floating-point half of the same row
+    w.row[at.NOW]           a thing there is one of: that row begins at 0
 
-Times are ns, sizes bytes, sequence numbers count full segments. A packet's free place is kept in a stack.
+Times are ns, sizes bytes, sequence numbers count full segments. What has a place stays there; what is new comes behind.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ NS_PER_S = 1_000_000_000
 NOTHING = -1
 FOREVER = 1 << 60  # segments of a transfer that does not end
 
-# w.g: the one row of things there is one of
-(NOW, HEAP_COUNT, ORDER, FREE_COUNT, SLOTS, HOST_NOISE_NS, BALIA_DECREASE, OLIA_METRIC, PENALISES, EXPECTS_BY_WINDOW,
- IN_BEARERS, G_FIELDS) = range(12)  # fmt: skip
+# what there is one of. FREE is the first of the free packets, USED the first place that belongs to nobody, HEAP the events
+(NOW, HEAP, HEAP_SIZE, HEAP_COUNT, ASKED_FOR, FREE, FREE_COUNT, IN_BEARERS, SLOTS, USED, HOST_NOISE_NS,
+ BALIA_DECREASE, OLIA_METRIC, PENALISES, EXPECTS_BY_WINDOW, ONES) = range(16)  # fmt: skip
 KERNEL, DRAFT = range(2)  # BALIA_DECREASE, OLIA_METRIC
 
-# w.hop: one direction of a link, of a WiFi station's air, or an LTE bearer
+# a hop: one direction of a link, of a WiFi station's air, or an LTE bearer
 WIRE, AIR_DOWN, AIR_UP, BEARER = range(4)
 HOP_FIELDS = 32
 (KIND, UP, RATE_BPS, DELAY_NS, JITTER_NS, LOSS_PPM, FREE_NS, LAST_OUT_NS, QUEUE, QUEUE_SIZE, QUEUE_HEAD, QUEUE_COUNT,
@@ -29,7 +30,7 @@ HOP_FIELDS = 32
  CHANCE_1, CHANCE_2, METER_DROPS, METER_PASSED_BYTES, FIXED_NS, AIR,
  WEIGHT_PPM, AIR_NS, MEAN_AIR, NEXT_BEARER) = range(HOP_FIELDS)  # fmt: skip
 
-# w.cell: the air of an access point, and the two meters of the switch in front of it. A hop's CELL is its access point, its
+# a cell: the air of an access point, and the two meters of the switch in front of it. A hop's CELL is its access point, its
 # AIR the one whose clock it is on; METERED is 0 or the number of its meter
 CELL_FIELDS = 12
 (NEXT_FREE_NS, UPLINK_FREE_NS, LIMIT_NS, DOWNLINK_AIRTIME_NS, BACKLOG, SENT_PPM, METER_BPS, METER_BURST_NS, METER_FULL_NS,
@@ -37,16 +38,17 @@ CELL_FIELDS = 12
 METER_FIELDS = 3
 TIER_2_METER, DEMAND_METER = 1, 2  # METERED
 
-# w.lte: one direction of an LTE cell, the AIR of its bearers. AGAIN is a ring in w.queue: air of TTIs to come [ns]
+# one direction of an LTE cell, the AIR of its bearers. AGAIN is a ring: air of TTIs to come [ns]
 LTE_FIELDS = 9
 FIRST_BEARER, AWAKE, LAST_TTI, AGAIN, AGAIN_SIZE, BLOCK_ERROR_PPM, HARQ_TTIS, ATTEMPTS, GOES_UP = range(LTE_FIELDS)
 
-# w.packet: what is under way
+# a packet under way; PLACE is where on its route, which is a hop's place at each stop, and NOTHING at its end
 PACKET_FIELDS = 8
 OF_SUBFLOW, PLACE, SIZE, IS_ACK, SEQ, DSN, TRANSMISSION, ARRIVALS = range(PACKET_FIELDS)
+NEXT_FREE = OF_SUBFLOW  # of a free one
 DATAGRAM = 2  # IS_ACK, beside 0 (a segment) and 1
 
-# w.sub: a subflow, its sender and its receiver
+# a subflow, its sender and its receiver
 SUB_FIELDS = 60
 (STATE, OF_CONNECTION, LAW, DATA_ROUTE, ACK_ROUTE, RING, UNA, NXT, END, PIPE, LOST, HINT, TRANSMISSIONS, SCANNED,
  MODE, RECOVER, SRTT_NS, RTTVAR_NS, RTO_NS, BACKOFF, TIMER_NS, TIMER_EVENT_NS, LAST_SENT_NS, RCV_NXT, HELD, UNACKED,
@@ -57,12 +59,11 @@ SUB_FIELDS = 60
  LIMITED, MOST_OUT, USED_UNTIL) = range(SUB_FIELDS)  # fmt: skip
 IDLE, JOINING, ESTABLISHED, CLOSED = range(4)  # STATE
 OPEN, RECOVERY, TIMED_OUT = range(3)  # MODE
-UNSENT, IN_FLIGHT, SACKED, TO_RESEND = range(4)  # w.seg_state; w.seg_got: as which of all it arrived, 0 if it has not
 
-# w.window: the floating-point half of a subflow's row; the rest belongs to the law that runs
+# its floating-point half; the rest belongs to the law that runs
 CWND, SSTHRESH, LAW_1, LAW_2, LAW_3, LAW_4, LAW_5, LAW_6, HELD_BACK, QUEUE_BEFORE = range(10)
 
-# w.conn: a connection, its application, its sender's and its receiver's half
+# a connection, its application, its sender's and its receiver's half
 CONN_FIELDS = 33
 (CONN_STATE, FIRST, COUNT, SEGMENT_BYTES, FRAME_BYTES, ACK_BYTES, TOTAL, HANDED, NEXT_DSN, DATA_UNA, WINDOW, SCHEDULER, TURN,
  DEMAND_BPS, CREDIT, APP_EVENT_NS, DATA_NXT, BUFFERED, BUFFERED_MAX, DONE_NS, STARTED_NS, CONN_RING, AGAIN_HEAD, AGAIN_COUNT,
@@ -79,27 +80,7 @@ ARRIVES, TTI_DUE, RTO_DUE, DELACK_DUE, JOINED, APP_DUE, PUSH, PRIORITY, REINJECT
 
 
 class World(NamedTuple):
-    """Every table of a run."""
+    """All of a run; two tables, because the compiler takes its time over each for every function they are given to."""
 
-    g: Ints
-    heap_at: Ints
-    heap_order: Ints
-    heap_what: Ints
-    hop: Ints
-    cell: Ints
-    lte: Ints
-    queue: Ints
-    route: Ints
-    packet: Ints
-    free: Ints
-    sub: Ints
+    row: Ints
     window: Floats
-    seg_state: Ints
-    seg_dsn: Ints
-    seg_sent: Ints
-    sent_seq: Ints
-    sent_ns: Ints
-    seg_got: Ints
-    conn: Ints
-    dsn_got: Ints
-    again: Ints

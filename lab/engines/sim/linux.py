@@ -12,7 +12,7 @@ five such times in a row is stale: it gets nothing, and everything that is not a
 from __future__ import annotations
 
 from lab.engines.sim import layout as at
-from lab.engines.sim import timers
+from lab.engines.sim import rings, timers
 from lab.engines.sim.jit import jit
 
 BURST_BYTES = 65_428  # MPTCP_SEND_BURST_SIZE
@@ -28,71 +28,76 @@ STALE_AFTER, BETTER_THAN = 4, 3  # net.mptcp.stale_loss_cnt, and what another mu
 @jit
 def memory(w: at.World, f: int) -> int:
     """What waits in a subflow's socket to be sent or acknowledged [bytes of its memory]."""
-    segment = w.conn[w.sub[f + at.OF_CONNECTION] + at.SEGMENT_BYTES] + OVERHEAD_BYTES
-    return (w.sub[f + at.END] - w.sub[f + at.UNA]) * segment
+    row = w.row
+    segment = row[row[f + at.OF_CONNECTION] + at.SEGMENT_BYTES] + OVERHEAD_BYTES
+    return (row[f + at.END] - row[f + at.UNA]) * segment
 
 
 @jit
 def has_memory(w: at.World, f: int) -> bool:
     """Whether its socket takes more (sk_stream_memory_free)."""
-    return memory(w, f) < w.sub[f + at.SEND_BUFFER] and w.sub[f + at.END] - w.sub[f + at.UNA] < w.g[at.SLOTS] // 2
+    row = w.row
+    return memory(w, f) < row[f + at.SEND_BUFFER] and row[f + at.END] - row[f + at.UNA] < row[at.SLOTS] // 2
 
 
 @jit
 def pacing(w: at.World, f: int) -> int:
     """The socket's own idea of its rate [bytes/s]."""
-    sub, cwnd = w.sub, int(w.window[f + at.CWND])
+    row = w.row
+    cwnd = int(w.window[f + at.CWND])
     percent = SLOW_START_PERCENT if w.window[f + at.CWND] < w.window[f + at.SSTHRESH] / 2.0 else PERCENT
-    window_bytes = max(cwnd, sub[f + at.PIPE]) * w.conn[sub[f + at.OF_CONNECTION] + at.SEGMENT_BYTES]
-    rate = max(1, window_bytes * percent // 100 * at.NS_PER_S // sub[f + at.SRTT_NS])
-    return min(rate, sub[f + at.EXPECTED_BPS] // 8) if sub[f + at.EXPECTED_BPS] > 0 else rate
+    window_bytes = max(cwnd, row[f + at.PIPE]) * row[row[f + at.OF_CONNECTION] + at.SEGMENT_BYTES]
+    rate = max(1, window_bytes * percent // 100 * at.NS_PER_S // row[f + at.SRTT_NS])
+    return min(rate, row[f + at.EXPECTED_BPS] // 8) if row[f + at.EXPECTED_BPS] > 0 else rate
 
 
 @jit
 def grow_buffers(w: at.World, c: int) -> None:
     """A socket that does not fill its window while the application waits for memory gets more (tcp_should_expand_sndbuf).
     The connection has the memory of its subflows together, for data that the other end has not acknowledged."""
-    conn, sub, total = w.conn, w.sub, LEAST_BUFFER_BYTES
-    waits = min(conn[c + at.HANDED], conn[c + at.TOTAL]) >= conn[c + at.DATA_UNA] + conn[c + at.SEND_WINDOW]
-    for k in range(conn[c + at.COUNT]):
-        f = conn[c + at.FIRST] + k * at.SUB_FIELDS
-        if sub[f + at.STATE] == at.ESTABLISHED:
-            cwnd, has = int(w.window[f + at.CWND]), max(sub[f + at.SEND_BUFFER], FIRST_BUFFER_BYTES)
-            if waits and sub[f + at.PIPE] < cwnd:
+    row = w.row
+    total = LEAST_BUFFER_BYTES
+    waits = min(row[c + at.HANDED], row[c + at.TOTAL]) >= row[c + at.DATA_UNA] + row[c + at.SEND_WINDOW]
+    for k in range(row[c + at.COUNT]):
+        f = row[c + at.FIRST] + k * at.SUB_FIELDS
+        if row[f + at.STATE] == at.ESTABLISHED:
+            cwnd, has = int(w.window[f + at.CWND]), max(row[f + at.SEND_BUFFER], FIRST_BUFFER_BYTES)
+            if waits and row[f + at.PIPE] < cwnd:
                 has = max(has, BUFFER_PER_SEGMENT * max(cwnd, FIRST_WINDOW))
-            sub[f + at.SEND_BUFFER] = has
+            row[f + at.SEND_BUFFER] = has
             total += has
-    conn[c + at.SEND_WINDOW] = min(conn[c + at.WINDOW], total // conn[c + at.SEGMENT_BYTES])
+    row[c + at.SEND_WINDOW] = min(row[c + at.WINDOW], total // row[c + at.SEGMENT_BYTES])
 
 
 @jit
 def active(w: at.World, f: int) -> bool:
     """Whether a subflow may be given something; one that was heard of again is not stale any more."""
-    if w.sub[f + at.ACKS_IN] != w.sub[f + at.ACKS_SEEN]:
-        w.sub[f + at.STALE] = 0
-    return w.sub[f + at.STATE] == at.ESTABLISHED and w.sub[f + at.STALE] == 0
+    row = w.row
+    if row[f + at.ACKS_IN] != row[f + at.ACKS_SEEN]:
+        row[f + at.STALE] = 0
+    return row[f + at.STATE] == at.ESTABLISHED and row[f + at.STALE] == 0
 
 
 @jit
 def choose(w: at.World, c: int) -> int:
     """The subflow for the next burst; a backup while no other is active. Its mean pacing rate takes in that of now."""
-    conn, sub = w.conn, w.sub
+    row = w.row
     grow_buffers(w, c)
     best, best_rank = at.NOTHING, at.FOREVER
-    for k in range(conn[c + at.COUNT]):
-        f = conn[c + at.FIRST] + k * at.SUB_FIELDS
+    for k in range(row[c + at.COUNT]):
+        f = row[c + at.FIRST] + k * at.SUB_FIELDS
         if active(w, f):
-            if sub[f + at.PACE_BYTES] == 0:
-                sub[f + at.PACE_BYTES] = pacing(w, f)
-            rank = memory(w, f) * at.NS_PER_S // sub[f + at.PACE_BYTES] + sub[f + at.BACKUP] * at.BACKUP_RANK
+            if row[f + at.PACE_BYTES] == 0:
+                row[f + at.PACE_BYTES] = pacing(w, f)
+            rank = memory(w, f) * at.NS_PER_S // row[f + at.PACE_BYTES] + row[f + at.BACKUP] * at.BACKUP_RANK
             if rank < best_rank:
                 best, best_rank = f, rank
     if best == at.NOTHING or not has_memory(w, best):
         return at.NOTHING
-    room = (conn[c + at.DATA_UNA] + conn[c + at.SEND_WINDOW] - conn[c + at.NEXT_DSN]) * conn[c + at.SEGMENT_BYTES]
+    room = (row[c + at.DATA_UNA] + row[c + at.SEND_WINDOW] - row[c + at.NEXT_DSN]) * row[c + at.SEGMENT_BYTES]
     burst, had = min(BURST_BYTES, room), memory(w, best)
     if burst > 0:
-        sub[best + at.PACE_BYTES] = (sub[best + at.PACE_BYTES] * had + pacing(w, best) * burst) // (had + burst)
+        row[best + at.PACE_BYTES] = (row[best + at.PACE_BYTES] * had + pacing(w, best) * burst) // (had + burst)
     return best
 
 
@@ -102,49 +107,50 @@ def choose(w: at.World, c: int) -> int:
 @jit
 def restart_timer(w: at.World, c: int, now_ns: int) -> None:
     """It runs as long as the longest timer of a subflow that is heard of (__mptcp_set_timeout)."""
-    conn, sub, longest_ns = w.conn, w.sub, 0
-    if conn[c + at.DATA_UNA] == conn[c + at.NEXT_DSN]:
-        conn[c + at.REINJECT_NS] = 0
+    row = w.row
+    longest_ns = 0
+    if row[c + at.DATA_UNA] == row[c + at.NEXT_DSN]:
+        row[c + at.REINJECT_NS] = 0
         return
-    for k in range(conn[c + at.COUNT]):
-        f = conn[c + at.FIRST] + k * at.SUB_FIELDS
-        if sub[f + at.STATE] == at.ESTABLISHED and sub[f + at.TIMER_NS] > 0 and sub[f + at.SILENT] == 0:
-            longest_ns = max(longest_ns, sub[f + at.TIMER_NS] - now_ns)
+    for k in range(row[c + at.COUNT]):
+        f = row[c + at.FIRST] + k * at.SUB_FIELDS
+        if row[f + at.STATE] == at.ESTABLISHED and row[f + at.TIMER_NS] > 0 and row[f + at.SILENT] == 0:
+            longest_ns = max(longest_ns, row[f + at.TIMER_NS] - now_ns)
     due_ns = now_ns + (longest_ns if longest_ns > 0 else FIRST_TIMER_NS)
-    timers.start(w, conn, c + at.REINJECT_NS, due_ns, c * at.EVENT_KINDS + at.REINJECT_DUE)
+    timers.start(w, c + at.REINJECT_NS, due_ns, c * at.EVENT_KINDS + at.REINJECT_DUE)
 
 
 @jit
 def has_become_stale(w: at.World, c: int, f: int) -> bool:
     """A subflow with something to do is looked at: silent again, once too often, and another one is not."""
-    conn, sub = w.conn, w.sub
-    if sub[f + at.ACKS_IN] != sub[f + at.ACKS_SEEN]:
-        sub[f + at.ACKS_SEEN], sub[f + at.SILENT], sub[f + at.STALE] = sub[f + at.ACKS_IN], 0, 0
+    row = w.row
+    if row[f + at.ACKS_IN] != row[f + at.ACKS_SEEN]:
+        row[f + at.ACKS_SEEN], row[f + at.SILENT], row[f + at.STALE] = row[f + at.ACKS_IN], 0, 0
         return False
-    sub[f + at.SILENT] += 1
-    if sub[f + at.STALE] == 1 or sub[f + at.SILENT] <= STALE_AFTER:
+    row[f + at.SILENT] += 1
+    if row[f + at.STALE] == 1 or row[f + at.SILENT] <= STALE_AFTER:
         return False
-    for k in range(conn[c + at.COUNT]):
-        r = conn[c + at.FIRST] + k * at.SUB_FIELDS
-        if r != f and active(w, r) and sub[r + at.SILENT] < BETTER_THAN:
-            sub[f + at.STALE] = 1
-    return sub[f + at.STALE] == 1
+    for k in range(row[c + at.COUNT]):
+        r = row[c + at.FIRST] + k * at.SUB_FIELDS
+        if r != f and active(w, r) and row[r + at.SILENT] < BETTER_THAN:
+            row[f + at.STALE] = 1
+    return row[f + at.STALE] == 1
 
 
 @jit
 def idle_subflow(w: at.World, c: int) -> int:
     """One with nothing to do, a backup only where everybody is silent; those with something to do are looked at."""
-    conn, sub = w.conn, w.sub
+    row = w.row
     idle, backup, least = at.NOTHING, at.NOTHING, at.FOREVER
-    for k in range(conn[c + at.COUNT] - 1, -1, -1):
-        f = conn[c + at.FIRST] + k * at.SUB_FIELDS
-        if sub[f + at.STATE] != at.ESTABLISHED:
+    for k in range(row[c + at.COUNT] - 1, -1, -1):
+        f = row[c + at.FIRST] + k * at.SUB_FIELDS
+        if row[f + at.STATE] != at.ESTABLISHED:
             continue
-        if sub[f + at.END] > sub[f + at.UNA]:
+        if row[f + at.END] > row[f + at.UNA]:
             if has_become_stale(w, c, f):
                 everything_again(w, c)
-            least = min(least, sub[f + at.SILENT])
-        elif sub[f + at.BACKUP] == 1:
+            least = min(least, row[f + at.SILENT])
+        elif row[f + at.BACKUP] == 1:
             backup = f
         else:
             idle = f
@@ -154,8 +160,7 @@ def idle_subflow(w: at.World, c: int) -> int:
 @jit
 def everything_again(w: at.World, c: int) -> None:
     """All that the other end has not acknowledged is there to be given to a subflow (__mptcp_retransmit_pending_data)."""
-    conn = w.conn
-    conn[c + at.AGAIN_COUNT] = conn[c + at.NEXT_DSN] - conn[c + at.DATA_UNA]
-    for n in range(conn[c + at.AGAIN_COUNT]):
-        place = conn[c + at.CONN_RING] + ((conn[c + at.AGAIN_HEAD] + n) & (w.g[at.SLOTS] - 1))
-        w.again[place] = conn[c + at.DATA_UNA] + n
+    row = w.row
+    row[c + at.AGAIN_COUNT] = row[c + at.NEXT_DSN] - row[c + at.DATA_UNA]
+    for n in range(row[c + at.AGAIN_COUNT]):
+        row[rings.of_connection(w, c, row[c + at.AGAIN_HEAD] + n) + rings.DSN_AGAIN] = row[c + at.DATA_UNA] + n

@@ -12,30 +12,30 @@ ROOM = 2 * mptcp.BURST + 16  # more packets and events than one event can bring 
 @jit
 def happens(w: at.World, what: int, now_ns: int) -> int:
     """One event; returns a packet that is at a stop now."""
-    kind, row = what % at.EVENT_KINDS, what // at.EVENT_KINDS
+    kind, place = what % at.EVENT_KINDS, what // at.EVENT_KINDS
     if kind == at.ARRIVES:
-        hops.left_air(w, row)
-        return row
+        hops.left_air(w, place)
+        return place
     if kind == at.DELACK_DUE:
-        return tcp.delack_due(w, row, now_ns)
+        return tcp.delack_due(w, place, now_ns)
     if kind == at.TTI_DUE:
-        lte.tti_due(w, row, now_ns)
+        lte.tti_due(w, place, now_ns)
         return at.NOTHING
-    c, sends = row, True
+    c, sends = place, True
     if kind in (at.RTO_DUE, at.JOINED, at.PRIORITY):
-        c = w.sub[row + at.OF_CONNECTION]
+        c = w.row[place + at.OF_CONNECTION]
     if kind == at.RTO_DUE:
-        sends = mptcp.rto_due(w, row, now_ns)
+        sends = mptcp.rto_due(w, place, now_ns)
     elif kind == at.JOINED:
-        sends = mptcp.joined(w, row)
+        sends = mptcp.joined(w, place)
     elif kind == at.PRIORITY:
-        sends = mptcp.set_priority(w, row)
+        sends = mptcp.set_priority(w, place)
     elif kind == at.APP_DUE:
-        sends = mptcp.app_due(w, row, now_ns)
+        sends = mptcp.app_due(w, place, now_ns)
     elif kind == at.REINJECT_DUE:
-        sends = mptcp.reinject_due(w, row, now_ns)
+        sends = mptcp.reinject_due(w, place, now_ns)
     else:
-        w.conn[row + at.PUSH_DUE] = 0
+        w.row[place + at.PUSH_DUE] = 0
     if sends:
         mptcp.push(w, c, now_ns)
     return at.NOTHING
@@ -46,7 +46,7 @@ def at_hop(w: at.World, h: int, p: int, now_ns: int) -> int:
     """A packet has come to hop `h`; returns it if it is at the next stop already."""
     if not hops.enters(w, h, p):
         return at.NOTHING
-    kind = w.hop[h + at.KIND]
+    kind = w.row[h + at.KIND]
     if kind == at.WIRE:
         return hops.through_wire(w, h, p, now_ns)
     if kind == at.AIR_UP:
@@ -60,16 +60,15 @@ def at_hop(w: at.World, h: int, p: int, now_ns: int) -> int:
 
 @jit
 def run(w: at.World, until_ns: int) -> bool:
-    """Let everything happen that is due before `until_ns`; False if the tables have become too small to go on."""
-    g, times = w.g, w.heap_at
-    while g[at.HEAP_COUNT] > 0 and times[0] < until_ns:
-        if g[at.FREE_COUNT] < ROOM or g[at.HEAP_COUNT] + g[at.IN_BEARERS] + ROOM > len(times):
+    """Let everything happen that is due before `until_ns`; False if there is too little room to go on."""
+    row = w.row
+    while heap.first_ns(w) < until_ns:
+        if row[at.FREE_COUNT] < ROOM or row[at.HEAP_COUNT] + row[at.IN_BEARERS] + ROOM > row[at.HEAP_SIZE]:
             return False
-        now_ns = times[0]
-        g[at.NOW] = now_ns
+        row[at.NOW] = now_ns = heap.first_ns(w)
         p = happens(w, heap.pop(w), now_ns)
         while p != at.NOTHING:
-            h = w.route[w.packet[p + at.PLACE]]
+            h = row[row[p + at.PLACE]]
             p = mptcp.arrived(w, p, now_ns) if h == at.NOTHING else at_hop(w, h, p, now_ns)
-    g[at.NOW] = until_ns
+    row[at.NOW] = until_ns
     return True

@@ -30,105 +30,108 @@ HALF_A_TTI = TTI_NS * FINE // REMEMBERED_TTIS // 2  # what half a TTI adds to th
 def into_bearer(w: at.World, h: int, p: int, now_ns: int) -> None:
     """Meter, then a queue of its own for every user; a scheduler that sleeps wakes at the next TTI. What goes up is metered behind
     the cell."""
-    hop, e = w.hop, w.hop[h + at.AIR]
-    count = hop[h + at.QUEUE_COUNT]
-    if (w.lte[e + at.GOES_UP] == 0 and not passes_meter(w, h, p, now_ns)) or count >= hop[h + at.QUEUE_SIZE]:
+    row = w.row
+    e = row[h + at.AIR]
+    count = row[h + at.QUEUE_COUNT]
+    if (row[e + at.GOES_UP] == 0 and not passes_meter(w, h, p, now_ns)) or count >= row[h + at.QUEUE_SIZE]:
         drop(w, h, p)
         return
-    w.queue[hop[h + at.QUEUE] + (hop[h + at.QUEUE_HEAD] + count) % hop[h + at.QUEUE_SIZE]] = p
-    hop[h + at.QUEUE_COUNT] = count + 1
-    w.g[at.IN_BEARERS] += 1
-    if w.lte[e + at.AWAKE] == 0:
-        w.lte[e + at.AWAKE] = 1
+    row[row[h + at.QUEUE] + (row[h + at.QUEUE_HEAD] + count) % row[h + at.QUEUE_SIZE]] = p
+    row[h + at.QUEUE_COUNT] = count + 1
+    row[at.IN_BEARERS] += 1
+    if row[e + at.AWAKE] == 0:
+        row[e + at.AWAKE] = 1
         heap.push(w, (now_ns // TTI_NS + 1) * TTI_NS, e * at.EVENT_KINDS + at.TTI_DUE)
 
 
 @jit
 def tti_due(w: at.World, e: int, now_ns: int) -> None:
     """A TTI begins: share it out; there is another one as long as something waits."""
-    lte, now_tti = w.lte, now_ns // TTI_NS
+    row = w.row
+    now_tti = now_ns // TTI_NS
     left_ns = TTI_NS - _sent_again_ns(w, e, now_tti)  # 1
     while left_ns > 0:
-        h = _next_user(w, lte[e + at.FIRST_BEARER])  # 2
+        h = _next_user(w, row[e + at.FIRST_BEARER])  # 2
         if h == at.NOTHING:
             break
         left_ns -= _send_block(w, e, h, left_ns, now_ns)  # 3
-    lte[e + at.AWAKE] = 0
-    h = lte[e + at.FIRST_BEARER]
+    row[e + at.AWAKE] = 0
+    h = row[e + at.FIRST_BEARER]
     while h != at.NOTHING:
-        w.hop[h + at.MEAN_AIR] += (w.hop[h + at.AIR_NS] * FINE - w.hop[h + at.MEAN_AIR]) // REMEMBERED_TTIS
-        w.hop[h + at.AIR_NS] = 0
-        if w.hop[h + at.QUEUE_COUNT] > 0:
-            lte[e + at.AWAKE] = 1
-        h = w.hop[h + at.NEXT_BEARER]
-    if lte[e + at.AWAKE] == 1:
+        row[h + at.MEAN_AIR] += (row[h + at.AIR_NS] * FINE - row[h + at.MEAN_AIR]) // REMEMBERED_TTIS
+        row[h + at.AIR_NS] = 0
+        if row[h + at.QUEUE_COUNT] > 0:
+            row[e + at.AWAKE] = 1
+        h = row[h + at.NEXT_BEARER]
+    if row[e + at.AWAKE] == 1:
         heap.push(w, now_ns + TTI_NS, e * at.EVENT_KINDS + at.TTI_DUE)
 
 
 @jit
 def _sent_again_ns(w: at.World, e: int, now_tti: int) -> int:
     """How much of this TTI is taken by blocks that failed; what was taken of TTIs that nobody needed is forgotten."""
-    again, size = w.lte[e + at.AGAIN], w.lte[e + at.AGAIN_SIZE]
-    for tti in range(max(w.lte[e + at.LAST_TTI] + 1, now_tti - size), now_tti):
-        w.queue[again + tti % size] = 0
-    w.lte[e + at.LAST_TTI] = now_tti
-    taken_ns = w.queue[again + now_tti % size]
-    w.queue[again + now_tti % size] = 0
+    row = w.row
+    again, size = row[e + at.AGAIN], row[e + at.AGAIN_SIZE]
+    for tti in range(max(row[e + at.LAST_TTI] + 1, now_tti - size), now_tti):
+        row[again + tti % size] = 0
+    row[e + at.LAST_TTI] = now_tti
+    taken_ns = row[again + now_tti % size]
+    row[again + now_tti % size] = 0
     return taken_ns
 
 
 @jit
 def _next_user(w: at.World, h: int) -> int:
     """Of the bearers from `h` on that have something waiting, the one whose turn it is; the first of equals."""
-    hop, best = w.hop, at.NOTHING
+    best = at.NOTHING
     while h != at.NOTHING:
-        if hop[h + at.QUEUE_COUNT] > 0 and (best == at.NOTHING or _goes_before(w, h, best)):
+        if w.row[h + at.QUEUE_COUNT] > 0 and (best == at.NOTHING or _goes_before(w, h, best)):
             best = h
-        h = hop[h + at.NEXT_BEARER]
+        h = w.row[h + at.NEXT_BEARER]
     return best
 
 
 @jit
 def _goes_before(w: at.World, h: int, other: int) -> bool:
     """Whether bearer `h` gains more by a TTI than the other."""
-    hop = w.hop
-    gain = hop[h + at.WEIGHT_PPM] * (hop[other + at.MEAN_AIR] + HALF_A_TTI)
-    return gain > hop[other + at.WEIGHT_PPM] * (hop[h + at.MEAN_AIR] + HALF_A_TTI)
+    row = w.row
+    gain = row[h + at.WEIGHT_PPM] * (row[other + at.MEAN_AIR] + HALF_A_TTI)
+    return gain > row[other + at.WEIGHT_PPM] * (row[h + at.MEAN_AIR] + HALF_A_TTI)
 
 
 @jit
 def _send_block(w: at.World, e: int, h: int, left_ns: int, now_ns: int) -> int:
     """Send as much of a queue as goes into `left_ns` of this TTI; returns how much of it was needed."""
-    hop = w.hop
-    rate_bps = hop[h + at.RATE_BPS]
+    row = w.row
+    rate_bps = row[h + at.RATE_BPS]
     room = fits = left_ns * rate_bps // at.NS_PER_S  # in bits
     if fits == 0:
         return left_ns
     attempts = _attempts(w, e, h)
-    done_ns = max(hop[h + at.LAST_OUT_NS], now_ns + TTI_NS + (attempts - 1) * w.lte[e + at.HARQ_TTIS] * TTI_NS)
-    hop[h + at.LAST_OUT_NS] = done_ns
-    while hop[h + at.QUEUE_COUNT] > 0 and room > 0:
-        p = w.queue[hop[h + at.QUEUE] + hop[h + at.QUEUE_HEAD]]
-        rest = w.packet[p + at.SIZE] * 8 - hop[h + at.HEAD_BITS]
+    done_ns = max(row[h + at.LAST_OUT_NS], now_ns + TTI_NS + (attempts - 1) * row[e + at.HARQ_TTIS] * TTI_NS)
+    row[h + at.LAST_OUT_NS] = done_ns
+    while row[h + at.QUEUE_COUNT] > 0 and room > 0:
+        p = row[row[h + at.QUEUE] + row[h + at.QUEUE_HEAD]]
+        rest = row[p + at.SIZE] * 8 - row[h + at.HEAD_BITS]
         if rest > room:
-            hop[h + at.HEAD_BITS] += room
+            row[h + at.HEAD_BITS] += room
             room = 0
         else:
             room -= rest
             _whole(w, e, h, p, done_ns, now_ns)
     took_ns = left_ns if room == 0 else -(-(fits - room) * at.NS_PER_S // rate_bps)
-    hop[h + at.AIR_NS] += took_ns
+    row[h + at.AIR_NS] += took_ns
     for n in range(1, attempts):
-        tti = now_ns // TTI_NS + n * w.lte[e + at.HARQ_TTIS]
-        w.queue[w.lte[e + at.AGAIN] + tti % w.lte[e + at.AGAIN_SIZE]] += took_ns
+        tti = now_ns // TTI_NS + n * row[e + at.HARQ_TTIS]
+        row[row[e + at.AGAIN] + tti % row[e + at.AGAIN_SIZE]] += took_ns
     return took_ns
 
 
 @jit
 def _attempts(w: at.World, e: int, h: int) -> int:
     """How often a block will be sent."""
-    attempts = 1
-    while attempts < w.lte[e + at.ATTEMPTS] and draw(w.hop, h + at.CHANCE_1, MILLION) < w.lte[e + at.BLOCK_ERROR_PPM]:
+    row, attempts = w.row, 1
+    while attempts < row[e + at.ATTEMPTS] and draw(row, h + at.CHANCE_1, MILLION) < row[e + at.BLOCK_ERROR_PPM]:
         attempts += 1
     return attempts
 
@@ -136,13 +139,13 @@ def _attempts(w: at.World, e: int, h: int) -> int:
 @jit
 def _whole(w: at.World, e: int, h: int, p: int, done_ns: int, now_ns: int) -> None:
     """The last byte of the first packet in a queue has been sent: it arrives with its block."""
-    hop = w.hop
-    hop[h + at.HEAD_BITS] = 0
-    hop[h + at.QUEUE_HEAD] = (hop[h + at.QUEUE_HEAD] + 1) % hop[h + at.QUEUE_SIZE]
-    hop[h + at.QUEUE_COUNT] -= 1
-    w.g[at.IN_BEARERS] -= 1
-    if w.lte[e + at.GOES_UP] == 1 and not passes_meter(w, h, p, done_ns):
+    row = w.row
+    row[h + at.HEAD_BITS] = 0
+    row[h + at.QUEUE_HEAD] = (row[h + at.QUEUE_HEAD] + 1) % row[h + at.QUEUE_SIZE]
+    row[h + at.QUEUE_COUNT] -= 1
+    row[at.IN_BEARERS] -= 1
+    if row[e + at.GOES_UP] == 1 and not passes_meter(w, h, p, done_ns):
         drop(w, h, p)
         return
     leaves(w, h, p)
-    forward(w, p, done_ns + hop[h + at.DELAY_NS], now_ns)
+    forward(w, p, done_ns + row[h + at.DELAY_NS], now_ns)

@@ -8,13 +8,12 @@ from dataclasses import replace
 from controller.observation import SubflowKey
 from controller.paths import Path
 from lab import units
-from lab.engines.sim import compiled, heap, hops, jit, loop, mptcp
+from lab.engines.sim import ahead, compiled, heap, hops, jit, loop, mptcp
 from lab.engines.sim import layout as at
-from lab.engines.sim.jit import longer
 from lab.engines.sim.laws import LAWS
 from lab.engines.sim.lte import TTI_NS
 from lab.engines.sim.routes import DOWN, UP, Hops, Routes, Subflow
-from lab.engines.sim.tables import FRAME_BYTES, TCP_ACK_BYTES, Tables, bearer
+from lab.engines.sim.tables import FRAME_BYTES, TCP_ACK_BYTES, Tables, bearer, with_places, with_room
 from lab.errors import LabError
 from lab.flows import Flow
 from lab.radio import wifi
@@ -40,84 +39,69 @@ class Network:
         self._directions |= {(relay, direction) for relay in topology.relays for direction in (DOWN, UP)}
         self.routes = Routes(self.tables.wiring, self.tables.links, self.tables.stations)
         self.w = self.tables.world()
-        self._laid: dict[Hops, int] = {}  # where the hops of a way stand in the table of routes
-        self._route_end = 1
+        self._laid: dict[Hops, int] = {}  # of a way: where its hops are written down
         self.now_ns = 0
 
     def run(self, until_ns: int) -> None:
         """Let everything happen that is due before `until_ns`."""
         while not self._go(until_ns):
-            self._grow()
+            self.w = with_room(self.w, int(self.w.row[at.HEAP_SIZE]))
         self.now_ns = until_ns
 
     def _go(self, until_ns: int) -> bool:
         if self._went:
             return loop.run(self.w, until_ns)
-        with compiled.once(compiled.folder()):
+        with compiled.once(compiled.folder()) as first:
             self._went = True
+            if first:
+                ahead.compile_parts()
             return loop.run(self.w, until_ns)
-
-    def _grow(self) -> None:
-        """Twice as much room for packets and events."""
-        w = self.w
-        have = len(w.free)
-        free = longer(w.free, 2 * have)
-        count = int(w.g[at.FREE_COUNT])
-        for n in range(have):
-            free[count + n] = (have + n) * at.PACKET_FIELDS
-        w.g[at.FREE_COUNT] = count + have
-        room = 2 * len(w.heap_at)
-        self.w = w._replace(
-            free=free,
-            packet=longer(w.packet, 2 * len(w.packet)),
-            heap_at=longer(w.heap_at, room),
-            heap_order=longer(w.heap_order, room),
-            heap_what=longer(w.heap_what, room),
-        )
 
     # --- connections
 
     def start(self, flow: Flow, cc: str) -> None:
         """Open a connection; a further subflow joins one round trip of its own after the first is established."""
-        c, w = self.tables.connections[flow.id], self.w
-        w.conn[c + at.CONN_STATE], w.conn[c + at.STARTED_NS] = at.RUNNING, self.now_ns
+        c, subflows = self.tables.connections[flow.id], self.tables.subflows[flow.id]
+        rtts_ns = [self._lay(each) for each in subflows]
+        w, row = self.w, self.w.row
+        row[c + at.CONN_STATE], row[c + at.STARTED_NS] = at.RUNNING, self.now_ns
         if flow.protocol == "udp":
-            (subflow,) = self.tables.subflows[flow.id]
-            w.sub[subflow.place + at.SRTT_NS], w.sub[subflow.place + at.STATE] = self._lay(subflow), at.ESTABLISHED
+            f = subflows[0].place
+            row[f + at.SRTT_NS], row[f + at.STATE] = rtts_ns[0], at.ESTABLISHED
             self.demand(flow, flow.rate_bps)
             return
         established_ns = 0
-        for subflow in self.tables.subflows[flow.id]:
-            f, rtt_ns = subflow.place, self._lay(subflow)
-            w.sub[f + at.STATE], w.sub[f + at.LAW] = at.JOINING, LAWS[cc]
-            w.sub[f + at.SRTT_NS], w.sub[f + at.RTTVAR_NS], w.sub[f + at.BASE_RTT_NS] = rtt_ns, rtt_ns // 2, rtt_ns
-            w.sub[f + at.RTO_NS] = max(RTO_FIRST_NS, 3 * rtt_ns)
+        for subflow, rtt_ns in zip(subflows, rtts_ns, strict=True):
+            f = subflow.place
+            row[f + at.STATE], row[f + at.LAW] = at.JOINING, LAWS[cc]
+            row[f + at.SRTT_NS], row[f + at.RTTVAR_NS], row[f + at.BASE_RTT_NS] = rtt_ns, rtt_ns // 2, rtt_ns
+            row[f + at.RTO_NS] = max(RTO_FIRST_NS, 3 * rtt_ns)
             at_ns = established_ns + rtt_ns if established_ns else self.now_ns + rtt_ns
             established_ns = established_ns or at_ns
             heap.push(w, at_ns, f * at.EVENT_KINDS + at.JOINED)
-        self.demand(flow, int(w.conn[c + at.DEMAND_BPS]))
+        self.demand(flow, int(row[c + at.DEMAND_BPS]))
 
     def stop(self, flow: Flow) -> None:
         """Close a connection at once."""
         w = self.w
-        w.conn[self.tables.connections[flow.id] + at.CONN_STATE] = at.CLOSED
+        w.row[self.tables.connections[flow.id] + at.CONN_STATE] = at.CLOSED
         for subflow in self.tables.subflows[flow.id]:
-            w.sub[subflow.place + at.STATE] = at.CLOSED
+            w.row[subflow.place + at.STATE] = at.CLOSED
 
     def demand(self, flow: Flow, rate_bps: int | None) -> None:
         """What the application hands over from now on [bit/s]; None: as much as goes, of UDP what the scenario says."""
         c, w = self.tables.connections[flow.id], self.w
         rate_bps = flow.rate_bps if flow.protocol == "udp" and rate_bps is None else rate_bps
-        w.conn[c + at.DEMAND_BPS] = at.UNLIMITED if rate_bps is None else rate_bps
-        if w.conn[c + at.CONN_STATE] != at.RUNNING:
+        w.row[c + at.DEMAND_BPS] = at.UNLIMITED if rate_bps is None else rate_bps
+        if w.row[c + at.CONN_STATE] != at.RUNNING:
             return
-        if w.conn[c + at.DEMAND_BPS] == at.UNLIMITED:
-            w.conn[c + at.HANDED], w.conn[c + at.APP_EVENT_NS] = at.FOREVER, 0
+        if w.row[c + at.DEMAND_BPS] == at.UNLIMITED:
+            w.row[c + at.HANDED], w.row[c + at.APP_EVENT_NS] = at.FOREVER, 0
             heap.push(w, self.now_ns, c * at.EVENT_KINDS + at.PUSH)
             return
-        w.conn[c + at.HANDED] = min(int(w.conn[c + at.HANDED]), int(w.conn[c + at.NEXT_DSN]) + mptcp.UNSENT_SEGMENTS)
+        w.row[c + at.HANDED] = min(int(w.row[c + at.HANDED]), int(w.row[c + at.NEXT_DSN]) + mptcp.UNSENT_SEGMENTS)
         due_ns = self.now_ns + 1  # a stale event of this very moment must not be taken for this one
-        w.conn[c + at.APP_EVENT_NS] = due_ns
+        w.row[c + at.APP_EVENT_NS] = due_ns
         heap.push(w, due_ns, c * at.EVENT_KINDS + at.APP_DUE)
 
     # --- subflows
@@ -129,9 +113,9 @@ class Network:
     def alive(self, subflow: Subflow) -> bool:
         """Whether it is established, and its connection has more to do; a strategy has nothing to do with UDP."""
         f, w = subflow.place, self.w
-        if w.conn[w.sub[f + at.OF_CONNECTION] + at.DATAGRAMS]:
+        if w.row[w.row[f + at.OF_CONNECTION] + at.DATAGRAMS]:
             return False
-        return bool(w.sub[f + at.STATE] == at.ESTABLISHED and w.conn[w.sub[f + at.OF_CONNECTION] + at.DONE_NS] == 0)
+        return bool(w.row[f + at.STATE] == at.ESTABLISHED and w.row[w.row[f + at.OF_CONNECTION] + at.DONE_NS] == 0)
 
     def route(self, subflow: Subflow, way: Path) -> None:
         """It takes this way from now on; packets under way end theirs on the old one."""
@@ -141,32 +125,30 @@ class Network:
     def expect(self, subflow: Subflow, rate_bps: int | None) -> None:
         """Its sender paces it to this rate of Ethernet frames; None: not any more."""
         f = subflow.place
-        self.w.sub[f + at.EXPECTED_BPS], self.w.sub[f + at.PACED_NS] = rate_bps or 0, 0
-        heap.push(self.w, self.now_ns, int(self.w.sub[f + at.OF_CONNECTION]) * at.EVENT_KINDS + at.PUSH)
+        self.w.row[f + at.EXPECTED_BPS], self.w.row[f + at.PACED_NS] = rate_bps or 0, 0
+        heap.push(self.w, self.now_ns, int(self.w.row[f + at.OF_CONNECTION]) * at.EVENT_KINDS + at.PUSH)
 
     def set_backup(self, subflow: Subflow, backup: bool) -> None:
         """Its sender hears of it half a round trip later."""
         f = subflow.place
-        self.w.sub[f + at.ASKED_BACKUP] = int(backup)
-        heap.push(self.w, self.now_ns + int(self.w.sub[f + at.SRTT_NS]) // 2, f * at.EVENT_KINDS + at.PRIORITY)
+        self.w.row[f + at.ASKED_BACKUP] = int(backup)
+        heap.push(self.w, self.now_ns + int(self.w.row[f + at.SRTT_NS]) // 2, f * at.EVENT_KINDS + at.PRIORITY)
 
     def _lay(self, subflow: Subflow) -> int:
         """Find its way and write down the hops; the round trip that nobody else lengthens [ns]."""
         subflow.way = self.routes.way(subflow.ends, subflow.asked)
         hops = self.routes.hops(subflow.ends, subflow.way)
         data, back = hops[subflow.data], hops[UP if subflow.data == DOWN else DOWN]
-        self.w.sub[subflow.place + at.DATA_ROUTE] = self._written(data)
-        self.w.sub[subflow.place + at.ACK_ROUTE] = self._written(back)
+        self.w.row[subflow.place + at.DATA_ROUTE] = self._written(data)
+        self.w.row[subflow.place + at.ACK_ROUTE] = self._written(back)
         return max(1, self._crossing_ns(data, FRAME_BYTES) + self._crossing_ns(back, TCP_ACK_BYTES))
 
     def _written(self, hops: Hops) -> int:
-        """Where these hops stand in the table of routes, which only grows: packets under way read it."""
+        """Where these hops are written down; they stay, for packets under way read them."""
         if hops not in self._laid:
-            begins, self._route_end = self._route_end, self._route_end + len(hops) + 1
-            if self._route_end > len(self.w.route):
-                self.w = self.w._replace(route=longer(self.w.route, 2 * self._route_end))
+            self.w, begins = with_places(self.w, len(hops) + 1)
             for n, hop in enumerate((*hops, at.NOTHING)):
-                self.w.route[begins + n] = hop
+                self.w.row[begins + n] = hop
             self._laid[hops] = begins
         return self._laid[hops]
 
@@ -187,13 +169,13 @@ class Network:
         data = both[1:] if self._data_goes_up else both[:1]
         for hop in data if key == "loss" else both:
             if key == "up":
-                self.w.hop[hop + at.UP] = int(bool(value))
+                self.w.row[hop + at.UP] = int(bool(value))
             elif key == "loss":
-                self.w.hop[hop + at.LOSS_PPM] = units.ppm(value)
+                self.w.row[hop + at.LOSS_PPM] = units.ppm(value)
             elif key == "rate_mbps":
-                self.w.hop[hop + at.RATE_BPS] = units.bps(value)
+                self.w.row[hop + at.RATE_BPS] = units.bps(value)
             elif key == "delay_ms":
-                self.w.hop[hop + at.DELAY_NS] = units.ns(value)
+                self.w.row[hop + at.DELAY_NS] = units.ns(value)
             else:
                 raise LabError(f"change {key} of link {link}: the simulator cannot change it while it runs")
         if key == "up":
@@ -208,19 +190,19 @@ class Network:
             hop = self.tables.stations[ap, station.user, direction]
             if self.hop(hop, at.KIND) == at.BEARER:
                 for field, value in bearer(station).items():
-                    self.w.hop[hop + field] = value
+                    self.w.row[hop + field] = value
             else:
-                self.w.hop[hop + at.PRICE_PS], self.w.hop[hop + at.FIXED_NS] = (
+                self.w.row[hop + at.PRICE_PS], self.w.row[hop + at.FIXED_NS] = (
                     wifi.byte_price_ps(station),
                     wifi.fixed_ns(station),
                 )
 
     def set_collisions(self, ap: str, sent: float, users: Iterable[tuple[str, str]], loss: float) -> None:
         """From now on every frame is sent so often on this air, and stations (access point, user) lose this fraction of them."""
-        self.w.cell[self.tables.airs[ap] + at.SENT_PPM] = units.ppm(sent)
+        self.w.row[self.tables.airs[ap] + at.SENT_PPM] = units.ppm(sent)
         for ap, user in users:
             for direction in (DOWN, UP):
-                self.w.hop[self.tables.stations[ap, user, direction] + at.LOSS_PPM] = units.ppm(loss)
+                self.w.row[self.tables.stations[ap, user, direction] + at.LOSS_PPM] = units.ppm(loss)
 
     def hand_over(self, user: str, old: str, new: str) -> None:
         """A user's radio goes from one WiFi cell to another with its address and meter; what is still wired to the old one is lost."""
@@ -231,10 +213,10 @@ class Network:
         tables.wiring = replace(tables.wiring, interfaces=interfaces)
         for direction in (DOWN, UP):
             before, after = (tables.stations[ap, user, direction] for ap in (old, new))
-            self.w.hop[before + at.UP], self.w.hop[after + at.UP] = 0, 1
+            self.w.row[before + at.UP], self.w.row[after + at.UP] = 0, 1
             meter = self.hop(before, at.METERED)
-            set_there = self.w.cell[tables.cells[new] + (meter - 1) * at.METER_FIELDS + at.METER_BPS] > 0
-            self.w.hop[after + at.METERED], self.w.hop[before + at.METERED] = meter if set_there else 0, 0
+            set_there = self.w.row[tables.cells[new] + (meter - 1) * at.METER_FIELDS + at.METER_BPS] > 0
+            self.w.row[after + at.METERED], self.w.row[before + at.METERED] = meter if set_there else 0, 0
         for subflow in self.subflows():
             if subflow.ends.user == interface:
                 subflow.ends, subflow.asked = replace(subflow.ends, user=moved), ()
@@ -247,19 +229,19 @@ class Network:
         for (where, user, direction), hop in self.tables.stations.items():
             if where == ap and (user, direction) in self._directions:
                 if user in metered:
-                    self.w.hop[hop + at.METERED] = number
-                elif self.w.hop[hop + at.METERED] == number:
-                    self.w.hop[hop + at.METERED] = 0
+                    self.w.row[hop + at.METERED] = number
+                elif self.w.row[hop + at.METERED] == number:
+                    self.w.row[hop + at.METERED] = 0
         if rate_bps is not None:
-            c, cell = self.tables.cells[ap] + (number - 1) * at.METER_FIELDS, self.w.cell
-            cell[c + at.METER_BPS] = rate_bps
-            cell[c + at.METER_BURST_NS] = max(METER_BURST_PACKETS * FRAME_BYTES * 8 * at.NS_PER_S // rate_bps, METER_BURST_NS)
+            c, row = self.tables.cells[ap] + (number - 1) * at.METER_FIELDS, self.w.row
+            row[c + at.METER_BPS] = rate_bps
+            row[c + at.METER_BURST_NS] = max(METER_BURST_PACKETS * FRAME_BYTES * 8 * at.NS_PER_S // rate_bps, METER_BURST_NS)
 
     # --- what can be read
 
     def hop(self, place: int, field: int) -> int:
         """A counter of a hop."""
-        return int(self.w.hop[place + field])
+        return int(self.w.row[place + field])
 
     def station(self, ap: str, user: str, direction: str, field: int) -> int:
         """A counter of a station's hop."""
@@ -267,7 +249,7 @@ class Network:
 
     def backlog(self, ap: str) -> int:
         """Packets that wait for the air of a WiFi cell on the way down."""
-        return int(self.w.cell[self.tables.cells[ap] + at.BACKLOG])
+        return int(self.w.row[self.tables.cells[ap] + at.BACKLOG])
 
     def sends_up(self, ap: str, user: str) -> bool:
         """Whether a station has something that waits for the air, or is on it."""
@@ -279,7 +261,7 @@ class Network:
 
     def waits_up_ns(self, ap: str) -> int:
         """How long a frame would wait now for the air of a WiFi cell on the way up."""
-        return max(0, int(self.w.cell[self.tables.airs[ap] + at.UPLINK_FREE_NS]) - self.now_ns)
+        return max(0, int(self.w.row[self.tables.airs[ap] + at.UPLINK_FREE_NS]) - self.now_ns)
 
     def queued(self, place: int) -> int:
         """Packets in the queue of a link's direction, the one being sent included."""

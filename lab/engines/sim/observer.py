@@ -123,16 +123,16 @@ class Observer:
 
     def _counted_subflow(self, key: SubflowKey, subflow: routes.Subflow, tiers: Tiers, elapsed_ns: int) -> Subflow:
         """Packets are those that carry data, whichever way they go."""
-        sub, f = self._network.w.sub, subflow.place
-        sent = int(sub[f + at.SEGMENTS_SENT])
+        row, f = self._network.w.row, subflow.place
+        sent = int(row[f + at.SEGMENTS_SENT])
         return replace(
             self.subflow(key, tiers),
-            backup=bool(sub[f + at.BACKUP]),
-            expected_bps=int(sub[f + at.EXPECTED_BPS]) or None,
+            backup=bool(row[f + at.BACKUP]),
+            expected_bps=int(row[f + at.EXPECTED_BPS]) or None,
             rate_bps=_bps(self._grown(key, sent) * FRAME_BYTES, elapsed_ns) if elapsed_ns else None,
             sent_packets=sent,
-            lost_packets=int(sub[f + at.DROPPED]),
-            retransmitted_packets=int(sub[f + at.SEGMENTS_AGAIN]),
+            lost_packets=int(row[f + at.DROPPED]),
+            retransmitted_packets=int(row[f + at.SEGMENTS_AGAIN]),
             device_loss=self._device_loss(subflow),
         )
 

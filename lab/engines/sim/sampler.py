@@ -114,11 +114,11 @@ class Sampler:
         return link.a not in ends and link.b not in ends
 
     def _established(self, seen: Seen) -> bool:
-        return int(self.network.w.sub[seen.place + at.STATE]) in (at.ESTABLISHED, at.CLOSED)
+        return int(self.network.w.row[seen.place + at.STATE]) in (at.ESTABLISHED, at.CLOSED)
 
     def _read_bytes(self, connection: Connection) -> int:
-        conn, c = self.network.w.conn, connection.place
-        return min(int(conn[c + at.DATA_NXT]) * int(conn[c + at.SEGMENT_BYTES]), int(conn[c + at.VOLUME_BYTES]))
+        row, c = self.network.w.row, connection.place
+        return min(int(row[c + at.DATA_NXT]) * int(row[c + at.SEGMENT_BYTES]), int(row[c + at.VOLUME_BYTES]))
 
     def _read_mbps(self, connection: Connection, elapsed_ns: int) -> float:
         before, connection.read = connection.read, self._read_bytes(connection)
@@ -126,14 +126,14 @@ class Sampler:
 
     def _subflow_row(self, connection: Connection, seen: Seen, elapsed_ns: int) -> dict[str, Any]:
         w, f = self.network.w, seen.place
-        received = int(w.sub[f + at.RCV_NXT]) * int(w.conn[connection.place + at.SEGMENT_BYTES])
-        segments, late = int(w.sub[f + at.SEGMENTS_IN]), int(w.sub[f + at.LATE_IN])
+        received = int(w.row[f + at.RCV_NXT]) * int(w.row[connection.place + at.SEGMENT_BYTES])
+        segments, late = int(w.row[f + at.SEGMENTS_IN]), int(w.row[f + at.LATE_IN])
         rate = _rate_mbps(received - seen.received, elapsed_ns)
         arrived, late_now = segments - seen.segments, late - seen.late
         seen.received, seen.segments, seen.late = received, segments, late
-        rtt_ms = units.ms(int(w.sub[f + at.SRTT_NS]))
+        rtt_ms = units.ms(int(w.row[f + at.SRTT_NS]))
         seen.rtt_sum_ms, seen.looks = seen.rtt_sum_ms + rtt_ms, seen.looks + 1
-        backup, expected_bps = bool(w.sub[f + at.BACKUP]), int(w.sub[f + at.EXPECTED_BPS])
+        backup, expected_bps = bool(w.row[f + at.BACKUP]), int(w.row[f + at.EXPECTED_BPS])
         seen.backup_ns += elapsed_ns if backup else 0
         return {
             "mbps": round(rate, 4),
@@ -173,33 +173,33 @@ class Sampler:
         }
 
     def _connection(self, name: str, connection: Connection, elapsed_ns: int) -> dict[str, Any]:
-        conn, c = self.network.w.conn, connection.place
-        done_ns, started_ns = int(conn[c + at.DONE_NS]), int(conn[c + at.STARTED_NS])
-        segments = sum(int(self.network.w.sub[each.place + at.SEGMENTS_IN]) for each in connection.subflows)
+        row, c = self.network.w.row, connection.place
+        done_ns, started_ns = int(row[c + at.DONE_NS]), int(row[c + at.STARTED_NS])
+        segments = sum(int(self.network.w.row[each.place + at.SEGMENTS_IN]) for each in connection.subflows)
         joined = [(n, each) for n, each in enumerate(connection.subflows, 1) if self._established(each)]
         return {
             "id": name,
             "user": connection.flow.user,
             "throughput_mbps": round(_rate_mbps(self._read_bytes(connection), elapsed_ns), 4),
             "completion_s": round((done_ns - started_ns) / at.NS_PER_S, 6) if done_ns else None,
-            "out_of_order_fraction": round(int(conn[c + at.EARLY_IN]) / segments, 5) if segments else 0.0,
-            "receive_buffer_max_bytes": int(conn[c + at.BUFFERED_MAX]) * int(conn[c + at.SEGMENT_BYTES]),
+            "out_of_order_fraction": round(int(row[c + at.EARLY_IN]) / segments, 5) if segments else 0.0,
+            "receive_buffer_max_bytes": int(row[c + at.BUFFERED_MAX]) * int(row[c + at.SEGMENT_BYTES]),
             "subflows": [self._subflow(f"{name}/{n}", connection, each, elapsed_ns) for n, each in joined],
         }
 
     def _subflow(self, name: str, connection: Connection, seen: Seen, elapsed_ns: int) -> dict[str, Any]:
-        sub, f = self.network.w.sub, seen.place
-        received = int(sub[f + at.RCV_NXT]) * int(self.network.w.conn[connection.place + at.SEGMENT_BYTES])
+        row, f = self.network.w.row, seen.place
+        received = int(row[f + at.RCV_NXT]) * int(self.network.w.row[connection.place + at.SEGMENT_BYTES])
         return {
             "id": name,
             "path": list(seen.of.way),
             "tier": seen.tier,
             "throughput_mbps": round(_rate_mbps(received, elapsed_ns), 4),
             "rtt_ms_mean": round(seen.rtt_sum_ms / seen.looks, 3) if seen.looks else None,
-            "segments": int(sub[f + at.SEGMENTS_SENT]),
-            "out_of_order_segments": int(sub[f + at.LATE_IN]),
-            "lost_segments": int(sub[f + at.DROPPED]),
-            "retransmitted_segments": int(sub[f + at.SEGMENTS_AGAIN]),
+            "segments": int(row[f + at.SEGMENTS_SENT]),
+            "out_of_order_segments": int(row[f + at.LATE_IN]),
+            "lost_segments": int(row[f + at.DROPPED]),
+            "retransmitted_segments": int(row[f + at.SEGMENTS_AGAIN]),
             "backup_s": round(seen.backup_ns / at.NS_PER_S, 3),
             "cc": connection.cc,
         }

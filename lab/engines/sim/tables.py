@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from controller import paths
-from lab.engines.sim import chance, hops, tcp
+from lab.engines.sim import chance, heap, hops, rings, tcp
 from lab.engines.sim import layout as at
-from lab.engines.sim.jit import Floats, Ints, floats, ints
+from lab.engines.sim.jit import floats, ints, longer
 from lab.engines.sim.routes import DOWN, UP, Ends, Subflow
 from lab.flows import Flow
 from lab.radio import lte, wifi
@@ -25,6 +25,7 @@ NO_THRESHOLD = float(at.FOREVER)
 LARGEST_WINDOW = 1 << 16  # segments of a receive buffer that are kept apart
 HOST_NOISE_NS = 100_000  # within which a host sends what it has decided to send
 PACKETS = 2048  # room for packets under way to begin with
+SPARE = 1 << 16  # places beyond those that are asked for
 SCHEDULERS = {"lowest_rtt": at.LOWEST_RTT, "round_robin": at.ROUND_ROBIN, "linux": at.LINUX, "redundant": at.REDUNDANT}
 VARIANTS = {"kernel": at.KERNEL, "draft": at.DRAFT}
 TCP, UDP, SERVER_PORT = 6, 17, 5001
@@ -33,32 +34,23 @@ FIRST_PORT, PORTS = 32_768, 28_232  # from which hosts take the ports of their o
 Row = Mapping[int, int]
 
 
-class Table:
-    """Rows of equal length, one after the other."""
-
-    def __init__(self, fields: int) -> None:
-        self.fields, self.values = fields, list[int]()
-
-    def add(self, row: Row) -> int:
-        """Where the new row begins; what is not named is 0."""
-        begins = len(self.values)
-        self.values += [row.get(field, 0) for field in range(self.fields)]
-        return begins
-
-
 class Tables:
     """Everything that becomes the `World`, and where each thing's row begins."""
 
     def __init__(self, topology: Topology, multipath: Multipath, seed: int) -> None:
         self.topology, self.multipath, self.seed = topology, multipath, seed
         self.wiring: Wiring = wire(topology)
-        self.hop, self.cell, self.lte, self.sub, self.conn = (
-            Table(fields) for fields in (at.HOP_FIELDS, at.CELL_FIELDS, at.LTE_FIELDS, at.SUB_FIELDS, at.CONN_FIELDS)
-        )
-        self.queue: list[int] = []
+        self.values: list[int] = []
+        self._add(at.ONES, {
+            at.HOST_NOISE_NS: HOST_NOISE_NS,
+            at.BALIA_DECREASE: VARIANTS[multipath.balia_decrease],
+            at.OLIA_METRIC: VARIANTS[multipath.olia_metric],
+            at.PENALISES: int(multipath.penalisation),
+            at.EXPECTS_BY_WINDOW: int(multipath.expected_by == "window"),
+        })  # fmt: skip
         self.links: dict[tuple[str, str], int] = {}  # (link, node it leads to)
         self.stations: dict[tuple[str, str, str], int] = {}  # (access point, user, direction)
-        self.cells = {cell.ap: self.cell.add(_cell_row(cell)) for cell in topology.cells}
+        self.cells = {cell.ap: self._add(at.CELL_FIELDS, _cell_row(cell)) for cell in topology.cells}
         self.airs = {cell.ap: self.cells[cell.medium or cell.ap] for cell in topology.cells}
         for cell in topology.cells:
             self._add_stations(cell)
@@ -68,13 +60,19 @@ class Tables:
         for link in topology.links:
             self._add_link(link)
 
+    def _add(self, fields: int, row: Row, ring: int = 0) -> int:
+        """Where the new row begins, and `fields` later its ring; what is not named is 0."""
+        begins = len(self.values)
+        self.values += [row.get(field, 0) for field in range(fields)] + [0] * ring
+        return begins
+
     # --- links and cells
 
     def _hop(self, name: str, row: Row) -> int:
         first, second = chance.begin(self.seed, name)
-        queue = {at.QUEUE: len(self.queue), at.QUEUE_SIZE: max(1, row.get(at.QUEUE_SIZE, 1))}
-        self.queue += [0] * queue[at.QUEUE_SIZE]
-        return self.hop.add({at.UP: 1, at.CHANCE_1: first, at.CHANCE_2: second, **row, **queue})
+        size = max(1, row.get(at.QUEUE_SIZE, 1))
+        queue = {at.QUEUE: len(self.values) + at.HOP_FIELDS, at.QUEUE_SIZE: size}
+        return self._add(at.HOP_FIELDS, {at.UP: 1, at.CHANCE_1: first, at.CHANCE_2: second, **row, **queue}, size)
 
     def _add_link(self, link: Link) -> None:
         """Both directions; the delay of an access point is added to that of its links. A relay's link is the air."""
@@ -113,15 +111,15 @@ class Tables:
         """A scheduler for each direction, which finds its first bearer, and each bearer the next."""
         for direction in (DOWN, UP):
             following = at.NOTHING
-            air = self.lte.add({
-                at.AGAIN: len(self.queue),
-                at.AGAIN_SIZE: lte.HARQ_TTIS * lte.ATTEMPTS,
+            ring = lte.HARQ_TTIS * lte.ATTEMPTS
+            air = self._add(at.LTE_FIELDS, {
+                at.AGAIN: len(self.values) + at.LTE_FIELDS,
+                at.AGAIN_SIZE: ring,
                 at.BLOCK_ERROR_PPM: ppm(lte.BLOCK_ERROR),
                 at.HARQ_TTIS: lte.HARQ_TTIS,
                 at.ATTEMPTS: lte.ATTEMPTS,
                 at.GOES_UP: int(direction == UP),
-            })  # fmt: skip
-            self.queue += [0] * self.lte.values[air + at.AGAIN_SIZE]
+            }, ring)  # fmt: skip
             for station in reversed(cell.stations):
                 following = self._add_station(cell, station, direction, {
                     at.KIND: at.BEARER,
@@ -131,7 +129,7 @@ class Tables:
                     at.DELAY_NS: station.delay_ns,
                     **bearer(station),
                 })  # fmt: skip
-            self.lte.values[air + at.FIRST_BEARER] = following
+            self.values[air + at.FIRST_BEARER] = following
 
     def _add_station(self, cell: Cell, station: Station, direction: str, row: Row) -> int:
         hop = self._hop(
@@ -154,8 +152,8 @@ class Tables:
         while self.slots < 2 * window:
             self.slots *= 2
         volume = flow.volume_bytes
-        place = self.conn.add({
-            at.FIRST: len(self.sub.values),
+        place = self._add(at.CONN_FIELDS, {
+            at.FIRST: len(self.values) + at.CONN_FIELDS,
             at.COUNT: len(ends),
             at.SEGMENT_BYTES: payload,
             at.FRAME_BYTES: FRAME_BYTES,
@@ -181,59 +179,51 @@ class Tables:
         port = FIRST_PORT + chance.begin(self.seed, f"port/{name}")[0] % PORTS
         towards_user = paths.Flow(server.address, address, UDP if flow.protocol == "udp" else TCP, SERVER_PORT, port)
         row = {at.OF_CONNECTION: connection, at.NOISE_1: first, at.NOISE_2: second}
-        return Subflow(self.sub.add(row), Ends(server, interface, towards_user), flow.direction)
+        return Subflow(self._add(at.SUB_FIELDS, row), Ends(server, interface, towards_user), flow.direction)
 
     # --- the whole
 
     def world(self) -> at.World:
         """Every table at its size."""
-        flows, connections = len(self.sub.values) // at.SUB_FIELDS, len(self.conn.values) // at.CONN_FIELDS
-        for n in range(flows):
-            self.sub.values[n * at.SUB_FIELDS + at.RING] = n * self.slots
-        for n in range(connections):
-            self.conn.values[n * at.CONN_FIELDS + at.CONN_RING] = n * self.slots
-        general = Table(at.G_FIELDS)
-        general.add({
-            at.FREE_COUNT: PACKETS,
-            at.SLOTS: self.slots,
-            at.HOST_NOISE_NS: HOST_NOISE_NS,
-            at.BALIA_DECREASE: VARIANTS[self.multipath.balia_decrease],
-            at.OLIA_METRIC: VARIANTS[self.multipath.olia_metric],
-            at.PENALISES: int(self.multipath.penalisation),
-            at.EXPECTS_BY_WINDOW: int(self.multipath.expected_by == "window"),
-        })  # fmt: skip
-        segments, every_segment = flows * self.slots, connections * self.slots
-        return at.World(
-            g=_filled(general.values),
-            heap_at=ints(PACKETS),
-            heap_order=ints(PACKETS),
-            heap_what=ints(PACKETS),
-            hop=_filled(self.hop.values),
-            cell=_filled(self.cell.values),
-            lte=_filled(self.lte.values),
-            queue=_filled(self.queue),
-            route=_filled([at.NOTHING]),
-            packet=ints(PACKETS * at.PACKET_FIELDS),
-            free=_filled([n * at.PACKET_FIELDS for n in range(PACKETS)]),
-            sub=_filled(self.sub.values),
-            window=self._windows(flows),
-            seg_state=ints(segments),
-            seg_dsn=ints(segments),
-            seg_sent=ints(segments),
-            sent_seq=ints(segments),
-            sent_ns=ints(segments),
-            seg_got=ints(segments),
-            conn=_filled(self.conn.values),
-            dsn_got=ints(every_segment),
-            again=ints(every_segment),
-        )
-
-    def _windows(self, flows: int) -> Floats:
-        """The floating-point half of the subflows' rows begins where the other half does."""
-        window = floats(flows * at.SUB_FIELDS)
-        for f in range(0, flows * at.SUB_FIELDS, at.SUB_FIELDS):
+        subflows = [each.place for several in self.subflows.values() for each in several]
+        window = floats(len(self.values))
+        for f in subflows:
             window[f + at.CWND], window[f + at.SSTHRESH], window[f + at.HELD_BACK] = tcp.FIRST_WINDOW, NO_THRESHOLD, 1.0
-        return window
+        end = len(self.values)
+        for rings_at, places, fields in (
+            (at.RING, subflows, rings.SUBFLOW_FIELDS),
+            (at.CONN_RING, self.connections.values(), rings.CONNECTION_FIELDS),
+        ):
+            for place in places:
+                self.values[place + rings_at] = end
+                end += self.slots * fields
+        self.values[at.SLOTS], self.values[at.USED] = self.slots, end
+        row = ints(end)
+        row[: len(self.values)] = self.values
+        return with_room(at.World(row, window), PACKETS)
+
+
+def with_room(w: at.World, packets: int) -> at.World:
+    """So many more packets, and room for as many more events."""
+    size = int(w.row[at.HEAP_SIZE])
+    w, begins = with_places(w, packets * at.PACKET_FIELDS)
+    w, heap_begins = with_places(w, (size + packets) * heap.FIELDS)
+    row, old = w.row, int(w.row[at.HEAP])
+    for p in range(begins, heap_begins, at.PACKET_FIELDS):
+        row[p + at.NEXT_FREE], row[at.FREE] = row[at.FREE], p
+    row[at.FREE_COUNT] += packets
+    row[heap_begins : heap_begins + size * heap.FIELDS] = row[old : old + size * heap.FIELDS]
+    row[at.HEAP], row[at.HEAP_SIZE] = heap_begins, size + packets
+    return w
+
+
+def with_places(w: at.World, count: int) -> tuple[at.World, int]:
+    """So many more places, all 0, and where they begin."""
+    begins = int(w.row[at.USED])
+    if begins + count > len(w.row):
+        w = w._replace(row=longer(w.row, begins + count + SPARE))
+    w.row[at.USED] = begins + count
+    return w, begins
 
 
 def _cell_row(cell: Cell) -> Row:
@@ -252,9 +242,3 @@ def _visitors(cell: Cell, cells: Iterable[Cell]) -> list[Station]:
     here = {each.user for each in cell.stations}
     others = (each for other in cells if other.kind == "wifi" and other.radio for each in other.stations)
     return [each for each in others if each.user not in here]
-
-
-def _filled(values: list[int]) -> Ints:
-    table = ints(len(values))
-    table[:] = values
-    return table

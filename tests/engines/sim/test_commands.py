@@ -12,6 +12,7 @@ from lab.engines.sim import layout as at
 from lab.scenario import Overrides
 
 from .conftest import Simulation
+from .rows import places
 
 FIRST, SECOND = ("ue1-1", 1), ("ue1-1", 2)
 TWO = {"rate_mbps": 20, "delay_ms": 10}, {"rate_mbps": 12, "delay_ms": 30}
@@ -108,14 +109,14 @@ def test_the_sender_hears_of_a_backup_half_a_round_trip_later(two):
     simulation.run(1)
     network = simulation.network
     subflow = network.subflow(SECOND)
-    rtt_ns = int(network.w.sub[subflow.place + at.SRTT_NS])
+    rtt_ns = int(network.w.row[subflow.place + at.SRTT_NS])
     assert rtt_ns > 60_000_000
     network.set_backup(subflow, True)
     now_ns = network.now_ns
     network.run(now_ns + rtt_ns // 2 - 1_000_000)
-    assert network.w.sub[subflow.place + at.BACKUP] == 0
+    assert network.w.row[subflow.place + at.BACKUP] == 0
     network.run(now_ns + rtt_ns // 2 + 1_000_000)
-    assert network.w.sub[subflow.place + at.BACKUP] == 1
+    assert network.w.row[subflow.place + at.BACKUP] == 1
 
 
 def test_what_a_lossy_path_has_under_way_goes_over_the_other_when_it_becomes_backup(two):
@@ -125,7 +126,7 @@ def test_what_a_lossy_path_has_under_way_goes_over_the_other_when_it_becomes_bac
     simulation.run(0.05, 0.05)
     told(simulation, SetBackup(FIRST, True))
     rates = [frame["user"]["ue1"]["mbps"] for frame in simulation.run(3)]
-    assert simulation.network.w.conn[at.REINJECTED] > 0
+    assert simulation.network.w.row[places(simulation.network)[0] + at.REINJECTED] > 0
     assert min(rates[1:]) > 0.9 * 12 * WIRE  # within a second, before the lossy path's timer could be of help
 
 
@@ -155,10 +156,10 @@ def test_a_route_separates_colliding_subflows_and_loses_nothing_on_the_way(colli
     simulation = colliding()
     simulation.run(2)
     assert simulation.network.subflow(FIRST).way == simulation.network.subflow(SECOND).way == ("s1", "c2", "s2")
-    lost = [int(simulation.network.w.sub[each.place + at.DROPPED]) for each in simulation.network.subflows()]
+    lost = [int(simulation.network.w.row[each.place + at.DROPPED]) for each in simulation.network.subflows()]
     told(simulation, Route(SECOND, ("s1", "c1", "s2")))
     simulation.run(0.2, 0.1)
-    assert [int(simulation.network.w.sub[each.place + at.DROPPED]) for each in simulation.network.subflows()] == lost
+    assert [int(simulation.network.w.row[each.place + at.DROPPED]) for each in simulation.network.subflows()] == lost
     simulation.run(4)
     frames = simulation.run(4)
     assert simulation.mbps(frames) > 0.97 * 20 * WIRE

@@ -12,6 +12,8 @@ from lab.flows import Flow
 from lab.scenario_schema import Multipath
 from lab.topology import Link, Node, Topology
 
+from .rows import places
+
 SECOND, MS = 1_000_000_000, 1_000_000
 SETS = {
     "A": ((10, 10), (0.1, 0.1), (1e5, 1e5)),
@@ -32,9 +34,10 @@ class Connection:
         network = Network(Topology("one", nodes, links, multipath=("ue1",)), Multipath(**multipath), [flow], seed=1)
         network.start(flow, law)
         self.w, self.rows = network.w, [each.place for each in network.subflows()]
+        self.place, _ = places(network)
         for f, window, rtt_s, segments in zip(self.rows, windows, rtts_s, between or [0] * len(windows), strict=True):
-            self.w.sub[f + at.STATE], self.w.sub[f + at.SRTT_NS] = at.ESTABLISHED, round(rtt_s * SECOND)
-            self.w.sub[f + at.UNA] = int(segments)
+            self.w.row[f + at.STATE], self.w.row[f + at.SRTT_NS] = at.ESTABLISHED, round(rtt_s * SECOND)
+            self.w.row[f + at.UNA] = int(segments)
             self.set(f, window)
 
     def set(self, f, window, ssthresh=1.0):
@@ -117,7 +120,7 @@ def test_balia_after_a_loss(name, drafted, kernel):
 def test_a_backup_and_a_closed_subflow_count_in_no_sum(law):
     for field, value in ((at.BACKUP, 1), (at.STATE, at.CLOSED)):
         three = Connection(law, (8, 40, 99), (0.02, 0.1, 0.01), (3e5, 1e5, 9e9))
-        three.w.sub[three.rows[2] + field] = value
+        three.w.row[three.rows[2] + field] = value
         assert three.increases()[:2] == pytest.approx(made("C", law).increases())
 
 
@@ -153,7 +156,7 @@ def vegas(window=24, ssthresh=1.0, subflows=1):
     """A base round trip of 30 ms."""
     connection = Connection("wvegas", (window,) * subflows, (0.03,) * subflows)
     for f in connection.rows:
-        connection.w.sub[f + at.BASE_RTT_NS] = 30 * MS
+        connection.w.row[f + at.BASE_RTT_NS] = 30 * MS
         connection.set(f, window, ssthresh)
     return connection
 

@@ -10,7 +10,8 @@ from lab.engines.sim import layout as at
 from lab.errors import MachineLacks, RequestError
 from lab.flows import Flow
 
-from .test_links import alive, chain, started
+from .rows import on_links, places
+from .test_links import chain, started
 
 PATH = {"rate_mbps": 10, "delay_ms": 10, "queue_packets": 50}
 UDP = {"user": "ue1", "kind": "udp", "rate_mbps": 3}
@@ -43,10 +44,10 @@ def test_every_datagram_is_received_lost_or_under_way():
     network = started(chain(3, rate_bps=2_000_000, delay_ns=20 * MS, loss_ppm=50_000), flow)
     for step in range(1, 40):
         network.run(step * 37 * MS)
-        w = network.w
-        assert w.sub[at.SEGMENTS_SENT] == w.sub[at.SEGMENTS_IN] + w.sub[at.DROPPED] + len(alive(network))
-    assert w.sub[at.SEGMENTS_SENT] == pytest.approx(39 * 0.037 * 3e6 / 8 / 1472, abs=1)
-    assert w.sub[at.DROPPED] > 0
+        row, f = network.w.row, places(network)[1]
+        assert row[f + at.SEGMENTS_SENT] == row[f + at.SEGMENTS_IN] + row[f + at.DROPPED] + len(on_links(network))
+    assert row[f + at.SEGMENTS_SENT] == pytest.approx(39 * 0.037 * 3e6 / 8 / 1472, abs=1)
+    assert row[f + at.DROPPED] > 0
 
 
 def test_it_starts_stops_and_changes_its_rate(paths):

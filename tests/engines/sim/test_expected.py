@@ -20,75 +20,76 @@ __all__ = ["known"]
 
 
 def held(mbps, cwnd, ssthresh=1.0, law="reno", rtt_ms=30, base_ms=30):
-    """A subflow of which so much is expected; its row begins at 0."""
+    """A world with a subflow of which so much is expected, and where its row begins."""
     connection = Connection(law, (cwnd,), (rtt_ms / 1000,), expected_by="window")
-    connection.set(0, cwnd, ssthresh)
-    connection.w.sub[at.EXPECTED_BPS], connection.w.sub[at.BASE_RTT_NS] = mbps * 1_000_000, base_ms * MS
-    return connection.w
+    w, f = connection.w, connection.rows[0]
+    connection.set(f, cwnd, ssthresh)
+    w.row[f + at.EXPECTED_BPS], w.row[f + at.BASE_RTT_NS] = mbps * 1_000_000, base_ms * MS
+    return w, f
 
 
 def test_nine_mbps_over_30_ms_are_cut_to_20_segments_when_the_queue_has_grown():
     """9 Mb/s are 743.06 frames of 1514 bytes; 0.9 of them in 30 ms are 20.06."""
-    w = held(9, 40.0)
-    laws.on_round(w, 0, 36 * MS, 10)  # 1111 segments/s; 40 x 6/36 = 6.67 in queues
-    assert w.window[at.CWND] == w.window[at.SSTHRESH] == pytest.approx(20.06, abs=0.005)
-    assert w.window[at.QUEUE_BEFORE] == pytest.approx(6.667, abs=0.001)
-    assert w.window[at.HELD_BACK] == 5
+    w, f = held(9, 40.0)
+    laws.on_round(w, f, 36 * MS, 10)  # 1111 segments/s; 40 x 6/36 = 6.67 in queues
+    assert w.window[f + at.CWND] == w.window[f + at.SSTHRESH] == pytest.approx(20.06, abs=0.005)
+    assert w.window[f + at.QUEUE_BEFORE] == pytest.approx(6.667, abs=0.001)
+    assert w.window[f + at.HELD_BACK] == 5
 
 
 def test_a_queue_that_shrinks_is_left_alone_and_so_is_a_short_one():
-    w = held(9, 40.0)
-    w.window[at.QUEUE_BEFORE] = 7.0
-    laws.on_round(w, 0, 36 * MS, 10)
-    assert w.window[at.CWND] == 40
-    w = held(9, 40.0)
-    laws.on_round(w, 0, 30 * MS, 10)
-    assert w.window[at.CWND] == 40
+    w, f = held(9, 40.0)
+    w.window[f + at.QUEUE_BEFORE] = 7.0
+    laws.on_round(w, f, 36 * MS, 10)
+    assert w.window[f + at.CWND] == 40
+    w, f = held(9, 40.0)
+    laws.on_round(w, f, 30 * MS, 10)
+    assert w.window[f + at.CWND] == 40
 
 
 def test_growth_counts_a_fifth_above_what_is_expected_and_in_full_below():
-    w = held(9, 40.0)
-    laws.on_round(w, 0, 30 * MS, 10)
-    laws.on_ack(w, 0, 1, 0)
-    assert w.window[at.CWND] == pytest.approx(40 + 1 / 40 / 5)
-    w.window[at.CWND] = 20.0  # 667 segments/s
-    laws.on_round(w, 0, 30 * MS, 10)
-    laws.on_ack(w, 0, 1, 0)
-    assert w.window[at.CWND] == pytest.approx(20 + 1 / 20)
+    w, f = held(9, 40.0)
+    laws.on_round(w, f, 30 * MS, 10)
+    laws.on_ack(w, f, 1, 0)
+    assert w.window[f + at.CWND] == pytest.approx(40 + 1 / 40 / 5)
+    w.window[f + at.CWND] = 20.0  # 667 segments/s
+    laws.on_round(w, f, 30 * MS, 10)
+    laws.on_ack(w, f, 1, 0)
+    assert w.window[f + at.CWND] == pytest.approx(20 + 1 / 20)
 
 
 def test_slow_start_ends_at_the_rate_that_is_expected():
-    w = held(9, 20.0, ssthresh=1e9)
-    laws.on_ack(w, 0, 2, 0)
-    assert w.window[at.CWND] == 22
-    w.window[at.CWND] = 23.0  # 767 segments/s
-    laws.on_ack(w, 0, 1, 0)
-    assert w.window[at.SSTHRESH] == 23
-    assert w.window[at.CWND] == pytest.approx(23 + 1 / 23)
+    w, f = held(9, 20.0, ssthresh=1e9)
+    laws.on_ack(w, f, 2, 0)
+    assert w.window[f + at.CWND] == 22
+    w.window[f + at.CWND] = 23.0  # 767 segments/s
+    laws.on_ack(w, f, 1, 0)
+    assert w.window[f + at.SSTHRESH] == 23
+    assert w.window[f + at.CWND] == pytest.approx(23 + 1 / 23)
 
 
 def test_the_window_does_not_fall_below_two_segments():
-    w = held(0.5, 8.0)
-    laws.on_round(w, 0, 60 * MS, 10)
-    assert w.window[at.CWND] == expected.LEAST_WINDOW
+    w, f = held(0.5, 8.0)
+    laws.on_round(w, f, 60 * MS, 10)
+    assert w.window[f + at.CWND] == expected.LEAST_WINDOW
 
 
 @pytest.mark.parametrize("law", ["reno", "cubic", "lia", "olia", "balia"])
 def test_a_loss_is_the_laws_own_business(law):
-    w, alone = held(9, 20.0, law=law), held(9, 20.0, law=law)
-    alone.g[at.EXPECTS_BY_WINDOW] = 0
+    (w, f), (alone, _) = held(9, 20.0, law=law), held(9, 20.0, law=law)
+    alone.row[at.EXPECTS_BY_WINDOW] = 0
     for each in (w, alone):
-        laws.on_loss(each, 0, MS)
-    assert w.window[at.CWND] == alone.window[at.CWND]
+        laws.on_loss(each, f, MS)
+    assert w.window[f + at.CWND] == alone.window[f + at.CWND]
 
 
 def test_nothing_changes_where_nothing_is_expected_or_pacing_holds_it():
     for mbps, by_window in ((0, 1), (9, 0)):
-        w = held(mbps, 40.0)
-        w.g[at.EXPECTS_BY_WINDOW] = by_window
-        laws.on_round(w, 0, 36 * MS, 10)
-        laws.on_ack(w, 0, 1, 0)
-        assert w.window[at.CWND] == pytest.approx(40 + 1 / 40)
+        w, f = held(mbps, 40.0)
+        w.row[at.EXPECTS_BY_WINDOW] = by_window
+        laws.on_round(w, f, 36 * MS, 10)
+        laws.on_ack(w, f, 1, 0)
+        assert w.window[f + at.CWND] == pytest.approx(40 + 1 / 40)
 
 
 @pytest.mark.parametrize("cc", ["reno", "balia"])
@@ -101,7 +102,7 @@ def test_a_window_alone_holds_a_shared_link_to_what_is_expected(paths, cc):
     w, rtts = simulation.network.w, []
     frames = simulation.run(4)
     for subflow in simulation.network.tables.subflows["ue1-1"]:
-        rtts.append(w.sub[subflow.place + at.SRTT_NS] / w.sub[subflow.place + at.BASE_RTT_NS])
+        rtts.append(w.row[subflow.place + at.SRTT_NS] / w.row[subflow.place + at.BASE_RTT_NS])
     assert carried(frames, FIRST) == pytest.approx(20 * WIRE, rel=0.1)
     assert carried(frames, SECOND) == pytest.approx(12 * WIRE, rel=0.1)
     assert max(rtts) < 1.6  # a hundred packets would make 4 of the first

@@ -10,6 +10,7 @@ from lab.engines.sim import laws
 from lab.engines.sim import layout as at
 from lab.engines.sim.laws import cubic
 
+from .rows import places
 from .test_links import BULK, chain, started
 
 SECOND = 1_000_000_000
@@ -17,76 +18,77 @@ SECOND = 1_000_000_000
 
 @pytest.fixture
 def subflow():
-    """A world with one subflow, whose row begins at 0."""
+    """A world with one subflow, and where its row begins."""
 
     def make(law, cwnd, ssthresh=1.0):
-        w = started(chain(2)).w
-        w.sub[at.LAW], w.window[at.CWND], w.window[at.SSTHRESH] = laws.LAWS[law], cwnd, ssthresh
-        w.sub[at.SRTT_NS] = SECOND // 10
-        return w
+        network = started(chain(2))
+        w, f = network.w, places(network)[1]
+        w.row[f + at.LAW], w.window[f + at.CWND], w.window[f + at.SSTHRESH] = laws.LAWS[law], cwnd, ssthresh
+        w.row[f + at.SRTT_NS] = SECOND // 10
+        return w, f
 
     return make
 
 
 @pytest.mark.parametrize("law", [law for law in laws.LAWS if law != "wvegas"])  # which acts once per round trip
 def test_slow_start_grows_by_what_was_acknowledged_up_to_the_threshold(subflow, law):
-    w = subflow(law, 10.0, 14.0)
-    laws.on_ack(w, 0, 2, SECOND)
-    assert w.window[at.CWND] == 12
-    laws.on_ack(w, 0, 2, SECOND)
-    assert w.window[at.CWND] == 14
-    laws.on_ack(w, 0, 1, SECOND)
-    assert 14 < w.window[at.CWND] < 15.1
+    w, f = subflow(law, 10.0, 14.0)
+    laws.on_ack(w, f, 2, SECOND)
+    assert w.window[f + at.CWND] == 12
+    laws.on_ack(w, f, 2, SECOND)
+    assert w.window[f + at.CWND] == 14
+    laws.on_ack(w, f, 1, SECOND)
+    assert 14 < w.window[f + at.CWND] < 15.1
 
 
 @pytest.mark.parametrize("law", laws.LAWS)
 def test_a_timeout_starts_again_from_one(subflow, law):
-    w = subflow(law, 20.0)
-    laws.on_timeout(w, 0, SECOND)
-    assert w.window[at.CWND] == 1
-    assert w.window[at.SSTHRESH] == pytest.approx(14 if law == "cubic" else 10)
+    w, f = subflow(law, 20.0)
+    laws.on_timeout(w, f, SECOND)
+    assert w.window[f + at.CWND] == 1
+    assert w.window[f + at.SSTHRESH] == pytest.approx(14 if law == "cubic" else 10)
 
 
 def test_reno(subflow):
-    w = subflow("reno", 10.0)
-    laws.on_ack(w, 0, 1, SECOND)
-    assert w.window[at.CWND] == pytest.approx(10.1)
-    laws.on_loss(w, 0, SECOND)
-    assert w.window[at.CWND] == w.window[at.SSTHRESH] == pytest.approx(5.05)
-    w = subflow("reno", 3.0)
-    laws.on_loss(w, 0, SECOND)
-    assert w.window[at.CWND] == 2
+    w, f = subflow("reno", 10.0)
+    laws.on_ack(w, f, 1, SECOND)
+    assert w.window[f + at.CWND] == pytest.approx(10.1)
+    laws.on_loss(w, f, SECOND)
+    assert w.window[f + at.CWND] == w.window[f + at.SSTHRESH] == pytest.approx(5.05)
+    w, f = subflow("reno", 3.0)
+    laws.on_loss(w, f, SECOND)
+    assert w.window[f + at.CWND] == 2
 
 
 @pytest.mark.parametrize(("peak", "k", "seconds", "window"), [
     (100, 4.2172, 1, 86.681), (100, 4.2172, 2, 95.640), (100, 4.2172, 5, 100.192), (10, 1.9574, 1, 9.6489), (1000, 9.0856, 1, 788.555),
 ])  # fmt: skip
 def test_cubic_curve(subflow, peak, k, seconds, window):
-    w = subflow("cubic", float(peak))
-    laws.on_loss(w, 0, SECOND)
-    assert w.window[at.CWND] == pytest.approx(0.7 * peak)
-    cubic.begin_epoch(w, 0, SECOND)
-    assert w.window[cubic.K] == pytest.approx(k, abs=1e-4)
-    assert cubic.curve(w, 0, seconds) == pytest.approx(window, abs=1e-3)
+    w, f = subflow("cubic", float(peak))
+    laws.on_loss(w, f, SECOND)
+    assert w.window[f + at.CWND] == pytest.approx(0.7 * peak)
+    cubic.begin_epoch(w, f, SECOND)
+    assert w.window[f + cubic.K] == pytest.approx(k, abs=1e-4)
+    assert cubic.curve(w, f, seconds) == pytest.approx(window, abs=1e-3)
 
 
 def test_cubic_increase_per_acknowledgement(subflow):
-    w = subflow("cubic", 100.0)
-    laws.on_loss(w, 0, SECOND)
-    cubic.begin_epoch(w, 0, SECOND)
-    w.window[at.CWND] = 86.681
-    laws.on_ack(w, 0, 1, 2 * SECOND)
-    assert w.window[at.CWND] - 86.681 == pytest.approx(0.013888, abs=5e-6)
+    w, f = subflow("cubic", 100.0)
+    laws.on_loss(w, f, SECOND)
+    cubic.begin_epoch(w, f, SECOND)
+    w.window[f + at.CWND] = 86.681
+    laws.on_ack(w, f, 1, 2 * SECOND)
+    assert w.window[f + at.CWND] - 86.681 == pytest.approx(0.013888, abs=5e-6)
 
 
 def test_cubic_fast_convergence(subflow):
-    w = subflow("cubic", 80.0)
-    w.window[cubic.W_MAX] = 100.0
-    laws.on_loss(w, 0, SECOND)
-    cubic.begin_epoch(w, 0, SECOND)
-    assert w.window[cubic.W_MAX] == pytest.approx(68)
-    assert w.window[at.CWND] == pytest.approx(56)
-    assert w.window[cubic.K] == pytest.approx(3.107, abs=1e-3)
+    w, f = subflow("cubic", 80.0)
+    w.window[f + cubic.W_MAX] = 100.0
+    laws.on_loss(w, f, SECOND)
+    cubic.begin_epoch(w, f, SECOND)
+    assert w.window[f + cubic.W_MAX] == pytest.approx(68)
+    assert w.window[f + at.CWND] == pytest.approx(56)
+    assert w.window[f + cubic.K] == pytest.approx(3.107, abs=1e-3)
 
 
 def test_cubic_ends_slow_start_before_a_deep_queue_overflows():
@@ -95,10 +97,11 @@ def test_cubic_ends_slow_start_before_a_deep_queue_overflows():
     for law in ("reno", "cubic"):
         network = started(chain(2, rate_bps=20_000_000, delay_ns=10_000_000, queue_packets=400), replace(BULK, cc=law))
         network.run(2 * SECOND)
-        dropped[law] = int(network.w.sub[at.DROPPED])
+        f = places(network)[1]
+        dropped[law] = int(network.w.row[f + at.DROPPED])
     assert dropped["reno"] > 100
     assert dropped["cubic"] == 0
-    assert 33 <= network.w.window[at.SSTHRESH] < 100  # the path holds 33 segments
+    assert 33 <= network.w.window[f + at.SSTHRESH] < 100  # the path holds 33 segments
 
 
 @pytest.mark.parametrize("value", [0.0, 1e-9, 0.3, 1.0, 75.0, 1e12])

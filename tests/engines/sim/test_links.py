@@ -9,10 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lab.engines.sim import layout as at
+from lab.engines.sim import tables
 from lab.engines.sim.network import Network
 from lab.flows import Flow
 from lab.scenario_schema import Multipath
 from lab.topology import Link, Node, Topology
+
+from .rows import free, on_links, places
 
 SECOND = 1_000_000_000
 BULK = Flow("ue1-1", "ue1", "down", "reno", None, None)
@@ -36,15 +39,16 @@ def test_ten_links_of_10_ms_make_a_200_ms_round_trip():
     network = started(chain(10, delay_ns=10_000_000), Flow("ue1-1", "ue1", "down", "reno", None, 100 * 1448))
     network.run(3 * SECOND)
     f = next(network.subflows()).place
-    assert 200e6 <= network.w.sub[f + at.SRTT_NS] < 220e6
+    assert 200e6 <= network.w.row[f + at.SRTT_NS] < 220e6
 
 
 def test_a_20_mbps_link_carries_1448_of_1514_bytes():
     network = started(chain(2, rate_bps=20_000_000, delay_ns=5_000_000))
     network.run(2 * SECOND)
-    before = int(network.w.conn[at.DATA_NXT])
+    c, _ = places(network)
+    before = int(network.w.row[c + at.DATA_NXT])
     network.run(7 * SECOND)
-    rate_bps = (int(network.w.conn[at.DATA_NXT]) - before) * 1448 * 8 / 5
+    rate_bps = (int(network.w.row[c + at.DATA_NXT]) - before) * 1448 * 8 / 5
     assert rate_bps == pytest.approx(20e6 * 1448 / 1514, rel=0.002)
 
 
@@ -61,15 +65,9 @@ def test_a_queue_holds_what_it_was_given():
 def test_jitter_keeps_the_order():
     network = started(chain(2, rate_bps=5_000_000, delay_ns=20_000_000, jitter_ns=15_000_000))
     network.run(3 * SECOND)
-    assert network.w.sub[at.SEGMENTS_IN] > 500
-    assert network.w.sub[at.LATE_IN] <= network.w.sub[at.DROPPED] * 60  # only what a drop has left behind
-
-
-def alive(network: Network) -> list[int]:
-    """Packets that are under way."""
-    w = network.w
-    free = {int(place) for place in w.free[: int(w.g[at.FREE_COUNT])]}
-    return [place for place in range(0, len(w.packet), at.PACKET_FIELDS) if place not in free]
+    w, (_, f) = network.w, places(network)
+    assert w.row[f + at.SEGMENTS_IN] > 500
+    assert w.row[f + at.LATE_IN] <= w.row[f + at.DROPPED] * 60  # only what a drop has left behind
 
 
 @settings(max_examples=25)
@@ -85,27 +83,40 @@ def test_what_is_sent_is_received_lost_or_under_way(rate_bps, loss_ppm, loss_bac
     shape = {"delay_ns": 4_000_000, "jitter_ns": jitter_ns, "loss_ppm": loss_ppm, "loss_back_ppm": loss_back_ppm}
     network = started(chain(2, rate_bps=rate_bps, queue_packets=queue_packets, **shape))
     network.run(milliseconds * 1_000_000)
-    w = network.w
-    packets = alive(network)
-    data = [place for place in packets if not w.packet[place + at.IS_ACK]]
-    assert w.sub[at.SEGMENTS_SENT] == w.sub[at.SEGMENTS_IN] + w.sub[at.DROPPED] + len(data)
+    w, (c, f) = network.w, places(network)
+    assert len(on_links(network)) + len(free(network)) == w.row[at.HEAP_SIZE]
+    data = [place for place in on_links(network) if not w.row[place + at.IS_ACK]]
+    assert w.row[f + at.SEGMENTS_SENT] == w.row[f + at.SEGMENTS_IN] + w.row[f + at.DROPPED] + len(data)
     for place in network.tables.links.values():
         in_packets, out, lost = (network.hop(place, each) for each in (at.IN_PACKETS, at.OUT_PACKETS, at.DROPS))
         assert in_packets == out + lost
         assert network.hop(place, at.IN_BYTES) == network.hop(place, at.OUT_BYTES) + network.hop(place, at.DROPPED_BYTES)
-    assert 0 <= w.sub[at.PIPE] <= len(data) + w.sub[at.DROPPED] + w.sub[at.SEGMENTS_IN]
-    assert w.conn[at.DATA_NXT] == w.sub[at.RCV_NXT]
+    assert 0 <= w.row[f + at.PIPE] <= len(data) + w.row[f + at.DROPPED] + w.row[f + at.SEGMENTS_IN]
+    assert w.row[c + at.DATA_NXT] == w.row[f + at.RCV_NXT]
+
+
+def test_where_the_table_ends_makes_no_difference(monkeypatch):
+    """With no place to spare it is made anew for every way that is written down."""
+    seen = []
+    for spare in (tables.SPARE, 0):
+        monkeypatch.setattr(tables, "SPARE", spare)
+        network = started(chain(2, rate_bps=50_000_000, delay_ns=20_000_000, queue_packets=3_000))
+        size = len(network.w.row)
+        network.run(4 * SECOND)
+        network.set_link("l1", "up", False)
+        network.set_link("l1", "up", True)
+        network.run(6 * SECOND)
+        c, f = places(network)
+        seen.append([int(network.w.row[each]) for each in (c + at.DATA_NXT, f + at.SEGMENTS_SENT, at.ASKED_FOR)])
+    assert seen[0] == seen[1]
+    assert seen[0][0] > 10_000
+    assert len(network.w.row) > size
 
 
 def test_more_packets_than_there_was_room_for():
     network = started(chain(2, rate_bps=1_000_000_000, delay_ns=50_000_000, queue_packets=9_000))
-    before = len(network.w.free)
+    before = int(network.w.row[at.HEAP_SIZE])
     network.run(3 * SECOND)
-    assert len(network.w.free) > before
-    assert w_is_whole(network)
-
-
-def w_is_whole(network: Network) -> bool:
-    """Every free place is free once."""
-    free = [int(place) for place in network.w.free[: int(network.w.g[at.FREE_COUNT])]]
-    return len(set(free)) == len(free) and all(place < len(network.w.packet) for place in free)
+    assert network.w.row[at.HEAP_SIZE] > before
+    taken = [*free(network), *on_links(network)]
+    assert len(set(taken)) == len(taken) == network.w.row[at.HEAP_SIZE]

@@ -10,14 +10,23 @@ from lab.engines.sim import heap, hops, loop, lte
 from lab.engines.sim import layout as at
 from lab.engines.sim.network import Network
 from lab.engines.sim.routes import DOWN, UP
+from lab.engines.sim.tables import with_room
 from lab.flows import Flow
 from lab.radio.lte import ATTEMPTS, BLOCK_ERROR, HARQ_TTIS, on_air_bps
 from lab.scenario_schema import Multipath
 from lab.topology import Cell, Link, Node, Station, Topology
 
+from .rows import places
+
 MS = 1_000_000
 SECOND = 1000 * MS
 LONG = 15_140  # a packet so long that a few of them keep a bearer busy
+
+
+def set_error(network: Network, error: float) -> None:
+    """How often a block of the cell's fails."""
+    for h in network.tables.stations.values():
+        network.w.row[network.hop(h, at.AIR) + at.BLOCK_ERROR_PPM] = round(error * 1e6)
 
 
 class Air:
@@ -30,8 +39,7 @@ class Air:
         self.network = Network(topology, Multipath(), [Flow("ue1-1", "ue1", "down", "reno", None, None)], seed=1)
         self.arrivals: list[tuple[int, int]] = []  # when, and which
         self.put_in = 0
-        for e in range(0, len(self.network.w.lte), at.LTE_FIELDS):
-            self.network.w.lte[e + at.BLOCK_ERROR_PPM] = round(error * 1e6)
+        set_error(self.network, error)
 
     def hop(self, user: str, direction: str = DOWN) -> int:
         return self.network.tables.stations["lte1", user, direction]
@@ -40,25 +48,25 @@ class Air:
         h = self.hop(user, direction)
         place = self.network._written((h,))
         for _ in range(packets):
-            if self.network.w.g[at.FREE_COUNT] < loop.ROOM:
-                self.network._grow()
+            if self.network.w.row[at.FREE_COUNT] < loop.ROOM:
+                self.network.w = with_room(self.network.w, packets)
             w, self.put_in = self.network.w, self.put_in + 1
             p = hops.take(w)
-            w.packet[p + at.SIZE], w.packet[p + at.PLACE], w.packet[p + at.IS_ACK] = size, place, 0
-            w.packet[p + at.SEQ] = self.put_in
+            w.row[p + at.SIZE], w.row[p + at.PLACE], w.row[p + at.IS_ACK] = size, place, 0
+            w.row[p + at.SEQ] = self.put_in
             loop.at_hop(w, h, p, now_ns)
 
     def run(self, until_ns: int) -> None:
         """Let TTIs pass, and note what arrives; nobody answers."""
         w = self.network.w
-        while w.g[at.HEAP_COUNT] > 0 and w.heap_at[0] < until_ns:
-            now_ns = int(w.heap_at[0])
+        while heap.first_ns(w) < until_ns:
+            now_ns = int(heap.first_ns(w))
             what = int(heap.pop(w))
             if what % at.EVENT_KINDS == at.TTI_DUE:
                 lte.tti_due(w, what // at.EVENT_KINDS, now_ns)
             else:
                 p = what // at.EVENT_KINDS
-                self.arrivals.append((now_ns, int(w.packet[p + at.SEQ])))
+                self.arrivals.append((now_ns, int(w.row[p + at.SEQ])))
                 hops.give_back(w, p)
 
     def mbps(self, seconds: float) -> list[float]:
@@ -158,7 +166,7 @@ def test_nothing_happens_while_nothing_waits():
     for now_ns in (0, 40 * MS, 3600 * SECOND):
         air.put("ue1", size=1500, now_ns=now_ns)
         air.run(now_ns + 30 * MS)
-        assert air.network.w.g[at.HEAP_COUNT] == 0
+        assert air.network.w.row[at.HEAP_COUNT] == 0
     assert [at_ns for at_ns, _ in air.arrivals] == [(start + 2 + 3 * HARQ_TTIS) * MS for start in (0, 40, 3_600_000)]
 
 
@@ -190,7 +198,7 @@ def test_what_is_put_in_arrives_is_dropped_or_waits(puts, error, metered):
             sent_bits = 8 * network.hop(h, at.OUT_BYTES) + network.hop(h, at.HEAD_BITS)
             assert sent_bits * SECOND <= (now_ns + 2 * MS) * network.hop(h, at.RATE_BPS)
             waiting += network.hop(h, at.QUEUE_COUNT)
-        assert waiting == network.w.g[at.IN_BEARERS]
+        assert waiting == network.w.row[at.IN_BEARERS]
     air.run(now_ns + 3600 * SECOND)
     out = sum(network.hop(h, at.OUT_PACKETS) for h in network.tables.stations.values())
     lost = sum(network.hop(h, at.DROPS) for h in network.tables.stations.values())
@@ -206,13 +214,13 @@ def round_trip_ms(error: float) -> float:
     cell = Cell("lte1", "lte", (Station("ue1", 40_000_000),), delay_ns=20 * MS)
     flow = Flow("ue1-1", "ue1", "down", "reno", None, 2 * 1448)
     network = Network(Topology("one", nodes, (Link("server", "lte1", "srv1"),), (cell,)), Multipath(), [flow], seed=1)
-    for e in range(0, len(network.w.lte), at.LTE_FIELDS):
-        network.w.lte[e + at.BLOCK_ERROR_PPM] = round(error * 1e6)
+    set_error(network, error)
     network.start(flow, "reno")
-    network.w.sub[at.SRTT_NS] = 0  # so that the first sample, of which it takes an eighth, can be told
+    row, (_, f) = network.w.row, places(network)
+    row[f + at.SRTT_NS] = 0  # so that the first sample, of which it takes an eighth, can be told
     network.run(SECOND)
-    assert network.w.sub[at.DROPPED] == network.w.sub[at.SEGMENTS_AGAIN] == 0
-    return 8 * int(network.w.sub[at.SRTT_NS]) / MS
+    assert row[f + at.DROPPED] == row[f + at.SEGMENTS_AGAIN] == 0
+    return 8 * int(row[f + at.SRTT_NS]) / MS
 
 
 def test_errors_are_seen_in_the_round_trip():

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import pytest
 
-from lab.engines.sim import hops, mptcp, tcp
+from lab.engines.sim import hops, mptcp, rings, tcp
 from lab.engines.sim import layout as at
 
+from .rows import places
 from .test_links import BULK, chain, started
 
 MS = 1_000_000
@@ -19,42 +20,46 @@ class Ends:
     """A sender with a window of ten segments in congestion avoidance, and its receiver."""
 
     def __init__(self):
-        self.w = started(chain(2, delay_ns=10 * MS)).w
+        network = started(chain(2, delay_ns=10 * MS))
+        self.w, (_, self.f) = network.w, places(network)
         self.now_ns = 1000 * MS
-        self.w.sub[at.STATE] = at.ESTABLISHED
+        self.w.row[self.f + at.STATE] = at.ESTABLISHED
         self.window(10.0)
 
     def window(self, cwnd, ssthresh=1.0):
-        self.w.window[at.CWND], self.w.window[at.SSTHRESH] = cwnd, ssthresh
+        self.w.window[self.f + at.CWND], self.w.window[self.f + at.SSTHRESH] = cwnd, ssthresh
 
     def has(self, segments):
         """Give the sender so many more segments, and let it send."""
         for _ in range(segments):
-            mptcp.queue(self.w, 0, self.w.sub[at.END])
+            mptcp.queue(self.w, self.f, self.w.row[self.f + at.END])
         self.sends()
 
     def sends(self):
         """Segments that go out now."""
-        before = self.w.sub[at.TRANSMISSIONS]
-        tcp.send(self.w, 0, 64, self.now_ns)
-        return [int(self.w.sent_seq[tcp.place_of(self.w, 0, n)]) for n in range(before, self.w.sub[at.TRANSMISSIONS])]
+        before = self.w.row[self.f + at.TRANSMISSIONS]
+        tcp.send(self.w, self.f, 64, self.now_ns)
+        return [
+            int(self.w.row[rings.of_subflow(self.w, self.f, n) + rings.SENT_SEQ])
+            for n in range(before, self.w.row[self.f + at.TRANSMISSIONS])
+        ]
 
     def arrive(self, *seqs):
         """The last transmission of each arrives; nobody hears of it yet."""
         for seq in seqs:
-            self.arrive_as(seq, self.w.seg_sent[tcp.place_of(self.w, 0, seq)])
+            self.arrive_as(seq, self.w.row[rings.of_subflow(self.w, self.f, seq) + rings.SEG_SENT])
 
     def arrive_as(self, seq, transmission):
         p = hops.take(self.w)
-        self.w.packet[p + at.SEQ], self.w.packet[p + at.TRANSMISSION] = seq, transmission
-        tcp.received(self.w, 0, p)
+        self.w.row[p + at.SEQ], self.w.row[p + at.TRANSMISSION] = seq, transmission
+        tcp.received(self.w, self.f, p)
 
     def told(self):
         """The receiver's acknowledgement comes to the sender."""
         p, w = hops.take(self.w), self.w
-        w.packet[p + at.SEQ], w.packet[p + at.TRANSMISSION] = w.sub[at.RCV_NXT], w.sub[at.DATA_SEEN]
-        w.packet[p + at.ARRIVALS] = w.sub[at.SEGMENTS_IN]
-        tcp.acknowledged(w, 0, p, self.now_ns)
+        w.row[p + at.SEQ], w.row[p + at.TRANSMISSION] = w.row[self.f + at.RCV_NXT], w.row[self.f + at.DATA_SEEN]
+        w.row[p + at.ARRIVALS] = w.row[self.f + at.SEGMENTS_IN]
+        tcp.acknowledged(w, self.f, p, self.now_ns)
 
     def tells(self, *seqs):
         """Each arrives and is acknowledged."""
@@ -64,7 +69,7 @@ class Ends:
 
     def state(self):
         """Under way, to be sent again, mode."""
-        return tuple(int(self.w.sub[each]) for each in (at.PIPE, at.LOST, at.MODE))
+        return tuple(int(self.w.row[self.f + each]) for each in (at.PIPE, at.LOST, at.MODE))
 
 
 @pytest.fixture
@@ -82,7 +87,7 @@ def test_three_later_arrivals_are_a_loss_and_what_is_lost_goes_before_what_is_ne
     ends.sends()  # 12 and 13
     assert ends.state() == (10, 0, at.OPEN)
     ends.tells(5)
-    assert ends.w.window[at.CWND] == pytest.approx(5, abs=0.3)
+    assert ends.w.window[ends.f + at.CWND] == pytest.approx(5, abs=0.3)
     assert ends.state() == (8, 1, at.RECOVERY)  # 14 sent; 0, 1, 3, 4 and 5 have arrived, 2 is lost
     assert ends.sends() == []
     ends.tells(6, 7, 8)
@@ -92,16 +97,16 @@ def test_three_later_arrivals_are_a_loss_and_what_is_lost_goes_before_what_is_ne
     assert ends.sends() == [2]
     ends.tells(10)
     assert ends.sends() == [14]
-    assert ends.w.sub[at.SEGMENTS_AGAIN] == 1
+    assert ends.w.row[ends.f + at.SEGMENTS_AGAIN] == 1
 
 
 def test_recovery_ends_where_it_began_and_cuts_once(ends):
     ends.has(10)
     ends.tells(1, 2, 3)
-    cwnd = ends.w.window[at.CWND]
+    cwnd = ends.w.window[ends.f + at.CWND]
     ends.tells(5, 6)  # 4 is lost too
     assert ends.state()[1:] == (2, at.RECOVERY)
-    assert ends.w.window[at.CWND] == cwnd
+    assert ends.w.window[ends.f + at.CWND] == cwnd
     ends.tells(7, 8, 9)
     assert ends.sends() == [0, 4]
     ends.tells(0)
@@ -116,7 +121,7 @@ def test_what_a_lost_acknowledgement_told_the_next_one_tells_too(ends):
     ends.tells(0, 1)
     ends.arrive(3, 4)
     ends.tells(5, 6, 7)
-    assert ends.w.sub[at.SEGMENTS_LOST] == 1
+    assert ends.w.row[ends.f + at.SEGMENTS_LOST] == 1
     assert ends.state() == (2, 1, at.RECOVERY)  # 8 and 9
     assert ends.sends() == [2]
 
@@ -126,9 +131,9 @@ def test_what_arrived_after_an_acknowledgement_had_left_is_not_known_from_it(end
     ends.tells(1, 2)
     ends.arrive(3)
     p, w = hops.take(ends.w), ends.w
-    w.packet[p + at.SEQ], w.packet[p + at.TRANSMISSION], w.packet[p + at.ARRIVALS] = 0, 3, w.sub[at.SEGMENTS_IN]
+    w.row[p + at.SEQ], w.row[p + at.TRANSMISSION], w.row[p + at.ARRIVALS] = 0, 3, w.row[ends.f + at.SEGMENTS_IN]
     ends.arrive(0)  # late, but it was there when this acknowledgement had left
-    tcp.acknowledged(w, 0, p, ends.now_ns)
+    tcp.acknowledged(w, ends.f, p, ends.now_ns)
     assert ends.state() == (6, 1, at.RECOVERY)
 
 
@@ -138,9 +143,9 @@ def test_a_retransmission_that_is_lost_is_found_without_the_timer(ends):
     ends.tells(1, 2, 3, 4, 5, 6)
     assert ends.sends() == [0, 10]
     ends.tells(7, 8, 9)
-    assert ends.w.sub[at.LOST] == 0
+    assert ends.w.row[ends.f + at.LOST] == 0
     ends.tells(10)
-    assert ends.w.sub[at.LOST] == 1
+    assert ends.w.row[ends.f + at.LOST] == 1
     assert ends.sends() == [0, 11]
 
 
@@ -152,12 +157,12 @@ def test_a_path_that_does_not_keep_the_order_costs_a_segment_and_nothing_is_coun
     ends.arrive_as(2, 2)
     ends.told()
     assert ends.state() == (2, 0, at.RECOVERY)  # 8 and 9: one copy of 2 was under way, and is not any more
-    assert ends.w.sub[at.RCV_NXT] == 8
+    assert ends.w.row[ends.f + at.RCV_NXT] == 8
     ends.tells(8, 9)
     ends.arrive_as(2, 10)
     ends.told()
     assert ends.state() == (0, 0, at.OPEN)
-    assert ends.w.sub[at.RCV_NXT] == ends.w.sub[at.UNA] == 10
+    assert ends.w.row[ends.f + at.RCV_NXT] == ends.w.row[ends.f + at.UNA] == 10
 
 
 def test_fewer_than_three_others_are_enough_where_no_more_are_under_way(ends):
@@ -173,23 +178,23 @@ def test_the_timer_follows_the_round_trip(ends):
     """RFC 6298, section 2: rttvar 50 + (40 - 50)/4, srtt 100 + 40/8, and Linux's least distance of 200 ms."""
     w = ends.w
     ends.has(2)
-    w.sub[at.SRTT_NS], w.sub[at.RTTVAR_NS] = 100 * MS, 50 * MS
+    w.row[ends.f + at.SRTT_NS], w.row[ends.f + at.RTTVAR_NS] = 100 * MS, 50 * MS
     ends.now_ns += 140 * MS
     ends.tells(0)
-    assert [w.sub[each] / MS for each in (at.SRTT_NS, at.RTTVAR_NS, at.RTO_NS)] == [105, 47.5, 305]
-    w.sub[at.RTTVAR_NS] = 80 * MS
+    assert [w.row[ends.f + each] / MS for each in (at.SRTT_NS, at.RTTVAR_NS, at.RTO_NS)] == [105, 47.5, 305]
+    w.row[ends.f + at.RTTVAR_NS] = 80 * MS
     ends.tells(1)
-    assert w.sub[at.RTO_NS] == w.sub[at.SRTT_NS] + 4 * w.sub[at.RTTVAR_NS]
+    assert w.row[ends.f + at.RTO_NS] == w.row[ends.f + at.SRTT_NS] + 4 * w.row[ends.f + at.RTTVAR_NS]
 
 
 def test_after_a_timeout_all_is_sent_again_from_one_segment_in_slow_start(ends):
     ends.has(10)
-    tcp.timed_out(ends.w, 0, ends.now_ns)
+    tcp.timed_out(ends.w, ends.f, ends.now_ns)
     assert ends.state() == (0, 10, at.TIMED_OUT)
-    assert (ends.w.window[at.CWND], ends.w.window[at.SSTHRESH]) == (1, 5)
+    assert (ends.w.window[ends.f + at.CWND], ends.w.window[ends.f + at.SSTHRESH]) == (1, 5)
     assert ends.sends() == [0]
     ends.tells(0)
-    assert ends.w.window[at.CWND] == 2
+    assert ends.w.window[ends.f + at.CWND] == 2
     assert ends.sends() == [1, 2]
 
 
@@ -199,18 +204,22 @@ def test_after_a_timeout_all_is_sent_again_from_one_segment_in_slow_start(ends):
 def test_a_pause_halves_the_window_for_every_timeout_of_it(ends, pause_ms, cwnd, ssthresh):
     """RFC 2861; tcp_cwnd_restart: down to ten segments, and the threshold at three quarters of what was."""
     ends.window(40.0, 20.0)
-    ends.w.sub[at.RTO_NS], ends.w.sub[at.LAST_SENT_NS] = 300 * MS, ends.now_ns
+    ends.w.row[ends.f + at.RTO_NS], ends.w.row[ends.f + at.LAST_SENT_NS] = 300 * MS, ends.now_ns
     ends.now_ns += pause_ms * MS
     ends.has(1)
-    assert (ends.w.window[at.CWND], ends.w.window[at.SSTHRESH]) == (cwnd, ssthresh)
+    assert (ends.w.window[ends.f + at.CWND], ends.w.window[ends.f + at.SSTHRESH]) == (cwnd, ssthresh)
 
 
 def test_a_pause_does_not_make_a_small_window_larger_and_stops_cubics_clock(ends):
     ends.window(4.0, 3.0)
-    ends.w.sub[at.RTO_NS], ends.w.sub[at.LAST_SENT_NS], ends.w.sub[at.EPOCH_NS] = 300 * MS, 900 * MS, 700 * MS
+    ends.w.row[ends.f + at.RTO_NS], ends.w.row[ends.f + at.LAST_SENT_NS], ends.w.row[ends.f + at.EPOCH_NS] = (
+        300 * MS,
+        900 * MS,
+        700 * MS,
+    )
     ends.has(1)
-    assert ends.w.window[at.CWND] == 4
-    assert ends.w.sub[at.EPOCH_NS] == 800 * MS
+    assert ends.w.window[ends.f + at.CWND] == 4
+    assert ends.w.row[ends.f + at.EPOCH_NS] == 800 * MS
 
 
 def test_what_is_under_way_is_no_pause(ends):
@@ -218,16 +227,16 @@ def test_what_is_under_way_is_no_pause(ends):
     ends.window(40.0, 20.0)
     ends.now_ns += 5000 * MS
     ends.has(1)
-    assert ends.w.window[at.CWND] == 40
+    assert ends.w.window[ends.f + at.CWND] == 40
 
 
 def test_acknowledgements_that_get_lost_cost_no_data():
     """A tenth of them: nothing is sent again but what a queue has dropped."""
     network = started(chain(2, rate_bps=10_000_000, delay_ns=10 * MS, queue_packets=60, loss_back_ppm=100_000), BULK)
     network.run(4_000 * MS)
-    w = network.w
-    assert w.sub[at.DROPPED] > 0
-    assert w.sub[at.SEGMENTS_LOST] <= w.sub[at.DROPPED]
+    row, (_, f) = network.w.row, places(network)
+    assert row[f + at.DROPPED] > 0
+    assert row[f + at.SEGMENTS_LOST] <= row[f + at.DROPPED]
 
 
 def test_slow_start_doubles_what_was_under_way_and_no_more(ends):
@@ -235,21 +244,21 @@ def test_slow_start_doubles_what_was_under_way_and_no_more(ends):
     ends.window(10.0, ssthresh=100.0)
     ends.has(4)
     ends.tells(0, 1, 2, 3)
-    assert ends.w.window[at.CWND] == 10
+    assert ends.w.window[ends.f + at.CWND] == 10
     ends.has(6)
     ends.tells(*range(4, 10))
-    assert ends.w.window[at.CWND] == 12  # 2 x 6; the next acknowledgements bring nothing
+    assert ends.w.window[ends.f + at.CWND] == 12  # 2 x 6; the next acknowledgements bring nothing
 
 
 def test_a_window_that_was_full_grows_for_the_whole_round(ends):
     """The last of ten acknowledgements finds nine places empty; the round is the window's nevertheless (tcp_cwnd_validate)."""
     ends.has(10)
     ends.tells(*range(10))
-    assert ends.w.window[at.CWND] == pytest.approx(11, abs=0.1)
+    assert ends.w.window[ends.f + at.CWND] == pytest.approx(11, abs=0.1)
     ends.has(3)
-    before = ends.w.window[at.CWND]
+    before = ends.w.window[ends.f + at.CWND]
     ends.tells(10, 11, 12)
-    assert ends.w.window[at.CWND] == before  # three of eleven: the application's limit, not the window's
+    assert ends.w.window[ends.f + at.CWND] == before  # three of eleven: the application's limit, not the window's
 
 
 def test_a_sender_with_nothing_to_send_forgets_nothing_of_its_window(ends):
@@ -259,6 +268,6 @@ def test_a_sender_with_nothing_to_send_forgets_nothing_of_its_window(ends):
     ends.has(3)
     ends.tells(*range(5, 10))
     assert ends.sends() == []
-    before = ends.w.window[at.CWND]
+    before = ends.w.window[ends.f + at.CWND]
     ends.tells(10)
-    assert ends.w.window[at.CWND] > before
+    assert ends.w.window[ends.f + at.CWND] > before

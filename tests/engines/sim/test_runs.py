@@ -123,8 +123,8 @@ def test_only_one_of_two_compiles_at_once(tmp_path):
 
     def first_call(number):
         nonlocal now, most
-        with compiled.once(tmp_path / "cache"):
-            if not (tmp_path / "cache" / compiled.COMPLETE).exists():
+        with compiled.once(tmp_path / "cache") as first:
+            if first:
                 now += 1
                 most = max(most, now)
                 time.sleep(0.05)
@@ -169,6 +169,23 @@ def test_what_is_started_in_the_background_runs(tmp_path):
     subprocess.run([sys.executable, "-m", "lab.engines.sim.compiled"], env=environment, cwd=ROOT, check=True)
 
 
+COUNT = """
+from lab.engines.sim import ahead, laws, tcp
+ahead.compile_parts()
+counts = [len(each.signatures) for each in (tcp.send, laws.on_ack)]
+ahead._compile(ahead.THERE)
+print(*counts, sum(laws.on_ack.stats.cache_hits.values()), sum(laws.on_ack.stats.cache_misses.values()))
+"""
+
+
+@pytest.mark.whole
+@pytest.mark.skipif(os.cpu_count() == 1, reason="there is no other processor to compile on")
+def test_what_the_other_process_has_compiled_is_found(tmp_path):
+    environment = os.environ | {"MULTIPATH_LAB_CACHE": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", COUNT], cwd=ROOT, env=environment, check=True, capture_output=True, text=True)
+    assert done.stdout.split() == ["1", "0", "1", "0"]
+
+
 GROW = """
 from lab.engines.sim import laws, layout as at
 from lab.engines.sim.network import Network
@@ -177,10 +194,12 @@ from lab.scenario_schema import Multipath
 from lab.topology import Link, Node, Topology
 nodes = (Node("ue1", "user", "l2"), Node("s1", "switch"), Node("srv1", "server"))
 flow = Flow("ue1-1", "ue1", "down", "reno", None, None)
-w = Network(Topology("one", nodes, (Link("l1", "s1", "srv1"), Link("l2", "s1", "ue1"))), Multipath(), [flow], seed=1).w
-w.window[at.CWND], w.window[at.SSTHRESH] = 10.0, 1.0
-laws.on_ack(w, 0, 1, 0)
-print(w.window[at.CWND])
+network = Network(Topology("one", nodes, (Link("l1", "s1", "srv1"), Link("l2", "s1", "ue1"))), Multipath(), [flow], seed=1)
+w = network.w
+f = next(network.subflows()).place
+w.window[f + at.CWND], w.window[f + at.SSTHRESH] = 10.0, 1.0
+laws.on_ack(w, f, 1, 0)
+print(w.window[f + at.CWND])
 """
 
 

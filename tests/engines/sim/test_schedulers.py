@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from lab import engines, scenario
 from lab.engines import Options
 from lab.engines.sim import layout as at
-from lab.engines.sim import linux, mptcp, tables
+from lab.engines.sim import linux, mptcp, rings, tables
 from lab.engines.sim.network import Network
 from lab.errors import MachineLacks
 from lab.flows import Flow
@@ -18,8 +18,8 @@ from lab.scenario import Overrides
 from lab.scenario_schema import Multipath
 from lab.topology import Link, Node, Topology
 
+from .rows import on_links, places
 from .test_coupled_laws import MS, SECOND, Connection
-from .test_links import alive
 
 SEGMENT = 1420 + 896  # bytes of a socket's memory
 FAST, SLOW = {"rate_mbps": 20, "delay_ms": 10}, {"rate_mbps": 12, "delay_ms": 37}
@@ -28,8 +28,8 @@ FAST, SLOW = {"rate_mbps": 20, "delay_ms": 10}, {"rate_mbps": 12, "delay_ms": 37
 def two(windows=(10, 2), rtts_s=(0.1, 0.03), **multipath):
     """Two subflows and a transfer of a thousand segments, of which none has been given to anybody."""
     connection = Connection("reno", windows, rtts_s, **multipath)
-    connection.w.conn[at.TOTAL] = 1000
-    linux.grow_buffers(connection.w, 0)
+    connection.w.row[connection.place + at.TOTAL] = 1000
+    linux.grow_buffers(connection.w, connection.place)
     return connection
 
 
@@ -37,11 +37,13 @@ def given_to(connection, number, segments, first_dsn=0):
     """A subflow has been given segments."""
     for dsn in range(first_dsn, first_dsn + segments):
         mptcp.queue(connection.w, connection.rows[number], dsn)
-    connection.w.conn[at.NEXT_DSN] = max(connection.w.conn[at.NEXT_DSN], first_dsn + segments)
+    connection.w.row[connection.place + at.NEXT_DSN] = max(
+        connection.w.row[connection.place + at.NEXT_DSN], first_dsn + segments
+    )
 
 
 def queued(connection):
-    return [int(connection.w.sub[f + at.END] - connection.w.sub[f + at.UNA]) for f in connection.rows]
+    return [int(connection.w.row[f + at.END] - connection.w.row[f + at.UNA]) for f in connection.rows]
 
 
 # --- Linux
@@ -54,9 +56,9 @@ def test_a_burst_goes_to_whom_lingers_least():
     assert linux.pacing(w, first) == 170_400  # 1.2 x 10 x 1420 B in 100 ms
     assert linux.pacing(w, second) == 113_600
     given_to(connection, 0, 23)
-    assert linux.choose(w, 0) == second
+    assert linux.choose(w, connection.place) == second
     given_to(connection, 1, 30, 23)
-    assert linux.choose(w, 0) == first
+    assert linux.choose(w, connection.place) == first
 
 
 def test_nobody_gets_anything_while_the_memory_of_the_best_is_full():
@@ -65,110 +67,110 @@ def test_nobody_gets_anything_while_the_memory_of_the_best_is_full():
     given_to(connection, 1, 30, 38)
     assert not linux.has_memory(connection.w, connection.rows[0])
     assert linux.has_memory(connection.w, connection.rows[1])
-    assert linux.choose(connection.w, 0) == at.NOTHING
+    assert linux.choose(connection.w, connection.place) == at.NOTHING
 
 
 def test_the_mean_pace_follows_the_sockets_with_every_burst():
     connection = two(scheduler="linux")
     w, second = connection.w, connection.rows[1]
     given_to(connection, 0, 38)
-    linux.choose(w, 0)
+    linux.choose(w, connection.place)
     given_to(connection, 1, 10, 38)
     connection.set(second, 8)
-    assert linux.choose(w, 0) == second
+    assert linux.choose(w, connection.place) == second
     had, burst = 10 * SEGMENT, linux.BURST_BYTES
-    assert w.sub[second + at.PACE_BYTES] == (113_600 * had + 454_400 * burst) // (had + burst)
+    assert w.row[second + at.PACE_BYTES] == (113_600 * had + 454_400 * burst) // (had + burst)
 
 
 def test_slow_start_paces_at_twice_the_window_and_an_expected_rate_is_a_ceiling():
     connection = two(scheduler="linux")
     connection.set(connection.rows[0], 10, 100.0)
     assert linux.pacing(connection.w, connection.rows[0]) == 284_000
-    connection.w.sub[connection.rows[0] + at.EXPECTED_BPS] = 800_000
+    connection.w.row[connection.rows[0] + at.EXPECTED_BPS] = 800_000
     assert linux.pacing(connection.w, connection.rows[0]) == 100_000
 
 
 def test_a_burst_is_two_fragments_and_what_has_no_window_waits_in_the_socket():
     connection = two(scheduler="linux")
-    assert mptcp.give(connection.w, 0, connection.rows[1], SECOND) == 46
-    mptcp.push(connection.w, 0, SECOND)
+    assert mptcp.give(connection.w, connection.place, connection.rows[1], SECOND) == 46
+    mptcp.push(connection.w, connection.place, SECOND)
     w, (first, second) = connection.w, connection.rows
-    assert [int(w.sub[f + at.NXT]) for f in (first, second)] == [10, 2]
+    assert [int(w.row[f + at.NXT]) for f in (first, second)] == [10, 2]
     assert queued(connection) == [46, 46]  # each lingers, and its memory is full
 
 
 def test_a_socket_gets_more_memory_when_its_window_is_larger_than_what_it_holds():
     """tcp_sndbuf_expand: 8704 B for each segment of the window, while the application waits and the window is not full."""
     connection = two((60, 2), scheduler="linux")
-    assert connection.w.conn[at.SEND_WINDOW] == (10_240 + 2 * 87_380) // 1420
-    linux.grow_buffers(connection.w, 0)
-    assert connection.w.sub[connection.rows[0] + at.SEND_BUFFER] == 60 * 8704
-    assert connection.w.conn[at.SEND_WINDOW] == (10_240 + 60 * 8704 + 87_380) // 1420
+    assert connection.w.row[connection.place + at.SEND_WINDOW] == (10_240 + 2 * 87_380) // 1420
+    linux.grow_buffers(connection.w, connection.place)
+    assert connection.w.row[connection.rows[0] + at.SEND_BUFFER] == 60 * 8704
+    assert connection.w.row[connection.place + at.SEND_WINDOW] == (10_240 + 60 * 8704 + 87_380) // 1420
 
 
 def test_a_backup_is_chosen_while_no_other_is_active():
     connection = two(scheduler="linux")
     w, (first, second) = connection.w, connection.rows
-    w.sub[second + at.BACKUP] = 1
+    w.row[second + at.BACKUP] = 1
     given_to(connection, 0, 30)
-    assert linux.choose(w, 0) == first
-    w.sub[first + at.STALE] = 1
-    assert linux.choose(w, 0) == second
-    w.sub[first + at.ACKS_IN] += 1  # it was heard of
-    assert linux.choose(w, 0) == first
+    assert linux.choose(w, connection.place) == first
+    w.row[first + at.STALE] = 1
+    assert linux.choose(w, connection.place) == second
+    w.row[first + at.ACKS_IN] += 1  # it was heard of
+    assert linux.choose(w, connection.place) == first
 
 
 def run_out(connection):
     """The connection's timer runs out now."""
-    connection.w.conn[at.REINJECT_NS] = connection.w.conn[at.REINJECT_EVENT_NS] = SECOND
-    assert mptcp.reinject_due(connection.w, 0, SECOND)
-    mptcp.push(connection.w, 0, SECOND)
+    connection.w.row[connection.place + at.REINJECT_NS] = connection.w.row[connection.place + at.REINJECT_EVENT_NS] = SECOND
+    assert mptcp.reinject_due(connection.w, connection.place, SECOND)
+    mptcp.push(connection.w, connection.place, SECOND)
 
 
 def test_the_oldest_fragment_goes_over_an_idle_subflow_when_the_timer_runs_out():
     """Of data 5 to 29 the rest of the first 32 kB: 5 to 22."""
     connection = two(scheduler="linux")
-    connection.w.conn[at.DATA_UNA], connection.w.conn[at.TOTAL] = 5, 30
+    connection.w.row[connection.place + at.DATA_UNA], connection.w.row[connection.place + at.TOTAL] = 5, 30
     given_to(connection, 0, 25, 5)
     run_out(connection)
     w, second = connection.w, connection.rows[1]
-    assert [int(each) for each in w.seg_dsn[w.sub[second + at.RING] :][:18]] == list(range(5, 23))
+    assert [int(w.row[rings.of_subflow(w, second, n) + rings.SEG_DSN]) for n in range(18)] == list(range(5, 23))
     assert queued(connection) == [25, 18]
     run_out(connection)
     assert queued(connection) == [25, 18]  # nobody is idle
-    assert w.conn[at.REINJECTED] == 18
+    assert w.row[connection.place + at.REINJECTED] == 18
 
 
 def test_a_subflow_that_is_silent_five_times_is_stale_and_all_goes_again_over_the_others():
     connection = two(scheduler="linux")
-    connection.w.conn[at.TOTAL] = 30
+    connection.w.row[connection.place + at.TOTAL] = 30
     given_to(connection, 0, 30)
     w, (first, second) = connection.w, connection.rows
     for silent in range(1, 6):
-        assert w.sub[first + at.STALE] == 0
-        w.sub[second + at.ACKS_IN] += 1
+        assert w.row[first + at.STALE] == 0
+        w.row[second + at.ACKS_IN] += 1
         run_out(connection)
-        assert w.sub[first + at.SILENT] == silent
-    assert w.sub[first + at.STALE] == 1
+        assert w.row[first + at.SILENT] == silent
+    assert w.row[first + at.STALE] == 1
     assert queued(connection) == [30, 23 + 23]  # a fragment by the timer, and one of all that goes again: memory is full
-    assert w.conn[at.AGAIN_COUNT] == 7
+    assert w.row[connection.place + at.AGAIN_COUNT] == 7
 
 
 def test_the_connections_timer_runs_as_long_as_the_longest_of_its_subflows():
     connection = two(scheduler="linux")
     w, (first, second) = connection.w, connection.rows
     given_to(connection, 0, 5)
-    linux.restart_timer(w, 0, SECOND)
-    assert w.conn[at.REINJECT_NS] == SECOND + 200 * MS
-    w.sub[first + at.TIMER_NS], w.sub[second + at.TIMER_NS] = SECOND + 300 * MS, SECOND + 700 * MS
-    linux.restart_timer(w, 0, SECOND)
-    assert w.conn[at.REINJECT_NS] == SECOND + 700 * MS
-    w.sub[second + at.SILENT] = 1
-    linux.restart_timer(w, 0, SECOND)
-    assert w.conn[at.REINJECT_NS] == SECOND + 300 * MS
-    w.conn[at.DATA_UNA] = 5
-    linux.restart_timer(w, 0, SECOND)
-    assert w.conn[at.REINJECT_NS] == 0
+    linux.restart_timer(w, connection.place, SECOND)
+    assert w.row[connection.place + at.REINJECT_NS] == SECOND + 200 * MS
+    w.row[first + at.TIMER_NS], w.row[second + at.TIMER_NS] = SECOND + 300 * MS, SECOND + 700 * MS
+    linux.restart_timer(w, connection.place, SECOND)
+    assert w.row[connection.place + at.REINJECT_NS] == SECOND + 700 * MS
+    w.row[second + at.SILENT] = 1
+    linux.restart_timer(w, connection.place, SECOND)
+    assert w.row[connection.place + at.REINJECT_NS] == SECOND + 300 * MS
+    w.row[connection.place + at.DATA_UNA] = 5
+    linux.restart_timer(w, connection.place, SECOND)
+    assert w.row[connection.place + at.REINJECT_NS] == 0
 
 
 def test_linux_carries_the_sum_of_two_paths(paths):
@@ -188,8 +190,8 @@ def test_linux_stalls_behind_a_path_that_is_much_slower_than_its_window_says(tes
         frames = simulation.run(24)  # a few stalls of seconds
         rates[scheduler] = sum(simulation.mbps(frames, user) for user in ("ue2", "ue3"))
     f = next(each for each in simulation.network.tables.subflows["ue3-1"] if each.ends.user.link == "wifi1").place
-    sub = simulation.network.w.sub
-    assert 40_000 < (sub[f + at.END] - sub[f + at.NXT]) * 1420 < 100_000
+    row = simulation.network.w.row
+    assert 40_000 < (row[f + at.END] - row[f + at.NXT]) * 1420 < 100_000
     assert rates["linux"] < 0.9 * rates["lowest_rtt"]
 
 
@@ -214,7 +216,7 @@ def test_every_subflow_carries_every_segment_and_the_receiver_keeps_one(paths):
     (connection,) = simulation.report()["connections"]
     segments = -(-1_000_000 // 1420)
     assert connection["completion_s"] is not None
-    assert simulation.network.w.conn[at.DATA_NXT] == segments
+    assert simulation.network.w.row[places(simulation.network)[0] + at.DATA_NXT] == segments
     first, second = (each["segments"] - each["retransmitted_segments"] for each in connection["subflows"])
     assert first >= 0.98 * segments
     assert second > 0.9 * segments
@@ -235,11 +237,11 @@ def test_a_copy_hides_what_one_path_loses(paths):
 def test_a_subflow_does_not_carry_what_has_been_acknowledged():
     connection = two(scheduler="redundant")
     w, (first, second) = connection.w, connection.rows
-    assert [mptcp.next_dsn(w, 0, first) for _ in range(3)] == [0, 1, 2]
-    assert mptcp.next_dsn(w, 0, second) == 0
-    w.conn[at.DATA_UNA] = 3
-    assert mptcp.next_dsn(w, 0, second) == 3
-    assert mptcp.next_dsn(w, 0, first) == 3
+    assert [mptcp.next_dsn(w, connection.place, first) for _ in range(3)] == [0, 1, 2]
+    assert mptcp.next_dsn(w, connection.place, second) == 0
+    w.row[connection.place + at.DATA_UNA] = 3
+    assert mptcp.next_dsn(w, connection.place, second) == 3
+    assert mptcp.next_dsn(w, connection.place, first) == 3
 
 
 # --- a receiver without room
@@ -251,20 +253,20 @@ def without_room(rtts_s=(0.02, 0.2), **multipath):
     given_to(connection, 1, 20)
     given_to(connection, 0, 80, 20)
     connection.set(connection.rows[1], 40, 30.0)
-    assert connection.w.conn[at.WINDOW] == 100
+    assert connection.w.row[connection.place + at.WINDOW] == 100
     return connection
 
 
 def test_what_everybody_waits_for_goes_again_over_the_faster_subflow_and_the_slower_is_halved_once():
     connection = without_room()
     w, (first, second) = connection.w, connection.rows
-    assert mptcp.give(w, 0, first, SECOND) == 1
-    assert w.seg_dsn[w.sub[first + at.RING] + 80] == 0
+    assert mptcp.give(w, connection.place, first, SECOND) == 1
+    assert w.row[rings.of_subflow(w, first, 80) + rings.SEG_DSN] == 0
     assert (w.window[second + at.CWND], w.window[second + at.SSTHRESH]) == (20, 15)
-    assert mptcp.give(w, 0, first, SECOND + MS) == 0  # it is there already
+    assert mptcp.give(w, connection.place, first, SECOND + MS) == 0  # it is there already
     assert w.window[second + at.CWND] == 20
-    w.conn[at.DATA_UNA], w.conn[at.NEXT_DSN] = 1, 101
-    assert mptcp.give(w, 0, first, SECOND + 21 * MS) == 1
+    w.row[connection.place + at.DATA_UNA], w.row[connection.place + at.NEXT_DSN] = 1, 101
+    assert mptcp.give(w, connection.place, first, SECOND + 21 * MS) == 1
     assert (w.window[second + at.CWND], w.window[second + at.SSTHRESH]) == (10, 7.5)
 
 
@@ -274,15 +276,15 @@ def test_what_everybody_waits_for_goes_again_over_the_faster_subflow_and_the_slo
 def test_nobody_is_helped_out_where_there_is_room_or_nothing_to_send_or_nobody_slower(changed):
     connection = without_room()
     for field, value in changed.items():
-        connection.w.conn[field] = value
-    mptcp.give(connection.w, 0, connection.rows[0], SECOND)
-    assert connection.w.conn[at.REINJECTED] == 0
+        connection.w.row[connection.place + field] = value
+    mptcp.give(connection.w, connection.place, connection.rows[0], SECOND)
+    assert connection.w.row[connection.place + at.REINJECTED] == 0
     assert connection.w.window[connection.rows[1] + at.CWND] == 40
 
 
 def test_a_subflow_that_is_not_much_slower_is_halved_but_not_helped():
     connection = without_room((0.1, 0.2))
-    assert mptcp.give(connection.w, 0, connection.rows[0], SECOND) == 0
+    assert mptcp.give(connection.w, connection.place, connection.rows[0], SECOND) == 0
     assert connection.w.window[connection.rows[1] + at.CWND] == 20
 
 
@@ -342,15 +344,20 @@ def test_what_is_sent_is_received_lost_or_under_way(scheduler, shapes, buffer_kb
     network = Network(parallel(*shapes), multipath, [flow], seed=1)
     network.start(flow, flow.cc)
     network.run(milliseconds * MS)
-    w, packets = network.w, alive(network)
+    w, c, packets = network.w, places(network)[0], on_links(network)
     for f in (each.place for each in network.subflows()):
-        data = [p for p in packets if w.packet[p + at.OF_SUBFLOW] == f and not w.packet[p + at.IS_ACK]]
-        assert w.sub[f + at.SEGMENTS_SENT] == w.sub[f + at.SEGMENTS_IN] + w.sub[f + at.DROPPED] + len(data)
-        assert w.sub[f + at.UNA] <= w.sub[f + at.RCV_NXT] <= w.sub[f + at.NXT] <= w.sub[f + at.END]
-        assert scheduler == "linux" or w.sub[f + at.NXT] == w.sub[f + at.END]
-        ring = w.seg_state[w.sub[f + at.RING] : w.sub[f + at.RING] + w.g[at.SLOTS]]
-        assert (w.sub[f + at.PIPE], w.sub[f + at.LOST]) == tuple(
-            sum(each == state for each in ring) for state in (at.IN_FLIGHT, at.TO_RESEND)
+        data = [p for p in packets if w.row[p + at.OF_SUBFLOW] == f and not w.row[p + at.IS_ACK]]
+        assert w.row[f + at.SEGMENTS_SENT] == w.row[f + at.SEGMENTS_IN] + w.row[f + at.DROPPED] + len(data)
+        assert w.row[f + at.UNA] <= w.row[f + at.RCV_NXT] <= w.row[f + at.NXT] <= w.row[f + at.END]
+        assert scheduler == "linux" or w.row[f + at.NXT] == w.row[f + at.END]
+        ring = [w.row[rings.of_subflow(w, f, n) + rings.SEG_STATE] for n in range(w.row[at.SLOTS])]
+        assert (w.row[f + at.PIPE], w.row[f + at.LOST]) == tuple(
+            sum(each == state for each in ring) for state in (rings.IN_FLIGHT, rings.TO_RESEND)
         )
-    assert w.conn[at.DATA_UNA] <= w.conn[at.DATA_NXT] <= w.conn[at.NEXT_DSN] <= w.conn[at.DATA_UNA] + w.conn[at.WINDOW]
-    assert w.conn[at.BUFFERED_MAX] <= w.conn[at.WINDOW]
+    assert (
+        w.row[c + at.DATA_UNA]
+        <= w.row[c + at.DATA_NXT]
+        <= w.row[c + at.NEXT_DSN]
+        <= w.row[c + at.DATA_UNA] + w.row[c + at.WINDOW]
+    )
+    assert w.row[c + at.BUFFERED_MAX] <= w.row[c + at.WINDOW]

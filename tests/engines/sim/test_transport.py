@@ -6,6 +6,8 @@ import pytest
 
 from lab.engines.sim import layout as at
 
+from .rows import places
+
 FAST = {"rate_mbps": 20, "delay_ms": 10}
 SLOW = {"rate_mbps": 12, "delay_ms": 37}
 
@@ -61,7 +63,7 @@ def test_a_dead_path_does_not_stop_the_connection(paths):
     simulation.flip("link.path1.up", False)
     simulation.run(3)
     assert simulation.mbps(simulation.run(3)) > 0.85 * 12 * 1420 / 1514
-    assert simulation.network.w.conn[at.REINJECTED] > 0
+    assert simulation.network.w.row[places(simulation.network)[0] + at.REINJECTED] > 0
     simulation.flip("link.path1.up", True)
     simulation.run(6)
     assert simulation.mbps(simulation.run(3)) > 0.8 * 32 * 1420 / 1514
@@ -73,7 +75,7 @@ def test_a_timer_that_runs_out_is_doubled(paths):
     simulation.flip("link.path1.up", False)
     simulation.run(10)
     w, f = simulation.network.w, sub(simulation)
-    assert 3 <= w.sub[f + at.TIMEOUTS] <= 7
+    assert 3 <= w.row[f + at.TIMEOUTS] <= 7
     assert w.window[f + at.CWND] == 1
 
 
@@ -160,4 +162,4 @@ def test_a_changed_loss_hits_the_data_whichever_way_it_goes(paths, direction):
     simulation.flip("link.path1.loss", 1.0)
     simulation.run(2)
     assert simulation.mbps(simulation.run(1)) == 0
-    assert simulation.network.w.sub[at.DROPPED] > 10
+    assert simulation.network.w.row[places(simulation.network)[1] + at.DROPPED] > 10

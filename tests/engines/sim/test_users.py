@@ -38,13 +38,14 @@ def cell_of(stations, overhead=0.0):
 
 def sent_down(network, users, packets, size=1514):
     """How long the air is busy with so many packets to each of these users, one after the other [ns]."""
+    nowhere = network._written(())
     w = network.w
     for _ in range(packets):
         for user in users:
             p, h = hops.take(w), network.tables.stations["wifi1", user, DOWN]
-            w.packet[p + at.SIZE], w.packet[p + at.PLACE], w.packet[p + at.IS_ACK] = size, 0, 0
+            w.row[p + at.SIZE], w.row[p + at.PLACE], w.row[p + at.IS_ACK] = size, nowhere, 0
             hops.over_air_down(w, h, p, 0)
-    return int(w.cell[network.tables.cells["wifi1"] + at.NEXT_FREE_NS])
+    return int(w.row[network.tables.cells["wifi1"] + at.NEXT_FREE_NS])
 
 
 @pytest.mark.parametrize("weak", WIFI_SERIES)
@@ -225,7 +226,7 @@ def test_a_round_trip_over_lte_and_back_is_60_ms(simulated):
     simulation.run(1)
     (subflow,) = simulation.network.tables.subflows["ue1-1"]
     assert subflow.way == ("n1", "lte1")
-    assert 60e6 < simulation.network.w.sub[subflow.place + at.BASE_RTT_NS] < 65e6
+    assert 60e6 < simulation.network.w.row[subflow.place + at.BASE_RTT_NS] < 65e6
 
 
 def test_one_air_for_two_paths_carries_less_than_two(simulated):

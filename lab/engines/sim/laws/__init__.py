@@ -21,7 +21,7 @@ MIN_WINDOW = 1.0  # segments
 @jit
 def on_ack(w: at.World, f: int, acked: int, now_ns: int) -> None:
     """Slow start up to the threshold, the same for every law (RFC 5681); what is left goes to the law."""
-    law = w.sub[f + at.LAW]
+    law = w.row[f + at.LAW]
     if law == CUBIC:
         cubic.look_for_the_end_of_slow_start(w, f, now_ns)
     expected.end_slow_start(w, f)
@@ -49,7 +49,7 @@ def on_ack(w: at.World, f: int, acked: int, now_ns: int) -> None:
 @jit
 def on_loss(w: at.World, f: int, now_ns: int) -> None:
     """A loss event."""
-    law = w.sub[f + at.LAW]
+    law = w.row[f + at.LAW]
     if law == CUBIC:
         cubic.on_loss(w, f, now_ns)
     elif law == OLIA:
@@ -65,7 +65,7 @@ def on_loss(w: at.World, f: int, now_ns: int) -> None:
 @jit
 def on_round(w: at.World, f: int, rtt_ns: int, samples: int) -> None:
     """A round trip outside recovery is over, and the window was full at its end."""
-    if w.sub[f + at.LAW] == WVEGAS:
+    if w.row[f + at.LAW] == WVEGAS:
         wvegas.on_round(w, f, rtt_ns, samples)
     else:
         expected.on_round(w, f, rtt_ns)

@@ -30,11 +30,12 @@ def on_ack(w: at.World, f: int, acked: int, now_ns: int) -> None:
 @jit
 def on_loss(w: at.World, f: int, now_ns: int) -> None:
     """w -= w/2 min(alpha, 1.5). The kernel has alpha and w as whole numbers. Alone as Reno."""
-    if w.conn[w.sub[f + at.OF_CONNECTION] + at.COUNT] < 2:
+    row = w.row
+    if row[row[f + at.OF_CONNECTION] + at.COUNT] < 2:
         reno.on_loss(w, f, now_ns)
         return
     cwnd, a = w.window[f + at.CWND], alpha(w, f)
     cut = cwnd / 2.0 * min(a, 1.5)
-    if w.g[at.BALIA_DECREASE] == at.KERNEL:
+    if row[at.BALIA_DECREASE] == at.KERNEL:
         cut = float(int(int(cwnd) // 2 * min(float(int(a)), 1.5)))
     w.window[f + at.SSTHRESH] = w.window[f + at.CWND] = max(cwnd - cut, 1.0)

@@ -33,12 +33,13 @@ def cube_root(value: float) -> float:
 @jit
 def look_for_the_end_of_slow_start(w: at.World, f: int, now_ns: int) -> None:
     """HyStart: the threshold comes down to the window when the path seems full (Ha and Rhee, 2011; tcp_cubic.c)."""
-    sub, window = w.sub, w.window
+    row = w.row
+    window = w.window
     if window[f + at.CWND] >= window[f + at.SSTHRESH] or window[f + at.CWND] < LOW_WINDOW:
         return
-    base_ns, began_ns = sub[f + at.BASE_RTT_NS], sub[f + at.ROUND_BEGAN_NS]
+    base_ns, began_ns = row[f + at.BASE_RTT_NS], row[f + at.ROUND_BEGAN_NS]
     growth_ns = min(max(base_ns // 8, LEAST_GROWTH_NS), MOST_GROWTH_NS)
-    grown = sub[f + at.ROUND_SAMPLES] > SAMPLES and sub[f + at.ROUND_LEAST_NS] > base_ns + growth_ns
+    grown = row[f + at.ROUND_SAMPLES] > SAMPLES and row[f + at.ROUND_LEAST_NS] > base_ns + growth_ns
     train_ns = max(window[f + TRAIN_NS], float(began_ns))
     if now_ns - train_ns <= TRAIN_GAP_NS:
         window[f + TRAIN_NS] = train_ns = float(now_ns)
@@ -50,7 +51,7 @@ def look_for_the_end_of_slow_start(w: at.World, f: int, now_ns: int) -> None:
 def begin_epoch(w: at.World, f: int, now_ns: int) -> None:
     """Congestion avoidance begins: W_max is ahead after a loss, or here and now without one (section 4.2)."""
     window = w.window
-    w.sub[f + at.EPOCH_NS] = now_ns
+    w.row[f + at.EPOCH_NS] = now_ns
     window[f + W_EST] = window[f + at.CWND]
     window[f + W_MAX] = max(window[f + W_MAX], window[f + at.CWND])
     window[f + K] = cube_root((window[f + W_MAX] - window[f + at.CWND]) / C)
@@ -66,12 +67,13 @@ def curve(w: at.World, f: int, seconds: float) -> float:
 @jit
 def on_ack(w: at.World, f: int, acked: int, now_ns: int) -> None:
     """w += (target - w)/w for every segment, and never below Reno's estimate (sections 4.2 to 4.4)."""
+    row = w.row
     window = w.window
-    if w.sub[f + at.EPOCH_NS] == 0:
+    if row[f + at.EPOCH_NS] == 0:
         begin_epoch(w, f, now_ns)
     cwnd = window[f + at.CWND]
-    since_s = (now_ns - w.sub[f + at.EPOCH_NS]) / at.NS_PER_S
-    target = min(max(curve(w, f, since_s + w.sub[f + at.SRTT_NS] / at.NS_PER_S), cwnd), 1.5 * cwnd)
+    since_s = (now_ns - row[f + at.EPOCH_NS]) / at.NS_PER_S
+    target = min(max(curve(w, f, since_s + row[f + at.SRTT_NS] / at.NS_PER_S), cwnd), 1.5 * cwnd)
     alpha = 1.0 if window[f + W_EST] >= window[f + PRIOR] else ALPHA
     window[f + W_EST] += alpha * acked / cwnd
     if curve(w, f, since_s) < window[f + W_EST]:
@@ -89,4 +91,4 @@ def on_loss(w: at.World, f: int, now_ns: int) -> None:
     window[f + W_MAX] = cwnd * (1 + BETA) / 2 if cwnd < window[f + W_MAX] else cwnd
     window[f + at.SSTHRESH] = max(cwnd * BETA, 2.0)
     window[f + at.CWND] = window[f + at.SSTHRESH]
-    w.sub[f + at.EPOCH_NS] = 0
+    w.row[f + at.EPOCH_NS] = 0

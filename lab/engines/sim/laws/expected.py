@@ -21,16 +21,17 @@ LEAST_WINDOW = 2.0
 @jit
 def segments_per_s(w: at.World, f: int) -> float:
     """What is expected, of Ethernet frames; 0 if nothing is, or if it is held by pacing."""
-    if w.g[at.EXPECTS_BY_WINDOW] == 0:
+    row = w.row
+    if row[at.EXPECTS_BY_WINDOW] == 0:
         return 0.0
-    return w.sub[f + at.EXPECTED_BPS] / (8 * w.conn[w.sub[f + at.OF_CONNECTION] + at.FRAME_BYTES])
+    return row[f + at.EXPECTED_BPS] / (8 * row[row[f + at.OF_CONNECTION] + at.FRAME_BYTES])
 
 
 @jit
 def end_slow_start(w: at.World, f: int) -> None:
     """The threshold comes down to the window when the rate is what is expected."""
     window, rate = w.window, segments_per_s(w, f)
-    if rate > 0.0 and window[f + at.CWND] * at.NS_PER_S / w.sub[f + at.SRTT_NS] >= rate:  # 3
+    if rate > 0.0 and window[f + at.CWND] * at.NS_PER_S / w.row[f + at.SRTT_NS] >= rate:  # 3
         window[f + at.SSTHRESH] = min(window[f + at.SSTHRESH], window[f + at.CWND])
 
 
@@ -44,7 +45,7 @@ def hold_back(w: at.World, f: int, before: float) -> None:
 @jit
 def on_round(w: at.World, f: int, rtt_ns: int) -> None:
     """`rtt_ns` is the mean over the round."""
-    window, rate, base_ns = w.window, segments_per_s(w, f), w.sub[f + at.BASE_RTT_NS]
+    window, rate, base_ns = w.window, segments_per_s(w, f), w.row[f + at.BASE_RTT_NS]
     if rate <= 0.0:
         return
     queue = window[f + at.CWND] * (rtt_ns - base_ns) / rtt_ns

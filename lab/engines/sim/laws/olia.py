@@ -17,8 +17,8 @@ SAME = 1.0 - 1e-9  # rounding must not break a tie
 @jit
 def quality(w: at.World, r: int) -> float:
     """How good a subflow's path is: what it brings through between two losses."""
-    between, rtt_s = max(w.sub[r + at.UNA] - w.window[r + LOST_AT], w.window[r + BETWEEN]), siblings.rtt_s(w, r)
-    return between * between / rtt_s if w.g[at.OLIA_METRIC] == at.DRAFT else between / (rtt_s * rtt_s)
+    between, rtt_s = max(w.row[r + at.UNA] - w.window[r + LOST_AT], w.window[r + BETWEEN]), siblings.rtt_s(w, r)
+    return between * between / rtt_s if w.row[at.OLIA_METRIC] == at.DRAFT else between / (rtt_s * rtt_s)
 
 
 @jit
@@ -51,6 +51,6 @@ def on_ack(w: at.World, f: int, acked: int, now_ns: int) -> None:
 @jit
 def on_loss(w: at.World, f: int, now_ns: int) -> None:
     """As Reno; a new l begins."""
-    w.window[f + BETWEEN] = w.sub[f + at.UNA] - w.window[f + LOST_AT]
-    w.window[f + LOST_AT] = float(w.sub[f + at.UNA])
+    w.window[f + BETWEEN] = w.row[f + at.UNA] - w.window[f + LOST_AT]
+    w.window[f + LOST_AT] = float(w.row[f + at.UNA])
     reno.on_loss(w, f, now_ns)

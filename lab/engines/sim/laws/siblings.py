@@ -13,25 +13,25 @@ from lab.engines.sim.jit import jit
 @jit
 def first(w: at.World, f: int) -> int:
     """The first subflow of a connection."""
-    return w.conn[w.sub[f + at.OF_CONNECTION] + at.FIRST]
+    return w.row[w.row[f + at.OF_CONNECTION] + at.FIRST]
 
 
 @jit
 def end(w: at.World, f: int) -> int:
     """Where the subflows of a connection end."""
-    return first(w, f) + w.conn[w.sub[f + at.OF_CONNECTION] + at.COUNT] * at.SUB_FIELDS
+    return first(w, f) + w.row[w.row[f + at.OF_CONNECTION] + at.COUNT] * at.SUB_FIELDS
 
 
 @jit
 def counts(w: at.World, r: int) -> bool:
     """Whether a subflow can send."""
-    return w.sub[r + at.STATE] == at.ESTABLISHED and w.sub[r + at.BACKUP] == 0
+    return w.row[r + at.STATE] == at.ESTABLISHED and w.row[r + at.BACKUP] == 0
 
 
 @jit
 def rtt_s(w: at.World, r: int) -> float:
     """Smoothed round trip."""
-    return w.sub[r + at.SRTT_NS] / at.NS_PER_S
+    return w.row[r + at.SRTT_NS] / at.NS_PER_S
 
 
 @jit

@@ -23,7 +23,7 @@ ALPHA, RATE, LEAST_QUEUE_NS = at.LAW_1, at.LAW_2, at.LAW_3
 @jit
 def on_round(w: at.World, f: int, rtt_ns: int, samples: int) -> None:
     """`rtt_ns` is the mean over the round."""
-    window, base_ns = w.window, w.sub[f + at.BASE_RTT_NS]
+    window, base_ns = w.window, w.row[f + at.BASE_RTT_NS]
     cwnd = int(window[f + at.CWND])
     if samples < LEAST_SAMPLES:
         reno.on_ack(w, f, 1, 0)
@@ -57,7 +57,7 @@ def nearer(w: at.World, f: int, cwnd: int, diff: int, rtt_ns: int) -> int:
 @jit
 def drained(w: at.World, f: int, cwnd: int, rtt_ns: int) -> int:
     """The window, or what lets the queue drain if that has doubled."""
-    base_ns = w.sub[f + at.BASE_RTT_NS]
+    base_ns = w.row[f + at.BASE_RTT_NS]
     queue_ns = float(rtt_ns - base_ns)
     least_ns = w.window[f + LEAST_QUEUE_NS]
     if least_ns == 0.0 or least_ns > queue_ns:
