@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lab.engines.sim import heap, hops, lte, mptcp, tcp
+from lab.engines.sim import heap, hops, lte, mptcp, receiver
 from lab.engines.sim import layout as at
 from lab.engines.sim.jit import jit
 
@@ -17,7 +17,7 @@ def happens(w: at.World, what: int, now_ns: int) -> int:
         hops.left_air(w, place)
         return place
     if kind == at.DELACK_DUE:
-        return tcp.delack_due(w, place, now_ns)
+        return receiver.delack_due(w, place, now_ns)
     if kind == at.TTI_DUE:
         lte.tti_due(w, place, now_ns)
         return at.NOTHING

@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from lab.engines.sim import datagrams, heap, hops, linux, rings, tcp, timers
+from lab.engines.sim import datagrams, heap, hops, linux, receiver, rings, tcp, timers
 from lab.engines.sim import layout as at
 from lab.engines.sim.jit import jit
 
@@ -315,11 +315,11 @@ def arrived(w: at.World, p: int, now_ns: int) -> int:
         hops.give_back(w, p)
         push(w, c, now_ns)
         return answer
-    at_once = tcp.received(w, f, p)
+    at_once = receiver.received(w, f, p)
     reassemble(w, c, row[p + at.DSN], now_ns)
     hops.give_back(w, p)
     if at_once:
-        answer = tcp.acknowledge(w, f, now_ns)
+        answer = receiver.acknowledge(w, f, now_ns)
     else:
-        tcp.wait_to_acknowledge(w, f, now_ns)
+        receiver.wait_to_acknowledge(w, f, now_ns)
     return answer

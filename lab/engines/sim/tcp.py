@@ -1,11 +1,10 @@
-"""One subflow: what its sender and its receiver do with a segment and an acknowledgement.
+"""One subflow's sender: what it does with a segment and an acknowledgement; the other end is in `receiver`.
 
-Sender: slow start and congestion avoidance (RFC 5681, the laws), selective acknowledgements (RFC 2018: each tells of all
+Slow start and congestion avoidance (RFC 5681, the laws), selective acknowledgements (RFC 2018: each tells of all
 that has arrived; RFC 6675: send while less is under way than the window, first what is lost, then what is new). Losses are
 found by the order of transmissions, which finds a lost retransmission too (RFC 8985): three later arrivals are a loss, in
 recovery one, as in Linux while it has seen no other order (tcp_rack_reo_wnd); a path keeps the order. Retransmission timer
-(RFC 6298 with Linux's floor). An idle sender begins with a smaller window (RFC 2861). Receiver: acknowledges every second
-segment, at once what is out of order (RFC 5681, section 4.2).
+(RFC 6298 with Linux's floor). An idle sender begins with a smaller window (RFC 2861).
 """
 
 from __future__ import annotations
@@ -16,8 +15,6 @@ from lab.engines.sim.chance import draw
 from lab.engines.sim.jit import jit
 
 DUP_THRESHOLD = 3  # RFC 5681, section 3.2
-ACK_EVERY = 2  # segments, RFC 5681, section 4.2
-DELACK_WAIT_NS = 40_000_000  # Linux, TCP_DELACK_MIN
 RTO_MARGIN_NS = 200_000_000  # Linux, TCP_RTO_MIN: the timer waits at least this much longer than a round trip
 RTO_MOST_NS = 120_000_000_000  # Linux, TCP_RTO_MAX
 FIRST_WINDOW = 10.0  # segments, RFC 6928
@@ -249,60 +246,3 @@ def timed_out(w: at.World, f: int, now_ns: int) -> None:
     row[f + at.BACKOFF] = min(row[f + at.BACKOFF] + 1, 10)
     row[f + at.TIMEOUTS] += 1
     arm(w, f, now_ns)
-
-
-# --- the receiver
-
-
-@jit
-def acknowledge(w: at.World, f: int, now_ns: int) -> int:
-    """Send an acknowledgement of what has arrived; returns it if it is at its first stop now."""
-    row = w.row
-    c = row[f + at.OF_CONNECTION]
-    row[f + at.UNACKED], row[f + at.DELACK_NS] = 0, 0
-    p = hops.take(w)
-    row[p + at.OF_SUBFLOW], row[p + at.PLACE], row[p + at.IS_ACK] = f, row[f + at.ACK_ROUTE], 1
-    row[p + at.SIZE], row[p + at.SEQ], row[p + at.DSN] = (
-        row[c + at.ACK_BYTES],
-        row[f + at.RCV_NXT],
-        row[c + at.DATA_NXT],
-    )
-    row[p + at.TRANSMISSION], row[p + at.ARRIVALS] = row[f + at.DATA_SEEN], row[f + at.SEGMENTS_IN]
-    return hops.forward(w, p, now_ns, now_ns)
-
-
-@jit
-def received(w: at.World, f: int, p: int) -> bool:
-    """A segment has come to the receiver; whether to acknowledge it at once."""
-    row = w.row
-    seq = row[p + at.SEQ]
-    slot = rings.of_subflow(w, f, seq)
-    row[f + at.SEGMENTS_IN] += 1
-    row[f + at.DATA_SEEN] = row[p + at.TRANSMISSION]
-    held = row[f + at.HELD]
-    if seq == row[f + at.RCV_NXT]:
-        row[slot + rings.SEG_GOT] = row[f + at.SEGMENTS_IN]
-        row[f + at.RCV_NXT] = seq + 1
-        while row[f + at.HELD] > 0 and row[rings.of_subflow(w, f, row[f + at.RCV_NXT]) + rings.SEG_GOT] > 0:
-            row[f + at.HELD] -= 1
-            row[f + at.RCV_NXT] += 1
-        row[f + at.UNACKED] += 1
-        return held > 0 or row[f + at.UNACKED] >= ACK_EVERY
-    if seq > row[f + at.RCV_NXT] and row[slot + rings.SEG_GOT] == 0:
-        row[slot + rings.SEG_GOT] = row[f + at.SEGMENTS_IN]
-        row[f + at.HELD] += 1
-        row[f + at.LATE_IN] += 1
-    return True
-
-
-@jit
-def wait_to_acknowledge(w: at.World, f: int, now_ns: int) -> None:
-    """The delayed acknowledgement's timer."""
-    timers.start(w, f + at.DELACK_NS, now_ns + DELACK_WAIT_NS, f * at.EVENT_KINDS + at.DELACK_DUE)
-
-
-@jit
-def delack_due(w: at.World, f: int, now_ns: int) -> int:
-    """The event of a delayed acknowledgement: answer, or wait on; returns the answer if it is at its first stop now."""
-    ran_out = timers.has_run_out(w, f + at.DELACK_NS, now_ns, f * at.EVENT_KINDS + at.DELACK_DUE)
-    return acknowledge(w, f, now_ns) if ran_out else at.NOTHING

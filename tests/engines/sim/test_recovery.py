@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from lab.engines.sim import hops, mptcp, rings, tcp
+from lab.engines.sim import hops, mptcp, receiver, rings, tcp
 from lab.engines.sim import layout as at
 
 from .rows import places
@@ -52,7 +52,7 @@ class Ends:
     def arrive_as(self, seq, transmission):
         p = hops.take(self.w)
         self.w.row[p + at.SEQ], self.w.row[p + at.TRANSMISSION] = seq, transmission
-        tcp.received(self.w, self.f, p)
+        receiver.received(self.w, self.f, p)
 
     def told(self):
         """The receiver's acknowledgement comes to the sender."""
