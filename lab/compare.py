@@ -25,6 +25,7 @@ from lab.scenario import PROSE
 
 MIN_REPEATS = 5  # a bootstrap of fewer values promises more than it holds
 MAX_MORE = 200
+MOST_TIMES = 1000
 RESAMPLES = 4999
 CONFIDENCE = 0.95
 WORDS = {1: ("better", "worse"), -1: ("worse", "better"), 0: ("higher", "lower")}  # by whether more is good
@@ -205,27 +206,36 @@ def _mean(values: Sequence[float]) -> float:
 def _interval(values: Sequence[float]) -> Interval:
     if len(values) < MIN_REPEATS:
         return None
-    return _bootstrap((values,), lambda x, axis: x.mean(axis=axis), _mean(values))
+    return _bootstrap((values,), lambda x, axis: x.mean(axis=axis))
 
 
 def ratio_interval(base: Sequence[float], other: Sequence[float]) -> tuple[float, float]:
-    change = 100 * (_mean(other) / _mean(base) - 1)
-    return _bootstrap((base, other), lambda a, b, axis: 100 * (b.mean(axis=axis) / a.mean(axis=axis) - 1), change)
+    """Of the change of the mean [%]."""
+    return _bootstrap((base, other), _change_percent)
 
 
-def _bootstrap(samples: tuple[Sequence[float], ...], statistic: Any, estimate: float) -> tuple[float, float]:
+def _change_percent(base: Any, other: Any, axis: int) -> Any:
+    """From one mean to the other, of arrays. It ends at MOST_TIMES as much, for those that are drawn may all have had 0."""
+    before, after = base.mean(axis=axis), other.mean(axis=axis)
+    least = before.clip(after / MOST_TIMES)
+    return 100 * (after - before) / (least + (least == 0))
+
+
+def _bootstrap(samples: tuple[Sequence[float], ...], statistic: Any) -> tuple[float, float]:
     """The expanded percentile interval; a point if nothing varies. The same samples give the same interval."""
-    if all(min(values) == max(values) for values in samples):
-        return estimate, estimate
     try:
         import numpy
         from scipy.stats import bootstrap, norm, t
     except ImportError as error:
         raise MachineLacks(f"compute intervals: {error}. Try: ./run_lab.sh compare, which installs what is missing") from error
+    arrays = [numpy.asarray(values, dtype=float) for values in samples]
+    if all(each.min() == each.max() for each in arrays):
+        estimate = float(statistic(*arrays, axis=0))
+        return estimate, estimate
     rng, n = numpy.random.default_rng(1), min(map(len, samples))
     level = 1 - 2 * float(norm.cdf(-math.sqrt(n / (n - 1)) * t.ppf((1 + CONFIDENCE) / 2, n - 1)))
     found = bootstrap(
-        samples, statistic, n_resamples=RESAMPLES, confidence_level=level, method="percentile", vectorized=True, rng=rng
+        arrays, statistic, n_resamples=RESAMPLES, confidence_level=level, method="percentile", vectorized=True, rng=rng
     )
     return float(found.confidence_interval.low), float(found.confidence_interval.high)
 

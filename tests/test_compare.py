@@ -7,6 +7,8 @@ import json
 import numpy
 import pytest
 import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from lab import compare
 from lab.errors import RequestError
@@ -119,6 +121,17 @@ def test_equal_runs_are_the_same():
 def test_the_runs_without_a_strategy_are_what_others_are_compared_with(runs):
     folders = [*runs("meter_throttling", [11]), *runs("none", [10])]
     assert [group.label for group in compare.grouped(folders)] == ["none", "meter_throttling"]
+
+
+@pytest.mark.filterwarnings("error")
+@given(*[st.lists(st.sampled_from([0.0, 1e-9, 0.5, 1.0, 7.0]), min_size=5, max_size=6) for _ in range(2)])
+@settings(max_examples=40, deadline=None)
+def test_runs_in_which_nothing_was_carried_can_be_compared_too(base, other):
+    assert compare.verdict(base, other).endswith((f"n = {min(len(base), len(other))}", " more", "nothing to compare it with"))
+
+
+def test_from_now_and_then_to_always_is_better():
+    assert compare.verdict([0.0, 0.0, 0.0, 0.0, 1.0], [1.0, 2.0, 3.0, 2.0, 1.0]).startswith("better by 800 % [67, ")
 
 
 def test_what_was_not_measured_is_no_verdict():
