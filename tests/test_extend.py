@@ -69,7 +69,8 @@ def test_the_strategy_acts(extended):
 def test_its_parameter_can_be_changed_while_it_runs(extended):
     folder, _ = extended
     subflows = result(folder, "flipped")["connections"][0]["subflows"]
-    assert [each["backup_s"] == pytest.approx(10, abs=1) for each in subflows] == [False, True, True]
+    decided = pytest.approx(10, abs=2)  # within an interval
+    assert [each["backup_s"] == decided for each in subflows] == [False, True, True]
 
 
 def test_the_topology_carries_what_its_door_lets_through(extended):

@@ -60,7 +60,8 @@ class Network:
     # --- connections
 
     def start(self, flow: Flow, cc: str) -> None:
-        """Open a connection; a further subflow joins one round trip of its own after the first is established."""
+        """Open a connection; a further subflow joins one round trip of its own after the first is established. What starts at 0
+        has connected before, as in the emulation."""
         c, subflows = self.tables.connections[flow.id], self.tables.subflows[flow.id]
         rtts_ns = [self._lay(each) for each in subflows]
         w, row = self.w, self.w.row
@@ -73,12 +74,13 @@ class Network:
         established_ns = 0
         for subflow, rtt_ns in zip(subflows, rtts_ns, strict=True):
             f = subflow.place
-            row[f + at.STATE], row[f + at.LAW] = at.JOINING, LAWS[cc]
+            row[f + at.STATE], row[f + at.LAW] = at.JOINING if self.now_ns else at.ESTABLISHED, LAWS[cc]
             row[f + at.SRTT_NS], row[f + at.RTTVAR_NS], row[f + at.BASE_RTT_NS] = rtt_ns, rtt_ns // 2, rtt_ns
             row[f + at.RTO_NS] = max(RTO_FIRST_NS, 3 * rtt_ns)
-            at_ns = established_ns + rtt_ns if established_ns else self.now_ns + rtt_ns
-            established_ns = established_ns or at_ns
-            heap.push(w, at_ns, f * at.EVENT_KINDS + at.JOINED)
+            if self.now_ns:
+                at_ns = established_ns + rtt_ns if established_ns else self.now_ns + rtt_ns
+                established_ns = established_ns or at_ns
+                heap.push(w, at_ns, f * at.EVENT_KINDS + at.JOINED)
         self.demand(flow, int(row[c + at.DEMAND_BPS]))
 
     def stop(self, flow: Flow) -> None:
@@ -129,9 +131,12 @@ class Network:
         heap.push(self.w, self.now_ns, int(self.w.row[f + at.OF_CONNECTION]) * at.EVENT_KINDS + at.PUSH)
 
     def set_backup(self, subflow: Subflow, backup: bool) -> None:
-        """Its sender hears of it half a round trip later."""
+        """Its sender hears of it half a round trip later; what is decided at 0 holds from the first packet on."""
         f = subflow.place
         self.w.row[f + at.ASKED_BACKUP] = int(backup)
+        if not self.now_ns:
+            self.w.row[f + at.BACKUP] = int(backup)
+            return
         heap.push(self.w, self.now_ns + int(self.w.row[f + at.SRTT_NS]) // 2, f * at.EVENT_KINDS + at.PRIORITY)
 
     def _lay(self, subflow: Subflow) -> int:

@@ -31,11 +31,20 @@ def test_two_paths_carry_the_sum_of_their_rates(paths):
 
 
 def test_a_further_subflow_joins_one_round_trip_after_the_first(paths):
-    simulation = paths(FAST, SLOW)
-    assert not simulation.run(0.02, 0.02)[-1]["sf"]
+    simulation = paths(FAST, SLOW, traffic={"start_s": 1})
+    assert not simulation.run(1.02)[-1]["sf"]
     assert set(simulation.run(0.05, 0.05)[-1]["sf"]) == {"ue1-1/1"}
     assert set(simulation.run(0.05, 0.05)[-1]["sf"]) == {"ue1-1/1", "ue1-1/2"}
     assert simulation.report()["mptcp"] == {"verified": True, "joins": 1, "fallbacks": 0, "why": None}
+
+
+def test_what_starts_at_0_has_connected_before_as_in_the_emulation(paths):
+    simulation = paths(FAST, SLOW)
+    first = simulation.run(0.06, 0.06)[-1]["sf"]  # one round trip of the first subflow, and of the second not yet half
+    assert set(first) == {"ue1-1/1", "ue1-1/2"}
+    assert all(each["cwnd"] >= 10 for each in first.values())
+    sent = [each["segments"] for each in simulation.report()["connections"][0]["subflows"]]
+    assert min(sent) == 10
 
 
 def test_a_server_that_refuses_multipath_gives_plain_tcp_and_says_so(paths):
