@@ -29,12 +29,10 @@ paths are a small program's, `tests/emulation/kernel_paths.py`. At most 0.43 % o
 `small_buffer` has more than one steady state, in the kernel and in the simulator. In one path2's window is 47 (the simulator's 50), round trips are 86 and
 130 ms (80 to 87 and 126 to 131), and 5.9 Mb/s are carried (5.9 to 6.0). After one more loss it is half of that, and 5.2 Mb/s (5.1 to 5.3). On the way
 there a burst into path1 is lost now and then, and everything waits for it for a second or two (0.6 to 2.4 Mb/s in the kernel). When it happens is chance:
-the kernel's seeds carried 4.83 to 5.92 Mb/s and nine further ones 4.86 to 5.98, the simulator's 5.03 to 5.75.
+the kernel's seeds carried 4.83 to 5.92 Mb/s and nine further ones 4.86 to 5.98, the simulator's 5.10 to 5.81.
 
 `backup`: Linux takes nothing back. What path2 had been given (196,368 and 182,168 bytes not yet sent in its socket, two runs) goes over the lossy path, what
-path1 brings waits for it (1.3 to 2.3 Mb/s in the kernel, 2.5 to 3.0 in the simulator), and then all is read at once (7.3 to 8.6; 9.4).
-
-The subflows of a file are there already in the kernel when its time begins, in the simulator it begins with the first SYN."""
+path1 brings waits for it (1.3 to 2.3 Mb/s in the kernel, 2.5 to 3.0 in the simulator), and then all is read at once (7.3 to 8.6; 9.4)."""
 STUDY = replace(TWO_PATHS, scenario="two_paths_kernel", engines=("kernel", "sim"), remarks=REMARKS)
 
 
