@@ -34,11 +34,12 @@ Interval = tuple[float, float] | None
 
 @dataclass(frozen=True)
 class Group:
-    """Repeats of one experiment; `plain` is their scenario, flat, without prose and seed."""
+    """Repeats of one experiment; `plain` is their scenario, flat, without prose and seed. `again` are runs that tell nothing new."""
 
     label: str
     plain: dict[str, str]
     results: tuple[dict[str, Any], ...]
+    again: tuple[str, ...] = ()
 
     def values(self, metric: str) -> list[float]:
         found = (numbers(result).get(metric) for result in self.results)
@@ -116,9 +117,20 @@ def grouped(folders: Sequence[Path]) -> list[Group]:
         plain["engine"] = result["engine"]
         found.setdefault(json.dumps(plain, sort_keys=True), (plain, []))[1].append(result)
     plains = [plain for plain, _ in found.values()]
-    by_seed = [(plain, sorted(results, key=lambda each: each["seed"])) for plain, results in found.values()]
-    groups = [Group(_label(plain, plains), plain, tuple(results)) for plain, results in by_seed]
+    groups = []
+    for plain, results in found.values():
+        told = _told_once(results)
+        again = tuple(each["run_id"] for each in results if all(each is not one for one in told))
+        groups.append(Group(_label(plain, plains), plain, tuple(sorted(told, key=lambda each: each["seed"])), again))
     return sorted(groups, key=lambda group: group.plain["strategy.name"] != '"none"')
+
+
+def _told_once(results: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """One of each run, and in the simulator, where a seed gives the same again, one of each seed, preferably a complete one."""
+    told: dict[Any, dict[str, Any]] = {}
+    for each in sorted(results, key=lambda each: each["status"] != "complete"):
+        told.setdefault(each["seed"] if each["engine"] == "sim" else each["run_id"], each)
+    return list(told.values())
 
 
 def numbers(result: dict[str, Any]) -> dict[str, float | None]:
@@ -171,6 +183,12 @@ def warnings(groups: Sequence[Group]) -> Iterator[str]:
     """What makes the comparison doubtful."""
     if len({group.plain["name"] for group in groups}) > 1:
         yield "careful: these are different scenarios"
+    apart = [key for key in _apart([group.plain for group in groups]) if not key.startswith("strategy.")]
+    unsaid = [key for key in apart if not all(key in group.label for group in groups)]
+    if unsaid:
+        yield f"careful: they differ in {', '.join(unsaid)}, too"
+    for run in (run for group in groups for run in group.again):
+        yield f"careful: run {run} is a run or a seed that is there already, so it is left out"
     for result in (each for group in groups for each in group.results):
         if result["status"] != "complete":
             yield f"careful: run {result['run_id']} is {result['status']}"
@@ -257,6 +275,14 @@ def _label(plain: dict[str, str], plains: Sequence[dict[str, str]]) -> str:
     if "strategy.name" not in plain:
         raise RequestError("compare: a run's scenario.yaml names no strategy: it was not written by this lab")
     name = json.loads(plain["strategy.name"])
-    alike = [each for each in plains if each["strategy.name"] == plain["strategy.name"]]
-    apart = [key for key in plain if any(each.get(key) != plain[key] for each in alike)]
-    return " ".join([name, *(f"{key}={plain[key]}" for key in apart)])
+    alike = [each for each in plains if all(each.get(key) == plain[key] for key in ("strategy.name", "name"))]
+    title = [json.loads(plain["name"])] if len({each["name"] for each in plains}) > 1 else []
+    return " ".join([*title, name, *(f"{key}={plain[key]}" for key in _apart(alike) if key in plain)])
+
+
+def _apart(plains: Sequence[dict[str, str]]) -> list[str]:
+    """In which keys these experiments differ, if they are of one scenario."""
+    if len({plain["name"] for plain in plains}) > 1:
+        return []
+    keys = dict.fromkeys(key for plain in plains for key in plain)
+    return [key for key in keys if len({plain.get(key) for plain in plains}) > 1]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 
 import numpy
 import pytest
@@ -20,7 +22,7 @@ def runs(load, tmp_path):
     """Write finished runs: strategy, and the total of each repeat."""
     from lab import metrics
 
-    def make(strategy, totals, *settings, status="complete"):
+    def make(strategy, totals, *settings, status="complete", engine="fake"):
         folders = []
         for seed, total in enumerate(totals, 1):
             scenario = load(f"strategy.name={strategy}", f"seed={seed}", *settings)
@@ -31,7 +33,7 @@ def runs(load, tmp_path):
                 "run_id": folder.name,
                 "scenario": "s",
                 "strategy": strategy,
-                "engine": "fake",
+                "engine": engine,
                 "seed": seed,
                 "status": status,
             }
@@ -57,6 +59,32 @@ def test_in_markdown_a_verdict_stands_beside_its_estimate(runs):
     assert rows[0] == ["metric", "none (n = 12)", "disjoint (n = 12)"]
     assert rows[2][0] == "`throughput_mbps`"
     assert rows[2][2].startswith("12 [11.8, 12.2]: better by 20 % [")
+
+
+def test_a_copy_of_a_run_and_in_the_simulator_the_same_seed_count_once(runs, tmp_path):
+    one, other = runs("none", [10.0, 11.0])
+    shutil.copytree(one, tmp_path / "copy")
+    said = compare.report([one, other, tmp_path / "copy"])
+    assert "none (n = 2)" in said
+    assert f"careful: run {one.name} is a run or a seed that is there already" in said
+    cut, whole = runs("none", [1.0], status="interrupted", engine="sim"), runs("none", [12.0], engine="sim")
+    (group,) = compare.grouped([*cut, *whole])
+    assert (group.values("throughput_mbps"), group.again) == ([12.0], (cut[0].name,))
+    (group,) = compare.grouped([*runs("none", [1.0], engine="mininet"), *runs("none", [2.0], engine="mininet")])
+    assert group.again == ()
+
+
+def test_strategies_that_ran_for_different_times_are_a_warning_and_scenarios_have_their_names(runs):
+    said = compare.report([*runs("none", [10.0]), *runs("disjoint", [11.0], "duration_s=7")])
+    assert "careful: they differ in duration_s, too" in said
+    assert "duration_s" not in compare.report([*runs("none", [10.0]), *runs("disjoint", [11.0])])
+    (first, second) = [*runs("none", [10.0]), *runs("none", [11.0])]
+    text = (second / "scenario.yaml").read_text()
+    (second / "scenario.yaml").write_text(re.sub("(?m)^name: .*$", "name: elsewhere", text))
+    labels = [each.label for each in compare.grouped([first, second])]
+    assert labels[1] == "elsewhere none"
+    assert labels[0].endswith(" none")
+    assert "=" not in labels[0]
 
 
 def test_the_other_way_round_is_worse(runs):
