@@ -19,6 +19,7 @@ DEFAULTS = {
     "RUNS": RUNS,  # the folder around the run folders
     "KEY": "",  # who shows it may change things; empty: everybody who reaches the server
     "TICKET": "",  # opens the first page once and is exchanged for the key
+    "NEXT_TICKET": str,  # says what the next one is, when one has been used
     "STREAMS": 112,  # live streams at the same time
     "STARTED_AT_ONCE": 4,  # runs started here that may go on at the same time
     "COMMAND": (),  # instead of `python -m lab`, for tests

@@ -53,11 +53,11 @@ def protect(app: Flask) -> None:
 
 
 def _exchange(token: str) -> AnyResponse:
-    """The ticket works once; whoever shows it gets the key as a cookie."""
+    """The ticket works once, and then there is another; whoever shows it gets the key as a cookie."""
     ticket = current_app.config["TICKET"]
     response = redirect(request.path)
     if ticket and secrets.compare_digest(token.encode(), ticket.encode()):
-        current_app.config["TICKET"] = ""
+        current_app.config["TICKET"] = current_app.config["NEXT_TICKET"]()
         response.set_cookie(_cookie(), current_app.config["KEY"], httponly=True, samesite="Strict", max_age=90 * 86_400)
     return response
 
@@ -84,7 +84,7 @@ def _check_change() -> None:
     if not g.may_change:
         raise Problem(
             403,
-            f"{request.method} {request.path}: this browser or program may only look. Open the link that ./run_lab.sh printed, "
+            f"{request.method} {request.path}: this browser or program may only look. Open the link that ./run_lab.sh printed last, "
             "or send 'Authorization: Bearer KEY' with the key in data/dashboard.key",
         )
     if request.content_length and not request.is_json:

@@ -72,8 +72,17 @@ def server(app: Flask, sock: socket.socket) -> Any:
 def serve(port: int | None, browser: bool, demo: bool, runs: Path = RUNS) -> None:
     """Serve until Ctrl-C or SIGTERM, then end the runs that were started here."""
     sock = listen(port)
+    address = f"http://{HOST}:{sock.getsockname()[1]}"
     ticket = secrets.token_urlsafe(16)
-    app = create_app({"RUNS": runs, "KEY": key(runs.parent / "dashboard.key"), "TICKET": ticket})
+
+    def next_ticket() -> str:
+        made = secrets.token_urlsafe(16)
+        click.echo(f"\nThat link has been opened. For another browser:\n\n  {address}/?token={made}\n")
+        return made
+
+    app = create_app({
+        "RUNS": runs, "KEY": key(runs.parent / "dashboard.key"), "TICKET": ticket, "NEXT_TICKET": next_ticket
+    })  # fmt: skip
     launcher: Launcher = app.extensions["launcher"]
     waitress = server(app, sock)
     for number in (signal.SIGINT, signal.SIGTERM):  # also where a shell in the background ignores the first
@@ -81,7 +90,7 @@ def serve(port: int | None, browser: bool, demo: bool, runs: Path = RUNS) -> Non
     threading.Thread(target=waitress.run, name="serve", daemon=True).start()
     try:
         page = _demo(launcher) if demo else "/"
-        url = f"http://{HOST}:{sock.getsockname()[1]}{page}?token={ticket}"
+        url = f"{address}{page}?token={ticket}"
         click.echo(f"\n  {url}\n\nCtrl-C ends the dashboard and the runs it started.")
         if browser and _has_display():
             threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()

@@ -13,7 +13,7 @@ START = {"scenario": "nope"}
 
 @pytest.fixture
 def locked(runs) -> Flask:
-    return create_app({"RUNS": runs, "KEY": KEY, "TICKET": "ticket", "TESTING": True})
+    return create_app({"RUNS": runs, "KEY": KEY, "TICKET": "ticket", "NEXT_TICKET": lambda: "another", "TESTING": True})
 
 
 def test_without_the_key_one_may_only_look(locked):
@@ -40,6 +40,8 @@ def test_the_ticket_becomes_a_cookie_once(locked):
     assert "Set-Cookie" not in second.get("/runs?token=ticket").headers
     assert second.post("/api/runs", json=START).status_code == 403
     assert "You are looking only" in second.get("/").text
+    assert "Set-Cookie" in second.get("/?token=another").headers  # which the terminal has shown meanwhile
+    assert second.post("/api/runs", json=START).status_code == 422
 
 
 def test_only_this_servers_pages_may_change_things(client):
