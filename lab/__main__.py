@@ -115,13 +115,11 @@ def topologies(as_json: bool) -> None:
 
 
 @listing.command()
-@click.argument("strategy")
+@click.argument("name")
 @as_json
-def params(strategy: str, as_json: bool) -> None:
-    """The parameters of STRATEGY."""
-    from lab.brain import describe_params
-
-    lists.show(describe_params(strategy), ("name", "default", "unit", "minimum", "maximum", "choices", "help"), as_json)
+def params(name: str, as_json: bool) -> None:
+    """The parameters of a strategy, or of a kind of topology."""
+    lists.show(lists.params(name), ("name", "default", "unit", "minimum", "maximum", "choices", "help"), as_json)
 
 
 @listing.command()

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from lab.checking import nearest, unit, validate
+from lab.checking import described, nearest, validate
 from lab.errors import RequestError
 from lab.topology import Topology, wire
 
@@ -53,19 +53,4 @@ def summary(name: str) -> str:
 
 def describe_params(name: str) -> list[dict[str, Any]]:
     """Each parameter's name, type, unit, bounds, default and help, for people and for forms."""
-    model = params_of(name)
-    schema = model.model_json_schema()
-    rows = []
-    for key, field in schema.get("properties", {}).items():
-        field = field | (schema["$defs"][field["$ref"].rpartition("/")[2]] if "$ref" in field else {})
-        rows.append({
-            "name": key,
-            "type": field.get("type", "text" if "enum" in field else "any"),
-            "unit": field.get("unit", unit(key)),
-            "minimum": field.get("minimum", field.get("exclusiveMinimum")),
-            "maximum": field.get("maximum", field.get("exclusiveMaximum")),
-            "choices": field.get("enum"),
-            "default": field.get("default"),
-            "help": field.get("description", ""),
-        })  # fmt: skip
-    return rows
+    return described(params_of(name))

@@ -138,6 +138,36 @@ def nearest(word: str, known: Sequence[str]) -> str:
     return f" (did you mean '{close[0]}'?)" if close else ""
 
 
+def described(model: type[BaseModel]) -> list[dict[str, Any]]:
+    """Each key's name, type, unit, bounds, default and help, for people and for forms; `paths[].loss` is a key of a list's rows."""
+    schema = model.model_json_schema()
+    return list(_rows(schema, schema.get("$defs", {}), ""))
+
+
+def _rows(schema: dict[str, Any], named: dict[str, Any], before: str) -> Iterator[dict[str, Any]]:
+    for key, asked in schema.get("properties", {}).items():
+        field = _resolved(asked, named)
+        yield {
+            "name": before + key,
+            "type": field.get("type", "text" if "enum" in field else "any"),
+            "unit": field.get("unit", unit(key)),
+            "minimum": field.get("minimum", field.get("exclusiveMinimum")),
+            "maximum": field.get("maximum", field.get("exclusiveMaximum")),
+            "choices": field.get("enum"),
+            "default": field.get("default"),
+            "help": field.get("description", ""),
+        }
+        if "items" in field:
+            yield from _rows(_resolved(field["items"], named), named, f"{before}{key}[].")
+
+
+def _resolved(field: dict[str, Any], named: dict[str, Any]) -> dict[str, Any]:
+    """A field with what its reference says, or the one kind of value that it has beside null."""
+    kinds = [each for each in field.get("anyOf", []) if each.get("type") != "null"]
+    field = field | (kinds[0] if len(kinds) == 1 else {})
+    return field | (named[field["$ref"].rpartition("/")[2]] if "$ref" in field else {})
+
+
 def unit(key: str) -> str:
     """The unit in a key's last word, or nothing."""
     return "fraction from 0 to 1" if key in FRACTIONS else UNITS.get(key.rpartition("_")[2], "") if "_" in key else ""

@@ -231,7 +231,8 @@ def read_document(folder: Path, name: str) -> dict[str, Any]:
     try:
         document: dict[str, Any] = json.loads((folder / name).read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        raise RequestError(f"read {folder}: it holds no {name}: give the folder of a finished run") from error
+        wrong = f"it holds no {name}" if folder.exists() else "there is no such folder"
+        raise RequestError(f"read {folder}: {wrong}: give the folder of a finished run") from error
     except (OSError, ValueError) as error:
         raise RequestError(f"read {folder / name}: {error}") from error
     return document

@@ -53,7 +53,8 @@ def find(wanted: str) -> Path:
     if path.is_file():
         return path
     if path.suffix in (".yaml", ".yml") or len(path.parts) > 1:
-        raise RequestError(f"read scenario {wanted}: there is no such file")
+        wrong = "that folder is no run's" if path.is_dir() else "there is no such file"
+        raise RequestError(f"read scenario {wanted}: {wrong}. Give a file, or a name from ./run_lab.sh list scenarios")
     known = names()
     raise RequestError(
         f"scenario '{wanted}' is unknown{checking.nearest(wanted, known)}: choose from {', '.join(known)}, or give a path"

@@ -62,6 +62,26 @@ def test_list_says_which_engine_runs_which_congestion_control(lab):
     assert "mininet" not in rows["wvegas"]
 
 
+def test_the_parameters_of_a_topology_are_listed_down_to_those_of_a_list(lab):
+    rows = {row["name"]: row for row in json.loads(lab("list", "params", "parallel_paths", "--json").output)}
+    assert rows["paths[].delay_ms"]["default"] == 10
+    assert (rows["paths[].rate_mbps"]["unit"], rows["paths[].rate_mbps"]["maximum"]) == ("Mb/s", 10_000)
+    assert rows["paths[].loss"]["unit"] == "fraction from 0 to 1"
+    rows = {row["name"]: row for row in json.loads(lab("list", "params", "wifi_lte", "--json").output)}
+    assert (rows["users[].wifi_mbps"]["type"], rows["users[].wifi_mbps"]["default"]) == ("number", None)
+    said = lab("list", "params", "parallel_path")
+    assert said.exit_code == 2
+    assert "did you mean 'parallel_paths'?" in said.output
+
+
+def test_several_runs_are_not_put_into_the_folder_of_one(lab, tmp_path):
+    one = tmp_path / "one"
+    assert lab("run", "uneven_paths", "--engine", "fake", "--duration", "2", "--quiet", "--out", str(one)).exit_code == 0
+    said = lab("run", "uneven_paths", "--engine", "fake", "--duration", "2", "--repeat", "2", "--quiet", "--out", str(one))
+    assert said.exit_code == 2
+    assert "the folder of one run" in said.output
+
+
 def test_check_starts_nothing(lab):
     assert "valid" in lab("check", "testbed_wifi_lte").output
     refused = lab("check", "testbed_wifi_lte", "--set", "duration=5")

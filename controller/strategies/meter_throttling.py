@@ -92,6 +92,8 @@ class MeterThrottling(Strategy):
         used_bps = limit_bps if carried is None else min(limit_bps, carried)
         lower_bps = max(floor_bps, round(used_bps / 2))  # 3
         why = f"MAC occupancy {ap.mac_occupancy:.2f} >= {self.params.cth:g}: "
+        if lower_bps == limit_bps:
+            return limit_bps, f"{why}limit stays at the floor of {_text(limit_bps)}"
         what = "halved" if used_bps == limit_bps else f"with Tier 2 at {_text(used_bps)}, half of which is allowed,"
         at_floor = " (the floor)" if lower_bps == floor_bps else ""
         return lower_bps, f"{why}limit {_text(limit_bps)} {what} to {_text(lower_bps)}{at_floor}"

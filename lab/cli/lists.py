@@ -9,9 +9,10 @@ from typing import Any
 
 import click
 
-from lab import brain, engines, scenario, targets
+from lab import brain, checking, engines, scenario, targets
 from lab.cli import view
 from lab.congestion import CONGESTION_CONTROLS
+from lab.errors import RequestError
 from lab.topologies import TOPOLOGIES
 
 Row = dict[str, Any]
@@ -43,11 +44,18 @@ def engine_table() -> list[Row]:
 def topologies() -> list[Row]:
     rows = []
     for kind, module in TOPOLOGIES.items():
+        text = " ".join((module.__doc__ or "").partition("\n\n")[0].split())
         keys = list(module.Params.model_fields)
-        rows.append(
-            {"kind": kind, "help": (module.__doc__ or "").strip(), "params": keys, "picture": inspect.getdoc(module.build)}
-        )
+        rows.append({"kind": kind, "help": text, "params": keys, "picture": inspect.getdoc(module.build)})
     return rows
+
+
+def params(name: str) -> list[Row]:
+    """Of a strategy, or of a kind of topology."""
+    known = [*brain.strategies(), *TOPOLOGIES]
+    if name not in known:
+        raise RequestError(f"list params: '{name}' is unknown{checking.nearest(name, known)}: choose from {', '.join(known)}")
+    return checking.described(TOPOLOGIES[name].Params) if name in TOPOLOGIES else brain.describe_params(name)
 
 
 def flippable(wanted: str) -> list[Row]:

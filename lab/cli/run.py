@@ -89,6 +89,8 @@ def checked(request: Request) -> list[Job]:
     for each in scenarios:
         engines.admit(request.engine, each, options)
     several = len(scenarios) > 1
+    if several and request.out is not None and (request.out / "scenario.yaml").exists():
+        raise RequestError(f"--out {request.out}: that is the folder of one run. Choose another for these {len(scenarios)}")
     return [Job(each, request.engine, options, _place(request.out, each, several), request.vm) for each in scenarios]
 
 
