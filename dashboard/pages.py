@@ -37,8 +37,9 @@ def scenario(name: str) -> str:
         "engines": lists.engine_table(),
         "cc": [row["name"] for row in lists.congestion_controls()],
     }
-    picture = next((row["picture"] for row in lists.topologies() if row["kind"] == found["topology"]), None)
-    return render_template("start.html", about=about, scenario=found, picture=picture)
+    pictures = (row["picture"] for row in lists.topologies() if row["kind"] == found["topology"])
+    parts = [{"drawn": "  " in part, "text": part} for part in next(pictures, "").replace("`", "").split("\n\n") if part]
+    return render_template("start.html", about=about, scenario=found, picture=parts)
 
 
 @pages.get("/runs")

@@ -79,6 +79,8 @@ def check(scenario: str, settings: tuple[str, ...]) -> None:
 
     loaded = load(scenario, Overrides(settings=settings))
     click.echo(f"{loaded.name}: valid. {loaded.title}")
+    if late := [f"{event.at_s:g}" for event in loaded.events if event.at_s > loaded.duration_s]:
+        click.echo(f"careful: it ends at {loaded.duration_s:g} s, before its events at {', '.join(late)} s")
 
 
 @cli.group(name="list")

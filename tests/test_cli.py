@@ -74,6 +74,12 @@ def test_the_parameters_of_a_topology_are_listed_down_to_those_of_a_list(lab):
     assert "did you mean 'parallel_paths'?" in said.output
 
 
+def test_check_tells_of_events_that_never_come(lab):
+    asked = ("check", "dynamic_loss", "--set", "duration_s=40")
+    assert "careful: it ends at 40 s, before its events at 60 s" in lab(*asked).output
+    assert "careful" not in lab("check", "dynamic_loss").output
+
+
 def test_several_runs_are_not_put_into_the_folder_of_one(lab, tmp_path):
     one = tmp_path / "one"
     assert lab("run", "uneven_paths", "--engine", "fake", "--duration", "2", "--quiet", "--out", str(one)).exit_code == 0

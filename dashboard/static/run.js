@@ -6,7 +6,7 @@ import { controls, refill } from "./controls.js";
 let run = data("run");
 const path = `/api/runs/${encodeURIComponent(run.id)}`;
 const charts = new Charts($("charts"), { live: !run.state.over });
-const seen = { seq: 0, events: new Set(), marks: 0, t: run.state.t ?? 0, frame: null, held: false };
+const seen = { seq: 0, events: new Set(), decided: new Map(), marks: 0, t: run.state.t ?? 0, frame: null, held: false };
 let source = null, polling = null, reloading = null;
 
 async function load() {
@@ -14,6 +14,7 @@ async function load() {
   charts.marks = [];
   charts.ticks = [];
   seen.events.clear();
+  seen.decided.clear();
   seen.marks = 0;
   $("log").tBodies[0].replaceChildren();
   for (const event of found.events) happened(event, true);
@@ -36,11 +37,20 @@ function sample(frame) {
 function happened(event, old = false) {
   if (seen.events.has(event.n)) return;
   seen.events.add(event.n);
+  if (again(event)) Object.assign(event, { quiet: true, mark: "none" });
   if (event.mark === "line") event.number = ++seen.marks;
   charts.mark(event);
   log(event);
   if (event.kind === "flip" && event.ok && !old) changed(event);
   if (event.kind === "flip" && !event.ok && !old) toast(`${event.title}: ${event.reason}`, true);
+}
+
+// A decision that leaves its subject as it was.
+function again(event) {
+  if (event.kind !== "decision") return false;
+  const subject = event.title.split(" ")[0], was = seen.decided.get(subject);
+  seen.decided.set(subject, event.title);
+  return event.title === was;
 }
 
 async function changed(event) {

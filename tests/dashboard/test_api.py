@@ -195,3 +195,10 @@ def test_a_run_started_in_a_terminal_appears_by_itself(client, runs, made):
 
     shutil.copytree(made / "plain", runs / "later")
     assert "later" in {row["id"] for row in client.get("/api/runs").json}
+
+
+def test_the_start_page_tells_a_drawing_from_the_words_around_it(client):
+    page = client.get("/scenarios/fat_tree").text
+    before, _, after = page.partition("<pre")
+    assert "<p>Servers in the first half of the pods" in before
+    assert "<p>A host has one interface" in after.partition("</pre>")[2]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from lab.engines.sim import layout as at
 from lab.engines.sim.jit import jit
 
-DUE_NS, ASKED, WHAT, FIELDS = range(4)  # the row of an event; DUE_NS is not written out where time counts
+DUE_NS, ASKED, WHAT, FIELDS = range(4)  # the row of an event; where two are compared, DUE_NS is left out for it is 0
 
 
 @jit
