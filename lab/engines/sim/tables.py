@@ -1,4 +1,4 @@
-"""From a topology and its flows to the tables of `layout`: rows are made once, before the first event."""
+"""From a topology and its flows to the table of `layout`: rows are made once, before the first event."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Row = Mapping[int, int]
 
 
 class Tables:
-    """Everything that becomes the `World`, and where each thing's row begins."""
+    """The rows that become the `World`, and where each begins."""
 
     def __init__(self, topology: Topology, multipath: Multipath, seed: int) -> None:
         self.topology, self.multipath, self.seed = topology, multipath, seed
@@ -184,7 +184,7 @@ class Tables:
     # --- the whole
 
     def world(self) -> at.World:
-        """Every table at its size."""
+        """Both tables, with room for everything that is known now, and some packets."""
         subflows = [each.place for several in self.subflows.values() for each in several]
         window = floats(len(self.values))
         for f in subflows:
