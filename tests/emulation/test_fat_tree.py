@@ -138,4 +138,4 @@ def test_a_killed_pox_is_started_again_and_goes_on(tree):
     ways = {way: (line["connection"], line["subflow"]) for way, line in tree["rerouted"].items()}
     assert {way: (line["connection"], line["subflow"]) for way, line in tree["after_the_kill"].items()} == ways
     assert any("POX had ended" in event.get("text", "") for event in run.events("warning"))
-    assert [line for line in run.events("decision") if line["t"] > tree["back"] and line["action"] == "route"]
+    assert [flip for flip in run.events("flip") if flip["t"] > tree["back"] and flip.get("flows_moved")]  # the new one did it
