@@ -14,6 +14,7 @@ from typing import Any
 
 from lab.engines.sim import hops, laws, lte, mptcp, receiver, tcp
 from lab.engines.sim import layout as at
+from lab.engines.sim.compiled import without_garbage
 from lab.engines.sim.jit import floats, ints
 from lab.manifest import ROOT
 
@@ -43,4 +44,5 @@ def _compile(functions: tuple[Any, ...]) -> None:
 
 
 if __name__ == "__main__":
-    _compile(THERE)
+    with without_garbage():
+        _compile(THERE)
