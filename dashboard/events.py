@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 QUIET = {"observation", "subflow", "ready"}  # in the log only if asked for
@@ -24,7 +25,8 @@ Row = dict[str, Any]
 
 
 def describe(event: Row, n: int) -> Row:
-    """A row of the event log. `mark`: line, tick or none; `quiet`: shown if everything is asked for."""
+    """A row of the event log. `mark`: line, tick or none; `quiet`: shown if everything is asked for; `orders` is what a decision
+    makes of its subject, by which the page knows one that changes nothing."""
     kind = str(event.get("kind", "event"))
     ok = event.get("ok", True) is not False
     kept = kind == "decision" and event.get("action") in ("keep", "forecast")
@@ -39,6 +41,8 @@ def describe(event: Row, n: int) -> Row:
         "ok": ok,
         "mark": mark,
         "quiet": kind in QUIET or kept,
+        "subject": _subject(event) if kind == "decision" else "",
+        "orders": _orders(event) if kind == "decision" else "",
     }
 
 
@@ -59,8 +63,9 @@ def _title(kind: str, event: Row) -> str:
         return f"{event['target']} = {name}" if "target" in event else str(event.get("what", "a file in the inbox"))
     if kind == "decision":
         limit = event.get("meter_mbps")
-        what = next((event[key] for key in ("ap", "subflow", "connection") if key in event), "")
-        return f"{what} {event.get('action', '')}" + (f" {limit:.3g} Mb/s" if isinstance(limit, (int, float)) else "")
+        return f"{_subject(event)} {event.get('action', '')}" + (
+            f" {limit:.3g} Mb/s" if isinstance(limit, (int, float)) else ""
+        )
     if kind == "handover":
         return f"{event.get('user', '')} {event.get('from', '')} to {event.get('to', event.get('ap', ''))}".strip()
     if kind == "control":
@@ -71,6 +76,16 @@ def _title(kind: str, event: Row) -> str:
         return f"{event.get('switch', '')} {event.get('state', '')}"
     named = (event.get(key) for key in ("link", "strategy", "user", "ap") if event.get(key) is not None)
     return " ".join(str(each) for each in named)
+
+
+def _orders(event: Row) -> str:
+    """All of a decision but when and why."""
+    return json.dumps({key: value for key, value in event.items() if key not in ("t", "at", "seq", "reason")})
+
+
+def _subject(event: Row) -> str:
+    """What a decision is about."""
+    return str(next((event[key] for key in ("ap", "subflow", "connection") if key in event), ""))
 
 
 def _reason(kind: str, event: Row) -> str:

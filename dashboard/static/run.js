@@ -47,10 +47,10 @@ function happened(event, old = false) {
 
 // A decision that leaves its subject as it was.
 function again(event) {
-  if (event.kind !== "decision") return false;
-  const subject = event.title.split(" ")[0], was = seen.decided.get(subject);
-  seen.decided.set(subject, event.title);
-  return event.title === was;
+  if (!event.subject) return false;
+  const was = seen.decided.get(event.subject);
+  seen.decided.set(event.subject, event.orders);
+  return event.orders === was;
 }
 
 async function changed(event) {

@@ -78,8 +78,14 @@ def test_events_in_words():
     decision = {"t": 4.0, "kind": "decision", "ap": "wifi1", "action": "meter", "meter_mbps": 0.1, "reason": "because"}
     assert events.describe(decision, 1) | {} == {
         "n": 1, "t": 4.0, "kind": "decision", "word": "Decision", "title": "wifi1 meter 0.1 Mb/s", "reason": "because", "ok": True,
-        "mark": "tick", "quiet": False,
+        "mark": "tick", "quiet": False, "subject": "wifi1",
+        "orders": '{"kind": "decision", "ap": "wifi1", "action": "meter", "meter_mbps": 0.1}',
     }  # fmt: skip
+    assert events.describe(decision | {"t": 6.0, "reason": "still"}, 2)["orders"] == events.describe(decision, 1)["orders"]
+    moved = {"t": 1, "kind": "decision", "subflow": "ue1-1/1", "action": "route", "path": ["s1", "p1"], "reason": "room"}
+    there, elsewhere = (events.describe(moved | {"path": ["s1", way]}, 2) for way in ("p1", "p2"))
+    assert there["title"] == elsewhere["title"]
+    assert there["orders"] != elsewhere["orders"]
     refused = events.describe({"t": 1, "kind": "flip", "ok": False, "target": "cc", "value": "x", "error": "unknown"}, 2)
     assert (refused["mark"], refused["reason"]) == ("none", "refused: unknown")
     handover = events.describe({"t": 1, "kind": "handover", "user": "ue1", "from": "wifi1", "to": "wifi2"}, 3)
