@@ -12,13 +12,13 @@ import subprocess
 import sys
 from typing import Any
 
-from lab.engines.sim import hops, laws, lte, mptcp, receiver, tcp
+from lab.engines.sim import again, hops, laws, lte, mptcp, receiver, tcp
 from lab.engines.sim import layout as at
 from lab.engines.sim.compiled import without_garbage
 from lab.engines.sim.jit import floats, ints
 from lab.manifest import ROOT
 
-HERE = (mptcp.push, mptcp.app_due, mptcp.reassemble, mptcp.reinject_due, receiver.received, receiver.acknowledge, tcp.measure,
+HERE = (mptcp.push, mptcp.app_due, mptcp.reassemble, again.reinject_due, receiver.received, receiver.acknowledge, tcp.measure,
         tcp.find_lost, hops.through_wire, hops.over_air_up, hops.over_air_down)  # fmt: skip
 THERE = (laws.on_ack, laws.on_loss, laws.on_timeout, laws.on_round, lte.into_bearer, lte.tti_due)
 

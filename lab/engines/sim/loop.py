@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lab.engines.sim import heap, hops, lte, mptcp, receiver
+from lab.engines.sim import again, heap, hops, lte, mptcp, receiver
 from lab.engines.sim import layout as at
 from lab.engines.sim.jit import jit
 
@@ -33,7 +33,7 @@ def happens(w: at.World, what: int, now_ns: int) -> int:
     elif kind == at.APP_DUE:
         sends = mptcp.app_due(w, place, now_ns)
     elif kind == at.REINJECT_DUE:
-        sends = mptcp.reinject_due(w, place, now_ns)
+        sends = again.reinject_due(w, place, now_ns)
     else:
         w.row[place + at.PUSH_DUE] = 0
     if sends:

@@ -1,4 +1,4 @@
-"""A connection: which subflow carries the next segment, how the receiver puts them in order, what is sent again elsewhere.
+"""A connection: which subflow carries the next segment, how the receiver puts them in order, what is sent again (`again`).
 
 1) a subflow that has lost segments sends them again first
 2) of the subflows whose window has room, the scheduler takes one: the lowest round trip, or each in turn; a backup only
@@ -11,13 +11,12 @@
 
 from __future__ import annotations
 
-from lab.engines.sim import datagrams, heap, hops, linux, receiver, rings, tcp, timers
+from lab.engines.sim import again, datagrams, heap, hops, linux, receiver, rings, tcp, timers
 from lab.engines.sim import layout as at
 from lab.engines.sim.jit import jit
 
 BURST = 64  # segments sent in one go; the rest follows in the same moment, after whatever else happens in it
 SLICE_NS = 20_000_000  # an application with a rate hands over its data this often
-FEW_SEGMENTS, FAR_RTTS = 4, 4  # whose window is so small, or round trip so much longer, is helped out
 UNSENT_SEGMENTS = 16  # what a socket of such an application takes at most beyond what is under way
 
 
@@ -93,29 +92,20 @@ def next_dsn(w: at.World, c: int, f: int) -> int:
 
 
 @jit
-def queue(w: at.World, f: int, dsn: int) -> None:
-    """Give a segment to a subflow."""
-    row = w.row
-    end = row[f + at.END]
-    row[rings.of_subflow(w, f, end) + rings.SEG_DSN] = dsn
-    row[f + at.END] = end + 1
-
-
-@jit
 def give(w: at.World, c: int, f: int, now_ns: int) -> int:
     """Give a subflow what comes next, a segment, or with Linux's scheduler whole fragments up to a burst; how many segments."""
     row = w.row
     given, left, size = 0, linux.BURST_BYTES, row[c + at.SEGMENT_BYTES]
     dsn = next_dsn(w, c, f)
     while dsn != at.NOTHING:
-        queue(w, f, dsn)
+        tcp.queue(w, f, dsn)
         given, left = given + 1, left - size
         if row[c + at.SCHEDULER] != at.LINUX:
             return given
         if (dsn + 1) % linux.FRAGMENT == 0 and (left < size or not linux.has_memory(w, f)):
             return given
         dsn = next_dsn(w, c, f)
-    return help_out(w, c, f, now_ns) if given == 0 and row[at.PENALISES] == 1 else given
+    return again.help_out(w, c, f, now_ns) if given == 0 and row[at.PENALISES] == 1 else given
 
 
 @jit
@@ -139,85 +129,6 @@ def push(w: at.World, c: int, now_ns: int) -> None:
         heap.push(w, now_ns, c * at.EVENT_KINDS + at.PUSH)
 
 
-# --- sending again elsewhere
-
-
-@jit
-def carries(w: at.World, f: int, dsn: int) -> bool:
-    """Whether a subflow has this segment under way; subflows carry segments in their order, but for what is sent again."""
-    row = w.row
-    seq = row[f + at.UNA]
-    while seq < row[f + at.END] and row[rings.of_subflow(w, f, seq) + rings.SEG_DSN] < dsn:
-        seq += 1
-    return seq < row[f + at.END] and row[rings.of_subflow(w, f, seq) + rings.SEG_DSN] == dsn
-
-
-@jit
-def help_out(w: at.World, c: int, f: int, now_ns: int) -> int:
-    """The receiver waits for a segment that is under way elsewhere and has room for no other: send it here too, once, and
-    halve the window of the slower subflow that has it, at most once per round trip; 1 if it is sent.
-
-    As mptcp_rcv_buf_optimization of the multipath-tcp.org kernel (Raiciu et al., NSDI 2012, section 4.2). Upstream Linux
-    (net/mptcp, 6.18) has neither.
-    """
-    row = w.row
-    window, dsn = w.window, row[c + at.DATA_UNA]
-    if dsn + row[c + at.WINDOW] > row[c + at.NEXT_DSN] or row[c + at.NEXT_DSN] >= min(row[c + at.HANDED], row[c + at.TOTAL]):
-        return 0  # it is not the receiver that all wait for
-    again, due = False, now_ns - row[f + at.PENALISED_NS] >= row[f + at.SRTT_NS]
-    for k in range(row[c + at.COUNT]):
-        r = row[c + at.FIRST] + k * at.SUB_FIELDS
-        if r == f or not carries(w, r, dsn):
-            continue
-        if due and row[f + at.SRTT_NS] < row[r + at.SRTT_NS] and row[r + at.MODE] == at.OPEN:
-            if window[r + at.CWND] >= window[r + at.SSTHRESH]:
-                window[r + at.SSTHRESH] = max(window[r + at.SSTHRESH] / 2.0, 2.0)
-            window[r + at.CWND] = max(window[r + at.CWND] / 2.0, 1.0)
-            row[f + at.PENALISED_NS] = now_ns
-        again = again or window[r + at.CWND] <= FEW_SEGMENTS or FAR_RTTS * row[f + at.SRTT_NS] < row[r + at.SRTT_NS]
-    if not again or row[c + at.OPPORTUNE_DSN] > dsn:
-        return 0
-    row[c + at.OPPORTUNE_DSN] = dsn + 1
-    row[c + at.REINJECTED] += 1
-    queue(w, f, dsn)
-    return 1
-
-
-@jit
-def give_up(w: at.World, f: int) -> None:
-    """What a subflow has under way may go over the others."""
-    row = w.row
-    c = row[f + at.OF_CONNECTION]
-    if row[c + at.COUNT] < 2 or row[c + at.SCHEDULER] in (at.LINUX, at.REDUNDANT):
-        return
-    for seq in range(row[f + at.UNA], row[f + at.NXT]):
-        slot = rings.of_subflow(w, f, seq)
-        dsn = row[slot + rings.SEG_DSN]
-        if (
-            row[slot + rings.SEG_STATE] != rings.SACKED
-            and dsn >= row[c + at.DATA_UNA]
-            and row[c + at.AGAIN_COUNT] < row[at.SLOTS]
-        ):
-            row[rings.of_connection(w, c, row[c + at.AGAIN_HEAD] + row[c + at.AGAIN_COUNT]) + rings.DSN_AGAIN] = dsn
-            row[c + at.AGAIN_COUNT] += 1
-
-
-@jit
-def reinject_due(w: at.World, c: int, now_ns: int) -> bool:
-    """The event of the connection's own timer: the oldest fragment goes over an idle subflow."""
-    row = w.row
-    ran_out = timers.has_run_out(w, c + at.REINJECT_NS, now_ns, c * at.EVENT_KINDS + at.REINJECT_DUE)
-    if not ran_out or row[c + at.CONN_STATE] != at.RUNNING:
-        return False
-    f, una = linux.idle_subflow(w, c), row[c + at.DATA_UNA]
-    if f != at.NOTHING:
-        for dsn in range(una, min((una // linux.FRAGMENT + 1) * linux.FRAGMENT, row[c + at.NEXT_DSN])):
-            queue(w, f, dsn)
-            row[c + at.REINJECTED] += 1
-    linux.restart_timer(w, c, now_ns)
-    return True
-
-
 # --- events of a connection or a subflow; whether there may be something to send now
 
 
@@ -229,7 +140,7 @@ def rto_due(w: at.World, f: int, now_ns: int) -> bool:
         return False
     tcp.timed_out(w, f, now_ns)
     if w.row[f + at.BACKOFF] == 1:
-        give_up(w, f)
+        again.give_up(w, f)
     return True
 
 
@@ -239,7 +150,7 @@ def set_priority(w: at.World, f: int) -> bool:
     row = w.row
     row[f + at.BACKUP] = row[f + at.ASKED_BACKUP]
     if row[f + at.BACKUP] == 1:
-        give_up(w, f)
+        again.give_up(w, f)
     return True
 
 

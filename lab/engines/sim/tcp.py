@@ -21,6 +21,15 @@ FIRST_WINDOW = 10.0  # segments, RFC 6928
 
 
 @jit
+def queue(w: at.World, f: int, dsn: int) -> None:
+    """Give a segment to a subflow."""
+    row = w.row
+    end = row[f + at.END]
+    row[rings.of_subflow(w, f, end) + rings.SEG_DSN] = dsn
+    row[f + at.END] = end + 1
+
+
+@jit
 def room(w: at.World, f: int) -> bool:
     """Whether the window, and the pace the controller expects, let one more segment out."""
     row = w.row

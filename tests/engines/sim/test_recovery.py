@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from lab.engines.sim import hops, mptcp, receiver, rings, tcp
+from lab.engines.sim import hops, receiver, rings, tcp
 from lab.engines.sim import layout as at
 
 from .rows import places
@@ -32,7 +32,7 @@ class Ends:
     def has(self, segments):
         """Give the sender so many more segments, and let it send."""
         for _ in range(segments):
-            mptcp.queue(self.w, self.f, self.w.row[self.f + at.END])
+            tcp.queue(self.w, self.f, self.w.row[self.f + at.END])
         self.sends()
 
     def sends(self):

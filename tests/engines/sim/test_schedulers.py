@@ -9,8 +9,8 @@ from pydantic import ValidationError
 
 from lab import engines, scenario
 from lab.engines import Options
+from lab.engines.sim import again, linux, mptcp, rings, tables, tcp
 from lab.engines.sim import layout as at
-from lab.engines.sim import linux, mptcp, rings, tables
 from lab.engines.sim.network import Network
 from lab.errors import MachineLacks
 from lab.flows import Flow
@@ -36,7 +36,7 @@ def two(windows=(10, 2), rtts_s=(0.1, 0.03), **multipath):
 def given_to(connection, number, segments, first_dsn=0):
     """A subflow has been given segments."""
     for dsn in range(first_dsn, first_dsn + segments):
-        mptcp.queue(connection.w, connection.rows[number], dsn)
+        tcp.queue(connection.w, connection.rows[number], dsn)
     connection.w.row[connection.place + at.NEXT_DSN] = max(
         connection.w.row[connection.place + at.NEXT_DSN], first_dsn + segments
     )
@@ -123,7 +123,7 @@ def test_a_backup_is_chosen_while_no_other_is_active():
 def run_out(connection):
     """The connection's timer runs out now."""
     connection.w.row[connection.place + at.REINJECT_NS] = connection.w.row[connection.place + at.REINJECT_EVENT_NS] = SECOND
-    assert mptcp.reinject_due(connection.w, connection.place, SECOND)
+    assert again.reinject_due(connection.w, connection.place, SECOND)
     mptcp.push(connection.w, connection.place, SECOND)
 
 
