@@ -80,7 +80,7 @@ class Launcher:
             if len(going) >= self._most:
                 raise Problem(429, f"start {asked.scenario}: {len(going)} runs started here go on already. Wait, or stop one")
             folder = new_folder(job, runs=self._store.runs_folder)
-            child = self._spawn([*self._command, *arguments(asked), "--quiet", "--out", str(folder)], folder, asked.engine)
+            child = self._spawn([*self._command, *arguments(asked), "--quiet", "--out", str(folder)], folder)
             self._children[folder.name] = child
         self._until_begun(child)
         return folder.name
@@ -97,10 +97,9 @@ class Launcher:
                 child.process.kill()
             child.waiter.join(1)
 
-    def _spawn(self, argv: list[str], folder: Path, engine: str) -> Child:
+    def _spawn(self, argv: list[str], folder: Path) -> Child:
         said = tempfile.TemporaryFile()  # noqa: SIM115 - closed by whoever waits for the child
         env = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))}
-        env |= running.environment(engine)
         process = subprocess.Popen(
             argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=said, env=env, start_new_session=True
         )

@@ -3,6 +3,7 @@
 dumbbell_packets_per_s, fat_tree_packets_per_s    data segments that the simulator carries per second of wall time
 thirty_users_60s_s                                a whole `run thirty_users --duration 60 --speed max`, warm
 cold_start_s, warm_start_s                        from `run` to the first sample, with an empty cache and with a full one
+compiled_after_s                                  from `run` with an empty cache until compiled code is there, for it and all later ones
 maxflow_k16_ms, maxflow_k32_ms                    the largest flow between two hosts of a fat tree (S-MPTCP, Algorithm 1)
 reallocate_100_ms                                 new shares when the 100th connection comes to a fat tree (Algorithm 3)
 forecast_15_paths_ms                              one greedy selection among fifteen paths (DTMC, Algorithm 1)
@@ -37,6 +38,7 @@ from controller.strategies.subflow_selection.selection import greedy
 from lab import engines, scenario
 from lab.description import describe
 from lab.engines import Options
+from lab.engines.sim import compiled
 from lab.errors import LabError, RequestError
 from lab.manifest import ROOT
 from lab.recorder import RUNS, Recorder
@@ -91,6 +93,7 @@ def measure(name: str | None = None, emulation: bool = False) -> Iterator[tuple[
 
 
 def _packets_per_s(name: str, *settings: str) -> tuple[float]:
+    compiled.now()
     asked = scenario.load(name, Overrides(settings=(*settings, f"duration_s={WARM_UP_S + SIMULATED_S}")))
     with tempfile.TemporaryDirectory() as folder:
         recorder = Recorder(Path(folder), asked, "sim", build(asked))
@@ -128,14 +131,18 @@ def _until_first_sample_s(folder: Path, *arguments: str, cache: Path | None = No
     return took_s
 
 
-def _starts() -> tuple[float, float]:
+def _starts() -> tuple[float, float, float]:
     with tempfile.TemporaryDirectory() as made:
         cache, short = Path(made, "cache"), (DEMO, "--duration", "1", "--speed", "max")
+        began = time.perf_counter()
         cold_s = _until_first_sample_s(Path(made, "cold"), *short, cache=cache)
-        return cold_s, _until_first_sample_s(Path(made, "warm"), *short, cache=cache)
+        compiled.now(cache)
+        compiled_s = time.perf_counter() - began
+        return cold_s, _until_first_sample_s(Path(made, "warm"), *short, cache=cache), compiled_s
 
 
 def _whole_run_s(*arguments: str) -> tuple[float]:
+    compiled.now()
     with tempfile.TemporaryDirectory() as made:
         began = time.perf_counter()
         status = _lab(Path(made, "run"), *arguments).wait(LIMIT_S)
@@ -284,7 +291,7 @@ MEASURES = (
     Measure(("dumbbell_packets_per_s",), lambda: _packets_per_s("shared_pipe", *DUMBBELL)),
     Measure(("fat_tree_packets_per_s",), lambda: _packets_per_s("fat_tree")),
     Measure(("thirty_users_60s_s",), lambda: _whole_run_s("thirty_users", "--duration", "60", "--speed", "max"), 3),
-    Measure(("cold_start_s", "warm_start_s"), _starts, 3),
+    Measure(("cold_start_s", "warm_start_s", "compiled_after_s"), _starts, 3),
     Measure(("maxflow_k16_ms",), lambda: _largest_flow(16), 3),
     Measure(("maxflow_k32_ms",), lambda: _largest_flow(32), 3),
     Measure(("reallocate_100_ms",), _reallocation, 3),

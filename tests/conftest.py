@@ -12,6 +12,7 @@ from fake_engine import FakeEngine
 from hypothesis import settings
 
 from lab import scenario
+from lab.engines.sim import compiled
 from lab.recorder import Recorder
 from lab.runner import Outcome, run
 from lab.scenario import Overrides, build
@@ -19,6 +20,12 @@ from lab.scenario import Overrides, build
 # No test is about time; and what is judged elsewhere is judged by the same examples each time, new ones are sought here.
 settings.register_profile("lab", deadline=None, derandomize=os.environ.get("CI") == "true")
 settings.load_profile("lab")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def compiled_simulator() -> None:
+    """No test begins interpreted and goes on compiled, but those about it."""
+    compiled.now()
 
 
 @pytest.fixture

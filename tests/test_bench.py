@@ -16,6 +16,7 @@ FIXED = [
     "thirty_users_60s_s",
     "cold_start_s",
     "warm_start_s",
+    "compiled_after_s",
     "maxflow_k16_ms",
     "maxflow_k32_ms",
     "reallocate_100_ms",

@@ -201,15 +201,6 @@ def argv_inside(request: Request, job: Scenario, folder: Path) -> list[str]:
     return [*argv, *(["--pcap"] if request.pcap else []), "--out", str(folder.resolve()), "--quiet"]
 
 
-def environment(engine: str) -> dict[str, str]:
-    """What to add to the environment of a run that somebody watches, so that it begins at once."""
-    if engine != "sim":
-        return {}
-    from lab.engines.sim import compiled
-
-    return compiled.without_waiting()
-
-
 def _virtual_machine() -> Any:
     try:
         from lab.engines.mininet import vm

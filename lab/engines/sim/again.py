@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from lab.engines.sim import layout as at
 from lab.engines.sim import linux, rings, tcp, timers
-from lab.engines.sim.jit import jit
+from lab.engines.sim.jit import Ints, jit
 
 FEW_SEGMENTS, FAR_RTTS = 4, 4  # whose window is so small, or round trip so much longer, is helped out
 
 
 @jit
-def carries(w: at.World, f: int, dsn: int) -> bool:
+def carries(row: Ints, f: int, dsn: int) -> bool:
     """Whether a subflow has this segment under way; subflows carry segments in their order, but for what is sent again."""
-    row = w.row
     seq = row[f + at.UNA]
-    while seq < row[f + at.END] and row[rings.of_subflow(w, f, seq) + rings.SEG_DSN] < dsn:
+    while seq < row[f + at.END] and row[rings.of_subflow(row, f, seq) + rings.SEG_DSN] < dsn:
         seq += 1
-    return seq < row[f + at.END] and row[rings.of_subflow(w, f, seq) + rings.SEG_DSN] == dsn
+    return seq < row[f + at.END] and row[rings.of_subflow(row, f, seq) + rings.SEG_DSN] == dsn
 
 
 @jit
@@ -34,7 +33,7 @@ def help_out(w: at.World, c: int, f: int, now_ns: int) -> int:
     again, due = False, now_ns - row[f + at.PENALISED_NS] >= row[f + at.SRTT_NS]
     for k in range(row[c + at.COUNT]):
         r = row[c + at.FIRST] + k * at.SUB_FIELDS
-        if r == f or not carries(w, r, dsn):
+        if r == f or not carries(row, r, dsn):
             continue
         if due and row[f + at.SRTT_NS] < row[r + at.SRTT_NS] and row[r + at.MODE] == at.OPEN:
             if window[r + at.CWND] >= window[r + at.SSTHRESH]:
@@ -46,40 +45,38 @@ def help_out(w: at.World, c: int, f: int, now_ns: int) -> int:
         return 0
     row[c + at.OPPORTUNE_DSN] = dsn + 1
     row[c + at.REINJECTED] += 1
-    tcp.queue(w, f, dsn)
+    tcp.queue(row, f, dsn)
     return 1
 
 
 @jit
-def give_up(w: at.World, f: int) -> None:
+def give_up(row: Ints, f: int) -> None:
     """What a subflow has under way may go over the others."""
-    row = w.row
     c = row[f + at.OF_CONNECTION]
     if row[c + at.COUNT] < 2 or row[c + at.SCHEDULER] in (at.LINUX, at.REDUNDANT):
         return
     for seq in range(row[f + at.UNA], row[f + at.NXT]):
-        slot = rings.of_subflow(w, f, seq)
+        slot = rings.of_subflow(row, f, seq)
         dsn = row[slot + rings.SEG_DSN]
         if (
             row[slot + rings.SEG_STATE] != rings.SACKED
             and dsn >= row[c + at.DATA_UNA]
             and row[c + at.AGAIN_COUNT] < row[at.SLOTS]
         ):
-            row[rings.of_connection(w, c, row[c + at.AGAIN_HEAD] + row[c + at.AGAIN_COUNT]) + rings.DSN_AGAIN] = dsn
+            row[rings.of_connection(row, c, row[c + at.AGAIN_HEAD] + row[c + at.AGAIN_COUNT]) + rings.DSN_AGAIN] = dsn
             row[c + at.AGAIN_COUNT] += 1
 
 
 @jit
-def reinject_due(w: at.World, c: int, now_ns: int) -> bool:
+def reinject_due(row: Ints, c: int, now_ns: int) -> bool:
     """The event of the connection's own timer: the oldest fragment goes over an idle subflow."""
-    row = w.row
-    ran_out = timers.has_run_out(w, c + at.REINJECT_NS, now_ns, c * at.EVENT_KINDS + at.REINJECT_DUE)
+    ran_out = timers.has_run_out(row, c + at.REINJECT_NS, now_ns, c * at.EVENT_KINDS + at.REINJECT_DUE)
     if not ran_out or row[c + at.CONN_STATE] != at.RUNNING:
         return False
-    f, una = linux.idle_subflow(w, c), row[c + at.DATA_UNA]
+    f, una = linux.idle_subflow(row, c), row[c + at.DATA_UNA]
     if f != at.NOTHING:
         for dsn in range(una, min((una // linux.FRAGMENT + 1) * linux.FRAGMENT, row[c + at.NEXT_DSN])):
-            tcp.queue(w, f, dsn)
+            tcp.queue(row, f, dsn)
             row[c + at.REINJECTED] += 1
-    linux.restart_timer(w, c, now_ns)
+    linux.restart_timer(row, c, now_ns)
     return True

@@ -1,4 +1,6 @@
-"""Where the simulator's compiled code is kept, and who waits for it. Asking does not load the compiler.
+"""Where the simulator's compiled code is kept, and who makes it. Asking does not load the compiler.
+
+Nobody waits for it: the first run begins interpreted while another process compiles, and goes on compiled when that is done.
 
 It is kept on disk in a folder named after all of the engine's sources and numba's version: numba itself does not notice that
 another module has changed.
@@ -22,7 +24,8 @@ from lab import scenario
 from lab.manifest import ROOT
 
 COMPLETE = "complete"  # a file in the folder: the compiler has done its work
-LOCK = "compiling.lock"
+LOCK, SAID = "compiling.lock", "compiling.log"
+COMMAND = [sys.executable, "-m", __name__]
 
 
 def version() -> str | None:
@@ -31,6 +34,11 @@ def version() -> str | None:
         return metadata.version("numba")
     except metadata.PackageNotFoundError:
         return None
+
+
+def is_wanted() -> bool:
+    """Whether this process may run compiled code: numba is there, an accelerator and not a need, and not switched off."""
+    return version() is not None and os.environ.get("NUMBA_DISABLE_JIT", "0") in ("", "0")
 
 
 def sources_digest(folder: Path, compiler: str) -> str:
@@ -48,73 +56,60 @@ def folder() -> Path:
     return base.absolute() / "sim" / sources_digest(Path(__file__).parent, version() or "")
 
 
-def is_there() -> bool:
-    """Whether nobody has to wait for the compiler."""
-    return (folder() / COMPLETE).exists()
+def is_there(where: Path) -> bool:
+    """Whether all of it is compiled."""
+    return (where / COMPLETE).exists()
+
+
+def is_to_come() -> bool:
+    """Whether this process begins interpreted and may go on compiled; if nobody compiles, another process does from now on.
+
+    Raises `OSError` if nothing can be written there, or no process be started.
+    """
+    if not is_wanted() or is_there(where := folder()):
+        return False
+    if not _somebody_compiles(where):
+        with (where / SAID).open("wb") as said:
+            subprocess.Popen(COMMAND, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True)
+    return True
+
+
+def now(cache: Path | None = None) -> None:
+    """Wait until it is compiled, for this user or into another cache; without a compiler there is nothing to wait for."""
+    if is_wanted():
+        environment = os.environ | ({"MULTIPATH_LAB_CACHE": str(cache)} if cache else {})
+        subprocess.run(COMMAND, cwd=ROOT, env=environment, check=True)
 
 
 @contextmanager
 def once(where: Path) -> Iterator[bool]:
-    """Around a call that may compile: whoever comes first (True) does it, the others wait and find what it left in `where`."""
-    complete = where / COMPLETE
-    if complete.exists():
-        yield False
-        return
+    """Around compiling into `where`: whoever comes first (True) does it, the others wait until it is there."""
     where.mkdir(parents=True, exist_ok=True)
-    with FileLock(where / LOCK), without_garbage():
-        yield not complete.exists()
-        complete.touch()
+    with FileLock(where / LOCK):
+        yield not is_there(where)
+        (where / COMPLETE).touch()
 
 
-@contextmanager
-def without_garbage() -> Iterator[None]:
-    """Nobody looks for garbage: all that the compiler makes lives on, and to look through it takes it a tenth longer."""
-    gc.disable()
+def _somebody_compiles(where: Path) -> bool:
+    where.mkdir(parents=True, exist_ok=True)
     try:
-        yield
-    finally:
-        gc.enable()
-
-
-def without_waiting() -> dict[str, str]:
-    """What to add to the environment of a run that somebody watches: until the compiler is done, it is interpreted.
-
-    The compiler works in the background meanwhile, for later runs.
-    """
-    if version() is None or is_there():
-        return {}
-    if not _somebody_compiles():
-        _compile_in_the_background()
-    return {"NUMBA_DISABLE_JIT": "1"}
-
-
-def _somebody_compiles() -> bool:
-    folder().mkdir(parents=True, exist_ok=True)
-    try:
-        with FileLock(folder() / LOCK, timeout=0):
+        with FileLock(where / LOCK, timeout=0):
             return False
     except Timeout:
         return True
 
 
-def _compile_in_the_background() -> None:
-    subprocess.Popen(
-        [sys.executable, "-m", "lab.engines.sim.compiled"],
-        cwd=ROOT,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-
-
 def main() -> None:
-    """Compile, politely."""
-    os.nice(10)
-    from lab.engines.sim.network import Network  # loads the compiler
+    """Compile all that the loop calls."""
+    with once(folder()) as first:
+        if first:
+            gc.disable()  # all that the compiler makes lives on, and to look through it takes it a tenth longer
+            from lab.engines.sim import jit
+            from lab.engines.sim.network import Network
 
-    job = scenario.load("testbed_wifi_lte")
-    Network(scenario.build(job), job.multipath, [], job.seed).run(1)
+            jit.speed_up()
+            job = scenario.load("testbed_wifi_lte")
+            Network(scenario.build(job), job.multipath, [], job.seed).run(1)
 
 
 if __name__ == "__main__":

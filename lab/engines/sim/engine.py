@@ -12,7 +12,7 @@ from controller.control import Control
 from lab import units
 from lab.congestion import BY_DELAY
 from lab.engines import Change, Engine
-from lab.engines.sim import jit
+from lab.engines.sim import compiled, jit
 from lab.engines.sim import layout as at
 from lab.engines.sim.brain import Brain
 from lab.engines.sim.cells import Cells
@@ -40,8 +40,7 @@ class SimEngine(Engine):
     def open(self, topology: Topology, scenario: Scenario, recorder: Recorder) -> None:
         """Lay out the tables; the flows that begin at 0 have begun."""
         self.recorder, self.scenario = recorder, scenario
-        if jit.FIRST_TIME:
-            recorder.log("compiling the simulator, once for this version")
+        self._is_slow = self._begins_interpreted()
         self._acts: list[Act] = plan(scaled_traffic(scenario), scenario.seed, scenario.duration_s)
         flows = {act.flow.id: act.flow for act in self._acts}
         self.network = self._network = Network(topology, scenario.multipath, flows.values(), scenario.seed)
@@ -59,6 +58,16 @@ class SimEngine(Engine):
         if scenario.multipath.receive_buffer_kb * 1000 > buffer_bytes:
             self._event("warning", text=f"receive buffers hold {buffer_bytes // 1_000_000} MB at most")
 
+    def _begins_interpreted(self) -> bool:
+        try:
+            to_come = compiled.is_to_come()
+        except OSError as error:
+            self.recorder.log(f"the simulator cannot be compiled, and goes on slowly: {error}")
+            return False
+        if to_come:
+            self.recorder.log("the simulator is being compiled, once for this version, and goes more slowly meanwhile")
+        return to_come
+
     def advance(self, until_s: float) -> list[dict[str, Any]]:
         """Simulate until then and take one sample; the runner keeps the pace."""
         until_ns = round(until_s * at.NS_PER_S)
@@ -72,6 +81,9 @@ class SimEngine(Engine):
                 self._look()
             elif next_ns >= until_ns:
                 break
+        if self._is_slow and jit.is_fast():
+            self._is_slow = False
+            self.recorder.log(f"the simulator is compiled, and goes faster from t = {until_s:g} s on")
         seen = {ap: sum(values) / len(values) for ap, values in self._occupancies.items()}
         self._occupancies = {}
         return [self.sampler.frame(self.brain.tiers, seen, self.brain.limits_bps)]

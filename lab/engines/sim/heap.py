@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from lab.engines.sim import layout as at
-from lab.engines.sim.jit import jit
+from lab.engines.sim.jit import Ints, jit
 
 DUE_NS, ASKED, WHAT, FIELDS = range(4)  # the row of an event; where two are compared, DUE_NS is left out for it is 0
 
 
 @jit
-def push(w: at.World, at_ns: int, what: int) -> None:
+def push(row: Ints, at_ns: int, what: int) -> None:
     """Let `what` happen at `at_ns`."""
-    row = w.row
     heap, n, asked = row[at.HEAP], row[at.HEAP_COUNT], row[at.ASKED_FOR]
     row[at.HEAP_COUNT], row[at.ASKED_FOR] = n + 1, asked + 1
     here = heap + n * FIELDS
@@ -26,9 +25,8 @@ def push(w: at.World, at_ns: int, what: int) -> None:
 
 
 @jit
-def pop(w: at.World) -> int:
+def pop(row: Ints) -> int:
     """Take the first event, which is due at `first_ns`."""
-    row = w.row
     heap, count = row[at.HEAP], row[at.HEAP_COUNT] - 1
     row[at.HEAP_COUNT] = count
     first, last = row[heap + WHAT], heap + count * FIELDS
@@ -47,6 +45,6 @@ def pop(w: at.World) -> int:
 
 
 @jit
-def first_ns(w: at.World) -> int:
+def first_ns(row: Ints) -> int:
     """When the first event is due; without one, never."""
-    return w.row[w.row[at.HEAP] + DUE_NS] if w.row[at.HEAP_COUNT] > 0 else at.FOREVER
+    return row[row[at.HEAP] + DUE_NS] if row[at.HEAP_COUNT] > 0 else at.FOREVER

@@ -1,56 +1,70 @@
-"""Compiled when numba is there, interpreted when it is not: the same source, the same bytes.
+"""Interpreted at first, compiled as soon as the compiler is done with it (`compiled`): the same source, the same bytes.
 
-`jit` is numba's compiler or the identity. What the packets' code works on is flat: arrays for the compiler, lists for
-the interpreter, which reads those three times faster.
+What the packets' code works on is flat: lists for the interpreter, which reads those three times faster than arrays, and
+arrays for compiled code.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any, TypeVar, cast
 
 from lab.engines.sim import compiled
 
-try:
-    import numba
-except ImportError:  # an accelerator, not a need
-    numba = None
-
 Function = TypeVar("Function", bound=Callable[..., Any])
 Ints = list[int]  # or an int64 array, which is used alike
 Floats = list[float]  # or a float64 array
-COMPILED = numba is not None and not numba.config.DISABLE_JIT
 
-
-FIRST_TIME = False  # the compiler has not done its work when this process starts
-if COMPILED:
-    import numpy
-
-    FIRST_TIME = not compiled.is_there()
-    numba.config.CACHE_DIR = str(compiled.folder())
-    _compile = numba.njit(cache=True, no_cfunc_wrapper=True)  # nobody calls it from C
+_marked: set[Callable[..., Any]] = set()  # what is for the compiler, as it was written
+_kept_in = compiled.folder() if compiled.is_wanted() else None  # None: it stays interpreted
+_is_fast = False
 
 
 def jit(function: Function) -> Function:
-    """The function, compiled if that is possible."""
-    fast: Function = _compile(function) if COMPILED else function
-    return fast
+    """The function, which `speed_up` is to replace."""
+    _marked.add(function)
+    return function
 
 
-def ints(count: int) -> Ints:
-    """So many integers, all 0."""
-    zeros: Any = numpy.zeros(count, dtype=numpy.int64) if COMPILED else [0] * count
-    return cast(Ints, zeros)
+def speed_up() -> None:
+    """From now on every module of the engine calls compiled functions; what was not compiled before is when it is first called."""
+    global _is_fast
+    import numba
+
+    numba.config.CACHE_DIR = str(compiled.folder())
+    compiler = numba.njit(cache=True, no_cfunc_wrapper=True)  # nobody calls it from C
+    fast = {function: compiler(function) for function in _marked}
+    for module in [each for name, each in sys.modules.items() if name.startswith(__package__)]:
+        for name, value in list(vars(module).items()):
+            if isinstance(value, FunctionType) and value in fast:
+                setattr(module, name, fast[value])
+    _is_fast = True
 
 
-def floats(count: int) -> Floats:
-    """So many floating-point numbers, all 0."""
-    zeros: Any = numpy.zeros(count, dtype=numpy.float64) if COMPILED else [0.0] * count
-    return cast(Floats, zeros)
+def speed_up_if_possible() -> None:
+    """Do so if the compiler is done."""
+    if not _is_fast and _kept_in is not None and compiled.is_there(_kept_in):
+        speed_up()
 
 
-def longer(values: Ints, count: int) -> Ints:
-    """The same integers with room for `count`."""
-    grown = ints(count)
-    grown[: len(values)] = values
-    return grown
+def is_fast() -> bool:
+    """Whether the functions of this process are compiled."""
+    return _is_fast
+
+
+def ints(values: Ints) -> Ints:
+    """The same integers, as the code that runs now reads them."""
+    return cast(Ints, _array(values, "int64")) if _is_fast else values
+
+
+def floats(values: Floats) -> Floats:
+    """The same floating-point numbers, as the code that runs now reads them."""
+    return cast(Floats, _array(values, "float64")) if _is_fast else values
+
+
+def _array(values: Any, kind: str) -> Any:
+    import numpy
+
+    return numpy.asarray(values, dtype=kind)

@@ -4,7 +4,7 @@
     w.window[f + at.CWND]   the floating-point half of the same row
     w.row[at.NOW]           a thing there is one of: that row begins at 0
 
-Times are ns, sizes bytes, sequence numbers count full segments. What has a place stays there; what is new comes behind.
+What needs no floating-point numbers is given `row` alone. Times are ns, sizes bytes, sequence numbers count full segments. What has a place stays there; what is new comes behind.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from lab.engines.sim import layout as at
 from lab.engines.sim import rings, timers
-from lab.engines.sim.jit import jit
+from lab.engines.sim.jit import Ints, jit
 
 BURST_BYTES = 65_428  # MPTCP_SEND_BURST_SIZE
 FRAGMENT = 23  # segments in 32 kB of pages, where data wait for a subflow (mptcp_carve_data_frag)
@@ -26,18 +26,16 @@ STALE_AFTER, BETTER_THAN = 4, 3  # net.mptcp.stale_loss_cnt, and what another mu
 
 
 @jit
-def memory(w: at.World, f: int) -> int:
+def memory(row: Ints, f: int) -> int:
     """What waits in a subflow's socket to be sent or acknowledged [bytes of its memory]."""
-    row = w.row
     segment = row[row[f + at.OF_CONNECTION] + at.SEGMENT_BYTES] + OVERHEAD_BYTES
     return (row[f + at.END] - row[f + at.UNA]) * segment
 
 
 @jit
-def has_memory(w: at.World, f: int) -> bool:
+def has_memory(row: Ints, f: int) -> bool:
     """Whether its socket takes more (sk_stream_memory_free)."""
-    row = w.row
-    return memory(w, f) < row[f + at.SEND_BUFFER] and row[f + at.END] - row[f + at.UNA] < row[at.SLOTS] // 2
+    return memory(row, f) < row[f + at.SEND_BUFFER] and row[f + at.END] - row[f + at.UNA] < row[at.SLOTS] // 2
 
 
 @jit
@@ -70,9 +68,8 @@ def grow_buffers(w: at.World, c: int) -> None:
 
 
 @jit
-def active(w: at.World, f: int) -> bool:
+def active(row: Ints, f: int) -> bool:
     """Whether a subflow may be given something; one that was heard of again is not stale any more."""
-    row = w.row
     if row[f + at.ACKS_IN] != row[f + at.ACKS_SEEN]:
         row[f + at.STALE] = 0
     return row[f + at.STATE] == at.ESTABLISHED and row[f + at.STALE] == 0
@@ -86,16 +83,16 @@ def choose(w: at.World, c: int) -> int:
     best, best_rank = at.NOTHING, at.FOREVER
     for k in range(row[c + at.COUNT]):
         f = row[c + at.FIRST] + k * at.SUB_FIELDS
-        if active(w, f):
+        if active(row, f):
             if row[f + at.PACE_BYTES] == 0:
                 row[f + at.PACE_BYTES] = pacing(w, f)
-            rank = memory(w, f) * at.NS_PER_S // row[f + at.PACE_BYTES] + row[f + at.BACKUP] * at.BACKUP_RANK
+            rank = memory(row, f) * at.NS_PER_S // row[f + at.PACE_BYTES] + row[f + at.BACKUP] * at.BACKUP_RANK
             if rank < best_rank:
                 best, best_rank = f, rank
-    if best == at.NOTHING or not has_memory(w, best):
+    if best == at.NOTHING or not has_memory(row, best):
         return at.NOTHING
     room = (row[c + at.DATA_UNA] + row[c + at.SEND_WINDOW] - row[c + at.NEXT_DSN]) * row[c + at.SEGMENT_BYTES]
-    burst, had = min(BURST_BYTES, room), memory(w, best)
+    burst, had = min(BURST_BYTES, room), memory(row, best)
     if burst > 0:
         row[best + at.PACE_BYTES] = (row[best + at.PACE_BYTES] * had + pacing(w, best) * burst) // (had + burst)
     return best
@@ -105,9 +102,8 @@ def choose(w: at.World, c: int) -> int:
 
 
 @jit
-def restart_timer(w: at.World, c: int, now_ns: int) -> None:
+def restart_timer(row: Ints, c: int, now_ns: int) -> None:
     """It runs as long as the longest timer of a subflow that is heard of (__mptcp_set_timeout)."""
-    row = w.row
     longest_ns = 0
     if row[c + at.DATA_UNA] == row[c + at.NEXT_DSN]:
         row[c + at.REINJECT_NS] = 0
@@ -117,13 +113,12 @@ def restart_timer(w: at.World, c: int, now_ns: int) -> None:
         if row[f + at.STATE] == at.ESTABLISHED and row[f + at.TIMER_NS] > 0 and row[f + at.SILENT] == 0:
             longest_ns = max(longest_ns, row[f + at.TIMER_NS] - now_ns)
     due_ns = now_ns + (longest_ns if longest_ns > 0 else FIRST_TIMER_NS)
-    timers.start(w, c + at.REINJECT_NS, due_ns, c * at.EVENT_KINDS + at.REINJECT_DUE)
+    timers.start(row, c + at.REINJECT_NS, due_ns, c * at.EVENT_KINDS + at.REINJECT_DUE)
 
 
 @jit
-def has_become_stale(w: at.World, c: int, f: int) -> bool:
+def has_become_stale(row: Ints, c: int, f: int) -> bool:
     """A subflow with something to do is looked at: silent again, once too often, and another one is not."""
-    row = w.row
     if row[f + at.ACKS_IN] != row[f + at.ACKS_SEEN]:
         row[f + at.ACKS_SEEN], row[f + at.SILENT], row[f + at.STALE] = row[f + at.ACKS_IN], 0, 0
         return False
@@ -132,23 +127,22 @@ def has_become_stale(w: at.World, c: int, f: int) -> bool:
         return False
     for k in range(row[c + at.COUNT]):
         r = row[c + at.FIRST] + k * at.SUB_FIELDS
-        if r != f and active(w, r) and row[r + at.SILENT] < BETTER_THAN:
+        if r != f and active(row, r) and row[r + at.SILENT] < BETTER_THAN:
             row[f + at.STALE] = 1
     return row[f + at.STALE] == 1
 
 
 @jit
-def idle_subflow(w: at.World, c: int) -> int:
+def idle_subflow(row: Ints, c: int) -> int:
     """One with nothing to do, a backup only where everybody is silent; those with something to do are looked at."""
-    row = w.row
     idle, backup, least = at.NOTHING, at.NOTHING, at.FOREVER
     for k in range(row[c + at.COUNT] - 1, -1, -1):
         f = row[c + at.FIRST] + k * at.SUB_FIELDS
         if row[f + at.STATE] != at.ESTABLISHED:
             continue
         if row[f + at.END] > row[f + at.UNA]:
-            if has_become_stale(w, c, f):
-                everything_again(w, c)
+            if has_become_stale(row, c, f):
+                everything_again(row, c)
             least = min(least, row[f + at.SILENT])
         elif row[f + at.BACKUP] == 1:
             backup = f
@@ -158,9 +152,8 @@ def idle_subflow(w: at.World, c: int) -> int:
 
 
 @jit
-def everything_again(w: at.World, c: int) -> None:
+def everything_again(row: Ints, c: int) -> None:
     """All that the other end has not acknowledged is there to be given to a subflow (__mptcp_retransmit_pending_data)."""
-    row = w.row
     row[c + at.AGAIN_COUNT] = row[c + at.NEXT_DSN] - row[c + at.DATA_UNA]
     for n in range(row[c + at.AGAIN_COUNT]):
-        row[rings.of_connection(w, c, row[c + at.AGAIN_HEAD] + n) + rings.DSN_AGAIN] = row[c + at.DATA_UNA] + n
+        row[rings.of_connection(row, c, row[c + at.AGAIN_HEAD] + n) + rings.DSN_AGAIN] = row[c + at.DATA_UNA] + n

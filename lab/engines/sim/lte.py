@@ -18,7 +18,7 @@ from lab.engines.sim import heap
 from lab.engines.sim import layout as at
 from lab.engines.sim.chance import draw
 from lab.engines.sim.hops import MILLION, drop, forward, leaves, passes_meter
-from lab.engines.sim.jit import jit
+from lab.engines.sim.jit import Ints, jit
 
 TTI_NS = 1_000_000
 REMEMBERED_TTIS = 100  # over which the mean part of the air is taken
@@ -27,34 +27,32 @@ HALF_A_TTI = TTI_NS * FINE // REMEMBERED_TTIS // 2  # what half a TTI adds to th
 
 
 @jit
-def into_bearer(w: at.World, h: int, p: int, now_ns: int) -> None:
+def into_bearer(row: Ints, h: int, p: int, now_ns: int) -> None:
     """Meter, then a queue of its own for every user; a scheduler that sleeps wakes at the next TTI. What goes up is metered behind
     the cell."""
-    row = w.row
     e = row[h + at.AIR]
     count = row[h + at.QUEUE_COUNT]
-    if (row[e + at.GOES_UP] == 0 and not passes_meter(w, h, p, now_ns)) or count >= row[h + at.QUEUE_SIZE]:
-        drop(w, h, p)
+    if (row[e + at.GOES_UP] == 0 and not passes_meter(row, h, p, now_ns)) or count >= row[h + at.QUEUE_SIZE]:
+        drop(row, h, p)
         return
     row[row[h + at.QUEUE] + (row[h + at.QUEUE_HEAD] + count) % row[h + at.QUEUE_SIZE]] = p
     row[h + at.QUEUE_COUNT] = count + 1
     row[at.IN_BEARERS] += 1
     if row[e + at.AWAKE] == 0:
         row[e + at.AWAKE] = 1
-        heap.push(w, (now_ns // TTI_NS + 1) * TTI_NS, e * at.EVENT_KINDS + at.TTI_DUE)
+        heap.push(row, (now_ns // TTI_NS + 1) * TTI_NS, e * at.EVENT_KINDS + at.TTI_DUE)
 
 
 @jit
-def tti_due(w: at.World, e: int, now_ns: int) -> None:
+def tti_due(row: Ints, e: int, now_ns: int) -> None:
     """A TTI begins: share it out; there is another one as long as something waits."""
-    row = w.row
     now_tti = now_ns // TTI_NS
-    left_ns = TTI_NS - _sent_again_ns(w, e, now_tti)  # 1
+    left_ns = TTI_NS - _sent_again_ns(row, e, now_tti)  # 1
     while left_ns > 0:
-        h = _next_user(w, row[e + at.FIRST_BEARER])  # 2
+        h = _next_user(row, row[e + at.FIRST_BEARER])  # 2
         if h == at.NOTHING:
             break
-        left_ns -= _send_block(w, e, h, left_ns, now_ns)  # 3
+        left_ns -= _send_block(row, e, h, left_ns, now_ns)  # 3
     row[e + at.AWAKE] = 0
     h = row[e + at.FIRST_BEARER]
     while h != at.NOTHING:
@@ -64,13 +62,12 @@ def tti_due(w: at.World, e: int, now_ns: int) -> None:
             row[e + at.AWAKE] = 1
         h = row[h + at.NEXT_BEARER]
     if row[e + at.AWAKE] == 1:
-        heap.push(w, now_ns + TTI_NS, e * at.EVENT_KINDS + at.TTI_DUE)
+        heap.push(row, now_ns + TTI_NS, e * at.EVENT_KINDS + at.TTI_DUE)
 
 
 @jit
-def _sent_again_ns(w: at.World, e: int, now_tti: int) -> int:
+def _sent_again_ns(row: Ints, e: int, now_tti: int) -> int:
     """How much of this TTI is taken by blocks that failed; what was taken of TTIs that nobody needed is forgotten."""
-    row = w.row
     again, size = row[e + at.AGAIN], row[e + at.AGAIN_SIZE]
     for tti in range(max(row[e + at.LAST_TTI] + 1, now_tti - size), now_tti):
         row[again + tti % size] = 0
@@ -81,33 +78,31 @@ def _sent_again_ns(w: at.World, e: int, now_tti: int) -> int:
 
 
 @jit
-def _next_user(w: at.World, h: int) -> int:
+def _next_user(row: Ints, h: int) -> int:
     """Of the bearers from `h` on that have something waiting, the one whose turn it is; the first of equals."""
     best = at.NOTHING
     while h != at.NOTHING:
-        if w.row[h + at.QUEUE_COUNT] > 0 and (best == at.NOTHING or _goes_before(w, h, best)):
+        if row[h + at.QUEUE_COUNT] > 0 and (best == at.NOTHING or _goes_before(row, h, best)):
             best = h
-        h = w.row[h + at.NEXT_BEARER]
+        h = row[h + at.NEXT_BEARER]
     return best
 
 
 @jit
-def _goes_before(w: at.World, h: int, other: int) -> bool:
+def _goes_before(row: Ints, h: int, other: int) -> bool:
     """Whether bearer `h` gains more by a TTI than the other."""
-    row = w.row
     gain = row[h + at.WEIGHT_PPM] * (row[other + at.MEAN_AIR] + HALF_A_TTI)
     return gain > row[other + at.WEIGHT_PPM] * (row[h + at.MEAN_AIR] + HALF_A_TTI)
 
 
 @jit
-def _send_block(w: at.World, e: int, h: int, left_ns: int, now_ns: int) -> int:
+def _send_block(row: Ints, e: int, h: int, left_ns: int, now_ns: int) -> int:
     """Send as much of a queue as goes into `left_ns` of this TTI; returns how much of it was needed."""
-    row = w.row
     rate_bps = row[h + at.RATE_BPS]
     room = fits = left_ns * rate_bps // at.NS_PER_S  # in bits
     if fits == 0:
         return left_ns
-    attempts = _attempts(w, e, h)
+    attempts = _attempts(row, e, h)
     done_ns = max(row[h + at.LAST_OUT_NS], now_ns + TTI_NS + (attempts - 1) * row[e + at.HARQ_TTIS] * TTI_NS)
     row[h + at.LAST_OUT_NS] = done_ns
     while row[h + at.QUEUE_COUNT] > 0 and room > 0:
@@ -118,7 +113,7 @@ def _send_block(w: at.World, e: int, h: int, left_ns: int, now_ns: int) -> int:
             room = 0
         else:
             room -= rest
-            _whole(w, e, h, p, done_ns, now_ns)
+            _whole(row, e, h, p, done_ns, now_ns)
     took_ns = left_ns if room == 0 else -(-(fits - room) * at.NS_PER_S // rate_bps)
     row[h + at.AIR_NS] += took_ns
     for n in range(1, attempts):
@@ -128,24 +123,23 @@ def _send_block(w: at.World, e: int, h: int, left_ns: int, now_ns: int) -> int:
 
 
 @jit
-def _attempts(w: at.World, e: int, h: int) -> int:
+def _attempts(row: Ints, e: int, h: int) -> int:
     """How often a block will be sent."""
-    row, attempts = w.row, 1
+    attempts = 1
     while attempts < row[e + at.ATTEMPTS] and draw(row, h + at.CHANCE_1, MILLION) < row[e + at.BLOCK_ERROR_PPM]:
         attempts += 1
     return attempts
 
 
 @jit
-def _whole(w: at.World, e: int, h: int, p: int, done_ns: int, now_ns: int) -> None:
+def _whole(row: Ints, e: int, h: int, p: int, done_ns: int, now_ns: int) -> None:
     """The last byte of the first packet in a queue has been sent: it arrives with its block."""
-    row = w.row
     row[h + at.HEAD_BITS] = 0
     row[h + at.QUEUE_HEAD] = (row[h + at.QUEUE_HEAD] + 1) % row[h + at.QUEUE_SIZE]
     row[h + at.QUEUE_COUNT] -= 1
     row[at.IN_BEARERS] -= 1
-    if row[e + at.GOES_UP] == 1 and not passes_meter(w, h, p, done_ns):
-        drop(w, h, p)
+    if row[e + at.GOES_UP] == 1 and not passes_meter(row, h, p, done_ns):
+        drop(row, h, p)
         return
-    leaves(w, h, p)
-    forward(w, p, done_ns + row[h + at.DELAY_NS], now_ns)
+    leaves(row, h, p)
+    forward(row, p, done_ns + row[h + at.DELAY_NS], now_ns)

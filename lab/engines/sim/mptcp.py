@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from lab.engines.sim import again, datagrams, heap, hops, linux, receiver, rings, tcp, timers
 from lab.engines.sim import layout as at
-from lab.engines.sim.jit import jit
+from lab.engines.sim.jit import Ints, jit
 
 BURST = 64  # segments sent in one go; the rest follows in the same moment, after whatever else happens in it
 SLICE_NS = 20_000_000  # an application with a rate hands over its data this often
@@ -46,7 +46,7 @@ def choose(w: at.World, c: int) -> int:
         if row[f + at.STATE] == at.ESTABLISHED and row[f + at.BACKUP] == 0 and row[f + at.BACKOFF] == 0:
             backups_wait = True
         rank = row[f + at.BACKUP] * at.BACKUP_RANK + (k if in_turn else row[f + at.SRTT_NS])
-        if rank < best_rank and able(w, f) and (scheduler != at.REDUNDANT or next_copy(w, c, f) < limit(w, c)):
+        if rank < best_rank and able(w, f) and (scheduler != at.REDUNDANT or next_copy(row, c, f) < limit(row, c)):
             best, best_rank = f, rank
     if best_rank >= at.BACKUP_RANK and backups_wait:
         return at.NOTHING
@@ -56,36 +56,34 @@ def choose(w: at.World, c: int) -> int:
 
 
 @jit
-def limit(w: at.World, c: int) -> int:
+def limit(row: Ints, c: int) -> int:
     """The first segment that must wait: for the application, for room at the receiver, or for memory of the sender."""
-    row = w.row
     return min(row[c + at.HANDED], row[c + at.TOTAL], row[c + at.DATA_UNA] + row[c + at.SEND_WINDOW])
 
 
 @jit
-def next_copy(w: at.World, c: int, f: int) -> int:
+def next_copy(row: Ints, c: int, f: int) -> int:
     """The first segment that a subflow has not carried, of those that are not acknowledged."""
-    return max(w.row[f + at.COPIED], w.row[c + at.DATA_UNA])
+    return max(row[f + at.COPIED], row[c + at.DATA_UNA])
 
 
 @jit
-def next_dsn(w: at.World, c: int, f: int) -> int:
+def next_dsn(row: Ints, c: int, f: int) -> int:
     """What a subflow carries next: what another one gave up, then what is new; nothing if there is nothing."""
-    row = w.row
     if row[c + at.SCHEDULER] == at.REDUNDANT:
-        dsn = next_copy(w, c, f)
+        dsn = next_copy(row, c, f)
         row[f + at.COPIED] = dsn + 1
         row[c + at.NEXT_DSN] = max(row[c + at.NEXT_DSN], dsn + 1)
         return dsn
     while row[c + at.AGAIN_COUNT] > 0 and (row[f + at.MODE] != at.TIMED_OUT or row[c + at.SCHEDULER] == at.LINUX):
-        dsn = row[rings.of_connection(w, c, row[c + at.AGAIN_HEAD]) + rings.DSN_AGAIN]
+        dsn = row[rings.of_connection(row, c, row[c + at.AGAIN_HEAD]) + rings.DSN_AGAIN]
         row[c + at.AGAIN_HEAD] += 1
         row[c + at.AGAIN_COUNT] -= 1
         if dsn >= row[c + at.DATA_UNA]:
             row[c + at.REINJECTED] += 1
             return dsn
     dsn = row[c + at.NEXT_DSN]
-    if dsn < limit(w, c):
+    if dsn < limit(row, c):
         row[c + at.NEXT_DSN] = dsn + 1
         return dsn
     return at.NOTHING
@@ -96,15 +94,15 @@ def give(w: at.World, c: int, f: int, now_ns: int) -> int:
     """Give a subflow what comes next, a segment, or with Linux's scheduler whole fragments up to a burst; how many segments."""
     row = w.row
     given, left, size = 0, linux.BURST_BYTES, row[c + at.SEGMENT_BYTES]
-    dsn = next_dsn(w, c, f)
+    dsn = next_dsn(row, c, f)
     while dsn != at.NOTHING:
-        tcp.queue(w, f, dsn)
+        tcp.queue(row, f, dsn)
         given, left = given + 1, left - size
         if row[c + at.SCHEDULER] != at.LINUX:
             return given
-        if (dsn + 1) % linux.FRAGMENT == 0 and (left < size or not linux.has_memory(w, f)):
+        if (dsn + 1) % linux.FRAGMENT == 0 and (left < size or not linux.has_memory(row, f)):
             return given
-        dsn = next_dsn(w, c, f)
+        dsn = next_dsn(row, c, f)
     return again.help_out(w, c, f, now_ns) if given == 0 and row[at.PENALISES] == 1 else given
 
 
@@ -123,10 +121,10 @@ def push(w: at.World, c: int, now_ns: int) -> None:
             return
         sent += tcp.send(w, f, BURST - sent, now_ns)
         if row[c + at.REINJECT_NS] == 0 and row[c + at.SCHEDULER] == at.LINUX:
-            linux.restart_timer(w, c, now_ns)
+            linux.restart_timer(row, c, now_ns)
     if row[c + at.PUSH_DUE] == 0:
         row[c + at.PUSH_DUE] = 1
-        heap.push(w, now_ns, c * at.EVENT_KINDS + at.PUSH)
+        heap.push(row, now_ns, c * at.EVENT_KINDS + at.PUSH)
 
 
 # --- events of a connection or a subflow; whether there may be something to send now
@@ -135,45 +133,43 @@ def push(w: at.World, c: int, now_ns: int) -> None:
 @jit
 def rto_due(w: at.World, f: int, now_ns: int) -> bool:
     """The event of a retransmission timer."""
-    ran_out = timers.has_run_out(w, f + at.TIMER_NS, now_ns, f * at.EVENT_KINDS + at.RTO_DUE)
+    ran_out = timers.has_run_out(w.row, f + at.TIMER_NS, now_ns, f * at.EVENT_KINDS + at.RTO_DUE)
     if not ran_out or w.row[f + at.STATE] != at.ESTABLISHED:
         return False
     tcp.timed_out(w, f, now_ns)
     if w.row[f + at.BACKOFF] == 1:
-        again.give_up(w, f)
+        again.give_up(w.row, f)
     return True
 
 
 @jit
-def set_priority(w: at.World, f: int) -> bool:
+def set_priority(row: Ints, f: int) -> bool:
     """MP_PRIO has come to the sender (RFC 8684, section 3.3.8)."""
-    row = w.row
     row[f + at.BACKUP] = row[f + at.ASKED_BACKUP]
     if row[f + at.BACKUP] == 1:
-        again.give_up(w, f)
+        again.give_up(row, f)
     return True
 
 
 @jit
-def joined(w: at.World, f: int) -> bool:
+def joined(row: Ints, f: int) -> bool:
     """The handshake of a subflow is over."""
-    if w.row[f + at.STATE] == at.CLOSED:
+    if row[f + at.STATE] == at.CLOSED:
         return False
-    w.row[f + at.STATE] = at.ESTABLISHED
+    row[f + at.STATE] = at.ESTABLISHED
     return True
 
 
 @jit
-def app_due(w: at.World, c: int, now_ns: int) -> bool:
+def app_due(row: Ints, c: int, now_ns: int) -> bool:
     """An application with a rate hands over a slice; never a backlog of slices."""
-    row = w.row
     if row[c + at.APP_EVENT_NS] != now_ns:
         return False  # the demand has changed since
     row[c + at.APP_EVENT_NS] = 0
     if row[c + at.CONN_STATE] != at.RUNNING or row[c + at.DEMAND_BPS] <= 0:
         return False
     if row[c + at.DATAGRAMS] == 1:
-        datagrams.send(w, c, now_ns)
+        datagrams.send(row, c, now_ns)
         return False
     row[c + at.CREDIT] += row[c + at.DEMAND_BPS] * SLICE_NS // at.NS_PER_S  # bits
     segments = row[c + at.CREDIT] // (8 * row[c + at.SEGMENT_BYTES])
@@ -181,24 +177,23 @@ def app_due(w: at.World, c: int, now_ns: int) -> bool:
     most = row[c + at.NEXT_DSN] + max(UNSENT_SEGMENTS, segments)
     row[c + at.HANDED] = max(row[c + at.HANDED], min(row[c + at.HANDED] + segments, most))
     row[c + at.APP_EVENT_NS] = now_ns + SLICE_NS
-    heap.push(w, now_ns + SLICE_NS, c * at.EVENT_KINDS + at.APP_DUE)
+    heap.push(row, now_ns + SLICE_NS, c * at.EVENT_KINDS + at.APP_DUE)
     return True
 
 
 @jit
-def reassemble(w: at.World, c: int, dsn: int, now_ns: int) -> None:
+def reassemble(row: Ints, c: int, dsn: int, now_ns: int) -> None:
     """A segment has reached the connection's receiver, which reads what is in order at once."""
-    row = w.row
     if dsn == row[c + at.DATA_NXT]:
         row[c + at.DATA_NXT] += 1
-        while row[c + at.BUFFERED] > 0 and row[rings.of_connection(w, c, row[c + at.DATA_NXT]) + rings.DSN_GOT] == 1:
-            row[rings.of_connection(w, c, row[c + at.DATA_NXT]) + rings.DSN_GOT] = 0
+        while row[c + at.BUFFERED] > 0 and row[rings.of_connection(row, c, row[c + at.DATA_NXT]) + rings.DSN_GOT] == 1:
+            row[rings.of_connection(row, c, row[c + at.DATA_NXT]) + rings.DSN_GOT] = 0
             row[c + at.BUFFERED] -= 1
             row[c + at.DATA_NXT] += 1
         if row[c + at.DATA_NXT] >= row[c + at.TOTAL] and row[c + at.DONE_NS] == 0:
             row[c + at.DONE_NS] = now_ns
-    elif dsn > row[c + at.DATA_NXT] and row[rings.of_connection(w, c, dsn) + rings.DSN_GOT] == 0:
-        row[rings.of_connection(w, c, dsn) + rings.DSN_GOT] = 1
+    elif dsn > row[c + at.DATA_NXT] and row[rings.of_connection(row, c, dsn) + rings.DSN_GOT] == 0:
+        row[rings.of_connection(row, c, dsn) + rings.DSN_GOT] = 1
         row[c + at.BUFFERED] += 1
         row[c + at.EARLY_IN] += 1
         row[c + at.BUFFERED_MAX] = max(row[c + at.BUFFERED_MAX], row[c + at.BUFFERED])
@@ -212,25 +207,25 @@ def arrived(w: at.World, p: int, now_ns: int) -> int:
     c = row[f + at.OF_CONNECTION]
     answer = at.NOTHING
     if row[p + at.IS_ACK] == at.DATAGRAM:
-        datagrams.arrived(w, p)
+        datagrams.arrived(row, p)
         return answer
     if row[f + at.STATE] != at.ESTABLISHED:
-        hops.give_back(w, p)
+        hops.give_back(row, p)
         return answer
     if row[p + at.IS_ACK] == 1:
         news = row[p + at.DSN] > row[c + at.DATA_UNA]
         row[c + at.DATA_UNA] = max(row[c + at.DATA_UNA], row[p + at.DSN])
         tcp.acknowledged(w, f, p, now_ns)
         if news and row[c + at.SCHEDULER] == at.LINUX:
-            linux.restart_timer(w, c, now_ns)
-        hops.give_back(w, p)
+            linux.restart_timer(row, c, now_ns)
+        hops.give_back(row, p)
         push(w, c, now_ns)
         return answer
-    at_once = receiver.received(w, f, p)
-    reassemble(w, c, row[p + at.DSN], now_ns)
-    hops.give_back(w, p)
+    at_once = receiver.received(row, f, p)
+    reassemble(row, c, row[p + at.DSN], now_ns)
+    hops.give_back(row, p)
     if at_once:
-        answer = receiver.acknowledge(w, f, now_ns)
+        answer = receiver.acknowledge(row, f, now_ns)
     else:
-        receiver.wait_to_acknowledge(w, f, now_ns)
+        receiver.wait_to_acknowledge(row, f, now_ns)
     return answer

@@ -8,7 +8,7 @@ from dataclasses import replace
 from controller.observation import SubflowKey
 from controller.paths import Path
 from lab import units
-from lab.engines.sim import ahead, compiled, heap, hops, jit, loop, mptcp
+from lab.engines.sim import heap, hops, jit, loop, mptcp
 from lab.engines.sim import layout as at
 from lab.engines.sim.laws import LAWS
 from lab.engines.sim.lte import TTI_NS
@@ -27,9 +27,8 @@ METER_BURST_PACKETS, METER_BURST_NS = 10, 20_000_000  # a policer that holds les
 class Network:
     """Time goes on in `run`; between two calls anything may be read or changed."""
 
-    _went = not jit.COMPILED  # only a first call may compile
-
     def __init__(self, topology: Topology, multipath: Multipath, flows: Iterable[Flow], seed: int) -> None:
+        jit.speed_up_if_possible()
         self.tables = Tables(topology, multipath, seed)
         flows = list(flows)
         for flow in flows:
@@ -44,18 +43,11 @@ class Network:
 
     def run(self, until_ns: int) -> None:
         """Let everything happen that is due before `until_ns`."""
-        while not self._go(until_ns):
+        jit.speed_up_if_possible()
+        self.w = at.World(jit.ints(self.w.row), jit.floats(self.w.window))
+        while not loop.run(self.w, until_ns):
             self.w = with_room(self.w, int(self.w.row[at.HEAP_SIZE]))
         self.now_ns = until_ns
-
-    def _go(self, until_ns: int) -> bool:
-        if self._went:
-            return loop.run(self.w, until_ns)
-        with compiled.once(compiled.folder()) as first:
-            self._went = True
-            if first:
-                ahead.compile_parts()
-            return loop.run(self.w, until_ns)
 
     # --- connections
 
@@ -80,7 +72,7 @@ class Network:
             if self.now_ns:
                 at_ns = established_ns + rtt_ns if established_ns else self.now_ns + rtt_ns
                 established_ns = established_ns or at_ns
-                heap.push(w, at_ns, f * at.EVENT_KINDS + at.JOINED)
+                heap.push(w.row, at_ns, f * at.EVENT_KINDS + at.JOINED)
         self.demand(flow, int(row[c + at.DEMAND_BPS]))
 
     def stop(self, flow: Flow) -> None:
@@ -99,12 +91,12 @@ class Network:
             return
         if w.row[c + at.DEMAND_BPS] == at.UNLIMITED:
             w.row[c + at.HANDED], w.row[c + at.APP_EVENT_NS] = at.FOREVER, 0
-            heap.push(w, self.now_ns, c * at.EVENT_KINDS + at.PUSH)
+            heap.push(w.row, self.now_ns, c * at.EVENT_KINDS + at.PUSH)
             return
         w.row[c + at.HANDED] = min(int(w.row[c + at.HANDED]), int(w.row[c + at.NEXT_DSN]) + mptcp.UNSENT_SEGMENTS)
         due_ns = self.now_ns + 1  # a stale event of this very moment must not be taken for this one
         w.row[c + at.APP_EVENT_NS] = due_ns
-        heap.push(w, due_ns, c * at.EVENT_KINDS + at.APP_DUE)
+        heap.push(w.row, due_ns, c * at.EVENT_KINDS + at.APP_DUE)
 
     # --- subflows
 
@@ -128,7 +120,7 @@ class Network:
         """Its sender paces it to this rate of Ethernet frames; None: not any more."""
         f = subflow.place
         self.w.row[f + at.EXPECTED_BPS], self.w.row[f + at.PACED_NS] = rate_bps or 0, 0
-        heap.push(self.w, self.now_ns, int(self.w.row[f + at.OF_CONNECTION]) * at.EVENT_KINDS + at.PUSH)
+        heap.push(self.w.row, self.now_ns, int(self.w.row[f + at.OF_CONNECTION]) * at.EVENT_KINDS + at.PUSH)
 
     def set_backup(self, subflow: Subflow, backup: bool) -> None:
         """Its sender hears of it half a round trip later; what is decided at 0 holds from the first packet on."""
@@ -137,7 +129,7 @@ class Network:
         if not self.now_ns:
             self.w.row[f + at.BACKUP] = int(backup)
             return
-        heap.push(self.w, self.now_ns + int(self.w.row[f + at.SRTT_NS]) // 2, f * at.EVENT_KINDS + at.PRIORITY)
+        heap.push(self.w.row, self.now_ns + int(self.w.row[f + at.SRTT_NS]) // 2, f * at.EVENT_KINDS + at.PRIORITY)
 
     def _lay(self, subflow: Subflow) -> int:
         """Find its way and write down the hops; the round trip that nobody else lengthens [ns]."""
@@ -270,7 +262,7 @@ class Network:
 
     def queued(self, place: int) -> int:
         """Packets in the queue of a link's direction, the one being sent included."""
-        return int(hops.waiting(self.w, place, self.now_ns))
+        return int(hops.waiting(self.w.row, place, self.now_ns))
 
     def subflows(self) -> Iterator[Subflow]:
         """All subflows of all connections, begun or not."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lab.engines.sim import layout as at
-from lab.engines.sim.jit import jit
+from lab.engines.sim.jit import Ints, jit
 
 # of a subflow: of the segment with this number, and of the transmission with this number
 (SEG_STATE, SEG_DSN, SEG_SENT, SEG_GOT, SENT_SEQ, SENT_NS, SUBFLOW_FIELDS) = range(7)
@@ -12,12 +12,12 @@ DSN_GOT, DSN_AGAIN, CONNECTION_FIELDS = range(3)  # of a connection
 
 
 @jit
-def of_subflow(w: at.World, f: int, number: int) -> int:
+def of_subflow(row: Ints, f: int, number: int) -> int:
     """Where a subflow keeps this segment or transmission."""
-    return w.row[f + at.RING] + (number & (w.row[at.SLOTS] - 1)) * SUBFLOW_FIELDS
+    return row[f + at.RING] + (number & (row[at.SLOTS] - 1)) * SUBFLOW_FIELDS
 
 
 @jit
-def of_connection(w: at.World, c: int, dsn: int) -> int:
+def of_connection(row: Ints, c: int, dsn: int) -> int:
     """Where a connection keeps this segment, or that which waits at this place to be sent again."""
-    return w.row[c + at.CONN_RING] + (dsn & (w.row[at.SLOTS] - 1)) * CONNECTION_FIELDS
+    return row[c + at.CONN_RING] + (dsn & (row[at.SLOTS] - 1)) * CONNECTION_FIELDS

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from controller import paths
 from lab.engines.sim import chance, heap, hops, rings, tcp
 from lab.engines.sim import layout as at
-from lab.engines.sim.jit import floats, ints, longer
+from lab.engines.sim.jit import floats, ints
 from lab.engines.sim.routes import DOWN, UP, Ends, Subflow
 from lab.flows import Flow
 from lab.radio import lte, wifi
@@ -186,7 +186,7 @@ class Tables:
     def world(self) -> at.World:
         """Both tables, with room for everything that is known now, and some packets."""
         subflows = [each.place for several in self.subflows.values() for each in several]
-        window = floats(len(self.values))
+        window = floats([0.0] * len(self.values))
         for f in subflows:
             window[f + at.CWND], window[f + at.SSTHRESH], window[f + at.HELD_BACK] = tcp.FIRST_WINDOW, NO_THRESHOLD, 1.0
         end = len(self.values)
@@ -198,8 +198,7 @@ class Tables:
                 self.values[place + rings_at] = end
                 end += self.slots * fields
         self.values[at.SLOTS], self.values[at.USED] = self.slots, end
-        row = ints(end)
-        row[: len(self.values)] = self.values
+        row = ints(self.values + [0] * (end - len(self.values)))
         return with_room(at.World(row, window), PACKETS)
 
 
@@ -221,7 +220,9 @@ def with_places(w: at.World, count: int) -> tuple[at.World, int]:
     """So many more places, all 0, and where they begin."""
     begins = int(w.row[at.USED])
     if begins + count > len(w.row):
-        w = w._replace(row=longer(w.row, begins + count + SPARE))
+        longer = ints([0] * (begins + count + SPARE))
+        longer[: len(w.row)] = w.row
+        w = w._replace(row=longer)
     w.row[at.USED] = begins + count
     return w, begins
 

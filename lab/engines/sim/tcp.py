@@ -12,7 +12,7 @@ from __future__ import annotations
 from lab.engines.sim import heap, hops, laws, rings, timers
 from lab.engines.sim import layout as at
 from lab.engines.sim.chance import draw
-from lab.engines.sim.jit import jit
+from lab.engines.sim.jit import Ints, jit
 
 DUP_THRESHOLD = 3  # RFC 5681, section 3.2
 RTO_MARGIN_NS = 200_000_000  # Linux, TCP_RTO_MIN: the timer waits at least this much longer than a round trip
@@ -21,11 +21,10 @@ FIRST_WINDOW = 10.0  # segments, RFC 6928
 
 
 @jit
-def queue(w: at.World, f: int, dsn: int) -> None:
+def queue(row: Ints, f: int, dsn: int) -> None:
     """Give a segment to a subflow."""
-    row = w.row
     end = row[f + at.END]
-    row[rings.of_subflow(w, f, end) + rings.SEG_DSN] = dsn
+    row[rings.of_subflow(row, f, end) + rings.SEG_DSN] = dsn
     row[f + at.END] = end + 1
 
 
@@ -37,28 +36,26 @@ def room(w: at.World, f: int) -> bool:
 
 
 @jit
-def arm(w: at.World, f: int, now_ns: int) -> None:
+def arm(row: Ints, f: int, now_ns: int) -> None:
     """Restart the retransmission timer (RFC 6298, (5.1) to (5.3))."""
-    row = w.row
     if row[f + at.UNA] == row[f + at.NXT]:
         row[f + at.TIMER_NS] = 0
         return
     due_ns = now_ns + min(row[f + at.RTO_NS] << row[f + at.BACKOFF], RTO_MOST_NS)
-    timers.start(w, f + at.TIMER_NS, due_ns, f * at.EVENT_KINDS + at.RTO_DUE)
+    timers.start(row, f + at.TIMER_NS, due_ns, f * at.EVENT_KINDS + at.RTO_DUE)
 
 
 @jit
-def transmit(w: at.World, f: int, seq: int, now_ns: int) -> None:
+def transmit(row: Ints, f: int, seq: int, now_ns: int) -> None:
     """Send a segment, for the first time or again; a host is not punctual to the nanosecond."""
-    row = w.row
     number = row[f + at.TRANSMISSIONS]
     row[f + at.TRANSMISSIONS] = number + 1
-    slot, entry = rings.of_subflow(w, f, seq), rings.of_subflow(w, f, number)
+    slot, entry = rings.of_subflow(row, f, seq), rings.of_subflow(row, f, number)
     row[slot + rings.SEG_STATE], row[slot + rings.SEG_SENT] = rings.IN_FLIGHT, number
     row[entry + rings.SENT_SEQ], row[entry + rings.SENT_NS] = seq, now_ns
     row[f + at.PIPE] += 1
     row[f + at.SEGMENTS_SENT] += 1
-    p = hops.take(w)
+    p = hops.take(row)
     row[p + at.OF_SUBFLOW], row[p + at.PLACE], row[p + at.IS_ACK] = f, row[f + at.DATA_ROUTE], 0
     row[p + at.SIZE] = row[row[f + at.OF_CONNECTION] + at.FRAME_BYTES]
     row[p + at.SEQ], row[p + at.DSN], row[p + at.TRANSMISSION] = seq, row[slot + rings.SEG_DSN], number
@@ -66,10 +63,10 @@ def transmit(w: at.World, f: int, seq: int, now_ns: int) -> None:
     row[f + at.LAST_SENT_NS] = leaves_ns
     if row[f + at.EXPECTED_BPS] > 0 and row[at.EXPECTS_BY_WINDOW] == 0:
         row[f + at.PACED_NS] = now_ns + row[p + at.SIZE] * 8 * at.NS_PER_S // row[f + at.EXPECTED_BPS]
-        heap.push(w, row[f + at.PACED_NS], row[f + at.OF_CONNECTION] * at.EVENT_KINDS + at.PUSH)
-    hops.forward(w, p, leaves_ns, now_ns)
+        heap.push(row, row[f + at.PACED_NS], row[f + at.OF_CONNECTION] * at.EVENT_KINDS + at.PUSH)
+    hops.forward(row, p, leaves_ns, now_ns)
     if row[f + at.TIMER_NS] == 0:
-        arm(w, f, now_ns)
+        arm(row, f, now_ns)
 
 
 @jit
@@ -92,11 +89,10 @@ def begin_after_pause(w: at.World, f: int, now_ns: int) -> None:
 
 
 @jit
-def first_lost(w: at.World, f: int) -> int:
+def first_lost(row: Ints, f: int) -> int:
     """The first lost segment, which is about to be sent again."""
-    row = w.row
     seq = max(row[f + at.HINT], row[f + at.UNA])
-    while row[rings.of_subflow(w, f, seq) + rings.SEG_STATE] != rings.TO_RESEND:
+    while row[rings.of_subflow(row, f, seq) + rings.SEG_STATE] != rings.TO_RESEND:
         seq += 1
     row[f + at.HINT] = seq + 1
     row[f + at.LOST] -= 1
@@ -128,13 +124,13 @@ def send(w: at.World, f: int, most: int, now_ns: int) -> int:
     row, sent = w.row, 0
     while sent < most and (row[f + at.LOST] > 0 or row[f + at.NXT] < row[f + at.END]) and room(w, f):
         if row[f + at.LOST] > 0:
-            seq = first_lost(w, f)
+            seq = first_lost(w.row, f)
         else:
             if row[f + at.UNA] == row[f + at.NXT]:
                 begin_after_pause(w, f, now_ns)
             seq = row[f + at.NXT]
             row[f + at.NXT] = seq + 1
-        transmit(w, f, seq, now_ns)
+        transmit(w.row, f, seq, now_ns)
         sent += 1
     note_use(w, f, sent > 0)
     return sent
@@ -144,12 +140,11 @@ def send(w: at.World, f: int, most: int, now_ns: int) -> int:
 
 
 @jit
-def measure(w: at.World, f: int, number: int, now_ns: int) -> None:
+def measure(row: Ints, f: int, number: int, now_ns: int) -> None:
     """Round trip and timer (RFC 6298, section 2), exact for every transmission as with time stamps."""
-    row = w.row
     if number <= row[f + at.TRANSMISSIONS] - row[at.SLOTS]:
         return
-    sample = now_ns - row[rings.of_subflow(w, f, number) + rings.SENT_NS]
+    sample = now_ns - row[rings.of_subflow(row, f, number) + rings.SENT_NS]
     row[f + at.RTTVAR_NS] += (abs(row[f + at.SRTT_NS] - sample) - row[f + at.RTTVAR_NS]) // 4
     row[f + at.SRTT_NS] += (sample - row[f + at.SRTT_NS]) // 8
     row[f + at.BASE_RTT_NS] = min(row[f + at.BASE_RTT_NS], sample)
@@ -160,10 +155,9 @@ def measure(w: at.World, f: int, number: int, now_ns: int) -> None:
 
 
 @jit
-def settle(w: at.World, f: int, seq: int, state: int) -> int:
+def settle(row: Ints, f: int, seq: int, state: int) -> int:
     """A segment has arrived: it is no longer under way; 1 if that is news. UNSENT: its place is free for another."""
-    row = w.row
-    slot = rings.of_subflow(w, f, seq)
+    slot = rings.of_subflow(row, f, seq)
     before = row[slot + rings.SEG_STATE]
     if state == rings.UNSENT:
         row[slot + rings.SEG_GOT] = 0
@@ -176,20 +170,19 @@ def settle(w: at.World, f: int, seq: int, state: int) -> int:
 
 
 @jit
-def find_lost(w: at.World, f: int, number: int, arrivals: int) -> tuple[int, int]:
+def find_lost(row: Ints, f: int, number: int, arrivals: int) -> tuple[int, int]:
     """Transmissions long enough before one that arrived are lost, unless they arrived or were sent again; how many are, and how
     many turn out to be among the first so many arrivals, which an acknowledgement told of that was lost."""
-    row = w.row
     threshold = min(DUP_THRESHOLD, max(1, row[f + at.NXT] - row[f + at.UNA] - 1)) if row[f + at.MODE] == at.OPEN else 1
     found, acked = 0, 0
     while row[f + at.SCANNED] <= number - threshold:
         k = row[f + at.SCANNED]
-        seq = row[rings.of_subflow(w, f, k) + rings.SENT_SEQ]
-        slot = rings.of_subflow(w, f, seq)
+        seq = row[rings.of_subflow(row, f, k) + rings.SENT_SEQ]
+        slot = rings.of_subflow(row, f, seq)
         if seq < row[f + at.UNA] or row[slot + rings.SEG_STATE] != rings.IN_FLIGHT or row[slot + rings.SEG_SENT] != k:
             pass
         elif 0 < row[slot + rings.SEG_GOT] <= arrivals:
-            acked += settle(w, f, seq, rings.SACKED)
+            acked += settle(row, f, seq, rings.SACKED)
         else:
             row[slot + rings.SEG_STATE] = rings.TO_RESEND
             row[f + at.PIPE] -= 1
@@ -208,16 +201,16 @@ def acknowledged(w: at.World, f: int, p: int, now_ns: int) -> None:
     full = may_grow(w, f)
     number, upto = row[p + at.TRANSMISSION], row[p + at.SEQ]
     row[f + at.ACKS_IN] += 1
-    measure(w, f, number, now_ns)
+    measure(row, f, number, now_ns)
     acked = 0
     advanced = upto > row[f + at.UNA]
     while row[f + at.UNA] < upto:
-        acked += settle(w, f, row[f + at.UNA], rings.UNSENT)
+        acked += settle(row, f, row[f + at.UNA], rings.UNSENT)
         row[f + at.UNA] += 1
-    about = row[rings.of_subflow(w, f, number) + rings.SENT_SEQ]
+    about = row[rings.of_subflow(row, f, number) + rings.SENT_SEQ]
     if about >= row[f + at.UNA] and number > row[f + at.TRANSMISSIONS] - row[at.SLOTS]:
-        acked += settle(w, f, about, rings.SACKED)
-    found, late = find_lost(w, f, number, row[p + at.ARRIVALS])
+        acked += settle(row, f, about, rings.SACKED)
+    found, late = find_lost(row, f, number, row[p + at.ARRIVALS])
     acked += late
     if row[f + at.MODE] != at.OPEN and row[f + at.UNA] >= row[f + at.RECOVER]:
         row[f + at.MODE] = at.OPEN
@@ -233,7 +226,7 @@ def acknowledged(w: at.World, f: int, p: int, now_ns: int) -> None:
         row[f + at.ROUND_SUM_NS], row[f + at.ROUND_LEAST_NS], row[f + at.ROUND_SAMPLES] = 0, at.FOREVER, 0
     if advanced:
         row[f + at.BACKOFF] = 0
-        arm(w, f, now_ns)
+        arm(row, f, now_ns)
 
 
 @jit
@@ -244,7 +237,7 @@ def timed_out(w: at.World, f: int, now_ns: int) -> None:
         laws.on_timeout(w, f, now_ns)
     w.window[f + at.CWND] = laws.MIN_WINDOW
     for seq in range(row[f + at.UNA], row[f + at.NXT]):
-        slot = rings.of_subflow(w, f, seq)
+        slot = rings.of_subflow(row, f, seq)
         if row[slot + rings.SEG_STATE] == rings.IN_FLIGHT:
             row[slot + rings.SEG_STATE] = rings.TO_RESEND
             row[f + at.PIPE] -= 1
@@ -254,4 +247,4 @@ def timed_out(w: at.World, f: int, now_ns: int) -> None:
     row[f + at.MODE], row[f + at.RECOVER] = at.TIMED_OUT, row[f + at.NXT]
     row[f + at.BACKOFF] = min(row[f + at.BACKOFF] + 1, 10)
     row[f + at.TIMEOUTS] += 1
-    arm(w, f, now_ns)
+    arm(row, f, now_ns)

@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 from lab.engines.sim import heap
-from lab.engines.sim import layout as at
-from lab.engines.sim.jit import jit
+from lab.engines.sim.jit import Ints, jit
 
 
 @jit
-def start(w: at.World, place: int, due_ns: int, what: int) -> None:
+def start(row: Ints, place: int, due_ns: int, what: int) -> None:
     """Let it run out at `due_ns`, whatever it was set to."""
-    row = w.row
     row[place] = due_ns
     if row[place + 1] == 0 or due_ns < row[place + 1]:
         row[place + 1] = due_ns
-        heap.push(w, due_ns, what)
+        heap.push(row, due_ns, what)
 
 
 @jit
-def has_run_out(w: at.World, place: int, now_ns: int, what: int) -> bool:
+def has_run_out(row: Ints, place: int, now_ns: int, what: int) -> bool:
     """Its event has come: whether it has really run out, and has not been put off or stopped."""
-    row = w.row
     if now_ns != row[place + 1]:
         return False  # an earlier event has taken its place
     row[place + 1] = 0
     if row[place] > now_ns:
         row[place + 1] = row[place]
-        heap.push(w, row[place], what)
+        heap.push(row, row[place], what)
         return False
     return row[place] > 0

@@ -7,8 +7,7 @@ from lab.engines.sim.jit import ints
 
 
 def numbers(seed, name, count=20_000, below=1000):
-    table = ints(2)
-    table[0], table[1] = chance.begin(seed, name)
+    table = ints([*chance.begin(seed, name)])
     return [chance.draw(table, 0, below) for _ in range(count)]
 
 

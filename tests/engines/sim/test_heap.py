@@ -15,6 +15,6 @@ EMPTY = Topology("empty", (Node("s1", "switch"), Node("srv1", "server")), (Link(
 def test_what_is_popped_is_sorted_and_stable(times):
     w = Tables(EMPTY, Multipath(), 1).world()
     for number, at_ns in enumerate(times):
-        heap.push(w, at_ns, number)
-    popped = [int(heap.pop(w)) for _ in times]
+        heap.push(w.row, at_ns, number)
+    popped = [int(heap.pop(w.row)) for _ in times]
     assert popped == sorted(range(len(times)), key=lambda number: (times[number], number))

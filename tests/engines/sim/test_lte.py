@@ -51,23 +51,23 @@ class Air:
             if self.network.w.row[at.FREE_COUNT] < loop.ROOM:
                 self.network.w = with_room(self.network.w, packets)
             w, self.put_in = self.network.w, self.put_in + 1
-            p = hops.take(w)
+            p = hops.take(w.row)
             w.row[p + at.SIZE], w.row[p + at.PLACE], w.row[p + at.IS_ACK] = size, place, 0
             w.row[p + at.SEQ] = self.put_in
-            loop.at_hop(w, h, p, now_ns)
+            loop.at_hop(w.row, h, p, now_ns)
 
     def run(self, until_ns: int) -> None:
         """Let TTIs pass, and note what arrives; nobody answers."""
         w = self.network.w
-        while heap.first_ns(w) < until_ns:
-            now_ns = int(heap.first_ns(w))
-            what = int(heap.pop(w))
+        while heap.first_ns(w.row) < until_ns:
+            now_ns = int(heap.first_ns(w.row))
+            what = int(heap.pop(w.row))
             if what % at.EVENT_KINDS == at.TTI_DUE:
-                lte.tti_due(w, what // at.EVENT_KINDS, now_ns)
+                lte.tti_due(w.row, what // at.EVENT_KINDS, now_ns)
             else:
                 p = what // at.EVENT_KINDS
                 self.arrivals.append((now_ns, int(w.row[p + at.SEQ])))
-                hops.give_back(w, p)
+                hops.give_back(w.row, p)
 
     def mbps(self, seconds: float) -> list[float]:
         """What each user gets of a cell where all have more than enough."""

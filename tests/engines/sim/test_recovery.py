@@ -32,7 +32,7 @@ class Ends:
     def has(self, segments):
         """Give the sender so many more segments, and let it send."""
         for _ in range(segments):
-            tcp.queue(self.w, self.f, self.w.row[self.f + at.END])
+            tcp.queue(self.w.row, self.f, self.w.row[self.f + at.END])
         self.sends()
 
     def sends(self):
@@ -40,23 +40,23 @@ class Ends:
         before = self.w.row[self.f + at.TRANSMISSIONS]
         tcp.send(self.w, self.f, 64, self.now_ns)
         return [
-            int(self.w.row[rings.of_subflow(self.w, self.f, n) + rings.SENT_SEQ])
+            int(self.w.row[rings.of_subflow(self.w.row, self.f, n) + rings.SENT_SEQ])
             for n in range(before, self.w.row[self.f + at.TRANSMISSIONS])
         ]
 
     def arrive(self, *seqs):
         """The last transmission of each arrives; nobody hears of it yet."""
         for seq in seqs:
-            self.arrive_as(seq, self.w.row[rings.of_subflow(self.w, self.f, seq) + rings.SEG_SENT])
+            self.arrive_as(seq, self.w.row[rings.of_subflow(self.w.row, self.f, seq) + rings.SEG_SENT])
 
     def arrive_as(self, seq, transmission):
-        p = hops.take(self.w)
+        p = hops.take(self.w.row)
         self.w.row[p + at.SEQ], self.w.row[p + at.TRANSMISSION] = seq, transmission
-        receiver.received(self.w, self.f, p)
+        receiver.received(self.w.row, self.f, p)
 
     def told(self):
         """The receiver's acknowledgement comes to the sender."""
-        p, w = hops.take(self.w), self.w
+        p, w = hops.take(self.w.row), self.w
         w.row[p + at.SEQ], w.row[p + at.TRANSMISSION] = w.row[self.f + at.RCV_NXT], w.row[self.f + at.DATA_SEEN]
         w.row[p + at.ARRIVALS] = w.row[self.f + at.SEGMENTS_IN]
         tcp.acknowledged(w, self.f, p, self.now_ns)
@@ -130,7 +130,7 @@ def test_what_arrived_after_an_acknowledgement_had_left_is_not_known_from_it(end
     ends.has(10)
     ends.tells(1, 2)
     ends.arrive(3)
-    p, w = hops.take(ends.w), ends.w
+    p, w = hops.take(ends.w.row), ends.w
     w.row[p + at.SEQ], w.row[p + at.TRANSMISSION], w.row[p + at.ARRIVALS] = 0, 3, w.row[ends.f + at.SEGMENTS_IN]
     ends.arrive(0)  # late, but it was there when this acknowledgement had left
     tcp.acknowledged(w, ends.f, p, ends.now_ns)

@@ -36,7 +36,7 @@ def two(windows=(10, 2), rtts_s=(0.1, 0.03), **multipath):
 def given_to(connection, number, segments, first_dsn=0):
     """A subflow has been given segments."""
     for dsn in range(first_dsn, first_dsn + segments):
-        tcp.queue(connection.w, connection.rows[number], dsn)
+        tcp.queue(connection.w.row, connection.rows[number], dsn)
     connection.w.row[connection.place + at.NEXT_DSN] = max(
         connection.w.row[connection.place + at.NEXT_DSN], first_dsn + segments
     )
@@ -65,8 +65,8 @@ def test_nobody_gets_anything_while_the_memory_of_the_best_is_full():
     connection = two(scheduler="linux")
     given_to(connection, 0, 38)  # 38 x 2316 B: more than 87380
     given_to(connection, 1, 30, 38)
-    assert not linux.has_memory(connection.w, connection.rows[0])
-    assert linux.has_memory(connection.w, connection.rows[1])
+    assert not linux.has_memory(connection.w.row, connection.rows[0])
+    assert linux.has_memory(connection.w.row, connection.rows[1])
     assert linux.choose(connection.w, connection.place) == at.NOTHING
 
 
@@ -123,7 +123,7 @@ def test_a_backup_is_chosen_while_no_other_is_active():
 def run_out(connection):
     """The connection's timer runs out now."""
     connection.w.row[connection.place + at.REINJECT_NS] = connection.w.row[connection.place + at.REINJECT_EVENT_NS] = SECOND
-    assert again.reinject_due(connection.w, connection.place, SECOND)
+    assert again.reinject_due(connection.w.row, connection.place, SECOND)
     mptcp.push(connection.w, connection.place, SECOND)
 
 
@@ -134,7 +134,7 @@ def test_the_oldest_fragment_goes_over_an_idle_subflow_when_the_timer_runs_out()
     given_to(connection, 0, 25, 5)
     run_out(connection)
     w, second = connection.w, connection.rows[1]
-    assert [int(w.row[rings.of_subflow(w, second, n) + rings.SEG_DSN]) for n in range(18)] == list(range(5, 23))
+    assert [int(w.row[rings.of_subflow(w.row, second, n) + rings.SEG_DSN]) for n in range(18)] == list(range(5, 23))
     assert queued(connection) == [25, 18]
     run_out(connection)
     assert queued(connection) == [25, 18]  # nobody is idle
@@ -160,16 +160,16 @@ def test_the_connections_timer_runs_as_long_as_the_longest_of_its_subflows():
     connection = two(scheduler="linux")
     w, (first, second) = connection.w, connection.rows
     given_to(connection, 0, 5)
-    linux.restart_timer(w, connection.place, SECOND)
+    linux.restart_timer(w.row, connection.place, SECOND)
     assert w.row[connection.place + at.REINJECT_NS] == SECOND + 200 * MS
     w.row[first + at.TIMER_NS], w.row[second + at.TIMER_NS] = SECOND + 300 * MS, SECOND + 700 * MS
-    linux.restart_timer(w, connection.place, SECOND)
+    linux.restart_timer(w.row, connection.place, SECOND)
     assert w.row[connection.place + at.REINJECT_NS] == SECOND + 700 * MS
     w.row[second + at.SILENT] = 1
-    linux.restart_timer(w, connection.place, SECOND)
+    linux.restart_timer(w.row, connection.place, SECOND)
     assert w.row[connection.place + at.REINJECT_NS] == SECOND + 300 * MS
     w.row[connection.place + at.DATA_UNA] = 5
-    linux.restart_timer(w, connection.place, SECOND)
+    linux.restart_timer(w.row, connection.place, SECOND)
     assert w.row[connection.place + at.REINJECT_NS] == 0
 
 
@@ -238,11 +238,11 @@ def test_a_copy_hides_what_one_path_loses(paths):
 def test_a_subflow_does_not_carry_what_has_been_acknowledged():
     connection = two(scheduler="redundant")
     w, (first, second) = connection.w, connection.rows
-    assert [mptcp.next_dsn(w, connection.place, first) for _ in range(3)] == [0, 1, 2]
-    assert mptcp.next_dsn(w, connection.place, second) == 0
+    assert [mptcp.next_dsn(w.row, connection.place, first) for _ in range(3)] == [0, 1, 2]
+    assert mptcp.next_dsn(w.row, connection.place, second) == 0
     w.row[connection.place + at.DATA_UNA] = 3
-    assert mptcp.next_dsn(w, connection.place, second) == 3
-    assert mptcp.next_dsn(w, connection.place, first) == 3
+    assert mptcp.next_dsn(w.row, connection.place, second) == 3
+    assert mptcp.next_dsn(w.row, connection.place, first) == 3
 
 
 # --- a receiver without room
@@ -262,7 +262,7 @@ def test_what_everybody_waits_for_goes_again_over_the_faster_subflow_and_the_slo
     connection = without_room()
     w, (first, second) = connection.w, connection.rows
     assert mptcp.give(w, connection.place, first, SECOND) == 1
-    assert w.row[rings.of_subflow(w, first, 80) + rings.SEG_DSN] == 0
+    assert w.row[rings.of_subflow(w.row, first, 80) + rings.SEG_DSN] == 0
     assert (w.window[second + at.CWND], w.window[second + at.SSTHRESH]) == (20, 15)
     assert mptcp.give(w, connection.place, first, SECOND + MS) == 0  # it is there already
     assert w.window[second + at.CWND] == 20
@@ -351,7 +351,7 @@ def test_what_is_sent_is_received_lost_or_under_way(scheduler, shapes, buffer_kb
         assert w.row[f + at.SEGMENTS_SENT] == w.row[f + at.SEGMENTS_IN] + w.row[f + at.DROPPED] + len(data)
         assert w.row[f + at.UNA] <= w.row[f + at.RCV_NXT] <= w.row[f + at.NXT] <= w.row[f + at.END]
         assert scheduler == "linux" or w.row[f + at.NXT] == w.row[f + at.END]
-        ring = [w.row[rings.of_subflow(w, f, n) + rings.SEG_STATE] for n in range(w.row[at.SLOTS])]
+        ring = [w.row[rings.of_subflow(w.row, f, n) + rings.SEG_STATE] for n in range(w.row[at.SLOTS])]
         assert (w.row[f + at.PIPE], w.row[f + at.LOST]) == tuple(
             sum(each == state for each in ring) for state in (rings.IN_FLIGHT, rings.TO_RESEND)
         )

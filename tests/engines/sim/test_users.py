@@ -42,9 +42,9 @@ def sent_down(network, users, packets, size=1514):
     w = network.w
     for _ in range(packets):
         for user in users:
-            p, h = hops.take(w), network.tables.stations["wifi1", user, DOWN]
+            p, h = hops.take(w.row), network.tables.stations["wifi1", user, DOWN]
             w.row[p + at.SIZE], w.row[p + at.PLACE], w.row[p + at.IS_ACK] = size, nowhere, 0
-            hops.over_air_down(w, h, p, 0)
+            hops.over_air_down(w.row, h, p, 0)
     return int(w.row[network.tables.cells["wifi1"] + at.NEXT_FREE_NS])
 
 
