@@ -184,7 +184,7 @@ def export(id: str) -> Any:
     folder = view.folder_of(store(), id)
     wanted = request.args.get("format", "zip")
     if wanted not in exports.FORMATS:
-        raise Problem(422, f"export run '{id}': format '{wanted}' is unknown: choose from {', '.join(exports.FORMATS)}")
+        raise Problem(422, f"export run '{id}': format {checking.unknown(wanted, exports.FORMATS)}")
     make, mimetype = exports.FORMATS[wanted]
     headers = {"Content-Disposition": f'attachment; filename="{id}.{wanted}"'}
     return Response(make(folder), mimetype=mimetype, headers=headers)

@@ -159,7 +159,7 @@ def choose(docs: list[Doc], asked: dict[str, str]) -> list[Doc]:
     """The runs that a query asks for: scenario, strategy, engine, status, tag, q (any text), limit."""
     known = ("scenario", "strategy", "engine", "status", "tag", "q", "limit")
     for key in asked.keys() - set(known):
-        raise Problem(422, f"list runs: '{key}' is unknown{checking.nearest(key, known)}: choose from {', '.join(known)}")
+        raise Problem(422, f"list runs: {checking.unknown(key, known)}")
     for key in ("scenario", "strategy", "engine", "status"):
         docs = [doc for doc in docs if doc[key] == asked[key]] if key in asked else docs
     docs = [doc for doc in docs if asked["tag"] in doc["tags"]] if "tag" in asked else docs

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from lab.checking import described, nearest, validate
+from lab.checking import described, unknown, validate
 from lab.errors import RequestError
 from lab.topology import Topology, wire
 
@@ -23,7 +23,7 @@ def params_of(name: str, source: str = "strategy") -> type[BaseModel]:
     """The parameter schema of a strategy, or an error that lists the known ones."""
     known = strategies()
     if name not in known:
-        raise RequestError(f"{source}: '{name}' is unknown{nearest(name, list(known))}: choose from {', '.join(sorted(known))}")
+        raise RequestError(f"{source}: {unknown(name, sorted(known))}")
     model: type[BaseModel] = known[name].Params
     return model
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeVar, get_args
@@ -35,6 +35,15 @@ SHAPES = {
     "string_type": "text",
     "bool_type": "true or false",
 }
+YAML_CURES = (  # what its parser says, and what to do about it
+    ("'\\t' that cannot start", "it begins with a tab. Indent with spaces"),
+    ("mapping values are not allowed", "a ':' too many, or too much indentation. Put text that holds ': ' in quotes"),
+    ("could not find expected ':'", "a key without ':', there or above. Write 'key: value'"),
+    ("expected <block end>", "it is indented otherwise than what it belongs to. Let keys of one thing begin in one column"),
+    ("expected ',' or ']'", "a '[' is not closed before it. Write [..., ...]"),
+    ("expected ',' or '}'", "a '{' is not closed before it. Write {key: value, ...}"),
+    ("unexpected end of stream", "a quote is not closed. Write it at both ends"),
+)
 FRACTIONS = ("loss", "loss_both")
 Model = TypeVar("Model", bound=BaseModel)
 Loc = Sequence[str | int]
@@ -59,10 +68,22 @@ def parse(text: str, source: str) -> Any:
     try:
         return yaml.load(text, _Loader)
     except yaml.MarkedYAMLError as error:
-        line = f" line {error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise RequestError(f"{source}:{line} {error.problem or error.context}. Check indentation and quotes there") from error
+        raise RequestError(f"{source}: {_not_yaml(text, error)}") from error
     except (yaml.YAMLError, ValueError) as error:
         raise RequestError(f"{source}: is not YAML: {error}") from error
+
+
+def _not_yaml(text: str, error: yaml.MarkedYAMLError) -> str:
+    """Where YAML cannot be read, what stands there, and what is probably meant."""
+    problem = error.problem or error.context or "it cannot be read"
+    if error.problem_mark is None:
+        return problem
+    number = error.problem_mark.line
+    line = text.splitlines()[number].strip() if number < len(text.splitlines()) else ""
+    cure = next(
+        (cure for said, cure in YAML_CURES if said in problem), f"{problem}. Check indentation, brackets and quotes there"
+    )
+    return f"line {number + 1} ('{line}'): {cure}" if line else f"line {number + 1}: {cure}"
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -132,10 +153,20 @@ def where(loc: Loc) -> str:
     return text
 
 
-def nearest(word: str, known: Sequence[str]) -> str:
-    """', did you mean ...?' or nothing."""
-    close = get_close_matches(word, known, 1, 0.6)
+def nearest(word: str, known: Iterable[str]) -> str:
+    """', did you mean ...?' or nothing; another number is no slip of the pen."""
+    close = get_close_matches(word, [each for each in known if _letters(each) != _letters(word)], 1, 0.6)
     return f" (did you mean '{close[0]}'?)" if close else ""
+
+
+def _letters(word: str) -> str:
+    return re.sub(r"\d", "", word)
+
+
+def unknown(value: Any, known: Iterable[str]) -> str:
+    """That a value is none of these, and which one it may be meant to be."""
+    known = list(known)
+    return f"{show(value)} is unknown{nearest(str(value), known)}: choose from {', '.join(known)}"
 
 
 def described(model: type[BaseModel]) -> list[dict[str, Any]]:
@@ -223,7 +254,7 @@ def _cure(kind: str, key: str, value: Any, ctx: dict[str, Any], message: str) ->
         return str(ctx["error"])
     if kind == "literal_error":
         known = re.findall(r"'([^']*)'", ctx["expected"])
-        return f"{show(value)} is unknown{nearest(str(value), known)}: choose from {', '.join(known)}"
+        return unknown(value, known)
     if key in FRACTIONS and isinstance(value, (int, float)) and not isinstance(value, bool):
         if 1 < value <= 100:
             return f"{value} is no fraction from 0 to 1: write {value / 100:g} for {value:g} %"

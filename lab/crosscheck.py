@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
+from lab import checking
 from lab.errors import RequestError
 from lab.studies import STUDIES, Case, Metric, Result, Study
 
@@ -26,7 +27,7 @@ def chosen(names: Sequence[str]) -> tuple[Study, ...]:
     known = {study.scenario: study for study in STUDIES}
     for name in names:
         if name not in known:
-            raise RequestError(f"crosscheck: study '{name}' is unknown: choose from {', '.join(known)}")
+            raise RequestError(f"crosscheck: study {checking.unknown(name, known)}")
     return tuple(study for study in STUDIES if not names or study.scenario in names)
 
 

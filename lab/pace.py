@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from lab import checking
 from lab.errors import RequestError
 
 MAX_SPEED = 1000
@@ -47,7 +48,7 @@ class Pace:
     def control(self, control: Any, value: Any, now_s: float) -> None:
         """Carry out pause, resume or speed at `now_s`; anything else is an error."""
         if control not in CONTROLS:
-            raise RequestError(f"control '{control}' is unknown: choose from stop, {', '.join(CONTROLS)}")
+            raise RequestError(f"control {checking.unknown(control, ('stop', *CONTROLS))}")
         if control == "speed":
             self.speed = checked_speed(value)
         else:

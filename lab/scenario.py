@@ -56,9 +56,7 @@ def find(wanted: str) -> Path:
         wrong = "that folder is no run's" if path.is_dir() else "there is no such file"
         raise RequestError(f"read scenario {wanted}: {wrong}. Give a file, or a name from ./run_lab.sh list scenarios")
     known = names()
-    raise RequestError(
-        f"scenario '{wanted}' is unknown{checking.nearest(wanted, known)}: choose from {', '.join(known)}, or give a path"
-    )
+    raise RequestError(f"scenario {checking.unknown(wanted, known)}, or give a path")
 
 
 def load(wanted: str, overrides: Overrides = Overrides()) -> Scenario:
@@ -179,10 +177,8 @@ def _topology(raw: dict[str, Any], source: str) -> TopologyChoice:
     params = dict(raw)
     kind = params.pop("kind", None)
     if kind not in TOPOLOGIES:
-        said = (
-            "is missing" if kind is None else f"{checking.show(kind)} is unknown{checking.nearest(str(kind), list(TOPOLOGIES))}"
-        )
-        raise RequestError(f"{source}: topology.kind: {said}: choose from {', '.join(TOPOLOGIES)}")
+        said = f"is missing: choose from {', '.join(TOPOLOGIES)}" if kind is None else checking.unknown(kind, TOPOLOGIES)
+        raise RequestError(f"{source}: topology.kind: {said}")
     return TopologyChoice(kind=kind, params=checking.validate(TOPOLOGIES[kind].Params, params, source, "topology"))
 
 
@@ -198,9 +194,8 @@ def _check_against(scenario: Scenario, topology: Topology, source: str) -> None:
     brain.check_fit(scenario.strategy.name, topology, source)
     for n, flow in enumerate(scenario.traffic):
         if flow.user not in (*topology.users, EVERYONE):
-            near = checking.nearest(flow.user, topology.users)
             place = checking.where(["traffic", n, "user"])
-            raise RequestError(f"{source}: {place}: '{flow.user}' is unknown{near}: choose from {', '.join(topology.users)}")
+            raise RequestError(f"{source}: {place}: {checking.unknown(flow.user, topology.users)}")
     if scenario.mobility and not has_positions(scenario):
         raise RequestError(
             f"{source}: mobility: topology '{scenario.topology.kind}' gives nobody a position. Leave out mobility"

@@ -52,8 +52,7 @@ def check_flip(scenario: Scenario, target: str, value: Any) -> Any:
     """The value to apply, normalised; or an error that names the target, the value and what is allowed."""
     known = targets(scenario)
     if target not in known:
-        near = checking.nearest(target, list(known))
-        raise RequestError(f"target '{target}' is unknown{near}. Targets: {', '.join(known)}")
+        raise RequestError(f"target {checking.unknown(target, known)}")
     row = known[target]
     if target == "strategy":
         return _checked_strategy(scenario, value)
@@ -66,7 +65,7 @@ def check_flip(scenario: Scenario, target: str, value: Any) -> Any:
         return value
     if row.kind == "name":
         if value not in row.choices:
-            raise RequestError(f"{target}: {checking.show(value)} is unknown: choose from {', '.join(row.choices)}")
+            raise RequestError(f"{target}: {checking.unknown(value, row.choices)}")
         return value
     return _checked_number(row, value)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 import yaml
 from hypothesis import given
@@ -53,7 +55,7 @@ WRONG = {
     "seed=true": "seed: true is not a whole number",
     "sample_interval_s=59": "",  # shorter than the 60 s of the run: allowed
     "name=A B": "name: 'A B' does not fit",
-    "multipath.cc=olai": "multipath.cc: 'olai' is unknown: choose from reno, cubic",
+    "multipath.cc=olai": "multipath.cc: 'olai' is unknown (did you mean 'olia'?): choose from reno, cubic",
     "multipath.server_enabled=no way": "multipath.server_enabled: 'no way' is not true or false",
     "strategy=none": "strategy: 'none' is not a mapping",
     "strategy.name=foo": "strategy.name: 'foo' is unknown: choose from",
@@ -105,7 +107,27 @@ def test_contract_scenario_uneven_paths_is_valid():
 def test_a_key_written_twice_is_refused(tmp_path):
     path = tmp_path / "twice.yaml"
     path.write_text("name: a\ntitle: b\nname: c\n")
-    with pytest.raises(RequestError, match=r"twice\.yaml: line 3 key 'name' is written twice"):
+    with pytest.raises(RequestError, match=r"twice\.yaml: line 3 \('name: c'\): key 'name' is written twice"):
+        scenario.load(str(path))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("name: x\n\ttitle: a", "line 2 ('title: a'): it begins with a tab. Indent with spaces"),
+        ("name: x\ntitle: a: b", "line 2 ('title: a: b'): a ':' too many"),
+        ("name: x\ntitle a\nseed: 1", "line 3 ('seed: 1'): a key without ':', there or above"),
+        ("multipath:\n    cc: lia\n  scheduler: linux", "line 3 ('scheduler: linux'): it is indented otherwise"),
+        ("traffic: [{user: ue1}\nseed: 1", "line 2 ('seed: 1'): a '[' is not closed before it"),
+        ("multipath: {cc: lia\nseed: 1", "line 2 ('seed: 1'): a '{' is not closed before it"),
+        ('name: "x\nseed: 1\n', "line 3: a quote is not closed"),
+        ("name: x\n? {a: 1}\n: b", "line 2 ('? {a: 1}'): a key must be a word"),
+    ],
+)
+def test_what_yaml_stumbles_over_is_said_in_words(tmp_path, text, said):
+    path = tmp_path / "bad.yaml"
+    path.write_text(text)
+    with pytest.raises(RequestError, match=re.escape(f"bad.yaml: {said}")):
         scenario.load(str(path))
 
 

@@ -54,7 +54,7 @@ def params(name: str) -> list[Row]:
     """Of a strategy, or of a kind of topology."""
     known = [*brain.strategies(), *TOPOLOGIES]
     if name not in known:
-        raise RequestError(f"list params: '{name}' is unknown{checking.nearest(name, known)}: choose from {', '.join(known)}")
+        raise RequestError(f"list params: {checking.unknown(name, known)}")
     return checking.described(TOPOLOGIES[name].Params) if name in TOPOLOGIES else brain.describe_params(name)
 
 
