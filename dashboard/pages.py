@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import re
 from functools import cache
 from importlib.metadata import version
 from importlib.resources import files
 from typing import Any
 
 from flask import Blueprint, Response, current_app, g, redirect, render_template, request, url_for
+from markupsafe import Markup, escape
 from werkzeug.wrappers import Response as AnyResponse
 
 from dashboard import view
@@ -31,12 +33,7 @@ def scenario(name: str) -> str:
         raise Problem(404, f"scenario '{name}' is unknown. Choose one from the list")
     if "error" in found:
         raise Problem(422, found["error"])
-    about = {
-        "scenario": found,
-        "strategies": view.strategies(),
-        "engines": lists.engine_table(),
-        "cc": [row["name"] for row in lists.congestion_controls()],
-    }
+    about = {"scenario": found} | view.choices(name)
     pictures = (row["picture"] for row in lists.topologies() if row["kind"] == found["topology"])
     parts = [{"drawn": "  " in part, "text": part} for part in next(pictures, "").replace("`", "").split("\n\n") if part]
     return render_template("start.html", about=about, scenario=found, picture=parts)
@@ -74,6 +71,12 @@ def plotly(wanted: str) -> Response:
 @pages.app_context_processor
 def _everywhere() -> dict[str, Any]:
     return {"plotly_version": version("plotly"), "may_change": g.get("may_change", False)}
+
+
+@pages.app_template_filter()
+def with_code(text: str) -> Markup:
+    """What stands between backticks as code."""
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
 
 def _plotly() -> bytes:

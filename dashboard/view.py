@@ -11,6 +11,7 @@ from dashboard.errors import Problem
 from dashboard.stream import EVENTS
 from lab import brain, checking, scenario
 from lab.cli import lists
+from lab.engines import ENGINES
 from lab.errors import LabError, RequestError
 from lab.recorder import read_events, read_lines
 from lab.store import Store
@@ -153,6 +154,18 @@ def scenarios() -> list[Doc]:
 def strategies() -> list[Doc]:
     """Strategies with their parameters' schemas."""
     return [{"name": name, "help": brain.summary(name), "params": brain.describe_params(name)} for name in brain.strategies()]
+
+
+def choices(name: str) -> Doc:
+    """What a run of this scenario may be started with; `unfit` says why a strategy has nothing to do there, or an engine cannot."""
+    loaded = scenario.load(name)
+    idle = brain.unfit(scenario.build(loaded))
+    refused = {engine: entry.topologies.get(loaded.topology.kind, "") for engine, entry in ENGINES.items()}
+    return {
+        "strategies": [row | {"unfit": idle[row["name"]] or ""} for row in strategies()],
+        "engines": [row | {"unfit": refused[row["name"]]} for row in lists.engine_table()],
+        "cc": [row["name"] for row in lists.congestion_controls()],
+    }
 
 
 def choose(docs: list[Doc], asked: dict[str, str]) -> list[Doc]:

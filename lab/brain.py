@@ -36,14 +36,19 @@ def checked_params(name: str, params: dict[str, Any], source: str, *prefix: str)
 
 def check_fit(name: str, topology: Topology, source: str) -> None:
     """Refuse a strategy that could never act on this network."""
+    why = unfit(topology)
+    if why[name]:
+        fit = ", ".join(each for each, reason in why.items() if not reason)
+        raise RequestError(f"{source}: strategy '{name}' has nothing to do in this network: {why[name]}. Choose from {fit}")
+
+
+def unfit(topology: Topology) -> dict[str, str | None]:
+    """Why each strategy could never act on this network; None if it could."""
     from controller.plan import Plan
     from lab.description import describe
 
     plan = Plan.model_validate(describe(topology, wire(topology)))
-    why = strategies()[name].unfit(plan)
-    if why:
-        fit = ", ".join(each for each, strategy in sorted(strategies().items()) if not strategy.unfit(plan))
-        raise RequestError(f"{source}: strategy '{name}' has nothing to do in this network: {why}. Choose from {fit}")
+    return {name: strategy.unfit(plan) for name, strategy in sorted(strategies().items())}
 
 
 def summary(name: str) -> str:

@@ -219,7 +219,7 @@ $("hold").addEventListener("click", () => ask(run.state.paused ? "resume" : "pau
 $("stop").addEventListener("click", () => ask("stop"));
 $("speed").addEventListener("change", () => ask("speed", { speed: $("speed").value === "max" ? "max" : Number($("speed").value) }));
 $("all-events").addEventListener("change", () => { for (const row of $("log").tBodies[0].rows) row.hidden = row.quiet && !$("all-events").checked; });
-$("note-form").addEventListener("submit", async (event) => {
+$("note-form")?.addEventListener("submit", async (event) => {
   event.preventDefault();
   const body = { tags: $("tags").value.split(",").map((tag) => tag.trim()).filter(Boolean), note: $("note").value };
   try {

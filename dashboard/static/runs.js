@@ -7,19 +7,37 @@ let shown = "";
 function row(doc) {
   const box = element("input", { type: "checkbox", checked: chosen.has(doc.id), "aria-label": `compare ${doc.id}` });
   box.addEventListener("change", () => {
-    if (box.checked && chosen.size >= MOST) { box.checked = false; toast(`At most ${MOST} runs can be laid over each other.`); return; }
     if (box.checked) chosen.add(doc.id); else chosen.delete(doc.id);
-    button();
+    buttons();
   });
   return element("tr", {}, element("td", {}, box), element("td", {}, element("a", { href: `/runs/${doc.id}` }, doc.scenario || doc.id), element("br"), element("code", {}, doc.id)),
     element("td", {}, doc.strategy), element("td", {}, doc.engine), element("td", { class: "num" }, String(doc.seed ?? "–")), element("td", { class: "num" }, number(doc.throughput_mbps)),
     element("td", { class: "num" }, number(doc.tiers?.["1"])), element("td", { class: "num" }, number(doc.tiers?.["2"])), element("td", { class: doc.verified === false ? "bad" : "" }, verified(doc)),
-    element("td", {}, pill(doc.status), doc.overloaded ? element("div", { class: "bad" }, "overloaded") : null), element("td", {}, ...doc.tags.map((tag) => element("span", { class: "tag" }, tag))), element("td", {}, started(doc.started)));
+    element("td", {}, pill(doc.status), doc.overloaded ? element("div", { class: "bad" }, "overloaded") : null), element("td", {}, ...doc.tags.map((tag) => element("span", { class: "tag" }, tag))), element("td", { class: "when" }, started(doc.started)));
 }
 
-function button() {
-  $("compare").disabled = chosen.size < 2;
-  $("compare").textContent = chosen.size ? `Compare ${chosen.size}` : "Compare";
+function buttons() {
+  const count = chosen.size ? ` ${chosen.size}` : "";
+  $("compare").disabled = chosen.size < 2 || chosen.size > MOST;
+  $("compare").textContent = `Compare${count}`;
+  $("compare").title = chosen.size > MOST ? `At most ${MOST} runs can be laid over each other` : "";
+  $("remove").disabled = !chosen.size;
+  $("remove").textContent = `Remove${count}`;
+}
+
+async function remove() {
+  const what = chosen.size === 1 ? `the run ${[...chosen][0]} with its folder` : `${chosen.size} runs with their folders`;
+  if (!confirm(`Remove ${what}? This cannot be undone.`)) return;
+  for (const id of [...chosen]) {
+    try {
+      await api(`/api/runs/${encodeURIComponent(id)}`, { method: "DELETE" });
+      chosen.delete(id);
+    } catch (error) {
+      toast(error.message, true);
+    }
+  }
+  buttons();
+  refresh();
 }
 
 async function refresh() {
@@ -36,6 +54,7 @@ async function refresh() {
   }
 }
 $("compare").addEventListener("click", () => { location.href = `/compare?runs=${[...chosen].map(encodeURIComponent).join(",")}`; });
+$("remove").addEventListener("click", remove);
 $("search").addEventListener("input", refresh);
 setInterval(() => document.hidden || refresh(), 2000);
 refresh();

@@ -1,10 +1,10 @@
 import { $, api, data, element } from "./app.js";
 
 const { scenario, strategies, engines, cc } = data("about");
-const option = (value, text = value, selected = false) => element("option", { value, selected }, text);
+const option = (value, text = value, selected = false, disabled = false) => element("option", { value, selected, disabled }, text);
 
 function fillStrategies() {
-  $("strategy").append(...strategies.map((each) => option(each.name, each.name, each.name === scenario.strategy)));
+  $("strategy").append(...strategies.map((each) => option(each.name, each.unfit ? `${each.name} (nothing to do here)` : each.name, each.name === scenario.strategy)));
   $("strategy").addEventListener("change", fillParams);
   fillParams();
 }
@@ -25,7 +25,7 @@ function bounds(param) {
 function fillParams() {
   const chosen = strategies.find((each) => each.name === $("strategy").value);
   const given = chosen.name === scenario.strategy ? scenario.params : {};
-  $("strategy-help").textContent = chosen.help;
+  $("strategy-help").textContent = chosen.unfit ? `It has nothing to do in this network: ${chosen.unfit}.` : chosen.help;
   $("params-box").hidden = !chosen.params.length;
   $("params").replaceChildren(...chosen.params.map((param) => {
     const id = `param-${param.name}`;
@@ -44,7 +44,10 @@ function typed(field) {
 function fillEngines() {
   const says = { sim: "simulated", mininet: "real network" };
   const ordered = [...engines].sort((a, b) => Number(a.real_time) - Number(b.real_time));
-  $("engine").append(...ordered.map((each) => option(each.name, `${each.name}${says[each.name] ? `: ${says[each.name]}` : ""}`)));
+  $("engine").append(...ordered.map((each) => option(each.name, `${each.name}${says[each.name] ? `: ${says[each.name]}` : ""}${each.unfit ? " (not this one)" : ""}`, false, Boolean(each.unfit))));
+  const unfit = ordered.find((each) => each.unfit);
+  $("engine-help").hidden = !unfit;
+  $("engine-help").textContent = unfit ? `Not ${unfit.name}: ${unfit.unfit}.` : "";
   const follow = () => {
     const engine = engines.find((each) => each.name === $("engine").value);
     $("speed-box").hidden = engine.real_time;

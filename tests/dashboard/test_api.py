@@ -11,6 +11,8 @@ import zipfile
 import pytest
 from conftest import until
 
+from dashboard.pages import with_code
+
 
 def test_scenarios_and_strategies_say_what_a_form_needs(client):
     found = {row["name"]: row for row in client.get("/api/scenarios").json}
@@ -202,3 +204,19 @@ def test_the_start_page_tells_a_drawing_from_the_words_around_it(client):
     before, _, after = page.partition("<pre")
     assert "<p>Servers in the first half of the pods" in before
     assert "<p>A host has one interface" in after.partition("</pre>")[2]
+
+
+def test_the_start_page_knows_what_does_not_fit(client):
+    def unfit(name, kind):
+        about = client.get(f"/scenarios/{name}").text.partition('id="about">')[2].partition("</script>")[0]
+        return [row["name"] for row in json.loads(about)[kind] if row["unfit"]]
+
+    assert unfit("fifteen_paths", "strategies") == ["meter_throttling"]
+    assert unfit("fifteen_paths", "engines") == []
+    assert unfit("testbed_wifi_lte", "strategies") == []
+    assert unfit("thirty_users", "engines") == ["mininet"]
+
+
+def test_commands_in_what_to_expect_are_code_and_nothing_else_is_markup(client):
+    assert "<code>--strategy none</code>" in client.get("/scenarios/fifteen_paths").text
+    assert with_code("`a` < b") == "<code>a</code> &lt; b"

@@ -111,3 +111,26 @@ def test_two_runs_on_the_same_axes(page, address):
     until(page, lambda: page.evaluate(LINES) == 2)
     page.wait_for_selector("#metrics tbody tr")
     assert "nobody can tell" in page.inner_text("#verdicts")
+
+
+def test_runs_are_removed_when_that_is_confirmed(page, address):
+    page.goto(f"{address}/runs")
+    page.check("input[aria-label='compare plain']")
+    answers = ["dismiss", "accept"]
+    page.on("dialog", lambda dialog: getattr(dialog, answers.pop(0))())
+    page.click("#remove")
+    page.wait_for_timeout(300)
+    assert page.locator("#runs tbody tr").count() == 2
+    page.click("#remove")
+    until(page, lambda: page.locator("#runs tbody tr").count() == 1)
+    assert "metered" in page.inner_text("#runs tbody")
+    assert page.is_disabled("#remove")
+
+
+def test_the_form_says_what_does_not_fit(page, address):
+    page.goto(f"{address}/scenarios/fifteen_paths")
+    page.select_option("#strategy", "meter_throttling")
+    assert "this network has none" in page.inner_text("#strategy-help")
+    page.goto(f"{address}/scenarios/thirty_users")
+    assert page.locator("#engine option[value=mininet][disabled]").count() == 1
+    assert "emulated radios" in page.inner_text("#engine-help")

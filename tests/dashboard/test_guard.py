@@ -29,6 +29,17 @@ def test_without_the_key_one_may_only_look(locked):
     assert client.post("/api/runs", json=START, headers={"Authorization": f"Bearer {KEY}"}).status_code == 422
 
 
+def test_who_may_only_look_reads_the_notes(locked):
+    client = locked.test_client()
+    assert "Notes" not in client.get("/runs/plain").text  # there are none
+    said = {"note": "a good one", "tags": ["class"]}
+    assert client.patch("/api/runs/plain", json=said, headers={"Authorization": f"Bearer {KEY}"}).status_code == 200
+    text = client.get("/runs/plain").text
+    assert "a good one" in text
+    assert '<span class="tag">class</span>' in text
+    assert "note-form" not in text
+
+
 def test_the_ticket_becomes_a_cookie_once(locked):
     client, second = locked.test_client(), locked.test_client()
     answer = client.get("/runs?token=ticket")
