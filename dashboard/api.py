@@ -13,7 +13,7 @@ from dashboard.errors import Problem
 from dashboard.runs import Launcher, StartRequest
 from dashboard.stream import Streams
 from lab import __version__, checking, compare, inbox
-from lab.errors import LabError, RequestError
+from lab.errors import LabError, RequestError, unknown
 from lab.store import Store
 
 api = Blueprint("api", __name__)
@@ -184,7 +184,7 @@ def export(id: str) -> Any:
     folder = view.folder_of(store(), id)
     wanted = request.args.get("format", "zip")
     if wanted not in exports.FORMATS:
-        raise Problem(422, f"export run '{id}': format {checking.unknown(wanted, exports.FORMATS)}")
+        raise Problem(422, f"export run '{id}': format {unknown(wanted, exports.FORMATS)}")
     make, mimetype = exports.FORMATS[wanted]
     headers = {"Content-Disposition": f'attachment; filename="{id}.{wanted}"'}
     return Response(make(folder), mimetype=mimetype, headers=headers)

@@ -19,10 +19,10 @@ from typing import IO, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from dashboard.errors import Problem
-from lab import checking, scenario
+from lab import scenario
 from lab.cli import lists
 from lab.cli import run as running
-from lab.errors import RequestError
+from lab.errors import RequestError, unknown
 from lab.manifest import ROOT
 from lab.recorder import new_folder
 from lab.store import Store
@@ -133,7 +133,7 @@ class Launcher:
 def checked(asked: StartRequest) -> Any:
     """The scenario to run, admitted by its engine; or an error, and nothing was started."""
     if asked.scenario not in scenario.names():
-        raise RequestError(f"scenario {checking.unknown(asked.scenario, scenario.names())}")
+        raise RequestError(f"scenario {unknown(asked.scenario, scenario.names())}")
     known = {row["name"]: row for row in lists.engine_table()}
     emulation = known.get(asked.engine, {}).get("real_time", False)
     jobs = running.checked(_request(asked))

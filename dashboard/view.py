@@ -9,10 +9,9 @@ from typing import Any
 from dashboard import events, figures, flips, state
 from dashboard.errors import Problem
 from dashboard.stream import EVENTS
-from lab import brain, checking, scenario
+from lab import brain, scenario
 from lab.cli import lists
-from lab.engines import ENGINES
-from lab.errors import LabError, RequestError
+from lab.errors import LabError, RequestError, unknown
 from lab.recorder import read_events, read_lines
 from lab.store import Store
 
@@ -160,10 +159,9 @@ def choices(name: str) -> Doc:
     """What a run of this scenario may be started with; `unfit` says why a strategy has nothing to do there, or an engine cannot."""
     loaded = scenario.load(name)
     idle = brain.unfit(scenario.build(loaded))
-    refused = {engine: entry.topologies.get(loaded.topology.kind, "") for engine, entry in ENGINES.items()}
     return {
         "strategies": [row | {"unfit": idle[row["name"]] or ""} for row in strategies()],
-        "engines": [row | {"unfit": refused[row["name"]]} for row in lists.engine_table()],
+        "engines": [row | {"unfit": row["cannot_build"].get(loaded.topology.kind, "")} for row in lists.engine_table()],
         "cc": [row["name"] for row in lists.congestion_controls()],
     }
 
@@ -172,7 +170,7 @@ def choose(docs: list[Doc], asked: dict[str, str]) -> list[Doc]:
     """The runs that a query asks for: scenario, strategy, engine, status, tag, q (any text), limit."""
     known = ("scenario", "strategy", "engine", "status", "tag", "q", "limit")
     for key in asked.keys() - set(known):
-        raise Problem(422, f"list runs: {checking.unknown(key, known)}")
+        raise Problem(422, f"list runs: {unknown(key, known)}")
     for key in ("scenario", "strategy", "engine", "status"):
         docs = [doc for doc in docs if doc[key] == asked[key]] if key in asked else docs
     docs = [doc for doc in docs if asked["tag"] in doc["tags"]] if "tag" in asked else docs

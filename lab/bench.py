@@ -35,11 +35,11 @@ from controller.plan import Plan
 from controller.strategies.expected_throughput import allocation, max_flow
 from controller.strategies.subflow_selection.forecast import Model, PathQuality, estimate
 from controller.strategies.subflow_selection.selection import greedy
-from lab import checking, engines, scenario
+from lab import engines, scenario
 from lab.description import describe
 from lab.engines import Options
 from lab.engines.sim import compiled
-from lab.errors import LabError, RequestError
+from lab.errors import LabError, RequestError, unknown
 from lab.manifest import ROOT
 from lab.recorder import RUNS, Recorder
 from lab.scenario import Overrides, build
@@ -79,7 +79,7 @@ def measure(name: str | None = None, emulation: bool = False) -> Iterator[tuple[
     known = [each for each in MEASURES if name is None or name in each.names]
     if not known:
         names = [name for each in MEASURES for name in each.names]
-        raise RequestError(f"bench: figure {checking.unknown(name, names)}")
+        raise RequestError(f"bench: figure {unknown(name, names)}")
     for each in known:
         if each.emulation and not emulation and name is None:
             continue

@@ -7,8 +7,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from lab.checking import described, unknown, validate
-from lab.errors import RequestError
+from lab.checking import described, validate
+from lab.errors import RequestError, unknown
 from lab.topology import Topology, wire
 
 

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from difflib import get_close_matches
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from lab.errors import RequestError
+from lab.errors import RequestError, nearest, show, unknown
 
 UNITS = {
     "mbps": "Mb/s",
@@ -153,22 +152,6 @@ def where(loc: Loc) -> str:
     return text
 
 
-def nearest(word: str, known: Iterable[str]) -> str:
-    """', did you mean ...?' or nothing; another number is no slip of the pen."""
-    close = get_close_matches(word, [each for each in known if _letters(each) != _letters(word)], 1, 0.6)
-    return f" (did you mean '{close[0]}'?)" if close else ""
-
-
-def _letters(word: str) -> str:
-    return re.sub(r"\d", "", word)
-
-
-def unknown(value: Any, known: Iterable[str]) -> str:
-    """That a value is none of these, and which one it may be meant to be."""
-    known = list(known)
-    return f"{show(value)} is unknown{nearest(str(value), known)}: choose from {', '.join(known)}"
-
-
 def described(model: type[BaseModel]) -> list[dict[str, Any]]:
     """Each key's name, type, unit, bounds, default and help, for people and for forms; `paths[].loss` is a key of a list's rows."""
     schema = model.model_json_schema()
@@ -202,12 +185,6 @@ def _resolved(field: dict[str, Any], named: dict[str, Any]) -> dict[str, Any]:
 def unit(key: str) -> str:
     """The unit in a key's last word, or nothing."""
     return "fraction from 0 to 1" if key in FRACTIONS else UNITS.get(key.rpartition("_")[2], "") if "_" in key else ""
-
-
-def show(value: Any) -> str:
-    """A value as the file would hold it, short."""
-    text = "true" if value is True else "false" if value is False else "null" if value is None else repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def _tuples(data: Any) -> Any:

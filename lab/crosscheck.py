@@ -14,8 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from lab import checking
-from lab.errors import RequestError
+from lab.errors import RequestError, unknown
 from lab.studies import STUDIES, Case, Metric, Result, Study
 
 Results = Mapping[tuple[str, str], Sequence[Result]]  # (engine, case) -> one result per seed
@@ -27,7 +26,7 @@ def chosen(names: Sequence[str]) -> tuple[Study, ...]:
     known = {study.scenario: study for study in STUDIES}
     for name in names:
         if name not in known:
-            raise RequestError(f"crosscheck: study {checking.unknown(name, known)}")
+            raise RequestError(f"crosscheck: study {unknown(name, known)}")
     return tuple(study for study in STUDIES if not names or study.scenario in names)
 
 

@@ -8,8 +8,11 @@ LabError                  4  the run failed
 
 from __future__ import annotations
 
+import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+from typing import Any
 
 
 class LabError(Exception):
@@ -36,3 +39,28 @@ class CommandFailed(LabError):
     def __init__(self, doing: str, argv: Sequence[str], status: int, stderr: str) -> None:
         self.argv, self.status, self.stderr = tuple(argv), status, stderr.strip()
         super().__init__(f"{doing}: `{shlex.join(argv)}` ended with status {status}: {self.stderr or 'no message'}")
+
+
+# --- words that many of them share
+
+
+def show(value: Any) -> str:
+    """A value as the file would hold it, short."""
+    text = "true" if value is True else "false" if value is False else "null" if value is None else repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """', did you mean ...?' or nothing; another number is no slip of the pen."""
+    close = get_close_matches(word, [each for each in known if _letters(each) != _letters(word)], 1, 0.6)
+    return f" (did you mean '{close[0]}'?)" if close else ""
+
+
+def _letters(word: str) -> str:
+    return re.sub(r"\d", "", word)
+
+
+def unknown(value: Any, known: Iterable[str]) -> str:
+    """That a value is none of these, and which one it may be meant to be."""
+    known = list(known)
+    return f"{show(value)} is unknown{nearest(str(value), known)}: choose from {', '.join(known)}"

@@ -7,8 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from lab import checking
-from lab.errors import RequestError
+from lab.errors import RequestError, unknown
 
 MAX_SPEED = 1000
 FORGIVEN_S = 1.0  # a machine that was late for longer does not hurry afterwards
@@ -48,7 +47,7 @@ class Pace:
     def control(self, control: Any, value: Any, now_s: float) -> None:
         """Carry out pause, resume or speed at `now_s`; anything else is an error."""
         if control not in CONTROLS:
-            raise RequestError(f"control {checking.unknown(control, ('stop', *CONTROLS))}")
+            raise RequestError(f"control {unknown(control, ('stop', *CONTROLS))}")
         if control == "speed":
             self.speed = checked_speed(value)
         else:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from lab import brain, checking
-from lab.errors import RequestError
+from lab.errors import RequestError, show, unknown
 from lab.scenario_schema import Scenario, StrategyChoice, TopologyChoice, Traffic
 from lab.topologies import TOPOLOGIES
 from lab.topology import Topology, check
@@ -56,7 +56,7 @@ def find(wanted: str) -> Path:
         wrong = "that folder is no run's" if path.is_dir() else "there is no such file"
         raise RequestError(f"read scenario {wanted}: {wrong}. Give a file, or a name from ./run_lab.sh list scenarios")
     known = names()
-    raise RequestError(f"scenario {checking.unknown(wanted, known)}, or give a path")
+    raise RequestError(f"scenario {unknown(wanted, known)}, or give a path")
 
 
 def load(wanted: str, overrides: Overrides = Overrides()) -> Scenario:
@@ -160,9 +160,7 @@ def _with_choices(raw: dict[str, Any], source: str) -> dict[str, Any]:
     if isinstance(raw.get("topology"), dict):
         out["topology"] = _topology(raw["topology"], source)
     elif "topology" in raw:
-        raise RequestError(
-            f"{source}: topology: {checking.show(raw['topology'])} is no mapping: write 'topology: {{kind: ...}}'"
-        )
+        raise RequestError(f"{source}: topology: {show(raw['topology'])} is no mapping: write 'topology: {{kind: ...}}'")
     if "strategy" in raw:
         choice = checking.validate(StrategyChoice, raw["strategy"], source, "strategy")
         out["strategy"] = choice
@@ -177,7 +175,7 @@ def _topology(raw: dict[str, Any], source: str) -> TopologyChoice:
     params = dict(raw)
     kind = params.pop("kind", None)
     if kind not in TOPOLOGIES:
-        said = f"is missing: choose from {', '.join(TOPOLOGIES)}" if kind is None else checking.unknown(kind, TOPOLOGIES)
+        said = f"is missing: choose from {', '.join(TOPOLOGIES)}" if kind is None else unknown(kind, TOPOLOGIES)
         raise RequestError(f"{source}: topology.kind: {said}")
     return TopologyChoice(kind=kind, params=checking.validate(TOPOLOGIES[kind].Params, params, source, "topology"))
 
@@ -195,7 +193,7 @@ def _check_against(scenario: Scenario, topology: Topology, source: str) -> None:
     for n, flow in enumerate(scenario.traffic):
         if flow.user not in (*topology.users, EVERYONE):
             place = checking.where(["traffic", n, "user"])
-            raise RequestError(f"{source}: {place}: {checking.unknown(flow.user, topology.users)}")
+            raise RequestError(f"{source}: {place}: {unknown(flow.user, topology.users)}")
     if scenario.mobility and not has_positions(scenario):
         raise RequestError(
             f"{source}: mobility: topology '{scenario.topology.kind}' gives nobody a position. Leave out mobility"

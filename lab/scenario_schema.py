@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, field_validator, model_validator
 
-from lab import checking
 from lab.congestion import CONGESTION_CONTROLS
+from lab.errors import unknown
 
 DAY_S = 86_400
 Rate = Annotated[float, Field(gt=0, le=10_000)]
@@ -24,7 +24,7 @@ class Part(BaseModel):
 def known_cc(name: str | None) -> str | None:
     """The name itself if it is a congestion control."""
     if name is not None and name not in CONGESTION_CONTROLS:
-        raise ValueError(checking.unknown(name, CONGESTION_CONTROLS))
+        raise ValueError(unknown(name, CONGESTION_CONTROLS))
     return name
 
 

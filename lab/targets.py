@@ -14,7 +14,7 @@ from typing import Any, Literal
 from lab import brain, checking, units
 from lab.congestion import CONGESTION_CONTROLS
 from lab.engines import Change
-from lab.errors import RequestError
+from lab.errors import RequestError, show, unknown
 from lab.scenario import build
 from lab.scenario_schema import Scenario, StrategyChoice
 
@@ -52,7 +52,7 @@ def check_flip(scenario: Scenario, target: str, value: Any) -> Any:
     """The value to apply, normalised; or an error that names the target, the value and what is allowed."""
     known = targets(scenario)
     if target not in known:
-        raise RequestError(f"target {checking.unknown(target, known)}")
+        raise RequestError(f"target {unknown(target, known)}")
     row = known[target]
     if target == "strategy":
         return _checked_strategy(scenario, value)
@@ -61,11 +61,11 @@ def check_flip(scenario: Scenario, target: str, value: Any) -> Any:
         return brain.checked_params(scenario.strategy.name, scenario.strategy.params | {key: value}, "flip", "strategy")[key]
     if row.kind == "switch":
         if not isinstance(value, bool):
-            raise RequestError(f"{target}: {checking.show(value)} is neither true nor false")
+            raise RequestError(f"{target}: {show(value)} is neither true nor false")
         return value
     if row.kind == "name":
         if value not in row.choices:
-            raise RequestError(f"{target}: {checking.unknown(value, row.choices)}")
+            raise RequestError(f"{target}: {unknown(value, row.choices)}")
         return value
     return _checked_number(row, value)
 
@@ -166,7 +166,7 @@ def _checked_number(row: Target, value: Any) -> float | None:
     if value is None and row.nullable:
         return None
     if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value:
-        raise RequestError(f"{row.name}: {checking.show(value)} is not a number" + (f" in {row.unit}" if row.unit else ""))
+        raise RequestError(f"{row.name}: {show(value)} is not a number" + (f" in {row.unit}" if row.unit else ""))
     assert row.minimum is not None
     assert row.maximum is not None
     if not row.minimum <= value <= row.maximum:

@@ -13,8 +13,7 @@ from dataclasses import asdict, dataclass
 from itertools import count
 from typing import Literal
 
-from lab import checking
-from lab.errors import RequestError
+from lab.errors import RequestError, unknown
 from lab.radio.signal import Radio
 
 NodeKind = Literal["user", "server", "switch", "wifi", "lte"]
@@ -258,7 +257,7 @@ def _problems(topology: Topology) -> Iterator[str]:
             yield f"a station of '{cell.ap}' has a delay, which is of LTE only: give it to the cell"
     for user in topology.multipath:
         if user not in topology.users:
-            yield f"multipath user {checking.unknown(user, topology.users)}"
+            yield f"multipath user {unknown(user, topology.users)}"
     if len(topology.users) * max((node.subflows for node in topology.nodes), default=1) > 250:
         yield "its users need more than the 250 addresses of a subnet: take fewer users or fewer subflows"
     servers = topology.ids("server")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -102,6 +104,15 @@ def test_only_one_module_of_the_emulation_starts_processes():
         }
         assert path.name == "shell.py" or not wrong, f"{path.relative_to(ROOT)} calls {', '.join(sorted(wrong))}: use shell.py"
     assert ("subprocess", "Popen") in called(MININET / "shell.py")
+
+
+@pytest.mark.parametrize("program", ["ap_agent", "traffic", "host_agent"])
+def test_programs_of_the_emulation_start_without_packages(program):
+    """They start as `python -SE`: to look for packages takes the VM a while."""
+    done = subprocess.run(
+        [sys.executable, "-SE", "-c", f"import lab.engines.mininet.{program}"], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def is_os(owner: str | None, name: str) -> bool:

@@ -12,7 +12,7 @@ import click
 from lab import brain, checking, engines, scenario, targets
 from lab.cli import view
 from lab.congestion import CONGESTION_CONTROLS
-from lab.errors import RequestError
+from lab.errors import RequestError, unknown
 from lab.topologies import TOPOLOGIES
 
 Row = dict[str, Any]
@@ -34,9 +34,15 @@ def congestion_controls() -> list[Row]:
 
 
 def engine_table() -> list[Row]:
-    """Engines by name. `real_time`: its clock is the wall's, so it has neither speed nor pause."""
+    """Engines by name. `real_time`: its clock is the wall's, so it has neither speed nor pause. `cannot_build`: topologies, and why."""
     return [
-        {"name": name, "real_time": entry.real_time, "cc": list(entry.cc), "schedulers": list(entry.schedulers)}
+        {
+            "name": name,
+            "real_time": entry.real_time,
+            "cc": list(entry.cc),
+            "schedulers": list(entry.schedulers),
+            "cannot_build": dict(entry.topologies),
+        }
         for name, entry in engines.ENGINES.items()
     ]
 
@@ -54,7 +60,7 @@ def params(name: str) -> list[Row]:
     """Of a strategy, or of a kind of topology."""
     known = [*brain.strategies(), *TOPOLOGIES]
     if name not in known:
-        raise RequestError(f"list params: {checking.unknown(name, known)}")
+        raise RequestError(f"list params: {unknown(name, known)}")
     return checking.described(TOPOLOGIES[name].Params) if name in TOPOLOGIES else brain.describe_params(name)
 
 

@@ -7,9 +7,8 @@ from pathlib import Path
 import click
 
 import lab
-from lab import checking
 from lab.cli import run as running
-from lab.errors import LabError, RequestError
+from lab.errors import LabError, RequestError, unknown
 from lab.manifest import ROOT
 from lab.recorder import read_document
 from lab.reproduction import PAPERS
@@ -30,7 +29,7 @@ opposite, `~` if the means are within 5 %; a claim is not significant if one of 
 def main(name: str, repeat: int, runs: Path = RUNS, pages: Path = PAGES) -> int:
     """Run what is missing, and write the page; an interruption leaves it as it was, and what has run is kept."""
     if name not in PAPERS:
-        raise RequestError(f"reproduce: paper {checking.unknown(name, sorted(PAPERS))}")
+        raise RequestError(f"reproduce: paper {unknown(name, sorted(PAPERS))}")
     paper = PAPERS[name]
     asked = [_request(case, repeat, runs / name) for case in paper.cases]
     outcomes = running.run_requests(asked)

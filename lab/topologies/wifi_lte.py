@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from lab import checking
+from lab.errors import unknown
 from lab.topology import Cell, Link, Node, Station, Topology
 from lab.units import bps, ns
 
@@ -48,7 +48,7 @@ class Params(BaseModel):
         known = {user.id: user for user in self.users}
         for name in self.multipath:
             if name not in known:
-                raise ValueError(f"multipath user {checking.unknown(name, known)}")
+                raise ValueError(f"multipath user {unknown(name, known)}")
             if known[name].wifi_mbps is None or known[name].lte_mbps is None:
                 raise ValueError(f"multipath user '{name}' needs both wifi_mbps and lte_mbps")
         return self

@@ -18,9 +18,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from controller.changes import Changes
-from lab import checking
 from lab.engines.mininet import shell
-from lab.errors import LabError, RequestError
+from lab.errors import LabError, RequestError, unknown
 
 POLL_S = 0.1
 SERVE_S = 0.5  # a look into a folder shared with a VM is dear
@@ -84,7 +83,7 @@ def main(run: str, host: str, argv: list[str], runs: Path) -> int:
         raise RequestError(f"exec in {run}: no emulation serves this run. Only a running one does; see {runs}")
     hosts = [*json.loads((folder / "pox" / "topology.json").read_text())["hosts"], MACHINE]
     if host not in hosts:
-        raise RequestError(f"exec in {run}: host {checking.unknown(host, hosts)}")
+        raise RequestError(f"exec in {run}: host {unknown(host, hosts)}")
     request = served / f"{time.time_ns()}.json"
     draft = request.with_suffix(".part")
     draft.write_text(json.dumps({"host": host, "argv": argv}))
