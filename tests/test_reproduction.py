@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 import pytest
 from test_cli import lab  # noqa: F401 - a fixture
 
 from lab.cli import reproduce as reproducing
-from lab.reproduction import PAPERS, mp_sdn, rat_study
+from lab.reproduction import PAPERS, dtmc, mp_sdn, mptcp_la, rat_study, s_mptcp
 from lab.reproduction.base import Case, Claim, Constant, Relation, Value
 from lab.scenario import Overrides, load
 
@@ -82,6 +84,50 @@ def test_what_tier_1_lacks_of_its_demand():
     assert got["ac"] == 2
 
 
+def connections(*settled_at_s):
+    """Half-second samples of connections that carry 10 Mb/s, and 5 until then."""
+    ends = [n / 2 for n in range(1, 121)]
+    return [[(t, 10.0 if t > begins_s else 5.0) for t in ends] for begins_s in settled_at_s]
+
+
+def test_connections_have_settled_when_the_last_one_has():
+    assert s_mptcp.settles_s(connections(2, 2, 11)) == 1.0  # the second from 11 to 12 s is the first one that is right
+    assert s_mptcp.settles_s(connections(2, 16, 11)) == 6.0
+    assert s_mptcp.settles_s(connections(2, 2, 46)) == s_mptcp.MOST_S
+    restless = [[(t, 10.0 if int(t) % 2 else 5.0) for t, _ in each] for each in connections(0)]
+    assert s_mptcp.settles_s(restless) == s_mptcp.MOST_S
+
+
+def test_half_of_a_rate_is_a_collision():
+    found = {"within-none": [{"total": each} for each in (18.7, 9.4, 18.7, 9.4)]}
+    assert s_mptcp.Halved("within-none", 18.76, 0.2, 0.8).verdict(found) == "holds"
+    assert s_mptcp.Halved("within-none", 18.76, 0.6, 0.8).verdict(found) == "fails"
+
+
+def lossy(falling):
+    """Each path carries 10 alone; together 10 and what the second brings at each loss, on either side."""
+    found = defaultdict(lambda: [{"T": 10.0}])
+    for side in ("wifi", "lte"):
+        for loss, gained in zip(mptcp_la.LOSSES, falling, strict=True):
+            for pair in mptcp_la.PAIRS:
+                found[mptcp_la._name(side, loss, pair, "none")] = [{"T": 10.0 + gained}]
+    return found
+
+
+def test_the_benefit_of_all_pairs():
+    found = lossy((9, 8, 5, 0, -2, -5))
+    assert mptcp_la.Benefit("wifi", 0.0).median(found) == pytest.approx(0.9)
+    assert mptcp_la.Benefit("lte", 0.1).median(found) == pytest.approx(-0.5)
+    assert mptcp_la.Falls("wifi").verdict(found) == "holds"
+    assert mptcp_la.Falls("wifi").verdict(lossy((9, 8, 9, 0, 0, 0))) == "fails"
+    assert mptcp_la.Bound(mptcp_la.Benefit("wifi", 1e-3), False, 0.0).verdict(found) == "holds"
+    assert mptcp_la.Bound(mptcp_la.Benefit("wifi", 1e-4), False, 0.0).verdict(found) == "fails"
+    assert mptcp_la.ThresholdsApart().verdict(found) == "fails"  # both from 0.1 % on
+    for pair in mptcp_la.PAIRS:
+        found[mptcp_la._name("lte", 1e-3, pair, "none")] = [{"T": 11.0}]
+    assert mptcp_la.ThresholdsApart().verdict(found) == "holds"
+
+
 @pytest.mark.parametrize("name", PAPERS)
 def test_every_case_is_a_scenario_and_has_a_name_of_its_own(name):
     cases = PAPERS[name].cases
@@ -94,11 +140,10 @@ def test_every_case_is_a_scenario_and_has_a_name_of_its_own(name):
 def test_the_page_judges_every_claim(name):
     """With numbers that are all the same: what must be more is not, what must be alike is."""
     paper = PAPERS[name]
-    claims = {"mp_sdn": mp_sdn.CLAIMS, "rat_study": rat_study.CLAIMS}[name]
-    sides = [
-        side for claim in claims for each in claim.relations for side in (each.left, each.right) if isinstance(side, Value)
-    ]
-    numbers = dict.fromkeys(["T", "sp", "mp", "W", "L", "un", "un+", "ac", *(side.number for side in sides)], 5.0)
+    claims = {each.__name__.rpartition(".")[2]: each.CLAIMS for each in (mp_sdn, s_mptcp, mptcp_la, dtmc, rat_study)}[name]
+    relations = [each for claim in claims for each in claim.relations if isinstance(each, Relation)]
+    sides = [side for each in relations for side in (each.left, each.right) if isinstance(side, Value)]
+    numbers = defaultdict(lambda: 5.0)
     found = {case.name: [numbers, numbers] for case in paper.cases}
     assert {side.case for side in sides} <= set(found)
     page = paper.page(found)
@@ -108,7 +153,7 @@ def test_the_page_judges_every_claim(name):
 def test_a_paper_nobody_knows(lab):  # noqa: F811
     refused = lab("reproduce", "nobody")
     assert refused.exit_code == 2
-    assert "choose from mp_sdn, rat_study" in refused.stderr
+    assert "choose from dtmc, mp_sdn, mptcp_la, rat_study, s_mptcp" in refused.stderr
 
 
 @pytest.mark.whole

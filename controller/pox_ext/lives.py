@@ -113,7 +113,7 @@ class Lives:
         self._changed()
 
     def _say(self, subflow: Subflow) -> None:
-        if self._said.get(subflow.key) != _said(subflow):
+        if self._observer.knows_tiers and self._said.get(subflow.key) != _said(subflow):
             self._said[subflow.key] = _said(subflow)
             self._write(lines.subflow_line(subflow))
 

@@ -31,6 +31,7 @@ class Observer:
         self._stations = Stations()
         self.arcs = Arcs(plan, router, counters, self._stations)
         self.tiers: Tiers = {}
+        self.knows_tiers = False  # not before the first step
 
     def report(self, report: ApReport) -> None:
         """An agent's report; the latest says where stations are, all since the last step make the occupancy."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from lab.compare import ratio_interval
 from lab.crosscheck import markdown
@@ -37,6 +37,23 @@ class Case:
     duration_s: float | None = None
 
 
+class Quantity(Protocol):
+    """Something with a value for every seed, and what it is called."""
+
+    @property
+    def title(self) -> str: ...
+
+    def of(self, found: Found) -> list[float]: ...
+
+
+class Judged(Protocol):
+    """Something that holds or does not, shown with its figures."""
+
+    def verdict(self, found: Found) -> Verdict: ...
+
+    def shown(self, found: Found) -> str: ...
+
+
 @dataclass(frozen=True)
 class Value:
     """A number of a case, and what it is called in a table."""
@@ -54,10 +71,7 @@ class Constant:
     """A number that needs no run."""
 
     value: float
-
-    @property
-    def title(self) -> str:
-        return "what is"
+    title: str = "what is"
 
     def of(self, _found: Found) -> list[float]:
         return [self.value] * 100
@@ -67,9 +81,9 @@ class Constant:
 class Relation:
     """Two values and how they should be to each other; the right one `times` a factor."""
 
-    left: Value
+    left: Quantity
     operator: Operator
-    right: Value | Constant
+    right: Quantity
     times: float = 1.0
 
     def verdict(self, found: Found) -> Verdict:
@@ -97,7 +111,7 @@ class Claim:
     name: str
     strength: str
     text: str
-    relations: tuple[Relation, ...]
+    relations: tuple[Judged, ...]
     judged: bool = False
     why: str = ""
 

@@ -195,9 +195,8 @@ CLAIMS = (
 
 def _cells() -> dict[str, Cell]:
     """Every cell that a claim needs, by name."""
-    sides = [
-        side.case for claim in CLAIMS for each in claim.relations for side in (each.left, each.right) if isinstance(side, Value)
-    ]
+    relations = [each for claim in CLAIMS for each in claim.relations if isinstance(each, Relation)]
+    sides = [side.case for each in relations for side in (each.left, each.right) if isinstance(side, Value)]
     return {name: _named(name) for name in dict.fromkeys(sides)}
 
 
