@@ -80,12 +80,16 @@ def measure(case: Case, _result: Mapping[str, Any], folder: Path) -> Numbers:
     """Of a collision `total` from 10 s on; of Figure 1 also how far apart the connections are, and when they have settled."""
     lines = (folder / "samples.jsonl").read_text(encoding="utf-8").splitlines()
     frames = [json.loads(line) for line in lines]
-    users = sorted(frames[0]["user"])
-    rates = {user: [(frame["t"], frame["user"][user]["mbps"]) for frame in frames] for user in users}
+    rates = {user: [(frame["t"], _carried(frame, user)) for frame in frames] for user in sorted(frames[-1]["user"])}
     if not case.name.startswith("pooling"):
         return {"total": sum(_mean(each, BEGUN_S, frames[-1]["t"]) for each in rates.values())}
     means = [_mean(each, *JUDGED_S) for each in rates.values()]
     return {"total": sum(means), "sd": pstdev(means), "settles": settles_s(list(rates.values()))}
+
+
+def _carried(frame: Mapping[str, Any], user: str) -> float:
+    """Nothing before its connection begins."""
+    return float(frame["user"].get(user, {}).get("mbps") or 0.0)
 
 
 def _mean(rates: Sequence[tuple[float, float]], after_s: float, until_s: float) -> float:
