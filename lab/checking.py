@@ -34,13 +34,14 @@ SHAPES = {
     "string_type": "text",
     "bool_type": "true or false",
 }
-YAML_CURES = (  # what its parser says, and what to do about it
+YAML_CURES = (  # what its parser says, and what to do about it; the first that fits
     ("'\\t' that cannot start", "it begins with a tab. Indent with spaces"),
     ("mapping values are not allowed", "a ':' too many, or too much indentation. Put text that holds ': ' in quotes"),
     ("could not find expected ':'", "a key without ':', there or above. Write 'key: value'"),
+    ("but found '<scalar>'", "text goes on behind a quote. Put all of it in quotes, one inside it twice"),
     ("expected <block end>", "it is indented otherwise than what it belongs to. Let keys of one thing begin in one column"),
-    ("expected ',' or ']'", "a '[' is not closed before it. Write [..., ...]"),
-    ("expected ',' or '}'", "a '{' is not closed before it. Write {key: value, ...}"),
+    ("expected ',' or ']'", "a ',' is missing, or a '[' not closed before it. Write [..., ...]"),
+    ("expected ',' or '}'", "a ',' is missing, or a '{' not closed before it. Write {key: value, ...}"),
     ("unexpected end of stream", "a quote is not closed. Write it at both ends"),
 )
 FRACTIONS = ("loss", "loss_both")

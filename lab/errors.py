@@ -8,7 +8,6 @@ LabError                  4  the run failed
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
@@ -51,13 +50,9 @@ def show(value: Any) -> str:
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """', did you mean ...?' or nothing; another number is no slip of the pen."""
-    close = get_close_matches(word, [each for each in known if _letters(each) != _letters(word)], 1, 0.6)
+    """', did you mean ...?' or nothing; `ue9` is not meant to be `ue1`."""
+    close = get_close_matches(word, list(known), 1, 0.7 if any(each.isdigit() for each in word) else 0.6)
     return f" (did you mean '{close[0]}'?)" if close else ""
-
-
-def _letters(word: str) -> str:
-    return re.sub(r"\d", "", word)
 
 
 def unknown(value: Any, known: Iterable[str]) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from subprocess import CalledProcessError
 from typing import Any
 
 import pytest
@@ -24,8 +26,11 @@ settings.load_profile("lab")
 
 @pytest.fixture(scope="session", autouse=True)
 def compiled_simulator() -> None:
-    """No test begins interpreted and goes on compiled, but those about it."""
-    compiled.now()
+    """No test begins interpreted and goes on compiled, but those about it; where nothing can be compiled all are interpreted."""
+    try:
+        compiled.now()
+    except CalledProcessError as error:
+        warnings.warn(f"THE SIMULATOR IS TESTED INTERPRETED ONLY: {error}", stacklevel=1)
 
 
 @pytest.fixture

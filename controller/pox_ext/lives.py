@@ -1,6 +1,6 @@
 """The lives of subflows: they join, change and end, and each of these becomes a line of decisions.jsonl.
 
-1) a SYN/ACK, or the report of a server's host after this controller was started anew: a subflow has joined
+1) a SYN/ACK (its tier must be known, at the first step at the latest), or the report of a server's host after this controller was started anew: a subflow has joined
 2) its path, its priority or its expected rate is another than before: say so
 3) its hosts do not have it any more, or nobody used its entries for long and no host reports: it is over
 """
@@ -108,12 +108,12 @@ class Lives:
         self._tracker.ended(joined)
         self._told.forget(to_user(subflow))
         self._router.forget(joined.flow)
-        self._said.pop(subflow.key, None)
-        self._write(lines.subflow_line(subflow, ended=True))
+        if self._said.pop(subflow.key, None):
+            self._write(lines.subflow_line(subflow, ended=True))
         self._changed()
 
     def _say(self, subflow: Subflow) -> None:
-        if self._observer.knows_tiers and self._said.get(subflow.key) != _said(subflow):
+        if self._observer.knows_tier(subflow) and self._said.get(subflow.key) != _said(subflow):
             self._said[subflow.key] = _said(subflow)
             self._write(lines.subflow_line(subflow))
 

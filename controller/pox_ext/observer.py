@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from controller.messages import ApReport
 from controller.observation import AccessPoint, Observation, Subflow, Tiers
@@ -12,11 +13,13 @@ from controller.plan import Live, Plan, Stations
 from controller.pox_ext.arcs import Arcs
 from controller.pox_ext.counters import Asked, Counters
 from controller.pox_ext.hosts import Hosts
-from controller.pox_ext.meters import Meters
 from controller.pox_ext.router import Router
 from controller.pox_ext.told import Told, ends
 from controller.pox_ext.tracker import Joined, Tracker
 from controller.units import NS_PER_S, bps
+
+if TYPE_CHECKING:  # it needs POX, and who tests this has none
+    from controller.pox_ext.meters import Meters
 
 
 class Observer:
@@ -31,7 +34,6 @@ class Observer:
         self._stations = Stations()
         self.arcs = Arcs(plan, router, counters, self._stations)
         self.tiers: Tiers = {}
-        self.knows_tiers = False  # not before the first step
 
     def report(self, report: ApReport) -> None:
         """An agent's report; the latest says where stations are, all since the last step make the occupancy."""
@@ -100,6 +102,10 @@ class Observer:
             retransmitted_packets=told.retransmitted_packets,
             device_loss=self._told.loss(to_user.destination),
         )
+
+    def knows_tier(self, subflow: Subflow) -> bool:
+        """Whether a subflow's association has been given a tier, if it is at an access point; the first step gives one to all."""
+        return subflow.ap not in self._plan.aps or (subflow.user, subflow.ap) in self.tiers
 
     def is_user(self, host: str) -> bool:
         """Whether a host is a user, and no server."""

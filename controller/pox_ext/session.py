@@ -222,7 +222,7 @@ class Session:
     def _step(self) -> None:
         self._asked_s = None
         step = self._control.step(self._observer.observe(time.monotonic_ns()))
-        self._observer.tiers, self._observer.knows_tiers = step.seen.tiers, True
+        self._observer.tiers = step.seen.tiers
         decided = [lines.decision_line(step.strategy, decision) for decision in step.decisions]
         self._folder.write(lines.observation_line(step), *decided)
         for decision in step.decisions:

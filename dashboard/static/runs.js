@@ -5,7 +5,7 @@ const chosen = new Set();
 let shown = "";
 
 function row(doc) {
-  const box = element("input", { type: "checkbox", checked: chosen.has(doc.id), "aria-label": `compare ${doc.id}` });
+  const box = element("input", { type: "checkbox", checked: chosen.has(doc.id), "aria-label": `choose ${doc.id}` });
   box.addEventListener("change", () => {
     if (box.checked) chosen.add(doc.id); else chosen.delete(doc.id);
     buttons();
@@ -26,14 +26,15 @@ function buttons() {
 }
 
 async function remove() {
-  const what = chosen.size === 1 ? `the run ${[...chosen][0]} with its folder` : `${chosen.size} runs with their folders`;
-  if (!confirm(`Remove ${what}? This cannot be undone.`)) return;
+  const named = [...chosen].slice(0, 10).join("\n"), more = chosen.size > 10 ? `\n… and ${chosen.size - 10} more` : "";
+  if (!confirm(`Remove with their folders? This cannot be undone.\n\n${named}${more}`)) return;
   for (const id of [...chosen]) {
     try {
       await api(`/api/runs/${encodeURIComponent(id)}`, { method: "DELETE" });
       chosen.delete(id);
     } catch (error) {
-      toast(error.message, true);
+      if (error.status === 404) chosen.delete(id);
+      else toast(error.message, true);
     }
   }
   buttons();
@@ -46,6 +47,8 @@ async function refresh() {
     const text = JSON.stringify(runs);
     if (text !== shown) {
       shown = text;
+      if (!$("search").value) for (const id of chosen) if (!runs.some((doc) => doc.id === id)) chosen.delete(id);
+      buttons();
       const empty = element("tr", {}, element("td", { colspan: 12, class: "muted" }, "No runs."));
       $("runs").tBodies[0].replaceChildren(...(runs.length ? runs.map(row) : [empty]));
     }

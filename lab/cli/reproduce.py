@@ -22,7 +22,7 @@ INTRODUCTION = """# {title}
 
 Made by `./run_lab.sh reproduce {name}{repeat}` with version {version} of the lab ({commits}), in the simulator, seeds 1 to {seeds}, {runs} runs.
 Nothing was tuned to a number of the paper. A relation `>` holds if the 95 % interval over the seeds says so, `>=` if it does not say the
-opposite, `~` if the means are within 5 %; a claim is not significant if one of its relations is open, and disagrees if one fails.
+opposite, `<=` likewise, `~` if the means are within 5 %, and what is said of medians or of every run if it is so there; a claim is not significant if one of its relations is open, and disagrees if one fails.
 """
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from lab.congestion import BY_DELAY, CONGESTION_CONTROLS
-from lab.errors import LabError, MachineLacks, RequestError
+from lab.errors import LabError, MachineLacks, RequestError, unknown
 
 if TYPE_CHECKING:
     from lab.recorder import Recorder
@@ -129,7 +129,7 @@ ENGINES: dict[str, Entry] = {
 def entry(name: str) -> Entry:
     """The table's row, or an error that lists the known engines."""
     if name not in ENGINES:
-        raise RequestError(f"engine '{name}' is unknown: choose --engine {' or '.join(sorted(ENGINES))}")
+        raise RequestError(f"engine {unknown(name, sorted(ENGINES))}")
     return ENGINES[name]
 
 

@@ -1,9 +1,10 @@
 """What a paper's reproduction is made of: cases, numbers of each run, claims, and the page that judges them. Pure.
 
-A claim is a list of relations between means over seeds:
+A claim is a list of relations between means over seeds, or of what else is `Judged`:
     a > b       the 95 % interval of the ratio (`lab.compare`) is above 1; below 1 it fails, around 1 it is open
     a >= b      the interval is not below 1; a <= b, not above it
     a ~ b       the means are within 5 %
+    every a >= b, every a <= b      so it is in every single run
 It agrees if all its relations hold, disagrees if one fails, and is not significant otherwise.
 """
 
@@ -22,6 +23,8 @@ Found = Mapping[str, Sequence[Numbers]]  # by case: the numbers of every seed
 Operator = Literal[">", ">=", "<=", "~"]
 Verdict = Literal["holds", "open", "fails"]
 ABOUT = 0.05
+FRAME_BITS = 8 * 1514  # of a full Ethernet frame
+PAYLOAD = 1420 / 1514  # of a frame that Multipath TCP carries
 SHOWN = 3  # relations of a claim, those that do not hold first
 
 
@@ -104,6 +107,24 @@ class Relation:
 
 
 @dataclass(frozen=True)
+class Every:
+    """What holds in every single run."""
+
+    value: Value
+    operator: Literal[">=", "<="]
+    limit: float
+
+    def verdict(self, found: Found) -> Verdict:
+        values = self.value.of(found)
+        return "holds" if (min(values) >= self.limit if self.operator == ">=" else max(values) <= self.limit) else "fails"
+
+    def shown(self, found: Found) -> str:
+        values = self.value.of(found)
+        worst = min(values) if self.operator == ">=" else max(values)
+        return f"every {self.value.title}, {worst:.3g} at worst, {self.operator} {self.limit:.3g}"
+
+
+@dataclass(frozen=True)
 class Claim:
     """What a paper says. `strength` is S (plainly, and confirmed), M (once) or W (weakly); `judged` says that a reproduction
     stands or falls with it; `why` is the reason for a difference."""
@@ -157,6 +178,11 @@ def score(claims: Sequence[Claim], found: Found) -> str:
     """'k of n' of the claims that are judged."""
     judged = [each for each in claims if each.judged]
     return f"{sum(each.verdict(found) == 'agrees' for each in judged)} of {len(judged)}"
+
+
+def average(found: Found, case: str, number: str) -> float:
+    """The mean of a case's number over the seeds."""
+    return mean([each[number] for each in found[case]])
 
 
 def mean(values: Sequence[float]) -> float:

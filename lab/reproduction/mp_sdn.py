@@ -11,7 +11,20 @@ from pathlib import Path
 from typing import Any
 
 from lab.crosscheck import markdown
-from lab.reproduction.base import Case, Claim, Constant, Found, Numbers, Paper, Relation, Value, claims_table, mean, score
+from lab.reproduction.base import (
+    Case,
+    Claim,
+    Constant,
+    Found,
+    Numbers,
+    Paper,
+    Relation,
+    Value,
+    average,
+    claims_table,
+    mean,
+    score,
+)
 
 NONE, REGULATED = "none", "meter_throttling"
 SHARES = (0, 20, 40, 60, 80)  # percent of the users that are multipath
@@ -209,12 +222,8 @@ def page(found: Found) -> str:
         _sweeps(found),
         "## Walking users (Figure 16)",
         markdown(("primaries are chosen every", *(f"{each} s" for each in CATEGORISED_S)),
-                 [["Mb/s", *(f"{_mean(found, _name('walk', each), 'T'):.1f}" for each in CATEGORISED_S)]]),
+                 [["Mb/s", *(f"{average(found, _name('walk', each), 'T'):.1f}" for each in CATEGORISED_S)]]),
     ])  # fmt: skip
-
-
-def _mean(found: Found, case: str, number: str) -> float:
-    return mean([numbers[number] for numbers in found[case]])
 
 
 def _shares(found: Found) -> str:
@@ -222,7 +231,7 @@ def _shares(found: Found) -> str:
     for case in CASES:
         if case.scenario == "thirty_users":
             kind, percent, strategy, cc = case.name.split("-")
-            total, single, multi = (_mean(found, case.name, number) for number in NUMBERS_SHOWN)
+            total, single, multi = (average(found, case.name, number) for number in NUMBERS_SHOWN)
             rows.append((kind, cc, strategy, percent, f"{total:.1f} ({single:.2f}, {multi:.2f})"))
     table: dict[tuple[str, str, str], dict[str, str]] = {}
     for kind, cc, strategy, percent, text in rows:
@@ -240,7 +249,7 @@ def _sweeps(found: Found) -> str:
     rows = []
     for key, values in (("interval_s", INTERVALS_S), ("alpha", ALPHAS)):
         for value in values:
-            lacking, positive, tier2 = (_mean(found, _name("swap", key, value), number) for number in ("un", "un+", "ac"))
+            lacking, positive, tier2 = (average(found, _name("swap", key, value), number) for number in ("un", "un+", "ac"))
             rows.append([key, f"{value:g}", f"{lacking:.2f} ({positive:.2f})", f"{tier2:.2f}"])
     return markdown(("parameter", "", "T1-BW-Un", "T2-BW-Ac"), rows)
 

@@ -7,7 +7,6 @@ a path carries alone.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise, product
@@ -17,10 +16,14 @@ from typing import Any
 
 from lab.benefit import benefit
 from lab.crosscheck import markdown
+from lab.recorder import read_lines
 from lab.reproduction.base import (
+    FRAME_BITS,
+    PAYLOAD,
     Case,
     Claim,
     Constant,
+    Every,
     Found,
     Judged,
     Numbers,
@@ -28,6 +31,7 @@ from lab.reproduction.base import (
     Relation,
     Value,
     Verdict,
+    average,
     claims_table,
     mean,
     score,
@@ -40,7 +44,7 @@ RTT_MS = {"wifi": 10, "lte": 75}
 GAMMA = {"wifi": 1e-4, "lte": 1e-2}  # section 4.3.1
 TITLES = {"wifi": "WiFi", "lte": "LTE"}
 PAIRS = tuple(product(MBPS, MBPS))  # of WiFi and LTE
-FRAME_BITS = 8 * 1514
+TCP_PAYLOAD = 1448 / 1514  # of a frame of plain TCP
 DURATION_S = 20
 NOISE = 0.02  # in a median that should not rise
 DYNAMIC = "dynamic"
@@ -86,8 +90,7 @@ def measure(case: Case, result: Mapping[str, Any], folder: Path) -> Numbers:
     numbers = {"T": float(result["throughput_mbps"])}
     if not case.name.startswith(DYNAMIC):
         return numbers
-    lines = (folder / "samples.jsonl").read_text(encoding="utf-8").splitlines()
-    frames = [json.loads(line) for line in lines]
+    frames = list(read_lines(folder / "samples.jsonl"))
     names = {"wifi": "ue1-1/1", "lte": "ue1-1/2"}
 
     def rates(side: str, after_s: float, until_s: float) -> list[float]:
@@ -121,8 +124,9 @@ class Benefit:
         return values
 
     def _alone(self, found: Found, side: str, mbps: int) -> float:
+        """Plain TCP has room for 28 bytes more in a segment, which are taken off."""
         loss = self.loss if side == self.side else 0.0
-        return max(each["T"] for each in found[_alone(side, loss, mbps).name])
+        return max(each["T"] for each in found[_alone(side, loss, mbps).name]) * PAYLOAD / TCP_PAYLOAD
 
     def median(self, found: Found) -> float:
         return median(self.of(found))
@@ -134,7 +138,7 @@ class Benefit:
 
 @dataclass(frozen=True)
 class Falls:
-    """The median does not rise from one loss to the next."""
+    """The median does not rise from one loss to the next, by NOISE at most."""
 
     side: str
 
@@ -149,7 +153,7 @@ class Falls:
 
 @dataclass(frozen=True)
 class Bound:
-    """A median is not above, or not below, a limit."""
+    """A median is above a limit, or is not."""
 
     benefit: Benefit
     above: bool
@@ -157,30 +161,32 @@ class Bound:
 
     def verdict(self, found: Found) -> Verdict:
         value = self.benefit.median(found)
-        return "holds" if (value >= self.limit if self.above else value <= self.limit) else "fails"
+        return "holds" if (value > self.limit if self.above else value <= self.limit) else "fails"
 
     def shown(self, found: Found) -> str:
-        return f"{self.benefit.title} {self.benefit.median(found):.2f} {'>=' if self.above else '<='} {self.limit:g}"
+        return f"median {self.benefit.title} {self.benefit.median(found):.2f} {'>' if self.above else '<='} {self.limit:g}"
 
 
 @dataclass(frozen=True)
 class ThresholdsApart:
     """The loss from which a second path brings nothing is at least ten times as large on LTE as on WiFi."""
 
-    def _from(self, found: Found, side: str) -> float:
-        """The smallest such loss, more than all that were tried if there is none."""
-        return next((loss for loss in LOSSES if Benefit(side, loss).median(found) <= 0), 10 * LOSSES[-1])
+    def _from(self, found: Found, side: str) -> float | None:
+        """The smallest such loss of those that were tried."""
+        return next((loss for loss in LOSSES if Benefit(side, loss).median(found) <= 0), None)
 
     def verdict(self, found: Found) -> Verdict:
         wifi, lte = (self._from(found, side) for side in ("wifi", "lte"))
-        return "holds" if wifi <= LOSSES[-1] and lte >= 9.99 * wifi else "fails"
+        if wifi is None or wifi == 0 or (lte is None and 10 * wifi > LOSSES[-1]):
+            return "open"
+        return "holds" if lte is None or lte >= 9.99 * wifi else "fails"
 
     def shown(self, found: Found) -> str:
-        words = []
-        for side in RTT_MS:
-            loss = self._from(found, side)
-            words.append(f"{TITLES[side]}: {f'from {100 * loss:g} %' if loss <= LOSSES[-1] else 'at no loss tried'}")
-        return "Ben <= 0, " + ", ".join(words)
+        losses = {title: self._from(found, side) for side, title in TITLES.items()}
+        words = (
+            f"{title} {'at no loss tried' if loss is None else f'from {100 * loss:g} %'}" for title, loss in losses.items()
+        )
+        return "median Ben <= 0: " + ", ".join(words)
 
 
 # --- claims
@@ -210,7 +216,7 @@ def _dynamic(strategy: str, number: str) -> Value:
 
 LARGE, SMALL = [pair for pair in PAIRS if pair[0] >= 30], [pair for pair in PAIRS if pair[0] == 10]
 CLAIMS = (
-    Claim("3", "S", "The median benefit falls as a path loses more", (Falls("wifi"), Falls("lte")), True),
+    Claim("3", "S", "The median benefit falls as a path loses more (by 0.02 it may rise)", (Falls("wifi"), Falls("lte")), True),
     Claim("3a", "S", "Nothing is gained by a WiFi path that loses 0.01 % or more", tuple(Bound(Benefit("wifi", loss), False, 0.0) for loss in LOSSES[2:])),
     Claim("3b", "S", "Nothing is gained by an LTE path that loses 1 % or more", tuple(Bound(Benefit("lte", loss), False, 0.0) for loss in LOSSES[4:])),
     Claim("3a/b", "S", "LTE may lose ten times as much as WiFi before it brings nothing", (ThresholdsApart(),), True),
@@ -224,7 +230,7 @@ CLAIMS = (
     Claim("5", "S", "Loss for half a minute: MPTCP-LA carries more than MPTCP", (Relation(_dynamic(AWARE, "T"), ">", _dynamic(PLAIN, "T")),), True),
     Claim("5, 50", "S", "... and MPTCP on average less than one path's 50 Mb/s", (Relation(_dynamic(PLAIN, "T"), "<=", Constant(50.0)),)),
     Claim("6, LA", "S", "MPTCP-LA leaves WiFi within a second, below 1 Mb/s, and within 5 s after the loss has it back above 10 Mb/s",
-          (Relation(_dynamic(AWARE, "wifi_lossy_most"), "<=", Constant(1.0)), Relation(_dynamic(AWARE, "wifi_back_most"), ">=", Constant(10.0))), True),
+          (Every(_dynamic(AWARE, "wifi_lossy_most"), "<=", 1.0), Every(_dynamic(AWARE, "wifi_back_most"), ">=", 10.0)), True),
     Claim("6, LTE", "S", "Meanwhile LTE carries more than under MPTCP, where it carries most as well",
           (Relation(_dynamic(AWARE, "lte_lossy"), ">", _dynamic(PLAIN, "lte_lossy")), Relation(_dynamic(PLAIN, "lte_lossy"), ">", _dynamic(PLAIN, "wifi_lossy")))),
     Claim("6, after", "S", "Under MPTCP WiFi hardly comes back after the loss (less than half of before)",
@@ -238,7 +244,8 @@ def page(found: Found) -> str:
         f"Of the claims that a reproduction is judged on, {score(CLAIMS, found)} agree. T is goodput in Mb/s; a+b are Mb/s of WiFi and of LTE.",
         claims_table(CLAIMS, found),
         "## Benefit of the second path (Figure 3) and of leaving it (Figure 4)",
-        "Median, and first and third quartile, of 25 pairs of bandwidths; runs of 20 s.",
+        "Median, and first and third quartile, of 25 pairs of bandwidths; runs of 20 s, receive buffer 1000 kB, no jitter. What a path carries alone is counted with Multipath TCP's "
+        "payload, 1420 of plain TCP's 1448 bytes.",
         _benefits(found),
         "## Loss for half a minute (Figures 5 and 6)",
         "Mb/s, means over the seeds: in all, and of each path from 10 to 30 s, from 31 to 60 s (5 % loss on WiFi) and from 75 to 90 s.",
@@ -262,7 +269,7 @@ def _dynamics(found: Found) -> str:
     numbers = ("T", "wifi_before", "lte_before", "wifi_lossy", "lte_lossy", "wifi_late", "lte_late")
     titles = ("strategy", "in all", *(f"{side}, {when}" for when in ("before", "lossy", "after") for side in TITLES.values()))
     rows = [
-        [strategy, *(f"{mean([each[number] for each in found[f'{DYNAMIC}-{strategy}']]):.1f}" for number in numbers)]
+        [strategy, *(f"{average(found, f'{DYNAMIC}-{strategy}', number):.1f}" for number in numbers)]
         for strategy in (PLAIN, AWARE)
     ]
     return markdown(titles, rows)

@@ -7,7 +7,6 @@ in means of 1 s, for 5 s and nine tenths of what follows; MOST_S if that never h
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -16,16 +15,20 @@ from statistics import pstdev
 from typing import Any
 
 from lab.crosscheck import markdown
+from lab.recorder import read_lines
 from lab.reproduction.base import (
+    PAYLOAD,
     Case,
     Claim,
     Constant,
+    Every,
     Found,
     Numbers,
     Paper,
     Relation,
     Value,
     Verdict,
+    average,
     claims_table,
     mean,
     score,
@@ -34,7 +37,6 @@ from lab.reproduction.base import (
 PLAIN, DISJOINT, NETWORK = "none", "disjoint", "expected_throughput"
 LOSS_LAWS = ("balia", "olia", "lia")
 DELAYS_MS = (15, 30, 100, 200, 500)  # one way, Table 8
-PAYLOAD = 1420 / 1514  # of a frame
 PAPERS_PAYLOAD = 1428 / 1514  # under its kernel
 BEGUN_S, JUDGED_S, SETTLED_S = 10.0, (20.0, 50.0), (35.0, 50.0)
 WINDOW_S, BAND, STAYS_S, MOSTLY = 1.0, 0.1, 5.0, 0.9
@@ -78,8 +80,7 @@ def _collision(among: str, strategy: str) -> str:
 
 def measure(case: Case, _result: Mapping[str, Any], folder: Path) -> Numbers:
     """Of a collision `total` from 10 s on; of Figure 1 also how far apart the connections are, and when they have settled."""
-    lines = (folder / "samples.jsonl").read_text(encoding="utf-8").splitlines()
-    frames = [json.loads(line) for line in lines]
+    frames = list(read_lines(folder / "samples.jsonl"))
     rates = {user: [(frame["t"], _carried(frame, user)) for frame in frames] for user in sorted(frames[-1]["user"])}
     if not case.name.startswith("pooling"):
         return {"total": sum(_mean(each, BEGUN_S, frames[-1]["t"]) for each in rates.values())}
@@ -139,9 +140,10 @@ def _of(case: str, number: str) -> Value:
 
 SMPTCP = "pooling-pacing"
 CEILING = Constant(36 * PAYLOAD, "the ceiling")
+ALMOST = "On longer paths a connection's second subflow is seen a decision after its first; what it then takes leaves connections within a tenth of each other, and there is another turn only where all together gain 5 % by it"
 CLAIMS = (
-    Claim("T9, T10", "S", "S-MPTCP avoids every collision: at least 0.99 of the ceiling",
-          tuple(Relation(_of(_collision(among, NETWORK), "total"), ">=", Constant(whole * PAYLOAD, "the ceiling"), 0.99) for among, whole in WHOLE_MBPS.items()), True),
+    Claim("T9, T10", "S", "S-MPTCP avoids every collision: every run carries at least 0.99 of the ceiling",
+          tuple(Every(_of(_collision(among, NETWORK), "total"), ">=", 0.99 * whole * PAYLOAD) for among, whole in WHOLE_MBPS.items()), True),
     Claim("T9, disjoint", "S", "Within a connection disjoint ways are as good", (Relation(_of(_collision("within", DISJOINT), "total"), "~", _of(_collision("within", NETWORK), "total")),)),
     Claim("T9, hash", "S", "By hash about half of the runs of Figure 2a have half the rate", (Halved(_collision("within", PLAIN), 20 * PAYLOAD, 0.2, 0.8),), True),
     Claim("T10, order", "S", "Between connections S-MPTCP carries more than either",
@@ -155,13 +157,13 @@ CLAIMS = (
     Claim("T7, wVegas", "S", "wVegas is between them in SD and time, and carries less in all",
           (*(Relation(_of(_law(law), "sd"), ">", _of("pooling-wvegas", "sd")) for law in LOSS_LAWS), Relation(_of("pooling-wvegas", "sd"), ">", _of(SMPTCP, "sd")),
            *(Relation(_of(_law(law), "settles"), ">", _of("pooling-wvegas", "settles")) for law in LOSS_LAWS),
-           Relation(_of("pooling-wvegas", "settles"), ">", _of(SMPTCP, "settles")), Relation(_of(SMPTCP, "total"), ">", _of("pooling-wvegas", "total"))), True),
+           Relation(_of("pooling-wvegas", "settles"), ">", _of(SMPTCP, "settles")), *(Relation(_of(case, "total"), ">", _of("pooling-wvegas", "total")) for case in (SMPTCP, *map(_law, LOSS_LAWS)))), True),
     Claim("T8, time", "S", "It takes longer to settle on longer paths",
           (*(Relation(_of(_delayed(b), "settles"), ">=", _of(_delayed(a), "settles")) for a, b in pairwise(DELAYS_MS)),
            Relation(_of(_delayed(DELAYS_MS[-1]), "settles"), ">", _of(_delayed(DELAYS_MS[0]), "settles"))), True),
     Claim("T8", "S", "On every path its SD stays below 0.2 Mb/s and its total within 1 %",
           (*(Relation(_of(_delayed(ms), "sd"), "<=", Constant(0.2)) for ms in DELAYS_MS),
-           *(Relation(_of(_delayed(ms), "total"), ">=", _of(SMPTCP, "total"), 0.99) for ms in DELAYS_MS[1:])), True),
+           *(Relation(_of(_delayed(ms), "total"), ">=", _of(SMPTCP, "total"), 0.99) for ms in DELAYS_MS[1:])), True, ALMOST),
 )  # fmt: skip
 
 
@@ -183,7 +185,7 @@ def page(found: Found) -> str:
 
 
 def _three(found: Found, case: str, papers: tuple[float, float, float] | None) -> list[str]:
-    ours = [mean([each[number] for each in found[case]]) for number in ("total", "sd", "settles")]
+    ours = [average(found, case, number) for number in ("total", "sd", "settles")]
     theirs = ("", "", "")
     if papers:
         total, sd, settles = papers

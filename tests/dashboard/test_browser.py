@@ -105,8 +105,8 @@ def test_the_first_minute(page, address):
 
 def test_two_runs_on_the_same_axes(page, address):
     page.goto(f"{address}/runs")
-    page.check("input[aria-label='compare plain']")
-    page.check("input[aria-label='compare metered']")
+    page.check("input[aria-label='choose plain']")
+    page.check("input[aria-label='choose metered']")
     page.click("#compare")
     until(page, lambda: page.evaluate(LINES) == 2)
     page.wait_for_selector("#metrics tbody tr")
@@ -115,7 +115,7 @@ def test_two_runs_on_the_same_axes(page, address):
 
 def test_runs_are_removed_when_that_is_confirmed(page, address):
     page.goto(f"{address}/runs")
-    page.check("input[aria-label='compare plain']")
+    page.check("input[aria-label='choose plain']")
     answers = ["dismiss", "accept"]
     page.on("dialog", lambda dialog: getattr(dialog, answers.pop(0))())
     page.click("#remove")

@@ -61,8 +61,8 @@ class SimEngine(Engine):
     def _begins_interpreted(self) -> bool:
         try:
             to_come = compiled.is_to_come()
-        except OSError as error:
-            self.recorder.log(f"the simulator cannot be compiled, and goes on slowly: {error}")
+        except LabError as error:
+            self.recorder.log(f"the simulator goes on slowly: {error}")
             return False
         if to_come:
             self.recorder.log("the simulator is being compiled, once for this version, and goes more slowly meanwhile")
@@ -83,7 +83,7 @@ class SimEngine(Engine):
                 break
         if self._is_slow and jit.is_fast():
             self._is_slow = False
-            self.recorder.log(f"the simulator is compiled, and goes faster from t = {until_s:g} s on")
+            self.recorder.log(f"the simulator is compiled, and goes faster now, at t = {until_s:g} s")
         seen = {ap: sum(values) / len(values) for ap, values in self._occupancies.items()}
         self._occupancies = {}
         return [self.sampler.frame(self.brain.tiers, seen, self.brain.limits_bps)]

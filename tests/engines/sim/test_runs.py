@@ -1,4 +1,4 @@
-"""Whole runs: the same bytes for the same seed, with and without the compiler; flips, events, refusals."""
+"""Whole runs: the same bytes for the same seed; flips, events, refusals."""
 
 from __future__ import annotations
 
