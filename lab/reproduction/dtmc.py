@@ -103,16 +103,17 @@ def _fewer(number: str) -> tuple[Judged, ...]:
     return tuple(Relation(_of(_first(n, PLAIN), number), ">", _of(_first(n, CHOSEN), number)) for n in COUNTS[3:])
 
 
+LOSSY = "Of a path that loses 5 % less is carried than forecast; probably by timeouts, which the chain does not have, but that was not looked into"
 CLAIMS = (
     Claim("3", "S", "The forecast is what is carried, within a tenth",
           tuple(each for n in (2, 3) for loss in LOSSES
-                for each in (Relation(_of(_chain(n, loss), "forecast"), ">=", _of(_chain(n, loss)), 0.9), Relation(_of(_chain(n, loss), "forecast"), "<=", _of(_chain(n, loss)), 1.1)))),
+                for each in (Relation(_of(_chain(n, loss), "forecast"), ">=", _of(_chain(n, loss)), 0.9), Relation(_of(_chain(n, loss), "forecast"), "<=", _of(_chain(n, loss)), 1.1))), False, LOSSY),
     Claim("5, full mesh", "S", "All paths are good up to three; with more of them throughput does not grow, and with fifteen it is lower than with three",
           (*(Relation(_of(_first(b, PLAIN)), ">", _of(_first(a, PLAIN))) for a, b in pairwise(COUNTS[:3])),
            *(Relation(_of(_first(n, PLAIN)), "<=", _of(_first(3, PLAIN))) for n in COUNTS[3:]),
            Relation(_of(_first(3, PLAIN)), ">", _of(_first(15, PLAIN)))), True),
     Claim("5, chosen", "S", "From four paths on, the chosen ones carry as much as all of them or more", _each("T", ">=", COUNTS[3:]), True),
-    Claim("5, more", "S", "... with eight and more far more (a fifth)", _each("T", ">", COUNTS[7:], 1.2)),
+    Claim("5, more", "S", "... with eight and more far more (a fifth)", _each("T", ">", COUNTS[7:], 1.2), False, "What all paths carry falls with every further one here too, by 7 % at eight and 21 % at fifteen; the paper gives no figures"),
     Claim("5, optimum", "S", "They carry what the best choice carries, within a tenth", _each("T", ">=", SEVERAL, 0.9, BEST) + _each("T", "<=", SEVERAL, 1.1, BEST), True),
     Claim("6", "S", "From four paths on, fewer segments of the chosen ones arrive out of order than of all", _fewer("early"), True),
     Claim("7", "S", "... fewer are sent again", _fewer("again"), True),
