@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from lab import inbox, scenario, targets
+from lab import brain, inbox, scenario, targets
 from lab.cli import lists
 from lab.errors import LabError, RequestError
 from lab.recorder import read_lines
@@ -86,16 +86,14 @@ def to_try(folder: Path) -> list[Row]:
 
 
 def _regulator(current: Scenario, known: dict[str, Target]) -> list[Row]:
-    choices = known["strategy"].choices
-    other = (
-        "none"
-        if current.strategy.name != "none"
-        else next((each for each in ("meter_throttling", *choices) if each in choices), "none")
-    )
+    idle = brain.unfit(_built(current))
+    able = [each for each in ("meter_throttling", "expected_throughput", *known["strategy"].choices) if not idle[each]]
+    other = "none" if current.strategy.name != "none" else next((each for each in able if each != "none"), None)
+    if other is None:
+        return []
     said = "take the regulator away" if other == "none" else f"let {other} regulate"
-    found: list[Row] = [
-        {"target": "strategy", "value": other, "text": f"{said.capitalize()}: watch Tier 2 and who pays for it"}
-    ]
+    watch = "Tier 2 and who pays for it" if any(name.startswith("cell.") for name in known) else "which subflows carry what"
+    found: list[Row] = [{"target": "strategy", "value": other, "text": f"{said.capitalize()}: watch {watch}"}]
     if "strategy.cth" in known:
         text = "Call an access point congested much earlier: watch the limit fall"
         found.append({"target": "strategy.cth", "value": 0.3, "text": text})
@@ -103,7 +101,8 @@ def _regulator(current: Scenario, known: dict[str, Target]) -> list[Row]:
 
 
 def _far_station(current: Scenario, known: dict[str, Target]) -> list[Row]:
-    rates = {name: each.value for name, each in known.items() if name.startswith("cell.wifi")}
+    """None where users walk: their rates are where they are."""
+    rates = {name: each.value for name, each in known.items() if name.startswith("cell.wifi") and name.endswith(".rate_mbps")}
     if not rates:
         return []
     slowest = min(rates, key=lambda name: float(rates[name]))
@@ -116,9 +115,7 @@ def _cable(known: dict[str, Target]) -> list[Row]:
     names = [name for name in known if name.startswith("link.") and name.endswith(".up")]
     name = next((each for each in names if each != "link.server.up"), None)
     return (
-        [{"target": name, "value": False, "text": f"Unplug {name.split('.')[1]}: does traffic move to the other path?"}]
-        if name
-        else []
+        [{"target": name, "value": False, "text": f"Unplug {name.split('.')[1]}: does traffic move elsewhere?"}] if name else []
     )
 
 

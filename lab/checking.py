@@ -100,12 +100,15 @@ def read(path: Path) -> dict[str, Any]:
 def override(raw: dict[str, Any], setting: str) -> None:
     """Apply one `key.path=value` to the data of a file; the value is typed as in YAML.
 
-    A step into a list is a number from 1, or the `id` of one of its entries.
+    A step into a list is a number from 1, or the `id` of one of its entries. A parameter of the strategy may be called as it is where
+    it is flipped, `strategy.cth`.
     """
     path, equals, text = setting.partition("=")
     steps = path.strip().split(".")
     if not equals or not all(steps):
         raise RequestError(f"--set {setting}: write key.path=value, such as topology.multipath=[]")
+    if len(steps) == 2 and steps[0] == "strategy" and steps[1] not in ("name", "params"):
+        steps.insert(1, "params")
     here: Any = raw
     for step in steps[:-1]:
         if isinstance(here, list):

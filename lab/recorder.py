@@ -233,6 +233,8 @@ def read_document(folder: Path, name: str) -> dict[str, Any]:
     except FileNotFoundError as error:
         wrong = f"it holds no {name}" if folder.exists() else "there is no such folder"
         raise RequestError(f"read {folder}: {wrong}: give the folder of a finished run") from error
+    except NotADirectoryError as error:
+        raise RequestError(f"read {folder}: it is a file: give the folder of a finished run") from error
     except (OSError, ValueError) as error:
         raise RequestError(f"read {folder / name}: {error}") from error
     return document

@@ -60,6 +60,7 @@ WRONG = {
     "strategy=none": "strategy: 'none' is not a mapping",
     "strategy.name=foo": "strategy.name: 'foo' is unknown: choose from",
     "strategy={name: meter_throttling, params: {cth: 5}}": "strategy.params.cth: 5 is out of range: write at most 1",
+    "strategy.cth=0.5": "strategy.params: unknown key 'cth'. Known keys: interval_s",
     "strategy={name: meter_throttling, params: {cht: 0.5}}": "strategy.params: unknown key 'cht' (did you mean 'cth'?)",
     "mobility={}": "mobility: topology 'wifi_lte' gives nobody a position",
     "events=[{at_s: 1, target: link.wifi.u, value: 3}]": "events[1]: target 'link.wifi.u' is unknown (did you mean 'link.wifi.up'?)",

@@ -1,0 +1,26 @@
+"""What a page suggests to flip first: something for every scenario, and nothing that the run would refuse."""
+
+from __future__ import annotations
+
+import pytest
+
+from dashboard import flips
+from lab import scenario, targets
+from lab.recorder import write_scenario
+
+
+@pytest.mark.parametrize("name", scenario.names())
+def test_every_suggestion_can_be_carried_out(name, tmp_path):
+    job = scenario.load(name)
+    write_scenario(tmp_path / "scenario.yaml", job)
+    suggested = flips.to_try(tmp_path)
+    assert suggested
+    for each in suggested:
+        targets.check_flip(job, each["target"], each["value"])
+    assert flips.rows(tmp_path)
+
+
+@pytest.mark.parametrize(("name", "watched"), [("testbed_wifi_lte", "Tier 2"), ("fifteen_paths", "which subflows carry what")])
+def test_tiers_are_spoken_of_where_there_are_some(name, watched, tmp_path):
+    write_scenario(tmp_path / "scenario.yaml", scenario.load(name))
+    assert watched in flips.to_try(tmp_path)[0]["text"]
