@@ -215,7 +215,8 @@ def test_the_page_judges_every_claim(name):
     found = {case.name: [numbers, numbers] for case in paper.cases}
     assert {side.case for side in sides} <= set(found)
     page = paper.page(found)
-    assert all(f"| {claim.name} | {claim.strength} | {claim.text} |" in page for claim in claims)
+    strengths = {claim.name: claim.strength + ", judged" * claim.judged for claim in claims}
+    assert all(f"| {claim.name} | {strengths[claim.name]} | {claim.text} |" in page for claim in claims)
 
 
 def test_a_paper_nobody_knows(lab):  # noqa: F811

@@ -21,8 +21,10 @@ REPEAT, QUICK = 10, 3
 INTRODUCTION = """# {title}
 
 Made by `./run_lab.sh reproduce {name}{repeat}` with version {version} of the lab ({commits}), in the simulator, seeds 1 to {seeds}, {runs} runs.
-Nothing was tuned to a number of the paper. A relation `>` holds if the 95 % interval over the seeds says so, `>=` if it does not say the
-opposite, `<=` likewise, `~` if the means are within 5 %, and what is said of medians or of every run if it is so there; a claim is not significant if one of its relations is open, and disagrees if one fails.
+Nothing was tuned to a number of the paper. Each claim is a number of relations between means over the seeds. `>` holds if the 95 % interval of the ratio
+says so, `>=` and `<=` if it does not say the opposite, `~` if the means are within 5 %; of medians, and of every single run, the plain number counts. A claim
+agrees if all its relations hold, disagrees if one fails, and is not significant otherwise. Its strength: S, the paper says it plainly and confirms it; M, once; W, weakly; a
+reproduction stands or falls with those that are judged.
 """
 
 

@@ -150,7 +150,7 @@ class Claim:
         some = "; ".join(
             f"{each.shown(found)}{'' if verdict == 'holds' else f' ({verdict})'}" for verdict, each in order[:SHOWN]
         )
-        return f"{held} of {len(verdicts)}: {some}"
+        return f"{held} of {len(verdicts)}{', for instance' if len(verdicts) > SHOWN else ''}: {some}"
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,15 @@ def claims_table(claims: Sequence[Claim], found: Found) -> str:
     for claim in claims:
         verdict = claim.verdict(found)
         why = f". {claim.why}" if claim.why and verdict != "agrees" else ""
-        rows.append([claim.name, claim.strength, claim.text, verdict, f"{claim.evidence(found)}{why}"])
+        rows.append(
+            [
+                claim.name,
+                f"{claim.strength}, judged" if claim.judged else claim.strength,
+                claim.text,
+                verdict,
+                f"{claim.evidence(found)}{why}",
+            ]
+        )
     return markdown(("claim", "strength", "the paper says", "verdict", "relations that hold, and figures"), rows)
 
 
