@@ -86,13 +86,14 @@ def to_try(folder: Path) -> list[Row]:
 
 
 def _regulator(current: Scenario, known: dict[str, Target]) -> list[Row]:
-    idle = brain.unfit(_built(current))
+    network = _built(current)
+    idle = brain.unfit(network)
     able = [each for each in ("meter_throttling", "expected_throughput", *known["strategy"].choices) if not idle[each]]
     other = "none" if current.strategy.name != "none" else next((each for each in able if each != "none"), None)
     if other is None:
         return []
     said = "take the regulator away" if other == "none" else f"let {other} regulate"
-    watch = "Tier 2 and who pays for it" if any(name.startswith("cell.") for name in known) else "which subflows carry what"
+    watch = "Tier 2 and who pays for it" if network.cells else "which subflows carry what"
     found: list[Row] = [{"target": "strategy", "value": other, "text": f"{said.capitalize()}: watch {watch}"}]
     if "strategy.cth" in known:
         text = "Call an access point congested much earlier: watch the limit fall"

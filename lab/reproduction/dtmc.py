@@ -113,7 +113,7 @@ CLAIMS = (
            *(Relation(_of(_first(n, PLAIN)), "<=", _of(_first(3, PLAIN))) for n in COUNTS[3:]),
            Relation(_of(_first(3, PLAIN)), ">", _of(_first(15, PLAIN)))), True),
     Claim("5, chosen", "S", "From four paths on, the chosen ones carry as much as all of them or more", _each("T", ">=", COUNTS[3:]), True),
-    Claim("5, more", "S", "... with eight and more far more (a fifth)", _each("T", ">", COUNTS[7:], 1.2), False, "What all paths carry falls with every further one here too, by 7 % at eight and 21 % at fifteen; the paper gives no figures"),
+    Claim("5, more", "S", "... with eight and more far more (a fifth)", _each("T", ">", COUNTS[7:], 1.2), False, "What all paths carry falls with more of them here too (below); the paper gives no figures to compare with"),
     Claim("5, optimum", "S", "They carry what the best choice carries, within a tenth", _each("T", ">=", SEVERAL, 0.9, BEST) + _each("T", "<=", SEVERAL, 1.1, BEST), True),
     Claim("6", "S", "From four paths on, fewer segments of the chosen ones arrive out of order than of all", _fewer("early"), True),
     Claim("7", "S", "... fewer are sent again", _fewer("again"), True),

@@ -141,7 +141,7 @@ def _of(case: str, number: str) -> Value:
 SMPTCP = "pooling-pacing"
 CEILING = Constant(36 * PAYLOAD, "the ceiling")
 ALMOST = "On longer paths a connection's second subflow is seen a decision after its first; what it then takes leaves connections within a tenth of each other, and there is another turn only where all together gain 5 % by it"
-TRAINS = "wVegas halves a window when its queueing delay has doubled (its drain step). Packets go in trains here, which double it before a link is full: alone on a link of 9 Mb/s, 27 packets of bandwidth and delay, a subflow keeps 10 to 19 packets and carries 5.6"
+TRAINS = "wVegas halves a window when its queueing delay has doubled (its drain step). Packets go in trains here, which double it before a link is full"
 CLAIMS = (
     Claim("T9, T10", "S", "S-MPTCP avoids every collision: every run carries at least 0.99 of the ceiling",
           tuple(Every(_of(_collision(among, NETWORK), "total"), ">=", 0.99 * whole * PAYLOAD) for among, whole in WHOLE_MBPS.items()), True),

@@ -137,7 +137,7 @@ def main() -> None:
             from lab.engines.sim import jit
             from lab.engines.sim.network import Network
 
-            jit.speed_up()
+            jit.speed_up(where)
             job = scenario.load("testbed_wifi_lte")
             Network(scenario.build(job), job.multipath, [], job.seed).run(1)
     if not is_there(where):

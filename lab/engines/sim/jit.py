@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from types import FunctionType
 from typing import Any, TypeVar, cast
 
@@ -28,12 +29,12 @@ def jit(function: Function) -> Function:
     return function
 
 
-def speed_up() -> None:
+def speed_up(kept_in: Path) -> None:
     """From now on every module of the engine calls compiled functions; what was not compiled before is when it is first called."""
     global _is_fast
     import numba
 
-    numba.config.CACHE_DIR = str(compiled.folder())
+    numba.config.CACHE_DIR = str(kept_in)
     compiler = numba.njit(cache=True, no_cfunc_wrapper=True)  # nobody calls it from C
     fast = {function: compiler(function) for function in _marked}
     for module in [each for name, each in sys.modules.items() if name.startswith(__package__)]:
@@ -44,9 +45,15 @@ def speed_up() -> None:
 
 
 def speed_up_if_possible() -> None:
-    """Do so if the compiler is done."""
-    if not _is_fast and _kept_in is not None and compiled.is_there(_kept_in):
-        speed_up()
+    """Do so if the compiler is done, and nobody has edited the sources since: this process would compile what it still runs as
+    what they are now."""
+    global _kept_in
+    if _is_fast or _kept_in is None or not compiled.is_there(_kept_in):
+        return
+    if compiled.folder() == _kept_in:
+        speed_up(_kept_in)
+    else:
+        _kept_in = None
 
 
 def is_fast() -> bool:

@@ -126,7 +126,10 @@ engine.open(build(asked), asked, recorder)
 frames, fast = [], []
 for half_seconds in range(1, 9):
     if half_seconds == 4 and len(sys.argv) > 2:
-        shutil.copytree(sys.argv[2], compiled.folder(), dirs_exist_ok=True)
+        kept_in = compiled.folder()
+        shutil.copytree(sys.argv[2], kept_in, dirs_exist_ok=True)
+        if "edited" in sys.argv:
+            compiled.folder = lambda: kept_in.with_name("of other sources")
     frames += engine.advance(half_seconds / 2)
     fast.append(jit.is_fast())
 print(json.dumps([frames, engine.close()]), *map(int, fast), sep="\\n")
@@ -146,6 +149,12 @@ def test_a_run_goes_on_compiled_with_the_same_numbers(tmp_path):
     assert "goes faster now, at t = 2 s" in (tmp_path / "changes" / "log.txt").read_text()
 
 
+def test_a_run_whose_sources_were_edited_meanwhile_stays_what_it_is(tmp_path):
+    pytest.importorskip("numba")
+    done = python(ENGINE, tmp_path, compiled.folder(), "edited", MULTIPATH_LAB_CACHE=str(tmp_path / "cache")).split("\n")
+    assert "".join(done[1:]) == "00000000"
+
+
 def test_a_run_whose_compiler_cannot_write_goes_on(tmp_path):
     pytest.importorskip("numba")
     (tmp_path / "cache").write_text("not a folder")
@@ -155,12 +164,12 @@ def test_a_run_whose_compiler_cannot_write_goes_on(tmp_path):
 
 
 GROW = """
-from lab.engines.sim import jit, laws, layout as at
+from lab.engines.sim import compiled, jit, laws, layout as at
 from lab.engines.sim.network import Network
 from lab.flows import Flow
 from lab.scenario_schema import Multipath
 from lab.topology import Link, Node, Topology
-jit.speed_up()
+jit.speed_up(compiled.folder())
 nodes = (Node("ue1", "user", "l2"), Node("s1", "switch"), Node("srv1", "server"))
 flow = Flow("ue1-1", "ue1", "down", "reno", None, None)
 network = Network(Topology("one", nodes, (Link("l1", "s1", "srv1"), Link("l2", "s1", "ue1"))), Multipath(), [flow], seed=1)
