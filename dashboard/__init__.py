@@ -11,8 +11,8 @@ from dashboard import api, errors, guard, pages
 from dashboard.runs import Launcher
 from dashboard.stream import Streams
 from lab.errors import MachineLacks
-from lab.recorder import RUNS
-from lab.store import Store
+from lab.results.store import Store
+from lab.run.recorder import RUNS
 
 ROOT = Path(__file__).resolve().parents[1]
 DEFAULTS = {

@@ -12,9 +12,12 @@ from dashboard import exports, flips, openapi, view
 from dashboard.errors import Problem
 from dashboard.runs import Launcher, StartRequest
 from dashboard.stream import Streams
-from lab import __version__, checking, compare, inbox
+from lab import __version__
 from lab.errors import LabError, RequestError, unknown
-from lab.store import Store
+from lab.results import compare
+from lab.results.store import Store
+from lab.run import inbox
+from lab.scenario import checking
 
 api = Blueprint("api", __name__)
 route = openapi.router(api)

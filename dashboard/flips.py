@@ -9,13 +9,16 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from lab import brain, inbox, scenario, targets
 from lab.cli import lists
 from lab.errors import LabError, RequestError
-from lab.recorder import read_lines
-from lab.scenario_schema import Scenario
-from lab.targets import Target
-from lab.topology import Topology
+from lab.run import inbox
+from lab.run.recorder import read_lines
+from lab.scenario import catalogue as brain
+from lab.scenario import loading as scenario
+from lab.scenario import targets
+from lab.scenario.schema import Scenario
+from lab.scenario.targets import Target
+from lab.topologies.topology import Topology
 
 GROUPS = {
     "strategy": "Strategy",

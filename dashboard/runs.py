@@ -19,13 +19,13 @@ from typing import IO, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from dashboard.errors import Problem
-from lab import scenario
 from lab.cli import lists
 from lab.cli import run as running
 from lab.errors import RequestError, unknown
-from lab.manifest import ROOT
-from lab.recorder import new_folder
-from lab.store import Store
+from lab.results.store import Store
+from lab.run.manifest import ROOT
+from lab.run.recorder import new_folder
+from lab.scenario import loading as scenario
 
 SAID_WITHIN_S = 5.0  # a run that cannot start says so within this time
 ENDS_WITHIN_S = 10.0

@@ -20,7 +20,7 @@ from dashboard import create_app
 from dashboard.errors import Problem
 from dashboard.runs import Launcher, StartRequest
 from lab.errors import LabError, MachineLacks
-from lab.recorder import RUNS
+from lab.run.recorder import RUNS
 
 HOST = "127.0.0.1"
 FIRST_PORT, PORTS = 8080, 50

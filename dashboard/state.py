@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dashboard import flips
-from lab import process
+from lab.run import process
 
 TAIL_BYTES = 65_536
 Doc = dict[str, Any]

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from dashboard import events, state
-from lab.recorder import Follower
+from lab.run.recorder import Follower
 
 EVENTS = 10_000_000
 KEPT = 4000  # messages in memory; who is further behind is served from the files

@@ -9,11 +9,12 @@ from typing import Any
 from dashboard import events, figures, flips, state
 from dashboard.errors import Problem
 from dashboard.stream import EVENTS
-from lab import brain, scenario
 from lab.cli import lists
 from lab.errors import LabError, RequestError, unknown
-from lab.recorder import read_events, read_lines
-from lab.store import Store
+from lab.results.store import Store
+from lab.run.recorder import read_events, read_lines
+from lab.scenario import catalogue as brain
+from lab.scenario import loading as scenario
 
 MOST_COMPARED = 6
 Doc = dict[str, Any]

@@ -17,8 +17,8 @@ from lab import __version__
 from lab.cli import lists
 from lab.cli import run as running
 from lab.errors import LabError, MachineLacks
-from lab.recorder import RUNS
-from lab.runner import EXIT_INTERRUPTED
+from lab.run.recorder import RUNS
+from lab.run.runner import EXIT_INTERRUPTED
 
 PASS_ON = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON and nothing else.")
@@ -75,7 +75,7 @@ def run(ctx: click.Context, /, **asked: Any) -> None:
 @click.option("--set", "settings", multiple=True, metavar="KEY.PATH=VALUE")
 def check(scenario: str, settings: tuple[str, ...]) -> None:
     """Check every key and value of SCENARIO and start nothing."""
-    from lab.scenario import Overrides, load
+    from lab.scenario.loading import Overrides, load
 
     loaded = load(scenario, Overrides(settings=settings))
     click.echo(f"{loaded.name}: valid. {loaded.title}")
@@ -138,7 +138,7 @@ def targets(scenario: str, as_json: bool) -> None:
 @click.option("--markdown", "as_markdown", is_flag=True, help="Print one table in Markdown, verdicts in its cells.")
 def compare(folders: tuple[Path, ...], as_json: bool, as_markdown: bool) -> None:
     """Put runs side by side; repeats of a strategy are taken together."""
-    from lab import compare as comparing
+    from lab.results import compare as comparing
 
     click.echo(comparing.report(folders, as_json, as_markdown))
 
@@ -171,7 +171,7 @@ def reproduce(ctx: click.Context, paper: str, quick: bool, repeat: int) -> None:
 @cli.command()
 def reindex() -> None:
     """Rebuild data/index.json from the run folders."""
-    from lab.store import Store
+    from lab.results.store import Store
 
     click.echo(f"{Store().reindex()} runs in {RUNS.parent / 'index.json'}")
 
@@ -202,7 +202,7 @@ def up(ctx: click.Context, port: int | None, no_browser: bool, no_demo: bool) ->
 @click.pass_context
 def clean(ctx: click.Context, force: bool) -> None:
     """Remove what an emulation left behind."""
-    ctx.exit(_emulation("ledger").clean(force))
+    ctx.exit(_emulation("machine.ledger").clean(force))
 
 
 @cli.command()
@@ -210,14 +210,14 @@ def clean(ctx: click.Context, force: bool) -> None:
 @click.pass_context
 def doctor(ctx: click.Context, as_json: bool) -> None:
     """Say what this machine can run, what it lacks, and what to type."""
-    ctx.exit(_emulation("doctor").main(as_json))
+    ctx.exit(_emulation("machine.doctor").main(as_json))
 
 
 @cli.command("setup-emulation")
 @click.pass_context
 def setup_emulation(ctx: click.Context) -> None:
     """Install what the emulation needs."""
-    ctx.exit(_emulation("setup").main())
+    ctx.exit(_emulation("machine.setup").main())
 
 
 @cli.command(context_settings=PASS_ON)
@@ -225,7 +225,7 @@ def setup_emulation(ctx: click.Context) -> None:
 @click.pass_context
 def vm(ctx: click.Context, command: tuple[str, ...]) -> None:
     """Run CMD inside the virtual machine."""
-    ctx.exit(_emulation("vm").main(list(command)))
+    ctx.exit(_emulation("vm.launch").main(list(command)))
 
 
 @cli.command("exec", context_settings=PASS_ON)

@@ -13,11 +13,11 @@ import pytest
 from fake_engine import FakeEngine
 from hypothesis import settings
 
-from lab import scenario
-from lab.engines.sim import compiled
-from lab.recorder import Recorder
-from lab.runner import Outcome, run
-from lab.scenario import Overrides, build
+from lab.engines.sim import compiler as compiled
+from lab.run.recorder import Recorder
+from lab.run.runner import Outcome, run
+from lab.scenario import loading as scenario
+from lab.scenario.loading import Overrides, build
 
 # No test is about time; and what is judged elsewhere is judged by the same examples each time, new ones are sought here.
 settings.register_profile("lab", deadline=None, derandomize=os.environ.get("CI") == "true")

@@ -13,7 +13,7 @@ from controller.graph import arcs_over, graph, switches, use, ways
 from controller.observation import Arc, Observation, Subflow
 from controller.paths import digest
 from controller.strategies.base import Strategy
-from lab.topology import Topology, wire
+from lab.topologies.topology import Topology, wire
 
 PORTS = count(40_000)
 

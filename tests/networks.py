@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from controller.observation import Arc
 from controller.plan import Plan
-from lab.description import describe
-from lab.topology import Topology, wire
+from lab.topologies.topology import Topology, wire
+from lab.topologies.topology_file import describe
 
 Links = dict[tuple[str, str], float]  # ends, and what goes in that direction
 

@@ -7,8 +7,8 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from lab import bench
 from lab.__main__ import cli
+from lab.evaluation import bench
 
 FIXED = [
     "dumbbell_packets_per_s",

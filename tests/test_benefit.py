@@ -2,7 +2,7 @@
 
 import pytest
 
-from lab.benefit import benefit
+from lab.evaluation.benefit import benefit
 
 
 @pytest.mark.parametrize(

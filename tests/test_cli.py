@@ -16,10 +16,10 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from lab import scenario
 from lab.__main__ import cli
 from lab.engines import ENGINES
 from lab.errors import LabError, MachineLacks
+from lab.scenario import loading as scenario
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -234,8 +234,8 @@ def test_the_command_line_starts_lean():
 @pytest.fixture
 def machine(monkeypatch):
     """A virtual machine that runs the command right here, on the fake engine."""
-    from lab.engines import mininet
-    from lab.engines.mininet import vm as real_vm
+    from lab.engines.mininet import vm
+    from lab.engines.mininet.vm import launch as real_vm
 
     def run_in_vm(command, wait=False):
         assert command.argv[1:3] == ["-m", "lab"]
@@ -248,8 +248,8 @@ def machine(monkeypatch):
 
     kernel = types.SimpleNamespace(require=lambda congestion_controls: None)
     module = types.SimpleNamespace(run_in_vm=run_in_vm, kernel=kernel, GuestCommand=real_vm.GuestCommand)
-    monkeypatch.setattr(mininet, "vm", module, raising=False)
-    monkeypatch.setitem(sys.modules, "lab.engines.mininet.vm", module)
+    monkeypatch.setattr(vm, "launch", module)
+    monkeypatch.setitem(sys.modules, "lab.engines.mininet.vm.launch", module)
     return module
 
 

@@ -12,15 +12,15 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lab import compare
 from lab.errors import RequestError
-from lab.scenario import build, resolved
+from lab.results import compare
+from lab.scenario.loading import build, resolved
 
 
 @pytest.fixture
 def runs(load, tmp_path):
     """Write finished runs: strategy, and the total of each repeat."""
-    from lab import metrics
+    from lab.run import metrics
 
     def make(strategy, totals, *settings, status="complete", engine="fake"):
         folders = []

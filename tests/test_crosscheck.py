@@ -7,12 +7,13 @@ from dataclasses import replace
 import pytest
 from test_cli import lab  # noqa: F401 - a fixture
 
-from lab import crosscheck, engines, studies
+from lab import engines
 from lab.cli import crosscheck as crosschecking
-from lab.engines.mininet import vm
+from lab.engines.mininet.vm import launch as vm
 from lab.errors import RequestError
-from lab.runner import EXIT_INTERRUPTED
-from lab.studies import FRAMES, Case, Metric, Study
+from lab.evaluation import crosscheck, studies
+from lab.evaluation.studies import FRAMES, Case, Metric, Study
+from lab.run.runner import EXIT_INTERRUPTED
 
 STUDY = Study(
     "testbed_wifi_lte",
@@ -228,7 +229,7 @@ def test_an_interruption_in_the_vm_writes_no_page(command, in_vm, tmp_path):
 
 @pytest.mark.parametrize("study", studies.STUDIES, ids=lambda study: study.scenario)
 def test_every_case_is_a_valid_experiment(study):
-    from lab import scenario
+    from lab.scenario import loading as scenario
 
     for case in study.cases:
         duration_s = case.duration_s or study.duration_s

@@ -18,7 +18,7 @@ import pytest
 from machine import emulation, needs_emulation
 
 from lab.__main__ import cli
-from lab.scenario_schema import Checkpoint, Event, Mobility, Multipath, Scenario, StrategyChoice, Traffic
+from lab.scenario.schema import Checkpoint, Event, Mobility, Multipath, Scenario, StrategyChoice, Traffic
 
 __all__ = ["emulation"]
 ROOT = Path(__file__).resolve().parents[1]

@@ -82,11 +82,11 @@ def test_the_topology_carries_what_its_door_lets_through(extended):
 
 
 WINDOWS = """
-from lab.engines.sim import laws, layout as at
+from lab.engines.sim.core import laws, layout as layout
 from lab.engines.sim.network import Network
-from lab.flows import Flow
-from lab.scenario_schema import Multipath
-from lab.topology import Link, Node, Topology
+from lab.scenario.flows import Flow
+from lab.scenario.schema import Multipath
+from lab.topologies.topology import Link, Node, Topology
 nodes = (Node("ue1", "user", "l2"), Node("s1", "switch"), Node("srv1", "server"))
 flow = Flow("ue1-1", "ue1", "down", "mine", None, None)
 network = Network(Topology("one", nodes, (Link("l1", "s1", "srv1"), Link("l2", "s1", "ue1"))), Multipath(), [flow], seed=1)
@@ -121,7 +121,12 @@ def test_the_law_runs_and_whoever_edits_it_sees_the_new_one(extended):
 
 def test_what_was_added_keeps_to_the_rules(extended):
     folder, _ = extended
-    added = ["controller/strategies/first_only.py", "lab/topologies/doorway.py", "lab/engines/sim/laws", "lab/congestion.py"]
+    added = [
+        "controller/strategies/first_only.py",
+        "lab/topologies/doorway.py",
+        "lab/engines/sim/laws",
+        "lab/scenario/congestion.py",
+    ]
     for checker in (["ruff", "check"], ["ruff", "format", "--check"], ["mypy"]):
         done = subprocess.run([sys.executable, "-m", *checker, *added], cwd=folder, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr

@@ -1,7 +1,7 @@
 """Traffic as a time line."""
 
-from lab.flows import PAUSED_BPS, plan
-from lab.scenario_schema import Traffic
+from lab.scenario.flows import PAUSED_BPS, plan
+from lab.scenario.schema import Traffic
 
 
 def test_parallel_connections_share_rate_and_volume():

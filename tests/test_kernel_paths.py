@@ -12,9 +12,10 @@ import pytest
 from emulation import kernel_witness
 from emulation.kernel_paths import Way, changes, frame
 
-from lab import crosscheck, scenario
-from lab.manifest import ROOT
-from lab.studies import FRAMES, TWO_PATHS
+from lab.evaluation import crosscheck
+from lab.evaluation.studies import FRAMES, TWO_PATHS
+from lab.run.manifest import ROOT
+from lab.scenario import loading as scenario
 
 
 @pytest.fixture

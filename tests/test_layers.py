@@ -94,23 +94,26 @@ def test_the_simulator_does_not_know_the_emulation():
 def test_only_one_module_imports_mininet():
     for path in files("lab"):
         if {name.split(".")[0] for name in imported(path)} & {"mn_wifi", "mininet"}:
-            assert path == MININET / "nodes.py", path
+            assert path == MININET / "network" / "nodes.py", path
 
 
 def test_only_one_module_of_the_emulation_starts_processes():
-    for path in MININET.glob("*.py"):
+    for path in MININET.rglob("*.py"):
         wrong = {
             name for owner, name in called(path) if (owner == "subprocess" and name in STARTS_PROCESSES) or is_os(owner, name)
         }
         assert path.name == "shell.py" or not wrong, f"{path.relative_to(ROOT)} calls {', '.join(sorted(wrong))}: use shell.py"
-    assert ("subprocess", "Popen") in called(MININET / "shell.py")
+    assert ("subprocess", "Popen") in called(MININET / "machine" / "shell.py")
 
 
 @pytest.mark.parametrize("program", ["ap_agent", "traffic", "host_agent"])
 def test_programs_of_the_emulation_start_without_packages(program):
     """They start as `python -SE`: to look for packages takes the VM a while."""
     done = subprocess.run(
-        [sys.executable, "-SE", "-c", f"import lab.engines.mininet.{program}"], cwd=ROOT, capture_output=True, text=True
+        [sys.executable, "-SE", "-c", f"import lab.engines.mininet.programs.{program}"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, done.stderr
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab import metrics
-from lab.scenario import build
+from lab.run import metrics
+from lab.scenario.loading import build
 
 HEADER = {"run_id": "r", "scenario": "s", "strategy": "none", "engine": "fake", "seed": 1, "status": "complete"}
 
@@ -72,7 +72,7 @@ def test_overload_is_kept_with_its_evidence(load):
 
 
 def test_without_access_points_tiers_are_sums_over_subflows():
-    from lab.scenario import from_data
+    from lab.scenario.loading import from_data
 
     raw = {
         "name": "x",

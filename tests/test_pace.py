@@ -8,12 +8,12 @@ import time
 import pytest
 from fake_engine import FakeEngine
 
-from lab import inbox
 from lab.engines import Options
 from lab.errors import RequestError
-from lab.pace import Pace, checked_speed
-from lab.recorder import read_events
-from lab.runner import run
+from lab.run import inbox
+from lab.run.pace import Pace, checked_speed
+from lab.run.recorder import read_events
+from lab.run.runner import run
 
 
 class Clock:

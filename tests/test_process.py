@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 
-from lab import process
+from lab.run import process
 
 
 def test_this_process_is_alive_and_an_ended_one_is_not(tmp_path):

@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from lab import recorder as recording
 from lab.errors import LabError, RequestError
-from lab.recorder import Follower, new_folder, read_events, read_samples
-from lab.scenario import experiment, from_data
+from lab.run import recorder as recording
+from lab.run.recorder import Follower, new_folder, read_events, read_samples
+from lab.scenario.loading import experiment, from_data
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -66,7 +66,7 @@ def test_a_cut_last_line_is_left_out_and_damage_before_it_is_not(tmp_path):
 
 def test_a_killed_process_leaves_every_line_it_wrote(tmp_path):
     program = (
-        "import sys, time; from pathlib import Path; from lab import scenario; from lab.recorder import Recorder; "
+        "import sys, time; from pathlib import Path; from lab.scenario import loading as scenario; from lab.run.recorder import Recorder; "
         "s = scenario.load('testbed_wifi_lte'); r = Recorder(Path(sys.argv[1]), s, 'fake', scenario.build(s))\n"
         "for n in range(100): r.sample({'t': n})\n"
         "print('written', flush=True); time.sleep(60)"

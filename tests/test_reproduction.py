@@ -9,9 +9,9 @@ import pytest
 from test_cli import lab  # noqa: F401 - a fixture
 
 from lab.cli import reproduce as reproducing
-from lab.reproduction import PAPERS, dtmc, mp_sdn, mptcp_la, rat_study, s_mptcp
-from lab.reproduction.base import Case, Claim, Constant, Every, Relation, Value
-from lab.scenario import Overrides, load
+from lab.evaluation.reproduction import PAPERS, dtmc, mp_sdn, mptcp_la, rat_study, s_mptcp
+from lab.evaluation.reproduction.base import Case, Claim, Constant, Every, Relation, Value
+from lab.scenario.loading import Overrides, load
 
 LOW, HIGH, NEAR, WIDE = ([9.9, 10, 10.1, 10, 10], [12, 12.1, 11.9, 12, 12], [10.2, 10.1, 10.3, 10.2, 10.2], [2, 18, 9, 12, 10])
 FOUND = {

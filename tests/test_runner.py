@@ -9,10 +9,10 @@ import time
 
 from fake_engine import FakeEngine
 
-from lab import inbox
 from lab.errors import LabError, MachineLacks
-from lab.recorder import read_events, read_samples
-from lab.runner import run
+from lab.run import inbox
+from lab.run.recorder import read_events, read_samples
+from lab.run.runner import run
 
 
 def flips(outcome):

@@ -9,9 +9,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab import scenario
 from lab.errors import RequestError
-from lab.scenario import Overrides, build, experiment, from_data, resolved, scaled_traffic
+from lab.scenario import loading as scenario
+from lab.scenario.loading import Overrides, build, experiment, from_data, resolved, scaled_traffic
 
 UNEVEN_PATHS = """
 name: uneven_paths

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from lab import process
 from lab.errors import LabError, RequestError
-from lab.storage import AtomicStorage
-from lab.store import Store
+from lab.results.storage import AtomicStorage
+from lab.results.store import Store
+from lab.run import process
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -166,7 +166,7 @@ def test_a_full_disk_keeps_the_index_that_was_there(store, monkeypatch):
 
 WRITER = """
 import sys, pathlib
-from lab.store import Store
+from lab.results.store import Store
 store = Store(pathlib.Path(sys.argv[1]))
 store.refresh()
 print("ready", flush=True)

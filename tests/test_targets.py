@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lab import targets
 from lab.errors import RequestError
+from lab.scenario import targets
 
 
 def test_targets_of_the_testbed_name_unit_bounds_and_start(load):
@@ -71,7 +71,7 @@ def test_rates_are_scaled_for_the_engine_and_parameters_are_not(load):
 
 
 def test_loss_in_percent_is_refused_with_the_fraction():
-    from lab.scenario import from_data
+    from lab.scenario.loading import from_data
 
     raw = {
         "name": "x",

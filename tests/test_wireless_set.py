@@ -6,15 +6,16 @@ import pytest
 from pydantic import ValidationError
 
 from controller.strategies import STRATEGIES
-from lab import engines, scenario
+from lab import engines
 from lab.engines import Options
 from lab.errors import RequestError
 from lab.radio.mobility import distance_m
-from lab.scenario import Overrides, build, from_data, resolved
-from lab.targets import check_flip, targets
+from lab.scenario import loading as scenario
+from lab.scenario.loading import Overrides, build, from_data, resolved
+from lab.scenario.targets import check_flip, targets
 from lab.topologies import rat_setup, wireless_set
+from lab.topologies.topology import check, wire
 from lab.topologies.wireless_set import Params
-from lab.topology import check, wire
 
 NEW = ("thirty_users", "demand_swap", "moving_users", "rat_setup_1", "rat_setup_2", "rat_setup_3")
 

@@ -173,7 +173,7 @@ class Network:
         asked = {"controller": ["127.0.0.1", self.hosts_port], "key": KEY, "pins": str(self._bpf() / "pacing"), "hosts": hosts}
         configuration = self.folder / "hosts.json"
         configuration.write_text(json.dumps(asked))
-        argv = [sys.executable, "-SE", "-m", "lab.engines.mininet.host_agent", str(configuration)]
+        argv = [sys.executable, "-SE", "-m", "lab.engines.mininet.programs.host_agent", str(configuration)]
         with open(self.folder / "hosts.log", "ab") as log:
             agents = subprocess.Popen(argv, cwd=ROOT, stdin=subprocess.PIPE, stdout=log, stderr=log)
         self._ended.callback(_end, agents)

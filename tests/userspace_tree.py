@@ -10,9 +10,9 @@ from typing import Any
 from traffic_scripts import COUNT, SEND
 from userspace_network import MPTCP, Network, eventually
 
-from lab.description import describe
 from lab.topologies import fat_tree
-from lab.topology import wire
+from lab.topologies.topology import wire
+from lab.topologies.topology_file import describe
 
 TREE = fat_tree.build(fat_tree.Params(k=4), rate_scale=0.1)
 WIRING = wire(TREE)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
-from controller.messages import LinkState
+from controller.agent_messages import LinkState
 from controller.observation import Arc, air
 from controller.paths import Flow, Path
 from controller.plan import HostPort, Plan, Stations

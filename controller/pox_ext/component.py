@@ -19,7 +19,7 @@ from controller.control import Control
 from controller.errors import ControllerError, ParamsRefused, PlanRefused
 from controller.pox_ext import statistics
 from controller.pox_ext.host_channel import Address, HostChannel
-from controller.pox_ext.of13 import Listener
+from controller.pox_ext.openflow13_channel import Listener
 from controller.pox_ext.run_folder import RunFolder
 from controller.pox_ext.session import TICK_S, Session
 

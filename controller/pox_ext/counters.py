@@ -17,7 +17,7 @@ from typing import Any
 from controller.control import Step
 from controller.observation import Subflow
 from controller.paths import Flow, Path, digest
-from controller.pox_ext.openflow13 import FlowCount, PortCount
+from controller.pox_ext.openflow13_messages import FlowCount, PortCount
 from controller.pox_ext.rates import Rates
 from controller.pox_ext.tracker import Joined
 from controller.units import mbps

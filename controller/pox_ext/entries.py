@@ -13,7 +13,7 @@ from functools import partial
 from controller.paths import Flow, digest
 from controller.pox_ext import frames, nicira
 from controller.pox_ext.hosts import Hosts
-from controller.pox_ext.openflow13 import PATHS_TABLE
+from controller.pox_ext.openflow13_messages import PATHS_TABLE
 from controller.pox_ext.router import Hop, Route
 from controller.pox_ext.switches import Switches
 

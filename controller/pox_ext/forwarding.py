@@ -22,7 +22,7 @@ from controller.pox_ext.arp import Answers
 from controller.pox_ext.entries import Entries
 from controller.pox_ext.frames import Arp, Frame, Ip
 from controller.pox_ext.hosts import Hosts
-from controller.pox_ext.openflow13 import PATHS_TABLE
+from controller.pox_ext.openflow13_messages import PATHS_TABLE
 from controller.pox_ext.router import Route, Router
 from controller.pox_ext.switches import Switches
 

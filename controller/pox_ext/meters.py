@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from controller.command import ApCommand, Throttle
-from controller.pox_ext import openflow13 as of13
+from controller.pox_ext import openflow13_messages as of13
 from controller.pox_ext import table0
-from controller.pox_ext.of13 import Channel
+from controller.pox_ext.openflow13_channel import Channel
 from controller.pox_ext.rates import Rates
 from controller.pox_ext.table0 import Table0
 

@@ -6,15 +6,15 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from controller.messages import ApReport
+from controller.agent_messages import ApReport
 from controller.observation import AccessPoint, Observation, Subflow, Tiers
 from controller.paths import Flow
 from controller.plan import Live, Plan, Stations
 from controller.pox_ext.arcs import Arcs
 from controller.pox_ext.counters import Asked, Counters
+from controller.pox_ext.host_reports import Told, ends
 from controller.pox_ext.hosts import Hosts
 from controller.pox_ext.router import Router
-from controller.pox_ext.told import Told, ends
 from controller.pox_ext.tracker import Joined, Tracker
 from controller.units import NS_PER_S, bps
 

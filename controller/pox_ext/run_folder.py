@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from controller.agent_messages import InboxMessage, inbox_message
 from controller.changes import Changes
 from controller.errors import MessageRefused
-from controller.messages import InboxMessage, inbox_message
 
 
 class RunFolder:

@@ -10,28 +10,28 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from controller import lines
+from controller import decision_log as lines
+from controller.agent_messages import InboxMessage, LinkFlip, LinkState, ParamsFlip, StrategyFlip, ap_report
 from controller.command import Command, Expect, Route, SetBackup, Throttle, Unthrottle
 from controller.control import Control, Step
 from controller.errors import ControllerError
-from controller.messages import InboxMessage, LinkFlip, LinkState, ParamsFlip, StrategyFlip, ap_report
 from controller.plan import Plan
-from controller.pox_ext import openflow13 as of13
+from controller.pox_ext import openflow13_messages as of13
 from controller.pox_ext.counters import Counters
 from controller.pox_ext.forwarding import Forwarding
 from controller.pox_ext.frames import Ip
 from controller.pox_ext.host_channel import Address, HostChannel
+from controller.pox_ext.host_commands import Orders
+from controller.pox_ext.host_reports import Told
 from controller.pox_ext.hosts import Hosts
-from controller.pox_ext.lives import Lives
 from controller.pox_ext.meters import Meters
 from controller.pox_ext.observer import Observer
-from controller.pox_ext.of13 import Channel
-from controller.pox_ext.orders import Orders
+from controller.pox_ext.openflow13_channel import Channel
 from controller.pox_ext.readiness import TABLE_0, TABLE_1, Readiness
 from controller.pox_ext.router import Router
 from controller.pox_ext.run_folder import RunFolder
 from controller.pox_ext.statistics import Tables
-from controller.pox_ext.told import Told
+from controller.pox_ext.subflow_lifecycle import Lives
 from controller.pox_ext.tracker import Tracker
 
 TICK_S = 0.25

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from controller.pox_ext import openflow13
-from controller.pox_ext.openflow13 import FlowEntry, kbps
+from controller.pox_ext import openflow13_messages as openflow13
+from controller.pox_ext.openflow13_messages import FlowEntry, kbps
 
 
 @dataclass(frozen=True)

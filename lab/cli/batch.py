@@ -23,10 +23,10 @@ from typing import Any
 
 from lab import engines
 from lab.errors import LabError
-from lab.recorder import read_document
-from lab.runner import EXIT_INTERRUPTED, Outcome
-from lab.scenario import experiment
-from lab.scenario_schema import Scenario
+from lab.run.recorder import read_document
+from lab.run.runner import EXIT_INTERRUPTED, Outcome
+from lab.scenario.loading import experiment
+from lab.scenario.schema import Scenario
 
 TELL_EVERY_S = 0.5
 Say = Callable[[str], None]

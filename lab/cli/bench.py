@@ -6,8 +6,8 @@ import json
 
 import click
 
-from lab import bench
-from lab.engines.mininet import capabilities
+from lab.engines.mininet.machine import capabilities
+from lab.evaluation import bench
 
 
 def main(only: str | None) -> int:

@@ -14,14 +14,15 @@ from typing import Any
 import click
 
 import lab
-from lab import crosscheck, engines
+from lab import engines
 from lab.cli import batch
 from lab.cli import run as running
 from lab.errors import LabError, MachineLacks, RequestError
-from lab.manifest import ROOT
-from lab.recorder import give_away, read_document, read_samples
-from lab.runner import EXIT_INTERRUPTED
-from lab.studies import FRAMES, Case, Study
+from lab.evaluation import crosscheck
+from lab.evaluation.studies import FRAMES, Case, Study
+from lab.run.manifest import ROOT
+from lab.run.recorder import give_away, read_document, read_samples
+from lab.run.runner import EXIT_INTERRUPTED
 
 TRIES = 3
 PAGE = ROOT / "docs" / "crosscheck.md"
@@ -96,14 +97,14 @@ def _make_in_vm(study: Study, engine: str, repeat: int, runs: Path) -> bool:
 
 
 def _virtual_machine() -> Any:
-    from lab.engines.mininet import vm
+    from lab.engines.mininet.vm import launch as vm
 
     return vm
 
 
 def _needs_vm() -> bool:
     """Whether the emulation must run in the virtual machine here."""
-    from lab.engines.mininet import capabilities
+    from lab.engines.mininet.machine import capabilities
 
     try:
         capabilities.require_native()

@@ -9,11 +9,14 @@ from typing import Any
 
 import click
 
-from lab import brain, checking, engines, scenario, targets
+from lab import engines
 from lab.cli import view
-from lab.congestion import CONGESTION_CONTROLS
 from lab.errors import RequestError, unknown
-from lab.topologies import TOPOLOGIES
+from lab.scenario import catalogue as brain
+from lab.scenario import checking, targets
+from lab.scenario import loading as scenario
+from lab.scenario.congestion import CONGESTION_CONTROLS
+from lab.topologies.families import TOPOLOGIES
 
 Row = dict[str, Any]
 

@@ -9,11 +9,11 @@ import click
 import lab
 from lab.cli import run as running
 from lab.errors import LabError, RequestError, unknown
-from lab.manifest import ROOT
-from lab.recorder import read_document
-from lab.reproduction import PAPERS
-from lab.reproduction.base import Case, Paper
-from lab.runner import EXIT_INTERRUPTED, Outcome
+from lab.evaluation.reproduction import PAPERS
+from lab.evaluation.reproduction.base import Case, Paper
+from lab.run.manifest import ROOT
+from lab.run.recorder import read_document
+from lab.run.runner import EXIT_INTERRUPTED, Outcome
 
 PAGES = ROOT / "docs" / "reproduction"
 RUNS = ROOT / "data" / "reproduction"

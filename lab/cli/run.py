@@ -13,16 +13,18 @@ from typing import Any
 
 import click
 
-from lab import compare, engines, scenario
+from lab import engines
 from lab.cli import batch, view
 from lab.cli.batch import Job
 from lab.errors import LabError, MachineLacks, RequestError
-from lab.pace import checked_speed
-from lab.recorder import REQUEST, TRACE, Follower, Recorder, give_away, new_folder, read_document, write_scenario
-from lab.runner import EXIT_INTERRUPTED, Outcome, Progress, conclude
-from lab.runner import run as run_one
-from lab.scenario import Overrides, build
-from lab.scenario_schema import Scenario
+from lab.results import compare
+from lab.run.pace import checked_speed
+from lab.run.recorder import REQUEST, TRACE, Follower, Recorder, give_away, new_folder, read_document, write_scenario
+from lab.run.runner import EXIT_INTERRUPTED, Outcome, Progress, conclude
+from lab.run.runner import run as run_one
+from lab.scenario import loading as scenario
+from lab.scenario.loading import Overrides, build
+from lab.scenario.schema import Scenario
 
 
 @dataclass(frozen=True)
@@ -203,7 +205,7 @@ def argv_inside(request: Request, job: Scenario, folder: Path) -> list[str]:
 
 def _virtual_machine() -> Any:
     try:
-        from lab.engines.mininet import vm
+        from lab.engines.mininet.vm import launch as vm
     except ImportError as error:
         raise MachineLacks(f"start the virtual machine: {error}. Try: ./run_lab.sh setup-emulation") from error
     return vm

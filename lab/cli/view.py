@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from lab.runner import Progress
+from lab.run.runner import Progress
 
 PLAIN_EVERY_S = 10.0
 

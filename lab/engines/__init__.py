@@ -13,18 +13,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from lab.congestion import BY_DELAY, CONGESTION_CONTROLS
 from lab.errors import LabError, MachineLacks, RequestError, unknown
+from lab.scenario.congestion import BY_DELAY, CONGESTION_CONTROLS
 
 if TYPE_CHECKING:
-    from lab.recorder import Recorder
-    from lab.scenario_schema import Scenario
-    from lab.topology import Topology
+    from lab.run.recorder import Recorder
+    from lab.scenario.schema import Scenario
+    from lab.topologies.topology import Topology
 
 
 @dataclass(frozen=True)
 class Change:
-    """A checked change of one target (`lab.targets`) while the run goes on.
+    """A checked change of one target (`lab.scenario.targets`) while the run goes on.
 
     `value` is what the scenario file would say; `scaled` is the same with rates multiplied by the scenario's
     `rate_scale`: engines use `scaled`. A `strategy` is {"name", "params"} with every parameter present.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from lab.radio.chance import uniform
+from lab.radio.random_streams import uniform
 
 Place = tuple[float, float]  # x and y in m
 

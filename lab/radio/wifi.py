@@ -1,11 +1,11 @@
 """The air of a WiFi cell in numbers: what a byte costs, and how long a backlog may grow. Pure.
 
-Both engines run the same virtual clock on them (`lab/engines/mininet/cell.bpf.c` describes it).
+Both engines run the same virtual clock on them (`lab/engines/mininet/network/wifi_cell.bpf.c` describes it).
 """
 
 from __future__ import annotations
 
-from lab.topology import Cell, Station
+from lab.topologies.topology import Cell, Station
 
 FRAME_BYTES = 1514  # a full Ethernet frame
 

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from lab.topologies import fat_tree, wifi_lte
 from lab.topologies.parallel_paths import Delay, Rate
-from lab.topology import Link, Node, Topology
+from lab.topologies.topology import Link, Node, Topology
 from lab.units import bps, ns
 
 PODS = 4

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from lab.topologies.parallel_paths import Delay, Rate
-from lab.topology import Link, Node, Topology
+from lab.topologies.topology import Link, Node, Topology
 from lab.units import bps, ns
 
 

@@ -10,7 +10,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from lab.topologies.parallel_paths import Delay, Rate
-from lab.topology import Link, Node, Topology
+from lab.topologies.topology import Link, Node, Topology
 from lab.units import bps, ns
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from lab.topology import Link, Node, Topology
+from lab.topologies.topology import Link, Node, Topology
 from lab.units import bps, ns, ppm
 
 Rate = Annotated[float, Field(gt=0, le=10_000)]

@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from lab.radio.contention import transmissions
+from lab.topologies.topology import Cell, Link, Node, Station, Topology
 from lab.topologies.wifi_lte import Delay
-from lab.topology import Cell, Link, Node, Station, Topology
 from lab.units import bps, ns, ppm
 
 # What each of five nodes gets of a cell that all five use, in Mb/s: the study gives orderings only, these fit all of them.

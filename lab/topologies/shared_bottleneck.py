@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from lab.topologies.parallel_paths import Path, link
-from lab.topology import Link, Node, Topology
+from lab.topologies.topology import Link, Node, Topology
 
 
 class User(BaseModel):

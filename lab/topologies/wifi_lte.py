@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from lab.errors import unknown
-from lab.topology import Cell, Link, Node, Station, Topology
+from lab.topologies.topology import Cell, Link, Node, Station, Topology
 from lab.units import bps, ns
 
 Rate = Annotated[float, Field(gt=0, le=10_000)]

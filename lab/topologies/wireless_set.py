@@ -7,14 +7,14 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from lab.radio.chance import uniform
 from lab.radio.lte import BLOCKS
 from lab.radio.mobility import Place, distance_m
+from lab.radio.random_streams import uniform
 from lab.radio.rates import STANDARDS
 from lab.radio.signal import Radio
 from lab.radio.stations import best_bps, station
+from lab.topologies.topology import Cell, Link, Node, Topology
 from lab.topologies.wifi_lte import Delay
-from lab.topology import Cell, Link, Node, Topology
 from lab.units import ns
 
 POSITIONS = True  # users are somewhere, the seed says where, and they may move

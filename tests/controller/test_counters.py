@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from controller import plan
-from controller.messages import LinkState
+from controller.agent_messages import LinkState
 from controller.observation import Arc
 from controller.paths import Flow, digest
 from controller.plan import Live, Stations
@@ -16,7 +16,7 @@ from controller.pox_ext import counters as module
 from controller.pox_ext.arcs import Arcs
 from controller.pox_ext.counters import FRAME_BITS, WINDOW_S, Asked, Counters, Tally
 from controller.pox_ext.hosts import Hosts
-from controller.pox_ext.openflow13 import FlowCount
+from controller.pox_ext.openflow13_messages import FlowCount
 from controller.pox_ext.router import Router
 
 DOWN = Flow("10.0.0.1", "10.1.0.1", 6, 5001, 40000)

@@ -8,8 +8,8 @@ import pytest
 
 from controller.observation import Subflow
 from controller.paths import TCP, Flow
-from controller.pox_ext.lives import Lives
 from controller.pox_ext.observer import Observer
+from controller.pox_ext.subflow_lifecycle import Lives
 
 FLOW = Flow("10.0.0.1", "10.1.0.1", TCP, 5001, 40001)
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from controller.agent_messages import LinkFlip, ParamsFlip, StrategyFlip, ap_report, inbox_message
 from controller.errors import MessageRefused
-from controller.messages import LinkFlip, ParamsFlip, StrategyFlip, ap_report, inbox_message
 
 REPORT = {
     "kind": "ap",

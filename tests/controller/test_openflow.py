@@ -8,7 +8,7 @@ import pytest
 
 from controller.paths import Flow
 from controller.pox_ext import nicira, table0
-from controller.pox_ext import openflow13 as of13
+from controller.pox_ext import openflow13_messages as of13
 from controller.pox_ext.rates import Rates
 from controller.pox_ext.table0 import Table0
 

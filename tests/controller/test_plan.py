@@ -6,10 +6,10 @@ import pytest
 
 from controller.observation import Arc
 from controller.plan import Plan
-from lab.description import describe
-from lab.scenario import Overrides, build, load
+from lab.scenario.loading import Overrides, build, load
 from lab.topologies import parallel_paths
-from lab.topology import wire
+from lab.topologies.topology import wire
+from lab.topologies.topology_file import describe
 
 
 def arcs(topology):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 
-from controller.messages import ParamsFlip
+from controller.agent_messages import ParamsFlip
 from controller.pox_ext import statistics
 from controller.pox_ext.run_folder import RunFolder
 

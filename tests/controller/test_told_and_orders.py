@@ -8,8 +8,8 @@ from controller import host_messages
 from controller.host_messages import HostReport, SubflowOrder, SubflowState
 from controller.observation import Subflow
 from controller.paths import Flow
-from controller.pox_ext.orders import AGAIN_S, Orders
-from controller.pox_ext.told import PATIENCE_REPORTS, PATIENCE_S, Confirmed, Told
+from controller.pox_ext.host_commands import AGAIN_S, Orders
+from controller.pox_ext.host_reports import PATIENCE_REPORTS, PATIENCE_S, Confirmed, Told
 
 SERVER, USER = "10.0.0.1:5001", "10.1.0.3:40112"
 FLOW = Flow("10.0.0.1", "10.1.0.3", 6, 5001, 40112)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from dashboard import flips
-from lab import scenario, targets
-from lab.recorder import write_scenario
+from lab.run.recorder import write_scenario
+from lab.scenario import loading as scenario
+from lab.scenario import targets
 
 
 @pytest.mark.parametrize("name", scenario.names())

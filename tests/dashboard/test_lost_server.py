@@ -17,7 +17,7 @@ from urllib.request import Request, urlopen
 import pytest
 from conftest import HERE, until
 
-from lab.store import Store
+from lab.results.store import Store
 
 pytestmark = pytest.mark.whole
 ROOT = HERE.parents[1]

@@ -14,11 +14,11 @@ from typing import Any
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from lab import scenario as scenarios
 from lab.engines import ENGINES, Change, Engine, Entry
-from lab.recorder import Recorder
-from lab.runner import Outcome, run
-from lab.scenario import Overrides, build
+from lab.run.recorder import Recorder
+from lab.run.runner import Outcome, run
+from lab.scenario import loading as scenarios
+from lab.scenario.loading import Overrides, build
 
 EVERY = ("reno", "cubic", "lia", "olia", "balia", "wvegas")
 PATHS = {"ue2": ("wifi1", "lte1"), "ue3": ("lte1", "wifi1"), "ue1": ("wifi1",), "ue4": ("lte1",)}

@@ -30,11 +30,11 @@ from typing import Any
 
 from emulation.small_network import NoLedger
 
-from lab import scenario
-from lab.engines.mininet import netlink
-from lab.engines.mininet.hosts import Hosts
-from lab.scenario_schema import Scenario
-from lab.studies import FRAMES, TWO_PATHS
+from lab.engines.mininet.kernel import netlink
+from lab.engines.mininet.traffic_processes import Hosts
+from lab.evaluation.studies import FRAMES, TWO_PATHS
+from lab.scenario import loading as scenario
+from lab.scenario.schema import Scenario
 
 SERVER = "10.0.0.1"
 TUNSETIFF, IFF_TUN_NO_PI = 0x400454CA, 0x1001  # linux/if_tun.h

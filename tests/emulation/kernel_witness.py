@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import lab
-from lab import crosscheck
 from lab.cli import crosscheck as crosschecking
-from lab.manifest import ROOT, commit
-from lab.recorder import read_document, read_samples
-from lab.studies import FRAMES, TWO_PATHS
+from lab.evaluation import crosscheck
+from lab.evaluation.studies import FRAMES, TWO_PATHS
+from lab.run.manifest import ROOT, commit
+from lab.run.recorder import read_document, read_samples
 
 AT_ONCE = 4
 REMARKS = """Kernel MPTCP of the machine itself (no VM, no Open vSwitch, no POX) between two namespaces; rate, queue, delay and loss of the

@@ -27,8 +27,9 @@ from pathlib import Path
 
 from emulation.small_network import NoLedger
 
-from lab.engines.mininet import radios, shaping, upstreams
-from lab.engines.mininet.hosts import Hosts
+from lab.engines.mininet.machine import upstreams
+from lab.engines.mininet.network import radios, shaping
+from lab.engines.mininet.traffic_processes import Hosts
 
 PLACES_M = {
     "ap": 0,

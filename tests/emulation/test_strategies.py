@@ -15,7 +15,7 @@ from emulation.vm_run import POX, mean, signalled
 from emulation.vm_shell import Queued, VmShell
 from machine import emulation, needs_emulation
 
-from lab.metrics import jain
+from lab.run.metrics import jain
 
 __all__ = ["emulation"]
 pytestmark = needs_emulation

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from lab import inbox
-from lab.recorder import read_events, read_samples
+from lab.run import inbox
+from lab.run.recorder import read_events, read_samples
 
 ROOT = Path(__file__).resolve().parents[2]
 SCENARIO = "testbed_wifi_lte"

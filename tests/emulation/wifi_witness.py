@@ -15,12 +15,15 @@ from pathlib import Path
 from typing import Any
 
 import lab
-from lab import crosscheck, scenario
 from lab.cli.crosscheck import INTRODUCTION, PAGE, RUNS
 from lab.cli.run import Request, run_jobs
-from lab.engines.mininet import kernel, upstreams, vm
-from lab.manifest import ROOT, commit
-from lab.studies import STEADY, Case, Metric, Study
+from lab.engines.mininet.machine import upstreams
+from lab.engines.mininet.vm import launch as vm
+from lab.engines.mininet.vm import vm_kernel as kernel
+from lab.evaluation import crosscheck
+from lab.evaluation.studies import STEADY, Case, Metric, Study
+from lab.run.manifest import ROOT, commit
+from lab.scenario import loading as scenario
 
 SCENARIO = Path(__file__).with_name("slow_station.yaml")
 STATIONS = ("strong", "weak")

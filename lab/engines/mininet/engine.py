@@ -18,23 +18,26 @@ from pathlib import Path
 from typing import Any
 
 from lab import units
-from lab.description import describe
 from lab.engines import Change, Engine, congestion_controls
-from lab.engines.mininet import capabilities, ebpf, execute, host_agents, lock, pox, probes, shell, upstreams
-from lab.engines.mininet import cell as wifi_cell
-from lab.engines.mininet.agents import Agents
+from lab.engines.mininet import ebpf, execute, probes
+from lab.engines.mininet import host_agent_process as host_agents
+from lab.engines.mininet import pox_process as pox
+from lab.engines.mininet.ap_agent_process import Agents
 from lab.engines.mininet.ebpf import build, load
-from lab.engines.mininet.host_agents import HostAgents
-from lab.engines.mininet.hosts import Hosts
-from lab.engines.mininet.ledger import Ledger
-from lab.engines.mininet.links import Links
-from lab.engines.mininet.network import Network
+from lab.engines.mininet.host_agent_process import HostAgents
+from lab.engines.mininet.machine import capabilities, lock, shell, upstreams
+from lab.engines.mininet.machine.ledger import Ledger
+from lab.engines.mininet.network import wifi_cell
+from lab.engines.mininet.network.links import Links
+from lab.engines.mininet.network.network import Network
 from lab.engines.mininet.telemetry import Telemetry
+from lab.engines.mininet.traffic_processes import Hosts
 from lab.engines.mininet.workload import Workload
 from lab.errors import LabError
-from lab.recorder import Recorder
-from lab.scenario_schema import Scenario
-from lab.topology import Topology, wire
+from lab.run.recorder import Recorder
+from lab.scenario.schema import Scenario
+from lab.topologies.topology import Topology, wire
+from lab.topologies.topology_file import describe
 
 STATE = Path("/run/multipath-lab")
 KEY = STATE / "key"  # that hosts and POX share

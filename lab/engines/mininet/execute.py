@@ -18,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from controller.changes import Changes
-from lab.engines.mininet import shell
+from lab.engines.mininet.machine import shell
 from lab.errors import LabError, RequestError, unknown
 
 POLL_S = 0.1

@@ -8,7 +8,7 @@ from typing import Any
 
 from controller.paths import shortest
 from lab import units
-from lab.topology import Interface, Link, Topology
+from lab.topologies.topology import Interface, Link, Topology
 
 PACKETS = 100  # of a burst that measures a rate; every queue holds as many
 TOLERANCE = 0.10

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lab import units
-from lab.engines.mininet.netlink import TcpSocket
-from lab.engines.mininet.pacing import frame_rate_bps
-from lab.topology import Interface, Wiring
+from lab.engines.mininet.kernel.netlink import TcpSocket
+from lab.engines.mininet.kernel.pacing import frame_rate_bps
+from lab.topologies.topology import Interface, Wiring
 
 Endpoint = tuple[str, int]
 SERVER_PORT = 5001

@@ -7,16 +7,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from lab.engines.mininet import netlink
-from lab.engines.mininet.agents import Agents
-from lab.engines.mininet.hosts import Hosts
-from lab.engines.mininet.links import Links
-from lab.engines.mininet.network import Network
+from lab.engines.mininet.ap_agent_process import Agents
+from lab.engines.mininet.kernel import netlink
+from lab.engines.mininet.network.links import Links
+from lab.engines.mininet.network.network import Network
+from lab.engines.mininet.network.shaping import FQ, NETEM
 from lab.engines.mininet.sampler import Sampler
-from lab.engines.mininet.shaping import FQ, NETEM
+from lab.engines.mininet.traffic_processes import Hosts
 from lab.engines.mininet.watchdog import Watchdog
-from lab.recorder import Follower
-from lab.topology import Cell, Topology, Wiring
+from lab.run.recorder import Follower
+from lab.topologies.topology import Cell, Topology, Wiring
 
 
 class Telemetry:

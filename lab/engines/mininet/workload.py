@@ -9,12 +9,12 @@ from typing import Any
 
 from lab import units
 from lab.engines.mininet.ebpf import kernel_name
-from lab.engines.mininet.hosts import Hosts
 from lab.engines.mininet.sampler import Opened, Sampler
-from lab.flows import Act, Flow, plan
-from lab.scenario import scaled_traffic
-from lab.scenario_schema import Scenario
-from lab.topology import Topology, Wiring
+from lab.engines.mininet.traffic_processes import Hosts
+from lab.scenario.flows import Act, Flow, plan
+from lab.scenario.loading import scaled_traffic
+from lab.scenario.schema import Scenario
+from lab.topologies.topology import Topology, Wiring
 
 SUBFLOWS_WITHIN_S = 5.0  # when none came for so long, the missing ones do not come by themselves
 TIMES_OPENED = 3  # the kernel tries each subflow once; a handshake that fails ends it

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from lab.engines.sim import layout as at
+from lab.engines.sim.core import layout as at
 from lab.engines.sim.network import Network
 from lab.engines.sim.routes import DOWN, UP
 from lab.radio import contention, rates
 from lab.radio.occupancy import occupancy
-from lab.topology import Cell, Station
+from lab.topologies.topology import Cell, Station
 
 REMEMBERED = 0.1  # the weight of one look at the contenders
 

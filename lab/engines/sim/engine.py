@@ -10,24 +10,25 @@ from typing import Any
 
 from controller.control import Control
 from lab import units
-from lab.congestion import BY_DELAY
 from lab.engines import Change, Engine
-from lab.engines.sim import compiled, jit
-from lab.engines.sim import layout as at
-from lab.engines.sim.brain import Brain
+from lab.engines.sim import compiler as compiled
 from lab.engines.sim.cells import Cells
+from lab.engines.sim.controller import Brain
+from lab.engines.sim.core import jit
+from lab.engines.sim.core import layout as at
 from lab.engines.sim.movement import EVERY_LOOKS, Movement
 from lab.engines.sim.network import Network
 from lab.engines.sim.observer import Observer
 from lab.engines.sim.sampler import Sampler
 from lab.engines.sim.tables import LARGEST_WINDOW, MPTCP_PAYLOAD_BYTES
 from lab.errors import LabError
-from lab.flows import Act, Flow, plan
 from lab.radio.occupancy import PERIOD_S
-from lab.recorder import Recorder
-from lab.scenario import scaled_traffic
-from lab.scenario_schema import Scenario
-from lab.topology import Topology
+from lab.run.recorder import Recorder
+from lab.scenario.congestion import BY_DELAY
+from lab.scenario.flows import Act, Flow, plan
+from lab.scenario.loading import scaled_traffic
+from lab.scenario.schema import Scenario
+from lab.topologies.topology import Topology
 
 LOOK_NS = round(PERIOD_S * at.NS_PER_S)
 

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from lab.engines.sim.cells import Cells
 from lab.radio.mobility import Place, Walker, distance_m
 from lab.radio.stations import station
-from lab.scenario_schema import Mobility
-from lab.topology import Cell, Topology
+from lab.scenario.schema import Mobility
+from lab.topologies.topology import Cell, Topology
 
 EVERY_LOOKS = 5
 HandedOver = Callable[[str, str, str, float], None]  # user, from, to, RSSI in dBm

@@ -8,17 +8,20 @@ from dataclasses import replace
 from controller.observation import SubflowKey
 from controller.paths import Path
 from lab import units
-from lab.engines.sim import heap, hops, jit, loop, mptcp
-from lab.engines.sim import layout as at
-from lab.engines.sim.laws import LAWS
-from lab.engines.sim.lte import TTI_NS
+from lab.engines.sim.core import event_heap as heap
+from lab.engines.sim.core import event_loop as loop
+from lab.engines.sim.core import jit, mptcp
+from lab.engines.sim.core import layout as at
+from lab.engines.sim.core import links as hops
+from lab.engines.sim.core.laws import LAWS
+from lab.engines.sim.core.lte import TTI_NS
 from lab.engines.sim.routes import DOWN, UP, Hops, Routes, Subflow
 from lab.engines.sim.tables import FRAME_BYTES, TCP_ACK_BYTES, Tables, bearer, with_places, with_room
 from lab.errors import LabError
-from lab.flows import Flow
 from lab.radio import wifi
-from lab.scenario_schema import Multipath
-from lab.topology import Station, Topology
+from lab.scenario.flows import Flow
+from lab.scenario.schema import Multipath
+from lab.topologies.topology import Station, Topology
 
 RTO_FIRST_NS = 1_000_000_000  # RFC 6298, (2.1)
 METER_BURST_PACKETS, METER_BURST_NS = 10, 20_000_000  # a policer that holds less starves a TCP flow

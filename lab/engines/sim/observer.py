@@ -8,14 +8,14 @@ from math import prod
 
 from controller.observation import AccessPoint, Arc, Association, Observation, Subflow, SubflowKey, Tiers
 from controller.plan import Plan
-from lab.description import describe
-from lab.engines.sim import layout as at
 from lab.engines.sim import routes
 from lab.engines.sim.cells import Cells
+from lab.engines.sim.core import layout as at
 from lab.engines.sim.network import Network
 from lab.engines.sim.routes import DOWN, UP
 from lab.engines.sim.tables import FRAME_BYTES
-from lab.topology import Topology
+from lab.topologies.topology import Topology
+from lab.topologies.topology_file import describe
 
 MILLION = 1_000_000
 

@@ -14,7 +14,7 @@ from itertools import pairwise
 from controller import paths
 from controller.paths import Path
 from lab.errors import LabError
-from lab.topology import Interface, Trunk, Wiring
+from lab.topologies.topology import Interface, Trunk, Wiring
 
 DOWN, UP = "down", "up"
 Hops = tuple[int, ...]

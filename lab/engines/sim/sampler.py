@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lab import units
-from lab.engines.sim import layout as at
 from lab.engines.sim.cells import Cells
+from lab.engines.sim.core import layout as at
 from lab.engines.sim.movement import Movement
 from lab.engines.sim.network import Network
 from lab.engines.sim.routes import Subflow
-from lab.flows import Flow
-from lab.topology import Link, Topology
+from lab.scenario.flows import Flow
+from lab.topologies.topology import Link, Topology
 
 
 @dataclass

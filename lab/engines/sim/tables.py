@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from controller import paths
-from lab.engines.sim import chance, heap, hops, rings, tcp
-from lab.engines.sim import layout as at
-from lab.engines.sim.jit import floats, ints
+from lab.engines.sim.core import event_heap as heap
+from lab.engines.sim.core import layout as at
+from lab.engines.sim.core import links as hops
+from lab.engines.sim.core import random_numbers as chance
+from lab.engines.sim.core import rings
+from lab.engines.sim.core import sender as tcp
+from lab.engines.sim.core.jit import floats, ints
 from lab.engines.sim.routes import DOWN, UP, Ends, Subflow
-from lab.flows import Flow
 from lab.radio import lte, wifi
-from lab.scenario_schema import Multipath
-from lab.topology import Cell, Interface, Link, Station, Topology, Wiring, wire
+from lab.scenario.flows import Flow
+from lab.scenario.schema import Multipath
+from lab.topologies.topology import Cell, Interface, Link, Station, Topology, Wiring, wire
 from lab.units import ppm
 
 FRAME_BYTES = 1514  # a full Ethernet frame

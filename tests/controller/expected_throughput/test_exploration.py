@@ -11,7 +11,7 @@ from controller.graph import graph, switches, use, ways
 from controller.strategies.expected_throughput.allocation import arrive
 from controller.strategies.expected_throughput.exploration import Asking, explore
 from lab.topologies import collision, fat_tree, pooling
-from lab.topology import wire
+from lab.topologies.topology import wire
 
 FIG_1, WITHIN, BETWEEN, TREE = (
     pooling.build(pooling.Params()),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from controller.command import Expect, Route, SetBackup
 from controller.strategies.expected_throughput import ExpectedThroughput
-from lab.scenario import Overrides, build, load
+from lab.scenario.loading import Overrides, build, load
 from lab.topologies import collision, fat_tree, pooling
 
 FIG_1, WITHIN, BETWEEN, TREE = (

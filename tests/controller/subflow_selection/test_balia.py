@@ -4,13 +4,7 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from controller.strategies.subflow_selection.balia import (
-    after_loss,
-    chance_of_largest,
-    increase,
-    rtt_of_increase,
-    rtt_of_loss,
-)
+from controller.strategies.subflow_selection.balia import after_loss, chance_of_largest, increase, rtt_of_increase, rtt_of_loss
 
 
 def test_the_subflow_with_the_largest_rate():

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller import lines
+from controller import decision_log as lines
 from controller.command import SetBackup
 from controller.control import Control
 from controller.observation import Arc, Observation, Subflow, air

@@ -7,15 +7,16 @@ import sys
 
 import pytest
 
-from lab.engines.mininet import agents as module
-from lab.engines.mininet import ap_agent, shell
-from lab.engines.mininet.agents import Agents
-from lab.engines.mininet.ap_agent import FQ, PFIFO, LteAgent, WifiAgent, mean
-from lab.engines.mininet.ledger import Ledger
-from lab.engines.mininet.netlink import Queue
+from lab.engines.mininet import ap_agent_process as module
+from lab.engines.mininet.ap_agent_process import Agents
+from lab.engines.mininet.kernel.netlink import Queue
+from lab.engines.mininet.machine import shell
+from lab.engines.mininet.machine.ledger import Ledger
+from lab.engines.mininet.programs import ap_agent
+from lab.engines.mininet.programs.ap_agent import FQ, PFIFO, LteAgent, WifiAgent, mean
 from lab.errors import LabError
-from lab.scenario import build
-from lab.topology import wire
+from lab.scenario.loading import build
+from lab.topologies.topology import wire
 
 STATIONS = {
     "ue3": {"rate_bps": 8_000_000, "weight": 1.0, "device": "p3"},

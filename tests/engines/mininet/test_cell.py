@@ -2,12 +2,12 @@
 
 import pytest
 
-from lab.engines.mininet import cell as module
-from lab.engines.mininet import shell
-from lab.engines.mininet.cell import LAYOUT
-from lab.engines.mininet.ledger import Ledger
+from lab.engines.mininet.machine import shell
+from lab.engines.mininet.machine.ledger import Ledger
+from lab.engines.mininet.network import wifi_cell as module
+from lab.engines.mininet.network.wifi_cell import LAYOUT
 from lab.radio.wifi import limit_ns, price_ps
-from lab.topology import Cell, Station
+from lab.topologies.topology import Cell, Station
 
 
 def test_a_byte_costs_its_time_on_the_air():

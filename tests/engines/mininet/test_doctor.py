@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from lab.engines.mininet import doctor
-from lab.engines.mininet.capabilities import Probe, facts, require_native, verdicts
+from lab.engines.mininet.machine import doctor
+from lab.engines.mininet.machine.capabilities import Probe, facts, require_native, verdicts
 from lab.errors import MachineLacks
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from machine import needs_root
 
-from lab.engines.mininet import shell
 from lab.engines.mininet.ebpf import LAWS, build, kernel_name, load, our_name
+from lab.engines.mininet.machine import shell
 from lab.errors import CommandFailed, MachineLacks
 
 AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")

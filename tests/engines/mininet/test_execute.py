@@ -7,7 +7,7 @@ import time
 import pytest
 
 from lab.engines.mininet import execute
-from lab.engines.mininet.processes import start_time
+from lab.engines.mininet.machine.processes import start_time
 from lab.errors import LabError, RequestError
 
 

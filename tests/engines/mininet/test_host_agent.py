@@ -9,16 +9,19 @@ import pytest
 
 from controller.errors import MessageRefused
 from controller.host_messages import Order, SubflowOrder, written
-from lab.engines.mininet import host_agent, host_agents, netlink, shell
-from lab.engines.mininet.host_agent import Agent, Host
-from lab.engines.mininet.host_agents import HostAgents, asked_of, ports_along
-from lab.engines.mininet.ledger import Ledger
-from lab.engines.mininet.netlink import TcpSocket
-from lab.engines.mininet.pacing import payload_rate
+from lab.engines.mininet import host_agent_process as host_agents
+from lab.engines.mininet.host_agent_process import HostAgents, asked_of, ports_along
+from lab.engines.mininet.kernel import netlink
+from lab.engines.mininet.kernel.netlink import TcpSocket
+from lab.engines.mininet.kernel.pacing import payload_rate
+from lab.engines.mininet.machine import shell
+from lab.engines.mininet.machine.ledger import Ledger
+from lab.engines.mininet.programs import host_agent
+from lab.engines.mininet.programs.host_agent import Agent, Host
 from lab.errors import LabError
-from lab.scenario import build
+from lab.scenario.loading import build
 from lab.topologies import collision, parallel_paths
-from lab.topology import wire
+from lab.topologies.topology import wire
 
 LOCAL, REMOTE = ("10.1.0.3", 40112), ("10.0.0.1", 5001)
 KEY = "secret"

@@ -6,11 +6,13 @@ from pathlib import Path
 import pytest
 from machine import needs_root
 
-from lab.engines.mininet import host_setup, netlink, shell
+from lab.engines.mininet.kernel import netlink
+from lab.engines.mininet.machine import shell
+from lab.engines.mininet.network import host_setup
 from lab.errors import LabError
-from lab.scenario import build
+from lab.scenario.loading import build
 from lab.topologies import shared_bottleneck
-from lab.topology import Interface, wire
+from lab.topologies.topology import Interface, wire
 
 
 @pytest.fixture

@@ -2,9 +2,9 @@
 
 import pytest
 
-from lab.engines.mininet import hosts as module
-from lab.engines.mininet.hosts import Hosts
-from lab.engines.mininet.ledger import Ledger
+from lab.engines.mininet import traffic_processes as module
+from lab.engines.mininet.machine.ledger import Ledger
+from lab.engines.mininet.traffic_processes import Hosts
 from lab.errors import LabError
 
 ECHO = "import json, sys\nfor line in sys.stdin: print(json.dumps(json.loads(line) | {'by': sys.argv[1]}), flush=True)"

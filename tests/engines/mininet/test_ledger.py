@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from lab.engines.mininet import ledger as module
-from lab.engines.mininet import lock, shell, undo
-from lab.engines.mininet.ledger import Ledger, clean
-from lab.engines.mininet.processes import start_time
+from lab.engines.mininet.machine import ledger as module
+from lab.engines.mininet.machine import lock, shell, undo
+from lab.engines.mininet.machine.ledger import Ledger, clean
+from lab.engines.mininet.machine.processes import start_time
 from lab.errors import LabError
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: makes network interfaces")
@@ -224,7 +224,7 @@ def test_inside_the_vm_the_list_of_the_machine_around_it_is_left_alone(ledger, t
 RUN = """
 import subprocess, sys, time
 from pathlib import Path
-from lab.engines.mininet import ledger, lock
+from lab.engines.mininet.machine import ledger, lock
 with lock.hold("run a", path=Path(sys.argv[1])):
     mine = ledger.Ledger(Path(sys.argv[2]))
     child = subprocess.Popen(["sleep", "60"])

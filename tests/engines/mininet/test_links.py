@@ -2,15 +2,15 @@
 
 import pytest
 
-from lab.engines.mininet import cell as wifi_cell
-from lab.engines.mininet import links as module
-from lab.engines.mininet import shell
-from lab.engines.mininet.cell import Clock
-from lab.engines.mininet.links import Links
-from lab.engines.mininet.netlink import Queue
-from lab.scenario import build
+from lab.engines.mininet.kernel.netlink import Queue
+from lab.engines.mininet.machine import shell
+from lab.engines.mininet.network import links as module
+from lab.engines.mininet.network import wifi_cell
+from lab.engines.mininet.network.links import Links
+from lab.engines.mininet.network.wifi_cell import Clock
+from lab.scenario.loading import build
 from lab.topologies import parallel_paths
-from lab.topology import Link, Node, Topology, wire
+from lab.topologies.topology import Link, Node, Topology, wire
 
 
 class Air:

@@ -7,13 +7,13 @@ import time
 
 import pytest
 
-from lab.engines.mininet import lock
+from lab.engines.mininet.machine import lock
 from lab.errors import MachineLacks
 
 HOLDER = """
 import sys, time
 from pathlib import Path
-from lab.engines.mininet import lock
+from lab.engines.mininet.machine import lock
 with lock.hold("run a", path=Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(60)

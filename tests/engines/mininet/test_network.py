@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from lab.engines.mininet import shell
-from lab.engines.mininet.ledger import Ledger
-from lab.engines.mininet.network import Network, _pair, _standing_in
+from lab.engines.mininet.machine import shell
+from lab.engines.mininet.machine.ledger import Ledger
+from lab.engines.mininet.network.network import Network, _pair, _standing_in
 from lab.errors import LabError
-from lab.scenario import build
-from lab.topology import wire
+from lab.scenario.loading import build
+from lab.topologies.topology import wire
 
 
 class Node:

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from machine import needs_root
 
-from lab.engines.mininet import shell, upstreams
-from lab.engines.mininet.ledger import Ledger
-from lab.engines.mininet.network import Network
-from lab.scenario import build
+from lab.engines.mininet.machine import shell, upstreams
+from lab.engines.mininet.machine.ledger import Ledger
+from lab.engines.mininet.network.network import Network
+from lab.scenario.loading import build
 from lab.topologies import parallel_paths
-from lab.topology import wire
+from lab.topologies.topology import wire
 
 pytestmark = [
     needs_root,
@@ -68,7 +68,7 @@ def test_hosts_end_with_the_network(built):
 
 
 def test_hostapd_reads_what_mininet_wifi_wrote(tmp_path, monkeypatch):
-    from lab.engines.mininet import nodes
+    from lab.engines.mininet.network import nodes
 
     started = []
     monkeypatch.chdir(tmp_path)
@@ -81,7 +81,7 @@ def test_hostapd_reads_what_mininet_wifi_wrote(tmp_path, monkeypatch):
 
 
 def test_a_scenario_with_radios_names_every_station(load):
-    from lab.engines.mininet import nodes
+    from lab.engines.mininet.network import nodes
 
     topology = build(load())
     network = nodes.empty()

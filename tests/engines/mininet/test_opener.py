@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 from machine import needs_root
 
-from lab.engines.mininet import netlink, opener, path_manager
-from lab.engines.mininet.netlink import attributes
-from lab.engines.mininet.opener import Opener
-from lab.engines.mininet.path_manager import Established, PathManager, established
+from lab.engines.mininet.kernel import netlink, path_manager
+from lab.engines.mininet.kernel.netlink import attributes
+from lab.engines.mininet.kernel.path_manager import Established, PathManager, established
+from lab.engines.mininet.programs import userspace_path_manager as opener
+from lab.engines.mininet.programs.userspace_path_manager import Opener
 from lab.errors import LabError
 from lab.topologies import parallel_paths
-from lab.topology import wire
+from lab.topologies.topology import wire
 
 SERVER = ("10.0.0.1", 5001)
 ABOUT = {

@@ -8,7 +8,8 @@ import time
 import pytest
 from machine import needs_root
 
-from lab.engines.mininet import netlink, pacing, shell
+from lab.engines.mininet.kernel import netlink, pacing
+from lab.engines.mininet.machine import shell
 
 RATE_BPS = 8_000_000
 

@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 
 from controller import plan
-from lab.description import describe
-from lab.engines.mininet import pox, shell
-from lab.engines.mininet.ledger import Ledger
+from lab.engines.mininet import pox_process as pox
+from lab.engines.mininet.machine import shell
+from lab.engines.mininet.machine.ledger import Ledger
 from lab.errors import LabError
-from lab.scenario import build
+from lab.scenario.loading import build
 from lab.topologies import parallel_paths
-from lab.topology import wire
+from lab.topologies.topology import wire
+from lab.topologies.topology_file import describe
 
 FORMATS = Path(__file__).resolve().parents[3] / "docs" / "formats.md"
 

@@ -3,9 +3,9 @@
 from types import SimpleNamespace
 
 from lab.engines.mininet import probes
-from lab.scenario import build
+from lab.scenario.loading import build
 from lab.topologies import pooling
-from lab.topology import wire
+from lab.topologies.topology import wire
 
 ASKED = {"rate_mbps": 10.0, "rtt_ms": 10.0}
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from lab.engines.mininet import pacing
-from lab.engines.mininet.netlink import TcpSocket
+from lab.engines.mininet.kernel import pacing
+from lab.engines.mininet.kernel.netlink import TcpSocket
 from lab.engines.mininet.sampler import Opened, Sampler
 from lab.topologies import wifi_lte
-from lab.topology import wire
+from lab.topologies.topology import wire
 
 WIFI, LTE, SERVER = ("10.1.0.1", 4000), ("10.2.0.1", 4001), ("10.0.0.1", 5001)
 

@@ -5,7 +5,7 @@ import subprocess
 import pytest
 from machine import needs_root
 
-from lab.engines.mininet import shaping
+from lab.engines.mininet.network import shaping
 
 
 def test_a_link_keeps_order_by_having_a_rate():

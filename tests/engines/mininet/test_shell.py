@@ -5,8 +5,8 @@ import subprocess
 
 import pytest
 
-from lab.engines.mininet import shell
-from lab.engines.mininet.packages import PACKAGES
+from lab.engines.mininet.machine import shell
+from lab.engines.mininet.machine.packages import PACKAGES
 from lab.errors import CommandFailed, MachineLacks
 
 

@@ -4,13 +4,14 @@ import json
 
 import pytest
 
-from lab.engines.mininet import netlink, telemetry
-from lab.engines.mininet.netlink import Queue
+from lab.engines.mininet import telemetry
+from lab.engines.mininet.kernel import netlink
+from lab.engines.mininet.kernel.netlink import Queue
+from lab.engines.mininet.network.shaping import NETEM
 from lab.engines.mininet.sampler import Opened
-from lab.engines.mininet.shaping import NETEM
 from lab.engines.mininet.telemetry import Telemetry
-from lab.scenario import build
-from lab.topology import wire
+from lab.scenario.loading import build
+from lab.topologies.topology import wire
 
 
 class Scheduler:

@@ -15,7 +15,10 @@ from pathlib import Path
 import pytest
 from userspace_network import eventually
 
-from lab.engines.mininet import hosts, netlink, probes, traffic
+from lab.engines.mininet import probes
+from lab.engines.mininet import traffic_processes as hosts
+from lab.engines.mininet.kernel import netlink
+from lab.engines.mininet.programs import traffic
 
 PROGRAM = Path(hosts.PROGRAM)
 

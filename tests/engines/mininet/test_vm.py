@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 from machine import emulation, needs_emulation
 
-from lab.engines.mininet import guest, kernel, vm
-from lab.engines.mininet.ledger import Ledger, own
+from lab.engines.mininet.machine.ledger import Ledger, own
+from lab.engines.mininet.vm import guest
+from lab.engines.mininet.vm import launch as vm
+from lab.engines.mininet.vm import vm_kernel as kernel
 from lab.errors import LabError, MachineLacks, RequestError
 
 __all__ = ["emulation"]

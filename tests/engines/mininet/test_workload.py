@@ -4,9 +4,9 @@ import pytest
 
 from lab.engines.mininet import workload as module
 from lab.engines.mininet.workload import Workload, _one_each
-from lab.flows import Flow
-from lab.scenario import build
-from lab.topology import wire
+from lab.scenario.flows import Flow
+from lab.scenario.loading import build
+from lab.topologies.topology import wire
 
 
 class Clock:

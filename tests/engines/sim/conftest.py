@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from lab import scenario
 from lab.engines.sim.engine import SimEngine
-from lab.scenario import Overrides
-from lab.targets import change, check_flip
+from lab.scenario import loading as scenario
+from lab.scenario.loading import Overrides
+from lab.scenario.targets import change, check_flip
 
 
 @dataclass

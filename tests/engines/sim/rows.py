@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from lab.engines.sim import heap
-from lab.engines.sim import layout as at
+from lab.engines.sim.core import event_heap as heap
+from lab.engines.sim.core import layout as at
 from lab.engines.sim.network import Network
 
 

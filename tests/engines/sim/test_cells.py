@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lab.engines.sim import layout as at
+from lab.engines.sim.core import layout as at
 from lab.engines.sim.routes import DOWN
 
 THREE = [f"traffic.{n}.user={user}" for n, user in enumerate(("ue1", "ue2", "ue2", "ue2"), 1)]

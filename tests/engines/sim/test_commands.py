@@ -7,9 +7,9 @@ import pytest
 from controller import strategies
 from controller.command import Decision, Expect, Route, SetBackup, about
 from controller.strategies.base import Strategy
-from lab import scenario
-from lab.engines.sim import layout as at
-from lab.scenario import Overrides
+from lab.engines.sim.core import layout as at
+from lab.scenario import loading as scenario
+from lab.scenario.loading import Overrides
 
 from .conftest import Simulation
 from .rows import places

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.engines.sim import compiled
+from lab.engines.sim import compiler as compiled
 from lab.errors import LabError
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -113,11 +113,13 @@ def python(script, *arguments, cwd=ROOT, **environment):
 ENGINE = """
 import json, shutil, sys
 from pathlib import Path
-from lab import engines, scenario
+from lab import engines
+from lab.scenario import loading as scenario
 from lab.engines import Options
-from lab.engines.sim import compiled, jit
-from lab.recorder import Recorder
-from lab.scenario import Overrides, build
+from lab.engines.sim import compiler as compiled
+from lab.engines.sim.core import jit
+from lab.run.recorder import Recorder
+from lab.scenario.loading import Overrides, build
 compiled.COMMAND[:] = [sys.executable, "-c", ""]
 asked = scenario.load("testbed_wifi_lte", Overrides(settings=("rate_scale=0.3", "duration_s=4")))
 recorder = Recorder(Path(sys.argv[1]), asked, "sim", build(asked))
@@ -164,11 +166,12 @@ def test_a_run_whose_compiler_cannot_write_goes_on(tmp_path):
 
 
 GROW = """
-from lab.engines.sim import compiled, jit, laws, layout as at
+from lab.engines.sim import compiler as compiled
+from lab.engines.sim.core import jit, laws, layout as layout
 from lab.engines.sim.network import Network
-from lab.flows import Flow
-from lab.scenario_schema import Multipath
-from lab.topology import Link, Node, Topology
+from lab.scenario.flows import Flow
+from lab.scenario.schema import Multipath
+from lab.topologies.topology import Link, Node, Topology
 jit.speed_up(compiled.folder())
 nodes = (Node("ue1", "user", "l2"), Node("s1", "switch"), Node("srv1", "server"))
 flow = Flow("ue1-1", "ue1", "down", "reno", None, None)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from lab.engines.sim import laws
-from lab.engines.sim import layout as at
-from lab.engines.sim.laws import wvegas
+from lab.engines.sim.core import laws
+from lab.engines.sim.core import layout as at
+from lab.engines.sim.core.laws import wvegas
 from lab.engines.sim.network import Network
-from lab.flows import Flow
-from lab.scenario_schema import Multipath
-from lab.topology import Link, Node, Topology
+from lab.scenario.flows import Flow
+from lab.scenario.schema import Multipath
+from lab.topologies.topology import Link, Node, Topology
 
 from .rows import places
 

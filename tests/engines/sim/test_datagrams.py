@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from lab import engines, scenario
+from lab import engines
 from lab.engines import Options
-from lab.engines.sim import layout as at
+from lab.engines.sim.core import layout as at
 from lab.errors import MachineLacks, RequestError
-from lab.flows import Flow
+from lab.scenario import loading as scenario
+from lab.scenario.flows import Flow
 
 from .rows import on_links, places
 from .test_links import chain, started

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from controller.strategies import STRATEGIES
-from lab import brain, scenario
 from lab.errors import RequestError
-from lab.scenario import FOLDER, Overrides
-from lab.targets import check_flip, targets
+from lab.scenario import catalogue as brain
+from lab.scenario import loading as scenario
+from lab.scenario.loading import FOLDER, Overrides
+from lab.scenario.targets import check_flip, targets
 
 from .conftest import Simulation
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 
 from controller.command import Expect
-from lab import engines, scenario
+from lab import engines
 from lab.engines import Options
-from lab.engines.sim import laws
-from lab.engines.sim import layout as at
-from lab.engines.sim.laws import expected
+from lab.engines.sim.core import laws
+from lab.engines.sim.core import layout as at
+from lab.engines.sim.core.laws import expected
 from lab.errors import LabError, MachineLacks, RequestError
-from lab.scenario import Overrides
+from lab.scenario import loading as scenario
+from lab.scenario.loading import Overrides
 
 from .test_commands import FIRST, SECOND, TWO, WIRE, carried, known, told
 from .test_coupled_laws import MS, Connection

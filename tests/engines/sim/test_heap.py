@@ -3,10 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.engines.sim import heap
+from lab.engines.sim.core import event_heap as heap
 from lab.engines.sim.tables import Tables
-from lab.scenario_schema import Multipath
-from lab.topology import Link, Node, Topology
+from lab.scenario.schema import Multipath
+from lab.topologies.topology import Link, Node, Topology
 
 EMPTY = Topology("empty", (Node("s1", "switch"), Node("srv1", "server")), (Link("server", "s1", "srv1"),))
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from lab.engines.sim import laws
-from lab.engines.sim import layout as at
-from lab.engines.sim.laws import cubic
+from lab.engines.sim.core import laws
+from lab.engines.sim.core import layout as at
+from lab.engines.sim.core.laws import cubic
 
 from .rows import places
 from .test_links import BULK, chain, started

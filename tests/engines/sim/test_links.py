@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lab.engines.sim import layout as at
 from lab.engines.sim import tables
+from lab.engines.sim.core import layout as at
 from lab.engines.sim.network import Network
-from lab.flows import Flow
-from lab.scenario_schema import Multipath
-from lab.topology import Link, Node, Topology
+from lab.scenario.flows import Flow
+from lab.scenario.schema import Multipath
+from lab.topologies.topology import Link, Node, Topology
 
 from .rows import free, on_links, places
 

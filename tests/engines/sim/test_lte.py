@@ -6,15 +6,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lab.engines.sim import heap, hops, loop, lte
-from lab.engines.sim import layout as at
+from lab.engines.sim.core import event_heap as heap
+from lab.engines.sim.core import event_loop as loop
+from lab.engines.sim.core import layout as at
+from lab.engines.sim.core import links as hops
+from lab.engines.sim.core import lte
 from lab.engines.sim.network import Network
 from lab.engines.sim.routes import DOWN, UP
 from lab.engines.sim.tables import with_room
-from lab.flows import Flow
 from lab.radio.lte import ATTEMPTS, BLOCK_ERROR, HARQ_TTIS, on_air_bps
-from lab.scenario_schema import Multipath
-from lab.topology import Cell, Link, Node, Station, Topology
+from lab.scenario.flows import Flow
+from lab.scenario.schema import Multipath
+from lab.topologies.topology import Cell, Link, Node, Station, Topology
 
 from .rows import places
 

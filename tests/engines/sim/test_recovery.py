@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import pytest
 
-from lab.engines.sim import hops, receiver, rings, tcp
-from lab.engines.sim import layout as at
+from lab.engines.sim.core import layout as at
+from lab.engines.sim.core import links as hops
+from lab.engines.sim.core import receiver, rings
+from lab.engines.sim.core import sender as tcp
 
 from .rows import places
 from .test_links import BULK, chain, started

@@ -10,10 +10,10 @@ from controller import plan
 from controller.paths import Flow, Path
 from controller.pox_ext.hosts import Hosts
 from controller.pox_ext.router import Router
-from lab import scenario
-from lab.description import describe
-from lab.scenario import Overrides
-from lab.topology import wire
+from lab.scenario import loading as scenario
+from lab.scenario.loading import Overrides
+from lab.topologies.topology import wire
+from lab.topologies.topology_file import describe
 
 from .conftest import Simulation
 

@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from lab import engines, inbox, scenario
+from lab import engines
 from lab.engines import Options
-from lab.recorder import Recorder
-from lab.runner import run
-from lab.scenario import Overrides, build
-from lab.targets import targets
+from lab.run import inbox
+from lab.run.recorder import Recorder
+from lab.run.runner import run
+from lab.scenario import loading as scenario
+from lab.scenario.loading import Overrides, build
+from lab.scenario.targets import targets
 
 ROOT = Path(__file__).resolve().parents[3]
 SMALL = ("rate_scale=0.1", "sample_interval_s=1", "strategy.name=meter_throttling")

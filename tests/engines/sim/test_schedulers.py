@@ -7,16 +7,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from lab import engines, scenario
+from lab import engines
 from lab.engines import Options
-from lab.engines.sim import again, linux, mptcp, rings, tables, tcp
-from lab.engines.sim import layout as at
+from lab.engines.sim import tables
+from lab.engines.sim.core import layout as at
+from lab.engines.sim.core import linux_scheduler as linux
+from lab.engines.sim.core import mptcp, rings
+from lab.engines.sim.core import reinjection as again
+from lab.engines.sim.core import sender as tcp
 from lab.engines.sim.network import Network
 from lab.errors import MachineLacks
-from lab.flows import Flow
-from lab.scenario import Overrides
-from lab.scenario_schema import Multipath
-from lab.topology import Link, Node, Topology
+from lab.scenario import loading as scenario
+from lab.scenario.flows import Flow
+from lab.scenario.loading import Overrides
+from lab.scenario.schema import Multipath
+from lab.topologies.topology import Link, Node, Topology
 
 from .rows import on_links, places
 from .test_coupled_laws import MS, SECOND, Connection

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lab import scenario
-from lab.scenario import Overrides
+from lab.scenario import loading as scenario
+from lab.scenario.loading import Overrides
 
 from .conftest import Simulation
 

@@ -6,8 +6,9 @@ from statistics import fmean
 
 import pytest
 
-from lab import metrics, scenario
-from lab.scenario import Overrides
+from lab.run import metrics
+from lab.scenario import loading as scenario
+from lab.scenario.loading import Overrides
 
 from .conftest import Simulation
 

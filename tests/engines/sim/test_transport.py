@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lab.engines.sim import layout as at
+from lab.engines.sim.core import layout as at
 
 from .rows import places
 
@@ -147,7 +147,7 @@ def test_uploads_use_the_other_direction(paths):
 
 
 def test_two_subflows_on_one_link_take_more_than_one_share(paths):
-    from lab import scenario
+    from lab.scenario import loading as scenario
 
     users = [{"id": "mp", "subflows": 2}, {"id": "sp"}]
     data = {

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from lab import metrics, scenario
-from lab.engines.sim import layout as at
+from lab.engines.sim.core import layout as at
 from lab.engines.sim.network import Network
 from lab.engines.sim.routes import DOWN
-from lab.flows import Flow
-from lab.scenario_schema import Multipath
-from lab.topology import Cell, Link, Node, Station, Topology
+from lab.run import metrics
+from lab.scenario import loading as scenario
+from lab.scenario.flows import Flow
+from lab.scenario.schema import Multipath
+from lab.topologies.topology import Cell, Link, Node, Station, Topology
 
 pytestmark = pytest.mark.whole
 

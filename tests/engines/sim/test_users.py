@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from lab.engines.sim import hops
-from lab.engines.sim import layout as at
+from lab.engines.sim.core import layout as at
+from lab.engines.sim.core import links as hops
 from lab.engines.sim.network import Network
 from lab.engines.sim.routes import DOWN, UP
-from lab.flows import Flow
 from lab.radio.contention import given_up, transmissions
 from lab.radio.mobility import distance_m
-from lab.scenario_schema import Multipath
-from lab.topology import Cell, Link, Node, Station, Topology
+from lab.scenario.flows import Flow
+from lab.scenario.schema import Multipath
+from lab.topologies.topology import Cell, Link, Node, Station, Topology
 
 pytestmark = pytest.mark.whole
 

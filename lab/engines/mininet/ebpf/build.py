@@ -11,8 +11,8 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from lab.engines.mininet import shell, upstreams
 from lab.engines.mininet.ebpf import LAWS, SOURCES, kernel_name
+from lab.engines.mininet.machine import shell, upstreams
 from lab.errors import CommandFailed, MachineLacks
 
 RUNNING = Path("/sys/kernel/btf/vmlinux")

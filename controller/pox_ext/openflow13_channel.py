@@ -1,0 +1,189 @@
+"""The second channel to every bridge: OpenFlow 1.3, for meters, table 0 and counters.
+
+A bridge whose second controller is this listener speaks 1.3 here while it speaks 1.0 to POX (docs/formats.md). Everything
+runs cooperatively in POX's own loop; nothing blocks and nothing needs a lock.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+from collections.abc import Callable, Generator, Iterator
+from typing import Any
+
+from pox.lib.recoco import Select, Task
+
+from controller.pox_ext import openflow13_messages as of13
+
+Answer = Callable[[bytes | None], None]
+LOOK_AGAIN_S = 1.0
+
+
+class Channel:
+    """One bridge: requests with their answers, in the order of their transaction ids."""
+
+    def __init__(self, connection: socket.socket, listener: Listener) -> None:
+        self.socket, self._listener = connection, listener
+        self.dpid: int | None = None
+        self._inbox, self._outbox = b"", b""
+        self._xid = 0
+        self._waiting: dict[int, tuple[Answer, list[bytes]]] = {}
+        self.send(of13.message(of13.HELLO))
+
+    def fileno(self) -> int:
+        return self.socket.fileno()
+
+    @property
+    def has_more_to_send(self) -> bool:
+        return bool(self._outbox)
+
+    def send(self, message: bytes) -> None:
+        """Queue a message and send what the socket takes at once."""
+        self._outbox += message
+        self.flush()
+
+    def flush(self) -> None:
+        """Send what is queued; a broken connection shows when it is read."""
+        try:
+            sent = self.socket.send(self._outbox)
+            self._outbox = self._outbox[sent:]
+        except OSError:
+            pass
+
+    def ask(self, request: tuple[int, bytes], answer: Answer) -> None:
+        """Ask for statistics; the answer comes in one piece, or None when the bridge refuses or goes."""
+        kind, body = request
+        self._send_asking(of13.MULTIPART_REQUEST, struct.pack("!HH4x", kind, 0) + body, answer)
+
+    def barrier(self, done: Answer) -> None:
+        """Call back when everything sent so far has been carried out."""
+        self._send_asking(of13.BARRIER_REQUEST, b"", done)
+
+    def close(self) -> None:
+        """Answer everything that waits with None."""
+        self.socket.close()
+        waiting, self._waiting = self._waiting, {}
+        for answer, _ in waiting.values():
+            answer(None)
+
+    def receive(self) -> bool:
+        """Read what is there and act on it; False when the connection is over."""
+        try:
+            data = self.socket.recv(65536)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        self._inbox += data
+        return bool(data) and all(self._take(*each) for each in self._messages())
+
+    def _send_asking(self, kind: int, body: bytes, answer: Answer) -> None:
+        self._xid += 1
+        self._waiting[self._xid] = (answer, [])
+        self.send(of13.message(kind, body, self._xid))
+
+    def _messages(self) -> Iterator[tuple[int, int, int, bytes]]:
+        while len(self._inbox) >= 8:
+            version, kind, length, xid = struct.unpack_from("!BBHL", self._inbox)
+            if length < 8 or len(self._inbox) < length:
+                return
+            body, self._inbox = self._inbox[8:length], self._inbox[length:]
+            yield version, kind, xid, body
+
+    def _take(self, version: int, kind: int, xid: int, body: bytes) -> bool:
+        if kind == of13.HELLO:
+            return self._agree(version)
+        if kind == of13.ECHO_REQUEST:
+            self.send(of13.message(of13.ECHO_REPLY, body, xid))
+        elif kind == of13.FEATURES_REPLY:
+            (self.dpid,) = struct.unpack_from("!Q", body)
+            self._listener.connected(self)
+        elif kind == of13.ERROR:
+            self._refused(xid, body)
+        elif kind == of13.BARRIER_REPLY:
+            self._finish(xid, b"")
+        elif kind == of13.MULTIPART_REPLY:
+            self._part(xid, body)
+        return True
+
+    def _agree(self, version: int) -> bool:
+        if version < of13.VERSION:
+            self._listener.warn(
+                f"speak OpenFlow 1.3 on port {self._listener.port}: a bridge offers version {version} at most. "
+                "Try: ovs-vsctl set bridge NAME protocols=OpenFlow10,OpenFlow13"
+            )
+            return False
+        self.send(of13.message(of13.FEATURES_REQUEST) + of13.silence())
+        return True
+
+    def _refused(self, xid: int, body: bytes) -> None:
+        kind, code = struct.unpack_from("!HH", body)
+        self._listener.warn(f"bridge {self.dpid} refused an OpenFlow 1.3 message: error type {kind}, code {code}")
+        if xid in self._waiting:
+            self._waiting.pop(xid)[0](None)
+
+    def _part(self, xid: int, body: bytes) -> None:
+        if xid not in self._waiting:
+            return
+        self._waiting[xid][1].append(body[8:])
+        (flags,) = struct.unpack_from("!H", body, 2)
+        if not flags & 1:  # no more parts
+            self._finish(xid, b"".join(self._waiting[xid][1]))
+
+    def _finish(self, xid: int, body: bytes) -> None:
+        if xid in self._waiting:
+            self._waiting.pop(xid)[0](body)
+
+
+class Listener(Task):  # type: ignore[misc]
+    """Accepts bridges; `up(channel)` and `down(channel)` are called when one is known and when it is gone."""
+
+    def __init__(
+        self, port: int, up: Callable[[Channel], None], down: Callable[[Channel], None], warn: Callable[[str], None]
+    ) -> None:
+        Task.__init__(self)
+        self.port, self.warn = port, warn
+        self._up, self._down = up, down
+        self._socket = socket.create_server(("0.0.0.0", port), backlog=64)
+        self._socket.setblocking(False)
+        self._channels: list[Channel] = []
+
+    def connected(self, channel: Channel) -> None:
+        """A channel knows its bridge; an older one to the same bridge is dead."""
+        for other in [each for each in self._channels if each.dpid == channel.dpid and each is not channel]:
+            self._drop(other)
+        self._up(channel)
+
+    def run(self) -> Generator[Any, Any, None]:
+        """POX's cooperative loop."""
+        from pox.core import core
+
+        while core.running:
+            writing = [each for each in self._channels if each.has_more_to_send]
+            reading = [self._socket, *self._channels]
+            readable, writable, _ = yield Select(reading, writing, [], LOOK_AGAIN_S)
+            for channel in writable:
+                channel.flush()
+            for each in readable:
+                self._read(each)
+
+    def _read(self, each: Any) -> None:
+        if each is self._socket:
+            self._accept()
+        elif each in self._channels and not each.receive():
+            self._drop(each)
+
+    def _accept(self) -> None:
+        try:
+            connection, _ = self._socket.accept()
+        except OSError:
+            return
+        connection.setblocking(False)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._channels.append(Channel(connection, self))
+
+    def _drop(self, channel: Channel) -> None:
+        self._channels.remove(channel)
+        channel.close()
+        if channel.dpid is not None:
+            self._down(channel)

@@ -1,0 +1,82 @@
+"""Generic netlink: families of kernel commands that are asked for by name (linux/genetlink.h)."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+
+from lab.engines.mininet.kernel.netlink import ACK, REQUEST, ask, attribute, attributes, open_socket
+from lab.errors import LabError
+
+NETLINK_GENERIC = 16
+CONTROLLER, GET_FAMILY, FAMILY_ID, FAMILY_NAME, GROUPS = 16, 3, 1, 2, 7
+GROUP_NAME, GROUP_ID = 1, 2
+SOL_NETLINK, ADD_MEMBERSHIP = 270, 1
+HEADER_BYTES, NETLINK_HEADER_BYTES = 4, 16
+
+
+class Family:
+    """One family, in the network namespace where it was opened."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._socket = open_socket(NETLINK_GENERIC)
+        try:
+            reply = next(
+                ask(self._socket, CONTROLLER, REQUEST, _message(GET_FAMILY, attribute(FAMILY_NAME, name.encode() + b"\0")))
+            )
+        except LabError as problem:
+            self._socket.close()
+            raise LabError(f"ask the kernel for '{name}': {problem}. Its module is missing or not loaded") from problem
+        described = dict(attributes(reply[1][HEADER_BYTES:]))
+        self._id = struct.unpack("=H", described[FAMILY_ID])[0]
+        self._groups = dict(_group(each) for _number, each in attributes(described.get(GROUPS, b"")))
+
+    def ask(self, command: int, body: bytes, flags: int = ACK) -> list[bytes]:
+        """Send a command with its attributes; the attributes of each answer, or `LabError` with the kernel's reason."""
+        return [
+            payload[HEADER_BYTES:] for _kind, payload in ask(self._socket, self._id, REQUEST | flags, _message(command, body))
+        ]
+
+    def listen(self, group: str) -> Listener:
+        """Hear what the kernel says to a group, in the namespace of the caller."""
+        return Listener(self._groups[group])
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+class Listener:
+    """What the kernel tells a group of listeners."""
+
+    def __init__(self, group: int) -> None:
+        self._socket = open_socket(NETLINK_GENERIC)
+        self._socket.setblocking(False)
+        self._socket.setsockopt(SOL_NETLINK, ADD_MEMBERSHIP, group)
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    def news(self) -> Iterator[tuple[int, dict[int, bytes]]]:
+        """Command and attributes of what has been said since the last call; what did not fit is lost."""
+        while True:
+            try:
+                data = self._socket.recv(1 << 16)
+            except BlockingIOError:
+                return
+            except OSError:  # ENOBUFS: too much was said at once
+                continue
+            payload = data[NETLINK_HEADER_BYTES:]
+            yield payload[0], dict(attributes(payload[HEADER_BYTES:]))
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+def _group(described: bytes) -> tuple[str, int]:
+    found = dict(attributes(described))
+    return found[GROUP_NAME].rstrip(b"\0").decode(), struct.unpack("=I", found[GROUP_ID])[0]
+
+
+def _message(command: int, body: bytes) -> bytes:
+    return struct.pack("=BBH", command, 1, 0) + body

@@ -1,0 +1,155 @@
+"""The projects the emulation is made of: where they come from, which commit, whether it is there.
+
+They live in one cache folder per user, brought there by `setup` or copied from another machine:
+
+    CACHE/upstreams/NAME     the sources at the pinned commit: a git clone, or a copy with the commit in a file `.commit`
+    CACHE/vm/                the VM's kernel and modules (see kernel.py)
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from lab.engines.mininet.machine import shell
+from lab.errors import CommandFailed, MachineLacks
+
+
+@dataclass(frozen=True)
+class Upstream:
+    """A project, the commit that works with the others, and what it is for."""
+
+    name: str
+    url: str
+    commit: str
+    reason: str
+    optional: bool = False
+
+
+UPSTREAMS = (
+    Upstream("pox", "https://github.com/noxrepo/pox", "20d291825de5e1038e4500382e842e4f95b5731a", "the SDN controller"),
+    Upstream(
+        "mininet", "https://github.com/mininet/mininet", "6eb8973c0bfd13c25c244a3871130c5e36b5fbd7", "hosts, switches, links"
+    ),
+    Upstream(
+        "mininet-wifi",
+        "https://github.com/intrig-unicamp/mininet-wifi",
+        "93721b0477950585553d0d85c027ee66b43b6335",
+        "stations, access points",
+    ),
+    Upstream(
+        "mac80211_hwsim_mgmt",
+        "https://github.com/ramonfontes/mac80211_hwsim_mgmt",
+        "9d2cb2138bc41d1ee0227b4770aa8fc76f52fa13",
+        "makes simulated radios",
+    ),
+    Upstream(
+        "wmediumd",
+        "https://github.com/ramonfontes/wmediumd",
+        "1ea88d531556bf8e85466a8a0820b29a1d303857",
+        "a second model of the air",
+        optional=True,
+    ),
+)
+
+
+def cache() -> Path:
+    """This user's cache folder; it need not exist."""
+    given = os.environ.get("MULTIPATH_LAB_CACHE")
+    if given:
+        return Path(given).absolute()
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache").absolute() / "multipath-lab"
+
+
+def folder(name: str = "") -> Path:
+    """Where an upstream's sources are, or the folder of all."""
+    return cache() / "upstreams" / name
+
+
+def hwsim_mgmt() -> Path:
+    """The program that makes and removes simulated radios."""
+    return folder("mac80211_hwsim_mgmt") / "hwsim_mgmt" / "hwsim_mgmt"
+
+
+def wmediumd() -> Path:
+    """The program that is a second model of the air."""
+    return folder("wmediumd") / "wmediumd" / "wmediumd"
+
+
+def commit(path: Path) -> str | None:
+    """The commit of the sources in a folder; None if there are none. No network is used.
+
+    A clone's HEAD is read from its files where it stands on a commit itself, and asked of git otherwise.
+    """
+    stamp = path / ".commit"
+    if stamp.is_file():
+        return stamp.read_text().strip()
+    head = path / ".git" / "HEAD"
+    if not head.is_file():
+        return None
+    text = head.read_text().strip()
+    if not text.startswith("ref:"):
+        return text
+    try:
+        return shell.run(
+            ["git", "-c", "safe.directory=*", "-C", str(path), "rev-parse", "HEAD"], f"ask which commit {path} is at"
+        ).strip()
+    except CommandFailed:
+        return None
+
+
+def present(upstream: Upstream) -> bool:
+    """Is it there, at the pinned commit?"""
+    return commit(folder(upstream.name)) == upstream.commit
+
+
+def bring(upstream: Upstream) -> str:
+    """Make sure an upstream is there at its commit; what was done, in a word. The network is used only if it is not.
+
+    1) what is there at the right commit is left alone   2) what is there at another commit is the user's: say so
+    3) fetch that commit alone into a folder beside it, and rename it into place once it is complete
+    """
+    target = folder(upstream.name)
+    if present(upstream):  # 1
+        return "already there"
+    if target.exists() and any(target.iterdir()):  # 2
+        raise MachineLacks(
+            f"bring {upstream.name}: {target} is at {commit(target) or 'no commit'}, not at {upstream.commit}. "
+            f"Try: mv {target} {target}.other, then ./run_lab.sh setup-emulation"
+        )
+    partial = target.with_name(f"{upstream.name}.partial-{os.getpid()}")
+    git = ["git", "-c", "advice.detachedHead=false", "-C", str(partial)]
+    try:  # 3
+        partial.mkdir(parents=True)
+        doing = f"bring {upstream.name} from {upstream.url}"
+        shell.run([*git, "init", "-q"], doing)
+        shell.run([*git, "fetch", "-q", "--depth=1", upstream.url, upstream.commit], doing, env=_no_questions(), timeout_s=600)
+        shell.run([*git, "checkout", "-q", "FETCH_HEAD"], doing)
+        if target.exists():
+            target.rmdir()
+        partial.rename(target)
+    except CommandFailed as problem:
+        raise MachineLacks(
+            f"bring {upstream.name}: {(problem.stderr.splitlines() or ['no message'])[-1]}. With a network, try: ./run_lab.sh setup-emulation; "
+            f"without one, copy {target} from a machine that has it"
+        ) from problem
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return "brought"
+
+
+def require() -> Path:
+    """The folder of all upstreams, complete, or one `MachineLacks` that names what is missing."""
+    missing = [each.name for each in UPSTREAMS if not each.optional and not present(each)]
+    if missing:
+        raise MachineLacks(
+            f"start the emulation: {', '.join(missing)} not found in {folder()}. Try: ./run_lab.sh setup-emulation"
+        )
+    return folder()
+
+
+def _no_questions() -> dict[str, str]:
+    """An environment in which git fails rather than ask for a password."""
+    return os.environ | {"GIT_TERMINAL_PROMPT": "0"}

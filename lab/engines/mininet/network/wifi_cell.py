@@ -1,0 +1,69 @@
+"""The WiFi cell: load its program, price its stations, read its clock. One virtual clock for a whole cell (see wifi_cell.bpf.c)."""
+
+from __future__ import annotations
+
+import socket
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+
+from lab.engines.mininet.kernel import bpf_object
+from lab.engines.mininet.kernel.bpf import Map
+from lab.engines.mininet.machine import shell
+from lab.engines.mininet.machine.ledger import Ledger
+from lab.radio.wifi import limit_ns, price_ps
+from lab.topologies.topology import Cell
+
+SOURCE = Path(__file__).with_name("wifi_cell.bpf.c")
+LAYOUT = struct.Struct("=IxxxxQQQQQQQ")  # struct cell
+PINS = Path("/run/multipath-lab/bpf")
+ZERO = struct.pack("=I", 0)
+
+
+@dataclass(frozen=True)
+class Clock:
+    """What the cell's clock says: time until the medium is free, and its counters."""
+
+    next_free_ns: int
+    busy_ns: int
+    drops: int
+    sent: int
+
+
+def program() -> Path:
+    """The compiled wifi_cell.bpf.c."""
+    return bpf_object.compiled(SOURCE, "the cell's program")
+
+
+def mount_pins(ledger: Ledger) -> None:
+    """A bpf file system of our own, where programs and maps are pinned for the hosts to find."""
+    if not PINS.is_mount():
+        ledger.record("folder", path=str(PINS))
+        PINS.mkdir(parents=True, exist_ok=True)
+        ledger.record("mount", path=str(PINS))
+        shell.run(["mount", "-t", "bpf", "bpf", str(PINS)], "mount a bpf file system for the cells")
+
+
+class AirOf:
+    """A running cell."""
+
+    def __init__(self, cell: Cell, ledger: Ledger) -> None:
+        """Load the program, pin it in the access point's folder, and set the buffer's limit."""
+        self.cell, self.pins = cell, PINS / cell.ap
+        ledger.record("pin", path=str(self.pins))
+        argv = ["bpftool", "prog", "loadall", str(program()), str(self.pins), "type", "classifier", "pinmaps", str(self.pins)]
+        shell.run(argv, f"load the cell of {cell.ap}")
+        self._clock = Map(self.pins / "cells", 4, LAYOUT.size)
+        self._prices = Map(self.pins / "prices", 4, 8)
+        self._clock.write(ZERO, LAYOUT.pack(0, 0, 0, limit_ns(cell), 0, 0, 0, 0), locked=True)
+
+    def set_rate(self, address: str, rate_bps: int) -> None:
+        """Price a station's packets, both ways."""
+        self._prices.write(socket.inet_aton(address), struct.pack("=Q", price_ps(rate_bps)))
+
+    def read(self) -> Clock:
+        """The clock now."""
+        _lock, next_free_ns, _uplink, _limit, _airtime, busy_ns, drops, sent = LAYOUT.unpack(
+            self._clock.read(ZERO, locked=True)
+        )
+        return Clock(next_free_ns, busy_ns, drops, sent)

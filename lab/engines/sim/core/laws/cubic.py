@@ -1,0 +1,94 @@
+"""Cubic (RFC 9438): the window grows with the cube of the time since the last loss, at least as fast as Reno's would.
+
+Its slow start ends before the queue overflows (HyStart, as in Linux): when the round trip has grown, or when acknowledgements
+have come in one train for half a round trip.
+"""
+
+from __future__ import annotations
+
+from lab.engines.sim.core import layout as at
+from lab.engines.sim.core.jit import jit
+
+C, BETA = 0.4, 0.7  # RFC 9438, section 5: segments/s^3, and what is left after a loss
+ALPHA = 3 * (1 - BETA) / (1 + BETA)  # section 4.3: Reno's growth that is as fast with this BETA
+W_MAX, K, W_EST, PRIOR, TRAIN_NS = at.LAW_1, at.LAW_2, at.LAW_3, at.LAW_4, at.LAW_5
+LOW_WINDOW, SAMPLES = 16.0, 8  # HyStart looks from this window on, and at the round trip after so many samples
+TRAIN_GAP_NS, LEAST_GROWTH_NS, MOST_GROWTH_NS = 2_000_000, 4_000_000, 16_000_000
+
+
+@jit
+def cube_root(value: float) -> float:
+    """By Newton's method, so that it is the same to the last bit on every machine."""
+    if value <= 0.0:
+        return 0.0
+    root = max(value, 1.0)
+    for _ in range(200):
+        better = (2.0 * root + value / (root * root)) / 3.0
+        if better >= root:
+            break
+        root = better
+    return root
+
+
+@jit
+def look_for_the_end_of_slow_start(w: at.World, f: int, now_ns: int) -> None:
+    """HyStart: the threshold comes down to the window when the path seems full (Ha and Rhee, 2011; tcp_cubic.c)."""
+    row = w.row
+    window = w.window
+    if window[f + at.CWND] >= window[f + at.SSTHRESH] or window[f + at.CWND] < LOW_WINDOW:
+        return
+    base_ns, began_ns = row[f + at.BASE_RTT_NS], row[f + at.ROUND_BEGAN_NS]
+    growth_ns = min(max(base_ns // 8, LEAST_GROWTH_NS), MOST_GROWTH_NS)
+    grown = row[f + at.ROUND_SAMPLES] > SAMPLES and row[f + at.ROUND_LEAST_NS] > base_ns + growth_ns
+    train_ns = max(window[f + TRAIN_NS], float(began_ns))
+    if now_ns - train_ns <= TRAIN_GAP_NS:
+        window[f + TRAIN_NS] = train_ns = float(now_ns)
+    if grown or 2.0 * (train_ns - began_ns) > base_ns:
+        window[f + at.SSTHRESH] = window[f + at.CWND]
+
+
+@jit
+def begin_epoch(w: at.World, f: int, now_ns: int) -> None:
+    """Congestion avoidance begins: W_max is ahead after a loss, or here and now without one (section 4.2)."""
+    window = w.window
+    w.row[f + at.EPOCH_NS] = now_ns
+    window[f + W_EST] = window[f + at.CWND]
+    window[f + W_MAX] = max(window[f + W_MAX], window[f + at.CWND])
+    window[f + K] = cube_root((window[f + W_MAX] - window[f + at.CWND]) / C)
+
+
+@jit
+def curve(w: at.World, f: int, seconds: float) -> float:
+    """W_cubic(t) = C (t - K)^3 + W_max (eq (1))."""
+    ahead = seconds - w.window[f + K]
+    return C * ahead * ahead * ahead + w.window[f + W_MAX]
+
+
+@jit
+def on_ack(w: at.World, f: int, acked: int, now_ns: int) -> None:
+    """w += (target - w)/w for every segment, and never below Reno's estimate (sections 4.2 to 4.4)."""
+    row = w.row
+    window = w.window
+    if row[f + at.EPOCH_NS] == 0:
+        begin_epoch(w, f, now_ns)
+    cwnd = window[f + at.CWND]
+    since_s = (now_ns - row[f + at.EPOCH_NS]) / at.NS_PER_S
+    target = min(max(curve(w, f, since_s + row[f + at.SRTT_NS] / at.NS_PER_S), cwnd), 1.5 * cwnd)
+    alpha = 1.0 if window[f + W_EST] >= window[f + PRIOR] else ALPHA
+    window[f + W_EST] += alpha * acked / cwnd
+    if curve(w, f, since_s) < window[f + W_EST]:
+        window[f + at.CWND] = max(cwnd, window[f + W_EST])
+    else:
+        window[f + at.CWND] = cwnd + acked * (target - cwnd) / cwnd
+
+
+@jit
+def on_loss(w: at.World, f: int, now_ns: int) -> None:
+    """w = 0.7 w; with fast convergence W_max falls below w if the last one was not reached (section 4.7)."""
+    window = w.window
+    cwnd = window[f + at.CWND]
+    window[f + PRIOR] = cwnd
+    window[f + W_MAX] = cwnd * (1 + BETA) / 2 if cwnd < window[f + W_MAX] else cwnd
+    window[f + at.SSTHRESH] = max(cwnd * BETA, 2.0)
+    window[f + at.CWND] = window[f + at.SSTHRESH]
+    w.row[f + at.EPOCH_NS] = 0

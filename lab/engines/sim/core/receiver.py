@@ -1,0 +1,63 @@
+"""One subflow's receiver: acknowledges every second segment, and at once what is out of order (RFC 5681, section 4.2)."""
+
+from __future__ import annotations
+
+from lab.engines.sim.core import layout as at
+from lab.engines.sim.core import links as hops
+from lab.engines.sim.core import rings, timers
+from lab.engines.sim.core.jit import Ints, jit
+
+ACK_EVERY = 2  # segments, RFC 5681, section 4.2
+DELACK_WAIT_NS = 40_000_000  # Linux, TCP_DELACK_MIN
+
+
+@jit
+def acknowledge(row: Ints, f: int, now_ns: int) -> int:
+    """Send an acknowledgement of what has arrived; returns it if it is at its first stop now."""
+    c = row[f + at.OF_CONNECTION]
+    row[f + at.UNACKED], row[f + at.DELACK_NS] = 0, 0
+    p = hops.take(row)
+    row[p + at.OF_SUBFLOW], row[p + at.PLACE], row[p + at.IS_ACK] = f, row[f + at.ACK_ROUTE], 1
+    row[p + at.SIZE], row[p + at.SEQ], row[p + at.DSN] = (
+        row[c + at.ACK_BYTES],
+        row[f + at.RCV_NXT],
+        row[c + at.DATA_NXT],
+    )
+    row[p + at.TRANSMISSION], row[p + at.ARRIVALS] = row[f + at.DATA_SEEN], row[f + at.SEGMENTS_IN]
+    return hops.forward(row, p, now_ns, now_ns)
+
+
+@jit
+def received(row: Ints, f: int, p: int) -> bool:
+    """A segment has come to the receiver; whether to acknowledge it at once."""
+    seq = row[p + at.SEQ]
+    slot = rings.of_subflow(row, f, seq)
+    row[f + at.SEGMENTS_IN] += 1
+    row[f + at.DATA_SEEN] = row[p + at.TRANSMISSION]
+    held = row[f + at.HELD]
+    if seq == row[f + at.RCV_NXT]:
+        row[slot + rings.SEG_GOT] = row[f + at.SEGMENTS_IN]
+        row[f + at.RCV_NXT] = seq + 1
+        while row[f + at.HELD] > 0 and row[rings.of_subflow(row, f, row[f + at.RCV_NXT]) + rings.SEG_GOT] > 0:
+            row[f + at.HELD] -= 1
+            row[f + at.RCV_NXT] += 1
+        row[f + at.UNACKED] += 1
+        return held > 0 or row[f + at.UNACKED] >= ACK_EVERY
+    if seq > row[f + at.RCV_NXT] and row[slot + rings.SEG_GOT] == 0:
+        row[slot + rings.SEG_GOT] = row[f + at.SEGMENTS_IN]
+        row[f + at.HELD] += 1
+        row[f + at.LATE_IN] += 1
+    return True
+
+
+@jit
+def wait_to_acknowledge(row: Ints, f: int, now_ns: int) -> None:
+    """The delayed acknowledgement's timer."""
+    timers.start(row, f + at.DELACK_NS, now_ns + DELACK_WAIT_NS, f * at.EVENT_KINDS + at.DELACK_DUE)
+
+
+@jit
+def delack_due(row: Ints, f: int, now_ns: int) -> int:
+    """The event of a delayed acknowledgement: answer, or wait on; returns the answer if it is at its first stop now."""
+    ran_out = timers.has_run_out(row, f + at.DELACK_NS, now_ns, f * at.EVENT_KINDS + at.DELACK_DUE)
+    return acknowledge(row, f, now_ns) if ran_out else at.NOTHING

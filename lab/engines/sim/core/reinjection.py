@@ -1,0 +1,84 @@
+"""What one subflow has under way and another sends again: after a timeout, for a backup, or for a receiver without room."""
+
+from __future__ import annotations
+
+from lab.engines.sim.core import layout as at
+from lab.engines.sim.core import linux_scheduler as linux
+from lab.engines.sim.core import rings, timers
+from lab.engines.sim.core import sender as tcp
+from lab.engines.sim.core.jit import Ints, jit
+
+FEW_SEGMENTS, FAR_RTTS = 4, 4  # whose window is so small, or round trip so much longer, is helped out
+
+
+@jit
+def carries(row: Ints, f: int, dsn: int) -> bool:
+    """Whether a subflow has this segment under way; subflows carry segments in their order, but for what is sent again."""
+    seq = row[f + at.UNA]
+    while seq < row[f + at.END] and row[rings.of_subflow(row, f, seq) + rings.SEG_DSN] < dsn:
+        seq += 1
+    return seq < row[f + at.END] and row[rings.of_subflow(row, f, seq) + rings.SEG_DSN] == dsn
+
+
+@jit
+def help_out(w: at.World, c: int, f: int, now_ns: int) -> int:
+    """The receiver waits for a segment that is under way elsewhere and has room for no other: send it here too, once, and
+    halve the window of the slower subflow that has it, at most once per round trip; 1 if it is sent.
+
+    As mptcp_rcv_buf_optimization of the multipath-tcp.org kernel (Raiciu et al., NSDI 2012, section 4.2). Upstream Linux
+    (net/mptcp, 6.18) has neither.
+    """
+    row = w.row
+    window, dsn = w.window, row[c + at.DATA_UNA]
+    if dsn + row[c + at.WINDOW] > row[c + at.NEXT_DSN] or row[c + at.NEXT_DSN] >= min(row[c + at.HANDED], row[c + at.TOTAL]):
+        return 0  # it is not the receiver that all wait for
+    again, due = False, now_ns - row[f + at.PENALISED_NS] >= row[f + at.SRTT_NS]
+    for k in range(row[c + at.COUNT]):
+        r = row[c + at.FIRST] + k * at.SUB_FIELDS
+        if r == f or not carries(row, r, dsn):
+            continue
+        if due and row[f + at.SRTT_NS] < row[r + at.SRTT_NS] and row[r + at.MODE] == at.OPEN:
+            if window[r + at.CWND] >= window[r + at.SSTHRESH]:
+                window[r + at.SSTHRESH] = max(window[r + at.SSTHRESH] / 2.0, 2.0)
+            window[r + at.CWND] = max(window[r + at.CWND] / 2.0, 1.0)
+            row[f + at.PENALISED_NS] = now_ns
+        again = again or window[r + at.CWND] <= FEW_SEGMENTS or FAR_RTTS * row[f + at.SRTT_NS] < row[r + at.SRTT_NS]
+    if not again or row[c + at.OPPORTUNE_DSN] > dsn:
+        return 0
+    row[c + at.OPPORTUNE_DSN] = dsn + 1
+    row[c + at.REINJECTED] += 1
+    tcp.queue(row, f, dsn)
+    return 1
+
+
+@jit
+def give_up(row: Ints, f: int) -> None:
+    """What a subflow has under way may go over the others."""
+    c = row[f + at.OF_CONNECTION]
+    if row[c + at.COUNT] < 2 or row[c + at.SCHEDULER] in (at.LINUX, at.REDUNDANT):
+        return
+    for seq in range(row[f + at.UNA], row[f + at.NXT]):
+        slot = rings.of_subflow(row, f, seq)
+        dsn = row[slot + rings.SEG_DSN]
+        if (
+            row[slot + rings.SEG_STATE] != rings.SACKED
+            and dsn >= row[c + at.DATA_UNA]
+            and row[c + at.AGAIN_COUNT] < row[at.SLOTS]
+        ):
+            row[rings.of_connection(row, c, row[c + at.AGAIN_HEAD] + row[c + at.AGAIN_COUNT]) + rings.DSN_AGAIN] = dsn
+            row[c + at.AGAIN_COUNT] += 1
+
+
+@jit
+def reinject_due(row: Ints, c: int, now_ns: int) -> bool:
+    """The event of the connection's own timer: the oldest fragment goes over an idle subflow."""
+    ran_out = timers.has_run_out(row, c + at.REINJECT_NS, now_ns, c * at.EVENT_KINDS + at.REINJECT_DUE)
+    if not ran_out or row[c + at.CONN_STATE] != at.RUNNING:
+        return False
+    f, una = linux.idle_subflow(row, c), row[c + at.DATA_UNA]
+    if f != at.NOTHING:
+        for dsn in range(una, min((una // linux.FRAGMENT + 1) * linux.FRAGMENT, row[c + at.NEXT_DSN])):
+            tcp.queue(row, f, dsn)
+            row[c + at.REINJECTED] += 1
+    linux.restart_timer(row, c, now_ns)
+    return True

@@ -1,0 +1,214 @@
+"""The index of runs: one small document per run folder in data/index.json, brought up to date from the folders.
+
+The folders are the truth; the index only saves reading them all. Whoever changes it holds a file lock while doing so.
+A folder whose process is gone without a result is marked `cut`.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import shutil
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+from tinydb import TinyDB, where
+
+from lab.errors import LabError, RequestError
+from lab.results.storage import AtomicStorage
+from lab.run import process
+from lab.run.recorder import RUNS
+
+SCHEMA = 1
+LOCK_S = 10.0
+STARTING_S = 600.0  # a folder without a manifest for so long belongs to a run that never began
+UNFINISHED = ("starting", "running")
+NOTE = "note.json"  # tags and note of a run, in its folder
+SHOWN = ("experiment", "scenario", "strategy", "params", "cc", "engine", "seed", "started", "duration_s", "rate_scale")
+Doc = dict[str, Any]
+
+
+class Store:
+    """The runs under one folder. Safe to use from several threads and processes; what it returns is the caller's own."""
+
+    def __init__(self, runs: Path = RUNS, index: Path | None = None) -> None:
+        self.runs_folder = runs
+        path = index or runs.parent / "index.json"
+        self._storage = AtomicStorage(path)
+        self._db = TinyDB(storage=lambda: self._storage)
+        self._table = self._db.table("runs", cache_size=0)
+        self._lock = FileLock(path.with_name(path.name + ".lock"))
+        self._mutex = threading.RLock()
+
+    @property
+    def recovered(self) -> str:
+        """What happened to a damaged index, for people; empty if nothing did."""
+        return self._storage.recovered
+
+    def refresh(self) -> bool:
+        """Take over what the run folders say; whether anything changed."""
+        with self._mutex:
+            known = {doc["id"]: dict(doc) for doc in self._table.all()}
+            folders = {path.name: path for path in _folders(self.runs_folder)}
+            found = {name: doc for name, path in folders.items() if (doc := _described(path, known.get(name)))}
+            changed = [doc for name, doc in found.items() if doc != known.get(name)]
+            gone = known.keys() - found.keys()
+            if not changed and not gone:
+                return False
+            self._replace(changed, gone | {doc["id"] for doc in changed})
+            return True
+
+    def reindex(self) -> int:
+        """Forget the index and read every run folder again; how many runs there are."""
+        with self._mutex:
+            found = [doc for path in _folders(self.runs_folder) if (doc := _described(path, None))]
+            with self._writing():
+                self._db.drop_tables()
+                self._table.insert_multiple(found)
+            return len(found)
+
+    def all(self) -> list[Doc]:
+        """Every run, the latest first."""
+        with self._mutex:
+            docs = [copy.deepcopy(dict(doc)) for doc in self._table.all()]
+        return sorted(docs, key=lambda doc: (doc["started"], doc["id"]), reverse=True)
+
+    def get(self, run_id: str) -> Doc:
+        """One run, or an error that says where to look."""
+        with self._mutex:
+            found = self._table.get(where("id") == run_id)
+        if not isinstance(found, dict):
+            raise RequestError(f"run '{run_id}' is unknown: see the list of runs")
+        return copy.deepcopy(dict(found))
+
+    def folder(self, run_id: str) -> Path:
+        """The folder of a run that is there; a name that leads elsewhere is unknown."""
+        path = self.runs_folder / run_id
+        if not plain(run_id) or not path.is_dir() or path.is_symlink():
+            raise RequestError(f"run '{run_id}' is unknown: see the list of runs")
+        return path
+
+    def annotate(self, run_id: str, tags: list[str] | None = None, note: str | None = None) -> Doc:
+        """Set tags or note, which live in the run's folder."""
+        folder = self.folder(run_id)
+        said = _document(folder / NOTE) or {}
+        said |= {key: value for key, value in (("tags", tags), ("note", note)) if value is not None}
+        beside = folder / f".{NOTE}.new"
+        try:
+            beside.write_text(json.dumps(said, ensure_ascii=False), encoding="utf-8")
+            beside.replace(folder / NOTE)
+        except OSError as error:
+            raise LabError(f"write {folder / NOTE}: {error.strerror}. Check to whom the folder belongs") from error
+        self.refresh()
+        return self.get(run_id)
+
+    def delete(self, run_id: str) -> None:
+        """Remove a run that is over, with its folder."""
+        folder = self.folder(run_id)
+        doc = _described(folder, None)
+        if doc and doc["status"] in UNFINISHED:
+            raise RequestError(f"delete run '{run_id}': it is {doc['status']}. Stop it first")
+        try:
+            shutil.rmtree(folder)
+        except OSError as error:
+            raise LabError(f"delete {folder}: {error.strerror}. Check to whom it belongs") from error
+        self.refresh()
+
+    def _replace(self, docs: list[Doc], ids: Iterable[str]) -> None:
+        gone = set(ids)
+        with self._writing():
+            self._table.remove(where("id").test(gone.__contains__))
+            self._table.insert_multiple(docs)
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            with self._lock.acquire(timeout=LOCK_S), self._storage.together():
+                yield
+        except Timeout as error:
+            raise LabError(f"write {self._storage.path}: another process has held it for {LOCK_S:g} s. Try again") from error
+        except OSError as error:
+            raise LabError(f"write {self._storage.path}: {error.strerror}. The index that was there is kept") from error
+
+
+def plain(run_id: str) -> bool:
+    """Whether a run's name is the name of a folder, and of nothing else."""
+    return bool(run_id) and not run_id.startswith(".") and not set(run_id) & set("/\\\0")
+
+
+def _folders(runs: Path) -> list[Path]:
+    try:
+        return [path for path in runs.iterdir() if plain(path.name) and path.is_dir() and not path.is_symlink()]
+    except FileNotFoundError:
+        return []
+
+
+def _described(folder: Path, known: Doc | None) -> Doc | None:
+    """The document of a folder; `known` itself if nothing has changed, None if it is no run."""
+    stamp = [_changed(folder / name) for name in ("result.json", NOTE, "manifest.json")]
+    if known and known["stamp"] == stamp and known["schema"] == SCHEMA and known["status"] not in UNFINISHED:
+        return known
+    manifest = _document(folder / "manifest.json")
+    if manifest is None and not _starting(folder):
+        return None
+    result = _document(folder / "result.json")
+    status = "starting" if manifest is None else "running"
+    if result is None and manifest is not None and not process.alive(manifest, folder):
+        result = _document(folder / "result.json")  # it may have ended just now
+        stamp[0] = _changed(folder / "result.json")
+        status = "cut"
+    said = _document(folder / NOTE) or {}
+    doc = {"schema": SCHEMA, "id": folder.name, "stamp": stamp} | dict.fromkeys(SHOWN)
+    doc |= {"scenario": "", "strategy": "", "engine": "", "started": ""}
+    doc |= {key: (manifest or {}).get(key) for key in SHOWN if (manifest or {}).get(key) is not None}
+    doc |= {"status": status, "tags": said.get("tags", []), "note": said.get("note", "")}
+    return doc | (_summary(result) if result else dict.fromkeys(SUMMARY))
+
+
+SUMMARY = ("measured_s", "throughput_mbps", "tiers", "aps", "jain", "overloaded", "verified", "error")
+
+
+def _summary(result: Doc) -> Doc:
+    """The numbers of a result that a list shows. `verified` is None if nobody used more than one path."""
+    multipath = any(user.get("kind") == "multipath" for user in result.get("users", {}).values())
+    return {
+        "status": result.get("status", "failed"),
+        "measured_s": result.get("duration_s"),
+        "throughput_mbps": result.get("throughput_mbps"),
+        "tiers": result.get("tiers"),
+        "aps": {ap: each.get("throughput_mbps") for ap, each in result.get("aps", {}).items()},
+        "jain": result.get("fairness", {}).get("jain"),
+        "overloaded": result.get("overloaded"),
+        "verified": result.get("mptcp", {}).get("verified") if multipath else None,
+        "error": result.get("error"),
+    }
+
+
+def _starting(folder: Path) -> bool:
+    try:
+        return time.time() - folder.stat().st_mtime < STARTING_S
+    except OSError:
+        return False
+
+
+def _document(path: Path) -> Doc | None:
+    """A JSON document; None if it is not there. A damaged one is a failed run's."""
+    try:
+        found = json.loads(path.read_bytes())
+    except OSError:
+        return None
+    except ValueError as error:
+        return {"status": "failed", "error": f"read {path.name}: {error}"}
+    return found if isinstance(found, dict) else {"status": "failed", "error": f"read {path.name}: it holds no document"}
+
+
+def _changed(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0

@@ -1,0 +1,89 @@
+"""What produced a run: manifest.json, so that the result alone can say it."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from datetime import datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import lab
+from lab import units
+from lab.run import process
+from lab.scenario.loading import experiment
+from lab.scenario.schema import Scenario
+from lab.topologies.topology import Link, Topology
+
+ROOT = Path(__file__).resolve().parents[2]
+SCHEMA = 1
+COMMIT = "MULTIPATH_LAB_COMMIT"  # asking git takes two seconds in a VM
+SEED_FIXES = {
+    "mininet": "the random choices of the traffic and of the network emulation's set-up; not the timing of packets, which is the machine's",
+}
+
+
+def manifest(run_id: str, scenario: Scenario, engine: str, topology: Topology, started: float) -> dict[str, Any]:
+    """What produced the result, so that the result alone can say it."""
+    return {
+        "schema": SCHEMA,
+        "run_id": run_id,
+        "experiment": experiment(scenario, engine),
+        "scenario": scenario.name,
+        "strategy": scenario.strategy.name,
+        "params": scenario.strategy.params,
+        "cc": scenario.multipath.cc,
+        "engine": engine,
+        "seed": scenario.seed,
+        "seed_fixes": SEED_FIXES.get(engine, "every random choice"),
+        "duration_s": scenario.duration_s,
+        "rate_scale": scenario.rate_scale,
+        "started": datetime.fromtimestamp(started).astimezone().isoformat(timespec="seconds"),
+        "pid": os.getpid(),
+        "pid_started": process.started(os.getpid()),
+        "boot_id": process.boot_id(),
+        "versions": {"lab": lab.__version__, "python": platform.python_version(), "commit": commit()},
+        "topology_sha256": topology.sha256(),
+        "host": {"kernel": platform.release(), "cpu": _cpu(), "cpus": os.cpu_count(), "memory_mb": _memory_mb()},
+        "links_asked": {link.id: _asked(link) for link in topology.links if link.rate_bps is not None}
+        | {cell.ap: {s.user: {"rate_mbps": units.mbps(s.rate_bps)} for s in cell.stations} for cell in topology.cells},
+        "links_measured": {},
+    }
+
+
+def _asked(link: Link) -> dict[str, float]:
+    return {
+        "rate_mbps": units.mbps(link.rate_bps or 0),
+        "delay_ms": units.ms(link.delay_ns),
+        "loss": units.fraction(max(link.loss_ppm, link.loss_back_ppm)),
+        "queue_packets": link.queue_packets,
+    }
+
+
+@cache
+def commit() -> str | None:
+    """The project's commit, with `+` if files differ from it; None outside a checkout. A VM is told by who starts it."""
+    if COMMIT in os.environ:
+        return os.environ[COMMIT] or None
+    try:
+        asked = ["git", "-C", str(ROOT), "describe", "--always", "--dirty=+", "--abbrev=12", "--exclude=*"]
+        return subprocess.run(asked, capture_output=True, text=True, timeout=10, check=True).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def _cpu() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())
+
+
+def _memory_mb() -> int | None:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
+    except (OSError, ValueError):
+        return None

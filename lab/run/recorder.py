@@ -1,0 +1,268 @@
+"""The run folder: what a run leaves behind, written so that a lost process, a full disk or a power cut keeps what was measured.
+
+    manifest.json  scenario.yaml  samples.jsonl  events.jsonl  commands.sh  log.txt  inbox/  result.json
+
+Lines are appended and flushed one by one; documents are written beside and renamed into place.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import textwrap
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any, TextIO
+
+import yaml
+
+from lab.errors import LabError, RequestError
+from lab.run.manifest import ROOT, manifest
+from lab.scenario.loading import resolved
+from lab.scenario.schema import Scenario
+from lab.topologies.topology import Topology
+
+RUNS = ROOT / "data" / "runs"
+TRACE = "  | "  # begins the lines of log.txt that say where a failure came from
+REQUEST = "request.yaml"  # the scenario on its way into a virtual machine
+BEFORE_THE_RUN = {"vm", REQUEST}  # what may be in a run folder before the run writes into it
+
+
+class Recorder:
+    """Writes one run folder. A failed write ends the recording with one `LabError`; what is there stays valid."""
+
+    def __init__(self, folder: Path, scenario: Scenario, engine: str, topology: Topology) -> None:
+        """Use `folder`, which exists. If a run that was lost began in it, its manifest and lines are kept."""
+        self.folder, self.scenario, self.engine = folder, scenario, engine
+        self.run_id = folder.name
+        self.started = time.time()
+        lost = (folder / "manifest.json").exists()
+        self._manifest = (
+            read_document(folder, "manifest.json") if lost else manifest(self.run_id, scenario, engine, topology, self.started)
+        )
+        self._open: dict[str, TextIO] = {}
+        self.broken: LabError | None = None
+        self.on_log: Callable[[str], None] = lambda _: None  # told every line of the log, for people who wait
+        try:
+            (folder / "inbox").mkdir(exist_ok=True)
+            write_scenario(folder / "scenario.yaml", scenario)
+            self._document("manifest.json", _pretty(self._manifest))
+            for name in ("samples.jsonl", "events.jsonl", "commands.sh", "log.txt"):
+                (folder / name).touch()
+        except OSError as error:
+            raise self._failed("the first files", error) from error
+        give_away(self.folder)
+
+    def sample(self, frame: dict[str, Any]) -> None:
+        """Append one frame: the means over the interval that ends at its `t`."""
+        self._append("samples.jsonl", _line(frame))
+
+    def event(self, t: float, kind: str, **fields: Any) -> None:
+        """Append something that happened at `t`, in s since the start of the run."""
+        self.events([(t, kind, fields)])
+
+    def events(self, happened: Iterable[tuple[float, str, Mapping[str, Any]]]) -> None:
+        """Append what happened, each with its time and kind, in one go."""
+        self._append("events.jsonl", "".join(_line({"t": round(t, 3), "kind": kind, **fields}) for t, kind, fields in happened))
+
+    def command(self, argv: Sequence[str], t: float | None = None) -> None:
+        """Append a command that was issued, with its time."""
+        at = time.time() - self.started if t is None else t
+        self._append("commands.sh", f"{shlex.join(argv)}  # {at:.3f} s\n")
+
+    def log(self, text: str) -> None:
+        """Append text for people, with the time of day."""
+        self._append("log.txt", f"{datetime.now():%H:%M:%S} {text}\n")
+        self.on_log(text)
+
+    def trace(self, text: str) -> None:
+        """Append where a failure came from, set apart from what people read."""
+        self._append("log.txt", textwrap.indent(text.rstrip(), TRACE) + "\n")
+
+    def describe(self, **fields: Any) -> None:
+        """Add to the manifest, such as `links_measured={ID: {...}}` or `versions={...}` (dictionaries are merged)."""
+        for key, value in fields.items():
+            present = self._manifest.get(key)
+            merge = isinstance(present, dict) and isinstance(value, dict)
+            self._manifest[key] = present | value if merge else value
+        self._write("manifest.json", _pretty(self._manifest))
+
+    def result(self, result: dict[str, Any]) -> None:
+        """Write result.json: whole or not at all."""
+        self._write("result.json", _pretty(result))
+
+    def close(self) -> None:
+        """Close the files and give the folder to whoever called sudo."""
+        for file in self._open.values():
+            try:
+                file.close()
+            except OSError as error:
+                self._failed("the last lines", error)
+        self._open.clear()
+        give_away(self.folder)
+
+    def _append(self, name: str, text: str) -> None:
+        if self.broken:
+            raise self.broken
+        try:
+            if name not in self._open:
+                self._open[name] = (self.folder / name).open("a", encoding="utf-8")
+            self._open[name].write(text)
+            self._open[name].flush()
+        except OSError as error:
+            raise self._failed(name, error) from error
+
+    def _write(self, name: str, text: str) -> None:
+        try:
+            self._document(name, text)
+        except OSError as error:
+            raise self._failed(name, error) from error
+
+    def _document(self, name: str, text: str) -> None:
+        target, beside = self.folder / name, self.folder / f".{name}.new"
+        with beside.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        if owner := sudo_caller():
+            os.chown(beside, *owner)
+        beside.replace(target)
+
+    def _failed(self, what: str, error: OSError) -> LabError:
+        self.broken = LabError(
+            f"record {what} in {self.folder}: {error.strerror or error}. What was recorded before is kept. "
+            "Free space or choose another folder with --out, then run again"
+        )
+        return self.broken
+
+
+def give_away(folder: Path) -> None:
+    """Under sudo, a run folder belongs to the user who called it."""
+    if owner := sudo_caller():
+        for path in (folder, *folder.rglob("*")):
+            os.chown(path, *owner, follow_symlinks=False)
+
+
+def write_scenario(path: Path, scenario: Scenario) -> None:
+    """The complete scenario, loadable again."""
+    path.write_text(yaml.safe_dump(resolved(scenario), sort_keys=False, allow_unicode=True), encoding="utf-8")
+
+
+def new_folder(scenario: Scenario, out: Path | None = None, runs: Path = RUNS) -> Path:
+    """A folder for one run: `out` itself if given, which must be empty; else one named after the start and the scenario."""
+    try:
+        if out is not None:
+            if out.exists() and (not out.is_dir() or any(each.name not in BEFORE_THE_RUN for each in out.iterdir())):
+                raise RequestError(f"--out {out}: is there already and not empty. Choose another folder")
+            return _made(out)
+        stem = f"{datetime.now():%Y%m%d-%H%M%S}-{scenario.name}-{scenario.strategy.name}-{scenario.seed}"
+        _made(runs)
+        for n in range(1, 1000):
+            folder = runs / (stem if n == 1 else f"{stem}-{n}")
+            try:
+                folder.mkdir()
+            except FileExistsError:
+                continue
+            _give(folder)
+            return folder
+    except OSError as error:
+        raise RequestError(f"make the run folder {error.filename}: {error.strerror}. Choose another with --out") from error
+    raise LabError(f"make a run folder in {runs}: a thousand of this second are there already")
+
+
+def read_samples(folder: Path) -> list[dict[str, Any]]:
+    """The frames of a run; a cut last line is left out."""
+    return list(read_lines(folder / "samples.jsonl"))
+
+
+def read_events(folder: Path) -> list[dict[str, Any]]:
+    """The events of a run; a cut last line is left out."""
+    return list(read_lines(folder / "events.jsonl"))
+
+
+def read_lines(path: Path) -> Iterator[dict[str, Any]]:
+    """The objects of a JSON Lines file. Only the last line may be cut; damage before it is an error."""
+    try:
+        lines = path.read_bytes().split(b"\n")
+    except OSError as error:
+        raise RequestError(f"read {path}: {error.strerror}") from error
+    whole, rest = lines[:-1], lines[-1]
+    if rest:
+        whole.append(rest)
+    for n, line in enumerate(whole, 1):
+        try:
+            entry = json.loads(line)
+        except ValueError as error:
+            if n == len(whole):
+                return
+            raise RequestError(f"read {path}: line {n} is damaged: {error}") from error
+        yield entry
+
+
+class Follower:
+    """The lines another process appends to a file, as they come; an unfinished line waits for its rest."""
+
+    def __init__(self, path: Path, parse: Callable[[str], Any] = json.loads) -> None:
+        self.path, self._parse, self._offset = path, parse, 0
+
+    def new(self) -> list[Any]:
+        """What was completed since the last call; nothing while there is no file. A damaged line raises `RequestError`."""
+        try:
+            with self.path.open("rb") as file:
+                file.seek(self._offset)
+                text = file.read()
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise RequestError(f"read {self.path}: {error.strerror}") from error
+        whole = text[: text.rfind(b"\n") + 1]
+        self._offset += len(whole)
+        try:
+            return [self._parse(line) for line in whole.decode().splitlines()]
+        except ValueError as error:
+            raise RequestError(f"read {self.path}: a line is damaged: {error}") from error
+
+
+def read_document(folder: Path, name: str) -> dict[str, Any]:
+    """`manifest.json` or `result.json` of a run folder."""
+    try:
+        document: dict[str, Any] = json.loads((folder / name).read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        wrong = f"it holds no {name}" if folder.exists() else "there is no such folder"
+        raise RequestError(f"read {folder}: {wrong}: give the folder of a finished run") from error
+    except NotADirectoryError as error:
+        raise RequestError(f"read {folder}: it is a file: give the folder of a finished run") from error
+    except (OSError, ValueError) as error:
+        raise RequestError(f"read {folder / name}: {error}") from error
+    return document
+
+
+def sudo_caller() -> tuple[int, int] | None:
+    """User and group that called sudo, if this process runs as root under it."""
+    uid, gid = os.environ.get("SUDO_UID", ""), os.environ.get("SUDO_GID", "")
+    return (int(uid), int(gid)) if os.geteuid() == 0 and uid.isdigit() and gid.isdigit() else None
+
+
+def _made(folder: Path) -> Path:
+    """The folder, made with its parents, each given to the caller of sudo."""
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for each in missing:
+        _give(each)
+    return folder
+
+
+def _give(folder: Path) -> None:
+    if owner := sudo_caller():
+        os.chown(folder, *owner)
+
+
+def _line(entry: dict[str, Any]) -> str:
+    return json.dumps(entry, separators=(",", ":"), ensure_ascii=False) + "\n"
+
+
+def _pretty(document: dict[str, Any]) -> str:
+    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"

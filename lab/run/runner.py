@@ -1,0 +1,265 @@
+"""One run, whatever the engine: open, advance and record, apply what is due, close, compute the result.
+
+1) build the network, open the engine
+2) until the end: advance one sample interval, record the frames, wait until they are due if a speed is asked for,
+   then apply scenario events that are due and the flips waiting in inbox/; while paused only the latter
+3) close the engine, whatever happened; write result.json with status complete, interrupted or failed
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from controller.changes import Changes
+from lab.engines import Engine, refuse
+from lab.errors import LabError, RequestError
+from lab.run import inbox, metrics
+from lab.run.pace import CONTROLS, Pace
+from lab.run.recorder import Follower, Recorder, read_samples
+from lab.scenario import targets
+from lab.scenario.loading import build
+from lab.scenario.schema import Event, Scenario
+from lab.topologies.topology import Topology
+
+EXIT_INTERRUPTED = 130
+LOOK_EVERY_S = 0.05  # into the inbox, while waiting
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run is; `frame` is the latest sample, `eta_s` the seconds of real time that are left."""
+
+    phase: str
+    t: float
+    duration_s: float
+    frame: dict[str, Any] = field(default_factory=dict)
+    eta_s: float | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a run: its result, its folder, and the exit code with the reason if it is not 0."""
+
+    result: dict[str, Any]
+    folder: Path
+    exit_code: int = 0
+    error: str = ""
+
+
+class Interrupted(BaseException):
+    """The user or the system asked the run to end."""
+
+
+def run(
+    scenario: Scenario, engine: Engine, recorder: Recorder, on_progress: Callable[[Progress], None] = lambda _: None
+) -> Outcome:
+    """Run a scenario that was admitted to the engine. Returns; it raises nothing that a run can cause."""
+    return _Run(scenario, engine, recorder, on_progress).outcome()
+
+
+class _Run:
+    def __init__(self, scenario: Scenario, engine: Engine, recorder: Recorder, on_progress: Callable[[Progress], None]) -> None:
+        self.scenario, self.engine, self.recorder, self.on_progress = scenario, engine, recorder, on_progress
+        self.topology: Topology = build(scenario)
+        self.now = 0.0
+        self.stop_asked = False
+        self.error: LabError | None = None
+        self.due = sorted(scenario.events, key=lambda event: event.at_s)
+        self.started = time.time()
+        self.pace = None if engine.real_time else Pace(engine.options.speed)
+        if self.pace:
+            engine.options = replace(engine.options, speed=0.0)  # the waiting is done here, where flips are seen meanwhile
+        self.inbox_handle = os.open(recorder.folder / "inbox", os.O_RDONLY)
+        self.inbox_changes = Changes(lambda: os.fstat(self.inbox_handle).st_mtime_ns)
+        self.decisions = Follower(recorder.folder / "pox" / "decisions.jsonl")
+
+    def outcome(self) -> Outcome:
+        interrupted, report = False, None
+        with _signals(self._ask_to_stop) as quiet:
+            try:
+                self._progress("starting")
+                if self.pace:
+                    self.recorder.describe(speed=self.pace.speed)
+                self.recorder.on_log = self._progress
+                self.engine.open(self.topology, self.scenario, self.recorder)
+                quiet.set()  # from here on a signal ends the loop instead of interrupting a step
+                self.recorder.on_log = lambda _: None
+                self.started = self.engine.started_at or time.time()
+                self._loop()
+                interrupted = self.stop_asked
+            except Interrupted:
+                interrupted = True
+            except Exception as error:  # noqa: BLE001 - whatever an engine raises, the run is kept and marked
+                interrupted = self.stop_asked  # a Ctrl-C also reaches the engine's child processes
+                if not interrupted:
+                    self._fail("run", error)
+            quiet.set()
+            try:
+                self._progress("stopping")
+                self._follow_decisions()  # what POX says of the network's end is no part of the run
+                report = self.engine.close()
+            except Exception as error:  # noqa: BLE001
+                self._fail("stop", error)
+            os.close(self.inbox_handle)
+            return self._finish(interrupted, report)
+
+    def _loop(self) -> None:
+        scenario, steps = self.scenario, 0
+        began = time.monotonic()
+        self._apply_due()
+        while self.now < scenario.duration_s and not self.stop_asked:
+            steps = max(steps, self._steps_gone(time.monotonic() - began)) + 1
+            until = min(round(steps * scenario.sample_interval_s, 9), scenario.duration_s)
+            frames = self.engine.advance(until)
+            for frame in frames:
+                self.recorder.sample(frame)
+            self.now = until
+            self._wait_until_due()
+            self._follow_decisions()
+            left = (scenario.duration_s - until) * (time.monotonic() - began) / until
+            self._progress("running", frames[-1] if frames else {}, left)
+
+    def _steps_gone(self, elapsed_s: float) -> int:
+        """Samples that an engine in real time would take a whole interval late: they are left out, so that `t` stays true."""
+        return int(elapsed_s / self.scenario.sample_interval_s) - 1 if self.engine.real_time else 0
+
+    def _wait_until_due(self) -> None:
+        """Keep the pace; what comes into the inbox meanwhile is applied at once."""
+        self._apply_due()
+        while self.pace and not self.stop_asked and (wait_s := self.pace.wait_s(self.now)) > 0:
+            time.sleep(min(wait_s, LOOK_EVERY_S))
+            self._apply_due()
+
+    def _apply_due(self) -> None:
+        """Scenario events whose time has come, then the inbox."""
+        while self.due and self.due[0].at_s <= self.now and self.now < self.scenario.duration_s:
+            event: Event = self.due.pop(0)
+            self._flip(event.target, event.value, source="scenario")
+        for seq, message, problem in inbox.receive(self.recorder.folder) if self.inbox_changes.may_hold_news() else ():
+            if problem:
+                self._note("flip", ok=False, seq=seq, error=problem)
+            elif "control" in message:
+                self._control(message, seq)
+            else:
+                self._flip(str(message["target"]), message.get("value"), source="inbox", seq=seq)
+
+    def _control(self, message: dict[str, Any], seq: str) -> None:
+        """Stop; on engines that keep no time of their own also pause, resume and speed."""
+        asked = {key: value for key, value in message.items() if key in ("control", "value")}
+        try:
+            if message["control"] == "stop":
+                self.stop_asked = True
+            elif self.pace:
+                self.pace.control(message["control"], message.get("value"), self.now)
+            else:
+                why = "it runs in real time" if message["control"] in CONTROLS else "there is no such control"
+                raise RequestError(
+                    f"'{message['control']}' is not possible on engine '{self.recorder.engine}': {why}: choose stop"
+                )
+        except RequestError as error:
+            self._note("control", ok=False, seq=seq, **asked, error=str(error))
+            return
+        self._note("control", ok=True, seq=seq, **asked)
+
+    def _flip(self, target: str, value: Any, **source: Any) -> None:
+        """Check and apply one change; a refused one is recorded with the reason and the run goes on."""
+        try:
+            value = targets.check_flip(self.scenario, target, value)
+            if target == "cc":
+                refuse(self.recorder.engine, "cc", value)
+            self.engine.apply(targets.change(self.scenario, target, value))
+        except LabError as error:
+            self._note("flip", ok=False, target=target, value=value, error=str(error), **source)
+            return
+        self.scenario = targets.after(self.scenario, target, value)
+        self._note("flip", ok=True, target=target, value=value, **source)
+
+    def _note(self, kind: str, **fields: Any) -> None:
+        self.recorder.event(self.now, kind, **fields)
+
+    def _follow_decisions(self) -> None:
+        """Take over what POX wrote since the last look, with times of the run."""
+        if entries := self.decisions.new():
+            self.recorder.events((entry.pop("at") - self.started, entry.pop("kind"), entry) for entry in entries)
+
+    def _progress(self, phase: str, frame: dict[str, Any] | None = None, eta_s: float | None = None) -> None:
+        self.on_progress(Progress(phase, self.now, self.scenario.duration_s, frame or {}, eta_s))
+
+    def _ask_to_stop(self) -> None:
+        self.stop_asked = True
+
+    def _fail(self, doing: str, error: Exception) -> None:
+        """Keep the first failure; the trace goes into the log."""
+        if not isinstance(error, LabError):
+            error = LabError(
+                f"{doing} '{self.scenario.name}': {type(error).__name__}: {error}. Details: {self.recorder.folder / 'log.txt'}"
+            )
+        self.error = self.error or error
+        if not self.recorder.broken:
+            try:
+                self.recorder.trace(traceback.format_exc())
+                self._note("error", error=str(error))
+            except LabError as broken:
+                self.error = broken
+
+    def _finish(self, interrupted: bool, report: dict[str, Any] | None) -> Outcome:
+        if self.due and not interrupted and not self.error:
+            self._note("warning", text=f"{len(self.due)} events of the scenario lie after its end")
+        return conclude(self.recorder.scenario, self.recorder, report, self.error, interrupted)
+
+
+def conclude(
+    scenario: Scenario, recorder: Recorder, report: dict[str, Any] | None, error: LabError | None, interrupted: bool
+) -> Outcome:
+    """Write result.json from what was recorded, close the folder, and say how it ended."""
+    topology = build(scenario)
+    header = {
+        "run_id": recorder.run_id,
+        "scenario": scenario.name,
+        "strategy": scenario.strategy.name,
+        "engine": recorder.engine,
+        "seed": scenario.seed,
+        "status": "failed" if error else "interrupted" if interrupted else "complete",
+    }
+    try:
+        result = metrics.result(header, topology, read_samples(recorder.folder), report)
+        if error:
+            result["error"] = str(error)
+        recorder.result(result)
+    except LabError as problem:
+        error = error or problem
+        result = metrics.result(header | {"status": "failed"}, topology, [], None) | {"error": str(error)}
+    recorder.close()
+    code = error.exit_code if error else EXIT_INTERRUPTED if interrupted else 0
+    return Outcome(result, recorder.folder, code, str(error or ""))
+
+
+@contextmanager
+def _signals(stop: Callable[[], None]) -> Iterator[threading.Event]:
+    """SIGINT and SIGTERM call `stop`; until the yielded event is set they also raise `Interrupted` where they hit."""
+    quiet = threading.Event()
+
+    def handle(number: int, _: Any) -> None:
+        stop()
+        if not quiet.is_set():
+            quiet.set()
+            raise Interrupted(signal.Signals(number).name)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield quiet
+        return
+    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield quiet
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,65 @@
+"""What the hosts do and when: a scenario's traffic as flows, and their starts, stops and pauses as a time line. Pure."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from lab.scenario.schema import Traffic
+from lab.units import bps
+
+PAUSED_BPS = 0
+
+
+@dataclass(frozen=True)
+class Flow:
+    """One connection: `ue2-1` is the first of ue2. `rate_bps` limits its application; None: as fast as it goes."""
+
+    id: str
+    user: str
+    direction: str
+    cc: str
+    rate_bps: int | None
+    volume_bytes: int | None
+    protocol: str = "tcp"  # or udp, at its rate whatever happens
+
+
+@dataclass(frozen=True)
+class Act:
+    """At `at_s`, `start` or `stop` a flow, or set its `rate`."""
+
+    at_s: float
+    verb: str
+    flow: Flow
+    rate_bps: int | None = None
+
+
+def plan(traffic: Iterable[Traffic], seed: int, duration_s: float) -> list[Act]:
+    """The time line of a run. Rates come scaled and with their congestion control (`lab.scenario.scaled_traffic`)."""
+    acts: list[Act] = []
+    count: dict[str, int] = {}
+    for each in traffic:
+        for _ in range(each.parallel):
+            number = count[each.user] = count.get(each.user, 0) + 1
+            rate = bps(each.rate_mbps / each.parallel) if each.rate_mbps is not None else None
+            volume = round(each.volume_mb * 1e6 / each.parallel) if each.volume_mb is not None else None
+            protocol = "udp" if each.kind == "udp" else "tcp"
+            flow = Flow(f"{each.user}-{number}", each.user, each.direction, each.cc or "reno", rate, volume, protocol)
+            acts.append(Act(each.start_s, "start", flow))
+            if each.stop_s is not None:
+                acts.append(Act(each.stop_s, "stop", flow))
+            if each.kind == "on_off":
+                acts += _on_off(each, flow, random.Random(f"{seed}/{flow.id}"), duration_s)
+    return sorted(acts, key=lambda act: (act.at_s, act.flow.id))
+
+
+def _on_off(each: Traffic, flow: Flow, chance: random.Random, duration_s: float) -> Iterator[Act]:
+    """Exponential periods of sending and silence, sending first."""
+    now, end, on = each.start_s, min(duration_s, each.stop_s or duration_s), True
+    while True:
+        now += chance.expovariate(1 / (each.on_s if on else each.off_s))
+        if now >= end:
+            return
+        on = not on
+        yield Act(now, "rate", flow, flow.rate_bps if on else PAUSED_BPS)

@@ -1,0 +1,214 @@
+"""A scenario file becomes a frozen `Scenario`, or one error. Every check of the whole file happens here, before anything starts.
+
+1) read the file, refuse duplicate keys          2) apply what the command line overrides
+3) check topology and strategy parameters        4) check the rest
+5) build the network                             6) check traffic and mobility against it
+7) write out the traffic of all users            8) check events against all of it
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from lab.errors import RequestError, show, unknown
+from lab.scenario import catalogue as brain
+from lab.scenario import checking
+from lab.scenario.schema import Scenario, StrategyChoice, TopologyChoice, Traffic
+from lab.topologies.families import TOPOLOGIES
+from lab.topologies.topology import Topology, check
+
+FOLDER = Path(__file__).resolve().parents[2] / "scenarios"
+EVERYONE = "all"  # as the user of a flow
+PROSE = ("title", "paper", "question", "expect", "minutes", "checkpoints")  # changes nothing that is measured
+
+
+@dataclass(frozen=True)
+class Overrides:
+    """What the command line changes in a file: first the named options, then each `--set`."""
+
+    strategy: str | None = None
+    cc: str | None = None
+    seed: int | None = None
+    duration_s: float | None = None
+    settings: tuple[str, ...] = ()
+
+
+def names() -> list[str]:
+    """The scenarios that come with the lab."""
+    return sorted(path.stem for path in FOLDER.glob("*.yaml"))
+
+
+def find(wanted: str) -> Path:
+    """The file of a scenario: a name in scenarios/, a path, or a run folder."""
+    path = Path(wanted)
+    if wanted in names():
+        return FOLDER / f"{wanted}.yaml"
+    if path.is_dir() and (path / "scenario.yaml").is_file():
+        return path / "scenario.yaml"
+    if path.is_file():
+        return path
+    if path.suffix in (".yaml", ".yml") or len(path.parts) > 1:
+        wrong = "that folder is no run's" if path.is_dir() else "there is no such file"
+        raise RequestError(f"read scenario {wanted}: {wrong}. Give a file, or a name from ./run_lab.sh list scenarios")
+    known = names()
+    raise RequestError(f"scenario {unknown(wanted, known)}, or give a path")
+
+
+def load(wanted: str, overrides: Overrides = Overrides()) -> Scenario:
+    """The scenario in a file, with overrides applied and everything checked."""
+    path = find(wanted)
+    return from_data(checking.read(path), path.name, overrides)
+
+
+def from_data(raw: dict[str, Any], source: str, overrides: Overrides = Overrides()) -> Scenario:
+    """The scenario in plain data; `source` names it in errors."""
+    raw = copy.deepcopy(raw)
+    _override(raw, overrides)
+    scenario = checking.validate(Scenario, _with_choices(raw, source), source)
+    scenario = scenario.model_copy(update={"traffic": tuple(_as_asked(flow, scenario) for flow in scenario.traffic)})
+    topology = _built(scenario, source)
+    _check_against(scenario, topology, source)
+    scenario = scenario.model_copy(update={"traffic": tuple(_for_everyone(scenario.traffic, topology.users))})
+    _check_events(scenario, source)
+    return scenario
+
+
+def _as_asked(flow: Traffic, scenario: Scenario) -> Traffic:
+    """A flow with what `traffic_direction`, `traffic_parallel` and `traffic_volume_mb` say of all flows."""
+    asked = {
+        "direction": scenario.traffic_direction,
+        "parallel": scenario.traffic_parallel,
+        "volume_mb": scenario.traffic_volume_mb,
+        "kind": None if scenario.traffic_volume_mb is None else "file",
+    }
+    return flow.model_copy(update={key: value for key, value in asked.items() if value is not None})
+
+
+def _for_everyone(traffic: Iterable[Traffic], users: Iterable[str]) -> Iterator[Traffic]:
+    """A flow of `all` is one of each user."""
+    for flow in traffic:
+        for user in users if flow.user == EVERYONE else (flow.user,):
+            yield flow.model_copy(update={"user": user})
+
+
+def build(scenario: Scenario) -> Topology:
+    """The network of a scenario, rates scaled. `loss` acts in the data direction: toward the servers if all traffic goes up."""
+    params = scenario.topology.params
+    family = TOPOLOGIES[scenario.topology.kind]
+    drawn = {"seed": scenario.seed} if has_positions(scenario) else {}
+    topology: Topology = family.build(params, scenario.rate_scale, **drawn)
+    if all(flow.direction == "up" for flow in scenario.traffic):
+        turned = tuple(replace(link, loss_ppm=link.loss_back_ppm, loss_back_ppm=link.loss_ppm) for link in topology.links)
+        topology = replace(topology, links=turned)
+    return check(topology)
+
+
+def has_positions(scenario: Scenario) -> bool:
+    """Whether its users are somewhere, drawn from the seed."""
+    return bool(getattr(TOPOLOGIES[scenario.topology.kind], "POSITIONS", False))
+
+
+def scaled_traffic(scenario: Scenario) -> tuple[Traffic, ...]:
+    """The flows with their rates multiplied by `rate_scale` and their congestion control filled in."""
+    return tuple(
+        flow.model_copy(
+            update={
+                "rate_mbps": None if flow.rate_mbps is None else flow.rate_mbps * scenario.rate_scale,
+                "cc": flow.cc or scenario.multipath.cc,
+            }
+        )
+        for flow in scenario.traffic
+    )
+
+
+def resolved(scenario: Scenario) -> dict[str, Any]:
+    """The complete scenario as plain data: written into the run folder, and loadable again."""
+    data = scenario.model_dump(mode="json")
+    data["topology"] = {"kind": scenario.topology.kind, **scenario.topology.params.model_dump(mode="json")}
+    return data
+
+
+def experiment(scenario: Scenario, engine: str) -> str:
+    """A digest of everything that decides what is measured; not of prose, and not of the time of the start."""
+    decides = {key: value for key, value in resolved(scenario).items() if key not in PROSE}
+    return hashlib.sha256(json.dumps({"engine": engine, **decides}, sort_keys=True).encode()).hexdigest()
+
+
+def _override(raw: dict[str, Any], overrides: Overrides) -> None:
+    if overrides.strategy is not None:
+        present = raw.get("strategy")
+        if not (isinstance(present, dict) and present.get("name") == overrides.strategy):
+            raw["strategy"] = {"name": overrides.strategy}  # another strategy's parameters mean nothing to it
+    if overrides.cc is not None:
+        checking.override(raw, f"multipath.cc={overrides.cc}")
+    if overrides.seed is not None:
+        raw["seed"] = overrides.seed
+    if overrides.duration_s is not None:
+        raw["duration_s"] = float(overrides.duration_s)
+    for setting in overrides.settings:
+        checking.override(raw, setting)
+
+
+def _with_choices(raw: dict[str, Any], source: str) -> dict[str, Any]:
+    """The data with topology and strategy replaced by their checked choices; absent ones stay absent."""
+    out = dict(raw)
+    if isinstance(raw.get("topology"), dict):
+        out["topology"] = _topology(raw["topology"], source)
+    elif "topology" in raw:
+        raise RequestError(f"{source}: topology: {show(raw['topology'])} is no mapping: write 'topology: {{kind: ...}}'")
+    if "strategy" in raw:
+        choice = checking.validate(StrategyChoice, raw["strategy"], source, "strategy")
+        out["strategy"] = choice
+    else:
+        out["strategy"] = choice = StrategyChoice()
+    params = brain.checked_params(choice.name, choice.params, source, "strategy", "params")
+    out["strategy"] = choice.model_copy(update={"params": params})
+    return out
+
+
+def _topology(raw: dict[str, Any], source: str) -> TopologyChoice:
+    params = dict(raw)
+    kind = params.pop("kind", None)
+    if kind not in TOPOLOGIES:
+        said = f"is missing: choose from {', '.join(TOPOLOGIES)}" if kind is None else unknown(kind, TOPOLOGIES)
+        raise RequestError(f"{source}: topology.kind: {said}")
+    return TopologyChoice(kind=kind, params=checking.validate(TOPOLOGIES[kind].Params, params, source, "topology"))
+
+
+def _built(scenario: Scenario, source: str) -> Topology:
+    try:
+        return build(scenario)
+    except RequestError as error:
+        raise RequestError(f"{source}: {error}") from error
+
+
+def _check_against(scenario: Scenario, topology: Topology, source: str) -> None:
+    """Traffic, mobility and the strategy must name what exists, and fit it."""
+    brain.check_fit(scenario.strategy.name, topology, source)
+    for n, flow in enumerate(scenario.traffic):
+        if flow.user not in (*topology.users, EVERYONE):
+            place = checking.where(["traffic", n, "user"])
+            raise RequestError(f"{source}: {place}: {unknown(flow.user, topology.users)}")
+    if scenario.mobility and not has_positions(scenario):
+        raise RequestError(
+            f"{source}: mobility: topology '{scenario.topology.kind}' gives nobody a position. Leave out mobility"
+        )
+
+
+def _check_events(scenario: Scenario, source: str) -> None:
+    """Events must name what can be changed when their time comes."""
+    from lab.scenario import targets
+
+    now = scenario
+    for n, event in sorted(enumerate(scenario.events), key=lambda pair: pair[1].at_s):
+        try:
+            value = targets.check_flip(now, event.target, event.value)
+        except RequestError as error:
+            raise RequestError(f"{source}: {checking.where(['events', n])}: {error}") from error
+        now = targets.after(now, event.target, value)

@@ -1,0 +1,171 @@
+"""The keys of a scenario file: names, units, bounds and defaults. Rates are unscaled, in Mb/s; delays one way, in ms."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, field_validator, model_validator
+
+from lab.errors import unknown
+from lab.scenario.congestion import CONGESTION_CONTROLS
+
+DAY_S = 86_400
+Rate = Annotated[float, Field(gt=0, le=10_000)]
+Seconds = Annotated[float, Field(ge=0, le=DAY_S)]
+Positive = Annotated[float, Field(gt=0, le=DAY_S)]
+
+
+class Part(BaseModel):
+    """Frozen, and an unknown key is an error."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+def known_cc(name: str | None) -> str | None:
+    """The name itself if it is a congestion control."""
+    if name is not None and name not in CONGESTION_CONTROLS:
+        raise ValueError(unknown(name, CONGESTION_CONTROLS))
+    return name
+
+
+class Traffic(Part):
+    """What one user does, or each (user `all`). `rate_mbps` limits the application of `rate` and `on_off`; `on_off` means exponential periods.
+
+    `udp` sends `rate_mbps` whatever happens, over the user's first network.
+    """
+
+    user: str
+    kind: Literal["bulk", "file", "rate", "on_off", "udp"] = "bulk"
+    direction: Literal["down", "up"] = "down"
+    start_s: Seconds = 0
+    stop_s: Positive | None = None
+    parallel: Annotated[int, Field(ge=1, le=64)] = 1
+    volume_mb: Annotated[float, Field(gt=0, le=1_000_000)] | None = None
+    rate_mbps: Rate | None = None
+    on_s: Positive = 2
+    off_s: Positive = 2
+    cc: str | None = None
+
+    _cc = field_validator("cc")(known_cc)
+
+    @model_validator(mode="after")
+    def has_what_its_kind_needs(self) -> Traffic:
+        if self.kind == "file" and self.volume_mb is None:
+            raise ValueError("kind 'file' needs volume_mb, the size of the file in MB")
+        if self.kind != "file" and self.volume_mb is not None:
+            raise ValueError(f"volume_mb belongs to kind 'file', not '{self.kind}'")
+        if self.kind in ("rate", "on_off", "udp") and self.rate_mbps is None:
+            raise ValueError(f"kind '{self.kind}' needs rate_mbps, the application's rate in Mb/s")
+        if self.kind == "udp" and self.cc is not None:
+            raise ValueError("kind 'udp' has no congestion control: leave out cc")
+        if self.stop_s is not None and self.stop_s <= self.start_s:
+            raise ValueError(f"stop_s {self.stop_s:g} is not after start_s {self.start_s:g}")
+        return self
+
+
+class Multipath(Part):
+    """How connections use their paths. `server_enabled: false` makes the server refuse Multipath TCP.
+
+    `balia_decrease` and `olia_metric`: where the law's draft and the kernel of multipath-tcp.org differ, which to follow.
+    `expected_by`: what holds a subflow to its expected throughput, its pace, or its window by S-MPTCP's Algorithm 5.
+    `penalisation`: while the receiver has no room, send again what it waits for and halve the slower subflow's window, as the
+    kernel of multipath-tcp.org does (mptcp_rcv_buf_optimization); upstream Linux does not, so it is off by default.
+    """
+
+    cc: str = "reno"
+    scheduler: Literal["lowest_rtt", "linux", "round_robin", "redundant"] = "lowest_rtt"
+    receive_buffer_kb: Annotated[int, Field(ge=16, le=1_000_000)] = 4000
+    server_enabled: bool = True
+    balia_decrease: Literal["kernel", "draft"] = "kernel"
+    olia_metric: Literal["kernel", "draft"] = "kernel"
+    expected_by: Literal["pacing", "window"] = "pacing"
+    penalisation: bool = False
+
+    _cc = field_validator("cc")(known_cc)
+
+    @model_validator(mode="after")
+    def settings_go_together(self) -> Multipath:
+        if self.penalisation and self.scheduler not in ("lowest_rtt", "round_robin"):
+            raise ValueError(f"penalisation belongs to the schedulers lowest_rtt and round_robin, not '{self.scheduler}'")
+        return self
+
+
+class StrategyChoice(Part):
+    """A strategy by name, and its parameters; after loading, `params` holds every parameter."""
+
+    name: str = "none"
+    params: dict[str, Any] = {}
+
+
+class TopologyChoice(Part):
+    """A family of networks by name, and its checked parameters."""
+
+    kind: str
+    params: SerializeAsAny[BaseModel]
+
+
+class Event(Part):
+    """A timed change of anything `list targets` shows."""
+
+    at_s: Seconds
+    target: str
+    value: Any = None
+
+
+class Mobility(Part):
+    """Random waypoints between two speeds."""
+
+    kind: Literal["random_waypoint"] = "random_waypoint"
+    speed_min_mps: Annotated[float, Field(gt=0, le=100)] = 1
+    speed_max_mps: Annotated[float, Field(gt=0, le=100)] = 5
+    pause_s: Seconds = 0
+
+    @model_validator(mode="after")
+    def speeds_in_order(self) -> Mobility:
+        if self.speed_max_mps < self.speed_min_mps:
+            raise ValueError(f"speed_max_mps {self.speed_max_mps:g} is below speed_min_mps {self.speed_min_mps:g}")
+        return self
+
+
+class Checkpoint(Part):
+    """A worksheet question; its answer is a number of result.json, such as `aps.wifi1.throughput_mbps`, within bounds."""
+
+    question: str
+    metric: str
+    at_least: float | None = None
+    at_most: float | None = None
+    hint: str = ""
+
+
+class Scenario(Part):
+    """One experiment, complete and checked. `lab.scenario` makes it; `topology` and `strategy` hold every parameter.
+
+    What `traffic_direction`, `traffic_parallel` and `traffic_volume_mb` say holds for every flow of `traffic`.
+    """
+
+    name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
+    title: str
+    paper: str = ""
+    question: str = ""
+    expect: str = ""
+    minutes: Annotated[float, Field(gt=0, le=10_000)] | None = None
+    topology: TopologyChoice
+    traffic: tuple[Traffic, ...] = Field(min_length=1)
+    multipath: Multipath = Multipath()
+    strategy: StrategyChoice = StrategyChoice()
+    events: tuple[Event, ...] = ()
+    mobility: Mobility | None = None
+    traffic_direction: Literal["down", "up"] | None = None
+    traffic_parallel: Annotated[int, Field(ge=1, le=64)] | None = None
+    traffic_volume_mb: Annotated[float, Field(gt=0, le=1_000_000)] | None = None
+    seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = 1
+    duration_s: Positive = 60
+    sample_interval_s: Annotated[float, Field(ge=0.05, le=60)] = 0.5
+    rate_scale: Annotated[float, Field(gt=0, le=100)] = 1
+    checkpoints: tuple[Checkpoint, ...] = ()
+
+    @model_validator(mode="after")
+    def is_sampled_at_least_once(self) -> Scenario:
+        if self.sample_interval_s > self.duration_s:
+            raise ValueError(f"sample_interval_s {self.sample_interval_s:g} is longer than duration_s {self.duration_s:g}")
+        return self

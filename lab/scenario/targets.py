@@ -1,0 +1,179 @@
+"""Everything that can be changed while a run goes on, with unit and bounds, derived from the scenario.
+
+strategy                       which strategy decides        cell.AP.USER.rate_mbps    a station's rate when alone
+strategy.PARAMETER             one of its parameters         user.ID.demand_mbps       limits the application; null: unlimited
+link.ID.rate_mbps|delay_ms|loss|up                           cell.AP.tier1_mbps        limits all Tier 1; null: unlimited
+cc                             of connections opened from now on
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from lab import units
+from lab.engines import Change
+from lab.errors import RequestError, show, unknown
+from lab.scenario import catalogue as brain
+from lab.scenario import checking
+from lab.scenario.congestion import CONGESTION_CONTROLS
+from lab.scenario.loading import build
+from lab.scenario.schema import Scenario, StrategyChoice
+
+Kind = Literal["number", "switch", "name", "parameter"]
+MAX_MBPS = 10_000
+MIN_MBPS = 0.001
+MAX_DELAY_MS = 5_000
+
+
+@dataclass(frozen=True)
+class Target:
+    """One thing that can be changed. `value` is what the scenario starts with, in the unscaled units of the file."""
+
+    name: str
+    kind: Kind
+    value: Any
+    unit: str = ""
+    minimum: float | None = None
+    maximum: float | None = None
+    nullable: bool = False
+    choices: tuple[str, ...] = ()
+    help: str = ""
+
+    def row(self) -> dict[str, Any]:
+        return asdict(self) | {"choices": list(self.choices)}
+
+
+def targets(scenario: Scenario) -> dict[str, Target]:
+    """All targets of a scenario by name, in reading order."""
+    rows = [*_strategy(scenario), *_network(scenario), *_users(scenario), _cc(scenario)]
+    return {row.name: row for row in rows}
+
+
+def check_flip(scenario: Scenario, target: str, value: Any) -> Any:
+    """The value to apply, normalised; or an error that names the target, the value and what is allowed."""
+    known = targets(scenario)
+    if target not in known:
+        raise RequestError(f"target {unknown(target, known)}")
+    row = known[target]
+    if target == "strategy":
+        return _checked_strategy(scenario, value)
+    if row.kind == "parameter":
+        key = target.partition(".")[2]
+        return brain.checked_params(scenario.strategy.name, scenario.strategy.params | {key: value}, "flip", "strategy")[key]
+    if row.kind == "switch":
+        if not isinstance(value, bool):
+            raise RequestError(f"{target}: {show(value)} is neither true nor false")
+        return value
+    if row.kind == "name":
+        if value not in row.choices:
+            raise RequestError(f"{target}: {unknown(value, row.choices)}")
+        return value
+    return _checked_number(row, value)
+
+
+def after(scenario: Scenario, target: str, value: Any) -> Scenario:
+    """The scenario as far as later checks depend on it: which strategy runs, with which parameters."""
+    if target == "strategy":
+        return scenario.model_copy(update={"strategy": StrategyChoice(**value)})
+    if target.startswith("strategy."):
+        params = scenario.strategy.params | {target.partition(".")[2]: value}
+        return scenario.model_copy(update={"strategy": StrategyChoice(name=scenario.strategy.name, params=params)})
+    return scenario
+
+
+def change(scenario: Scenario, target: str, value: Any) -> Change:
+    """A checked value as engines take it: rates of links, cells and users are multiplied by `rate_scale`."""
+    rate = target.endswith("_mbps") and not target.startswith("strategy")
+    return Change(target, value, value * scenario.rate_scale if rate and value is not None else value)
+
+
+def _strategy(scenario: Scenario) -> list[Target]:
+    name, params = scenario.strategy.name, scenario.strategy.params
+    rows = [Target("strategy", "name", name, choices=tuple(sorted(brain.strategies())), help="which strategy decides")]
+    for each in brain.describe_params(name):
+        rows.append(
+            Target(
+                f"strategy.{each['name']}",
+                "parameter",
+                params[each["name"]],
+                each["unit"],
+                each["minimum"],
+                each["maximum"],
+                choices=tuple(str(choice) for choice in each["choices"] or ()),
+                help=each["help"],
+            )
+        )
+    return rows
+
+
+def _rate(name: str, bps: int, scale: float, help: str) -> Target:
+    return Target(name, "number", round(units.mbps(bps) / scale, 6), "Mb/s", MIN_MBPS, MAX_MBPS, help=help)
+
+
+def _tier1(name: str) -> Target:
+    help = "what all Tier 1 of the access point asks for, held by a meter; null: unlimited"
+    return Target(name, "number", None, "Mb/s", MIN_MBPS, MAX_MBPS, nullable=True, help=help)
+
+
+def _network(scenario: Scenario) -> list[Target]:
+    topology, scale = build(scenario), scenario.rate_scale
+    rows = []
+    for link in topology.links:
+        name = f"link.{link.id}"
+        if link.rate_bps is not None:
+            forward = max(link.loss_ppm, link.loss_back_ppm)
+            rows += [
+                _rate(f"{name}.rate_mbps", link.rate_bps, scale, "in both directions"),
+                Target(f"{name}.delay_ms", "number", units.ms(link.delay_ns), "ms", 0, MAX_DELAY_MS, help="one way"),
+                Target(f"{name}.loss", "number", units.fraction(forward), "fraction", 0, 1, help="in the data direction"),
+            ]
+        rows.append(Target(f"{name}.up", "switch", True, help="false: the link carries nothing"))
+    for cell in topology.cells:
+        if cell.radio:
+            rows.append(_tier1(f"cell.{cell.ap}.tier1_mbps"))
+        if scenario.mobility and cell.radio:
+            continue  # a station has the rate of its place
+        rows += [
+            _rate(f"cell.{cell.ap}.{station.user}.rate_mbps", station.rate_bps, scale, "the station's rate when alone")
+            for station in cell.stations
+        ]
+    return rows
+
+
+def _users(scenario: Scenario) -> list[Target]:
+    limits = {flow.user: flow.rate_mbps for flow in scenario.traffic}
+    help = "all connections of the user together; null: unlimited"
+    return [
+        Target(f"user.{user}.demand_mbps", "number", limit, "Mb/s", MIN_MBPS, MAX_MBPS, nullable=True, help=help)
+        for user, limit in limits.items()
+    ]
+
+
+def _cc(scenario: Scenario) -> Target:
+    return Target(
+        "cc", "name", scenario.multipath.cc, choices=tuple(CONGESTION_CONTROLS), help="of connections opened from now on"
+    )
+
+
+def _checked_strategy(scenario: Scenario, value: Any) -> dict[str, Any]:
+    """A name, or {"name", "params"}; every parameter is filled in."""
+    choice = checking.validate(StrategyChoice, {"name": value} if isinstance(value, str) else value, "flip", "strategy")
+    params = brain.checked_params(choice.name, choice.params, "flip", "strategy", "params")
+    brain.check_fit(choice.name, build(scenario), "flip")
+    return {"name": choice.name, "params": params}
+
+
+def _checked_number(row: Target, value: Any) -> float | None:
+    if value is None and row.nullable:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value:
+        raise RequestError(f"{row.name}: {show(value)} is not a number" + (f" in {row.unit}" if row.unit else ""))
+    assert row.minimum is not None
+    assert row.maximum is not None
+    if not row.minimum <= value <= row.maximum:
+        percent = f": write {value / 100:g} for {value:g} %" if row.name.endswith(".loss") and 1 < value <= 100 else ""
+        raise RequestError(
+            f"{row.name}: {value:g} is not within {row.minimum:g} to {row.maximum:g} {row.unit}{percent}".rstrip()
+        )
+    return float(value)

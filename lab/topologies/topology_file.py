@@ -1,0 +1,63 @@
+"""A network as its controller is told of it, the same by both engines (docs/formats.md, topology.json)."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable
+from typing import Any
+
+from lab import units
+from lab.topologies.topology import Cell, Interface, Link, Topology, Trunk, Wiring
+
+MILLION = 1_000_000
+
+
+def describe(topology: Topology, wiring: Wiring, receive_buffer_kb: int = 4000) -> dict[str, Any]:
+    """Plain data that `controller.plan.Plan` accepts; `receive_buffer_kb` is that of every connection."""
+    ports: dict[str, dict[str, str]] = {switch: {} for switch in wiring.dpid}
+    for trunk in wiring.trunks:
+        ports[trunk.a][trunk.b], ports[trunk.b][trunk.a] = trunk.a_port, trunk.b_port
+    hosts = topology.ids("user", "server")
+    return {
+        "switches": {switch: {"dpid": dpid, "ports": ports[switch]} for switch, dpid in wiring.dpid.items()},
+        "hosts": {host: [_interface(topology, each) for each in wiring.of(host)] for host in hosts},
+        "trunks": [_trunk(topology, each) for each in wiring.trunks],
+        "aps": {cell.ap: _ap(cell, topology.users) for cell in topology.cells},
+        "multipath": list(topology.multipath),
+        "receive_buffer_kb": receive_buffer_kb,
+    }
+
+
+def _interface(topology: Topology, interface: Interface) -> dict[str, Any]:
+    """Of a radio only what it is called: what it can do is said of its access point."""
+    named = {key: getattr(interface, key) for key in ("name", "address", "mac", "switch", "port", "link")}
+    named["further"] = list(interface.further)
+    link = next((each for each in topology.links if each.id == interface.link), None)
+    return named | shape(link, topology.cells, interface.switch) if link else named
+
+
+def _trunk(topology: Topology, trunk: Trunk) -> dict[str, Any]:
+    link = next(each for each in topology.links if each.id == trunk.link)
+    ends = {"link": trunk.link, "a": trunk.a, "a_port": trunk.a_port, "b": trunk.b, "b_port": trunk.b_port}
+    return ends | shape(link, topology.cells, trunk.a)
+
+
+def shape(link: Link, cells: Iterable[Cell], near: str) -> dict[str, Any]:
+    """`near` is the end from which `loss` counts; the delay of an access point is that of its links."""
+    cells = [cell for cell in cells if cell.ap in (link.a, link.b)]
+    losses = (link.loss_ppm, link.loss_back_ppm) if near == link.a else (link.loss_back_ppm, link.loss_ppm)
+    return {
+        "rate_mbps": units.mbps(link.rate_bps) if link.rate_bps else None,
+        "delay_ms": units.ms(link.delay_ns + sum(cell.delay_ns for cell in cells)),
+        "jitter_ms": units.ms(link.jitter_ns + sum(cell.jitter_ns for cell in cells)),
+        "loss": losses[0] / MILLION,
+        "loss_back": losses[1] / MILLION,
+    }
+
+
+def _ap(cell: Cell, users: Container[str]) -> dict[str, Any]:
+    stations = {
+        each.user: {"rate_mbps": units.mbps(each.rate_bps), "weight": each.weight}
+        for each in cell.stations
+        if each.user in users
+    }
+    return {"kind": cell.kind, "capacity_mbps": units.mbps(cell.capacity_bps), "stations": stations}
