@@ -78,7 +78,9 @@ class LinkFlip(_Message):
 
 
 InboxMessage = ParamsFlip | StrategyFlip | LinkFlip
-_INBOX: TypeAdapter[InboxMessage] = TypeAdapter(Annotated[InboxMessage, Field(discriminator="kind")])
+_INBOX: TypeAdapter[InboxMessage] = TypeAdapter(
+    Annotated[InboxMessage, Field(discriminator="kind")]
+)
 
 
 def ap_report(datagram: bytes) -> ApReport:

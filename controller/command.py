@@ -52,7 +52,13 @@ class SetBackup:
 ApCommand = Throttle | Unthrottle
 SubflowCommand = Route | Expect | SetBackup
 Command = ApCommand | SubflowCommand
-ACTIONS = {Throttle: "meter", Unthrottle: "release", Route: "route", Expect: "expect", SetBackup: "backup"}
+ACTIONS = {
+    Throttle: "meter",
+    Unthrottle: "release",
+    Route: "route",
+    Expect: "expect",
+    SetBackup: "backup",
+}
 
 
 @dataclass(frozen=True)
@@ -107,7 +113,9 @@ def checked(command: Command, seen: Observation) -> Command:
 def _check_ap(command: ApCommand, seen: Observation) -> None:
     aps = [ap.id for ap in seen.access_points]
     if command.ap not in aps:
-        raise CommandRefused(f"throttle at access point '{command.ap}': it is unknown, choose from {', '.join(aps) or 'none'}")
+        raise CommandRefused(
+            f"throttle at access point '{command.ap}': it is unknown, choose from {', '.join(aps) or 'none'}"
+        )
     if isinstance(command, Throttle):
         _check_throttle(command, seen)
 
@@ -115,10 +123,17 @@ def _check_ap(command: ApCommand, seen: Observation) -> None:
 def _check_throttle(command: Throttle, seen: Observation) -> None:
     doing = f"throttle at {command.ap}"
     if command.rate_bps <= 0:
-        raise CommandRefused(f"{doing}: a rate of {command.rate_bps} bit/s lets nothing through, ask for 1 or more")
+        raise CommandRefused(
+            f"{doing}: a rate of {command.rate_bps} bit/s lets nothing through, ask for 1 or more"
+        )
     if not command.addresses:
         raise CommandRefused(f"{doing}: no address is named, use Unthrottle to lift a limit")
-    allowed = {address for each in seen.at(command.ap) if each.user in seen.multipath for address in each.addresses}
+    allowed = {
+        address
+        for each in seen.at(command.ap)
+        if each.user in seen.multipath
+        for address in each.addresses
+    }
     for address in sorted(command.addresses - allowed):
         raise CommandRefused(
             f"{doing}: address {address} belongs to no multipath user there, choose from {', '.join(sorted(allowed)) or 'none'}"
@@ -134,16 +149,24 @@ def _check_subflow(command: SubflowCommand, seen: Observation) -> None:
     if isinstance(command, Route):
         _check_path(f"route subflow {name}", command.path, subflow, seen)
     elif isinstance(command, Expect) and command.rate_bps is not None and command.rate_bps <= 0:
-        raise CommandRefused(f"hold subflow {name} to {command.rate_bps} bit/s: ask for 1 or more, or make it backup")
-    elif isinstance(command, SetBackup) and command.backup and not _another_is_normal(subflow, seen):
-        raise CommandRefused(f"make subflow {name} backup: it is the last one of its connection that is not")
+        raise CommandRefused(
+            f"hold subflow {name} to {command.rate_bps} bit/s: ask for 1 or more, or make it backup"
+        )
+    elif (
+        isinstance(command, SetBackup) and command.backup and not _another_is_normal(subflow, seen)
+    ):
+        raise CommandRefused(
+            f"make subflow {name} backup: it is the last one of its connection that is not"
+        )
 
 
 def _check_path(doing: str, path: tuple[str, ...], subflow: Subflow, seen: Observation) -> None:
     """From the source's switch to the destination's, over links there are, no switch twice."""
     joined = {(arc.tail, arc.head) for arc in seen.arcs}
     if not path or len(set(path)) != len(path):
-        raise CommandRefused(f"{doing}: a path names at least one switch and none twice, not {' '.join(path) or 'nothing'}")
+        raise CommandRefused(
+            f"{doing}: a path names at least one switch and none twice, not {' '.join(path) or 'nothing'}"
+        )
     source, destination = subflow.ends
     # a station hangs on the air of its access point
     last = path[-1] if (path[-1], destination) in joined else air(path[-1])
@@ -154,4 +177,7 @@ def _check_path(doing: str, path: tuple[str, ...], subflow: Subflow, seen: Obser
 
 
 def _another_is_normal(subflow: Subflow, seen: Observation) -> bool:
-    return any(each.connection == subflow.connection and each.key != subflow.key and not each.backup for each in seen.subflows)
+    return any(
+        each.connection == subflow.connection and each.key != subflow.key and not each.backup
+        for each in seen.subflows
+    )

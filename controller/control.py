@@ -48,7 +48,9 @@ class Control:
     def change(self, values: dict[str, Any]) -> None:
         """Change parameters from the next step on; `ParamsRefused` leaves all as it was."""
         doing = f"change parameters of strategy '{self._next.name}'"
-        params = checked_params(type(self._next.params), {**self._next.params.model_dump(), **values}, doing)
+        params = checked_params(
+            type(self._next.params), {**self._next.params.model_dump(), **values}, doing
+        )
         self._next = type(self._next)(params)
 
     def switch(self, name: str, params: dict[str, Any] | None = None) -> None:
@@ -99,7 +101,9 @@ def _handed_over(tiers: Tiers, present: set[tuple[str, str]]) -> Tiers:
 
 def _withdrawn(seen: Observation, decisions: Iterable[Decision]) -> Observation:
     """What the new strategy sees: no limit, and subflows as the old one leaves them."""
-    seen = replace(seen, access_points=tuple(replace(ap, meter_bps=None) for ap in seen.access_points))
+    seen = replace(
+        seen, access_points=tuple(replace(ap, meter_bps=None) for ap in seen.access_points)
+    )
     for decision in decisions:
         if decision.command is not None:
             seen = _after(decision.command, seen)
@@ -130,5 +134,9 @@ def _after(command: Command, seen: Observation) -> Observation:
     else:
         return seen
     return replace(
-        seen, subflows=tuple(replace(each, **change) if each.key == command.subflow else each for each in seen.subflows)
+        seen,
+        subflows=tuple(
+            replace(each, **change) if each.key == command.subflow else each
+            for each in seen.subflows
+        ),
     )

@@ -13,8 +13,15 @@ from controller.units import mbps
 def decision_line(strategy: str, decision: Decision) -> dict[str, Any]:
     """One decision with its reason."""
     key = "connection" if decision.forecast else "subflow" if "/" in decision.about else "ap"
-    line: dict[str, Any] = {"kind": "decision", "strategy": strategy, key: decision.about, "action": decision.action}
-    return line | _asked(decision.command) | _foreseen(decision.forecast) | {"reason": decision.reason}
+    line: dict[str, Any] = {
+        "kind": "decision",
+        "strategy": strategy,
+        key: decision.about,
+        "action": decision.action,
+    }
+    return (
+        line | _asked(decision.command) | _foreseen(decision.forecast) | {"reason": decision.reason}
+    )
 
 
 def _foreseen(forecast: Forecast | None) -> dict[str, Any]:

@@ -43,7 +43,9 @@ def graph(arcs: Iterable[Arc]) -> Graph:
     place: dict[str, int] = {}
     ends: dict[tuple[int, int], float] = {}
     for arc in arcs:
-        tail, head = (place.setdefault(interface.get(name, name), len(place)) for name in (arc.tail, arc.head))
+        tail, head = (
+            place.setdefault(interface.get(name, name), len(place)) for name in (arc.tail, arc.head)
+        )
         ends.setdefault((tail, head), float(arc.capacity_bps))
     names = tuple(place)
     leaving: list[list[int]] = [[] for _ in names]
@@ -106,13 +108,18 @@ def use(on: Graph, over: Way) -> Use:
     """What a bit on this way takes of each arc: of the air as much more as its station is slower than the best (MP-SDN, eq (2))."""
     parts = dict.fromkeys(over, 1.0)
     for one, other in pairwise(over):
-        if on.names[on.head[one]].endswith(AIR) and on.capacity_bps[one] > 0 < on.capacity_bps[other]:
+        if (
+            on.names[on.head[one]].endswith(AIR)
+            and on.capacity_bps[one] > 0 < on.capacity_bps[other]
+        ):
             parts[one] = max(1.0, on.capacity_bps[one] / on.capacity_bps[other])
             parts[other] = max(1.0, on.capacity_bps[other] / on.capacity_bps[one])
     return parts
 
 
-def hops_to(on: Graph, destinations: Iterable[int], usable: Container[int] | None = None) -> dict[int, int]:
+def hops_to(
+    on: Graph, destinations: Iterable[int], usable: Container[int] | None = None
+) -> dict[int, int]:
     """How many arcs lead from each place to the nearest destination, over usable arcs only."""
     hops = dict.fromkeys(destinations, 0)
     waiting = deque(hops)
@@ -126,7 +133,9 @@ def hops_to(on: Graph, destinations: Iterable[int], usable: Container[int] | Non
     return hops
 
 
-def ways(on: Graph, source: int, destination: int, more: int = MORE_HOPS, most: int = MOST_WAYS) -> list[Way]:
+def ways(
+    on: Graph, source: int, destination: int, more: int = MORE_HOPS, most: int = MOST_WAYS
+) -> list[Way]:
     """Ways without a loop, up to `more` hops longer than the shortest; the shortest first, else by the names on them."""
     hops = hops_to(on, [destination])
     if source not in hops:
@@ -140,7 +149,9 @@ def ways(on: Graph, source: int, destination: int, more: int = MORE_HOPS, most: 
     return found
 
 
-def _of_length(on: Graph, source: int, destination: int, length: int, hops: dict[int, int]) -> Iterator[Way]:
+def _of_length(
+    on: Graph, source: int, destination: int, length: int, hops: dict[int, int]
+) -> Iterator[Way]:
     """Ways with exactly so many arcs, depth first; a branch that cannot end in time is not begun."""
     stack: list[tuple[int, Way, frozenset[int]]] = [(source, (), frozenset({source}))]
     while stack:
@@ -150,6 +161,10 @@ def _of_length(on: Graph, source: int, destination: int, length: int, hops: dict
                 yield so_far
             continue
         left = length - len(so_far) - 1
-        near = [arc for arc in on.leaving[here] if hops.get(on.head[arc], left + 1) <= left and on.head[arc] not in seen]
+        near = [
+            arc
+            for arc in on.leaving[here]
+            if hops.get(on.head[arc], left + 1) <= left and on.head[arc] not in seen
+        ]
         near.sort(key=lambda arc: on.names[on.head[arc]], reverse=True)
         stack += [(on.head[arc], (*so_far, arc), seen | {on.head[arc]}) for arc in near]

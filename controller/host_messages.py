@@ -79,9 +79,13 @@ def order(datagram: bytes, key: str) -> Order:
 
 def report(datagram: bytes, key: str) -> HostReport:
     """The report in a datagram, or `MessageRefused`."""
-    reading = _Reading("read the report of a host", datagram, key, {"seq", "host", "subflows", "loss"})
+    reading = _Reading(
+        "read the report of a host", datagram, key, {"seq", "host", "subflows", "loss"}
+    )
     subflows = tuple(_subflow_state(each) for each in reading.parts("subflows", SubflowState))
-    return HostReport(reading.count("seq"), reading.text("host"), subflows, reading.fractions("loss"))
+    return HostReport(
+        reading.count("seq"), reading.text("host"), subflows, reading.fractions("loss")
+    )
 
 
 class _Part:
@@ -90,36 +94,61 @@ class _Part:
     def __init__(self, doing: str, values: Any, fields: set[str]) -> None:
         self.doing = doing
         if not isinstance(values, dict) or set(values) != fields:
-            raise self._refused("the whole message" if not isinstance(values, dict) else "its fields", f"not {sorted(fields)}")
+            raise self._refused(
+                "the whole message" if not isinstance(values, dict) else "its fields",
+                f"not {sorted(fields)}",
+            )
         self._values = values
 
     def text(self, name: str) -> str:
-        return str(self._checked(name, lambda value: isinstance(value, str) and 0 < len(value) <= 64, "no text"))
+        return str(
+            self._checked(
+                name, lambda value: isinstance(value, str) and 0 < len(value) <= 64, "no text"
+            )
+        )
 
     def flag(self, name: str) -> bool:
-        return bool(self._checked(name, lambda value: isinstance(value, bool), "neither true nor false"))
+        return bool(
+            self._checked(name, lambda value: isinstance(value, bool), "neither true nor false")
+        )
 
     def flag_or_none(self, name: str) -> bool | None:
         return None if self._values[name] is None else self.flag(name)
 
     def count(self, name: str) -> int:
-        return int(self._checked(name, lambda value: type(value) is int and 0 <= value < LARGEST, "no whole number from 0 on"))
+        return int(
+            self._checked(
+                name,
+                lambda value: type(value) is int and 0 <= value < LARGEST,
+                "no whole number from 0 on",
+            )
+        )
 
     def rate(self, name: str) -> float | None:
         value = self._checked(
-            name, lambda each: each is None or (_is_number(each) and 0 <= each <= 1e6), "no rate, and not null"
+            name,
+            lambda each: each is None or (_is_number(each) and 0 <= each <= 1e6),
+            "no rate, and not null",
         )
         return None if value is None else float(value)
 
     def fractions(self, name: str) -> dict[str, float]:
         def fine(values: Any) -> bool:
-            return isinstance(values, dict) and all(_is_number(each) and 0 <= each <= 1 for each in values.values())
+            return isinstance(values, dict) and all(
+                _is_number(each) and 0 <= each <= 1 for each in values.values()
+            )
 
-        return {key: float(value) for key, value in self._checked(name, fine, "no fractions").items()}
+        return {
+            key: float(value) for key, value in self._checked(name, fine, "no fractions").items()
+        }
 
     def parts(self, name: str, kind: type[SubflowOrder | SubflowState]) -> list[_Part]:
-        values = self._checked(name, lambda each: isinstance(each, list) and len(each) <= MOST_SUBFLOWS, "no list")
-        return [_Part(f"{self.doing}: {name}", each, set(kind.__dataclass_fields__)) for each in values]
+        values = self._checked(
+            name, lambda each: isinstance(each, list) and len(each) <= MOST_SUBFLOWS, "no list"
+        )
+        return [
+            _Part(f"{self.doing}: {name}", each, set(kind.__dataclass_fields__)) for each in values
+        ]
 
     def _checked(self, name: str, fine: Callable[[Any], bool], wrong: str) -> Any:
         value = self._values[name]
@@ -128,7 +157,9 @@ class _Part:
         return value
 
     def _refused(self, where: str, wrong: str) -> MessageRefused:
-        return MessageRefused(f"{self.doing}: {where}: {wrong}. docs/formats.md shows what is expected")
+        return MessageRefused(
+            f"{self.doing}: {where}: {wrong}. docs/formats.md shows what is expected"
+        )
 
 
 class _Reading(_Part):
@@ -144,12 +175,19 @@ class _Reading(_Part):
         super().__init__(doing, values, fields | {"v", "key"})
         if values["v"] != VERSION:
             raise self._refused("v", f"not {VERSION}")
-        if not isinstance(values["key"], str) or not hmac.compare_digest(values["key"].encode(), key.encode()):
+        if not isinstance(values["key"], str) or not hmac.compare_digest(
+            values["key"].encode(), key.encode()
+        ):
             raise self._refused("key", "not this run's")
 
 
 def _subflow_order(part: _Part) -> SubflowOrder:
-    return SubflowOrder(part.text("source"), part.text("destination"), part.flag_or_none("backup"), part.rate("expected_mbps"))
+    return SubflowOrder(
+        part.text("source"),
+        part.text("destination"),
+        part.flag_or_none("backup"),
+        part.rate("expected_mbps"),
+    )
 
 
 def _subflow_state(part: _Part) -> SubflowState:

@@ -107,7 +107,9 @@ class Subflow:
     @property
     def flow(self) -> Flow:
         """Its 5-tuple towards the user."""
-        (source, source_port), (destination, port) = (end.rsplit(":", 1) for end in (self.source, self.destination))
+        (source, source_port), (destination, port) = (
+            end.rsplit(":", 1) for end in (self.source, self.destination)
+        )
         return Flow(source, destination, TCP, int(source_port), int(port))
 
 
@@ -133,15 +135,26 @@ class Observation:
         found: dict[str, tuple[Subflow, ...]] = {}
         for each in self.subflows:
             found[each.connection] = (*found.get(each.connection, ()), each)
-        return {name: tuple(sorted(each, key=lambda subflow: subflow.number)) for name, each in found.items()}
+        return {
+            name: tuple(sorted(each, key=lambda subflow: subflow.number))
+            for name, each in found.items()
+        }
 
     def of_user(self, user: str) -> tuple[Association, ...]:
         """The associations of a user, by access point."""
-        return tuple(sorted((each for each in self.associations if each.user == user), key=lambda each: each.ap))
+        return tuple(
+            sorted(
+                (each for each in self.associations if each.user == user), key=lambda each: each.ap
+            )
+        )
 
     def at(self, ap: str) -> tuple[Association, ...]:
         """The associations at an access point, by user."""
-        return tuple(sorted((each for each in self.associations if each.ap == ap), key=lambda each: each.user))
+        return tuple(
+            sorted(
+                (each for each in self.associations if each.ap == ap), key=lambda each: each.user
+            )
+        )
 
     def addresses(self, ap: str, tier: int) -> frozenset[str]:
         """The addresses at an access point that belong to this tier."""

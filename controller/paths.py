@@ -26,7 +26,9 @@ class Flow:
 
     def back(self) -> Flow:
         """The opposite direction."""
-        return Flow(self.destination, self.source, self.protocol, self.destination_port, self.source_port)
+        return Flow(
+            self.destination, self.source, self.protocol, self.destination_port, self.source_port
+        )
 
 
 def shortest(neighbours: Neighbours, source: str, destination: str) -> list[Path]:
@@ -36,7 +38,12 @@ def shortest(neighbours: Neighbours, source: str, destination: str) -> list[Path
         return []
     found: list[Path] = [(source,)]
     for left in range(hops[source] - 1, -1, -1):
-        found = [(*path, near) for path in found for near in sorted(neighbours[path[-1]]) if hops.get(near) == left]
+        found = [
+            (*path, near)
+            for path in found
+            for near in sorted(neighbours[path[-1]])
+            if hops.get(near) == left
+        ]
         found = found[:MOST_PATHS]
     return found
 

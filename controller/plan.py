@@ -95,15 +95,31 @@ class Plan(_Part):
     def names_are_known(self) -> Plan:
         for doing, name, known in self._uses():
             if name not in known:
-                raise ValueError(f"{doing} '{name}', which is unknown: choose from {', '.join(sorted(known)) or 'none'}")
+                raise ValueError(
+                    f"{doing} '{name}', which is unknown: choose from {', '.join(sorted(known)) or 'none'}"
+                )
         return self
 
     def _uses(self) -> list[tuple[str, str, dict[str, Any]]]:
-        uses: list[tuple[str, str, dict[str, Any]]] = [("multipath names", user, self.hosts) for user in self.multipath]
+        uses: list[tuple[str, str, dict[str, Any]]] = [
+            ("multipath names", user, self.hosts) for user in self.multipath
+        ]
         uses += [("aps names", ap, self.switches) for ap in self.aps]
-        uses += [(f"aps.{ap}.stations names", user, self.hosts) for ap, line in self.aps.items() for user in line.stations]
-        uses += [(f"trunk '{each.link}' ends at", end, self.switches) for each in self.trunks for end in (each.a, each.b)]
-        uses += [(f"host {host} ends at", each.switch, self.switches) for host, ports in self.hosts.items() for each in ports]
+        uses += [
+            (f"aps.{ap}.stations names", user, self.hosts)
+            for ap, line in self.aps.items()
+            for user in line.stations
+        ]
+        uses += [
+            (f"trunk '{each.link}' ends at", end, self.switches)
+            for each in self.trunks
+            for end in (each.a, each.b)
+        ]
+        uses += [
+            (f"host {host} ends at", each.switch, self.switches)
+            for host, ports in self.hosts.items()
+            for each in ports
+        ]
         return uses
 
     @property
@@ -117,15 +133,23 @@ class Plan(_Part):
         return towards | {each.b_port: each.a for each in self.trunks if each.b == switch}
 
     def access_points(self) -> tuple[AccessPoint, ...]:
-        return tuple(AccessPoint(name, ap.kind, bps(ap.capacity_mbps)) for name, ap in self.aps.items())
+        return tuple(
+            AccessPoint(name, ap.kind, bps(ap.capacity_mbps)) for name, ap in self.aps.items()
+        )
 
     def arcs(self) -> tuple[Arc, ...]:
         """Every direction of every link, unused; a station hangs on the air of its access point (`Arc`)."""
         wires = [each.arcs(each.link, each.a, each.b) for each in self.trunks]
         for user, ports in self.hosts.items():
             for each in ports:
-                station = self.aps[each.switch].stations.get(user) if each.switch in self.aps else None
-                shape, near = (Shape(rate_mbps=station.rate_mbps), air(each.switch)) if station else (each, each.switch)
+                station = (
+                    self.aps[each.switch].stations.get(user) if each.switch in self.aps else None
+                )
+                shape, near = (
+                    (Shape(rate_mbps=station.rate_mbps), air(each.switch))
+                    if station
+                    else (each, each.switch)
+                )
                 wires += [shape.arcs(each.link, near, address) for address in each.addresses]
         for name, ap in self.aps.items():
             wires.append(Shape(rate_mbps=ap.capacity_mbps or None).arcs(name, name, air(name)))
@@ -134,7 +158,12 @@ class Plan(_Part):
     def ap_of(self, host: str, address: str) -> str | None:
         """The access point at which a host has this address."""
         return next(
-            (each.switch for each in self.hosts.get(host, ()) if each.address == address and each.switch in self.aps), None
+            (
+                each.switch
+                for each in self.hosts.get(host, ())
+                if each.address == address and each.switch in self.aps
+            ),
+            None,
         )
 
 
@@ -153,7 +182,9 @@ class Stations:
 
     known: dict[tuple[str, str], Live] = field(default_factory=dict)
 
-    def associations(self, plan: Plan, addresses: dict[tuple[str, str], tuple[str, ...]]) -> tuple[Association, ...]:
+    def associations(
+        self, plan: Plan, addresses: dict[tuple[str, str], tuple[str, ...]]
+    ) -> tuple[Association, ...]:
         """Every station of the plan that is not reported as gone."""
         found = []
         for ap, line in plan.aps.items():
@@ -162,7 +193,9 @@ class Stations:
                 rate_bps = live.rate_bps or bps(station.rate_mbps)
                 if live.associated:
                     own = addresses.get((user, ap), ())
-                    found.append(Association(user, ap, rate_bps, station.weight, own, live.rssi_dbm))
+                    found.append(
+                        Association(user, ap, rate_bps, station.weight, own, live.rssi_dbm)
+                    )
         return tuple(found)
 
 

@@ -24,7 +24,10 @@ from typing import Literal
 from controller.observation import Association, Observation
 
 Selection = Literal["priority", "filtering"]
-CW_MIN, BACKOFF_STAGES = 16, 6  # IEEE 802.11, best effort: contention window of 16 slots, doubled at most 6 times
+CW_MIN, BACKOFF_STAGES = (
+    16,
+    6,
+)  # IEEE 802.11, best effort: contention window of 16 slots, doubled at most 6 times
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,10 @@ class Settings:
 def categorise(seen: Observation, settings: Settings = Settings()) -> dict[tuple[str, str], int]:
     """The tier, 1 or 2, of every association (user, access point)."""
     chosen = primaries(seen, settings)
-    return {(each.user, each.ap): 1 if chosen.get(each.user, each.ap) == each.ap else 2 for each in seen.associations}
+    return {
+        (each.user, each.ap): 1 if chosen.get(each.user, each.ap) == each.ap else 2
+        for each in seen.associations
+    }
 
 
 def primaries(seen: Observation, settings: Settings = Settings()) -> dict[str, str]:
@@ -65,7 +71,9 @@ def by_priority(seen: Observation, multipath: set[str], settings: Settings) -> d
                 joined.append(association)
             continue
         candidates = seen.of_user(user)
-        best = max(candidates, key=lambda each: share_bps(each, joined, kinds[each.ap], settings))  # 3
+        best = max(
+            candidates, key=lambda each: share_bps(each, joined, kinds[each.ap], settings)
+        )  # 3
         chosen[user] = best.ap
         joined.append(best)
     return chosen
@@ -103,11 +111,15 @@ def filtered(associations: Iterable[Association], aps: Iterable[str]) -> list[As
     return left
 
 
-def share_bps(association: Association, others: Iterable[Association], kind: str, settings: Settings) -> float:
+def share_bps(
+    association: Association, others: Iterable[Association], kind: str, settings: Settings
+) -> float:
     """What an association gets, in bit/s, together with those of `others` that are on the same access point."""
     rest = [each for each in others if each.ap == association.ap and each.user != association.user]
     if kind == "wifi":
-        return wifi_share_bps([association.rate_bps, *(each.rate_bps for each in rest)], settings.contention)
+        return wifi_share_bps(
+            [association.rate_bps, *(each.rate_bps for each in rest)], settings.contention
+        )
     return lte_share_bps(association, rest)
 
 
@@ -119,7 +131,11 @@ def wifi_share_bps(rates_bps: list[int], contention: str = "none") -> float:
 
 def lte_share_bps(association: Association, others: Iterable[Association]) -> float:
     """w r / sum w in bit/s: the proportional-fair share of one station (MP-SDN, eq (3))."""
-    return association.weight * association.rate_bps / (association.weight + sum(each.weight for each in others))
+    return (
+        association.weight
+        * association.rate_bps
+        / (association.weight + sum(each.weight for each in others))
+    )
 
 
 def transmissions(contenders: float) -> float:
@@ -149,5 +165,7 @@ def _attempt_probability(p: float) -> float:
 
 def _signal(association: Association) -> tuple[float, str, str]:
     """Weakest first; where no signal strength is known, the rate takes its place."""
-    strength = association.rate_bps / 1e9 - 1000 if association.rssi_dbm is None else association.rssi_dbm
+    strength = (
+        association.rate_bps / 1e9 - 1000 if association.rssi_dbm is None else association.rssi_dbm
+    )
     return strength, association.user, association.ap

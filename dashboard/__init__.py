@@ -32,14 +32,20 @@ def create_app(config: dict[str, Any] | None = None) -> Flask:
     """A dashboard over the run folders in `config["RUNS"]`; tests pass a folder of their own."""
     templates = ROOT / "templates"
     if not templates.is_dir():
-        raise MachineLacks(f"start the dashboard: {templates} is missing. Try: git checkout templates")
-    app = Flask(__name__, template_folder=str(templates), static_folder=str(ROOT / "dashboard" / "static"))
+        raise MachineLacks(
+            f"start the dashboard: {templates} is missing. Try: git checkout templates"
+        )
+    app = Flask(
+        __name__, template_folder=str(templates), static_folder=str(ROOT / "dashboard" / "static")
+    )
     app.config.from_mapping(DEFAULTS | (config or {}))
     app.json.sort_keys = False  # type: ignore[attr-defined]  # the order says what belongs together
     runs = Path(app.config["RUNS"])
     app.extensions["store"] = store = Store(runs)
     app.extensions["streams"] = Streams(app.config["STREAMS"])
-    app.extensions["launcher"] = Launcher(store, app.config["COMMAND"], app.config["STARTED_AT_ONCE"])
+    app.extensions["launcher"] = Launcher(
+        store, app.config["COMMAND"], app.config["STARTED_AT_ONCE"]
+    )
     guard.protect(app)
     errors.register(app)
     app.register_blueprint(pages.pages)

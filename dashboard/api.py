@@ -57,12 +57,20 @@ def scenarios() -> Any:
     return view.scenarios()
 
 
-@route("GET", "/api/strategies", "The strategies, with name, unit, bounds, default and help of every parameter.")
+@route(
+    "GET",
+    "/api/strategies",
+    "The strategies, with name, unit, bounds, default and help of every parameter.",
+)
 def strategies() -> Any:
     return view.strategies()
 
 
-@route("GET", "/api/runs", "All runs, the latest first; chosen by scenario, strategy, engine, status, tag, q, limit.")
+@route(
+    "GET",
+    "/api/runs",
+    "All runs, the latest first; chosen by scenario, strategy, engine, status, tag, q, limit.",
+)
 def runs() -> Any:
     store().refresh()
     return view.choose(store().all(), request.args.to_dict())
@@ -94,11 +102,21 @@ def delete(id: str) -> Any:
 def annotate(id: str) -> Any:
     said = body(Annotation)
     view.folder_of(store(), id)
-    tags = None if said.tags is None else list(dict.fromkeys(tag.strip() for tag in said.tags if tag.strip()))
+    tags = (
+        None
+        if said.tags is None
+        else list(dict.fromkeys(tag.strip() for tag in said.tags if tag.strip()))
+    )
     return store().annotate(id, tags, said.note)
 
 
-@route("POST", "/api/runs/{id}/flips", "Change something while the run goes on.", body=FlipRequest, status=202)
+@route(
+    "POST",
+    "/api/runs/{id}/flips",
+    "Change something while the run goes on.",
+    body=FlipRequest,
+    status=202,
+)
 def flip(id: str) -> Any:
     asked = body(FlipRequest)
     folder, doc = going(id, "flip")
@@ -124,29 +142,53 @@ def resume(id: str) -> Any:
     return control(id, {"control": "resume"})
 
 
-@route("POST", "/api/runs/{id}/speed", "Change how fast simulated time passes (sim only).", body=SpeedRequest, status=202)
+@route(
+    "POST",
+    "/api/runs/{id}/speed",
+    "Change how fast simulated time passes (sim only).",
+    body=SpeedRequest,
+    status=202,
+)
 def speed(id: str) -> Any:
     return control(id, {"control": "speed", "value": body(SpeedRequest).speed})
 
 
-@route("GET", "/api/runs/{id}/stream", "Server-sent events: sample, event, status. Last-Event-ID resumes.")
+@route(
+    "GET",
+    "/api/runs/{id}/stream",
+    "Server-sent events: sample, event, status. Last-Event-ID resumes.",
+)
 def stream(id: str) -> Any:
     folder = view.folder_of(store(), id)
     since = position(request.headers.get("Last-Event-ID") or request.args.get("since", "0"))
-    messages = streams().watch(folder, since, request.environ.get("waitress.client_disconnected", lambda: False))
+    messages = streams().watch(
+        folder, since, request.environ.get("waitress.client_disconnected", lambda: False)
+    )
     if messages is None:
         raise Problem(
-            503, f"follow run '{id}': as many browsers watch as can. Close one, or ask /api/runs/{id}/frames?since=SEQ"
+            503,
+            f"follow run '{id}': as many browsers watch as can. Close one, or ask /api/runs/{id}/frames?since=SEQ",
         )
-    return Response(messages, mimetype="text/event-stream", headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
+    return Response(
+        messages,
+        mimetype="text/event-stream",
+        headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
+    )
 
 
-@route("GET", "/api/runs/{id}/frames", "The same messages for programs that ask again and again: ?since=SEQ.")
+@route(
+    "GET",
+    "/api/runs/{id}/frames",
+    "The same messages for programs that ask again and again: ?since=SEQ.",
+)
 def frames(id: str) -> Any:
     tail = streams().tail(view.folder_of(store(), id))
     since = position(request.args.get("since", "0"))
     new = tail.since(since)
-    told = [f'{{"seq":{each.seq},"type":"{each.kind}","data":{each.body}}}' for each in new[:FRAMES_AT_ONCE]]
+    told = [
+        f'{{"seq":{each.seq},"type":"{each.kind}","data":{each.body}}}'
+        for each in new[:FRAMES_AT_ONCE]
+    ]
     seq = new[min(len(new), FRAMES_AT_ONCE) - 1].seq if new else since
     more = "true" if len(new) > FRAMES_AT_ONCE else "false"
     text = f'{{"seq":{seq},"more":{more},"status":{json.dumps(tail.status)},"messages":[{",".join(told)}]}}'
@@ -162,12 +204,19 @@ def charts(id: str) -> Any:
     return view.charts(view.folder_of(store(), id), points())
 
 
-@route("GET", "/api/compare", "Runs side by side: metrics with intervals, verdicts in words; ?runs=A,B.")
+@route(
+    "GET",
+    "/api/compare",
+    "Runs side by side: metrics with intervals, verdicts in words; ?runs=A,B.",
+)
 def comparison() -> Any:
     docs = view.compared(store(), asked_runs())
     unfinished = [doc["id"] for doc in docs if doc["throughput_mbps"] is None]
     if unfinished:
-        raise Problem(409, f"compare: run {', '.join(unfinished)} has no result yet. Wait for its end, or leave it out")
+        raise Problem(
+            409,
+            f"compare: run {', '.join(unfinished)} has no result yet. Wait for its end, or leave it out",
+        )
     said = json.loads(compare.report([store().folder(doc["id"]) for doc in docs], as_json=True))
     return {"runs": docs, **said}
 
@@ -179,10 +228,18 @@ def comparison() -> Any:
 )
 def comparison_charts() -> Any:
     docs = view.compared(store(), asked_runs())
-    return {"runs": docs, "figures": view.overlay(store(), docs, points()), "marks": view.marks(store(), docs)}
+    return {
+        "runs": docs,
+        "figures": view.overlay(store(), docs, points()),
+        "marks": view.marks(store(), docs),
+    }
 
 
-@route("GET", "/api/runs/{id}/export", "The run as ?format=csv (samples), json (result and samples) or zip (the whole folder).")
+@route(
+    "GET",
+    "/api/runs/{id}/export",
+    "The run as ?format=csv (samples), json (result and samples) or zip (the whole folder).",
+)
 def export(id: str) -> Any:
     folder = view.folder_of(store(), id)
     wanted = request.args.get("format", "zip")
@@ -197,7 +254,9 @@ def body(model: type[Any]) -> Any:
     """The request's JSON, checked; 400 if it is none, 422 if it says something impossible."""
     data = request.get_json(silent=True)
     if not isinstance(data, dict):
-        raise Problem(400, "the request holds no JSON object: send one, with Content-Type: application/json")
+        raise Problem(
+            400, "the request holds no JSON object: send one, with Content-Type: application/json"
+        )
     return checking.validate(model, data, "request")
 
 
@@ -207,7 +266,9 @@ def going(run_id: str, doing: str) -> tuple[Any, dict[str, Any]]:
     store().refresh()
     doc = store().get(run_id)
     if doc["status"] not in ("starting", "running"):
-        raise Problem(409, f"{doing} run '{run_id}': it is {doc['status']}. Start it again to change it")
+        raise Problem(
+            409, f"{doing} run '{run_id}': it is {doc['status']}. Start it again to change it"
+        )
     if not (folder / "inbox").is_dir():
         raise Problem(409, f"{doing} run '{run_id}': it is still starting. Try again in a moment")
     return folder, doc
@@ -218,7 +279,8 @@ def control(run_id: str, message: dict[str, Any]) -> Any:
     folder, doc = going(run_id, message["control"])
     if message["control"] not in view.controls(doc["engine"]):
         raise Problem(
-            409, f"{message['control']} run '{run_id}': engine '{doc['engine']}' runs in real time. It can be stopped"
+            409,
+            f"{message['control']} run '{run_id}': engine '{doc['engine']}' runs in real time. It can be stopped",
         )
     try:
         return {"seq": inbox.send(folder, message)}

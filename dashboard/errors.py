@@ -45,7 +45,13 @@ def register(app: Flask) -> None:
 
     @app.errorhandler(LabError)
     def _lab(error: LabError) -> Response:
-        status = 422 if isinstance(error, RequestError) else 409 if isinstance(error, MachineLacks) else 500
+        status = (
+            422
+            if isinstance(error, RequestError)
+            else 409
+            if isinstance(error, MachineLacks)
+            else 500
+        )
         return answer(status, str(error))
 
     @app.errorhandler(HTTPException)

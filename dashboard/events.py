@@ -20,7 +20,15 @@ WORDS = {
     "flip": "Flip",
     "observation": "Observation",
 }
-LINES = {"flip", "handover", "link", "strategy", "control", "switch", "error"}  # drawn from top to bottom
+LINES = {
+    "flip",
+    "handover",
+    "link",
+    "strategy",
+    "control",
+    "switch",
+    "error",
+}  # drawn from top to bottom
 Row = dict[str, Any]
 
 
@@ -50,17 +58,27 @@ def show(value: Any) -> str:
     """A value as people write it."""
     if isinstance(value, dict):
         inside = ", ".join(f"{key} {show(each)}" for key, each in value.get("params", {}).items())
-        return f"{value['name']} ({inside})" if inside and "name" in value else str(value.get("name", value))
+        return (
+            f"{value['name']} ({inside})"
+            if inside and "name" in value
+            else str(value.get("name", value))
+        )
     if isinstance(value, bool):
         return "on" if value else "off"
-    return "unlimited" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+    return (
+        "unlimited" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+    )
 
 
 def _title(kind: str, event: Row) -> str:
     if kind == "flip":
         value = event.get("value")
         name = value["name"] if isinstance(value, dict) and "name" in value else show(value)
-        return f"{event['target']} = {name}" if "target" in event else str(event.get("what", "a file in the inbox"))
+        return (
+            f"{event['target']} = {name}"
+            if "target" in event
+            else str(event.get("what", "a file in the inbox"))
+        )
     if kind == "decision":
         limit = event.get("meter_mbps")
         return f"{_subject(event)} {event.get('action', '')}" + (
@@ -74,13 +92,17 @@ def _title(kind: str, event: Row) -> str:
         return f"{event.get('user', '')} over {event.get('ap') or 'path'}, Tier {event.get('tier', '?')}"
     if kind == "switch":
         return f"{event.get('switch', '')} {event.get('state', '')}"
-    named = (event.get(key) for key in ("link", "strategy", "user", "ap") if event.get(key) is not None)
+    named = (
+        event.get(key) for key in ("link", "strategy", "user", "ap") if event.get(key) is not None
+    )
     return " ".join(str(each) for each in named)
 
 
 def _orders(event: Row) -> str:
     """All of a decision but when and why."""
-    return json.dumps({key: value for key, value in event.items() if key not in ("t", "at", "seq", "reason")})
+    return json.dumps(
+        {key: value for key, value in event.items() if key not in ("t", "at", "seq", "reason")}
+    )
 
 
 def _subject(event: Row) -> str:
@@ -94,7 +116,14 @@ def _reason(kind: str, event: Row) -> str:
     if event.get("reason") or event.get("text"):
         return str(event.get("reason") or event["text"])
     if kind == "flip":
-        return "from the scenario file" if event.get("source") == "scenario" else "asked for while the run went on"
+        return (
+            "from the scenario file"
+            if event.get("source") == "scenario"
+            else "asked for while the run went on"
+        )
     if kind == "observation":
-        return ", ".join(f"{ap}: occupancy {show(each.get('mac_occupancy'))}" for ap, each in event.get("aps", {}).items())
+        return ", ".join(
+            f"{ap}: occupancy {show(each.get('mac_occupancy'))}"
+            for ap, each in event.get("aps", {}).items()
+        )
     return ""

@@ -62,13 +62,22 @@ def charts(frames: Sequence[Frame], about: About) -> list[Chart]:
     aps = about.aps or tuple(last.get("ap", {}))
     links = about.links or tuple(last.get("link", {}))
     found = [_tiers(aps), _congestion(aps)] if aps else [_links(links), _queues(links)]
-    return [each for each in (*found, _users(about.users or tuple(last.get("user", {}))), _subflows(frames)) if each.lines]
+    return [
+        each
+        for each in (*found, _users(about.users or tuple(last.get("user", {}))), _subflows(frames))
+        if each.lines
+    ]
 
 
 def figures(frames: Sequence[Frame], about: About, points: int = POINTS) -> list[Figure]:
     """[{"name", "title", "explains", "figure"}] with at most `points` points a line."""
     return [
-        {"name": chart.name, "title": chart.title, "explains": chart.explains, "figure": _figure(chart, frames, about, points)}
+        {
+            "name": chart.name,
+            "title": chart.title,
+            "explains": chart.explains,
+            "figure": _figure(chart, frames, about, points),
+        }
         for chart in charts(frames, about)
     ]
 
@@ -76,7 +85,9 @@ def figures(frames: Sequence[Frame], about: About, points: int = POINTS) -> list
 def overlay(runs: Sequence[tuple[str, Sequence[Frame]]], points: int = POINTS) -> list[Figure]:
     """Up to six runs on the same axes: one chart per quantity, one colour and dash per run."""
     found = []
-    for name, title, unit, key in _quantities([frame for _, frames in runs for frame in frames[-1:]]):
+    for name, title, unit, key in _quantities(
+        [frame for _, frames in runs for frame in frames[-1:]]
+    ):
         chart = Chart(name, title, (unit,))
         traces = []
         for n, (label, frames) in enumerate(runs):
@@ -84,7 +95,14 @@ def overlay(runs: Sequence[tuple[str, Sequence[Frame]]], points: int = POINTS) -
             traces.append(_trace(line, frames, points))
         if any(any(y is not None for y in trace.y or ()) for trace in traces):
             longest = max((frames[-1]["t"] for _, frames in runs if frames), default=0)
-            found.append({"name": name, "title": title, "explains": "", "figure": _plain(traces, _layout(chart, longest))})
+            found.append(
+                {
+                    "name": name,
+                    "title": title,
+                    "explains": "",
+                    "figure": _plain(traces, _layout(chart, longest)),
+                }
+            )
     return found
 
 
@@ -93,7 +111,9 @@ def series(frames: Sequence[Frame], key: Key) -> tuple[list[float], list[float |
     return [frame["t"] for frame in frames], [_value(frame, key) for frame in frames]
 
 
-def thin(xs: Sequence[float], ys: Sequence[float | None], points: int) -> tuple[list[float], list[float | None]]:
+def thin(
+    xs: Sequence[float], ys: Sequence[float | None], points: int
+) -> tuple[list[float], list[float | None]]:
     """At most `points` points that keep every peak: the least and the greatest of each of `points / 2` buckets."""
     if len(xs) <= points:
         return list(xs), list(ys)
@@ -102,7 +122,11 @@ def thin(xs: Sequence[float], ys: Sequence[float | None], points: int) -> tuple[
     for n in range(buckets):
         inside = range(n * len(xs) // buckets, (n + 1) * len(xs) // buckets)
         known = [i for i in inside if ys[i] is not None]
-        chosen = {min(known, key=lambda i: ys[i] or 0), max(known, key=lambda i: ys[i] or 0)} if known else {inside[0]}
+        chosen = (
+            {min(known, key=lambda i: ys[i] or 0), max(known, key=lambda i: ys[i] or 0)}
+            if known
+            else {inside[0]}
+        )
         keep += sorted(chosen)
     return [xs[i] for i in keep], [ys[i] for i in keep]
 
@@ -122,12 +146,24 @@ def _congestion(aps: Iterable[str]) -> Chart:
         lines.append(Line(ap, ("ap", ap, "mac_occupancy"), n))
         lines.append(Line(ap, ("ap", ap, "meter_mbps"), n, "dash", row=2, step=True))
     text = "Above: how full each access point's queue is (1 is saturated). Below: the limit on all of its Tier 2; no line, no limit."
-    return Chart("congestion", "MAC occupancy and Tier-2 limit", ("occupancy", "limit Mb/s"), lines, 1.05, text)
+    return Chart(
+        "congestion",
+        "MAC occupancy and Tier-2 limit",
+        ("occupancy", "limit Mb/s"),
+        lines,
+        1.05,
+        text,
+    )
 
 
 def _links(links: Iterable[str]) -> Chart:
-    lines = [Line(link, ("link", link, "mbps"), n, DASHES[n % len(DASHES)]) for n, link in enumerate(links)]
-    return Chart("links", "Throughput per link", ("Mb/s",), lines, explains="What each link carried.")
+    lines = [
+        Line(link, ("link", link, "mbps"), n, DASHES[n % len(DASHES)])
+        for n, link in enumerate(links)
+    ]
+    return Chart(
+        "links", "Throughput per link", ("Mb/s",), lines, explains="What each link carried."
+    )
 
 
 def _queues(links: Iterable[str]) -> Chart:
@@ -140,9 +176,16 @@ def _queues(links: Iterable[str]) -> Chart:
 
 
 def _users(users: Iterable[str]) -> Chart:
-    lines = [Line(user, ("user", user, "mbps"), n, DASHES[n % len(DASHES)]) for n, user in enumerate(users)]
+    lines = [
+        Line(user, ("user", user, "mbps"), n, DASHES[n % len(DASHES)])
+        for n, user in enumerate(users)
+    ]
     return Chart(
-        "users", "Throughput per user", ("Mb/s",), lines, explains="Goodput at the receiver, over all of a user's paths."
+        "users",
+        "Throughput per user",
+        ("Mb/s",),
+        lines,
+        explains="Goodput at the receiver, over all of a user's paths.",
     )
 
 
@@ -154,12 +197,22 @@ def _subflows(frames: Sequence[Frame]) -> Chart:
     owners = list(dict.fromkeys(_owner(name, subflow) for name, subflow in seen.items()))
     for name, subflow in list(seen.items())[:MAX_SUBFLOWS]:
         n, dash = owners.index(_owner(name, subflow)), DASHES[(_number(name) - 1) % len(DASHES)]
-        label = " ".join(str(each) for each in (subflow.get("user"), subflow.get("ap") or f"subflow {_number(name)}") if each)
+        label = " ".join(
+            str(each)
+            for each in (subflow.get("user"), subflow.get("ap") or f"subflow {_number(name)}")
+            if each
+        )
         label = label if subflow.get("user") else name
         lines.append(Line(label, ("sf", name, "rtt_ms"), n, dash))
         lines.append(Line(label, ("sf", name, "cwnd"), n, dash, row=2))
     text = "Above: smoothed round-trip time. Below: congestion window. One colour per user, one dash per subflow."
-    return Chart("subflows", "Subflows: RTT and congestion window", ("RTT ms", "cwnd packets"), lines, explains=text)
+    return Chart(
+        "subflows",
+        "Subflows: RTT and congestion window",
+        ("RTT ms", "cwnd packets"),
+        lines,
+        explains=text,
+    )
 
 
 def _owner(name: str, subflow: Frame) -> str:
@@ -173,7 +226,9 @@ def _number(name: str) -> int:
 
 def _quantities(last: Sequence[Frame]) -> list[tuple[str, str, str, Key]]:
     """Name, title, unit and key of everything that runs can be compared by."""
-    found: list[tuple[str, str, str, Key]] = [("total", "Total throughput", "Mb/s", ("user", "*", "mbps"))]
+    found: list[tuple[str, str, str, Key]] = [
+        ("total", "Total throughput", "Mb/s", ("user", "*", "mbps"))
+    ]
     for ap in dict.fromkeys(ap for frame in last for ap in frame.get("ap", {})):
         for key, title, unit in (
             ("tier1_mbps", "Tier 1", "Mb/s"),
@@ -246,18 +301,38 @@ def _layout(chart: Chart, duration_s: float) -> go.Layout:
         hovermode=False,
         dragmode="zoom",
         margin={"l": 52, "r": 14, "t": 26, "b": 36},
-        legend={"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom", "xanchor": "left", "font": {"size": 12}},
+        legend={
+            "orientation": "h",
+            "x": 0,
+            "y": 1.02,
+            "yanchor": "bottom",
+            "xanchor": "left",
+            "font": {"size": 12},
+        },
         showlegend=True,
         font={"size": 12},
         paper_bgcolor="rgba(0,0,0,0)",
         plot_bgcolor="rgba(0,0,0,0)",
-        xaxis={"title": {"text": "s", "standoff": 4}, "range": [0, duration_s], "anchor": f"y{rows}" if rows > 1 else "y"},
-        yaxis={"title": {"text": chart.axes[0]}, "rangemode": "tozero", "domain": [0.56, 1] if rows > 1 else [0, 1]},
+        xaxis={
+            "title": {"text": "s", "standoff": 4},
+            "range": [0, duration_s],
+            "anchor": f"y{rows}" if rows > 1 else "y",
+        },
+        yaxis={
+            "title": {"text": chart.axes[0]},
+            "rangemode": "tozero",
+            "domain": [0.56, 1] if rows > 1 else [0, 1],
+        },
     )
     if chart.top:
         layout.yaxis.range = [0, chart.top]
     if rows > 1:
-        layout.yaxis2 = {"title": {"text": chart.axes[1]}, "rangemode": "tozero", "domain": [0, 0.44], "anchor": "x"}
+        layout.yaxis2 = {
+            "title": {"text": chart.axes[1]},
+            "rangemode": "tozero",
+            "domain": [0, 0.44],
+            "anchor": "x",
+        }
     return layout
 
 

@@ -56,14 +56,19 @@ def now(folder: Path) -> tuple[Scenario, dict[str, Any]]:
         current = targets.after(current, target, checked)
         values[target] = checked
         if target == "strategy":
-            values = {name: each for name, each in values.items() if not name.startswith("strategy.")}
+            values = {
+                name: each for name, each in values.items() if not name.startswith("strategy.")
+            }
     return current, values
 
 
 def rows(folder: Path) -> list[Row]:
     """Every target with its present value and the group it is shown in."""
     current, values = now(folder)
-    return [_row(replace(each, value=_present(each, values))) for each in targets.targets(current).values()]
+    return [
+        _row(replace(each, value=_present(each, values)))
+        for each in targets.targets(current).values()
+    ]
 
 
 def check(folder: Path, engine: str, target: str, value: Any) -> Any:
@@ -72,7 +77,9 @@ def check(folder: Path, engine: str, target: str, value: Any) -> Any:
     checked = targets.check_flip(current, target, value)
     able = next((row["cc"] for row in lists.engine_table() if row["name"] == engine), None)
     if target == "cc" and able is not None and checked not in able:
-        raise RequestError(f"cc: engine '{engine}' cannot run '{checked}': choose from {', '.join(able)}")
+        raise RequestError(
+            f"cc: engine '{engine}' cannot run '{checked}': choose from {', '.join(able)}"
+        )
     return checked
 
 
@@ -85,19 +92,34 @@ def to_try(folder: Path) -> list[Row]:
     """Three flips for a first minute, as {"target", "value", "text"}: the regulator, the far station, a cable."""
     current, _ = now(folder)
     known = targets.targets(current)
-    return [*_regulator(current, known), *_far_station(current, known), *_cable(known), *_slower(known)][:3]
+    return [
+        *_regulator(current, known),
+        *_far_station(current, known),
+        *_cable(known),
+        *_slower(known),
+    ][:3]
 
 
 def _regulator(current: Scenario, known: dict[str, Target]) -> list[Row]:
     network = _built(current)
     idle = brain.unfit(network)
-    able = [each for each in ("meter_throttling", "expected_throughput", *known["strategy"].choices) if not idle[each]]
-    other = "none" if current.strategy.name != "none" else next((each for each in able if each != "none"), None)
+    able = [
+        each
+        for each in ("meter_throttling", "expected_throughput", *known["strategy"].choices)
+        if not idle[each]
+    ]
+    other = (
+        "none"
+        if current.strategy.name != "none"
+        else next((each for each in able if each != "none"), None)
+    )
     if other is None:
         return []
     said = "take the regulator away" if other == "none" else f"let {other} regulate"
     watch = "Tier 2 and who pays for it" if network.cells else "which subflows carry what"
-    found: list[Row] = [{"target": "strategy", "value": other, "text": f"{said.capitalize()}: watch {watch}"}]
+    found: list[Row] = [
+        {"target": "strategy", "value": other, "text": f"{said.capitalize()}: watch {watch}"}
+    ]
     if "strategy.cth" in known:
         text = "Call an access point congested much earlier: watch the limit fall"
         found.append({"target": "strategy.cth", "value": 0.3, "text": text})
@@ -106,20 +128,38 @@ def _regulator(current: Scenario, known: dict[str, Target]) -> list[Row]:
 
 def _far_station(current: Scenario, known: dict[str, Target]) -> list[Row]:
     """None where users walk: their rates are where they are."""
-    rates = {name: each.value for name, each in known.items() if name.startswith("cell.wifi") and name.endswith(".rate_mbps")}
+    rates = {
+        name: each.value
+        for name, each in known.items()
+        if name.startswith("cell.wifi") and name.endswith(".rate_mbps")
+    }
     if not rates:
         return []
     slowest = min(rates, key=lambda name: float(rates[name]))
     user = slowest.split(".")[2]
     value = round(float(rates[slowest]) / 3, 1)
-    return [{"target": slowest, "value": value, "text": f"Carry {user} further away: one slow station slows everybody on WiFi"}]
+    return [
+        {
+            "target": slowest,
+            "value": value,
+            "text": f"Carry {user} further away: one slow station slows everybody on WiFi",
+        }
+    ]
 
 
 def _cable(known: dict[str, Target]) -> list[Row]:
     names = [name for name in known if name.startswith("link.") and name.endswith(".up")]
     name = next((each for each in names if each != "link.server.up"), None)
     return (
-        [{"target": name, "value": False, "text": f"Unplug {name.split('.')[1]}: does traffic move elsewhere?"}] if name else []
+        [
+            {
+                "target": name,
+                "value": False,
+                "text": f"Unplug {name.split('.')[1]}: does traffic move elsewhere?",
+            }
+        ]
+        if name
+        else []
     )
 
 
@@ -142,7 +182,9 @@ def _row(target: Target) -> Row:
     first, _, rest = target.name.partition(".")
     what = rest.rpartition(".")[2] or first
     place = " ".join(rest.split(".")[:-1]) or what
-    label = {"cell": place, "user": place, "strategy": rest or "strategy", "cc": "cc"}.get(first, f"{place} {what}")
+    label = {"cell": place, "user": place, "strategy": rest or "strategy", "cc": "cc"}.get(
+        first, f"{place} {what}"
+    )
     return target.row() | {"group": GROUPS[first], "label": UNIT.sub("", label).replace("_", " ")}
 
 
@@ -156,8 +198,12 @@ def _flipped(folder: Path) -> list[tuple[str, Any]]:
         except (OSError, ValueError, KeyError, TypeError):
             continue  # taken meanwhile, or no flip
     path = folder / "events.jsonl"
-    flips = [each for each in (read_lines(path) if path.exists() else ()) if each.get("kind") == "flip"]
-    done = [(each["target"], each.get("value")) for each in flips if each.get("ok") and "target" in each]
+    flips = [
+        each for each in (read_lines(path) if path.exists() else ()) if each.get("kind") == "flip"
+    ]
+    done = [
+        (each["target"], each.get("value")) for each in flips if each.get("ok") and "target" in each
+    ]
     recorded = {each.get("seq") for each in flips}
     done += [message for seq, message in waiting.items() if seq not in recorded]
     return done

@@ -58,7 +58,13 @@ def _exchange(token: str) -> AnyResponse:
     response = redirect(request.path)
     if ticket and secrets.compare_digest(token.encode(), ticket.encode()):
         current_app.config["TICKET"] = current_app.config["NEXT_TICKET"]()
-        response.set_cookie(_cookie(), current_app.config["KEY"], httponly=True, samesite="Strict", max_age=90 * 86_400)
+        response.set_cookie(
+            _cookie(),
+            current_app.config["KEY"],
+            httponly=True,
+            samesite="Strict",
+            max_age=90 * 86_400,
+        )
     return response
 
 
@@ -69,7 +75,9 @@ def _cookie() -> str:
 
 def _shows_key() -> bool:
     key: str = current_app.config["KEY"]
-    shown = request.headers.get("Authorization", "").removeprefix("Bearer ").strip() or request.cookies.get(_cookie(), "")
+    shown = request.headers.get("Authorization", "").removeprefix(
+        "Bearer "
+    ).strip() or request.cookies.get(_cookie(), "")
     return not key or secrets.compare_digest(shown.encode(), key.encode())
 
 
@@ -77,10 +85,13 @@ def _check_change() -> None:
     origin = request.headers.get("Origin")
     if origin is not None and urlsplit(origin).netloc != request.host:
         raise Problem(
-            403, f"{request.method} from {origin}: only pages of this server may change things. Open {request.host_url}"
+            403,
+            f"{request.method} from {origin}: only pages of this server may change things. Open {request.host_url}",
         )
     if request.headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
-        raise Problem(403, f"{request.method} from another site: only pages of this server may change things")
+        raise Problem(
+            403, f"{request.method} from another site: only pages of this server may change things"
+        )
     if not g.may_change:
         raise Problem(
             403,

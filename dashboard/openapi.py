@@ -47,10 +47,16 @@ def router(blueprint: Blueprint) -> Callable[..., Callable[[Handler], Handler]]:
         def register(handler: Handler) -> Handler:
             def answer(**path_values: str) -> Any:
                 found = handler(**path_values)
-                return found if isinstance(found, Response) else (jsonify(found) if status != 204 else "", status)
+                return (
+                    found
+                    if isinstance(found, Response)
+                    else (jsonify(found) if status != 204 else "", status)
+                )
 
             rule = re.sub(r"{(\w+)}", r"<\1>", path)
-            blueprint.add_url_rule(rule, f"{handler.__name__}_{method.lower()}", answer, methods=[method])
+            blueprint.add_url_rule(
+                rule, f"{handler.__name__}_{method.lower()}", answer, methods=[method]
+            )
             return handler
 
         return register
@@ -61,14 +67,24 @@ def router(blueprint: Blueprint) -> Callable[..., Callable[[Handler], Handler]]:
 def document(version: str) -> dict[str, Any]:
     """The OpenAPI description of every address in the table."""
     paths: dict[str, Any] = {}
-    schemas: dict[str, Any] = {"Error": {"type": "object", "properties": {"error": {"type": "string"}}, "required": ["error"]}}
+    schemas: dict[str, Any] = {
+        "Error": {
+            "type": "object",
+            "properties": {"error": {"type": "string"}},
+            "required": ["error"],
+        }
+    }
     for row in TABLE:
         operation: dict[str, Any] = {"summary": row.says, "responses": _responses(row)}
         names = re.findall(r"{(\w+)}", row.path) + re.findall(r"\?(\w+)=", row.says)
         operation["parameters"] = [_parameter(name, row) for name in names]
         if row.body:
             schemas[row.body.__name__] = row.body.model_json_schema()
-            content = {"application/json": {"schema": {"$ref": f"#/components/schemas/{row.body.__name__}"}}}
+            content = {
+                "application/json": {
+                    "schema": {"$ref": f"#/components/schemas/{row.body.__name__}"}
+                }
+            }
             operation["requestBody"] = {"required": True, "content": content}
         paths.setdefault(row.path, {})[row.method.lower()] = operation
     info = {"title": "MPTCP SDN Lab", "version": version}
@@ -77,7 +93,12 @@ def document(version: str) -> dict[str, Any]:
 
 def _parameter(name: str, row: Row) -> dict[str, Any]:
     in_path = f"{{{name}}}" in row.path
-    return {"name": name, "in": "path" if in_path else "query", "required": in_path, "schema": {"type": "string"}}
+    return {
+        "name": name,
+        "in": "path" if in_path else "query",
+        "required": in_path,
+        "schema": {"type": "string"},
+    }
 
 
 def _responses(row: Row) -> dict[str, Any]:

@@ -35,7 +35,11 @@ def scenario(name: str) -> str:
         raise Problem(422, found["error"])
     about = {"scenario": found} | view.choices(name)
     pictures = (row["picture"] for row in lists.topologies() if row["kind"] == found["topology"])
-    parts = [{"drawn": "  " in part, "text": part} for part in next(pictures, "").replace("`", "").split("\n\n") if part]
+    parts = [
+        {"drawn": "  " in part, "text": part}
+        for part in next(pictures, "").replace("`", "").split("\n\n")
+        if part
+    ]
     return render_template("start.html", about=about, scenario=found, picture=parts)
 
 
@@ -55,17 +59,26 @@ def compare() -> str | AnyResponse:
     asked = [each for each in request.args.get("runs", "").split(",") if each]
     if len(asked) < 2:
         return redirect(url_for("pages.runs"))
-    return render_template("compare.html", docs=view.compared(current_app.extensions["store"], asked))
+    return render_template(
+        "compare.html", docs=view.compared(current_app.extensions["store"], asked)
+    )
 
 
 @pages.get("/plotly/<wanted>.js")
 def plotly(wanted: str) -> Response:
     """plotly.js as the plotly package carries it, compressed once and kept by browsers."""
     if wanted != version("plotly"):
-        raise Problem(404, f"plotly.js of version {wanted} is not here: the page is older than the server. Load it again")
+        raise Problem(
+            404,
+            f"plotly.js of version {wanted} is not here: the page is older than the server. Load it again",
+        )
     zipped = "gzip" in request.headers.get("Accept-Encoding", "")
-    headers = {"Cache-Control": FOREVER, "Vary": "Accept-Encoding"} | ({"Content-Encoding": "gzip"} if zipped else {})
-    return Response(_plotly_zipped() if zipped else _plotly(), mimetype="text/javascript", headers=headers)
+    headers = {"Cache-Control": FOREVER, "Vary": "Accept-Encoding"} | (
+        {"Content-Encoding": "gzip"} if zipped else {}
+    )
+    return Response(
+        _plotly_zipped() if zipped else _plotly(), mimetype="text/javascript", headers=headers
+    )
 
 
 @pages.app_context_processor

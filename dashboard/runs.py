@@ -39,12 +39,16 @@ class StartRequest(BaseModel):
     strategy: str | None = Field(None, description="a name from /api/strategies")
     params: dict[str, Any] = Field({}, description="parameters of the strategy")
     cc: str | None = Field(None, description="congestion control")
-    set: dict[str, Any] = Field({}, description='any key of the scenario by its path, such as {"topology.multipath": []}')
+    set: dict[str, Any] = Field(
+        {}, description='any key of the scenario by its path, such as {"topology.multipath": []}'
+    )
     engine: str = Field("sim", description="sim or mininet")
     vm: bool = Field(False, description="run the emulation inside a virtual machine")
     seed: int | None = Field(None, ge=0, le=2**32 - 1)
     duration_s: float | None = Field(None, gt=0, le=86_400)
-    speed: float | Literal["max"] | None = Field(None, description="simulated time over real time, or max; sim only")
+    speed: float | Literal["max"] | None = Field(
+        None, description="simulated time over real time, or max; sim only"
+    )
 
 
 @dataclass
@@ -76,11 +80,18 @@ class Launcher:
         """Check everything, then start; the new run's id."""
         job = checked(asked)
         with self._mutex:
-            going = [run_id for run_id, child in self._children.items() if child.process.poll() is None]
+            going = [
+                run_id for run_id, child in self._children.items() if child.process.poll() is None
+            ]
             if len(going) >= self._most:
-                raise Problem(429, f"start {asked.scenario}: {len(going)} runs started here go on already. Wait, or stop one")
+                raise Problem(
+                    429,
+                    f"start {asked.scenario}: {len(going)} runs started here go on already. Wait, or stop one",
+                )
             folder = new_folder(job, runs=self._store.runs_folder)
-            child = self._spawn([*self._command, *arguments(asked), "--quiet", "--out", str(folder)], folder)
+            child = self._spawn(
+                [*self._command, *arguments(asked), "--quiet", "--out", str(folder)], folder
+            )
             self._children[folder.name] = child
         self._until_begun(child)
         return folder.name
@@ -99,12 +110,21 @@ class Launcher:
 
     def _spawn(self, argv: list[str], folder: Path) -> Child:
         said = tempfile.TemporaryFile()  # noqa: SIM115 - closed by whoever waits for the child
-        env = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))}
+        env = os.environ | {
+            "PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+        }
         process = subprocess.Popen(
-            argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=said, env=env, start_new_session=True
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=said,
+            env=env,
+            start_new_session=True,
         )
         child = Child(process, folder, said)
-        child.waiter = threading.Thread(target=self._wait, args=(child,), name=f"wait for {folder.name}", daemon=True)
+        child.waiter = threading.Thread(
+            target=self._wait, args=(child,), name=f"wait for {folder.name}", daemon=True
+        )
         child.waiter.start()
         return child
 
@@ -114,7 +134,11 @@ class Launcher:
         with child.said as said:
             said.seek(0)
             child.text = said.read(65_536).decode(errors="replace").strip().removeprefix("error: ")
-        if child.text and (child.folder / "manifest.json").exists() and not (child.folder / "result.json").exists():
+        if (
+            child.text
+            and (child.folder / "manifest.json").exists()
+            and not (child.folder / "result.json").exists()
+        ):
             with (child.folder / "log.txt").open("a", encoding="utf-8") as log:
                 log.write(child.text + "\n")
 
@@ -152,9 +176,18 @@ def arguments(asked: StartRequest) -> list[str]:
     """The same request as arguments of the command line."""
     argv = ["run", asked.scenario, "--engine", asked.engine]
     argv += ["--vm"] if asked.vm else []
-    options = (("strategy", asked.strategy), ("cc", asked.cc), ("seed", asked.seed), ("duration", asked.duration_s))
+    options = (
+        ("strategy", asked.strategy),
+        ("cc", asked.cc),
+        ("seed", asked.seed),
+        ("duration", asked.duration_s),
+    )
     for name, value in (*options, ("speed", asked.speed)):
-        argv += [] if value is None else [f"--{name}", f"{value:g}" if isinstance(value, float) else str(value)]
+        argv += (
+            []
+            if value is None
+            else [f"--{name}", f"{value:g}" if isinstance(value, float) else str(value)]
+        )
     for setting in _settings(asked):
         argv += ["--set", setting]
     return argv

@@ -25,7 +25,13 @@ from lab.run.recorder import RUNS
 HOST = "127.0.0.1"
 FIRST_PORT, PORTS = 8080, 50
 THREADS = 128
-DEMO = StartRequest(scenario="testbed_wifi_lte", strategy="meter_throttling", engine="sim", speed=1.0, duration_s=300.0)
+DEMO = StartRequest(
+    scenario="testbed_wifi_lte",
+    strategy="meter_throttling",
+    engine="sim",
+    speed=1.0,
+    duration_s=300.0,
+)
 
 
 def listen(port: int | None) -> socket.socket:
@@ -39,10 +45,14 @@ def listen(port: int | None) -> socket.socket:
         except OSError as error:
             sock.close()
             if port:
-                raise MachineLacks(f"listen on port {port}: {error.strerror}. Choose another with --port") from error
+                raise MachineLacks(
+                    f"listen on port {port}: {error.strerror}. Choose another with --port"
+                ) from error
             continue
         return sock
-    raise MachineLacks(f"listen on a port from {FIRST_PORT} on: {PORTS} are taken. Choose another with --port")
+    raise MachineLacks(
+        f"listen on a port from {FIRST_PORT} on: {PORTS} are taken. Choose another with --port"
+    )
 
 
 def key(path: Path) -> str:
@@ -77,7 +87,9 @@ def serve(port: int | None, browser: bool, demo: bool, runs: Path = RUNS) -> Non
 
     def next_ticket() -> str:
         made = secrets.token_urlsafe(16)
-        click.echo(f"\nThat link has been opened. For another browser:\n\n  {address}/?token={made}\n")
+        click.echo(
+            f"\nThat link has been opened. For another browser:\n\n  {address}/?token={made}\n"
+        )
         return made
 
     app = create_app({
@@ -85,7 +97,10 @@ def serve(port: int | None, browser: bool, demo: bool, runs: Path = RUNS) -> Non
     })  # fmt: skip
     launcher: Launcher = app.extensions["launcher"]
     waitress = server(app, sock)
-    for number in (signal.SIGINT, signal.SIGTERM):  # also where a shell in the background ignores the first
+    for number in (
+        signal.SIGINT,
+        signal.SIGTERM,
+    ):  # also where a shell in the background ignores the first
         signal.signal(number, _interrupt)
     threading.Thread(target=waitress.run, name="serve", daemon=True).start()
     try:
@@ -127,13 +142,17 @@ def _demo(launcher: Launcher) -> str:
 def _new_key(path: Path) -> str:
     path.parent.mkdir(parents=True, exist_ok=True)
     made = secrets.token_urlsafe(24)
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="ascii") as file:
+    with os.fdopen(
+        os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="ascii"
+    ) as file:
         file.write(made)
     return made
 
 
 def _has_display() -> bool:
-    return sys.platform in ("darwin", "win32") or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+    return sys.platform in ("darwin", "win32") or bool(
+        os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    )
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

@@ -22,7 +22,9 @@ def of(folder: Path) -> Doc:
     status = _status(folder, manifest, result)
     flags = _flags(folder)
     over = status not in ("starting", "running")
-    reasons = [str(reason) for reason in ((result or {}).get("overload") or {}).get("reasons", [])] or flags["overloaded"]
+    reasons = [
+        str(reason) for reason in ((result or {}).get("overload") or {}).get("reasons", [])
+    ] or flags["overloaded"]
     return {
         "status": status,
         "over": over,
@@ -38,15 +40,24 @@ def of(folder: Path) -> Doc:
 def verdict(result: Doc | None, last: Doc | None, multipath: list[str], over: bool) -> Doc:
     """Was it really Multipath TCP? {"is": yes, no, pending or none; "text"}."""
     if not multipath:
-        return {"is": "none", "text": "No user of this scenario is multipath: plain TCP is what is meant to happen."}
+        return {
+            "is": "none",
+            "text": "No user of this scenario is multipath: plain TCP is what is meant to happen.",
+        }
     if result is not None:
         told = result.get("mptcp") or {}
         seen = f"{_count(told.get('joins', 0), 'subflow')} joined, {_count(told.get('fallbacks', 0), 'connection')} fell back to plain TCP"
         if told.get("verified"):
             return {"is": "yes", "text": f"It was really Multipath TCP: {seen}."}
-        return {"is": "no", "text": f"It was NOT verified to be Multipath TCP: {seen}. Do not read these numbers as multipath."}
+        return {
+            "is": "no",
+            "text": f"It was NOT verified to be Multipath TCP: {seen}. Do not read these numbers as multipath.",
+        }
     if over:
-        return {"is": "no", "text": "The run ended without a result, so nobody can say whether it was Multipath TCP."}
+        return {
+            "is": "no",
+            "text": "The run ended without a result, so nobody can say whether it was Multipath TCP.",
+        }
     found = _subflows(last)
     several = [connection for connection, count in found.items() if count > 1]
     if several:
@@ -55,7 +66,10 @@ def verdict(result: Doc | None, last: Doc | None, multipath: list[str], over: bo
             "text": f"{_count(len(several), 'connection')} with more than one subflow so far; verified at the end.",
         }
     if last and last.get("t", 0) > 5 and found:
-        return {"is": "no", "text": "So far no connection uses more than one subflow: this is not Multipath TCP."}
+        return {
+            "is": "no",
+            "text": "So far no connection uses more than one subflow: this is not Multipath TCP.",
+        }
     return {"is": "pending", "text": "Waiting for the first subflows."}
 
 
@@ -87,8 +101,14 @@ def _flags(folder: Path) -> Doc:
     flags: Doc = {"paused": False, "speed": None, "overloaded": []}
     for event in _telling(folder / "events.jsonl"):
         if event.get("kind") == "control" and event.get("ok"):
-            flags["paused"] = {"pause": True, "resume": False}.get(event["control"], flags["paused"])
-            flags["speed"] = event.get("value", flags["speed"]) if event["control"] == "speed" else flags["speed"]
+            flags["paused"] = {"pause": True, "resume": False}.get(
+                event["control"], flags["paused"]
+            )
+            flags["speed"] = (
+                event.get("value", flags["speed"])
+                if event["control"] == "speed"
+                else flags["speed"]
+            )
         if event.get("kind") == "warning" and event.get("overloaded"):
             flags["overloaded"].append(str(event.get("text", "overloaded")))
     return flags

@@ -55,7 +55,10 @@ class Tail(threading.Thread):
         self.watchers, self.ended, self.used = 0, False, time.monotonic()
         self.status: dict[str, Any] = {}
         self.count = 0  # messages there have been, status included
-        self._samples, self._events = Follower(folder / "samples.jsonl", str), Follower(folder / "events.jsonl", str)
+        self._samples, self._events = (
+            Follower(folder / "samples.jsonl", str),
+            Follower(folder / "events.jsonl", str),
+        )
         self._kept: deque[Message] = deque(maxlen=KEPT)
         self._seen, self._dropped = [0, 0], [0, 0]  # samples, events
 
@@ -157,7 +160,9 @@ class Streams:
 def read(folder: Path) -> list[Message]:
     """All samples and events of a run as messages, merged by their times; each file keeps its order."""
     merged = heapq.merge(
-        _timed("sample", folder / "samples.jsonl"), _timed("event", folder / "events.jsonl"), key=itemgetter(0)
+        _timed("sample", folder / "samples.jsonl"),
+        _timed("event", folder / "events.jsonl"),
+        key=itemgetter(0),
     )
     seen, messages = [0, 0], []
     for _, kind, line in merged:

@@ -38,7 +38,15 @@ def run(store: Store, run_id: str) -> Doc:
         raise Problem(404, str(error)) from error
     doc["state"] = state.of(folder)
     doc["controls"] = controls(doc["engine"])
-    doc |= {"title": doc["scenario"], "question": "", "expect": "", "paper": "", "targets": [], "to_try": [], "has_tiers": True}
+    doc |= {
+        "title": doc["scenario"],
+        "question": "",
+        "expect": "",
+        "paper": "",
+        "targets": [],
+        "to_try": [],
+        "has_tiers": True,
+    }
     try:
         asked = flips.loaded(folder)
     except LookupError:
@@ -46,7 +54,11 @@ def run(store: Store, run_id: str) -> Doc:
     prose = {key: getattr(asked, key) for key in ("title", "question", "expect", "paper")}
     over = doc["state"]["over"]
     prose["has_tiers"] = bool(flips.topology(folder).cells)
-    return doc | prose | {"targets": flips.rows(folder), "to_try": [] if over else flips.to_try(folder)}
+    return (
+        doc
+        | prose
+        | {"targets": flips.rows(folder), "to_try": [] if over else flips.to_try(folder)}
+    )
 
 
 def controls(engine: str) -> list[str]:
@@ -75,13 +87,17 @@ def about(folder: Path, happened: list[Doc]) -> figures.About:
         return figures.About()
     aps = topology.ids("wifi", "lte")
     links = tuple(link.id for link in topology.links if link.rate_bps is not None)
-    return figures.About(asked.duration_s, aps, topology.users, links, _thresholds(asked.strategy.params, happened))
+    return figures.About(
+        asked.duration_s, aps, topology.users, links, _thresholds(asked.strategy.params, happened)
+    )
 
 
 def compared(store: Store, ids: list[str]) -> list[Doc]:
     """The documents of runs to compare, in the order asked for."""
     if not 2 <= len(ids) <= MOST_COMPARED:
-        raise Problem(422, f"compare {len(ids)} runs: choose 2 to {MOST_COMPARED}, such as ?runs=A,B")
+        raise Problem(
+            422, f"compare {len(ids)} runs: choose 2 to {MOST_COMPARED}, such as ?runs=A,B"
+        )
     store.refresh()
     docs = []
     for run_id in dict.fromkeys(ids):
@@ -92,25 +108,42 @@ def compared(store: Store, ids: list[str]) -> list[Doc]:
 
 def overlay(store: Store, docs: list[Doc], points: int) -> list[Doc]:
     """Charts with one line per run."""
-    return figures.overlay([(doc["label"], _frames(store.folder(doc["id"]))) for doc in docs], points)
+    return figures.overlay(
+        [(doc["label"], _frames(store.folder(doc["id"]))) for doc in docs], points
+    )
 
 
 def marks(store: Store, docs: list[Doc]) -> list[Doc]:
     """What was changed in each run, numbered as on its own page; `run` is its place among those compared."""
     found = []
     for run, doc in enumerate(docs):
-        rows = [events.describe(event, n) for n, event in enumerate(_happened(store.folder(doc["id"])), 1)]
+        rows = [
+            events.describe(event, n)
+            for n, event in enumerate(_happened(store.folder(doc["id"])), 1)
+        ]
         lines = [row for row in rows if row["mark"] == "line"]
         found += [row | {"run": run, "number": number} for number, row in enumerate(lines, 1)]
     return found
 
 
 GROUPS = {  # the first word of `paper`: what it is about
-    "MP-SDN": ("WiFi and LTE at once", "Throttle additional subflows where the air is full: meter_throttling."),
-    "S-MPTCP": ("Paths that collide", "Keep subflows apart, and tell hosts how much to send: expected_throughput."),
-    "MPTCP-LA": ("Paths that lose packets", "Leave a path that loses packets, and come back: loss_aware."),
+    "MP-SDN": (
+        "WiFi and LTE at once",
+        "Throttle additional subflows where the air is full: meter_throttling.",
+    ),
+    "S-MPTCP": (
+        "Paths that collide",
+        "Keep subflows apart, and tell hosts how much to send: expected_throughput.",
+    ),
+    "MPTCP-LA": (
+        "Paths that lose packets",
+        "Leave a path that loses packets, and come back: loss_aware.",
+    ),
     "DTMC": ("Many uneven paths", "Forecast which paths are worth using: subflow_selection."),
-    "RAT": ("Congestion control over the air", "Cubic, LIA, OLIA, BALIA and wVegas over WiFi and LTE."),
+    "RAT": (
+        "Congestion control over the air",
+        "Cubic, LIA, OLIA, BALIA and wVegas over WiFi and LTE.",
+    ),
 }
 OTHERS = ("Everything else", "Networks of our own, and of yours: any file in scenarios/.")
 
@@ -145,15 +178,26 @@ def scenarios() -> list[Doc]:
         keys = ("name", "title", "paper", "question", "expect", "minutes", "seed", "duration_s")
         row = {key: getattr(loaded, key) for key in keys}
         params = loaded.topology.params.model_dump(mode="json")
-        row |= {"topology": loaded.topology.kind, "strategy": loaded.strategy.name, "params": loaded.strategy.params}
-        row |= {"cc": loaded.multipath.cc, "users": list(scenario.build(loaded).users), "multipath": params.get("multipath")}
+        row |= {
+            "topology": loaded.topology.kind,
+            "strategy": loaded.strategy.name,
+            "params": loaded.strategy.params,
+        }
+        row |= {
+            "cc": loaded.multipath.cc,
+            "users": list(scenario.build(loaded).users),
+            "multipath": params.get("multipath"),
+        }
         rows.append(row)
     return rows
 
 
 def strategies() -> list[Doc]:
     """Strategies with their parameters' schemas."""
-    return [{"name": name, "help": brain.summary(name), "params": brain.describe_params(name)} for name in brain.strategies()]
+    return [
+        {"name": name, "help": brain.summary(name), "params": brain.describe_params(name)}
+        for name in brain.strategies()
+    ]
 
 
 def choices(name: str) -> Doc:
@@ -162,7 +206,10 @@ def choices(name: str) -> Doc:
     idle = brain.unfit(scenario.build(loaded))
     return {
         "strategies": [row | {"unfit": idle[row["name"]] or ""} for row in strategies()],
-        "engines": [row | {"unfit": row["cannot_build"].get(loaded.topology.kind, "")} for row in lists.engine_table()],
+        "engines": [
+            row | {"unfit": row["cannot_build"].get(loaded.topology.kind, "")}
+            for row in lists.engine_table()
+        ],
         "cc": [row["name"] for row in lists.congestion_controls()],
     }
 
@@ -192,7 +239,11 @@ def _thresholds(params: Doc, happened: list[Doc]) -> tuple[tuple[float, float | 
     """From when on which MAC occupancy counted as congested."""
     steps: list[tuple[float, float | None]] = [(0.0, params.get("cth"))]
     for event in happened:
-        if event.get("kind") == "flip" and event.get("ok") and event.get("target") == "strategy.cth":
+        if (
+            event.get("kind") == "flip"
+            and event.get("ok")
+            and event.get("target") == "strategy.cth"
+        ):
             steps.append((event["t"], event["value"]))
         elif event.get("kind") == "flip" and event.get("ok") and event.get("target") == "strategy":
             steps.append((event["t"], event["value"].get("params", {}).get("cth")))
@@ -203,7 +254,11 @@ def _labelled(docs: list[Doc]) -> list[Doc]:
     """Each document with a short label of its own: the strategy, and what sets it apart from those with the same."""
     for n, doc in enumerate(docs, 1):
         alike = [each for each in docs if each["strategy"] == doc["strategy"]]
-        apart = [key for key in ("scenario", "engine", "seed", "cc") if len({str(each[key]) for each in alike}) > 1]
+        apart = [
+            key
+            for key in ("scenario", "engine", "seed", "cc")
+            if len({str(each[key]) for each in alike}) > 1
+        ]
         label = " ".join([doc["strategy"], *(f"{key} {doc[key]}" for key in apart)])
         doc["label"] = label if len(alike) == 1 or apart else f"{label} ({n})"
     return docs

@@ -45,24 +45,54 @@ def cli() -> None:
 
 @cli.command()
 @click.argument("scenario")
-@click.option("--engine", default="sim", show_default=True, help="sim, or mininet: a real network, needs root or --vm.")
-@click.option("--vm", is_flag=True, help="Run the emulation inside a virtual machine: needs no root.")
+@click.option(
+    "--engine",
+    default="sim",
+    show_default=True,
+    help="sim, or mininet: a real network, needs root or --vm.",
+)
+@click.option(
+    "--vm", is_flag=True, help="Run the emulation inside a virtual machine: needs no root."
+)
 @click.option("--wait", is_flag=True, help="Wait if this machine's one emulation is taken.")
-@click.option("--strategy", "strategies", multiple=True, metavar="NAME", help="Instead of the scenario's; several run in turn.")
+@click.option(
+    "--strategy",
+    "strategies",
+    multiple=True,
+    metavar="NAME",
+    help="Instead of the scenario's; several run in turn.",
+)
 @click.option("--cc", metavar="NAME", help="Congestion control instead of the scenario's.")
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1))
-@click.option("--repeat", type=click.IntRange(1, 1000), default=1, help="Runs per strategy, on seeds counted up.")
+@click.option(
+    "--repeat",
+    type=click.IntRange(1, 1000),
+    default=1,
+    help="Runs per strategy, on seeds counted up.",
+)
 @click.option("--duration", "duration_s", type=float, metavar="SECONDS")
 @click.option("--speed", metavar="max|1|10", help="Simulated time over real time.")
 @click.option(
-    "--set", "settings", multiple=True, metavar="KEY.PATH=VALUE", help="Change any key, such as topology.multipath=[]."
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="KEY.PATH=VALUE",
+    help="Change any key, such as topology.multipath=[].",
 )
 @click.option("--pcap", is_flag=True, help="Capture packets into the run folder.")
 @click.option("--report", is_flag=True, help="Write report.md into the run folder.")
 @click.option(
-    "--out", type=click.Path(path_type=Path), metavar="DIR", help="The run folder; for several runs, the folder around theirs."
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="The run folder; for several runs, the folder around theirs.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print result.json and nothing else; for several runs a list.")
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print result.json and nothing else; for several runs a list.",
+)
 @click.option("--quiet", is_flag=True, help="Print errors only.")
 @click.pass_context
 def run(ctx: click.Context, /, **asked: Any) -> None:
@@ -80,7 +110,9 @@ def check(scenario: str, settings: tuple[str, ...]) -> None:
     loaded = load(scenario, Overrides(settings=settings))
     click.echo(f"{loaded.name}: valid. {loaded.title}")
     if late := [f"{event.at_s:g}" for event in loaded.events if event.at_s > loaded.duration_s]:
-        click.echo(f"careful: it ends at {loaded.duration_s:g} s, before its events at {', '.join(late)} s")
+        click.echo(
+            f"careful: it ends at {loaded.duration_s:g} s, before its events at {', '.join(late)} s"
+        )
 
 
 @cli.group(name="list")
@@ -121,7 +153,11 @@ def topologies(as_json: bool) -> None:
 @as_json
 def params(name: str, as_json: bool) -> None:
     """The parameters of a strategy, or of a kind of topology."""
-    lists.show(lists.params(name), ("name", "default", "unit", "minimum", "maximum", "choices", "help"), as_json)
+    lists.show(
+        lists.params(name),
+        ("name", "default", "unit", "minimum", "maximum", "choices", "help"),
+        as_json,
+    )
 
 
 @listing.command()
@@ -129,13 +165,24 @@ def params(name: str, as_json: bool) -> None:
 @as_json
 def targets(scenario: str, as_json: bool) -> None:
     """Everything that can be changed while SCENARIO runs."""
-    lists.show(lists.flippable(scenario), ("name", "value", "unit", "minimum", "maximum", "choices", "help"), as_json)
+    lists.show(
+        lists.flippable(scenario),
+        ("name", "value", "unit", "minimum", "maximum", "choices", "help"),
+        as_json,
+    )
 
 
 @cli.command()
-@click.argument("folders", nargs=-1, required=True, metavar="DIR DIR...", type=click.Path(path_type=Path))
+@click.argument(
+    "folders", nargs=-1, required=True, metavar="DIR DIR...", type=click.Path(path_type=Path)
+)
 @as_json
-@click.option("--markdown", "as_markdown", is_flag=True, help="Print one table in Markdown, verdicts in its cells.")
+@click.option(
+    "--markdown",
+    "as_markdown",
+    is_flag=True,
+    help="Print one table in Markdown, verdicts in its cells.",
+)
 def compare(folders: tuple[Path, ...], as_json: bool, as_markdown: bool) -> None:
     """Put runs side by side; repeats of a strategy are taken together."""
     from lab.results import compare as comparing
@@ -145,11 +192,26 @@ def compare(folders: tuple[Path, ...], as_json: bool, as_markdown: bool) -> None
 
 @cli.command()
 @click.argument("studies", nargs=-1, metavar="[STUDY]...")
-@click.option("--repeat", type=click.IntRange(1, 100), default=3, show_default=True, help="Runs per case and engine.")
-@click.option("--engine", "only", metavar="NAME", help="Make the runs of this engine only, and no page.")
-@click.option("--runs", type=click.Path(path_type=Path), metavar="DIR", help="Where the runs are, instead of data/crosscheck.")
+@click.option(
+    "--repeat",
+    type=click.IntRange(1, 100),
+    default=3,
+    show_default=True,
+    help="Runs per case and engine.",
+)
+@click.option(
+    "--engine", "only", metavar="NAME", help="Make the runs of this engine only, and no page."
+)
+@click.option(
+    "--runs",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Where the runs are, instead of data/crosscheck.",
+)
 @click.pass_context
-def crosscheck(ctx: click.Context, studies: tuple[str, ...], repeat: int, only: str | None, runs: Path | None) -> None:
+def crosscheck(
+    ctx: click.Context, studies: tuple[str, ...], repeat: int, only: str | None, runs: Path | None
+) -> None:
     """Run the same cases in both engines and write docs/crosscheck.md; repeated, it goes on where it was."""
     from lab.cli import crosscheck as crosschecking
 
@@ -159,7 +221,9 @@ def crosscheck(ctx: click.Context, studies: tuple[str, ...], repeat: int, only: 
 @cli.command()
 @click.argument("paper")
 @click.option("--quick", is_flag=True, help="Three seeds instead of ten.")
-@click.option("--repeat", type=click.IntRange(2, 100), default=10, show_default=True, help="Runs per case.")
+@click.option(
+    "--repeat", type=click.IntRange(2, 100), default=10, show_default=True, help="Runs per case."
+)
 @click.pass_context
 def reproduce(ctx: click.Context, paper: str, quick: bool, repeat: int) -> None:
     """Make the experiments of PAPER in the simulator and write docs/reproduction/PAPER.md; repeated, it goes on where it was."""
@@ -191,7 +255,11 @@ def bench(ctx: click.Context, only: str | None) -> None:
 @click.pass_context
 def up(ctx: click.Context, port: int | None, no_browser: bool, no_demo: bool) -> None:
     """Start the dashboard on this machine and the demo run, and print where to look. Ctrl-C ends both."""
-    flags = [*(["--port", str(port)] if port else []), *["--no-browser"] * no_browser, *["--no-demo"] * no_demo]
+    flags = [
+        *(["--port", str(port)] if port else []),
+        *["--no-browser"] * no_browser,
+        *["--no-demo"] * no_demo,
+    ]
     argv = [sys.executable, "-m", "dashboard", *flags]
     sys.stdout.flush()
     os.execv(sys.executable, argv)
@@ -244,7 +312,9 @@ def _emulation(module: str) -> Any:
     try:
         return importlib.import_module(f"lab.engines.mininet.{module}")
     except ImportError as error:
-        raise MachineLacks(f"load the emulation's '{module}': {error}. Try: ./run_lab.sh setup-emulation") from error
+        raise MachineLacks(
+            f"load the emulation's '{module}': {error}. Try: ./run_lab.sh setup-emulation"
+        ) from error
 
 
 if __name__ == "__main__":

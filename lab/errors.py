@@ -37,7 +37,9 @@ class CommandFailed(LabError):
 
     def __init__(self, doing: str, argv: Sequence[str], status: int, stderr: str) -> None:
         self.argv, self.status, self.stderr = tuple(argv), status, stderr.strip()
-        super().__init__(f"{doing}: `{shlex.join(argv)}` ended with status {status}: {self.stderr or 'no message'}")
+        super().__init__(
+            f"{doing}: `{shlex.join(argv)}` ended with status {status}: {self.stderr or 'no message'}"
+        )
 
 
 # --- words that many of them share
@@ -45,13 +47,23 @@ class CommandFailed(LabError):
 
 def show(value: Any) -> str:
     """A value as the file would hold it, short."""
-    text = "true" if value is True else "false" if value is False else "null" if value is None else repr(value)
+    text = (
+        "true"
+        if value is True
+        else "false"
+        if value is False
+        else "null"
+        if value is None
+        else repr(value)
+    )
     return text if len(text) <= 60 else text[:57] + "..."
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
     """', did you mean ...?' or nothing; `ue9` is not meant to be `ue1`."""
-    close = get_close_matches(word, list(known), 1, 0.7 if any(each.isdigit() for each in word) else 0.6)
+    close = get_close_matches(
+        word, list(known), 1, 0.7 if any(each.isdigit() for each in word) else 0.6
+    )
     return f" (did you mean '{close[0]}'?)" if close else ""
 
 

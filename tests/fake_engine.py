@@ -46,7 +46,10 @@ class FakeEngine(Engine):
         self.on_advance(until_s)
         time.sleep(self.step_s)
         users = {user: {"mbps": rate} for user, rate in self.rates.items()}
-        aps = {ap: {"tier1_mbps": 2.0, "tier2_mbps": 0.5, "mac_occupancy": 0.9} for ap in self.topology.ids("wifi", "lte")}
+        aps = {
+            ap: {"tier1_mbps": 2.0, "tier2_mbps": 0.5, "mac_occupancy": 0.9}
+            for ap in self.topology.ids("wifi", "lte")
+        }
         return [{"t": until_s, "ap": aps, "user": users, "sf": {}}]
 
     def apply(self, change: Change) -> None:
@@ -71,7 +74,13 @@ def register() -> None:
     """Make `--engine fake` and `--engine slow` known."""
     every = ("reno", "cubic", "lia", "olia", "balia", "wvegas")
     for name, cls in (("fake", "FakeEngine"), ("slow", "Slow")):
-        ENGINES[name] = Entry(f"fake_engine:{cls}", every, ("lowest_rtt",), {"scheduler": "the fake has one"}, real_time=False)
+        ENGINES[name] = Entry(
+            f"fake_engine:{cls}",
+            every,
+            ("lowest_rtt",),
+            {"scheduler": "the fake has one"},
+            real_time=False,
+        )
 
 
 if __name__ == "__main__":

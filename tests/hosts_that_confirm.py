@@ -31,7 +31,11 @@ class Confirming:
         """A connection of each of these users, whole or with its first subflows, and one step."""
         for user in users:
             server = self.wiring.of(self.topology.server_of(user))[0]
-            addresses = [(each.link, address) for each in self.wiring.of(user) for address in (each.address, *each.further)]
+            addresses = [
+                (each.link, address)
+                for each in self.wiring.of(user)
+                for address in (each.address, *each.further)
+            ]
             for number, (link, address) in enumerate(addresses[:only], 1):
                 key = (f"{user}-1", number)
                 if key not in self.subflows:
@@ -51,7 +55,10 @@ class Confirming:
 
     def change(self, link: str, capacity_bps: int) -> list[Decision]:
         """Another capacity in both directions, and one step."""
-        self.arcs = tuple(replace(arc, capacity_bps=capacity_bps) if arc.link == link else arc for arc in self.arcs)
+        self.arcs = tuple(
+            replace(arc, capacity_bps=capacity_bps) if arc.link == link else arc
+            for arc in self.arcs
+        )
         return self.step()
 
     def step(self) -> list[Decision]:
@@ -96,7 +103,9 @@ class Confirming:
     def _carry_out(self, decision: Decision) -> None:
         command = checked(decision.command, self.seen())
         assert decision.about == about(command.subflow)
-        assert any(letter.isdigit() for letter in decision.reason.replace(self.of_about(decision).user, "")), decision.reason
+        assert any(
+            letter.isdigit() for letter in decision.reason.replace(self.of_about(decision).user, "")
+        ), decision.reason
         changes = {Route: "path", Expect: "rate_bps", SetBackup: "backup"}
         name = changes[type(command)]
         change = {"expected_bps" if name == "rate_bps" else name: getattr(command, name)}

@@ -28,7 +28,10 @@ def mean_windows(walks: Sequence[Walk]) -> tuple[float, ...]:
     assert np.allclose(matrix.sum(axis=1), 1)
     shares = stationary(matrix) / np.array([sum(rates(state, walks)) for state in states])
     shares /= shares.sum()
-    return tuple(float(sum(share * state[n] for share, state in zip(shares, states, strict=True))) for n in range(len(walks)))
+    return tuple(
+        float(sum(share * state[n] for share, state in zip(shares, states, strict=True)))
+        for n in range(len(walks))
+    )
 
 
 def rates(state: State, walks: Sequence[Walk]) -> list[float]:

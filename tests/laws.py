@@ -18,7 +18,11 @@ MAX_PATHS = 16
 
 
 class Way(ctypes.Structure):
-    _fields_ = [("window", ctypes.c_uint32), ("rtt_us", ctypes.c_uint32), ("bytes", ctypes.c_uint64)]
+    _fields_ = [
+        ("window", ctypes.c_uint32),
+        ("rtt_us", ctypes.c_uint32),
+        ("bytes", ctypes.c_uint64),
+    ]
 
 
 class View(ctypes.Structure):
@@ -59,5 +63,7 @@ def laws(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Law]:
     folder = tmp_path_factory.mktemp("laws")
     for name in LAWS:
         options = ["-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
-        subprocess.run([compiler, *options, SOURCES / f"{name}.c", "-o", folder / f"{name}.so"], check=True)
+        subprocess.run(
+            [compiler, *options, SOURCES / f"{name}.c", "-o", folder / f"{name}.so"], check=True
+        )
     return {name: Law(folder / f"{name}.so") for name in LAWS}

@@ -9,16 +9,24 @@ import pytest
 
 from lab.engines.mininet.machine import capabilities
 
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: run the tests with sudo to include it")
+needs_root = pytest.mark.skipif(
+    os.geteuid() != 0, reason="needs root: run the tests with sudo to include it"
+)
 
 
 @cache
 def emulation_missing() -> str:
     """Why the emulation cannot run in the VM here; empty if it can."""
     way = next(
-        each for each in capabilities.verdicts(capabilities.facts(capabilities.Probe())) if each.way == "emulation in the VM"
+        each
+        for each in capabilities.verdicts(capabilities.facts(capabilities.Probe()))
+        if each.way == "emulation in the VM"
     )
-    return "" if way.possible else f"THE EMULATION IS NOT TESTED: {', '.join(way.because)}. Type: ./run_lab.sh setup-emulation"
+    return (
+        ""
+        if way.possible
+        else f"THE EMULATION IS NOT TESTED: {', '.join(way.because)}. Type: ./run_lab.sh setup-emulation"
+    )
 
 
 def expect_emulation() -> None:

@@ -19,12 +19,16 @@ def arcs_of(topology: Topology) -> tuple[Arc, ...]:
 
 def one_way(links: Links) -> tuple[Arc, ...]:
     """An arc for each of these."""
-    return tuple(Arc(f"{tail}-{head}", tail, head, capacity) for (tail, head), capacity in links.items())  # type: ignore[arg-type]
+    return tuple(
+        Arc(f"{tail}-{head}", tail, head, capacity) for (tail, head), capacity in links.items()
+    )  # type: ignore[arg-type]
 
 
 def both_ways(links: Links) -> tuple[Arc, ...]:
     """Two arcs for each of these."""
-    return one_way(links) + one_way({(head, tail): capacity for (tail, head), capacity in links.items()})
+    return one_way(links) + one_way(
+        {(head, tail): capacity for (tail, head), capacity in links.items()}
+    )
 
 
 def without(arcs: Iterable[Arc], *links: str) -> tuple[Arc, ...]:

@@ -44,7 +44,10 @@ class Scripted(Strategy):
             found.append(Expect(subflow.key, bps(mbps) if mbps else None))
         if subflow.backup != (subflow.number in script.get("backup", [])):
             found.append(SetBackup(subflow.key, not subflow.backup))
-        return [Decision(f"{subflow.connection}/{number}", "it is in the script", command) for command in found]
+        return [
+            Decision(f"{subflow.connection}/{number}", "it is in the script", command)
+            for command in found
+        ]
 
 
 def launch(**options: Any) -> None:

@@ -9,17 +9,30 @@ import time
 import pytest
 from test_cli import lab, start  # noqa: F401 - a fixture
 
-ASKED = ["run", "testbed_wifi_lte", "--strategy", "none", "--strategy", "meter_throttling", "--seed", 5]
+ASKED = [
+    "run",
+    "testbed_wifi_lte",
+    "--strategy",
+    "none",
+    "--strategy",
+    "meter_throttling",
+    "--seed",
+    5,
+]
 
 
 @pytest.fixture
 def several(lab, tmp_path):  # noqa: F811
     """Two strategies, two seeds; more arguments are added."""
-    return lambda *more: lab(*ASKED, "--engine", "fake", "--repeat", 2, "--duration", 1, "--out", tmp_path / "r", *more)
+    return lambda *more: lab(
+        *ASKED, "--engine", "fake", "--repeat", 2, "--duration", 1, "--out", tmp_path / "r", *more
+    )
 
 
 def test_strategies_and_repeats_run_on_the_same_seeds(several, tmp_path):
-    runs = [(run["strategy"], run["seed"]) for run in json.loads(several("--json", "--quiet").output)]
+    runs = [
+        (run["strategy"], run["seed"]) for run in json.loads(several("--json", "--quiet").output)
+    ]
     assert runs == [("none", 5), ("none", 6), ("meter_throttling", 5), ("meter_throttling", 6)]
     assert len(list((tmp_path / "r").glob("*/result.json"))) == 4
 
@@ -33,15 +46,24 @@ def test_several_runs_end_in_one_table(several):
 
 def test_what_is_there_is_kept_and_the_rest_is_run(several, tmp_path):
     several("--quiet")
-    began = {path.parent.name: path.stat().st_mtime_ns for path in (tmp_path / "r").glob("*/result.json")}
+    began = {
+        path.parent.name: path.stat().st_mtime_ns for path in (tmp_path / "r").glob("*/result.json")
+    }
     (tmp_path / "r" / "none-6" / "result.json").unlink()
     overloaded = tmp_path / "r" / "meter_throttling-5" / "result.json"
-    overloaded.write_text(overloaded.read_text().replace('"overloaded": false', '"overloaded": true'))
+    overloaded.write_text(
+        overloaded.read_text().replace('"overloaded": false', '"overloaded": true')
+    )
     got = several()
     assert got.exit_code == 0
     assert "2 of 4 runs are there already" in got.stderr
-    after = {path.parent.name: path.stat().st_mtime_ns for path in (tmp_path / "r").glob("*/result.json")}
-    assert {name for name, when in after.items() if when != began[name]} == {"none-6", "meter_throttling-5"}
+    after = {
+        path.parent.name: path.stat().st_mtime_ns for path in (tmp_path / "r").glob("*/result.json")
+    }
+    assert {name for name, when in after.items() if when != began[name]} == {
+        "none-6",
+        "meter_throttling-5",
+    }
 
 
 def test_another_experiment_in_the_folder_is_not_touched(several, tmp_path):
@@ -54,9 +76,23 @@ def test_another_experiment_in_the_folder_is_not_touched(several, tmp_path):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interruption_keeps_what_was_measured_and_starts_nothing_more(tmp_path, number):
-    process = start(*ASKED, "--engine", "slow", "--repeat", 9, "--duration", 3000, "--json", "--out", tmp_path / "r")
+    process = start(
+        *ASKED,
+        "--engine",
+        "slow",
+        "--repeat",
+        9,
+        "--duration",
+        3000,
+        "--json",
+        "--out",
+        tmp_path / "r",
+    )
     deadline = time.monotonic() + 20
-    while not any(each.stat().st_size for each in tmp_path.glob("r/*/samples.jsonl")) and time.monotonic() < deadline:
+    while (
+        not any(each.stat().st_size for each in tmp_path.glob("r/*/samples.jsonl"))
+        and time.monotonic() < deadline
+    ):
         time.sleep(0.05)
     process.send_signal(number)
     try:

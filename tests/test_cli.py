@@ -44,7 +44,15 @@ def start(*args, **options):
 
 
 @pytest.mark.parametrize(
-    "what", ["scenarios", "strategies", "cc", "topologies", "params meter_throttling", "targets testbed_wifi_lte"]
+    "what",
+    [
+        "scenarios",
+        "strategies",
+        "cc",
+        "topologies",
+        "params meter_throttling",
+        "targets testbed_wifi_lte",
+    ],
 )
 def test_lists_are_readable_by_people_and_programs(lab, what):
     plain, machine = lab("list", *what.split()), lab("list", *what.split(), "--json")
@@ -63,12 +71,23 @@ def test_list_says_which_engine_runs_which_congestion_control(lab):
 
 
 def test_the_parameters_of_a_topology_are_listed_down_to_those_of_a_list(lab):
-    rows = {row["name"]: row for row in json.loads(lab("list", "params", "parallel_paths", "--json").output)}
+    rows = {
+        row["name"]: row
+        for row in json.loads(lab("list", "params", "parallel_paths", "--json").output)
+    }
     assert rows["paths[].delay_ms"]["default"] == 10
-    assert (rows["paths[].rate_mbps"]["unit"], rows["paths[].rate_mbps"]["maximum"]) == ("Mb/s", 10_000)
+    assert (rows["paths[].rate_mbps"]["unit"], rows["paths[].rate_mbps"]["maximum"]) == (
+        "Mb/s",
+        10_000,
+    )
     assert rows["paths[].loss"]["unit"] == "fraction from 0 to 1"
-    rows = {row["name"]: row for row in json.loads(lab("list", "params", "wifi_lte", "--json").output)}
-    assert (rows["users[].wifi_mbps"]["type"], rows["users[].wifi_mbps"]["default"]) == ("number", None)
+    rows = {
+        row["name"]: row for row in json.loads(lab("list", "params", "wifi_lte", "--json").output)
+    }
+    assert (rows["users[].wifi_mbps"]["type"], rows["users[].wifi_mbps"]["default"]) == (
+        "number",
+        None,
+    )
     said = lab("list", "params", "parallel_path")
     assert said.exit_code == 2
     assert "did you mean 'parallel_paths'?" in said.output
@@ -82,8 +101,33 @@ def test_check_tells_of_events_that_never_come(lab):
 
 def test_several_runs_are_not_put_into_the_folder_of_one(lab, tmp_path):
     one = tmp_path / "one"
-    assert lab("run", "uneven_paths", "--engine", "fake", "--duration", "2", "--quiet", "--out", str(one)).exit_code == 0
-    said = lab("run", "uneven_paths", "--engine", "fake", "--duration", "2", "--repeat", "2", "--quiet", "--out", str(one))
+    assert (
+        lab(
+            "run",
+            "uneven_paths",
+            "--engine",
+            "fake",
+            "--duration",
+            "2",
+            "--quiet",
+            "--out",
+            str(one),
+        ).exit_code
+        == 0
+    )
+    said = lab(
+        "run",
+        "uneven_paths",
+        "--engine",
+        "fake",
+        "--duration",
+        "2",
+        "--repeat",
+        "2",
+        "--quiet",
+        "--out",
+        str(one),
+    )
     assert said.exit_code == 2
     assert "the folder of one run" in said.output
 
@@ -100,25 +144,72 @@ def test_check_starts_nothing(lab):
     [
         (["run", "nope", "--engine", "fake"], 2, "scenario 'nope' is unknown"),
         (["run", "testbed_wifi_lte", "--engine", "ns3"], 2, "engine 'ns3' is unknown"),
-        (["run", "testbed_wifi_lte", "--engine", "mininet", "--cc", "wvegas"], 3, "neither in the kernel nor among the laws"),
         (
-            ["run", "testbed_wifi_lte", "--engine", "mininet", "--set", "multipath.scheduler=round_robin"],
+            ["run", "testbed_wifi_lte", "--engine", "mininet", "--cc", "wvegas"],
+            3,
+            "neither in the kernel nor among the laws",
+        ),
+        (
+            [
+                "run",
+                "testbed_wifi_lte",
+                "--engine",
+                "mininet",
+                "--set",
+                "multipath.scheduler=round_robin",
+            ],
             3,
             "one packet scheduler",
         ),
         (
-            ["run", "testbed_wifi_lte", "--engine", "mininet", "--set", "multipath.penalisation=true"],
+            [
+                "run",
+                "testbed_wifi_lte",
+                "--engine",
+                "mininet",
+                "--set",
+                "multipath.penalisation=true",
+            ],
             3,
             "penalisation 'true' on engine 'mininet': upstream Linux does not do it",
         ),
         (["run", "testbed_wifi_lte", "--engine", "mininet", "--speed", "10"], 2, "real time"),
-        (["run", "testbed_wifi_lte", "--engine", "fake", "--speed", "fast"], 2, "write max, 1 or 10"),
+        (
+            ["run", "testbed_wifi_lte", "--engine", "fake", "--speed", "fast"],
+            2,
+            "write max, 1 or 10",
+        ),
         (["run", "testbed_wifi_lte", "--engine", "fake", "--vm"], 2, "Leave out --vm"),
-        (["run", "testbed_wifi_lte", "--engine", "fake", "--strategy", "magic"], 2, "'magic' is unknown: choose from"),
-        (["run", "testbed_wifi_lte", "--engine", "fake", "--strategy", "none", "--strategy", "none"], 2, "asked for twice"),
+        (
+            ["run", "testbed_wifi_lte", "--engine", "fake", "--strategy", "magic"],
+            2,
+            "'magic' is unknown: choose from",
+        ),
+        (
+            [
+                "run",
+                "testbed_wifi_lte",
+                "--engine",
+                "fake",
+                "--strategy",
+                "none",
+                "--strategy",
+                "none",
+            ],
+            2,
+            "asked for twice",
+        ),
         (["run", "testbed_wifi_lte", "--engine", "fake", "--seed", "x"], 2, "not a valid integer"),
-        (["run", "testbed_wifi_lte", "--engine", "fake", "--duration", "-1"], 2, "duration_s: -1.0 is out of range"),
-        (["run", "testbed_wifi_lte", "--engine", "fake", "--set", "seed"], 2, "write key.path=value"),
+        (
+            ["run", "testbed_wifi_lte", "--engine", "fake", "--duration", "-1"],
+            2,
+            "duration_s: -1.0 is out of range",
+        ),
+        (
+            ["run", "testbed_wifi_lte", "--engine", "fake", "--set", "seed"],
+            2,
+            "write key.path=value",
+        ),
         (["list", "params", "magic"], 2, "choose from"),
         (["frobnicate"], 2, "No such command"),
     ],
@@ -132,7 +223,17 @@ def test_a_wrong_request_is_refused_before_anything_starts(lab, tmp_path, args, 
 
 
 def test_run_prints_result_json_and_nothing_else(lab, tmp_path):
-    got = lab("run", "testbed_wifi_lte", "--engine", "fake", "--duration", 1, "--json", "--out", tmp_path / "r")
+    got = lab(
+        "run",
+        "testbed_wifi_lte",
+        "--engine",
+        "fake",
+        "--duration",
+        1,
+        "--json",
+        "--out",
+        tmp_path / "r",
+    )
     result = json.loads(got.output)
     assert (got.exit_code, result["status"], result["run_id"]) == (0, "complete", "r")
     assert result == json.loads((tmp_path / "r" / "result.json").read_text())
@@ -164,12 +265,26 @@ def test_overrides_reach_the_run(lab, tmp_path):
         *options,
     )
     written = yaml.safe_load((tmp_path / "r" / "scenario.yaml").read_text())
-    assert (written["strategy"]["name"], written["strategy"]["params"]["cth"], written["seed"]) == ("meter_throttling", 0.4, 7)
+    assert (written["strategy"]["name"], written["strategy"]["params"]["cth"], written["seed"]) == (
+        "meter_throttling",
+        0.4,
+        7,
+    )
     assert (written["multipath"]["cc"], written["topology"]["multipath"]) == ("cubic", [])
 
 
 def test_the_summary_names_what_matters(lab, tmp_path):
-    got = lab("run", "testbed_wifi_lte", "--engine", "fake", "--duration", 1, "--report", "--out", tmp_path / "r")
+    got = lab(
+        "run",
+        "testbed_wifi_lte",
+        "--engine",
+        "fake",
+        "--duration",
+        1,
+        "--report",
+        "--out",
+        tmp_path / "r",
+    )
     for part in ("wifi1", "ue3", "Tier 2", "Multipath TCP: verified, 1 joins", str(tmp_path / "r")):
         assert part in got.stdout
     assert "running 0.5 / 1 s" in got.stderr
@@ -178,21 +293,29 @@ def test_the_summary_names_what_matters(lab, tmp_path):
 
 
 def test_an_overloaded_run_carries_a_banner(lab, tmp_path, monkeypatch):
-    monkeypatch.setitem(fake_engine.REPORT, "overload", {"overloaded": True, "reasons": ["no idle time"]})
-    got = lab("run", "testbed_wifi_lte", "--engine", "fake", "--duration", 1, "--out", tmp_path / "r")
+    monkeypatch.setitem(
+        fake_engine.REPORT, "overload", {"overloaded": True, "reasons": ["no idle time"]}
+    )
+    got = lab(
+        "run", "testbed_wifi_lte", "--engine", "fake", "--duration", 1, "--out", tmp_path / "r"
+    )
     assert "OVERLOADED" in got.stdout
     assert "no idle time" in got.stdout
 
 
 def test_a_failed_run_says_why_and_exits_4(lab, tmp_path, monkeypatch):
-    monkeypatch.setattr(fake_engine.FakeEngine, "fails_to_open", "start Open vSwitch: it is not running")
+    monkeypatch.setattr(
+        fake_engine.FakeEngine, "fails_to_open", "start Open vSwitch: it is not running"
+    )
     got = lab("run", "testbed_wifi_lte", "--engine", "fake", "--json", "--out", tmp_path / "r")
     assert (got.exit_code, json.loads(got.stdout)["status"]) == (4, "failed")
     assert "error: start Open vSwitch: it is not running" in got.stderr
 
 
 def test_a_failure_inside_is_told_without_its_trace(lab, machine, tmp_path, monkeypatch):
-    monkeypatch.setattr(fake_engine.FakeEngine, "fails_to_open", "start Open vSwitch: it is not running")
+    monkeypatch.setattr(
+        fake_engine.FakeEngine, "fails_to_open", "start Open vSwitch: it is not running"
+    )
     got = lab("run", "testbed_wifi_lte", "--engine", "mininet", "--vm", "--out", tmp_path / "r")
     assert got.exit_code == 4
     assert got.stdout == f"nothing was measured. Run folder: {tmp_path / 'r'}\n"
@@ -202,7 +325,17 @@ def test_a_failure_inside_is_told_without_its_trace(lab, machine, tmp_path, monk
 
 
 def test_ctrl_c_keeps_the_run_and_exits_130(tmp_path):
-    process = start("run", "testbed_wifi_lte", "--engine", "slow", "--duration", 3000, "--json", "--out", tmp_path / "r")
+    process = start(
+        "run",
+        "testbed_wifi_lte",
+        "--engine",
+        "slow",
+        "--duration",
+        3000,
+        "--json",
+        "--out",
+        tmp_path / "r",
+    )
     samples = tmp_path / "r" / "samples.jsonl"
     deadline = time.monotonic() + 20
     while not (samples.exists() and samples.stat().st_size) and time.monotonic() < deadline:
@@ -214,7 +347,10 @@ def test_ctrl_c_keeps_the_run_and_exits_130(tmp_path):
     assert "Traceback" not in err
 
 
-@pytest.mark.parametrize("args", [["run", "nope"], ["check", "/dev/null"], ["compare", "/nonexistent"], ["check", str(ROOT)]])
+@pytest.mark.parametrize(
+    "args",
+    [["run", "nope"], ["check", "/dev/null"], ["compare", "/nonexistent"], ["check", str(ROOT)]],
+)
 def test_no_error_shows_a_traceback(args):
     process = start(*args)
     _, err = process.communicate(timeout=20)
@@ -227,7 +363,10 @@ def test_the_command_line_starts_lean():
     """Inside the virtual machine every import is ten times slower."""
     program = "import sys, lab.__main__; print([m for m in ('numpy', 'scipy', 'networkx', 'flask', 'plotly', 'tinydb') if m in sys.modules])"
     assert (
-        subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=True).stdout == "[]\n"
+        subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=True
+        ).stdout
+        == "[]\n"
     )
 
 
@@ -247,29 +386,50 @@ def machine(monkeypatch):
         return code
 
     kernel = types.SimpleNamespace(require=lambda congestion_controls: None)
-    module = types.SimpleNamespace(run_in_vm=run_in_vm, kernel=kernel, GuestCommand=real_vm.GuestCommand)
+    module = types.SimpleNamespace(
+        run_in_vm=run_in_vm, kernel=kernel, GuestCommand=real_vm.GuestCommand
+    )
     monkeypatch.setattr(vm, "launch", module)
     monkeypatch.setitem(sys.modules, "lab.engines.mininet.vm.launch", module)
     return module
 
 
 def test_a_run_in_the_virtual_machine_is_followed_through_its_folder(lab, machine, tmp_path):
-    asked = ["--seed", 3, "--duration", 1, "--set", "topology.multipath=[]", "--strategy", "meter_throttling"]
-    got = lab("run", "testbed_wifi_lte", "--engine", "mininet", "--vm", *asked, "--out", tmp_path / "r")
+    asked = [
+        "--seed",
+        3,
+        "--duration",
+        1,
+        "--set",
+        "topology.multipath=[]",
+        "--strategy",
+        "meter_throttling",
+    ]
+    got = lab(
+        "run", "testbed_wifi_lte", "--engine", "mininet", "--vm", *asked, "--out", tmp_path / "r"
+    )
     assert got.exit_code == 0
     assert "wifi1 2.00 + 0.50   lte1" in got.stderr
     assert "complete" in got.stdout
     written = yaml.safe_load((tmp_path / "r" / "scenario.yaml").read_text())
-    assert (written["seed"], written["topology"]["multipath"], written["strategy"]["name"]) == (3, [], "meter_throttling")
+    assert (written["seed"], written["topology"]["multipath"], written["strategy"]["name"]) == (
+        3,
+        [],
+        "meter_throttling",
+    )
     assert not (tmp_path / "r" / "request.yaml").exists()
 
 
-def test_a_virtual_machine_that_does_not_start_leaves_a_failed_run(lab, machine, tmp_path, monkeypatch):
+def test_a_virtual_machine_that_does_not_start_leaves_a_failed_run(
+    lab, machine, tmp_path, monkeypatch
+):
     def broken(command, wait=False):
         raise LabError("start the VM: it ended by itself")
 
     monkeypatch.setattr(machine, "run_in_vm", broken)
-    got = lab("run", "testbed_wifi_lte", "--engine", "mininet", "--vm", "--json", "--out", tmp_path / "r")
+    got = lab(
+        "run", "testbed_wifi_lte", "--engine", "mininet", "--vm", "--json", "--out", tmp_path / "r"
+    )
     assert (got.exit_code, json.loads(got.stdout)["status"]) == (4, "failed")
     assert "it ended by itself" in got.stderr
     assert "Traceback" not in got.stderr
@@ -278,10 +438,14 @@ def test_a_virtual_machine_that_does_not_start_leaves_a_failed_run(lab, machine,
 
 def test_a_machine_that_cannot_start_one_leaves_nothing(lab, machine, tmp_path, monkeypatch):
     def lacking(command, wait=False):
-        raise MachineLacks(f"start the VM: taken{' although waited for' if wait else ''}. Wait for it with --wait")
+        raise MachineLacks(
+            f"start the VM: taken{' although waited for' if wait else ''}. Wait for it with --wait"
+        )
 
     monkeypatch.setattr(machine, "run_in_vm", lacking)
-    got = lab("run", "testbed_wifi_lte", "--engine", "mininet", "--vm", "--wait", "--out", tmp_path / "r")
+    got = lab(
+        "run", "testbed_wifi_lte", "--engine", "mininet", "--vm", "--wait", "--out", tmp_path / "r"
+    )
     assert (got.exit_code, got.stdout) == (3, "")
     assert "taken although waited for" in got.stderr
     assert not (tmp_path / "r").exists()
@@ -296,7 +460,18 @@ def test_a_lost_virtual_machine_keeps_what_was_measured(lab, machine, tmp_path, 
         return 130
 
     monkeypatch.setattr(machine, "run_in_vm", lost)
-    got = lab("run", "testbed_wifi_lte", "--engine", "mininet", "--vm", "--duration", 1, "--json", "--out", tmp_path / "r")
+    got = lab(
+        "run",
+        "testbed_wifi_lte",
+        "--engine",
+        "mininet",
+        "--vm",
+        "--duration",
+        1,
+        "--json",
+        "--out",
+        tmp_path / "r",
+    )
     result = json.loads(got.stdout)
     assert (got.exit_code, result["status"], result["throughput_mbps"]) == (130, "interrupted", 4.0)
 
@@ -312,7 +487,9 @@ def test_the_command_for_a_host_starts_after_the_two_dashes(lab, monkeypatch):
     from lab.engines.mininet import execute
 
     asked = []
-    monkeypatch.setattr(execute, "main", lambda run, host, argv, runs: asked.append((run, host, argv)) or 0)
+    monkeypatch.setattr(
+        execute, "main", lambda run, host, argv, runs: asked.append((run, host, argv)) or 0
+    )
     assert lab("exec", "r1", "ue3", "--", "ss", "-tni").exit_code == 0
     assert lab("exec", "r1", "machine", "sh", "-c", "--", "x").exit_code == 0
     assert asked == [("r1", "ue3", ["ss", "-tni"]), ("r1", "machine", ["sh", "-c", "--", "x"])]

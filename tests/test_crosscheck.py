@@ -44,7 +44,9 @@ def result(mbps: float, seed: int = 1, **more):
 
 def sampled(*rates_mbps: float, completion_s: float | None = None):
     """A result whose samples, one a second, say what the user got; it has one connection."""
-    frames = [{"t": float(t), "user": {"ue1": {"mbps": each}}} for t, each in enumerate(rates_mbps, 1)]
+    frames = [
+        {"t": float(t), "user": {"ue1": {"mbps": each}}} for t, each in enumerate(rates_mbps, 1)
+    ]
     return result(0) | {FRAMES: frames, "connections": [{"completion_s": completion_s}]}
 
 
@@ -59,7 +61,10 @@ FOUND = {
 def test_a_section_shows_means_ranges_differences_and_ratios():
     page = crosscheck.section(STUDY, FOUND, "Made by hand.")
     assert page.startswith("## testbed_wifi_lte\n\nMade by hand.\n")
-    assert "| baseline | WiFi | 11.00 (10.00 to 12.00) | 10.00 (10.00 to 10.00) | -9 % | shared model |" in page
+    assert (
+        "| baseline | WiFi | 11.00 (10.00 to 12.00) | 10.00 (10.00 to 10.00) | -9 % | shared model |"
+        in page
+    )
     assert "| WiFi | none | 0.50 | 0.80 | 0.75 |" in page
     assert "| baseline | gone | - | - | - | independent |" in page
     assert page.endswith("They differ because.")
@@ -97,7 +102,11 @@ def test_what_one_engine_did_not_measure_is_not_judged():
 
 @pytest.mark.parametrize(
     ("path", "number"),
-    [("connections.1.completion_s", 2.5), ("connections.2.completion_s", None), ("aps.wifi9.throughput_mbps", None)],
+    [
+        ("connections.1.completion_s", 2.5),
+        ("connections.2.completion_s", None),
+        ("aps.wifi9.throughput_mbps", None),
+    ],
 )
 def test_a_path_counts_lists_from_one_and_may_lead_nowhere(path, number):
     assert Metric("", path).of(sampled(0, completion_s=2.5)) == number
@@ -107,34 +116,55 @@ def test_a_new_section_replaces_its_own_and_leaves_the_others(monkeypatch):
     monkeypatch.setattr(crosscheck, "STUDIES", (STUDY, GOALS))
     before = "# Old\n\nold words\n\n## two_paths\n\nold\n\n## by hand\n\nkept\n\n## testbed_wifi_lte\n\nkept too\n"
     page = crosscheck.composed("# New\n", before, {"two_paths": "## two_paths\n\nnew"})
-    assert page == "# New\n\n## testbed_wifi_lte\n\nkept too\n\n## two_paths\n\nnew\n\n## by hand\n\nkept\n"
+    assert (
+        page
+        == "# New\n\n## testbed_wifi_lte\n\nkept too\n\n## two_paths\n\nnew\n\n## by hand\n\nkept\n"
+    )
     assert crosscheck.composed("# New\n", page, {}) == page
 
 
 def test_the_page_that_is_there_keeps_every_section():
     text = crosschecking.PAGE.read_text(encoding="utf-8")
     assert crosscheck.composed(crosschecking.INTRODUCTION, text, {}) == text
-    assert all(part.splitlines()[2].startswith("Made by `") for part in crosscheck.sections(text).values())
+    assert all(
+        part.splitlines()[2].startswith("Made by `") for part in crosscheck.sections(text).values()
+    )
 
 
 def test_an_unknown_study_is_answered_with_the_known_ones():
-    with pytest.raises(RequestError, match=r"'three' is unknown: choose from testbed_wifi_lte, two_paths"):
+    with pytest.raises(
+        RequestError, match=r"'three' is unknown: choose from testbed_wifi_lte, two_paths"
+    ):
         crosscheck.chosen(["two_paths", "three"])
 
 
 @pytest.fixture
 def command(lab, monkeypatch, tmp_path):  # noqa: F811
     """The command, with two small studies and two engines that need no network."""
-    other = Study("thirty_users", 1, (Case("as it is", "none"),), (Metric("WiFi", "aps.wifi1.throughput_mbps"),))
-    monkeypatch.setattr(crosscheck, "STUDIES", [replace(each, engines=("fake", "slow")) for each in (STUDY, other)])
+    other = Study(
+        "thirty_users",
+        1,
+        (Case("as it is", "none"),),
+        (Metric("WiFi", "aps.wifi1.throughput_mbps"),),
+    )
+    monkeypatch.setattr(
+        crosscheck, "STUDIES", [replace(each, engines=("fake", "slow")) for each in (STUDY, other)]
+    )
     monkeypatch.setattr(crosschecking, "_needs_vm", lambda: False)
-    return lambda *names, only=None: crosschecking.main(names, 2, only, tmp_path / "runs", tmp_path / "crosscheck.md")
+    return lambda *names, only=None: crosschecking.main(
+        names, 2, only, tmp_path / "runs", tmp_path / "crosscheck.md"
+    )
 
 
-def test_the_command_runs_every_case_in_both_engines_and_keeps_what_is_there(command, tmp_path, capsys):
+def test_the_command_runs_every_case_in_both_engines_and_keeps_what_is_there(
+    command, tmp_path, capsys
+):
     assert command("testbed_wifi_lte") == 0
     written = (tmp_path / "crosscheck.md").read_text()
-    assert "| baseline | WiFi | 2.50 (2.50 to 2.50) | 2.50 (2.50 to 2.50) | +0 % | shared model |" in written
+    assert (
+        "| baseline | WiFi | 2.50 (2.50 to 2.50) | 2.50 (2.50 to 2.50) | +0 % | shared model |"
+        in written
+    )
     assert "Made by `./run_lab.sh crosscheck testbed_wifi_lte --repeat 2`" in written
     assert "thirty_users" not in written
     assert len(list((tmp_path / "runs").glob("*/*/*/*/result.json"))) == 8
@@ -159,7 +189,9 @@ def test_the_runs_of_one_engine_make_no_page(command, tmp_path):
 
 
 def test_an_engine_that_is_not_compared_is_refused(command):
-    with pytest.raises(RequestError, match="--engine: 'sim' is not compared here: choose from fake, slow"):
+    with pytest.raises(
+        RequestError, match="--engine: 'sim' is not compared here: choose from fake, slow"
+    ):
         command("testbed_wifi_lte", only="sim")
 
 
@@ -170,7 +202,9 @@ def test_runs_that_prove_nothing_are_made_again_after_all_others(command, in_vm,
     def first_overloaded(request):
         outcomes = ran(request)
         made.append(request.out.name)
-        return [replace(each, result=each.result | {"overloaded": len(made) == 1}) for each in outcomes]
+        return [
+            replace(each, result=each.result | {"overloaded": len(made) == 1}) for each in outcomes
+        ]
 
     monkeypatch.setattr(crosschecking.running, "run_jobs", first_overloaded)
     command("testbed_wifi_lte", only="slow")
@@ -233,6 +267,8 @@ def test_every_case_is_a_valid_experiment(study):
 
     for case in study.cases:
         duration_s = case.duration_s or study.duration_s
-        scenario.load(study.scenario, scenario.Overrides(case.strategy, None, 1, duration_s, case.settings))
+        scenario.load(
+            study.scenario, scenario.Overrides(case.strategy, None, 1, duration_s, case.settings)
+        )
     named = {name for metric in study.metrics for name in metric.cases}
     assert named <= {case.name for case in study.cases}

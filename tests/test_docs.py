@@ -18,11 +18,24 @@ import pytest
 from machine import emulation, needs_emulation
 
 from lab.__main__ import cli
-from lab.scenario.schema import Checkpoint, Event, Mobility, Multipath, Scenario, StrategyChoice, Traffic
+from lab.scenario.schema import (
+    Checkpoint,
+    Event,
+    Mobility,
+    Multipath,
+    Scenario,
+    StrategyChoice,
+    Traffic,
+)
 
 __all__ = ["emulation"]
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = [ROOT / "README.md", ROOT / "CHANGES.md", ROOT / "scenarios" / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CHANGES.md",
+    ROOT / "scenarios" / "README.md",
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
 FENCE = re.compile(r"^```(?P<kind>[^\n]*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 DOOR = re.compile(r"(?:\./run_lab\.sh|python -m lab)(?P<rest>[^`\n|]*)")
 SHELL_VERBS = {"test", "lint"}  # of run_lab.sh itself
@@ -35,8 +48,15 @@ def blocks(kind: str) -> list[object]:
     """Every block that is marked so, with its page and number as its name."""
     found = []
     for page in PAGES:
-        texts = [match["text"] for match in FENCE.finditer(page.read_text()) if match["kind"].strip() == kind]
-        found += [pytest.param(text, id=f"{page.relative_to(ROOT)}-{n}") for n, text in enumerate(texts, 1)]
+        texts = [
+            match["text"]
+            for match in FENCE.finditer(page.read_text())
+            if match["kind"].strip() == kind
+        ]
+        found += [
+            pytest.param(text, id=f"{page.relative_to(ROOT)}-{n}")
+            for n, text in enumerate(texts, 1)
+        ]
     return found
 
 
@@ -44,7 +64,11 @@ def blocks(kind: str) -> list[object]:
 def copy(tmp_path):
     """The project as somebody has just got it, with the packages of this one."""
     folder = tmp_path / "lab"
-    shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(".git", ".venv", "data", "__pycache__", ".*_cache"))
+    shutil.copytree(
+        ROOT,
+        folder,
+        ignore=shutil.ignore_patterns(".git", ".venv", "data", "__pycache__", ".*_cache"),
+    )
     if not list((ROOT / ".venv").glob("run.stamp")):
         pytest.skip("runs the README's commands: start the tests with ./run_lab.sh test")
     (folder / ".venv").symlink_to(ROOT / ".venv")
@@ -53,7 +77,12 @@ def copy(tmp_path):
 
 def shell(text: str, folder: Path, timeout_s: float) -> str:
     """Run a block. The simulator stays interpreted: compiling it for a copy that is used once takes longer than the runs."""
-    settings = {"input": text, "cwd": folder, "env": os.environ | {"NUMBA_DISABLE_JIT": "1"}, "timeout": timeout_s}
+    settings = {
+        "input": text,
+        "cwd": folder,
+        "env": os.environ | {"NUMBA_DISABLE_JIT": "1"},
+        "timeout": timeout_s,
+    }
     done = subprocess.run(["sh", "-eux"], capture_output=True, text=True, check=False, **settings)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -102,7 +131,9 @@ def options(command: click.Command) -> set[str]:
 def component_options() -> set[str]:
     """What POX's component takes; importing it needs no POX, but reading it is enough."""
     tree = ast.parse((ROOT / "controller" / "pox_ext" / "__init__.py").read_text())
-    launch = next(node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "launch")
+    launch = next(
+        node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "launch"
+    )
     return {f"--{each.arg}" for each in launch.args.args}
 
 
@@ -113,7 +144,11 @@ def test_verbs_and_their_options_exist(page):
         command: click.Command = cli
         if words and words[0] in SHELL_VERBS:
             continue
-        while words and isinstance(command, click.Group) and words[0].strip(".,:;)") in command.commands:
+        while (
+            words
+            and isinstance(command, click.Group)
+            and words[0].strip(".,:;)") in command.commands
+        ):
             command = command.commands[words.pop(0).strip(".,:;)")]
         if isinstance(command, click.Group):
             spoken = not words or words[0].startswith(("-", "#")) or words[0][0] in ".,:;)"
@@ -123,7 +158,9 @@ def test_verbs_and_their_options_exist(page):
             known = options(command)
         for word in words:
             if word.startswith("-"):
-                assert word.split("=")[0].strip(".,:;)") in known, f"'{match[0]}': {word} is no option"
+                assert word.split("=")[0].strip(".,:;)") in known, (
+                    f"'{match[0]}': {word} is no option"
+                )
 
 
 @each_page

@@ -27,7 +27,9 @@ def blocks(kind: str) -> list[str]:
 def written(ending: str) -> list[str]:
     """The texts of the files with this ending that the page makes."""
     return [
-        match[2] for match in re.finditer(r"^cat >(\S+) <<'END'\n(.*?)^END$", PAGE, re.M | re.S) if match[1].endswith(ending)
+        match[2]
+        for match in re.finditer(r"^cat >(\S+) <<'END'\n(.*?)^END$", PAGE, re.M | re.S)
+        if match[1].endswith(ending)
     ]
 
 
@@ -35,12 +37,18 @@ def written(ending: str) -> list[str]:
 def extended(tmp_path_factory):
     """A copy of the project after every block, and what they printed."""
     folder = tmp_path_factory.mktemp("extended") / "lab"
-    shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(".git", ".venv", "data", "__pycache__", ".*_cache"))
+    shutil.copytree(
+        ROOT,
+        folder,
+        ignore=shutil.ignore_patterns(".git", ".venv", "data", "__pycache__", ".*_cache"),
+    )
     if not list((ROOT / ".venv").glob("run.stamp")):
         pytest.skip("runs the page's commands: start the tests with ./run_lab.sh test")
     (folder / ".venv").symlink_to(ROOT / ".venv")
     # to compile for a folder that nobody has seen takes longer than these runs
-    return folder, [shell(f"export NUMBA_DISABLE_JIT=1\n{block}", folder, 180) for block in blocks("sh extend")]
+    return folder, [
+        shell(f"export NUMBA_DISABLE_JIT=1\n{block}", folder, 180) for block in blocks("sh extend")
+    ]
 
 
 def result(folder, name: str) -> dict:
@@ -75,9 +83,13 @@ def test_its_parameter_can_be_changed_while_it_runs(extended):
 
 def test_the_topology_carries_what_its_door_lets_through(extended):
     folder, _ = extended
-    both, one = (result(folder, f"doorway/{name}-1")["throughput_mbps"] for name in ("none", "first_only"))
+    both, one = (
+        result(folder, f"doorway/{name}-1")["throughput_mbps"] for name in ("none", "first_only")
+    )
     assert both == pytest.approx(15 * GOODPUT, rel=0.1)
-    assert result(folder, "doorway/expected_throughput-1")["throughput_mbps"] == pytest.approx(15 * GOODPUT, rel=0.1)
+    assert result(folder, "doorway/expected_throughput-1")["throughput_mbps"] == pytest.approx(
+        15 * GOODPUT, rel=0.1
+    )
     assert one == pytest.approx(10 * GOODPUT, rel=0.1)
 
 
@@ -109,7 +121,10 @@ def test_the_law_runs_and_whoever_edits_it_sees_the_new_one(extended):
 
     def windows() -> list[float]:
         program = [sys.executable, "-c", WINDOWS]
-        settings = {"cwd": folder, "env": os.environ | {"NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(folder)}}
+        settings = {
+            "cwd": folder,
+            "env": os.environ | {"NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(folder)},
+        }
         done = subprocess.run(program, capture_output=True, text=True, check=True, **settings)
         return [float(each) for each in done.stdout.split()]
 
@@ -128,7 +143,13 @@ def test_what_was_added_keeps_to_the_rules(extended):
         "lab/scenario/congestion.py",
     ]
     for checker in (["ruff", "check"], ["ruff", "format", "--check"], ["mypy"]):
-        done = subprocess.run([sys.executable, "-m", *checker, *added], cwd=folder, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [sys.executable, "-m", *checker, *added],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -141,4 +162,7 @@ class TestEmulation:
             shell(block, folder, EMULATION_S)
         seen = result(folder, "emulated")
         assert seen["mptcp"]["verified"]
-        assert [each["backup_s"] > 5 for each in seen["connections"][0]["subflows"]] == [False, True]
+        assert [each["backup_s"] > 5 for each in seen["connections"][0]["subflows"]] == [
+            False,
+            True,
+        ]

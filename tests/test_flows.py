@@ -12,7 +12,11 @@ def test_parallel_connections_share_rate_and_volume():
 
 def test_starts_and_stops_in_order_of_time():
     acts = plan([Traffic(user="a", start_s=5, stop_s=9), Traffic(user="b")], 1, 60)
-    assert [(act.at_s, act.verb, act.flow.id) for act in acts] == [(0, "start", "b-1"), (5, "start", "a-1"), (9, "stop", "a-1")]
+    assert [(act.at_s, act.verb, act.flow.id) for act in acts] == [
+        (0, "start", "b-1"),
+        (5, "start", "a-1"),
+        (9, "stop", "a-1"),
+    ]
 
 
 def test_on_off_alternates_and_is_the_same_for_the_same_seed():

@@ -41,7 +41,10 @@ def test_chance_decides_about_a_lossy_path(way):
 
 
 def test_a_sample_is_the_rate_since_the_last_one():
-    before, now = {"whole": 1_000_000, "ue1-1/1": 500_000}, {"whole": 1_250_000, "ue1-1/1": 625_000, "ue1-1/2": 125_000}
+    before, now = (
+        {"whole": 1_000_000, "ue1-1/1": 500_000},
+        {"whole": 1_250_000, "ue1-1/1": 625_000, "ue1-1/2": 125_000},
+    )
     assert frame(3.0, 2.0, before, now) == {
         "t": 3.0,
         "user": {"ue1": {"mbps": 1.0}},
@@ -51,31 +54,58 @@ def test_a_sample_is_the_rate_since_the_last_one():
 
 def test_a_lossy_path_becomes_a_backup_and_comes_back():
     case = next(case for case in TWO_PATHS.cases if case.name == "backup")
-    loaded = scenario.load(TWO_PATHS.scenario, scenario.Overrides(case.strategy, None, 1, 25, case.settings))
-    assert changes(loaded) == [(8, 2, 0.05, ""), (9.5, 2, None, "backup"), (16, 2, 0, ""), (17.5, 2, None, "nobackup")]
+    loaded = scenario.load(
+        TWO_PATHS.scenario, scenario.Overrides(case.strategy, None, 1, 25, case.settings)
+    )
+    assert changes(loaded) == [
+        (8, 2, 0.05, ""),
+        (9.5, 2, None, "backup"),
+        (16, 2, 0, ""),
+        (17.5, 2, None, "nobackup"),
+    ]
 
 
 def test_the_page_judges_the_simulator_by_the_kernel():
-    measured = {"status": "complete", "overloaded": False, "seed": 1, "frames": [], "connections": [{"completion_s": 2.0}]}
-    found = {(engine, case.name): [measured] for engine in ("kernel", "sim") for case in kernel_witness.STUDY.cases}
+    measured = {
+        "status": "complete",
+        "overloaded": False,
+        "seed": 1,
+        "frames": [],
+        "connections": [{"completion_s": 2.0}],
+    }
+    found = {
+        (engine, case.name): [measured]
+        for engine in ("kernel", "sim")
+        for case in kernel_witness.STUDY.cases
+    }
     page = crosscheck.section(kernel_witness.STUDY, found, "Made here.")
     assert page.startswith("## two_paths_kernel")
-    assert "| file_1_mb | time to complete [s] | 2.00 | 2.00 | +0 % | 15 %: met | independent |" in page
+    assert (
+        "| file_1_mb | time to complete [s] | 2.00 | 2.00 | +0 % | 15 %: met | independent |"
+        in page
+    )
     assert "sim against kernel" in page
 
 
 @pytest.mark.whole
 @pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces and tun devices need root")
 @pytest.mark.skipif(not Path("/dev/net/tun").exists(), reason="this kernel has no tun")
-@pytest.mark.skipif(not Path("/proc/sys/net/mptcp/enabled").exists(), reason="this kernel has no Multipath TCP")
+@pytest.mark.skipif(
+    not Path("/proc/sys/net/mptcp/enabled").exists(), reason="this kernel has no Multipath TCP"
+)
 def test_the_kernel_sends_over_both_paths(tmp_path):
     """Both at once, in the same second; how much of their 4 Mb/s a busy machine carries is not asked here."""
-    environment = {"PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
+    environment = {
+        "PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}",
+        "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
+    }
     command = [sys.executable, "-m", "emulation.kernel_paths", "file_1_mb", "1", "measured.json"]
     subprocess.run(command, cwd=tmp_path, env=environment, check=True)
     measured = json.loads((tmp_path / "measured.json").read_text())
     assert measured["status"] == "complete"
     assert measured["connections"][0]["completion_s"] > 1  # of 8 Mb in 8 Mb/s
     assert any(
-        all(subflow["mbps"] > 0.3 for subflow in frame["sf"].values()) for frame in measured[FRAMES] if len(frame["sf"]) == 2
+        all(subflow["mbps"] > 0.3 for subflow in frame["sf"].values())
+        for frame in measured[FRAMES]
+        if len(frame["sf"]) == 2
     )

@@ -38,7 +38,15 @@ NEVER = {  # folder: modules it must not touch, wherever else they may be used
 }
 EXEMPT = {"controller": "pox_ext"}  # the brain's body in POX
 MININET = ROOT / "lab" / "engines" / "mininet"
-STARTS_PROCESSES = {"run", "Popen", "call", "check_call", "check_output", "getoutput", "getstatusoutput"}
+STARTS_PROCESSES = {
+    "run",
+    "Popen",
+    "call",
+    "check_call",
+    "check_output",
+    "getoutput",
+    "getstatusoutput",
+}
 
 
 def imported(path: Path) -> set[str]:
@@ -100,9 +108,13 @@ def test_only_one_module_imports_mininet():
 def test_only_one_module_of_the_emulation_starts_processes():
     for path in MININET.rglob("*.py"):
         wrong = {
-            name for owner, name in called(path) if (owner == "subprocess" and name in STARTS_PROCESSES) or is_os(owner, name)
+            name
+            for owner, name in called(path)
+            if (owner == "subprocess" and name in STARTS_PROCESSES) or is_os(owner, name)
         }
-        assert path.name == "shell.py" or not wrong, f"{path.relative_to(ROOT)} calls {', '.join(sorted(wrong))}: use shell.py"
+        assert path.name == "shell.py" or not wrong, (
+            f"{path.relative_to(ROOT)} calls {', '.join(sorted(wrong))}: use shell.py"
+        )
     assert ("subprocess", "Popen") in called(MININET / "machine" / "shell.py")
 
 
@@ -128,6 +140,10 @@ def called(path: Path) -> set[tuple[str | None, str]]:
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             found.add((None, node.func.id))
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name):
+        elif (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and isinstance(node.func.value, ast.Name)
+        ):
             found.add((node.func.value.id, node.func.attr))
     return found

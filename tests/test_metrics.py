@@ -9,12 +9,24 @@ from hypothesis import strategies as st
 from lab.run import metrics
 from lab.scenario.loading import build
 
-HEADER = {"run_id": "r", "scenario": "s", "strategy": "none", "engine": "fake", "seed": 1, "status": "complete"}
+HEADER = {
+    "run_id": "r",
+    "scenario": "s",
+    "strategy": "none",
+    "engine": "fake",
+    "seed": 1,
+    "status": "complete",
+}
 
 
 def frame(t, wifi=(0.0, 0.0), occupancy=1.0, sf=None, **users):
     ap = {"tier1_mbps": wifi[0], "tier2_mbps": wifi[1], "mac_occupancy": occupancy}
-    return {"t": t, "ap": {"wifi1": ap}, "user": {user: {"mbps": rate} for user, rate in users.items()}, "sf": sf or {}}
+    return {
+        "t": t,
+        "ap": {"wifi1": ap},
+        "user": {user: {"mbps": rate} for user, rate in users.items()},
+        "sf": sf or {},
+    }
 
 
 def test_means_weigh_frames_by_their_interval(load):
@@ -49,7 +61,10 @@ def test_a_crash_before_the_first_sample_gives_nulls_not_zeros(load):
 
 
 def test_shares_per_access_point_come_from_subflow_samples(load):
-    sf = {"c/1": {"user": "ue2", "ap": "wifi1", "mbps": 3.0}, "c/2": {"user": "ue2", "ap": "lte1", "mbps": 1.0}}
+    sf = {
+        "c/1": {"user": "ue2", "ap": "wifi1", "mbps": 3.0},
+        "c/2": {"user": "ue2", "ap": "lte1", "mbps": 1.0},
+    }
     got = metrics.result(HEADER, build(load()), [frame(1, sf=sf, ue2=4), frame(2, ue2=0)], None)
     assert got["users"]["ue2"]["by_ap"] == {"lte1": 0.5, "wifi1": 1.5}
 
@@ -81,7 +96,9 @@ def test_without_access_points_tiers_are_sums_over_subflows():
         "topology": {"kind": "parallel_paths", "paths": [{"rate_mbps": 5}]},
     }
     sf = {"c/1": {"mbps": 3.0, "tier": None}, "c/2": {"mbps": 1.0, "tier": 2}}
-    got = metrics.result(HEADER, build(from_data(raw, "x")), [{"t": 1, "user": {"ue1": {"mbps": 4}}, "sf": sf}], None)
+    got = metrics.result(
+        HEADER, build(from_data(raw, "x")), [{"t": 1, "user": {"ue1": {"mbps": 4}}, "sf": sf}], None
+    )
     assert got["tiers"] == {"1": 3.0, "2": 1.0}
     assert got["aps"] == {}
 

@@ -94,8 +94,15 @@ def test_a_paused_run_stands_still_takes_flips_and_goes_on(load, record):
     inbox.send(recorder.folder, {"control": "resume"})
     going.join(5)
     assert not going.is_alive()
-    told = [(event["t"], event.get("control"), event["ok"]) for event in read_events(recorder.folder)]
-    assert told == [(0.5, "pause", True), (0.5, None, True), (0.5, "speed", True), (0.5, "resume", True)]
+    told = [
+        (event["t"], event.get("control"), event["ok"]) for event in read_events(recorder.folder)
+    ]
+    assert told == [
+        (0.5, "pause", True),
+        (0.5, None, True),
+        (0.5, "speed", True),
+        (0.5, "resume", True),
+    ]
 
 
 def test_a_paused_run_can_be_stopped(load, record):

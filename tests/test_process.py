@@ -12,7 +12,11 @@ from lab.run import process
 
 def test_this_process_is_alive_and_an_ended_one_is_not(tmp_path):
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    named = {"pid": child.pid, "pid_started": process.started(child.pid), "boot_id": process.boot_id()}
+    named = {
+        "pid": child.pid,
+        "pid_started": process.started(child.pid),
+        "boot_id": process.boot_id(),
+    }
     assert process.alive(named, tmp_path)
     child.kill()
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
@@ -22,7 +26,11 @@ def test_this_process_is_alive_and_an_ended_one_is_not(tmp_path):
 
 
 def test_an_id_that_was_used_again_is_another_process(tmp_path):
-    mine = {"pid": os.getpid(), "pid_started": process.started(os.getpid()), "boot_id": process.boot_id()}
+    mine = {
+        "pid": os.getpid(),
+        "pid_started": process.started(os.getpid()),
+        "boot_id": process.boot_id(),
+    }
     assert process.alive(mine, tmp_path)
     assert mine["pid_started"] is None or not process.alive(mine | {"pid_started": 1}, tmp_path)
 

@@ -109,7 +109,9 @@ def test_result_is_whole_or_not_there(load, record, monkeypatch):
 def test_under_sudo_the_folder_belongs_to_the_caller(load, record, monkeypatch):
     given = []
     monkeypatch.setattr(recording, "sudo_caller", lambda: (1234, 99))
-    monkeypatch.setattr(os, "chown", lambda path, uid, gid, **_: given.append((Path(path).name, uid, gid)))
+    monkeypatch.setattr(
+        os, "chown", lambda path, uid, gid, **_: given.append((Path(path).name, uid, gid))
+    )
     recorder = record(load())
     recorder.sample({"t": 1})
     recorder.close()

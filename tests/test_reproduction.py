@@ -13,9 +13,15 @@ from lab.evaluation.reproduction import PAPERS, dtmc, mp_sdn, mptcp_la, rat_stud
 from lab.evaluation.reproduction.base import Case, Claim, Constant, Every, Relation, Value
 from lab.scenario.loading import Overrides, load
 
-LOW, HIGH, NEAR, WIDE = ([9.9, 10, 10.1, 10, 10], [12, 12.1, 11.9, 12, 12], [10.2, 10.1, 10.3, 10.2, 10.2], [2, 18, 9, 12, 10])
+LOW, HIGH, NEAR, WIDE = (
+    [9.9, 10, 10.1, 10, 10],
+    [12, 12.1, 11.9, 12, 12],
+    [10.2, 10.1, 10.3, 10.2, 10.2],
+    [2, 18, 9, 12, 10],
+)
 FOUND = {
-    name: [{"T": each} for each in values] for name, values in {"low": LOW, "high": HIGH, "near": NEAR, "wide": WIDE}.items()
+    name: [{"T": each} for each in values]
+    for name, values in {"low": LOW, "high": HIGH, "near": NEAR, "wide": WIDE}.items()
 }
 
 
@@ -60,12 +66,16 @@ def test_a_relation_to_a_number_that_is_known():
 
 
 def test_a_claim_falls_with_one_relation_and_shows_it_first():
-    holds, fails, is_open = (Relation(value(each), ">", value("low")) for each in ("high", "low", "wide"))
+    holds, fails, is_open = (
+        Relation(value(each), ">", value("low")) for each in ("high", "low", "wide")
+    )
     fails = Relation(value("low"), ">", value("high"))
     assert Claim("N", "S", "", (holds, is_open)).verdict(FOUND) == "not significant"
     claim = Claim("N", "S", "", (holds, is_open, fails))
     assert claim.verdict(FOUND) == "disagrees"
-    assert claim.evidence(FOUND).startswith("1 of 3: low 10 > high 12 (fails); wide 10.2 > low 10 (open)")
+    assert claim.evidence(FOUND).startswith(
+        "1 of 3: low 10 > high 12 (fails); wide 10.2 > low 10 (open)"
+    )
 
 
 def test_throughput_of_a_node_ends_with_its_last_connection():
@@ -76,9 +86,18 @@ def test_throughput_of_a_node_ends_with_its_last_connection():
             {"path": ["n1", "wifi1", "wifi2"], "throughput_mbps": wifi},
             {"path": ["n1", "lte1"], "throughput_mbps": lte},
         ]
-        return {"user": "ue1", "completion_s": done_s, "throughput_mbps": wifi + lte, "subflows": subflows}
+        return {
+            "user": "ue1",
+            "completion_s": done_s,
+            "throughput_mbps": wifi + lte,
+            "subflows": subflows,
+        }
 
-    result = {"duration_s": 8.0, "users": ["ue1"], "connections": [connection(2.0, 0.5, 0.5), connection(4.0, 1.0, 0.0)]}
+    result = {
+        "duration_s": 8.0,
+        "users": ["ue1"],
+        "connections": [connection(2.0, 0.5, 0.5), connection(4.0, 1.0, 0.0)],
+    }
     got = rat_study.measure(Case("", ""), result, None)
     assert got == pytest.approx({"T": 4.0, "W": 3.0, "L": 1.0})
 
@@ -86,7 +105,10 @@ def test_throughput_of_a_node_ends_with_its_last_connection():
 def test_what_tier_1_lacks_of_its_demand():
     """10, 10, 5 and 5 Mb/s of frames are asked for; the second tier gets 1, 1, 3 and 3."""
     tiers = [(5, 9.0, 1.0), (10, 10.0, 1.0), (15, 4.0, 3.0), (20, 5.0, 3.0)]
-    frames = [{"t": t, "ap": {"wifi1": {"tier1_mbps": first, "tier2_mbps": second}}} for t, first, second in tiers]
+    frames = [
+        {"t": t, "ap": {"wifi1": {"tier1_mbps": first, "tier2_mbps": second}}}
+        for t, first, second in tiers
+    ]
     got = mp_sdn.swapped({}, frames)
     part = 1448 / 1514
     assert got["un"] == pytest.approx((20 * part - 19 + 10 * part - 9) / 4)
@@ -112,36 +134,77 @@ def test_what_three_connections_carry(tmp_path):
     def users(t):
         return {"ue1": {"mbps": 6.0}} | ({"ue2": {"mbps": 12.0}} if t > 10 else {})
 
-    folder = written(tmp_path, "samples.jsonl", [{"t": n / 2, "user": users(n / 2)} for n in range(1, 121)])
-    assert s_mptcp.measure(Case("pooling-lia", ""), {}, folder) == {"total": 18.0, "sd": 3.0, "settles": 0.0}
+    folder = written(
+        tmp_path, "samples.jsonl", [{"t": n / 2, "user": users(n / 2)} for n in range(1, 121)]
+    )
+    assert s_mptcp.measure(Case("pooling-lia", ""), {}, folder) == {
+        "total": 18.0,
+        "sd": 3.0,
+        "settles": 0.0,
+    }
     assert s_mptcp.measure(Case("within-none", ""), {}, folder) == {"total": 18.0}
 
 
 def test_paths_before_during_and_after_a_loss(tmp_path):
     """WiFi carries 40, 3 for the first half second of the loss, then 0, and 20 when it is over; LTE 30."""
-    wifi = [40.0 if t <= 60 else 3.0 if t == 61 else 0.0 if t <= 120 else 20.0 for t in range(1, 181)]
-    rows = [{"t": n / 2, "sf": {"ue1-1/1": {"mbps": mbps}, "ue1-1/2": {"mbps": 30.0}}} for n, mbps in enumerate(wifi, 1)]
+    wifi = [
+        40.0 if t <= 60 else 3.0 if t == 61 else 0.0 if t <= 120 else 20.0 for t in range(1, 181)
+    ]
+    rows = [
+        {"t": n / 2, "sf": {"ue1-1/1": {"mbps": mbps}, "ue1-1/2": {"mbps": 30.0}}}
+        for n, mbps in enumerate(wifi, 1)
+    ]
     folder = written(tmp_path, "samples.jsonl", rows)
     got = mptcp_la.measure(Case("dynamic-none", ""), {"throughput_mbps": 50.0}, folder)
-    wanted = {"wifi_before": 40.0, "wifi_lossy": 0.0, "wifi_lossy_most": 0.0, "wifi_back_most": 20.0, "wifi_late": 20.0}
-    assert got == {"T": 50.0, **wanted, **dict.fromkeys(["lte_before", "lte_lossy", "lte_late"], 30.0)}
-    assert mptcp_la.measure(Case("clean-10-10-none", ""), {"throughput_mbps": 50.0}, folder) == {"T": 50.0}
+    wanted = {
+        "wifi_before": 40.0,
+        "wifi_lossy": 0.0,
+        "wifi_lossy_most": 0.0,
+        "wifi_back_most": 20.0,
+        "wifi_late": 20.0,
+    }
+    assert got == {
+        "T": 50.0,
+        **wanted,
+        **dict.fromkeys(["lte_before", "lte_lossy", "lte_late"], 30.0),
+    }
+    assert mptcp_la.measure(Case("clean-10-10-none", ""), {"throughput_mbps": 50.0}, folder) == {
+        "T": 50.0
+    }
 
 
 def test_what_was_chosen_and_what_came_of_it(tmp_path):
     def subflow(segments, again, lost, rtt_ms):
-        return {"segments": segments, "retransmitted_segments": again, "lost_segments": lost, "rtt_ms_mean": rtt_ms}
+        return {
+            "segments": segments,
+            "retransmitted_segments": again,
+            "lost_segments": lost,
+            "rtt_ms_mean": rtt_ms,
+        }
 
     subflows = [subflow(300, 3, 2, 50.0), subflow(100, 1, 2, 90.0), subflow(0, 0, 0, None)]
-    result = {"throughput_mbps": 2.0, "connections": [{"subflows": subflows, "out_of_order_fraction": 0.25}]}
+    result = {
+        "throughput_mbps": 2.0,
+        "connections": [{"subflows": subflows, "out_of_order_fraction": 0.25}],
+    }
     forecasts = [
         {"kind": "decision", "action": "forecast", "active": names, "forecast_mbps": mbps}
         for names, mbps in ((["a"], 1.0), (["a", "b"], 1.514))
     ]
-    folder = written(tmp_path, "events.jsonl", [*forecasts, {"kind": "decision", "action": "backup"}])
+    folder = written(
+        tmp_path, "events.jsonl", [*forecasts, {"kind": "decision", "action": "backup"}]
+    )
     got = dtmc.measure(Case("", ""), result, folder)
     assert got == pytest.approx(
-        {"T": 2.0, "early": 25.0, "again": 1.0, "lost": 1.0, "rtt": 60.0, "active": 2.0, "forecast": 1.42}
+        {
+            "T": 2.0,
+            "early": 25.0,
+            "again": 1.0,
+            "lost": 1.0,
+            "rtt": 60.0,
+            "active": 2.0,
+            "forecast": 1.42,
+        }
     )
     written(tmp_path, "events.jsonl", [])
     assert dtmc.measure(Case("", ""), result, folder)["active"] == 3.0  # all, where nobody chooses
@@ -154,7 +217,9 @@ def connections(*settled_at_s):
 
 
 def test_connections_have_settled_when_the_last_one_has():
-    assert s_mptcp.settles_s(connections(2, 2, 11)) == 1.0  # the second from 11 to 12 s is the first one that is right
+    assert (
+        s_mptcp.settles_s(connections(2, 2, 11)) == 1.0
+    )  # the second from 11 to 12 s is the first one that is right
     assert s_mptcp.settles_s(connections(2, 16, 11)) == 6.0
     assert s_mptcp.settles_s(connections(2, 2, 46)) == s_mptcp.MOST_S
     restless = [[(t, 10.0 if int(t) % 2 else 5.0) for t, _ in each] for each in connections(0)]
@@ -178,7 +243,9 @@ def lossy(falling):
 
 
 def lte_gains(found, loss):
-    return found | {mptcp_la._name("lte", loss, pair, "none"): [{"T": 11.0}] for pair in mptcp_la.PAIRS}
+    return found | {
+        mptcp_la._name("lte", loss, pair, "none"): [{"T": 11.0}] for pair in mptcp_la.PAIRS
+    }
 
 
 def test_the_benefit_of_all_pairs():
@@ -192,8 +259,12 @@ def test_the_benefit_of_all_pairs():
     assert mptcp_la.Bound(mptcp_la.Benefit("wifi", 1e-4), False, 0.0).verdict(found) == "fails"
     assert mptcp_la.ThresholdsApart().verdict(found) == "fails"  # both from 0.1 % on
     assert mptcp_la.ThresholdsApart().verdict(lte_gains(found, 1e-3)) == "holds"  # LTE from 1 % on
-    assert mptcp_la.ThresholdsApart().verdict(lte_gains(lossy((9, 9, 9, 9, 9, -5)), 1e-1)) == "open"  # at no loss tried
-    assert mptcp_la.ThresholdsApart().verdict(lossy((-1, -2, -3, -3, -3, -3))) == "open"  # nothing to lose
+    assert (
+        mptcp_la.ThresholdsApart().verdict(lte_gains(lossy((9, 9, 9, 9, 9, -5)), 1e-1)) == "open"
+    )  # at no loss tried
+    assert (
+        mptcp_la.ThresholdsApart().verdict(lossy((-1, -2, -3, -3, -3, -3))) == "open"
+    )  # nothing to lose
 
 
 @pytest.mark.parametrize("name", PAPERS)
@@ -208,15 +279,22 @@ def test_every_case_is_a_scenario_and_has_a_name_of_its_own(name):
 def test_the_page_judges_every_claim(name):
     """With numbers that are all the same: what must be more is not, what must be alike is."""
     paper = PAPERS[name]
-    claims = {each.__name__.rpartition(".")[2]: each.CLAIMS for each in (mp_sdn, s_mptcp, mptcp_la, dtmc, rat_study)}[name]
+    claims = {
+        each.__name__.rpartition(".")[2]: each.CLAIMS
+        for each in (mp_sdn, s_mptcp, mptcp_la, dtmc, rat_study)
+    }[name]
     relations = [each for claim in claims for each in claim.relations if isinstance(each, Relation)]
-    sides = [side for each in relations for side in (each.left, each.right) if isinstance(side, Value)]
+    sides = [
+        side for each in relations for side in (each.left, each.right) if isinstance(side, Value)
+    ]
     numbers = dict.fromkeys(NUMBERS[name].split(), 5.0)
     found = {case.name: [numbers, numbers] for case in paper.cases}
     assert {side.case for side in sides} <= set(found)
     page = paper.page(found)
     strengths = {claim.name: claim.strength + ", judged" * claim.judged for claim in claims}
-    assert all(f"| {claim.name} | {strengths[claim.name]} | {claim.text} |" in page for claim in claims)
+    assert all(
+        f"| {claim.name} | {strengths[claim.name]} | {claim.text} |" in page for claim in claims
+    )
 
 
 def test_a_paper_nobody_knows(lab):  # noqa: F811
@@ -227,8 +305,13 @@ def test_a_paper_nobody_knows(lab):  # noqa: F811
 
 @pytest.mark.whole
 def test_the_page_says_how_it_was_made(tmp_path):
-    tiny = tuple(Case(f"case{n}", "rat_setup_1", ("traffic_volume_mb=0.1",), "reno", duration_s=5) for n in (1, 2))
-    paper = rat_study.Paper("tiny", "Tiny", tiny, rat_study.measure, lambda found: f"{len(found)} cases")
+    tiny = tuple(
+        Case(f"case{n}", "rat_setup_1", ("traffic_volume_mb=0.1",), "reno", duration_s=5)
+        for n in (1, 2)
+    )
+    paper = rat_study.Paper(
+        "tiny", "Tiny", tiny, rat_study.measure, lambda found: f"{len(found)} cases"
+    )
     PAPERS["tiny"] = paper
     try:
         for _ in range(2):
@@ -236,6 +319,8 @@ def test_the_page_says_how_it_was_made(tmp_path):
     finally:
         del PAPERS["tiny"]
     text = (tmp_path / "pages" / "tiny.md").read_text()
-    assert text.startswith("# Tiny\n\nMade by `./run_lab.sh reproduce tiny --repeat 2` with version")
+    assert text.startswith(
+        "# Tiny\n\nMade by `./run_lab.sh reproduce tiny --repeat 2` with version"
+    )
     assert "seeds 1 to 2, 4 runs" in text
     assert text.endswith("2 cases\n")

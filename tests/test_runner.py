@@ -24,7 +24,11 @@ def test_a_run_is_sampled_to_its_end(go):
     assert outcome.exit_code == 0
     assert [frame["t"] for frame in read_samples(outcome.folder)] == [0.5, 1.0, 1.5, 2.0]
     assert outcome.result == json.loads((outcome.folder / "result.json").read_text())
-    assert (outcome.result["status"], outcome.result["throughput_mbps"], outcome.result["cc"]) == ("complete", 4.0, "reno")
+    assert (outcome.result["status"], outcome.result["throughput_mbps"], outcome.result["cc"]) == (
+        "complete",
+        4.0,
+        "reno",
+    )
     assert outcome.result["tiers"] == {"1": 4.0, "2": 1.0}
     assert engine.closed
 
@@ -39,7 +43,9 @@ def test_scenario_events_happen_at_their_time_in_file_units(go):
     outcome, engine = go(events)
     rates = [frame["user"]["ue1"]["mbps"] for frame in read_samples(outcome.folder)]
     assert rates == [1.0, 1.0, 2.0, 2.0]  # scaled by 0.25 for the engine
-    assert [(event["t"], event["target"], event["value"], event["ok"]) for event in flips(outcome)] == [
+    assert [
+        (event["t"], event["target"], event["value"], event["ok"]) for event in flips(outcome)
+    ] == [
         (0, "user.ue2.demand_mbps", 4.0, True),
         (1, "user.ue1.demand_mbps", 8.0, True),
     ]
@@ -48,7 +54,10 @@ def test_scenario_events_happen_at_their_time_in_file_units(go):
 
 def test_events_after_the_end_are_said_not_swallowed(go):
     outcome, _ = go("events=[{at_s: 50, target: link.wifi.up, value: false}]")
-    assert any("1 events of the scenario lie after its end" in event.get("text", "") for event in read_events(outcome.folder))
+    assert any(
+        "1 events of the scenario lie after its end" in event.get("text", "")
+        for event in read_events(outcome.folder)
+    )
 
 
 def test_flips_from_the_inbox_are_checked_applied_and_recorded(load, record):
@@ -74,7 +83,12 @@ def test_flips_from_the_inbox_are_checked_applied_and_recorded(load, record):
     assert "nonsense" not in refused[2]
     control = next(event for event in read_events(outcome.folder) if event["kind"] == "control")
     assert "choose stop" in control["error"]
-    assert [change.target for change in engine.changes] == ["user.ue1.demand_mbps", "strategy", "strategy.cth", "link.lte.up"]
+    assert [change.target for change in engine.changes] == [
+        "user.ue1.demand_mbps",
+        "strategy",
+        "strategy.cth",
+        "link.lte.up",
+    ]
     assert engine.changes[1].scaled["params"]["alpha"] == 0.5
     assert list((recorder.folder / "inbox").glob("*.json")) == []
     assert outcome.result["strategy"] == "none"  # what it started with
@@ -83,9 +97,15 @@ def test_flips_from_the_inbox_are_checked_applied_and_recorded(load, record):
 def test_stop_from_the_inbox_keeps_what_was_measured(load, record):
     scenario = load("duration_s=2")
     recorder, engine = record(scenario), FakeEngine()
-    engine.on_advance = lambda until_s: until_s == 1.0 and inbox.send(recorder.folder, {"control": "stop"})
+    engine.on_advance = lambda until_s: (
+        until_s == 1.0 and inbox.send(recorder.folder, {"control": "stop"})
+    )
     outcome = run(scenario, engine, recorder)
-    assert (outcome.exit_code, outcome.result["status"], outcome.result["duration_s"]) == (130, "interrupted", 1.0)
+    assert (outcome.exit_code, outcome.result["status"], outcome.result["duration_s"]) == (
+        130,
+        "interrupted",
+        1.0,
+    )
     assert outcome.result["throughput_mbps"] == 4.0
     assert engine.closed
 
@@ -94,7 +114,9 @@ def test_a_signal_keeps_what_was_measured(load, record):
     before = signal.getsignal(signal.SIGTERM)
     for number in (signal.SIGINT, signal.SIGTERM):
         scenario, engine = load("duration_s=2"), FakeEngine()
-        engine.on_advance = lambda until_s, number=number: until_s == 1.5 and os.kill(os.getpid(), number)
+        engine.on_advance = lambda until_s, number=number: (
+            until_s == 1.5 and os.kill(os.getpid(), number)
+        )
         outcome = run(scenario, engine, record(scenario, number.name))
         assert (outcome.exit_code, outcome.result["status"]) == (130, "interrupted")
         assert len(read_samples(outcome.folder)) == 3
@@ -185,7 +207,9 @@ def test_decisions_of_pox_are_taken_over_with_times_of_the_run(load, record):
     engine.started_at = 1000.0
     (recorder.folder / "pox").mkdir()
     line = {"at": 1000.75, "kind": "decision", "ap": "wifi1", "reason": "because"}
-    engine.on_advance = lambda until_s: (recorder.folder / "pox" / "decisions.jsonl").write_text(json.dumps(line) + "\n")
+    engine.on_advance = lambda until_s: (recorder.folder / "pox" / "decisions.jsonl").write_text(
+        json.dumps(line) + "\n"
+    )
     outcome = run(scenario, engine, recorder)
     assert [event for event in read_events(outcome.folder) if event["kind"] == "decision"] == [
         {"t": 0.75, "kind": "decision", "ap": "wifi1", "reason": "because"}

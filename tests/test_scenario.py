@@ -87,7 +87,9 @@ def test_everything_that_is_wrong_is_said_at_once(load):
 def test_loss_in_percent_is_refused_with_the_fraction(value):
     raw = yaml.safe_load(SHARED_PIPE)
     raw["topology"]["loss"] = value
-    with pytest.raises(RequestError, match=f"topology.loss: .*write {value / 100:g} for {value:g} %"):
+    with pytest.raises(
+        RequestError, match=f"topology.loss: .*write {value / 100:g} for {value:g} %"
+    ):
         from_data(raw, "mine.yaml")
 
 
@@ -108,7 +110,9 @@ def test_contract_scenario_uneven_paths_is_valid():
 def test_a_key_written_twice_is_refused(tmp_path):
     path = tmp_path / "twice.yaml"
     path.write_text("name: a\ntitle: b\nname: c\n")
-    with pytest.raises(RequestError, match=r"twice\.yaml: line 3 \('name: c'\): key 'name' is written twice"):
+    with pytest.raises(
+        RequestError, match=r"twice\.yaml: line 3 \('name: c'\): key 'name' is written twice"
+    ):
         scenario.load(str(path))
 
 
@@ -118,10 +122,22 @@ def test_a_key_written_twice_is_refused(tmp_path):
         ("name: x\n\ttitle: a", "line 2 ('title: a'): it begins with a tab. Indent with spaces"),
         ("name: x\ntitle: a: b", "line 2 ('title: a: b'): a ':' too many"),
         ("name: x\ntitle a\nseed: 1", "line 3 ('seed: 1'): a key without ':', there or above"),
-        ("multipath:\n    cc: lia\n  scheduler: linux", "line 3 ('scheduler: linux'): it is indented otherwise"),
-        ("traffic: [{user: ue1}\nseed: 1", "line 2 ('seed: 1'): a ',' is missing, or a '[' not closed"),
-        ("multipath: {cc: lia\nseed: 1", "line 2 ('seed: 1'): a ',' is missing, or a '{' not closed"),
-        ("traffic: [{user: ue1 kind: bulk}]", "line 1 ('traffic: [{user: ue1 kind: bulk}]'): a ',' is missing"),
+        (
+            "multipath:\n    cc: lia\n  scheduler: linux",
+            "line 3 ('scheduler: linux'): it is indented otherwise",
+        ),
+        (
+            "traffic: [{user: ue1}\nseed: 1",
+            "line 2 ('seed: 1'): a ',' is missing, or a '[' not closed",
+        ),
+        (
+            "multipath: {cc: lia\nseed: 1",
+            "line 2 ('seed: 1'): a ',' is missing, or a '{' not closed",
+        ),
+        (
+            "traffic: [{user: ue1 kind: bulk}]",
+            "line 1 ('traffic: [{user: ue1 kind: bulk}]'): a ',' is missing",
+        ),
         ('title: "A" and B', "line 1 ('title: \"A\" and B'): text goes on behind a quote"),
         ("title: 'it's'", "line 1 ('title: 'it's''): text goes on behind a quote"),
         ('name: "x\nseed: 1\n', "line 3: a quote is not closed"),
@@ -135,7 +151,10 @@ def test_what_yaml_stumbles_over_is_said_in_words(tmp_path, text, said):
         scenario.load(str(path))
 
 
-@pytest.mark.parametrize("text", ["", "- a\n", "name: [\n", "!!python/object/apply:os.system [true]", "1: 2\n", "\tname: x"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "- a\n", "name: [\n", "!!python/object/apply:os.system [true]", "1: 2\n", "\tname: x"],
+)
 def test_what_is_no_scenario_is_refused(tmp_path, text):
     path = tmp_path / "bad.yaml"
     path.write_text(text)
@@ -149,14 +168,19 @@ def test_an_unknown_name_lists_the_known_ones():
 
 
 def test_resolved_loads_again_as_the_same_experiment(load):
-    first = load("strategy={name: meter_throttling, params: {cth: 0.5}}", "events=[{at_s: 1, target: strategy, value: none}]")
+    first = load(
+        "strategy={name: meter_throttling, params: {cth: 0.5}}",
+        "events=[{at_s: 1, target: strategy, value: none}]",
+    )
     again = from_data(yaml.safe_load(yaml.safe_dump(resolved(first))), "scenario.yaml")
     assert again == first
     assert experiment(again, "mininet") == experiment(first, "mininet")
     assert resolved(first)["strategy"]["params"]["alpha"] == 0.5  # defaults are written out
 
 
-@pytest.mark.parametrize("setting", ["seed=2", "topology.multipath=[]", "duration_s=61", "strategy.params.interval_s=3"])
+@pytest.mark.parametrize(
+    "setting", ["seed=2", "topology.multipath=[]", "duration_s=61", "strategy.params.interval_s=3"]
+)
 def test_what_is_measured_changes_the_experiment(load, setting):
     assert experiment(load(setting), "sim") != experiment(load(), "sim")
 
@@ -177,17 +201,24 @@ def test_rate_scale_multiplies_every_rate_once(scale):
     whole = scenario.load("testbed_wifi_lte", Overrides(settings=("rate_scale=1", kind)))
     part = scenario.load("testbed_wifi_lte", Overrides(settings=(f"rate_scale={scale}", kind)))
     for before, after in zip(build(whole).cells, build(part).cells, strict=True):
-        assert [s.rate_bps for s in after.stations] == [pytest.approx(s.rate_bps * scale) for s in before.stations]
+        assert [s.rate_bps for s in after.stations] == [
+            pytest.approx(s.rate_bps * scale) for s in before.stations
+        ]
     assert scaled_traffic(part)[0].rate_mbps == 8 * scale
     assert part.traffic[0].rate_mbps == 8
 
 
 def test_loss_acts_in_the_data_direction():
-    raw = yaml.safe_load(SHARED_PIPE) | {"topology": {"kind": "parallel_paths", "paths": [{"rate_mbps": 9, "loss": 0.1}]}}
+    raw = yaml.safe_load(SHARED_PIPE) | {
+        "topology": {"kind": "parallel_paths", "paths": [{"rate_mbps": 9, "loss": 0.1}]}
+    }
     down = from_data(raw | {"traffic": [{"user": "ue1"}]}, "x")
     up = from_data(raw | {"traffic": [{"user": "ue1", "direction": "up"}]}, "x")
     losses = [
-        next((link.loss_ppm, link.loss_back_ppm) for link in build(each).links if link.id == "path1") for each in (down, up)
+        next(
+            (link.loss_ppm, link.loss_back_ppm) for link in build(each).links if link.id == "path1"
+        )
+        for each in (down, up)
     ]
     assert losses == [(100_000, 0), (0, 100_000)]
 

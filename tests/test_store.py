@@ -25,11 +25,23 @@ def put(runs, name, result=None, **manifest):
     """A run folder; without `result` one that this process still writes."""
     folder = runs / name
     folder.mkdir(parents=True)
-    mine = {"pid": os.getpid(), "pid_started": process.started(os.getpid()), "boot_id": process.boot_id()}
-    said = {"scenario": "s", "strategy": "none", "engine": "sim", "seed": 1, "started": f"2026-01-01T00:00:{len(name):02}"}
+    mine = {
+        "pid": os.getpid(),
+        "pid_started": process.started(os.getpid()),
+        "boot_id": process.boot_id(),
+    }
+    said = {
+        "scenario": "s",
+        "strategy": "none",
+        "engine": "sim",
+        "seed": 1,
+        "started": f"2026-01-01T00:00:{len(name):02}",
+    }
     (folder / "manifest.json").write_text(json.dumps(mine | said | manifest))
     if result is not None:
-        (folder / "result.json").write_text(json.dumps({"status": "complete", "throughput_mbps": 7.0} | result))
+        (folder / "result.json").write_text(
+            json.dumps({"status": "complete", "throughput_mbps": 7.0} | result)
+        )
     return folder
 
 
@@ -46,7 +58,9 @@ def statuses(store):
 def test_runs_are_found_by_themselves_and_updated(store):
     folder = put(store.runs_folder, "a")
     assert statuses(store) == {"a": "running"}
-    (folder / "result.json").write_text(json.dumps({"status": "interrupted", "throughput_mbps": 3.0}))
+    (folder / "result.json").write_text(
+        json.dumps({"status": "interrupted", "throughput_mbps": 3.0})
+    )
     assert statuses(store) == {"a": "interrupted"}
     assert store.get("a")["throughput_mbps"] == 3.0
     assert not store.refresh()
@@ -196,8 +210,17 @@ def test_a_killed_writer_loses_no_finished_run(store):
 def test_a_killed_run_is_cut_and_keeps_its_samples(store):
     store.runs_folder.mkdir()
     out = store.runs_folder / "killed"
-    argv = [sys.executable, str(ROOT / "tests" / "fake_engine.py"), "run", "testbed_wifi_lte", "--engine", "slow"]
-    with subprocess.Popen([*argv, "--out", str(out), "--quiet"], cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)}) as child:
+    argv = [
+        sys.executable,
+        str(ROOT / "tests" / "fake_engine.py"),
+        "run",
+        "testbed_wifi_lte",
+        "--engine",
+        "slow",
+    ]
+    with subprocess.Popen(
+        [*argv, "--out", str(out), "--quiet"], cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)}
+    ) as child:
         deadline = time.monotonic() + 10
         while time.monotonic() < deadline and not (out / "samples.jsonl").exists():
             time.sleep(0.02)

@@ -11,8 +11,14 @@ from lab.scenario import targets
 def test_targets_of_the_testbed_name_unit_bounds_and_start(load):
     rows = targets.targets(load("strategy.name=meter_throttling"))
     assert rows["strategy.cth"].value == 0.85
-    assert (rows["strategy.min_rate_mbps"].unit, rows["strategy.min_rate_mbps"].minimum) == ("Mb/s", 0.01)
-    assert (rows["cell.wifi1.ue3.rate_mbps"].value, rows["cell.lte1.ue2.rate_mbps"].value) == (19.1, 32.9)  # unscaled
+    assert (rows["strategy.min_rate_mbps"].unit, rows["strategy.min_rate_mbps"].minimum) == (
+        "Mb/s",
+        0.01,
+    )
+    assert (rows["cell.wifi1.ue3.rate_mbps"].value, rows["cell.lte1.ue2.rate_mbps"].value) == (
+        19.1,
+        32.9,
+    )  # unscaled
     assert rows["user.ue1.demand_mbps"].nullable
     assert "link.wifi.up" in rows
     assert "link.wifi.rate_mbps" not in rows  # it is not shaped

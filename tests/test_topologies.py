@@ -14,7 +14,12 @@ from lab.topologies import campus, collision, fat_tree, pooling
 from lab.topologies.topology import Link, Node, Topology, check, wire
 
 TABLE_2 = {"ue1": ("1 2 3", "4 5 6"), "ue2": ("7 5 8", "9 10 11"), "ue3": ("12 10 13", "14 15 16")}
-CAMPUS = campus.Params(users=({"id": "ue1", "near": "wifi", "wifi_mbps": 40}, {"id": "ue2", "near": "lte", "lte_mbps": 40}))  # type: ignore[arg-type]
+CAMPUS = campus.Params(
+    users=(
+        {"id": "ue1", "near": "wifi", "wifi_mbps": 40},
+        {"id": "ue2", "near": "lte", "lte_mbps": 40},
+    )
+)  # type: ignore[arg-type]
 
 
 def ways(topology: Topology, user: str) -> list[list[list[str]]]:
@@ -28,7 +33,12 @@ def ways(topology: Topology, user: str) -> list[list[list[str]]]:
     server, found = topology.server_of(user), []
     for interface in wire(topology).of(user):
         paths = shortest(near, server, interface.switch)
-        found.append([[*(links[frozenset(ends)] for ends in pairwise(path)), interface.link] for path in paths])
+        found.append(
+            [
+                [*(links[frozenset(ends)] for ends in pairwise(path)), interface.link]
+                for path in paths
+            ]
+        )
     return found
 
 
@@ -36,29 +46,49 @@ def ways(topology: Topology, user: str) -> list[list[list[str]]]:
 def test_pooling_has_the_paths_of_table_2(user):
     topology = check(pooling.build(pooling.Params()))
     for interface, numbers in zip(ways(topology, user), TABLE_2[user], strict=True):
-        assert [path[1:] for path in interface] == [[f"link{n}" for n in numbers.split()]]  # its only way
+        assert [path[1:] for path in interface] == [
+            [f"link{n}" for n in numbers.split()]
+        ]  # its only way
 
 
 def test_pooling_divides_the_delay_of_a_path_and_limits_its_middle():
-    links = {each.id: each for each in pooling.build(pooling.Params(path_delay_ms=30, middle_mbps=(8, 9, 10, 11)), 0.5).links}
-    assert [links[f"link{n}"].rate_bps for n in (1, 2, 5, 10, 15)] == [5_000_000, 4_000_000, 4_500_000, 5_000_000, 5_500_000]
+    links = {
+        each.id: each
+        for each in pooling.build(
+            pooling.Params(path_delay_ms=30, middle_mbps=(8, 9, 10, 11)), 0.5
+        ).links
+    }
+    assert [links[f"link{n}"].rate_bps for n in (1, 2, 5, 10, 15)] == [
+        5_000_000,
+        4_000_000,
+        4_500_000,
+        5_000_000,
+        5_500_000,
+    ]
     assert {links[f"link{n}"].delay_ns for n in range(1, 17)} == {10_000_000}
 
 
 def test_subflows_of_one_connection_can_collide():
     topology = check(collision.build(collision.Params(among="subflows")))
     for n, interface in enumerate(ways(topology, "ue1"), 1):
-        assert interface == [[f"server1 up{way} down{way} access{n}".split()[i] for i in range(4)] for way in (1, 2)]
+        assert interface == [
+            [f"server1 up{way} down{way} access{n}".split()[i] for i in range(4)] for way in (1, 2)
+        ]
 
 
 def test_two_connections_can_collide_but_one_cannot_with_itself():
     topology = check(collision.build(collision.Params(among="connections")))
     (first, second), (other, _) = ways(topology, "ue1"), ways(topology, "ue2")
-    ups = [{link for path in interface for link in path if link.startswith("up")} for interface in (first, second, other)]
+    ups = [
+        {link for path in interface for link in path if link.startswith("up")}
+        for interface in (first, second, other)
+    ]
     assert ups == [{"up1", "up2"}, {"up3", "up4"}, {"up1", "up2"}]
 
 
-@pytest.mark.parametrize(("k", "vertices", "links"), [(4, 36, 48), (8, 208, 384), (16, 1344, 3072), (32, 9472, 24576)])
+@pytest.mark.parametrize(
+    ("k", "vertices", "links"), [(4, 36, 48), (8, 208, 384), (16, 1344, 3072), (32, 9472, 24576)]
+)
 def test_fat_trees_are_as_large_as_in_table_4(k, vertices, links):
     topology = fat_tree.build(fat_tree.Params(k=k))
     assert (len(topology.nodes), len(topology.links)) == (vertices, links)
@@ -70,13 +100,20 @@ def test_a_fat_tree_leads_between_pods_by_every_core_switch():
     topology = check(fat_tree.build(fat_tree.Params()))
     (only,) = ways(topology, "ue6")
     assert topology.server_of("ue6") == "srv6"
-    assert {link.split("-")[0] for path in only for link in path if link.startswith("c")} == {"c1", "c2", "c3", "c4"}
+    assert {link.split("-")[0] for path in only for link in path if link.startswith("c")} == {
+        "c1",
+        "c2",
+        "c3",
+        "c4",
+    }
     interface = wire(topology).of("ue6")[0]
     assert (interface.address, interface.further) == ("10.16.0.6", ("10.16.0.14",))
 
 
 def test_an_odd_fat_tree_is_refused():
-    with pytest.raises(ValueError, match="5 is odd: half of a switch's ports lead up, so write 4 or 6"):
+    with pytest.raises(
+        ValueError, match="5 is odd: half of a switch's ports lead up, so write 4 or 6"
+    ):
         fat_tree.Params(k=5)
 
 
@@ -91,7 +128,12 @@ def test_the_campus_has_radios_cables_and_two_servers():
     assert [each.switch for each in wiring.of("ue5")] == ["e1x2", "e2x2"]
     assert [each.name for each in wiring.of("ue5")] == ["ue5-eth1", "ue5-eth2"]
     assert [topology.server_of(user) for user in topology.users] == ["srv1", "srv2", "srv1", "srv2"]
-    assert {wiring.of(user)[0].link for user in topology.users} == {"wifi1", "lte1", "e1x2-ue5", "e1x2-ue6"}
+    assert {wiring.of(user)[0].link for user in topology.users} == {
+        "wifi1",
+        "lte1",
+        "e1x2-ue5",
+        "e1x2-ue6",
+    }
     assert all(len(interface) == 4 for interface in ways(topology, "ue5"))
 
 
@@ -118,26 +160,42 @@ SMALL = Topology(
 def test_a_user_talks_to_its_server_or_to_the_first():
     check(SMALL)
     assert (SMALL.server_of("ue1"), SMALL.server_of("ue2")) == ("srv2", "srv1")
-    assert [each.address for each in wire(SMALL).interfaces] == ["10.16.0.1", "10.16.0.2", "10.0.0.1", "10.0.0.2"]
+    assert [each.address for each in wire(SMALL).interfaces] == [
+        "10.16.0.1",
+        "10.16.0.2",
+        "10.0.0.1",
+        "10.0.0.2",
+    ]
 
 
 def test_every_port_leads_somewhere_else():
-    for topology in (SMALL, campus.build(CAMPUS), fat_tree.build(fat_tree.Params()), pooling.build(pooling.Params())):
+    for topology in (
+        SMALL,
+        campus.build(CAMPUS),
+        fat_tree.build(fat_tree.Params()),
+        pooling.build(pooling.Params()),
+    ):
         wiring = wire(topology)
         ports = [port for each in wiring.trunks for port in (each.a_port, each.b_port)]
         ports += [each.port for each in wiring.interfaces if not each.port.endswith("wlan1")]
-        addresses = [address for each in wiring.interfaces for address in (each.address, *each.further)]
+        addresses = [
+            address for each in wiring.interfaces for address in (each.address, *each.further)
+        ]
         assert len(ports) == len(set(ports))
         assert len(addresses) == len(set(addresses))
 
 
 def test_a_server_nobody_has_is_refused():
     nodes = (replace(SMALL.nodes[0], server="srv3"), *SMALL.nodes[1:])
-    with pytest.raises(RequestError, match="user 'ue1' talks to 'srv3', which is no server: choose from srv1, srv2"):
+    with pytest.raises(
+        RequestError, match="user 'ue1' talks to 'srv3', which is no server: choose from srv1, srv2"
+    ):
         check(replace(SMALL, nodes=nodes))
 
 
 @pytest.mark.parametrize("links", [SMALL.links[:-1], (*SMALL.links, Link("l4", "s1", "srv2"))])
 def test_a_server_has_one_link(links):
-    with pytest.raises(RequestError, match=r"server 'srv2' has [02] links and one address: give it one link"):
+    with pytest.raises(
+        RequestError, match=r"server 'srv2' has [02] links and one address: give it one link"
+    ):
         check(replace(SMALL, links=links))

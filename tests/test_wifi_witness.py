@@ -40,7 +40,11 @@ def page(tmp_path, monkeypatch):
 @pytest.mark.whole
 def test_the_simulator_is_given_what_each_carries_alone_and_judged_by_both_together(page):
     text = page(0.5)
-    rows = {tuple(cells[:2]): cells[2:] for line in text.splitlines() if len(cells := line.strip("| ").split(" | ")) == 7}
+    rows = {
+        tuple(cells[:2]): cells[2:]
+        for line in text.splitlines()
+        if len(cells := line.strip("| ").split(" | ")) == 7
+    }
     assert rows["strong", "strong"][:2] == ["6.00", "6.00"]
     assert rows["weak", "weak"][:2] == ["1.50", "1.50"]
     assert rows["weak", "weak"][-1] == wifi_witness.GIVEN
@@ -53,7 +57,9 @@ def test_the_simulator_is_given_what_each_carries_alone_and_judged_by_both_toget
 
 def test_a_turn_on_a_machine_without_time_is_left_out():
     found = wifi_witness.by_case(scenes(0.5, 0.01))
-    assert [[each["overloaded"] for each in results] for results in found.values()] == [[False, True]] * 3
+    assert [[each["overloaded"] for each in results] for results in found.values()] == [
+        [False, True]
+    ] * 3
 
 
 def test_a_turn_that_lost_frames_before_the_air_is_left_out():

@@ -24,7 +24,9 @@ def made(seed: int = 1, **params: object):
     return check(wireless_set.build(Params(**params), 1.0, seed))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("percent", "connections"), [(0, 30), (20, 36), (40, 42), (60, 48), (80, 54)])
+@pytest.mark.parametrize(
+    ("percent", "connections"), [(0, 30), (20, 36), (40, 42), (60, 48), (80, 54)]
+)
 def test_as_many_connections_as_in_the_paper(percent, connections):
     topology = made(multipath_percent=percent)
     assert sum(len(cell.stations) for cell in topology.cells) == connections
@@ -36,7 +38,11 @@ def test_users_take_wifi_where_it_is_near(seed):
     topology = made(seed)
     places = {node.id: node.place_m for node in topology.nodes if node.place_m}
     for user in topology.users:
-        metres = {cell.ap: distance_m(places[user], places[cell.ap]) for cell in topology.cells if cell.kind == "wifi"}
+        metres = {
+            cell.ap: distance_m(places[user], places[cell.ap])
+            for cell in topology.cells
+            if cell.kind == "wifi"
+        }
         nearest = min(metres, key=metres.__getitem__)
         on = [cell.ap for cell in topology.cells if user in {each.user for each in cell.stations}]
         home = next(node.home for node in topology.nodes if node.id == user)
@@ -61,7 +67,10 @@ def test_a_larger_share_keeps_the_multipath_users_of_a_smaller():
 
 def test_users_of_a_larger_area_are_farther_away():
     def weakest(area_m):
-        return sum(min(s.rate_bps for s in cell.stations) for cell in made(area_m=area_m, multipath_percent=100).cells)
+        return sum(
+            min(s.rate_bps for s in cell.stations)
+            for cell in made(area_m=area_m, multipath_percent=100).cells
+        )
 
     assert weakest(300) < weakest(200)
 
@@ -69,7 +78,9 @@ def test_users_of_a_larger_area_are_farther_away():
 def test_rates_are_scaled():
     whole, quarter = (wireless_set.build(Params(), scale, 1) for scale in (1.0, 0.25))
     for a, b in zip(whole.cells, quarter.cells, strict=True):
-        assert [s.rate_bps for s in b.stations] == [pytest.approx(s.rate_bps / 4, abs=1) for s in a.stations]
+        assert [s.rate_bps for s in b.stations] == [
+            pytest.approx(s.rate_bps / 4, abs=1) for s in a.stations
+        ]
         assert b.capacity_bps == pytest.approx(a.capacity_bps / 4, abs=1)
 
 
@@ -135,17 +146,30 @@ def test_the_emulation_refuses_them_before_anything_starts(name, strategy):
 
 
 def test_traffic_of_all_users_at_once():
-    settings = ("topology.users=15", "traffic_direction=up", "traffic_parallel=3", "traffic_volume_mb=6")
+    settings = (
+        "topology.users=15",
+        "traffic_direction=up",
+        "traffic_parallel=3",
+        "traffic_volume_mb=6",
+    )
     of = scenario.load("thirty_users", Overrides(settings=settings))
     assert len(of.traffic) == 15
-    assert {(flow.kind, flow.direction, flow.parallel, flow.volume_mb) for flow in of.traffic} == {("file", "up", 3, 6)}
+    assert {(flow.kind, flow.direction, flow.parallel, flow.volume_mb) for flow in of.traffic} == {
+        ("file", "up", 3, 6)
+    }
     assert from_data(resolved(of), "again") == of
 
 
 def test_what_walks_has_no_rate_of_its_own_to_change():
     assert "cell.wifi1.tier1_mbps" in targets(scenario.load("moving_users"))
-    assert not any(name.startswith("cell.") and name.count(".") == 3 for name in targets(scenario.load("moving_users")))
-    assert any(name.startswith("cell.") and name.count(".") == 3 for name in targets(scenario.load("thirty_users")))
+    assert not any(
+        name.startswith("cell.") and name.count(".") == 3
+        for name in targets(scenario.load("moving_users"))
+    )
+    assert any(
+        name.startswith("cell.") and name.count(".") == 3
+        for name in targets(scenario.load("thirty_users"))
+    )
 
 
 def test_a_demand_may_end():
@@ -156,5 +180,7 @@ def test_a_demand_may_end():
 
 
 def test_nobody_walks_where_nobody_has_a_place():
-    with pytest.raises(RequestError, match="mobility: topology 'rat_setup' gives nobody a position"):
+    with pytest.raises(
+        RequestError, match="mobility: topology 'rat_setup' gives nobody a position"
+    ):
         scenario.load("rat_setup_1", Overrides(settings=("mobility={}",)))

@@ -21,26 +21,44 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-POX = Path(os.environ.get("MULTIPATH_LAB_CACHE", Path.home() / ".cache" / "multipath-lab")) / "upstreams" / "pox"
+POX = (
+    Path(os.environ.get("MULTIPATH_LAB_CACHE", Path.home() / ".cache" / "multipath-lab"))
+    / "upstreams"
+    / "pox"
+)
 SWITCHES = {"s1": 1, "wifi1": 2, "lte1": 3, "c1": 4}
-TRUNKS = {"wifi": ("s1", "wifi1"), "lte": ("s1", "lte1"), "up": ("s1", "c1"), "down": ("c1", "wifi1")}
+TRUNKS = {
+    "wifi": ("s1", "wifi1"),
+    "lte": ("s1", "lte1"),
+    "up": ("s1", "c1"),
+    "down": ("c1", "wifi1"),
+}
 KEY = "a key for tests"
 WITHIN_S = 60
-USER = {"wifi": ("10.1.0.1", "02:00:0a:01:00:01", "wifi1"), "lte": ("10.2.0.1", "02:00:0a:02:00:01", "lte1")}
+USER = {
+    "wifi": ("10.1.0.1", "02:00:0a:01:00:01", "wifi1"),
+    "lte": ("10.2.0.1", "02:00:0a:02:00:01", "lte1"),
+}
 SERVER = ("10.0.0.1", "02:00:0a:00:00:01", "s1")
 MPTCP = 262
 
 
 def missing() -> str:
     """Why these tests cannot run here; empty when they can."""
-    tools = [tool for tool in ("ovs-vswitchd", "ovsdb-server", "ip", "ethtool") if shutil.which(tool) is None]
+    tools = [
+        tool
+        for tool in ("ovs-vswitchd", "ovsdb-server", "ip", "ethtool")
+        if shutil.which(tool) is None
+    ]
     if os.geteuid() != 0:
         return "needs root: sudo ./run_lab.sh test"
     if tools:
         return f"needs {', '.join(tools)}: apt install openvswitch-switch iproute2 ethtool"
     if not (POX / "pox.py").exists():
         return f"needs POX in {POX}: ./run_lab.sh setup-emulation"
-    return "" if Path("/proc/sys/net/mptcp/enabled").exists() else "needs a kernel with Multipath TCP"
+    return (
+        "" if Path("/proc/sys/net/mptcp/enabled").exists() else "needs a kernel with Multipath TCP"
+    )
 
 
 def eventually(what: Callable[[], Any], doing: str) -> Any:
@@ -69,10 +87,19 @@ class Network:
         self.folder, self.prefix = folder, f"x{os.getpid() % 100000}"
         self.run = folder / "run"
         self.run.mkdir()
-        self.of10_port, self.of13_port, self.agents_port = free_port(), free_port(), free_port(socket.SOCK_DGRAM)
+        self.of10_port, self.of13_port, self.agents_port = (
+            free_port(),
+            free_port(),
+            free_port(socket.SOCK_DGRAM),
+        )
         self.hosts_port = free_port(socket.SOCK_DGRAM)
         (folder / "key").write_text(KEY)
-        self.environment = {**os.environ, "OVS_RUNDIR": str(folder), "OVS_DBDIR": str(folder), "OVS_LOGDIR": str(folder)}
+        self.environment = {
+            **os.environ,
+            "OVS_RUNDIR": str(folder),
+            "OVS_DBDIR": str(folder),
+            "OVS_LOGDIR": str(folder),
+        }
         self._undo, self._ended, self._hosts = ExitStack(), ExitStack(), ExitStack()
         self.pox: subprocess.Popen[bytes] | None = None
 
@@ -114,14 +141,31 @@ class Network:
 
         return {
             "switches": {switch: {"dpid": dpid} for switch, dpid in SWITCHES.items()},
-            "hosts": {"ue1": [at(name, *place) for name, place in USER.items()], "srv1": [at("eth", *SERVER)]},
+            "hosts": {
+                "ue1": [at(name, *place) for name, place in USER.items()],
+                "srv1": [at("eth", *SERVER)],
+            },
             "trunks": [
-                {"link": link, "a": a, "a_port": self.name(a + b), "b": b, "b_port": self.name(b + a)}
+                {
+                    "link": link,
+                    "a": a,
+                    "a_port": self.name(a + b),
+                    "b": b,
+                    "b_port": self.name(b + a),
+                }
                 for link, (a, b) in TRUNKS.items()
             ],
             "aps": {
-                "wifi1": {"kind": "wifi", "capacity_mbps": 10, "stations": {"ue1": {"rate_mbps": 10}}},
-                "lte1": {"kind": "lte", "capacity_mbps": 20, "stations": {"ue1": {"rate_mbps": 20}}},
+                "wifi1": {
+                    "kind": "wifi",
+                    "capacity_mbps": 10,
+                    "stations": {"ue1": {"rate_mbps": 10}},
+                },
+                "lte1": {
+                    "kind": "lte",
+                    "capacity_mbps": 20,
+                    "stations": {"ue1": {"rate_mbps": 20}},
+                },
             },
             "multipath": ["ue1"],
         }
@@ -145,7 +189,9 @@ class Network:
         log = open(self.folder / "pox.log", "ab")  # noqa: SIM115 - handed to the process
         with log:
             environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}"}
-            self.pox = subprocess.Popen(argv, cwd=POX, env=environment, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+            self.pox = subprocess.Popen(
+                argv, cwd=POX, env=environment, stdout=log, stderr=log, stdin=subprocess.DEVNULL
+            )
 
     def stop_pox(self, how: signal.Signals = signal.SIGTERM) -> None:
         if self.pox is not None:
@@ -162,18 +208,36 @@ class Network:
 
     def start_agents(self) -> subprocess.Popen[bytes]:
         """The agents of both hosts, ended by `reset`; their log is `hosts.log`."""
-        holders = {host: self.start_inside(host, "import time; time.sleep(1e6)") for host in ("user", "server")}
+        holders = {
+            host: self.start_inside(host, "import time; time.sleep(1e6)")
+            for host in ("user", "server")
+        }
         hosts = {
-            "ue1": {"pid": holders["user"].pid, "endpoints": True, "loss": {place[0]: [] for place in USER.values()}},
+            "ue1": {
+                "pid": holders["user"].pid,
+                "endpoints": True,
+                "loss": {place[0]: [] for place in USER.values()},
+            },
             "srv1": {"pid": holders["server"].pid, "endpoints": False, "loss": {}},
         }
         return self._start_agents(hosts)
 
     def _start_agents(self, hosts: dict[str, Any]) -> subprocess.Popen[bytes]:
-        asked = {"controller": ["127.0.0.1", self.hosts_port], "key": KEY, "pins": str(self._bpf() / "pacing"), "hosts": hosts}
+        asked = {
+            "controller": ["127.0.0.1", self.hosts_port],
+            "key": KEY,
+            "pins": str(self._bpf() / "pacing"),
+            "hosts": hosts,
+        }
         configuration = self.folder / "hosts.json"
         configuration.write_text(json.dumps(asked))
-        argv = [sys.executable, "-SE", "-m", "lab.engines.mininet.programs.host_agent", str(configuration)]
+        argv = [
+            sys.executable,
+            "-SE",
+            "-m",
+            "lab.engines.mininet.programs.host_agent",
+            str(configuration),
+        ]
         with open(self.folder / "hosts.log", "ab") as log:
             agents = subprocess.Popen(argv, cwd=ROOT, stdin=subprocess.PIPE, stdout=log, stderr=log)
         self._ended.callback(_end, agents)
@@ -242,7 +306,9 @@ class Network:
         """A command on this machine."""
         return self._command(*argv)
 
-    def start_inside(self, host: str, script: str, *argv: str, **options: Any) -> subprocess.Popen[bytes]:
+    def start_inside(
+        self, host: str, script: str, *argv: str, **options: Any
+    ) -> subprocess.Popen[bytes]:
         """A Python script inside a host, ended by `reset`."""
         command = ["ip", "netns", "exec", self.name(host), sys.executable, "-c", script, *argv]
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, **options)
@@ -253,15 +319,24 @@ class Network:
 
     def _start_daemons(self) -> None:
         database, sock = self.folder / "conf.db", self.folder / "db.sock"
-        self._command("ovsdb-tool", "create", str(database), "/usr/share/openvswitch/vswitch.ovsschema")
-        self._daemon("ovsdb-server", str(database), f"--remote=punix:{sock}", f"--unixctl={self.folder}/db.ctl")
+        self._command(
+            "ovsdb-tool", "create", str(database), "/usr/share/openvswitch/vswitch.ovsschema"
+        )
+        self._daemon(
+            "ovsdb-server",
+            str(database),
+            f"--remote=punix:{sock}",
+            f"--unixctl={self.folder}/db.ctl",
+        )
         eventually(sock.exists, "start ovsdb-server")
         self._vsctl("--no-wait", "init")
         self._daemon("ovs-vswitchd", f"unix:{sock}", f"--unixctl={self.folder}/switch.ctl")
 
     def _daemon(self, *argv: str) -> None:
         with open(self.folder / f"{argv[0]}.log", "ab") as log:
-            process = subprocess.Popen(argv, env=self.environment, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+            process = subprocess.Popen(
+                argv, env=self.environment, stdout=log, stderr=log, stdin=subprocess.DEVNULL
+            )
         self._undo.callback(_end, process)
 
     def _vsctl(self, *argv: str) -> str:
@@ -270,18 +345,50 @@ class Network:
     def _add_bridge(self, switch: str, dpid: int) -> None:
         bridge = self.name(switch)
         self._undo.callback(
-            self._quietly, "ovs-vsctl", "--timeout=5", f"--db=unix:{self.folder}/db.sock", "--if-exists", "del-br", bridge
+            self._quietly,
+            "ovs-vsctl",
+            "--timeout=5",
+            f"--db=unix:{self.folder}/db.sock",
+            "--if-exists",
+            "del-br",
+            bridge,
         )
         settings = ["datapath_type=netdev", "fail_mode=secure", "protocols=OpenFlow10,OpenFlow13"]
-        self._vsctl("add-br", bridge, "--", "set", "bridge", bridge, *settings, f"other-config:datapath-id={dpid:016x}")
-        self._vsctl("set-controller", bridge, f"tcp:127.0.0.1:{self.of10_port}", f"tcp:127.0.0.1:{self.of13_port}")
-        for uuid in self._vsctl("--bare", "get", "bridge", bridge, "controller").strip("[]\n").split(", "):
+        self._vsctl(
+            "add-br",
+            bridge,
+            "--",
+            "set",
+            "bridge",
+            bridge,
+            *settings,
+            f"other-config:datapath-id={dpid:016x}",
+        )
+        self._vsctl(
+            "set-controller",
+            bridge,
+            f"tcp:127.0.0.1:{self.of10_port}",
+            f"tcp:127.0.0.1:{self.of13_port}",
+        )
+        for uuid in (
+            self._vsctl("--bare", "get", "bridge", bridge, "controller").strip("[]\n").split(", ")
+        ):
             self._vsctl("set", "controller", uuid, "max_backoff=1000", "inactivity_probe=60000")
 
     def _add_trunk(self, a: str, b: str) -> None:
         for here, there in ((a, b), (b, a)):
             port, peer = self.name(here + there), self.name(there + here)
-            self._vsctl("add-port", self.name(here), port, "--", "set", "interface", port, "type=patch", f"options:peer={peer}")
+            self._vsctl(
+                "add-port",
+                self.name(here),
+                port,
+                "--",
+                "set",
+                "interface",
+                port,
+                "type=patch",
+                f"options:peer={peer}",
+            )
 
     def _make_hosts(self) -> None:
         for host in ("user", "server"):
@@ -293,10 +400,33 @@ class Network:
         self._attach("server", "eth", *SERVER, 1)
         self._configure_mptcp()
 
-    def _attach(self, host: str, interface: str, address: str, mac: str, switch: str, table: int, called: str = "") -> None:
+    def _attach(
+        self,
+        host: str,
+        interface: str,
+        address: str,
+        mac: str,
+        switch: str,
+        table: int,
+        called: str = "",
+    ) -> None:
         """Addresses are on link; each interface has a routing table of its own, and a port that is `called` so."""
         port, namespace = self.name(called or f"p{interface}"), self.name(host)
-        self._command("ip", "link", "add", port, "type", "veth", "peer", "name", interface, "address", mac, "netns", namespace)
+        self._command(
+            "ip",
+            "link",
+            "add",
+            port,
+            "type",
+            "veth",
+            "peer",
+            "name",
+            interface,
+            "address",
+            mac,
+            "netns",
+            namespace,
+        )
         self._hosts.callback(self._quietly, "ip", "link", "del", port)
         self._command("ip", "link", "set", port, "up")
         self._vsctl("add-port", self.name(switch), port)
@@ -305,10 +435,28 @@ class Network:
         self._command("ethtool", "-K", port, *off)
         self.inside(host, "ethtool", "-K", interface, *off)
         for key, value in (("rp_filter", 0), ("arp_ignore", 1), ("arp_announce", 2)):
-            self.inside(host, "sysctl", "-qw", f"net.ipv4.conf.all.{key}={value}", f"net.ipv4.conf.{interface}.{key}={value}")
+            self.inside(
+                host,
+                "sysctl",
+                "-qw",
+                f"net.ipv4.conf.all.{key}={value}",
+                f"net.ipv4.conf.{interface}.{key}={value}",
+            )
         self.inside(host, "ip", "link", "set", interface, "up", "gso_max_segs", "1")
         self.inside(host, "ip", "address", "add", f"{address}/32", "dev", interface)
-        self.inside(host, "ip", "route", "add", "10.0.0.0/8", "dev", interface, "src", address, "table", str(table))
+        self.inside(
+            host,
+            "ip",
+            "route",
+            "add",
+            "10.0.0.0/8",
+            "dev",
+            interface,
+            "src",
+            address,
+            "table",
+            str(table),
+        )
         self.inside(host, "ip", "rule", "add", "from", address, "table", str(table))
         if table == 1:
             self.inside(host, "ip", "route", "add", "10.0.0.0/8", "dev", interface, "src", address)
@@ -323,12 +471,18 @@ class Network:
                 "net.ipv4.tcp_no_metrics_save=1",
                 "net.ipv6.conf.all.disable_ipv6=1",
             )
-            self.inside(host, "ip", "mptcp", "limits", "set", "subflow", "4", "add_addr_accepted", "4")
+            self.inside(
+                host, "ip", "mptcp", "limits", "set", "subflow", "4", "add_addr_accepted", "4"
+            )
         for interface, (address, _, _) in USER.items():
-            self.inside("user", "ip", "mptcp", "endpoint", "add", address, "dev", interface, "subflow")
+            self.inside(
+                "user", "ip", "mptcp", "endpoint", "add", address, "dev", interface, "subflow"
+            )
 
     def _command(self, *argv: str) -> str:
-        done = subprocess.run(argv, env=self.environment, capture_output=True, text=True, check=False, timeout=30)
+        done = subprocess.run(
+            argv, env=self.environment, capture_output=True, text=True, check=False, timeout=30
+        )
         assert done.returncode == 0, f"{' '.join(argv)}: {done.stderr.strip()}"
         return done.stdout
 

@@ -21,7 +21,13 @@ def start(network: Network, strategy: str, **params: object) -> Network:
     return network
 
 
-def download(network: Network, protocol: int, source: str = "10.2.0.1", pace_bps: int = PACE_BPS, port: int = 5001) -> Path:
+def download(
+    network: Network,
+    protocol: int,
+    source: str = "10.2.0.1",
+    pace_bps: int = PACE_BPS,
+    port: int = 5001,
+) -> Path:
     """A download that goes on; the file holds a line per moment with the bytes so far."""
     progress = network.folder / f"progress-{time.monotonic_ns()}"
     network.start_inside("server", SEND, str(protocol), str(port), str(pace_bps))

@@ -38,10 +38,15 @@ class FatTree(Network):
         """As the lab describes it, with the names that ports have here."""
         described = describe(TREE, WIRING)
         for trunk in described["trunks"]:
-            trunk |= {"a_port": self.name(trunk["a"] + trunk["b"]), "b_port": self.name(trunk["b"] + trunk["a"])}
+            trunk |= {
+                "a_port": self.name(trunk["a"] + trunk["b"]),
+                "b_port": self.name(trunk["b"] + trunk["a"]),
+            }
         for host, (interface,) in described["hosts"].items():
             interface["port"] = self.name(f"p{host}")
-        return described | {"switches": {switch: {"dpid": dpid} for switch, dpid in self.switches.items()}}
+        return described | {
+            "switches": {switch: {"dpid": dpid} for switch, dpid in self.switches.items()}
+        }
 
     def start_agents(self) -> subprocess.Popen[bytes]:
         hosts = {}
@@ -54,7 +59,9 @@ class FatTree(Network):
     def download(self, user: str) -> Path:
         """A user's download that goes on, as `userspace_traffic.download`."""
         server, progress = self.pairs[user], self.folder / f"progress-{user}"
-        sending, counting = (script.replace("10.0.0.1", self.address(server)) for script in (SEND, COUNT))
+        sending, counting = (
+            script.replace("10.0.0.1", self.address(server)) for script in (SEND, COUNT)
+        )
         self.start_inside(server, sending, str(MPTCP), "5001", "100000000")
         eventually(lambda: ":5001" in self.inside(server, "ss", "-Hltn"), "listen")
         self.start_inside(user, counting, str(MPTCP), "5001", self.address(user), str(progress))
@@ -79,7 +86,9 @@ class FatTree(Network):
                 self._configure(host, each.further)
 
     def _configure(self, host: str, further: tuple[str, ...]) -> None:
-        self.inside(host, "sysctl", "-qw", "net.mptcp.enabled=1", "net.ipv6.conf.all.disable_ipv6=1")
+        self.inside(
+            host, "sysctl", "-qw", "net.mptcp.enabled=1", "net.ipv6.conf.all.disable_ipv6=1"
+        )
         self.inside(host, "ip", "mptcp", "limits", "set", "subflow", "4", "add_addr_accepted", "0")
         for address in further:
             self.inside(host, "ip", "address", "add", f"{address}/32", "dev", "eth")

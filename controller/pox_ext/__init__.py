@@ -35,4 +35,6 @@ def launch(
     from controller.pox_ext import component
 
     ports = (int(of13_port), int(agents_port))
-    component.start(strategy, topology, run, params, *ports, float(patience_s), int(hosts_port), key_file)
+    component.start(
+        strategy, topology, run, params, *ports, float(patience_s), int(hosts_port), key_file
+    )

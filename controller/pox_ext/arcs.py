@@ -28,12 +28,25 @@ class Arcs:
         self._between: defaultdict[tuple[str, str], list[Arc]] = defaultdict(list)
         for arc in self._arcs:
             self._between[arc.tail, arc.head].append(arc)
-        self._departures = {end: each.link for each in plan.trunks for end in ((each.a, each.a_port), (each.b, each.b_port))}
-        self._links = {address: port.link for port in _host_ports(plan) for address in port.addresses}
+        self._departures = {
+            end: each.link
+            for each in plan.trunks
+            for end in ((each.a, each.a_port), (each.b, each.b_port))
+        }
+        self._links = {
+            address: port.link for port in _host_ports(plan) for address in port.addresses
+        }
         self._stations_at = {ap: list(line.stations) for ap, line in plan.aps.items()}
-        self._owner = {address: host for host, ports in plan.hosts.items() for each in ports for address in each.addresses}
+        self._owner = {
+            address: host
+            for host, ports in plan.hosts.items()
+            for each in ports
+            for address in each.addresses
+        }
         self._backwards = {(each.link, each.b) for each in plan.trunks}
-        self._backwards |= {(port.link, address) for port in _host_ports(plan) for address in port.addresses}
+        self._backwards |= {
+            (port.link, address) for port in _host_ports(plan) for address in port.addresses
+        }
         self._said: dict[str, LinkState] = {}
 
     def said(self, state: LinkState) -> None:
@@ -48,7 +61,11 @@ class Arcs:
     def seen(self) -> tuple[Arc, ...]:
         """Every arc that carries something."""
         used = self._used()
-        return tuple(self._now(arc, used[arc.link, arc.tail, arc.head]) for arc in self._arcs if self._is_up(arc))
+        return tuple(
+            self._now(arc, used[arc.link, arc.tail, arc.head])
+            for arc in self._arcs
+            if self._is_up(arc)
+        )
 
     def delay_s(self, path: Path) -> float:
         """How long a packet takes from the first switch of a path to the last."""
@@ -69,8 +86,14 @@ class Arcs:
         users = self._users(arc)
         if not users:
             return arc
-        rates = [self._stations.known[user, arc.link].rate_bps for user in users if (user, arc.link) in self._stations.known]
-        return replace(arc, capacity_bps=max((rate for rate in rates if rate), default=arc.capacity_bps))
+        rates = [
+            self._stations.known[user, arc.link].rate_bps
+            for user in users
+            if (user, arc.link) in self._stations.known
+        ]
+        return replace(
+            arc, capacity_bps=max((rate for rate in rates if rate), default=arc.capacity_bps)
+        )
 
     def _shaped(self, arc: Arc) -> Arc:
         said = self._said.get(arc.link)
@@ -110,14 +133,25 @@ class Arcs:
         first, last = route[0].switch, route[-1].switch
         yield from ((ends, first) for ends in self._joining(flow.source, first, ends_at_host=False))
         for hop, after in pairwise(route):
-            yield (self._departures.get((hop.switch, hop.port), ""), hop.switch, after.switch), after.switch
-        yield from ((ends, last) for ends in self._joining(flow.destination, last, ends_at_host=True))
+            yield (
+                (self._departures.get((hop.switch, hop.port), ""), hop.switch, after.switch),
+                after.switch,
+            )
+        yield from (
+            (ends, last) for ends in self._joining(flow.destination, last, ends_at_host=True)
+        )
 
     def _joining(self, address: str, switch: str, ends_at_host: bool) -> Iterator[Ends]:
         """The arc between a switch and an address, or the two that meet in the air."""
         link = self._links.get(address, "")
-        way = (switch, air(switch), address) if switch in self._stations_at and link == switch else (switch, address)
-        yield from ((link, tail, head) for tail, head in pairwise(way if ends_at_host else way[::-1]))
+        way = (
+            (switch, air(switch), address)
+            if switch in self._stations_at and link == switch
+            else (switch, address)
+        )
+        yield from (
+            (link, tail, head) for tail, head in pairwise(way if ends_at_host else way[::-1])
+        )
 
 
 def _host_ports(plan: Plan) -> Iterator[HostPort]:

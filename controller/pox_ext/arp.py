@@ -42,7 +42,9 @@ class Answers:
         """Ask where an address is, in the name of one that is known."""
         place = self._hosts.place(asker)
         if place is not None and place.mac:
-            self._ask_everywhere(Arp(frames.ARP_REQUEST, place.mac, asker, frames.BROADCAST, address))
+            self._ask_everywhere(
+                Arp(frames.ARP_REQUEST, place.mac, asker, frames.BROADCAST, address)
+            )
 
     def _reply(self, switch: str, port: str, asker: Arp, mac: str) -> None:
         number = self._switches.port(switch, port)
@@ -56,6 +58,10 @@ class Answers:
         request = frames.arp(frames.ARP_REQUEST, asked.sender_mac, asked.sender, "", asked.target)
         for switch in self._plan.switches if place is None else [place.switch]:
             for name, number in self._switches.ports(switch).items():
-                wanted = name == place.port if place else self._hosts.is_edge(switch, name) and (switch, name) != but
+                wanted = (
+                    name == place.port
+                    if place
+                    else self._hosts.is_edge(switch, name) and (switch, name) != but
+                )
                 if wanted:
                     self._switches.send(switch, nicira.packet_out(request, [nicira.output(number)]))

@@ -49,7 +49,11 @@ def start(
     folder = RunFolder(Path(run) if run else Path(str(topology)).resolve().parent)
     writer = statistics.Writer(folder.statistics)
 
-    hosts = Datagrams(hosts_port, lambda data, sender: session.host_datagram(data, sender)) if key else None
+    hosts = (
+        Datagrams(hosts_port, lambda data, sender: session.host_datagram(data, sender))
+        if key
+        else None
+    )
     channel = HostChannel(key, hosts.send) if hosts else None
     session = Session(network, control, folder, core.openflow, writer.put, patience_s, channel)
     session.restore(statistics.read(folder.statistics))
@@ -68,11 +72,15 @@ def start(
 def read_topology(path: str | None) -> plan.Plan:
     """The plan in a file, or one `PlanRefused`."""
     if not path:
-        raise PlanRefused("start the controller: no topology. Add --topology=FILE (docs/formats.md shows the file)")
+        raise PlanRefused(
+            "start the controller: no topology. Add --topology=FILE (docs/formats.md shows the file)"
+        )
     try:
         text = Path(path).read_text(encoding="utf-8")
     except OSError as error:
-        raise PlanRefused(f"read {path}: {error.strerror}. Add --topology=FILE with a file that exists") from error
+        raise PlanRefused(
+            f"read {path}: {error.strerror}. Add --topology=FILE with a file that exists"
+        ) from error
     return plan.read(text, path)
 
 
@@ -81,7 +89,9 @@ def read_params(text: str) -> dict[str, Any]:
     try:
         values = json.loads(text or "{}")
     except ValueError as error:
-        raise ParamsRefused(f'read --params={text}: {error}. Write a JSON object such as {{"cth": 0.85}}') from error
+        raise ParamsRefused(
+            f'read --params={text}: {error}. Write a JSON object such as {{"cth": 0.85}}'
+        ) from error
     if not isinstance(values, dict):
         raise ParamsRefused(f'read --params={text}: it is no object. Write {{"cth": 0.85}}')
     return values

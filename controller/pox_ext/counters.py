@@ -113,27 +113,41 @@ class Counters:
 
     def look(self, asked: Mapping[Flow, Asked], now_s: float) -> None:
         """Sum up what has been counted of these flows, each in its own direction."""
-        self._ways = {flow: self._summed(flow, each, now_s) for flow, each in asked.items() if each.path}
+        self._ways = {
+            flow: self._summed(flow, each, now_s) for flow, each in asked.items() if each.path
+        }
         known = {digest(flow) for flow in self._ways}
         for flows in self._flows.values():
-            for cookie in [each for each, tally in flows.items() if each not in known and tally.rate_bps is None]:
+            for cookie in [
+                each
+                for each, tally in flows.items()
+                if each not in known and tally.rate_bps is None
+            ]:
                 del flows[cookie]
 
     def data(self, flow: Flow) -> Way | None:
         """Of a flow and its opposite direction the one that carries more; None when neither was counted."""
-        both = [way for way in (self._ways.get(flow), self._ways.get(flow.back())) if way is not None and way.bytes]
+        both = [
+            way
+            for way in (self._ways.get(flow), self._ways.get(flow.back()))
+            if way is not None and way.bytes
+        ]
         return max(both, key=lambda way: way.bytes, default=None)
 
     def _summed(self, flow: Flow, asked: Asked, now_s: float) -> Way:
         way, cookie = self._ways.get(flow, Way()), digest(flow)
-        first, last = (self._flows[switch].get(cookie) for switch in (asked.path[0], asked.path[-1]))
+        first, last = (
+            self._flows[switch].get(cookie) for switch in (asked.path[0], asked.path[-1])
+        )
         if first is not None and last is not None:
             way.count(first, last, asked.delay_s, now_s)
         return way
 
     # --- documents
 
-    def documents(self, subflows: Iterable[tuple[Joined, Subflow, bool]]) -> dict[str, list[Document]]:
+    def documents(
+        self, subflows: Iterable[tuple[Joined, Subflow, bool]]
+    ) -> dict[str, list[Document]]:
         """The tables `ports`, `paths` and `subflows` (each with how it joined, and whether its path was asked for)."""
         found = [self._document(*each) for each in subflows]
         by_path: dict[Path, list[Document]] = {}
@@ -146,13 +160,22 @@ class Counters:
         return {"ports": list(self._ports.values()), "paths": ways, "subflows": found}
 
     def _document(self, joined: Joined, subflow: Subflow, pinned: bool) -> Document:
-        plain = vars(subflow) | {"path": list(subflow.path), "opened": vars(joined.flow), "pinned": pinned}
+        plain = vars(subflow) | {
+            "path": list(subflow.path),
+            "opened": vars(joined.flow),
+            "pinned": pinned,
+        }
         return plain | {"mbps": _mbps(subflow.rate_bps)}
 
     @staticmethod
     def joined(document: Document) -> Joined:
         """A subflow out of its document."""
-        return Joined(document["connection"], document["number"], Flow(**document["opened"]), document["backup"])
+        return Joined(
+            document["connection"],
+            document["number"],
+            Flow(**document["opened"]),
+            document["backup"],
+        )
 
     @staticmethod
     def ap_documents(step: Step) -> list[Document]:

@@ -36,7 +36,9 @@ class Entries:
             if only in (None, hop.switch):
                 self._write_at(flow, hop)
 
-    def move(self, moves: Iterable[Move], now_s: float, done: Callable[[], None] = lambda: None) -> None:
+    def move(
+        self, moves: Iterable[Move], now_s: float, done: Callable[[], None] = lambda: None
+    ) -> None:
         """Move flows to other ways, all together; `done` is called when all are moved."""
         moving = list(moves)
         for flow, old, new in moving:
@@ -50,12 +52,17 @@ class Entries:
         self._stale = [each for each in self._stale if each[0] > now_s]
         for _, switch, flow in due:
             if switch not in is_on(flow):
-                gone = nicira.flow_mod(PATHS_TABLE, priority(flow), nicira.of_flow(flow), command=nicira.DELETE_STRICT)
+                gone = nicira.flow_mod(
+                    PATHS_TABLE, priority(flow), nicira.of_flow(flow), command=nicira.DELETE_STRICT
+                )
                 self._switches.send(switch, gone)
 
     def drop_for(self, switch: str, flow: Flow, seconds: int) -> None:
         """Drop a flow that has no way."""
-        self._switches.send(switch, nicira.flow_mod(PATHS_TABLE, priority(flow), nicira.of_flow(flow), hard_s=seconds))
+        self._switches.send(
+            switch,
+            nicira.flow_mod(PATHS_TABLE, priority(flow), nicira.of_flow(flow), hard_s=seconds),
+        )
 
     def actions(self, hop: Hop, entered_by: int | None = None) -> list[bytes]:
         """How a packet leaves a switch; nothing when it cannot."""

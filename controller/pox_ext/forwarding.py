@@ -47,7 +47,13 @@ class Forwarding:
         idle: Callable[[int], None] = lambda _: None,
     ) -> None:
         """`changed(switch, what)` is told when a switch is connected or lost, and when its table 1 is written (`ready`)."""
-        self._hosts, self._router, self._saw, self._changed, self._idle = hosts, router, saw, changed, idle
+        self._hosts, self._router, self._saw, self._changed, self._idle = (
+            hosts,
+            router,
+            saw,
+            changed,
+            idle,
+        )
         self._log = logging.getLogger("pox_ext.forwarding")
         self._installed: dict[Flow, float] = {}
         self.switches = Switches(nexus, plan)
@@ -66,7 +72,9 @@ class Forwarding:
             return
         self.switches.changed(switch)
         self._changed(switch, "connected")
-        event.connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # or an entry waits 40 ms for an ACK
+        event.connection.sock.setsockopt(
+            socket.IPPROTO_TCP, socket.TCP_NODELAY, 1
+        )  # or an entry waits 40 ms for an ACK
         event.connection.send(nicira.enable_table_ids())
         for message in self._fixed_entries(switch):
             event.connection.send(message)
@@ -104,16 +112,27 @@ class Forwarding:
         ip = nicira.eth_type(nicira.ETH_IP)
         yield nicira.flow_mod(PATHS_TABLE, DROP_PRIORITY, b"")
         yield nicira.flow_mod(PATHS_TABLE, MISS_PRIORITY, ip, controller)
-        yield nicira.flow_mod(PATHS_TABLE, NO_GROUP_PRIORITY, ip + nicira.destination("224.0.0.0", 3))
-        yield nicira.flow_mod(PATHS_TABLE, ARP_PRIORITY, nicira.eth_type(nicira.ETH_ARP), controller)
+        yield nicira.flow_mod(
+            PATHS_TABLE, NO_GROUP_PRIORITY, ip + nicira.destination("224.0.0.0", 3)
+        )
+        yield nicira.flow_mod(
+            PATHS_TABLE, ARP_PRIORITY, nicira.eth_type(nicira.ETH_ARP), controller
+        )
         yield from self._edge_entries(switch)
 
     def _edge_entries(self, switch: str) -> Iterator[bytes]:
         """SYN and SYN/ACK are seen once, where they enter."""
         for name, number in self.switches.ports(switch).items():
             if self._hosts.is_edge(switch, name):
-                match = nicira.in_port(number) + nicira.eth_type(nicira.ETH_IP) + nicira.protocol(frames.TCP) + nicira.syn()
-                yield nicira.flow_mod(PATHS_TABLE, SYN_PRIORITY, match, [nicira.output(nicira.PORT_CONTROLLER)])
+                match = (
+                    nicira.in_port(number)
+                    + nicira.eth_type(nicira.ETH_IP)
+                    + nicira.protocol(frames.TCP)
+                    + nicira.syn()
+                )
+                yield nicira.flow_mod(
+                    PATHS_TABLE, SYN_PRIORITY, match, [nicira.output(nicira.PORT_CONTROLLER)]
+                )
 
     # --- packets
 
@@ -133,7 +152,11 @@ class Forwarding:
     def _learn(self, address: str, mac: str, switch: str, port: str) -> None:
         moved = self._hosts.learn(address, mac, switch, port)
         if moved:
-            self.reroute(flow for flow in list(self._router.routes) if address in (flow.source, flow.destination))
+            self.reroute(
+                flow
+                for flow in list(self._router.routes)
+                if address in (flow.source, flow.destination)
+            )
         self._arp.learned(address)
 
     def _ip(self, switch: str, in_port: int, frame: Frame, data: bytes) -> None:
@@ -182,7 +205,9 @@ class Forwarding:
         self._router.pin(flow, path)
         return self.reroute([flow, flow.back()])
 
-    def reroute(self, flows: Iterable[Flow] | None = None, done: Callable[[], None] = lambda: None) -> int:
+    def reroute(
+        self, flows: Iterable[Flow] | None = None, done: Callable[[], None] = lambda: None
+    ) -> int:
         """Move the flows whose way has changed; how many. `done` is called when all are moved."""
         moved = self._router.changed(flows)
         self._entries.move(moved, time.monotonic(), done)
@@ -207,4 +232,7 @@ class Forwarding:
         for switch, name in ends:
             number = self.switches.port(switch, name)
             if number is not None:
-                self.switches.send(switch, nicira.flow_mod(PATHS_TABLE, 0, b"", command=nicira.DELETE, out_port=number))
+                self.switches.send(
+                    switch,
+                    nicira.flow_mod(PATHS_TABLE, 0, b"", command=nicira.DELETE, out_port=number),
+                )

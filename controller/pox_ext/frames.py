@@ -79,11 +79,15 @@ def _arp(data: bytes) -> Arp | None:
     if (hardware, protocol, sizes) != (1, _ETH_IP, 0x0604):
         return None
     sender_mac, sender, target_mac, target = struct.unpack_from("!6s4s6s4s", data, 8)
-    return Arp(operation, mac_text(sender_mac), inet_ntoa(sender), mac_text(target_mac), inet_ntoa(target))
+    return Arp(
+        operation, mac_text(sender_mac), inet_ntoa(sender), mac_text(target_mac), inet_ntoa(target)
+    )
 
 
 def _ip(data: bytes) -> Ip | None:
-    first, _, length, _, fragment, _, protocol, _, source, destination = struct.unpack_from("!BBHHHBBH4s4s", data)
+    first, _, length, _, fragment, _, protocol, _, source, destination = struct.unpack_from(
+        "!BBHHHBBH4s4s", data
+    )
     header = (first & 15) * 4
     if first >> 4 != 4 or header < 20 or length < header:
         return None

@@ -13,7 +13,9 @@ Address = tuple[str, int]
 class HostChannel:
     """Reads reports and sends orders; without a key there are no hosts to be reached."""
 
-    def __init__(self, key: str = "", send: Callable[[bytes, Address], None] = lambda *_: None) -> None:
+    def __init__(
+        self, key: str = "", send: Callable[[bytes, Address], None] = lambda *_: None
+    ) -> None:
         self.key, self._send = key, send
         self._addresses: dict[str, Address] = {}
 

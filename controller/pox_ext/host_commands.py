@@ -29,13 +29,17 @@ class Wish:
     def left(self, subflow: Subflow) -> Wish:
         """What the hosts have not confirmed."""
         held = self.rate_bps is None or _same(self.rate_bps, subflow.expected_bps or 0)
-        return Wish(None if self.backup == subflow.backup else self.backup, None if held else self.rate_bps)
+        return Wish(
+            None if self.backup == subflow.backup else self.backup, None if held else self.rate_bps
+        )
 
 
 class Orders:
     """Wishes by subflow; `send(host, datagram)` returns False when the host cannot be reached."""
 
-    def __init__(self, key: str, send: Send, host_of: Callable[[str], str | None], now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self, key: str, send: Send, host_of: Callable[[str], str | None], now_ms: Callable[[], int]
+    ) -> None:
         """`host_of(address)` names the host of an address, `now_ms` the time of day: a later controller counts on from it."""
         self._key, self._send, self._host_of, self._now_ms = key, send, host_of, now_ms
         self._wishes: dict[SubflowKey, Wish] = {}
@@ -55,7 +59,9 @@ class Orders:
         connections: dict[str, list[Subflow]] = {}
         for each in subflows:
             connections.setdefault(each.connection, []).append(each)
-        self._wishes = {key: wish for key, wish in self._wishes.items() if key[0] in connections}  # 3
+        self._wishes = {
+            key: wish for key, wish in self._wishes.items() if key[0] in connections
+        }  # 3
         return [host for found in connections.values() for host in self._refresh(found, now_s)]
 
     def _wish(self, key: SubflowKey, wish: Wish) -> None:
@@ -69,8 +75,17 @@ class Orders:
         if not orders or now_s < self._due_s.get(connection, 0.0):  # 2
             return []
         self._due_s[connection] = now_s + AGAIN_S
-        hosts = {self._host_of(address) for each, wish in left.items() if wish != Wish() for address in each.ends}
-        return [host for host in sorted(host for host in hosts if host) if not self._tell(host, connection, orders)]
+        hosts = {
+            self._host_of(address)
+            for each, wish in left.items()
+            if wish != Wish()
+            for address in each.ends
+        }
+        return [
+            host
+            for host in sorted(host for host in hosts if host)
+            if not self._tell(host, connection, orders)
+        ]
 
     def _tell(self, host: str, connection: str, orders: tuple[SubflowOrder, ...]) -> bool:
         self._seq = max(self._seq + 1, self._now_ms())
@@ -79,7 +94,10 @@ class Orders:
 
 def _order(subflow: Subflow, wish: Wish) -> SubflowOrder:
     return SubflowOrder(
-        subflow.source, subflow.destination, wish.backup, None if wish.rate_bps is None else mbps(wish.rate_bps)
+        subflow.source,
+        subflow.destination,
+        wish.backup,
+        None if wish.rate_bps is None else mbps(wish.rate_bps),
     )
 
 

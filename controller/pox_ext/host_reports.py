@@ -11,7 +11,10 @@ from controller.paths import Flow
 from controller.units import bps
 
 TCP = 6
-PATIENCE_S, PATIENCE_REPORTS = 5.0, 4  # within which a new subflow appears in its hosts' reports: slow hosts report late
+PATIENCE_S, PATIENCE_REPORTS = (
+    5.0,
+    4,
+)  # within which a new subflow appears in its hosts' reports: slow hosts report late
 
 
 @dataclass(frozen=True)
@@ -51,7 +54,10 @@ class Told:
     def subflow(self, to_user: Flow) -> Confirmed:
         """What is confirmed of a subflow, seen in the direction of its user."""
         source, destination = ends(to_user)
-        server, user = self._states.get((source, destination)), self._states.get((destination, source))
+        server, user = (
+            self._states.get((source, destination)),
+            self._states.get((destination, source)),
+        )
         both = [state for state in (server, user) if state is not None]
         if not both:
             return Confirmed()
@@ -65,7 +71,10 @@ class Told:
 
     def loss(self, address: str) -> float | None:
         """The loss that an interface reports, if it does."""
-        return next((report.loss[address] for report in self._latest.values() if address in report.loss), None)
+        return next(
+            (report.loss[address] for report in self._latest.values() if address in report.loss),
+            None,
+        )
 
     def hears_of(self, hosts: Iterable[str | None]) -> bool:
         """Whether one of these hosts reports."""
@@ -90,7 +99,9 @@ class Told:
     def found_at(self, host: str) -> Iterator[tuple[str, Flow]]:
         """Token and direction, away from this host, of each of its subflows: what a controller that knows nothing takes over."""
         for state in self._latest[host].subflows if host in self._latest else ():
-            (source, source_port), (destination, port) = (end.rsplit(":", 1) for end in (state.local, state.remote))
+            (source, source_port), (destination, port) = (
+                end.rsplit(":", 1) for end in (state.local, state.remote)
+            )
             yield state.token, Flow(source, destination, TCP, int(source_port), int(port))
 
 

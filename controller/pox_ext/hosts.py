@@ -21,14 +21,18 @@ class Hosts:
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self._trunks = {(switch, port) for switch in plan.switches for port in plan.trunk_ports(switch)}
+        self._trunks = {
+            (switch, port) for switch in plan.switches for port in plan.trunk_ports(switch)
+        }
         self._places: dict[str, Place] = {}
         self._owners: dict[str, str] = {}
         self._fixed: frozenset[str] = frozenset()
         for host, interfaces in plan.hosts.items():
             for each in interfaces:
                 for address in each.addresses:
-                    self._places[address] = Place(each.switch, each.port, each.mac and each.mac.lower())
+                    self._places[address] = Place(
+                        each.switch, each.port, each.mac and each.mac.lower()
+                    )
                     self._owners[address] = host
         self._fixed = frozenset(self._places)
 
@@ -44,7 +48,11 @@ class Hosts:
         """
         before = self._places.get(address)
         stays = before is not None and (before.switch, before.port) == (switch, port)
-        if not self.is_edge(switch, port) or address == "0.0.0.0" or not (stays or self._may_move(address, switch)):
+        if (
+            not self.is_edge(switch, port)
+            or address == "0.0.0.0"
+            or not (stays or self._may_move(address, switch))
+        ):
             return False
         self._places[address] = Place(switch, port, mac)
         if address not in self._owners:
@@ -55,7 +63,8 @@ class Hosts:
         if address not in self._fixed:
             return True
         kinds = [
-            self._plan.aps[each].kind if each in self._plan.aps else None for each in (self._places[address].switch, switch)
+            self._plan.aps[each].kind if each in self._plan.aps else None
+            for each in (self._places[address].switch, switch)
         ]
         return kinds[0] is not None and kinds[0] == kinds[1]
 
@@ -69,11 +78,21 @@ class Hosts:
 
     def at(self, user: str, ap: str) -> tuple[str, ...]:
         """The addresses of a user at an access point."""
-        return tuple(sorted(own for own, host in self._owners.items() if host == user and self._places[own].switch == ap))
+        return tuple(
+            sorted(
+                own
+                for own, host in self._owners.items()
+                if host == user and self._places[own].switch == ap
+            )
+        )
 
     def associations(self) -> dict[tuple[str, str], tuple[str, ...]]:
         """The addresses of every user at every access point."""
-        return {(user, ap): self.at(user, ap) for ap, line in self._plan.aps.items() for user in line.stations}
+        return {
+            (user, ap): self.at(user, ap)
+            for ap, line in self._plan.aps.items()
+            for user in line.stations
+        }
 
     def _own(self, address: str, switch: str, port: str) -> None:
         """A port of which the plan names one host without an address is that host's."""

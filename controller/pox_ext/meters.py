@@ -26,7 +26,9 @@ MEND_AFTER_S = 10.0
 class Meters:
     """All bridges on the 1.3 channel, by name of the switch; those that are no access points hold the default entry only."""
 
-    def __init__(self, counted: Callable[[str], Iterable[str]], ready: Callable[[str], None]) -> None:
+    def __init__(
+        self, counted: Callable[[str], Iterable[str]], ready: Callable[[str], None]
+    ) -> None:
         """`counted(switch)` names the addresses to count there; `ready(switch)` is told when table 0 is written."""
         self._counted, self._ready = counted, ready
         self.channels: dict[str, Channel] = {}
@@ -43,7 +45,9 @@ class Meters:
 
         def with_meter(config: bytes | None) -> None:
             rate_bps = of13.meter_rate_bps(config or b"")
-            channel.ask(of13.ask_flows(table=0), lambda body: self._take_over(switch, body or b"", rate_bps))
+            channel.ask(
+                of13.ask_flows(table=0), lambda body: self._take_over(switch, body or b"", rate_bps)
+            )
 
         channel.ask(of13.ask_meter_config(), with_meter)
 
@@ -73,7 +77,11 @@ class Meters:
         rate_bps = command.rate_bps if isinstance(command, Throttle) else None
         counted = frozenset(self._counted(command.ap))
         self._wanted[command.ap] = replace(
-            held, counted=counted, metered=addresses if throttled else frozenset(), rate_bps=rate_bps, default=True
+            held,
+            counted=counted,
+            metered=addresses if throttled else frozenset(),
+            rate_bps=rate_bps,
+            default=True,
         )
         self._bring(command.ap)
 
@@ -86,9 +94,15 @@ class Meters:
             for entry in entries:
                 if entry.address is not None:
                     key = (switch, entry.address)
-                    self._by_address[key] = self._rates.rate_bps(key, time.monotonic_ns(), entry.bytes)
-            if body is not None and asked is not None and asked is self._known.get(switch):  # nothing was changed meanwhile
-                self._mend(switch, asked, table0.read(entries, asked.rate_bps if meter_there else None))
+                    self._by_address[key] = self._rates.rate_bps(
+                        key, time.monotonic_ns(), entry.bytes
+                    )
+            if (
+                body is not None and asked is not None and asked is self._known.get(switch)
+            ):  # nothing was changed meanwhile
+                self._mend(
+                    switch, asked, table0.read(entries, asked.rate_bps if meter_there else None)
+                )
             done()
 
         def with_meter(body: bytes | None) -> None:
@@ -104,7 +118,10 @@ class Meters:
         """Put back what is known to be there and has not been there for `MEND_AFTER_S`: somebody deleted it by hand."""
         if (there.addresses, replace(there, counted=known.counted)) == (known.addresses, known):
             self._odd_since_s.pop(switch, None)
-        elif time.monotonic() - self._odd_since_s.setdefault(switch, time.monotonic()) >= MEND_AFTER_S:
+        elif (
+            time.monotonic() - self._odd_since_s.setdefault(switch, time.monotonic())
+            >= MEND_AFTER_S
+        ):
             del self._odd_since_s[switch]
             self._known[switch] = there
             self._bring(switch)
@@ -112,7 +129,9 @@ class Meters:
     def refresh(self, switch: str) -> None:
         """Count the addresses that have been learned since."""
         if switch in self._known and self._wanted.get(switch):
-            self._wanted[switch] = replace(self._wanted[switch], counted=frozenset(self._counted(switch)))
+            self._wanted[switch] = replace(
+                self._wanted[switch], counted=frozenset(self._counted(switch))
+            )
             self._bring(switch)
 
     def _take_over(self, switch: str, flows: bytes, rate_bps: int | None) -> None:
@@ -124,7 +143,11 @@ class Meters:
         self._start_epoch(switch)
 
     def _bring(self, switch: str, done: Callable[[], None] = lambda: None) -> None:
-        channel, known, wanted = self.channels.get(switch), self._known.get(switch), self._wanted[switch]
+        channel, known, wanted = (
+            self.channels.get(switch),
+            self._known.get(switch),
+            self._wanted[switch],
+        )
         if channel is None or known is None:
             return  # it is brought there when it connects
         for message in table0.changes(known, wanted):
@@ -140,6 +163,8 @@ class Meters:
             if count is None:
                 self._rates.forget(switch)
             else:
-                self._rates.start(switch, time.monotonic_ns(), count.offered_bytes - count.dropped_bytes)
+                self._rates.start(
+                    switch, time.monotonic_ns(), count.offered_bytes - count.dropped_bytes
+                )
 
         self.channels[switch].ask(of13.ask_meter(), start)

@@ -11,7 +11,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 KIND = 30
-SUBTYPES = ("MP_CAPABLE", "MP_JOIN", "DSS", "ADD_ADDR", "REMOVE_ADDR", "MP_PRIO", "MP_FAIL", "MP_FASTCLOSE", "MP_TCPRST")
+SUBTYPES = (
+    "MP_CAPABLE",
+    "MP_JOIN",
+    "DSS",
+    "ADD_ADDR",
+    "REMOVE_ADDR",
+    "MP_PRIO",
+    "MP_FAIL",
+    "MP_FASTCLOSE",
+    "MP_TCPRST",
+)
 _CAPABLE_LENGTHS = {0: (12, 20), 1: (4, 12, 20, 22, 24)}
 _JOIN_LENGTHS = {12: "syn", 16: "syn_ack", 24: "ack"}
 

@@ -25,7 +25,9 @@ _VERSION, _VENDOR, _PACKET_OUT, _BARRIER_REQUEST = 1, 4, 13, 18
 
 def _nxm(vendor: int, field: int, value: bytes, mask: bytes = b"") -> bytes:
     """One extended match entry: vendor, field and whether a mask follows, then the length."""
-    return struct.pack("!HBB", vendor, field << 1 | bool(mask), len(value) + len(mask)) + value + mask
+    return (
+        struct.pack("!HBB", vendor, field << 1 | bool(mask), len(value) + len(mask)) + value + mask
+    )
 
 
 def in_port(port: int) -> bytes:
@@ -52,9 +54,16 @@ def syn() -> bytes:
 
 def of_flow(flow: Flow) -> bytes:
     """Exactly this flow, whatever the port it enters by."""
-    match = eth_type(ETH_IP) + protocol(flow.protocol) + _nxm(0, 7, inet_aton(flow.source)) + destination(flow.destination)
+    match = (
+        eth_type(ETH_IP)
+        + protocol(flow.protocol)
+        + _nxm(0, 7, inet_aton(flow.source))
+        + destination(flow.destination)
+    )
     if flow.protocol == TCP:
-        match += _nxm(0, 9, struct.pack("!H", flow.source_port)) + _nxm(0, 10, struct.pack("!H", flow.destination_port))
+        match += _nxm(0, 9, struct.pack("!H", flow.source_port)) + _nxm(
+            0, 10, struct.pack("!H", flow.destination_port)
+        )
     return match
 
 
@@ -88,7 +97,16 @@ def flow_mod(
     """Add, change or delete an entry; without actions it drops. A change of what is not there adds it. A delete may ask for
     entries that leave by `out_port` only."""
     fixed = struct.pack(
-        "!QHHHHLHHH6x", cookie, table << 8 | command, idle_s, hard_s, priority, NO_BUFFER, out_port, flags, len(match)
+        "!QHHHHLHHH6x",
+        cookie,
+        table << 8 | command,
+        idle_s,
+        hard_s,
+        priority,
+        NO_BUFFER,
+        out_port,
+        flags,
+        len(match),
     )
     padding = b"\0" * (-len(match) % 8)
     return _vendor(NXT_FLOW_MOD, fixed + match + padding + b"".join(actions))

@@ -26,9 +26,22 @@ class Observer:
     """Collects between two steps; knows neither a clock nor a file."""
 
     def __init__(
-        self, plan: Plan, hosts: Hosts, router: Router, tracker: Tracker, meters: Meters, counters: Counters, told: Told
+        self,
+        plan: Plan,
+        hosts: Hosts,
+        router: Router,
+        tracker: Tracker,
+        meters: Meters,
+        counters: Counters,
+        told: Told,
     ) -> None:
-        self._plan, self._hosts, self._router, self._tracker, self._meters = plan, hosts, router, tracker, meters
+        self._plan, self._hosts, self._router, self._tracker, self._meters = (
+            plan,
+            hosts,
+            router,
+            tracker,
+            meters,
+        )
         self._counters, self._told = counters, told
         self._reports: dict[str, list[ApReport]] = {}
         self._stations = Stations()
@@ -44,7 +57,9 @@ class Observer:
         self._reports.setdefault(report.ap, []).append(report)
         for user, station in report.stations.items():
             rate_bps = None if station.rate_mbps is None else bps(station.rate_mbps)
-            self._stations.known[user, report.ap] = Live(rate_bps, station.rssi_dbm, station.associated)
+            self._stations.known[user, report.ap] = Live(
+                rate_bps, station.rssi_dbm, station.associated
+            )
 
     def observe(self, now_ns: int) -> Observation:
         """Everything since the last call."""
@@ -60,11 +75,15 @@ class Observer:
             arcs=self.arcs.seen(),
             receive_buffer_bytes=self._plan.receive_buffer_kb * 1000,
         )
-        aps = tuple(self._seen_at(ap, reports.get(ap.id, []), seen) for ap in self._plan.access_points())
+        aps = tuple(
+            self._seen_at(ap, reports.get(ap.id, []), seen) for ap in self._plan.access_points()
+        )
         return replace(seen, access_points=aps)
 
     def _seen_at(self, ap: AccessPoint, reports: list[ApReport], seen: Observation) -> AccessPoint:
-        primary = {user for (user, where), tier in self.tiers.items() if where == ap.id and tier == 1}
+        primary = {
+            user for (user, where), tier in self.tiers.items() if where == ap.id and tier == 1
+        }
         return replace(
             ap,
             mac_occupancy=_mean([occupancy(report, ap.kind, primary) for report in reports]),
@@ -84,8 +103,15 @@ class Observer:
     def subflow(self, joined: Joined) -> Subflow:
         """A subflow as seen towards its user; packets are those of the direction that carries more."""
         to_user = joined.flow.back() if self._is_user(joined.flow.source) else joined.flow
-        user, place = self._hosts.owner(to_user.destination) or to_user.destination, self._hosts.place(to_user.destination)
-        ap, way, told = place.switch if place else "", self._counters.data(to_user), self._told.subflow(to_user)
+        user, place = (
+            self._hosts.owner(to_user.destination) or to_user.destination,
+            self._hosts.place(to_user.destination),
+        )
+        ap, way, told = (
+            place.switch if place else "",
+            self._counters.data(to_user),
+            self._told.subflow(to_user),
+        )
         return Subflow(
             joined.connection,
             joined.number,
@@ -109,12 +135,18 @@ class Observer:
 
     def is_user(self, host: str) -> bool:
         """Whether a host is a user, and no server."""
-        return host in self._plan.multipath or any(host in line.stations for line in self._plan.aps.values())
+        return host in self._plan.multipath or any(
+            host in line.stations for line in self._plan.aps.values()
+        )
 
     def _is_user(self, address: str) -> bool:
         """Of a subflow's ends the user is the one with a radio, or else the one that opened it."""
         place = self._hosts.place(address)
-        return place is None or place.switch in self._plan.aps or self._hosts.owner(address) in self._plan.multipath
+        return (
+            place is None
+            or place.switch in self._plan.aps
+            or self._hosts.owner(address) in self._plan.multipath
+        )
 
 
 def occupancy(report: ApReport, kind: str, primary: Iterable[str]) -> float:
@@ -130,5 +162,7 @@ def _mean(values: list[float]) -> float | None:
 
 def to_user(subflow: Subflow) -> Flow:
     """The 5-tuple of a subflow in the direction of its user."""
-    (source, source_port), (destination, port) = (end.rsplit(":", 1) for end in (subflow.source, subflow.destination))
+    (source, source_port), (destination, port) = (
+        end.rsplit(":", 1) for end in (subflow.source, subflow.destination)
+    )
     return Flow(source, destination, 6, int(source_port), int(port))

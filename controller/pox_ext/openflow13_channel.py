@@ -118,7 +118,9 @@ class Channel:
 
     def _refused(self, xid: int, body: bytes) -> None:
         kind, code = struct.unpack_from("!HH", body)
-        self._listener.warn(f"bridge {self.dpid} refused an OpenFlow 1.3 message: error type {kind}, code {code}")
+        self._listener.warn(
+            f"bridge {self.dpid} refused an OpenFlow 1.3 message: error type {kind}, code {code}"
+        )
         if xid in self._waiting:
             self._waiting.pop(xid)[0](None)
 
@@ -139,7 +141,11 @@ class Listener(Task):  # type: ignore[misc]
     """Accepts bridges; `up(channel)` and `down(channel)` are called when one is known and when it is gone."""
 
     def __init__(
-        self, port: int, up: Callable[[Channel], None], down: Callable[[Channel], None], warn: Callable[[str], None]
+        self,
+        port: int,
+        up: Callable[[Channel], None],
+        down: Callable[[Channel], None],
+        warn: Callable[[str], None],
     ) -> None:
         Task.__init__(self)
         self.port, self.warn = port, warn
@@ -150,7 +156,9 @@ class Listener(Task):  # type: ignore[misc]
 
     def connected(self, channel: Channel) -> None:
         """A channel knows its bridge; an older one to the same bridge is dead."""
-        for other in [each for each in self._channels if each.dpid == channel.dpid and each is not channel]:
+        for other in [
+            each for each in self._channels if each.dpid == channel.dpid and each is not channel
+        ]:
             self._drop(other)
         self._up(channel)
 

@@ -11,7 +11,15 @@ from typing import NamedTuple
 
 VERSION = 4
 HELLO, ERROR, ECHO_REQUEST, ECHO_REPLY, FEATURES_REQUEST, FEATURES_REPLY = 0, 1, 2, 3, 5, 6
-FLOW_MOD, MULTIPART_REQUEST, MULTIPART_REPLY, BARRIER_REQUEST, BARRIER_REPLY, SET_ASYNC, METER_MOD = 14, 18, 19, 20, 21, 28, 29
+(
+    FLOW_MOD,
+    MULTIPART_REQUEST,
+    MULTIPART_REPLY,
+    BARRIER_REQUEST,
+    BARRIER_REPLY,
+    SET_ASYNC,
+    METER_MOD,
+) = 14, 18, 19, 20, 21, 28, 29
 FLOW_STATS, PORT_STATS, METER_STATS, METER_CONFIG = 1, 4, 9, 10
 METER_ADD, METER_MODIFY, METER_DELETE = 0, 1, 2
 FLOW_ADD, FLOW_DELETE_STRICT = 0, 4
@@ -45,7 +53,11 @@ def burst_kbit(rate_bps: int) -> int:
 
 def meter_mod(command: int, rate_bps: int = 0) -> bytes:
     """Add, modify or delete the one meter of a switch."""
-    band = struct.pack("!HHLL4x", 1, 16, kbps(rate_bps), burst_kbit(rate_bps)) if command != METER_DELETE else b""
+    band = (
+        struct.pack("!HHLL4x", 1, 16, kbps(rate_bps), burst_kbit(rate_bps))
+        if command != METER_DELETE
+        else b""
+    )
     return message(METER_MOD, struct.pack("!HHL", command, _KBPS | _BURST | _STATS, METER) + band)
 
 
@@ -69,7 +81,11 @@ def _table0(command: int, address: str | None, instructions: bytes) -> bytes:
 def _match(address: str | None) -> bytes:
     fields = b""
     if address:
-        fields = _oxm(_ETH_TYPE, b"\x08\x00") + _oxm(_IP_PROTO, b"\x06") + _oxm(_IPV4_DST, inet_aton(address))
+        fields = (
+            _oxm(_ETH_TYPE, b"\x08\x00")
+            + _oxm(_IP_PROTO, b"\x06")
+            + _oxm(_IPV4_DST, inet_aton(address))
+        )
     length = 4 + len(fields)
     return struct.pack("!HH", 1, length) + fields + b"\0" * (-length % 8)
 
@@ -143,15 +159,28 @@ def flows(body: bytes) -> list[FlowEntry]:
 
 def flow_counts(body: bytes) -> list[FlowCount]:
     """The counters of the entries in a flow statistics reply that have a cookie; the rest of them is not read."""
-    counts = (FlowCount(*struct.unpack_from("!QQQ", entry, 24)) for entry in _entries(body) if len(entry) >= 48)
+    counts = (
+        FlowCount(*struct.unpack_from("!QQQ", entry, 24))
+        for entry in _entries(body)
+        if len(entry) >= 48
+    )
     return [each for each in counts if each.cookie]
 
 
 def _flow(entry: bytes) -> FlowEntry:
-    _, _, _, _, priority, _, _, _, cookie, packets, size = struct.unpack_from("!HBxLLHHHH4xQQQ", entry)
+    _, _, _, _, priority, _, _, _, cookie, packets, size = struct.unpack_from(
+        "!HBxLLHHHH4xQQQ", entry
+    )
     _, match_length = struct.unpack_from("!HH", entry, 48)
     instructions = entry[48 + (match_length + 7) // 8 * 8 :]
-    return FlowEntry(cookie, priority, packets, size, _ipv4_dst(entry[52 : 48 + match_length]), _is_metered(instructions))
+    return FlowEntry(
+        cookie,
+        priority,
+        packets,
+        size,
+        _ipv4_dst(entry[52 : 48 + match_length]),
+        _is_metered(instructions),
+    )
 
 
 def _ipv4_dst(fields: bytes) -> str | None:
@@ -164,7 +193,10 @@ def _ipv4_dst(fields: bytes) -> str | None:
 
 
 def _is_metered(instructions: bytes) -> bool:
-    return any(struct.unpack_from("!H", each)[0] == _METER_INSTRUCTION for each in _entries(instructions, length_at=2))
+    return any(
+        struct.unpack_from("!H", each)[0] == _METER_INSTRUCTION
+        for each in _entries(instructions, length_at=2)
+    )
 
 
 def meter_count(body: bytes) -> MeterCount | None:
@@ -172,7 +204,9 @@ def meter_count(body: bytes) -> MeterCount | None:
     for entry in _entries(body, length_at=4):
         meter, _, _, _, offered = struct.unpack_from("!LH6xLQQ", entry)
         if meter == METER:
-            dropped = sum(struct.unpack_from("!QQ", entry, at)[1] for at in range(40, len(entry) - 15, 16))
+            dropped = sum(
+                struct.unpack_from("!QQ", entry, at)[1] for at in range(40, len(entry) - 15, 16)
+            )
             return MeterCount(offered, dropped)
     return None
 
@@ -190,7 +224,9 @@ def ports(body: bytes) -> list[PortCount]:
     """The counters of every port in a port statistics reply; local ports left out."""
     found = []
     for at in range(0, len(body) - 111, 112):
-        port, rx_packets, tx_packets, rx, tx, rx_dropped, tx_dropped = struct.unpack_from("!L4x6Q", body, at)
+        port, rx_packets, tx_packets, rx, tx, rx_dropped, tx_dropped = struct.unpack_from(
+            "!L4x6Q", body, at
+        )
         if port < 0xFFFFFF00:
             counts = (rx, tx, rx_packets, tx_packets, rx_dropped, tx_dropped)
             found.append(PortCount(port, *(0 if each == UNCOUNTED else each for each in counts)))

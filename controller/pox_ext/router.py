@@ -45,7 +45,10 @@ class Router:
 
     def route(self, flow: Flow) -> Route | None:
         """The way of a flow, or None when an address or a way is unknown."""
-        source, destination = self._hosts.place(flow.source), self._hosts.place(flow.destination)  # 1
+        source, destination = (
+            self._hosts.place(flow.source),
+            self._hosts.place(flow.destination),
+        )  # 1
         if source is None or destination is None:
             return None
         path = self._pinned(flow, source.switch, destination.switch)  # 2
@@ -118,7 +121,9 @@ class Router:
 
     def _shortest(self, source: str, destination: str) -> list[paths.Path]:
         if (source, destination) not in self._paths:
-            self._paths[source, destination] = paths.between(self._neighbours(), source, destination)
+            self._paths[source, destination] = paths.between(
+                self._neighbours(), source, destination
+            )
         return self._paths[source, destination]
 
     def _neighbours(self) -> dict[str, set[str]]:

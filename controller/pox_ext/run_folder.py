@@ -32,7 +32,9 @@ class RunFolder:
     def write(self, *lines: dict[str, Any]) -> None:
         """Append lines, stamped with the time of day, at once: a write into a folder shared with a VM is dear."""
         at = round(time.time(), 3)
-        self._decisions.write(b"".join(json.dumps({"at": at, **line}).encode() + b"\n" for line in lines))
+        self._decisions.write(
+            b"".join(json.dumps({"at": at, **line}).encode() + b"\n" for line in lines)
+        )
 
     def messages(self) -> Iterator[InboxMessage | str]:
         """Messages that have come, each deleted as it is read; a refusal comes as its text."""

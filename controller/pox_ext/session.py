@@ -11,7 +11,14 @@ from collections.abc import Callable
 from typing import Any
 
 from controller import decision_log as lines
-from controller.agent_messages import InboxMessage, LinkFlip, LinkState, ParamsFlip, StrategyFlip, ap_report
+from controller.agent_messages import (
+    InboxMessage,
+    LinkFlip,
+    LinkState,
+    ParamsFlip,
+    StrategyFlip,
+    ap_report,
+)
 from controller.command import Command, Expect, Route, SetBackup, Throttle, Unthrottle
 from controller.control import Control, Step
 from controller.errors import ControllerError
@@ -54,19 +61,40 @@ class Session:
         patience_s: float = PATIENCE_S,
         hosts: HostChannel | None = None,
     ) -> None:
-        self._plan, self._control, self._folder, self._put, self._patience_s = plan, control, folder, put, patience_s
+        self._plan, self._control, self._folder, self._put, self._patience_s = (
+            plan,
+            control,
+            folder,
+            put,
+            patience_s,
+        )
         self._hosts = Hosts(plan)
         self._router = Router(plan, self._hosts)
         tracker, told = Tracker(), Told()
         self._forwarding = Forwarding(
-            nexus, plan, self._hosts, self._router, self._saw, self._switch_changed, lambda cookie: self._lives.idle(cookie)
+            nexus,
+            plan,
+            self._hosts,
+            self._router,
+            self._saw,
+            self._switch_changed,
+            lambda cookie: self._lives.idle(cookie),
         )
         self._meters = Meters(self._counted, lambda switch: self._part_ready(switch, TABLE_0))
         self._counters = Counters(self._forwarding.switches.ports)
-        self._observer = Observer(plan, self._hosts, self._router, tracker, self._meters, self._counters, told)
-        self._lives = Lives(tracker, told, self._observer, self._router, self._hosts, folder.write, control.hurry)
+        self._observer = Observer(
+            plan, self._hosts, self._router, tracker, self._meters, self._counters, told
+        )
+        self._lives = Lives(
+            tracker, told, self._observer, self._router, self._hosts, folder.write, control.hurry
+        )
         self._channel = hosts or HostChannel()
-        self._orders = Orders(self._channel.key, self._channel.send, self._hosts.owner, lambda: round(time.time() * 1000))
+        self._orders = Orders(
+            self._channel.key,
+            self._channel.send,
+            self._hosts.owner,
+            lambda: round(time.time() * 1000),
+        )
         self._readiness = Readiness(plan.switches)
         self._started_s = time.monotonic()
         self._said: set[str] = set()
@@ -117,7 +145,9 @@ class Session:
         fell = self._lives.saw(packet)
         if fell is not None:
             flow = fell.flow
-            self.warn(f"{flow.source} asked {flow.destination}:{flow.destination_port} for Multipath TCP and got plain TCP")
+            self.warn(
+                f"{flow.source} asked {flow.destination}:{flow.destination_port} for Multipath TCP and got plain TCP"
+            )
 
     def _counted(self, switch: str) -> list[str]:
         users = [user for user in self._plan.multipath if switch in self._plan.aps]
@@ -134,7 +164,9 @@ class Session:
     def _part_ready(self, switch: str, part: str) -> None:
         if self._readiness.ready(switch, part):
             switches = sorted(self._plan.switches)
-            self._folder.write({"kind": "ready", "switches": switches, "strategy": self._control.strategy.name})
+            self._folder.write(
+                {"kind": "ready", "switches": switches, "strategy": self._control.strategy.name}
+            )
 
     # --- the loop
 
@@ -149,9 +181,15 @@ class Session:
         late = self._late(now_s)
         for text in self._readiness.complaints() if late else ():
             self.warn(text)
-        if self._asked_s is None and (late or self._readiness.complete) and self._control.due(time.monotonic_ns()):
+        if (
+            self._asked_s is None
+            and (late or self._readiness.complete)
+            and self._control.due(time.monotonic_ns())
+        ):
             self._ask()  # 1
-        elif self._asked_s is not None and (self._unanswered == 0 or now_s - self._asked_s > ANSWERS_WITHIN_S):
+        elif self._asked_s is not None and (
+            self._unanswered == 0 or now_s - self._asked_s > ANSWERS_WITHIN_S
+        ):
             self._step()  # 2
 
     def _take(self, message: InboxMessage | str) -> None:
@@ -173,7 +211,10 @@ class Session:
             self._control.switch(message.value.name, message.value.params)
             return {"value": message.value.model_dump()}
         assert isinstance(message, LinkFlip)
-        return {"value": message.value.model_dump(exclude_none=True), "flows_moved": self._link(message.value)}
+        return {
+            "value": message.value.model_dump(exclude_none=True),
+            "flows_moved": self._link(message.value),
+        }
 
     def _link(self, state: LinkState) -> int | None:
         """A link has changed; how many flows moved."""
@@ -249,6 +290,10 @@ class Session:
                 self._orders.expect(key, rate_bps)
 
     def _tables(self, step: Step) -> Tables:
-        control = {"at": time.time(), "strategy": step.strategy, "params": self._control.params.model_dump()}
+        control = {
+            "at": time.time(),
+            "strategy": step.strategy,
+            "params": self._control.params.model_dump(),
+        }
         known = {"aps": self._counters.ap_documents(step), "links": self._observer.arcs.documents()}
         return {"control": [control], **known, **self._counters.documents(self._lives.documents())}

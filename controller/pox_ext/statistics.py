@@ -34,7 +34,9 @@ class ReplacedFile(Storage):
     def write(self, data: dict[str, dict[str, Any]]) -> None:
         aside = self._path.with_suffix(".new")
         with open(aside, "w", encoding="utf-8") as file:
-            file.write(json.dumps(data))  # in one go: json.dump would build it piece by piece, in Python
+            file.write(
+                json.dumps(data)
+            )  # in one go: json.dump would build it piece by piece, in Python
             file.flush()
             os.fsync(file.fileno())
         os.replace(aside, self._path)
@@ -43,7 +45,10 @@ class ReplacedFile(Storage):
 def read(path: Path) -> Tables:
     """All tables of a statistics file; none when there is no such file."""
     with TinyDB(path, storage=ReplacedFile) as database:
-        return {name: [dict(document) for document in database.table(name)] for name in database.tables()}
+        return {
+            name: [dict(document) for document in database.table(name)]
+            for name in database.tables()
+        }
 
 
 class Writer:

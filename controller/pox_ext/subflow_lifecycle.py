@@ -38,7 +38,13 @@ class Lives:
         write: Callable[[dict[str, Any]], None],
         changed: Callable[[], None],
     ) -> None:
-        self._tracker, self._told, self._observer, self._router, self._hosts = tracker, told, observer, router, hosts
+        self._tracker, self._told, self._observer, self._router, self._hosts = (
+            tracker,
+            told,
+            observer,
+            router,
+            hosts,
+        )
         self._write, self._changed = write, changed
         self._said: dict[SubflowKey, Said] = {}
 
@@ -97,7 +103,9 @@ class Lives:
     def documents(self) -> list[tuple[Joined, Subflow, bool]]:
         """Every subflow with how it joined, and whether its path was asked for."""
         found = [(joined, self._observer.subflow(joined)) for joined in self._tracker.subflows()]
-        return [(joined, subflow, self._router.is_pinned(to_user(subflow))) for joined, subflow in found]
+        return [
+            (joined, subflow, self._router.is_pinned(to_user(subflow))) for joined, subflow in found
+        ]
 
     def _joined(self, joined: Joined) -> None:
         self._say(self._observer.subflow(joined))

@@ -30,19 +30,28 @@ def read(flows: list[FlowEntry], rate_bps: int | None) -> Table0:
     """What a switch says it holds."""
     addresses = frozenset(each.address for each in flows if each.address)
     metered = frozenset(each.address for each in flows if each.address and each.metered)
-    return Table0(addresses, metered, rate_bps, default=any(each.address is None and each.priority == 0 for each in flows))
+    return Table0(
+        addresses,
+        metered,
+        rate_bps,
+        default=any(each.address is None and each.priority == 0 for each in flows),
+    )
 
 
 def changes(known: Table0, wanted: Table0) -> list[bytes]:
     """The messages that lead from `known` to `wanted`; none when nothing differs."""
-    messages = [openflow13.to_paths(None, metered=False)] if wanted.default and not known.default else []
+    messages = (
+        [openflow13.to_paths(None, metered=False)] if wanted.default and not known.default else []
+    )
     if wanted.rate_bps is not None:
         messages += _meter(known.rate_bps, wanted.rate_bps)
     for address in sorted(wanted.addresses):
         metered = address in wanted.metered
         if address not in known.addresses or metered != (address in known.metered):
             messages.append(openflow13.to_paths(address, metered))
-    messages += [openflow13.forget(address) for address in sorted(known.addresses - wanted.addresses)]
+    messages += [
+        openflow13.forget(address) for address in sorted(known.addresses - wanted.addresses)
+    ]
     if wanted.rate_bps is None and known.rate_bps is not None:
         messages.append(openflow13.meter_mod(openflow13.METER_DELETE))
     return messages

@@ -70,7 +70,9 @@ class Tracker:
 
     def find(self, connection: str, number: int) -> Joined | None:
         """The subflow of a connection with this number, if it lives."""
-        return next((each for each in self._subflows.get(connection, ()) if each.number == number), None)
+        return next(
+            (each for each in self._subflows.get(connection, ()) if each.number == number), None
+        )
 
     def ended(self, joined: Joined) -> None:
         """Forget a subflow, and with its last one the connection."""  # 5

@@ -30,7 +30,9 @@ __all__ = ["STRATEGIES", "Strategy", "StrategyParams", "known", "make"]
 def known(name: str) -> type[Strategy]:
     """The strategy of this name, or `UnknownStrategy` with the names there are."""
     if name not in STRATEGIES:
-        raise UnknownStrategy(f"strategy {name!r} is unknown: choose from {', '.join(sorted(STRATEGIES))}")
+        raise UnknownStrategy(
+            f"strategy {name!r} is unknown: choose from {', '.join(sorted(STRATEGIES))}"
+        )
     return STRATEGIES[name]
 
 

@@ -25,7 +25,9 @@ class StrategyParams(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
-    interval_s: float = param(2.0, "s", "Time between two control steps (execution interval)", ge=0.2, le=60)
+    interval_s: float = param(
+        2.0, "s", "Time between two control steps (execution interval)", ge=0.2, le=60
+    )
 
 
 class Strategy(ABC):
@@ -62,10 +64,16 @@ class Strategy(ABC):
 
 def without_subflows(plan: Plan) -> str | None:
     """Why a strategy that chooses among the subflows of a user has nothing to choose from."""
-    return None if plan.multipath else "it chooses among the subflows of a user, and here no user has two"
+    return (
+        None
+        if plan.multipath
+        else "it chooses among the subflows of a user, and here no user has two"
+    )
 
 
-def checked_params(schema: type[StrategyParams], values: dict[str, Any], doing: str) -> StrategyParams:
+def checked_params(
+    schema: type[StrategyParams], values: dict[str, Any], doing: str
+) -> StrategyParams:
     """The parameters, or one `ParamsRefused` naming the key, the value and what is allowed."""
     try:
         return schema.model_validate(values)
@@ -80,4 +88,6 @@ def _first_problem(schema: type[StrategyParams], error: ValidationError) -> str:
     if first["type"] != "extra_forbidden":
         return f"parameter {key} = {first['input']!r}: {first['msg']}"
     near = get_close_matches(key, known, 1)
-    return f"parameter '{key}' is unknown" + (f" (did you mean '{near[0]}'?)" if near else f": choose from {', '.join(known)}")
+    return f"parameter '{key}' is unknown" + (
+        f" (did you mean '{near[0]}'?)" if near else f": choose from {', '.join(known)}"
+    )

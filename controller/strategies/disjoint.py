@@ -32,7 +32,11 @@ class Disjoint(Strategy):
 
     def decide(self, seen: Observation) -> list[Decision]:
         on = graph(seen.arcs)
-        return [decision for subflows in seen.connections().values() for decision in _apart(on, subflows)]
+        return [
+            decision
+            for subflows in seen.connections().values()
+            for decision in _apart(on, subflows)
+        ]
 
     def withdraw(self, seen: Observation) -> list[Decision]:
         return released(seen)
@@ -48,8 +52,12 @@ def _apart(on: Graph, subflows: tuple[Subflow, ...]) -> list[Decision]:
         if chosen is not None and chosen != now:
             there = _shared(chosen, used)
             text = f"this way shares {there} links with the connection's other subflows"
-            text += f", the one before {_shared(now, used)}" if now else ", and there was none before"
-            decisions.append(Decision(about(subflow.key), text, Route(subflow.key, switches(on, chosen))))
+            text += (
+                f", the one before {_shared(now, used)}" if now else ", and there was none before"
+            )
+            decisions.append(
+                Decision(about(subflow.key), text, Route(subflow.key, switches(on, chosen)))
+            )
         used.update(chosen or ())
     return decisions
 

@@ -29,11 +29,21 @@ class LossAwareParams(StrategyParams):
     """Thresholds of MPTCP-LA, section 4.3.1; the window's length N is not given there."""
 
     interval_s: float = param(0.5, "s", "Time between two looks at the counters", ge=0.2, le=60)
-    window_packets: int = param(1000, "packets", "Packets of a subflow between two judgements (N)", ge=10, le=1_000_000)
-    gamma_wifi: float = param(0.0001, "fraction", "Loss from which a WiFi interface is left", gt=0, le=1)
-    gamma_lte: float = param(0.01, "fraction", "Loss from which an LTE interface is left", gt=0, le=1)
+    window_packets: int = param(
+        1000, "packets", "Packets of a subflow between two judgements (N)", ge=10, le=1_000_000
+    )
+    gamma_wifi: float = param(
+        0.0001, "fraction", "Loss from which a WiFi interface is left", gt=0, le=1
+    )
+    gamma_lte: float = param(
+        0.01, "fraction", "Loss from which an LTE interface is left", gt=0, le=1
+    )
     gamma_wired: float = param(
-        0.0001, "fraction", "Loss from which an interface is left that is at no access point", gt=0, le=1
+        0.0001,
+        "fraction",
+        "Loss from which an interface is left that is at no access point",
+        gt=0,
+        le=1,
     )
     loss_source: Literal["device", "network", "tcp"] = param(
         "device",
@@ -96,13 +106,24 @@ class LossAware(Strategy):
         self._watched: dict[SubflowKey, Watched] = {}
 
     def decide(self, seen: Observation) -> list[Decision]:
-        self._watched = {each.key: self._watched.get(each.key) or Watched(each.backup, seen.now_ns) for each in seen.subflows}
+        self._watched = {
+            each.key: self._watched.get(each.key) or Watched(each.backup, seen.now_ns)
+            for each in seen.subflows
+        }
         connections = seen.connections().values()
-        return [decision for subflows in connections if len(subflows) > 1 for decision in self._decide_for(subflows, seen)]
+        return [
+            decision
+            for subflows in connections
+            if len(subflows) > 1
+            for decision in self._decide_for(subflows, seen)
+        ]
 
     def withdraw(self, seen: Observation) -> list[Decision]:
         back = [each for each in seen.subflows if each.backup or self._asked(each)]
-        return [_turned(each, False, "the strategy was withdrawn: an ordinary subflow again") for each in back]
+        return [
+            _turned(each, False, "the strategy was withdrawn: an ordinary subflow again")
+            for each in back
+        ]
 
     def _asked(self, subflow: Subflow) -> bool:
         watched = self._watched.get(subflow.key)
@@ -111,8 +132,13 @@ class LossAware(Strategy):
     def _decide_for(self, subflows: tuple[Subflow, ...], seen: Observation) -> list[Decision]:
         normal = [each for each in subflows if not each.backup and not self._asked(each)]
         unconfirmed = [each for each in subflows if each.backup != self._asked(each)]
-        decisions = [_turned(each, self._asked(each), "asked before, and not confirmed yet") for each in unconfirmed]
-        decisions += self._returned([each for each in subflows if each.backup and self._asked(each)], seen)
+        decisions = [
+            _turned(each, self._asked(each), "asked before, and not confirmed yet")
+            for each in unconfirmed
+        ]
+        decisions += self._returned(
+            [each for each in subflows if each.backup and self._asked(each)], seen
+        )
         verdicts = [verdict for each in normal if (verdict := self._judged(each, seen)) is not None]
         return decisions + self._left(verdicts, len(normal), seen.now_ns)
 
@@ -120,15 +146,25 @@ class LossAware(Strategy):
         """The verdict on a normal subflow whose window has ended or has lost too much already."""
         watched, gamma = self._watched[subflow.key], self._gamma(subflow, seen)
         self._count(watched, subflow)  # 1
-        reached = watched.lost * (1 + ROUNDING) >= gamma * max(watched.sent, self.params.window_packets)  # 2
-        verdict = Verdict(subflow, watched.sent, watched.lost, gamma) if reached and watched.sent else None
+        reached = watched.lost * (1 + ROUNDING) >= gamma * max(
+            watched.sent, self.params.window_packets
+        )  # 2
+        verdict = (
+            Verdict(subflow, watched.sent, watched.lost, gamma)
+            if reached and watched.sent
+            else None
+        )
         if verdict or watched.sent >= self.params.window_packets:
             watched.empty()
         return verdict
 
     def _count(self, watched: Watched, subflow: Subflow) -> None:
         """Add what was sent and lost since the last look; nothing while nobody counts or reports."""
-        by_source = {"device": 0, "network": subflow.lost_packets, "tcp": subflow.retransmitted_packets}
+        by_source = {
+            "device": 0,
+            "network": subflow.lost_packets,
+            "tcp": subflow.retransmitted_packets,
+        }
         sent, lost = subflow.sent_packets, by_source[self.params.loss_source]
         if sent is None or lost is None:
             return
@@ -149,9 +185,17 @@ class LossAware(Strategy):
         if normal < 2:
             return [_kept(worst.subflow, f"{worst.text()}, but it is the last normal subflow")]
         if not self._may_turn(worst.subflow, now_ns):
-            return [_kept(worst.subflow, f"{worst.text()}, but it is normal for less than {self.params.stay_s:g} s")]
+            return [
+                _kept(
+                    worst.subflow,
+                    f"{worst.text()}, but it is normal for less than {self.params.stay_s:g} s",
+                )
+            ]
         self._watched[worst.subflow.key].turn(True, now_ns)
-        kept = [_kept(each.subflow, f"{each.text()}, but {about(worst.subflow.key)} loses more") for each in ranked[1:]]
+        kept = [
+            _kept(each.subflow, f"{each.text()}, but {about(worst.subflow.key)} loses more")
+            for each in ranked[1:]
+        ]
         return [_turned(worst.subflow, True, worst.text()), *kept]
 
     def _returned(self, waiting: Iterable[Subflow], seen: Observation) -> list[Decision]:
@@ -161,7 +205,13 @@ class LossAware(Strategy):
             gone = each.device_loss is not None and each.device_loss * (1 + ROUNDING) < gamma  # 4
             if gone and self._may_turn(each, seen.now_ns):
                 self._watched[each.key].turn(False, seen.now_ns)
-                decisions.append(_turned(each, False, f"its interface reports a loss of {each.device_loss:.3%} < {gamma:.3%}"))
+                decisions.append(
+                    _turned(
+                        each,
+                        False,
+                        f"its interface reports a loss of {each.device_loss:.3%} < {gamma:.3%}",
+                    )
+                )
         return decisions
 
     def _may_turn(self, subflow: Subflow, now_ns: int) -> bool:

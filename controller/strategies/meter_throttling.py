@@ -27,21 +27,51 @@ UNUSED_FRACTION = 0.5
 class MeterThrottlingParams(StrategyParams):
     """Names and defaults of MP-SDN, section VI; `m_floor`, `windup_guard`, `preseed` and `contention` are ours."""
 
-    cth: float = param(0.85, "fraction", "MAC occupancy from which an access point counts as congested (CTh)", gt=0, le=1)
+    cth: float = param(
+        0.85,
+        "fraction",
+        "MAC occupancy from which an access point counts as congested (CTh)",
+        gt=0,
+        le=1,
+    )
     alpha: float = param(0.5, "1", "How fast the limit grows while there is room", gt=0, le=5)
     min_rate_mbps: float = param(
-        0.1, "Mb/s", "Floor of the limit, for all Tier 2 of an access point together (R_m)", ge=0.01, le=1000
+        0.1,
+        "Mb/s",
+        "Floor of the limit, for all Tier 2 of an access point together (R_m)",
+        ge=0.01,
+        le=1000,
     )
-    interval_s: float = param(2.0, "s", "Time between two control steps (execution interval)", ge=0.2, le=60)
-    categorisation_interval_s: float = param(2.0, "s", "Time between two choices of the primary connections", ge=0.2, le=120)
-    m_floor: float = param(0.05, "fraction", "Occupancies below this count as this when the limit grows", ge=0.001, le=0.5)
+    interval_s: float = param(
+        2.0, "s", "Time between two control steps (execution interval)", ge=0.2, le=60
+    )
+    categorisation_interval_s: float = param(
+        2.0, "s", "Time between two choices of the primary connections", ge=0.2, le=120
+    )
+    m_floor: float = param(
+        0.05,
+        "fraction",
+        "Occupancies below this count as this when the limit grows",
+        ge=0.001,
+        le=0.5,
+    )
     increase_form: Literal["by", "to"] = param(
-        "by", "choice", "Increase by the factor, as the text says, or set to it, as eq (4) is printed"
+        "by",
+        "choice",
+        "Increase by the factor, as the text says, or set to it, as eq (4) is printed",
     )
-    windup_guard: bool = param(True, "switch", "Use the measured Tier-2 throughput so that an unused limit does not grow")
-    primary_selection: tiers.Selection = param("priority", "choice", "How the primary connection of a multipath user is chosen")
-    preseed: bool = param(True, "switch", "Count single-path users as chosen before the first multipath user")
-    contention: Literal["none", "bianchi"] = param("none", "choice", "Collisions assumed when WiFi shares are estimated")
+    windup_guard: bool = param(
+        True, "switch", "Use the measured Tier-2 throughput so that an unused limit does not grow"
+    )
+    primary_selection: tiers.Selection = param(
+        "priority", "choice", "How the primary connection of a multipath user is chosen"
+    )
+    preseed: bool = param(
+        True, "switch", "Count single-path users as chosen before the first multipath user"
+    )
+    contention: Literal["none", "bianchi"] = param(
+        "none", "choice", "Collisions assumed when WiFi shares are estimated"
+    )
 
 
 class MeterThrottling(Strategy):
@@ -56,22 +86,31 @@ class MeterThrottling(Strategy):
         return None if plan.aps else "it limits users at access points, and this network has none"
 
     def decide(self, seen: Observation) -> list[Decision]:
-        decisions = (self._decide_for(ap, seen.addresses(ap.id, tier=2)) for ap in seen.access_points)
+        decisions = (
+            self._decide_for(ap, seen.addresses(ap.id, tier=2)) for ap in seen.access_points
+        )
         return [decision for decision in decisions if decision is not None]
 
     def withdraw(self, seen: Observation) -> list[Decision]:
         limited = [ap for ap in seen.access_points if ap.meter_bps is not None]
-        return [Decision(ap.id, "the strategy was withdrawn: limit lifted", Unthrottle(ap.id)) for ap in limited]
+        return [
+            Decision(ap.id, "the strategy was withdrawn: limit lifted", Unthrottle(ap.id))
+            for ap in limited
+        ]
 
     def tier_settings(self) -> tiers.Settings:
-        return tiers.Settings(self.params.primary_selection, self.params.preseed, self.params.contention)
+        return tiers.Settings(
+            self.params.primary_selection, self.params.preseed, self.params.contention
+        )
 
     def categorisation_interval_s(self) -> float:
         return self.params.categorisation_interval_s
 
     def _decide_for(self, ap: AccessPoint, addresses: frozenset[str]) -> Decision | None:
         if not addresses:
-            lifted = Decision(ap.id, "no Tier-2 connection is left here: limit lifted", Unthrottle(ap.id))
+            lifted = Decision(
+                ap.id, "no Tier-2 connection is left here: limit lifted", Unthrottle(ap.id)
+            )
             return lifted if ap.meter_bps is not None else None
         limit_bps, reason = self.next_limit(ap)
         return Decision(ap.id, reason, Throttle(ap.id, addresses, limit_bps))
@@ -82,7 +121,10 @@ class MeterThrottling(Strategy):
         if ap.meter_bps is None:  # 1
             return floor_bps, f"Tier 2 appeared: limit starts at the floor of {_text(floor_bps)}"
         if ap.mac_occupancy is None:  # 2
-            return ap.meter_bps, f"no report of the MAC occupancy since the last step: limit kept at {_text(ap.meter_bps)}"
+            return (
+                ap.meter_bps,
+                f"no report of the MAC occupancy since the last step: limit kept at {_text(ap.meter_bps)}",
+            )
         if ap.mac_occupancy >= self.params.cth:
             return self._lowered(ap.meter_bps, ap, floor_bps)
         return self._raised(ap.meter_bps, ap, floor_bps)
@@ -94,7 +136,11 @@ class MeterThrottling(Strategy):
         why = f"MAC occupancy {ap.mac_occupancy:.2f} >= {self.params.cth:g}: "
         if lower_bps == limit_bps:
             return limit_bps, f"{why}limit stays at the floor of {_text(limit_bps)}"
-        what = "halved" if used_bps == limit_bps else f"with Tier 2 at {_text(used_bps)}, half of which is allowed,"
+        what = (
+            "halved"
+            if used_bps == limit_bps
+            else f"with Tier 2 at {_text(used_bps)}, half of which is allowed,"
+        )
         at_floor = " (the floor)" if lower_bps == floor_bps else ""
         return lower_bps, f"{why}limit {_text(limit_bps)} {what} to {_text(lower_bps)}{at_floor}"
 
@@ -112,7 +158,10 @@ class MeterThrottling(Strategy):
         factor = 1 + gain if p.increase_form == "by" else gain  # 5
         higher_bps = min(max(ap.capacity_bps, floor_bps), max(floor_bps, round(limit_bps * factor)))
         verb = "increased by" if p.increase_form == "by" else "set to"
-        return higher_bps, f"{why}limit {_text(limit_bps)} {verb} {gain:.3g} times itself, now {_text(higher_bps)}"
+        return (
+            higher_bps,
+            f"{why}limit {_text(limit_bps)} {verb} {gain:.3g} times itself, now {_text(higher_bps)}",
+        )
 
 
 def _text(rate_bps: int) -> str:

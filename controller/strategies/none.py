@@ -14,7 +14,14 @@ class NoStrategy(Strategy):
 
     def decide(self, seen: Observation) -> list[Decision]:
         left = [ap for ap in seen.access_points if ap.meter_bps is not None]
-        return [Decision(ap.id, "no strategy limits anything: a limit left behind is lifted", Unthrottle(ap.id)) for ap in left]
+        return [
+            Decision(
+                ap.id,
+                "no strategy limits anything: a limit left behind is lifted",
+                Unthrottle(ap.id),
+            )
+            for ap in left
+        ]
 
     def withdraw(self, seen: Observation) -> list[Decision]:
         return []

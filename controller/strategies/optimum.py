@@ -16,7 +16,13 @@ from controller.strategies.subflow_selection.strategy import Selecting, Selectin
 class OptimumParams(SelectingParams):
     """How far the search goes."""
 
-    most_paths: int = param(6, "subflows", "Largest set that is looked at; a set's throughput falls long before", ge=1, le=15)
+    most_paths: int = param(
+        6,
+        "subflows",
+        "Largest set that is looked at; a set's throughput falls long before",
+        ge=1,
+        le=15,
+    )
 
 
 class Optimum(Selecting):

@@ -72,21 +72,31 @@ def kept(job: Job) -> Outcome | None:
         return None
     try:
         result = read_document(job.out, "result.json")
-        same = read_document(job.out, "manifest.json")["experiment"] == experiment(job.scenario, job.engine)
+        same = read_document(job.out, "manifest.json")["experiment"] == experiment(
+            job.scenario, job.engine
+        )
     except (LabError, OSError, KeyError):
         return None
-    return Outcome(result, job.out) if same and result["status"] == "complete" and not result["overloaded"] else None
+    return (
+        Outcome(result, job.out)
+        if same and result["status"] == "complete" and not result["overloaded"]
+        else None
+    )
 
 
 def _give_way(job: Job) -> None:
     """Remove an unfinished or overloaded run of this very experiment; anything else stays, and is refused later."""
     if job.out is None or not (job.out / "manifest.json").is_file():
         return
-    if read_document(job.out, "manifest.json").get("experiment") == experiment(job.scenario, job.engine):
+    if read_document(job.out, "manifest.json").get("experiment") == experiment(
+        job.scenario, job.engine
+    ):
         shutil.rmtree(job.out)
 
 
-def _in_turn(jobs: Mapping[int, Job], one: Callable[[Job], Outcome]) -> Iterator[tuple[int, Outcome]]:
+def _in_turn(
+    jobs: Mapping[int, Job], one: Callable[[Job], Outcome]
+) -> Iterator[tuple[int, Outcome]]:
     for n, job in jobs.items():
         outcome = one(job)
         yield n, outcome
@@ -94,20 +104,29 @@ def _in_turn(jobs: Mapping[int, Job], one: Callable[[Job], Outcome]) -> Iterator
             return
 
 
-def _side_by_side(jobs: Mapping[int, Job], one: Callable[[Job], Outcome]) -> Iterator[tuple[int, Outcome]]:
+def _side_by_side(
+    jobs: Mapping[int, Job], one: Callable[[Job], Outcome]
+) -> Iterator[tuple[int, Outcome]]:
     if not jobs:
         return
     stopped = multiprocessing.Event()
     waiting: dict[Future[Outcome | None], int] = {}
     workers = min(len(jobs), os.cpu_count() or 1)
-    with ProcessPoolExecutor(workers, initializer=_deaf, initargs=(stopped,)) as pool, _signals_as_ctrl_c():
+    with (
+        ProcessPoolExecutor(workers, initializer=_deaf, initargs=(stopped,)) as pool,
+        _signals_as_ctrl_c(),
+    ):
         try:
             for n, job in jobs.items():
                 waiting[pool.submit(_unless_stopped, one, job)] = n
             yield from _ended(waiting)
         except KeyboardInterrupt:
             _stop(stopped, waiting)
-            yield from ((n, outcome) for n, outcome in _ended(waiting) if outcome.exit_code == EXIT_INTERRUPTED)
+            yield from (
+                (n, outcome)
+                for n, outcome in _ended(waiting)
+                if outcome.exit_code == EXIT_INTERRUPTED
+            )
         finally:
             _stop(stopped, waiting)
 
@@ -127,7 +146,9 @@ def _ended(waiting: Mapping[Future[Outcome | None], int]) -> Iterator[tuple[int,
         try:
             outcome = future.result()
         except BrokenProcessPool as error:
-            raise LabError("several runs: one was killed. The same command again makes those that are missing") from error
+            raise LabError(
+                "several runs: one was killed. The same command again makes those that are missing"
+            ) from error
         if outcome is not None:
             yield waiting[future], outcome
 
@@ -152,7 +173,9 @@ def _signals_as_ctrl_c() -> Iterator[None]:
         raise KeyboardInterrupt
 
     try:
-        before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+        before = {
+            number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)
+        }
     except ValueError:  # not the main thread
         yield
         return

@@ -15,7 +15,10 @@ def main(only: str | None) -> int:
     table = capabilities.verdicts(capabilities.facts(capabilities.Probe()))
     emulation = any(each.possible for each in table if each.way == "emulation in the VM")
     if not emulation and only is None:
-        click.echo("the emulation cannot run here: its figures are left out. Try: ./run_lab.sh doctor", err=True)
+        click.echo(
+            "the emulation cannot run here: its figures are left out. Try: ./run_lab.sh doctor",
+            err=True,
+        )
     found = {}
     for name, value in bench.measure(only, emulation):
         click.echo(f"{name}: {value:.4g}", err=True)

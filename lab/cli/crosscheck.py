@@ -36,7 +36,9 @@ that both carry it out. Nothing was tuned to a number. A section is what its com
 """
 
 
-def main(names: Sequence[str], repeat: int, only: str | None = None, runs: Path = RUNS, page: Path = PAGE) -> int:
+def main(
+    names: Sequence[str], repeat: int, only: str | None = None, runs: Path = RUNS, page: Path = PAGE
+) -> int:
     """Run what is missing, and write the sections; an interruption leaves the page as it was, and what has run is kept.
 
     `only` one engine: make its runs, and no page.
@@ -45,15 +47,22 @@ def main(names: Sequence[str], repeat: int, only: str | None = None, runs: Path 
     made = {}
     for study in studies:
         if only is not None and only not in study.engines:
-            raise RequestError(f"--engine: '{only}' is not compared here: choose from {', '.join(study.engines)}")
+            raise RequestError(
+                f"--engine: '{only}' is not compared here: choose from {', '.join(study.engines)}"
+            )
         folders: dict[tuple[str, str], list[Path]] = {}
         for engine in [only] if only else study.engines:
             if not _make(study, engine, repeat, runs):
                 return EXIT_INTERRUPTED
-            folders |= {(engine, case.name): _folders(study, case, engine, repeat, runs) for case in study.cases}
+            folders |= {
+                (engine, case.name): _folders(study, case, engine, repeat, runs)
+                for case in study.cases
+            }
         if not only:
             found = {key: [_read(folder) for folder in several] for key, several in folders.items()}
-            made[study.scenario] = crosscheck.section(study, found, _made_by(study, repeat, folders))
+            made[study.scenario] = crosscheck.section(
+                study, found, _made_by(study, repeat, folders)
+            )
     if not only:
         _write(page, made)
         click.echo(f"written: {page}")
@@ -63,7 +72,11 @@ def main(names: Sequence[str], repeat: int, only: str | None = None, runs: Path 
 def _make(study: Study, engine: str, repeat: int, runs: Path) -> bool:
     """Make the runs of a study that are missing; False after an interruption."""
     requests = [_request(study, case, engine, repeat, runs) for case in study.cases]
-    if engines.entry(engine).real_time and _needs_vm() and any(_missing(request) for request in requests):
+    if (
+        engines.entry(engine).real_time
+        and _needs_vm()
+        and any(_missing(request) for request in requests)
+    ):
         return _make_in_vm(study, engine, repeat, runs)
     return _make_here(requests, study.cases)
 
@@ -75,7 +88,9 @@ def _make_here(requests: Sequence[running.Request], cases: Sequence[Case]) -> bo
         for request, case in zip(requests, cases, strict=True):
             click.echo(f"{request.scenario}, {case.name}, {request.engine}", err=True)
             outcomes += (several := running.run_jobs(request))
-            if len(several) < request.repeat or any(each.exit_code == EXIT_INTERRUPTED for each in several):
+            if len(several) < request.repeat or any(
+                each.exit_code == EXIT_INTERRUPTED for each in several
+            ):
                 return False
         if len(crosscheck.used([each.result for each in outcomes])) == len(outcomes):
             break
@@ -88,11 +103,15 @@ def _make_in_vm(study: Study, engine: str, repeat: int, runs: Path) -> bool:
     shared.mkdir(parents=True, exist_ok=True)
     argv = [sys.executable, "-m", "lab", "crosscheck", study.scenario, "--repeat", str(repeat)]
     vm = _virtual_machine()
-    inside = vm.GuestCommand([*argv, "--engine", engine, "--runs", str(runs.absolute())], shared, show=True)
+    inside = vm.GuestCommand(
+        [*argv, "--engine", engine, "--runs", str(runs.absolute())], shared, show=True
+    )
     code: int = vm.run_in_vm(inside, wait=True)
     give_away(shared)
     if code not in (0, EXIT_INTERRUPTED):
-        raise LabError(f"crosscheck {study.scenario} in the virtual machine: it ended with status {code}. See {shared / 'vm'}")
+        raise LabError(
+            f"crosscheck {study.scenario} in the virtual machine: it ended with status {code}. See {shared / 'vm'}"
+        )
     return code == 0
 
 
@@ -139,7 +158,9 @@ def _missing(request: running.Request) -> bool:
 def _folders(study: Study, case: Case, engine: str, repeat: int, runs: Path) -> list[Path]:
     """The run folders of a case, overloaded and unfinished runs included."""
     several = [job.out for job in running.placed(_request(study, case, engine, repeat, runs))]
-    return [folder for folder in several if folder is not None and (folder / "result.json").is_file()]
+    return [
+        folder for folder in several if folder is not None and (folder / "result.json").is_file()
+    ]
 
 
 def _read(folder: Path) -> dict[str, Any]:
@@ -148,7 +169,9 @@ def _read(folder: Path) -> dict[str, Any]:
 
 def _made_by(study: Study, repeat: int, folders: dict[tuple[str, str], list[Path]]) -> str:
     """The command, and where each engine's runs were made: kernel, processor and commit, each once."""
-    hosts = sorted({_host(engine, folder) for (engine, _), several in folders.items() for folder in several})
+    hosts = sorted(
+        {_host(engine, folder) for (engine, _), several in folders.items() for folder in several}
+    )
     return f"Made by `./run_lab.sh crosscheck {study.scenario} --repeat {repeat}` with version {lab.__version__} of the lab; {'; '.join(hosts)}."
 
 

@@ -24,16 +24,28 @@ Row = dict[str, Any]
 def scenarios() -> list[Row]:
     keys = ("name", "title", "paper", "question", "expect", "minutes")
     loaded = (scenario.load(name) for name in scenario.names())
-    return [{key: getattr(each, key) for key in keys} | {"topology": each.topology.kind} for each in loaded]
+    return [
+        {key: getattr(each, key) for key in keys} | {"topology": each.topology.kind}
+        for each in loaded
+    ]
 
 
 def strategies() -> list[Row]:
-    return [{"name": name, "help": brain.summary(name), "params": brain.describe_params(name)} for name in brain.strategies()]
+    return [
+        {"name": name, "help": brain.summary(name), "params": brain.describe_params(name)}
+        for name in brain.strategies()
+    ]
 
 
 def congestion_controls() -> list[Row]:
-    able = {name: [engine for engine, entry in engines.ENGINES.items() if name in entry.cc] for name in CONGESTION_CONTROLS}
-    return [{"name": name, "help": text, "engines": able[name]} for name, text in CONGESTION_CONTROLS.items()]
+    able = {
+        name: [engine for engine, entry in engines.ENGINES.items() if name in entry.cc]
+        for name in CONGESTION_CONTROLS
+    }
+    return [
+        {"name": name, "help": text, "engines": able[name]}
+        for name, text in CONGESTION_CONTROLS.items()
+    ]
 
 
 def engine_table() -> list[Row]:
@@ -55,7 +67,9 @@ def topologies() -> list[Row]:
     for kind, module in TOPOLOGIES.items():
         text = " ".join((module.__doc__ or "").partition("\n\n")[0].split())
         keys = list(module.Params.model_fields)
-        rows.append({"kind": kind, "help": text, "params": keys, "picture": inspect.getdoc(module.build)})
+        rows.append(
+            {"kind": kind, "help": text, "params": keys, "picture": inspect.getdoc(module.build)}
+        )
     return rows
 
 
@@ -64,7 +78,11 @@ def params(name: str) -> list[Row]:
     known = [*brain.strategies(), *TOPOLOGIES]
     if name not in known:
         raise RequestError(f"list params: {unknown(name, known)}")
-    return checking.described(TOPOLOGIES[name].Params) if name in TOPOLOGIES else brain.describe_params(name)
+    return (
+        checking.described(TOPOLOGIES[name].Params)
+        if name in TOPOLOGIES
+        else brain.describe_params(name)
+    )
 
 
 def flippable(wanted: str) -> list[Row]:
@@ -78,7 +96,9 @@ def show(rows: Sequence[Row], columns: Sequence[str], as_json: bool) -> None:
     elif not rows:
         click.echo("none")
     else:
-        click.echo(view.table(columns, [[_text(row[column]) for column in columns] for row in rows]))
+        click.echo(
+            view.table(columns, [[_text(row[column]) for column in columns] for row in rows])
+        )
 
 
 def _text(value: Any) -> Any:

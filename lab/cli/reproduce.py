@@ -63,7 +63,9 @@ def _request(case: Case, repeat: int, runs: Path) -> running.Request:
 
 def _introduction(paper: Paper, repeat: int, outcomes: list[list[Outcome]]) -> str:
     folders = [outcome.folder for each in outcomes for outcome in each]
-    commits = sorted({str(read_document(folder, "manifest.json")["versions"]["commit"]) for folder in folders})
+    commits = sorted(
+        {str(read_document(folder, "manifest.json")["versions"]["commit"]) for folder in folders}
+    )
     return INTRODUCTION.format(
         title=paper.title,
         name=paper.name,

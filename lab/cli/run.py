@@ -19,7 +19,16 @@ from lab.cli.batch import Job
 from lab.errors import LabError, MachineLacks, RequestError
 from lab.results import compare
 from lab.run.pace import checked_speed
-from lab.run.recorder import REQUEST, TRACE, Follower, Recorder, give_away, new_folder, read_document, write_scenario
+from lab.run.recorder import (
+    REQUEST,
+    TRACE,
+    Follower,
+    Recorder,
+    give_away,
+    new_folder,
+    read_document,
+    write_scenario,
+)
 from lab.run.runner import EXIT_INTERRUPTED, Outcome, Progress, conclude
 from lab.run.runner import run as run_one
 from lab.scenario import loading as scenario
@@ -57,7 +66,11 @@ class Request:
 def run(request: Request) -> int:
     """Do what was asked and return the exit code: that of the first run that did not end well."""
     asked = checked(request)
-    outcomes = _run_several(request, asked) if len(asked) > 1 else [_run(request, not request.silent, asked[0])]
+    outcomes = (
+        _run_several(request, asked)
+        if len(asked) > 1
+        else [_run(request, not request.silent, asked[0])]
+    )
     if not request.silent and outcomes:
         click.echo(_in_words(outcomes))
     if request.as_json:
@@ -79,8 +92,14 @@ def placed(request: Request) -> list[Job]:
 
 def run_requests(requests: Sequence[Request]) -> list[list[Outcome]]:
     """As `run_jobs` for several requests of an engine with a clock of its own, all side by side; the outcomes of each."""
-    groups = [[replace(job, out=_place(each.out, job.scenario, True)) for job in checked(each)] for each in requests]
-    outcomes = {each.folder: each for each in _run_several(requests[0], [job for jobs in groups for job in jobs])}
+    groups = [
+        [replace(job, out=_place(each.out, job.scenario, True)) for job in checked(each)]
+        for each in requests
+    ]
+    outcomes = {
+        each.folder: each
+        for each in _run_several(requests[0], [job for jobs in groups for job in jobs])
+    }
     return [[outcomes[job.out] for job in jobs if job.out in outcomes] for jobs in groups]
 
 
@@ -92,8 +111,13 @@ def checked(request: Request) -> list[Job]:
         engines.admit(request.engine, each, options)
     several = len(scenarios) > 1
     if several and request.out is not None and (request.out / "scenario.yaml").exists():
-        raise RequestError(f"--out {request.out}: that is the folder of one run. Choose another for these {len(scenarios)}")
-    return [Job(each, request.engine, options, _place(request.out, each, several), request.vm) for each in scenarios]
+        raise RequestError(
+            f"--out {request.out}: that is the folder of one run. Choose another for these {len(scenarios)}"
+        )
+    return [
+        Job(each, request.engine, options, _place(request.out, each, several), request.vm)
+        for each in scenarios
+    ]
 
 
 def _place(out: Path | None, job: Scenario, several: bool) -> Path | None:
@@ -103,7 +127,9 @@ def _place(out: Path | None, job: Scenario, several: bool) -> Path | None:
 def _run_several(request: Request, jobs: Sequence[Job]) -> list[Outcome]:
     """All of them, with a line for each that ends; a real-time engine runs them in turn, and shows each."""
     show = engines.entry(request.engine).real_time and not request.silent
-    return batch.run_all(jobs, partial(_run, request, show), (lambda _: None) if request.quiet else _say)
+    return batch.run_all(
+        jobs, partial(_run, request, show), (lambda _: None) if request.quiet else _say
+    )
 
 
 def _say(text: str) -> None:
@@ -127,17 +153,26 @@ def plan(request: Request) -> list[Scenario]:
         first = Overrides(strategy, request.cc, request.seed, request.duration_s, request.settings)
         jobs.append(scenario.load(request.scenario, first))
         seeds = range(jobs[-1].seed + 1, jobs[-1].seed + request.repeat)
-        jobs += [scenario.load(request.scenario, replace(first, settings=(*request.settings, f"seed={n}"))) for n in seeds]
+        jobs += [
+            scenario.load(
+                request.scenario, replace(first, settings=(*request.settings, f"seed={n}"))
+            )
+            for n in seeds
+        ]
     runs = [(job.strategy.name, job.seed) for job in jobs]
     if len(set(runs)) < len(runs):
-        raise RequestError("the same strategy with the same seed is asked for twice: leave out one --strategy")
+        raise RequestError(
+            "the same strategy with the same seed is asked for twice: leave out one --strategy"
+        )
     return jobs
 
 
 def _options(request: Request) -> engines.Options:
     entry = engines.entry(request.engine)
     if request.vm and not entry.real_time:
-        raise RequestError(f"--vm: engine '{request.engine}' needs no virtual machine. Leave out --vm")
+        raise RequestError(
+            f"--vm: engine '{request.engine}' needs no virtual machine. Leave out --vm"
+        )
     if request.speed is None:
         return engines.Options(1.0 if entry.real_time else 0.0, request.pcap, request.wait)
     try:
@@ -154,7 +189,12 @@ def _run(request: Request, show: bool, job: Job) -> Outcome:
     else:
         engine = engines.create(job.engine, job.options)
         engine.ready(asked)
-        outcome = run_one(asked, engine, Recorder(new_folder(asked, job.out), asked, job.engine, build(asked)), live)
+        outcome = run_one(
+            asked,
+            engine,
+            Recorder(new_folder(asked, job.out), asked, job.engine, build(asked)),
+            live,
+        )
     live.done()
     if request.report:
         _write_report(asked, outcome)
@@ -165,7 +205,9 @@ def _run(request: Request, show: bool, job: Job) -> Outcome:
 
 def _write_report(asked: Scenario, outcome: Outcome) -> None:
     try:
-        (outcome.folder / "report.md").write_text(view.report(asked, outcome.result, outcome.folder), encoding="utf-8")
+        (outcome.folder / "report.md").write_text(
+            view.report(asked, outcome.result, outcome.folder), encoding="utf-8"
+        )
     except OSError as error:
         raise LabError(f"write {outcome.folder / 'report.md'}: {error.strerror}") from error
 
@@ -178,7 +220,9 @@ def _in_vm(request: Request, asked: Job, live: view.Live) -> Outcome:
     live(Progress("starting the virtual machine", 0.0, job.duration_s))
     error = None
     try:
-        inside = vm.GuestCommand(argv_inside(request, job, folder), folder, _follower(folder, job.duration_s, live))
+        inside = vm.GuestCommand(
+            argv_inside(request, job, folder), folder, _follower(folder, job.duration_s, live)
+        )
         code = vm.run_in_vm(inside, wait=request.wait)
     except MachineLacks:  # nothing was started, so nothing is left
         shutil.rmtree(folder)
@@ -191,7 +235,9 @@ def _in_vm(request: Request, asked: Job, live: view.Live) -> Outcome:
         result = read_document(folder, "result.json")
         return Outcome(result, folder, code, str(error or result.get("error", "")))
     interrupted = code == EXIT_INTERRUPTED
-    error = error or LabError(f"run '{job.name}' in the virtual machine: no result (status {code}). See {folder / 'vm'}")
+    error = error or LabError(
+        f"run '{job.name}' in the virtual machine: no result (status {code}). See {folder / 'vm'}"
+    )
     recorder = Recorder(folder, job, request.engine, build(job))
     return conclude(job, recorder, None, None if interrupted else error, interrupted)
 
@@ -199,7 +245,15 @@ def _in_vm(request: Request, asked: Job, live: view.Live) -> Outcome:
 def argv_inside(request: Request, job: Scenario, folder: Path) -> list[str]:
     """Leave the complete scenario in the shared folder; return the command that runs it in there, into the same folder."""
     write_scenario(folder / REQUEST, job)
-    argv = [sys.executable, "-m", "lab", "run", str(folder.resolve() / REQUEST), "--engine", request.engine]
+    argv = [
+        sys.executable,
+        "-m",
+        "lab",
+        "run",
+        str(folder.resolve() / REQUEST),
+        "--engine",
+        request.engine,
+    ]
     return [*argv, *(["--pcap"] if request.pcap else []), "--out", str(folder.resolve()), "--quiet"]
 
 
@@ -207,7 +261,9 @@ def _virtual_machine() -> Any:
     try:
         from lab.engines.mininet.vm import launch as vm
     except ImportError as error:
-        raise MachineLacks(f"start the virtual machine: {error}. Try: ./run_lab.sh setup-emulation") from error
+        raise MachineLacks(
+            f"start the virtual machine: {error}. Try: ./run_lab.sh setup-emulation"
+        ) from error
     return vm
 
 

@@ -16,10 +16,15 @@ def table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     """Columns as wide as their widest cell; numbers to the right."""
     cells = [[_cell(value) for value in row] for row in rows]
     widths = [max(len(row[n]) for row in [list(head), *cells]) for n in range(len(head))]
-    right = [all(isinstance(row[n], (int, float)) or row[n] is None for row in rows) for n in range(len(head))]
+    right = [
+        all(isinstance(row[n], (int, float)) or row[n] is None for row in rows)
+        for n in range(len(head))
+    ]
 
     def line(row: Sequence[str]) -> str:
-        return "  ".join(c.rjust(w) if r else c.ljust(w) for c, w, r in zip(row, widths, right, strict=True)).rstrip()
+        return "  ".join(
+            c.rjust(w) if r else c.ljust(w) for c, w, r in zip(row, widths, right, strict=True)
+        ).rstrip()
 
     return "\n".join([line(head), *(line(row) for row in cells)])
 
@@ -34,18 +39,26 @@ def progress_line(progress: Progress) -> str:
     aps = progress.frame.get("ap", {})
     if aps:
         shares = "   ".join(
-            f"{ap} {_rate(seen.get('tier1_mbps'))} + {_rate(seen.get('tier2_mbps'))}" for ap, seen in aps.items()
+            f"{ap} {_rate(seen.get('tier1_mbps'))} + {_rate(seen.get('tier2_mbps'))}"
+            for ap, seen in aps.items()
         )
         return f"{text}   {shares} Mb/s (Tier 1 + Tier 2)"
     users = progress.frame.get("user", {})
-    return text + "".join(f"   {user} {_rate(seen.get('mbps'))} Mb/s" for user, seen in users.items())
+    return text + "".join(
+        f"   {user} {_rate(seen.get('mbps'))} Mb/s" for user, seen in users.items()
+    )
 
 
 class Live:
     """One line that rewrites itself on a terminal; elsewhere a line every 10 s of the run."""
 
     def __init__(self, quiet: bool) -> None:
-        self.quiet, self._terminal, self._printed_t, self._width = quiet, sys.stderr.isatty(), -PLAIN_EVERY_S, 0
+        self.quiet, self._terminal, self._printed_t, self._width = (
+            quiet,
+            sys.stderr.isatty(),
+            -PLAIN_EVERY_S,
+            0,
+        )
 
     def __call__(self, progress: Progress) -> None:
         if self.quiet:
@@ -70,17 +83,34 @@ class Live:
 
 def summary(result: dict[str, Any], folder: Path) -> str:
     """Access points, users, Multipath TCP's verdict, and where everything is."""
-    head = f"{result['scenario']}  strategy {result['strategy']}  cc {result['cc'] or 'not read back'}"
-    parts = [f"{head}  engine {result['engine']}  seed {result['seed']}  {result['duration_s']:g} s  {result['status']}"]
+    head = (
+        f"{result['scenario']}  strategy {result['strategy']}  cc {result['cc'] or 'not read back'}"
+    )
+    parts = [
+        f"{head}  engine {result['engine']}  seed {result['seed']}  {result['duration_s']:g} s  {result['status']}"
+    ]
     if result["overloaded"]:
-        why = "; ".join(str(reason) for reason in result["overload"].get("reasons", [])) or str(result["overload"])
-        parts.append(f"*** OVERLOADED: this machine could not keep up, do not trust the numbers: {why} ***")
+        why = "; ".join(str(reason) for reason in result["overload"].get("reasons", [])) or str(
+            result["overload"]
+        )
+        parts.append(
+            f"*** OVERLOADED: this machine could not keep up, do not trust the numbers: {why} ***"
+        )
     if result["aps"]:
         rows = [
-            (ap, each["kind"], each["throughput_mbps"], each["tier1_mbps"], each["tier2_mbps"], each["mac_occupancy_mean"])
+            (
+                ap,
+                each["kind"],
+                each["throughput_mbps"],
+                each["tier1_mbps"],
+                each["tier2_mbps"],
+                each["mac_occupancy_mean"],
+            )
             for ap, each in result["aps"].items()
         ]
-        parts.append(table(("access point", "kind", "Mb/s", "Tier 1", "Tier 2", "MAC occupancy"), rows))
+        parts.append(
+            table(("access point", "kind", "Mb/s", "Tier 1", "Tier 2", "MAC occupancy"), rows)
+        )
     users = [
         (
             user,
@@ -112,7 +142,12 @@ def verdict(result: dict[str, Any]) -> str:
 
 def report(scenario: Any, result: dict[str, Any], folder: Path) -> str:
     """A page of Markdown about one run."""
-    asked = [f"# {scenario.title}", scenario.paper, f"**Question.** {scenario.question}", f"**Expected.** {scenario.expect}"]
+    asked = [
+        f"# {scenario.title}",
+        scenario.paper,
+        f"**Question.** {scenario.question}",
+        f"**Expected.** {scenario.expect}",
+    ]
     text = [part for part in asked if part and not part.endswith("** ")]
     return "\n\n".join([*text, "## Measured", f"```\n{summary(result, folder)}\n```", ""])
 

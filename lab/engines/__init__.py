@@ -52,7 +52,9 @@ class Engine(ABC):
 
     options = Options()  # replaced before `open`
     real_time = True  # replaced before `open`; False: the runner keeps the pace that `options.speed` asks for, and may pause
-    started_at: float | None = None  # wall-clock time (s since 1970) of t = 0, for engines that run in real time
+    started_at: float | None = (
+        None  # wall-clock time (s since 1970) of t = 0, for engines that run in real time
+    )
 
     def ready(self, scenario: Scenario) -> None:  # noqa: B027 - an engine that needs nothing special says nothing
         """Raise `MachineLacks`, ending with what to type, if this machine cannot run the scenario; start nothing."""
@@ -83,7 +85,9 @@ class Entry:
     schedulers: tuple[str, ...]
     lacks: Mapping[str, str]
     real_time: bool = True
-    topologies: Mapping[str, str] = field(default_factory=dict)  # kinds that it cannot build, and why
+    topologies: Mapping[str, str] = field(
+        default_factory=dict
+    )  # kinds that it cannot build, and why
     variants: tuple[str, ...] = ("kernel",)  # of laws, where their draft and the kernel differ
     expected_by: tuple[str, ...] = ("pacing",)
     penalisation: tuple[bool, ...] = (False,)
@@ -158,8 +162,12 @@ def refuse(name: str, setting: str, value: Any) -> None:
         "traffic": engine.traffic,
     }.get(setting, engine.variants)
     if value not in able:
-        asked, *known = (str(each).lower() if isinstance(each, bool) else each for each in (value, *able))
-        raise MachineLacks(f"{setting} '{asked}' on engine '{name}': {engine.lacks[setting]}. Choose from: {', '.join(known)}")
+        asked, *known = (
+            str(each).lower() if isinstance(each, bool) else each for each in (value, *able)
+        )
+        raise MachineLacks(
+            f"{setting} '{asked}' on engine '{name}': {engine.lacks[setting]}. Choose from: {', '.join(known)}"
+        )
 
 
 def admit(name: str, scenario: Scenario, options: Options) -> None:
@@ -168,7 +176,9 @@ def admit(name: str, scenario: Scenario, options: Options) -> None:
         raise RequestError(f"--speed on engine '{name}': it runs in real time. Leave out --speed")
     kind = scenario.topology.kind
     if kind in entry(name).topologies:
-        raise RequestError(f"topology '{kind}' on engine '{name}': {entry(name).topologies[kind]}. Choose --engine sim")
+        raise RequestError(
+            f"topology '{kind}' on engine '{name}': {entry(name).topologies[kind]}. Choose --engine sim"
+        )
     for setting in ("scheduler", "expected_by", "penalisation", *VARIANTS):
         refuse(name, setting, getattr(scenario.multipath, setting))
     for flow in scenario.traffic:
@@ -176,7 +186,9 @@ def admit(name: str, scenario: Scenario, options: Options) -> None:
     for cc in congestion_controls(scenario):
         refuse(name, "cc", cc)
         if cc in BY_DELAY and scenario.multipath.expected_by == "window":
-            raise RequestError(f"cc '{cc}' with multipath.expected_by 'window': it goes by delay. Write expected_by: pacing")
+            raise RequestError(
+                f"cc '{cc}' with multipath.expected_by 'window': it goes by delay. Write expected_by: pacing"
+            )
 
 
 def congestion_controls(scenario: Scenario) -> list[str]:

@@ -95,7 +95,9 @@ def measure(name: str | None = None, emulation: bool = False) -> Iterator[tuple[
 
 def _packets_per_s(name: str, *settings: str) -> tuple[float]:
     compiled.now()
-    asked = scenario.load(name, Overrides(settings=(*settings, f"duration_s={WARM_UP_S + SIMULATED_S}")))
+    asked = scenario.load(
+        name, Overrides(settings=(*settings, f"duration_s={WARM_UP_S + SIMULATED_S}"))
+    )
     with tempfile.TemporaryDirectory() as folder:
         recorder = Recorder(Path(folder), asked, "sim", build(asked))
         engine = engines.create("sim", Options(speed=0.0))
@@ -107,7 +109,9 @@ def _packets_per_s(name: str, *settings: str) -> tuple[float]:
         report = engine.close()
         recorder.close()
     assert report is not None
-    segments = sum(each["segments"] for connection in report["connections"] for each in connection["subflows"])
+    segments = sum(
+        each["segments"] for connection in report["connections"] for each in connection["subflows"]
+    )
     return (segments * SIMULATED_S / (WARM_UP_S + SIMULATED_S) / took_s,)
 
 
@@ -125,7 +129,9 @@ def _until_first_sample_s(folder: Path, *arguments: str, cache: Path | None = No
     while not (samples.exists() and samples.stat().st_size):
         if run.poll() is not None or time.perf_counter() - began > LIMIT_S:
             run.kill()
-            raise LabError(f"bench {' '.join(arguments)}: the run ended before its first sample. See {folder}/log.txt")
+            raise LabError(
+                f"bench {' '.join(arguments)}: the run ended before its first sample. See {folder}/log.txt"
+            )
         time.sleep(0.005)
     took_s = time.perf_counter() - began
     run.wait(LIMIT_S)
@@ -185,8 +191,14 @@ def _reallocation() -> tuple[float]:
     for user in topology.users[:100]:
         server, own = wiring.of(topology.server_of(user))[0], wiring.of(user)[0]
         candidates = paths.between(near, server.switch, own.switch)
-        flows = (paths.Flow(server.address, own.address, paths.TCP, 5001, port) for port in (40001, 40002))
-        found = [arcs_over(on, server.address, paths.choose(candidates, flow), own.address) for flow in flows]
+        flows = (
+            paths.Flow(server.address, own.address, paths.TCP, 5001, port)
+            for port in (40001, 40002)
+        )
+        found = [
+            arcs_over(on, server.address, paths.choose(candidates, flow), own.address)
+            for flow in flows
+        ]
         ways[user] = [use(on, way) for way in found if way is not None]
         began = time.perf_counter()
         shares = allocation.arrive(on.capacity_bps, ways, shares, user)
@@ -197,7 +209,9 @@ def _reallocation() -> tuple[float]:
 
 def _selection() -> tuple[float]:
     estimate.cache_clear()  # what an earlier measurement has computed is not what a selection takes
-    fifteen = [PathQuality(1e6 * (1 + n % 5), 0.001 * (n % 4), 0.02 + 0.01 * n, 0.002) for n in range(15)]
+    fifteen = [
+        PathQuality(1e6 * (1 + n % 5), 0.001 * (n % 4), 0.02 + 0.01 * n, 0.002) for n in range(15)
+    ]
     began = time.perf_counter()
     greedy(fifteen, Model(), 50_000.0)
     return ((time.perf_counter() - began) * 1000,)
@@ -265,8 +279,22 @@ def viewers() -> tuple[float, float]:
 
 def _frame(t: float) -> dict[str, Any]:
     """A sample as large as the demo's."""
-    ap = {"tier1_mbps": 9.1, "tier2_mbps": 0.1, "mac_occupancy": 0.97, "meter_mbps": 0.1, "stations": 3}
-    subflow = {"mbps": 4.5, "cwnd": 17.0, "rtt_ms": 41.2, "tier": 1, "backup": False, "expected_mbps": None, "out_of_order": 12}
+    ap = {
+        "tier1_mbps": 9.1,
+        "tier2_mbps": 0.1,
+        "mac_occupancy": 0.97,
+        "meter_mbps": 0.1,
+        "stations": 3,
+    }
+    subflow = {
+        "mbps": 4.5,
+        "cwnd": 17.0,
+        "rtt_ms": 41.2,
+        "tier": 1,
+        "backup": False,
+        "expected_mbps": None,
+        "out_of_order": 12,
+    }
     users = {f"ue{n}": {"mbps": 5.2, "x_m": None, "y_m": None} for n in range(1, 5)}
     return {
         "t": t,
@@ -281,7 +309,9 @@ def _frame(t: float) -> dict[str, Any]:
 
 
 def _vm_first_sample_s() -> tuple[float]:
-    RUNS.mkdir(parents=True, exist_ok=True)  # the VM shares the project's folders and not the machine's temporary ones
+    RUNS.mkdir(
+        parents=True, exist_ok=True
+    )  # the VM shares the project's folders and not the machine's temporary ones
     with tempfile.TemporaryDirectory(dir=RUNS.parent) as made:
         arguments = (DEMO, "--engine", "mininet", "--vm", "--wait", "--duration", "3")
         return (_until_first_sample_s(Path(made, "run"), *arguments),)
@@ -291,7 +321,11 @@ DUMBBELL = ("topology.rate_mbps=100", "traffic.1.cc=reno")
 MEASURES = (
     Measure(("dumbbell_packets_per_s",), lambda: _packets_per_s("shared_pipe", *DUMBBELL)),
     Measure(("fat_tree_packets_per_s",), lambda: _packets_per_s("fat_tree")),
-    Measure(("thirty_users_60s_s",), lambda: _whole_run_s("thirty_users", "--duration", "60", "--speed", "max"), 3),
+    Measure(
+        ("thirty_users_60s_s",),
+        lambda: _whole_run_s("thirty_users", "--duration", "60", "--speed", "max"),
+        3,
+    ),
     Measure(("cold_start_s", "warm_start_s", "compiled_after_s"), _starts, 3),
     Measure(("maxflow_k16_ms",), lambda: _largest_flow(16), 3),
     Measure(("maxflow_k32_ms",), lambda: _largest_flow(32), 3),

@@ -64,13 +64,18 @@ def used(results: Sequence[Result]) -> list[Result]:
 def _about(study: Study, found: Results) -> str:
     lengths = {case.duration_s or study.duration_s for case in study.cases}
     counts = ", ".join(
-        f"{engine} " + "/".join(str(len(used(found[engine, case.name]))) for case in study.cases) for engine in study.engines
+        f"{engine} " + "/".join(str(len(used(found[engine, case.name]))) for case in study.cases)
+        for engine in study.engines
     )
     seeds = sorted({each["seed"] for results in found.values() for each in results})
     left_out = sum(len(results) - len(used(results)) for results in found.values())
     text = f"Runs of {' or '.join(f'{each:g}' for each in sorted(lengths, reverse=True))} s, seeds {', '.join(map(str, seeds))}"
     text = f"{text}; runs per case: {counts}."
-    return f"{text} Left out, because the machine was overloaded or the run cut: {left_out}." if left_out else text
+    return (
+        f"{text} Left out, because the machine was overloaded or the run cut: {left_out}."
+        if left_out
+        else text
+    )
 
 
 def _table(study: Study, found: Results) -> str:
@@ -78,7 +83,16 @@ def _table(study: Study, found: Results) -> str:
     for case, metric in _rows(study):
         cells = [_values(found, engine, case, metric) for engine in study.engines]
         goal = [_verdict(metric, _difference(*cells))] if goals else []
-        rows.append([case.name, metric.title, *map(_shown, cells), _signed(_difference(*cells)), *goal, metric.witness])
+        rows.append(
+            [
+                case.name,
+                metric.title,
+                *map(_shown, cells),
+                _signed(_difference(*cells)),
+                *goal,
+                metric.witness,
+            ]
+        )
     head = (
         "case",
         "Mb/s at the receiver",
@@ -91,17 +105,26 @@ def _table(study: Study, found: Results) -> str:
 
 
 def _rows(study: Study) -> list[tuple[Case, Metric]]:
-    return [(case, metric) for case in study.cases for metric in study.metrics if metric.belongs_to(case)]
+    return [
+        (case, metric)
+        for case in study.cases
+        for metric in study.metrics
+        if metric.belongs_to(case)
+    ]
 
 
 def _goals_met(study: Study, found: Results) -> str:
     """How many of the rows that have a goal and both values are within it."""
     verdicts = [
-        _verdict(metric, _difference(*(_values(found, engine, case, metric) for engine in study.engines)))
+        _verdict(
+            metric, _difference(*(_values(found, engine, case, metric) for engine in study.engines))
+        )
         for case, metric in _rows(study)
     ]
     judged = [verdict for verdict in verdicts if verdict.endswith("met")]
-    return f"{sum('not' not in verdict for verdict in judged)} of {len(judged)} rows meet their goal."
+    return (
+        f"{sum('not' not in verdict for verdict in judged)} of {len(judged)} rows meet their goal."
+    )
 
 
 def _ratios(study: Study, found: Results) -> str:
@@ -110,9 +133,17 @@ def _ratios(study: Study, found: Results) -> str:
     for metric in (each for each in study.metrics if each.paper):
         for case in study.cases[1:]:
             here = [
-                _ratio(_values(found, engine, case, metric), _values(found, engine, base, metric)) for engine in study.engines
+                _ratio(_values(found, engine, case, metric), _values(found, engine, base, metric))
+                for engine in study.engines
             ]
-            rows.append([metric.title, case.name, *here, f"{metric.paper[case.name] / metric.paper[base.name]:.2f}"])
+            rows.append(
+                [
+                    metric.title,
+                    case.name,
+                    *here,
+                    f"{metric.paper[case.name] / metric.paper[base.name]:.2f}",
+                ]
+            )
     return markdown(("", "case", *study.engines, "paper"), rows)
 
 

@@ -10,7 +10,10 @@ from lab.run import metrics
 
 Result = dict[str, Any]  # result.json, and the run's samples under FRAMES
 FRAMES = "frames"
-STEADY, SHORT = 5, 15  # how far the simulator may be off, in percent: steady throughput, short transfers
+STEADY, SHORT = (
+    5,
+    15,
+)  # how far the simulator may be off, in percent: steady throughput, short transfers
 
 
 @dataclass(frozen=True)
@@ -105,12 +108,32 @@ TESTBED = Study(
         Case("meter_throttling", "meter_throttling", (AS_LINUX,)),
     ),
     (
-        Metric("WiFi", "aps.wifi1.throughput_mbps", "shared model", {"baseline": 42, "none": 30, "meter_throttling": 38.5}),
-        Metric("LTE", "aps.lte1.throughput_mbps", "shared model", {"baseline": 46, "none": 42, "meter_throttling": 42.9}),
-        Metric("UE1", "users.ue1.throughput_mbps", "independent", {"baseline": 22, "none": 15, "meter_throttling": 20.5}),
+        Metric(
+            "WiFi",
+            "aps.wifi1.throughput_mbps",
+            "shared model",
+            {"baseline": 42, "none": 30, "meter_throttling": 38.5},
+        ),
+        Metric(
+            "LTE",
+            "aps.lte1.throughput_mbps",
+            "shared model",
+            {"baseline": 46, "none": 42, "meter_throttling": 42.9},
+        ),
+        Metric(
+            "UE1",
+            "users.ue1.throughput_mbps",
+            "independent",
+            {"baseline": 22, "none": 15, "meter_throttling": 20.5},
+        ),
         Metric("UE2", "users.ue2.throughput_mbps"),
         Metric("UE3", "users.ue3.throughput_mbps"),
-        Metric("UE4", "users.ue4.throughput_mbps", "independent", {"baseline": 23, "none": 16, "meter_throttling": 21.3}),
+        Metric(
+            "UE4",
+            "users.ue4.throughput_mbps",
+            "independent",
+            {"baseline": 23, "none": 16, "meter_throttling": 21.3},
+        ),
         Metric("Tier 2 on WiFi", "aps.wifi1.tier2_mbps"),
         Metric("Tier 2 on LTE", "aps.lte1.tier2_mbps"),
         Metric("MAC occupancy of WiFi", "aps.wifi1.mac_occupancy_mean"),
@@ -156,7 +179,13 @@ TWO_PATHS = Study(
             for title, path in (("total", TOTAL), ("path1", PATH1), ("path2", PATH2))
         ),
         *(
-            Metric(f"total, {when}", TOTAL, between_s=between_s, goal_percent=goal_percent, cases=("backup",))
+            Metric(
+                f"total, {when}",
+                TOTAL,
+                between_s=between_s,
+                goal_percent=goal_percent,
+                cases=("backup",),
+            )
             for when, between_s, goal_percent in (
                 ("3 to 8 s, both paths", (3, 8), STEADY),
                 ("8 to 13 s, path2 loses 5 % and becomes a backup", (8, 13), SHORT),

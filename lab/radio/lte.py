@@ -31,13 +31,19 @@ EFFICIENCIES = (
     5.1152,
     5.5547,
 )
-GAP = -log(5 * 0.00005) / 1.5  # between Shannon's bound and a bit error rate of 0.00005 (Piro et al., WNS3 2011)
+GAP = (
+    -log(5 * 0.00005) / 1.5
+)  # between Shannon's bound and a bit error rate of 0.00005 (Piro et al., WNS3 2011)
 FOR_DATA = 0.75  # of all symbols; the others carry control and reference signals
 BLOCK_HZ = 180_000
 BLOCK_ERROR = 0.1  # for which link adaptation aims (3GPP TS 36.213, section 7.2.3)
 HARQ_TTIS = 8  # from one attempt to the next
 ATTEMPTS = 4  # for a block at most
-BLOCKS = {5: 25, 10: 50, 20: 100}  # resource blocks by bandwidth in MHz (3GPP TS 36.101, Table 5.6-1)
+BLOCKS = {
+    5: 25,
+    10: 50,
+    20: 100,
+}  # resource blocks by bandwidth in MHz (3GPP TS 36.101, Table 5.6-1)
 
 
 def cqi(snr_db: float) -> int:
@@ -73,7 +79,11 @@ def shares_bps(bearers: Mapping[str, Bearer]) -> dict[str, float]:
     1) a user with nothing waiting keeps the resources it used  2) the backlogged ones share the rest by weight
     3) a user with nothing waiting may grow up to the share it would have if it were backlogged.
     """
-    used = {user: min(1.0, each.used_bps / each.rate_bps) for user, each in bearers.items() if not each.backlogged}  # 1
+    used = {
+        user: min(1.0, each.used_bps / each.rate_bps)
+        for user, each in bearers.items()
+        if not each.backlogged
+    }  # 1
     waiting = {user: each.weight for user, each in bearers.items() if each.backlogged}
     everyone = sum(each.weight for each in bearers.values())
     fair = {user: each.weight / everyone for user, each in bearers.items()}

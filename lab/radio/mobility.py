@@ -35,9 +35,21 @@ class Walker:
     """One user's way through a square area; ask for times that do not decrease."""
 
     def __init__(
-        self, user: str, seed: int, origin: Place, area_m: float, speeds_mps: tuple[float, float], pause_s: float
+        self,
+        user: str,
+        seed: int,
+        origin: Place,
+        area_m: float,
+        speeds_mps: tuple[float, float],
+        pause_s: float,
     ) -> None:
-        self.user, self.seed, self.area_m, self.speeds_mps, self.pause_s = user, seed, area_m, speeds_mps, pause_s
+        self.user, self.seed, self.area_m, self.speeds_mps, self.pause_s = (
+            user,
+            seed,
+            area_m,
+            speeds_mps,
+            pause_s,
+        )
         self.leg = Leg(0, 0.0, 0.0, 0.0, origin, origin)
 
     def at(self, t_s: float) -> Place:
@@ -48,10 +60,14 @@ class Walker:
 
     def _next(self, last: Leg) -> Leg:
         number, begins_s = last.number + 1, last.leaves_s
-        x, y, fast = (uniform(self.seed, self.user, "leg", number, what) for what in ("x", "y", "speed"))
+        x, y, fast = (
+            uniform(self.seed, self.user, "leg", number, what) for what in ("x", "y", "speed")
+        )
         target = (x * self.area_m, y * self.area_m)
         slowest, fastest = self.speeds_mps
-        arrives_s = begins_s + max(1e-3, distance_m(last.target, target) / (slowest + fast * (fastest - slowest)))
+        arrives_s = begins_s + max(
+            1e-3, distance_m(last.target, target) / (slowest + fast * (fastest - slowest))
+        )
         return Leg(number, begins_s, arrives_s, arrives_s + self.pause_s, last.target, target)
 
 

@@ -16,13 +16,33 @@ from math import ceil
 from lab.radio.occupancy import MAC_SLOTS
 
 FRAME_BYTES = 1514  # a full Ethernet frame
-MAC_BYTES = 24  # what 802.11 adds to it: 26 of header, 8 of LLC, 4 of check sum, instead of Ethernet's 14
+MAC_BYTES = (
+    24  # what 802.11 adds to it: 26 of header, 8 of LLC, 4 of check sum, instead of Ethernet's 14
+)
 SERVICE_BITS = 22  # service field and tail
 CW_MIN = 15  # slots; the mean backoff of a frame sent once is half of it
 ACK_BITS = SERVICE_BITS + 14 * 8
 SYMBOL_US = 4.0
-OFDM = ((6.0, -82), (9.0, -81), (12.0, -79), (18.0, -77), (24.0, -74), (36.0, -70), (48.0, -66), (54.0, -65))
-HT = ((6.5, -82), (13.0, -79), (19.5, -77), (26.0, -74), (39.0, -70), (52.0, -66), (58.5, -65), (65.0, -64))
+OFDM = (
+    (6.0, -82),
+    (9.0, -81),
+    (12.0, -79),
+    (18.0, -77),
+    (24.0, -74),
+    (36.0, -70),
+    (48.0, -66),
+    (54.0, -65),
+)
+HT = (
+    (6.5, -82),
+    (13.0, -79),
+    (19.5, -77),
+    (26.0, -74),
+    (39.0, -70),
+    (52.0, -66),
+    (58.5, -65),
+    (65.0, -64),
+)
 
 
 @dataclass(frozen=True)
@@ -33,7 +53,9 @@ class Standard:
     carrier_mhz: int
     sifs_us: float
     preamble_us: float
-    extension_us: float = 0.0  # 802.11g: silence after every frame, for receivers that are as slow as 802.11a's
+    extension_us: float = (
+        0.0  # 802.11g: silence after every frame, for receivers that are as slow as 802.11a's
+    )
     aggregated: int = 1
     slot_us: float = 9.0
 
@@ -43,7 +65,10 @@ class Standard:
 
     def rate_mbps(self, rssi_dbm: float) -> float:
         """The fastest rate whose sensitivity the signal meets; who hears less keeps the slowest."""
-        return max((mbps for mbps, needs_dbm in self.rates if rssi_dbm >= needs_dbm), default=self.rates[0][0])
+        return max(
+            (mbps for mbps, needs_dbm in self.rates if rssi_dbm >= needs_dbm),
+            default=self.rates[0][0],
+        )
 
     def ack_us(self, rate_mbps: float) -> float:
         """An acknowledgement, at the fastest basic rate (6, 12, 24 Mb/s) up to that of the frame."""

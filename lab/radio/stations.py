@@ -15,14 +15,18 @@ def station(user: str, radio: Radio, distance_m: float) -> Station:
     rssi_dbm = round(radio.rssi_dbm(distance_m), 2)
     if radio.standard == "lte":
         blocks = radio.blocks
-        alone = lte.rate_bps(lte.cqi(snr_db(rssi_dbm, blocks * lte.BLOCK_HZ, NOISE_FIGURE_DB)), blocks)
+        alone = lte.rate_bps(
+            lte.cqi(snr_db(rssi_dbm, blocks * lte.BLOCK_HZ, NOISE_FIGURE_DB)), blocks
+        )
         weight = round(alone / lte.rate_bps(len(lte.EFFICIENCIES), blocks), 6)
         return Station(user, round(alone * radio.rate_scale), weight, rssi_dbm=rssi_dbm)
     standard = STANDARDS[radio.standard]
     phy_mbps = standard.rate_mbps(rssi_dbm)
     frame_us = standard.frame_us(phy_mbps)
     rate_bps = round(8 * FRAME_BYTES / frame_us * 1e6 * radio.rate_scale)
-    return Station(user, rate_bps, overhead=round(standard.fixed_us(phy_mbps) / frame_us, 6), rssi_dbm=rssi_dbm)
+    return Station(
+        user, rate_bps, overhead=round(standard.fixed_us(phy_mbps) / frame_us, 6), rssi_dbm=rssi_dbm
+    )
 
 
 def best_bps(radio: Radio) -> int:

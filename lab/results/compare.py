@@ -28,7 +28,11 @@ MAX_MORE = 200
 MOST_TIMES = 1000
 RESAMPLES = 4999
 CONFIDENCE = 0.95
-WORDS = {1: ("better", "worse"), -1: ("worse", "better"), 0: ("higher", "lower")}  # by whether more is good
+WORDS = {
+    1: ("better", "worse"),
+    -1: ("worse", "better"),
+    0: ("higher", "lower"),
+}  # by whether more is good
 Interval = tuple[float, float] | None
 
 
@@ -58,10 +62,17 @@ class Comparison:
 def compared(folders: Sequence[Path]) -> Comparison:
     """What there is to say about these runs."""
     groups = grouped(folders)
-    metrics = list(dict.fromkeys(metric for group in groups for result in group.results for metric in numbers(result)))
+    metrics = list(
+        dict.fromkeys(
+            metric for group in groups for result in group.results for metric in numbers(result)
+        )
+    )
     rows = {metric: [_estimate(group.values(metric)) for group in groups] for metric in metrics}
     verdicts = {
-        group.label: {metric: verdict(groups[0].values(metric), group.values(metric), good(metric)) for metric in metrics}
+        group.label: {
+            metric: verdict(groups[0].values(metric), group.values(metric), good(metric))
+            for metric in metrics
+        }
         for group in groups[1:]
     }
     return Comparison(groups, rows, verdicts)
@@ -78,12 +89,23 @@ def report(folders: Sequence[Path], as_json: bool = False, as_markdown: bool = F
 
 def _document(found: Comparison) -> dict[str, Any]:
     counts = [
-        {"label": group.label, "n": len(group.results), "runs": [r["run_id"] for r in group.results]} for group in found.groups
+        {
+            "label": group.label,
+            "n": len(group.results),
+            "runs": [r["run_id"] for r in group.results],
+        }
+        for group in found.groups
     ]
     named = {
-        metric: {g.label: cell for g, cell in zip(found.groups, cells, strict=True)} for metric, cells in found.rows.items()
+        metric: {g.label: cell for g, cell in zip(found.groups, cells, strict=True)}
+        for metric, cells in found.rows.items()
     }
-    return {"groups": counts, "metrics": named, "verdicts": found.verdicts, "warnings": list(warnings(found.groups))}
+    return {
+        "groups": counts,
+        "metrics": named,
+        "verdicts": found.verdicts,
+        "warnings": list(warnings(found.groups)),
+    }
 
 
 def _heads(found: Comparison) -> list[str]:
@@ -92,7 +114,11 @@ def _heads(found: Comparison) -> list[str]:
 
 def _text(found: Comparison) -> list[str]:
     """A table, and a list of verdicts for each group but the first."""
-    parts = [view.table(_heads(found), [[metric, *map(_shown, cells)] for metric, cells in found.rows.items()])]
+    parts = [
+        view.table(
+            _heads(found), [[metric, *map(_shown, cells)] for metric, cells in found.rows.items()]
+        )
+    ]
     for label, said in found.verdicts.items():
         words = (f"  {metric}: {words}" for metric, words in said.items())
         parts.append("\n".join([f"{label} against {found.groups[0].label}:", *words]))
@@ -103,8 +129,16 @@ def _markdown(found: Comparison) -> list[str]:
     """One table, each verdict beside its estimate; the number of runs stands in its head."""
     lines = [_heads(found), ["---"] * (len(found.groups) + 1)]
     for metric, cells in found.rows.items():
-        said = ["", *(f": {verdict[metric].split(', n = ')[0]}" for verdict in found.verdicts.values())]
-        lines.append([f"`{metric}`", *(f"{_shown(cell)}{words}" for cell, words in zip(cells, said, strict=True))])
+        said = [
+            "",
+            *(f": {verdict[metric].split(', n = ')[0]}" for verdict in found.verdicts.values()),
+        ]
+        lines.append(
+            [
+                f"`{metric}`",
+                *(f"{_shown(cell)}{words}" for cell, words in zip(cells, said, strict=True)),
+            ]
+        )
     return ["\n".join(f"| {' | '.join(line)} |" for line in lines)]
 
 
@@ -113,7 +147,15 @@ def grouped(folders: Sequence[Path]) -> list[Group]:
     found: dict[str, tuple[dict[str, str], list[dict[str, Any]]]] = {}
     for folder in dict.fromkeys(folder.resolve() for folder in folders):
         result = read_document(folder, "result.json")
-        plain = dict(_flat({k: v for k, v in checking.read(folder / "scenario.yaml").items() if k not in (*PROSE, "seed")}))
+        plain = dict(
+            _flat(
+                {
+                    k: v
+                    for k, v in checking.read(folder / "scenario.yaml").items()
+                    if k not in (*PROSE, "seed")
+                }
+            )
+        )
         plain["engine"] = result["engine"]
         found.setdefault(json.dumps(plain, sort_keys=True), (plain, []))[1].append(result)
     plains = [plain for plain, _ in found.values()]
@@ -121,7 +163,14 @@ def grouped(folders: Sequence[Path]) -> list[Group]:
     for plain, results in found.values():
         told = _told_once(results)
         again = tuple(each["run_id"] for each in results if all(each is not one for one in told))
-        groups.append(Group(_label(plain, plains), plain, tuple(sorted(told, key=lambda each: each["seed"])), again))
+        groups.append(
+            Group(
+                _label(plain, plains),
+                plain,
+                tuple(sorted(told, key=lambda each: each["seed"])),
+                again,
+            )
+        )
     return sorted(groups, key=lambda group: group.plain["strategy.name"] != '"none"')
 
 
@@ -139,10 +188,20 @@ def numbers(result: dict[str, Any]) -> dict[str, float | None]:
     rows |= {f"tiers.{tier}": rate for tier, rate in result["tiers"].items()}
     for ap, each in result["aps"].items():
         rows |= {f"aps.{ap}.{key}": each[key] for key in ("throughput_mbps", "mac_occupancy_mean")}
-    rows |= {f"users.{user}.throughput_mbps": each["throughput_mbps"] for user, each in result["users"].items()}
+    rows |= {
+        f"users.{user}.throughput_mbps": each["throughput_mbps"]
+        for user, each in result["users"].items()
+    }
     rows |= {f"fairness.{key}": result["fairness"][key] for key in ("jain", "sd_mbps")}
-    late = [each["out_of_order_fraction"] for each in result["connections"] if each["out_of_order_fraction"] is not None]
-    return rows | {"out_of_order_fraction": _mean(late) if late else None, "convergence_s": result["convergence_s"]}
+    late = [
+        each["out_of_order_fraction"]
+        for each in result["connections"]
+        if each["out_of_order_fraction"] is not None
+    ]
+    return rows | {
+        "out_of_order_fraction": _mean(late) if late else None,
+        "convergence_s": result["convergence_s"],
+    }
 
 
 def good(metric: str) -> int:
@@ -183,7 +242,9 @@ def warnings(groups: Sequence[Group]) -> Iterator[str]:
     """What makes the comparison doubtful."""
     if len({group.plain["name"] for group in groups}) > 1:
         yield "careful: these are different scenarios"
-    apart = [key for key in _apart([group.plain for group in groups]) if not key.startswith("strategy.")]
+    apart = [
+        key for key in _apart([group.plain for group in groups]) if not key.startswith("strategy.")
+    ]
     unsaid = [key for key in apart if not all(key in group.label for group in groups)]
     if unsaid:
         yield f"careful: they differ in {', '.join(unsaid)}, too"
@@ -214,7 +275,9 @@ def _estimate(values: Sequence[float]) -> dict[str, Any]:
 def _shown(cell: dict[str, Any]) -> str:
     if cell["mean"] is None:
         return "-"
-    return f"{cell['mean']:.3g}" + ("" if cell["low"] is None else f" [{cell['low']:.3g}, {cell['high']:.3g}]")
+    return f"{cell['mean']:.3g}" + (
+        "" if cell["low"] is None else f" [{cell['low']:.3g}, {cell['high']:.3g}]"
+    )
 
 
 def _mean(values: Sequence[float]) -> float:
@@ -245,7 +308,9 @@ def _bootstrap(samples: tuple[Sequence[float], ...], statistic: Any) -> tuple[fl
         import numpy
         from scipy.stats import bootstrap, norm, t
     except ImportError as error:
-        raise MachineLacks(f"compute intervals: {error}. Try: ./run_lab.sh compare, which installs what is missing") from error
+        raise MachineLacks(
+            f"compute intervals: {error}. Try: ./run_lab.sh compare, which installs what is missing"
+        ) from error
     arrays = [numpy.asarray(values, dtype=float) for values in samples]
     if all(each.min() == each.max() for each in arrays):
         estimate = float(statistic(*arrays, axis=0))
@@ -253,7 +318,13 @@ def _bootstrap(samples: tuple[Sequence[float], ...], statistic: Any) -> tuple[fl
     rng, n = numpy.random.default_rng(1), min(map(len, samples))
     level = 1 - 2 * float(norm.cdf(-math.sqrt(n / (n - 1)) * t.ppf((1 + CONFIDENCE) / 2, n - 1)))
     found = bootstrap(
-        arrays, statistic, n_resamples=RESAMPLES, confidence_level=level, method="percentile", vectorized=True, rng=rng
+        arrays,
+        statistic,
+        n_resamples=RESAMPLES,
+        confidence_level=level,
+        method="percentile",
+        vectorized=True,
+        rng=rng,
     )
     return float(found.confidence_interval.low), float(found.confidence_interval.high)
 
@@ -273,11 +344,19 @@ def _flat(data: Any, path: str = "") -> Iterator[tuple[str, str]]:
 def _label(plain: dict[str, str], plains: Sequence[dict[str, str]]) -> str:
     """The strategy, and what else sets this group apart from those with the same strategy."""
     if "strategy.name" not in plain:
-        raise RequestError("compare: a run's scenario.yaml names no strategy: it was not written by this lab")
+        raise RequestError(
+            "compare: a run's scenario.yaml names no strategy: it was not written by this lab"
+        )
     name = json.loads(plain["strategy.name"])
-    alike = [each for each in plains if all(each.get(key) == plain[key] for key in ("strategy.name", "name"))]
+    alike = [
+        each
+        for each in plains
+        if all(each.get(key) == plain[key] for key in ("strategy.name", "name"))
+    ]
     title = [json.loads(plain["name"])] if len({each["name"] for each in plains}) > 1 else []
-    return " ".join([*title, name, *(f"{key}={plain[key]}" for key in _apart(alike) if key in plain)])
+    return " ".join(
+        [*title, name, *(f"{key}={plain[key]}" for key in _apart(alike) if key in plain)]
+    )
 
 
 def _apart(plains: Sequence[dict[str, str]]) -> list[str]:

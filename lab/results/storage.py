@@ -67,7 +67,9 @@ class AtomicStorage(Storage):
             except (OSError, ValueError) as error:
                 aside = path.with_name(f"{path.name}.damaged-{time.time_ns()}")
                 path.replace(aside)
-                self.recovered = f"{path.name} could not be read ({error}) and is kept as {aside.name}"
+                self.recovered = (
+                    f"{path.name} could not be read ({error}) and is kept as {aside.name}"
+                )
                 continue
             if path != self.path:
                 self.recovered += f"; {path.name} took its place"

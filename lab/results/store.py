@@ -29,7 +29,18 @@ LOCK_S = 10.0
 STARTING_S = 600.0  # a folder without a manifest for so long belongs to a run that never began
 UNFINISHED = ("starting", "running")
 NOTE = "note.json"  # tags and note of a run, in its folder
-SHOWN = ("experiment", "scenario", "strategy", "params", "cc", "engine", "seed", "started", "duration_s", "rate_scale")
+SHOWN = (
+    "experiment",
+    "scenario",
+    "strategy",
+    "params",
+    "cc",
+    "engine",
+    "seed",
+    "started",
+    "duration_s",
+    "rate_scale",
+)
 Doc = dict[str, Any]
 
 
@@ -55,7 +66,11 @@ class Store:
         with self._mutex:
             known = {doc["id"]: dict(doc) for doc in self._table.all()}
             folders = {path.name: path for path in _folders(self.runs_folder)}
-            found = {name: doc for name, path in folders.items() if (doc := _described(path, known.get(name)))}
+            found = {
+                name: doc
+                for name, path in folders.items()
+                if (doc := _described(path, known.get(name)))
+            }
             changed = [doc for name, doc in found.items() if doc != known.get(name)]
             gone = known.keys() - found.keys()
             if not changed and not gone:
@@ -103,7 +118,9 @@ class Store:
             beside.write_text(json.dumps(said, ensure_ascii=False), encoding="utf-8")
             beside.replace(folder / NOTE)
         except OSError as error:
-            raise LabError(f"write {folder / NOTE}: {error.strerror}. Check to whom the folder belongs") from error
+            raise LabError(
+                f"write {folder / NOTE}: {error.strerror}. Check to whom the folder belongs"
+            ) from error
         self.refresh()
         return self.get(run_id)
 
@@ -116,7 +133,9 @@ class Store:
         try:
             shutil.rmtree(folder)
         except OSError as error:
-            raise LabError(f"delete {folder}: {error.strerror}. Check to whom it belongs") from error
+            raise LabError(
+                f"delete {folder}: {error.strerror}. Check to whom it belongs"
+            ) from error
         self.refresh()
 
     def _replace(self, docs: list[Doc], ids: Iterable[str]) -> None:
@@ -131,9 +150,13 @@ class Store:
             with self._lock.acquire(timeout=LOCK_S), self._storage.together():
                 yield
         except Timeout as error:
-            raise LabError(f"write {self._storage.path}: another process has held it for {LOCK_S:g} s. Try again") from error
+            raise LabError(
+                f"write {self._storage.path}: another process has held it for {LOCK_S:g} s. Try again"
+            ) from error
         except OSError as error:
-            raise LabError(f"write {self._storage.path}: {error.strerror}. The index that was there is kept") from error
+            raise LabError(
+                f"write {self._storage.path}: {error.strerror}. The index that was there is kept"
+            ) from error
 
 
 def plain(run_id: str) -> bool:
@@ -143,7 +166,11 @@ def plain(run_id: str) -> bool:
 
 def _folders(runs: Path) -> list[Path]:
     try:
-        return [path for path in runs.iterdir() if plain(path.name) and path.is_dir() and not path.is_symlink()]
+        return [
+            path
+            for path in runs.iterdir()
+            if plain(path.name) and path.is_dir() and not path.is_symlink()
+        ]
     except FileNotFoundError:
         return []
 
@@ -151,7 +178,12 @@ def _folders(runs: Path) -> list[Path]:
 def _described(folder: Path, known: Doc | None) -> Doc | None:
     """The document of a folder; `known` itself if nothing has changed, None if it is no run."""
     stamp = [_changed(folder / name) for name in ("result.json", NOTE, "manifest.json")]
-    if known and known["stamp"] == stamp and known["schema"] == SCHEMA and known["status"] not in UNFINISHED:
+    if (
+        known
+        and known["stamp"] == stamp
+        and known["schema"] == SCHEMA
+        and known["status"] not in UNFINISHED
+    ):
         return known
     manifest = _document(folder / "manifest.json")
     if manifest is None and not _starting(folder):
@@ -165,12 +197,23 @@ def _described(folder: Path, known: Doc | None) -> Doc | None:
     said = _document(folder / NOTE) or {}
     doc = {"schema": SCHEMA, "id": folder.name, "stamp": stamp} | dict.fromkeys(SHOWN)
     doc |= {"scenario": "", "strategy": "", "engine": "", "started": ""}
-    doc |= {key: (manifest or {}).get(key) for key in SHOWN if (manifest or {}).get(key) is not None}
+    doc |= {
+        key: (manifest or {}).get(key) for key in SHOWN if (manifest or {}).get(key) is not None
+    }
     doc |= {"status": status, "tags": said.get("tags", []), "note": said.get("note", "")}
     return doc | (_summary(result) if result else dict.fromkeys(SUMMARY))
 
 
-SUMMARY = ("measured_s", "throughput_mbps", "tiers", "aps", "jain", "overloaded", "verified", "error")
+SUMMARY = (
+    "measured_s",
+    "throughput_mbps",
+    "tiers",
+    "aps",
+    "jain",
+    "overloaded",
+    "verified",
+    "error",
+)
 
 
 def _summary(result: Doc) -> Doc:
@@ -204,7 +247,11 @@ def _document(path: Path) -> Doc | None:
         return None
     except ValueError as error:
         return {"status": "failed", "error": f"read {path.name}: {error}"}
-    return found if isinstance(found, dict) else {"status": "failed", "error": f"read {path.name}: it holds no document"}
+    return (
+        found
+        if isinstance(found, dict)
+        else {"status": "failed", "error": f"read {path.name}: it holds no document"}
+    )
 
 
 def _changed(path: Path) -> int:

@@ -25,7 +25,9 @@ def send(folder: Path, message: dict[str, Any]) -> str:
         beside.write_text(json.dumps(message), encoding="utf-8")
         beside.rename(inbox / f"{seq}.json")
     except OSError as error:
-        raise RequestError(f"send to run {folder.name}: {error.strerror}: {inbox}. Is it a run that goes on?") from error
+        raise RequestError(
+            f"send to run {folder.name}: {error.strerror}: {inbox}. Is it a run that goes on?"
+        ) from error
     return seq
 
 
@@ -41,7 +43,9 @@ def receive(folder: Path) -> Iterator[tuple[str, dict[str, Any], str]]:
             message = json.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             problem = f"read {path.name}: {error}"
-        if not problem and not (isinstance(message, dict) and ("target" in message or "control" in message)):
+        if not problem and not (
+            isinstance(message, dict) and ("target" in message or "control" in message)
+        ):
             problem = f'{path.name} holds neither {{"target", "value"}} nor {{"control"}}'
         try:
             yield path.stem, {} if problem else message, problem

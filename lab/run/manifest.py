@@ -25,7 +25,9 @@ SEED_FIXES = {
 }
 
 
-def manifest(run_id: str, scenario: Scenario, engine: str, topology: Topology, started: float) -> dict[str, Any]:
+def manifest(
+    run_id: str, scenario: Scenario, engine: str, topology: Topology, started: float
+) -> dict[str, Any]:
     """What produced the result, so that the result alone can say it."""
     return {
         "schema": SCHEMA,
@@ -44,11 +46,25 @@ def manifest(run_id: str, scenario: Scenario, engine: str, topology: Topology, s
         "pid": os.getpid(),
         "pid_started": process.started(os.getpid()),
         "boot_id": process.boot_id(),
-        "versions": {"lab": lab.__version__, "python": platform.python_version(), "commit": commit()},
+        "versions": {
+            "lab": lab.__version__,
+            "python": platform.python_version(),
+            "commit": commit(),
+        },
         "topology_sha256": topology.sha256(),
-        "host": {"kernel": platform.release(), "cpu": _cpu(), "cpus": os.cpu_count(), "memory_mb": _memory_mb()},
-        "links_asked": {link.id: _asked(link) for link in topology.links if link.rate_bps is not None}
-        | {cell.ap: {s.user: {"rate_mbps": units.mbps(s.rate_bps)} for s in cell.stations} for cell in topology.cells},
+        "host": {
+            "kernel": platform.release(),
+            "cpu": _cpu(),
+            "cpus": os.cpu_count(),
+            "memory_mb": _memory_mb(),
+        },
+        "links_asked": {
+            link.id: _asked(link) for link in topology.links if link.rate_bps is not None
+        }
+        | {
+            cell.ap: {s.user: {"rate_mbps": units.mbps(s.rate_bps)} for s in cell.stations}
+            for cell in topology.cells
+        },
         "links_measured": {},
     }
 
@@ -68,8 +84,19 @@ def commit() -> str | None:
     if COMMIT in os.environ:
         return os.environ[COMMIT] or None
     try:
-        asked = ["git", "-C", str(ROOT), "describe", "--always", "--dirty=+", "--abbrev=12", "--exclude=*"]
-        return subprocess.run(asked, capture_output=True, text=True, timeout=10, check=True).stdout.strip()
+        asked = [
+            "git",
+            "-C",
+            str(ROOT),
+            "describe",
+            "--always",
+            "--dirty=+",
+            "--abbrev=12",
+            "--exclude=*",
+        ]
+        return subprocess.run(
+            asked, capture_output=True, text=True, timeout=10, check=True
+        ).stdout.strip()
     except (OSError, subprocess.SubprocessError):
         return None
 
@@ -79,7 +106,10 @@ def _cpu() -> str:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         return platform.processor() or platform.machine()
-    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())
+    return next(
+        (line.partition(":")[2].strip() for line in lines if line.startswith("model name")),
+        platform.machine(),
+    )
 
 
 def _memory_mb() -> int | None:

@@ -20,7 +20,10 @@ CONVERGENCE_AT_LEAST_S = 20.0
 
 
 def result(
-    header: dict[str, Any], topology: Topology, frames: Sequence[Frame], report: dict[str, Any] | None
+    header: dict[str, Any],
+    topology: Topology,
+    frames: Sequence[Frame],
+    report: dict[str, Any] | None,
 ) -> dict[str, Any]:
     """The whole of result.json. `header` holds run_id, scenario, strategy, engine, seed and status; `report` is None after a crash."""
     report = report or {}
@@ -28,7 +31,9 @@ def result(
     aps = {ap: _ap(frames, weights, ap, topology) for ap in topology.ids("wifi", "lte")}
     connections = [_connection(each) for each in report.get("connections", [])]
     users = {user: _user(frames, weights, user, topology, connections) for user in topology.users}
-    rates = [user["throughput_mbps"] for user in users.values() if user["throughput_mbps"] is not None]
+    rates = [
+        user["throughput_mbps"] for user in users.values() if user["throughput_mbps"] is not None
+    ]
     overload = report.get("overload") or {}
     return {
         "schema": 1,
@@ -40,7 +45,9 @@ def result(
         "overloaded": bool(overload.get("overloaded", overload.get("reasons"))),
         "overload": overload,
         "throughput_mbps": _rounded(sum(rates)) if rates else None,
-        "tiers": _tiers(frames, weights, {} if topology.relays else aps),  # what is relayed passes several
+        "tiers": _tiers(
+            frames, weights, {} if topology.relays else aps
+        ),  # what is relayed passes several
         "aps": aps,
         "users": users,
         "connections": connections,
@@ -58,7 +65,11 @@ def intervals(frames: Sequence[Frame]) -> list[float]:
 
 def mean(values: Iterable[float | None], weights: Sequence[float]) -> float | None:
     """Weighted mean of what was measured; None if nothing was."""
-    pairs = [(value, weight) for value, weight in zip(values, weights, strict=True) if value is not None and weight > 0]
+    pairs = [
+        (value, weight)
+        for value, weight in zip(values, weights, strict=True)
+        if value is not None and weight > 0
+    ]
     total = sum(weight for _, weight in pairs)
     return sum(value * weight for value, weight in pairs) / total if total else None
 
@@ -84,10 +95,14 @@ def convergence_s(frames: Sequence[Frame]) -> float | None:
     """
     if not frames or frames[-1]["t"] < CONVERGENCE_AT_LEAST_S:
         return None
-    totals = [sum(user.get("mbps") or 0.0 for user in frame.get("user", {}).values()) for frame in frames]
+    totals = [
+        sum(user.get("mbps") or 0.0 for user in frame.get("user", {}).values()) for frame in frames
+    ]
     weights = intervals(frames)
     half = frames[-1]["t"] / 2
-    late = [weight if frame["t"] > half else 0.0 for frame, weight in zip(frames, weights, strict=True)]
+    late = [
+        weight if frame["t"] > half else 0.0 for frame, weight in zip(frames, weights, strict=True)
+    ]
     settled = mean(totals, late)
     if not settled:
         return None
@@ -104,7 +119,9 @@ def convergence_s(frames: Sequence[Frame]) -> float | None:
     return since
 
 
-def _ap(frames: Sequence[Frame], weights: Sequence[float], ap: str, topology: Topology) -> dict[str, Any]:
+def _ap(
+    frames: Sequence[Frame], weights: Sequence[float], ap: str, topology: Topology
+) -> dict[str, Any]:
     seen = [frame.get("ap", {}).get(ap, {}) for frame in frames]
     tiers = [mean((each.get(f"tier{n}_mbps") for each in seen), weights) for n in (1, 2)]
     known = [tier for tier in tiers if tier is not None]
@@ -118,7 +135,11 @@ def _ap(frames: Sequence[Frame], weights: Sequence[float], ap: str, topology: To
 
 
 def _user(
-    frames: Sequence[Frame], weights: Sequence[float], user: str, topology: Topology, connections: list[dict[str, Any]]
+    frames: Sequence[Frame],
+    weights: Sequence[float],
+    user: str,
+    topology: Topology,
+    connections: list[dict[str, Any]],
 ) -> dict[str, Any]:
     rates = [frame.get("user", {}).get(user, {}).get("mbps") for frame in frames]
     return {
@@ -139,18 +160,27 @@ def _by_ap(frames: Sequence[Frame], weights: Sequence[float], user: str) -> dict
     return {ap: _rounded(mean(series, weights)) for ap, series in sorted(shares.items())}
 
 
-def _by_ap_of(connections: list[dict[str, Any]], user: str, topology: Topology) -> dict[str, float | None]:
+def _by_ap_of(
+    connections: list[dict[str, Any]], user: str, topology: Topology
+) -> dict[str, float | None]:
     """The same from the report: the access point is the one on the subflow's path."""
     aps = topology.ids("wifi", "lte")
     shares: dict[str, float] = {}
-    for subflow in (each for connection in connections if connection["user"] == user for each in connection["subflows"]):
+    for subflow in (
+        each
+        for connection in connections
+        if connection["user"] == user
+        for each in connection["subflows"]
+    ):
         ap = next((node for node in subflow["path"] if node in aps), None)
         if ap and subflow["throughput_mbps"] is not None:
             shares[ap] = shares.get(ap, 0.0) + subflow["throughput_mbps"]
     return {ap: _rounded(rate) for ap, rate in sorted(shares.items())}
 
 
-def _tiers(frames: Sequence[Frame], weights: Sequence[float], aps: dict[str, dict[str, Any]]) -> dict[str, float | None]:
+def _tiers(
+    frames: Sequence[Frame], weights: Sequence[float], aps: dict[str, dict[str, Any]]
+) -> dict[str, float | None]:
     """Sums over access points; without any, over the subflows, a subflow without a tier counting as Tier 1."""
     sums: dict[str, float | None] = {}
     for n in (1, 2):
@@ -158,17 +188,32 @@ def _tiers(frames: Sequence[Frame], weights: Sequence[float], aps: dict[str, dic
             known = [ap[f"tier{n}_mbps"] for ap in aps.values() if ap[f"tier{n}_mbps"] is not None]
             sums[str(n)] = _rounded(sum(known)) if known else None
         else:
-            sums[str(n)] = _rounded(mean((_subflows_of_tier(frame, n) for frame in frames), weights))
+            sums[str(n)] = _rounded(
+                mean((_subflows_of_tier(frame, n) for frame in frames), weights)
+            )
     return sums
 
 
 def _subflows_of_tier(frame: Frame, tier: int) -> float | None:
     if "sf" not in frame:
         return None
-    return float(sum(each.get("mbps") or 0.0 for each in frame["sf"].values() if (each.get("tier") or 1) == tier))
+    return float(
+        sum(
+            each.get("mbps") or 0.0
+            for each in frame["sf"].values()
+            if (each.get("tier") or 1) == tier
+        )
+    )
 
 
-CONNECTION = ("id", "user", "throughput_mbps", "completion_s", "out_of_order_fraction", "receive_buffer_max_bytes")
+CONNECTION = (
+    "id",
+    "user",
+    "throughput_mbps",
+    "completion_s",
+    "out_of_order_fraction",
+    "receive_buffer_max_bytes",
+)
 SUBFLOW = (
     "id",
     "path",
@@ -185,7 +230,9 @@ SUBFLOW = (
 
 def _connection(reported: dict[str, Any]) -> dict[str, Any]:
     """A reported connection with every field of the contract; what the engine did not measure is null."""
-    subflows = [dict.fromkeys(SUBFLOW) | {"path": []} | subflow for subflow in reported.get("subflows", [])]
+    subflows = [
+        dict.fromkeys(SUBFLOW) | {"path": []} | subflow for subflow in reported.get("subflows", [])
+    ]
     return dict.fromkeys(CONNECTION) | reported | {"subflows": subflows}
 
 

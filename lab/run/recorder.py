@@ -41,11 +41,15 @@ class Recorder:
         self.started = time.time()
         lost = (folder / "manifest.json").exists()
         self._manifest = (
-            read_document(folder, "manifest.json") if lost else manifest(self.run_id, scenario, engine, topology, self.started)
+            read_document(folder, "manifest.json")
+            if lost
+            else manifest(self.run_id, scenario, engine, topology, self.started)
         )
         self._open: dict[str, TextIO] = {}
         self.broken: LabError | None = None
-        self.on_log: Callable[[str], None] = lambda _: None  # told every line of the log, for people who wait
+        self.on_log: Callable[[str], None] = lambda _: (
+            None
+        )  # told every line of the log, for people who wait
         try:
             (folder / "inbox").mkdir(exist_ok=True)
             write_scenario(folder / "scenario.yaml", scenario)
@@ -66,7 +70,12 @@ class Recorder:
 
     def events(self, happened: Iterable[tuple[float, str, Mapping[str, Any]]]) -> None:
         """Append what happened, each with its time and kind, in one go."""
-        self._append("events.jsonl", "".join(_line({"t": round(t, 3), "kind": kind, **fields}) for t, kind, fields in happened))
+        self._append(
+            "events.jsonl",
+            "".join(
+                _line({"t": round(t, 3), "kind": kind, **fields}) for t, kind, fields in happened
+            ),
+        )
 
     def command(self, argv: Sequence[str], t: float | None = None) -> None:
         """Append a command that was issued, with its time."""
@@ -148,15 +157,21 @@ def give_away(folder: Path) -> None:
 
 def write_scenario(path: Path, scenario: Scenario) -> None:
     """The complete scenario, loadable again."""
-    path.write_text(yaml.safe_dump(resolved(scenario), sort_keys=False, allow_unicode=True), encoding="utf-8")
+    path.write_text(
+        yaml.safe_dump(resolved(scenario), sort_keys=False, allow_unicode=True), encoding="utf-8"
+    )
 
 
 def new_folder(scenario: Scenario, out: Path | None = None, runs: Path = RUNS) -> Path:
     """A folder for one run: `out` itself if given, which must be empty; else one named after the start and the scenario."""
     try:
         if out is not None:
-            if out.exists() and (not out.is_dir() or any(each.name not in BEFORE_THE_RUN for each in out.iterdir())):
-                raise RequestError(f"--out {out}: is there already and not empty. Choose another folder")
+            if out.exists() and (
+                not out.is_dir() or any(each.name not in BEFORE_THE_RUN for each in out.iterdir())
+            ):
+                raise RequestError(
+                    f"--out {out}: is there already and not empty. Choose another folder"
+                )
             return _made(out)
         stem = f"{datetime.now():%Y%m%d-%H%M%S}-{scenario.name}-{scenario.strategy.name}-{scenario.seed}"
         _made(runs)
@@ -169,7 +184,9 @@ def new_folder(scenario: Scenario, out: Path | None = None, runs: Path = RUNS) -
             _give(folder)
             return folder
     except OSError as error:
-        raise RequestError(f"make the run folder {error.filename}: {error.strerror}. Choose another with --out") from error
+        raise RequestError(
+            f"make the run folder {error.filename}: {error.strerror}. Choose another with --out"
+        ) from error
     raise LabError(f"make a run folder in {runs}: a thousand of this second are there already")
 
 
@@ -234,7 +251,9 @@ def read_document(folder: Path, name: str) -> dict[str, Any]:
         wrong = f"it holds no {name}" if folder.exists() else "there is no such folder"
         raise RequestError(f"read {folder}: {wrong}: give the folder of a finished run") from error
     except NotADirectoryError as error:
-        raise RequestError(f"read {folder}: it is a file: give the folder of a finished run") from error
+        raise RequestError(
+            f"read {folder}: it is a file: give the folder of a finished run"
+        ) from error
     except (OSError, ValueError) as error:
         raise RequestError(f"read {folder / name}: {error}") from error
     return document

@@ -60,15 +60,29 @@ class Interrupted(BaseException):
 
 
 def run(
-    scenario: Scenario, engine: Engine, recorder: Recorder, on_progress: Callable[[Progress], None] = lambda _: None
+    scenario: Scenario,
+    engine: Engine,
+    recorder: Recorder,
+    on_progress: Callable[[Progress], None] = lambda _: None,
 ) -> Outcome:
     """Run a scenario that was admitted to the engine. Returns; it raises nothing that a run can cause."""
     return _Run(scenario, engine, recorder, on_progress).outcome()
 
 
 class _Run:
-    def __init__(self, scenario: Scenario, engine: Engine, recorder: Recorder, on_progress: Callable[[Progress], None]) -> None:
-        self.scenario, self.engine, self.recorder, self.on_progress = scenario, engine, recorder, on_progress
+    def __init__(
+        self,
+        scenario: Scenario,
+        engine: Engine,
+        recorder: Recorder,
+        on_progress: Callable[[Progress], None],
+    ) -> None:
+        self.scenario, self.engine, self.recorder, self.on_progress = (
+            scenario,
+            engine,
+            recorder,
+            on_progress,
+        )
         self.topology: Topology = build(scenario)
         self.now = 0.0
         self.stop_asked = False
@@ -77,7 +91,9 @@ class _Run:
         self.started = time.time()
         self.pace = None if engine.real_time else Pace(engine.options.speed)
         if self.pace:
-            engine.options = replace(engine.options, speed=0.0)  # the waiting is done here, where flips are seen meanwhile
+            engine.options = replace(
+                engine.options, speed=0.0
+            )  # the waiting is done here, where flips are seen meanwhile
         self.inbox_handle = os.open(recorder.folder / "inbox", os.O_RDONLY)
         self.inbox_changes = Changes(lambda: os.fstat(self.inbox_handle).st_mtime_ns)
         self.decisions = Follower(recorder.folder / "pox" / "decisions.jsonl")
@@ -144,7 +160,9 @@ class _Run:
         while self.due and self.due[0].at_s <= self.now and self.now < self.scenario.duration_s:
             event: Event = self.due.pop(0)
             self._flip(event.target, event.value, source="scenario")
-        for seq, message, problem in inbox.receive(self.recorder.folder) if self.inbox_changes.may_hold_news() else ():
+        for seq, message, problem in (
+            inbox.receive(self.recorder.folder) if self.inbox_changes.may_hold_news() else ()
+        ):
             if problem:
                 self._note("flip", ok=False, seq=seq, error=problem)
             elif "control" in message:
@@ -161,7 +179,11 @@ class _Run:
             elif self.pace:
                 self.pace.control(message["control"], message.get("value"), self.now)
             else:
-                why = "it runs in real time" if message["control"] in CONTROLS else "there is no such control"
+                why = (
+                    "it runs in real time"
+                    if message["control"] in CONTROLS
+                    else "there is no such control"
+                )
                 raise RequestError(
                     f"'{message['control']}' is not possible on engine '{self.recorder.engine}': {why}: choose stop"
                 )
@@ -189,9 +211,13 @@ class _Run:
     def _follow_decisions(self) -> None:
         """Take over what POX wrote since the last look, with times of the run."""
         if entries := self.decisions.new():
-            self.recorder.events((entry.pop("at") - self.started, entry.pop("kind"), entry) for entry in entries)
+            self.recorder.events(
+                (entry.pop("at") - self.started, entry.pop("kind"), entry) for entry in entries
+            )
 
-    def _progress(self, phase: str, frame: dict[str, Any] | None = None, eta_s: float | None = None) -> None:
+    def _progress(
+        self, phase: str, frame: dict[str, Any] | None = None, eta_s: float | None = None
+    ) -> None:
         self.on_progress(Progress(phase, self.now, self.scenario.duration_s, frame or {}, eta_s))
 
     def _ask_to_stop(self) -> None:
@@ -218,7 +244,11 @@ class _Run:
 
 
 def conclude(
-    scenario: Scenario, recorder: Recorder, report: dict[str, Any] | None, error: LabError | None, interrupted: bool
+    scenario: Scenario,
+    recorder: Recorder,
+    report: dict[str, Any] | None,
+    error: LabError | None,
+    interrupted: bool,
 ) -> Outcome:
     """Write result.json from what was recorded, close the folder, and say how it ended."""
     topology = build(scenario)
@@ -237,7 +267,9 @@ def conclude(
         recorder.result(result)
     except LabError as problem:
         error = error or problem
-        result = metrics.result(header | {"status": "failed"}, topology, [], None) | {"error": str(error)}
+        result = metrics.result(header | {"status": "failed"}, topology, [], None) | {
+            "error": str(error)
+        }
     recorder.close()
     code = error.exit_code if error else EXIT_INTERRUPTED if interrupted else 0
     return Outcome(result, recorder.folder, code, str(error or ""))

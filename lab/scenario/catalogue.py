@@ -39,7 +39,9 @@ def check_fit(name: str, topology: Topology, source: str) -> None:
     why = unfit(topology)
     if why[name]:
         fit = ", ".join(each for each, reason in why.items() if not reason)
-        raise RequestError(f"{source}: strategy '{name}' has nothing to do in this network: {why[name]}. Choose from {fit}")
+        raise RequestError(
+            f"{source}: strategy '{name}' has nothing to do in this network: {why[name]}. Choose from {fit}"
+        )
 
 
 def unfit(topology: Topology) -> dict[str, str | None]:

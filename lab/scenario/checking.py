@@ -36,12 +36,24 @@ SHAPES = {
 }
 YAML_CURES = (  # what its parser says, and what to do about it; the first that fits
     ("'\\t' that cannot start", "it begins with a tab. Indent with spaces"),
-    ("mapping values are not allowed", "a ':' too many, or too much indentation. Put text that holds ': ' in quotes"),
+    (
+        "mapping values are not allowed",
+        "a ':' too many, or too much indentation. Put text that holds ': ' in quotes",
+    ),
     ("could not find expected ':'", "a key without ':', there or above. Write 'key: value'"),
-    ("but found '<scalar>'", "text goes on behind a quote. Put all of it in quotes, one inside it twice"),
-    ("expected <block end>", "it is indented otherwise than what it belongs to. Let keys of one thing begin in one column"),
+    (
+        "but found '<scalar>'",
+        "text goes on behind a quote. Put all of it in quotes, one inside it twice",
+    ),
+    (
+        "expected <block end>",
+        "it is indented otherwise than what it belongs to. Let keys of one thing begin in one column",
+    ),
     ("expected ',' or ']'", "a ',' is missing, or a '[' not closed before it. Write [..., ...]"),
-    ("expected ',' or '}'", "a ',' is missing, or a '{' not closed before it. Write {key: value, ...}"),
+    (
+        "expected ',' or '}'",
+        "a ',' is missing, or a '{' not closed before it. Write {key: value, ...}",
+    ),
     ("unexpected end of stream", "a quote is not closed. Write it at both ends"),
 )
 FRACTIONS = ("loss", "loss_both")
@@ -56,9 +68,13 @@ class _Loader(yaml.SafeLoader):
         seen: set[str] = set()
         for key, _ in node.value:
             if not isinstance(key, yaml.ScalarNode):
-                raise yaml.constructor.ConstructorError(None, None, "a key must be a word", key.start_mark)
+                raise yaml.constructor.ConstructorError(
+                    None, None, "a key must be a word", key.start_mark
+                )
             if key.value in seen:
-                raise yaml.constructor.ConstructorError(None, None, f"key '{key.value}' is written twice", key.start_mark)
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"key '{key.value}' is written twice", key.start_mark
+                )
             seen.add(key.value)
         return super().construct_mapping(node, deep)
 
@@ -81,7 +97,8 @@ def _not_yaml(text: str, error: yaml.MarkedYAMLError) -> str:
     number = error.problem_mark.line
     line = text.splitlines()[number].strip() if number < len(text.splitlines()) else ""
     cure = next(
-        (cure for said, cure in YAML_CURES if said in problem), f"{problem}. Check indentation, brackets and quotes there"
+        (cure for said, cure in YAML_CURES if said in problem),
+        f"{problem}. Check indentation, brackets and quotes there",
     )
     return f"line {number + 1} ('{line}'): {cure}" if line else f"line {number + 1}: {cure}"
 
@@ -93,7 +110,9 @@ def read(path: Path) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError) as error:
         raise RequestError(f"read {path}: {getattr(error, 'strerror', None) or error}") from error
     if not isinstance(raw, dict):
-        raise RequestError(f"{path.name}: holds no keys. Write 'name: ...', 'topology: ...', 'traffic: ...'")
+        raise RequestError(
+            f"{path.name}: holds no keys. Write 'name: ...', 'topology: ...', 'traffic: ...'"
+        )
     return raw
 
 
@@ -129,12 +148,17 @@ def override(raw: dict[str, Any], setting: str) -> None:
 
 
 def _position(entries: list[Any], step: str, setting: str) -> int:
-    ids = [str(each["id"]) if isinstance(each, dict) and "id" in each else str(n) for n, each in enumerate(entries, 1)]
+    ids = [
+        str(each["id"]) if isinstance(each, dict) and "id" in each else str(n)
+        for n, each in enumerate(entries, 1)
+    ]
     if step in ids:
         return ids.index(step)
     if step.isdigit() and 1 <= int(step) <= len(entries):
         return int(step) - 1
-    raise RequestError(f"--set {setting}: no entry '{step}': choose from {', '.join(ids) or 'an empty list'}")
+    raise RequestError(
+        f"--set {setting}: no entry '{step}': choose from {', '.join(ids) or 'an empty list'}"
+    )
 
 
 def validate(model: type[Model], data: Any, source: str, *prefix: str | int) -> Model:
@@ -188,7 +212,13 @@ def _resolved(field: dict[str, Any], named: dict[str, Any]) -> dict[str, Any]:
 
 def unit(key: str) -> str:
     """The unit in a key's last word, or nothing."""
-    return "fraction from 0 to 1" if key in FRACTIONS else UNITS.get(key.rpartition("_")[2], "") if "_" in key else ""
+    return (
+        "fraction from 0 to 1"
+        if key in FRACTIONS
+        else UNITS.get(key.rpartition("_")[2], "")
+        if "_" in key
+        else ""
+    )
 
 
 def _tuples(data: Any) -> Any:
@@ -202,7 +232,13 @@ def _unmeasurable(data: Any, *loc: str | int) -> Iterator[tuple[Loc, str]]:
     """Where data hold infinity, not-a-number, or keys that are no words."""
     if isinstance(data, float) and not math.isfinite(data):
         yield loc, f"{data} is not a number that can be measured"
-    pairs = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, (list, tuple)) else ()
+    pairs = (
+        data.items()
+        if isinstance(data, dict)
+        else enumerate(data)
+        if isinstance(data, (list, tuple))
+        else ()
+    )
     for key, value in pairs:
         if isinstance(data, dict) and not isinstance(key, str):
             yield loc or ("top",), f"key {show(key)} is not a word: put it in quotes"
@@ -211,7 +247,9 @@ def _unmeasurable(data: Any, *loc: str | int) -> Iterator[tuple[Loc, str]]:
 
 
 def _problem(model: type[BaseModel], error: dict[str, Any], source: str, prefix: Loc) -> str:
-    loc = [step for step in error["loc"] if isinstance(step, int) or not step.startswith("function-")]
+    loc = [
+        step for step in error["loc"] if isinstance(step, int) or not step.startswith("function-")
+    ]
     kind, value, ctx = error["type"], error["input"], error.get("ctx", {})
     key = next((step for step in reversed(loc) if isinstance(step, str)), "")
     place = where([*prefix, *loc])
@@ -253,7 +291,11 @@ def _cure(kind: str, key: str, value: Any, ctx: dict[str, Any], message: str) ->
     if kind in SHAPES:
         return f"{show(value)} is not {SHAPES[kind]}"
     if kind in ("too_short", "too_long"):
-        bound = f"at least {ctx['min_length']}" if kind == "too_short" else f"at most {ctx['max_length']}"
+        bound = (
+            f"at least {ctx['min_length']}"
+            if kind == "too_short"
+            else f"at most {ctx['max_length']}"
+        )
         return f"holds {ctx['actual_length']} entries: write {bound}"
     if kind == "string_pattern_mismatch":
         return f"{show(value)} does not fit {ctx['pattern']}"

@@ -43,9 +43,19 @@ def plan(traffic: Iterable[Traffic], seed: int, duration_s: float) -> list[Act]:
         for _ in range(each.parallel):
             number = count[each.user] = count.get(each.user, 0) + 1
             rate = bps(each.rate_mbps / each.parallel) if each.rate_mbps is not None else None
-            volume = round(each.volume_mb * 1e6 / each.parallel) if each.volume_mb is not None else None
+            volume = (
+                round(each.volume_mb * 1e6 / each.parallel) if each.volume_mb is not None else None
+            )
             protocol = "udp" if each.kind == "udp" else "tcp"
-            flow = Flow(f"{each.user}-{number}", each.user, each.direction, each.cc or "reno", rate, volume, protocol)
+            flow = Flow(
+                f"{each.user}-{number}",
+                each.user,
+                each.direction,
+                each.cc or "reno",
+                rate,
+                volume,
+                protocol,
+            )
             acts.append(Act(each.start_s, "start", flow))
             if each.stop_s is not None:
                 acts.append(Act(each.stop_s, "stop", flow))

@@ -25,7 +25,14 @@ from lab.topologies.topology import Topology, check
 
 FOLDER = Path(__file__).resolve().parents[2] / "scenarios"
 EVERYONE = "all"  # as the user of a flow
-PROSE = ("title", "paper", "question", "expect", "minutes", "checkpoints")  # changes nothing that is measured
+PROSE = (
+    "title",
+    "paper",
+    "question",
+    "expect",
+    "minutes",
+    "checkpoints",
+)  # changes nothing that is measured
 
 
 @dataclass(frozen=True)
@@ -55,7 +62,9 @@ def find(wanted: str) -> Path:
         return path
     if path.suffix in (".yaml", ".yml") or len(path.parts) > 1:
         wrong = "that folder is no run's" if path.is_dir() else "there is no such file"
-        raise RequestError(f"read scenario {wanted}: {wrong}. Give a file, or a name from ./run_lab.sh list scenarios")
+        raise RequestError(
+            f"read scenario {wanted}: {wrong}. Give a file, or a name from ./run_lab.sh list scenarios"
+        )
     known = names()
     raise RequestError(f"scenario {unknown(wanted, known)}, or give a path")
 
@@ -71,10 +80,14 @@ def from_data(raw: dict[str, Any], source: str, overrides: Overrides = Overrides
     raw = copy.deepcopy(raw)
     _override(raw, overrides)
     scenario = checking.validate(Scenario, _with_choices(raw, source), source)
-    scenario = scenario.model_copy(update={"traffic": tuple(_as_asked(flow, scenario) for flow in scenario.traffic)})
+    scenario = scenario.model_copy(
+        update={"traffic": tuple(_as_asked(flow, scenario) for flow in scenario.traffic)}
+    )
     topology = _built(scenario, source)
     _check_against(scenario, topology, source)
-    scenario = scenario.model_copy(update={"traffic": tuple(_for_everyone(scenario.traffic, topology.users))})
+    scenario = scenario.model_copy(
+        update={"traffic": tuple(_for_everyone(scenario.traffic, topology.users))}
+    )
     _check_events(scenario, source)
     return scenario
 
@@ -104,7 +117,10 @@ def build(scenario: Scenario) -> Topology:
     drawn = {"seed": scenario.seed} if has_positions(scenario) else {}
     topology: Topology = family.build(params, scenario.rate_scale, **drawn)
     if all(flow.direction == "up" for flow in scenario.traffic):
-        turned = tuple(replace(link, loss_ppm=link.loss_back_ppm, loss_back_ppm=link.loss_ppm) for link in topology.links)
+        turned = tuple(
+            replace(link, loss_ppm=link.loss_back_ppm, loss_back_ppm=link.loss_ppm)
+            for link in topology.links
+        )
         topology = replace(topology, links=turned)
     return check(topology)
 
@@ -119,7 +135,9 @@ def scaled_traffic(scenario: Scenario) -> tuple[Traffic, ...]:
     return tuple(
         flow.model_copy(
             update={
-                "rate_mbps": None if flow.rate_mbps is None else flow.rate_mbps * scenario.rate_scale,
+                "rate_mbps": None
+                if flow.rate_mbps is None
+                else flow.rate_mbps * scenario.rate_scale,
                 "cc": flow.cc or scenario.multipath.cc,
             }
         )
@@ -130,21 +148,28 @@ def scaled_traffic(scenario: Scenario) -> tuple[Traffic, ...]:
 def resolved(scenario: Scenario) -> dict[str, Any]:
     """The complete scenario as plain data: written into the run folder, and loadable again."""
     data = scenario.model_dump(mode="json")
-    data["topology"] = {"kind": scenario.topology.kind, **scenario.topology.params.model_dump(mode="json")}
+    data["topology"] = {
+        "kind": scenario.topology.kind,
+        **scenario.topology.params.model_dump(mode="json"),
+    }
     return data
 
 
 def experiment(scenario: Scenario, engine: str) -> str:
     """A digest of everything that decides what is measured; not of prose, and not of the time of the start."""
     decides = {key: value for key, value in resolved(scenario).items() if key not in PROSE}
-    return hashlib.sha256(json.dumps({"engine": engine, **decides}, sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(
+        json.dumps({"engine": engine, **decides}, sort_keys=True).encode()
+    ).hexdigest()
 
 
 def _override(raw: dict[str, Any], overrides: Overrides) -> None:
     if overrides.strategy is not None:
         present = raw.get("strategy")
         if not (isinstance(present, dict) and present.get("name") == overrides.strategy):
-            raw["strategy"] = {"name": overrides.strategy}  # another strategy's parameters mean nothing to it
+            raw["strategy"] = {
+                "name": overrides.strategy
+            }  # another strategy's parameters mean nothing to it
     if overrides.cc is not None:
         checking.override(raw, f"multipath.cc={overrides.cc}")
     if overrides.seed is not None:
@@ -161,7 +186,9 @@ def _with_choices(raw: dict[str, Any], source: str) -> dict[str, Any]:
     if isinstance(raw.get("topology"), dict):
         out["topology"] = _topology(raw["topology"], source)
     elif "topology" in raw:
-        raise RequestError(f"{source}: topology: {show(raw['topology'])} is no mapping: write 'topology: {{kind: ...}}'")
+        raise RequestError(
+            f"{source}: topology: {show(raw['topology'])} is no mapping: write 'topology: {{kind: ...}}'"
+        )
     if "strategy" in raw:
         choice = checking.validate(StrategyChoice, raw["strategy"], source, "strategy")
         out["strategy"] = choice
@@ -176,9 +203,15 @@ def _topology(raw: dict[str, Any], source: str) -> TopologyChoice:
     params = dict(raw)
     kind = params.pop("kind", None)
     if kind not in TOPOLOGIES:
-        said = f"is missing: choose from {', '.join(TOPOLOGIES)}" if kind is None else unknown(kind, TOPOLOGIES)
+        said = (
+            f"is missing: choose from {', '.join(TOPOLOGIES)}"
+            if kind is None
+            else unknown(kind, TOPOLOGIES)
+        )
         raise RequestError(f"{source}: topology.kind: {said}")
-    return TopologyChoice(kind=kind, params=checking.validate(TOPOLOGIES[kind].Params, params, source, "topology"))
+    return TopologyChoice(
+        kind=kind, params=checking.validate(TOPOLOGIES[kind].Params, params, source, "topology")
+    )
 
 
 def _built(scenario: Scenario, source: str) -> Topology:

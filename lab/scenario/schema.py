@@ -86,7 +86,9 @@ class Multipath(Part):
     @model_validator(mode="after")
     def settings_go_together(self) -> Multipath:
         if self.penalisation and self.scheduler not in ("lowest_rtt", "round_robin"):
-            raise ValueError(f"penalisation belongs to the schedulers lowest_rtt and round_robin, not '{self.scheduler}'")
+            raise ValueError(
+                f"penalisation belongs to the schedulers lowest_rtt and round_robin, not '{self.scheduler}'"
+            )
         return self
 
 
@@ -123,7 +125,9 @@ class Mobility(Part):
     @model_validator(mode="after")
     def speeds_in_order(self) -> Mobility:
         if self.speed_max_mps < self.speed_min_mps:
-            raise ValueError(f"speed_max_mps {self.speed_max_mps:g} is below speed_min_mps {self.speed_min_mps:g}")
+            raise ValueError(
+                f"speed_max_mps {self.speed_max_mps:g} is below speed_min_mps {self.speed_min_mps:g}"
+            )
         return self
 
 
@@ -167,5 +171,7 @@ class Scenario(Part):
     @model_validator(mode="after")
     def is_sampled_at_least_once(self) -> Scenario:
         if self.sample_interval_s > self.duration_s:
-            raise ValueError(f"sample_interval_s {self.sample_interval_s:g} is longer than duration_s {self.duration_s:g}")
+            raise ValueError(
+                f"sample_interval_s {self.sample_interval_s:g} is longer than duration_s {self.duration_s:g}"
+            )
         return self

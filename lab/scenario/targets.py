@@ -60,7 +60,9 @@ def check_flip(scenario: Scenario, target: str, value: Any) -> Any:
         return _checked_strategy(scenario, value)
     if row.kind == "parameter":
         key = target.partition(".")[2]
-        return brain.checked_params(scenario.strategy.name, scenario.strategy.params | {key: value}, "flip", "strategy")[key]
+        return brain.checked_params(
+            scenario.strategy.name, scenario.strategy.params | {key: value}, "flip", "strategy"
+        )[key]
     if row.kind == "switch":
         if not isinstance(value, bool):
             raise RequestError(f"{target}: {show(value)} is neither true nor false")
@@ -78,19 +80,31 @@ def after(scenario: Scenario, target: str, value: Any) -> Scenario:
         return scenario.model_copy(update={"strategy": StrategyChoice(**value)})
     if target.startswith("strategy."):
         params = scenario.strategy.params | {target.partition(".")[2]: value}
-        return scenario.model_copy(update={"strategy": StrategyChoice(name=scenario.strategy.name, params=params)})
+        return scenario.model_copy(
+            update={"strategy": StrategyChoice(name=scenario.strategy.name, params=params)}
+        )
     return scenario
 
 
 def change(scenario: Scenario, target: str, value: Any) -> Change:
     """A checked value as engines take it: rates of links, cells and users are multiplied by `rate_scale`."""
     rate = target.endswith("_mbps") and not target.startswith("strategy")
-    return Change(target, value, value * scenario.rate_scale if rate and value is not None else value)
+    return Change(
+        target, value, value * scenario.rate_scale if rate and value is not None else value
+    )
 
 
 def _strategy(scenario: Scenario) -> list[Target]:
     name, params = scenario.strategy.name, scenario.strategy.params
-    rows = [Target("strategy", "name", name, choices=tuple(sorted(brain.strategies())), help="which strategy decides")]
+    rows = [
+        Target(
+            "strategy",
+            "name",
+            name,
+            choices=tuple(sorted(brain.strategies())),
+            help="which strategy decides",
+        )
+    ]
     for each in brain.describe_params(name):
         rows.append(
             Target(
@@ -108,7 +122,9 @@ def _strategy(scenario: Scenario) -> list[Target]:
 
 
 def _rate(name: str, bps: int, scale: float, help: str) -> Target:
-    return Target(name, "number", round(units.mbps(bps) / scale, 6), "Mb/s", MIN_MBPS, MAX_MBPS, help=help)
+    return Target(
+        name, "number", round(units.mbps(bps) / scale, 6), "Mb/s", MIN_MBPS, MAX_MBPS, help=help
+    )
 
 
 def _tier1(name: str) -> Target:
@@ -125,8 +141,24 @@ def _network(scenario: Scenario) -> list[Target]:
             forward = max(link.loss_ppm, link.loss_back_ppm)
             rows += [
                 _rate(f"{name}.rate_mbps", link.rate_bps, scale, "in both directions"),
-                Target(f"{name}.delay_ms", "number", units.ms(link.delay_ns), "ms", 0, MAX_DELAY_MS, help="one way"),
-                Target(f"{name}.loss", "number", units.fraction(forward), "fraction", 0, 1, help="in the data direction"),
+                Target(
+                    f"{name}.delay_ms",
+                    "number",
+                    units.ms(link.delay_ns),
+                    "ms",
+                    0,
+                    MAX_DELAY_MS,
+                    help="one way",
+                ),
+                Target(
+                    f"{name}.loss",
+                    "number",
+                    units.fraction(forward),
+                    "fraction",
+                    0,
+                    1,
+                    help="in the data direction",
+                ),
             ]
         rows.append(Target(f"{name}.up", "switch", True, help="false: the link carries nothing"))
     for cell in topology.cells:
@@ -135,7 +167,12 @@ def _network(scenario: Scenario) -> list[Target]:
         if scenario.mobility and cell.radio:
             continue  # a station has the rate of its place
         rows += [
-            _rate(f"cell.{cell.ap}.{station.user}.rate_mbps", station.rate_bps, scale, "the station's rate when alone")
+            _rate(
+                f"cell.{cell.ap}.{station.user}.rate_mbps",
+                station.rate_bps,
+                scale,
+                "the station's rate when alone",
+            )
             for station in cell.stations
         ]
     return rows
@@ -145,20 +182,35 @@ def _users(scenario: Scenario) -> list[Target]:
     limits = {flow.user: flow.rate_mbps for flow in scenario.traffic}
     help = "all connections of the user together; null: unlimited"
     return [
-        Target(f"user.{user}.demand_mbps", "number", limit, "Mb/s", MIN_MBPS, MAX_MBPS, nullable=True, help=help)
+        Target(
+            f"user.{user}.demand_mbps",
+            "number",
+            limit,
+            "Mb/s",
+            MIN_MBPS,
+            MAX_MBPS,
+            nullable=True,
+            help=help,
+        )
         for user, limit in limits.items()
     ]
 
 
 def _cc(scenario: Scenario) -> Target:
     return Target(
-        "cc", "name", scenario.multipath.cc, choices=tuple(CONGESTION_CONTROLS), help="of connections opened from now on"
+        "cc",
+        "name",
+        scenario.multipath.cc,
+        choices=tuple(CONGESTION_CONTROLS),
+        help="of connections opened from now on",
     )
 
 
 def _checked_strategy(scenario: Scenario, value: Any) -> dict[str, Any]:
     """A name, or {"name", "params"}; every parameter is filled in."""
-    choice = checking.validate(StrategyChoice, {"name": value} if isinstance(value, str) else value, "flip", "strategy")
+    choice = checking.validate(
+        StrategyChoice, {"name": value} if isinstance(value, str) else value, "flip", "strategy"
+    )
     params = brain.checked_params(choice.name, choice.params, "flip", "strategy", "params")
     brain.check_fit(choice.name, build(scenario), "flip")
     return {"name": choice.name, "params": params}
@@ -168,11 +220,17 @@ def _checked_number(row: Target, value: Any) -> float | None:
     if value is None and row.nullable:
         return None
     if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value:
-        raise RequestError(f"{row.name}: {show(value)} is not a number" + (f" in {row.unit}" if row.unit else ""))
+        raise RequestError(
+            f"{row.name}: {show(value)} is not a number" + (f" in {row.unit}" if row.unit else "")
+        )
     assert row.minimum is not None
     assert row.maximum is not None
     if not row.minimum <= value <= row.maximum:
-        percent = f": write {value / 100:g} for {value:g} %" if row.name.endswith(".loss") and 1 < value <= 100 else ""
+        percent = (
+            f": write {value / 100:g} for {value:g} %"
+            if row.name.endswith(".loss") and 1 < value <= 100
+            else ""
+        )
         raise RequestError(
             f"{row.name}: {value:g} is not within {row.minimum:g} to {row.maximum:g} {row.unit}{percent}".rstrip()
         )

@@ -45,10 +45,19 @@ def build(params: Params, rate_scale: float = 1.0) -> Topology:
 
     From a server's edge switch two ways lead up, and each of them to two core switches: where flows choose by hash, some meet.
     """
-    tree = fat_tree.Tree(rate_mbps=params.tree_mbps, delay_ms=params.tree_delay_ms, queue_packets=params.tree_queue_packets)
+    tree = fat_tree.Tree(
+        rate_mbps=params.tree_mbps,
+        delay_ms=params.tree_delay_ms,
+        queue_packets=params.tree_queue_packets,
+    )
     shape = (bps(params.tree_mbps * rate_scale), ns(params.tree_delay_ms))
-    homes = {user.id: f"{user.near}1" for user in params.users} | {user: f"e1x2-{user}" for user in params.wired}
-    users = [Node(user, "user", home, server=f"srv{n % 2 + 1}") for n, (user, home) in enumerate(homes.items())]
+    homes = {user.id: f"{user.near}1" for user in params.users} | {
+        user: f"e1x2-{user}" for user in params.wired
+    }
+    users = [
+        Node(user, "user", home, server=f"srv{n % 2 + 1}")
+        for n, (user, home) in enumerate(homes.items())
+    ]
     links = fat_tree.switch_links(PODS, tree, rate_scale)
     links += [Link("server1", "e3x1", "srv1"), Link("server2", "e4x1", "srv2")]
     links += [Link("wifi", "e1x1", "wifi1"), Link("lte", "e2x1", "lte1")]
@@ -65,4 +74,6 @@ def build(params: Params, rate_scale: float = 1.0) -> Topology:
         Node("srv2", "server"),
     ]
     cells = wifi_lte.cells(params, rate_scale)
-    return Topology("campus", (*users, *others), tuple(links), cells, (*params.multipath, *params.wired))
+    return Topology(
+        "campus", (*users, *others), tuple(links), cells, (*params.multipath, *params.wired)
+    )

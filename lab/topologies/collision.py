@@ -39,10 +39,21 @@ def build(params: Params, rate_scale: float = 1.0) -> Topology:
     """
 
     def link(id: str, a: str, b: str) -> Link:
-        return Link(id, a, b, bps(params.rate_mbps * rate_scale), ns(params.delay_ms), queue_packets=params.queue_packets)
+        return Link(
+            id,
+            a,
+            b,
+            bps(params.rate_mbps * rate_scale),
+            ns(params.delay_ms),
+            queue_packets=params.queue_packets,
+        )
 
     def ways(numbers: tuple[int, ...], a: str, b: str) -> list[Link]:
-        return [each for n in numbers for each in (link(f"up{n}", a, f"c{n}"), link(f"down{n}", f"c{n}", b))]
+        return [
+            each
+            for n in numbers
+            for each in (link(f"up{n}", a, f"c{n}"), link(f"down{n}", f"c{n}", b))
+        ]
 
     if params.among == "subflows":
         users = [Node("ue1", "user", "access1")]

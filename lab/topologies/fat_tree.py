@@ -34,7 +34,9 @@ class Params(Tree):
     @classmethod
     def is_even(cls, k: int) -> int:
         if k % 2:
-            raise ValueError(f"{k} is odd: half of a switch's ports lead up, so write {k - 1} or {k + 1}")
+            raise ValueError(
+                f"{k} is odd: half of a switch's ports lead up, so write {k - 1} or {k + 1}"
+            )
         return k
 
 
@@ -61,16 +63,39 @@ def build(params: Params, rate_scale: float = 1.0) -> Topology:
         server, user = f"srv{number + 1}", f"ue{number + 1}"
         servers.append(Node(server, "server"))
         users.append(Node(user, "user", f"access{number + 1}", params.subflows, server))
-        links.append(Link(f"server{number + 1}", f"e{pod}x{edge}", server, *shape, queue_packets=params.queue_packets))
-        links.append(Link(f"access{number + 1}", f"e{pod + half}x{edge}", user, *shape, queue_packets=params.queue_packets))
+        links.append(
+            Link(
+                f"server{number + 1}",
+                f"e{pod}x{edge}",
+                server,
+                *shape,
+                queue_packets=params.queue_packets,
+            )
+        )
+        links.append(
+            Link(
+                f"access{number + 1}",
+                f"e{pod + half}x{edge}",
+                user,
+                *shape,
+                queue_packets=params.queue_packets,
+            )
+        )
     multipath = tuple(user.id for user in users) if params.subflows > 1 else ()
-    return Topology("fat_tree", (*users, *switches(params.k), *servers), tuple(links), multipath=multipath)
+    return Topology(
+        "fat_tree", (*users, *switches(params.k), *servers), tuple(links), multipath=multipath
+    )
 
 
 def switches(k: int) -> list[Node]:
     """Core, aggregation and edge switches, pod by pod."""
     names = [f"c{n}" for n in range(1, k * k // 4 + 1)]
-    names += [f"{layer}{pod}x{n}" for pod in range(1, k + 1) for layer in "ae" for n in range(1, k // 2 + 1)]
+    names += [
+        f"{layer}{pod}x{n}"
+        for pod in range(1, k + 1)
+        for layer in "ae"
+        for n in range(1, k // 2 + 1)
+    ]
     return [Node(name, "switch") for name in names]
 
 

@@ -65,7 +65,9 @@ def build(params: Params, rate_scale: float = 1.0) -> Topology:
     numbers = range(1, len(params.paths) + 1)
     nodes = [Node("ue1", "user", "access1"), *(Node(f"p{n}", "switch") for n in numbers)]
     links = [Link("server", "s1", "srv1"), *(Link(f"access{n}", f"p{n}", "ue1") for n in numbers)]
-    links += [link(path, f"path{n}", "s1", f"p{n}", rate_scale) for n, path in enumerate(params.paths, 1)]
+    links += [
+        link(path, f"path{n}", "s1", f"p{n}", rate_scale) for n, path in enumerate(params.paths, 1)
+    ]
     return Topology(
         name="parallel_paths",
         nodes=(*nodes, Node("s1", "switch"), Node("srv1", "server")),

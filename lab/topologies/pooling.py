@@ -42,7 +42,14 @@ def build(params: Params, rate_scale: float = 1.0) -> Topology:
 
     def link(number: int, a: str, b: str) -> Link:
         mbps = params.middle_mbps[MIDDLE.index(number)] if number in MIDDLE else params.outer_mbps
-        return Link(f"link{number}", a, b, bps(mbps * rate_scale), delay_ns, queue_packets=params.queue_packets)
+        return Link(
+            f"link{number}",
+            a,
+            b,
+            bps(mbps * rate_scale),
+            delay_ns,
+            queue_packets=params.queue_packets,
+        )
 
     nodes: list[Node] = []
     links = [link(number, f"a{n}", f"b{n}") for n, number in enumerate(MIDDLE, 1)]

@@ -49,23 +49,36 @@ def build(params: Params, rate_scale: float = 1.0) -> Topology:
     ends = {"both": ("wifi2", second), "wifi": ("wifi2",), "lte": (second,)}[params.interfaces]
     nodes = [Node(f"ue{n}", "user", ends[0], server=f"srv{n}") for n in pairs]
     nodes += [node for n in pairs for node in (Node(f"n{n}", "switch"), Node(f"srv{n}", "server"))]
-    nodes += [Node("wifi1", "wifi"), Node("wifi2", "wifi"), Node("lte1", "lte"), Node("s1", "switch")]
+    nodes += [
+        Node("wifi1", "wifi"),
+        Node("wifi2", "wifi"),
+        Node("lte1", "lte"),
+        Node("s1", "switch"),
+    ]
     links = [link for n in pairs for link in _sender(n)]
     links += [Link("s1wifi1", "s1", "wifi1"), Link("s1wifi2", "s1", "wifi2")]
     if params.setup > 1:
         nodes += [Node("s2", "switch"), Node("wifi3", "wifi")]
         links += [Link("s2lte1", "s2", "lte1"), Link("s2wifi3", "s2", "wifi3")]
     multipath = tuple(f"ue{n}" for n in pairs) if len(ends) > 1 else ()
-    return Topology("rat_setup", tuple(nodes), tuple(links), tuple(_cells(params, ends, rate_scale)), multipath)
+    return Topology(
+        "rat_setup", tuple(nodes), tuple(links), tuple(_cells(params, ends, rate_scale)), multipath
+    )
 
 
 def _sender(n: int) -> list[Link]:
-    return [Link(f"server{n}", f"n{n}", f"srv{n}"), Link(f"n{n}wifi1", f"n{n}", "wifi1"), Link(f"n{n}lte1", f"n{n}", "lte1")]
+    return [
+        Link(f"server{n}", f"n{n}", f"srv{n}"),
+        Link(f"n{n}wifi1", f"n{n}", "wifi1"),
+        Link(f"n{n}lte1", f"n{n}", "lte1"),
+    ]
 
 
 def _cells(params: Params, ends: tuple[str, ...], rate_scale: float) -> list[Cell]:
     """The tables hold for cells that five nodes use; alone, a WiFi station gets what all get, and what collisions cost them."""
-    receivers, senders = ([f"{kind}{n}" for n in range(1, params.pairs + 1)] for kind in ("ue", "n"))
+    receivers, senders = (
+        [f"{kind}{n}" for n in range(1, params.pairs + 1)] for kind in ("ue", "n")
+    )
     wifi_bps = bps(rate_scale * SHARING * WIFI_MBPS[params.wifi] * transmissions(CONTENDERS))
     lte_bps = bps(rate_scale * SHARING * LTE_MBPS[params.setup])
     rtt_ms = LTE_RTT_MS[params.setup] if params.lte_rtt_ms is None else params.lte_rtt_ms
@@ -75,7 +88,14 @@ def _cells(params: Params, ends: tuple[str, ...], rate_scale: float) -> list[Cel
         delay_ns, loss_ppm = ns(params.wifi_rtt_ms / 4), ppm(WIFI_LOSS.get(params.wifi, 0.0))
         stations = tuple(Station(user, wifi_bps) for user in users)
         return Cell(
-            ap, "wifi", stations, params.wifi_queue_packets, delay_ns, collisions=True, loss_ppm=loss_ppm, medium=medium
+            ap,
+            "wifi",
+            stations,
+            params.wifi_queue_packets,
+            delay_ns,
+            collisions=True,
+            loss_ppm=loss_ppm,
+            medium=medium,
         )
 
     def lte(users: list[str]) -> Cell:
@@ -85,5 +105,9 @@ def _cells(params: Params, ends: tuple[str, ...], rate_scale: float) -> list[Cel
     cells = [wifi("wifi1", senders), wifi("wifi2", receivers if "wifi2" in ends else [])]
     cells.append(lte([*senders, *(receivers if "lte1" in ends else [])]))
     if params.setup > 1:
-        cells.append(wifi("wifi3", receivers if "wifi3" in ends else [], "wifi2" if params.setup == 3 else ""))
+        cells.append(
+            wifi(
+                "wifi3", receivers if "wifi3" in ends else [], "wifi2" if params.setup == 3 else ""
+            )
+        )
     return cells

@@ -39,11 +39,17 @@ def build(params: Params, rate_scale: float = 1.0) -> Topology:
            p1 ============== s1 --- srv1
     sp ---/
     """
-    users = [Node(user.id, "user", f"access{n}", user.subflows) for n, user in enumerate(params.users, 1)]
+    users = [
+        Node(user.id, "user", f"access{n}", user.subflows) for n, user in enumerate(params.users, 1)
+    ]
     access = [Link(f"access{n}", "p1", user.id) for n, user in enumerate(params.users, 1)]
     return Topology(
         name="shared_bottleneck",
         nodes=(*users, Node("p1", "switch"), Node("s1", "switch"), Node("srv1", "server")),
-        links=(Link("server", "s1", "srv1"), *access, link(params, "bottleneck", "s1", "p1", rate_scale)),
+        links=(
+            Link("server", "s1", "srv1"),
+            *access,
+            link(params, "bottleneck", "s1", "p1", rate_scale),
+        ),
         multipath=tuple(user.id for user in params.users if user.subflows > 1),
     )

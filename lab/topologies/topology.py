@@ -17,7 +17,11 @@ from lab.errors import RequestError, unknown
 from lab.radio.signal import Radio
 
 NodeKind = Literal["user", "server", "switch", "wifi", "lte"]
-SUBNETS = {"server": "10.0.0", "wifi": "10.1.0", "lte": "10.2.0"}  # wired user interfaces take 10.16.0, 10.17.0, ...
+SUBNETS = {
+    "server": "10.0.0",
+    "wifi": "10.1.0",
+    "lte": "10.2.0",
+}  # wired user interfaces take 10.16.0, 10.17.0, ...
 SECOND_RADIO = 3  # a user's second WiFi interface takes 10.3.0
 
 
@@ -124,7 +128,12 @@ class Topology:
     @property
     def relays(self) -> tuple[str, ...]:
         """Stations that are switches."""
-        return tuple(each.user for cell in self.cells for each in cell.stations if each.user not in self.users)
+        return tuple(
+            each.user
+            for cell in self.cells
+            for each in cell.stations
+            if each.user not in self.users
+        )
 
     def server_of(self, user: str) -> str:
         """The server a user talks to."""
@@ -207,7 +216,9 @@ def wire(topology: Topology) -> Wiring:
     def attach(host: str, subnet: str, name: str, switch: str, switch_port: str, link: str) -> None:
         address = f"{subnet}.{number[host]}"
         mac = "02:00:" + ":".join(f"{int(part):02x}" for part in address.split("."))
-        further = tuple(f"{subnet}.{number[host] + k * len(topology.users)}" for k in range(1, subflows[host]))
+        further = tuple(
+            f"{subnet}.{number[host] + k * len(topology.users)}" for k in range(1, subflows[host])
+        )
         interfaces.append(Interface(host, name, address, mac, switch, switch_port, link, further))
 
     for link in topology.links:
@@ -228,8 +239,14 @@ def wire(topology: Topology) -> Wiring:
             subnet = SUBNETS["wifi"] if radio == 0 else f"10.{SECOND_RADIO + radio - 1}.0"
             attach(user, subnet, f"{user}-wlan{radio}", cell.ap, f"{cell.ap}-wlan1", cell.ap)
     order = {node.id: (position, node.home) for position, node in enumerate(topology.nodes)}
-    interfaces.sort(key=lambda each: (order[each.node][0], each.link != order[each.node][1], each.address))
-    return Wiring(tuple(interfaces), tuple(trunks), {switch: n for n, switch in enumerate(topology.switches, 1)})
+    interfaces.sort(
+        key=lambda each: (order[each.node][0], each.link != order[each.node][1], each.address)
+    )
+    return Wiring(
+        tuple(interfaces),
+        tuple(trunks),
+        {switch: n for n, switch in enumerate(topology.switches, 1)},
+    )
 
 
 def check(topology: Topology) -> Topology:
@@ -251,7 +268,9 @@ def _problems(topology: Topology) -> Iterator[str]:
             if end not in ids:
                 yield f"link '{link.id}' ends at '{end}', which is no node: choose from {', '.join(ids)}"
     for cell in topology.cells:
-        if cell.medium and cell.medium not in (each.ap for each in topology.cells if each.kind == "wifi" == cell.kind):
+        if cell.medium and cell.medium not in (
+            each.ap for each in topology.cells if each.kind == "wifi" == cell.kind
+        ):
             yield f"'{cell.ap}' shares the air of '{cell.medium}', which is no other WiFi access point"
         if cell.kind == "wifi" and any(each.delay_ns for each in cell.stations):
             yield f"a station of '{cell.ap}' has a delay, which is of LTE only: give it to the cell"

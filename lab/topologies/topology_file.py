@@ -18,7 +18,9 @@ def describe(topology: Topology, wiring: Wiring, receive_buffer_kb: int = 4000) 
         ports[trunk.a][trunk.b], ports[trunk.b][trunk.a] = trunk.a_port, trunk.b_port
     hosts = topology.ids("user", "server")
     return {
-        "switches": {switch: {"dpid": dpid, "ports": ports[switch]} for switch, dpid in wiring.dpid.items()},
+        "switches": {
+            switch: {"dpid": dpid, "ports": ports[switch]} for switch, dpid in wiring.dpid.items()
+        },
         "hosts": {host: [_interface(topology, each) for each in wiring.of(host)] for host in hosts},
         "trunks": [_trunk(topology, each) for each in wiring.trunks],
         "aps": {cell.ap: _ap(cell, topology.users) for cell in topology.cells},
@@ -29,7 +31,9 @@ def describe(topology: Topology, wiring: Wiring, receive_buffer_kb: int = 4000) 
 
 def _interface(topology: Topology, interface: Interface) -> dict[str, Any]:
     """Of a radio only what it is called: what it can do is said of its access point."""
-    named = {key: getattr(interface, key) for key in ("name", "address", "mac", "switch", "port", "link")}
+    named = {
+        key: getattr(interface, key) for key in ("name", "address", "mac", "switch", "port", "link")
+    }
     named["further"] = list(interface.further)
     link = next((each for each in topology.links if each.id == interface.link), None)
     return named | shape(link, topology.cells, interface.switch) if link else named
@@ -37,14 +41,24 @@ def _interface(topology: Topology, interface: Interface) -> dict[str, Any]:
 
 def _trunk(topology: Topology, trunk: Trunk) -> dict[str, Any]:
     link = next(each for each in topology.links if each.id == trunk.link)
-    ends = {"link": trunk.link, "a": trunk.a, "a_port": trunk.a_port, "b": trunk.b, "b_port": trunk.b_port}
+    ends = {
+        "link": trunk.link,
+        "a": trunk.a,
+        "a_port": trunk.a_port,
+        "b": trunk.b,
+        "b_port": trunk.b_port,
+    }
     return ends | shape(link, topology.cells, trunk.a)
 
 
 def shape(link: Link, cells: Iterable[Cell], near: str) -> dict[str, Any]:
     """`near` is the end from which `loss` counts; the delay of an access point is that of its links."""
     cells = [cell for cell in cells if cell.ap in (link.a, link.b)]
-    losses = (link.loss_ppm, link.loss_back_ppm) if near == link.a else (link.loss_back_ppm, link.loss_ppm)
+    losses = (
+        (link.loss_ppm, link.loss_back_ppm)
+        if near == link.a
+        else (link.loss_back_ppm, link.loss_ppm)
+    )
     return {
         "rate_mbps": units.mbps(link.rate_bps) if link.rate_bps else None,
         "delay_ms": units.ms(link.delay_ns + sum(cell.delay_ns for cell in cells)),

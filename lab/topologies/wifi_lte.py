@@ -27,7 +27,9 @@ class User(BaseModel):
     @model_validator(mode="after")
     def reaches_its_own(self) -> User:
         if (self.wifi_mbps if self.near == "wifi" else self.lte_mbps) is None:
-            raise ValueError(f"user '{self.id}' is near {self.near} but has no {self.near}_mbps: add it")
+            raise ValueError(
+                f"user '{self.id}' is near {self.near} but has no {self.near}_mbps: add it"
+            )
         return self
 
 
@@ -68,7 +70,12 @@ def build(params: Params, rate_scale: float = 1.0) -> Topology:
               srv1
     """
     nodes = [Node(user.id, "user", f"{user.near}1") for user in params.users]
-    nodes += [Node("wifi1", "wifi"), Node("lte1", "lte"), Node("s1", "switch"), Node("srv1", "server")]
+    nodes += [
+        Node("wifi1", "wifi"),
+        Node("lte1", "lte"),
+        Node("s1", "switch"),
+        Node("srv1", "server"),
+    ]
     links = (Link("server", "s1", "srv1"), Link("wifi", "s1", "wifi1"), Link("lte", "s1", "lte1"))
     return Topology("wifi_lte", tuple(nodes), links, cells(params, rate_scale), params.multipath)
 
@@ -79,12 +86,23 @@ def cells(params: Params, rate_scale: float) -> tuple[Cell, Cell]:
     def stations(kind: str) -> tuple[Station, ...]:
         found = []
         for user in params.users:
-            rate, weight = (user.wifi_mbps, 1.0) if kind == "wifi" else (user.lte_mbps, user.lte_weight)
+            rate, weight = (
+                (user.wifi_mbps, 1.0) if kind == "wifi" else (user.lte_mbps, user.lte_weight)
+            )
             if rate is not None and (user.near == kind or user.id in params.multipath):
                 found.append(Station(user.id, bps(rate * rate_scale), weight))
         return tuple(found)
 
     return (
-        Cell("wifi1", "wifi", stations("wifi"), params.wifi_queue_packets, ns(params.wifi_delay_ms)),
-        Cell("lte1", "lte", stations("lte"), params.lte_queue_packets, ns(params.lte_delay_ms), ns(params.lte_jitter_ms)),
+        Cell(
+            "wifi1", "wifi", stations("wifi"), params.wifi_queue_packets, ns(params.wifi_delay_ms)
+        ),
+        Cell(
+            "lte1",
+            "lte",
+            stations("lte"),
+            params.lte_queue_packets,
+            ns(params.lte_delay_ms),
+            ns(params.lte_jitter_ms),
+        ),
     )

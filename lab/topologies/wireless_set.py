@@ -19,7 +19,12 @@ from lab.units import ns
 
 POSITIONS = True  # users are somewhere, the seed says where, and they may move
 DRAWN_ON_M = 200.0  # the square in which these places are those of Figure 4
-PLACES: dict[str, Place] = {"wifi1": (100, 150), "wifi2": (50, 50), "wifi3": (150, 50), "lte1": (100, 100)}
+PLACES: dict[str, Place] = {
+    "wifi1": (100, 150),
+    "wifi2": (50, 50),
+    "wifi3": (150, 50),
+    "lte1": (100, 100),
+}
 # The paper names no radio; it used ns-3, so these are ns-3's defaults: 802.11a, 40 mW; a base station of 1 W. An access
 # point then carries about the 10 to 12 Mb/s that Figure 13 implies.
 WIFI_DBM, LTE_DBM = 16.02, 30.0
@@ -69,7 +74,9 @@ def build(params: Params, rate_scale: float = 1.0, seed: int = 1) -> Topology:
     everyone = users(params, seed)
     places = _places(params)
     nodes = [Node(each.id, "user", each.uses[0], place_m=each.place) for each in everyone]
-    nodes += [Node(ap, "lte" if ap == "lte1" else "wifi", place_m=place) for ap, place in places.items()]
+    nodes += [
+        Node(ap, "lte" if ap == "lte1" else "wifi", place_m=place) for ap, place in places.items()
+    ]
     nodes += [Node("s1", "switch"), Node("srv1", "server")]
     links = [Link("server", "s1", "srv1"), *(Link(f"to{ap}", "s1", ap) for ap in places)]
     cells = tuple(_cell(params, ap, everyone, rate_scale) for ap in places)
@@ -102,16 +109,39 @@ def _places(params: Params) -> dict[str, Place]:
 def _cell(params: Params, ap: str, everyone: list[User], rate_scale: float) -> Cell:
     there = _places(params)[ap]
     radio = _radio(params, ap, rate_scale)
-    stations = tuple(station(each.id, radio, distance_m(each.place, there)) for each in everyone if ap in each.uses)
+    stations = tuple(
+        station(each.id, radio, distance_m(each.place, there))
+        for each in everyone
+        if ap in each.uses
+    )
     kind, best = ("lte" if ap == "lte1" else "wifi"), best_bps(radio)
     if kind == "lte":
         delays = (ns(params.lte_delay_ms), ns(params.lte_jitter_ms))
-        return Cell(ap, "lte", stations, params.lte_queue_packets, *delays, radio=radio, best_bps=best)
+        return Cell(
+            ap, "lte", stations, params.lte_queue_packets, *delays, radio=radio, best_bps=best
+        )
     delay_ns = ns(params.wifi_delay_ms)
-    return Cell(ap, "wifi", stations, params.wifi_queue_packets, delay_ns, collisions=True, radio=radio, best_bps=best)
+    return Cell(
+        ap,
+        "wifi",
+        stations,
+        params.wifi_queue_packets,
+        delay_ns,
+        collisions=True,
+        radio=radio,
+        best_bps=best,
+    )
 
 
 def _radio(params: Params, ap: str, rate_scale: float) -> Radio:
     if ap == "lte1":
-        return Radio("lte", LTE_MHZ, LTE_DBM, params.path_loss_exponent, BLOCKS[params.lte_mhz], rate_scale)
-    return Radio(params.wifi, STANDARDS[params.wifi].carrier_mhz, WIFI_DBM, params.path_loss_exponent, rate_scale=rate_scale)
+        return Radio(
+            "lte", LTE_MHZ, LTE_DBM, params.path_loss_exponent, BLOCKS[params.lte_mhz], rate_scale
+        )
+    return Radio(
+        params.wifi,
+        STANDARDS[params.wifi].carrier_mhz,
+        WIFI_DBM,
+        params.path_loss_exponent,
+        rate_scale=rate_scale,
+    )

@@ -14,7 +14,11 @@ from userspace_traffic import FAST, download, held_to, mbps, start
 from controller import host_messages
 from controller.host_messages import Order, SubflowOrder
 
-pytestmark = [pytest.mark.emulation, pytest.mark.long, pytest.mark.skipif(bool(missing()), reason=missing())]
+pytestmark = [
+    pytest.mark.emulation,
+    pytest.mark.long,
+    pytest.mark.skipif(bool(missing()), reason=missing()),
+]
 DETOUR = ["s1", "c1", "wifi1"]
 EVEN = {"1": 2.0, "2": 2.0}  # Mb/s: of two idle subflows the kernel would leave one alone
 PAYLOAD = 1420 / 1514
@@ -32,7 +36,9 @@ def ask(network: Network, seq: int, **script: object) -> None:
 
 def subflow(network: Network, number: int) -> dict[str, object]:
     """What was said last about a subflow."""
-    return next((line for line in reversed(network.lines("subflow")) if line["subflow"] == number), {})
+    return next(
+        (line for line in reversed(network.lines("subflow")) if line["subflow"] == number), {}
+    )
 
 
 def interface_mbps(network: Network, interface: str, over_s: float) -> float:
@@ -54,24 +60,35 @@ def test_a_pinned_subflow_takes_its_way_without_a_stall_and_goes_back_when_it_br
     assert mbps(progress, 2) > 2
     assert interface_mbps(network, "wifi", 1) > 0.5
     network.tell(2, "link", {"link": "down", "up": False})
-    eventually(lambda: subflow(network, 2).get("path") == ["s1", "wifi1"], "fall back to a shortest path")
+    eventually(
+        lambda: subflow(network, 2).get("path") == ["s1", "wifi1"], "fall back to a shortest path"
+    )
     assert mbps(progress, 1) > 2
     assert interface_mbps(network, "wifi", 1) > 0.5
-    eventually(lambda: "tcp,nw_src" not in network.ofctl("dump-flows", "c1", "table=1"), "clear the old way")
+    eventually(
+        lambda: "tcp,nw_src" not in network.ofctl("dump-flows", "c1", "table=1"),
+        "clear the old way",
+    )
 
 
 def test_a_killed_controller_comes_back_to_the_ways_that_were_asked_for(network):
     scripted(network, routes={"2": DETOUR}, expect=EVEN)
     progress = download(network, MPTCP, pace_bps=100_000_000)
     eventually(lambda: subflow(network, 2).get("path") == DETOUR, "route the second subflow")
-    eventually(lambda: '"pinned": true' in (network.run / "statistics.json").read_text(), "write that down")
+    eventually(
+        lambda: '"pinned": true' in (network.run / "statistics.json").read_text(), "write that down"
+    )
     network.stop_pox(signal.SIGKILL)
     assert mbps(progress, 1) > 2
     network.ofctl("del-flows", "c1")  # and a switch has lost everything
     known, said = len(network.lines("ready")), len(network.lines("subflow"))
-    network.start_pox("scripted", **FAST, script=json.dumps({"expect": EVEN}))  # nobody asks for the way again
+    network.start_pox(
+        "scripted", **FAST, script=json.dumps({"expect": EVEN})
+    )  # nobody asks for the way again
     eventually(lambda: len(network.lines("ready")) > known, "connect again")
-    eventually(lambda: "tcp,nw_src" in network.ofctl("dump-flows", "c1", "table=1"), "put the way back")
+    eventually(
+        lambda: "tcp,nw_src" in network.ofctl("dump-flows", "c1", "table=1"), "put the way back"
+    )
     eventually(lambda: interface_mbps(network, "wifi", 1) > 0.5, "go on when TCP tries again")
     assert not [line for line in network.lines("subflow")[said:] if line["path"] == ["s1", "wifi1"]]
 
@@ -83,7 +100,10 @@ def test_a_backup_subflow_rests_until_it_is_wanted_again(network):
     assert interface_mbps(network, "wifi", 1) > 0.5
     ask(network, 1, expect=EVEN, backup=[2])
     eventually(lambda: subflow(network, 2)["backup"], "confirm the backup")
-    eventually(lambda: interface_mbps(network, "wifi", 1) < 0.1, "send what the subflow had been given before")
+    eventually(
+        lambda: interface_mbps(network, "wifi", 1) < 0.1,
+        "send what the subflow had been given before",
+    )
     held_to(lambda: mbps(progress, 3), 2 * PAYLOAD, within=0.1)
     assert interface_mbps(network, "wifi", 1) < 0.1
     ask(network, 2, expect=EVEN)
@@ -97,7 +117,10 @@ def test_a_rate_is_held_within_five_percent_and_lifted(network):
     progress = download(network, MPTCP, pace_bps=100_000_000)
     eventually(lambda: len(network.lines("subflow")) >= 2, "see both subflows")
     ask(network, 1, expect={"1": 3.0, "2": 2.0})
-    eventually(lambda: subflow(network, 2)["expected_mbps"] and subflow(network, 1)["expected_mbps"], "confirm the rates")
+    eventually(
+        lambda: subflow(network, 2)["expected_mbps"] and subflow(network, 1)["expected_mbps"],
+        "confirm the rates",
+    )
     time.sleep(1.0)  # what was under way
     held_to(lambda: mbps(progress, 4), 5.0 * PAYLOAD, within=0.05)
     held_to(lambda: interface_mbps(network, "wifi", 3), 2.0, within=0.05)
@@ -110,7 +133,10 @@ def test_a_rate_is_held_within_five_percent_and_lifted(network):
 def test_rates_and_backups_survive_the_controller(network):
     scripted(network, expect={"1": 3.0}, backup=[2])
     progress = download(network, MPTCP, pace_bps=100_000_000)
-    eventually(lambda: subflow(network, 2).get("backup") and subflow(network, 1).get("expected_mbps"), "confirm both")
+    eventually(
+        lambda: subflow(network, 2).get("backup") and subflow(network, 1).get("expected_mbps"),
+        "confirm both",
+    )
     network.stop_pox(signal.SIGKILL)
     time.sleep(1.0)
     held_to(lambda: mbps(progress, 2), 3.0 * PAYLOAD, within=0.08)
@@ -132,15 +158,24 @@ def test_a_subflow_that_ends_leaves_the_observation(network):
     download(network, MPTCP)
     eventually(lambda: len(network.lines("subflow")) >= 2, "see both subflows")
     network.inside("user", "ip", "mptcp", "endpoint", "delete", "id", "1")  # that of wifi
-    eventually(lambda: [line["subflow"] for line in network.lines("subflow") if line.get("ended")] == [2], "see it end")
+    eventually(
+        lambda: [line["subflow"] for line in network.lines("subflow") if line.get("ended")] == [2],
+        "see it end",
+    )
 
 
 def test_nobody_but_the_registered_controller_is_obeyed(network):
     agents = network.start_agents()
     start(network, "none")
     download(network, MPTCP)
-    both = eventually(lambda: len(network.lines("subflow")) >= 2 and network.lines("subflow")[:2], "see both subflows")
-    orders = tuple(SubflowOrder(str(line["source"]), str(line["destination"]), backup=True) for line in both[1:])
+    both = eventually(
+        lambda: len(network.lines("subflow")) >= 2 and network.lines("subflow")[:2],
+        "see both subflows",
+    )
+    orders = tuple(
+        SubflowOrder(str(line["source"]), str(line["destination"]), backup=True)
+        for line in both[1:]
+    )
     order = Order(2**50, "ue1", str(both[0]["connection"]), orders)
     here = {
         line.split()[3].rpartition(":")[2]
@@ -149,7 +184,12 @@ def test_nobody_but_the_registered_controller_is_obeyed(network):
     }
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
         for port in here:
-            for datagram in (host_messages.written(order, KEY), host_messages.written(order, "guessed"), b"\0" * 100, b"{}"):
+            for datagram in (
+                host_messages.written(order, KEY),
+                host_messages.written(order, "guessed"),
+                b"\0" * 100,
+                b"{}",
+            ):
                 stranger.sendto(datagram, ("127.0.0.1", int(port)))
     time.sleep(1.5)
     assert here
@@ -164,9 +204,13 @@ def test_reports_without_the_key_change_nothing(network):
     eventually(lambda: len(network.lines("subflow")) >= 2, "see both subflows")
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
         stranger.sendto(
-            host_messages.written(host_messages.HostReport(2**60, "srv1"), "guessed"), ("127.0.0.1", network.hosts_port)
+            host_messages.written(host_messages.HostReport(2**60, "srv1"), "guessed"),
+            ("127.0.0.1", network.hosts_port),
         )
         stranger.sendto(b"[" * 1000, ("127.0.0.1", network.hosts_port))
-    eventually(lambda: any("key: not this run's" in line["text"] for line in network.lines("warning")), "refuse it")
+    eventually(
+        lambda: any("key: not this run's" in line["text"] for line in network.lines("warning")),
+        "refuse it",
+    )
     time.sleep(1)
     assert not [line for line in network.lines("subflow") if line.get("ended")]

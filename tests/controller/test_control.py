@@ -27,7 +27,11 @@ NETWORK = Observation(
 
 
 def at(seconds: float, meter_bps: int | None = None) -> Observation:
-    return replace(NETWORK, now_ns=round(seconds * SECOND), access_points=(replace(WIFI, meter_bps=meter_bps), LTE))
+    return replace(
+        NETWORK,
+        now_ns=round(seconds * SECOND),
+        access_points=(replace(WIFI, meter_bps=meter_bps), LTE),
+    )
 
 
 def test_half_a_strategy_cannot_be_made():
@@ -57,7 +61,9 @@ def test_every_parameter_introduces_itself(name):
 def test_only_secondary_traffic_is_throttled():
     step = Control("meter_throttling").step(at(0))
     assert step.seen.tiers == {("ue1", "wifi1"): 1, ("ue2", "wifi1"): 2, ("ue2", "lte1"): 1}
-    assert [each.command for each in step.decisions] == [Throttle("wifi1", frozenset({"10.1.0.2"}), MBPS // 10)]
+    assert [each.command for each in step.decisions] == [
+        Throttle("wifi1", frozenset({"10.1.0.2"}), MBPS // 10)
+    ]
 
 
 def test_tiers_are_known_without_a_strategy():
@@ -122,13 +128,18 @@ def test_flipping_the_strategy_withdraws_first():
 
 
 def test_a_limit_left_behind_by_another_controller_is_lifted():
-    assert [each.command for each in Control("none").step(at(0, meter_bps=MBPS)).decisions] == [Unthrottle("wifi1")]
+    assert [each.command for each in Control("none").step(at(0, meter_bps=MBPS)).decisions] == [
+        Unthrottle("wifi1")
+    ]
 
 
 def test_tiers_hold_for_the_categorisation_interval_unless_somebody_comes():
     control = Control("meter_throttling", {"categorisation_interval_s": 10})
     control.step(at(0))
-    faster = tuple(replace(each, rate_bps=100 * MBPS) if each.ap == "wifi1" else each for each in NETWORK.associations)
+    faster = tuple(
+        replace(each, rate_bps=100 * MBPS) if each.ap == "wifi1" else each
+        for each in NETWORK.associations
+    )
     assert control.step(replace(at(2), associations=faster)).seen.tiers[("ue2", "wifi1")] == 2
     assert control.step(replace(at(10), associations=faster)).seen.tiers[("ue2", "wifi1")] == 1
     assert ("ue3", "wifi1") in control.step(
@@ -140,14 +151,23 @@ def test_who_is_handed_over_keeps_the_tier_until_tiers_are_chosen_again():
     """At wifi2 ue2 would be better off than on LTE, but nobody looks before 10 s are over."""
     control = Control("meter_throttling", {"categorisation_interval_s": 10})
     control.step(at(0))
-    elsewhere = (NETWORK.associations[0], Association("ue2", "wifi2", 50 * MBPS, 1.0, ("10.1.0.2",)), NETWORK.associations[2])
+    elsewhere = (
+        NETWORK.associations[0],
+        Association("ue2", "wifi2", 50 * MBPS, 1.0, ("10.1.0.2",)),
+        NETWORK.associations[2],
+    )
     aps = (WIFI, replace(WIFI, id="wifi2"), LTE)
     assert control.step(replace(at(2), associations=elsewhere, access_points=aps)).seen.tiers == {
         ("ue1", "wifi1"): 1,
         ("ue2", "wifi2"): 2,
         ("ue2", "lte1"): 1,
     }
-    assert control.step(replace(at(10), associations=elsewhere, access_points=aps)).seen.tiers["ue2", "wifi2"] == 1
+    assert (
+        control.step(replace(at(10), associations=elsewhere, access_points=aps)).seen.tiers[
+            "ue2", "wifi2"
+        ]
+        == 1
+    )
 
 
 @pytest.mark.parametrize(
@@ -156,7 +176,10 @@ def test_who_is_handed_over_keeps_the_tier_until_tiers_are_chosen_again():
         (Unthrottle("wifi9"), "'wifi9'.*choose from wifi1, lte1"),
         (Throttle("wifi1", frozenset({"10.1.0.2"}), 0), "lets nothing through"),
         (Throttle("wifi1", frozenset(), MBPS), "no address"),
-        (Throttle("wifi1", frozenset({"10.1.0.1"}), MBPS), "10.1.0.1 belongs to no multipath user there, choose from 10.1.0.2"),
+        (
+            Throttle("wifi1", frozenset({"10.1.0.1"}), MBPS),
+            "10.1.0.1 belongs to no multipath user there, choose from 10.1.0.2",
+        ),
         (Throttle("wifi1", frozenset({"10.2.0.2"}), MBPS), "10.2.0.2 belongs to no multipath user"),
     ],
 )
@@ -206,7 +229,12 @@ def test_a_subflow_is_not_told_what_it_cannot_do(command, message):
 
 @pytest.mark.parametrize(
     "command",
-    [Route(("c", 1), ("s1", "wifi1")), Route(("c", 2), ("s1", "s2")), Expect(("c", 1), None), SetBackup(("c", 2), True)],
+    [
+        Route(("c", 1), ("s1", "wifi1")),
+        Route(("c", 2), ("s1", "s2")),
+        Expect(("c", 1), None),
+        SetBackup(("c", 2), True),
+    ],
 )
 def test_what_a_subflow_can_do_is_passed_on(command):
     assert checked(command, ROUTED) == command
@@ -236,7 +264,9 @@ def test_the_last_normal_subflow_stays_so_even_within_one_step(monkeypatch):
 def test_a_swap_of_the_only_normal_subflow_is_carried_out_in_order(monkeypatch):
     monkeypatch.setitem(STRATEGIES, "asks", Asks)
     monkeypatch.setattr(Asks, "wanted", (SetBackup(("c", 2), False), SetBackup(("c", 1), True)))
-    step = Control("asks").step(replace(ROUTED, subflows=(subflow(1, "10.1.0.2"), subflow(2, "10.16.0.2", backup=True))))
+    step = Control("asks").step(
+        replace(ROUTED, subflows=(subflow(1, "10.1.0.2"), subflow(2, "10.16.0.2", backup=True)))
+    )
     assert not step.refused
     assert [each.action for each in step.decisions] == ["normal", "backup"]
 

@@ -40,7 +40,11 @@ PLAN = {
         "lte1": {"kind": "lte", "capacity_mbps": 8, "stations": {"ue1": {"rate_mbps": 8}}},
     },
 }  # fmt: skip
-NUMBERS = {"s1": ["s1-srv", "s1-wifi1", "s1-lte1"], "wifi1": ["wifi1-s1", "wifi1-wlan1"], "lte1": ["lte1-s1", "lte1-ue1"]}
+NUMBERS = {
+    "s1": ["s1-srv", "s1-wifi1", "s1-lte1"],
+    "wifi1": ["wifi1-s1", "wifi1-wlan1"],
+    "lte1": ["lte1-s1", "lte1-ue1"],
+}
 
 
 class World:
@@ -51,14 +55,19 @@ class World:
         monkeypatch.setattr(module.time, "monotonic_ns", lambda: self.now_ns)
         network = plan.read(json.dumps(PLAN))
         self.router = Router(network, Hosts(network))
-        self.counters = Counters(lambda switch: {name: n for n, name in enumerate(NUMBERS[switch], 1)})
+        self.counters = Counters(
+            lambda switch: {name: n for n, name in enumerate(NUMBERS[switch], 1)}
+        )
         self.stations = Stations()
         self.arcs = Arcs(network, self.router, self.counters, self.stations)
 
     def entries(self, switch: str, **packets: int) -> None:
         """Path entries: so many packets `down` and `up`."""
         flows = {"down": DOWN, "up": DOWN.back()}
-        self.counters.take_flows(switch, [FlowCount(digest(flows[way]), count, count * 1514) for way, count in packets.items()])
+        self.counters.take_flows(
+            switch,
+            [FlowCount(digest(flows[way]), count, count * 1514) for way, count in packets.items()],
+        )
 
     def arc(self, tail: str, head: str) -> Arc:
         return next(arc for arc in self.arcs.seen() if (arc.tail, arc.head) == (tail, head))
@@ -98,7 +107,10 @@ def test_what_waits_now_and_then_is_not_lost(world):
 
 
 def test_what_the_delay_of_the_links_holds_is_not_lost(world):
-    assert counted(world, [(1000 * n, max(0, 1000 * n - 100)) for n in range(10)], delay_s=0.1).lost == 0
+    assert (
+        counted(world, [(1000 * n, max(0, 1000 * n - 100)) for n in range(10)], delay_s=0.1).lost
+        == 0
+    )
 
 
 def test_a_loss_once_counted_stays(world):
@@ -113,7 +125,9 @@ def test_data_may_go_up(world):
         world.now_ns = second * SECOND_NS
         for switch in ("s1", "wifi1"):
             world.entries(switch, down=10 * second, up=1000 * second)
-        world.counters.look({DOWN: Asked(("s1", "wifi1")), DOWN.back(): Asked(("wifi1", "s1"))}, float(second))
+        world.counters.look(
+            {DOWN: Asked(("s1", "wifi1")), DOWN.back(): Asked(("wifi1", "s1"))}, float(second)
+        )
     assert world.counters.data(DOWN).sent == 1000
     assert world.counters.data(Flow("10.0.0.1", "10.1.0.9", 6, 1, 1)) is None
 
@@ -125,8 +139,12 @@ def test_links_are_arcs_in_both_directions_with_what_passed(world):
         world.now_ns = second * SECOND_NS
         world.entries("s1", down=110 * second, up=9 * second)
         world.entries("wifi1", down=100 * second, up=10 * second)
-    assert world.arc("s1", "wifi1") == Arc("wifi", "s1", "wifi1", 20_000_000, 100 * FRAME_BITS, 0.005, 0.0, 0.01)
-    assert world.arc("wifi1", "s1") == Arc("wifi", "wifi1", "s1", 20_000_000, 9 * FRAME_BITS, 0.005, 0.0, 0.02)
+    assert world.arc("s1", "wifi1") == Arc(
+        "wifi", "s1", "wifi1", 20_000_000, 100 * FRAME_BITS, 0.005, 0.0, 0.01
+    )
+    assert world.arc("wifi1", "s1") == Arc(
+        "wifi", "wifi1", "s1", 20_000_000, 9 * FRAME_BITS, 0.005, 0.0, 0.02
+    )
     assert world.arc("s1", "10.0.0.1").used_bps == 9 * FRAME_BITS
     assert world.arc("s1", "lte1").used_bps == 0
     assert world.arcs.delay_s(("s1", "wifi1")) == 0.005
@@ -139,12 +157,18 @@ def test_the_air_is_what_its_stations_take_together(world):
     for second in range(2):
         world.now_ns = second * SECOND_NS
         flows = {DOWN: 100, DOWN.back(): 7, other: 30}
-        entries = [FlowCount(digest(flow), n * second, n * second * 1514) for flow, n in flows.items()]
+        entries = [
+            FlowCount(digest(flow), n * second, n * second * 1514) for flow, n in flows.items()
+        ]
         world.counters.take_flows("wifi1", entries)
     assert world.arc("wifi1", "wifi1~air").used_bps == 130 * FRAME_BITS
     assert world.arc("wifi1~air", "10.1.0.1").used_bps == 100 * FRAME_BITS
     assert world.arc("wifi1~air", "10.1.0.2").used_bps == 30 * FRAME_BITS
-    assert world.arc("10.1.0.1", "wifi1~air").used_bps == world.arc("wifi1~air", "wifi1").used_bps == 7 * FRAME_BITS
+    assert (
+        world.arc("10.1.0.1", "wifi1~air").used_bps
+        == world.arc("wifi1~air", "wifi1").used_bps
+        == 7 * FRAME_BITS
+    )
     assert world.arc("lte1", "lte1~air").used_bps == world.arc("lte1~air", "10.2.0.1").used_bps == 0
 
 
@@ -162,7 +186,9 @@ def test_a_link_that_changed_is_seen_as_it_is(world):
     down, up = world.arc("s1", "wifi1"), world.arc("wifi1", "s1")
     assert (down.capacity_bps, down.delay_s, down.loss) == (5_000_000, 0.05, 0.1)
     assert (up.capacity_bps, up.loss) == (5_000_000, 0.02)
-    assert world.arcs.documents() == [{"link": "wifi", "rate_mbps": 5.0, "delay_ms": 50.0, "loss": 0.1}]
+    assert world.arcs.documents() == [
+        {"link": "wifi", "rate_mbps": 5.0, "delay_ms": 50.0, "loss": 0.1}
+    ]
 
 
 def test_a_link_that_is_down_is_no_arc(world):

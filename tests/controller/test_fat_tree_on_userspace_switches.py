@@ -14,7 +14,11 @@ from userspace_network import eventually, missing
 from userspace_traffic import mbps, start
 from userspace_tree import CORES, FatTree
 
-pytestmark = [pytest.mark.emulation, pytest.mark.long, pytest.mark.skipif(bool(missing()), reason=missing())]
+pytestmark = [
+    pytest.mark.emulation,
+    pytest.mark.long,
+    pytest.mark.skipif(bool(missing()), reason=missing()),
+]
 FLOW = re.compile(r"tcp,nw_src=([\d.]+),nw_dst=([\d.]+),tp_src=(\d+),tp_dst=(\d+)")
 USERS = ("ue1", "ue2", "ue5", "ue6")
 Way = tuple[str, str]
@@ -30,7 +34,12 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tree]:
         tree.start_agents()
         start(tree, "expected_throughput")
         tree.progress = {user: tree.download(user) for user in USERS}
-        eventually(lambda: len(subflows(tree)) == 8 and all(decided(line) for line in subflows(tree).values()), "decide")
+        eventually(
+            lambda: (
+                len(subflows(tree)) == 8 and all(decided(line) for line in subflows(tree).values())
+            ),
+            "decide",
+        )
         yield tree
 
 
@@ -60,24 +69,36 @@ def through_cores(tree: Tree) -> dict[Way, set[str]]:
 
 def core_link(tree: Tree, user: str, number: int) -> str:
     """The link between core and aggregation by which a user's subflow comes down."""
-    path = next(line["path"] for line in subflows(tree).values() if (line["user"], line["subflow"]) == (user, number))
+    path = next(
+        line["path"]
+        for line in subflows(tree).values()
+        if (line["user"], line["subflow"]) == (user, number)
+    )
     return f"{path[2]}-{path[3]}"
 
 
 def crossing(tree: Tree, link: str) -> list[Way]:
-    return [way for way, line in subflows(tree).items() if link in {f"{a}-{b}" for a, b in pairwise(line["path"])}]
+    return [
+        way
+        for way, line in subflows(tree).items()
+        if link in {f"{a}-{b}" for a, b in pairwise(line["path"])}
+    ]
 
 
 def test_two_subflows_of_one_connection_pass_different_core_switches(tree):
     for user in USERS:
-        assert len({line["path"][2] for line in subflows(tree).values() if line["user"] == user}) == 2
+        assert (
+            len({line["path"][2] for line in subflows(tree).values() if line["user"] == user}) == 2
+        )
     eventually(lambda: through_cores(tree) == core_of(tree), "clear what the ways before have left")
 
 
 def test_who_asks_for_an_address_is_answered_and_no_question_travels(tree):
     for user, server in tree.pairs.items():
         mac = "02:00:" + ":".join(f"{int(part):02x}" for part in tree.address(server).split("."))
-        assert f"{tree.address(server)} dev eth lladdr {mac}" in tree.inside(user, "ip", "neigh", "show")
+        assert f"{tree.address(server)} dev eth lladdr {mac}" in tree.inside(
+            user, "ip", "neigh", "show"
+        )
     for core in CORES:
         entry = tree.ofctl("dump-flows", core, "table=1,arp")
         assert re.findall(r"n_packets=(\d+)", entry) == ["0"]
@@ -106,6 +127,8 @@ def test_forwarding_outlives_pox_which_comes_back_and_goes_on_deciding(tree):
     assert crossing(tree, link)
     tree.break_link(link, 2)
     eventually(lambda: not crossing(tree, link), "find a way round")
-    assert {way: (line["connection"], line["subflow"]) for way, line in subflows(tree).items()} == before
+    assert {
+        way: (line["connection"], line["subflow"]) for way, line in subflows(tree).items()
+    } == before
     time.sleep(2)
     assert mbps(tree.progress["ue5"], 4) > 0.5

@@ -33,7 +33,10 @@ class Bridge:
 
     def __init__(self, ports: list[str], answer: Callable[[int], None]) -> None:
         self.answer, self.slow, self.barriers = answer, False, []
-        self.ports = {number: SimpleNamespace(name=name, port_no=number) for number, name in enumerate(ports, 1)}
+        self.ports = {
+            number: SimpleNamespace(name=name, port_no=number)
+            for number, name in enumerate(ports, 1)
+        }
         self.entries: list[tuple[int, int]] = []
         self.packets: list[tuple[bytes, int]] = []
 
@@ -62,31 +65,49 @@ class World:
         self.bridges = {name: Bridge(ports, self.answered) for name, ports in PORTS.items()}
         hosts = {name: [{"name": "eth", "switch": switch, "port": f"{switch}-host", "address": address, "mac": mac if known.get(name, True) else None}]
                  for name, switch, (address, mac) in (("srv1", "s1", SERVER), ("ue1", "ap", USER))}  # fmt: skip
-        trunks = [{"link": a + b, "a": a, "a_port": f"{a}-{b}", "b": b, "b_port": f"{b}-{a}"} for a, b in LINKS]
+        trunks = [
+            {"link": a + b, "a": a, "a_port": f"{a}-{b}", "b": b, "b_port": f"{b}-{a}"}
+            for a, b in LINKS
+        ]
         network = plan.read(
-            json.dumps({"switches": {name: {"dpid": dpid} for name, dpid in DPID.items()}, "hosts": hosts, "trunks": trunks})
+            json.dumps(
+                {
+                    "switches": {name: {"dpid": dpid} for name, dpid in DPID.items()},
+                    "hosts": hosts,
+                    "trunks": trunks,
+                }
+            )
         )
         self.seen: list[frames.Ip] = []
         nexus = SimpleNamespace(
-            addListeners=lambda _: None, getConnection=lambda dpid: self.bridges[{v: k for k, v in DPID.items()}[dpid]]
+            addListeners=lambda _: None,
+            getConnection=lambda dpid: self.bridges[{v: k for k, v in DPID.items()}[dpid]],
         )
         places = Hosts(network)
-        self.forwarding = Forwarding(nexus, network, places, Router(network, places), self.seen.append, lambda *_: None)
+        self.forwarding = Forwarding(
+            nexus, network, places, Router(network, places), self.seen.append, lambda *_: None
+        )
 
     def answered(self, xid: int) -> None:
         self.forwarding._handle_BarrierIn(SimpleNamespace(xid=xid))
 
     def comes(self, switch: str, port: str, data: bytes) -> None:
-        self.forwarding._handle_PacketIn(SimpleNamespace(dpid=DPID[switch], port=PORTS[switch].index(port) + 1, data=data))
+        self.forwarding._handle_PacketIn(
+            SimpleNamespace(dpid=DPID[switch], port=PORTS[switch].index(port) + 1, data=data)
+        )
 
     @property
     def entries(self) -> dict[str, int]:
-        return {name: len(bridge.entries) for name, bridge in self.bridges.items() if bridge.entries}
+        return {
+            name: len(bridge.entries) for name, bridge in self.bridges.items() if bridge.entries
+        }
 
 
 def tcp(flags: int, port: int = 40000) -> bytes:
     segment = struct.pack("!HHLLBBHHH", port, 5001, 0, 0, 0x50, flags, 0, 0, 0)
-    ip = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 40, 0, 0, 64, 6, 0, bytes([10, 1, 0, 1]), bytes([10, 0, 0, 1]))
+    ip = struct.pack(
+        "!BBHHHBBH4s4s", 0x45, 0, 40, 0, 0, 64, 6, 0, bytes([10, 1, 0, 1]), bytes([10, 0, 0, 1])
+    )
     return frames.mac_bytes(SERVER[1]) + frames.mac_bytes(USER[1]) + b"\x08\x00" + ip + segment
 
 
@@ -208,7 +229,9 @@ def test_arp_is_answered_here_from_the_plan():
     world = World()
     world.comes("ap", "ap-host", frames.arp(frames.ARP_REQUEST, USER[1], USER[0], "", SERVER[0]))
     ((data, port),) = world.bridges["ap"].packets
-    assert frames.parse(data).payload == frames.Arp(frames.ARP_REPLY, SERVER[1], SERVER[0], USER[1], USER[0])
+    assert frames.parse(data).payload == frames.Arp(
+        frames.ARP_REPLY, SERVER[1], SERVER[0], USER[1], USER[0]
+    )
     assert PORTS["ap"][port - 1] == "ap-host"
 
 
@@ -218,7 +241,9 @@ def test_whom_nobody_knows_is_asked_for_and_the_answer_goes_to_the_asker():
     ((asked, port),) = world.bridges["s1"].packets
     assert frames.parse(asked).payload.operation == frames.ARP_REQUEST
     assert PORTS["s1"][port - 1] == "s1-host"
-    world.comes("s1", "s1-host", frames.arp(frames.ARP_REPLY, SERVER[1], SERVER[0], USER[1], USER[0]))
+    world.comes(
+        "s1", "s1-host", frames.arp(frames.ARP_REPLY, SERVER[1], SERVER[0], USER[1], USER[0])
+    )
     ((answer, _),) = world.bridges["ap"].packets
     assert frames.parse(answer).payload.sender_mac == SERVER[1]
     assert not world.bridges["up"].packets

@@ -19,14 +19,18 @@ RADIO = arcs_of(
     wifi_lte.build(
         wifi_lte.Params.model_validate(
             {
-                "users": [{"id": "ue1", "wifi_mbps": 40}, {"id": "ue2", "wifi_mbps": 10, "lte_mbps": 30}],
+                "users": [
+                    {"id": "ue1", "wifi_mbps": 40},
+                    {"id": "ue2", "wifi_mbps": 10, "lte_mbps": 30},
+                ],
                 "multipath": ["ue2"],
             }
         )
     )
 )
 edges = st.dictionaries(
-    st.tuples(st.sampled_from("abcdef"), st.sampled_from("abcdef")).filter(lambda e: e[0] != e[1]), st.just(1)
+    st.tuples(st.sampled_from("abcdef"), st.sampled_from("abcdef")).filter(lambda e: e[0] != e[1]),
+    st.just(1),
 )
 
 
@@ -42,7 +46,10 @@ def test_the_addresses_of_one_interface_are_one_place():
 
 
 def test_links_that_bear_one_name_lead_to_as_many_places():
-    on = graph(Arc("core", tail, head, 1) for tail, head in ("ab", "ba", "ac", "ca", "bd", "db", "cd", "dc"))
+    on = graph(
+        Arc("core", tail, head, 1)
+        for tail, head in ("ab", "ba", "ac", "ca", "bd", "db", "cd", "dc")
+    )
     assert len(on.names) == 4
 
 
@@ -55,7 +62,9 @@ def test_a_path_crosses_the_air_of_its_access_point():
     assert switches(on, back) == ("wifi1", "s1")
 
 
-@pytest.mark.parametrize("path", [(), ("s1",), ("wifi1",), ("s1", "lte1"), ("s1", "nowhere", "wifi1")])
+@pytest.mark.parametrize(
+    "path", [(), ("s1",), ("wifi1",), ("s1", "lte1"), ("s1", "nowhere", "wifi1")]
+)
 def test_a_path_that_leads_elsewhere_is_none(path):
     assert arcs_over(graph(RADIO), "10.0.0.1", path, "10.1.0.2") is None
 
@@ -64,7 +73,12 @@ def test_a_slow_station_takes_more_of_the_air():
     on = graph(RADIO)
     over = arcs_over(on, "10.0.0.1", ("s1", "wifi1"), "10.1.0.2")
     assert list(use(on, over).values()) == [1, 1, 4, 1]
-    assert list(use(on, arcs_over(on, "10.1.0.2", ("wifi1", "s1"), "10.0.0.1")).values()) == [1, 4, 1, 1]
+    assert list(use(on, arcs_over(on, "10.1.0.2", ("wifi1", "s1"), "10.0.0.1")).values()) == [
+        1,
+        4,
+        1,
+        1,
+    ]
 
 
 @given(edges)
@@ -92,13 +106,17 @@ def test_hops_are_those_of_breadth_first_search(links):
     on, known = graph(one_way(links)), networkx.DiGraph(list(links)).reverse()
     for goal in known:
         wanted = networkx.single_source_shortest_path_length(known, goal)
-        assert {on.names[place]: hops for place, hops in hops_to(on, [on.place[goal]]).items()} == wanted
+        assert {
+            on.names[place]: hops for place, hops in hops_to(on, [on.place[goal]]).items()
+        } == wanted
 
 
 def test_only_usable_arcs_count():
     on = graph(both_ways({("a", "b"): 1, ("b", "c"): 1, ("a", "c"): 1}))
     usable = {on.between(on.place[tail], on.place[head]) for tail, head in pairwise("abc")}
-    assert hops_to(on, [on.place["c"]], usable) == {on.place[name]: hops for name, hops in {"c": 0, "b": 1, "a": 2}.items()}
+    assert hops_to(on, [on.place["c"]], usable) == {
+        on.place[name]: hops for name, hops in {"c": 0, "b": 1, "a": 2}.items()
+    }
 
 
 def test_a_link_that_is_down_is_on_no_way():

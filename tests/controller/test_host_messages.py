@@ -22,7 +22,10 @@ ORDER = Order(
     ),
 )
 REPORT = HostReport(
-    3, "srv1", (SubflowState("13b63c69", "10.0.0.1:5001", "10.1.0.3:40112", False, 4.5, 12),), {"10.1.0.3": 0.01}
+    3,
+    "srv1",
+    (SubflowState("13b63c69", "10.0.0.1:5001", "10.1.0.3:40112", False, 4.5, 12),),
+    {"10.1.0.3": 0.01},
 )
 
 
@@ -49,9 +52,31 @@ def test_what_was_written_is_read():
         ({"more": 1}, "its fields: not"),
         ({"subflows": {}}, "subflows: no list"),
         ({"subflows": [1]}, "subflows: the whole message: not"),
-        ({"subflows": [{"source": "a", "destination": "b", "backup": 1, "expected_mbps": None}]}, "backup: neither"),
-        ({"subflows": [{"source": "a", "destination": "b", "backup": True, "expected_mbps": -1}]}, "expected_mbps: no rate"),
-        ({"subflows": [{"source": "a", "destination": "b", "backup": True, "expected_mbps": float("nan")}]}, "expected_mbps"),
+        (
+            {"subflows": [{"source": "a", "destination": "b", "backup": 1, "expected_mbps": None}]},
+            "backup: neither",
+        ),
+        (
+            {
+                "subflows": [
+                    {"source": "a", "destination": "b", "backup": True, "expected_mbps": -1}
+                ]
+            },
+            "expected_mbps: no rate",
+        ),
+        (
+            {
+                "subflows": [
+                    {
+                        "source": "a",
+                        "destination": "b",
+                        "backup": True,
+                        "expected_mbps": float("nan"),
+                    }
+                ]
+            },
+            "expected_mbps",
+        ),
         ({"subflows": [{}] * 257}, "subflows: no list"),
     ],
 )
@@ -60,7 +85,9 @@ def test_another_order_is_refused_and_says_why(changes, why):
         host_messages.order(changed(ORDER, **changes), KEY)
 
 
-@pytest.mark.parametrize("changes", [{"loss": {"a": 2}}, {"loss": [1]}, {"loss": {"a": "0"}}, {"subflows": None}])
+@pytest.mark.parametrize(
+    "changes", [{"loss": {"a": 2}}, {"loss": [1]}, {"loss": {"a": "0"}}, {"subflows": None}]
+)
 def test_another_report_is_refused(changes):
     with pytest.raises(MessageRefused, match="read the report of a host"):
         host_messages.report(changed(REPORT, **changes), KEY)
@@ -69,7 +96,14 @@ def test_another_report_is_refused(changes):
 @pytest.mark.parametrize("read", [host_messages.order, host_messages.report])
 def test_garbage_is_refused_whatever_it_is(read):
     chance = random.Random(1)
-    whole = [host_messages.written(ORDER, KEY), host_messages.written(REPORT, KEY), b"[" * 100_000, b"", b"null", b'"x"']
+    whole = [
+        host_messages.written(ORDER, KEY),
+        host_messages.written(REPORT, KEY),
+        b"[" * 100_000,
+        b"",
+        b"null",
+        b'"x"',
+    ]
     for _ in range(3000):
         datagram = bytearray(chance.choice(whole))
         for _ in range(chance.randrange(1, 6)):

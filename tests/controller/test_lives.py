@@ -33,7 +33,17 @@ class Watched:
 
     def subflow(self, _joined):
         tier = self.tiers.get(("ue1", self.ap), 1)
-        return Subflow("c", 2, "ue1", self.ap, "10.0.0.1:5001", "10.1.0.1:40001", tier, ("s1", self.ap), backup=self.backup)
+        return Subflow(
+            "c",
+            2,
+            "ue1",
+            self.ap,
+            "10.0.0.1:5001",
+            "10.1.0.1:40001",
+            tier,
+            ("s1", self.ap),
+            backup=self.backup,
+        )
 
     knows_tier = Observer.knows_tier
 
@@ -58,7 +68,9 @@ def test_where_there_is_no_access_point_there_are_no_tiers():
     assert Watched("p1").look() == [(1, False, False)]
 
 
-@pytest.mark.parametrize(("known", "said"), [({}, []), ({("ue1", "wifi1"): 1}, [(1, False, False), (1, False, True)])])
+@pytest.mark.parametrize(
+    ("known", "said"), [({}, []), ({("ue1", "wifi1"): 1}, [(1, False, False), (1, False, True)])]
+)
 def test_who_was_never_told_of_does_not_end(known, said):
     watched = Watched("wifi1")
     watched.tiers |= known

@@ -26,7 +26,17 @@ class Paths:
         self.t_s = 0.0
         self.deaf = False
         self.subflows = {
-            n: Subflow("c", n, "ue1", ap, "10.0.0.1:5001", f"10.{n}.0.1:4000", sent_packets=0, lost_packets=0, device_loss=0.0)
+            n: Subflow(
+                "c",
+                n,
+                "ue1",
+                ap,
+                "10.0.0.1:5001",
+                f"10.{n}.0.1:4000",
+                sent_packets=0,
+                lost_packets=0,
+                device_loss=0.0,
+            )
             for n, ap in enumerate(aps, 1)
         }
 
@@ -44,11 +54,17 @@ class Paths:
 
     def look(self) -> dict[int, bool]:
         """What is asked now, by the subflow's number; half a second passes."""
-        return {each.command.subflow[1]: each.command.backup for each in self.decisions() if each.command}
+        return {
+            each.command.subflow[1]: each.command.backup
+            for each in self.decisions()
+            if each.command
+        }
 
     def decisions(self):
         self.t_s += 0.5
-        seen = Observation(round(self.t_s * SECOND), (WIFI, LTE), subflows=tuple(self.subflows.values()))
+        seen = Observation(
+            round(self.t_s * SECOND), (WIFI, LTE), subflows=tuple(self.subflows.values())
+        )
         decisions = self.strategy.decide(seen)
         for each in decisions:
             if each.command and not self.deaf:
@@ -186,7 +202,10 @@ def test_a_lone_subflow_and_one_that_nobody_counts_are_left_alone():
     alone.send(1, 5000)
     assert alone.look() == {}
     uncounted = Paths("wifi1", "lte1")
-    uncounted.subflows = {n: replace(each, sent_packets=None, device_loss=0.5) for n, each in uncounted.subflows.items()}
+    uncounted.subflows = {
+        n: replace(each, sent_packets=None, device_loss=0.5)
+        for n, each in uncounted.subflows.items()
+    }
     assert [uncounted.look() for _ in range(3)] == [{}, {}, {}]
 
 
@@ -230,7 +249,9 @@ def test_reasons_carry_the_numbers():
 steps = st.lists(
     st.tuples(
         st.lists(
-            st.tuples(st.integers(0, 3000), st.floats(0, 1), st.one_of(st.none(), st.floats(0, 1))), min_size=4, max_size=4
+            st.tuples(st.integers(0, 3000), st.floats(0, 1), st.one_of(st.none(), st.floats(0, 1))),
+            min_size=4,
+            max_size=4,
         ),
         st.booleans(),
     ),
@@ -247,7 +268,11 @@ def test_never_is_no_subflow_normal(steps, source):
             paths.send(n, packets, round(packets * loss), round(packets * loss))
             paths.reports(n, reported)
         paths.t_s += 0.5
-        step = control.step(Observation(round(paths.t_s * SECOND), (WIFI, LTE), subflows=tuple(paths.subflows.values())))
+        step = control.step(
+            Observation(
+                round(paths.t_s * SECOND), (WIFI, LTE), subflows=tuple(paths.subflows.values())
+            )
+        )
         assert step.refused == ()
         for each in step.decisions:
             if each.command and not deaf:

@@ -25,11 +25,16 @@ def test_a_report_is_read():
 
 
 def test_the_documented_inbox_messages_are_read():
-    assert isinstance(inbox_message('{"seq": 3, "kind": "params", "value": {"cth": 0.3}}'), ParamsFlip)
-    assert isinstance(inbox_message('{"seq": 4, "kind": "strategy", "value": {"name": "none", "params": {}}}'), StrategyFlip)
-    assert inbox_message('{"seq": 5, "kind": "link", "value": {"link": "wifi", "up": false}}') == LinkFlip(
-        kind="link", seq=5, value={"link": "wifi", "up": False}
+    assert isinstance(
+        inbox_message('{"seq": 3, "kind": "params", "value": {"cth": 0.3}}'), ParamsFlip
     )
+    assert isinstance(
+        inbox_message('{"seq": 4, "kind": "strategy", "value": {"name": "none", "params": {}}}'),
+        StrategyFlip,
+    )
+    assert inbox_message(
+        '{"seq": 5, "kind": "link", "value": {"link": "wifi", "up": false}}'
+    ) == LinkFlip(kind="link", seq=5, value={"link": "wifi", "up": False})
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,11 @@ def next_mbps(strategy, **ap):
 
 def seen(ap: AccessPoint, tier: int = 2) -> Observation:
     return Observation(
-        0, (ap,), (Association("ue1", ap.id, MBPS, 1.0, ("10.1.0.1",)),), frozenset({"ue1"}), tiers={("ue1", ap.id): tier}
+        0,
+        (ap,),
+        (Association("ue1", ap.id, MBPS, 1.0, ("10.1.0.1",)),),
+        frozenset({"ue1"}),
+        tiers={("ue1", ap.id): tier},
     )
 
 
@@ -30,23 +34,39 @@ def test_the_published_trace():
     strategy = law(windup_guard=False)
     limits = [0.1]
     for occupancy in (0, 0, 0.3, 0.6, 0.9, 0.9, 0.9, 0.5, 0.5):
-        limits.append(next_mbps(strategy, mac_occupancy=occupancy, meter_bps=round(limits[-1] * MBPS)))
-    assert limits == pytest.approx([0.1, 0.95, 9.025, 17.2979, 20.0, 10.0, 5.0, 2.5, 3.375, 4.5563], abs=1e-4)
+        limits.append(
+            next_mbps(strategy, mac_occupancy=occupancy, meter_bps=round(limits[-1] * MBPS))
+        )
+    assert limits == pytest.approx(
+        [0.1, 0.95, 9.025, 17.2979, 20.0, 10.0, 5.0, 2.5, 3.375, 4.5563], abs=1e-4
+    )
 
 
 @pytest.mark.parametrize(
     ("occupancy", "by", "to"),
-    [(0.01, 9.4, 8.4), (0.05, 9, 8), (0.1, 4.75, 3.75), (0.3, 1.9167, 0.9167), (0.5, 1.35, 0.35), (0.84, 1.006, 0.1)],
+    [
+        (0.01, 9.4, 8.4),
+        (0.05, 9, 8),
+        (0.1, 4.75, 3.75),
+        (0.3, 1.9167, 0.9167),
+        (0.5, 1.35, 0.35),
+        (0.84, 1.006, 0.1),
+    ],
 )
 def test_both_readings_of_equation_4(occupancy, by, to):
     assert next_mbps(law(), mac_occupancy=occupancy) == pytest.approx(by, abs=1e-4)
-    assert next_mbps(law(increase_form="to"), mac_occupancy=occupancy) == pytest.approx(to, abs=1e-4)
+    assert next_mbps(law(increase_form="to"), mac_occupancy=occupancy) == pytest.approx(
+        to, abs=1e-4
+    )
 
 
 def test_congestion_halves_what_is_used_and_stops_at_the_floor():
     assert next_mbps(law(), mac_occupancy=0.85, tier2_bps=2 * MBPS) == 0.5
     assert next_mbps(law(), mac_occupancy=1, meter_bps=20 * MBPS, tier2_bps=MBPS) == 0.5
-    assert next_mbps(law(windup_guard=False), mac_occupancy=1, meter_bps=20 * MBPS, tier2_bps=MBPS) == 10
+    assert (
+        next_mbps(law(windup_guard=False), mac_occupancy=1, meter_bps=20 * MBPS, tier2_bps=MBPS)
+        == 10
+    )
     assert next_mbps(law(), mac_occupancy=1, meter_bps=MBPS // 10) == 0.1
 
 
@@ -79,7 +99,9 @@ def test_a_meter_starts_at_the_floor_and_goes_with_the_last_secondary_connection
 def test_reasons_carry_the_numbers():
     (decision,) = law().decide(seen(replace(AP, mac_occupancy=0.97, tier2_bps=2 * MBPS)))
     assert decision.reason == "MAC occupancy 0.97 >= 0.85: limit 1 Mb/s halved to 0.5 Mb/s"
-    (decision,) = law().decide(seen(replace(AP, mac_occupancy=0.97, meter_bps=MBPS // 10, tier2_bps=MBPS // 10)))
+    (decision,) = law().decide(
+        seen(replace(AP, mac_occupancy=0.97, meter_bps=MBPS // 10, tier2_bps=MBPS // 10))
+    )
     assert decision.reason == "MAC occupancy 0.97 >= 0.85: limit stays at the floor of 0.1 Mb/s"
 
 

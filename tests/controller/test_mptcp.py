@@ -24,8 +24,26 @@ def option(subtype: int, low: int, rest: bytes) -> bytes:
 
 def segment(flags: int, options: bytes, vlan: bool = False, payload: bytes = b"") -> bytes:
     options += b"\1" * (-len(options) % 4)
-    tcp = struct.pack("!HHLLBBHHH", 40112, 5001, 1, 2, (20 + len(options)) // 4 << 4, flags, 100, 0, 0) + options + payload
-    ip = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 20 + len(tcp), 0, 0, 64, 6, 0, inet_aton("10.1.0.3"), inet_aton("10.0.0.1"))
+    tcp = (
+        struct.pack(
+            "!HHLLBBHHH", 40112, 5001, 1, 2, (20 + len(options)) // 4 << 4, flags, 100, 0, 0
+        )
+        + options
+        + payload
+    )
+    ip = struct.pack(
+        "!BBHHHBBH4s4s",
+        0x45,
+        0,
+        20 + len(tcp),
+        0,
+        0,
+        64,
+        6,
+        0,
+        inet_aton("10.1.0.3"),
+        inet_aton("10.0.0.1"),
+    )
     tag = struct.pack("!HH", 0x8100, 7) if vlan else b""
     return b"\2\0\0\0\0\1" + b"\2\0\0\0\0\2" + tag + b"\x08\x00" + ip + tcp
 
@@ -37,7 +55,10 @@ def segment(flags: int, options: bytes, vlan: bool = False, payload: bytes = b""
         (option(0, 1, b"\x01" + KEY), Capable(1, 1, KEY)),
         (option(0, 1, b"\x01" + KEY + PEER), Capable(1, 1, KEY, PEER)),
         (option(0, 1, b"\x01" + KEY + PEER + b"\x05\x78"), Capable(1, 1, KEY, PEER, 1400)),
-        (option(0, 1, b"\x81" + KEY + PEER + b"\x05\x78\xab\xcd"), Capable(1, 0x81, KEY, PEER, 1400)),
+        (
+            option(0, 1, b"\x81" + KEY + PEER + b"\x05\x78\xab\xcd"),
+            Capable(1, 0x81, KEY, PEER, 1400),
+        ),
         (option(0, 0, b"\x81" + KEY), Capable(0, 0x81, KEY)),
         (option(0, 0, b"\x81" + KEY + PEER), Capable(0, 0x81, KEY, PEER)),
         (option(1, 0, b"\x02\x3f\x2a\x91\xc0" + bytes(4)), Join("syn", False, 2, "3f2a91c0")),
@@ -60,7 +81,16 @@ def test_priority_is_found_behind_data_sequence_signals():
 
 
 @pytest.mark.parametrize(
-    "raw", [b"", b"\x1e", b"\x1e\x00\x00", b"\x1e\x02", option(0, 1, b"\x01\x02"), option(0, 2, b"\x01"), option(15, 0, b"")]
+    "raw",
+    [
+        b"",
+        b"\x1e",
+        b"\x1e\x00\x00",
+        b"\x1e\x02",
+        option(0, 1, b"\x01\x02"),
+        option(0, 2, b"\x01"),
+        option(15, 0, b""),
+    ],
 )
 def test_what_no_version_knows_is_no_option(raw):
     assert mptcp.parse(raw) is None
@@ -105,7 +135,13 @@ def test_data_is_no_option():
 
 
 def test_arp_is_written_as_it_is_read():
-    reply = frames.arp(frames.ARP_REPLY, "02:00:00:00:00:01", "10.0.0.1", "02:00:00:00:00:02", "10.1.0.2")
-    assert frames.parse(reply).payload == Arp(2, "02:00:00:00:00:01", "10.0.0.1", "02:00:00:00:00:02", "10.1.0.2")
-    request = frames.parse(frames.arp(frames.ARP_REQUEST, "02:00:00:00:00:02", "10.1.0.2", "", "10.0.0.1"))
+    reply = frames.arp(
+        frames.ARP_REPLY, "02:00:00:00:00:01", "10.0.0.1", "02:00:00:00:00:02", "10.1.0.2"
+    )
+    assert frames.parse(reply).payload == Arp(
+        2, "02:00:00:00:00:01", "10.0.0.1", "02:00:00:00:00:02", "10.1.0.2"
+    )
+    request = frames.parse(
+        frames.arp(frames.ARP_REQUEST, "02:00:00:00:00:02", "10.1.0.2", "", "10.0.0.1")
+    )
     assert request.destination_mac == frames.BROADCAST

@@ -18,7 +18,10 @@ A, B = "10.1.0.1", "10.1.0.2"
 
 def kinds(messages: list[bytes]) -> list[str]:
     names = {of13.FLOW_MOD: "flow", of13.METER_MOD: "meter"}
-    return [f"{names[each[1]]} {each[8 + 17 if each[1] == of13.FLOW_MOD else 8 + 1]}" for each in messages]
+    return [
+        f"{names[each[1]]} {each[8 + 17 if each[1] == of13.FLOW_MOD else 8 + 1]}"
+        for each in messages
+    ]
 
 
 def test_a_meter_is_added_before_and_deleted_after_the_entries_that_name_it():
@@ -32,7 +35,9 @@ def test_only_what_differs_is_sent():
     metered = Table0(frozenset({A}), frozenset({A}), 100_000)
     assert table0.changes(metered, metered) == []
     assert table0.changes(metered, Table0(frozenset({A}), frozenset({A}), 100_400)) == []
-    assert kinds(table0.changes(metered, Table0(frozenset({A}), frozenset({A}), 1_000_000))) == ["meter 1"]
+    assert kinds(table0.changes(metered, Table0(frozenset({A}), frozenset({A}), 1_000_000))) == [
+        "meter 1"
+    ]
     assert kinds(table0.changes(Table0(frozenset({A}), default=False), Table0(frozenset({B})))) == [
         "flow 0",
         "flow 0",
@@ -40,7 +45,9 @@ def test_only_what_differs_is_sent():
     ]
 
 
-@pytest.mark.parametrize(("rate_bps", "burst"), [(100_000, 122), (5_000_000, 122), (20_000_000, 400)])
+@pytest.mark.parametrize(
+    ("rate_bps", "burst"), [(100_000, 122), (5_000_000, 122), (20_000_000, 400)]
+)
 def test_the_burst_is_ten_frames_or_20_ms(rate_bps, burst):
     assert of13.burst_kbit(rate_bps) == burst
 
@@ -56,20 +63,38 @@ def test_a_flow_mod_survives_the_way_to_a_switch_and_back():
     message = of13.to_paths(A, metered=True)
     match_and_instructions = message[48:]
     entry = (
-        struct.pack("!HBxLLHHHH4xQQQ", 48 + len(match_and_instructions), 0, 1, 2, 100, 0, 0, 0, 7, 3, 4500)
+        struct.pack(
+            "!HBxLLHHHH4xQQQ", 48 + len(match_and_instructions), 0, 1, 2, 100, 0, 0, 0, 7, 3, 4500
+        )
         + match_and_instructions
     )
     (read,) = of13.flows(entry)
-    assert (read.address, read.metered, read.cookie, read.packets, read.bytes, read.priority) == (A, True, 7, 3, 4500, 100)
+    assert (read.address, read.metered, read.cookie, read.packets, read.bytes, read.priority) == (
+        A,
+        True,
+        7,
+        3,
+        4500,
+        100,
+    )
     assert of13.flow_counts(entry) == [of13.FlowCount(7, 3, 4500)]
-    assert table0.read([read], 100_000) == Table0(frozenset({A}), frozenset({A}), 100_000, default=False)
+    assert table0.read([read], 100_000) == Table0(
+        frozenset({A}), frozenset({A}), 100_000, default=False
+    )
 
 
 def test_meter_answers_are_read():
-    stats = struct.pack("!LH6xLQQLL", 1, 56, 1, 690, 1_039_260, 6, 0) + struct.pack("!QQ", 391, 590_390)
+    stats = struct.pack("!LH6xLQQLL", 1, 56, 1, 690, 1_039_260, 6, 0) + struct.pack(
+        "!QQ", 391, 590_390
+    )
     assert of13.meter_count(stats) == of13.MeterCount(1_039_260, 590_390)
     assert of13.meter_count(b"") is None
-    assert of13.meter_rate_bps(of13.meter_mod(0, 2_000_000)[8:].replace(b"\0\0\0\x0d", b"\0\x18\0\x0d", 1)) == 2_000_000
+    assert (
+        of13.meter_rate_bps(
+            of13.meter_mod(0, 2_000_000)[8:].replace(b"\0\0\0\x0d", b"\0\x18\0\x0d", 1)
+        )
+        == 2_000_000
+    )
     assert of13.meter_rate_bps(b"") is None
 
 
@@ -84,13 +109,17 @@ def test_a_broken_answer_holds_nothing(body):
 
 def test_a_path_entry_as_nicira_lays_it_out():
     flow = Flow("10.0.0.1", "10.1.0.1", 6, 5001, 40112)
-    message = nicira.flow_mod(1, 110, nicira.of_flow(flow), [nicira.output(2)], cookie=5, idle_s=600)
-    version, kind, length, _, vendor, subtype, cookie, command, idle, hard, priority = struct.unpack_from(
-        "!BBHLLLQHHHH", message
+    message = nicira.flow_mod(
+        1, 110, nicira.of_flow(flow), [nicira.output(2)], cookie=5, idle_s=600
+    )
+    version, kind, length, _, vendor, subtype, cookie, command, idle, hard, priority = (
+        struct.unpack_from("!BBHLLLQHHHH", message)
     )
     assert (version, kind, length, vendor, subtype) == (1, 4, len(message), 0x2320, 13)
     assert (cookie, command, idle, hard, priority) == (5, 1 << 8, 600, 0, 110)
-    match = "00000602 0800 00000c01 06 00000e04 0a000001 00001004 0a010001 00001202 1389 00001402 9cb0".replace(" ", "")
+    match = "00000602 0800 00000c01 06 00000e04 0a000001 00001004 0a010001 00001202 1389 00001402 9cb0".replace(
+        " ", ""
+    )
     assert match in message.hex()
     assert len(message) % 8 == 0
     assert message.endswith(struct.pack("!HHHH", 0, 8, 2, 0xFFFF))
@@ -127,13 +156,24 @@ def test_an_independent_codec_reads_the_same():
     match = parser.OFPMatch(eth_type=0x0800, ip_proto=6, ipv4_dst=A)
     instructions = [parser.OFPInstructionMeter(1), parser.OFPInstructionGotoTable(1)]
     flow_mod = parser.OFPFlowMod(
-        Datapath, priority=100, match=match, instructions=instructions, out_port=ofproto.OFPP_ANY, out_group=ofproto.OFPG_ANY
+        Datapath,
+        priority=100,
+        match=match,
+        instructions=instructions,
+        out_port=ofproto.OFPP_ANY,
+        out_group=ofproto.OFPG_ANY,
     )
     band = [parser.OFPMeterBandDrop(rate=2000, burst_size=122)]
     flags = ofproto.OFPMF_KBPS | ofproto.OFPMF_BURST | ofproto.OFPMF_STATS
-    meter_mod = parser.OFPMeterMod(Datapath, command=ofproto.OFPMC_MODIFY, flags=flags, meter_id=1, bands=band)
+    meter_mod = parser.OFPMeterMod(
+        Datapath, command=ofproto.OFPMC_MODIFY, flags=flags, meter_id=1, bands=band
+    )
     silence = parser.OFPSetAsync(Datapath, [0, 0], [0, 0], [0, 0])
-    ours = (of13.to_paths(A, metered=True), of13.meter_mod(of13.METER_MODIFY, 2_000_000), of13.silence())
+    ours = (
+        of13.to_paths(A, metered=True),
+        of13.meter_mod(of13.METER_MODIFY, 2_000_000),
+        of13.silence(),
+    )
     for message, mine in zip((flow_mod, meter_mod, silence), ours, strict=True):
         message.set_xid(0)
         message.serialize()

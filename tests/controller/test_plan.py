@@ -23,7 +23,11 @@ def testbed():
 
 
 def test_a_station_hangs_on_the_air_of_its_access_point(testbed):
-    assert testbed["wifi1", "wifi1~air"].capacity_bps == testbed["wifi1~air", "10.1.0.1"].capacity_bps == 10_500_000
+    assert (
+        testbed["wifi1", "wifi1~air"].capacity_bps
+        == testbed["wifi1~air", "10.1.0.1"].capacity_bps
+        == 10_500_000
+    )
     assert testbed["wifi1~air", "10.1.0.3"].capacity_bps == 4_775_000
     assert ("wifi1", "10.1.0.1") not in testbed
 
@@ -41,7 +45,12 @@ def test_loss_acts_towards_the_user_and_jitter_is_a_standard_deviation():
     paths = (parallel_paths.Path(rate_mbps=20, delay_ms=10, jitter_ms=3, loss=0.05),)
     found = arcs(parallel_paths.build(parallel_paths.Params(paths=paths)))
     there, back = found["s1", "p1"], found["p1", "s1"]
-    assert (there.capacity_bps, there.delay_s, there.loss, back.loss) == (20_000_000, 0.01, pytest.approx(0.05), 0)
+    assert (there.capacity_bps, there.delay_s, there.loss, back.loss) == (
+        20_000_000,
+        0.01,
+        pytest.approx(0.05),
+        0,
+    )
     assert there.jitter_s == pytest.approx(0.003 / 3**0.5)
 
 

@@ -23,11 +23,17 @@ def test_echo_and_tcp_pass_and_nothing_is_metered_without_a_strategy(network):
     start(network, "none")
     for source in ("10.1.0.1", "10.2.0.1"):
         assert "answered" in network.inside("user", sys.executable, "-c", ECHO, source, "10.0.0.1")
-    assert "answered" in network.inside("server", sys.executable, "-c", ECHO, "10.0.0.1", "10.1.0.1")
+    assert "answered" in network.inside(
+        "server", sys.executable, "-c", ECHO, "10.0.0.1", "10.1.0.1"
+    )
     assert mbps(download(network, TCP, "10.1.0.1"), 1.5) > 2
     assert all(network.meter_kbps(switch) is None for switch in SWITCHES)
     counted = eventually(
-        lambda: [line for line in network.lines("observation") if (line["aps"]["wifi1"]["tier2_mbps"] or 0) > 2],
+        lambda: [
+            line
+            for line in network.lines("observation")
+            if (line["aps"]["wifi1"]["tier2_mbps"] or 0) > 2
+        ],
         "count Tier 2",
     )
     assert counted[0]["tiers"] == {"ue1": {"lte1": 1, "wifi1": 2}}
@@ -36,7 +42,9 @@ def test_echo_and_tcp_pass_and_nothing_is_metered_without_a_strategy(network):
 def test_both_subflows_are_listed_under_one_token(network):
     start(network, "none")
     download(network, MPTCP)
-    subflows = eventually(lambda: len(network.lines("subflow")) >= 2 and network.lines("subflow"), "see both subflows")
+    subflows = eventually(
+        lambda: len(network.lines("subflow")) >= 2 and network.lines("subflow"), "see both subflows"
+    )
     assert len({line["connection"] for line in subflows}) == 1
     assert {line["ap"]: (line["subflow"], line["tier"], line["path"]) for line in subflows} == {
         "lte1": (1, 1, ["s1", "lte1"]),
@@ -132,7 +140,9 @@ def test_flipping_the_strategy_takes_the_meter_away_and_puts_it_back(network):
     eventually(lambda: network.meter_kbps("wifi1") == 100, "install the meter")
     network.tell(1, "strategy", {"name": "none", "params": FAST})
     eventually(lambda: network.meter_kbps("wifi1") is None, "withdraw")
-    network.tell(2, "strategy", {"name": "meter_throttling", "params": {**FAST, "min_rate_mbps": 0.5}})
+    network.tell(
+        2, "strategy", {"name": "meter_throttling", "params": {**FAST, "min_rate_mbps": 0.5}}
+    )
     eventually(lambda: network.meter_kbps("wifi1") == 500, "start again")
     network.tell(3, "strategy", {"name": "nothing"})
     warning = eventually(lambda: network.lines("warning"), "refuse an unknown strategy")

@@ -18,12 +18,23 @@ def line(a: str, b: str) -> dict[str, str]:
     return {"link": f"{a}{b}", "a": a, "a_port": f"{a}-{b}", "b": b, "b_port": f"{b}-{a}"}
 
 
-def host(switch: str, address: str | None = None, mac: str | None = None, port: str | None = None) -> dict[str, object]:
-    return {"name": "eth", "switch": switch, "port": port or f"{switch}-host", "address": address, "mac": mac}
+def host(
+    switch: str, address: str | None = None, mac: str | None = None, port: str | None = None
+) -> dict[str, object]:
+    return {
+        "name": "eth",
+        "switch": switch,
+        "port": port or f"{switch}-host",
+        "address": address,
+        "mac": mac,
+    }
 
 
 SQUARE = {
-    "switches": {name: {"dpid": number} for number, name in enumerate(("s1", "up", "low", "wifi1", "wifi2", "lte1"), 1)},
+    "switches": {
+        name: {"dpid": number}
+        for number, name in enumerate(("s1", "up", "low", "wifi1", "wifi2", "lte1"), 1)
+    },
     "hosts": {
         "srv1": [host("s1", "10.0.0.1", "02:00:00:00:00:01")],
         "ue1": [host("wifi1", "10.1.0.1", "02:00:00:00:00:02"), host("lte1", "10.2.0.1")],
@@ -82,7 +93,9 @@ def test_flows_spread_over_equal_paths_and_a_new_router_chooses_the_same():
     assert sorted(path[1] for path in taken) == ["low", "up"]
     assert min(taken.values()) > 150
     _, _, again = made()
-    assert [again.path(flow(port)) for port in range(50)] == [router.path(flow(port)) for port in range(50)]
+    assert [again.path(flow(port)) for port in range(50)] == [
+        router.path(flow(port)) for port in range(50)
+    ]
 
 
 def test_a_link_that_goes_down_moves_its_flows_and_no_others():
@@ -102,9 +115,11 @@ def test_a_pin_is_kept_while_its_links_are_up_and_joins_the_places():
     _, _, router = made()
     other = "low" if "up" in router.path(flow()) else "up"
     router.pin(flow(), ("s1", other, "wifi1"))
-    assert [switches for _, _, route in router.changed() if (switches := tuple(hop.switch for hop in route))] == [
-        ("s1", other, "wifi1")
-    ]
+    assert [
+        switches
+        for _, _, route in router.changed()
+        if (switches := tuple(hop.switch for hop in route))
+    ] == [("s1", other, "wifi1")]
     assert router.path(flow().back()) == ("wifi1", other, "s1")
     assert router.is_pinned(flow().back())
     router.set_link(f"s1{other}", up=False)
@@ -156,7 +171,10 @@ def test_nothing_is_learned_from_a_link_between_switches():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"multipath": ["ue9"]}, "multipath names 'ue9', which is unknown: choose from srv1, ue1, ue2"),
+        (
+            {"multipath": ["ue9"]},
+            "multipath names 'ue9', which is unknown: choose from srv1, ue1, ue2",
+        ),
         ({"aps": {"ap9": {"kind": "wifi", "capacity_mbps": 1}}}, "aps names 'ap9'"),
         ({"trunks": [line("s1", "s9")]}, "trunk 's1s9' ends at 's9'"),
         ({"hosts": {"srv1": [host("s9")]}, "multipath": [], "aps": {}}, "host srv1 ends at 's9'"),

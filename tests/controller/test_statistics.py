@@ -50,10 +50,15 @@ def test_a_missing_or_broken_file_holds_nothing(tmp_path):
 def test_messages_come_in_order_once_and_garbage_comes_as_text(tmp_path):
     folder = RunFolder(tmp_path)
     for seq in (2, 1):
-        (tmp_path / "inbox" / f"{seq:06d}.json").write_text(json.dumps({"seq": seq, "kind": "params", "value": {}}))
+        (tmp_path / "inbox" / f"{seq:06d}.json").write_text(
+            json.dumps({"seq": seq, "kind": "params", "value": {}})
+        )
     (tmp_path / "inbox" / "000003.json").write_text("{")
     first, second, third = folder.messages()
-    assert (first, second) == (ParamsFlip(kind="params", seq=1, value={}), ParamsFlip(kind="params", seq=2, value={}))
+    assert (first, second) == (
+        ParamsFlip(kind="params", seq=1, value={}),
+        ParamsFlip(kind="params", seq=2, value={}),
+    )
     assert third.startswith("inbox/000003.json: read an inbox message")
     assert list(folder.messages()) == []
     folder.close()

@@ -9,8 +9,13 @@ MBPS = 1_000_000
 APS = (AccessPoint("lte1", "lte", 46 * MBPS), AccessPoint("wifi1", "wifi", 54 * MBPS))
 
 
-def seen(*connections: tuple[str, str, float], multipath: str = "", weight: float = 1.0) -> Observation:
-    found = tuple(Association(user, ap, round(rate * MBPS), weight, (f"10.{ap}.{user}",)) for user, ap, rate in connections)
+def seen(
+    *connections: tuple[str, str, float], multipath: str = "", weight: float = 1.0
+) -> Observation:
+    found = tuple(
+        Association(user, ap, round(rate * MBPS), weight, (f"10.{ap}.{user}",))
+        for user, ap, rate in connections
+    )
     return Observation(0, APS, found, frozenset(multipath.split()))
 
 
@@ -53,10 +58,19 @@ def test_one_share_of_the_reference_series_with_collisions():
 @pytest.mark.parametrize("preseed", [True, False])
 def test_a_weak_wifi_user_takes_lte_as_primary(preseed):
     network = seen(
-        *(("u1", "wifi1", 54), ("u1", "lte1", 20), ("u2", "wifi1", 12), ("u2", "lte1", 30), ("u3", "wifi1", 48)),
+        *(
+            ("u1", "wifi1", 54),
+            ("u1", "lte1", 20),
+            ("u2", "wifi1", 12),
+            ("u2", "lte1", 30),
+            ("u3", "wifi1", 48),
+        ),
         multipath="u1 u2",
     )
-    assert tiers.primaries(network, tiers.Settings(preseed=preseed)) == {"u1": "wifi1", "u2": "lte1"}
+    assert tiers.primaries(network, tiers.Settings(preseed=preseed)) == {
+        "u1": "wifi1",
+        "u2": "lte1",
+    }
 
 
 @pytest.mark.parametrize(("preseed", "primary"), [(True, "lte1"), (False, "wifi1")])
@@ -65,14 +79,21 @@ def test_preseeding_can_change_the_primary(preseed, primary):
     assert tiers.primaries(network, tiers.Settings(preseed=preseed)) == {"u1": primary}
 
 
-@pytest.mark.parametrize(("multipath_users", "percent"), [(0, 0), (6, 16.67), (12, 28.57), (18, 37.5), (24, 44.44)])
+@pytest.mark.parametrize(
+    ("multipath_users", "percent"), [(0, 0), (6, 16.67), (12, 28.57), (18, 37.5), (24, 44.44)]
+)
 def test_the_share_that_connection_filtering_drops(multipath_users, percent):
-    assert 100 * tiers.filter_fraction(30, 30 + multipath_users) == pytest.approx(percent, abs=0.005)
+    assert 100 * tiers.filter_fraction(30, 30 + multipath_users) == pytest.approx(
+        percent, abs=0.005
+    )
 
 
 def test_filtering_drops_the_weakest_but_never_a_last_connection():
     single = Association("u9", "wifi1", 6 * MBPS, rssi_dbm=-90)
-    weak, strong = (Association("u1", "wifi1", 12 * MBPS, rssi_dbm=-80), Association("u2", "wifi1", 54 * MBPS, rssi_dbm=-40))
+    weak, strong = (
+        Association("u1", "wifi1", 12 * MBPS, rssi_dbm=-80),
+        Association("u2", "wifi1", 54 * MBPS, rssi_dbm=-40),
+    )
     others = [Association("u1", "lte1", 20 * MBPS), Association("u2", "lte1", 20 * MBPS)]
     left = tiers.filtered([single, weak, strong, *others], ["wifi1", "lte1"])
     assert single in left
@@ -82,8 +103,17 @@ def test_filtering_drops_the_weakest_but_never_a_last_connection():
 
 
 def test_filtering_leaves_each_user_one_connection_when_all_have_two():
-    network = seen(("u1", "wifi1", 12), ("u1", "lte1", 30), ("u2", "wifi1", 54), ("u2", "lte1", 20), multipath="u1 u2")
-    assert tiers.primaries(network, tiers.Settings(selection="filtering")) == {"u1": "lte1", "u2": "wifi1"}
+    network = seen(
+        ("u1", "wifi1", 12),
+        ("u1", "lte1", 30),
+        ("u2", "wifi1", 54),
+        ("u2", "lte1", 20),
+        multipath="u1 u2",
+    )
+    assert tiers.primaries(network, tiers.Settings(selection="filtering")) == {
+        "u1": "lte1",
+        "u2": "wifi1",
+    }
 
 
 def test_single_path_users_and_primaries_are_tier_1():

@@ -17,7 +17,13 @@ HOSTS = {"10.0.0.1": "srv1", "10.1.0.3": "ue3", "10.2.0.3": "ue3"}
 KEY = "secret"
 
 
-def state(local: str, remote: str, backup: bool = False, expected_mbps: float | None = None, again: int = 0) -> SubflowState:
+def state(
+    local: str,
+    remote: str,
+    backup: bool = False,
+    expected_mbps: float | None = None,
+    again: int = 0,
+) -> SubflowState:
     return SubflowState("t", local, remote, backup, expected_mbps, again)
 
 
@@ -113,7 +119,10 @@ def test_both_hosts_are_told_until_it_is_confirmed():
     post.orders.set_backup(FIRST.key, True)
     post.orders.refresh([FIRST, SECOND], 0.0)
     wanted = (SubflowOrder(SERVER, USER, backup=True),)
-    assert [(host, order.subflows) for host, order in post.sent] == [("srv1", wanted), ("ue3", wanted)]
+    assert [(host, order.subflows) for host, order in post.sent] == [
+        ("srv1", wanted),
+        ("ue3", wanted),
+    ]
     assert [order.seq for _, order in post.sent] == [1000, 1001]
     post.orders.refresh([FIRST, SECOND], AGAIN_S / 2)
     assert len(post.sent) == 2

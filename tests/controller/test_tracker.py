@@ -9,9 +9,15 @@ from controller.pox_ext.tracker import FellBack, Joined, Tracker
 
 KEY = bytes(range(8))
 TOKEN = token(KEY, 1)
-FIRST, SECOND = Flow("10.2.0.3", "10.0.0.1", 6, 40000, 5001), Flow("10.1.0.3", "10.0.0.1", 6, 40001, 5001)
+FIRST, SECOND = (
+    Flow("10.2.0.3", "10.0.0.1", 6, 40000, 5001),
+    Flow("10.1.0.3", "10.0.0.1", 6, 40001, 5001),
+)
 CAPABLE_SYN, CAPABLE_ANSWER = b"\x1e\x04\x01\x01", b"\x1e\x0c\x01\x01" + KEY
-JOIN_SYN, JOIN_ANSWER = b"\x1e\x0c\x10\x02" + bytes.fromhex(TOKEN) + bytes(4), b"\x1e\x10\x10\x00" + bytes(12)
+JOIN_SYN, JOIN_ANSWER = (
+    b"\x1e\x0c\x10\x02" + bytes.fromhex(TOKEN) + bytes(4),
+    b"\x1e\x10\x10\x00" + bytes(12),
+)
 
 
 def opened(tracker: Tracker, flow: Flow, asked: bytes, answered: bytes):

@@ -48,7 +48,9 @@ def runs(made, tmp_path):
 
 @pytest.fixture
 def app(runs):
-    app = create_app({"RUNS": runs, "TESTING": True, "COMMAND": [sys.executable, str(HERE / "testbed.py")]})
+    app = create_app(
+        {"RUNS": runs, "TESTING": True, "COMMAND": [sys.executable, str(HERE / "testbed.py")]}
+    )
     yield app
     app.extensions["launcher"].stop_all()
 

@@ -17,13 +17,17 @@ from dashboard.pages import with_code
 def test_scenarios_and_strategies_say_what_a_form_needs(client):
     found = {row["name"]: row for row in client.get("/api/scenarios").json}
     assert found["testbed_wifi_lte"]["question"].startswith("Who pays")
-    params = {row["name"]: row["params"] for row in client.get("/api/strategies").json}["meter_throttling"]
+    params = {row["name"]: row["params"] for row in client.get("/api/strategies").json}[
+        "meter_throttling"
+    ]
     assert next(each for each in params if each["name"] == "min_rate_mbps")["unit"] == "Mb/s"
 
 
 def test_runs_are_listed_and_found(client):
     assert {row["id"] for row in client.get("/api/runs").json} == {"plain", "metered"}
-    assert [row["id"] for row in client.get("/api/runs?strategy=meter_throttling").json] == ["metered"]
+    assert [row["id"] for row in client.get("/api/runs?strategy=meter_throttling").json] == [
+        "metered"
+    ]
     assert [row["id"] for row in client.get("/api/runs?q=plain").json] == ["plain"]
     assert client.get("/api/runs?colour=blue").status_code == 422
 
@@ -41,13 +45,42 @@ def test_a_run_comes_with_its_targets(client):
     [
         ({"scenario": "nope"}, 422, "choose from"),
         ({"scenario": "testbed_wifi_lte", "engine": "ns9"}, 422, "engine 'ns9' is unknown"),
-        ({"scenario": "testbed_wifi_lte", "engine": "testbed", "strategy": "magic"}, 422, "'magic' is unknown"),
-        ({"scenario": "testbed_wifi_lte", "engine": "testbed", "sped": 1}, 422, "unknown key 'sped' (did you mean 'speed'?)"),
-        ({"scenario": "testbed_wifi_lte", "engine": "testbed", "speed": -1}, 422, "write max, 1 or 10"),
-        ({"scenario": "testbed_wifi_lte", "engine": "testbed", "set": {"topology.multipath": ["ue9"]}}, 422, "ue9"),
-        ({"scenario": "testbed_wifi_lte", "engine": "testbed", "duration_s": "long"}, 422, "duration_s"),
         (
-            {"scenario": "testbed_wifi_lte", "engine": "testbed", "strategy": "meter_throttling", "params": {"cth": 3}},
+            {"scenario": "testbed_wifi_lte", "engine": "testbed", "strategy": "magic"},
+            422,
+            "'magic' is unknown",
+        ),
+        (
+            {"scenario": "testbed_wifi_lte", "engine": "testbed", "sped": 1},
+            422,
+            "unknown key 'sped' (did you mean 'speed'?)",
+        ),
+        (
+            {"scenario": "testbed_wifi_lte", "engine": "testbed", "speed": -1},
+            422,
+            "write max, 1 or 10",
+        ),
+        (
+            {
+                "scenario": "testbed_wifi_lte",
+                "engine": "testbed",
+                "set": {"topology.multipath": ["ue9"]},
+            },
+            422,
+            "ue9",
+        ),
+        (
+            {"scenario": "testbed_wifi_lte", "engine": "testbed", "duration_s": "long"},
+            422,
+            "duration_s",
+        ),
+        (
+            {
+                "scenario": "testbed_wifi_lte",
+                "engine": "testbed",
+                "strategy": "meter_throttling",
+                "params": {"cth": 3},
+            },
             422,
             "cth",
         ),
@@ -65,15 +98,20 @@ def test_the_emulation_without_root_is_a_command_to_paste(client, monkeypatch):
     asked = {"scenario": "testbed_wifi_lte", "engine": "mininet", "set": {"topology.multipath": []}}
     answer = client.post("/api/runs", json=asked)
     assert answer.status_code == 409
-    assert answer.json[
-        "command"
-    ] == "sudo ./run_lab.sh run testbed_wifi_lte --engine mininet --set topology.multipath=[]".replace(
-        "topology.multipath=[]", "'topology.multipath=[]'"
+    assert (
+        answer.json["command"]
+        == "sudo ./run_lab.sh run testbed_wifi_lte --engine mininet --set topology.multipath=[]".replace(
+            "topology.multipath=[]", "'topology.multipath=[]'"
+        )
     )
 
 
 def test_what_the_run_itself_refuses_leaves_no_folder(client, app, runs):
-    app.extensions["launcher"]._command = ["sh", "-c", "echo 'error: no root. Try: sudo' >&2; exit 3"]
+    app.extensions["launcher"]._command = [
+        "sh",
+        "-c",
+        "echo 'error: no root. Try: sudo' >&2; exit 3",
+    ]
     answer = client.post("/api/runs", json={"scenario": "testbed_wifi_lte", "engine": "testbed"})
     assert (answer.status_code, answer.json["error"]) == (409, "no root. Try: sudo")
     assert {path.name for path in runs.iterdir()} == {"plain", "metered"}
@@ -92,8 +130,17 @@ def test_a_run_is_flipped_paused_sped_up_and_stopped(client, going):
     flip = client.post(f"{path}/flips", json={"target": "strategy", "value": "meter_throttling"})
     assert flip.status_code == 202
     assert int(flip.json["seq"]) > 0
-    assert client.post(f"{path}/flips", json={"target": "strategy.cth", "value": 0.5}).status_code == 202  # of the new strategy
-    until(lambda: [e for e in client.get(f"{path}/charts").json["events"] if e["title"] == "strategy.cth = 0.5"])
+    assert (
+        client.post(f"{path}/flips", json={"target": "strategy.cth", "value": 0.5}).status_code
+        == 202
+    )  # of the new strategy
+    until(
+        lambda: [
+            e
+            for e in client.get(f"{path}/charts").json["events"]
+            if e["title"] == "strategy.cth = 0.5"
+        ]
+    )
     targets = {each["name"]: each["value"] for each in client.get(path).json["targets"]}
     assert (targets["strategy"], targets["strategy.cth"]) == ("meter_throttling", 0.5)
     assert client.post(f"{path}/pause", json={}).status_code == 202
@@ -151,11 +198,20 @@ def test_comparison_in_numbers_and_words(client):
 
 
 def test_runs_side_by_side_show_what_was_changed_in_each(client, runs):
-    event = {"t": 5.0, "kind": "flip", "ok": True, "target": "strategy.cth", "value": 0.3, "source": "inbox"}
+    event = {
+        "t": 5.0,
+        "kind": "flip",
+        "ok": True,
+        "target": "strategy.cth",
+        "value": 0.3,
+        "source": "inbox",
+    }
     with (runs / "metered" / "events.jsonl").open("a") as log:
         log.write(json.dumps(event) + "\n")
     marks = client.get("/api/compare/charts?runs=plain,metered").json["marks"]
-    assert [(each["run"], each["number"], each["t"], each["title"]) for each in marks] == [(1, 1, 5.0, "strategy.cth = 0.3")]
+    assert [(each["run"], each["number"], each["t"], each["title"]) for each in marks] == [
+        (1, 1, 5.0, "strategy.cth = 0.3")
+    ]
 
 
 def test_a_comparison_waits_for_results(client, going):
@@ -171,7 +227,9 @@ def test_exports(client):
     assert "ap.wifi1.tier1_mbps" in rows[0]
     whole = client.get("/api/runs/plain/export?format=json").json
     assert (whole["manifest"]["run_id"], len(whole["samples"])) == ("plain", 40)
-    names = zipfile.ZipFile(io.BytesIO(client.get("/api/runs/plain/export?format=zip").data)).namelist()
+    names = zipfile.ZipFile(
+        io.BytesIO(client.get("/api/runs/plain/export?format=zip").data)
+    ).namelist()
     assert "plain/samples.jsonl" in names
     assert client.get("/api/runs/plain/export?format=xls").status_code == 422
 
@@ -179,14 +237,23 @@ def test_exports(client):
 def test_every_address_is_described(client, app):
     described = client.get("/openapi.json").json["paths"]
     rules = {
-        rule.rule.replace("<", "{").replace(">", "}") for rule in app.url_map.iter_rules() if rule.endpoint.startswith("api.")
+        rule.rule.replace("<", "{").replace(">", "}")
+        for rule in app.url_map.iter_rules()
+        if rule.endpoint.startswith("api.")
     }
     assert rules == set(described)
     assert "StartRequest" in json.dumps(described["/api/runs"]["post"])
 
 
 def test_pages_answer(client):
-    for path in ("/", "/runs", "/runs/plain", "/scenarios/testbed_wifi_lte", "/compare?runs=plain,metered", "/healthz"):
+    for path in (
+        "/",
+        "/runs",
+        "/runs/plain",
+        "/scenarios/testbed_wifi_lte",
+        "/compare?runs=plain,metered",
+        "/healthz",
+    ):
         assert client.get(path).status_code == 200, path
     assert client.get("/runs/nope").status_code == 404
     assert "<h1>404</h1>" in client.get("/nowhere").text
@@ -208,7 +275,11 @@ def test_the_start_page_tells_a_drawing_from_the_words_around_it(client):
 
 def test_the_start_page_knows_what_does_not_fit(client):
     def unfit(name, kind):
-        about = client.get(f"/scenarios/{name}").text.partition('id="about">')[2].partition("</script>")[0]
+        about = (
+            client.get(f"/scenarios/{name}")
+            .text.partition('id="about">')[2]
+            .partition("</script>")[0]
+        )
         return [row["name"] for row in json.loads(about)[kind] if row["unfit"]]
 
     assert unfit("fifteen_paths", "strategies") == ["meter_throttling"]

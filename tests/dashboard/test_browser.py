@@ -8,7 +8,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-CHROMIUM = os.environ.get("CHROMIUM_PATH") or shutil.which("chromium") or shutil.which("chromium-browser")
+CHROMIUM = (
+    os.environ.get("CHROMIUM_PATH") or shutil.which("chromium") or shutil.which("chromium-browser")
+)
 QUIET = [
     "--headless",
     "--no-sandbox",
@@ -20,13 +22,9 @@ QUIET = [
     "--disable-default-apps",
     "--no-first-run",
 ]
-POINTS = (
-    "() => Math.max(0, ...[...document.querySelectorAll('#chart-tiers .plot')].map(p => (p.data ?? [{x: []}])[0].x.length))"
-)
+POINTS = "() => Math.max(0, ...[...document.querySelectorAll('#chart-tiers .plot')].map(p => (p.data ?? [{x: []}])[0].x.length))"
 MARKS = "() => (document.querySelector('#chart-tiers .plot').layout?.annotations ?? []).length"
-WIDTHS = (
-    "() => [...document.querySelectorAll('#charts .plot .main-svg')].map(s => [s.clientWidth, s.closest('.card').clientWidth])"
-)
+WIDTHS = "() => [...document.querySelectorAll('#charts .plot .main-svg')].map(s => [s.clientWidth, s.closest('.card').clientWidth])"
 LINES = "() => document.querySelector('#chart-total .plot')?.data?.length ?? 0"
 
 pytestmark = [pytest.mark.browser, pytest.mark.whole]
@@ -38,9 +36,13 @@ def page(address):
     try:
         from playwright.sync_api import sync_playwright
     except ImportError:
-        pytest.skip("THE BROWSER TEST DID NOT RUN: playwright is missing. Try: python -m pip install -r requirements-dev.txt")
+        pytest.skip(
+            "THE BROWSER TEST DID NOT RUN: playwright is missing. Try: python -m pip install -r requirements-dev.txt"
+        )
     if not CHROMIUM:
-        pytest.skip("THE BROWSER TEST DID NOT RUN: chromium is missing. Try: sudo apt install chromium, or set CHROMIUM_PATH")
+        pytest.skip(
+            "THE BROWSER TEST DID NOT RUN: chromium is missing. Try: sudo apt install chromium, or set CHROMIUM_PATH"
+        )
     outside, broken = [], []
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
@@ -55,7 +57,10 @@ def page(address):
 
 
 def _note(outside, url):
-    if urlsplit(url).scheme in ("http", "https", "ws", "wss") and urlsplit(url).hostname != "127.0.0.1":
+    if (
+        urlsplit(url).scheme in ("http", "https", "ws", "wss")
+        and urlsplit(url).hostname != "127.0.0.1"
+    ):
         outside.append(url)
 
 
@@ -99,7 +104,9 @@ def test_the_first_minute(page, address):
     until(page, lambda: page.inner_text("#chart-users table") != held)
     page.click("#stop")
     until(page, lambda: page.inner_text("#pill") == "interrupted")
-    until(page, lambda: all(plot <= card for plot, card in page.evaluate(WIDTHS)))  # the controls have gone: cards are narrower
+    until(
+        page, lambda: all(plot <= card for plot, card in page.evaluate(WIDTHS))
+    )  # the controls have gone: cards are narrower
     assert page.evaluate(WIDTHS)
 
 

@@ -11,9 +11,19 @@ from dashboard.figures import OKABE_ITO, About, figures, overlay, thin
 FRAMES = [
     {
         "t": float(t),
-        "ap": {"wifi1": {"tier1_mbps": 7.0, "tier2_mbps": 0.5, "mac_occupancy": 0.9, "meter_mbps": None if t < 3 else 0.2}},
+        "ap": {
+            "wifi1": {
+                "tier1_mbps": 7.0,
+                "tier2_mbps": 0.5,
+                "mac_occupancy": 0.9,
+                "meter_mbps": None if t < 3 else 0.2,
+            }
+        },
         "user": {"ue1": {"mbps": 3.0}, "ue2": {"mbps": 4.5}},
-        "sf": {"c1/1": {"rtt_ms": 40.0, "cwnd": 12, "user": "ue2", "ap": "wifi1"}, "c1/2": {"rtt_ms": 90.0, "cwnd": 9}},
+        "sf": {
+            "c1/1": {"rtt_ms": 40.0, "cwnd": 12, "user": "ue2", "ap": "wifi1"},
+            "c1/2": {"rtt_ms": 90.0, "cwnd": 9},
+        },
     }
     for t in range(1, 6)
 ]
@@ -31,7 +41,9 @@ def test_a_run_has_its_four_charts():
     assert (tiers[0]["line"]["dash"], tiers[1]["line"]["dash"]) == ("solid", "dash")
     assert tiers[0]["line"]["color"] in OKABE_ITO
     assert tiers[0]["meta"]["key"] == ["ap", "wifi1", "tier1_mbps"]
-    assert found["tiers"]["layout"]["xaxis"]["range"] == (0, 60.0) or found["tiers"]["layout"]["xaxis"]["range"] == [0, 60.0]
+    assert found["tiers"]["layout"]["xaxis"]["range"] == (0, 60.0) or found["tiers"]["layout"][
+        "xaxis"
+    ]["range"] == [0, 60.0]
     assert found["tiers"]["layout"]["uirevision"] == "fixed"
 
 
@@ -42,13 +54,25 @@ def test_there_are_lines_before_there_are_samples():
 
 def test_what_was_not_measured_is_a_gap():
     found = named(figures(FRAMES, About(aps=("wifi1",))))
-    limit = next(trace for trace in found["congestion"]["data"] if trace["meta"]["key"][2:] == ["meter_mbps"])
+    limit = next(
+        trace for trace in found["congestion"]["data"] if trace["meta"]["key"][2:] == ["meter_mbps"]
+    )
     assert limit["y"] == [None, None, 0.2, 0.2, 0.2]
 
 
 def test_networks_without_access_points_show_their_links():
-    frames = [{"t": 1.0, "link": {"path1": {"mbps": 5.0, "backlog": 3, "loss": 0.01}}, "user": {"ue1": {"mbps": 5.0}}}]
-    assert list(named(figures(frames, About(30.0, (), ("ue1",), ("path1",))))) == ["links", "queues", "users"]
+    frames = [
+        {
+            "t": 1.0,
+            "link": {"path1": {"mbps": 5.0, "backlog": 3, "loss": 0.01}},
+            "user": {"ue1": {"mbps": 5.0}},
+        }
+    ]
+    assert list(named(figures(frames, About(30.0, (), ("ue1",), ("path1",))))) == [
+        "links",
+        "queues",
+        "users",
+    ]
 
 
 def test_the_threshold_follows_its_flips():
@@ -63,7 +87,9 @@ def test_runs_lie_on_the_same_axes_in_different_dashes():
     assert len({trace["line"]["dash"] for trace in found["total"]["data"]}) == 2
 
 
-@given(some.lists(some.one_of(some.none(), some.floats(-1e6, 1e6)), max_size=300), some.integers(2, 50))
+@given(
+    some.lists(some.one_of(some.none(), some.floats(-1e6, 1e6)), max_size=300), some.integers(2, 50)
+)
 def test_thinning_keeps_every_peak_and_the_order(values, points):
     xs, ys = thin(list(range(len(values))), values, points)
     assert len(xs) <= max(points, 2)
@@ -75,18 +101,39 @@ def test_thinning_keeps_every_peak_and_the_order(values, points):
 
 
 def test_events_in_words():
-    decision = {"t": 4.0, "kind": "decision", "ap": "wifi1", "action": "meter", "meter_mbps": 0.1, "reason": "because"}
+    decision = {
+        "t": 4.0,
+        "kind": "decision",
+        "ap": "wifi1",
+        "action": "meter",
+        "meter_mbps": 0.1,
+        "reason": "because",
+    }
     assert events.describe(decision, 1) | {} == {
         "n": 1, "t": 4.0, "kind": "decision", "word": "Decision", "title": "wifi1 meter 0.1 Mb/s", "reason": "because", "ok": True,
         "mark": "tick", "quiet": False, "subject": "wifi1",
         "orders": '{"kind": "decision", "ap": "wifi1", "action": "meter", "meter_mbps": 0.1}',
     }  # fmt: skip
-    assert events.describe(decision | {"t": 6.0, "reason": "still"}, 2)["orders"] == events.describe(decision, 1)["orders"]
-    moved = {"t": 1, "kind": "decision", "subflow": "ue1-1/1", "action": "route", "path": ["s1", "p1"], "reason": "room"}
+    assert (
+        events.describe(decision | {"t": 6.0, "reason": "still"}, 2)["orders"]
+        == events.describe(decision, 1)["orders"]
+    )
+    moved = {
+        "t": 1,
+        "kind": "decision",
+        "subflow": "ue1-1/1",
+        "action": "route",
+        "path": ["s1", "p1"],
+        "reason": "room",
+    }
     there, elsewhere = (events.describe(moved | {"path": ["s1", way]}, 2) for way in ("p1", "p2"))
     assert there["title"] == elsewhere["title"]
     assert there["orders"] != elsewhere["orders"]
-    refused = events.describe({"t": 1, "kind": "flip", "ok": False, "target": "cc", "value": "x", "error": "unknown"}, 2)
+    refused = events.describe(
+        {"t": 1, "kind": "flip", "ok": False, "target": "cc", "value": "x", "error": "unknown"}, 2
+    )
     assert (refused["mark"], refused["reason"]) == ("none", "refused: unknown")
-    handover = events.describe({"t": 1, "kind": "handover", "user": "ue1", "from": "wifi1", "to": "wifi2"}, 3)
+    handover = events.describe(
+        {"t": 1, "kind": "handover", "user": "ue1", "from": "wifi1", "to": "wifi2"}, 3
+    )
     assert (handover["mark"], handover["title"]) == ("line", "ue1 wifi1 to wifi2")

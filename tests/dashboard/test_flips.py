@@ -21,7 +21,10 @@ def test_every_suggestion_can_be_carried_out(name, tmp_path):
     assert flips.rows(tmp_path)
 
 
-@pytest.mark.parametrize(("name", "watched"), [("testbed_wifi_lte", "Tier 2"), ("fifteen_paths", "which subflows carry what")])
+@pytest.mark.parametrize(
+    ("name", "watched"),
+    [("testbed_wifi_lte", "Tier 2"), ("fifteen_paths", "which subflows carry what")],
+)
 def test_tiers_are_spoken_of_where_there_are_some(name, watched, tmp_path):
     write_scenario(tmp_path / "scenario.yaml", scenario.load(name))
     assert watched in flips.to_try(tmp_path)[0]["text"]

@@ -13,7 +13,15 @@ START = {"scenario": "nope"}
 
 @pytest.fixture
 def locked(runs) -> Flask:
-    return create_app({"RUNS": runs, "KEY": KEY, "TICKET": "ticket", "NEXT_TICKET": lambda: "another", "TESTING": True})
+    return create_app(
+        {
+            "RUNS": runs,
+            "KEY": KEY,
+            "TICKET": "ticket",
+            "NEXT_TICKET": lambda: "another",
+            "TESTING": True,
+        }
+    )
 
 
 def test_without_the_key_one_may_only_look(locked):
@@ -26,14 +34,22 @@ def test_without_the_key_one_may_only_look(locked):
     ):
         assert answer.status_code == 403
         assert "data/dashboard.key" in answer.json["error"]
-    assert client.post("/api/runs", json=START, headers={"Authorization": f"Bearer {KEY}"}).status_code == 422
+    assert (
+        client.post("/api/runs", json=START, headers={"Authorization": f"Bearer {KEY}"}).status_code
+        == 422
+    )
 
 
 def test_who_may_only_look_reads_the_notes(locked):
     client = locked.test_client()
     assert "Notes" not in client.get("/runs/plain").text  # there are none
     said = {"note": "a good one", "tags": ["class"]}
-    assert client.patch("/api/runs/plain", json=said, headers={"Authorization": f"Bearer {KEY}"}).status_code == 200
+    assert (
+        client.patch(
+            "/api/runs/plain", json=said, headers={"Authorization": f"Bearer {KEY}"}
+        ).status_code
+        == 200
+    )
     text = client.get("/runs/plain").text
     assert "a good one" in text
     assert '<span class="tag">class</span>' in text
@@ -51,18 +67,32 @@ def test_the_ticket_becomes_a_cookie_once(locked):
     assert "Set-Cookie" not in second.get("/runs?token=ticket").headers
     assert second.post("/api/runs", json=START).status_code == 403
     assert "You are looking only" in second.get("/").text
-    assert "Set-Cookie" in second.get("/?token=another").headers  # which the terminal has shown meanwhile
+    assert (
+        "Set-Cookie" in second.get("/?token=another").headers
+    )  # which the terminal has shown meanwhile
     assert second.post("/api/runs", json=START).status_code == 422
 
 
 def test_only_this_servers_pages_may_change_things(client):
-    for headers in ({"Origin": "http://evil.example"}, {"Origin": "null"}, {"Sec-Fetch-Site": "cross-site"}):
+    for headers in (
+        {"Origin": "http://evil.example"},
+        {"Origin": "null"},
+        {"Sec-Fetch-Site": "cross-site"},
+    ):
         assert client.post("/api/runs/plain/stop", headers=headers).status_code == 403
-    assert client.post("/api/runs", json=START, headers={"Origin": "http://localhost"}).status_code == 422
+    assert (
+        client.post("/api/runs", json=START, headers={"Origin": "http://localhost"}).status_code
+        == 422
+    )
 
 
 def test_forms_and_broken_json_are_refused(client):
-    assert client.post("/api/runs", data="scenario=x", content_type="application/x-www-form-urlencoded").status_code == 400
+    assert (
+        client.post(
+            "/api/runs", data="scenario=x", content_type="application/x-www-form-urlencoded"
+        ).status_code
+        == 400
+    )
     assert client.post("/api/runs", data="{", content_type="application/json").status_code == 400
 
 
@@ -70,11 +100,18 @@ def test_a_foreign_host_name_is_refused(client):
     assert client.get("/api/runs", headers={"Host": "evil.example"}).status_code == 400
 
 
-@pytest.mark.parametrize("name", ["..", "%2e%2e", "..%2f..", "plain%2f..%2fplain", ".hidden", "plain%00"])
+@pytest.mark.parametrize(
+    "name", ["..", "%2e%2e", "..%2f..", "plain%2f..%2fplain", ".hidden", "plain%00"]
+)
 def test_no_name_leads_out_of_the_runs(client, runs, name):
     (runs.parent / "manifest.json").write_text("{}")
     (runs / ".hidden").mkdir()
-    for path in (f"/api/runs/{name}", f"/api/runs/{name}/export?format=zip", f"/api/runs/{name}/frames", f"/runs/{name}"):
+    for path in (
+        f"/api/runs/{name}",
+        f"/api/runs/{name}/export?format=zip",
+        f"/api/runs/{name}/frames",
+        f"/runs/{name}",
+    ):
         assert client.get(path).status_code in (308, 404), path
     assert client.delete(f"/api/runs/{name}").status_code in (404, 405)
     assert (runs / "plain").is_dir()

@@ -40,7 +40,9 @@ def served(runs: Path) -> Iterator[str]:
     """The address of a server of its own, which is killed at the end."""
     argv = [sys.executable, "-c", SERVER, str(runs), str(HERE / "testbed.py")]
     paths = os.pathsep.join((str(ROOT), str(HERE)))
-    with subprocess.Popen(argv, cwd=ROOT, stdout=subprocess.PIPE, env=os.environ | {"PYTHONPATH": paths}) as process:
+    with subprocess.Popen(
+        argv, cwd=ROOT, stdout=subprocess.PIPE, env=os.environ | {"PYTHONPATH": paths}
+    ) as process:
         try:
             yield f"http://127.0.0.1:{int(process.stdout.readline())}"
         finally:
@@ -49,7 +51,9 @@ def served(runs: Path) -> Iterator[str]:
 
 def asked(url: str, body: dict | None = None):
     headers = {"Content-Type": "application/json"}
-    with closing(urlopen(Request(url, json.dumps(body).encode() if body else None, headers), timeout=20)) as answer:
+    with closing(
+        urlopen(Request(url, json.dumps(body).encode() if body else None, headers), timeout=20)
+    ) as answer:
         return json.load(answer)
 
 
@@ -59,7 +63,9 @@ def test_a_killed_server_loses_nothing(runs):
     for _ in range(3):
         with served(runs) as address:
             listed = {run["id"]: run["status"] for run in asked(f"{address}/api/runs")}
-            assert listed == {"plain": "complete", "metered": "complete"} | dict.fromkeys(started, "running")
+            assert listed == {"plain": "complete", "metered": "complete"} | dict.fromkeys(
+                started, "running"
+            )
             started.append(asked(f"{address}/api/runs", ASKED)["id"])
             time.sleep(dice.uniform(0, 0.3))
     store = Store(runs)

@@ -19,13 +19,21 @@ def test_the_verdict():
     assert state.verdict({}, None, [], True)["is"] == "none"
     assert state.verdict(None, {"t": 3, "sf": {"c1/1": {}}}, MULTIPATH, False)["is"] == "pending"
     assert state.verdict(None, {"t": 30, "sf": {"c1/1": {}}}, MULTIPATH, False)["is"] == "no"
-    assert state.verdict(None, {"t": 30, "sf": {"c1/1": {}, "c1/2": {}}}, MULTIPATH, False)["is"] == "pending"
+    assert (
+        state.verdict(None, {"t": 30, "sf": {"c1/1": {}, "c1/2": {}}}, MULTIPATH, False)["is"]
+        == "pending"
+    )
     assert state.verdict(None, None, MULTIPATH, True)["is"] == "no"
 
 
 def test_overload_is_told_while_the_run_goes_on_and_after(runs):
     with (runs / "plain" / "events.jsonl").open("a") as lines:
-        lines.write(json.dumps({"t": 3, "kind": "warning", "text": "overloaded: no idle time", "overloaded": True}) + "\n")
+        lines.write(
+            json.dumps(
+                {"t": 3, "kind": "warning", "text": "overloaded: no idle time", "overloaded": True}
+            )
+            + "\n"
+        )
     assert state.of(runs / "plain")["overloaded"] == "overloaded: no idle time"
 
 

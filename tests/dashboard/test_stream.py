@@ -18,7 +18,9 @@ def chunks(text):
     """[(id, event, data)] of server-sent events."""
     found = []
     for block in text.strip().split("\n\n"):
-        fields = dict(line.split(": ", 1) for line in block.splitlines() if not line.startswith(":"))
+        fields = dict(
+            line.split(": ", 1) for line in block.splitlines() if not line.startswith(":")
+        )
         if "event" in fields:
             found.append((int(fields["id"]), fields["event"], json.loads(fields["data"])))
     return found
@@ -26,20 +28,30 @@ def chunks(text):
 
 def test_a_finished_run_streams_to_its_end(client):
     told = chunks(client.get("/api/runs/metered/stream").text)
-    assert [data["t"] for _, kind, data in told if kind == "sample"] == [n / 2 for n in range(1, 41)]
-    assert any(kind == "event" and data["mark"] == "tick" and data["reason"] for _, kind, data in told)
+    assert [data["t"] for _, kind, data in told if kind == "sample"] == [
+        n / 2 for n in range(1, 41)
+    ]
+    assert any(
+        kind == "event" and data["mark"] == "tick" and data["reason"] for _, kind, data in told
+    )
     assert (told[-1][1], told[-1][2]["status"]) == ("status", "complete")
 
 
 def test_last_event_id_resumes_where_it_was(client):
     whole = chunks(client.get("/api/runs/metered/stream").text)
     half = whole[len(whole) // 2]
-    rest = chunks(client.get("/api/runs/metered/stream", headers={"Last-Event-ID": str(half[0])}).text)
+    rest = chunks(
+        client.get("/api/runs/metered/stream", headers={"Last-Event-ID": str(half[0])}).text
+    )
     assert rest == whole[len(whole) // 2 + 1 :]
 
 
 def test_the_polling_twin_says_the_same(client):
-    streamed = [(kind, data) for _, kind, data in chunks(client.get("/api/runs/metered/stream").text) if kind != "status"]
+    streamed = [
+        (kind, data)
+        for _, kind, data in chunks(client.get("/api/runs/metered/stream").text)
+        if kind != "status"
+    ]
     first = client.get("/api/runs/metered/frames?since=0").json
     assert [(each["type"], each["data"]) for each in first["messages"]] == streamed
     assert client.get(f"/api/runs/metered/frames?since={first['seq']}").json["messages"] == []
@@ -99,7 +111,12 @@ def first_frames(url):
     """The first samples that a viewer is sent, as they came."""
     with closing(urlopen(url, timeout=30)) as stream:
         lines = (line.decode() for line in stream)
-        return [line for line, _ in zip((each for each in lines if '"sf":' in each), range(FRAMES), strict=False)]
+        return [
+            line
+            for line, _ in zip(
+                (each for each in lines if '"sf":' in each), range(FRAMES), strict=False
+            )
+        ]
 
 
 def test_forty_viewers_see_the_same_from_one_reader(app, address, going):

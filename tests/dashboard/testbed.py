@@ -89,17 +89,34 @@ class Testbed(Engine):
                 why = f"MAC occupancy {full:.2f}: limit raised from {limit:.2f} to {new:.2f} Mb/s"
             action = "keep" if new == limit else action
             self.meter[ap] = new
-            self.recorder.event(t, "decision", strategy="meter_throttling", ap=ap, action=action, meter_mbps=new, reason=why)
+            self.recorder.event(
+                t,
+                "decision",
+                strategy="meter_throttling",
+                ap=ap,
+                action=action,
+                meter_mbps=new,
+                reason=why,
+            )
 
     def _occupancy(self, ap: str) -> float:
-        return min(1.0, (0.99 if ap == "wifi1" else 0.9) - (0.1 if self.meter[ap] else 0) + self.dice.uniform(-0.08, 0.03))
+        return min(
+            1.0,
+            (0.99 if ap == "wifi1" else 0.9)
+            - (0.1 if self.meter[ap] else 0)
+            + self.dice.uniform(-0.08, 0.03),
+        )
 
     def _frame(self, t: float) -> dict[str, Any]:
         multipath = bool(self.topology.multipath)
         ap = {}
         for name, capacity in (("wifi1", 10.5), ("lte1", 11.5)):
             meter = self.meter[name]
-            tier2 = 0.0 if not multipath else min(meter if meter is not None else 9.0, 3.4 if name == "wifi1" else 2.6)
+            tier2 = (
+                0.0
+                if not multipath
+                else min(meter if meter is not None else 9.0, 3.4 if name == "wifi1" else 2.6)
+            )
             slowed = (1.0 if name == "lte1" else 1 - 0.085 * tier2 / self.far) if tier2 else 1.0
             tier1 = max(0.5, capacity * slowed * 0.94 - tier2)
             tier1 *= min(1, t / 2) * self.dice.uniform(0.95, 1.03)
@@ -120,7 +137,11 @@ class Testbed(Engine):
         sf = {}
         for name in self.topology.users:
             for n, at in enumerate(PATHS[name][: 2 if name in self.topology.multipath else 1], 1):
-                rtt = (38 if at == "wifi1" else 95) + 12 * math.sin(t / 3 + n) + self.dice.uniform(-4, 4)
+                rtt = (
+                    (38 if at == "wifi1" else 95)
+                    + 12 * math.sin(t / 3 + n)
+                    + self.dice.uniform(-4, 4)
+                )
                 sf[f"{name}/{n}"] = {
                     "mbps": 1.0,
                     "cwnd": 20 + (t * 4 + n * 9) % 25,
@@ -141,10 +162,18 @@ class Testbed(Engine):
 
 def register() -> None:
     """Make `--engine testbed` known."""
-    ENGINES["testbed"] = Entry(f"{__name__}:Testbed", EVERY, ("lowest_rtt", "round_robin", "redundant"), {}, real_time=False)
+    ENGINES["testbed"] = Entry(
+        f"{__name__}:Testbed",
+        EVERY,
+        ("lowest_rtt", "round_robin", "redundant"),
+        {},
+        real_time=False,
+    )
 
 
-def finished(folder: Path, *settings: str, strategy: str = "none", engine: str = "testbed") -> Outcome:
+def finished(
+    folder: Path, *settings: str, strategy: str = "none", engine: str = "testbed"
+) -> Outcome:
     """A finished run of testbed_wifi_lte in `folder`, made by the real runner."""
     of = scenarios.load("testbed_wifi_lte", Overrides(strategy=strategy, settings=settings))
     folder.mkdir(parents=True)

@@ -32,14 +32,21 @@ BLOCK = re.compile(r"^```sh guest\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 def in_kernel() -> dict[str, Any]:
     """The congestion controls the kernel offers, and the programs, maps and links of loaded ones it holds."""
-    listed = {kind: json.loads(subprocess.check_output(["bpftool", "-j", kind, "show"])) for kind in KINDS}
-    held = {kind: len([each for each in rows if each["type"] == "struct_ops"]) for kind, rows in listed.items()}
+    listed = {
+        kind: json.loads(subprocess.check_output(["bpftool", "-j", kind, "show"])) for kind in KINDS
+    }
+    held = {
+        kind: len([each for each in rows if each["type"] == "struct_ops"])
+        for kind, rows in listed.items()
+    }
     return {"offered": AVAILABLE.read_text().split(), **held}
 
 
 def killed() -> dict[str, Any]:
     """A process brings the laws and is killed while a connection is under one of them; then that ends too."""
-    holder = subprocess.Popen([sys.executable, "-c", HOLDER, *LAWS], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, *LAWS], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
     holder.stdout.readline()
     with SmallNetwork(*UNEVEN) as network:
         network.start("f", kernel_name("lia"))
@@ -94,9 +101,13 @@ def documented() -> dict[str, Any]:
     (block,) = BLOCK.findall((PROJECT / "docs" / "ebpf.md").read_text())
     with SmallNetwork(*UNEVEN) as network, tempfile.TemporaryDirectory() as folder:
         copy = shutil.copytree(SOURCES, Path(folder, "laws"))
-        iperf3 = subprocess.Popen(network.inside("server", ["mptcpize", "run", "iperf3", "-s"]), stdout=subprocess.DEVNULL)
+        iperf3 = subprocess.Popen(
+            network.inside("server", ["mptcpize", "run", "iperf3", "-s"]), stdout=subprocess.DEVNULL
+        )
         script, user = f"set -eux\nSERVER={SERVER}\n{block}", network.inside("user", ["bash"])
-        done = subprocess.run(user, input=script, cwd=copy, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            user, input=script, cwd=copy, capture_output=True, text=True, check=False
+        )
         counters = Path(f"/proc/{network.pid('user')}/net/netstat").read_text()
         iperf3.kill()
         return {

@@ -14,7 +14,9 @@ __all__ = ["emulation"]
 
 
 @pytest.fixture(scope="session")
-def start(emulation: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., VmRun]]:
+def start(
+    emulation: None, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[..., VmRun]]:
     """Start a run in the VM; one that a test left running is ended."""
     base: Path = tmp_path_factory.mktemp("runs")
     made: list[VmRun] = []

@@ -27,12 +27,16 @@ class Fast(SmallNetwork):
     """Two ways without delay."""
 
     def _shape(self, number: int, path: Path) -> None:
-        self.run("router", f"tc qdisc add dev r{number} root tbf rate {RATE} burst 32kb limit {QUEUE}")
+        self.run(
+            "router", f"tc qdisc add dev r{number} root tbf rate {RATE} burst 32kb limit {QUEUE}"
+        )
 
 
 def busy_s() -> float:
     """What all processors have worked since they started (proc(5), /proc/stat): all but idle and iowait."""
-    user, nice, system, _idle, _iowait, irq, softirq, *_ = map(int, File("/proc/stat").read_text().split("\n")[0].split()[1:8])
+    user, nice, system, _idle, _iowait, irq, softirq, *_ = map(
+        int, File("/proc/stat").read_text().split("\n")[0].split()[1:8]
+    )
     return (user + nice + system + irq + softirq) / TICKS_PER_S
 
 
@@ -40,7 +44,9 @@ def programs() -> tuple[int, int]:
     """Nanoseconds and calls so far of all laws' programs; only those of the law in use change."""
     listed = json.loads(subprocess.check_output(["bpftool", "-j", "prog", "show"]))
     own = [each for each in listed if each["type"] == "struct_ops"]
-    return sum(each.get("run_time_ns", 0) for each in own), sum(each.get("run_cnt", 0) for each in own)
+    return sum(each.get("run_time_ns", 0) for each in own), sum(
+        each.get("run_cnt", 0) for each in own
+    )
 
 
 def measured(cc: str) -> dict[str, float]:
@@ -68,12 +74,17 @@ def main() -> None:
     before = STATISTICS.read_text()
     STATISTICS.write_text("1")
     try:
-        rounds = [{cc: measured(cc) for cc in ("cubic", *map(kernel_name, LAWS))} for _ in range(ROUNDS)]
+        rounds = [
+            {cc: measured(cc) for cc in ("cubic", *map(kernel_name, LAWS))} for _ in range(ROUNDS)
+        ]
     finally:
         STATISTICS.write_text(before)
         laws.close()
     for cc in rounds[0]:
-        print(cc, {name: round(median(each[cc][name] for each in rounds), 1) for name in rounds[0][cc]})
+        print(
+            cc,
+            {name: round(median(each[cc][name] for each in rounds), 1) for name in rounds[0][cc]},
+        )
 
 
 if __name__ == "__main__":

@@ -39,7 +39,10 @@ from lab.scenario.schema import Scenario
 SERVER = "10.0.0.1"
 TUNSETIFF, IFF_TUN_NO_PI = 0x400454CA, 0x1001  # linux/if_tun.h
 ETHERNET_BYTES = 14  # rates count them, and a tun has none
-LATE_S, MOST_LATE = 0.005, 0.02  # a packet so late, and the share of such packets that is still evidence
+LATE_S, MOST_LATE = (
+    0.005,
+    0.02,
+)  # a packet so late, and the share of such packets that is still evidence
 REACTION_S = 1.5
 SETTINGS = "net.ipv4.tcp_no_metrics_save=1 net.ipv4.conf.all.rp_filter=0 net.mptcp.enabled=1"
 RECEIVED = re.compile(r"10\.(\d)\.0\.1\S*\s+\S+:5001[^\n]*\n[^\n]*bytes_received:(\d+)")
@@ -104,7 +107,8 @@ class Hosted:
     def __init__(self, loaded: Scenario) -> None:
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
         self._holders = {
-            name: subprocess.Popen(["unshare", "--net", "sh", "-c", "echo; read _"], **pipes) for name in self.hosts
+            name: subprocess.Popen(["unshare", "--net", "sh", "-c", "echo; read _"], **pipes)
+            for name in self.hosts
         }
         for holder in self._holders.values():
             holder.stdout.readline()
@@ -112,7 +116,11 @@ class Hosted:
         upward = []
         for number, path in enumerate(loaded.topology.params.paths, 1):
             ends = self._tun("server", f"s{number}"), self._tun("user", f"u{number}")
-            shape = path.rate_mbps * loaded.rate_scale * 1e6, path.delay_ms / 1000, path.queue_packets
+            shape = (
+                path.rate_mbps * loaded.rate_scale * 1e6,
+                path.delay_ms / 1000,
+                path.queue_packets,
+            )
             self.downward.append(Way(*ends, *shape, path.loss))
             upward.append(Way(*reversed(ends), *shape))
         self._configure(len(upward))
@@ -151,14 +159,19 @@ class Hosted:
         return ["nsenter", "-t", str(self.pid(name)), "-n", *argv]
 
     def run(self, name: str, command: str) -> str:
-        return subprocess.run(self.inside(name, command.split()), check=True, text=True, stdout=subprocess.PIPE).stdout
+        return subprocess.run(
+            self.inside(name, command.split()), check=True, text=True, stdout=subprocess.PIPE
+        ).stdout
 
     def flow(self) -> dict[str, Any]:
         return self.programs.ask("user", do="status")["flows"]["f"]
 
     def received(self) -> dict[str, int]:
         """Bytes at the user: of the whole, and by path."""
-        by_path = {f"ue1-1/{n}": int(count) for n, count in RECEIVED.findall(self.run("user", "ss -tinH state established"))}
+        by_path = {
+            f"ue1-1/{n}": int(count)
+            for n, count in RECEIVED.findall(self.run("user", "ss -tinH state established"))
+        }
         return {"whole": self.flow()["bytes"], **by_path}
 
     def close(self) -> None:
@@ -167,11 +180,19 @@ class Hosted:
             holder.communicate(b"\n")
 
 
-def frame(t: float, elapsed_s: float, before: dict[str, int], now: dict[str, int]) -> dict[str, Any]:
+def frame(
+    t: float, elapsed_s: float, before: dict[str, int], now: dict[str, int]
+) -> dict[str, Any]:
     """A sample from counters."""
-    mbps = {name: (count - before.get(name, 0)) * 8 / elapsed_s / 1e6 for name, count in now.items()}
+    mbps = {
+        name: (count - before.get(name, 0)) * 8 / elapsed_s / 1e6 for name, count in now.items()
+    }
     whole = mbps.pop("whole")
-    return {"t": t, "user": {"ue1": {"mbps": whole}}, "sf": {name: {"mbps": rate} for name, rate in mbps.items()}}
+    return {
+        "t": t,
+        "user": {"ue1": {"mbps": whole}},
+        "sf": {name: {"mbps": rate} for name, rate in mbps.items()},
+    }
 
 
 def changes(loaded: Scenario) -> list[tuple[float, int, float | None, str]]:
@@ -180,14 +201,22 @@ def changes(loaded: Scenario) -> list[tuple[float, int, float | None, str]]:
     for event in loaded.events:
         number = int(event.target.removeprefix("link.path").removesuffix(".loss"))
         found.append((event.at_s, number, event.value, ""))
-        found.append((event.at_s + REACTION_S, number, None, "backup" if event.value else "nobackup"))
+        found.append(
+            (event.at_s + REACTION_S, number, None, "backup" if event.value else "nobackup")
+        )
     return sorted(found, key=lambda change: change[0])
 
 
 def measure(loaded: Scenario) -> dict[str, Any]:
     """One connection from the start to the end of the scenario."""
     net, traffic = Hosted(loaded), loaded.traffic[0]
-    request = {"server": SERVER, "bind": "10.1.0.1", "mptcp": True, "direction": "down", "cc": loaded.multipath.cc}
+    request = {
+        "server": SERVER,
+        "bind": "10.1.0.1",
+        "mptcp": True,
+        "direction": "down",
+        "cc": loaded.multipath.cc,
+    }
     volume_bytes = None if traffic.volume_mb is None else round(traffic.volume_mb * 1e6)
     buffer_bytes = loaded.multipath.receive_buffer_kb * 1000
     more = {"rate_bps": None, "volume_bytes": volume_bytes, "receive_buffer_bytes": buffer_bytes}
@@ -197,7 +226,9 @@ def measure(loaded: Scenario) -> dict[str, Any]:
     began, due, frames = time.monotonic(), changes(loaded), []
     last_s, last = 0.0, {"whole": 0}
     while last_s < loaded.duration_s:
-        next_s = min(round(last_s) + 1.0, *(change[0] for change in due)) if due else round(last_s) + 1.0
+        next_s = (
+            min(round(last_s) + 1.0, *(change[0] for change in due)) if due else round(last_s) + 1.0
+        )
         time.sleep(max(0.0, began + next_s - time.monotonic()))
         while due and due[0][0] <= next_s:
             _, number, loss, flag = due.pop(0)
@@ -224,7 +255,9 @@ def measure(loaded: Scenario) -> dict[str, Any]:
 def main(name: str, seed: int, out: Path) -> None:
     sys.setswitchinterval(0.0005)
     case = next(each for each in TWO_PATHS.cases if each.name == name)
-    asked = scenario.Overrides(case.strategy, None, seed, case.duration_s or TWO_PATHS.duration_s, case.settings)
+    asked = scenario.Overrides(
+        case.strategy, None, seed, case.duration_s or TWO_PATHS.duration_s, case.settings
+    )
     out.write_text(json.dumps(measure(scenario.load(TWO_PATHS.scenario, asked))) + "\n")
 
 

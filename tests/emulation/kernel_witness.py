@@ -40,12 +40,27 @@ def make(seeds: int, folder: Path) -> None:
     """The runs that are missing, so many at once, with real-time priority."""
     folder.mkdir(parents=True, exist_ok=True)
     wanted = [(case.name, seed) for seed in range(1, seeds + 1) for case in STUDY.cases]
-    missing = [(name, seed) for name, seed in wanted if not (folder / f"{name}-{seed}.json").exists()]
-    environment = {"PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
+    missing = [
+        (name, seed) for name, seed in wanted if not (folder / f"{name}-{seed}.json").exists()
+    ]
+    environment = {
+        "PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}",
+        "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
+    }
     for start in range(0, len(missing), AT_ONCE):
         running = [
             subprocess.Popen(
-                ["chrt", "-f", "10", sys.executable, "-m", "emulation.kernel_paths", name, str(seed), f"{name}-{seed}.part"],
+                [
+                    "chrt",
+                    "-f",
+                    "10",
+                    sys.executable,
+                    "-m",
+                    "emulation.kernel_paths",
+                    name,
+                    str(seed),
+                    f"{name}-{seed}.part",
+                ],
                 cwd=folder,
                 env=environment,
             )
@@ -62,9 +77,13 @@ def found(seeds: int, kernel: Path, sim: Path) -> dict[tuple[str, str], Sequence
     results: dict[tuple[str, str], Sequence[dict[str, Any]]] = {}
     for case in STUDY.cases:
         files = [kernel / f"{case.name}-{seed}.json" for seed in range(1, seeds + 1)]
-        results["kernel", case.name] = [json.loads(file.read_text()) for file in files if file.exists()]
+        results["kernel", case.name] = [
+            json.loads(file.read_text()) for file in files if file.exists()
+        ]
         folders = [sim / case.name / f"{case.strategy}-{seed}" for seed in range(1, seeds + 1)]
-        results["sim", case.name] = [read_document(each, "result.json") | {FRAMES: read_samples(each)} for each in folders]
+        results["sim", case.name] = [
+            read_document(each, "result.json") | {FRAMES: read_samples(each)} for each in folders
+        ]
     return results
 
 
@@ -75,8 +94,12 @@ def main(seeds: int = 3, runs: Path = crosschecking.RUNS, page: Path = crosschec
         raise SystemExit("the simulator's runs were interrupted")
     command = f"PYTHONPATH=.:tests .venv/bin/python -m emulation.kernel_witness {seeds}"
     made_by = f"Made by `{command}` with version {lab.__version__} of the lab, commit {commit()}; Linux {platform.release()}."
-    section = crosscheck.section(STUDY, found(seeds, kernel, runs / "sim" / TWO_PATHS.scenario), made_by)
-    page.write_text(crosscheck.composed(crosschecking.INTRODUCTION, page.read_text(), {STUDY.scenario: section}))
+    section = crosscheck.section(
+        STUDY, found(seeds, kernel, runs / "sim" / TWO_PATHS.scenario), made_by
+    )
+    page.write_text(
+        crosscheck.composed(crosschecking.INTRODUCTION, page.read_text(), {STUDY.scenario: section})
+    )
 
 
 if __name__ == "__main__":

@@ -19,7 +19,16 @@ from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[2]
 LAB = [sys.executable, "-m", "lab"]
-RUN = [*LAB, "run", "testbed_wifi_lte", "--engine", "mininet", "--strategy", "meter_throttling", "--quiet"]
+RUN = [
+    *LAB,
+    "run",
+    "testbed_wifi_lte",
+    "--engine",
+    "mininet",
+    "--strategy",
+    "meter_throttling",
+    "--quiet",
+]
 SETTINGS = ("fs.file-max", "kernel.pty.max", "net.mptcp", "net.core", "net.ipv4")
 OURS = (b"pox.py", b"hostapd", b"traffic.py", b"ap_agent", b"mininet:", b"lab\0run", b"wmediumd")
 START_S, SETTLE_S = 400, 3
@@ -66,7 +75,9 @@ def state() -> State:
 
 def steady(setting: str) -> bool:
     """Settings that are no counters, and not of an interface: those come and go with it."""
-    of_all = not setting.startswith(("net.ipv4.conf.", "net.ipv4.neigh.")) or setting.split(".")[3] in ("all", "default")
+    of_all = not setting.startswith(("net.ipv4.conf.", "net.ipv4.neigh.")) or setting.split(".")[
+        3
+    ] in ("all", "default")
     return of_all and not any(word in setting for word in ("nf_conntrack", "tcp_fastopen_key"))
 
 
@@ -75,14 +86,22 @@ class Run:
 
     def __init__(self, folder: Path, duration_s: float) -> None:
         self.folder = folder
-        self.process = subprocess.Popen([*RUN, "--duration", str(duration_s), "--out", str(folder)], cwd=PROJECT)
+        self.process = subprocess.Popen(
+            [*RUN, "--duration", str(duration_s), "--out", str(folder)], cwd=PROJECT
+        )
 
     def until(self, file: str, lines: int) -> None:
         """Wait for so many lines in one of its files."""
         deadline = time.monotonic() + START_S
-        while not (self.folder / file).exists() or (self.folder / file).read_text().count("\n") < lines:
+        while (
+            not (self.folder / file).exists()
+            or (self.folder / file).read_text().count("\n") < lines
+        ):
             if self.process.poll() is not None or time.monotonic() > deadline:
-                fail(f"the run wrote {lines} lines into {file}", f"status {self.process.poll()}; see {self.folder}/log.txt")
+                fail(
+                    f"the run wrote {lines} lines into {file}",
+                    f"status {self.process.poll()}; see {self.folder}/log.txt",
+                )
             time.sleep(0.2)
 
     def kill(self) -> None:
@@ -129,7 +148,11 @@ def killed_runner(before: State, runs: Path) -> None:
     run.until("samples.jsonl", 6)
     run.kill()
     left = difference(before, state())
-    passed("a killed runner leaves a network", any("wifi1" in each for each in left), "nothing was there to clean")
+    passed(
+        "a killed runner leaves a network",
+        any("wifi1" in each for each in left),
+        "nothing was there to clean",
+    )
     clean()
     untouched("runner killed, clean: nothing is left", before)
 
@@ -159,16 +182,26 @@ def killed_while_building(before: State, runs: Path) -> None:
     run.until("commands.sh", 12)
     run.kill()
     again = Run(runs / "again", 3)
-    passed("killed while it builds: the next run starts by itself", again.process.wait(START_S) == 0, f"see {again.folder}")
+    passed(
+        "killed while it builds: the next run starts by itself",
+        again.process.wait(START_S) == 0,
+        f"see {again.folder}",
+    )
     untouched("and leaves nothing, of both", before)
 
 
 def stopped(before: State, runs: Path) -> None:
     run = Run(runs / "stopped", 60)
     run.until("samples.jsonl", 2)
-    refused = subprocess.run([*LAB, "clean"], cwd=PROJECT, capture_output=True, text=True, check=False)
-    passed("clean refuses while a run lives", refused.returncode == 3, refused.stdout + refused.stderr)
-    forced = subprocess.run([*LAB, "clean", "--force"], cwd=PROJECT, capture_output=True, text=True, check=False)
+    refused = subprocess.run(
+        [*LAB, "clean"], cwd=PROJECT, capture_output=True, text=True, check=False
+    )
+    passed(
+        "clean refuses while a run lives", refused.returncode == 3, refused.stdout + refused.stderr
+    )
+    forced = subprocess.run(
+        [*LAB, "clean", "--force"], cwd=PROJECT, capture_output=True, text=True, check=False
+    )
     passed("clean --force ends it", forced.returncode == 0, forced.stderr)
     passed("which makes it an interrupted run", run.process.wait(30) == 130)
     untouched("nothing is left", before)
@@ -178,23 +211,44 @@ def in_a_row(before: State, runs: Path, repeats: int) -> None:
     for number in range(1, repeats + 1):
         run = Run(runs / f"row-{number}", 3)
         code = run.process.wait(START_S)
-        passed(f"run {number} of {repeats} ends well", code == 0, f"status {code}, see {run.folder}/log.txt")
+        passed(
+            f"run {number} of {repeats} ends well",
+            code == 0,
+            f"status {code}, see {run.folder}/log.txt",
+        )
         result = json.loads((run.folder / "result.json").read_text())
-        passed(f"run {number} of {repeats} is Multipath TCP", bool(result["mptcp"]["verified"]), str(result["mptcp"]))
-        events = [json.loads(line) for line in (run.folder / "events.jsonl").read_text().splitlines()]
-        undone = [event["text"] for event in events if str(event.get("text", "")).startswith("undo:")]
+        passed(
+            f"run {number} of {repeats} is Multipath TCP",
+            bool(result["mptcp"]["verified"]),
+            str(result["mptcp"]),
+        )
+        events = [
+            json.loads(line) for line in (run.folder / "events.jsonl").read_text().splitlines()
+        ]
+        undone = [
+            event["text"] for event in events if str(event.get("text", "")).startswith("undo:")
+        ]
         passed(f"run {number} of {repeats} undoes itself", not undone, "; ".join(undone))
         untouched(f"run {number} of {repeats} leaves nothing", before)
 
 
-ROUNDS = {"runner": killed_runner, "parts": killed_parts, "building": killed_while_building, "stopped": stopped}
+ROUNDS = {
+    "runner": killed_runner,
+    "parts": killed_parts,
+    "building": killed_while_building,
+    "stopped": stopped,
+}
 
 
 def main(wanted: list[str]) -> None:
     """All rounds, or those named; `row` stands for the runs in a row."""
     subprocess.run(["modprobe", "mac80211_hwsim", "radios=0"], check=True)
     before = state()
-    passed("the machine is clean at the start", not before["bridges"] and not before["processes"], str(before["processes"]))
+    passed(
+        "the machine is clean at the start",
+        not before["bridges"] and not before["processes"],
+        str(before["processes"]),
+    )
     with tempfile.TemporaryDirectory() as folder:
         for name in wanted or [*ROUNDS, "row"]:
             began = time.monotonic()

@@ -79,22 +79,43 @@ class RealAir:
 
     def run(self, name: str, command: str, stdin: str | None = None) -> str:
         argv = self.inside(name, command.split())
-        return subprocess.run(argv, input=stdin, text=True, check=True, stdout=subprocess.PIPE).stdout
+        return subprocess.run(
+            argv, input=stdin, text=True, check=True, stdout=subprocess.PIPE
+        ).stdout
 
     def start(self) -> None:
         """Radios and wires first, then the medium, then what uses it."""
         owners = [radios.Radio("rair0", "ap-wlan1", None)]
-        owners += [radios.Radio(f"rair{n}", f"{name}-wlan0", self.pid(name)) for n, name in enumerate(STATIONS, 1)]
+        owners += [
+            radios.Radio(f"rair{n}", f"{name}-wlan0", self.pid(name))
+            for n, name in enumerate(STATIONS, 1)
+        ]
         made = radios.create(owners)
         lines = {name: ["link set lo up"] for name in (*self.hosts, "ap")}
-        lines["ap"] += [f"link set {made['ap-wlan1']} name ap-wlan1", "addr add 10.9.0.1/24 dev ap-wlan1"]
-        lines["ap"] += [f"link add r0 type veth peer name s0 netns {self.pid('server')}", "link set r0 up gso_max_segs 1"]
+        lines["ap"] += [
+            f"link set {made['ap-wlan1']} name ap-wlan1",
+            "addr add 10.9.0.1/24 dev ap-wlan1",
+        ]
+        lines["ap"] += [
+            f"link add r0 type veth peer name s0 netns {self.pid('server')}",
+            "link set r0 up gso_max_segs 1",
+        ]
         lines["ap"] += ["addr add 10.0.0.2/24 dev r0"]
-        lines["server"] += ["link set s0 up gso_max_segs 1", "addr add 10.0.0.1/24 dev s0", "route add default via 10.0.0.2"]
+        lines["server"] += [
+            "link set s0 up gso_max_segs 1",
+            "addr add 10.0.0.1/24 dev s0",
+            "route add default via 10.0.0.2",
+        ]
         for n, name in enumerate(STATIONS, 2):
             device = f"{name}-wlan0"
-            lines[name] += [f"link set {made[device]} name {device}", f"link set {device} up gso_max_segs 1"]
-            lines[name] += [f"addr add 10.9.0.{n}/24 dev {device}", "route add default via 10.9.0.1"]
+            lines[name] += [
+                f"link set {made[device]} name {device}",
+                f"link set {device} up gso_max_segs 1",
+            ]
+            lines[name] += [
+                f"addr add 10.9.0.{n}/24 dev {device}",
+                "route add default via 10.9.0.1",
+            ]
         for name in ("ap", *self.hosts):
             self.run(name, f"sysctl -qw {SETTINGS}")
             self.run(name, "ip -batch -", shaping.batch(lines[name]))
@@ -155,18 +176,33 @@ class RealAir:
             seen = self.run("ap", "iw dev ap-wlan1 station dump")
             waiting = {name: mac for name, mac in waiting.items() if mac not in seen}
             if time.monotonic() > deadline and waiting:
-                raise SystemExit(f"associate {', '.join(waiting)}: not within {ASSOCIATION_TIMEOUT_S} s. {self.said()}")
+                raise SystemExit(
+                    f"associate {', '.join(waiting)}: not within {ASSOCIATION_TIMEOUT_S} s. {self.said()}"
+                )
 
     def said(self) -> str:
         """The last words of the daemons."""
-        return " / ".join(f"{path.name}: {path.read_text()[-300:]}" for path in sorted(self.folder.glob("*.txt")))
+        return " / ".join(
+            f"{path.name}: {path.read_text()[-300:]}" for path in sorted(self.folder.glob("*.txt"))
+        )
 
     def download(self, scene: str, names: tuple[str, ...]) -> dict[str, object]:
         """What each gets while these download at once, after they had time to find their rate."""
         for name in names:
             address = {each: f"10.9.0.{n}" for n, each in enumerate(STATIONS, 2)}[name]
-            request = {"id": f"{scene}-{name}", "server": "10.0.0.1", "bind": address, "mptcp": False, "direction": "down"}
-            more = {"cc": "reno", "rate_bps": None, "volume_bytes": None, "receive_buffer_bytes": BUFFER_BYTES}
+            request = {
+                "id": f"{scene}-{name}",
+                "server": "10.0.0.1",
+                "bind": address,
+                "mptcp": False,
+                "direction": "down",
+            }
+            more = {
+                "cc": "reno",
+                "rate_bps": None,
+                "volume_bytes": None,
+                "receive_buffer_bytes": BUFFER_BYTES,
+            }
             self.programs.ask(name, do="connect", **request, **more)
         for name in names:
             self.programs.ask(name, do="go", id=f"{scene}-{name}")
@@ -182,17 +218,31 @@ class RealAir:
             self.programs.ask(name, do="stop", id=f"{scene}-{name}")
         time.sleep(1)
         return {
-            "mbps": {name: round((after[name] - before[name]) * 8 / took_s / 1e6, 3) for name in names},
+            "mbps": {
+                name: round((after[name] - before[name]) * 8 / took_s / 1e6, 3) for name in names
+            },
             "tx_bitrate": re.findall(r"tx bitrate:\s*(\S+)", dump),
             "idle_share": round(idle_share, 3),
             "lost_before_the_air": self._lost() - lost,
-            "frames": {k: [b - a for a, b in zip(counters[k], v, strict=True)] for k, v in self._counters().items()},
-            "busy_s": {k: round(v - ticks.get(k, 0), 1) for k, v in _ticks().items() if v - ticks.get(k, 0) > 0.5},
-            "senders": re.findall(r"(10\.9\.0\.\d+|rtt:\S+|retrans:\S+|cwnd:\d+|rwnd_limited:\S+)", senders),
+            "frames": {
+                k: [b - a for a, b in zip(counters[k], v, strict=True)]
+                for k, v in self._counters().items()
+            },
+            "busy_s": {
+                k: round(v - ticks.get(k, 0), 1)
+                for k, v in _ticks().items()
+                if v - ticks.get(k, 0) > 0.5
+            },
+            "senders": re.findall(
+                r"(10\.9\.0\.\d+|rtt:\S+|retrans:\S+|cwnd:\d+|rwnd_limited:\S+)", senders
+            ),
         }
 
     def _received(self, scene: str, names: tuple[str, ...]) -> dict[str, int]:
-        return {name: self.programs.ask(name, do="status")["flows"][f"{scene}-{name}"]["bytes"] for name in names}
+        return {
+            name: self.programs.ask(name, do="status")["flows"][f"{scene}-{name}"]["bytes"]
+            for name in names
+        }
 
     def stop(self) -> None:
         for daemon in self._daemons:
@@ -229,7 +279,11 @@ def _ticks() -> dict[str, float]:
 
 def _idle() -> float:
     """Seconds the processors have been idle since the start, as a mean over them."""
-    lines = [line.split() for line in Path("/proc/stat").read_text().splitlines() if re.match(r"cpu\d", line)]
+    lines = [
+        line.split()
+        for line in Path("/proc/stat").read_text().splitlines()
+        if re.match(r"cpu\d", line)
+    ]
     return sum(int(line[4]) for line in lines) / 100 / len(lines)
 
 
@@ -240,7 +294,11 @@ def main(turns: int, out: Path) -> None:
         try:
             air.start()
             for turn in range(1, turns + 1):
-                for who, names in (("strong", ("strong",)), ("weak", ("weak",)), ("both", STATIONS)):
+                for who, names in (
+                    ("strong", ("strong",)),
+                    ("weak", ("weak",)),
+                    ("both", STATIONS),
+                ):
                     scene = {"turn": turn, "who": who, **air.download(f"{who}-{turn}", names)}
                     print(json.dumps(scene), flush=True)
                     print(json.dumps(scene), file=lines, flush=True)

@@ -13,14 +13,23 @@ Way = tuple[str, str]  # a subflow: the end points of its server and its user
 
 def subflows(run: Run) -> dict[Way, dict[str, Any]]:
     """The latest line about every subflow."""
-    return {(line["source"], line["destination"]): line for line in run.decisions() if line["kind"] == "subflow"}
+    return {
+        (line["source"], line["destination"]): line
+        for line in run.decisions()
+        if line["kind"] == "subflow"
+    }
 
 
 def tables(run: Run, switches: list[str]) -> dict[str, set[Way]]:
     """The flows towards users that have an entry at each switch."""
-    shown = run.execute("machine", f"for s in {' '.join(switches)}; do echo == $s; ovs-ofctl dump-flows $s table=1; done")
+    shown = run.execute(
+        "machine",
+        f"for s in {' '.join(switches)}; do echo == $s; ovs-ofctl dump-flows $s table=1; done",
+    )
     found: dict[str, set[Way]] = {}
     for part in shown.split("== ")[1:]:
         ends = FLOW.findall(part)
-        found[part.split()[0]] = {(f"{a}:{ap}", f"{b}:{bp}") for a, b, ap, bp in ends if ap == "5001"}
+        found[part.split()[0]] = {
+            (f"{a}:{ap}", f"{b}:{bp}") for a, b, ap, bp in ends if ap == "5001"
+        }
     return found

@@ -49,7 +49,9 @@ class SmallNetwork:
     def __enter__(self) -> SmallNetwork:
         holding = ["unshare", "--net", "sh", "-c", "echo; read _"]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-        self._holders = {name: subprocess.Popen(holding, **pipes) for name in (*self.hosts, "router")}
+        self._holders = {
+            name: subprocess.Popen(holding, **pipes) for name in (*self.hosts, "router")
+        }
         for holder in self._holders.values():
             holder.stdout.readline()
         self._build()
@@ -84,9 +86,20 @@ class SmallNetwork:
         lines: dict[str, list[str]] = {name: ["link set lo up"] for name in (*self.hosts, "router")}
         wires = [("server", "s0", "r0", [f"{SERVER}/24"], "10.0.0.2/24")]
         for n in range(1, len(self.paths) + 1):
-            wires.append(("user", f"u{n}", f"r{n}", [f"{each}/16" for each in self.on_path(n)], f"10.{n}.0.2/16"))
+            wires.append(
+                (
+                    "user",
+                    f"u{n}",
+                    f"r{n}",
+                    [f"{each}/16" for each in self.on_path(n)],
+                    f"10.{n}.0.2/16",
+                )
+            )
         for host, device, port, addresses, gateway in wires:
-            lines["router"] += [f"link add {device} netns {self.pid(host)} type veth peer name {port}", *_up(port, gateway)]
+            lines["router"] += [
+                f"link add {device} netns {self.pid(host)} type veth peer name {port}",
+                *_up(port, gateway),
+            ]
             lines[host] += _up(device, *addresses)
         for n in range(1, len(self.paths) + 1):
             lines["user"] += [f"route add default via 10.{n}.0.2 dev u{n} table {n}"]
@@ -109,29 +122,53 @@ class SmallNetwork:
     def _shape(self, number: int, path: Path) -> None:
         """The router's port towards the user has the queue; the way back has the same delay."""
         rate_bps, delay_ns = round(path.rate_mbps * 1e6), round(path.delay_ms * 1e6)
-        self.run("router", f"tc {shaping.link(f'r{number}', rate_bps, delay_ns, queue_packets=path.queue_packets)}")
+        self.run(
+            "router",
+            f"tc {shaping.link(f'r{number}', rate_bps, delay_ns, queue_packets=path.queue_packets)}",
+        )
         self.run("user", f"tc {shaping.link(f'u{number}', None, delay_ns)}")
 
     def start(self, id: str, cc: str, mptcp: bool = True, address: str = "") -> None:
         """A bulk download under the kernel's congestion control `cc`."""
         bind = address or self.addresses[0]
-        request = {"id": id, "server": SERVER, "bind": bind, "mptcp": mptcp, "direction": "down", "cc": cc, "rate_bps": None}
-        self.programs.ask("user", do="connect", **request, volume_bytes=None, receive_buffer_bytes=4_000_000)
+        request = {
+            "id": id,
+            "server": SERVER,
+            "bind": bind,
+            "mptcp": mptcp,
+            "direction": "down",
+            "cc": cc,
+            "rate_bps": None,
+        }
+        self.programs.ask(
+            "user", do="connect", **request, volume_bytes=None, receive_buffer_bytes=4_000_000
+        )
         self.programs.ask("user", do="go", id=id)
 
     def received(self) -> dict[str, int]:
         """Bytes the user's applications have read, by flow."""
-        return {name: flow["bytes"] for name, flow in self.programs.ask("user", do="status")["flows"].items()}
+        return {
+            name: flow["bytes"]
+            for name, flow in self.programs.ask("user", do="status")["flows"].items()
+        }
 
     def watch(self, duration_s: float, every_s: float = 0.05) -> list[dict[str, Any]]:
         """Looks at the sending sockets: `t`, and by the user's address what the kernel says."""
         looks, began = [], time.monotonic()
         while (now := time.monotonic() - began) < duration_s:
             sending = [each for each in self._diagnosis.sockets() if each.source[1] == PORT]
-            looks.append({"t": round(now, 3), "sockets": {each.destination[0]: asdict(each) for each in sending}})
+            looks.append(
+                {
+                    "t": round(now, 3),
+                    "sockets": {each.destination[0]: asdict(each) for each in sending},
+                }
+            )
             time.sleep(every_s)
         return looks
 
 
 def _up(device: str, *addresses: str) -> list[str]:
-    return [f"link set {device} up gso_max_segs 1", *(f"addr add {each} dev {device}" for each in addresses)]
+    return [
+        f"link set {device} up gso_max_segs 1",
+        *(f"addr add {each} dev {device}" for each in addresses),
+    ]

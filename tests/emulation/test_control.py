@@ -20,7 +20,9 @@ def bytes_counted(run: VmRun) -> tuple[float, float]:
     """Bytes into meter 1 and bytes of the flows that go through it, at the same moment: the meter is read on either side."""
     text = run.execute("machine", f"{METER}; {FLOWS}; {METER}")
     before, after = (int(number) for number in re.findall(r"byte_in_count:(\d+)", text))
-    start_s, middle_s, end_s = (float(number) for number in re.findall(r"^\d+\.\d{9}$", text, re.MULTILINE))
+    start_s, middle_s, end_s = (
+        float(number) for number in re.findall(r"^\d+\.\d{9}$", text, re.MULTILINE)
+    )
     flows = sum(int(number) for number in re.findall(r"n_bytes=(\d+)[^\n]*meter:1", text))
     return before + (after - before) * (middle_s - start_s) / (end_s - start_s), flows
 
@@ -34,7 +36,9 @@ def station_bytes(run: VmRun) -> int:
 @pytest.fixture(scope="module")
 def story(start: Callable[..., VmRun]) -> dict[str, Any]:
     """One run of two minutes, what was done to it, and what was seen."""
-    run = start("control", "--strategy", "meter_throttling", "--duration", "400", "--set", "rate_scale=0.2")
+    run = start(
+        "control", "--strategy", "meter_throttling", "--duration", "400", "--set", "rate_scale=0.2"
+    )
     seen: dict[str, Any] = {"run": run}
     run.wait_for("first sample", run.samples)
     seen["first_sample_s"] = time.monotonic() - run.started
@@ -60,7 +64,9 @@ def story(start: Callable[..., VmRun]) -> dict[str, Any]:
     seen["meter_while_stopped"].append(run.meter_kbps("wifi1"))
     seen["pox_still_stopped"] = run.now()
     run.execute("machine", signalled(POX, "CONT"))
-    run.wait_for("POX deciding again", lambda: run.events("decision")[-1]["t"] > seen["pox_still_stopped"])
+    run.wait_for(
+        "POX deciding again", lambda: run.events("decision")[-1]["t"] > seen["pox_still_stopped"]
+    )
     run.until(run.now() + 6)
 
     run.execute("machine", "ovs-ofctl -O OpenFlow13 del-meters wifi1")
@@ -83,16 +89,24 @@ def story(start: Callable[..., VmRun]) -> dict[str, Any]:
 
 def test_the_first_sample_comes_in_time(story):
     print(f"first sample after {story['first_sample_s']:.0f} s")
-    assert story["first_sample_s"] < 150  # a shared machine's allowance; ./run_lab.sh bench measures vm_first_sample_s
+    assert (
+        story["first_sample_s"] < 150
+    )  # a shared machine's allowance; ./run_lab.sh bench measures vm_first_sample_s
 
 
 def test_a_flip_reaches_the_switch_within_an_interval(story):
     assert story["kbps_at_the_floor"] == 100
     told = story["run"].decisions()
     flipped = next(n for n, line in enumerate(told) if line["kind"] == "flip")
-    lifted = next(n for n, line in enumerate(told) if n > flipped and line.get("ap") == "wifi1" and line.get("meter_mbps") == 1)
+    lifted = next(
+        n
+        for n, line in enumerate(told)
+        if n > flipped and line.get("ap") == "wifi1" and line.get("meter_mbps") == 1
+    )
     print(f"flip decided after {told[lifted]['at'] - told[flipped]['at']:.1f} s")
-    assert sum(line["kind"] == "observation" for line in told[flipped:lifted]) == 1  # the first interval after it decides
+    assert (
+        sum(line["kind"] == "observation" for line in told[flipped:lifted]) == 1
+    )  # the first interval after it decides
 
 
 def test_hwsim_carries_the_wifi_subflow(story):
@@ -121,7 +135,9 @@ def test_without_the_meter_tier_2_is_free(story):
     samples, deleted = story["run"].samples(), story["meter_deleted"]
 
     def best_mbps(start: float, end: float) -> float:
-        return max(frame["ap"]["wifi1"]["tier2_mbps"] for frame in samples if start < frame["t"] <= end)
+        return max(
+            frame["ap"]["wifi1"]["tier2_mbps"] for frame in samples if start < frame["t"] <= end
+        )
 
     held, freed = (
         best_mbps(deleted - 7, deleted - 2),
@@ -144,7 +160,10 @@ def test_a_stopped_runner_is_called_overload(story):
 def test_without_hostapd_only_the_wifi_subflows_stop(story):
     run, end = story["run"], story["hostapd_over"]
     wifi = mean(
-        run.samples(), lambda frame: frame["ap"]["wifi1"]["tier1_mbps"] + frame["ap"]["wifi1"]["tier2_mbps"], end - 4, end
+        run.samples(),
+        lambda frame: frame["ap"]["wifi1"]["tier1_mbps"] + frame["ap"]["wifi1"]["tier2_mbps"],
+        end - 4,
+        end,
     )
     lte = mean(run.samples(), lambda frame: frame["ap"]["lte1"]["tier1_mbps"], end - 4, end)
     assert wifi < 0.1

@@ -33,7 +33,9 @@ def scenes(emulation: None) -> list[dict[str, Any]]:
     """What close_look.py saw in the VM."""
     argv = [sys.executable, "-m", "lab", "vm", "--", sys.executable, "-m", "emulation.close_look"]
     environment = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}"}
-    done = subprocess.run(argv, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=1200, check=False)
+    done = subprocess.run(
+        argv, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=1200, check=False
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
 
@@ -47,7 +49,9 @@ def scene(scenes: list[dict[str, Any]]) -> Callable[..., dict[str, Any]]:
     return find
 
 
-def grown(law: Law, looks: list[Look], addresses: tuple[str, ...], lost_before: bool = False) -> list[dict[str, list[float]]]:
+def grown(
+    law: Law, looks: list[Look], addresses: tuple[str, ...], lost_before: bool = False
+) -> list[dict[str, list[float]]]:
     """Every stretch without losses after the first: by address, the windows at its ends, and the growth the law says.
 
     What OLIA counts as bytes between losses is taken from the looks too.
@@ -56,7 +60,9 @@ def grown(law: Law, looks: list[Look], addresses: tuple[str, ...], lost_before: 
     lost_s = dict.fromkeys(addresses, -CALM_S if lost_before else None)
     stretches: list[dict[str, list[float]]] = []
     calm = False
-    for earlier, later in pairwise(look for look in looks if set(addresses) <= set(look["sockets"])):
+    for earlier, later in pairwise(
+        look for look in looks if set(addresses) <= set(look["sockets"])
+    ):
         before, now = ([look["sockets"][each] for each in addresses] for look in (earlier, later))
         for each, old, new in zip(addresses, before, now, strict=True):
             if new["retransmitted"] != old["retransmitted"]:
@@ -67,7 +73,12 @@ def grown(law: Law, looks: list[Look], addresses: tuple[str, ...], lost_before: 
             calm = False
             continue
         if not calm:
-            stretches.append({each: [old["cwnd"], old["cwnd"], 0.0] for each, old in zip(addresses, before, strict=True)})
+            stretches.append(
+                {
+                    each: [old["cwnd"], old["cwnd"], 0.0]
+                    for each, old in zip(addresses, before, strict=True)
+                }
+            )
             calm = True
         paths = [_path(new, *at_loss[each]) for each, new in zip(addresses, now, strict=True)]
         for own, (each, old, new) in enumerate(zip(addresses, before, now, strict=True)):
@@ -77,7 +88,9 @@ def grown(law: Law, looks: list[Look], addresses: tuple[str, ...], lost_before: 
     return stretches
 
 
-def _path(sending: dict[str, Any], latest_loss: int, previous_loss: int) -> tuple[float, float, float]:
+def _path(
+    sending: dict[str, Any], latest_loss: int, previous_loss: int
+) -> tuple[float, float, float]:
     count = max(sending["bytes_acked"] - latest_loss, latest_loss - previous_loss)
     return sending["cwnd"], sending["rtt_ms"] / 1000, count
 
@@ -93,7 +106,9 @@ def follows(stretches: list[dict[str, list[float]]], address: str) -> None:
 @pytest.mark.parametrize("law", LAWS)
 def test_windows_follow_the_law(laws, scene, law):
     looks = scene(scene="two paths", law=law)["looks"]
-    assert {each["cc"] for look in looks[20:] for each in look["sockets"].values()} == {kernel_name(law)}
+    assert {each["cc"] for look in looks[20:] for each in look["sockets"].values()} == {
+        kernel_name(law)
+    }
     stretches = grown(laws[law], looks, (FIRST, SECOND))
     follows(stretches, FIRST)
     follows(stretches, SECOND)
@@ -133,7 +148,9 @@ def test_the_documentation_runs(scene):
     seen = scene(scene="documented")
     assert seen["status"] == 0, seen["errors"]
     assert "Mbits/sec" in seen["said"]
-    assert probes.mptcp_counters(seen["netstat"])["MPJoinSynAckRx"] >= 1  # iperf3 has two connections
+    assert (
+        probes.mptcp_counters(seen["netstat"])["MPJoinSynAckRx"] >= 1
+    )  # iperf3 has two connections
 
 
 def test_the_lab_runs_all_three_and_reads_them_back(tmp_path):
@@ -141,9 +158,15 @@ def test_the_lab_runs_all_three_and_reads_them_back(tmp_path):
     run = VmRun(tmp_path / "shares", "--duration", "25", scenario=str(SHARES))
     result = run.finish()
     assert result["cc"] == "balia+lia+olia+reno"
-    read_back = {each["user"]: {subflow["cc"] for subflow in each["subflows"]} for each in result["connections"]}
+    read_back = {
+        each["user"]: {subflow["cc"] for subflow in each["subflows"]}
+        for each in result["connections"]
+    }
     assert read_back == {law: {kernel_name(law)} for law in LAWS} | {"plain": {"reno"}}
     assert result["mptcp"]["verified"] is True
-    shares = {user: row["throughput_mbps"] / result["throughput_mbps"] for user, row in result["users"].items()}
+    shares = {
+        user: row["throughput_mbps"] / result["throughput_mbps"]
+        for user, row in result["users"].items()
+    }
     print({user: round(share, 3) for user, share in shares.items()})
     assert shares["plain"] > 0.17  # uncoupled it would be one in seven

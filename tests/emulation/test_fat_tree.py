@@ -34,20 +34,30 @@ ASK_FOR = "ip neigh del {address} dev ue4-eth1; bash -c 'echo >/dev/udp/{address
 def tree(vm: VmShell) -> dict[str, Any]:
     """One run on twenty switches, what was done to it, and what was seen. Only core switches are looked at: each look is dear."""
     asked = time.monotonic()
-    run = vm.run("fat_tree", *SOME_OF_THE_TREE, "--strategy", "expected_throughput", "--duration", "240")
+    run = vm.run(
+        "fat_tree", *SOME_OF_THE_TREE, "--strategy", "expected_throughput", "--duration", "240"
+    )
     run.wait_for("first sample", run.samples)
     seen: dict[str, Any] = {"run": run, "first_sample_s": time.monotonic() - asked}
-    run.wait_for("rates for all", lambda: [decided(line) for line in subflows(run).values()] == [True] * 2 * len(IN_THE_TREE))
+    run.wait_for(
+        "rates for all",
+        lambda: [decided(line) for line in subflows(run).values()] == [True] * 2 * len(IN_THE_TREE),
+    )
     run.until(run.now() + 5)
     seen["settled"], seen["subflows"], seen["tables"] = run.now(), subflows(run), tables(run, CORES)
 
     seen["asked"] = run.execute("ue4", ASK_FOR.format(address="10.0.0.4"))
-    seen["arp"] = run.execute("machine", "; ".join(f"ovs-ofctl dump-flows {each} table=1,arp" for each in CORES))
+    seen["arp"] = run.execute(
+        "machine", "; ".join(f"ovs-ofctl dump-flows {each} table=1,arp" for each in CORES)
+    )
 
     seen["broken"] = broken = core_link(seen["subflows"], "ue1")
     run.flip(f"link.{broken}.up", False)
     seen["down"] = run.now()
-    run.wait_for("a way round", lambda: not any(crosses(line["path"], broken) for line in subflows(run).values()))
+    run.wait_for(
+        "a way round",
+        lambda: not any(crosses(line["path"], broken) for line in subflows(run).values()),
+    )
     run.until(run.now() + 12)
     seen["rerouted"], seen["rerouted_tables"] = subflows(run), tables(run, CORES)
 
@@ -59,7 +69,10 @@ def tree(vm: VmShell) -> dict[str, Any]:
     seen["after_the_kill"] = subflows(run)
     second = core_link(seen["after_the_kill"], "ue5")
     run.flip(f"link.{second}.up", False)
-    run.wait_for("a way round", lambda: not any(crosses(line["path"], second) for line in subflows(run).values()))
+    run.wait_for(
+        "a way round",
+        lambda: not any(crosses(line["path"], second) for line in subflows(run).values()),
+    )
     run.stop()
     seen["result"] = run.finish()
     return seen
@@ -75,7 +88,9 @@ def readiness(run: Queued) -> int:
 
 def core_link(lines: dict[Way, dict[str, Any]], user: str) -> str:
     """The link between core and aggregation by which a user's second subflow comes down."""
-    path = next(line["path"] for line in lines.values() if line["user"] == user and line["subflow"] == 2)
+    path = next(
+        line["path"] for line in lines.values() if line["user"] == user and line["subflow"] == 2
+    )
     return f"{path[2]}-{path[3]}"
 
 
@@ -102,7 +117,9 @@ def through(tables: dict[str, set[Way]], ways: Iterable[Way]) -> dict[Way, set[s
 
 
 def test_twenty_switches_and_sixteen_hosts_fit(tree):
-    print(f"fat tree: first sample {tree['first_sample_s']:.0f} s after the command, {tree['result']['throughput_mbps']} Mb/s")
+    print(
+        f"fat tree: first sample {tree['first_sample_s']:.0f} s after the command, {tree['result']['throughput_mbps']} Mb/s"
+    )
     described = json.loads((tree["run"].folder / "pox" / "topology.json").read_text())
     assert (len(described["switches"]), len(described["hosts"])) == (20, 16)
     assert len(tree["subflows"]) == 2 * len(IN_THE_TREE)
@@ -113,7 +130,14 @@ def test_two_subflows_of_one_connection_pass_different_core_switches(tree):
     found = through(tree["tables"], tree["subflows"])
     assert found == core_of(tree["subflows"])
     for user in IN_THE_TREE:
-        assert len(set().union(*(found[way] for way, line in tree["subflows"].items() if line["user"] == user))) == 2
+        assert (
+            len(
+                set().union(
+                    *(found[way] for way, line in tree["subflows"].items() if line["user"] == user)
+                )
+            )
+            == 2
+        )
 
 
 def test_who_asks_for_an_address_is_answered_and_no_question_travels(tree):
@@ -127,15 +151,25 @@ def test_a_core_link_that_breaks_moves_who_was_on_it_and_nothing_ends(tree):
     assert [way for way, line in tree["subflows"].items() if crosses(line["path"], broken)]
     assert not [way for way, line in tree["rerouted"].items() if crosses(line["path"], broken)]
     found = through(tree["rerouted_tables"], tree["rerouted"])
-    assert all(core <= found[way] for way, core in core_of(tree["rerouted"]).items())  # an old entry lingers for seconds
+    assert all(
+        core <= found[way] for way, core in core_of(tree["rerouted"]).items()
+    )  # an old entry lingers for seconds
     assert set(tree["rerouted"]) == set(tree["subflows"])
-    assert user_mbps(run, "ue1", tree["down"] + 4, tree["killed"]) > 0.5 * user_mbps(run, "ue1", 5, tree["down"])
+    assert user_mbps(run, "ue1", tree["down"] + 4, tree["killed"]) > 0.5 * user_mbps(
+        run, "ue1", 5, tree["down"]
+    )
 
 
 def test_a_killed_pox_is_started_again_and_goes_on(tree):
     run = tree["run"]
-    assert all_mbps(run, tree["killed"], tree["back"]) > 0.5 * all_mbps(run, tree["down"] + 4, tree["killed"])
+    assert all_mbps(run, tree["killed"], tree["back"]) > 0.5 * all_mbps(
+        run, tree["down"] + 4, tree["killed"]
+    )
     ways = {way: (line["connection"], line["subflow"]) for way, line in tree["rerouted"].items()}
-    assert {way: (line["connection"], line["subflow"]) for way, line in tree["after_the_kill"].items()} == ways
+    assert {
+        way: (line["connection"], line["subflow"]) for way, line in tree["after_the_kill"].items()
+    } == ways
     assert any("POX had ended" in event.get("text", "") for event in run.events("warning"))
-    assert [flip for flip in run.events("flip") if flip["t"] > tree["back"] and flip.get("flows_moved")]  # the new one did it
+    assert [
+        flip for flip in run.events("flip") if flip["t"] > tree["back"] and flip.get("flows_moved")
+    ]  # the new one did it

@@ -20,6 +20,13 @@ def test_nothing_is_left_behind():
     rounds = os.environ.get("ROUNDS", "parts").split()
     repeats = os.environ.get("REPEATS", "2")
     argv = ["./run_lab.sh", "vm", "--", "env", f"REPEATS={repeats}", "python", str(SCRIPT), *rounds]
-    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=LONG_S + 60 * int(repeats), check=False)
+    done = subprocess.run(
+        argv,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=LONG_S + 60 * int(repeats),
+        check=False,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "PASS all" in done.stdout

@@ -31,7 +31,11 @@ def client(emulation: None, tmp_path: Path) -> Any:
 
 
 def messages(client: Any, run: str, kind: str) -> list[dict[str, Any]]:
-    return [each["data"] for each in client.get(f"/api/runs/{run}/frames?since=0").json["messages"] if each["type"] == kind]
+    return [
+        each["data"]
+        for each in client.get(f"/api/runs/{run}/frames?since=0").json["messages"]
+        if each["type"] == kind
+    ]
 
 
 def until(what: str, holds: Any) -> Any:
@@ -48,11 +52,24 @@ def test_an_emulation_lives_on_the_page(client):
     run = started.json["id"]
     until("sample", lambda: messages(client, run, "sample"))
     assert client.post(f"/api/runs/{run}/pause", json={}).status_code == 409
-    assert client.post(f"/api/runs/{run}/flips", json={"target": "strategy.cth", "value": 0.3}).status_code == 202
-    flips = until("flip", lambda: [each for each in messages(client, run, "event") if each["title"] == "strategy.cth = 0.3"])
+    assert (
+        client.post(
+            f"/api/runs/{run}/flips", json={"target": "strategy.cth", "value": 0.3}
+        ).status_code
+        == 202
+    )
+    flips = until(
+        "flip",
+        lambda: [
+            each for each in messages(client, run, "event") if each["title"] == "strategy.cth = 0.3"
+        ],
+    )
     assert flips[0]["ok"]
     assert flips[0]["mark"] == "line"
-    until("decision", lambda: [each for each in messages(client, run, "event") if each["mark"] == "tick"])
+    until(
+        "decision",
+        lambda: [each for each in messages(client, run, "event") if each["mark"] == "tick"],
+    )
     client.post(f"/api/runs/{run}/stop", json={})
     until("end", lambda: client.get(f"/api/runs/{run}").json["status"] == "interrupted")
     assert client.get(f"/api/runs/{run}").json["throughput_mbps"] > 1

@@ -20,11 +20,20 @@ from lab.run.metrics import jain
 __all__ = ["emulation"]
 pytestmark = needs_emulation
 PAYLOAD = 1420 / 1514
-TWO_PATHS = (
-    "topology.paths=[{rate_mbps: 12, delay_ms: 5, queue_packets: 20}, {rate_mbps: 12, delay_ms: 37.5, queue_packets: 80}]"
-)
+TWO_PATHS = "topology.paths=[{rate_mbps: 12, delay_ms: 5, queue_packets: 20}, {rate_mbps: 12, delay_ms: 37.5, queue_packets: 80}]"
 LOSS = "events=[{at_s: 6, target: link.path1.loss, value: 0.05}, {at_s: 20, target: link.path1.loss, value: 0}]"
-LOSSY = ("--seed", "1", "--duration", "26", "--set", TWO_PATHS, "--set", "multipath.receive_buffer_kb=250", "--set", LOSS)
+LOSSY = (
+    "--seed",
+    "1",
+    "--duration",
+    "26",
+    "--set",
+    TWO_PATHS,
+    "--set",
+    "multipath.receive_buffer_kb=250",
+    "--set",
+    LOSS,
+)
 QUARTER = ("--seed", "1", "--set", "rate_scale=0.25")
 EIGHTH = ("--seed", "1", "--set", "rate_scale=0.125")  # where packets pass five switches
 AT_ONCE = "traffic=[{user: ue1, kind: bulk}, {user: ue2, kind: bulk}, {user: ue3, kind: bulk}]"
@@ -46,13 +55,17 @@ def runs(vm: VmShell) -> Callable[..., Queued]:
 def evidence_of(run: Queued) -> str:
     """Tables of all switches, and what the hosts' sockets say."""
     switches = json.loads((run.folder / "pox" / "topology.json").read_text())["switches"]
-    dump = "; ".join(f"echo == {each}; ovs-ofctl dump-flows {each} table=1 | grep tcp,nw" for each in switches)
+    dump = "; ".join(
+        f"echo == {each}; ovs-ofctl dump-flows {each} table=1 | grep tcp,nw" for each in switches
+    )
     hosts = "".join(run.execute(host, "ss -tniH") for host in ("ue1", "srv1"))
     return run.execute("machine", dump) + hosts
 
 
 def actions(run: Queued, action: str) -> list[dict[str, Any]]:
-    return [line for line in run.decisions() if line["kind"] == "decision" and line["action"] == action]
+    return [
+        line for line in run.decisions() if line["kind"] == "decision" and line["action"] == action
+    ]
 
 
 def held(run: Queued, start: float, end: float = 1e9) -> dict[str, float]:
@@ -64,9 +77,14 @@ def held(run: Queued, start: float, end: float = 1e9) -> dict[str, float]:
     names = [name for name, row in frames[-1]["sf"].items() if row["expected_mbps"]]
 
     def share(name: str, some: list[dict[str, Any]]) -> float:
-        return mean(some, lambda frame: frame["sf"][name]["mbps"] / PAYLOAD / frame["sf"][name]["expected_mbps"])
+        return mean(
+            some,
+            lambda frame: frame["sf"][name]["mbps"] / PAYLOAD / frame["sf"][name]["expected_mbps"],
+        )
 
-    return {name: max(share(name, frames[n : n + 10]) for n in range(len(frames) - 9)) for name in names}
+    return {
+        name: max(share(name, frames[n : n + 10]) for n in range(len(frames) - 9)) for name in names
+    }
 
 
 # --- loss_aware
@@ -78,14 +96,22 @@ def test_a_subflow_that_loses_goes_to_backup_and_comes_back(runs):
     (back,), (again, *_) = actions(run, "backup")[:1], actions(run, "normal")
     assert "loss" in back["reason"]
     lines = [line for line in run.decisions() if line["kind"] == "subflow" and line["ap"] == "p1"]
-    assert [line["backup"] for line in lines] == [False, True, False]  # what the server's host has heard by MP_PRIO
+    assert [line["backup"] for line in lines] == [
+        False,
+        True,
+        False,
+    ]  # what the server's host has heard by MP_PRIO
     assert back["at"] < lines[1]["at"] < again["at"] < lines[2]["at"]
     commands = (run.folder / "commands.sh").read_text()
     assert "ip mptcp endpoint change 10.16.0.1 backup" in commands
     assert "ip mptcp endpoint change 10.16.0.1 nobackup" in commands
     aside = [frame["sf"]["ue1-1/1"]["mbps"] for frame in run.samples() if 9 < frame["t"] < 20]
     assert max(aside) < 0.5
-    assert not [line for line in run.decisions() if line["kind"] == "subflow" and line["ap"] == "p2" and line["backup"]]
+    assert not [
+        line
+        for line in run.decisions()
+        if line["kind"] == "subflow" and line["ap"] == "p2" and line["backup"]
+    ]
 
 
 def test_leaving_the_path_that_loses_is_worth_it(runs):
@@ -93,7 +119,10 @@ def test_leaving_the_path_that_loses_is_worth_it(runs):
         run.finish()
         return mean(run.samples(), lambda frame: frame["user"]["ue1"]["mbps"], 8, 20)
 
-    aware, plain = (while_it_loses(runs("dynamic_loss", *LOSSY, "--strategy", name)) for name in ("loss_aware", "none"))
+    aware, plain = (
+        while_it_loses(runs("dynamic_loss", *LOSSY, "--strategy", name))
+        for name in ("loss_aware", "none")
+    )
     print(f"while path1 loses: loss_aware {aware:.2f}, none {plain:.2f} Mb/s")
     assert aware > 1.05 * plain
 
@@ -102,7 +131,9 @@ def test_leaving_the_path_that_loses_is_worth_it(runs):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("scenario", "cores", "among"), [("collision_within", 2, 2), ("collision_between", 4, 4)])
+@pytest.mark.parametrize(
+    ("scenario", "cores", "among"), [("collision_within", 2, 2), ("collision_between", 4, 4)]
+)
 def test_no_two_subflows_share_a_core_link(runs, scenario, cores, among):
     run = runs(scenario, *EIGHTH, "--strategy", "expected_throughput", "--duration", "20")
     run.until(8)
@@ -133,11 +164,14 @@ def test_three_connections_on_a_chain_become_equal(runs):
 
     def users(start: float, end: float) -> list[float]:
         return [
-            mean(run.samples(), lambda frame, user=user: frame["user"][user]["mbps"], start, end) for user in result["users"]
+            mean(run.samples(), lambda frame, user=user: frame["user"][user]["mbps"], start, end)
+            for user in result["users"]
         ]
 
     plain, equal = users(5, 20), users(28, 44)
-    print(f"none {plain} Jain {jain(plain):.4f}, expected_throughput {equal} Jain {jain(equal):.4f}")
+    print(
+        f"none {plain} Jain {jain(plain):.4f}, expected_throughput {equal} Jain {jain(equal):.4f}"
+    )
     assert jain(equal) > jain(plain)
     assert max(equal) - min(equal) < 0.5 * (max(plain) - min(plain))
     shares = held(run, 28)
@@ -155,7 +189,9 @@ def expected(run: Queued) -> dict[str, float]:
 
 @pytest.mark.long
 def test_routes_and_rates_freeze_with_pox_and_not_with_the_runner(vm):
-    run = vm.run("collision_within", *EIGHTH, "--strategy", "expected_throughput", "--duration", "120")
+    run = vm.run(
+        "collision_within", *EIGHTH, "--strategy", "expected_throughput", "--duration", "120"
+    )
     run.until(10)
     run.execute("machine", signalled(POX, "STOP"))
     before, ways, since = expected(run), tables(run, ["c1", "c2"]), run.now()
@@ -163,7 +199,9 @@ def test_routes_and_rates_freeze_with_pox_and_not_with_the_runner(vm):
     run.flip("link.access2.rate_mbps", 5)
     run.until(since + 10)
     assert (expected(run), tables(run, ["c1", "c2"])) == (before, ways)
-    assert mean(run.samples(), lambda frame: frame["user"]["ue1"]["mbps"], since + 1) > 0.5 * PAYLOAD * max(before.values())
+    assert mean(
+        run.samples(), lambda frame: frame["user"]["ue1"]["mbps"], since + 1
+    ) > 0.5 * PAYLOAD * max(before.values())
     run.execute("machine", signalled(POX, "CONT"))
     run.wait_for("a smaller rate", lambda: min(expected(run).values()) < 0.6 * max(before.values()))
     samples, lines = run.told_without_the_runner()
@@ -174,7 +212,9 @@ def test_routes_and_rates_freeze_with_pox_and_not_with_the_runner(vm):
 @pytest.mark.long
 def test_backups_freeze_with_pox_and_not_with_the_runner(vm):
     loss = "events=[{at_s: 6, target: link.path1.loss, value: 0.05}]"
-    run = vm.run("dynamic_loss", *LOSSY, "--duration", "120", "--set", loss, "--strategy", "loss_aware")
+    run = vm.run(
+        "dynamic_loss", *LOSSY, "--duration", "120", "--set", loss, "--strategy", "loss_aware"
+    )
     run.until(4)
     run.execute("machine", signalled(POX, "STOP"))
     since = run.now()
@@ -198,14 +238,20 @@ def three(vm: VmShell) -> dict[str, Any]:
     uneven = ("--set", "topology.paths.3.delay_ms=20", "--set", "strategy.params.rl_max_kb=12")
     run = vm.run("three_paths", *QUARTER, "--duration", "120", *uneven)
     run.until(12)
-    seen: dict[str, Any] = {"run": run, "alone": subflows(run), "alone_mbps": mean(run.samples(), three_mbps, 7)}
+    seen: dict[str, Any] = {
+        "run": run,
+        "alone": subflows(run),
+        "alone_mbps": mean(run.samples(), three_mbps, 7),
+    }
     run.execute("machine", signalled(POX, "STOP"))
     seen["stopped"] = run.now() + 1
     run.flip("link.path3.delay_ms", 60)
     run.until(seen["stopped"] + 8)
     seen["still_stopped"], seen["frozen"] = run.now(), subflows(run)
     run.execute("machine", signalled(POX, "CONT"))
-    run.wait_for("all subflows active", lambda: not any(line["backup"] for line in subflows(run).values()))
+    run.wait_for(
+        "all subflows active", lambda: not any(line["backup"] for line in subflows(run).values())
+    )
     seen["together"] = run.now()
     run.until(run.now() + 8)
     run.stop()
@@ -235,12 +281,20 @@ def test_only_what_was_chosen_is_active_and_its_hosts_say_so(three):
 
 @pytest.mark.long
 def test_the_forecast_stands_beside_the_measurement(three):
-    forecasts = [line for line in three["run"].events("decision") if line["action"] == "forecast" and 7 < line["t"] < 12]
+    forecasts = [
+        line
+        for line in three["run"].events("decision")
+        if line["action"] == "forecast" and 7 < line["t"] < 12
+    ]
     (number,) = [line["subflow"] for line in three["alone"].values() if line["ap"] == "p3"]
     assert all(line["active"] == [f"{line['connection']}/{number}"] for line in forecasts)
-    assert [line["forecast_mbps"] for line in forecasts] == [pytest.approx(4.5, rel=0.1)] * len(forecasts)
+    assert [line["forecast_mbps"] for line in forecasts] == [pytest.approx(4.5, rel=0.1)] * len(
+        forecasts
+    )
     measured_mbps = sum(line["measured_mbps"] for line in forecasts) / len(forecasts)
-    print(f"three_paths: forecast {forecasts[-1]['forecast_mbps']}, measured {measured_mbps:.2f} Mb/s")
+    print(
+        f"three_paths: forecast {forecasts[-1]['forecast_mbps']}, measured {measured_mbps:.2f} Mb/s"
+    )
     assert measured_mbps == pytest.approx(three["alone_mbps"] / PAYLOAD, rel=0.15)
 
 
@@ -248,8 +302,15 @@ def test_the_forecast_stands_beside_the_measurement(three):
 def test_a_stopped_pox_freezes_the_active_set_and_not_the_traffic(three):
     run = three["run"]
     assert three["frozen"] == three["alone"]
-    assert mean(run.samples(), three_mbps, three["stopped"], three["still_stopped"]) > 0.5 * three["alone_mbps"]
-    assert not [line for line in run.events("decision") if three["stopped"] + 1 < line["t"] < three["still_stopped"]]
+    assert (
+        mean(run.samples(), three_mbps, three["stopped"], three["still_stopped"])
+        > 0.5 * three["alone_mbps"]
+    )
+    assert not [
+        line
+        for line in run.events("decision")
+        if three["stopped"] + 1 < line["t"] < three["still_stopped"]
+    ]
     assert mean(run.samples(), others_mbps, three["together"] + 3) > 0.6
 
 
@@ -261,8 +322,13 @@ def test_a_few_of_fifteen_paths_carry_more_than_all_and_lose_less(runs):
         run = runs("fifteen_paths", "--seed", "1", "--duration", "30", "--strategy", name)
         (connection,) = run.finish()["connections"]
         assert len(connection["subflows"]) == 15
-        results[name] = {"mbps": mean(run.samples(), three_mbps, 10), "again": sent_again(connection)}
-        print(f"fifteen_paths: {name} {results[name]}, out of order {connection['out_of_order_fraction']}")
+        results[name] = {
+            "mbps": mean(run.samples(), three_mbps, 10),
+            "again": sent_again(connection),
+        }
+        print(
+            f"fifteen_paths: {name} {results[name]}, out of order {connection['out_of_order_fraction']}"
+        )
     none, selected = results["none"], results["subflow_selection"]
     assert selected["mbps"] > 1.05 * none["mbps"]
     assert selected["again"] < none["again"]
@@ -275,7 +341,10 @@ def test_a_few_of_fifteen_paths_carry_more_than_all_and_lose_less(runs):
 
 def sent_again(connection: dict[str, Any]) -> float:
     """The part of its segments that a connection sent more than once."""
-    again, sent = (sum(each[key] for each in connection["subflows"]) for key in ("retransmitted_segments", "segments"))
+    again, sent = (
+        sum(each[key] for each in connection["subflows"])
+        for key in ("retransmitted_segments", "segments")
+    )
     return again / sent
 
 

@@ -58,7 +58,9 @@ def user_mbps(run: Run, user: str, ap: str) -> float:
 
     def over(frame: dict[str, Any]) -> float:
         return sum(
-            row["mbps"] for name, row in frame["sf"].items() if row.get("user", name.split("-")[0]) == user and row["ap"] == ap
+            row["mbps"]
+            for name, row in frame["sf"].items()
+            if row.get("user", name.split("-")[0]) == user and row["ap"] == ap
         )
 
     return mean(run.samples(), over, SETTLED_S)
@@ -66,13 +68,18 @@ def user_mbps(run: Run, user: str, ap: str) -> float:
 
 @pytest.mark.parametrize(("user", "ap"), [("ue1", "wifi1"), ("ue4", "lte1")])
 def test_a_single_path_user_loses_under_plain_mptcp_and_regains_under_meters(measured, user, ap):
-    alone, plain, throttled = (user_mbps(measured(*case)[0], user, ap) for case in (BASELINE, PLAIN, THROTTLED))
+    alone, plain, throttled = (
+        user_mbps(measured(*case)[0], user, ap) for case in (BASELINE, PLAIN, THROTTLED)
+    )
     assert plain < 0.85 * alone
     assert throttled > 0.9 * alone
 
 
 def test_the_wifi_cell_loses_and_regains(measured):
-    alone, plain, throttled = (measured(*case)[1]["aps"]["wifi1"]["throughput_mbps"] for case in (BASELINE, PLAIN, THROTTLED))
+    alone, plain, throttled = (
+        measured(*case)[1]["aps"]["wifi1"]["throughput_mbps"]
+        for case in (BASELINE, PLAIN, THROTTLED)
+    )
     assert plain < 0.85 * alone
     assert throttled > 0.9 * alone
 
@@ -90,7 +97,9 @@ def test_tier_2_settles_near_the_floor_of_a_full_cell(measured):
 
 def test_tier_2_of_lte_gets_little_more_than_stalls_leave_it(measured):
     """ue3's first path is idle, and LTE not full, while its data wait for those on its throttled path: so the limit may rise for a while."""
-    plain, throttled = (settled_median(measured(*case)[0], "lte1", "tier2_mbps") for case in (PLAIN, THROTTLED))
+    plain, throttled = (
+        settled_median(measured(*case)[0], "lte1", "tier2_mbps") for case in (PLAIN, THROTTLED)
+    )
     assert 0.04 < throttled < 0.25 * plain
 
 
@@ -125,7 +134,9 @@ def test_links_were_measured_and_are_what_was_asked(measured):
     links = json.loads((run.folder / "manifest.json").read_text())["links_measured"]
     assert set(links) == {"ue1-wlan0", "ue2-wlan0", "ue2-lte0", "ue3-lte0", "ue3-wlan0", "ue4-lte0"}
     for name, link in links.items():
-        assert link["measured"]["rate_mbps"] == pytest.approx(link["asked"]["rate_mbps"], rel=0.15), name
+        assert link["measured"]["rate_mbps"] == pytest.approx(
+            link["asked"]["rate_mbps"], rel=0.15
+        ), name
 
 
 def test_the_commands_are_kept(measured):
@@ -152,15 +163,27 @@ def test_a_server_without_mptcp_is_said_loudly(vm):
 def test_idle_air_is_taken_and_a_lower_threshold_gives_it_back(vm):
     """UE1 and UE2 limited to 12 Mb/s each: UE3's secondary subflow takes four fifths of what they leave (Fig 12a)."""
     run = vm.run(
-        SCENARIO, "--strategy", "meter_throttling", "--set", IDLE, "--set", f"rate_scale={IDLE_SCALE}", "--duration", "60"
+        SCENARIO,
+        "--strategy",
+        "meter_throttling",
+        "--set",
+        IDLE,
+        "--set",
+        f"rate_scale={IDLE_SCALE}",
+        "--duration",
+        "60",
     )
     run.until(30)
     # ue3 alone gets 19.1 Mb/s of frames, scaled; 1420 of 1514 bytes are payload
     wanted = 0.8 * IDLE_AIR * 19.1 * IDLE_SCALE * 1420 / 1514
     steps = [
-        line for line in run.decisions() if line["kind"] == "observation" and line["aps"]["wifi1"].get("tier2_mbps") is not None
+        line
+        for line in run.decisions()
+        if line["kind"] == "observation" and line["aps"]["wifi1"].get("tier2_mbps") is not None
     ]
-    reached = next((n for n, line in enumerate(steps, 1) if line["aps"]["wifi1"]["tier2_mbps"] >= wanted), None)
+    reached = next(
+        (n for n, line in enumerate(steps, 1) if line["aps"]["wifi1"]["tier2_mbps"] >= wanted), None
+    )
     assert reached is not None, [line["aps"]["wifi1"] for line in steps]
     print(f"{reached} control steps to {wanted:.2f} Mb/s, four fifths of the idle air")
     assert reached <= 15

@@ -57,7 +57,9 @@ class Run:
         """Whether it is too much for this machine: known at its end, or as soon as it says so."""
         deadline = time.monotonic() + WITHIN_S
         while not self.over():
-            if (self.folder / "events.jsonl").exists() and any(event.get("overloaded") for event in self.events("warning")):
+            if (self.folder / "events.jsonl").exists() and any(
+                event.get("overloaded") for event in self.events("warning")
+            ):
                 return True
             assert time.monotonic() < deadline, f"no end in {WITHIN_S} s: {self.said()}"
             time.sleep(0.5)
@@ -86,12 +88,27 @@ class Run:
 
     def execute(self, host: str, command: str) -> str:
         """Run a shell command inside a host of the running emulation."""
-        argv = [sys.executable, "-m", "lab", "exec", str(self.folder), host, "--", "sh", "-c", command]
-        return subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=WITHIN_S, check=False).stdout
+        argv = [
+            sys.executable,
+            "-m",
+            "lab",
+            "exec",
+            str(self.folder),
+            host,
+            "--",
+            "sh",
+            "-c",
+            command,
+        ]
+        return subprocess.run(
+            argv, cwd=ROOT, capture_output=True, text=True, timeout=WITHIN_S, check=False
+        ).stdout
 
     def meter_kbps(self, ap: str) -> int | None:
         """The rate of meter 1 as Open vSwitch shows it."""
-        shown = re.search(r"rate=(\d+)", self.execute("machine", f"ovs-ofctl -O OpenFlow13 dump-meters {ap}"))
+        shown = re.search(
+            r"rate=(\d+)", self.execute("machine", f"ovs-ofctl -O OpenFlow13 dump-meters {ap}")
+        )
         return int(shown.group(1)) if shown else None
 
     def decisions(self) -> list[dict[str, Any]]:
@@ -112,10 +129,24 @@ class VmRun(Run):
     """`run SCENARIO --engine mininet --vm` with more arguments, in `folder`: a VM of its own."""
 
     def __init__(self, folder: Path, *arguments: str, scenario: str = SCENARIO) -> None:
-        argv = [sys.executable, "-m", "lab", "run", scenario, "--engine", "mininet", "--vm", "--wait", "--out", str(folder)]
+        argv = [
+            sys.executable,
+            "-m",
+            "lab",
+            "run",
+            scenario,
+            "--engine",
+            "mininet",
+            "--vm",
+            "--wait",
+            "--out",
+            str(folder),
+        ]
         super().__init__(folder, folder.with_suffix(".console.txt"))
         with self.console.open("w") as console:
-            self.process = subprocess.Popen([*argv, *arguments], cwd=ROOT, stdout=console, stderr=console)
+            self.process = subprocess.Popen(
+                [*argv, *arguments], cwd=ROOT, stdout=console, stderr=console
+            )
 
     def over(self) -> bool:
         return self.process.poll() is not None
@@ -137,9 +168,14 @@ def stopped(pattern: str, seconds: int, after: int = 0) -> str:
 
 
 def mean(
-    samples: list[dict[str, Any]], pick: Callable[[dict[str, Any]], float | None], start: float = 0, end: float = 1e9
+    samples: list[dict[str, Any]],
+    pick: Callable[[dict[str, Any]], float | None],
+    start: float = 0,
+    end: float = 1e9,
 ) -> float:
     """The mean of a number of the samples with start < t <= end; where it is missing it does not count."""
-    values = [value for each in samples if start < each["t"] <= end and (value := pick(each)) is not None]
+    values = [
+        value for each in samples if start < each["t"] <= end and (value := pick(each)) is not None
+    ]
     assert values, f"nothing was sampled between {start} and {end} s"
     return sum(values) / len(values)

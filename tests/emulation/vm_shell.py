@@ -54,7 +54,9 @@ class VmShell:
         self.console = folder / "vm.txt"
         code = BOOT.format(argv=["sh", str(script), str(folder)], folder=str(folder))
         with self.console.open("w") as console:
-            self.process = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=console, stderr=console)
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", code], cwd=ROOT, stdout=console, stderr=console
+            )
 
     def run(self, scenario: str, *arguments: str) -> Queued:
         """`run SCENARIO --engine mininet` with more arguments; one that a failed test left running is ended first."""
@@ -62,7 +64,18 @@ class VmShell:
             self._latest.kill()
         self._count += 1
         folder = self.folder / f"run{self._count}"
-        argv = [sys.executable, "-m", "lab", "run", scenario, "--engine", "mininet", "--out", str(folder), *arguments]
+        argv = [
+            sys.executable,
+            "-m",
+            "lab",
+            "run",
+            scenario,
+            "--engine",
+            "mininet",
+            "--out",
+            str(folder),
+            *arguments,
+        ]
         draft = self.folder / "draft"
         draft.write_text(f"cd {shlex.quote(str(ROOT))} && exec {shlex.join(argv)}\n")
         draft.rename(self.folder / f"{self._count}.sh")

@@ -65,7 +65,13 @@ def as_result(scene: dict[str, Any]) -> dict[str, Any]:
     users = {name: {"throughput_mbps": mbps} for name, mbps in scene["mbps"].items()}
     overloaded = scene["idle_share"] < BUSY or scene["lost_before_the_air"] > 0
     total = sum(scene["mbps"].values())
-    return {"status": "complete", "overloaded": overloaded, "seed": scene["turn"], "users": users, "throughput_mbps": total}
+    return {
+        "status": "complete",
+        "overloaded": overloaded,
+        "seed": scene["turn"],
+        "users": users,
+        "throughput_mbps": total,
+    }
 
 
 def by_case(scenes: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
@@ -84,7 +90,9 @@ def simulated(turn: int, who: str, rates_mbps: dict[str, float], runs: Path) -> 
     traffic = ", ".join(f"{{user: {name}}}" for name in ALONE[who])
     settings = (f"topology.users=[{users}]", f"traffic=[{traffic}]")
     place = runs / "sim" / STUDY.scenario / who / str(round(rates_mbps[STATIONS[0]] * 1000))
-    (outcome,) = run_jobs(Request(str(SCENARIO), "sim", ("none",), seed=turn, settings=settings, out=place))
+    (outcome,) = run_jobs(
+        Request(str(SCENARIO), "sim", ("none",), seed=turn, settings=settings, out=place)
+    )
     return outcome.result
 
 
@@ -103,8 +111,17 @@ def measure(turns: int, folder: Path) -> list[dict[str, Any]]:
     scenes = folder / "scenes.jsonl"
     if not scenes.exists():
         folder.mkdir(parents=True, exist_ok=True)
-        argv = ["env", f"PYTHONPATH={ROOT}:{ROOT / 'tests'}", sys.executable, "-m", "emulation.real_air"]
-        code = vm.run_in_vm(vm.GuestCommand([*argv, str(turns), str(folder / "draft.jsonl")], folder, show=True), wait=True)
+        argv = [
+            "env",
+            f"PYTHONPATH={ROOT}:{ROOT / 'tests'}",
+            sys.executable,
+            "-m",
+            "emulation.real_air",
+        ]
+        code = vm.run_in_vm(
+            vm.GuestCommand([*argv, str(turns), str(folder / "draft.jsonl")], folder, show=True),
+            wait=True,
+        )
         if code != 0:
             raise SystemExit(f"two stations under wmediumd: status {code}. See {folder / 'vm'}")
         (folder / "draft.jsonl").rename(scenes)
@@ -120,14 +137,21 @@ def where() -> str:
 def main(turns: int = 3, runs: Path = RUNS, page: Path = PAGE) -> None:
     scenes = measure(turns, runs / "wmediumd" / STUDY.scenario)
     real = by_case(scenes)
-    found = {("wmediumd", who): results for who, results in real.items()} | {("sim", who): [] for who in ALONE}
+    found = {("wmediumd", who): results for who, results in real.items()} | {
+        ("sim", who): [] for who in ALONE
+    }
     for turn, (strong, weak) in enumerate(zip(real["strong"], real["weak"], strict=True), 1):
-        alone = {name: each["users"][name]["throughput_mbps"] for name, each in (("strong", strong), ("weak", weak))}
+        alone = {
+            name: each["users"][name]["throughput_mbps"]
+            for name, each in (("strong", strong), ("weak", weak))
+        }
         for who, result in beside(turn, alone, runs).items():
             found["sim", who].append(result)
     command = f"PYTHONPATH=.:tests .venv/bin/python -m emulation.wifi_witness {turns}"
     made_by = f"Made by `{command}` with version {lab.__version__} of the lab, {where()}."
-    text = crosscheck.composed(INTRODUCTION, page.read_text(), {STUDY.scenario: crosscheck.section(STUDY, found, made_by)})
+    text = crosscheck.composed(
+        INTRODUCTION, page.read_text(), {STUDY.scenario: crosscheck.section(STUDY, found, made_by)}
+    )
     page.write_text(text)
 
 

@@ -25,7 +25,13 @@ ROOT = Path(__file__).resolve().parents[2]
 LAWS = ("reno", "cubic", "lia", "olia", "balia", "wvegas")
 SCHEDULERS = ("lowest_rtt", "linux", "round_robin", "redundant")
 STRATEGIES = {  # strategies other than the scenario's own that act on it
-    "campus": ("meter_throttling", "expected_throughput", "subflow_selection", "loss_aware", "disjoint"),
+    "campus": (
+        "meter_throttling",
+        "expected_throughput",
+        "subflow_selection",
+        "loss_aware",
+        "disjoint",
+    ),
     "pooling": ("expected_throughput",),
     "collision_between": ("expected_throughput", "disjoint"),
     "testbed_wifi_lte": ("meter_throttling",),
@@ -33,15 +39,48 @@ STRATEGIES = {  # strategies other than the scenario's own that act on it
     "uneven_paths": ("optimum",),
 }
 EXTRA = {
-    "penalisation": ("testbed_wifi_lte", "--set", "multipath.penalisation=true", "--set", "multipath.receive_buffer_kb=200"),
-    "window": ("pooling", "--strategy", "expected_throughput", "--set", "multipath.expected_by=window", "--cc", "balia"),
+    "penalisation": (
+        "testbed_wifi_lte",
+        "--set",
+        "multipath.penalisation=true",
+        "--set",
+        "multipath.receive_buffer_kb=200",
+    ),
+    "window": (
+        "pooling",
+        "--strategy",
+        "expected_throughput",
+        "--set",
+        "multipath.expected_by=window",
+        "--cc",
+        "balia",
+    ),
     "drafts": ("shared_pipe", "--cc", "olia", "--set", "multipath.olia_metric=draft"),
     "uploads": ("thirty_users", "--set", "traffic_direction=up", "--duration", "20"),
-    "udp": ("testbed_wifi_lte", "--set", "traffic=[{user: all, kind: udp, rate_mbps: 8}]", "--duration", "15"),
-    "on_off": ("two_paths", "--set", "traffic=[{user: ue1, kind: on_off, rate_mbps: 20, direction: up}]"),
+    "udp": (
+        "testbed_wifi_lte",
+        "--set",
+        "traffic=[{user: all, kind: udp, rate_mbps: 8}]",
+        "--duration",
+        "15",
+    ),
+    "on_off": (
+        "two_paths",
+        "--set",
+        "traffic=[{user: ue1, kind: on_off, rate_mbps: 20, direction: up}]",
+    ),
     "files": ("rat_setup_1", "--set", "traffic_parallel=3", "--set", "traffic_volume_mb=2"),
 }
-PER_ID = ("ap", "link", "user", "sf", "aps", "users", "tiers", "by_ap")  # keys whose values are keyed by an ID
+PER_ID = (
+    "ap",
+    "link",
+    "user",
+    "sf",
+    "aps",
+    "users",
+    "tiers",
+    "by_ap",
+)  # keys whose values are keyed by an ID
 
 
 def cases() -> dict[str, list[str]]:
@@ -52,16 +91,33 @@ def cases() -> dict[str, list[str]]:
         found |= {f"{name}-seed{n}": [name, "--seed", str(n)] for n in (1, 2, 3)}
         short = [name, "--duration", "12", "--seed", "4"]
         found |= {f"{name}-{law}": [*short, "--cc", law] for law in LAWS}
-        found |= {f"{name}-{each}": [*short, "--set", f"multipath.scheduler={each}"] for each in SCHEDULERS}
-        found |= {f"{name}-{each}": [*short, "--strategy", each] for each in STRATEGIES.get(name, ())}
+        found |= {
+            f"{name}-{each}": [*short, "--set", f"multipath.scheduler={each}"]
+            for each in SCHEDULERS
+        }
+        found |= {
+            f"{name}-{each}": [*short, "--strategy", each] for each in STRATEGIES.get(name, ())
+        }
     return found | {f"extra-{name}": list(argv) for name, argv in EXTRA.items()}
 
 
 def run(argv: list[str]) -> Path | str:
     """The folder of the finished run, or what the command line said when it refused."""
     folder = Path(tempfile.mkdtemp(prefix="golden-")) / "run"
-    command = [sys.executable, "-m", "lab", "run", *argv, "--engine", "sim", "--set", "rate_scale=1"]
-    done = subprocess.run([*command, "--quiet", "--out", str(folder)], cwd=ROOT, capture_output=True, text=True)
+    command = [
+        sys.executable,
+        "-m",
+        "lab",
+        "run",
+        *argv,
+        "--engine",
+        "sim",
+        "--set",
+        "rate_scale=1",
+    ]
+    done = subprocess.run(
+        [*command, "--quiet", "--out", str(folder)], cwd=ROOT, capture_output=True, text=True
+    )
     return folder if done.returncode == 0 else f"exit {done.returncode}"
 
 
@@ -71,17 +127,26 @@ def fields(folder: Path) -> dict[str, str]:
     for line in (folder / "samples.jsonl").read_text(encoding="utf-8").splitlines():
         for name, where, value in leaves(json.loads(line), "samples"):
             found.setdefault(name, hashlib.sha256()).update(f"{where}={value!r}\n".encode())
-    for name, where, value in leaves(json.loads((folder / "result.json").read_text(encoding="utf-8")), "result"):
+    for name, where, value in leaves(
+        json.loads((folder / "result.json").read_text(encoding="utf-8")), "result"
+    ):
         if not isinstance(value, str):
             found.setdefault(name, hashlib.sha256()).update(f"{where}={value!r}\n".encode())
     return {name: digest.hexdigest()[:8] for name, digest in sorted(found.items())}
 
 
-def leaves(value: Any, name: str, where: str = "", per_id: bool = False) -> Iterator[tuple[str, str, Any]]:
+def leaves(
+    value: Any, name: str, where: str = "", per_id: bool = False
+) -> Iterator[tuple[str, str, Any]]:
     """Each leaf of a JSON document: name of its field, without IDs and indices; its place; its value."""
     if isinstance(value, dict):
         for key, each in value.items():
-            yield from leaves(each, f"{name}.*" if per_id else f"{name}.{key}", f"{where}.{key}", key in PER_ID and not per_id)
+            yield from leaves(
+                each,
+                f"{name}.*" if per_id else f"{name}.{key}",
+                f"{where}.{key}",
+                key in PER_ID and not per_id,
+            )
     elif isinstance(value, list):
         for number, each in enumerate(value):
             yield from leaves(each, f"{name}[]", f"{where}.{number}")
@@ -104,7 +169,9 @@ def packed(found: dict[str, Any]) -> str:
     """The digests as text: the fields' names once, then a line of digests for each case."""
     columns = sorted({field for each in found.values() if isinstance(each, dict) for field in each})
     rows = {
-        name: each if isinstance(each, str) else " ".join(each.get(column, "-") for column in columns)
+        name: each
+        if isinstance(each, str)
+        else " ".join(each.get(column, "-") for column in columns)
         for name, each in found.items()
     }
     return json.dumps({"columns": columns, "cases": rows}, indent=0) + "\n"
@@ -117,7 +184,11 @@ def unpacked(text: str) -> dict[str, Any]:
     def row(line: str) -> Any:
         if line.startswith("exit"):
             return line
-        return {field: digest for field, digest in zip(read["columns"], line.split(), strict=True) if digest != "-"}
+        return {
+            field: digest
+            for field, digest in zip(read["columns"], line.split(), strict=True)
+            if digest != "-"
+        }
 
     return {name: row(line) for name, line in read["cases"].items()}
 

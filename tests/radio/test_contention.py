@@ -20,7 +20,14 @@ BIANCHI = {
     30: (0.5327, 2.1398),
 }
 WIFI_SERIES = (39.34, 16.13, 11.03, 8.77, 7.49, 6.65)  # 5 strong of 54 Mb/s and m weak of 6
-LTE_SERIES = (40.0, 39.15, 38.33, 37.56, 36.82, 36.11)  # 5 strong of 40 Mb/s, weight 4; m weak of 5, weight 0.5
+LTE_SERIES = (
+    40.0,
+    39.15,
+    38.33,
+    37.56,
+    36.82,
+    36.11,
+)  # 5 strong of 40 Mb/s, weight 4; m weak of 5, weight 0.5
 
 
 @pytest.mark.parametrize("contenders", BIANCHI)
@@ -28,7 +35,9 @@ def test_bianchi(contenders):
     p, k = BIANCHI[contenders]
     assert collision(contenders) == pytest.approx(p, abs=5e-5)
     delivered = 1 - given_up(contenders)
-    assert transmissions(contenders) / delivered == pytest.approx(k, abs=5e-5)  # per frame that gets through
+    assert transmissions(contenders) / delivered == pytest.approx(
+        k, abs=5e-5
+    )  # per frame that gets through
 
 
 def test_a_frame_is_given_up_after_the_last_attempt():
@@ -54,8 +63,14 @@ def test_weak_stations_cost_wifi_much():
 def test_weak_stations_cost_lte_little():
     for m, mbps in enumerate(LTE_SERIES):
         users = {f"s{n}": (40e6, 4.0) for n in range(5)} | {f"w{n}": (5e6, 0.5) for n in range(m)}
-        shares = shares_bps({user: Bearer(rate, weight, True, 0) for user, (rate, weight) in users.items()})
+        shares = shares_bps(
+            {user: Bearer(rate, weight, True, 0) for user, (rate, weight) in users.items()}
+        )
         assert sum(shares.values()) / 1e6 == pytest.approx(mbps, abs=0.006)
-        seen = [Association(user, "lte1", round(rate), weight) for user, (rate, weight) in users.items()]
-        believed = sum(lte_share_bps(each, [other for other in seen if other != each]) for each in seen)
+        seen = [
+            Association(user, "lte1", round(rate), weight) for user, (rate, weight) in users.items()
+        ]
+        believed = sum(
+            lte_share_bps(each, [other for other in seen if other != each]) for each in seen
+        )
         assert believed / 1e6 == pytest.approx(mbps, abs=0.006)

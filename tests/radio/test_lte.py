@@ -16,11 +16,15 @@ def test_the_papers_example():
 
 
 def test_alone_a_user_gets_its_whole_rate():
-    assert shares_bps({"a": Bearer(30 * MBPS, 0.5, True, 3 * MBPS)}) == {"a": pytest.approx(30 * MBPS)}
+    assert shares_bps({"a": Bearer(30 * MBPS, 0.5, True, 3 * MBPS)}) == {
+        "a": pytest.approx(30 * MBPS)
+    }
 
 
 def test_what_one_leaves_the_other_takes():
-    got = shares_bps({"a": Bearer(10 * MBPS, 1, False, 1 * MBPS), "b": Bearer(10 * MBPS, 1, True, 9 * MBPS)})
+    got = shares_bps(
+        {"a": Bearer(10 * MBPS, 1, False, 1 * MBPS), "b": Bearer(10 * MBPS, 1, True, 9 * MBPS)}
+    )
     assert got["b"] == pytest.approx(9 * MBPS)
     assert got["a"] == pytest.approx(5 * MBPS)  # it may grow to its fair share at once
 
@@ -41,14 +45,22 @@ bearers = st.dictionaries(
 def test_backlogged_users_never_get_more_than_the_cell_has(cell):
     got = shares_bps(cell)
     assert all(0 <= got[user] <= cell[user].rate_bps * 1.0001 for user in cell)
-    assert sum(got[user] / each.rate_bps for user, each in cell.items() if each.backlogged) <= 1.0001
+    assert (
+        sum(got[user] / each.rate_bps for user, each in cell.items() if each.backlogged) <= 1.0001
+    )
 
 
 @given(bearers)
 def test_backlogged_users_share_by_weight(cell):
     got = shares_bps(cell)
-    fractions = {user: got[user] / each.rate_bps / each.weight for user, each in cell.items() if each.backlogged}
-    assert all(fraction == pytest.approx(next(iter(fractions.values()))) for fraction in fractions.values())
+    fractions = {
+        user: got[user] / each.rate_bps / each.weight
+        for user, each in cell.items()
+        if each.backlogged
+    }
+    assert all(
+        fraction == pytest.approx(next(iter(fractions.values()))) for fraction in fractions.values()
+    )
 
 
 @pytest.mark.parametrize(("snr_db", "quality"), [(-20, 1), (0, 2), (22, 13), (30, 15), (60, 15)])

@@ -29,7 +29,9 @@ def test_everybody_stays_inside_and_keeps_to_the_speed(seed):
 def test_one_speed_is_walked_at_that_speed():
     seen = places(walker(speeds=(2.0, 2.0)))
     steps = [distance_m(a, b) for a, b in pairwise(seen)]
-    assert sum(step == pytest.approx(1.0) for step in steps) > 0.9 * len(steps)  # the others turn a corner
+    assert sum(step == pytest.approx(1.0) for step in steps) > 0.9 * len(
+        steps
+    )  # the others turn a corner
 
 
 def test_the_seed_and_the_name_decide_and_nothing_else():

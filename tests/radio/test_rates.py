@@ -12,8 +12,12 @@ from lab.radio.wifi import byte_price_ps, fixed_ns
 
 def test_a_full_frame_of_802_11a_at_54_mbps():
     """34 DIFS + 67.5 backoff + 20 preamble + 214 / 54 overhead + 12112 / 54 frame + 16 SIFS + 28 ACK = 393.8 us."""
-    assert STANDARDS["11a"].frame_us(54.0) == pytest.approx(34 + 67.5 + 20 + 214 / 54 + 12112 / 54 + 16 + 28)
-    assert 8 * 1514 / STANDARDS["11a"].frame_us(54.0) == pytest.approx(30.7, abs=0.1)  # the known ceiling of UDP
+    assert STANDARDS["11a"].frame_us(54.0) == pytest.approx(
+        34 + 67.5 + 20 + 214 / 54 + 12112 / 54 + 16 + 28
+    )
+    assert 8 * 1514 / STANDARDS["11a"].frame_us(54.0) == pytest.approx(
+        30.7, abs=0.1
+    )  # the known ceiling of UDP
 
 
 def test_802_11g_waits_less_and_extends_more():
@@ -28,10 +32,14 @@ def test_acknowledgements_go_at_basic_rates(mbps, us):
 
 def test_aggregation_shares_what_does_not_depend_on_length():
     """(28 DIFS + 67.5 backoff + 36 preamble + 6 + 10 SIFS + 34 ACK) / 16 + 214 / 65 + 12112 / 65 = 201 us: 60 of 65 Mb/s."""
-    assert STANDARDS["11n24"].frame_us(65.0) == pytest.approx((28 + 67.5 + 36 + 6 + 10 + 34) / 16 + 12326 / 65)
+    assert STANDARDS["11n24"].frame_us(65.0) == pytest.approx(
+        (28 + 67.5 + 36 + 6 + 10 + 34) / 16 + 12326 / 65
+    )
 
 
-@pytest.mark.parametrize(("dbm", "mbps"), [(-60, 54), (-65, 54), (-65.1, 48), (-70, 36), (-74, 24), (-82, 6), (-95, 6)])
+@pytest.mark.parametrize(
+    ("dbm", "mbps"), [(-60, 54), (-65, 54), (-65.1, 48), (-70, 36), (-74, 24), (-82, 6), (-95, 6)]
+)
 def test_the_rate_that_a_signal_allows(dbm, mbps):
     assert STANDARDS["11a"].rate_mbps(dbm) == mbps
 
@@ -67,6 +75,9 @@ def test_who_is_nearer_is_never_slower(a_m, b_m, standard):
 
 
 def test_rate_scale_scales_a_station_and_not_what_it_shares():
-    whole, half = (station("ue1", Radio("11a", 5180, 16.0, 3.0, rate_scale=scale), 30.0) for scale in (1.0, 0.5))
+    whole, half = (
+        station("ue1", Radio("11a", 5180, 16.0, 3.0, rate_scale=scale), 30.0)
+        for scale in (1.0, 0.5)
+    )
     assert half.rate_bps == pytest.approx(whole.rate_bps / 2, abs=1)
     assert half.overhead == whole.overhead

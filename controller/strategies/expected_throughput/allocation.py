@@ -58,7 +58,9 @@ def reached(near: Mapping[str, Iterable[str]], start: Iterable[str]) -> set[str]
     return found
 
 
-def arrive(capacity_bps: Sequence[float], ways: Ways, shares: Shares, first: str, fairness: float = 0.9) -> dict[str, Rates]:
+def arrive(
+    capacity_bps: Sequence[float], ways: Ways, shares: Shares, first: str, fairness: float = 0.9
+) -> dict[str, Rates]:
     """The shares in bit/s after connection `first` came, or found new ways; a connection without a share has none yet."""
     return _Filling(capacity_bps, ways, shares, fairness).run(first)
 
@@ -66,7 +68,9 @@ def arrive(capacity_bps: Sequence[float], ways: Ways, shares: Shares, first: str
 class _Filling:
     """One event: `judged` counts everybody's share against the arcs, `taken` only of those that had their turn."""
 
-    def __init__(self, capacity_bps: Sequence[float], ways: Ways, shares: Shares, fairness: float) -> None:
+    def __init__(
+        self, capacity_bps: Sequence[float], ways: Ways, shares: Shares, fairness: float
+    ) -> None:
         self.capacity_bps, self.ways, self.fairness = capacity_bps, ways, fairness
         self.users, self.near = users(ways), neighbours(ways)
         self.shares = {name: shares.get(name) or (0.0,) * len(own) for name, own in ways.items()}
@@ -119,14 +123,19 @@ class _Filling:
         own = self.ways[name]
         left = without(self._room(self.judged, own), own, alone)
         full = {arc for arc, room in left.items() if room <= ROUNDING * self.capacity_bps[arc]}
-        return [min((self._above(name, arc, mean) for arc in way if arc in full), default=0.0) for way in own]
+        return [
+            min((self._above(name, arc, mean) for arc in way if arc in full), default=0.0)
+            for way in own
+        ]
 
     def _levelled(self, name: str, alone: Rates, room_bps: Mapping[int, float]) -> Rates:
         """On each way as much as makes its rate equal to that of the poorest who share the narrowest arc with it."""
         own, rates = self.ways[name], list(alone)
         for n, way in enumerate(own):
             level = min(self._level(name, arc, sum(rates) - rates[n]) for arc in way)
-            rates[n] += max(0.0, min(_narrowest(way, without(room_bps, own, rates)), level - sum(rates)))
+            rates[n] += max(
+                0.0, min(_narrowest(way, without(room_bps, own, rates)), level - sum(rates))
+            )
         return tuple(rates)
 
     def _level(self, name: str, arc: int, elsewhere: float) -> float:
@@ -134,7 +143,9 @@ class _Filling:
         beside = [(elsewhere, self._part(name, arc))]
         for each in self.users[arc] - {name}:
             pairs = zip(self.ways[each], self._left_to(each), strict=True)
-            beside.append((sum(rate for way, rate in pairs if arc not in way), self._part(each, arc)))
+            beside.append(
+                (sum(rate for way, rate in pairs if arc not in way), self._part(each, arc))
+            )
         beside.sort()
         filled, parts, levels = self.capacity_bps[arc], 0.0, []
         for rate, part in beside:
@@ -151,7 +162,9 @@ class _Filling:
         found = 0.0
         for each in self.users[arc] - {name}:
             rates = self._left_to(each)
-            if any(rate > 0 and arc in way for way, rate in zip(self.ways[each], rates, strict=True)):
+            if any(
+                rate > 0 and arc in way for way, rate in zip(self.ways[each], rates, strict=True)
+            ):
                 found += sum(rates) - mean
         return found
 
@@ -172,7 +185,13 @@ class _Filling:
                 load[arc] = load.get(arc, 0.0) + rate * part
 
 
-def _raised(alone: Rates, missing: float, own: Sequence[Use], room_bps: Mapping[int, float], above: Sequence[float]) -> Rates:
+def _raised(
+    alone: Rates,
+    missing: float,
+    own: Sequence[Use],
+    room_bps: Mapping[int, float],
+    above: Sequence[float],
+) -> Rates:
     """The rates after what is missing was handed out to the ways whose users are above the mean, as far as there is room."""
     rates, left = list(alone), missing
     for _ in range(MOST_ROUNDS):
@@ -182,7 +201,10 @@ def _raised(alone: Rates, missing: float, own: Sequence[Use], room_bps: Mapping[
             break
         whole, asked = sum(above[n] for n in giving), left
         for n in giving:
-            added = max(0.0, min(asked * above[n] / whole, _narrowest(own[n], without(room_bps, own, rates))))
+            added = max(
+                0.0,
+                min(asked * above[n] / whole, _narrowest(own[n], without(room_bps, own, rates))),
+            )
             rates[n] += added
             left -= added
     return tuple(rates)

@@ -33,11 +33,16 @@ def decisions(before: Ledger, after: Ledger) -> list[Decision]:
 def _routes(was: Standing, shall: Standing, after: Ledger, why: str) -> Iterator[Ranked]:
     ways, shares = after.settled()
     carried = load(ways, shares)
-    for subflow, now, then, rate in zip(shall.subflows, was.ways, shall.ways, shall.rates, strict=True):
+    for subflow, now, then, rate in zip(
+        shall.subflows, was.ways, shall.ways, shall.rates, strict=True
+    ):
         is_new = subflow.expected_bps is None and not subflow.backup
         if then is not None and (then != now or is_new):
             path = switches(after.on, then)
-            left = ((after.on.capacity_bps[arc] - carried[arc] + rate * part, arc) for arc, part in use(after.on, then).items())
+            left = (
+                (after.on.capacity_bps[arc] - carried[arc] + rate * part, arc)
+                for arc, part in use(after.on, then).items()
+            )
             free_bps, arc = min(left)
             text = f"{why}by {' '.join(path)} others leave {_text(free_bps)} of {_text(after.on.capacity_bps[arc])}"
             yield WAY, _decision(subflow, text, Route(subflow.key, path))
@@ -52,10 +57,20 @@ def _rates(standing: Standing, why: str) -> Iterator[Ranked]:
         then = None if nothing or rate < 1 else round(rate)
         if _differs(subflow.expected_bps, then):
             rank = HIGHER if then is None or then > (subflow.expected_bps or 0) else LOWER
-            yield rank, _decision(subflow, f"{why}, {_text(rate)} of it here", Expect(subflow.key, then))
+            yield (
+                rank,
+                _decision(subflow, f"{why}, {_text(rate)} of it here", Expect(subflow.key, then)),
+            )
         if nothing != subflow.backup:
-            text = f"{why}, nothing of it here" if nothing else f"{why}, {_text(rate)} of it here again"
-            yield BACKUP if nothing else NORMAL, _decision(subflow, text, SetBackup(subflow.key, nothing))
+            text = (
+                f"{why}, nothing of it here"
+                if nothing
+                else f"{why}, {_text(rate)} of it here again"
+            )
+            yield (
+                BACKUP if nothing else NORMAL,
+                _decision(subflow, text, SetBackup(subflow.key, nothing)),
+            )
 
 
 def _differs(now_bps: int | None, then_bps: int | None) -> bool:

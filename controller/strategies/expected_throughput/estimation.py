@@ -30,12 +30,19 @@ def most(ways: Sequence[Use], room_bps: Mapping[int, float]) -> Rates:
         left = without(room, ways, rates)
         if min(left.values(), default=0.0) >= enough:
             return tuple(rates)
-        charged = [sum(min(left[arc], 0.0) / part / sharing[arc] for arc, part in way.items()) for way in ways]  # 2
+        charged = [
+            sum(min(left[arc], 0.0) / part / sharing[arc] for arc, part in way.items())
+            for way in ways
+        ]  # 2
         worst = min((n for n, rate in enumerate(rates) if rate > 0), key=charged.__getitem__)  # 3
-        rates[worst] = max(rates[worst] + min(left[arc] / part for arc, part in ways[worst].items()), 0.0)
+        rates[worst] = max(
+            rates[worst] + min(left[arc] / part for arc, part in ways[worst].items()), 0.0
+        )
 
 
-def without(room_bps: Mapping[int, float], ways: Iterable[Use], rates: Iterable[float]) -> dict[int, float]:
+def without(
+    room_bps: Mapping[int, float], ways: Iterable[Use], rates: Iterable[float]
+) -> dict[int, float]:
     """The room that is left when these ways carry these rates."""
     left = dict(room_bps)
     for way, rate in zip(ways, rates, strict=True):

@@ -18,7 +18,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from controller.graph import Graph, Use, Way, use, ways
-from controller.strategies.expected_throughput.allocation import Shares, Ways, neighbours, reached, users
+from controller.strategies.expected_throughput.allocation import (
+    Shares,
+    Ways,
+    neighbours,
+    reached,
+    users,
+)
 from controller.strategies.expected_throughput.max_flow import LEFT_OVER, Flow, max_flow, split
 
 Pair = tuple[int, int]  # places
@@ -45,7 +51,9 @@ def explore(on: Graph, asking: Sequence[Asking], others: Ways, shares: Shares) -
     return _given_out(asking, chosen)  # 4
 
 
-def _over_what_is_free(on: Graph, wanted: Mapping[Pair, int], others: Ways, shares: Shares) -> Chosen:
+def _over_what_is_free(
+    on: Graph, wanted: Mapping[Pair, int], others: Ways, shares: Shares
+) -> Chosen:
     """The ways of the largest flow over what the others leave, from each source to all that it sends to."""
     free = list(on.capacity_bps)
     for name, own in others.items():
@@ -59,7 +67,9 @@ def _over_what_is_free(on: Graph, wanted: Mapping[Pair, int], others: Ways, shar
     return chosen
 
 
-def _widest(on: Graph, free_bps: Sequence[float], source: int, ends: Mapping[int, int]) -> list[tuple[Way, float]]:
+def _widest(
+    on: Graph, free_bps: Sequence[float], source: int, ends: Mapping[int, int]
+) -> list[tuple[Way, float]]:
     """The ways of the largest flow; where it needs more ways than are wanted, one after another the widest, if that is more."""
     whole = max_flow(on, free_bps, source, ends)
     found = split(on, whole, source, ends)
@@ -108,13 +118,23 @@ class _Beside:
 
 
 def _add_for_fairness(
-    on: Graph, wanted: Mapping[Pair, int], candidates: Mapping[Pair, list[Way]], chosen: Chosen, beside: _Beside
+    on: Graph,
+    wanted: Mapping[Pair, int],
+    candidates: Mapping[Pair, list[Way]],
+    chosen: Chosen,
+    beside: _Beside,
 ) -> None:
     """Add candidates to the chosen ways until these could carry the mean of the connections beside, or nothing is left to add."""
     while _alone_bps(on, chosen) < beside.mean:
         used = _times_used(chosen)
         left = [
-            (len(candidates[pair][0]) - len(way), -sum(used[arc] for arc in way), beside.to_take(way), pair, way)
+            (
+                len(candidates[pair][0]) - len(way),
+                -sum(used[arc] for arc in way),
+                beside.to_take(way),
+                pair,
+                way,
+            )
             for pair, count in wanted.items()
             if len(chosen[pair]) < count
             for way in candidates[pair]

@@ -16,7 +16,13 @@ from dataclasses import dataclass, field, replace
 
 from controller.graph import Graph, Way, arcs_over, hops_to, use
 from controller.observation import Observation, Subflow
-from controller.strategies.expected_throughput.allocation import Shares, Ways, arrive, neighbours, reached
+from controller.strategies.expected_throughput.allocation import (
+    Shares,
+    Ways,
+    arrive,
+    neighbours,
+    reached,
+)
 from controller.strategies.expected_throughput.estimation import most
 from controller.strategies.expected_throughput.exploration import Asking, Pair, explore
 
@@ -52,9 +58,18 @@ class Ledger:
 
     def settled(self) -> tuple[Ways, Shares]:
         """Ways and rates of the settled connections, without subflows that have no way."""
-        here = {name: each for name, each in self.connections.items() if name not in self.waiting and each.routed}
-        ways = {name: [use(self.on, way) for way in each.ways if way is not None] for name, each in here.items()}
-        return ways, {name: tuple(each.rates[n] for n in each.routed) for name, each in here.items()}
+        here = {
+            name: each
+            for name, each in self.connections.items()
+            if name not in self.waiting and each.routed
+        }
+        ways = {
+            name: [use(self.on, way) for way in each.ways if way is not None]
+            for name, each in here.items()
+        }
+        return ways, {
+            name: tuple(each.rates[n] for n in each.routed) for name, each in here.items()
+        }
 
     def worth(self) -> float:
         """The sum of the logarithms of the settled connections' rates (eq (4))."""
@@ -63,7 +78,11 @@ class Ledger:
     def overloaded(self) -> list[str]:
         """Connections on an arc of which more is expected than it carries."""
         ways, shares = self.settled()
-        full = {arc for arc, rate in load(ways, shares).items() if rate > (1 + SLACK) * self.on.capacity_bps[arc]}
+        full = {
+            arc
+            for arc, rate in load(ways, shares).items()
+            if rate > (1 + SLACK) * self.on.capacity_bps[arc]
+        }
         return [name for name, own in ways.items() if any(not full.isdisjoint(way) for way in own)]
 
     def with_room(self) -> Iterator[str]:
@@ -72,8 +91,12 @@ class Ledger:
         carried = load(ways, shares)
         for name in sorted(ways, key=lambda each: sum(shares[each])):
             own = load({name: ways[name]}, shares)
-            room = {arc: self.on.capacity_bps[arc] - carried[arc] + rate for arc, rate in own.items()}
-            if not any(shares[name]) or sum(most(ways[name], room)) > (1 + SLACK) * sum(shares[name]):
+            room = {
+                arc: self.on.capacity_bps[arc] - carried[arc] + rate for arc, rate in own.items()
+            }
+            if not any(shares[name]) or sum(most(ways[name], room)) > (1 + SLACK) * sum(
+                shares[name]
+            ):
                 yield name
 
     def poor(self) -> list[str]:
@@ -81,13 +104,18 @@ class Ledger:
         ways, shares = self.settled()
         near, rate = neighbours(ways), {name: sum(rates) for name, rates in shares.items()}
         means = {name: _mean([rate[each] for each in reached(near, [name])]) for name in ways}
-        return sorted((name for name in ways if rate[name] < (self.fairness - SLACK) * means[name]), key=rate.__getitem__)
+        return sorted(
+            (name for name in ways if rate[name] < (self.fairness - SLACK) * means[name]),
+            key=rate.__getitem__,
+        )
 
     def levelled(self) -> Ledger:
         """Another turn for each that is poor: those whom the newest left alone, because it had enough itself."""  # 4
         draft = self
         for name in self.poor():
-            draft = draft.share(name, f"{name} has less than {self.fairness:g} of what those beside it have")
+            draft = draft.share(
+                name, f"{name} has less than {self.fairness:g} of what those beside it have"
+            )
         return self.or_better(draft)
 
     def settle(self, name: str, why: str) -> Ledger:
@@ -97,14 +125,23 @@ class Ledger:
         others = {each: own for each, own in ways.items() if each != name}
         ends = enumerate(standing.pairs[: self.most_subflows])
         asking = {n: Asking(pair, standing.ways[n]) for n, pair in ends if pair is not None}
-        given = explore(self.on, list(asking.values()), others, {each: shares[each] for each in others})
+        given = explore(
+            self.on, list(asking.values()), others, {each: shares[each] for each in others}
+        )
         at = dict(zip(asking, given, strict=True))
         found = [at.get(n) for n in range(len(standing.ways))]
-        same = (way is not None and way == now for way, now in zip(found, standing.ways, strict=True))
+        same = (
+            way is not None and way == now for way, now in zip(found, standing.ways, strict=True)
+        )
         kept = (rate if stays else 0.0 for rate, stays in zip(standing.rates, same, strict=True))
         moved = replace(standing, ways=tuple(found), rates=tuple(kept))
         waiting = tuple(each for each in self.waiting if each != name)
-        settled = replace(self, connections={**self.connections, name: moved}, waiting=waiting, why={**self.why, name: why})
+        settled = replace(
+            self,
+            connections={**self.connections, name: moved},
+            waiting=waiting,
+            why={**self.why, name: why},
+        )
         return settled.share(name, why)
 
     def share(self, first: str, why: str) -> Ledger:
@@ -113,8 +150,14 @@ class Ledger:
         if first not in ways:
             return self
         given = arrive(self.on.capacity_bps, ways, shares, first, self.fairness)
-        changed = {name: self._with(name, given[name]) for name in ways if given[name] != shares[name]}
-        return replace(self, connections={**self.connections, **changed}, why={**self.why, **dict.fromkeys(changed, why)})
+        changed = {
+            name: self._with(name, given[name]) for name in ways if given[name] != shares[name]
+        }
+        return replace(
+            self,
+            connections={**self.connections, **changed},
+            why={**self.why, **dict.fromkeys(changed, why)},
+        )
 
     def _with(self, name: str, rates: Collection[float]) -> Standing:
         standing = self.connections[name]
@@ -137,7 +180,10 @@ def read(on: Graph, seen: Observation, fairness: float, most_subflows: int) -> L
         beyond = len(ways[most_subflows:])
         ways = (*ways[:most_subflows], *[None] * beyond)
         found[name] = Standing(subflows, pairs, ways, rates)
-        if any(_undecided(on, *each) for each in list(zip(subflows, pairs, ways, strict=True))[:most_subflows]):
+        if any(
+            _undecided(on, *each)
+            for each in list(zip(subflows, pairs, ways, strict=True))[:most_subflows]
+        ):
             waiting.append(name)
     return Ledger(on, fairness, most_subflows, found, tuple(waiting))
 

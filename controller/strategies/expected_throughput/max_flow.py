@@ -78,7 +78,9 @@ class _Residual:
                 here, way = to[way[full] ^ 1], way[:full]
                 continue
             choices, n = edges[here], next_edge[here]
-            while n < len(choices) and not (left[choices[n]] > nothing and hops[to[choices[n]]] == hops[here] - 1):
+            while n < len(choices) and not (
+                left[choices[n]] > nothing and hops[to[choices[n]]] == hops[here] - 1
+            ):
                 n += 1
             next_edge[here] = n
             if n < len(choices):
@@ -91,13 +93,19 @@ class _Residual:
                 return sent
 
 
-def max_flow(on: Graph, room_bps: Sequence[float], source: int, destinations: Collection[int]) -> Flow:
+def max_flow(
+    on: Graph, room_bps: Sequence[float], source: int, destinations: Collection[int]
+) -> Flow:
     """The largest flow when arc n has room for `room_bps[n]`, which is not negative; the source is no destination."""
     residual = _Residual(on, room_bps)
     rate_bps = 0.0
     while (hops := residual.hops(source, destinations))[source] > 0:  # 1, 3
         rate_bps += residual.send(source, hops)  # 2
-    carried = {arc: rate for arc, room in enumerate(room_bps) if (rate := room - residual.left[2 * arc]) > residual.nothing}
+    carried = {
+        arc: rate
+        for arc, room in enumerate(room_bps)
+        if (rate := room - residual.left[2 * arc]) > residual.nothing
+    }
     return Flow(rate_bps, carried)
 
 
@@ -110,7 +118,9 @@ def split(on: Graph, flow: Flow, source: int, wanted: Mapping[int, int]) -> list
         width = _width(on, over, source, open_ends)
         if width <= LEAST_SHARE * flow.rate_bps:
             break
-        way = _first(on, {arc for arc, rate in over.items() if rate >= width}, source, open_ends)  # 4
+        way = _first(
+            on, {arc for arc, rate in over.items() if rate >= width}, source, open_ends
+        )  # 4
         over |= {arc: over[arc] - width for arc in way}
         left -= width
         open_ends -= Counter([on.head[way[-1]]])
@@ -140,7 +150,11 @@ def _first(on: Graph, usable: set[int], source: int, ends: Iterable[int]) -> Way
     way: list[int] = []
     here = source
     while hops[here] > 0:
-        nearer = (arc for arc in on.leaving[here] if arc in usable and hops.get(on.head[arc]) == hops[here] - 1)
+        nearer = (
+            arc
+            for arc in on.leaving[here]
+            if arc in usable and hops.get(on.head[arc]) == hops[here] - 1
+        )
         way.append(min(nearer, key=lambda arc: on.names[on.head[arc]]))
         here = on.head[way[-1]]
     return tuple(way)

@@ -29,11 +29,19 @@ Capacities = dict[tuple[str, str], int]
 class ExpectedThroughputParams(StrategyParams):
     """`fairness` is the paper's; subflows beyond `max_subflows` of a connection are backup."""
 
-    interval_s: float = param(2.0, "s", "Time between two looks while no subflow comes or goes", ge=0.2, le=60)
-    fairness: float = param(
-        0.9, "fraction", "Part of the mean from which on a connection takes nothing from others", gt=0, le=1
+    interval_s: float = param(
+        2.0, "s", "Time between two looks while no subflow comes or goes", ge=0.2, le=60
     )
-    max_subflows: int = param(8, "subflows", "How many subflows of a connection get a way", ge=1, le=16)
+    fairness: float = param(
+        0.9,
+        "fraction",
+        "Part of the mean from which on a connection takes nothing from others",
+        gt=0,
+        le=1,
+    )
+    max_subflows: int = param(
+        8, "subflows", "How many subflows of a connection get a way", ge=1, le=16
+    )
 
 
 class ExpectedThroughput(Strategy):
@@ -51,23 +59,38 @@ class ExpectedThroughput(Strategy):
     def decide(self, seen: Observation) -> list[Decision]:
         if not seen.arcs:  # nobody has said yet how the network looks
             return []
-        before = ledger = read(graph(seen.arcs), seen, self.params.fairness, self.params.max_subflows)
+        before = ledger = read(
+            graph(seen.arcs), seen, self.params.fairness, self.params.max_subflows
+        )
         for name in ledger.waiting:  # 1
             ledger = ledger.settle(name, f"{_user(ledger, name)} needs a way")
         for name in ledger.overloaded():  # 2
             if name in ledger.overloaded():
-                ledger = ledger.settle(name, f"{_user(ledger, name)} is on a link of which more was expected than it carries")
+                ledger = ledger.settle(
+                    name,
+                    f"{_user(ledger, name)} is on a link of which more was expected than it carries",
+                )
         if self._grew(seen):  # 3
             for name in ledger.connections:
-                ledger = ledger.or_better(ledger.settle(name, f"there is more room for {_user(ledger, name)} on other links"))
+                ledger = ledger.or_better(
+                    ledger.settle(
+                        name, f"there is more room for {_user(ledger, name)} on other links"
+                    )
+                )
         for name in list(ledger.with_room()):  # 4
-            ledger = ledger.or_better(ledger.share(name, f"{_user(ledger, name)} can have what was left free"))
+            ledger = ledger.or_better(
+                ledger.share(name, f"{_user(ledger, name)} can have what was left free")
+            )
         return decisions(before, ledger.levelled())  # 5, 6
 
     def withdraw(self, seen: Observation) -> list[Decision]:
         why = "the strategy was withdrawn"
         held = [
-            Decision(about(each.key), f"{why}: held to {mbps(each.expected_bps):.3g} Mb/s no longer", Expect(each.key, None))
+            Decision(
+                about(each.key),
+                f"{why}: held to {mbps(each.expected_bps):.3g} Mb/s no longer",
+                Expect(each.key, None),
+            )
             for each in seen.subflows
             if each.expected_bps is not None
         ]
@@ -76,17 +99,26 @@ class ExpectedThroughput(Strategy):
             released(seen)
             + held
             + [
-                Decision(about(each.key), f"{why}: subflow {each.number} is used again", SetBackup(each.key, False))
+                Decision(
+                    about(each.key),
+                    f"{why}: subflow {each.number} is used again",
+                    SetBackup(each.key, False),
+                )
                 for each in idle
             ]
         )
 
     def _grew(self, seen: Observation) -> bool:
         """Whether a link is new, or carries more than at the last look."""
-        before, self._capacities = self._capacities, {(arc.tail, arc.head): arc.capacity_bps for arc in seen.arcs}
+        before, self._capacities = (
+            self._capacities,
+            {(arc.tail, arc.head): arc.capacity_bps for arc in seen.arcs},
+        )
         if before is None:
             return False
-        return any(now > (1 + SLACK) * before.get(ends, 0) for ends, now in self._capacities.items())
+        return any(
+            now > (1 + SLACK) * before.get(ends, 0) for ends, now in self._capacities.items()
+        )
 
 
 def _user(ledger: Ledger, name: str) -> str:

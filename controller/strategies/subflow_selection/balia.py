@@ -47,7 +47,10 @@ def rtt_of_increase(window: float, added: float, others: float, best: float) -> 
     as_largest = (sqrt(window / added) - window) / others
     if as_largest > 0 and a * as_largest <= 1 + ROUNDING:
         return as_largest
-    square, linear = 10 * added * others**2 - window * a**2, 20 * added * others * window - 5 * window * a
+    square, linear = (
+        10 * added * others**2 - window * a**2,
+        20 * added * others * window - 5 * window * a,
+    )
     roots = _roots(square, linear, 10 * added * window**2 - 4 * window)
     return next((root for root in roots if root > 0 and a * root >= 1), None)
 
@@ -57,7 +60,9 @@ def rtt_of_loss(window: float, left: float, best: float) -> float:
     return 2 * (window - left) / best
 
 
-def chance_of_largest(subflow: int, windows: Sequence[float], rtts_s: Sequence[tuple[float, float]]) -> float:
+def chance_of_largest(
+    subflow: int, windows: Sequence[float], rtts_s: Sequence[tuple[float, float]]
+) -> float:
     """The probability that this subflow has the largest Y (Z of eq (10), corrected to the smallest round trip per window).
 
     `rtts_s` are (mean, standard deviation > 0) of independent normal round trips, none below 0.
@@ -65,12 +70,16 @@ def chance_of_largest(subflow: int, windows: Sequence[float], rtts_s: Sequence[t
     mean, sd = rtts_s[subflow]
     low, high = max(0.0, mean - REACH * sd), mean + REACH * sd
     step = (high - low) / STEPS
-    others = [(windows[k] / windows[subflow], rtts_s[k]) for k in range(len(windows)) if k != subflow]
+    others = [
+        (windows[k] / windows[subflow], rtts_s[k]) for k in range(len(windows)) if k != subflow
+    ]
     total = 0.0
     for n in range(STEPS):
         r = low + (n + 0.5) * step
         density = exp(-(((r - mean) / sd) ** 2) / 2) / (sd * sqrt(2 * pi) * _beyond(0, mean, sd))
-        total += density * prod(_beyond(r * ratio, *each) / _beyond(0, *each) for ratio, each in others)
+        total += density * prod(
+            _beyond(r * ratio, *each) / _beyond(0, *each) for ratio, each in others
+        )
     return total * step
 
 
@@ -84,4 +93,8 @@ def _roots(square: float, linear: float, constant: float) -> Iterable[float]:
     if square == 0:
         return [-constant / linear] if linear else []
     inside = linear**2 - 4 * square * constant
-    return [] if inside < 0 else sorted((-linear + sign * sqrt(inside)) / (2 * square) for sign in (1, -1))
+    return (
+        []
+        if inside < 0
+        else sorted((-linear + sign * sqrt(inside)) / (2 * square) for sign in (1, -1))
+    )

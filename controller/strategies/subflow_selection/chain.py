@@ -74,7 +74,11 @@ def mean_windows(walks: Sequence[Walk]) -> tuple[float, ...]:
 
 def field(subflow: int, means: Sequence[float], walks: Sequence[Walk]) -> Field:
     """What a subflow sees of the others."""
-    rates = [mean / walk.mean_rtt_s for n, (mean, walk) in enumerate(zip(means, walks, strict=True)) if n != subflow]  # 1
+    rates = [
+        mean / walk.mean_rtt_s
+        for n, (mean, walk) in enumerate(zip(means, walks, strict=True))
+        if n != subflow
+    ]  # 1
     return Field(sum(rates), max(rates, default=0.0))
 
 
@@ -102,7 +106,9 @@ def stationary(walk: Walk, others: Field) -> dict[int, float]:
 
 def climb(window: int, walk: Walk, others: Field) -> float:
     """The chance that a segment takes the window to the next."""
-    return (1 - walk.loss) * sum(p * increase(window, r, others.others, others.best) for r, p in walk.rtts_s)  # 2
+    return (1 - walk.loss) * sum(
+        p * increase(window, r, others.others, others.best) for r, p in walk.rtts_s
+    )  # 2
 
 
 def fall(window: int, walk: Walk, others: Field) -> dict[int, float]:

@@ -55,7 +55,9 @@ class Estimate:
 def estimate(paths: tuple[PathQuality, ...], model: Model) -> Estimate:
     """The forecast for these paths, used together."""
     windows = mean_windows([_walk(path, model) for path in paths])  # 2
-    slowest_s = max(round_s(path, window, model) for path, window in zip(paths, windows, strict=True))
+    slowest_s = max(
+        round_s(path, window, model) for path, window in zip(paths, windows, strict=True)
+    )
     throughput_bps = sum(windows) * SEGMENT_BITS / slowest_s  # 4
     rtts_s = [path.rtt_s for path in paths]
     return Estimate(throughput_bps, (max(rtts_s) - min(rtts_s)) * throughput_bps / 8, windows)  # 5

@@ -20,7 +20,14 @@ from itertools import combinations
 from typing import Literal
 
 from controller.strategies.subflow_selection.balia import SMALLEST_WINDOW
-from controller.strategies.subflow_selection.forecast import SEGMENT_BITS, Estimate, Model, PathQuality, estimate, round_s
+from controller.strategies.subflow_selection.forecast import (
+    SEGMENT_BITS,
+    Estimate,
+    Model,
+    PathQuality,
+    estimate,
+    round_s,
+)
 from controller.units import mbps
 
 Accept = Literal["printed", "tentative", "gain"]
@@ -36,7 +43,11 @@ class Choice:
 
 
 def greedy(
-    paths: Sequence[PathQuality], model: Model, rl_max_bytes: float, accept: Accept = "gain", starts: Starts = "first"
+    paths: Sequence[PathQuality],
+    model: Model,
+    rl_max_bytes: float,
+    accept: Accept = "gain",
+    starts: Starts = "first",
 ) -> Choice:
     """The choice of Algorithm 1; `printed` may exceed the limit by its last path."""
     order = ranked(paths)
@@ -56,7 +67,12 @@ def ranked(paths: Sequence[PathQuality]) -> list[int]:
 
 
 def _grown(
-    first: int, order: Sequence[int], paths: Sequence[PathQuality], model: Model, rl_max_bytes: float, accept: Accept
+    first: int,
+    order: Sequence[int],
+    paths: Sequence[PathQuality],
+    model: Model,
+    rl_max_bytes: float,
+    accept: Accept,
 ) -> Choice:
     best = _choice((first,), paths, model)
     for each in order:
@@ -72,7 +88,9 @@ def _grown(
 
 
 @lru_cache(maxsize=64)
-def exhaustive(paths: tuple[PathQuality, ...], model: Model, rl_max_bytes: float, most_paths: int) -> Choice:
+def exhaustive(
+    paths: tuple[PathQuality, ...], model: Model, rl_max_bytes: float, most_paths: int
+) -> Choice:
     """The best of all sets of at most so many paths."""
     bounds = sorted(_bounds(paths, model, rl_max_bytes, most_paths), reverse=True)
     best: Choice | None = None

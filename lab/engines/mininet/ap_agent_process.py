@@ -25,18 +25,26 @@ PROGRAM = "lab.engines.mininet.programs.ap_agent"
 class Agents:
     """One process for all access points. It reports to POX, and here."""
 
-    def __init__(self, topology: Topology, wiring: Wiring, ledger: Ledger, state: Path, log: Path) -> None:
+    def __init__(
+        self, topology: Topology, wiring: Wiring, ledger: Ledger, state: Path, log: Path
+    ) -> None:
         """`state` is a folder for its configuration, `log` takes what it says when it fails."""
         self.log, self._seen = log, dict[str, list[float]]()
         self._reports = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._reports.bind(("127.0.0.1", 0))
         aps = {
-            cell.ap: {"kind": cell.kind, "device": f"{cell.ap}-wlan1", "stations": _stations(cell, wiring)}
+            cell.ap: {
+                "kind": cell.kind,
+                "device": f"{cell.ap}-wlan1",
+                "stations": _stations(cell, wiring),
+            }
             for cell in topology.cells
         }
         configuration = state / "agents.json"
         ledger.record("file", path=str(configuration))
-        configuration.write_text(json.dumps({"aps": aps, "ports": [pox.AGENTS_PORT, self._reports.getsockname()[1]]}))
+        configuration.write_text(
+            json.dumps({"aps": aps, "ports": [pox.AGENTS_PORT, self._reports.getsockname()[1]]})
+        )
         with log.open("a") as errors:
             self._process = shell.spawn(
                 [sys.executable, "-SE", "-m", PROGRAM, str(configuration)],
@@ -100,6 +108,10 @@ class Agents:
 
 def _stations(cell: Cell, wiring: Wiring) -> dict[str, Any]:
     return {
-        each.user: {"rate_bps": each.rate_bps, "weight": each.weight, "device": wiring.at(each.user, cell.ap).port}
+        each.user: {
+            "rate_bps": each.rate_bps,
+            "weight": each.weight,
+            "device": wiring.at(each.user, cell.ap).port,
+        }
         for each in cell.stations
     }

@@ -78,9 +78,14 @@ class MininetEngine(Engine):
             self._event("warning", text="POX had ended; it was started again. See pox/log.txt")
         if self.host_agents:
             if self.host_agents.revive():
-                self._event("warning", text="the agents of the hosts had ended; they were started again. See hosts.log")
+                self._event(
+                    "warning",
+                    text="the agents of the hosts had ended; they were started again. See hosts.log",
+                )
             self.host_agents.tell()
-        late_s = self.workload.now_s() - min(until_s, self._sampled_s + self.scenario.sample_interval_s)
+        late_s = self.workload.now_s() - min(
+            until_s, self._sampled_s + self.scenario.sample_interval_s
+        )
         self._sampled_s = until_s
         frame, wrong = self.telemetry.frame(until_s, late_s)
         for reason in wrong:
@@ -134,18 +139,24 @@ class MininetEngine(Engine):
         folder, upstream = self.recorder.folder / "pox", upstreams.folder("pox")
         self.pox = pox.Pox(folder, upstream, self.ledger, strategy.name, dict(strategy.params), KEY)
         self._undo.callback(self.pox.stop)
-        self.pox.start(describe(self.topology, self.wiring, self.scenario.multipath.receive_buffer_kb))
+        self.pox.start(
+            describe(self.topology, self.wiring, self.scenario.multipath.receive_buffer_kb)
+        )
 
     def _build_network(self) -> None:
         self.recorder.log("network: nodes, bridges, hostapd, association")
         scratch = STATE / "wifi"
         scratch.mkdir(parents=True, exist_ok=True)
         self.ledger.record("folder", path=str(scratch))
-        wifi_cell.mount_pins(self.ledger)  # before the hosts exist: they see only mounts that were there first
+        wifi_cell.mount_pins(
+            self.ledger
+        )  # before the hosts exist: they see only mounts that were there first
         self.network = Network(self.topology, self.wiring, self.ledger, scratch)
         self._undo.callback(self.network.stop)
         self.network.create()
-        self.hosts = Hosts(self.network, self.ledger, self._busy())  # their programs load while the network is built
+        self.hosts = Hosts(
+            self.network, self.ledger, self._busy()
+        )  # their programs load while the network is built
         self._undo.callback(self.hosts.stop)
         self.network.build()
         self._start_host_agents()
@@ -155,7 +166,11 @@ class MininetEngine(Engine):
 
     def _busy(self) -> list[str]:
         """The hosts that have something to do: users with traffic, and their servers."""
-        users = [user for user in self.topology.users if any(flow.user == user for flow in self.scenario.traffic)]
+        users = [
+            user
+            for user in self.topology.users
+            if any(flow.user == user for flow in self.scenario.traffic)
+        ]
         return list(dict.fromkeys([*users, *map(self.topology.server_of, users)]))
 
     def _goes_up(self) -> bool:
@@ -166,7 +181,12 @@ class MininetEngine(Engine):
         if self.topology.multipath:
             interval_s = self.scenario.strategy.params["interval_s"]
             asked = host_agents.asked_of(
-                self.topology, self.wiring, self.network, KEY.read_text(), goes_up=self._goes_up(), interval_s=interval_s
+                self.topology,
+                self.wiring,
+                self.network,
+                KEY.read_text(),
+                goes_up=self._goes_up(),
+                interval_s=interval_s,
             )
             log = self.recorder.folder / "hosts.log"
             self.host_agents = HostAgents(STATE / "hosts.json", asked, self.ledger, log)
@@ -177,8 +197,14 @@ class MininetEngine(Engine):
         servers = [host for host in self.hosts.names if host in self.topology.ids("server")]
         for server in servers:
             if not self.scenario.multipath.server_enabled:
-                self.network.run(server, ["sysctl", "-qw", "net.mptcp.enabled=0"], f"switch MPTCP off on {server}")
-        for server, answer in self.hosts.ask_all({server: {"do": "serve", "mptcp": True} for server in servers}).items():
+                self.network.run(
+                    server,
+                    ["sysctl", "-qw", "net.mptcp.enabled=0"],
+                    f"switch MPTCP off on {server}",
+                )
+        for server, answer in self.hosts.ask_all(
+            {server: {"do": "serve", "mptcp": True} for server in servers}
+        ).items():
             if not answer["mptcp"]:
                 text = f"{server} refuses Multipath TCP (net.mptcp.enabled=0): its connections are plain TCP"
                 self._event("warning", text=text, mptcp=False)
@@ -195,8 +221,17 @@ class MininetEngine(Engine):
         for each in self.wiring.interfaces:
             if each.node in self.topology.users and each.node in self.hosts.names:
                 server = self.wiring.of(self.topology.server_of(each.node))[0].address
-                ask = partial(self.hosts.ask, each.node, do="probe", server=server, bind=each.address, packets=probes.PACKETS)
-                measured[each.name], wrong = probes.tried(each.name, probes.asked(self.topology, each), ask)
+                ask = partial(
+                    self.hosts.ask,
+                    each.node,
+                    do="probe",
+                    server=server,
+                    bind=each.address,
+                    packets=probes.PACKETS,
+                )
+                measured[each.name], wrong = probes.tried(
+                    each.name, probes.asked(self.topology, each), ask
+                )
                 for complaint in wrong:
                     self._event("warning", text=complaint)
         self.recorder.describe(links_measured=measured)
@@ -205,21 +240,32 @@ class MininetEngine(Engine):
         """Agents, sampling, exec; then connect, and go."""
         folder = self.recorder.folder
         self.telemetry = Telemetry(
-            self.topology, self.wiring, self.network, self.hosts, self.links, folder / "pox" / "decisions.jsonl"
+            self.topology,
+            self.wiring,
+            self.network,
+            self.hosts,
+            self.links,
+            folder / "pox" / "decisions.jsonl",
         )
         self._undo.callback(self.telemetry.close)
         if self.topology.cells:
-            self.agents = self.telemetry.agents = Agents(self.topology, self.wiring, self.ledger, STATE, folder / "agents.log")
+            self.agents = self.telemetry.agents = Agents(
+                self.topology, self.wiring, self.ledger, STATE, folder / "agents.log"
+            )
             self._undo.callback(self.agents.close)
         if self.host_agents:
             self.host_agents.wait()
-        executor = execute.Executor(folder, self._inside, lambda pid: self.ledger.record("process", pid=pid))
+        executor = execute.Executor(
+            folder, self._inside, lambda pid: self.ledger.record("process", pid=pid)
+        )
         self._undo.callback(shutil.rmtree, executor.folder, ignore_errors=True)
         self._undo.callback(executor.close)
         self.laws = load.Laws()
         self._undo.callback(self.laws.close)
         self.laws.bring(*congestion_controls(self.scenario))
-        self.workload = Workload(self.scenario, self.topology, self.wiring, self.hosts, self.telemetry.sampler)
+        self.workload = Workload(
+            self.scenario, self.topology, self.wiring, self.hosts, self.telemetry.sampler
+        )
         again = self.workload.prepare()
         self.pox.wait_settled()
         if self.host_agents:
@@ -239,7 +285,10 @@ class MininetEngine(Engine):
 
     def _change_link(self, link: str, key: str, value: Any) -> None:
         self.links.change(link, key, value)
-        self.pox.send("link", {"link": link} | ({"up": bool(value)} if key == "up" else self.links.shape(link)))
+        self.pox.send(
+            "link",
+            {"link": link} | ({"up": bool(value)} if key == "up" else self.links.shape(link)),
+        )
 
     def _report(self) -> dict[str, Any]:
         """What the run's result needs beside its samples."""
@@ -249,16 +298,32 @@ class MininetEngine(Engine):
         queued = {user: each["OFOQueue"] for user, each in counters.items() if "OFOQueue" in each}
         connections = sampler.report(self.workload.now_s(), queued)
         interfaces = {user: len(self.wiring.of(user)) for user in users}
-        verdict = probes.verdict(sampler.connections.values(), self.telemetry.receiving(), counters, interfaces)
+        verdict = probes.verdict(
+            sampler.connections.values(), self.telemetry.receiving(), counters, interfaces
+        )
         if verdict["verified"] is False:
-            self._event("warning", text=f"this was not Multipath TCP: {verdict['why']}", mptcp=False)
+            self._event(
+                "warning", text=f"this was not Multipath TCP: {verdict['why']}", mptcp=False
+            )
             self._log_counters()
-        seen = {ebpf.our_name(subflow["cc"]) for each in connections for subflow in each["subflows"] if subflow["cc"]}
+        seen = {
+            ebpf.our_name(subflow["cc"])
+            for each in connections
+            for subflow in each["subflows"]
+            if subflow["cc"]
+        }
         overload = self.telemetry.watchdog.verdict()
-        return {"connections": connections, "mptcp": verdict, "cc": "+".join(sorted(seen)) or None, "overload": overload}
+        return {
+            "connections": connections,
+            "mptcp": verdict,
+            "cc": "+".join(sorted(seen)) or None,
+            "overload": overload,
+        }
 
     def _mptcp_counters(self, host: str) -> dict[str, int]:
-        return probes.mptcp_counters(Path(f"/proc/{self.network.pid(host)}/net/netstat").read_text())
+        return probes.mptcp_counters(
+            Path(f"/proc/{self.network.pid(host)}/net/netstat").read_text()
+        )
 
     def _log_counters(self) -> None:
         """What every kernel counted of Multipath TCP, for who wants to know why something is missing."""

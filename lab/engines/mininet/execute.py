@@ -30,7 +30,12 @@ MACHINE = "machine"  # the host name for the machine (or VM) that carries the ne
 class Executor:
     """The engine's side: a thread that runs what is asked for."""
 
-    def __init__(self, folder: Path, inside: Callable[[str, list[str]], list[str]], record: Callable[[int], None]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        inside: Callable[[str, list[str]], list[str]],
+        record: Callable[[int], None],
+    ) -> None:
         """`inside` makes the command line that enters a host, `record` is told every process that was started."""
         self.folder, self._inside, self._record = folder / "exec", inside, record
         self._running: dict[Path, subprocess.Popen[bytes]] = {}
@@ -43,7 +48,9 @@ class Executor:
 
     def _serve(self) -> None:
         while not self._stop.wait(SERVE_S):
-            for request in sorted(self.folder.glob("*.json")) if self._changes.may_hold_news() else ():
+            for request in (
+                sorted(self.folder.glob("*.json")) if self._changes.may_hold_news() else ()
+            ):
                 self._take(request)
             for request, process in list(self._running.items()):
                 if process.poll() is not None:
@@ -53,11 +60,16 @@ class Executor:
     def _take(self, request: Path) -> None:
         asked = json.loads(request.read_text())
         request.unlink()
-        with request.with_suffix(".out").open("wb") as out, request.with_suffix(".err").open("wb") as err:
+        with (
+            request.with_suffix(".out").open("wb") as out,
+            request.with_suffix(".err").open("wb") as err,
+        ):
             try:
                 argv = self._inside(asked["host"], asked["argv"])
                 streams = {"stdin": subprocess.DEVNULL, "stdout": out, "stderr": err, "text": False}
-                process = shell.spawn(argv, f"run a command in {asked['host']}", start_new_session=True, **streams)
+                process = shell.spawn(
+                    argv, f"run a command in {asked['host']}", start_new_session=True, **streams
+                )
                 self._running[request] = process
                 self._record(process.pid)
             except (LabError, OSError) as problem:
@@ -80,7 +92,9 @@ def main(run: str, host: str, argv: list[str], runs: Path) -> int:
     folder = runs / run if (runs / run).is_dir() else Path(run)
     served = folder / "exec"
     if not served.is_dir():
-        raise RequestError(f"exec in {run}: no emulation serves this run. Only a running one does; see {runs}")
+        raise RequestError(
+            f"exec in {run}: no emulation serves this run. Only a running one does; see {runs}"
+        )
     hosts = [*json.loads((folder / "pox" / "topology.json").read_text())["hosts"], MACHINE]
     if host not in hosts:
         raise RequestError(f"exec in {run}: host {unknown(host, hosts)}")
@@ -109,5 +123,7 @@ def _follow(request: Path) -> int:
             return int(done)
         if not request.with_suffix(".out").exists() and time.monotonic() > deadline:
             request.unlink(missing_ok=True)
-            raise LabError(f"exec: the run did not take the command in {TAKEN_TIMEOUT_S} s. Is it still running?")
+            raise LabError(
+                f"exec: the run did not take the command in {TAKEN_TIMEOUT_S} s. Is it still running?"
+            )
         time.sleep(POLL_S)

@@ -27,13 +27,18 @@ from lab.topologies.topology import Interface, Topology, Trunk, Wiring
 PROGRAM = "lab.engines.mininet.programs.host_agent"
 START_TIMEOUT_S = 30
 READ_BYTES = 1 << 16
-REPORTS_EVERY_S = 0.5, 1.0  # at least, at most; whoever must know sooner asks for shorter control intervals
+REPORTS_EVERY_S = (
+    0.5,
+    1.0,
+)  # at least, at most; whoever must know sooner asks for shorter control intervals
 
 
 class HostAgents:
     """One process for all hosts that speak Multipath TCP. It hears POX, not the runner."""
 
-    def __init__(self, configuration: Path, asked: dict[str, Any], ledger: Ledger, log: Path) -> None:
+    def __init__(
+        self, configuration: Path, asked: dict[str, Any], ledger: Ledger, log: Path
+    ) -> None:
         """Start it; `configuration` is the file that says `asked` to it, `log` takes what it refuses."""
         write_secret(configuration, json.dumps(asked), ledger)
         self._configuration, self._ledger, self._log = configuration, ledger, log
@@ -42,10 +47,19 @@ class HostAgents:
 
     def _launch(self) -> None:
         with self._log.open("a") as errors:
-            streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": errors, "text": False}
+            streams = {
+                "stdin": subprocess.PIPE,
+                "stdout": subprocess.PIPE,
+                "stderr": errors,
+                "text": False,
+            }
             argv = [sys.executable, "-SE", "-m", PROGRAM, str(self._configuration)]
             self._process = shell.spawn(
-                argv, "start the agents of the hosts", cwd=pox.PROJECT, start_new_session=True, **streams
+                argv,
+                "start the agents of the hosts",
+                cwd=pox.PROJECT,
+                start_new_session=True,
+                **streams,
             )
         self._ledger.record("process", pid=self._process.pid)
         assert self._process.stdout is not None
@@ -98,12 +112,20 @@ def write_secret(path: Path, text: str, ledger: Ledger) -> None:
     """A file for the eyes of this user only."""
     ledger.record("file", path=str(path))
     path.unlink(missing_ok=True)
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+    with open(
+        os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8"
+    ) as file:
         file.write(text)
 
 
 def asked_of(
-    topology: Topology, wiring: Wiring, network: Network, key: str, *, goes_up: bool, interval_s: float
+    topology: Topology,
+    wiring: Wiring,
+    network: Network,
+    key: str,
+    *,
+    goes_up: bool,
+    interval_s: float,
 ) -> dict[str, Any]:
     """The configuration of the agents; `goes_up`: data goes to the servers, `interval_s` lies between two steps of control."""
     hosts: dict[str, Any] = {}
@@ -111,9 +133,15 @@ def asked_of(
     for host in (*topology.multipath, *topology.ids("server")):
         own = wiring.of(host) if host in topology.multipath else ()
         loss = {
-            address: ports_along(topology, wiring, each, goes_up) for each in own for address in (each.address, *each.further)
+            address: ports_along(topology, wiring, each, goes_up)
+            for each in own
+            for address in (each.address, *each.further)
         }
-        hosts[host] = {"pid": network.pid(host), "endpoints": host in topology.multipath, "loss": loss}
+        hosts[host] = {
+            "pid": network.pid(host),
+            "endpoints": host in topology.multipath,
+            "loss": loss,
+        }
         hosts[host]["paced"] = paced(topology, wiring.of(host))
         if host in crowded:
             hosts[host]["opens"] = opener.further_addresses(wiring, host) if own else []
@@ -126,10 +154,15 @@ def paced(topology: Topology, interfaces: Iterable[Interface]) -> list[str]:
     """What prepares a host's interfaces for pacing; a radio has its fq already."""
     links = {link.id: link for link in topology.links}
     wired = [each for each in interfaces if not each.name.endswith("wlan0")]
-    return [shaping.paced(each.name, each.link in links and has_shape(links[each.link])) for each in wired]
+    return [
+        shaping.paced(each.name, each.link in links and has_shape(links[each.link]))
+        for each in wired
+    ]
 
 
-def ports_along(topology: Topology, wiring: Wiring, interface: Interface, goes_up: bool) -> list[str]:
+def ports_along(
+    topology: Topology, wiring: Wiring, interface: Interface, goes_up: bool
+) -> list[str]:
     """The switch ports by which data leaves on its shortest way between a user's interface and its server."""
     server = wiring.of(topology.server_of(interface.node))[0]
     near: dict[str, set[str]] = {switch: set() for switch in wiring.dpid}
@@ -138,7 +171,10 @@ def ports_along(topology: Topology, wiring: Wiring, interface: Interface, goes_u
         near[trunk.b].add(trunk.a)
     way = paths.between(near, server.switch, interface.switch)[0]
     steps = pairwise(way[::-1] if goes_up else way)
-    return [*(_port(wiring.trunks, here, there) for here, there in steps), *([] if goes_up else [interface.port])]
+    return [
+        *(_port(wiring.trunks, here, there) for here, there in steps),
+        *([] if goes_up else [interface.port]),
+    ]
 
 
 def _port(trunks: tuple[Trunk, ...], here: str, there: str) -> str:

@@ -21,7 +21,12 @@ PROJECT = Path(__file__).resolve().parents[3]
 READY_TIMEOUT_S = 90
 PATIENCE_S = 180  # the network is built after POX has started
 SETTLED_WITHIN_S = 10.0
-OF_SUBFLOWS = {"route", "expect", "backup", "normal"}  # decisions that somebody has yet to carry out
+OF_SUBFLOWS = {
+    "route",
+    "expect",
+    "backup",
+    "normal",
+}  # decisions that somebody has yet to carry out
 AGENTS_PORT, HOSTS_PORT = 6699, 6698
 
 
@@ -63,11 +68,19 @@ class Pox:
             f"--key_file={self.key_file}",
             f"--patience_s={PATIENCE_S}",
         ]
-        environment = os.environ | {"PYTHONPATH": f"{PROJECT}:{PROJECT / 'controller'}", "PYTHONUNBUFFERED": "1"}
+        environment = os.environ | {
+            "PYTHONPATH": f"{PROJECT}:{PROJECT / 'controller'}",
+            "PYTHONUNBUFFERED": "1",
+        }
         with (self.folder / "log.txt").open("ab") as log:
             streams = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log, "text": False}
             self._process = shell.spawn(
-                argv, "start POX", cwd=self.upstream, env=environment, start_new_session=True, **streams
+                argv,
+                "start POX",
+                cwd=self.upstream,
+                env=environment,
+                start_new_session=True,
+                **streams,
             )
         self.ledger.record("process", pid=self._process.pid)
 
@@ -82,9 +95,13 @@ class Pox:
         decisions = self.folder / "decisions.jsonl"
         while not (decisions.exists() and '"kind": "ready"' in decisions.read_text()):
             if not self.alive():
-                raise LabError(f"start POX: it ended with status {self._status()}: {self._last_words()}")
+                raise LabError(
+                    f"start POX: it ended with status {self._status()}: {self._last_words()}"
+                )
             if time.monotonic() > deadline:
-                raise LabError(f"start POX: the switches did not connect in {READY_TIMEOUT_S} s: {self._last_words()}")
+                raise LabError(
+                    f"start POX: the switches did not connect in {READY_TIMEOUT_S} s: {self._last_words()}"
+                )
             time.sleep(0.1)
 
     def wait_settled(self) -> None:
@@ -92,7 +109,10 @@ class Pox:
 
         Traffic that began earlier would take ways, and be held to rates, that nobody has chosen for it.
         """
-        said, deadline = Follower(self.folder / "decisions.jsonl"), time.monotonic() + SETTLED_WITHIN_S
+        said, deadline = (
+            Follower(self.folder / "decisions.jsonl"),
+            time.monotonic() + SETTLED_WITHIN_S,
+        )
         said.new()  # steps in which not all subflows were there
         while time.monotonic() < deadline and not _settled(said.new()):
             time.sleep(0.2)
@@ -134,7 +154,9 @@ class Pox:
         return self._process.returncode if self._process else None
 
     def _last_words(self) -> str:
-        return " / ".join((self.folder / "log.txt").read_text(errors="replace").strip().splitlines()[-3:])
+        return " / ".join(
+            (self.folder / "log.txt").read_text(errors="replace").strip().splitlines()[-3:]
+        )
 
 
 def _settled(lines: Iterable[Mapping[str, Any]]) -> bool:

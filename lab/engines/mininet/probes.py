@@ -27,7 +27,10 @@ def asked(topology: Topology, interface: Interface) -> dict[str, float | None]:
         delay_ns += cell.delay_ns
     rate_bps = min(rates, default=0)
     serialisation_ms = 2 * 98 * 8 / rate_bps * 1000 if rate_bps else 0.0
-    return {"rate_mbps": units.mbps(rate_bps) or None, "rtt_ms": 2 * units.ms(delay_ns) + serialisation_ms}
+    return {
+        "rate_mbps": units.mbps(rate_bps) or None,
+        "rtt_ms": 2 * units.ms(delay_ns) + serialisation_ms,
+    }
 
 
 def _way(topology: Topology, server: str, interface: Interface) -> list[Link]:
@@ -49,7 +52,10 @@ def compare(wanted: Mapping[str, float | None], got: Mapping[str, float | None])
     rate, rtt = got.get("rate_bps"), got.get("rtt_ms")
     return {
         "asked": {key: None if value is None else round(value, 4) for key, value in wanted.items()},
-        "measured": {"rate_mbps": round(rate / 1e6, 4) if rate else None, "rtt_ms": round(rtt, 3) if rtt else None},
+        "measured": {
+            "rate_mbps": round(rate / 1e6, 4) if rate else None,
+            "rtt_ms": round(rtt, 3) if rtt else None,
+        },
     }
 
 
@@ -104,11 +110,20 @@ def verdict(
     """
     meant = [each for each in connections if each.opened.multipath]
     joins = sum(each.get("MPJoinSynAckRx", 0) for each in counters.values())
-    fallbacks = sum(count for each in counters.values() for name, count in each.items() if "Fallback" in name)
+    fallbacks = sum(
+        count for each in counters.values() for name, count in each.items() if "Fallback" in name
+    )
     why = []
     for each in meant:
         if not status.get(each.opened.id, {}).get("mptcp"):
             why.append(f"{each.opened.id} is plain TCP")
         elif len(each.subflows) < interfaces[each.opened.user]:
-            why.append(f"{each.opened.id} has {len(each.subflows)} of {interfaces[each.opened.user]} subflows")
-    return {"verified": not why if meant else None, "joins": joins, "fallbacks": fallbacks, "why": "; ".join(why) or None}
+            why.append(
+                f"{each.opened.id} has {len(each.subflows)} of {interfaces[each.opened.user]} subflows"
+            )
+    return {
+        "verified": not why if meant else None,
+        "joins": joins,
+        "fallbacks": fallbacks,
+        "why": "; ".join(why) or None,
+    }

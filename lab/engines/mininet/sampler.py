@@ -63,7 +63,9 @@ class Sampler:
     """Turns sockets into subflow, user and tier rates."""
 
     def __init__(self, wiring: Wiring) -> None:
-        self.interface = {address: each for each in wiring.interfaces for address in (each.address, *each.further)}
+        self.interface = {
+            address: each for each in wiring.interfaces for address in (each.address, *each.further)
+        }
         self._routed: dict[Endpoint, tuple[int, tuple[str, ...]]] = {}
         self.connections: dict[str, Connection] = {}
 
@@ -79,8 +81,14 @@ class Sampler:
         """Sort the sockets of all servers and users into connections and subflows."""
         at_user = {each.source: each for each in users if each.destination[1] == SERVER_PORT}
         at_server = [each for each in server if each.source[1] == SERVER_PORT]
-        by_endpoint = {connection.opened.endpoint: connection for connection in self.connections.values()}
-        by_token = {connection.token: connection for connection in self.connections.values() if connection.token is not None}
+        by_endpoint = {
+            connection.opened.endpoint: connection for connection in self.connections.values()
+        }
+        by_token = {
+            connection.token: connection
+            for connection in self.connections.values()
+            if connection.token is not None
+        }
         joined = []
         for each in at_server:
             connection = by_endpoint.get(each.destination)
@@ -106,7 +114,10 @@ class Sampler:
         subflow.sender, subflow.receiver = (server, user) if down else (user, server)
 
     def frame(
-        self, elapsed_s: float, status: Mapping[str, Mapping[str, Any]], tiers: Mapping[str, Mapping[str, int]]
+        self,
+        elapsed_s: float,
+        status: Mapping[str, Mapping[str, Any]],
+        tiers: Mapping[str, Mapping[str, int]],
     ) -> dict[str, Any]:
         """`ap`, `user` and `sf` of a sample, as means over the last `elapsed_s`; `status` holds each flow's receiving end."""
         aps: dict[str, dict[str, float]] = {}
@@ -123,7 +134,11 @@ class Sampler:
                 link = subflow.interface.link
                 tier = tiers.get(connection.opened.user, {}).get(link, 1)
                 row = _subflow_row(subflow, elapsed_s, tier)
-                subflows[f"{name}/{subflow.number}"] = {"user": connection.opened.user, "ap": link, **row}
+                subflows[f"{name}/{subflow.number}"] = {
+                    "user": connection.opened.user,
+                    "ap": link,
+                    **row,
+                }
                 ap = aps.setdefault(link, {"tier1_mbps": 0.0, "tier2_mbps": 0.0})
                 ap[f"tier{tier}_mbps"] = round(ap[f"tier{tier}_mbps"] + row["mbps"], 4)
         return {"ap": aps, "user": users, "sf": subflows}
@@ -138,7 +153,9 @@ class Sampler:
                 "completion_s": each.completion_s,
                 "out_of_order_fraction": self._out_of_order(each, queued),
                 "receive_buffer_max_bytes": None,
-                "subflows": [_subflow_report(name, subflow, duration_s) for subflow in each.subflows.values()],
+                "subflows": [
+                    _subflow_report(name, subflow, duration_s) for subflow in each.subflows.values()
+                ],
             }
             for name, each in self.connections.items()
         ]
@@ -146,7 +163,11 @@ class Sampler:
     def _out_of_order(self, connection: Connection, queued: Mapping[str, int]) -> float | None:
         """Of all segments; the kernel counts per host, so a user's connections share one figure, and uploads have none."""
         user = connection.opened.user
-        down = [each for each in self.connections.values() if each.opened.user == user and each.opened.direction == "down"]
+        down = [
+            each
+            for each in self.connections.values()
+            if each.opened.user == user and each.opened.direction == "down"
+        ]
         segments = sum(subflow.segments for each in down for subflow in each.subflows.values())
         known = user in queued and connection in down and segments
         return round(queued[user] / segments, 5) if known else None

@@ -23,17 +23,27 @@ class Telemetry:
     """Reads sockets, queues, POX's decisions and the agents' reports; keeps what it saw last to difference it."""
 
     def __init__(
-        self, topology: Topology, wiring: Wiring, network: Network, hosts: Hosts, links: Links, decisions: Path
+        self,
+        topology: Topology,
+        wiring: Wiring,
+        network: Network,
+        hosts: Hosts,
+        links: Links,
+        decisions: Path,
     ) -> None:
         self.topology, self.wiring, self.hosts, self.links = topology, wiring, hosts, links
         self.agents: Agents | None = None
         self.sampler, self.watchdog = Sampler(wiring), Watchdog()
         # a netlink socket stays in the namespace it was opened in; the first question makes the kernel load a module
-        self._diagnoses = {host: netlink.inside(network.pid(host), netlink.Diagnosis) for host in hosts.names}
+        self._diagnoses = {
+            host: netlink.inside(network.pid(host), netlink.Diagnosis) for host in hosts.names
+        }
         for diagnosis in self._diagnoses.values():
             diagnosis.sockets()
         self._scheduler = netlink.Scheduler()
-        self._device = {trunk.a_port: self._scheduler.index(trunk.a_port) for trunk in wiring.trunks}
+        self._device = {
+            trunk.a_port: self._scheduler.index(trunk.a_port) for trunk in wiring.trunks
+        }
         self._radio = {ap: self._scheduler.index(f"{ap}-wlan1") for ap in links.cells}
         self._watched = [(number, NETEM) for number in self._device.values()] + [
             (number, FQ) for number in self._radio.values()
@@ -61,34 +71,51 @@ class Telemetry:
         now = time.monotonic()
         elapsed_s, self._sampled = now - self._sampled, now
         found = {host: diagnosis.sockets() for host, diagnosis in self._diagnoses.items()}
-        of = {kind: [each for host in self.topology.ids(kind) for each in found.get(host, ())] for kind in ("server", "user")}
+        of = {
+            kind: [each for host in self.topology.ids(kind) for each in found.get(host, ())]
+            for kind in ("server", "user")
+        }
         self.sampler.take(of["server"], of["user"])
         frame = self.sampler.frame(elapsed_s, self.receiving(), self._tiers)
         queues = self._scheduler.queues(self._watched)
-        frame["link"] = {trunk.link: self._link(trunk.a_port, queues, elapsed_s) for trunk in self.wiring.trunks}
+        frame["link"] = {
+            trunk.link: self._link(trunk.a_port, queues, elapsed_s) for trunk in self.wiring.trunks
+        }
         wrong = self.watchdog.look(t, late_s, self.links.lag_ms(queues, self._radio))
         self._queues = queues
         occupancy = self.agents.occupancy(self._tiers) if self.agents else {}
-        frame["ap"] = {cell.ap: self._ap(cell, frame["ap"].get(cell.ap, {}), occupancy) for cell in self.topology.cells}
+        frame["ap"] = {
+            cell.ap: self._ap(cell, frame["ap"].get(cell.ap, {}), occupancy)
+            for cell in self.topology.cells
+        }
         return {"t": round(t, 3), **frame}, wrong
 
     def receiving(self) -> dict[str, Any]:
         """Every flow's status at the end that receives."""
         answers = self.hosts.ask_all({host: {"do": "status"} for host in self._diagnoses})
-        return {name: flow for answer in answers.values() for name, flow in answer["flows"].items() if not flow["sends"]}
+        return {
+            name: flow
+            for answer in answers.values()
+            for name, flow in answer["flows"].items()
+            if not flow["sends"]
+        }
 
     def _read_decisions(self) -> None:
         for line in self._decisions.new():
             if line["kind"] == "observation":
                 self._tiers = line.get("tiers", self._tiers)
-                self._meter |= {ap: row.get("meter_mbps") for ap, row in line.get("aps", {}).items()}
+                self._meter |= {
+                    ap: row.get("meter_mbps") for ap, row in line.get("aps", {}).items()
+                }
             elif line["kind"] == "subflow":
                 address, port = line["destination"].rsplit(":", 1)
                 self.sampler.routed((address, int(port)), line["subflow"], tuple(line["path"]))
             elif line["kind"] == "decision" and "meter_mbps" in line:
                 self._meter[line["ap"]] = line["meter_mbps"]
 
-    def _ap(self, cell: Cell, row: Mapping[str, float], occupancy: Mapping[str, float]) -> dict[str, Any]:
+    def _ap(
+        self, cell: Cell, row: Mapping[str, float], occupancy: Mapping[str, float]
+    ) -> dict[str, Any]:
         seen = occupancy.get(cell.ap)
         return {
             "tier1_mbps": row.get("tier1_mbps", 0.0),
@@ -98,7 +125,9 @@ class Telemetry:
             "stations": len(cell.stations),
         }
 
-    def _link(self, port: str, queues: Mapping[tuple[int, int], netlink.Queue], elapsed_s: float) -> dict[str, Any]:
+    def _link(
+        self, port: str, queues: Mapping[tuple[int, int], netlink.Queue], elapsed_s: float
+    ) -> dict[str, Any]:
         """What left a shaped trunk towards the users; an unshaped one has no queue to read."""
         key = (self._device[port], NETEM)
         now, before = queues.get(key), self._queues.get(key)

@@ -49,7 +49,9 @@ class Hosts:
                 pipe.write(json.dumps(request) + "\n")
                 pipe.flush()
             except OSError as problem:
-                raise LabError(f"ask {host} to {request['do']}: its traffic program has ended ({problem})") from problem
+                raise LabError(
+                    f"ask {host} to {request['do']}: its traffic program has ended ({problem})"
+                ) from problem
         return {host: self._answer(host, str(request["do"])) for host, request in requests.items()}
 
     def _answer(self, host: str, verb: str) -> dict[str, Any]:
@@ -58,7 +60,9 @@ class Hosts:
         readable, _, _ = select.select([pipe], [], [], ANSWER_TIMEOUT_S)
         line = pipe.readline() if readable else ""
         if not line:
-            raise LabError(f"ask {host} to {verb}: no answer in {ANSWER_TIMEOUT_S} s. Is the machine overloaded?")
+            raise LabError(
+                f"ask {host} to {verb}: no answer in {ANSWER_TIMEOUT_S} s. Is the machine overloaded?"
+            )
         answer: dict[str, Any] = json.loads(line)
         if "error" in answer:
             raise LabError(f"ask {host} to {verb}: {answer['error']}")

@@ -52,8 +52,14 @@ class Watchdog:
         lasted_s = {"late": seen.late_s, "busy": span_s, "lag": span_s}
         conditions = {
             "late": (seen.late_s > LATE_S, f"the sampling tick came {seen.late_s:.2f} s late"),
-            "busy": (seen.idle_share < IDLE_SHARE, f"the processors were {seen.idle_share:.0%} idle"),
-            "lag": (seen.lag_ms > LAG_MS, f"packets due on the air waited {seen.lag_ms:.0f} ms longer"),
+            "busy": (
+                seen.idle_share < IDLE_SHARE,
+                f"the processors were {seen.idle_share:.0%} idle",
+            ),
+            "lag": (
+                seen.lag_ms > LAG_MS,
+                f"packets due on the air waited {seen.lag_ms:.0f} ms longer",
+            ),
         }
         new = []
         for name, (holds, text) in conditions.items():
@@ -77,7 +83,9 @@ class Watchdog:
             "reasons": list(self.reasons.values()),
             "late_max_s": round(max((look.late_s for look in self.looks), default=0.0), 3),
             "idle_share_min": round(min((look.idle_share for look in self.looks), default=1.0), 3),
-            "idle_share_mean": round(sum(look.idle_share for look in self.looks) / max(1, len(self.looks)), 3),
+            "idle_share_mean": round(
+                sum(look.idle_share for look in self.looks) / max(1, len(self.looks)), 3
+            ),
             "lag_max_ms": round(max((look.lag_ms for look in self.looks), default=0.0), 1),
             "time_squeeze": squeezed,
         }

@@ -23,7 +23,9 @@ TIMES_OPENED = 3  # the kernel tries each subflow once; a handshake that fails e
 class Workload:
     """Acts on the time line of a run; `sampler` is told about every connection."""
 
-    def __init__(self, scenario: Scenario, topology: Topology, wiring: Wiring, hosts: Hosts, sampler: Sampler) -> None:
+    def __init__(
+        self, scenario: Scenario, topology: Topology, wiring: Wiring, hosts: Hosts, sampler: Sampler
+    ) -> None:
         self.topology, self.wiring, self.hosts, self.sampler = topology, wiring, hosts, sampler
         self.receive_buffer_bytes = scenario.multipath.receive_buffer_kb * 1000
         self.cc: str | None = None  # of connections opened from now on, instead of the scenario's
@@ -112,16 +114,33 @@ class Workload:
         flows = [flow for flow in self._opened.values() if flow.user in self.topology.multipath]
         servers = {self.topology.server_of(flow.user) for flow in flows}
         answers = self.hosts.ask_all({server: {"do": "subflows"} for server in sorted(servers)})
-        found = {name: count for answer in answers.values() for name, count in answer["subflows"].items()}
-        wanted = {flow.id: sum(1 + len(each.further) for each in self.wiring.of(flow.user)) - 1 for flow in flows}
-        return {name: want - have for name, want in wanted.items() if (have := found.get(name, 0)) is not None and have < want}
+        found = {
+            name: count for answer in answers.values() for name, count in answer["subflows"].items()
+        }
+        wanted = {
+            flow.id: sum(1 + len(each.further) for each in self.wiring.of(flow.user)) - 1
+            for flow in flows
+        }
+        return {
+            name: want - have
+            for name, want in wanted.items()
+            if (have := found.get(name, 0)) is not None and have < want
+        }
 
     def _connect(self, connecting: Iterable[Flow]) -> None:
         for batch in _one_each(connecting):
             answers = self.hosts.ask_all({flow.user: self._request(flow) for flow in batch})
             for flow in batch:
                 endpoint = (self.wiring.of(flow.user)[0].address, answers[flow.user]["port"])
-                self.sampler.open(Opened(flow.id, flow.user, endpoint, flow.direction, flow.user in self.topology.multipath))
+                self.sampler.open(
+                    Opened(
+                        flow.id,
+                        flow.user,
+                        endpoint,
+                        flow.direction,
+                        flow.user in self.topology.multipath,
+                    )
+                )
                 self._opened[flow.id] = flow
 
     def _request(self, flow: Flow) -> dict[str, Any]:

@@ -27,7 +27,9 @@ class Cells:
         self.stations: dict[tuple[str, str], Station] = {
             (cell.ap, station.user): station for cell in self.cells for station in cell.stations
         }
-        self.contenders: dict[str, float] = {cell.ap: 1.0 for cell in self.cells if cell.collisions and not cell.medium}
+        self.contenders: dict[str, float] = {
+            cell.ap: 1.0 for cell in self.cells if cell.collisions and not cell.medium
+        }
 
     def at(self, ap: str) -> list[Station]:
         """The stations of an access point now."""
@@ -38,7 +40,9 @@ class Cells:
         seen = {}
         for cell in self.cells:
             if cell.kind == "wifi":
-                seen[cell.ap] = occupancy(max(self.network.backlog(cell.ap), self._waiting_up(cell.ap)))
+                seen[cell.ap] = occupancy(
+                    max(self.network.backlog(cell.ap), self._waiting_up(cell.ap))
+                )
             else:
                 seen[cell.ap] = self._bearers(cell, tiers)
         for air in self.contenders:
@@ -49,7 +53,11 @@ class Cells:
 
     def _waiting_up(self, ap: str) -> int:
         """Frames of uploads that wait for the air: how long the last of them will, over what one of them takes."""
-        sending = [each for each in self.at(ap) if self.network.uploads(each.user) and self.network.sends_up(ap, each.user)]
+        sending = [
+            each
+            for each in self.at(ap)
+            if self.network.uploads(each.user) and self.network.sends_up(ap, each.user)
+        ]
         if not sending:
             return 0
         frame_ns = sum(8e9 * rates.FRAME_BYTES / each.rate_bps for each in sending) / len(sending)
@@ -66,7 +74,9 @@ class Cells:
         p_sent, p_lost = contention.transmissions(contenders), contention.given_up(contenders)
         for cell in here:
             loss = 1 - (1 - cell.loss_ppm / 1e6) * (1 - p_lost)
-            self.network.set_collisions(cell.ap, p_sent, [each for each in stations if each[0] == cell.ap], loss)
+            self.network.set_collisions(
+                cell.ap, p_sent, [each for each in stations if each[0] == cell.ap], loss
+            )
 
     # --- LTE
 
@@ -79,7 +89,9 @@ class Cells:
     def _queued(self, ap: str, user: str) -> int:
         """What waits for a bearer in the direction of its user's data."""
         directions = (DOWN, UP) if self.network.uploads(user) else (DOWN,)
-        return max(self.network.station(ap, user, direction, at.QUEUE_COUNT) for direction in directions)
+        return max(
+            self.network.station(ap, user, direction, at.QUEUE_COUNT) for direction in directions
+        )
 
     # --- changes
 

@@ -27,7 +27,10 @@ from lab.errors import LabError
 from lab.run.manifest import ROOT
 from lab.scenario import loading as scenario
 
-COMPLETE, FAILED = "complete", "failed"  # a file in the folder: the compiler has done its work, or why it could not
+COMPLETE, FAILED = (
+    "complete",
+    "failed",
+)  # a file in the folder: the compiler has done its work, or why it could not
 LOCK = "compiling.lock"
 COMMAND = [sys.executable, "-m", __name__]
 
@@ -56,8 +59,14 @@ def sources_digest(folder: Path, compiler: str) -> str:
 def folder() -> Path:
     """Where compiled code is kept: of this user, of these sources."""
     given = os.environ.get("MULTIPATH_LAB_CACHE")
-    base = Path(given) if given else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "multipath-lab"
-    return base.absolute() / "sim" / sources_digest(Path(__file__).parent, f"{version()} {_machine()}")
+    base = (
+        Path(given)
+        if given
+        else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "multipath-lab"
+    )
+    return (
+        base.absolute() / "sim" / sources_digest(Path(__file__).parent, f"{version()} {_machine()}")
+    )
 
 
 @cache
@@ -65,7 +74,9 @@ def _machine() -> str:
     """What compiled code depends on beside its source and the compiler."""
     try:
         told = Path("/proc/cpuinfo").read_text(encoding="utf-8").partition("\n\n")[0].splitlines()
-        processor = "\n".join(line for line in told if line.startswith(("model name", "flags", "Features")))
+        processor = "\n".join(
+            line for line in told if line.startswith(("model name", "flags", "Features"))
+        )
     except OSError:
         processor = platform.processor()
     return f"{sys.version_info[:2]} {platform.machine()} {processor}"
@@ -85,7 +96,11 @@ def is_to_come() -> bool:
         return False
     if (where / FAILED).exists():
         raise LabError(_failed(where))
-    quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    quiet = {
+        "stdin": subprocess.DEVNULL,
+        "stdout": subprocess.DEVNULL,
+        "stderr": subprocess.DEVNULL,
+    }
     try:
         if not _somebody_compiles(where):
             subprocess.Popen(COMMAND, cwd=ROOT, start_new_session=True, **quiet)  # type: ignore[call-overload]

@@ -18,7 +18,9 @@ Record = Callable[..., None]  # kind, then the fields of an event
 class Brain:
     """Asks the strategy when it is time and carries out what it says; everything decided becomes an event."""
 
-    def __init__(self, network: Network, observer: Observer, control: Control, record: Record) -> None:
+    def __init__(
+        self, network: Network, observer: Observer, control: Control, record: Record
+    ) -> None:
         self.network, self.observer, self.control, self.record = network, observer, control, record
         self.tiers: Tiers = {}
         self.limits_bps: dict[str, int | None] = dict.fromkeys(network.tables.cells)
@@ -32,7 +34,10 @@ class Brain:
             return
         step = self.control.step(self.observer.observe(now_ns, self.tiers, self.limits_bps))
         self.tiers = step.seen.tiers
-        for line in (lines.observation_line(step), *(lines.decision_line(step.strategy, each) for each in step.decisions)):
+        for line in (
+            lines.observation_line(step),
+            *(lines.decision_line(step.strategy, each) for each in step.decisions),
+        ):
             self.record(line.pop("kind"), **line)
         for decision in step.decisions:
             if decision.command is not None:
@@ -49,7 +54,10 @@ class Brain:
 
     def hand_over(self, user: str, old: str, new: str) -> None:
         """Until tiers are chosen again, the association at another access point is what the old one was."""
-        self.tiers = {(who, new if (who, ap) == (user, old) else ap): tier for (who, ap), tier in self.tiers.items()}
+        self.tiers = {
+            (who, new if (who, ap) == (user, old) else ap): tier
+            for (who, ap), tier in self.tiers.items()
+        }
 
     def _meter_demand(self, ap: str) -> None:
         here = (each.node for each in self.network.tables.wiring.interfaces if each.link == ap)
@@ -76,7 +84,11 @@ class Brain:
                 network.set_backup(network.subflow(key), backup)
             case Throttle(ap, addresses, rate_bps):
                 here = [each for each in network.tables.wiring.interfaces if each.link == ap]
-                self._meter(ap, [each.node for each in here if addresses & {each.address, *each.further}], rate_bps)
+                self._meter(
+                    ap,
+                    [each.node for each in here if addresses & {each.address, *each.further}],
+                    rate_bps,
+                )
             case Unthrottle(ap):
                 self._meter(ap, [], None)
 

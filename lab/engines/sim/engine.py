@@ -44,12 +44,16 @@ class SimEngine(Engine):
         self._is_slow = self._begins_interpreted()
         self._acts: list[Act] = plan(scaled_traffic(scenario), scenario.seed, scenario.duration_s)
         flows = {act.flow.id: act.flow for act in self._acts}
-        self.network = self._network = Network(topology, scenario.multipath, flows.values(), scenario.seed)
+        self.network = self._network = Network(
+            topology, scenario.multipath, flows.values(), scenario.seed
+        )
         self.cells = Cells(self.network, topology.cells)
         self.observer = Observer(topology, self.network, self.cells)
         control = Control(scenario.strategy.name, scenario.strategy.params)
         self.brain = Brain(self.network, self.observer, control, self._event)
-        self.movement = Movement(topology, scenario.mobility, scenario.seed, self.cells, self._handed_over)
+        self.movement = Movement(
+            topology, scenario.mobility, scenario.seed, self.cells, self._handed_over
+        )
         self.sampler = Sampler(topology, self.network, self.cells, self.movement)
         self._cc: str | None = None
         self._look_ns = 0
@@ -57,7 +61,9 @@ class SimEngine(Engine):
         self._stopped: set[str] = set()
         buffer_bytes = LARGEST_WINDOW * MPTCP_PAYLOAD_BYTES
         if scenario.multipath.receive_buffer_kb * 1000 > buffer_bytes:
-            self._event("warning", text=f"receive buffers hold {buffer_bytes // 1_000_000} MB at most")
+            self._event(
+                "warning", text=f"receive buffers hold {buffer_bytes // 1_000_000} MB at most"
+            )
 
     def _begins_interpreted(self) -> bool:
         try:
@@ -66,7 +72,9 @@ class SimEngine(Engine):
             self.recorder.log(f"the simulator goes on slowly: {error}")
             return False
         if to_come:
-            self.recorder.log("the simulator is being compiled, once for this version, and goes more slowly meanwhile")
+            self.recorder.log(
+                "the simulator is being compiled, once for this version, and goes more slowly meanwhile"
+            )
         return to_come
 
     def advance(self, until_s: float) -> list[dict[str, Any]]:
@@ -84,7 +92,9 @@ class SimEngine(Engine):
                 break
         if self._is_slow and jit.is_fast():
             self._is_slow = False
-            self.recorder.log(f"the simulator is compiled, and goes faster now, at t = {until_s:g} s")
+            self.recorder.log(
+                f"the simulator is compiled, and goes faster now, at t = {until_s:g} s"
+            )
         seen = {ap: sum(values) / len(values) for ap, values in self._occupancies.items()}
         self._occupancies = {}
         return [self.sampler.frame(self.brain.tiers, seen, self.brain.limits_bps)]
@@ -100,7 +110,9 @@ class SimEngine(Engine):
             link, _, key = rest.rpartition(".")
             self.network.set_link(link, key, change.scaled)
         elif kind == "cell" and rest.endswith(".tier1_mbps"):
-            self.brain.demand(rest.partition(".")[0], None if change.scaled is None else units.bps(change.scaled))
+            self.brain.demand(
+                rest.partition(".")[0], None if change.scaled is None else units.bps(change.scaled)
+            )
         elif kind == "cell":
             ap, user, _ = rest.split(".")
             self.cells.change(ap, user, units.bps(change.scaled))
@@ -108,7 +120,9 @@ class SimEngine(Engine):
             self._change_demand(rest.split(".")[0], change.scaled)
         elif kind == "cc":
             if change.scaled in BY_DELAY and self.scenario.multipath.expected_by == "window":
-                raise LabError(f"change cc to {change.scaled}: it goes by delay, and windows hold what is expected")
+                raise LabError(
+                    f"change cc to {change.scaled}: it goes by delay, and windows hold what is expected"
+                )
             self._cc = change.scaled
         else:
             raise LabError(f"change {change.target}: the simulator cannot change it while it runs")
@@ -149,7 +163,9 @@ class SimEngine(Engine):
 
     def _change_demand(self, user: str, mbps: float | None) -> None:
         """All connections of a user share what it demands."""
-        started = [each.flow for each in self.sampler.connections.values() if each.flow.user == user]
+        started = [
+            each.flow for each in self.sampler.connections.values() if each.flow.user == user
+        ]
         mine: list[Flow] = [flow for flow in started if flow.id not in self._stopped]
         rate_bps = None if mbps is None else units.bps(mbps / max(1, len(mine)))
         for flow in mine:

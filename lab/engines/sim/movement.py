@@ -23,15 +23,27 @@ HandedOver = Callable[[str, str, str, float], None]  # user, from, to, RSSI in d
 class Movement:
     """Everybody's place; without mobility that at which the topology has put them."""
 
-    def __init__(self, topology: Topology, mobility: Mobility | None, seed: int, cells: Cells, tell: HandedOver) -> None:
+    def __init__(
+        self,
+        topology: Topology,
+        mobility: Mobility | None,
+        seed: int,
+        cells: Cells,
+        tell: HandedOver,
+    ) -> None:
         self.cells, self.tell = cells, tell
-        self.places: dict[str, Place] = {node.id: node.place_m for node in topology.nodes if node.place_m is not None}
-        self._by_ap: dict[str, Cell] = {cell.ap: cell for cell in topology.cells if cell.radio is not None}
+        self.places: dict[str, Place] = {
+            node.id: node.place_m for node in topology.nodes if node.place_m is not None
+        }
+        self._by_ap: dict[str, Cell] = {
+            cell.ap: cell for cell in topology.cells if cell.radio is not None
+        }
         self.walkers: list[Walker] = []
         if mobility is not None:
             speeds = (mobility.speed_min_mps, mobility.speed_max_mps)
             self.walkers = [
-                Walker(user, seed, self.places[user], topology.area_m, speeds, mobility.pause_s) for user in topology.users
+                Walker(user, seed, self.places[user], topology.area_m, speeds, mobility.pause_s)
+                for user in topology.users
             ]
 
     def step(self, now_s: float) -> None:

@@ -16,7 +16,14 @@ from lab.engines.sim.core import links as hops
 from lab.engines.sim.core.laws import LAWS
 from lab.engines.sim.core.lte import TTI_NS
 from lab.engines.sim.routes import DOWN, UP, Hops, Routes, Subflow
-from lab.engines.sim.tables import FRAME_BYTES, TCP_ACK_BYTES, Tables, bearer, with_places, with_room
+from lab.engines.sim.tables import (
+    FRAME_BYTES,
+    TCP_ACK_BYTES,
+    Tables,
+    bearer,
+    with_places,
+    with_room,
+)
 from lab.errors import LabError
 from lab.radio import wifi
 from lab.scenario.flows import Flow
@@ -30,7 +37,9 @@ METER_BURST_PACKETS, METER_BURST_NS = 10, 20_000_000  # a policer that holds les
 class Network:
     """Time goes on in `run`; between two calls anything may be read or changed."""
 
-    def __init__(self, topology: Topology, multipath: Multipath, flows: Iterable[Flow], seed: int) -> None:
+    def __init__(
+        self, topology: Topology, multipath: Multipath, flows: Iterable[Flow], seed: int
+    ) -> None:
         jit.speed_up_if_possible()
         self.tables = Tables(topology, multipath, seed)
         flows = list(flows)
@@ -38,7 +47,9 @@ class Network:
             self.tables.add_connection(flow)
         self._data_goes_up = bool(flows) and all(flow.direction == "up" for flow in flows)
         self._directions = {(flow.user, flow.direction) for flow in flows}
-        self._directions |= {(relay, direction) for relay in topology.relays for direction in (DOWN, UP)}
+        self._directions |= {
+            (relay, direction) for relay in topology.relays for direction in (DOWN, UP)
+        }
         self.routes = Routes(self.tables.wiring, self.tables.links, self.tables.stations)
         self.w = self.tables.world()
         self._laid: dict[Hops, int] = {}  # of a way: where its hops are written down
@@ -69,8 +80,15 @@ class Network:
         established_ns = 0
         for subflow, rtt_ns in zip(subflows, rtts_ns, strict=True):
             f = subflow.place
-            row[f + at.STATE], row[f + at.LAW] = at.JOINING if self.now_ns else at.ESTABLISHED, LAWS[cc]
-            row[f + at.SRTT_NS], row[f + at.RTTVAR_NS], row[f + at.BASE_RTT_NS] = rtt_ns, rtt_ns // 2, rtt_ns
+            row[f + at.STATE], row[f + at.LAW] = (
+                at.JOINING if self.now_ns else at.ESTABLISHED,
+                LAWS[cc],
+            )
+            row[f + at.SRTT_NS], row[f + at.RTTVAR_NS], row[f + at.BASE_RTT_NS] = (
+                rtt_ns,
+                rtt_ns // 2,
+                rtt_ns,
+            )
             row[f + at.RTO_NS] = max(RTO_FIRST_NS, 3 * rtt_ns)
             if self.now_ns:
                 at_ns = established_ns + rtt_ns if established_ns else self.now_ns + rtt_ns
@@ -96,7 +114,9 @@ class Network:
             w.row[c + at.HANDED], w.row[c + at.APP_EVENT_NS] = at.FOREVER, 0
             heap.push(w.row, self.now_ns, c * at.EVENT_KINDS + at.PUSH)
             return
-        w.row[c + at.HANDED] = min(int(w.row[c + at.HANDED]), int(w.row[c + at.NEXT_DSN]) + mptcp.UNSENT_SEGMENTS)
+        w.row[c + at.HANDED] = min(
+            int(w.row[c + at.HANDED]), int(w.row[c + at.NEXT_DSN]) + mptcp.UNSENT_SEGMENTS
+        )
         due_ns = self.now_ns + 1  # a stale event of this very moment must not be taken for this one
         w.row[c + at.APP_EVENT_NS] = due_ns
         heap.push(w.row, due_ns, c * at.EVENT_KINDS + at.APP_DUE)
@@ -112,7 +132,10 @@ class Network:
         f, w = subflow.place, self.w
         if w.row[w.row[f + at.OF_CONNECTION] + at.DATAGRAMS]:
             return False
-        return bool(w.row[f + at.STATE] == at.ESTABLISHED and w.row[w.row[f + at.OF_CONNECTION] + at.DONE_NS] == 0)
+        return bool(
+            w.row[f + at.STATE] == at.ESTABLISHED
+            and w.row[w.row[f + at.OF_CONNECTION] + at.DONE_NS] == 0
+        )
 
     def route(self, subflow: Subflow, way: Path) -> None:
         """It takes this way from now on; packets under way end theirs on the old one."""
@@ -123,7 +146,11 @@ class Network:
         """Its sender paces it to this rate of Ethernet frames; None: not any more."""
         f = subflow.place
         self.w.row[f + at.EXPECTED_BPS], self.w.row[f + at.PACED_NS] = rate_bps or 0, 0
-        heap.push(self.w.row, self.now_ns, int(self.w.row[f + at.OF_CONNECTION]) * at.EVENT_KINDS + at.PUSH)
+        heap.push(
+            self.w.row,
+            self.now_ns,
+            int(self.w.row[f + at.OF_CONNECTION]) * at.EVENT_KINDS + at.PUSH,
+        )
 
     def set_backup(self, subflow: Subflow, backup: bool) -> None:
         """Its sender hears of it half a round trip later; what is decided at 0 holds from the first packet on."""
@@ -132,7 +159,11 @@ class Network:
         if not self.now_ns:
             self.w.row[f + at.BACKUP] = int(backup)
             return
-        heap.push(self.w.row, self.now_ns + int(self.w.row[f + at.SRTT_NS]) // 2, f * at.EVENT_KINDS + at.PRIORITY)
+        heap.push(
+            self.w.row,
+            self.now_ns + int(self.w.row[f + at.SRTT_NS]) // 2,
+            f * at.EVENT_KINDS + at.PRIORITY,
+        )
 
     def _lay(self, subflow: Subflow) -> int:
         """Find its way and write down the hops; the round trip that nobody else lengthens [ns]."""
@@ -156,7 +187,10 @@ class Network:
         """How long a packet takes over empty hops; of a bearer whole TTIs, the least that it can."""
         crossing_ns = 0
         for h in hops:
-            rate_bps, step_ns = self.hop(h, at.RATE_BPS), TTI_NS if self.hop(h, at.KIND) == at.BEARER else 1
+            rate_bps, step_ns = (
+                self.hop(h, at.RATE_BPS),
+                TTI_NS if self.hop(h, at.KIND) == at.BEARER else 1,
+            )
             air_ns = size * 8 * at.NS_PER_S // rate_bps if rate_bps else 0
             crossing_ns += self.hop(h, at.DELAY_NS) + -(-air_ns // step_ns) * step_ns
         return crossing_ns
@@ -177,7 +211,9 @@ class Network:
             elif key == "delay_ms":
                 self.w.row[hop + at.DELAY_NS] = units.ns(value)
             else:
-                raise LabError(f"change {key} of link {link}: the simulator cannot change it while it runs")
+                raise LabError(
+                    f"change {key} of link {link}: the simulator cannot change it while it runs"
+                )
         if key == "up":
             self.routes.set_link(link, bool(value))
             for subflow in self.subflows():
@@ -197,33 +233,46 @@ class Network:
                     wifi.fixed_ns(station),
                 )
 
-    def set_collisions(self, ap: str, sent: float, users: Iterable[tuple[str, str]], loss: float) -> None:
+    def set_collisions(
+        self, ap: str, sent: float, users: Iterable[tuple[str, str]], loss: float
+    ) -> None:
         """From now on every frame is sent so often on this air, and stations (access point, user) lose this fraction of them."""
         self.w.row[self.tables.airs[ap] + at.SENT_PPM] = units.ppm(sent)
         for ap, user in users:
             for direction in (DOWN, UP):
-                self.w.row[self.tables.stations[ap, user, direction] + at.LOSS_PPM] = units.ppm(loss)
+                self.w.row[self.tables.stations[ap, user, direction] + at.LOSS_PPM] = units.ppm(
+                    loss
+                )
 
     def hand_over(self, user: str, old: str, new: str) -> None:
         """A user's radio goes from one WiFi cell to another with its address and meter; what is still wired to the old one is lost."""
         tables = self.tables
         interface = tables.wiring.at(user, old)
         moved = replace(interface, switch=new, port=f"{new}-wlan1", link=new)
-        interfaces = tuple(moved if each is interface else each for each in tables.wiring.interfaces)
+        interfaces = tuple(
+            moved if each is interface else each for each in tables.wiring.interfaces
+        )
         tables.wiring = replace(tables.wiring, interfaces=interfaces)
         for direction in (DOWN, UP):
             before, after = (tables.stations[ap, user, direction] for ap in (old, new))
             self.w.row[before + at.UP], self.w.row[after + at.UP] = 0, 1
             meter = self.hop(before, at.METERED)
-            set_there = self.w.row[tables.cells[new] + (meter - 1) * at.METER_FIELDS + at.METER_BPS] > 0
-            self.w.row[after + at.METERED], self.w.row[before + at.METERED] = meter if set_there else 0, 0
+            set_there = (
+                self.w.row[tables.cells[new] + (meter - 1) * at.METER_FIELDS + at.METER_BPS] > 0
+            )
+            self.w.row[after + at.METERED], self.w.row[before + at.METERED] = (
+                meter if set_there else 0,
+                0,
+            )
         for subflow in self.subflows():
             if subflow.ends.user == interface:
                 subflow.ends, subflow.asked = replace(subflow.ends, user=moved), ()
                 if subflow.way:
                     self._lay(subflow)
 
-    def set_meter(self, ap: str, users: Iterable[str], rate_bps: int | None, number: int = at.TIER_2_METER) -> None:
+    def set_meter(
+        self, ap: str, users: Iterable[str], rate_bps: int | None, number: int = at.TIER_2_METER
+    ) -> None:
         """The data of these users at this access point share one of its token buckets; None: it meters nothing."""
         metered = set(users) if rate_bps is not None else set()
         for (where, user, direction), hop in self.tables.stations.items():
@@ -235,7 +284,9 @@ class Network:
         if rate_bps is not None:
             c, row = self.tables.cells[ap] + (number - 1) * at.METER_FIELDS, self.w.row
             row[c + at.METER_BPS] = rate_bps
-            row[c + at.METER_BURST_NS] = max(METER_BURST_PACKETS * FRAME_BYTES * 8 * at.NS_PER_S // rate_bps, METER_BURST_NS)
+            row[c + at.METER_BURST_NS] = max(
+                METER_BURST_PACKETS * FRAME_BYTES * 8 * at.NS_PER_S // rate_bps, METER_BURST_NS
+            )
 
     # --- what can be read
 

@@ -6,7 +6,15 @@ from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from math import prod
 
-from controller.observation import AccessPoint, Arc, Association, Observation, Subflow, SubflowKey, Tiers
+from controller.observation import (
+    AccessPoint,
+    Arc,
+    Association,
+    Observation,
+    Subflow,
+    SubflowKey,
+    Tiers,
+)
 from controller.plan import Plan
 from lab.engines.sim import routes
 from lab.engines.sim.cells import Cells
@@ -42,10 +50,21 @@ class Observer:
 
     def redraw(self) -> None:
         """The network, with every station where it is now."""
-        cells = tuple(replace(cell, stations=tuple(self._cells.at(cell.ap))) for cell in self._topology.cells)
-        plan = Plan.model_validate(describe(replace(self._topology, cells=cells), self._network.tables.wiring))
-        self._owner = {address: host for host, ports in plan.hosts.items() for each in ports for address in each.addresses}
-        self._arcs = [self._counted_arc(arc) for arc in plan.arcs() if not self._ends_at_a_relay(arc)]
+        cells = tuple(
+            replace(cell, stations=tuple(self._cells.at(cell.ap))) for cell in self._topology.cells
+        )
+        plan = Plan.model_validate(
+            describe(replace(self._topology, cells=cells), self._network.tables.wiring)
+        )
+        self._owner = {
+            address: host
+            for host, ports in plan.hosts.items()
+            for each in ports
+            for address in each.addresses
+        }
+        self._arcs = [
+            self._counted_arc(arc) for arc in plan.arcs() if not self._ends_at_a_relay(arc)
+        ]
 
     def _ends_at_a_relay(self, arc: Arc) -> bool:
         """Nobody's way leads through another sender's radios: from the air to a relay there are acknowledgements only."""
@@ -65,7 +84,9 @@ class Observer:
             if self._network.alive(subflow)
         }
 
-    def observe(self, now_ns: int, tiers: Tiers, limits_bps: Mapping[str, int | None]) -> Observation:
+    def observe(
+        self, now_ns: int, tiers: Tiers, limits_bps: Mapping[str, int | None]
+    ) -> Observation:
         """Everything since the last call."""
         elapsed_ns, self._observed_ns = now_ns - self._observed_ns, now_ns
         occupancies, self._occupancies = self._occupancies, {}
@@ -86,7 +107,10 @@ class Observer:
             aps,
             tuple(self._associations()),
             frozenset(self._topology.multipath),
-            tuple(self._counted_subflow(key, each, tiers, elapsed_ns) for key, each in self.alive().items()),
+            tuple(
+                self._counted_subflow(key, each, tiers, elapsed_ns)
+                for key, each in self.alive().items()
+            ),
             tiers,
             tuple(self._arc(each, elapsed_ns) for each in self._arcs if self._is_up(each)),
             self._network.tables.multipath.receive_buffer_kb * 1000,
@@ -97,7 +121,9 @@ class Observer:
             if user in self._users:
                 interface = self._network.tables.wiring.at(user, ap)
                 addresses = (interface.address, *interface.further)
-                yield Association(user, ap, station.rate_bps, station.weight, addresses, station.rssi_dbm)
+                yield Association(
+                    user, ap, station.rate_bps, station.weight, addresses, station.rssi_dbm
+                )
 
     def _grown(self, what: Hashable, count: int) -> int:
         """By how much a counter has grown since the last step."""
@@ -110,7 +136,10 @@ class Observer:
         for ap, user, direction in self._network.tables.stations:
             passed = self._network.station(ap, user, direction, at.METER_PASSED_BYTES)
             grown = self._grown(("meter", ap, user, direction), passed)
-            if direction == (UP if self._network.uploads(user) else DOWN) and tiers.get((user, ap), 1) == 2:
+            if (
+                direction == (UP if self._network.uploads(user) else DOWN)
+                and tiers.get((user, ap), 1) == 2
+            ):
                 sums[ap] += grown
         return {ap: _bps(grown, elapsed_ns) for ap, grown in sums.items()} if elapsed_ns else {}
 
@@ -121,7 +150,9 @@ class Observer:
         ends = f"{flow.source}:{flow.source_port}", f"{flow.destination}:{flow.destination_port}"
         return Subflow(*key, user, ap, *ends, tiers.get((user, ap), 1), subflow.way)
 
-    def _counted_subflow(self, key: SubflowKey, subflow: routes.Subflow, tiers: Tiers, elapsed_ns: int) -> Subflow:
+    def _counted_subflow(
+        self, key: SubflowKey, subflow: routes.Subflow, tiers: Tiers, elapsed_ns: int
+    ) -> Subflow:
         """Packets are those that carry data, whichever way they go."""
         row, f = self._network.w.row, subflow.place
         sent = int(row[f + at.SEGMENTS_SENT])
@@ -151,7 +182,11 @@ class Observer:
         direction = DOWN if arc.tail == arc.link or arc.head in self._owner else UP
         if user:
             return CountedArc(arc, [tables.stations[arc.link, user, direction]], [user])
-        hops = [hop for (ap, _, way), hop in tables.stations.items() if (ap, way) == (arc.link, direction)]
+        hops = [
+            hop
+            for (ap, _, way), hop in tables.stations.items()
+            if (ap, way) == (arc.link, direction)
+        ]
         return CountedArc(arc, hops, [each.user for each in self._cells.at(arc.link)])
 
     def _is_up(self, counted: CountedArc) -> bool:
@@ -160,11 +195,20 @@ class Observer:
     def _arc(self, counted: CountedArc, elapsed_ns: int) -> Arc:
         """As it is now, with what passed since the last step."""
         arc, hops = counted.arc, counted.hops
-        grown = self._grown((arc.link, arc.tail, arc.head), sum(self._network.hop(h, at.OUT_BYTES) for h in hops))
+        grown = self._grown(
+            (arc.link, arc.tail, arc.head), sum(self._network.hop(h, at.OUT_BYTES) for h in hops)
+        )
         arc = replace(arc, used_bps=_bps(grown, elapsed_ns) if elapsed_ns else 0)
         if counted.stations:
-            return replace(arc, capacity_bps=max(self._cells.stations[arc.link, user].rate_bps for user in counted.stations))
-        rate_bps, delay_ns, loss_ppm = (self._network.hop(hops[0], each) for each in (at.RATE_BPS, at.DELAY_NS, at.LOSS_PPM))
+            return replace(
+                arc,
+                capacity_bps=max(
+                    self._cells.stations[arc.link, user].rate_bps for user in counted.stations
+                ),
+            )
+        rate_bps, delay_ns, loss_ppm = (
+            self._network.hop(hops[0], each) for each in (at.RATE_BPS, at.DELAY_NS, at.LOSS_PPM)
+        )
         delay_s, loss = delay_ns / at.NS_PER_S, loss_ppm / MILLION
         return replace(arc, capacity_bps=rate_bps or arc.capacity_bps, delay_s=delay_s, loss=loss)
 

@@ -44,7 +44,10 @@ class Routes:
     """Knows which links are up, and where each of their directions stands in the table of hops."""
 
     def __init__(
-        self, wiring: Wiring, links: Mapping[tuple[str, str], int], stations: Mapping[tuple[str, str, str], int]
+        self,
+        wiring: Wiring,
+        links: Mapping[tuple[str, str], int],
+        stations: Mapping[tuple[str, str, str], int],
     ) -> None:
         """`links` by link and the node it leads to, `stations` by access point, user and direction."""
         self._wiring, self._links, self._stations = wiring, links, stations
@@ -62,14 +65,22 @@ class Routes:
         between = ends.server.switch, ends.user.switch
         found = paths.between(up, *between) or paths.between(self._neighbours(()), *between)  # 2, 3
         if not found:
-            raise LabError(f"connect {ends.user.node} and {ends.server.node}: no way leads from {between[0]} to {between[1]}")
+            raise LabError(
+                f"connect {ends.user.node} and {ends.server.node}: no way leads from {between[0]} to {between[1]}"
+            )
         return paths.choose(found, ends.flow)
 
     def hops(self, ends: Ends, way: Path) -> dict[str, Hops]:
         """The hops of a way towards the user and back."""
         steps = [(self._trunk(here, there).link, here, there) for here, there in pairwise(way)]
-        down = [self._links[ends.server.link, way[0]], *(self._links[link, there] for link, _, there in steps)]
-        up = [*(self._links[link, here] for link, here, _ in reversed(steps)), self._links[ends.server.link, ends.server.node]]
+        down = [
+            self._links[ends.server.link, way[0]],
+            *(self._links[link, there] for link, _, there in steps),
+        ]
+        up = [
+            *(self._links[link, here] for link, here, _ in reversed(steps)),
+            self._links[ends.server.link, ends.server.node],
+        ]
         return {DOWN: (*down, self._last(ends.user, DOWN)), UP: (self._last(ends.user, UP), *up)}
 
     def _last(self, user: Interface, direction: str) -> int:

@@ -57,7 +57,9 @@ class Connection:
 class Sampler:
     """Turns tables into rates."""
 
-    def __init__(self, topology: Topology, network: Network, cells: Cells, movement: Movement) -> None:
+    def __init__(
+        self, topology: Topology, network: Network, cells: Cells, movement: Movement
+    ) -> None:
         self.topology, self.network, self.cells, self.movement = topology, network, cells, movement
         self.connections: dict[str, Connection] = {}
         self._trunks = [link for link in topology.links if self._is_trunk(link)]
@@ -68,7 +70,9 @@ class Sampler:
         """Know a connection from now on."""
         subflows = [Seen(each) for each in self.network.tables.subflows[flow.id]]
         law = None if flow.protocol == "udp" else cc
-        self.connections[flow.id] = Connection(flow, self.network.tables.connections[flow.id], law, subflows)
+        self.connections[flow.id] = Connection(
+            flow, self.network.tables.connections[flow.id], law, subflows
+        )
 
     def frame(
         self,
@@ -100,7 +104,12 @@ class Sampler:
         return {
             "t": round(now_ns / at.NS_PER_S, 3),
             "ap": {
-                cell.ap: _ap_row(self.cells.at(cell.ap), carried[cell.ap], occupancies.get(cell.ap), limits_bps.get(cell.ap))
+                cell.ap: _ap_row(
+                    self.cells.at(cell.ap),
+                    carried[cell.ap],
+                    occupancies.get(cell.ap),
+                    limits_bps.get(cell.ap),
+                )
                 for cell in self.topology.cells
             },
             "link": {link.id: self._link_row(link.id, link.b, elapsed_ns) for link in self._trunks},
@@ -118,7 +127,10 @@ class Sampler:
 
     def _read_bytes(self, connection: Connection) -> int:
         row, c = self.network.w.row, connection.place
-        return min(int(row[c + at.DATA_NXT]) * int(row[c + at.SEGMENT_BYTES]), int(row[c + at.VOLUME_BYTES]))
+        return min(
+            int(row[c + at.DATA_NXT]) * int(row[c + at.SEGMENT_BYTES]),
+            int(row[c + at.VOLUME_BYTES]),
+        )
 
     def _read_mbps(self, connection: Connection, elapsed_ns: int) -> float:
         before, connection.read = connection.read, self._read_bytes(connection)
@@ -151,7 +163,9 @@ class Sampler:
         read = (at.RATE_BPS, at.DELAY_NS, at.JITTER_NS, at.LOSS_PPM)
         if not any(self.network.hop(place, each) for each in read):
             return {"mbps": None, "backlog": None, "loss": None}
-        now = tuple(self.network.hop(place, each) for each in (at.OUT_BYTES, at.OUT_PACKETS, at.DROPS))
+        now = tuple(
+            self.network.hop(place, each) for each in (at.OUT_BYTES, at.OUT_PACKETS, at.DROPS)
+        )
         before = self._links.get(link, (0, 0, 0))
         self._links[link] = (now[0], now[1], now[2])
         sent, dropped = now[1] - before[1], now[2] - before[2]
@@ -166,7 +180,9 @@ class Sampler:
         elapsed_ns = max(1, self.network.now_ns)
         laws = {each.cc for each in self.connections.values() if each.cc}
         return {
-            "connections": [self._connection(name, each, elapsed_ns) for name, each in self.connections.items()],
+            "connections": [
+                self._connection(name, each, elapsed_ns) for name, each in self.connections.items()
+            ],
             "mptcp": self._verdict(),
             "cc": "+".join(sorted(laws)) or None,
             "overload": {"overloaded": False, "reasons": []},
@@ -175,21 +191,34 @@ class Sampler:
     def _connection(self, name: str, connection: Connection, elapsed_ns: int) -> dict[str, Any]:
         row, c = self.network.w.row, connection.place
         done_ns, started_ns = int(row[c + at.DONE_NS]), int(row[c + at.STARTED_NS])
-        segments = sum(int(self.network.w.row[each.place + at.SEGMENTS_IN]) for each in connection.subflows)
-        joined = [(n, each) for n, each in enumerate(connection.subflows, 1) if self._established(each)]
+        segments = sum(
+            int(self.network.w.row[each.place + at.SEGMENTS_IN]) for each in connection.subflows
+        )
+        joined = [
+            (n, each) for n, each in enumerate(connection.subflows, 1) if self._established(each)
+        ]
         return {
             "id": name,
             "user": connection.flow.user,
             "throughput_mbps": round(_rate_mbps(self._read_bytes(connection), elapsed_ns), 4),
             "completion_s": round((done_ns - started_ns) / at.NS_PER_S, 6) if done_ns else None,
-            "out_of_order_fraction": round(int(row[c + at.EARLY_IN]) / segments, 5) if segments else 0.0,
-            "receive_buffer_max_bytes": int(row[c + at.BUFFERED_MAX]) * int(row[c + at.SEGMENT_BYTES]),
-            "subflows": [self._subflow(f"{name}/{n}", connection, each, elapsed_ns) for n, each in joined],
+            "out_of_order_fraction": round(int(row[c + at.EARLY_IN]) / segments, 5)
+            if segments
+            else 0.0,
+            "receive_buffer_max_bytes": int(row[c + at.BUFFERED_MAX])
+            * int(row[c + at.SEGMENT_BYTES]),
+            "subflows": [
+                self._subflow(f"{name}/{n}", connection, each, elapsed_ns) for n, each in joined
+            ],
         }
 
-    def _subflow(self, name: str, connection: Connection, seen: Seen, elapsed_ns: int) -> dict[str, Any]:
+    def _subflow(
+        self, name: str, connection: Connection, seen: Seen, elapsed_ns: int
+    ) -> dict[str, Any]:
         row, f = self.network.w.row, seen.place
-        received = int(row[f + at.RCV_NXT]) * int(self.network.w.row[connection.place + at.SEGMENT_BYTES])
+        received = int(row[f + at.RCV_NXT]) * int(
+            self.network.w.row[connection.place + at.SEGMENT_BYTES]
+        )
         return {
             "id": name,
             "path": list(seen.of.way),
@@ -206,7 +235,11 @@ class Sampler:
 
     def _verdict(self) -> dict[str, Any]:
         """Every connection of a multipath user must be Multipath TCP, with a subflow on each address."""
-        meant = [each for each in self.connections.values() if each.cc and each.flow.user in self.topology.multipath]
+        meant = [
+            each
+            for each in self.connections.values()
+            if each.cc and each.flow.user in self.topology.multipath
+        ]
         joins = sum(max(0, sum(map(self._established, each.subflows)) - 1) for each in meant)
         granted = self.network.tables.multipath.server_enabled
         why = [] if granted else [f"{each.flow.id} is plain TCP" for each in meant]
@@ -215,10 +248,17 @@ class Sampler:
             if granted and up < len(each.subflows):
                 why.append(f"{each.flow.id} has {up} of {len(each.subflows)} subflows")
         fallbacks = 0 if granted else len(meant)
-        return {"verified": not why if meant else None, "joins": joins, "fallbacks": fallbacks, "why": "; ".join(why) or None}
+        return {
+            "verified": not why if meant else None,
+            "joins": joins,
+            "fallbacks": fallbacks,
+            "why": "; ".join(why) or None,
+        }
 
 
-def _ap_row(stations: Sized, carried: Mapping[int, float], occupancy: float | None, limit_bps: int | None) -> dict[str, Any]:
+def _ap_row(
+    stations: Sized, carried: Mapping[int, float], occupancy: float | None, limit_bps: int | None
+) -> dict[str, Any]:
     return {
         "tier1_mbps": round(carried[1], 4),
         "tier2_mbps": round(carried[2], 4),

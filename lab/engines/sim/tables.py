@@ -30,10 +30,18 @@ LARGEST_WINDOW = 1 << 16  # segments of a receive buffer that are kept apart
 HOST_NOISE_NS = 100_000  # within which a host sends what it has decided to send
 PACKETS = 2048  # room for packets under way to begin with
 SPARE = 1 << 16  # places beyond those that are asked for
-SCHEDULERS = {"lowest_rtt": at.LOWEST_RTT, "round_robin": at.ROUND_ROBIN, "linux": at.LINUX, "redundant": at.REDUNDANT}
+SCHEDULERS = {
+    "lowest_rtt": at.LOWEST_RTT,
+    "round_robin": at.ROUND_ROBIN,
+    "linux": at.LINUX,
+    "redundant": at.REDUNDANT,
+}
 VARIANTS = {"kernel": at.KERNEL, "draft": at.DRAFT}
 TCP, UDP, SERVER_PORT = 6, 17, 5001
-FIRST_PORT, PORTS = 32_768, 28_232  # from which hosts take the ports of their own end, as Linux does
+FIRST_PORT, PORTS = (
+    32_768,
+    28_232,
+)  # from which hosts take the ports of their own end, as Linux does
 
 Row = Mapping[int, int]
 
@@ -54,7 +62,9 @@ class Tables:
         })  # fmt: skip
         self.links: dict[tuple[str, str], int] = {}  # (link, node it leads to)
         self.stations: dict[tuple[str, str, str], int] = {}  # (access point, user, direction)
-        self.cells = {cell.ap: self._add(at.CELL_FIELDS, _cell_row(cell)) for cell in topology.cells}
+        self.cells = {
+            cell.ap: self._add(at.CELL_FIELDS, _cell_row(cell)) for cell in topology.cells
+        }
         self.airs = {cell.ap: self.cells[cell.medium or cell.ap] for cell in topology.cells}
         for cell in topology.cells:
             self._add_stations(cell)
@@ -76,13 +86,17 @@ class Tables:
         first, second = chance.begin(self.seed, name)
         size = max(1, row.get(at.QUEUE_SIZE, 1))
         queue = {at.QUEUE: len(self.values) + at.HOP_FIELDS, at.QUEUE_SIZE: size}
-        return self._add(at.HOP_FIELDS, {at.UP: 1, at.CHANCE_1: first, at.CHANCE_2: second, **row, **queue}, size)
+        return self._add(
+            at.HOP_FIELDS, {at.UP: 1, at.CHANCE_1: first, at.CHANCE_2: second, **row, **queue}, size
+        )
 
     def _add_link(self, link: Link) -> None:
         """Both directions; the delay of an access point is added to that of its links. A relay's link is the air."""
         for ap, relay in ((link.a, link.b), (link.b, link.a)):
             if (ap, relay, DOWN) in self.stations:
-                self.links[link.id, relay], self.links[link.id, ap] = (self.stations[ap, relay, each] for each in (DOWN, UP))
+                self.links[link.id, relay], self.links[link.id, ap] = (
+                    self.stations[ap, relay, each] for each in (DOWN, UP)
+                )
                 return
         cell = next((cell for cell in self.topology.cells if cell.ap in (link.a, link.b)), None)
         row = {
@@ -93,7 +107,9 @@ class Tables:
             at.QUEUE_SIZE: link.queue_packets if link.rate_bps else 1,
         }
         for node, loss_ppm in ((link.b, link.loss_ppm), (link.a, link.loss_back_ppm)):
-            self.links[link.id, node] = self._hop(f"link/{link.id}/{node}", {**row, at.LOSS_PPM: loss_ppm})
+            self.links[link.id, node] = self._hop(
+                f"link/{link.id}/{node}", {**row, at.LOSS_PPM: loss_ppm}
+            )
 
     def _add_stations(self, cell: Cell) -> None:
         """A row and direction for each station, and for each that may come."""
@@ -137,7 +153,8 @@ class Tables:
 
     def _add_station(self, cell: Cell, station: Station, direction: str, row: Row) -> int:
         hop = self._hop(
-            f"cell/{cell.ap}/{station.user}/{direction}", {at.CELL: self.cells[cell.ap], at.LOSS_PPM: cell.loss_ppm, **row}
+            f"cell/{cell.ap}/{station.user}/{direction}",
+            {at.CELL: self.cells[cell.ap], at.LOSS_PPM: cell.loss_ppm, **row},
         )
         self.stations[cell.ap, station.user, direction] = hop
         return hop
@@ -147,10 +164,20 @@ class Tables:
     def add_connection(self, flow: Flow) -> None:
         """A connection and its subflows; multipath ones have one for every address of their user, UDP is on the first."""
         datagrams = flow.protocol == "udp"
-        multipath = flow.user in self.topology.multipath and self.multipath.server_enabled and not datagrams
-        own = [(each, address) for each in self.wiring.of(flow.user) for address in (each.address, *each.further)]
+        multipath = (
+            flow.user in self.topology.multipath and self.multipath.server_enabled and not datagrams
+        )
+        own = [
+            (each, address)
+            for each in self.wiring.of(flow.user)
+            for address in (each.address, *each.further)
+        ]
         ends = own if multipath else own[:1]
-        payload, ack = (MPTCP_PAYLOAD_BYTES, MPTCP_ACK_BYTES) if multipath else (TCP_PAYLOAD_BYTES, TCP_ACK_BYTES)
+        payload, ack = (
+            (MPTCP_PAYLOAD_BYTES, MPTCP_ACK_BYTES)
+            if multipath
+            else (TCP_PAYLOAD_BYTES, TCP_ACK_BYTES)
+        )
         payload = UDP_PAYLOAD_BYTES if datagrams else payload
         window = min(LARGEST_WINDOW, max(2, self.multipath.receive_buffer_kb * 1000 // payload))
         while self.slots < 2 * window:
@@ -176,14 +203,20 @@ class Tables:
             for n, (interface, address) in enumerate(ends, 1)
         ]
 
-    def _add_subflow(self, name: str, connection: int, flow: Flow, interface: Interface, address: str) -> Subflow:
+    def _add_subflow(
+        self, name: str, connection: int, flow: Flow, interface: Interface, address: str
+    ) -> Subflow:
         """Its ways are found when it begins."""
         first, second = chance.begin(self.seed, f"host/{name}")
         server = self.wiring.of(self.topology.server_of(flow.user))[0]
         port = FIRST_PORT + chance.begin(self.seed, f"port/{name}")[0] % PORTS
-        towards_user = paths.Flow(server.address, address, UDP if flow.protocol == "udp" else TCP, SERVER_PORT, port)
+        towards_user = paths.Flow(
+            server.address, address, UDP if flow.protocol == "udp" else TCP, SERVER_PORT, port
+        )
         row = {at.OF_CONNECTION: connection, at.NOISE_1: first, at.NOISE_2: second}
-        return Subflow(self._add(at.SUB_FIELDS, row), Ends(server, interface, towards_user), flow.direction)
+        return Subflow(
+            self._add(at.SUB_FIELDS, row), Ends(server, interface, towards_user), flow.direction
+        )
 
     # --- the whole
 
@@ -192,7 +225,11 @@ class Tables:
         subflows = [each.place for several in self.subflows.values() for each in several]
         window = floats([0.0] * len(self.values))
         for f in subflows:
-            window[f + at.CWND], window[f + at.SSTHRESH], window[f + at.HELD_BACK] = tcp.FIRST_WINDOW, NO_THRESHOLD, 1.0
+            window[f + at.CWND], window[f + at.SSTHRESH], window[f + at.HELD_BACK] = (
+                tcp.FIRST_WINDOW,
+                NO_THRESHOLD,
+                1.0,
+            )
         end = len(self.values)
         for rings_at, places, fields in (
             (at.RING, subflows, rings.SUBFLOW_FIELDS),
@@ -245,5 +282,7 @@ def _visitors(cell: Cell, cells: Iterable[Cell]) -> list[Station]:
     if cell.kind == "lte" or cell.radio is None:
         return []
     here = {each.user for each in cell.stations}
-    others = (each for other in cells if other.kind == "wifi" and other.radio for each in other.stations)
+    others = (
+        each for other in cells if other.kind == "wifi" and other.radio for each in other.stations
+    )
     return [each for each in others if each.user not in here]

@@ -9,4 +9,6 @@ from lab.evaluation.reproduction.mptcp_la import MPTCP_LA
 from lab.evaluation.reproduction.rat_study import RAT_STUDY
 from lab.evaluation.reproduction.s_mptcp import S_MPTCP
 
-PAPERS: dict[str, Paper] = {paper.name: paper for paper in (MP_SDN, S_MPTCP, MPTCP_LA, DTMC, RAT_STUDY)}
+PAPERS: dict[str, Paper] = {
+    paper.name: paper for paper in (MP_SDN, S_MPTCP, MPTCP_LA, DTMC, RAT_STUDY)
+}

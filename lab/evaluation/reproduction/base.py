@@ -92,7 +92,11 @@ class Relation:
     def verdict(self, found: Found) -> Verdict:
         left, right = self.left.of(found), [each * self.times for each in self.right.of(found)]
         if self.operator == "~":
-            return "holds" if abs(mean(left) - mean(right)) <= ABOUT * max(mean(left), mean(right)) else "fails"
+            return (
+                "holds"
+                if abs(mean(left) - mean(right)) <= ABOUT * max(mean(left), mean(right))
+                else "fails"
+            )
         low, high = ratio_interval(right, left) if min(len(left), len(right)) > 1 else (-1.0, 1.0)
         if high < 0:
             return "holds" if self.operator == "<=" else "fails"
@@ -103,7 +107,9 @@ class Relation:
     def shown(self, found: Found) -> str:
         factor = f"{self.times:g} x " if self.times != 1 else ""
         left, right = mean(self.left.of(found)), mean(self.right.of(found))
-        return f"{self.left.title} {left:.3g} {self.operator} {factor}{self.right.title} {right:.3g}"
+        return (
+            f"{self.left.title} {left:.3g} {self.operator} {factor}{self.right.title} {right:.3g}"
+        )
 
 
 @dataclass(frozen=True)
@@ -116,7 +122,11 @@ class Every:
 
     def verdict(self, found: Found) -> Verdict:
         values = self.value.of(found)
-        return "holds" if (min(values) >= self.limit if self.operator == ">=" else max(values) <= self.limit) else "fails"
+        return (
+            "holds"
+            if (min(values) >= self.limit if self.operator == ">=" else max(values) <= self.limit)
+            else "fails"
+        )
 
     def shown(self, found: Found) -> str:
         values = self.value.of(found)
@@ -148,9 +158,12 @@ class Claim:
         held = sum(verdict == "holds" for verdict, _ in verdicts)
         order = sorted(verdicts, key=lambda each: ("fails", "open", "holds").index(each[0]))
         some = "; ".join(
-            f"{each.shown(found)}{'' if verdict == 'holds' else f' ({verdict})'}" for verdict, each in order[:SHOWN]
+            f"{each.shown(found)}{'' if verdict == 'holds' else f' ({verdict})'}"
+            for verdict, each in order[:SHOWN]
         )
-        return f"{held} of {len(verdicts)}{', for instance' if len(verdicts) > SHOWN else ''}: {some}"
+        return (
+            f"{held} of {len(verdicts)}{', for instance' if len(verdicts) > SHOWN else ''}: {some}"
+        )
 
 
 @dataclass(frozen=True)
@@ -179,7 +192,9 @@ def claims_table(claims: Sequence[Claim], found: Found) -> str:
                 f"{claim.evidence(found)}{why}",
             ]
         )
-    return markdown(("claim", "strength", "the paper says", "verdict", "relations that hold, and figures"), rows)
+    return markdown(
+        ("claim", "strength", "the paper says", "verdict", "relations that hold, and figures"), rows
+    )
 
 
 def score(claims: Sequence[Claim], found: Found) -> str:

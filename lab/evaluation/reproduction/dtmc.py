@@ -35,7 +35,11 @@ PLAIN, CHOSEN, BEST = "none", "subflow_selection", "optimum"
 PATHS = 15
 COUNTS = tuple(range(1, PATHS + 1))
 SEVERAL = COUNTS[1:]  # among which there is something to choose
-LONG = {1: (8, 80), 2: (8, 80), 3: (18, 180)}  # Mb/s and packets of queue of three paths of 120 ms (Figures 2 to 4)
+LONG = {
+    1: (8, 80),
+    2: (8, 80),
+    3: (18, 180),
+}  # Mb/s and packets of queue of three paths of 120 ms (Figures 2 to 4)
 LOSSES = (0.0, 0.05)
 
 
@@ -60,7 +64,14 @@ def _cases() -> Iterable[Case]:
     for n in COUNTS:
         paths = f"topology.paths=[{', '.join(_uneven(k) for k in range(1, n + 1))}]"
         for strategy in (PLAIN, CHOSEN, BEST) if n > 1 else (PLAIN,):
-            yield Case(_first(n, strategy), "fifteen_paths", (paths, "sample_interval_s=5"), None, strategy, 60)
+            yield Case(
+                _first(n, strategy),
+                "fifteen_paths",
+                (paths, "sample_interval_s=5"),
+                None,
+                strategy,
+                60,
+            )
     for n in (2, 3):
         for loss in LOSSES:
             paths = f"topology.paths=[{', '.join(_path(mbps, 60, loss, queue) for mbps, queue in list(LONG.values())[:n])}]"
@@ -72,7 +83,11 @@ def measure(_case: Case, result: Mapping[str, Any], folder: Path) -> Numbers:
     (connection,) = result["connections"]
     subflows = connection["subflows"]
     segments = sum(each["segments"] for each in subflows)
-    forecasts = [each for each in read_events(folder) if each["kind"] == "decision" and each.get("action") == "forecast"]
+    forecasts = [
+        each
+        for each in read_events(folder)
+        if each["kind"] == "decision" and each.get("action") == "forecast"
+    ]
     last = forecasts[-1] if forecasts else {"active": subflows, "forecast_mbps": 0.0}
 
     def percent(number: str) -> float:
@@ -83,7 +98,8 @@ def measure(_case: Case, result: Mapping[str, Any], folder: Path) -> Numbers:
         "early": 100 * (connection["out_of_order_fraction"] or 0.0),
         "again": percent("retransmitted_segments"),
         "lost": percent("lost_segments"),
-        "rtt": sum(each["rtt_ms_mean"] * each["segments"] for each in subflows if each["segments"]) / segments,
+        "rtt": sum(each["rtt_ms_mean"] * each["segments"] for each in subflows if each["segments"])
+        / segments,
         "active": float(len(last["active"])),
         "forecast": last["forecast_mbps"] * PAYLOAD,  # it is of frames
     }
@@ -93,14 +109,22 @@ def _of(case: str, number: str = "T") -> Value:
     return Value(case, number, f"{number}({case})")
 
 
-def _each(number: str, operator: Operator, counts: Iterable[int], times: float = 1.0, right: str = PLAIN) -> tuple[Judged, ...]:
+def _each(
+    number: str, operator: Operator, counts: Iterable[int], times: float = 1.0, right: str = PLAIN
+) -> tuple[Judged, ...]:
     """What was chosen among the first n against another strategy there."""
-    return tuple(Relation(_of(_first(n, CHOSEN), number), operator, _of(_first(n, right), number), times) for n in counts)
+    return tuple(
+        Relation(_of(_first(n, CHOSEN), number), operator, _of(_first(n, right), number), times)
+        for n in counts
+    )
 
 
 def _fewer(number: str) -> tuple[Judged, ...]:
     """Less of it with the chosen ones than with all, from four paths on."""
-    return tuple(Relation(_of(_first(n, PLAIN), number), ">", _of(_first(n, CHOSEN), number)) for n in COUNTS[3:])
+    return tuple(
+        Relation(_of(_first(n, PLAIN), number), ">", _of(_first(n, CHOSEN), number))
+        for n in COUNTS[3:]
+    )
 
 
 LOSSY = "Of a path that loses 5 % less is carried than forecast; probably by timeouts, which the chain does not have, but that was not looked into"
@@ -153,7 +177,19 @@ def _counts(found: Found) -> str:
                 for number in ("early", "again", "lost", "rtt")
             ]
         rows.append([*row, *["-"] * (8 - len(row))])
-    return markdown(("n", "all", "chosen", "best", "out of order, %", "sent again, %", "lost, %", "round trip, ms"), rows)
+    return markdown(
+        (
+            "n",
+            "all",
+            "chosen",
+            "best",
+            "out of order, %",
+            "sent again, %",
+            "lost, %",
+            "round trip, ms",
+        ),
+        rows,
+    )
 
 
 def _forecasts(found: Found) -> str:
@@ -170,4 +206,6 @@ def _forecasts(found: Found) -> str:
     return markdown(("paths", "loss", "forecast", "measured"), rows)
 
 
-DTMC = Paper("dtmc", "Which of many paths to use, by a Markov chain", tuple(_cases()), measure, page)
+DTMC = Paper(
+    "dtmc", "Which of many paths to use, by a Markov chain", tuple(_cases()), measure, page
+)

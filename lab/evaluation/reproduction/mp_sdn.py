@@ -43,16 +43,25 @@ def _name(kind: str, *parts: object) -> str:
     return "-".join(map(str, (kind, *parts)))
 
 
-def _share(percent: int, strategy: str, cc: str = "reno", kind: str = "down", *settings: str) -> Case:
+def _share(
+    percent: int, strategy: str, cc: str = "reno", kind: str = "down", *settings: str
+) -> Case:
     asked = (f"topology.multipath_percent={percent}", "sample_interval_s=1", *settings)
     return Case(_name(kind, percent, strategy, cc), "thirty_users", asked, cc, strategy, 30)
 
 
 def _swapped(key: str, value: float) -> Case:
     levels = ((at_s, 10 if at_s % (2 * SWAP_S) == 0 else 5) for at_s in range(0, 60, SWAP_S))
-    events = ", ".join(f"{{at_s: {at_s}, target: cell.wifi1.tier1_mbps, value: {mbps}}}" for at_s, mbps in levels)
+    events = ", ".join(
+        f"{{at_s: {at_s}, target: cell.wifi1.tier1_mbps, value: {mbps}}}" for at_s, mbps in levels
+    )
     return Case(
-        _name("swap", key, value), "demand_swap", (f"events=[{events}]", f"strategy.params.{key}={value}"), None, None, 60
+        _name("swap", key, value),
+        "demand_swap",
+        (f"events=[{events}]", f"strategy.params.{key}={value}"),
+        None,
+        None,
+        60,
     )
 
 
@@ -71,7 +80,10 @@ def _cases() -> Iterable[Case]:
         yield _swapped("alpha", alpha)
     yield Case("demand", "demand_swap", duration_s=45)
     for interval_s in CATEGORISED_S:
-        settings = (f"strategy.params.categorisation_interval_s={interval_s}", "sample_interval_s=1")
+        settings = (
+            f"strategy.params.categorisation_interval_s={interval_s}",
+            "sample_interval_s=1",
+        )
         yield Case(_name("walk", interval_s), "moving_users", settings)
     yield Case("testbed-alone", "testbed_wifi_lte", ("topology.multipath=[]",), None, NONE, 40)
     for strategy in (NONE, REGULATED):
@@ -98,14 +110,23 @@ def measure(case: Case, result: Mapping[str, Any], folder: Path) -> Numbers:
 
 
 def _frames(folder: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (folder / "samples.jsonl").read_text(encoding="utf-8").splitlines()]
+    return [
+        json.loads(line)
+        for line in (folder / "samples.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
 
 
 def swapped(_result: Mapping[str, Any], frames: list[dict[str, Any]]) -> Numbers:
     """T1-BW-Un and T2-BW-Ac of wifi1 (MP-SDN, section VI-C): means of what Tier 1 lacks of its demand, and of what Tier 2 gets."""
-    lacking = [_demand_mbps(frame["t"]) * GOODPUT - frame["ap"]["wifi1"]["tier1_mbps"] for frame in frames]
+    lacking = [
+        _demand_mbps(frame["t"]) * GOODPUT - frame["ap"]["wifi1"]["tier1_mbps"] for frame in frames
+    ]
     tier2 = [frame["ap"]["wifi1"]["tier2_mbps"] for frame in frames]
-    return {"un": mean(lacking), "un+": mean([max(0.0, each) for each in lacking]), "ac": mean(tier2)}
+    return {
+        "un": mean(lacking),
+        "un+": mean([max(0.0, each) for each in lacking]),
+        "ac": mean(tier2),
+    }
 
 
 def _demand_mbps(ends_s: float) -> float:
@@ -117,7 +138,9 @@ def demanded(_result: Mapping[str, Any], frames: list[dict[str, Any]]) -> Number
     """Figure 13, at wifi2: both tiers before the demand falls, while it is low, and from two intervals after it has risen again."""
     spans = {"before": (5, 15), "low": (20, 30), "again": (34.5, 45)}
     return {
-        f"t{tier}_{name}": mean([each["ap"]["wifi2"][f"tier{tier}_mbps"] for each in frames if start < each["t"] <= end])
+        f"t{tier}_{name}": mean(
+            [each["ap"]["wifi2"][f"tier{tier}_mbps"] for each in frames if start < each["t"] <= end]
+        )
         for name, (start, end) in spans.items()
         for tier in (1, 2)
     }
@@ -135,27 +158,47 @@ def idle(user: str, ap: str) -> Callable[[Mapping[str, Any], list[dict[str, Any]
             if ap in subflow["path"]
         ]
         half = [frame for frame in frames if frame["t"] > frames[-1]["t"] / 2]
-        return {"late": mean([sum(frame["sf"].get(name, {"mbps": 0.0})["mbps"] for name in mine) for frame in half])}
+        return {
+            "late": mean(
+                [
+                    sum(frame["sf"].get(name, {"mbps": 0.0})["mbps"] for name in mine)
+                    for frame in half
+                ]
+            )
+        }
 
     return late
 
 
-OWN = {"swap": swapped, "demand": demanded, "idle-wifi": idle("ue3", "wifi1"), "idle-lte": idle("ue2", "lte1")}
+OWN = {
+    "swap": swapped,
+    "demand": demanded,
+    "idle-wifi": idle("ue3", "wifi1"),
+    "idle-lte": idle("ue2", "lte1"),
+}
 
 # --- claims
 
 
-def _down(percent: int, strategy: str = NONE, number: str = "T", cc: str = "reno", kind: str = "down") -> Value:
+def _down(
+    percent: int, strategy: str = NONE, number: str = "T", cc: str = "reno", kind: str = "down"
+) -> Value:
     strategy = strategy if percent else NONE
     where = "" if kind == "down" else f"{kind} "
-    return Value(_name(kind, percent, strategy, cc), number, f"{where}{number}({percent} %, {strategy}, {cc})")
+    return Value(
+        _name(kind, percent, strategy, cc),
+        number,
+        f"{where}{number}({percent} %, {strategy}, {cc})",
+    )
 
 
 def _of(case: str, number: str) -> Value:
     return Value(case, number, f"{number} ({case})")
 
 
-def _within(value: Value, base: Value | Constant, least: float, most: float) -> tuple[Relation, ...]:
+def _within(
+    value: Value, base: Value | Constant, least: float, most: float
+) -> tuple[Relation, ...]:
     """The value is at least and at most so much of the base."""
     return Relation(value, ">=", base, least), Relation(value, "<=", base, most)
 
@@ -165,7 +208,9 @@ def _testbed() -> Iterable[Relation]:
     base, plain, regulated = "testbed-alone", _name("testbed", NONE), _name("testbed", REGULATED)
     for number, was, becomes in (("T_wifi1", 0.71, 0.92), ("T_ue4", 0.70, 0.93)):
         for case, ratio in ((plain, was), (regulated, becomes)):
-            yield from _within(_of(case, number), _of(base, number), round(ratio - 0.07, 2), round(ratio + 0.07, 2))
+            yield from _within(
+                _of(case, number), _of(base, number), round(ratio - 0.07, 2), round(ratio + 0.07, 2)
+            )
     yield Relation(_of(regulated, "T_ue1"), ">=", _of(base, "T_ue1"), 0.9)
 
 
@@ -237,7 +282,12 @@ def _shares(found: Found) -> str:
     for kind, cc, strategy, percent, text in rows:
         table.setdefault((kind, cc, strategy), {})[percent] = text
     heads = [str(each) for each in SHARES]
-    named = {"down": "30 users, 200 m", "up": "30 users, 200 m, uploads", "few": "15 users", "wide": "300 m"}
+    named = {
+        "down": "30 users, 200 m",
+        "up": "30 users, 200 m, uploads",
+        "few": "15 users",
+        "wide": "300 m",
+    }
     lines = [
         [f"{named[kind]}, {cc}", strategy, *(row.get(each, "-") for each in heads)]
         for (kind, cc, strategy), row in table.items()
@@ -249,10 +299,14 @@ def _sweeps(found: Found) -> str:
     rows = []
     for key, values in (("interval_s", INTERVALS_S), ("alpha", ALPHAS)):
         for value in values:
-            lacking, positive, tier2 = (average(found, _name("swap", key, value), number) for number in ("un", "un+", "ac"))
+            lacking, positive, tier2 = (
+                average(found, _name("swap", key, value), number) for number in ("un", "un+", "ac")
+            )
             rows.append([key, f"{value:g}", f"{lacking:.2f} ({positive:.2f})", f"{tier2:.2f}"])
     return markdown(("parameter", "", "T1-BW-Un", "T2-BW-Ac"), rows)
 
 
 CASES = tuple(_cases())
-MP_SDN = Paper("mp_sdn", "Second paths over WiFi and LTE, regulated by the network", CASES, measure, page)
+MP_SDN = Paper(
+    "mp_sdn", "Second paths over WiFi and LTE, regulated by the network", CASES, measure, page
+)

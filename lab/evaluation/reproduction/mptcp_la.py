@@ -57,16 +57,25 @@ def _path(side: str, mbps: int, loss: float) -> str:
 
 
 def _both(side: str, loss: float, pair: tuple[int, int], strategy: str) -> Case:
-    paths = [_path(each, mbps, loss if each == side else 0.0) for each, mbps in zip(RTT_MS, pair, strict=True)]
+    paths = [
+        _path(each, mbps, loss if each == side else 0.0)
+        for each, mbps in zip(RTT_MS, pair, strict=True)
+    ]
     settings = [f"topology.paths=[{', '.join(paths)}]", "sample_interval_s=5"]
     if strategy == AWARE:
         settings.append(f"strategy.params.gamma_wired={GAMMA[side]}")
     own = None if strategy == AWARE else strategy  # the scenario's own strategy takes parameters
-    return Case(_name(side, loss, pair, strategy), "static_loss", tuple(settings), None, own, DURATION_S)
+    return Case(
+        _name(side, loss, pair, strategy), "static_loss", tuple(settings), None, own, DURATION_S
+    )
 
 
 def _name(side: str, loss: float, pair: tuple[int, int], strategy: str) -> str:
-    return f"{side}-{loss:g}-{pair[0]}-{pair[1]}-{strategy}" if loss else f"clean-{pair[0]}-{pair[1]}-{strategy}"
+    return (
+        f"{side}-{loss:g}-{pair[0]}-{pair[1]}-{strategy}"
+        if loss
+        else f"clean-{pair[0]}-{pair[1]}-{strategy}"
+    )
 
 
 def _alone(side: str, loss: float, mbps: int) -> Case:
@@ -94,12 +103,17 @@ def measure(case: Case, result: Mapping[str, Any], folder: Path) -> Numbers:
     names = {"wifi": "ue1-1/1", "lte": "ue1-1/2"}
 
     def rates(side: str, after_s: float, until_s: float) -> list[float]:
-        return [each["sf"][names[side]]["mbps"] for each in frames if after_s < each["t"] <= until_s]
+        return [
+            each["sf"][names[side]]["mbps"] for each in frames if after_s < each["t"] <= until_s
+        ]
 
     for side in names:
         for when, span in {"before": (10, 30), "lossy": (31, 60), "late": (75, 90)}.items():
             numbers[f"{side}_{when}"] = mean(rates(side, *span))
-    return numbers | {"wifi_lossy_most": max(rates("wifi", 31, 60)), "wifi_back_most": max(rates("wifi", 60, 65))}
+    return numbers | {
+        "wifi_lossy_most": max(rates("wifi", 31, 60)),
+        "wifi_back_most": max(rates("wifi", 60, 65)),
+    }
 
 
 # --- the benefit of all pairs together
@@ -117,8 +131,13 @@ class Benefit:
         """One for each pair; a pair that carries nothing over any path alone is left out."""
         values = []
         for pair in PAIRS:
-            alone = [self._alone(found, side, mbps) for side, mbps in zip(RTT_MS, pair, strict=True)]
-            runs = [benefit(each["T"], alone) for each in found[_name(self.side, self.loss, pair, self.strategy)]]
+            alone = [
+                self._alone(found, side, mbps) for side, mbps in zip(RTT_MS, pair, strict=True)
+            ]
+            runs = [
+                benefit(each["T"], alone)
+                for each in found[_name(self.side, self.loss, pair, self.strategy)]
+            ]
             if (known := [each for each in runs if each is not None]) != []:
                 values.append(mean(known))
         return values
@@ -126,7 +145,9 @@ class Benefit:
     def _alone(self, found: Found, side: str, mbps: int) -> float:
         """Plain TCP has room for 28 bytes more in a segment, which are taken off."""
         loss = self.loss if side == self.side else 0.0
-        return max(each["T"] for each in found[_alone(side, loss, mbps).name]) * PAYLOAD / TCP_PAYLOAD
+        return (
+            max(each["T"] for each in found[_alone(side, loss, mbps).name]) * PAYLOAD / TCP_PAYLOAD
+        )
 
     def median(self, found: Found) -> float:
         return median(self.of(found))
@@ -144,7 +165,11 @@ class Falls:
 
     def verdict(self, found: Found) -> Verdict:
         medians = [Benefit(self.side, loss).median(found) for loss in LOSSES]
-        return "holds" if all(after <= before + NOISE for before, after in pairwise(medians)) else "fails"
+        return (
+            "holds"
+            if all(after <= before + NOISE for before, after in pairwise(medians))
+            else "fails"
+        )
 
     def shown(self, found: Found) -> str:
         medians = (f"{Benefit(self.side, loss).median(found):.2f}" for loss in LOSSES)
@@ -184,7 +209,8 @@ class ThresholdsApart:
     def shown(self, found: Found) -> str:
         losses = {title: self._from(found, side) for side, title in TITLES.items()}
         words = (
-            f"{title} {'at no loss tried' if loss is None else f'from {100 * loss:g} %'}" for title, loss in losses.items()
+            f"{title} {'at no loss tried' if loss is None else f'from {100 * loss:g} %'}"
+            for title, loss in losses.items()
         )
         return "median Ben <= 0: " + ", ".join(words)
 
@@ -193,10 +219,16 @@ class ThresholdsApart:
 
 
 def _t(side: str, loss: float, pair: tuple[int, int], strategy: str) -> Value:
-    return Value(_name(side, loss, pair, strategy), "T", f"T({TITLES[side]} {100 * loss:g} %, {pair[0]}+{pair[1]}, {strategy})")
+    return Value(
+        _name(side, loss, pair, strategy),
+        "T",
+        f"T({TITLES[side]} {100 * loss:g} %, {pair[0]}+{pair[1]}, {strategy})",
+    )
 
 
-def _aware(side: str, losses: Iterable[float], pairs: Iterable[tuple[int, int]], operator: str) -> tuple[Judged, ...]:
+def _aware(
+    side: str, losses: Iterable[float], pairs: Iterable[tuple[int, int]], operator: str
+) -> tuple[Judged, ...]:
     return tuple(
         Relation(_t(side, loss, pair, AWARE), operator, _t(side, loss, pair, PLAIN))  # type: ignore[arg-type]
         for loss in losses
@@ -270,12 +302,21 @@ def _benefits(found: Found) -> str:
 
 def _dynamics(found: Found) -> str:
     numbers = ("T", "wifi_before", "lte_before", "wifi_lossy", "lte_lossy", "wifi_late", "lte_late")
-    titles = ("strategy", "in all", *(f"{side}, {when}" for when in ("before", "lossy", "after") for side in TITLES.values()))
+    titles = (
+        "strategy",
+        "in all",
+        *(f"{side}, {when}" for when in ("before", "lossy", "after") for side in TITLES.values()),
+    )
     rows = [
-        [strategy, *(f"{average(found, f'{DYNAMIC}-{strategy}', number):.1f}" for number in numbers)]
+        [
+            strategy,
+            *(f"{average(found, f'{DYNAMIC}-{strategy}', number):.1f}" for number in numbers),
+        ]
         for strategy in (PLAIN, AWARE)
     ]
     return markdown(titles, rows)
 
 
-MPTCP_LA = Paper("mptcp_la", "A path that loses packets: use it, or leave it", tuple(_cases()), measure, page)
+MPTCP_LA = Paper(
+    "mptcp_la", "A path that loses packets: use it, or leave it", tuple(_cases()), measure, page
+)

@@ -58,7 +58,15 @@ class Cell:
 
     @property
     def name(self) -> str:
-        parts = (self.setup, self.wifi, self.parallel, self.volume_mb, self.buffer_kb, self.interfaces, self.cc)
+        parts = (
+            self.setup,
+            self.wifi,
+            self.parallel,
+            self.volume_mb,
+            self.buffer_kb,
+            self.interfaces,
+            self.cc,
+        )
         return "-".join(map(str, parts))
 
     @property
@@ -96,10 +104,14 @@ def _value(cell: Cell, number: str) -> Value:
     title = f"{ROMAN[cell.setup]} {'' if cell.wifi == '11n5' else f'{cell.wifi} '}{number}_{LETTERS[cell.cc]}({cell.parallel})"
     title += f"[{cell.volume_mb}]" if cell.volume_mb != 15 else ""
     title += f"{{{cell.buffer_kb}}}" if cell.buffer_kb != 1000 else ""
-    return Value(cell.name, number, title if cell.interfaces == "both" else f"{title} {cell.interfaces} only")
+    return Value(
+        cell.name, number, title if cell.interfaces == "both" else f"{title} {cell.interfaces} only"
+    )
 
 
-def _is(left: tuple[Cell, str], operator: Operator, right: tuple[Cell, str], times: float = 1.0) -> Relation:
+def _is(
+    left: tuple[Cell, str], operator: Operator, right: tuple[Cell, str], times: float = 1.0
+) -> Relation:
     return Relation(_value(*left), operator, _value(*right), times)
 
 
@@ -107,13 +119,19 @@ def _by(base: Cell, cc: str, **changes: Any) -> Cell:
     return replace(base, cc=cc, **changes)
 
 
-I5, I5A, I5N24 = Cell(1, "11n5", 5), Cell(1, "11a", 5, buffer_kb=800), Cell(1, "11n24", 5, buffer_kb=800)
+I5, I5A, I5N24 = (
+    Cell(1, "11n5", 5),
+    Cell(1, "11a", 5, buffer_kb=800),
+    Cell(1, "11n24", 5, buffer_kb=800),
+)
 I5N5 = Cell(1, "11n5", 5, buffer_kb=800)
 II5, II5G = Cell(2, "11n5", 5), Cell(2, "11g", 5)
 WIFI, LTE = replace(I5, interfaces="wifi"), replace(I5, interfaces="lte")
 
 
-def _rising(base: Cell, number: str, key: str, values: Iterable[int], laws: Iterable[str] = LAWS) -> tuple[Relation, ...]:
+def _rising(
+    base: Cell, number: str, key: str, values: Iterable[int], laws: Iterable[str] = LAWS
+) -> tuple[Relation, ...]:
     """The number grows with a parameter, from each value to the next."""
     steps = list(values)
     return tuple(
@@ -123,7 +141,9 @@ def _rising(base: Cell, number: str, key: str, values: Iterable[int], laws: Iter
     )
 
 
-def _falling(base: Cell, number: str, key: str, values: Iterable[int], laws: Iterable[str] = LAWS) -> tuple[Relation, ...]:
+def _falling(
+    base: Cell, number: str, key: str, values: Iterable[int], laws: Iterable[str] = LAWS
+) -> tuple[Relation, ...]:
     return _rising(base, number, key, reversed(list(values)), laws)
 
 
@@ -131,10 +151,14 @@ def _ordered(base: Cell, *laws_and_operators: str, number: str = "T") -> tuple[R
     """cubic > olia >= lia and the like, of one cell."""
     laws, operators = laws_and_operators[::2], laws_and_operators[1::2]
     chain = zip(laws, operators, laws[1:], strict=False)
-    return tuple(_is((_by(base, a), number), operator, (_by(base, b), number)) for a, operator, b in chain)  # type: ignore[arg-type]
+    return tuple(
+        _is((_by(base, a), number), operator, (_by(base, b), number)) for a, operator, b in chain
+    )  # type: ignore[arg-type]
 
 
-def _of(cells: Iterable[tuple[Cell, Cell]], number: str, operator: Operator = ">") -> tuple[Relation, ...]:
+def _of(
+    cells: Iterable[tuple[Cell, Cell]], number: str, operator: Operator = ">"
+) -> tuple[Relation, ...]:
     return tuple(_is((a, number), operator, (b, number)) for a, b in cells)
 
 
@@ -142,10 +166,14 @@ def _gains() -> tuple[Relation, ...]:
     """Both interfaces carry more than either alone, for every buffer, number of connections and volume (LIA)."""
     both = [*(replace(I5, buffer_kb=kb) for kb in BUFFERS_KB), *(replace(I5, parallel=n) for n in (1, 10)),
             *(replace(I5, volume_mb=mb) for mb in (5, 10))]  # fmt: skip
-    return _of(((cell, replace(cell, interfaces=only)) for cell in both for only in ("wifi", "lte")), "T")
+    return _of(
+        ((cell, replace(cell, interfaces=only)) for cell in both for only in ("wifi", "lte")), "T"
+    )
 
 
-def _alone(number: str, key: str, values: Iterable[int], base: Cell, falling: bool = False) -> tuple[Relation, ...]:
+def _alone(
+    number: str, key: str, values: Iterable[int], base: Cell, falling: bool = False
+) -> tuple[Relation, ...]:
     return (_falling if falling else _rising)(base, number, key, values, (A,))
 
 
@@ -208,7 +236,12 @@ CLAIMS = (
 def _cells() -> dict[str, Cell]:
     """Every cell that a claim needs, by name."""
     relations = [each for claim in CLAIMS for each in claim.relations if isinstance(each, Relation)]
-    sides = [side.case for each in relations for side in (each.left, each.right) if isinstance(side, Value)]
+    sides = [
+        side.case
+        for each in relations
+        for side in (each.left, each.right)
+        if isinstance(side, Value)
+    ]
     return {name: _named(name) for name in dict.fromkeys(sides)}
 
 
@@ -238,11 +271,20 @@ def page(found: Found) -> str:
 def _table(found: Found) -> str:
     rows: dict[str, dict[str, str]] = {}
     for name, cell in CELLS.items():
-        total, wifi, lte = (mean([numbers[key] for numbers in found[name]]) for key in ("T", "W", "L"))
+        total, wifi, lte = (
+            mean([numbers[key] for numbers in found[name]]) for key in ("T", "W", "L")
+        )
         rows.setdefault(cell.about, {})[cell.cc] = f"{total:.2f} ({wifi:.2f} + {lte:.2f})"
-    return markdown(("", *LAWS), [[about, *(row.get(cc, "-") for cc in LAWS)] for about, row in sorted(rows.items())])
+    return markdown(
+        ("", *LAWS),
+        [[about, *(row.get(cc, "-") for cc in LAWS)] for about, row in sorted(rows.items())],
+    )
 
 
 RAT_STUDY = Paper(
-    "rat_study", "Cubic, LIA and OLIA over LTE and WiFi", tuple(cell.case for cell in CELLS.values()), measure, page
+    "rat_study",
+    "Cubic, LIA and OLIA over LTE and WiFi",
+    tuple(cell.case for cell in CELLS.values()),
+    measure,
+    page,
 )

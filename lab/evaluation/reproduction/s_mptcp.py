@@ -58,9 +58,17 @@ def _cases() -> Iterable[Case]:
     for law in (*LOSS_LAWS, "wvegas"):
         yield Case(_law(law), "pooling", full, law, PLAIN)
     for way in ("pacing", "window"):
-        yield Case(f"pooling-{way}", "pooling", (*full, f"multipath.expected_by={way}"), None, NETWORK)
+        yield Case(
+            f"pooling-{way}", "pooling", (*full, f"multipath.expected_by={way}"), None, NETWORK
+        )
     for delay_ms in DELAYS_MS[1:]:
-        yield Case(_delayed(delay_ms), "pooling", (*full, f"topology.path_delay_ms={delay_ms}"), None, NETWORK)
+        yield Case(
+            _delayed(delay_ms),
+            "pooling",
+            (*full, f"topology.path_delay_ms={delay_ms}"),
+            None,
+            NETWORK,
+        )
     for among in WHOLE_MBPS:
         for strategy in (PLAIN, DISJOINT, NETWORK):
             yield Case(_collision(among, strategy), f"collision_{among}", full, None, strategy)
@@ -81,7 +89,10 @@ def _collision(among: str, strategy: str) -> str:
 def measure(case: Case, _result: Mapping[str, Any], folder: Path) -> Numbers:
     """Of a collision `total` from 10 s on; of Figure 1 also how far apart the connections are, and when they have settled."""
     frames = list(read_lines(folder / "samples.jsonl"))
-    rates = {user: [(frame["t"], _carried(frame, user)) for frame in frames] for user in sorted(frames[-1]["user"])}
+    rates = {
+        user: [(frame["t"], _carried(frame, user)) for frame in frames]
+        for user in sorted(frames[-1]["user"])
+    }
     if not case.name.startswith("pooling"):
         return {"total": sum(_mean(each, BEGUN_S, frames[-1]["t"]) for each in rates.values())}
     means = [_mean(each, *JUDGED_S) for each in rates.values()]
@@ -194,7 +205,10 @@ def _three(found: Found, case: str, papers: tuple[float, float, float] | None) -
         theirs = (f" ({total * scale:.2f})", f" ({sd * scale:.3f})", f" ({settles:.1f})")
     formats = ("{:.2f}{}", "{:.3f}{}", "{:.1f}{}")
     never = sum(each["settles"] >= MOST_S for each in found[case])
-    cells = [form.format(*each) for form, each in zip(formats, zip(ours, theirs, strict=True), strict=True)]
+    cells = [
+        form.format(*each)
+        for form, each in zip(formats, zip(ours, theirs, strict=True), strict=True)
+    ]
     return [*cells[:2], cells[2] + (f"; {never} of {len(found[case])} never" if never else "")]
 
 
@@ -211,7 +225,9 @@ def _pooling(found: Found) -> str:
 
 
 def _delays(found: Found) -> str:
-    rows = [[f"S-MPTCP, {ms} ms", *_three(found, _delayed(ms), PAPERS_DELAYS[ms])] for ms in DELAYS_MS]
+    rows = [
+        [f"S-MPTCP, {ms} ms", *_three(found, _delayed(ms), PAPERS_DELAYS[ms])] for ms in DELAYS_MS
+    ]
     return markdown(("one way", *HEADS), rows)
 
 
@@ -219,11 +235,16 @@ def _collisions(found: Found) -> str:
     scale = PAYLOAD / PAPERS_PAYLOAD
     rows = []
     for strategy in (PLAIN, DISJOINT, NETWORK):
-        totals = {among: [each["total"] for each in found[_collision(among, strategy)]] for among in WHOLE_MBPS}
+        totals = {
+            among: [each["total"] for each in found[_collision(among, strategy)]]
+            for among in WHOLE_MBPS
+        }
         rows.append([strategy, *(
             f"{mean(values):.2f} ({min(values):.1f} to {max(values):.1f}; paper {PAPERS_COLLISIONS[among, strategy] * scale:.2f})" for among, values in totals.items()
         )])  # fmt: skip
     return markdown(("", "Figure 2a, Mb/s", "Figure 2b, Mb/s"), rows)
 
 
-S_MPTCP = Paper("s_mptcp", "Routes and rates that the network decides", tuple(_cases()), measure, page)
+S_MPTCP = Paper(
+    "s_mptcp", "Routes and rates that the network decides", tuple(_cases()), measure, page
+)

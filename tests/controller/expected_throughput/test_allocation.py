@@ -56,7 +56,11 @@ def come(capacity, ways, fairness=0.9):
 
 
 def used(ways, shares, arc):
-    return sum(rate * way.get(arc, 0) for name in shares for way, rate in zip(ways[name], shares[name], strict=True))
+    return sum(
+        rate * way.get(arc, 0)
+        for name in shares
+        for way, rate in zip(ways[name], shares[name], strict=True)
+    )
 
 
 @pytest.mark.parametrize("middle", STEPS)
@@ -74,7 +78,9 @@ def test_the_rule_of_nine_tenths_stops_early():
 
 
 def test_who_asks_for_the_whole_mean_gets_it():
-    totals = [sum(rates) for rates in come(capacities((10, 8, 8, 10)), WAYS, fairness=1.0)[-1].values()]
+    totals = [
+        sum(rates) for rates in come(capacities((10, 8, 8, 10)), WAYS, fairness=1.0)[-1].values()
+    ]
     assert numpy.std(totals) < 0.816
 
 
@@ -120,7 +126,9 @@ def networks(draw):
     capacity = draw(st.lists(st.integers(1, 10).map(float), min_size=3, max_size=7))
     way = st.dictionaries(st.integers(0, len(capacity) - 1), st.just(1.0), min_size=1, max_size=3)
     own = st.lists(way, min_size=1, max_size=3)
-    return capacity, {f"c{n}": each for n, each in enumerate(draw(st.lists(own, min_size=1, max_size=6)))}
+    return capacity, {
+        f"c{n}": each for n, each in enumerate(draw(st.lists(own, min_size=1, max_size=6)))
+    }
 
 
 @given(networks())
@@ -145,14 +153,18 @@ def test_capacity_that_shrinks_is_respected_by_all_who_are_reached(network, whic
 
 def best(capacity, ways):
     """The rates of the connections that make the sum of their logarithms largest: a convex programme (eq (4))."""
-    owners, every = zip(*((n, way) for n, own in enumerate(ways.values()) for way in own), strict=True)
+    owners, every = zip(
+        *((n, way) for n, own in enumerate(ways.values()) for way in own), strict=True
+    )
     takes = numpy.array([[way.get(arc, 0.0) for way in every] for arc in range(len(capacity))])
     own = numpy.array([[float(owner == n) for owner in owners] for n in range(len(ways))])
     found = minimize(
         lambda x: -numpy.log(own @ x + 1e-12).sum(),
         numpy.full(len(every), min(capacity) / (len(every) + 1)),
         jac=lambda x: -(own.T @ (1 / (own @ x + 1e-12))),
-        constraints=[{"type": "ineq", "fun": lambda x: capacity - takes @ x, "jac": lambda x: -takes}],
+        constraints=[
+            {"type": "ineq", "fun": lambda x: capacity - takes @ x, "jac": lambda x: -takes}
+        ],
         bounds=[(0, None)] * len(every),
         method="SLSQP",
         options={"maxiter": 300, "ftol": 1e-9},

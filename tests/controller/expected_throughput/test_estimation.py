@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from controller.strategies.expected_throughput.estimation import most, without
 
 uses = st.dictionaries(st.integers(0, 5), st.sampled_from([1.0, 1.0, 2.5]), min_size=1, max_size=4)
-rooms = st.lists(st.one_of(st.floats(0, 10), st.floats(-5, 0)), min_size=6, max_size=6).map(lambda each: dict(enumerate(each)))
+rooms = st.lists(st.one_of(st.floats(0, 10), st.floats(-5, 0)), min_size=6, max_size=6).map(
+    lambda each: dict(enumerate(each))
+)
 
 
 def over(*arcs: int) -> dict[int, float]:
@@ -37,10 +39,16 @@ def test_no_arc_is_asked_for_more_than_it_has_and_no_room_is_left_on_all_of_a_wa
     left = without({arc: max(0.0, each) for arc, each in room.items()}, ways, rates)
     assert min(rates) >= 0
     assert min(left.values()) >= -1e-6
-    alone = [way for n, way in enumerate(ways) if not any(set(way) & set(other) for m, other in enumerate(ways) if m != n)]
+    alone = [
+        way
+        for n, way in enumerate(ways)
+        if not any(set(way) & set(other) for m, other in enumerate(ways) if m != n)
+    ]
     assert all(min(left[arc] for arc in way) <= 1e-6 for way in alone)
 
 
 @given(uses, rooms)
 def test_a_single_subflow_takes_what_its_narrowest_arc_has(way, room):
-    assert most([way], room) == pytest.approx((min(max(0.0, room[arc]) / part for arc, part in way.items()),))
+    assert most([way], room) == pytest.approx(
+        (min(max(0.0, room[arc]) / part for arc, part in way.items()),)
+    )

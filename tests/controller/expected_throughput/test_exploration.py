@@ -25,7 +25,11 @@ def asked(topology, on, user):
     """What the subflows of a user's connection ask for."""
     wiring = wire(topology)
     source = on.place[wiring.of(topology.server_of(user))[0].address]
-    return [Asking((source, on.place[address])) for each in wiring.of(user) for address in (each.address, *each.further)]
+    return [
+        Asking((source, on.place[address]))
+        for each in wiring.of(user)
+        for address in (each.address, *each.further)
+    ]
 
 
 def come(topology, users):
@@ -34,7 +38,10 @@ def come(topology, users):
     paths, uses, shares = {}, {}, {}
     for user in users:
         found = explore(on, asked(topology, on, user), uses, shares)
-        paths[user], uses[user] = [switches(on, each) for each in found], [use(on, each) for each in found]
+        paths[user], uses[user] = (
+            [switches(on, each) for each in found],
+            [use(on, each) for each in found],
+        )
         shares = arrive(on.capacity_bps, uses, shares, user)
     return paths, {user: [rate / 1e6 for rate in rates] for user, rates in shares.items()}
 
@@ -62,7 +69,9 @@ def test_pooling_is_fair_in_every_order(order):
 def test_a_fat_tree_is_used_to_the_full_in_any_order(order):
     paths, rates = come(TREE, order)
     assert sum(map(sum, rates.values())) == pytest.approx(80)
-    assert all(len({path[2] for path in own}) == 2 for own in paths.values())  # of each connection over two core switches
+    assert all(
+        len({path[2] for path in own}) == 2 for own in paths.values()
+    )  # of each connection over two core switches
 
 
 def test_a_subflow_keeps_its_way_when_that_is_as_good():
@@ -83,9 +92,13 @@ def test_a_way_is_added_from_the_richest_when_nothing_is_free():
     a, b = ways(on, source, goal, more=0)
     z = ways(on, source, on.place["z"])[0]
     others = {"rich": [use(on, a), use(on, z)], "poor": [use(on, b)]}
-    assert explore(on, [Asking((source, goal))], others, {"rich": (10.0, 10.0), "poor": (10.0,)}) == [a]
+    assert explore(
+        on, [Asking((source, goal))], others, {"rich": (10.0, 10.0), "poor": (10.0,)}
+    ) == [a]
     swapped = {"rich": [use(on, b), use(on, z)], "poor": [use(on, a)]}
-    assert explore(on, [Asking((source, goal))], swapped, {"rich": (10.0, 10.0), "poor": (10.0,)}) == [b]
+    assert explore(
+        on, [Asking((source, goal))], swapped, {"rich": (10.0, 10.0), "poor": (10.0,)}
+    ) == [b]
 
 
 def test_a_subflow_that_is_left_over_keeps_apart_from_the_others():

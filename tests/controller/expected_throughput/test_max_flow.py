@@ -12,8 +12,12 @@ from controller.graph import graph
 from controller.strategies.expected_throughput.max_flow import max_flow, split
 from lab.topologies import fat_tree
 
-ends = st.tuples(st.sampled_from("abcdefg"), st.sampled_from("abcdefg")).filter(lambda each: each[0] != each[1])
-rates = st.integers(0, 72).map(lambda eighths: eighths / 8)  # exact in binary: with other fractions networkx may not end
+ends = st.tuples(st.sampled_from("abcdefg"), st.sampled_from("abcdefg")).filter(
+    lambda each: each[0] != each[1]
+)
+rates = st.integers(0, 72).map(
+    lambda eighths: eighths / 8
+)  # exact in binary: with other fractions networkx may not end
 networks = st.dictionaries(ends, rates, min_size=1, max_size=25)
 
 
@@ -26,7 +30,11 @@ def flow_of(links, goals="g"):
 def test_no_flow_is_larger(links, goals):
     known = networkx.DiGraph()
     known.add_nodes_from("abcdefg")
-    known.add_edges_from((tail, head, {"capacity": rate}) for (tail, head), rate in links.items() if tail not in goals)
+    known.add_edges_from(
+        (tail, head, {"capacity": rate})
+        for (tail, head), rate in links.items()
+        if tail not in goals
+    )
     known.add_edges_from((goal, "end") for goal in goals)
     _, flow = flow_of(links, goals)
     assert flow.rate_bps == pytest.approx(networkx.maximum_flow_value(known, "a", "end"), abs=1e-6)
@@ -70,7 +78,10 @@ def split_names(links, most):
 
 
 def test_of_equally_wide_ways_the_shortest_and_then_the_first_by_name():
-    links = {tuple(each): 5.0 for each in ("ac", "cg", "ab", "bg", "ad", "de", "eg")} | {("a", "f"): 6.0, ("f", "g"): 6.0}
+    links = {tuple(each): 5.0 for each in ("ac", "cg", "ab", "bg", "ad", "de", "eg")} | {
+        ("a", "f"): 6.0,
+        ("f", "g"): 6.0,
+    }
     assert split_names(links, 9) == [("f", 6), ("b", 5), ("c", 5), ("de", 5)]
     assert split_names(links, 2) == [("f", 6), ("b", 5)]
 

@@ -84,12 +84,16 @@ def test_whoever_comes_first_all_end_up_with_a_fair_share_of_a_fat_tree(order):
     network = made(TREE)
     for user in order:
         network.come(user)
-    assert min(sum(network.mbps(user)) for user in TREE.users) >= 8.8  # `fairness` of the mean, and a little slack
+    assert (
+        min(sum(network.mbps(user)) for user in TREE.users) >= 8.8
+    )  # `fairness` of the mean, and a little slack
     assert sum(sum(network.mbps(user)) for user in TREE.users) == pytest.approx(80)
 
 
 @pytest.mark.parametrize(
-    "topology", [FIG_1, WITHIN, BETWEEN, TREE, build(load("campus", Overrides()))], ids=lambda each: each.name
+    "topology",
+    [FIG_1, WITHIN, BETWEEN, TREE, build(load("campus", Overrides()))],
+    ids=lambda each: each.name,
 )
 def test_nothing_is_said_twice_and_a_controller_that_starts_again_disturbs_nobody(topology):
     network = made(topology)
@@ -104,7 +108,9 @@ def test_what_hosts_have_not_confirmed_is_asked_again():
     first = network.strategy.decide(network.seen())
     network.come("ue1", "ue2")
     unconfirmed = [each for each in network.told if each.about == "ue2-1/1"]
-    network.subflows["ue2-1", 1] = network.of("ue2")[0].__class__(**{**vars(network.of("ue2")[0]), "expected_bps": None})
+    network.subflows["ue2-1", 1] = network.of("ue2")[0].__class__(
+        **{**vars(network.of("ue2")[0]), "expected_bps": None}
+    )
     assert first == []
     assert [each.command for each in network.step()] == [each.command for each in unconfirmed]
 

@@ -4,7 +4,13 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from controller.strategies.subflow_selection.balia import after_loss, chance_of_largest, increase, rtt_of_increase, rtt_of_loss
+from controller.strategies.subflow_selection.balia import (
+    after_loss,
+    chance_of_largest,
+    increase,
+    rtt_of_increase,
+    rtt_of_loss,
+)
 
 
 def test_the_subflow_with_the_largest_rate():
@@ -55,8 +61,15 @@ def test_the_inverse_finds_a_round_trip_with_the_same_increase(window, rtt_s, be
     assert increase(window, found, others, best) == pytest.approx(added, rel=1e-6)
 
 
-@given(window=st.floats(2, 100), rtt_s=st.floats(0.001, 1), best=st.floats(0, 10_000), further=st.floats(0, 10_000))
-def test_coupling_never_adds_more_than_reno_and_never_leaves_more_than_half(window, rtt_s, best, further):
+@given(
+    window=st.floats(2, 100),
+    rtt_s=st.floats(0.001, 1),
+    best=st.floats(0, 10_000),
+    further=st.floats(0, 10_000),
+)
+def test_coupling_never_adds_more_than_reno_and_never_leaves_more_than_half(
+    window, rtt_s, best, further
+):
     assert increase(window, rtt_s, best + further, best) <= 1 / window * (1 + 1e-9)
     assert after_loss(window, rtt_s, best) <= max(2, window / 2)
 
@@ -67,4 +80,6 @@ def test_the_chance_of_the_largest_rate():
     assert chance_of_largest(1, (10, 10), rtts_s) == pytest.approx(0.0127, abs=1e-4)
     assert chance_of_largest(0, (4, 20), rtts_s) == pytest.approx(0.0027, abs=1e-4)
     three = [(0.05, 0.01), (0.06, 0.02), (0.1, 0.02)]
-    assert sum(chance_of_largest(n, (10, 12, 20), three) for n in range(3)) == pytest.approx(1, abs=1e-4)
+    assert sum(chance_of_largest(n, (10, 12, 20), three) for n in range(3)) == pytest.approx(
+        1, abs=1e-4
+    )

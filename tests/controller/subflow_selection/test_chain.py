@@ -23,7 +23,10 @@ def test_every_row_is_a_distribution(others, loss):
         assert sum(row.values()) == pytest.approx(1, abs=1e-12)
         assert min(row.values()) >= 0
         assert 2 <= min(row) <= max(row) <= subject.largest
-        assert sum(to * chance for to, chance in chain.fall(w, subject, others).items()) <= loss * max(2, w / 2) + 1e-12
+        assert (
+            sum(to * chance for to, chance in chain.fall(w, subject, others).items())
+            <= loss * max(2, w / 2) + 1e-12
+        )
 
 
 @pytest.mark.parametrize("others", [Field(), BESIDE])

@@ -2,7 +2,12 @@
 
 import pytest
 
-from controller.strategies.subflow_selection.forecast import Model, PathQuality, estimate, window_cap
+from controller.strategies.subflow_selection.forecast import (
+    Model,
+    PathQuality,
+    estimate,
+    window_cap,
+)
 
 UNCAPPED = 1e9  # queues that never fill
 MODEL = Model()
@@ -11,7 +16,10 @@ MODEL = Model()
 def parallel(first_loss: int = 0, rtt_per_delay: int = 2) -> list[PathQuality]:
     """Path i: i Mb/s, 10 i ms one way, i - 1 (or i) % loss (section V-C)."""
     rtts_s = [rtt_per_delay * i * 0.01 for i in range(1, 16)]
-    return [PathQuality(i * 1e6, (i - 1 + first_loss) / 100, rtt_s, 0.1 * rtt_s) for i, rtt_s in enumerate(rtts_s, 1)]
+    return [
+        PathQuality(i * 1e6, (i - 1 + first_loss) / 100, rtt_s, 0.1 * rtt_s)
+        for i, rtt_s in enumerate(rtts_s, 1)
+    ]
 
 
 def mbps(paths, model=MODEL):
@@ -28,7 +36,9 @@ def mbps(paths, model=MODEL):
 )
 def test_the_first_n_of_fifteen_paths(paths, expected):
     """Full mesh over n paths, windows capped at two BDP (section V-C, Figure 5)."""
-    assert [mbps(paths[:n]) for n in (1, 2, 3, 4, 5, 6, 8, 10, 12, 15)] == pytest.approx(expected, abs=0.0055)
+    assert [mbps(paths[:n]) for n in (1, 2, 3, 4, 5, 6, 8, 10, 12, 15)] == pytest.approx(
+        expected, abs=0.0055
+    )
 
 
 @pytest.mark.parametrize("queue_bdp", [0.0, 0.5, 1.0])
@@ -38,7 +48,9 @@ def test_the_throughput_peaks_at_three_paths_or_one_beside_it(queue_bdp):
 
 
 def test_the_windows_of_three_paths():
-    assert estimate(tuple(parallel()[:3]), Model()).windows == pytest.approx([4.0, 4.8, 2.8], abs=0.05)
+    assert estimate(tuple(parallel()[:3]), Model()).windows == pytest.approx(
+        [4.0, 4.8, 2.8], abs=0.05
+    )
 
 
 @pytest.mark.parametrize(
@@ -53,14 +65,22 @@ def test_the_windows_of_three_paths():
 def test_the_largest_window_of_the_verification_network(loss, paths, paper, pipelined):
     """Paths of 8, 8 and 18 Mb/s and 120 ms (section III-E, Figure 3)."""
     network = [PathQuality(rate * 1e6, loss, 0.12, 0.012) for rate in (8, 8, 18)][:paths]
-    for largest, paper_mbps, pipelined_mbps in zip((5, 10, 20, 40, 80, 120), paper, pipelined, strict=True):
-        assert mbps(network, Model("paper", largest, UNCAPPED)) == pytest.approx(paper_mbps, rel=0.005, abs=0.0055)
-        assert mbps(network, Model("pipelined", largest, UNCAPPED)) == pytest.approx(pipelined_mbps, rel=0.005, abs=0.0055)
+    for largest, paper_mbps, pipelined_mbps in zip(
+        (5, 10, 20, 40, 80, 120), paper, pipelined, strict=True
+    ):
+        assert mbps(network, Model("paper", largest, UNCAPPED)) == pytest.approx(
+            paper_mbps, rel=0.005, abs=0.0055
+        )
+        assert mbps(network, Model("pipelined", largest, UNCAPPED)) == pytest.approx(
+            pipelined_mbps, rel=0.005, abs=0.0055
+        )
 
 
 def test_equal_round_trips_need_no_buffer_and_a_wider_spread_needs_more():
     def buffer(*rtts_s):
-        return estimate(tuple(PathQuality(8e6, 0.01, rtt_s) for rtt_s in rtts_s), Model()).buffer_bytes
+        return estimate(
+            tuple(PathQuality(8e6, 0.01, rtt_s) for rtt_s in rtts_s), Model()
+        ).buffer_bytes
 
     assert buffer(0.1, 0.1, 0.1) == 0
     assert buffer(0.1) == 0

@@ -38,7 +38,8 @@ def test_three_readings(accept, rl_max_kb, expected):
 
 
 @pytest.mark.parametrize(
-    ("rl_max_kb", "expected", "mbps"), [(12, [1, 2, 3], 1.936), (8, [2, 3], 1.554), (1e6, [1, 2, 3], 1.936)]
+    ("rl_max_kb", "expected", "mbps"),
+    [(12, [1, 2, 3], 1.936), (8, [2, 3], 1.554), (1e6, [1, 2, 3], 1.936)],
 )
 def test_the_best_set(rl_max_kb, expected, mbps):
     choice = exhaustive(FIFTEEN, Model(), rl_max_kb * KB, 6)
@@ -48,27 +49,43 @@ def test_the_best_set(rl_max_kb, expected, mbps):
 
 def test_the_best_sets_of_four_five_and_six_paths():
     for size, mbps in ((4, 1.851), (5, 1.756), (6, 1.678)):
-        assert estimate(tuple(FIFTEEN[:size]), Model()).throughput_bps / 1e6 == pytest.approx(mbps, abs=0.0015)
+        assert estimate(tuple(FIFTEEN[:size]), Model()).throughput_bps / 1e6 == pytest.approx(
+            mbps, abs=0.0015
+        )
 
 
 def test_one_path_is_always_chosen():
-    assert greedy(FIFTEEN[14:], Model(), 0.001).chosen == exhaustive(FIFTEEN[14:], Model(), 0.001, 6).chosen == (0,)
+    assert (
+        greedy(FIFTEEN[14:], Model(), 0.001).chosen
+        == exhaustive(FIFTEEN[14:], Model(), 0.001, 6).chosen
+        == (0,)
+    )
     assert len(exhaustive(FIFTEEN, Model(), 0.001, 6).chosen) == 1
 
 
 paths = st.builds(
-    PathQuality, st.integers(1, 15).map(lambda n: n * 1e6), st.sampled_from([0.0, 0.01, 0.04, 0.1]), st.floats(0.01, 0.15)
+    PathQuality,
+    st.integers(1, 15).map(lambda n: n * 1e6),
+    st.sampled_from([0.0, 0.01, 0.04, 0.1]),
+    st.floats(0.01, 0.15),
 )
 
 
 @given(st.lists(paths, min_size=2, max_size=4), st.floats(0.5, 60))
 @settings(max_examples=40, deadline=None)
 def test_exhaustive_is_the_best_of_all_and_greedy_is_no_better(network, rl_max_kb):
-    sets = [places for size in range(1, len(network) + 1) for places in combinations(range(len(network)), size)]
+    sets = [
+        places
+        for size in range(1, len(network) + 1)
+        for places in combinations(range(len(network)), size)
+    ]
     estimates = [estimate(tuple(network[n] for n in places), Model()) for places in sets]
     best = max(each.throughput_bps for each in estimates if each.buffer_bytes <= rl_max_kb * KB)
     found = exhaustive(tuple(network), Model(), rl_max_kb * KB, len(network)).estimate
     assert found.throughput_bps == best
-    first, every = (greedy(network, Model(), rl_max_kb * KB, starts=starts).estimate for starts in ("first", "all"))
+    first, every = (
+        greedy(network, Model(), rl_max_kb * KB, starts=starts).estimate
+        for starts in ("first", "all")
+    )
     assert first.throughput_bps <= every.throughput_bps <= best
     assert max(first.buffer_bytes, every.buffer_bytes) <= rl_max_kb * KB

@@ -29,7 +29,16 @@ SERVER = Arc("server", "10.0.0.1", "s1", 1000 * MBPS)
 
 
 def subflow(n: int, connection: str = "c", **fields: object) -> Subflow:
-    return Subflow(connection, n, "ue1", "", "10.0.0.1:5001", f"10.{n}.0.1:4000", path=("s1", f"p{n}"), **fields)
+    return Subflow(
+        connection,
+        n,
+        "ue1",
+        "",
+        "10.0.0.1:5001",
+        f"10.{n}.0.1:4000",
+        path=("s1", f"p{n}"),
+        **fields,
+    )
 
 
 def seen(*subflows: Subflow, arcs: tuple[Arc, ...] = (SERVER, *FIFTEEN)) -> Observation:
@@ -63,12 +72,21 @@ def test_what_is_as_it_should_be_is_not_asked_again():
 
 
 def test_the_search_is_all_that_differs():
-    assert asked(strategy(SubflowSelection, rl_max_kb=8).decide(seen(*full_mesh())))[0] == ("c/3", True)
+    assert asked(strategy(SubflowSelection, rl_max_kb=8).decide(seen(*full_mesh())))[0] == (
+        "c/3",
+        True,
+    )
     assert asked(strategy(Optimum, rl_max_kb=8).decide(seen(*full_mesh())))[0] == ("c/1", True)
 
 
 def test_a_set_may_need_half_of_the_receive_buffer_unless_it_is_told_otherwise():
-    clean = (SERVER, *(replace(arc, loss=0.0, delay_s=arc.delay_s if arc.link != "path2" else 0.1) for arc in FIFTEEN))
+    clean = (
+        SERVER,
+        *(
+            replace(arc, loss=0.0, delay_s=arc.delay_s if arc.link != "path2" else 0.1)
+            for arc in FIFTEEN
+        ),
+    )
     two = replace(seen(subflow(1), subflow(2), arcs=clean), receive_buffer_bytes=400_000)
     assert asked(strategy().decide(two)) == []
     assert asked(strategy().decide(replace(two, receive_buffer_bytes=30_000))) == [("c/2", True)]
@@ -87,7 +105,9 @@ def test_nothing_is_put_aside_before_one_of_the_chosen_is_active():
 
 
 def test_each_connection_has_its_own_set_and_a_lone_subflow_none():
-    decisions = strategy().decide(seen(subflow(1), subflow(9), subflow(9, "d"), subflow(2, "e"), subflow(15, "e")))
+    decisions = strategy().decide(
+        seen(subflow(1), subflow(9), subflow(9, "d"), subflow(2, "e"), subflow(15, "e"))
+    )
     assert asked(decisions) == [("c/9", True), ("e/15", True)]
     assert [each.about for each in decisions if each.forecast] == ["c", "e"]
 
@@ -99,7 +119,9 @@ def test_where_a_path_is_unknown_all_stay_as_they_are():
 
 
 def test_the_forecast_is_written_down_beside_the_measurement():
-    decision = strategy().decide(seen(subflow(1, rate_bps=600_000), subflow(2, rate_bps=None), subflow(3, rate_bps=900_000)))[0]
+    decision = strategy().decide(
+        seen(subflow(1, rate_bps=600_000), subflow(2, rate_bps=None), subflow(3, rate_bps=900_000))
+    )[0]
     line = lines.decision_line("subflow_selection", decision)
     assert line == {
         "kind": "decision",
@@ -141,36 +163,56 @@ def test_the_air_of_an_access_point_is_part_of_the_way():
     by_ends = {(arc.tail, arc.head): arc for arc in arcs}
     over_wifi = replace(subflow(1), path=("s1", "wifi1"))
     assert along(over_wifi, by_ends) == arcs
-    towards_server = replace(over_wifi, source=over_wifi.destination, destination=over_wifi.source, path=("wifi1", "s1"))
+    towards_server = replace(
+        over_wifi, source=over_wifi.destination, destination=over_wifi.source, path=("wifi1", "s1")
+    )
     assert along(towards_server, by_ends) is None
     back = {(arc.head, arc.tail): replace(arc, tail=arc.head, head=arc.tail) for arc in arcs}
     assert [arc.link for arc in along(towards_server, back)] == ["wifi1", "wifi1", "wifi", "server"]
 
 
-@pytest.mark.parametrize(("used", "own", "left"), [(0, 0, 10), (4, 4, 10), (4.4, 4, 10), (4, 0, 6), (12, 0, 1)])
+@pytest.mark.parametrize(
+    ("used", "own", "left"), [(0, 0, 10), (4, 4, 10), (4.4, 4, 10), (4, 0, 6), (12, 0, 1)]
+)
 def test_available_is_what_others_leave_in_tenths(used, own, left):
     way = (Arc("a", "x", "y", 10 * MBPS, used_bps=round(used * MBPS)), SERVER)
     assert available_bps(way, {"a": own * MBPS}) == left * MBPS
 
 
 def test_the_load_of_others_changes_the_set():
-    busy = tuple(replace(arc, used_bps=round(0.9 * arc.capacity_bps)) if arc.link == "path1" else arc for arc in FIFTEEN)
+    busy = tuple(
+        replace(arc, used_bps=round(0.9 * arc.capacity_bps)) if arc.link == "path1" else arc
+        for arc in FIFTEEN
+    )
     three = [subflow(n) for n in (1, 2, 3)]
-    assert asked(strategy(starts="all").decide(seen(*three, arcs=(SERVER, *busy)))) == [("c/1", True)]
-    assert asked(strategy(starts="all", bandwidth="capacity").decide(seen(*three, arcs=(SERVER, *busy)))) == []
+    assert asked(strategy(starts="all").decide(seen(*three, arcs=(SERVER, *busy)))) == [
+        ("c/1", True)
+    ]
+    assert (
+        asked(
+            strategy(starts="all", bandwidth="capacity").decide(seen(*three, arcs=(SERVER, *busy)))
+        )
+        == []
+    )
 
 
 flags = st.lists(st.booleans(), min_size=5, max_size=5)
 
 
-@given(backup=flags, confirmed=st.lists(flags, max_size=3), numbers=st.sets(st.integers(1, 15), min_size=5, max_size=5))
+@given(
+    backup=flags,
+    confirmed=st.lists(flags, max_size=3),
+    numbers=st.sets(st.integers(1, 15), min_size=5, max_size=5),
+)
 def test_a_set_is_never_empty(backup, confirmed, numbers):
     subflows = [subflow(n, backup=each) for n, each in zip(sorted(numbers), backup, strict=True)]
     control = Control("subflow_selection")
     for heard in confirmed:
         step = control.step(seen(*subflows))
         assert step.refused == ()
-        wanted = {each.command.subflow: each.command.backup for each in step.decisions if each.command}
+        wanted = {
+            each.command.subflow: each.command.backup for each in step.decisions if each.command
+        }
         before = any(not each.backup for each in subflows)
         subflows = [
             replace(each, backup=wanted.get(each.key, each.backup)) if ok else each

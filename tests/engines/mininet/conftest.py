@@ -14,7 +14,9 @@ import pytest
 def veth() -> Iterator[str]:
     """One end of a new veth pair, up."""
     name = f"mlt{os.getpid() % 10000}a"
-    subprocess.run(["ip", "link", "add", name, "type", "veth", "peer", "name", name[:-1] + "b"], check=True)
+    subprocess.run(
+        ["ip", "link", "add", name, "type", "veth", "peer", "name", name[:-1] + "b"], check=True
+    )
     subprocess.run(["ip", "link", "set", name, "up"], check=True)
     yield name
     subprocess.run(["ip", "link", "del", name], check=True)
@@ -24,7 +26,11 @@ def veth() -> Iterator[str]:
 def two_hosts() -> Iterator[list[int]]:
     """The process numbers of two hosts that are joined."""
     hosts = [
-        subprocess.Popen(["unshare", "--net", "sh", "-c", "echo; read _"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        subprocess.Popen(
+            ["unshare", "--net", "sh", "-c", "echo; read _"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
         for _ in range(2)
     ]
     for host in hosts:
@@ -32,7 +38,22 @@ def two_hosts() -> Iterator[list[int]]:
         host.stdout.readline()
     first, second = (str(host.pid) for host in hosts)
     subprocess.run(
-        ["ip", "link", "add", "mlpa", "netns", first, "type", "veth", "peer", "name", "mlpb", "netns", second], check=True
+        [
+            "ip",
+            "link",
+            "add",
+            "mlpa",
+            "netns",
+            first,
+            "type",
+            "veth",
+            "peer",
+            "name",
+            "mlpb",
+            "netns",
+            second,
+        ],
+        check=True,
     )
     for pid, name, address in ((first, "mlpa", "10.9.0.1/24"), (second, "mlpb", "10.9.0.2/24")):
         for words in (["addr", "add", address, "dev", name], ["link", "set", name, "up"]):

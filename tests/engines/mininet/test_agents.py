@@ -51,7 +51,9 @@ def test_a_radio_is_as_full_as_its_ring():
 
 def test_backlogged_users_of_an_lte_cell_halve_it():
     scheduler = Scheduler()
-    report = LteAgent({"stations": STATIONS}, scheduler).look({(3, PFIFO): queue(20), (4, PFIFO): queue(4)}, 0.1)
+    report = LteAgent({"stations": STATIONS}, scheduler).look(
+        {(3, PFIFO): queue(20), (4, PFIFO): queue(4)}, 0.1
+    )
     assert scheduler.rates == {3: 4_000_000, 4: 4_000_000}
     assert [each["mac_occupancy"] for each in report["stations"].values()] == [1.0, 0.25]
     assert (report["backlog_packets"], report["mac_occupancy"]) == (24, 0.625)
@@ -61,7 +63,10 @@ def test_what_one_does_not_use_is_the_others():
     scheduler = Scheduler()
     agent = LteAgent({"stations": STATIONS}, scheduler)
     agent.look({(3, PFIFO): queue(20), (4, PFIFO): queue(0)}, 0.1)
-    assert scheduler.rates == {3: 8_000_000, 4: 4_000_000}  # ue4 sent nothing, and may start with its share
+    assert scheduler.rates == {
+        3: 8_000_000,
+        4: 4_000_000,
+    }  # ue4 sent nothing, and may start with its share
     agent.look({(3, PFIFO): queue(20, 80_000), (4, PFIFO): queue(0, 20_000)}, 0.1)
     assert scheduler.rates[3] == 6_400_000  # ue4 sent 1.6 Mb/s, a fifth of the cell
 
@@ -78,7 +83,11 @@ def test_a_rate_that_hardly_changed_is_not_set_again():
 
 def test_a_report_is_the_mean_of_its_looks():
     def look(occupancy):
-        return {"backlog_packets": 3, "mac_occupancy": occupancy, "stations": {"ue3": {"mac_occupancy": occupancy}, "ue1": {}}}
+        return {
+            "backlog_packets": 3,
+            "mac_occupancy": occupancy,
+            "stations": {"ue3": {"mac_occupancy": occupancy}, "ue1": {}},
+        }
 
     report = mean([look(0.5), look(1.0)])
     assert (report["mac_occupancy"], report["stations"]["ue3"]["mac_occupancy"]) == (0.75, 0.75)
@@ -126,7 +135,15 @@ def start(load, tmp_path, monkeypatch):
 
         monkeypatch.setattr(shell, "spawn", in_place)
         topology = build(load())
-        made.append(Agents(topology, wire(topology), Ledger(tmp_path / "ledger"), tmp_path, tmp_path / "agents.log"))
+        made.append(
+            Agents(
+                topology,
+                wire(topology),
+                Ledger(tmp_path / "ledger"),
+                tmp_path,
+                tmp_path / "agents.log",
+            )
+        )
         return made[-1]
 
     yield go
@@ -171,13 +188,17 @@ def test_the_agent_is_told_what_to_look_at(start, tmp_path):
 
 
 def test_an_agent_that_fails_is_an_error_with_what_it_said(start):
-    with pytest.raises(LabError, match=r"start the agent of lte1, wifi1: no report: no such device\. See"):
+    with pytest.raises(
+        LabError, match=r"start the agent of lte1, wifi1: no report: no such device\. See"
+    ):
         start("import sys; sys.exit('no such device')")
 
 
 def test_one_that_does_not_end_is_killed(start, monkeypatch):
     wait = subprocess.Popen.wait
-    monkeypatch.setattr(subprocess.Popen, "wait", lambda self, timeout=None: wait(self, timeout and 0.2))
+    monkeypatch.setattr(
+        subprocess.Popen, "wait", lambda self, timeout=None: wait(self, timeout and 0.2)
+    )
     agents = start(AGENT + "import time; time.sleep(60)")
     agents.close()
     assert agents._process.returncode

@@ -22,7 +22,9 @@ def test_three_stations_share_as_eq_2_says():
 
 
 def test_the_queue_is_so_many_full_frames_at_the_best_rate():
-    cell = Cell("wifi1", "wifi", (Station("a", 12_112_000), Station("b", 1_000_000)), queue_packets=100)
+    cell = Cell(
+        "wifi1", "wifi", (Station("a", 12_112_000), Station("b", 1_000_000)), queue_packets=100
+    )
     assert limit_ns(cell) == pytest.approx(100e6)
 
 

@@ -58,7 +58,9 @@ def test_the_three_ways_to_run(probe, natively, in_the_vm):
 def test_the_verdict_names_what_is_in_the_way():
     lines = list(map(str, verdicts(facts(CLOUD))))
     assert lines[0] == "embedded engine: yes"
-    assert lines[1].startswith("emulation natively: no, because of no module openvswitch, no module sch_netem")
+    assert lines[1].startswith(
+        "emulation natively: no, because of no module openvswitch, no module sch_netem"
+    )
     assert "veth" not in lines[1]
     assert lines[2] == "emulation in the VM: yes"
 

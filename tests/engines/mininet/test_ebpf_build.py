@@ -40,13 +40,19 @@ def compiler(tmp_path, monkeypatch):
 
 def test_the_kernel_knows_coupled_laws_by_another_name():
     assert [kernel_name(cc) for cc in ("reno", "olia")] == ["reno", "bpf_olia"]
-    assert [our_name(cc) for cc in ("reno", "bpf_olia", "bpf_other")] == ["reno", "olia", "bpf_other"]
+    assert [our_name(cc) for cc in ("reno", "bpf_olia", "bpf_other")] == [
+        "reno",
+        "olia",
+        "bpf_other",
+    ]
     assert all(len(kernel_name(law)) < 16 for law in LAWS)
 
 
 def test_what_a_kernel_lacks_is_read_from_its_types(types, tmp_path):
     assert build.lacking(types) == []
-    types.write_bytes(types.read_bytes().replace(b"\0bpf_rdonly_cast\0", b"\0bpf_rdonly_cast_too\0"))
+    types.write_bytes(
+        types.read_bytes().replace(b"\0bpf_rdonly_cast\0", b"\0bpf_rdonly_cast_too\0")
+    )
     assert build.lacking(types) == ["eBPF that reads the kernel's types"]
     assert build.lacking(tmp_path / "nothing") == ["published types (BTF)"]
 
@@ -100,5 +106,7 @@ def test_this_kernel_takes_the_laws_and_gives_them_back():
 def test_a_process_without_rights_is_refused():
     program = "from lab.engines.mininet.ebpf.load import Laws; Laws().bring('lia')"
     argv = ["setpriv", "--bounding-set", "-all", "--inh-caps", "-all", "python3", "-c", program]
-    done = subprocess.run(argv, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": "."}, check=False)
+    done = subprocess.run(
+        argv, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": "."}, check=False
+    )
     assert "load bpf_lia" in done.stderr

@@ -68,7 +68,13 @@ def exact_olia(paths, own):
     m = {n for n, path in enumerate(paths) if path[0] == widest}
     c = {n for n, (_, rtt, count) in enumerate(paths) if count / rtt**2 == best} - m
     w, rtt, _ = paths[own]
-    alpha = Fraction(1, len(paths) * len(c)) if own in c else -Fraction(1, len(paths) * len(m)) if own in m and c else 0
+    alpha = (
+        Fraction(1, len(paths) * len(c))
+        if own in c
+        else -Fraction(1, len(paths) * len(m))
+        if own in m and c
+        else 0
+    )
     return w / rtt**2 / sum(w / rtt for w, rtt, _ in paths) ** 2 + alpha / w
 
 
@@ -86,8 +92,13 @@ def drawn(draw):
     paths = []
     for _ in range(draw.randint(1, MAX_PATHS)):
         window = draw.choice([draw.randint(1, 20), draw.randint(1, 200_000), 10])
-        rtt = Fraction(draw.choice([draw.randint(100, 4_000_000), draw.randint(5_000, 300_000), 50_000]), 1_000_000)
-        paths.append((Fraction(window), rtt, Fraction(draw.choice([0, 100_000, draw.randint(0, 2**32 - 1)]))))
+        rtt = Fraction(
+            draw.choice([draw.randint(100, 4_000_000), draw.randint(5_000, 300_000), 50_000]),
+            1_000_000,
+        )
+        paths.append(
+            (Fraction(window), rtt, Fraction(draw.choice([0, 100_000, draw.randint(0, 2**32 - 1)])))
+        )
     return paths
 
 
@@ -98,8 +109,12 @@ def test_the_error_bound(laws, law):
     for _ in range(3000):
         paths = drawn(draw)
         wanted, got = EXACT[law](paths, 0), laws[law].increase(paths, 0)
-        linked = exact_olia([(w, rtt, 0) for w, rtt, _ in paths], 0) if law == "olia" else 0  # what alpha may cancel
-        assert abs(got - wanted) <= RELATIVE * max(abs(wanted), linked) + ABSOLUTE, [tuple(map(float, path)) for path in paths]
+        linked = (
+            exact_olia([(w, rtt, 0) for w, rtt, _ in paths], 0) if law == "olia" else 0
+        )  # what alpha may cancel
+        assert abs(got - wanted) <= RELATIVE * max(abs(wanted), linked) + ABSOLUTE, [
+            tuple(map(float, path)) for path in paths
+        ]
 
 
 @pytest.mark.parametrize("law", LAWS)
@@ -108,7 +123,10 @@ def test_no_step_is_longer_than_reno_alone(laws, law):
     draw = random.Random(law)
     for _ in range(1000):
         paths = drawn(draw)
-        assert laws[law].increase(paths, 0) <= (2 if law == "olia" else 1) * (1 + RELATIVE) / paths[0][0] + ABSOLUTE
+        assert (
+            laws[law].increase(paths, 0)
+            <= (2 if law == "olia" else 1) * (1 + RELATIVE) / paths[0][0] + ABSOLUTE
+        )
 
 
 def test_extremes_do_not_overflow(laws):

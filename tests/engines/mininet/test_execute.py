@@ -36,7 +36,10 @@ def folder(tmp_path, monkeypatch, started):
 
 
 def test_output_errors_and_status_come_back(folder, capfdbinary):
-    assert execute.main("r1", "ue1", ["sh", "-c", "echo out; echo err >&2; exit 7"], folder.parent) == 7
+    assert (
+        execute.main("r1", "ue1", ["sh", "-c", "echo out; echo err >&2; exit 7"], folder.parent)
+        == 7
+    )
     assert capfdbinary.readouterr() == (b"out\n", b"err\n")
 
 
@@ -71,9 +74,13 @@ def test_nobody_answers(tmp_path, monkeypatch):
     assert not list((tmp_path / "r" / "exec").iterdir())
 
 
-def test_what_still_runs_is_written_down_and_ends_with_the_run_children_too(folder, started, tmp_path):
+def test_what_still_runs_is_written_down_and_ends_with_the_run_children_too(
+    folder, started, tmp_path
+):
     executor = execute.Executor(tmp_path, lambda _host, argv: argv, started.append)
-    (tmp_path / "exec" / "1.json").write_text(json.dumps({"host": "ue1", "argv": ["sh", "-c", "sleep 60 & echo $!; wait"]}))
+    (tmp_path / "exec" / "1.json").write_text(
+        json.dumps({"host": "ue1", "argv": ["sh", "-c", "sleep 60 & echo $!; wait"]})
+    )
     out = tmp_path / "exec" / "1.out"
     deadline = time.monotonic() + 5
     while not (out.exists() and out.read_text()) and time.monotonic() < deadline:
@@ -89,7 +96,9 @@ def test_what_still_runs_is_written_down_and_ends_with_the_run_children_too(fold
 
 
 def test_output_comes_while_the_command_runs(folder, capfdbinary):
-    asked = threading.Thread(target=execute.main, args=("r1", "ue1", ["sh", "-c", "echo first; sleep 1"], folder.parent))
+    asked = threading.Thread(
+        target=execute.main, args=("r1", "ue1", ["sh", "-c", "echo first; sleep 1"], folder.parent)
+    )
     asked.start()
     deadline, seen = time.monotonic() + 0.9, b""
     while b"first" not in seen and time.monotonic() < deadline:

@@ -38,7 +38,13 @@ def tcp(source=LOCAL, destination=REMOTE, token=0x9AD01F22, **fields):
         "segments_out": 0,
         "segments_in": 0,
     }
-    plain |= {"retransmitted": 3, "spurious": 0, "out_of_order": 0, "pacing_limit": 2**64 - 1, "backup": False}
+    plain |= {
+        "retransmitted": 3,
+        "spurious": 0,
+        "out_of_order": 0,
+        "pacing_limit": 2**64 - 1,
+        "backup": False,
+    }
     return TcpSocket(source=source, destination=destination, token=token, **plain | fields)
 
 
@@ -81,7 +87,9 @@ def host(monkeypatch):
     monkeypatch.setattr(netlink, "inside", lambda pid, make: make())
     monkeypatch.setattr(netlink, "Diagnosis", Diagnosis)
     monkeypatch.setattr(host_agent, "PathManager", Manager)
-    return Host("ue3", {"pid": 7, "endpoints": True, "loss": {"10.1.0.3": ["s1-eth2", "p1-eth1"]}}, Pacing())
+    return Host(
+        "ue3", {"pid": 7, "endpoints": True, "loss": {"10.1.0.3": ["s1-eth2", "p1-eth1"]}}, Pacing()
+    )
 
 
 def order(seq, **asked):
@@ -92,7 +100,12 @@ def test_a_host_reports_its_multipath_subflows_and_the_loss_on_their_way(host):
     host._diagnosis.found[0] = tcp(backup=True, pacing_limit=payload_rate(4_000_000))
     report = host.report(1, {"s1-eth2": 0.1, "p1-eth1": 0.5})
     (state,) = report.subflows
-    assert (state.token, state.local, state.remote, state.backup) == ("9ad01f22", "10.1.0.3:40112", "10.0.0.1:5001", True)
+    assert (state.token, state.local, state.remote, state.backup) == (
+        "9ad01f22",
+        "10.1.0.3:40112",
+        "10.0.0.1:5001",
+        True,
+    )
     assert state.expected_mbps == pytest.approx(4, rel=1e-4)
     assert state.retransmitted_packets == 3
     assert report.loss["10.1.0.3"] == pytest.approx(0.55)
@@ -100,9 +113,16 @@ def test_a_host_reports_its_multipath_subflows_and_the_loss_on_their_way(host):
 
 def test_a_server_reports_subflows_in_the_order_in_which_they_joined(host):
     ends = [("10.1.0.3", 40001), ("10.2.0.3", 40002), ("10.1.0.3", 40003)]
-    third, first, second = (tcp(REMOTE, end, token=7, remote_id=number) for end, number in zip(ends, (2, 0, 1), strict=True))
+    third, first, second = (
+        tcp(REMOTE, end, token=7, remote_id=number)
+        for end, number in zip(ends, (2, 0, 1), strict=True)
+    )
     host._diagnosis.found = [third, second, first]
-    assert [state.remote for state in host.report(1, {}).subflows] == ["10.2.0.3:40002", "10.1.0.3:40003", "10.1.0.3:40001"]
+    assert [state.remote for state in host.report(1, {}).subflows] == [
+        "10.2.0.3:40002",
+        "10.1.0.3:40003",
+        "10.1.0.3:40001",
+    ]
 
 
 def test_an_order_is_carried_out_in_whichever_direction_it_names_the_subflow(host):
@@ -125,7 +145,17 @@ def test_an_old_order_is_refused_and_one_about_a_stranger_does_nothing(host):
     host.obey(order(5, backup=True))
     with pytest.raises(MessageRefused, match="order 5 has come before"):
         host.obey(order(5, backup=False))
-    host.obey(Order(6, "ue3", "t", (SubflowOrder("10.0.0.1:5001", "10.1.0.3:9", True, 1.0), SubflowOrder("x", "y:z", True))))
+    host.obey(
+        Order(
+            6,
+            "ue3",
+            "t",
+            (
+                SubflowOrder("10.0.0.1:5001", "10.1.0.3:9", True, 1.0),
+                SubflowOrder("x", "y:z", True),
+            ),
+        )
+    )
     assert host._manager.asked == [("10.1.0.3", True)]
 
 
@@ -137,7 +167,12 @@ def test_a_host_is_prepared_for_pacing_once_and_only_when_a_rate_is_asked_for(ho
     assert ran == []
     host.obey(order(2, expected_mbps=4.0))
     host.obey(order(3, expected_mbps=3.0))
-    assert ran == [(["mnexec", "-a", "7", "tc", "-batch", "-"], "qdisc replace dev ue3-eth1 root handle 40: fq\n")]
+    assert ran == [
+        (
+            ["mnexec", "-a", "7", "tc", "-batch", "-"],
+            "qdisc replace dev ue3-eth1 root handle 40: fq\n",
+        )
+    ]
 
 
 def test_what_the_kernel_refuses_of_one_subflow_keeps_no_other_from_its_due(host):
@@ -151,7 +186,9 @@ def test_what_the_kernel_refuses_of_one_subflow_keeps_no_other_from_its_due(host
         refuse(address, backup)
 
     kept.set_backup = set_backup
-    both = tuple(SubflowOrder("10.0.0.1:5001", f"{end[0]}:{end[1]}", True) for end in (LOCAL, other))
+    both = tuple(
+        SubflowOrder("10.0.0.1:5001", f"{end[0]}:{end[1]}", True) for end in (LOCAL, other)
+    )
     with pytest.raises(LabError, match="netlink request 30"):
         host.obey(Order(1, "ue3", "t", both))
     assert kept.asked == [("10.2.0.3", True)]
@@ -177,7 +214,15 @@ def test_where_subflows_are_opened_in_user_space_one_is_changed_alone(host):
 def agent(host, monkeypatch):
     monkeypatch.setattr(host_agent, "Pacing", Pacing)
     hosts = {"ue3": {"pid": 7, "endpoints": True, "loss": {}}}
-    made = Agent({"controller": list(CONTROLLER), "key": KEY, "period_s": 0.5, "pins": "/none", "hosts": hosts})
+    made = Agent(
+        {
+            "controller": list(CONTROLLER),
+            "key": KEY,
+            "period_s": 0.5,
+            "pins": "/none",
+            "hosts": hosts,
+        }
+    )
     yield made
     made.socket.close()
     made._scheduler.close()
@@ -207,7 +252,15 @@ def test_of_orders_that_wait_the_last_of_each_connection_is_carried_out(agent):
             written(order(3, expected_mbps=4.0), KEY),
             written(order(2, expected_mbps=1.0), KEY),
             b"{}",
-            written(Order(4, "ue3", "another", (SubflowOrder("10.0.0.1:5001", "10.1.0.3:40112", backup=True),)), KEY),
+            written(
+                Order(
+                    4,
+                    "ue3",
+                    "another",
+                    (SubflowOrder("10.0.0.1:5001", "10.1.0.3:40112", backup=True),),
+                ),
+                KEY,
+            ),
         ):
             controller.sendto(datagram, agent.socket.getsockname())
         host_agent._obey(agent)
@@ -220,7 +273,11 @@ def test_a_host_speaks_when_there_is_something_new_and_every_two_seconds(agent, 
     now, said = 100.0, []
     monkeypatch.setattr(host_agent.time, "monotonic", lambda: now)
     agent.socket.close()
-    agent.socket = type("Socket", (), {"sendto": lambda self, data, to: said.append(now), "close": lambda self: None})()
+    agent.socket = type(
+        "Socket",
+        (),
+        {"sendto": lambda self, data, to: said.append(now), "close": lambda self: None},
+    )()
     for now in (100.0, 100.5, 101.0, 101.5, 102.0, 102.5):
         if now == 101.0:
             agent._hosts["ue3"]._diagnosis.found = [tcp(backup=True)]
@@ -240,7 +297,9 @@ def asked(topology, interval_s=2):
 
 
 def test_the_ports_on_the_way_of_the_data(load):
-    topology = parallel_paths.build(parallel_paths.Params(paths=({"rate_mbps": 10}, {"rate_mbps": 5})))
+    topology = parallel_paths.build(
+        parallel_paths.Params(paths=({"rate_mbps": 10}, {"rate_mbps": 5}))
+    )
     wiring = wire(topology)
     interface = wiring.at("ue1", "access2")
     assert ports_along(topology, wiring, interface, goes_up=False) == ["s1-eth3", "p2-eth1"]
@@ -250,11 +309,20 @@ def test_the_ports_on_the_way_of_the_data(load):
 def test_multipath_users_and_servers_have_agents(load):
     topology = build(load())
     found = asked(topology)
-    assert {host: spec["endpoints"] for host, spec in found["hosts"].items()} == {"ue2": True, "ue3": True, "srv1": False}
-    assert found["hosts"]["ue2"]["loss"] == {"10.1.0.2": ["s1-eth2", "wifi1-wlan1"], "10.2.0.2": ["s1-eth3", "lte1-eth2"]}
+    assert {host: spec["endpoints"] for host, spec in found["hosts"].items()} == {
+        "ue2": True,
+        "ue3": True,
+        "srv1": False,
+    }
+    assert found["hosts"]["ue2"]["loss"] == {
+        "10.1.0.2": ["s1-eth2", "wifi1-wlan1"],
+        "10.2.0.2": ["s1-eth3", "lte1-eth2"],
+    }
 
 
-@pytest.mark.parametrize(("interval_s", "period_s"), [(0.5, 0.5), (2, 0.5), (3, 0.75), (4, 1.0), (30, 1.0)])
+@pytest.mark.parametrize(
+    ("interval_s", "period_s"), [(0.5, 0.5), (2, 0.5), (3, 0.75), (4, 1.0), (30, 1.0)]
+)
 def test_hosts_report_four_times_per_control_interval_within_bounds(load, interval_s, period_s):
     topology = build(load())
     found = asked(topology, interval_s)
@@ -268,9 +336,13 @@ def test_a_user_with_many_paths_opens_its_subflows_itself(load):
 
 
 def test_pacing_stands_behind_what_shapes_an_interface(load):
-    topology = parallel_paths.build(parallel_paths.Params(paths=({"rate_mbps": 10}, {"rate_mbps": 5})))
+    topology = parallel_paths.build(
+        parallel_paths.Params(paths=({"rate_mbps": 10}, {"rate_mbps": 5}))
+    )
     hosts = asked(topology)["hosts"]
-    assert [line.split(" handle")[0] for line in hosts["srv1"]["paced"]] == ["qdisc replace dev srv1-eth1 root"]
+    assert [line.split(" handle")[0] for line in hosts["srv1"]["paced"]] == [
+        "qdisc replace dev srv1-eth1 root"
+    ]
     within = collision.build(collision.Params())
     hosts = asked(within)["hosts"]
     assert [line.split(" handle")[0] for line in hosts["ue1"]["paced"]] == [
@@ -278,7 +350,9 @@ def test_pacing_stands_behind_what_shapes_an_interface(load):
     ]
     mobile = build(load())
     hosts = asked(mobile)["hosts"]
-    assert [line.split(" handle")[0] for line in hosts["ue3"]["paced"]] == ["qdisc replace dev ue3-lte0 root"]
+    assert [line.split(" handle")[0] for line in hosts["ue3"]["paced"]] == [
+        "qdisc replace dev ue3-lte0 root"
+    ]
 
 
 SCRIPT = """
@@ -296,9 +370,18 @@ def started(tmp_path, monkeypatch):
     def start(script=SCRIPT):
         spawn = shell.spawn
         monkeypatch.setattr(
-            shell, "spawn", lambda argv, doing, **options: spawn([sys.executable, "-c", script], doing, **options)
+            shell,
+            "spawn",
+            lambda argv, doing, **options: spawn([sys.executable, "-c", script], doing, **options),
         )
-        made.append(HostAgents(tmp_path / "hosts.json", {"key": KEY}, Ledger(tmp_path / "ledger"), tmp_path / "hosts.log"))
+        made.append(
+            HostAgents(
+                tmp_path / "hosts.json",
+                {"key": KEY},
+                Ledger(tmp_path / "ledger"),
+                tmp_path / "hosts.log",
+            )
+        )
         return made[-1]
 
     made = []

@@ -24,7 +24,13 @@ def wiring(load):
 def host():
     """A process in a network namespace of its own, with an interface `one`."""
     process = subprocess.Popen(
-        ["unshare", "--net", "sh", "-c", "ip link add one type veth peer name two && echo && read _"],
+        [
+            "unshare",
+            "--net",
+            "sh",
+            "-c",
+            "ip link add one type veth peer name two && echo && read _",
+        ],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )
@@ -64,7 +70,10 @@ def test_further_addresses_share_the_interface_and_its_table():
     for further in ("10.16.0.3", "10.16.0.5"):
         assert f"addr add {further}/32 dev mp-eth1" in lines
         assert f"rule add from {further} table 1" in lines
-        assert any(line.startswith(f"neigh replace {further} ") for line in host_setup.neighbours("srv1", wiring))
+        assert any(
+            line.startswith(f"neigh replace {further} ")
+            for line in host_setup.neighbours("srv1", wiring)
+        )
 
 
 def test_a_radio_gets_its_name_while_it_is_down(wiring):
@@ -84,7 +93,9 @@ def test_a_host_answers_only_for_its_own_addresses_and_speaks_multipath():
 @needs_root
 def test_settings_are_written_inside_a_host_and_told(host, told):
     setting = Path("/proc/sys/net/ipv4/conf/one/arp_announce")
-    netlink.inside(host, lambda: host_setup.write_settings({"net.ipv4.conf.one.arp_announce": "2"}, same))
+    netlink.inside(
+        host, lambda: host_setup.write_settings({"net.ipv4.conf.one.arp_announce": "2"}, same)
+    )
     assert netlink.inside(host, setting.read_text) == "2\n"
     assert told == ["sysctl -qw net.ipv4.conf.one.arp_announce=2"]
     assert not setting.exists()
@@ -95,9 +106,16 @@ def test_offloads_are_off(host, told):
     netlink.inside(host, lambda: host_setup.without_offloads(["one"], same))
     assert told == ["ethtool -K one tso off gso off gro off"]
     shown = subprocess.run(
-        ["nsenter", f"--net=/proc/{host}/ns/net", "ethtool", "-k", "one"], capture_output=True, text=True, check=True
+        ["nsenter", f"--net=/proc/{host}/ns/net", "ethtool", "-k", "one"],
+        capture_output=True,
+        text=True,
+        check=True,
     ).stdout
-    for feature in ("tx-tcp-segmentation", "generic-segmentation-offload", "generic-receive-offload"):
+    for feature in (
+        "tx-tcp-segmentation",
+        "generic-segmentation-offload",
+        "generic-receive-offload",
+    ):
         assert f"{feature}: off" in shown
 
 
@@ -120,6 +138,9 @@ def test_every_address_becomes_an_endpoint(host, told):
         argv = ["nsenter", f"--net=/proc/{host}/ns/net", "ip", "mptcp", *words]
         return subprocess.run(argv, capture_output=True, text=True, check=True).stdout
 
-    assert [line.split()[0] for line in ip_mptcp("endpoint", "show").splitlines()] == ["10.16.0.1", "10.16.0.2"]
+    assert [line.split()[0] for line in ip_mptcp("endpoint", "show").splitlines()] == [
+        "10.16.0.1",
+        "10.16.0.2",
+    ]
     assert "subflow dev one" in ip_mptcp("endpoint", "show")
     assert "subflows 8" in ip_mptcp("limits", "show")

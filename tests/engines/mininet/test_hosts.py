@@ -45,7 +45,9 @@ def test_each_answers_for_itself(make):
 
 def test_they_are_written_down(make, tmp_path):
     hosts = make(ECHO)
-    assert [each["pid"] for each in Ledger(tmp_path / "ledger").entries()] == [each.pid for each in hosts._programs.values()]
+    assert [each["pid"] for each in Ledger(tmp_path / "ledger").entries()] == [
+        each.pid for each in hosts._programs.values()
+    ]
 
 
 def test_the_real_program_answers_and_its_errors_are_ours(make):

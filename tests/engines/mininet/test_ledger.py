@@ -120,7 +120,9 @@ def test_interfaces_and_qdiscs_of_this_machine(ledger):
     name = f"lab{os.getpid() % 10000}a"
     ledger.record("interface", name=name)
     ledger.record("qdisc", device=name, handle="root")
-    shell.run(["ip", "link", "add", name, "type", "veth", "peer", "name", f"{name}b"], "make a link")
+    shell.run(
+        ["ip", "link", "add", name, "type", "veth", "peer", "name", f"{name}b"], "make a link"
+    )
     shell.run(["tc", "qdisc", "replace", "dev", name, "root", "pfifo"], "queue")
     removed = []
     assert ledger.undo_all(removed) == []
@@ -137,7 +139,20 @@ def test_a_namespace_goes_with_its_process(ledger):
             time.sleep(0.01)
         ledger.record("interface", name=name)
         shell.run(
-            ["ip", "link", "add", name, "type", "veth", "peer", "name", "inside", "netns", str(host.pid)], "reach into it"
+            [
+                "ip",
+                "link",
+                "add",
+                name,
+                "type",
+                "veth",
+                "peer",
+                "name",
+                "inside",
+                "netns",
+                str(host.pid),
+            ],
+            "reach into it",
         )
         ledger.record("process", pid=host.pid)
         assert ledger.undo_all() == []
@@ -191,12 +206,17 @@ def test_a_damaged_list_is_not_guessed_at(ledger):
 
 
 def test_an_unknown_kind_lists_the_known(ledger):
-    with pytest.raises(KeyError, match=r"'brigde' cannot be undone: choose from bridges, daemon, file"):
+    with pytest.raises(
+        KeyError, match=r"'brigde' cannot be undone: choose from bridges, daemon, file"
+    ):
         ledger.record("brigde", name="s1")
 
 
 def test_a_daemon_is_known_by_a_word_among_its_arguments(ledger):
-    ours, other = (subprocess.Popen(["tail", "-f", "/dev/null", f"mn7_{name}"], stderr=-1) for name in ("wifi1", "wifi2"))
+    ours, other = (
+        subprocess.Popen(["tail", "-f", "/dev/null", f"mn7_{name}"], stderr=-1)
+        for name in ("wifi1", "wifi2")
+    )
     ledger.record("daemon", program="tail", word="mn7_wifi1")
     ledger.record("daemon", program="hostapd", word="mn7_wifi2")
     report = []
@@ -209,7 +229,9 @@ def test_a_daemon_is_known_by_a_word_among_its_arguments(ledger):
         each.communicate()
 
 
-def test_inside_the_vm_the_list_of_the_machine_around_it_is_left_alone(ledger, tmp_path, monkeypatch, capsys):
+def test_inside_the_vm_the_list_of_the_machine_around_it_is_left_alone(
+    ledger, tmp_path, monkeypatch, capsys
+):
     as_root(monkeypatch)
     monkeypatch.setenv("MULTIPATH_LAB_VM", "1")
     (tmp_path / "shared").mkdir()
@@ -237,7 +259,9 @@ with lock.hold("run a", path=Path(sys.argv[1])):
 @pytest.fixture
 def run(ledger):
     with subprocess.Popen(
-        [sys.executable, "-c", RUN, str(lock.LOCK), str(ledger.path)], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", RUN, str(lock.LOCK), str(ledger.path)],
+        stdout=subprocess.PIPE,
+        text=True,
     ) as process:
         process.child = int(process.stdout.readline())
         yield process

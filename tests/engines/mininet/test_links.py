@@ -41,7 +41,11 @@ def shaped(monkeypatch):
     lines = []
     monkeypatch.setattr(wifi_cell, "AirOf", Air)
     monkeypatch.setattr(
-        shell, "run", lambda argv, doing, stdin=None: lines.extend(stdin.splitlines() if stdin else [" ".join(argv[1:])])
+        shell,
+        "run",
+        lambda argv, doing, stdin=None: lines.extend(
+            stdin.splitlines() if stdin else [" ".join(argv[1:])]
+        ),
     )
 
     def make(topology, goes_up=False):
@@ -56,7 +60,10 @@ def shaped(monkeypatch):
 
 
 def two_paths(**first):
-    paths = (parallel_paths.Path(rate_mbps=20, delay_ms=10, **first), parallel_paths.Path(rate_mbps=12))
+    paths = (
+        parallel_paths.Path(rate_mbps=20, delay_ms=10, **first),
+        parallel_paths.Path(rate_mbps=12),
+    )
     return parallel_paths.build(parallel_paths.Params(paths=paths))
 
 
@@ -87,7 +94,11 @@ def test_an_lte_user_has_a_queue_and_a_wifi_user_a_price(shaped, load):
         ["qdisc", "replace"],
     ]
     assert of(links.lines, port)[2].endswith("pfifo limit 200")
-    assert links.cells["wifi1"].prices == {"10.1.0.1": 10_500_000, "10.1.0.2": 10_500_000, "10.1.0.3": 4_775_000}
+    assert links.cells["wifi1"].prices == {
+        "10.1.0.1": 10_500_000,
+        "10.1.0.2": 10_500_000,
+        "10.1.0.3": 4_775_000,
+    }
     assert [node for node, _ in links.network.ran] == ["ue1", "ue2", "ue3"]
     assert any("pinned /pins/wifi1/downlink" in line for line in of(links.lines, "wifi1-wlan1"))
 
@@ -121,7 +132,11 @@ def test_a_link_goes_down_at_its_port(shaped):
 
 def test_a_host_link_is_shaped_at_both_ends(shaped):
     nodes = (Node("ue1", "user", "a"), Node("s1", "switch"), Node("srv1", "server"))
-    links = shaped(Topology("t", nodes, (Link("b", "s1", "srv1"), Link("a", "s1", "ue1", 10**7, loss_ppm=20_000))))
+    links = shaped(
+        Topology(
+            "t", nodes, (Link("b", "s1", "srv1"), Link("a", "s1", "ue1", 10**7, loss_ppm=20_000))
+        )
+    )
     port = links.wiring.at("ue1", "a").port
     assert "loss 2% rate 10000000bit" in of(links.lines, port)[0]
     (node, (line,)) = links.network.ran[0]
@@ -145,7 +160,9 @@ def test_packets_that_wait_longer_than_their_clock_says_are_late(shaped, load, m
     cell = links.cells["wifi1"]
 
     def lag(waiting, next_free_ns):
-        cell.clock = Clock(next_free_ns, busy_ns=10_000_000, drops=0, sent=10)  # a packet takes 1 ms
+        cell.clock = Clock(
+            next_free_ns, busy_ns=10_000_000, drops=0, sent=10
+        )  # a packet takes 1 ms
         return links.lag_ms({(7, module.FQ): Queue(waiting, 0, 0, 0)}, {"wifi1": 7})
 
     assert lag(20, 1_020_000_000) == 0

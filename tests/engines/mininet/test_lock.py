@@ -27,7 +27,9 @@ def path(tmp_path):
 
 @pytest.fixture
 def other(path):
-    with subprocess.Popen([sys.executable, "-c", HOLDER, str(path)], stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(path)], stdout=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdout.readline() == "held\n"
         yield process
         process.kill()
@@ -44,7 +46,8 @@ def test_nobody_holds_it_before_and_after(path):
 def test_a_second_start_is_told_who_holds_it(path, other):
     with (
         pytest.raises(
-            MachineLacks, match=rf"start run b: .* taken by run a \(process {other.pid}, since .*--wait.*clean --force"
+            MachineLacks,
+            match=rf"start run b: .* taken by run a \(process {other.pid}, since .*--wait.*clean --force",
         ),
         lock.hold("run b", path=path),
     ):
@@ -61,7 +64,10 @@ def test_a_killed_holder_holds_nothing(path, other):
 
 def test_waiting_ends_when_the_holder_does(path, other):
     started = time.monotonic()
-    with subprocess.Popen(["sh", "-c", f"sleep 0.8; kill -9 {other.pid}"]), lock.hold("run b", wait=True, path=path):
+    with (
+        subprocess.Popen(["sh", "-c", f"sleep 0.8; kill -9 {other.pid}"]),
+        lock.hold("run b", wait=True, path=path),
+    ):
         assert time.monotonic() - started > 0.7
 
 

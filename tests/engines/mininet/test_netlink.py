@@ -35,15 +35,27 @@ def test_an_unknown_interface_is_named(scheduler):
 
 
 def test_a_rate_set_over_netlink_is_read_back_by_tc(veth, scheduler):
-    subprocess.run(["tc", "-batch", "-"], input=shaping.batch(shaping.rate(veth, 5_000_000, 100)), text=True, check=True)
+    subprocess.run(
+        ["tc", "-batch", "-"],
+        input=shaping.batch(shaping.rate(veth, 5_000_000, 100)),
+        text=True,
+        check=True,
+    )
     scheduler.set_rate(scheduler.index(veth), 2_000_000, 6000)
-    shaped = subprocess.run(["tc", "class", "show", "dev", veth], capture_output=True, text=True, check=True).stdout
+    shaped = subprocess.run(
+        ["tc", "class", "show", "dev", veth], capture_output=True, text=True, check=True
+    ).stdout
     assert "rate 2Mbit ceil 2Mbit" in shaped  # tc 6.1 has no JSON for it
     assert abs(int(re.search(r" burst (\d+)b", shaped)[1]) - 6000) < 100
 
 
 def test_queues_are_counted(veth, scheduler):
-    subprocess.run(["tc", "-batch", "-"], input=shaping.batch(shaping.rate(veth, 5_000_000, 100)), text=True, check=True)
+    subprocess.run(
+        ["tc", "-batch", "-"],
+        input=shaping.batch(shaping.rate(veth, 5_000_000, 100)),
+        text=True,
+        check=True,
+    )
     queue, other = (scheduler.index(veth), shaping.PFIFO), (scheduler.index(veth), shaping.NETEM)
     assert list(scheduler.queues([other, queue] * 20)) == [queue]
     assert scheduler.losses([queue]) == {}

@@ -53,7 +53,9 @@ def test_what_will_exist_is_written_down_bridges_last(network):
     kinds = [each["kind"] for each in entries]
     assert kinds[0] == "radios"
     assert {"program": "hostapd", "kind": "daemon", "word": entries[1]["word"]} == entries[1]
-    assert entries[0]["prefix"].rstrip("p").lstrip("mn0") == entries[1]["word"].rstrip("_").lstrip("mn0")
+    assert entries[0]["prefix"].rstrip("p").lstrip("mn0") == entries[1]["word"].rstrip("_").lstrip(
+        "mn0"
+    )
     assert entries[-1]["names"] == ["wifi1", "lte1", "s1"]
     assert kinds.index("bridges") == len(kinds) - 1
     assert not any("wlan" in each.get("name", "") for each in entries)
@@ -62,11 +64,15 @@ def test_what_will_exist_is_written_down_bridges_last(network):
 def ran(monkeypatch):
     """The commands that would have run, with what they would have read."""
     found = []
-    monkeypatch.setattr(shell, "run", lambda argv, doing, stdin="": found.append((" ".join(argv), stdin)) or "")
+    monkeypatch.setattr(
+        shell, "run", lambda argv, doing, stdin="": found.append((" ".join(argv), stdin)) or ""
+    )
     return found
 
 
-def test_both_channels_of_every_bridge_lead_to_pox_and_are_told_to_be_patient_afterwards(network, monkeypatch):
+def test_both_channels_of_every_bridge_lead_to_pox_and_are_told_to_be_patient_afterwards(
+    network, monkeypatch
+):
     commands = []
 
     def run(argv, doing, stdin=""):
@@ -79,7 +85,9 @@ def test_both_channels_of_every_bridge_lead_to_pox_and_are_told_to_be_patient_af
     assert made.count('create controller target="tcp:127.0.0.1:6633"') == 3
     assert made.count('create controller target="tcp:127.0.0.1:6653"') == 3
     assert "set bridge wifi1 controller=@wifi1-6633,@wifi1-6653" in made
-    assert [patient.count(f"set controller uuid{n} inactivity_probe=60000") for n in range(7)] == [1] * 6 + [0]
+    assert [patient.count(f"set controller uuid{n} inactivity_probe=60000") for n in range(7)] == [
+        1
+    ] * 6 + [0]
 
 
 def test_every_bridge_is_made_at_once_with_all_its_ports(network, monkeypatch):
@@ -94,7 +102,10 @@ def test_every_bridge_is_made_at_once_with_all_its_ports(network, monkeypatch):
 
 def test_a_wired_host_gets_the_other_end_of_a_switch_port(network):
     interface = network.wiring.at("ue4", "lte1")
-    assert _pair(interface, 77) == f"link add {interface.port} type veth peer name ue4-lte0 address 02:00:0a:02:00:04 netns 77"
+    assert (
+        _pair(interface, 77)
+        == f"link add {interface.port} type veth peer name ue4-lte0 address 02:00:0a:02:00:04 netns 77"
+    )
 
 
 def test_stopping_ends_every_node_also_of_a_network_that_never_was(network, tmp_path):

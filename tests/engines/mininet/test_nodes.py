@@ -16,7 +16,8 @@ from lab.topologies.topology import wire
 pytestmark = [
     needs_root,
     pytest.mark.skipif(
-        not (upstreams.folder() / "mininet-wifi").is_dir() or importlib.util.find_spec("six") is None,
+        not (upstreams.folder() / "mininet-wifi").is_dir()
+        or importlib.util.find_spec("six") is None,
         reason="needs ./run_lab.sh setup-emulation",
     ),
 ]
@@ -51,7 +52,9 @@ def built(tmp_path, monkeypatch):
 
 def test_hosts_have_their_addresses_routes_and_endpoints(built):
     assert "10.16.0.1/32" in built.run("ue1", ["ip", "-brief", "address"], "look")
-    assert "10.0.0.0/8 dev ue1-eth2" in built.run("ue1", ["ip", "route", "show", "table", "2"], "look")
+    assert "10.0.0.0/8 dev ue1-eth2" in built.run(
+        "ue1", ["ip", "route", "show", "table", "2"], "look"
+    )
     assert "10.17.0.1" in built.run("ue1", ["ip", "mptcp", "endpoint"], "look")
     assert Path("/sys/class/net/p1-eth1").exists()
 

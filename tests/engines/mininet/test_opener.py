@@ -39,7 +39,9 @@ def test_only_who_has_more_addresses_than_the_kernel_opens_is_crowded():
 
 
 def test_only_established_connections_are_heard_of():
-    assert list(established([(1, ABOUT), (path_manager.ESTABLISHED, ABOUT), (2, {1: b"\0" * 4})])) == [Established(77, SERVER)]
+    assert list(
+        established([(1, ABOUT), (path_manager.ESTABLISHED, ABOUT), (2, {1: b"\0" * 4})])
+    ) == [Established(77, SERVER)]
 
 
 class Kernel:
@@ -99,7 +101,10 @@ def test_a_subflow_is_created_and_changed_by_its_connection_and_both_ends(asked)
         assert dict(attributes(body[6]))[5] == struct.pack("=H", 5001)
     assert dict(attributes(created[1]))[2] == b"\2"
     flags = dict(attributes(changed[1]))
-    assert (flags[3], flags[6]) == (socket.inet_aton("10.18.0.1"), struct.pack("=I", path_manager.BACKUP))
+    assert (flags[3], flags[6]) == (
+        socket.inet_aton("10.18.0.1"),
+        struct.pack("=I", path_manager.BACKUP),
+    )
 
 
 MPTCP = 262
@@ -111,7 +116,10 @@ def configure(pid: int, *words: str) -> None:
 
 
 @needs_root
-@pytest.mark.skipif(not Path("/proc/sys/net/mptcp/pm_type").exists(), reason="needs a kernel with a path manager in user space")
+@pytest.mark.skipif(
+    not Path("/proc/sys/net/mptcp/pm_type").exists(),
+    reason="needs a kernel with a path manager in user space",
+)
 def test_fifteen_subflows_of_which_one_becomes_backup(two_hosts):
     client, server = two_hosts
     for pid in two_hosts:
@@ -120,7 +128,9 @@ def test_fifteen_subflows_of_which_one_becomes_backup(two_hosts):
         configure(client, "ip", "address", "add", f"{address}/24", "dev", "mlpa")
     managers = [netlink.inside(pid, PathManager) for pid in two_hosts]
     openers = [
-        netlink.inside(pid, lambda pid=pid, manager=manager, opens=opens: Opener(pid, manager, opens))
+        netlink.inside(
+            pid, lambda pid=pid, manager=manager, opens=opens: Opener(pid, manager, opens)
+        )
         for pid, manager, opens in zip(two_hosts, managers, (CLIENT[1:], []), strict=True)
     ]
     looks = [netlink.inside(pid, netlink.Diagnosis) for pid in two_hosts]
@@ -132,7 +142,9 @@ def test_fifteen_subflows_of_which_one_becomes_backup(two_hosts):
         return listener
 
     listener = netlink.inside(server, listening)
-    connection = netlink.inside(client, lambda: socket.socket(socket.AF_INET, socket.SOCK_STREAM, MPTCP))
+    connection = netlink.inside(
+        client, lambda: socket.socket(socket.AF_INET, socket.SOCK_STREAM, MPTCP)
+    )
     connection.bind((CLIENT[0], 0))
     connection.connect(("10.9.0.2", 5001))
     accepted, _ = listener.accept()

@@ -20,7 +20,9 @@ def test_a_rate_of_frames_is_one_of_payload_and_back():
     assert pacing.frame_rate_bps(pacing.UNLIMITED) is None
     assert pacing.frame_rate_bps(2**64 - 1) is None
     for rate_bps in (100_000, 4_500_000, 10**9):
-        assert pacing.frame_rate_bps(pacing.payload_rate(rate_bps)) == pytest.approx(rate_bps, rel=1e-4)
+        assert pacing.frame_rate_bps(pacing.payload_rate(rate_bps)) == pytest.approx(
+            rate_bps, rel=1e-4
+        )
     assert pacing.payload_rate(10**12) < pacing.UNLIMITED
 
 
@@ -28,7 +30,9 @@ def test_a_rate_of_frames_is_one_of_payload_and_back():
 def pins(tmp_path):
     folder = tmp_path / "bpf"
     folder.mkdir()
-    done = subprocess.run(["mount", "-t", "bpf", "bpf", str(folder)], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["mount", "-t", "bpf", "bpf", str(folder)], capture_output=True, text=True, check=False
+    )
     if done.returncode:
         pytest.skip(f"needs a bpf file system: {done.stderr.strip()}")
     yield folder / "pacing"
@@ -38,7 +42,10 @@ def pins(tmp_path):
 def sending(pids):
     """A connection from the first host to the second that sends without end; the receiving socket, and both ends."""
     listener = netlink.inside(pids[1], lambda: socket.create_server(("10.9.0.2", 5001)))
-    sender = netlink.inside(pids[0], lambda: socket.create_connection(("10.9.0.2", 5001), source_address=("10.9.0.1", 40001)))
+    sender = netlink.inside(
+        pids[0],
+        lambda: socket.create_connection(("10.9.0.2", 5001), source_address=("10.9.0.1", 40001)),
+    )
     receiver, _ = listener.accept()
     listener.close()
 
@@ -71,7 +78,9 @@ def test_a_socket_is_held_to_its_rate_and_let_go(pins, two_hosts):
     try:
         with shell.journal_to(lambda _at, argv, _stdin: told.append(argv)):
             hold.hold(two_hosts[0], sender.getsockname(), sender.getpeername(), RATE_BPS)
-        assert pacing.frame_rate_bps(diagnosis.sockets()[0].pacing_limit) == pytest.approx(RATE_BPS, rel=1e-4)
+        assert pacing.frame_rate_bps(diagnosis.sockets()[0].pacing_limit) == pytest.approx(
+            RATE_BPS, rel=1e-4
+        )
         received_bps(receiver, 1.0)  # what was under way
         assert received_bps(receiver, 2.0) == pytest.approx(RATE_BPS * 1420 / 1514, rel=0.05)
         hold.hold(two_hosts[0], sender.getsockname(), sender.getpeername(), None)

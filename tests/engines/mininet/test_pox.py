@@ -23,7 +23,14 @@ FORMATS = Path(__file__).resolve().parents[3] / "docs" / "formats.md"
 
 @pytest.fixture
 def made(tmp_path):
-    return pox.Pox(tmp_path / "pox", tmp_path, Ledger(tmp_path / "ledger"), "meter_throttling", {"cth": 0.85}, tmp_path / "key")
+    return pox.Pox(
+        tmp_path / "pox",
+        tmp_path,
+        Ledger(tmp_path / "ledger"),
+        "meter_throttling",
+        {"cth": 0.85},
+        tmp_path / "key",
+    )
 
 
 def start(made, monkeypatch, program, description=None):
@@ -128,7 +135,9 @@ def test_one_that_died_is_started_again_once(made, monkeypatch):
 
 def test_one_that_was_stopped_is_killed_in_the_end(made, monkeypatch):
     wait = subprocess.Popen.wait
-    monkeypatch.setattr(subprocess.Popen, "wait", lambda self, timeout=None: wait(self, timeout and 0.2))
+    monkeypatch.setattr(
+        subprocess.Popen, "wait", lambda self, timeout=None: wait(self, timeout and 0.2)
+    )
     start(made, monkeypatch, "import os, signal; os.kill(os.getpid(), signal.SIGSTOP)")
     made.stop()
     assert not made.alive()
@@ -140,7 +149,11 @@ def test_traffic_waits_until_nothing_more_is_asked_of_subflows(made, monkeypatch
         [],
         [{"kind": "subflow"}, {"kind": "observation"}],
         [{"kind": "observation"}, {"kind": "decision", "action": "expect"}],
-        [{"kind": "observation"}, {"kind": "decision", "action": "meter"}, {"kind": "decision", "action": "forecast"}],
+        [
+            {"kind": "observation"},
+            {"kind": "decision", "action": "meter"},
+            {"kind": "decision", "action": "forecast"},
+        ],
         [{"kind": "subflow"}],
     ]
     made.folder.mkdir()

@@ -11,7 +11,11 @@ ASKED = {"rate_mbps": 10.0, "rtt_ms": 10.0}
 
 
 def complaints(rate_bps, rtt_ms):
-    return list(probes.complaints("ue1-wlan0", probes.compare(ASKED, {"rate_bps": rate_bps, "rtt_ms": rtt_ms})))
+    return list(
+        probes.complaints(
+            "ue1-wlan0", probes.compare(ASKED, {"rate_bps": rate_bps, "rtt_ms": rtt_ms})
+        )
+    )
 
 
 def test_within_a_tenth_nobody_complains():
@@ -28,7 +32,11 @@ def test_silence_is_said():
 
 
 def test_a_link_is_measured_again_when_something_is_off_and_the_best_counts():
-    good, slow, both = {"rate_bps": 9.9e6, "rtt_ms": 10.0}, {"rate_bps": 7e6, "rtt_ms": 10.0}, {"rate_bps": 7e6, "rtt_ms": 30.0}
+    good, slow, both = (
+        {"rate_bps": 9.9e6, "rtt_ms": 10.0},
+        {"rate_bps": 7e6, "rtt_ms": 10.0},
+        {"rate_bps": 7e6, "rtt_ms": 30.0},
+    )
 
     def tried(*answers):
         left = list(answers)
@@ -42,9 +50,16 @@ def test_a_link_is_measured_again_when_something_is_off_and_the_best_counts():
 
 
 def test_lte_occupancy_is_that_of_tier_1_bearers():
-    report = {"ap": "lte1", "mac_occupancy": 0.6, "stations": {"ue2": {"mac_occupancy": 0.2}, "ue4": {"mac_occupancy": 1.0}}}
+    report = {
+        "ap": "lte1",
+        "mac_occupancy": 0.6,
+        "stations": {"ue2": {"mac_occupancy": 0.2}, "ue4": {"mac_occupancy": 1.0}},
+    }
     assert probes.tier1_occupancy(report, {"ue2": {"lte1": 2}, "ue4": {"lte1": 1}}) == 1.0
-    assert probes.tier1_occupancy({"ap": "wifi1", "mac_occupancy": 0.7, "stations": {"ue1": {}}}, {}) == 0.7
+    assert (
+        probes.tier1_occupancy({"ap": "wifi1", "mac_occupancy": 0.7, "stations": {"ue1": {}}}, {})
+        == 0.7
+    )
 
 
 def test_mptcp_counters_by_name():
@@ -55,13 +70,16 @@ def test_mptcp_counters_by_name():
 
 def connection(ident, user, subflows, multipath=True):
     return SimpleNamespace(
-        opened=SimpleNamespace(id=ident, user=user, multipath=multipath), subflows=dict.fromkeys(range(subflows))
+        opened=SimpleNamespace(id=ident, user=user, multipath=multipath),
+        subflows=dict.fromkeys(range(subflows)),
     )
 
 
 def test_multipath_is_verified_only_with_every_subflow():
     status = {"ue2-1": {"mptcp": True}}
-    whole = probes.verdict([connection("ue2-1", "ue2", 2)], status, {"ue2": {"MPJoinSynAckRx": 1}}, {"ue2": 2})
+    whole = probes.verdict(
+        [connection("ue2-1", "ue2", 2)], status, {"ue2": {"MPJoinSynAckRx": 1}}, {"ue2": 2}
+    )
     assert whole == {"verified": True, "joins": 1, "fallbacks": 0, "why": None}
     missing = probes.verdict([connection("ue2-1", "ue2", 1)], status, {"ue2": {}}, {"ue2": 2})
     assert missing["verified"] is False
@@ -70,11 +88,17 @@ def test_multipath_is_verified_only_with_every_subflow():
 
 def test_plain_tcp_is_not_verified_and_nothing_meant_is_nothing_said():
     plain = probes.verdict(
-        [connection("ue2-1", "ue2", 1)], {"ue2-1": {"mptcp": False}}, {"ue2": {"MPCapableFallbackACK": 1}}, {"ue2": 2}
+        [connection("ue2-1", "ue2", 1)],
+        {"ue2-1": {"mptcp": False}},
+        {"ue2": {"MPCapableFallbackACK": 1}},
+        {"ue2": 2},
     )
     assert plain["verified"] is False
     assert plain["fallbacks"] == 1
-    assert probes.verdict([connection("ue1-1", "ue1", 1, multipath=False)], {}, {}, {})["verified"] is None
+    assert (
+        probes.verdict([connection("ue1-1", "ue1", 1, multipath=False)], {}, {}, {})["verified"]
+        is None
+    )
 
 
 def test_what_is_asked_of_a_path_is_its_slowest_link_and_all_its_delays():

@@ -19,16 +19,35 @@ def sampler():
 
 
 def socket(source, destination, received=0, token=None, **more):
-    fields = {"cc": "reno", "rtt_ms": 20.0, "cwnd": 10, "bytes_acked": 0, "segments_out": 0, "segments_in": 0}
-    fields |= {"retransmitted": 0, "spurious": 0, "out_of_order": 0, "backup": False, "pacing_limit": 2**64 - 1} | more
-    return TcpSocket(source=source, destination=destination, bytes_received=received, token=token, **fields)
+    fields = {
+        "cc": "reno",
+        "rtt_ms": 20.0,
+        "cwnd": 10,
+        "bytes_acked": 0,
+        "segments_out": 0,
+        "segments_in": 0,
+    }
+    fields |= {
+        "retransmitted": 0,
+        "spurious": 0,
+        "out_of_order": 0,
+        "backup": False,
+        "pacing_limit": 2**64 - 1,
+    } | more
+    return TcpSocket(
+        source=source, destination=destination, bytes_received=received, token=token, **fields
+    )
 
 
 def look(made, wifi_bytes, lte_bytes, read_bytes, elapsed_s=1.0):
     server = [socket(SERVER, WIFI, token=7), socket(SERVER, LTE, token=7)]
     user = [socket(WIFI, SERVER, wifi_bytes, 9), socket(LTE, SERVER, lte_bytes, 9)]
     made.take(server, user)
-    return made.frame(elapsed_s, {"ue1-1": {"bytes": read_bytes, "done_s": None}}, {"ue1": {"wifi1": 1, "lte1": 2}})
+    return made.frame(
+        elapsed_s,
+        {"ue1-1": {"bytes": read_bytes, "done_s": None}},
+        {"ue1": {"wifi1": 1, "lte1": 2}},
+    )
 
 
 def test_rates_are_differences_at_the_receiver():
@@ -38,14 +57,20 @@ def test_rates_are_differences_at_the_receiver():
     assert frame["sf"]["ue1-1/1"]["mbps"] == 1.0
     assert frame["sf"]["ue1-1/2"]["mbps"] == 0.5
     assert frame["user"]["ue1"]["mbps"] == 1.5
-    assert frame["ap"] == {"wifi1": {"tier1_mbps": 1.0, "tier2_mbps": 0.0}, "lte1": {"tier1_mbps": 0.0, "tier2_mbps": 0.5}}
+    assert frame["ap"] == {
+        "wifi1": {"tier1_mbps": 1.0, "tier2_mbps": 0.0},
+        "lte1": {"tier1_mbps": 0.0, "tier2_mbps": 0.5},
+    }
 
 
 def test_a_join_belongs_to_the_connection_of_its_token_and_comes_second():
     made = sampler()
     look(made, 0, 0, 0)
     subflows = made.connections["ue1-1"].subflows
-    assert [(each.number, each.interface.link) for each in subflows.values()] == [(1, "wifi1"), (2, "lte1")]
+    assert [(each.number, each.interface.link) for each in subflows.values()] == [
+        (1, "wifi1"),
+        (2, "lte1"),
+    ]
 
 
 def test_a_strangers_socket_is_nobodys():
@@ -76,7 +101,10 @@ def test_out_of_order_is_what_the_connections_receiver_put_aside():
 
 def test_windows_and_round_trips_are_the_senders():
     made = sampler()
-    made.take([socket(SERVER, WIFI, token=7, cwnd=42, rtt_ms=33.0)], [socket(WIFI, SERVER, token=9, cwnd=3, rtt_ms=1.0)])
+    made.take(
+        [socket(SERVER, WIFI, token=7, cwnd=42, rtt_ms=33.0)],
+        [socket(WIFI, SERVER, token=9, cwnd=3, rtt_ms=1.0)],
+    )
     row = made.frame(1.0, {}, {})["sf"]["ue1-1/1"]
     assert (row["cwnd"], row["rtt_ms"]) == (42, 33.0)
 

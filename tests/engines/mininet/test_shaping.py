@@ -32,6 +32,13 @@ def test_a_bucket_holds_two_frames_at_least(rate_bps):
 @needs_root
 @pytest.mark.parametrize("rate_bps", [64_000, 11_500_000])
 def test_the_kernel_takes_a_rate_and_reads_it_back(veth, rate_bps):
-    subprocess.run(["tc", "-batch", "-"], input=shaping.batch(shaping.rate(veth, rate_bps, 200)), text=True, check=True)
-    shown = subprocess.run(["tc", "class", "show", "dev", veth], capture_output=True, text=True, check=True).stdout
+    subprocess.run(
+        ["tc", "-batch", "-"],
+        input=shaping.batch(shaping.rate(veth, rate_bps, 200)),
+        text=True,
+        check=True,
+    )
+    shown = subprocess.run(
+        ["tc", "class", "show", "dev", veth], capture_output=True, text=True, check=True
+    ).stdout
     assert f"rate {rate_bps // 1000}Kbit ceil {rate_bps // 1000}Kbit" in shown

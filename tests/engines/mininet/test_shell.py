@@ -15,7 +15,9 @@ def test_run_returns_what_the_command_printed():
 
 
 def test_a_failure_says_what_was_tried_and_what_came_of_it():
-    with pytest.raises(CommandFailed, match=r"shape s1-eth2: `sh -c .*` ended with status 2: no such device") as failed:
+    with pytest.raises(
+        CommandFailed, match=r"shape s1-eth2: `sh -c .*` ended with status 2: no such device"
+    ) as failed:
         shell.run(["sh", "-c", "echo no such device >&2; exit 2"], "shape s1-eth2")
     assert (failed.value.status, failed.value.exit_code) == (2, 4)
 
@@ -29,7 +31,8 @@ def test_a_command_that_takes_too_long_is_a_failure():
 def test_a_missing_program_names_its_package(start, monkeypatch):
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(
-        MachineLacks, match=r"start Open vSwitch: 'ovs-vsctl' not found. Try: sudo apt install openvswitch-switch"
+        MachineLacks,
+        match=r"start Open vSwitch: 'ovs-vsctl' not found. Try: sudo apt install openvswitch-switch",
     ):
         start(["ovs-vsctl", "show"], "start Open vSwitch", env={"PATH": "/nowhere"})
 
@@ -41,7 +44,9 @@ def test_a_missing_folder_is_not_taken_for_a_missing_program(tmp_path):
 
 def test_the_journal_makes_a_script_that_runs_again(tmp_path):
     script = []
-    with shell.journal_to(lambda at, argv, stdin: script.append(shell.script_line(at, argv, stdin))):
+    with shell.journal_to(
+        lambda at, argv, stdin: script.append(shell.script_line(at, argv, stdin))
+    ):
         shell.run(["tee", str(tmp_path / "a b")], "write", stdin="link set lo up\n")
         shell.spawn(["true"], "leave").wait()
     shell.run(["true"], "not written down")

@@ -54,7 +54,10 @@ class Hosts:
         assert all(request == {"do": "status"} for request in requests.values())
         receiver = {"flows": {"ue1-1": {"bytes": self.bytes, "sends": False, "mptcp": False}}}
         sender = {"flows": {"ue1-1": {"bytes": 99, "sends": True}}}
-        return {host: receiver if host == "ue1" else sender if host == "srv1" else {"flows": {}} for host in requests}
+        return {
+            host: receiver if host == "ue1" else sender if host == "srv1" else {"flows": {}}
+            for host in requests
+        }
 
 
 class Links:
@@ -78,7 +81,9 @@ def seen(load, tmp_path, monkeypatch):
     Scheduler.numbers, Scheduler.read, clock = {}, {}, [10.0]
     monkeypatch.setattr(telemetry.time, "monotonic", lambda: clock[0])
     topology = build(load())
-    made = Telemetry(topology, wire(topology), Network(), Hosts(), Links(), tmp_path / "decisions.jsonl")
+    made = Telemetry(
+        topology, wire(topology), Network(), Hosts(), Links(), tmp_path / "decisions.jsonl"
+    )
     made.clock, made.decisions = clock, tmp_path / "decisions.jsonl"
     made.watchdog.look = lambda t, late_s, lag_ms: ["slow"] if late_s > 1 else []
     made.begin()
@@ -126,7 +131,11 @@ def test_without_agents_nothing_is_made_up(seen):
 def test_a_trunk_shows_what_left_it_and_what_it_lost(seen):
     port = seen._device["s1-eth2"]
     Scheduler.read = {(port, NETEM): Queue(0, 0, 0, 0)}
-    assert frame(seen, 0.5)[0]["link"]["wifi"] == {"mbps": None, "backlog": None, "loss": None}  # nothing to compare with
+    assert frame(seen, 0.5)[0]["link"]["wifi"] == {
+        "mbps": None,
+        "backlog": None,
+        "loss": None,
+    }  # nothing to compare with
     Scheduler.read = {(port, NETEM): Queue(7, 10, 250_000, 90)}
     row = frame(seen, 1.0)[0]["link"]
     assert row["wifi"] == {"mbps": 4.0, "backlog": 7, "loss": 0.1}

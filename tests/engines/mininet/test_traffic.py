@@ -25,7 +25,9 @@ PROGRAM = Path(hosts.PROGRAM)
 
 class Host:
     def __init__(self):
-        self.program = subprocess.Popen([sys.executable, "-SE", str(PROGRAM)], stdin=-1, stdout=-1, text=True)
+        self.program = subprocess.Popen(
+            [sys.executable, "-SE", str(PROGRAM)], stdin=-1, stdout=-1, text=True
+        )
 
     def ask(self, **request):
         self.program.stdin.write(json.dumps(request) + "\n")
@@ -52,7 +54,14 @@ def pair():
 
 
 def start(user, mptcp=True, **more):
-    request = {"id": "f", "server": "127.0.0.1", "bind": "127.0.0.2", "mptcp": mptcp, "direction": "down", "cc": "reno"}
+    request = {
+        "id": "f",
+        "server": "127.0.0.1",
+        "bind": "127.0.0.2",
+        "mptcp": mptcp,
+        "direction": "down",
+        "cc": "reno",
+    }
     answer = user.ask(do="connect", **(request | {"rate_bps": None, "volume_bytes": None} | more))
     user.ask(do="go", id="f")
     return answer
@@ -62,7 +71,9 @@ def test_a_file_arrives_whole_and_says_when(pair):
     _server, user = pair
     start(user, volume_bytes=3_000_000)
     deadline = time.monotonic() + 5
-    while (flow := user.ask(do="status")["flows"]["f"])["done_s"] is None and time.monotonic() < deadline:
+    while (flow := user.ask(do="status")["flows"]["f"])[
+        "done_s"
+    ] is None and time.monotonic() < deadline:
         time.sleep(0.05)
     assert flow["bytes"] == 3_000_000
     assert flow["mptcp"]

@@ -63,7 +63,10 @@ def network_calls(lines):
     return [
         line
         for line in lines
-        if any(f" {verb}" in line for verb in ("clone", "fetch", "ls-remote", "update", "download", "install"))
+        if any(
+            f" {verb}" in line
+            for verb in ("clone", "fetch", "ls-remote", "update", "download", "install")
+        )
     ]
 
 
@@ -92,7 +95,9 @@ def test_a_copied_cache_suffices_without_a_network(cache, no_network, monkeypatc
 
 
 @pytest.mark.whole
-def test_a_missing_upstream_without_a_network_is_one_sentence(cache, no_network, monkeypatch, capsys):
+def test_a_missing_upstream_without_a_network_is_one_sentence(
+    cache, no_network, monkeypatch, capsys
+):
     shutil.rmtree(cache / "upstreams/pox")
     monkeypatch.setattr(setup, "packages", lambda: "already there")
     monkeypatch.setattr(setup, "python_packages", lambda: "already there")
@@ -102,7 +107,10 @@ def test_a_missing_upstream_without_a_network_is_one_sentence(cache, no_network,
         "pox: bring pox: network is off. With a network, try: ./run_lab.sh setup-emulation; without one, copy "
     )
     assert "Traceback" not in "".join(errors)
-    assert sorted(path.name for path in (cache / "upstreams").iterdir() if "partial" in path.name) == []
+    assert (
+        sorted(path.name for path in (cache / "upstreams").iterdir() if "partial" in path.name)
+        == []
+    )
     with pytest.raises(MachineLacks, match=r"pox not found .* Try: ./run_lab.sh setup-emulation"):
         upstreams.require()
 
@@ -150,7 +158,9 @@ def origin(tmp_path):
         (folder / "file").write_text(str(number))
         git(folder, "add", "file")
         git(folder, "commit", "-qm", str(number))
-    return upstreams.Upstream("thing", folder.as_uri(), git(folder, "rev-parse", "HEAD~1"), "a test")
+    return upstreams.Upstream(
+        "thing", folder.as_uri(), git(folder, "rev-parse", "HEAD~1"), "a test"
+    )
 
 
 def test_bring_takes_the_pinned_commit_and_nothing_else(origin, tmp_path, monkeypatch):
@@ -171,7 +181,9 @@ def test_the_commit_of_a_clone_on_a_branch_is_asked_of_git(origin, tmp_path):
 def test_packages_as_an_ordinary_user_are_a_line_to_type(monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     monkeypatch.setattr(shell, "run", lambda argv, doing, **_: "installed git\ndeinstall iw\n")
-    with pytest.raises(MachineLacks, match=r"Try: sudo apt install openvswitch-switch .* iw ") as lacks:
+    with pytest.raises(
+        MachineLacks, match=r"Try: sudo apt install openvswitch-switch .* iw "
+    ) as lacks:
         setup.packages()
     assert not str(lacks.value).endswith("git")
 
@@ -184,7 +196,10 @@ def test_a_failing_download_of_the_kernel_says_what_to_type(tmp_path, monkeypatc
 
     monkeypatch.setenv("MULTIPATH_LAB_CACHE", str(tmp_path))
     monkeypatch.setattr(shell, "run", run)
-    with pytest.raises(MachineLacks, match=r"Could not resolve.*With a network, try: sudo apt update, .*without one, copy"):
+    with pytest.raises(
+        MachineLacks,
+        match=r"Could not resolve.*With a network, try: sudo apt update, .*without one, copy",
+    ):
         kernel.bring()
 
 
@@ -209,15 +224,25 @@ def test_the_command_is_fast_the_second_time(cache, no_network):
 
 def test_modules_the_guest_loads_are_unpacked_once_with_what_they_need(cache, monkeypatch):
     folder = cache / "vm/lib/modules/6.12.1"
-    texts = {"net/mac80211_hwsim.ko.xz": "net/mac80211.ko.xz", "net/mac80211.ko.xz": "", "net/other.ko.xz": ""}
+    texts = {
+        "net/mac80211_hwsim.ko.xz": "net/mac80211.ko.xz",
+        "net/mac80211.ko.xz": "",
+        "net/other.ko.xz": "",
+    }
     (folder / "net").mkdir()
     for name in texts:
         (folder / name).write_bytes(lzma.compress(name.encode()))
-    (folder / "modules.dep").write_text("".join(f"{name}: {needs}\n" for name, needs in texts.items()))
+    (folder / "modules.dep").write_text(
+        "".join(f"{name}: {needs}\n" for name, needs in texts.items())
+    )
     indexed = []
     monkeypatch.setattr(shell, "run", lambda argv, doing: indexed.append(argv))
     assert kernel.unpack_modules(kernel.require()) == 2
-    assert sorted(path.name for path in (folder / "net").iterdir()) == ["mac80211.ko", "mac80211_hwsim.ko", "other.ko.xz"]
+    assert sorted(path.name for path in (folder / "net").iterdir()) == [
+        "mac80211.ko",
+        "mac80211_hwsim.ko",
+        "other.ko.xz",
+    ]
     assert (folder / "net/mac80211.ko").read_text() == "net/mac80211.ko.xz"
     assert indexed == [["depmod", "-b", str(cache / "vm"), "6.12.1"]]
     (folder / "modules.dep").write_text("net/mac80211_hwsim.ko: net/mac80211.ko\n")

@@ -60,7 +60,9 @@ def test_patience_with_an_interrupted_command_ends(watch, monkeypatch):
 
 def test_a_machine_that_ends_by_itself_is_an_error_with_its_last_words(watch, folder):
     (folder / "console.txt").write_text("booting\nPower down\n")
-    with pytest.raises(LabError, match=r"it ended by itself\. .*console.txt ends with: booting / Power down"):
+    with pytest.raises(
+        LabError, match=r"it ended by itself\. .*console.txt ends with: booting / Power down"
+    ):
         watch.look(ended=True, interrupts=0)
 
 
@@ -69,12 +71,15 @@ def test_a_kernel_that_panics_under_way_is_said_so_with_what_to_type(watch, fold
     (folder / "guest.txt").write_text("command starts\n")
     (folder / "console.txt").write_text("double fault\nKernel panic\n")
     with pytest.raises(
-        LabError, match=r"its kernel panicked\. .*console\.txt ends with: double fault.*Try: the same command again"
+        LabError,
+        match=r"its kernel panicked\. .*console\.txt ends with: double fault.*Try: the same command again",
     ):
         watch.look(ended=True, interrupts=0)
 
 
-@pytest.mark.parametrize(("console", "boots"), [("Kernel panic - not syncing", vm.BOOTS), ("Booting", 1)])
+@pytest.mark.parametrize(
+    ("console", "boots"), [("Kernel panic - not syncing", vm.BOOTS), ("Booting", 1)]
+)
 def test_only_a_kernel_that_panics_is_booted_again(tmp_path, monkeypatch, capsys, console, boots):
     tried = []
 
@@ -111,7 +116,9 @@ def test_a_missing_virtme_is_something_the_machine_lacks(watch, folder):
         watch.look(ended=True, interrupts=0)
 
 
-def test_a_boot_that_takes_too_long_is_given_up_but_a_long_command_is_not(watch, folder, monkeypatch):
+def test_a_boot_that_takes_too_long_is_given_up_but_a_long_command_is_not(
+    watch, folder, monkeypatch
+):
     (folder / "console.txt").touch()
     later = time.monotonic() + vm.BOOT_TIMEOUT_S + 1
     monkeypatch.setattr(time, "monotonic", lambda: later)
@@ -126,9 +133,21 @@ def test_the_command_reaches_the_guest_word_by_word(tmp_path, monkeypatch):
     monkeypatch.setenv("SECRET", "x")
     script = (guest.prepare(["echo", "a b", "$HOME", "'"], tmp_path) / "start.sh").read_text()
     assert "SECRET" not in script
-    shown = script.replace(f"exec bash {guest.HERE / 'guest.sh'} ", 'printf "%s\\n" "$MULTIPATH_LAB_NOTE" ')
-    said = subprocess.run(["sh", "-c", shown], capture_output=True, text=True, check=True).stdout.splitlines()
-    assert said == ["two words", str(tmp_path / "vm"), str(guest.PROJECT), "echo", "a b", "$HOME", "'"]
+    shown = script.replace(
+        f"exec bash {guest.HERE / 'guest.sh'} ", 'printf "%s\\n" "$MULTIPATH_LAB_NOTE" '
+    )
+    said = subprocess.run(
+        ["sh", "-c", shown], capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    assert said == [
+        "two words",
+        str(tmp_path / "vm"),
+        str(guest.PROJECT),
+        "echo",
+        "a b",
+        "$HOME",
+        "'",
+    ]
 
 
 def test_what_an_earlier_run_left_in_the_folder_is_not_taken_for_this_ones(tmp_path, folder):
@@ -156,7 +175,12 @@ def test_no_command_is_a_wrong_request():
 
 
 def machines() -> list[str]:
-    found = subprocess.run(["pgrep", "-f", "qemu-system.* -name multipath-lab"], capture_output=True, text=True, check=False)
+    found = subprocess.run(
+        ["pgrep", "-f", "qemu-system.* -name multipath-lab"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     return found.stdout.split()
 
 
@@ -164,7 +188,9 @@ def remains() -> list[str]:
     """Processes of QEMU that ended and that nobody has waited for."""
     return [
         line
-        for line in subprocess.run(["ps", "-eo", "stat,comm"], capture_output=True, text=True, check=True).stdout.splitlines()
+        for line in subprocess.run(
+            ["ps", "-eo", "stat,comm"], capture_output=True, text=True, check=True
+        ).stdout.splitlines()
         if line.startswith("Z") and "qemu" in line
     ]
 
@@ -203,8 +229,14 @@ def test_a_command_in_the_vm(tmp_path):
             os.kill(os.getpid(), signal.SIGINT)
 
     before, zombies = machines(), len(remains())
-    assert vm.run_in_vm(vm.GuestCommand(["bash", "-c", GUEST.format(shared=tmp_path)], tmp_path, look)) == 5
-    print({name: round(at, 2) for name, at in times.items()} | {"end": round(time.monotonic() - began, 1)})
+    assert (
+        vm.run_in_vm(vm.GuestCommand(["bash", "-c", GUEST.format(shared=tmp_path)], tmp_path, look))
+        == 5
+    )
+    print(
+        {name: round(at, 2) for name, at in times.items()}
+        | {"end": round(time.monotonic() - began, 1)}
+    )
     said = (tmp_path / "vm/output.txt").read_text().splitlines()
     assert said == ["out", "switches", "interrupted"]
     assert times["there and back"] < 0.5
@@ -220,7 +252,9 @@ def test_the_vm_dies_with_who_started_it(tmp_path):
     """After kill -9 of the caller QEMU is gone by itself, and what is left is listed."""
     before = machines()
     code = f"from pathlib import Path; from lab.engines.mininet import vm; vm.run_in_vm(vm.GuestCommand(['sleep', '60'], Path('{tmp_path}')))"
-    with subprocess.Popen([sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": str(guest.PROJECT)}) as caller:
+    with subprocess.Popen(
+        [sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": str(guest.PROJECT)}
+    ) as caller:
         while machines() == before:
             assert caller.poll() is None
             time.sleep(0.1)

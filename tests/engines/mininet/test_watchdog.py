@@ -7,7 +7,11 @@ from lab.engines.mininet.watchdog import Look, Watchdog, idle_and_total, time_sq
 HEALTHY = Look(0.01, 0.5, 2.0)
 
 
-BAD = {"late": (Look(0.6, 0.5, 2.0), 4), "busy": (Look(0.01, 0.05, 2.0), 4), "lag": (Look(0.01, 0.5, 80.0), 2)}
+BAD = {
+    "late": (Look(0.6, 0.5, 2.0), 4),
+    "busy": (Look(0.01, 0.05, 2.0), 4),
+    "lag": (Look(0.01, 0.5, 80.0), 2),
+}
 
 
 @pytest.mark.parametrize("name", BAD)

@@ -36,7 +36,9 @@ class Hosts:
         return {host: {"port": 40_000 + len(self.asked), "subflows": joined} for host in requests}
 
     def did(self, verb):
-        return [(at, host, request["id"]) for at, host, request in self.asked if request["do"] == verb]
+        return [
+            (at, host, request["id"]) for at, host, request in self.asked if request["do"] == verb
+        ]
 
 
 class Sampler:
@@ -55,7 +57,11 @@ def work(load, monkeypatch):
         clock = Clock()
         monkeypatch.setattr(module, "time", clock)
         traffic = "[" + ", ".join(flows) + "]"
-        scenario = load(f"traffic={traffic}", "duration_s=20", *(f"{key}={value}" for key, value in settings.items()))
+        scenario = load(
+            f"traffic={traffic}",
+            "duration_s=20",
+            *(f"{key}={value}" for key, value in settings.items()),
+        )
         topology = build(scenario)
         return Workload(scenario, topology, wire(topology), Hosts(clock), Sampler())
 
@@ -79,7 +85,9 @@ def test_the_clock_starts_when_the_servers_have_every_subflow(work):
     made.hosts.joined = lambda now, name: int(now >= 1)
     assert made.prepare() == []
     assert made.hosts.clock.now - 100 == pytest.approx(1, abs=0.2)
-    assert {host for _, host, request in made.hosts.asked if request["do"] == "subflows"} == {"srv1"}
+    assert {host for _, host, request in made.hosts.asked if request["do"] == "subflows"} == {
+        "srv1"
+    }
 
 
 def test_a_connection_that_lacks_a_subflow_is_opened_anew(work):
@@ -98,7 +106,9 @@ def test_one_that_never_gets_it_runs_without(work):
     assert made.prepare() == ["ue2-1", "ue2-1"]
     assert len(made.hosts.did("connect")) == module.TIMES_OPENED
     assert len(made.hosts.did("stop")) == module.TIMES_OPENED - 1
-    assert made.hosts.clock.now - 100 == pytest.approx(module.TIMES_OPENED * module.SUBFLOWS_WITHIN_S, abs=0.5)
+    assert made.hosts.clock.now - 100 == pytest.approx(
+        module.TIMES_OPENED * module.SUBFLOWS_WITHIN_S, abs=0.5
+    )
 
 
 @pytest.mark.parametrize("flow", ["{user: ue1}", "{user: ue2}"])
@@ -110,7 +120,10 @@ def test_nobody_waits_for_subflows_of_plain_tcp(work, flow):
 
 
 def test_a_flow_is_asked_for_as_the_scenario_says(work):
-    made = work("{user: ue3, kind: file, volume_mb: 2, direction: up, cc: cubic}", **{"multipath.receive_buffer_kb": 500})
+    made = work(
+        "{user: ue3, kind: file, volume_mb: 2, direction: up, cc: cubic}",
+        **{"multipath.receive_buffer_kb": 500},
+    )
     made.prepare()
     (_, _, request) = made.hosts.asked[0]
     assert request == {"do": "connect", "id": "ue3-1", "server": "10.0.0.1", "bind": "10.2.0.3", "mptcp": True, "direction": "up",
@@ -122,7 +135,9 @@ def test_a_flow_is_asked_for_as_the_scenario_says(work):
 def test_only_multipath_users_ask_for_it(work):
     made = work("{user: ue1}", "{user: ue2}")
     made.prepare()
-    assert [request["mptcp"] for _, _, request in made.hosts.asked if request["do"] == "connect"] == [False, True]
+    assert [
+        request["mptcp"] for _, _, request in made.hosts.asked if request["do"] == "connect"
+    ] == [False, True]
 
 
 def test_flows_stop_and_pause_in_time(work):
@@ -155,7 +170,10 @@ def test_another_congestion_control_is_for_connections_to_come(work):
     made.begin()
     made.cc = "cubic"
     made.until(2)
-    assert [request["cc"] for _, _, request in made.hosts.asked if request["do"] == "connect"] == ["reno", "cubic"]
+    assert [request["cc"] for _, _, request in made.hosts.asked if request["do"] == "connect"] == [
+        "reno",
+        "cubic",
+    ]
 
 
 def test_a_host_is_asked_for_one_flow_at_a_time():

@@ -84,7 +84,9 @@ def testbed() -> Callable[..., Simulation]:
     """testbed_wifi_lte with these `--set` values."""
 
     def make(*settings: str, strategy: str = "none") -> Simulation:
-        return Simulation(scenario.load("testbed_wifi_lte", Overrides(strategy=strategy, settings=settings)))
+        return Simulation(
+            scenario.load("testbed_wifi_lte", Overrides(strategy=strategy, settings=settings))
+        )
 
     return make
 

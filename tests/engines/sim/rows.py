@@ -25,5 +25,7 @@ def free(network: Network) -> list[int]:
 def on_links(network: Network) -> list[int]:
     """Packets that are under way to their next stop; with cables alone all that are under way."""
     row = network.w.row
-    events = [int(row[row[at.HEAP] + n * heap.FIELDS + heap.WHAT]) for n in range(row[at.HEAP_COUNT])]
+    events = [
+        int(row[row[at.HEAP] + n * heap.FIELDS + heap.WHAT]) for n in range(row[at.HEAP_COUNT])
+    ]
     return [what // at.EVENT_KINDS for what in events if what % at.EVENT_KINDS == at.ARRIVES]

@@ -41,11 +41,23 @@ def test_proportional_fair_shares(testbed):
     simulation = testbed(
         "topology.multipath=[]",
         "rate_scale=0.5",
-        *("topology.users.ue3.lte_mbps=30", "topology.users.ue3.lte_weight=2", "topology.users.ue4.lte_mbps=12"),
-        *("traffic.3.parallel=4", "traffic.4.parallel=4", "traffic.1.start_s=50", "traffic.2.start_s=50"),
+        *(
+            "topology.users.ue3.lte_mbps=30",
+            "topology.users.ue3.lte_weight=2",
+            "topology.users.ue4.lte_mbps=12",
+        ),
+        *(
+            "traffic.3.parallel=4",
+            "traffic.4.parallel=4",
+            "traffic.1.start_s=50",
+            "traffic.2.start_s=50",
+        ),
     )
     simulation.run(3)
-    before = {user: simulation.network.station("lte1", user, DOWN, at.OUT_BYTES) for user in ("ue3", "ue4")}
+    before = {
+        user: simulation.network.station("lte1", user, DOWN, at.OUT_BYTES)
+        for user in ("ue3", "ue4")
+    }
     simulation.run(4)
     for user, mbps in (("ue3", 20), ("ue4", 4)):
         sent = simulation.network.station("lte1", user, DOWN, at.OUT_BYTES) - before[user]
@@ -55,7 +67,9 @@ def test_proportional_fair_shares(testbed):
 def test_a_bearer_alone_gets_the_whole_cell(testbed):
     simulation = testbed("topology.multipath=[]", "traffic.3.start_s=50")
     simulation.run(3)
-    assert simulation.mbps(simulation.run(3), "ue4") == pytest.approx(46 * 0.25 * 1448 / 1514, rel=0.03)
+    assert simulation.mbps(simulation.run(3), "ue4") == pytest.approx(
+        46 * 0.25 * 1448 / 1514, rel=0.03
+    )
 
 
 def test_a_meter_lets_its_rate_and_burst_through_and_no_more(testbed):
@@ -77,7 +91,11 @@ def test_what_goes_into_the_air_comes_out_is_lost_or_waits(testbed):
         simulation.run(0.3, step_s=0.1)
         waiting = {"wifi1": 0}
         for (ap, _user, direction), place in network.tables.stations.items():
-            left = network.hop(place, at.IN_PACKETS) - network.hop(place, at.OUT_PACKETS) - network.hop(place, at.DROPS)
+            left = (
+                network.hop(place, at.IN_PACKETS)
+                - network.hop(place, at.OUT_PACKETS)
+                - network.hop(place, at.DROPS)
+            )
             if network.hop(place, at.KIND) == at.BEARER:
                 assert left == network.hop(place, at.QUEUE_COUNT)
             elif direction == DOWN:

@@ -55,7 +55,9 @@ def told(simulation, *commands):
 @pytest.fixture
 def two(paths):
     """Two paths of 20 and 12 Mb/s under a scripted strategy that is asked twice a second."""
-    return lambda **keys: paths(*TWO, strategy={"name": "scripted", "params": {"interval_s": 0.5}}, **keys)
+    return lambda **keys: paths(
+        *TWO, strategy={"name": "scripted", "params": {"interval_s": 0.5}}, **keys
+    )
 
 
 @pytest.fixture
@@ -64,7 +66,11 @@ def colliding():
 
     def make(*settings, strategy="scripted"):
         settings = ("strategy.params.interval_s=0.5", *settings)
-        return Simulation(scenario.load("collision_within", Overrides(strategy=strategy, seed=1, settings=settings)))
+        return Simulation(
+            scenario.load(
+                "collision_within", Overrides(strategy=strategy, seed=1, settings=settings)
+            )
+        )
 
     return make
 
@@ -127,7 +133,9 @@ def test_what_a_lossy_path_has_under_way_goes_over_the_other_when_it_becomes_bac
     told(simulation, SetBackup(FIRST, True))
     rates = [frame["user"]["ue1"]["mbps"] for frame in simulation.run(3)]
     assert simulation.network.w.row[places(simulation.network)[0] + at.REINJECTED] > 0
-    assert min(rates[1:]) > 0.9 * 12 * WIRE  # within a second, before the lossy path's timer could be of help
+    assert (
+        min(rates[1:]) > 0.9 * 12 * WIRE
+    )  # within a second, before the lossy path's timer could be of help
 
 
 # --- expected throughput
@@ -155,17 +163,30 @@ def test_a_subflow_is_held_to_what_is_expected_of_it(two, mbps):
 def test_a_route_separates_colliding_subflows_and_loses_nothing_on_the_way(colliding):
     simulation = colliding()
     simulation.run(2)
-    assert simulation.network.subflow(FIRST).way == simulation.network.subflow(SECOND).way == ("s1", "c2", "s2")
-    lost = [int(simulation.network.w.row[each.place + at.DROPPED]) for each in simulation.network.subflows()]
+    assert (
+        simulation.network.subflow(FIRST).way
+        == simulation.network.subflow(SECOND).way
+        == ("s1", "c2", "s2")
+    )
+    lost = [
+        int(simulation.network.w.row[each.place + at.DROPPED])
+        for each in simulation.network.subflows()
+    ]
     told(simulation, Route(SECOND, ("s1", "c1", "s2")))
     simulation.run(0.2, 0.1)
-    assert [int(simulation.network.w.row[each.place + at.DROPPED]) for each in simulation.network.subflows()] == lost
+    assert [
+        int(simulation.network.w.row[each.place + at.DROPPED])
+        for each in simulation.network.subflows()
+    ] == lost
     simulation.run(4)
     frames = simulation.run(4)
     assert simulation.mbps(frames) > 0.97 * 20 * WIRE
     assert frames[-1]["link"]["up1"]["mbps"] == pytest.approx(10, rel=0.05)
     (connection,) = simulation.report()["connections"]
-    assert [each["path"] for each in connection["subflows"]] == [["s1", "c2", "s2"], ["s1", "c1", "s2"]]
+    assert [each["path"] for each in connection["subflows"]] == [
+        ["s1", "c2", "s2"],
+        ["s1", "c1", "s2"],
+    ]
 
 
 def test_acknowledgements_take_the_same_way_back(colliding):
@@ -259,8 +280,13 @@ def test_the_air_is_seen_as_one_arc_of_all_stations(testbed):
 
 
 def test_a_strategy_that_wants_to_know_is_asked_when_subflows_come_and_go(paths):
-    traffic = [{"user": "ue1", "start_s": 2}, {"user": "ue1", "kind": "file", "volume_mb": 1, "start_s": 4}]
-    simulation = paths(*TWO, traffic=traffic, strategy={"name": "scripted", "params": {"interval_s": 60}})
+    traffic = [
+        {"user": "ue1", "start_s": 2},
+        {"user": "ue1", "kind": "file", "volume_mb": 1, "start_s": 4},
+    ]
+    simulation = paths(
+        *TWO, traffic=traffic, strategy={"name": "scripted", "params": {"interval_s": 60}}
+    )
     strategy = told(simulation)
     simulation.run(8)
     counts = [(seen.now_ns // 1_000_000_000, len(seen.subflows)) for seen in strategy.seen]

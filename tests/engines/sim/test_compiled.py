@@ -107,7 +107,9 @@ def python(script, *arguments, cwd=ROOT, **environment):
     """What a script prints, with these variables."""
     argv = [sys.executable, "-c", script, *map(str, arguments)]
     environment = {"NUMBA_DISABLE_JIT": "0"} | environment
-    return subprocess.run(argv, cwd=cwd, env=os.environ | environment, check=True, capture_output=True, text=True).stdout
+    return subprocess.run(
+        argv, cwd=cwd, env=os.environ | environment, check=True, capture_output=True, text=True
+    ).stdout
 
 
 ENGINE = """
@@ -153,7 +155,9 @@ def test_a_run_goes_on_compiled_with_the_same_numbers(tmp_path):
 
 def test_a_run_whose_sources_were_edited_meanwhile_stays_what_it_is(tmp_path):
     pytest.importorskip("numba")
-    done = python(ENGINE, tmp_path, compiled.folder(), "edited", MULTIPATH_LAB_CACHE=str(tmp_path / "cache")).split("\n")
+    done = python(
+        ENGINE, tmp_path, compiled.folder(), "edited", MULTIPATH_LAB_CACHE=str(tmp_path / "cache")
+    ).split("\n")
     assert "".join(done[1:]) == "00000000"
 
 
@@ -193,7 +197,10 @@ def test_who_edits_a_law_sees_the_new_one(tmp_path):
 
     def grown():
         window, *cached = python(
-            GROW, cwd=tmp_path, PYTHONPATH=str(tmp_path), MULTIPATH_LAB_CACHE=str(tmp_path / "cache")
+            GROW,
+            cwd=tmp_path,
+            PYTHONPATH=str(tmp_path),
+            MULTIPATH_LAB_CACHE=str(tmp_path / "cache"),
         ).split()
         return float(window), cached
 
@@ -217,14 +224,25 @@ def test_compiled_and_interpreted_give_the_same_bytes(tmp_path):
     ("name", "settings"),
     [
         ("moving_users", ("rate_scale=0.1", "topology.users=8", "mobility.speed_max_mps=40")),
-        ("thirty_users", ("rate_scale=0.1", "topology.users=8", "traffic_direction=up", "topology.wifi=11n24")),
+        (
+            "thirty_users",
+            ("rate_scale=0.1", "topology.users=8", "traffic_direction=up", "topology.wifi=11n24"),
+        ),
         ("rat_setup_3", ("rate_scale=0.1", "traffic_volume_mb=0.5", "topology.wifi=11n24")),
         ("testbed_wifi_lte", ("rate_scale=0.3", "multipath.scheduler=linux")),
         (
             "testbed_wifi_lte",
-            ("rate_scale=0.1", "multipath.scheduler=redundant", "traffic.1.kind=udp", "traffic.1.rate_mbps=9"),
+            (
+                "rate_scale=0.1",
+                "multipath.scheduler=redundant",
+                "traffic.1.kind=udp",
+                "traffic.1.rate_mbps=9",
+            ),
         ),
-        ("testbed_wifi_lte", ("rate_scale=0.1", "multipath.penalisation=true", "multipath.receive_buffer_kb=32")),
+        (
+            "testbed_wifi_lte",
+            ("rate_scale=0.1", "multipath.penalisation=true", "multipath.receive_buffer_kb=32"),
+        ),
     ],
 )
 def test_cells_and_schedulers_do_so_too(tmp_path, name, settings):
@@ -233,12 +251,29 @@ def test_cells_and_schedulers_do_so_too(tmp_path, name, settings):
 
 
 def run_both_ways(folder, name, *settings):
-    argv = ["run", name, "--engine", "sim", "--quiet", "--duration", "5", "--strategy", "meter_throttling"]
+    argv = [
+        "run",
+        name,
+        "--engine",
+        "sim",
+        "--quiet",
+        "--duration",
+        "5",
+        "--strategy",
+        "meter_throttling",
+    ]
     argv += [part for each in settings for part in ("--set", each)]
     results = []
     for way, off in (("compiled", "0"), ("interpreted", "1")):
         environment = os.environ | {"NUMBA_DISABLE_JIT": off}
-        subprocess.run([sys.executable, "-m", "lab", *argv, "--out", folder / way], cwd=ROOT, env=environment, check=True)
-        results.append([(folder / way / name).read_bytes() for name in ("samples.jsonl", "events.jsonl")])
+        subprocess.run(
+            [sys.executable, "-m", "lab", *argv, "--out", folder / way],
+            cwd=ROOT,
+            env=environment,
+            check=True,
+        )
+        results.append(
+            [(folder / way / name).read_bytes() for name in ("samples.jsonl", "events.jsonl")]
+        )
     assert results[0] == results[1]
     assert "more slowly" not in (folder / "compiled" / "log.txt").read_text()

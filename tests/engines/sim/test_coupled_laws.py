@@ -28,15 +28,29 @@ class Connection:
     """A connection's subflows, established, in congestion avoidance."""
 
     def __init__(self, law, windows, rtts_s, between=None, **multipath):
-        nodes = (Node("ue1", "user", "l2", len(windows)), Node("s1", "switch"), Node("srv1", "server"))
+        nodes = (
+            Node("ue1", "user", "l2", len(windows)),
+            Node("s1", "switch"),
+            Node("srv1", "server"),
+        )
         links = (Link("l1", "s1", "srv1"), Link("l2", "s1", "ue1"))
         flow = Flow("ue1-1", "ue1", "down", law, None, None)
-        network = Network(Topology("one", nodes, links, multipath=("ue1",)), Multipath(**multipath), [flow], seed=1)
+        network = Network(
+            Topology("one", nodes, links, multipath=("ue1",)),
+            Multipath(**multipath),
+            [flow],
+            seed=1,
+        )
         network.start(flow, law)
         self.w, self.rows = network.w, [each.place for each in network.subflows()]
         self.place, _ = places(network)
-        for f, window, rtt_s, segments in zip(self.rows, windows, rtts_s, between or [0] * len(windows), strict=True):
-            self.w.row[f + at.STATE], self.w.row[f + at.SRTT_NS] = at.ESTABLISHED, round(rtt_s * SECOND)
+        for f, window, rtt_s, segments in zip(
+            self.rows, windows, rtts_s, between or [0] * len(windows), strict=True
+        ):
+            self.w.row[f + at.STATE], self.w.row[f + at.SRTT_NS] = (
+                at.ESTABLISHED,
+                round(rtt_s * SECOND),
+            )
             self.w.row[f + at.UNA] = int(segments)
             self.set(f, window)
 
@@ -99,7 +113,9 @@ def test_olia_measures_paths_as_its_draft_does_if_it_is_asked_to():
     drafted = made("D", "olia", olia_metric="draft").increases()
     assert drafted == pytest.approx((0.0132231, 0.0232782, -0.0086318), abs=5e-8)
     for name in "ABC":
-        assert made(name, "olia", olia_metric="draft").increases() == pytest.approx(made(name, "olia").increases())
+        assert made(name, "olia", olia_metric="draft").increases() == pytest.approx(
+            made(name, "olia").increases()
+        )
 
 
 @pytest.mark.parametrize("law", ["lia", "olia"])
@@ -112,7 +128,9 @@ def test_lia_and_olia_halve(law, name):
     ("A", (5, 5), (5, 5)), ("B", (10, 2.5), (10, 3)), ("C", (4, 20), (4, 20)), ("D", (5, 10, 10), (5, 10, 15)), ("E", (5,), (5,)),
 ])  # fmt: skip
 def test_balia_after_a_loss(name, drafted, kernel):
-    assert made(name, "balia", balia_decrease="draft").after_loss() == pytest.approx(drafted, abs=1e-9)
+    assert made(name, "balia", balia_decrease="draft").after_loss() == pytest.approx(
+        drafted, abs=1e-9
+    )
     assert made(name, "balia").after_loss() == pytest.approx(kernel, abs=1e-9)
 
 
@@ -167,7 +185,8 @@ def after_round(connection, rtt_ms, f=0):
 
 
 @pytest.mark.parametrize(
-    ("others", "window", "ssthresh"), [(24 / 0.036 / 0.6 * 0.4, 25, 100), (24 / 0.036 / 0.3 * 0.7, 23, 22)]
+    ("others", "window", "ssthresh"),
+    [(24 / 0.036 / 0.6 * 0.4, 25, 100), (24 / 0.036 / 0.3 * 0.7, 23, 22)],
 )
 def test_wvegas_goes_towards_its_share_of_ten_segments_in_queues(others, window, ssthresh):
     """At 36 ms 4 of 24 segments are in queues: fewer than alpha = 6 at weight 0.6, more than 3 at 0.3."""

@@ -31,7 +31,10 @@ def test_what_does_not_fit_is_lost_and_tcp_beside_it_gets_the_rest(paths):
     simulation = paths(PATH, traffic=[{**UDP, "rate_mbps": 8}, {"user": "ue1"}])
     simulation.run(3)
     frames = simulation.run(5)
-    rows = {name: sum(frame["sf"][name]["mbps"] for frame in frames) / len(frames) for name in ("ue1-1/1", "ue1-2/1")}
+    rows = {
+        name: sum(frame["sf"][name]["mbps"] for frame in frames) / len(frames)
+        for name in ("ue1-1/1", "ue1-2/1")
+    }
     assert rows["ue1-1/1"] == pytest.approx(8, rel=0.05)
     assert rows["ue1-2/1"] < 1.9
     alone = paths({**PATH, "rate_mbps": 2}, traffic=[UDP])
@@ -46,7 +49,9 @@ def test_every_datagram_is_received_lost_or_under_way():
     for step in range(1, 40):
         network.run(step * 37 * MS)
         row, f = network.w.row, places(network)[1]
-        assert row[f + at.SEGMENTS_SENT] == row[f + at.SEGMENTS_IN] + row[f + at.DROPPED] + len(on_links(network))
+        assert row[f + at.SEGMENTS_SENT] == row[f + at.SEGMENTS_IN] + row[f + at.DROPPED] + len(
+            on_links(network)
+        )
     assert row[f + at.SEGMENTS_SENT] == pytest.approx(39 * 0.037 * 3e6 / 8 / 1472, abs=1)
     assert row[f + at.DROPPED] > 0
 
@@ -94,7 +99,8 @@ def test_the_emulation_refuses_it():
 
 
 @pytest.mark.parametrize(
-    ("keys", "message"), [({"rate_mbps": None}, "needs rate_mbps"), ({"cc": "reno"}, "no congestion control")]
+    ("keys", "message"),
+    [({"rate_mbps": None}, "needs rate_mbps"), ({"cc": "reno"}, "no congestion control")],
 )
 def test_what_makes_no_sense_is_refused(keys, message):
     with pytest.raises(RequestError, match=message):

@@ -29,7 +29,11 @@ def refusal(name: str, strategy: str) -> str | None:
     return None
 
 
-PAIRS = {(name, strategy): refusal(name, strategy) for name in scenario.names() for strategy in STRATEGIES}
+PAIRS = {
+    (name, strategy): refusal(name, strategy)
+    for name in scenario.names()
+    for strategy in STRATEGIES
+}
 
 
 def table() -> str:
@@ -38,8 +42,12 @@ def table() -> str:
     lines = [f"| scenario | {' | '.join(STRATEGIES)} |", "|---" * (len(STRATEGIES) + 1) + "|"]
     for name in scenario.names():
         cells = (PAIRS[name, strategy] for strategy in STRATEGIES)
-        lines.append(f"| {name} | {' | '.join(f'no ({reasons.index(why) + 1})' if why else 'yes' for why in cells)} |")
-    return "\n".join([*lines, "", *(f"({n}) {why[0].upper()}{why[1:]}." for n, why in enumerate(reasons, 1)), ""])
+        lines.append(
+            f"| {name} | {' | '.join(f'no ({reasons.index(why) + 1})' if why else 'yes' for why in cells)} |"
+        )
+    return "\n".join(
+        [*lines, "", *(f"({n}) {why[0].upper()}{why[1:]}." for n, why in enumerate(reasons, 1)), ""]
+    )
 
 
 def test_the_table_in_the_readme_is_this_one():
@@ -50,7 +58,9 @@ def test_the_table_in_the_readme_is_this_one():
     after = f"{head}{BEGIN}{table()}{END}{tail}"
     if after != before:
         README.write_text(after)
-    assert after == before, f"{README} was stale and has been written anew: look at it and commit it"
+    assert after == before, (
+        f"{README} was stale and has been written anew: look at it and commit it"
+    )
 
 
 def test_most_pairs_run():
@@ -63,7 +73,9 @@ def test_it_runs(name, strategy):
     frames = run.run(2.5)
     assert sum(user["mbps"] for user in frames[-1]["user"].values()) > 0
     assert all(AFTER_END in each["text"] for each in run.notes.events if each["kind"] == "warning")
-    assert {each["strategy"] for each in run.notes.events if each["kind"] == "observation"} == {strategy}
+    assert {each["strategy"] for each in run.notes.events if each["kind"] == "observation"} == {
+        strategy
+    }
 
 
 def test_campus_is_where_every_strategy_acts():
@@ -89,5 +101,8 @@ def test_every_parameter_has_a_unit_a_help_and_bounds_that_can_be_flipped(strate
 
 
 def test_a_flip_to_a_strategy_that_has_nothing_to_do_is_refused():
-    with pytest.raises(RequestError, match="'meter_throttling' has nothing to do in this network: it limits users at access"):
+    with pytest.raises(
+        RequestError,
+        match="'meter_throttling' has nothing to do in this network: it limits users at access",
+    ):
         check_flip(scenario.load("pooling"), "strategy", "meter_throttling")

@@ -97,7 +97,9 @@ def test_nothing_changes_where_nothing_is_expected_or_pacing_holds_it():
 def test_a_window_alone_holds_a_shared_link_to_what_is_expected(paths, cc):
     """The queue it makes elsewhere would tell it; alone on its link it may take what is left (growth only slows down)."""
     multipath = {"cc": cc, "expected_by": "window"}
-    simulation = paths(*TWO, strategy={"name": "scripted", "params": {"interval_s": 0.5}}, multipath=multipath)
+    simulation = paths(
+        *TWO, strategy={"name": "scripted", "params": {"interval_s": 0.5}}, multipath=multipath
+    )
     told(simulation, Expect(FIRST, 20_000_000), Expect(SECOND, 12_000_000))
     simulation.run(4)
     w, rtts = simulation.network.w, []
@@ -110,7 +112,9 @@ def test_a_window_alone_holds_a_shared_link_to_what_is_expected(paths, cc):
 
 
 def test_a_law_that_goes_by_delay_is_refused():
-    of = scenario.load("pooling", Overrides(settings=("multipath.expected_by=window", "multipath.cc=wvegas")))
+    of = scenario.load(
+        "pooling", Overrides(settings=("multipath.expected_by=window", "multipath.cc=wvegas"))
+    )
     with pytest.raises(RequestError, match="wvegas"):
         engines.admit("sim", of, Options(speed=0.0))
 

@@ -8,7 +8,9 @@ from lab.engines.sim.tables import Tables
 from lab.scenario.schema import Multipath
 from lab.topologies.topology import Link, Node, Topology
 
-EMPTY = Topology("empty", (Node("s1", "switch"), Node("srv1", "server")), (Link("server", "s1", "srv1"),))
+EMPTY = Topology(
+    "empty", (Node("s1", "switch"), Node("srv1", "server")), (Link("server", "s1", "srv1"),)
+)
 
 
 @given(st.lists(st.integers(0, 20), max_size=60))

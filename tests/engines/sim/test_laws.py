@@ -23,14 +23,20 @@ def subflow():
     def make(law, cwnd, ssthresh=1.0):
         network = started(chain(2))
         w, f = network.w, places(network)[1]
-        w.row[f + at.LAW], w.window[f + at.CWND], w.window[f + at.SSTHRESH] = laws.LAWS[law], cwnd, ssthresh
+        w.row[f + at.LAW], w.window[f + at.CWND], w.window[f + at.SSTHRESH] = (
+            laws.LAWS[law],
+            cwnd,
+            ssthresh,
+        )
         w.row[f + at.SRTT_NS] = SECOND // 10
         return w, f
 
     return make
 
 
-@pytest.mark.parametrize("law", [law for law in laws.LAWS if law != "wvegas"])  # which acts once per round trip
+@pytest.mark.parametrize(
+    "law", [law for law in laws.LAWS if law != "wvegas"]
+)  # which acts once per round trip
 def test_slow_start_grows_by_what_was_acknowledged_up_to_the_threshold(subflow, law):
     w, f = subflow(law, 10.0, 14.0)
     laws.on_ack(w, f, 2, SECOND)
@@ -95,7 +101,10 @@ def test_cubic_ends_slow_start_before_a_deep_queue_overflows():
     """Reno fills it: HyStart sees the round trip grow, or a long train of acknowledgements."""
     network, dropped = None, {}
     for law in ("reno", "cubic"):
-        network = started(chain(2, rate_bps=20_000_000, delay_ns=10_000_000, queue_packets=400), replace(BULK, cc=law))
+        network = started(
+            chain(2, rate_bps=20_000_000, delay_ns=10_000_000, queue_packets=400),
+            replace(BULK, cc=law),
+        )
         network.run(2 * SECOND)
         f = places(network)[1]
         dropped[law] = int(network.w.row[f + at.DROPPED])

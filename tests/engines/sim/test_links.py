@@ -24,7 +24,11 @@ BULK = Flow("ue1-1", "ue1", "down", "reno", None, None)
 def chain(count: int, **shape: int) -> Topology:
     """ue1 - s1 - s2 ... - srv1 over so many links of one shape."""
     names = ["ue1", *(f"s{n}" for n in range(1, count)), "srv1"]
-    nodes = [Node("ue1", "user", "l1"), *(Node(name, "switch") for name in names[1:-1]), Node("srv1", "server")]
+    nodes = [
+        Node("ue1", "user", "l1"),
+        *(Node(name, "switch") for name in names[1:-1]),
+        Node("srv1", "server"),
+    ]
     links = [Link(f"l{n}", b, a, **shape) for n, (a, b) in enumerate(pairwise(names), 1)]
     return Topology("chain", tuple(nodes), tuple(links))
 
@@ -36,7 +40,9 @@ def started(topology: Topology, flow: Flow = BULK) -> Network:
 
 
 def test_ten_links_of_10_ms_make_a_200_ms_round_trip():
-    network = started(chain(10, delay_ns=10_000_000), Flow("ue1-1", "ue1", "down", "reno", None, 100 * 1448))
+    network = started(
+        chain(10, delay_ns=10_000_000), Flow("ue1-1", "ue1", "down", "reno", None, 100 * 1448)
+    )
     network.run(3 * SECOND)
     f = next(network.subflows()).place
     assert 200e6 <= network.w.row[f + at.SRTT_NS] < 220e6
@@ -79,18 +85,31 @@ def test_jitter_keeps_the_order():
     jitter_ns=st.sampled_from([0, 3_000_000]),
     milliseconds=st.integers(1, 1500),
 )
-def test_what_is_sent_is_received_lost_or_under_way(rate_bps, loss_ppm, loss_back_ppm, queue_packets, jitter_ns, milliseconds):
-    shape = {"delay_ns": 4_000_000, "jitter_ns": jitter_ns, "loss_ppm": loss_ppm, "loss_back_ppm": loss_back_ppm}
+def test_what_is_sent_is_received_lost_or_under_way(
+    rate_bps, loss_ppm, loss_back_ppm, queue_packets, jitter_ns, milliseconds
+):
+    shape = {
+        "delay_ns": 4_000_000,
+        "jitter_ns": jitter_ns,
+        "loss_ppm": loss_ppm,
+        "loss_back_ppm": loss_back_ppm,
+    }
     network = started(chain(2, rate_bps=rate_bps, queue_packets=queue_packets, **shape))
     network.run(milliseconds * 1_000_000)
     w, (c, f) = network.w, places(network)
     assert len(on_links(network)) + len(free(network)) == w.row[at.HEAP_SIZE]
     data = [place for place in on_links(network) if not w.row[place + at.IS_ACK]]
-    assert w.row[f + at.SEGMENTS_SENT] == w.row[f + at.SEGMENTS_IN] + w.row[f + at.DROPPED] + len(data)
+    assert w.row[f + at.SEGMENTS_SENT] == w.row[f + at.SEGMENTS_IN] + w.row[f + at.DROPPED] + len(
+        data
+    )
     for place in network.tables.links.values():
-        in_packets, out, lost = (network.hop(place, each) for each in (at.IN_PACKETS, at.OUT_PACKETS, at.DROPS))
+        in_packets, out, lost = (
+            network.hop(place, each) for each in (at.IN_PACKETS, at.OUT_PACKETS, at.DROPS)
+        )
         assert in_packets == out + lost
-        assert network.hop(place, at.IN_BYTES) == network.hop(place, at.OUT_BYTES) + network.hop(place, at.DROPPED_BYTES)
+        assert network.hop(place, at.IN_BYTES) == network.hop(place, at.OUT_BYTES) + network.hop(
+            place, at.DROPPED_BYTES
+        )
     assert 0 <= w.row[f + at.PIPE] <= len(data) + w.row[f + at.DROPPED] + w.row[f + at.SEGMENTS_IN]
     assert w.row[c + at.DATA_NXT] == w.row[f + at.RCV_NXT]
 
@@ -107,7 +126,12 @@ def test_where_the_table_ends_makes_no_difference(monkeypatch):
         network.set_link("l1", "up", True)
         network.run(6 * SECOND)
         c, f = places(network)
-        seen.append([int(network.w.row[each]) for each in (c + at.DATA_NXT, f + at.SEGMENTS_SENT, at.ASKED_FOR)])
+        seen.append(
+            [
+                int(network.w.row[each])
+                for each in (c + at.DATA_NXT, f + at.SEGMENTS_SENT, at.ASKED_FOR)
+            ]
+        )
     assert seen[0] == seen[1]
     assert seen[0][0] > 10_000
     assert len(network.w.row) > size

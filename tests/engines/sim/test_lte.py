@@ -35,11 +35,27 @@ def set_error(network: Network, error: float) -> None:
 class Air:
     """A network that is one LTE cell, and packets that are put into it; stations are (Mb/s alone, weight)."""
 
-    def __init__(self, *stations: tuple[float, float], error: float = BLOCK_ERROR, queue_packets: int = 2000) -> None:
-        users = tuple(Station(f"ue{n}", round(mbps * 1e6), weight) for n, (mbps, weight) in enumerate(stations, 1))
-        nodes = (*(Node(each.user, "user", "lte1") for each in users), Node("lte1", "lte"), Node("srv1", "server"))
-        topology = Topology("one", nodes, (Link("server", "lte1", "srv1"),), (Cell("lte1", "lte", users, queue_packets),))
-        self.network = Network(topology, Multipath(), [Flow("ue1-1", "ue1", "down", "reno", None, None)], seed=1)
+    def __init__(
+        self, *stations: tuple[float, float], error: float = BLOCK_ERROR, queue_packets: int = 2000
+    ) -> None:
+        users = tuple(
+            Station(f"ue{n}", round(mbps * 1e6), weight)
+            for n, (mbps, weight) in enumerate(stations, 1)
+        )
+        nodes = (
+            *(Node(each.user, "user", "lte1") for each in users),
+            Node("lte1", "lte"),
+            Node("srv1", "server"),
+        )
+        topology = Topology(
+            "one",
+            nodes,
+            (Link("server", "lte1", "srv1"),),
+            (Cell("lte1", "lte", users, queue_packets),),
+        )
+        self.network = Network(
+            topology, Multipath(), [Flow("ue1-1", "ue1", "down", "reno", None, None)], seed=1
+        )
         self.arrivals: list[tuple[int, int]] = []  # when, and which
         self.put_in = 0
         set_error(self.network, error)
@@ -47,7 +63,9 @@ class Air:
     def hop(self, user: str, direction: str = DOWN) -> int:
         return self.network.tables.stations["lte1", user, direction]
 
-    def put(self, user: str, packets: int = 1, size: int = 1514, now_ns: int = 0, direction: str = DOWN) -> None:
+    def put(
+        self, user: str, packets: int = 1, size: int = 1514, now_ns: int = 0, direction: str = DOWN
+    ) -> None:
         h = self.hop(user, direction)
         place = self.network._written((h,))
         for _ in range(packets):
@@ -74,23 +92,37 @@ class Air:
 
     def mbps(self, seconds: float) -> list[float]:
         """What each user gets of a cell where all have more than enough."""
-        users = [user for ap, user, direction in self.network.tables.stations if direction == DOWN][::-1]
+        users = [user for ap, user, direction in self.network.tables.stations if direction == DOWN][
+            ::-1
+        ]
         for user in users:
             alone_bps = self.network.hop(self.hop(user), at.RATE_BPS)
             self.put(user, 1 + round(alone_bps * seconds / 8 / LONG), LONG)
         self.run(round(seconds * SECOND))
         sent = [
-            (self.network.hop(self.hop(user), at.OUT_BYTES), self.network.hop(self.hop(user), at.HEAD_BITS)) for user in users
+            (
+                self.network.hop(self.hop(user), at.OUT_BYTES),
+                self.network.hop(self.hop(user), at.HEAD_BITS),
+            )
+            for user in users
         ]
         return [(8 * whole_bytes + bits) * 1e-6 / seconds for whole_bytes, bits in sent]
 
 
 STRONG, WEAK = (40, 4), (5, 0.5)
-LTE_SERIES = {0: 40.0, 1: 39.15, 2: 38.33, 3: 37.56, 5: 36.11, 10: 33.0}  # MP-SDN's numeric model, Figure 6
+LTE_SERIES = {
+    0: 40.0,
+    1: 39.15,
+    2: 38.33,
+    3: 37.56,
+    5: 36.11,
+    10: 33.0,
+}  # MP-SDN's numeric model, Figure 6
 
 
 @pytest.mark.parametrize(
-    "stations", [[(30, 2), (12, 1)], [(10, 1), (10, 1), (10, 1)], [(8, 0.25), (20, 3), (37.5, 1), (11.5, 1)]]
+    "stations",
+    [[(30, 2), (12, 1)], [(10, 1), (10, 1), (10, 1)], [(8, 0.25), (20, 3), (37.5, 1), (11.5, 1)]],
 )
 def test_shares_of_those_who_wait(stations):
     """MP-SDN, eq (3): w_i r_i / sum_j w_j, in the paper's own example 20 and 4."""
@@ -100,7 +132,9 @@ def test_shares_of_those_who_wait(stations):
 
 @pytest.mark.parametrize("weak", LTE_SERIES)
 def test_weak_users_cost_the_cell_little(weak):
-    assert sum(Air(*[STRONG] * 5, *[WEAK] * weak).mbps(4)) == pytest.approx(LTE_SERIES[weak], rel=0.01)
+    assert sum(Air(*[STRONG] * 5, *[WEAK] * weak).mbps(4)) == pytest.approx(
+        LTE_SERIES[weak], rel=0.01
+    )
 
 
 def test_alone_a_user_gets_its_rate_whatever_must_be_sent_again():
@@ -123,7 +157,9 @@ def test_a_packet_waits_for_a_tti_and_8_ms_for_every_error():
     assert len(late) == count
     assert set(late) <= {0, 1, 2, 3}
     for errors, fraction in ((0, 0.9), (1, 0.09), (2, 0.009)):
-        assert late.count(errors) / count == pytest.approx(fraction, abs=3 * (fraction * (1 - fraction) / count) ** 0.5)
+        assert late.count(errors) / count == pytest.approx(
+            fraction, abs=3 * (fraction * (1 - fraction) / count) ** 0.5
+        )
 
 
 def test_what_follows_an_error_waits_for_it():
@@ -132,7 +168,10 @@ def test_what_follows_an_error_waits_for_it():
     air.put("ue1", 200, 1500)
     air.run(5 * SECOND)
     assert [number for _, number in air.arrivals] == list(range(1, 201))
-    together = [sum(at_ns == other for other, _ in air.arrivals) for at_ns in sorted({each for each, _ in air.arrivals})]
+    together = [
+        sum(at_ns == other for other, _ in air.arrivals)
+        for at_ns in sorted({each for each, _ in air.arrivals})
+    ]
     assert max(together) > 3  # they come in bursts
 
 
@@ -170,11 +209,19 @@ def test_nothing_happens_while_nothing_waits():
         air.put("ue1", size=1500, now_ns=now_ns)
         air.run(now_ns + 30 * MS)
         assert air.network.w.row[at.HEAP_COUNT] == 0
-    assert [at_ns for at_ns, _ in air.arrivals] == [(start + 2 + 3 * HARQ_TTIS) * MS for start in (0, 40, 3_600_000)]
+    assert [at_ns for at_ns, _ in air.arrivals] == [
+        (start + 2 + 3 * HARQ_TTIS) * MS for start in (0, 40, 3_600_000)
+    ]
 
 
 PUTS = st.lists(
-    st.tuples(st.integers(1, 4), st.integers(1, 30), st.integers(60, 1514), st.integers(0, 30), st.sampled_from([DOWN, UP])),
+    st.tuples(
+        st.integers(1, 4),
+        st.integers(1, 30),
+        st.integers(60, 1514),
+        st.integers(0, 30),
+        st.sampled_from([DOWN, UP]),
+    ),
     min_size=1,
     max_size=12,
 )
@@ -196,7 +243,9 @@ def test_what_is_put_in_arrives_is_dropped_or_waits(puts, error, metered):
         air.run(now_ns + MS // 2)
         waiting = 0
         for h in network.tables.stations.values():
-            in_packets, out, lost = (network.hop(h, each) for each in (at.IN_PACKETS, at.OUT_PACKETS, at.DROPS))
+            in_packets, out, lost = (
+                network.hop(h, each) for each in (at.IN_PACKETS, at.OUT_PACKETS, at.DROPS)
+            )
             assert in_packets == out + lost + network.hop(h, at.QUEUE_COUNT)
             sent_bits = 8 * network.hop(h, at.OUT_BYTES) + network.hop(h, at.HEAD_BITS)
             assert sent_bits * SECOND <= (now_ns + 2 * MS) * network.hop(h, at.RATE_BPS)
@@ -216,7 +265,12 @@ def round_trip_ms(error: float) -> float:
     nodes = (Node("ue1", "user", "lte1"), Node("lte1", "lte"), Node("srv1", "server"))
     cell = Cell("lte1", "lte", (Station("ue1", 40_000_000),), delay_ns=20 * MS)
     flow = Flow("ue1-1", "ue1", "down", "reno", None, 2 * 1448)
-    network = Network(Topology("one", nodes, (Link("server", "lte1", "srv1"),), (cell,)), Multipath(), [flow], seed=1)
+    network = Network(
+        Topology("one", nodes, (Link("server", "lte1", "srv1"),), (cell,)),
+        Multipath(),
+        [flow],
+        seed=1,
+    )
     set_error(network, error)
     network.start(flow, "reno")
     row, (_, f) = network.w.row, places(network)

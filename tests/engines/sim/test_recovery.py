@@ -49,7 +49,9 @@ class Ends:
     def arrive(self, *seqs):
         """The last transmission of each arrives; nobody hears of it yet."""
         for seq in seqs:
-            self.arrive_as(seq, self.w.row[rings.of_subflow(self.w.row, self.f, seq) + rings.SEG_SENT])
+            self.arrive_as(
+                seq, self.w.row[rings.of_subflow(self.w.row, self.f, seq) + rings.SEG_SENT]
+            )
 
     def arrive_as(self, seq, transmission):
         p = hops.take(self.w.row)
@@ -59,7 +61,10 @@ class Ends:
     def told(self):
         """The receiver's acknowledgement comes to the sender."""
         p, w = hops.take(self.w.row), self.w
-        w.row[p + at.SEQ], w.row[p + at.TRANSMISSION] = w.row[self.f + at.RCV_NXT], w.row[self.f + at.DATA_SEEN]
+        w.row[p + at.SEQ], w.row[p + at.TRANSMISSION] = (
+            w.row[self.f + at.RCV_NXT],
+            w.row[self.f + at.DATA_SEEN],
+        )
         w.row[p + at.ARRIVALS] = w.row[self.f + at.SEGMENTS_IN]
         tcp.acknowledged(w, self.f, p, self.now_ns)
 
@@ -133,7 +138,11 @@ def test_what_arrived_after_an_acknowledgement_had_left_is_not_known_from_it(end
     ends.tells(1, 2)
     ends.arrive(3)
     p, w = hops.take(ends.w.row), ends.w
-    w.row[p + at.SEQ], w.row[p + at.TRANSMISSION], w.row[p + at.ARRIVALS] = 0, 3, w.row[ends.f + at.SEGMENTS_IN]
+    w.row[p + at.SEQ], w.row[p + at.TRANSMISSION], w.row[p + at.ARRIVALS] = (
+        0,
+        3,
+        w.row[ends.f + at.SEGMENTS_IN],
+    )
     ends.arrive(0)  # late, but it was there when this acknowledgement had left
     tcp.acknowledged(w, ends.f, p, ends.now_ns)
     assert ends.state() == (6, 1, at.RECOVERY)
@@ -158,7 +167,11 @@ def test_a_path_that_does_not_keep_the_order_costs_a_segment_and_nothing_is_coun
     assert ends.sends() == [2]
     ends.arrive_as(2, 2)
     ends.told()
-    assert ends.state() == (2, 0, at.RECOVERY)  # 8 and 9: one copy of 2 was under way, and is not any more
+    assert ends.state() == (
+        2,
+        0,
+        at.RECOVERY,
+    )  # 8 and 9: one copy of 2 was under way, and is not any more
     assert ends.w.row[ends.f + at.RCV_NXT] == 8
     ends.tells(8, 9)
     ends.arrive_as(2, 10)
@@ -183,10 +196,16 @@ def test_the_timer_follows_the_round_trip(ends):
     w.row[ends.f + at.SRTT_NS], w.row[ends.f + at.RTTVAR_NS] = 100 * MS, 50 * MS
     ends.now_ns += 140 * MS
     ends.tells(0)
-    assert [w.row[ends.f + each] / MS for each in (at.SRTT_NS, at.RTTVAR_NS, at.RTO_NS)] == [105, 47.5, 305]
+    assert [w.row[ends.f + each] / MS for each in (at.SRTT_NS, at.RTTVAR_NS, at.RTO_NS)] == [
+        105,
+        47.5,
+        305,
+    ]
     w.row[ends.f + at.RTTVAR_NS] = 80 * MS
     ends.tells(1)
-    assert w.row[ends.f + at.RTO_NS] == w.row[ends.f + at.SRTT_NS] + 4 * w.row[ends.f + at.RTTVAR_NS]
+    assert (
+        w.row[ends.f + at.RTO_NS] == w.row[ends.f + at.SRTT_NS] + 4 * w.row[ends.f + at.RTTVAR_NS]
+    )
 
 
 def test_after_a_timeout_all_is_sent_again_from_one_segment_in_slow_start(ends):
@@ -209,12 +228,19 @@ def test_a_pause_halves_the_window_for_every_timeout_of_it(ends, pause_ms, cwnd,
     ends.w.row[ends.f + at.RTO_NS], ends.w.row[ends.f + at.LAST_SENT_NS] = 300 * MS, ends.now_ns
     ends.now_ns += pause_ms * MS
     ends.has(1)
-    assert (ends.w.window[ends.f + at.CWND], ends.w.window[ends.f + at.SSTHRESH]) == (cwnd, ssthresh)
+    assert (ends.w.window[ends.f + at.CWND], ends.w.window[ends.f + at.SSTHRESH]) == (
+        cwnd,
+        ssthresh,
+    )
 
 
 def test_a_pause_does_not_make_a_small_window_larger_and_stops_cubics_clock(ends):
     ends.window(4.0, 3.0)
-    ends.w.row[ends.f + at.RTO_NS], ends.w.row[ends.f + at.LAST_SENT_NS], ends.w.row[ends.f + at.EPOCH_NS] = (
+    (
+        ends.w.row[ends.f + at.RTO_NS],
+        ends.w.row[ends.f + at.LAST_SENT_NS],
+        ends.w.row[ends.f + at.EPOCH_NS],
+    ) = (
         300 * MS,
         900 * MS,
         700 * MS,
@@ -234,7 +260,10 @@ def test_what_is_under_way_is_no_pause(ends):
 
 def test_acknowledgements_that_get_lost_cost_no_data():
     """A tenth of them: nothing is sent again but what a queue has dropped."""
-    network = started(chain(2, rate_bps=10_000_000, delay_ns=10 * MS, queue_packets=60, loss_back_ppm=100_000), BULK)
+    network = started(
+        chain(2, rate_bps=10_000_000, delay_ns=10 * MS, queue_packets=60, loss_back_ppm=100_000),
+        BULK,
+    )
     network.run(4_000 * MS)
     row, (_, f) = network.w.row, places(network)
     assert row[f + at.DROPPED] > 0
@@ -260,7 +289,9 @@ def test_a_window_that_was_full_grows_for_the_whole_round(ends):
     ends.has(3)
     before = ends.w.window[ends.f + at.CWND]
     ends.tells(10, 11, 12)
-    assert ends.w.window[ends.f + at.CWND] == before  # three of eleven: the application's limit, not the window's
+    assert (
+        ends.w.window[ends.f + at.CWND] == before
+    )  # three of eleven: the application's limit, not the window's
 
 
 def test_a_sender_with_nothing_to_send_forgets_nothing_of_its_window(ends):

@@ -29,7 +29,10 @@ def ways(simulation: Simulation) -> dict[Flow, Path]:
     return {each.ends.flow: each.way for each in simulation.network.subflows() if each.way}
 
 
-@pytest.mark.parametrize(("name", "link"), [("fat_tree", "c1-a1x1"), ("campus", "a1x1-e1x1"), ("collision_between", "up1")])
+@pytest.mark.parametrize(
+    ("name", "link"),
+    [("fat_tree", "c1-a1x1"), ("campus", "a1x1-e1x1"), ("collision_between", "up1")],
+)
 def test_both_engines_choose_the_same_ways_before_and_after_a_link_is_lost(name, link):
     simulation = begun(name)
     topology = simulation.network.tables.topology

@@ -47,7 +47,11 @@ def test_the_same_seed_gives_the_same_bytes_and_another_does_not(tmp_path):
 
 def test_a_flip_changes_what_comes_after_it_and_nothing_before(tmp_path):
     record(tmp_path / "plain", "duration_s=8")
-    record(tmp_path / "flipped", "duration_s=8", "events=[{at_s: 4, target: cell.wifi1.ue1.rate_mbps, value: 5}]")
+    record(
+        tmp_path / "flipped",
+        "duration_s=8",
+        "events=[{at_s: 4, target: cell.wifi1.ue1.rate_mbps, value: 5}]",
+    )
     plain, flipped = (lines(tmp_path / name, "samples.jsonl") for name in ("plain", "flipped"))
     assert plain[:4] == flipped[:4]
     assert plain[4:] != flipped[4:]
@@ -70,7 +74,9 @@ def test_decisions_are_events_with_reasons(tmp_path):
     events = lines(tmp_path / "run", "events.jsonl")
     decisions = [event for event in events if event["kind"] == "decision"]
     assert {event["ap"] for event in decisions} == {"wifi1", "lte1"}
-    assert all(event["reason"] and event["action"] == "meter" and event["addresses"] for event in decisions)
+    assert all(
+        event["reason"] and event["action"] == "meter" and event["addresses"] for event in decisions
+    )
     assert [event["t"] for event in events if event["kind"] == "observation"] == [0, 2, 4]
     assert outcome.result["mptcp"]["verified"] is True
     assert outcome.result["cc"] == "reno"
@@ -88,7 +94,9 @@ def test_every_target_can_be_changed(testbed):
     simulation = testbed("rate_scale=0.1", "duration_s=30", strategy="meter_throttling")
     simulation.run(1)
     for name, target in targets(simulation.scenario).items():
-        value = "cubic" if name == "cc" else "meter_throttling" if name == "strategy" else target.value
+        value = (
+            "cubic" if name == "cc" else "meter_throttling" if name == "strategy" else target.value
+        )
         simulation.flip(name, 2.0 if value is None else value)
     simulation.run(1)
 
@@ -99,4 +107,7 @@ def test_a_changed_law_holds_for_new_connections(paths):
     simulation.run(1)
     simulation.flip("cc", "cubic")
     simulation.run(3)
-    assert [each["subflows"][0]["cc"] for each in simulation.report()["connections"]] == ["reno", "cubic"]
+    assert [each["subflows"][0]["cc"] for each in simulation.report()["connections"]] == [
+        "reno",
+        "cubic",
+    ]

@@ -48,7 +48,9 @@ def given_to(connection, number, segments, first_dsn=0):
 
 
 def queued(connection):
-    return [int(connection.w.row[f + at.END] - connection.w.row[f + at.UNA]) for f in connection.rows]
+    return [
+        int(connection.w.row[f + at.END] - connection.w.row[f + at.UNA]) for f in connection.rows
+    ]
 
 
 # --- Linux
@@ -110,7 +112,9 @@ def test_a_socket_gets_more_memory_when_its_window_is_larger_than_what_it_holds(
     assert connection.w.row[connection.place + at.SEND_WINDOW] == (10_240 + 2 * 87_380) // 1420
     linux.grow_buffers(connection.w, connection.place)
     assert connection.w.row[connection.rows[0] + at.SEND_BUFFER] == 60 * 8704
-    assert connection.w.row[connection.place + at.SEND_WINDOW] == (10_240 + 60 * 8704 + 87_380) // 1420
+    assert (
+        connection.w.row[connection.place + at.SEND_WINDOW] == (10_240 + 60 * 8704 + 87_380) // 1420
+    )
 
 
 def test_a_backup_is_chosen_while_no_other_is_active():
@@ -127,7 +131,9 @@ def test_a_backup_is_chosen_while_no_other_is_active():
 
 def run_out(connection):
     """The connection's timer runs out now."""
-    connection.w.row[connection.place + at.REINJECT_NS] = connection.w.row[connection.place + at.REINJECT_EVENT_NS] = SECOND
+    connection.w.row[connection.place + at.REINJECT_NS] = connection.w.row[
+        connection.place + at.REINJECT_EVENT_NS
+    ] = SECOND
     assert again.reinject_due(connection.w.row, connection.place, SECOND)
     mptcp.push(connection.w, connection.place, SECOND)
 
@@ -135,11 +141,16 @@ def run_out(connection):
 def test_the_oldest_fragment_goes_over_an_idle_subflow_when_the_timer_runs_out():
     """Of data 5 to 29 the rest of the first 32 kB: 5 to 22."""
     connection = two(scheduler="linux")
-    connection.w.row[connection.place + at.DATA_UNA], connection.w.row[connection.place + at.TOTAL] = 5, 30
+    (
+        connection.w.row[connection.place + at.DATA_UNA],
+        connection.w.row[connection.place + at.TOTAL],
+    ) = 5, 30
     given_to(connection, 0, 25, 5)
     run_out(connection)
     w, second = connection.w, connection.rows[1]
-    assert [int(w.row[rings.of_subflow(w.row, second, n) + rings.SEG_DSN]) for n in range(18)] == list(range(5, 23))
+    assert [
+        int(w.row[rings.of_subflow(w.row, second, n) + rings.SEG_DSN]) for n in range(18)
+    ] == list(range(5, 23))
     assert queued(connection) == [25, 18]
     run_out(connection)
     assert queued(connection) == [25, 18]  # nobody is idle
@@ -157,7 +168,10 @@ def test_a_subflow_that_is_silent_five_times_is_stale_and_all_goes_again_over_th
         run_out(connection)
         assert w.row[first + at.SILENT] == silent
     assert w.row[first + at.STALE] == 1
-    assert queued(connection) == [30, 23 + 23]  # a fragment by the timer, and one of all that goes again: memory is full
+    assert queued(connection) == [
+        30,
+        23 + 23,
+    ]  # a fragment by the timer, and one of all that goes again: memory is full
     assert w.row[connection.place + at.AGAIN_COUNT] == 7
 
 
@@ -191,11 +205,17 @@ def test_linux_stalls_behind_a_path_that_is_much_slower_than_its_window_says(tes
     rates = dict.fromkeys(("lowest_rtt", "linux"), 0.0)
     for seed in (1, 2, 3):  # the stalls are seconds long, and few
         for scheduler in rates:
-            simulation = testbed(f"multipath.scheduler={scheduler}", f"seed={seed}", strategy="meter_throttling")
+            simulation = testbed(
+                f"multipath.scheduler={scheduler}", f"seed={seed}", strategy="meter_throttling"
+            )
             simulation.run(6)
             frames = simulation.run(24)
             rates[scheduler] += sum(simulation.mbps(frames, user) for user in ("ue2", "ue3"))
-    f = next(each for each in simulation.network.tables.subflows["ue3-1"] if each.ends.user.link == "wifi1").place
+    f = next(
+        each
+        for each in simulation.network.tables.subflows["ue3-1"]
+        if each.ends.user.link == "wifi1"
+    ).place
     row = simulation.network.w.row
     assert 40_000 < (row[f + at.END] - row[f + at.NXT]) * 1420 < 100_000
     assert rates["linux"] < 0.9 * rates["lowest_rtt"]
@@ -217,13 +237,17 @@ def test_a_dead_path_does_not_stop_the_connection(paths, scheduler):
 
 
 def test_every_subflow_carries_every_segment_and_the_receiver_keeps_one(paths):
-    simulation = paths(FAST, FAST, multipath={"scheduler": "redundant"}, traffic={"kind": "file", "volume_mb": 1})
+    simulation = paths(
+        FAST, FAST, multipath={"scheduler": "redundant"}, traffic={"kind": "file", "volume_mb": 1}
+    )
     simulation.run(3)
     (connection,) = simulation.report()["connections"]
     segments = -(-1_000_000 // 1420)
     assert connection["completion_s"] is not None
     assert simulation.network.w.row[places(simulation.network)[0] + at.DATA_NXT] == segments
-    first, second = (each["segments"] - each["retransmitted_segments"] for each in connection["subflows"])
+    first, second = (
+        each["segments"] - each["retransmitted_segments"] for each in connection["subflows"]
+    )
     assert first >= 0.98 * segments
     assert second > 0.9 * segments
     assert simulation.mbps(simulation.run(1)) == 0
@@ -297,22 +321,34 @@ def test_a_subflow_that_is_not_much_slower_is_halved_but_not_helped():
 def test_penalisation_saves_a_small_buffer(paths):
     slow, rates = {"rate_mbps": 2, "delay_ms": 200, "queue_packets": 100}, []
     for penalisation in (False, True):
-        simulation = paths(FAST, slow, multipath={"receive_buffer_kb": 200, "penalisation": penalisation})
+        simulation = paths(
+            FAST, slow, multipath={"receive_buffer_kb": 200, "penalisation": penalisation}
+        )
         simulation.run(4)
         rates.append(simulation.mbps(simulation.run(6)))
     assert rates[1] > 2 * rates[0]
 
 
 def test_penalisation_without_a_scheduler_it_belongs_to_is_refused():
-    with pytest.raises(ValidationError, match="belongs to the schedulers lowest_rtt and round_robin"):
+    with pytest.raises(
+        ValidationError, match="belongs to the schedulers lowest_rtt and round_robin"
+    ):
         Multipath(scheduler="linux", penalisation=True)
 
 
 def test_the_emulation_has_the_kernels_scheduler_under_both_names():
     for name in ("linux", "lowest_rtt"):
-        engines.admit("mininet", scenario.load("pooling", Overrides(settings=(f"multipath.scheduler={name}",))), Options())
+        engines.admit(
+            "mininet",
+            scenario.load("pooling", Overrides(settings=(f"multipath.scheduler={name}",))),
+            Options(),
+        )
     with pytest.raises(MachineLacks, match="one packet scheduler"):
-        engines.admit("mininet", scenario.load("pooling", Overrides(settings=("multipath.scheduler=redundant",))), Options())
+        engines.admit(
+            "mininet",
+            scenario.load("pooling", Overrides(settings=("multipath.scheduler=redundant",))),
+            Options(),
+        )
 
 
 # --- whatever the scheduler
@@ -343,9 +379,13 @@ SHAPES = st.fixed_dictionaries({
     milliseconds=st.integers(1, 1500),
     penalisation=st.booleans(),
 )
-def test_what_is_sent_is_received_lost_or_under_way(scheduler, shapes, buffer_kb, milliseconds, penalisation):
+def test_what_is_sent_is_received_lost_or_under_way(
+    scheduler, shapes, buffer_kb, milliseconds, penalisation
+):
     penalisation = penalisation and scheduler in ("lowest_rtt", "round_robin")
-    multipath = Multipath(scheduler=scheduler, receive_buffer_kb=buffer_kb, penalisation=penalisation)
+    multipath = Multipath(
+        scheduler=scheduler, receive_buffer_kb=buffer_kb, penalisation=penalisation
+    )
     flow = Flow("ue1-1", "ue1", "down", "cubic", None, None)
     network = Network(parallel(*shapes), multipath, [flow], seed=1)
     network.start(flow, flow.cc)
@@ -353,10 +393,14 @@ def test_what_is_sent_is_received_lost_or_under_way(scheduler, shapes, buffer_kb
     w, c, packets = network.w, places(network)[0], on_links(network)
     for f in (each.place for each in network.subflows()):
         data = [p for p in packets if w.row[p + at.OF_SUBFLOW] == f and not w.row[p + at.IS_ACK]]
-        assert w.row[f + at.SEGMENTS_SENT] == w.row[f + at.SEGMENTS_IN] + w.row[f + at.DROPPED] + len(data)
+        assert w.row[f + at.SEGMENTS_SENT] == w.row[f + at.SEGMENTS_IN] + w.row[
+            f + at.DROPPED
+        ] + len(data)
         assert w.row[f + at.UNA] <= w.row[f + at.RCV_NXT] <= w.row[f + at.NXT] <= w.row[f + at.END]
         assert scheduler == "linux" or w.row[f + at.NXT] == w.row[f + at.END]
-        ring = [w.row[rings.of_subflow(w.row, f, n) + rings.SEG_STATE] for n in range(w.row[at.SLOTS])]
+        ring = [
+            w.row[rings.of_subflow(w.row, f, n) + rings.SEG_STATE] for n in range(w.row[at.SLOTS])
+        ]
         assert (w.row[f + at.PIPE], w.row[f + at.LOST]) == tuple(
             sum(each == state for each in ring) for state in (rings.IN_FLIGHT, rings.TO_RESEND)
         )

@@ -15,7 +15,9 @@ def simulation(name: str, strategy: str, *settings: str) -> Simulation:
 
 
 def subflow_mbps(frames, number: int) -> float:
-    return sum(frame["sf"].get(f"ue1-1/{number}", {"mbps": 0.0})["mbps"] for frame in frames) / len(frames)
+    return sum(frame["sf"].get(f"ue1-1/{number}", {"mbps": 0.0})["mbps"] for frame in frames) / len(
+        frames
+    )
 
 
 def summary(run: Simulation, seconds: float) -> dict[str, float]:
@@ -26,13 +28,17 @@ def summary(run: Simulation, seconds: float) -> dict[str, float]:
         "mbps": run.mbps(frames),
         "out_of_order": connection["out_of_order_fraction"],
         "again": sum(each["retransmitted_segments"] for each in connection["subflows"]) / segments,
-        "rtt_ms": sum(each["rtt_ms_mean"] * each["segments"] for each in connection["subflows"]) / segments,
+        "rtt_ms": sum(each["rtt_ms_mean"] * each["segments"] for each in connection["subflows"])
+        / segments,
     }
 
 
 @pytest.fixture(scope="module")
 def fifteen():
-    return {name: summary(simulation("fifteen_paths", name), 40) for name in ("none", "subflow_selection", "optimum")}
+    return {
+        name: summary(simulation("fifteen_paths", name), 40)
+        for name in ("none", "subflow_selection", "optimum")
+    }
 
 
 def test_three_of_fifteen_paths_carry_more_than_all(fifteen):
@@ -51,7 +57,11 @@ def test_the_greedy_choice_is_the_best_one_here(fifteen):
 def test_every_selection_leaves_the_forecast_beside_the_measurement():
     run = simulation("fifteen_paths", "subflow_selection")
     run.run(10)
-    forecasts = [each for each in run.notes.events if each["kind"] == "decision" and each["action"] == "forecast"]
+    forecasts = [
+        each
+        for each in run.notes.events
+        if each["kind"] == "decision" and each["action"] == "forecast"
+    ]
     assert forecasts[-1]["t"] - forecasts[-2]["t"] == pytest.approx(2, abs=0.1)
     assert forecasts[-1]["active"] == ["ue1-1/1", "ue1-1/2", "ue1-1/3"]
     assert 0.5 < forecasts[-1]["forecast_mbps"] / forecasts[-1]["measured_mbps"] < 2
@@ -73,7 +83,11 @@ def test_a_lossy_path_is_left_within_a_second_and_taken_back_within_five():
     assert subflow_mbps(run.run(9), 1) < 0.1
     run.flip("link.path1.loss", 0)
     assert subflow_mbps(run.run(5), 1) > 1
-    switched = [(each["subflow"], each["action"]) for each in run.notes.events if each.get("action") in ("backup", "normal")]
+    switched = [
+        (each["subflow"], each["action"])
+        for each in run.notes.events
+        if each.get("action") in ("backup", "normal")
+    ]
     assert switched == [("ue1-1/1", "backup"), ("ue1-1/1", "normal")]
 
 

@@ -29,7 +29,9 @@ def cores(run: Simulation) -> list[str]:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize(("name", "mbps", "subflows"), [("collision_within", 20, 2), ("collision_between", 20, 4)])
+@pytest.mark.parametrize(
+    ("name", "mbps", "subflows"), [("collision_within", 20, 2), ("collision_between", 20, 4)]
+)
 class TestNoCollision:
     """S-MPTCP, Tables 9 and 10: 18.862 of 20 and 37.716 of 40 Mb/s, the goodput of all frames; here at the scenario's rates."""
 
@@ -56,7 +58,9 @@ def test_a_strategy_that_is_flipped_away_leaves_nothing_behind(name, strategy):
     chosen.run(2)
     assert before != ways(plain) or strategy == "disjoint"
     assert ways(chosen) == ways(plain)
-    assert not any(each["expected_mbps"] or each["backup"] for each in chosen.run(1)[-1]["sf"].values())
+    assert not any(
+        each["expected_mbps"] or each["backup"] for each in chosen.run(1)[-1]["sf"].values()
+    )
 
 
 def ways(run: Simulation) -> dict[tuple[str, int], tuple[str, ...]]:
@@ -66,7 +70,9 @@ def ways(run: Simulation) -> dict[tuple[str, int], tuple[str, ...]]:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_core_link_that_breaks_moves_one_subflow_and_the_connection_goes_on(seed):
     """fat_tree(4): the subflows cross different core switches, before and after."""
-    alone = Overrides(strategy="expected_throughput", seed=seed, settings=("traffic=[{user: ue1, kind: bulk}]",))
+    alone = Overrides(
+        strategy="expected_throughput", seed=seed, settings=("traffic=[{user: ue1, kind: bulk}]",)
+    )
     run = Simulation(scenario.load("fat_tree", alone))
     run.run(4)
     moves, stays = ways(run).values()
@@ -103,7 +109,9 @@ def shares(strategy: str, seed: int) -> list[float]:
     """Mb/s of the three connections of Figure 1 from 20 to 40 s; the last came at 10 s."""
     run = simulation("pooling", strategy, seed)
     frames = [frame for frame in run.run(40) if frame["t"] > 20]
-    return [fmean(frame["user"][user]["mbps"] for frame in frames) for user in ("ue1", "ue2", "ue3")]
+    return [
+        fmean(frame["user"][user]["mbps"] for frame in frames) for user in ("ue1", "ue2", "ue3")
+    ]
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -158,7 +166,10 @@ def test_a_few_of_fifteen_paths_carry_more_in_better_order(seed):
     few, all_of_them = few_or_all("subflow_selection", seed), few_or_all("none", seed)
     assert few["mbps"] > 1.1 * all_of_them["mbps"]
     assert few["late"] < 0.85 * all_of_them["late"]
-    assert all(each["forecast_mbps"] and each["forecast_buffer_kb"] is not None for each in few["forecasts"])
+    assert all(
+        each["forecast_mbps"] and each["forecast_buffer_kb"] is not None
+        for each in few["forecasts"]
+    )
     measured = [each["measured_mbps"] for each in few["forecasts"][1:]]
     assert len(measured) >= 25
     assert all(measured)

@@ -35,12 +35,19 @@ def test_a_further_subflow_joins_one_round_trip_after_the_first(paths):
     assert not simulation.run(1.02)[-1]["sf"]
     assert set(simulation.run(0.05, 0.05)[-1]["sf"]) == {"ue1-1/1"}
     assert set(simulation.run(0.05, 0.05)[-1]["sf"]) == {"ue1-1/1", "ue1-1/2"}
-    assert simulation.report()["mptcp"] == {"verified": True, "joins": 1, "fallbacks": 0, "why": None}
+    assert simulation.report()["mptcp"] == {
+        "verified": True,
+        "joins": 1,
+        "fallbacks": 0,
+        "why": None,
+    }
 
 
 def test_what_starts_at_0_has_connected_before_as_in_the_emulation(paths):
     simulation = paths(FAST, SLOW)
-    first = simulation.run(0.06, 0.06)[-1]["sf"]  # one round trip of the first subflow, and of the second not yet half
+    first = simulation.run(0.06, 0.06)[-1][
+        "sf"
+    ]  # one round trip of the first subflow, and of the second not yet half
     assert set(first) == {"ue1-1/1", "ue1-1/2"}
     assert all(each["cwnd"] >= 10 for each in first.values())
     sent = [each["segments"] for each in simulation.report()["connections"][0]["subflows"]]
@@ -89,18 +96,27 @@ def test_a_timer_that_runs_out_is_doubled(paths):
 
 
 def test_losses_are_repaired_and_the_order_kept(paths):
-    simulation = paths({"rate_mbps": 10, "delay_ms": 10, "loss_both": 0.03}, traffic={"kind": "file", "volume_mb": 1})
+    simulation = paths(
+        {"rate_mbps": 10, "delay_ms": 10, "loss_both": 0.03},
+        traffic={"kind": "file", "volume_mb": 1},
+    )
     simulation.run(20)
     (connection,) = simulation.report()["connections"]
     assert connection["completion_s"] is not None
     assert connection["throughput_mbps"] == pytest.approx(1 * 8 / 20)
     assert connection["subflows"][0]["lost_segments"] > 5
-    assert connection["subflows"][0]["retransmitted_segments"] >= connection["subflows"][0]["lost_segments"]
+    assert (
+        connection["subflows"][0]["retransmitted_segments"]
+        >= connection["subflows"][0]["lost_segments"]
+    )
 
 
 def test_round_robin_takes_turns(paths):
     simulation = paths(
-        FAST, {**FAST, "delay_ms": 60}, traffic={"kind": "rate", "rate_mbps": 2}, multipath={"scheduler": "round_robin"}
+        FAST,
+        {**FAST, "delay_ms": 60},
+        traffic={"kind": "rate", "rate_mbps": 2},
+        multipath={"scheduler": "round_robin"},
     )
     simulation.run(1)
     rows = simulation.run(4, 4)[-1]["sf"]
@@ -126,7 +142,9 @@ def test_an_application_gets_its_rate_and_a_flip_changes_it(paths):
 
 
 def test_on_off_traffic_pauses(paths):
-    simulation = paths(FAST, traffic={"kind": "on_off", "rate_mbps": 4, "on_s": 1, "off_s": 1}, duration_s=20)
+    simulation = paths(
+        FAST, traffic={"kind": "on_off", "rate_mbps": 4, "on_s": 1, "off_s": 1}, duration_s=20
+    )
     rates = [frame["user"]["ue1"]["mbps"] for frame in simulation.run(20)]
     assert any(rate == 0 for rate in rates)
     assert any(rate == pytest.approx(4, rel=0.05) for rate in rates)

@@ -25,7 +25,12 @@ def shared(simulation_of, users, traffic, seed=1, mbps=20):
         "name": "shared",
         "title": "Shared",
         "seed": seed,
-        "topology": {"kind": "shared_bottleneck", "rate_mbps": mbps, "delay_ms": 20, "users": users},
+        "topology": {
+            "kind": "shared_bottleneck",
+            "rate_mbps": mbps,
+            "delay_ms": 20,
+            "users": users,
+        },
         "traffic": traffic,
     }
     return simulation_of(scenario.from_data(data, "shared.yaml"))
@@ -85,7 +90,9 @@ def test_olia_leaves_least_on_the_path_that_loses_more(paths):
 @pytest.mark.parametrize("count", [2, 5, 10])
 def test_equal_flows_share_a_link_fairly_and_fill_it(simulation_of, count):
     names = [f"u{n}" for n in range(1, count + 1)]
-    simulation = shared(simulation_of, [{"id": name} for name in names], [{"user": name} for name in names])
+    simulation = shared(
+        simulation_of, [{"id": name} for name in names], [{"user": name} for name in names]
+    )
     simulation.run(20)
     frames = simulation.run(60, step_s=5)
     rates = [simulation.mbps(frames, name) for name in names]
@@ -96,16 +103,25 @@ def test_equal_flows_share_a_link_fairly_and_fill_it(simulation_of, count):
 def test_multipath_goodput_is_1420_of_1514_bytes(paths):
     simulation = paths({"rate_mbps": 20, "delay_ms": 5}, {"rate_mbps": 10, "delay_ms": 5})
     simulation.run(3)
-    assert simulation.mbps(simulation.run(10)) == pytest.approx(30 * MPTCP_PAYLOAD / FRAME, rel=0.01)
+    assert simulation.mbps(simulation.run(10)) == pytest.approx(
+        30 * MPTCP_PAYLOAD / FRAME, rel=0.01
+    )
 
 
 @pytest.mark.parametrize("overhead", [0.0, 0.5])
 def test_acknowledgements_take_their_part_of_the_air(overhead):
     """For two full frames one of 66 bytes goes up, at the full price of what does not depend on length."""
     nodes = (Node("ue1", "user", "wifi1"), Node("wifi1", "wifi"), Node("srv1", "server"))
-    cell = Cell("wifi1", "wifi", (Station("ue1", 10_000_000, overhead=overhead),), delay_ns=2_000_000)
+    cell = Cell(
+        "wifi1", "wifi", (Station("ue1", 10_000_000, overhead=overhead),), delay_ns=2_000_000
+    )
     flow = Flow("ue1-1", "ue1", "down", "reno", None, None)
-    network = Network(Topology("one", nodes, (Link("server", "wifi1", "srv1"),), (cell,)), Multipath(), [flow], seed=1)
+    network = Network(
+        Topology("one", nodes, (Link("server", "wifi1", "srv1"),), (cell,)),
+        Multipath(),
+        [flow],
+        seed=1,
+    )
     network.start(flow, "reno")
     network.run(3_000_000_000)
     before = network.station("wifi1", "ue1", DOWN, at.OUT_PACKETS)

@@ -16,7 +16,15 @@ from lab.topologies.topology import Cell, Link, Node, Station, Topology
 
 pytestmark = pytest.mark.whole
 
-WIFI_SERIES = {0: 39.34, 1: 16.13, 2: 11.03, 3: 8.77, 4: 7.49, 5: 6.65, 10: 4.76}  # MP-SDN's numeric model, Figure 6
+WIFI_SERIES = {
+    0: 39.34,
+    1: 16.13,
+    2: 11.03,
+    3: 8.77,
+    4: 7.49,
+    5: 6.65,
+    10: 4.76,
+}  # MP-SDN's numeric model, Figure 6
 FEW = ("topology.users=10", "topology.multipath_percent=50")
 
 
@@ -30,10 +38,21 @@ def carried(frames, ap):
 
 def cell_of(stations, overhead=0.0):
     """A network that is one cell, and nobody does anything in it."""
-    users = tuple(Station(f"ue{n}", round(mbps * 1e6), overhead=overhead) for n, mbps in enumerate(stations, 1))
-    nodes = (*(Node(each.user, "user", "wifi1") for each in users), Node("wifi1", "wifi"), Node("srv1", "server"))
-    topology = Topology("one", nodes, (Link("server", "wifi1", "srv1"),), (Cell("wifi1", "wifi", users, 10_000),))
-    return Network(topology, Multipath(), [Flow("ue1-1", "ue1", "down", "reno", None, None)], seed=1)
+    users = tuple(
+        Station(f"ue{n}", round(mbps * 1e6), overhead=overhead)
+        for n, mbps in enumerate(stations, 1)
+    )
+    nodes = (
+        *(Node(each.user, "user", "wifi1") for each in users),
+        Node("wifi1", "wifi"),
+        Node("srv1", "server"),
+    )
+    topology = Topology(
+        "one", nodes, (Link("server", "wifi1", "srv1"),), (Cell("wifi1", "wifi", users, 10_000),)
+    )
+    return Network(
+        topology, Multipath(), [Flow("ue1-1", "ue1", "down", "reno", None, None)], seed=1
+    )
 
 
 def sent_down(network, users, packets, size=1514):
@@ -61,7 +80,9 @@ def test_a_saturated_cell_carries_what_the_numeric_model_says(weak):
 
 def test_short_frames_pay_the_fixed_part_in_full():
     """Half of a full frame's time is fixed: 757 bytes take three quarters of it."""
-    full, half = (sent_down(cell_of([12.112], overhead=0.5), ["ue1"], 10, size) for size in (1514, 757))
+    full, half = (
+        sent_down(cell_of([12.112], overhead=0.5), ["ue1"], 10, size) for size in (1514, 757)
+    )
     assert (full, half) == (pytest.approx(10e6, rel=1e-6), pytest.approx(7.5e6, rel=1e-6))
 
 
@@ -82,8 +103,16 @@ def test_what_goes_in_comes_out_is_lost_or_waits(simulated, name, settings):
         simulation.run(0.5, step_s=0.25)
         waiting = dict.fromkeys(network.tables.cells, 0)
         for (ap, _user, direction), h in network.tables.stations.items():
-            went = network.hop(h, at.IN_PACKETS) - network.hop(h, at.OUT_PACKETS) - network.hop(h, at.DROPS)
-            kept = network.hop(h, at.IN_BYTES) - network.hop(h, at.OUT_BYTES) - network.hop(h, at.DROPPED_BYTES)
+            went = (
+                network.hop(h, at.IN_PACKETS)
+                - network.hop(h, at.OUT_PACKETS)
+                - network.hop(h, at.DROPS)
+            )
+            kept = (
+                network.hop(h, at.IN_BYTES)
+                - network.hop(h, at.OUT_BYTES)
+                - network.hop(h, at.DROPPED_BYTES)
+            )
             assert went >= 0
             assert 60 * went <= kept <= 1514 * went
             if network.hop(h, at.KIND) == at.BEARER:
@@ -98,7 +127,9 @@ def test_what_goes_in_comes_out_is_lost_or_waits(simulated, name, settings):
 def test_contenders_are_few_where_only_acknowledgements_go_up_and_many_where_data_do(simulated):
     """At most the stations and the access point; with downloads two or so (a station's acknowledgements seldom wait)."""
     for direction, least, most in (("down", 1.05, 2.5), ("up", 3.0, 99)):
-        simulation = simulated("thirty_users", f"traffic_direction={direction}", "topology.multipath_percent=0")
+        simulation = simulated(
+            "thirty_users", f"traffic_direction={direction}", "topology.multipath_percent=0"
+        )
         simulation.run(6)
         for ap, contenders in simulation.engine.cells.contenders.items():
             assert least < contenders <= min(most, len(simulation.engine.cells.at(ap)) + 1)
@@ -156,7 +187,9 @@ def test_second_paths_get_what_tier_1_leaves_and_give_it_back(simulated):
         frames += simulation.run(1)
 
     def tier2(start_s, end_s):
-        return mean([frame for frame in frames if start_s < frame["t"] <= end_s], "wifi2", "tier2_mbps")
+        return mean(
+            [frame for frame in frames if start_s < frame["t"] <= end_s], "wifi2", "tier2_mbps"
+        )
 
     assert tier2(5, 15) < 0.2  # near the floor of 0.1
     assert tier2(22, 30) > 1.0
@@ -167,33 +200,57 @@ def test_second_paths_get_what_tier_1_leaves_and_give_it_back(simulated):
 
 
 def test_who_walks_is_on_the_nearest_access_point(simulated):
-    simulation = simulated("moving_users", "topology.users=12", "mobility.speed_min_mps=10", "mobility.speed_max_mps=20")
+    simulation = simulated(
+        "moving_users",
+        "topology.users=12",
+        "mobility.speed_min_mps=10",
+        "mobility.speed_max_mps=20",
+    )
     frames = simulation.run(20)
     handovers = [event for event in simulation.notes.events if event["kind"] == "handover"]
     assert len(handovers) > 5
-    assert all({"user", "from", "to", "rssi_dbm"} <= set(event) and event["from"] != event["to"] for event in handovers)
+    assert all(
+        {"user", "from", "to", "rssi_dbm"} <= set(event) and event["from"] != event["to"]
+        for event in handovers
+    )
     places = simulation.engine.movement.places
     for ap, user in simulation.engine.cells.stations:
         here = [where for where, who in simulation.engine.cells.stations if who == user]
-        assert len(here) == len(set(here)) == (2 if user in simulation.engine.network.tables.topology.multipath else 1)
+        assert (
+            len(here)
+            == len(set(here))
+            == (2 if user in simulation.engine.network.tables.topology.multipath else 1)
+        )
         if ap != "lte1":
-            nearest = min(("wifi1", "wifi2", "wifi3"), key=lambda each: distance_m(places[user], places[each]))
+            nearest = min(
+                ("wifi1", "wifi2", "wifi3"), key=lambda each: distance_m(places[user], places[each])
+            )
             assert ap == nearest
             assert simulation.network.tables.wiring.at(user, ap).port == f"{ap}-wlan1"
     for row in frames[-1]["sf"].values():
         assert (row["ap"], row["user"]) in simulation.engine.cells.stations
-    assert all(0 <= user[axis] <= 200 for frame in frames for user in frame["user"].values() for axis in ("x_m", "y_m"))
+    assert all(
+        0 <= user[axis] <= 200
+        for frame in frames
+        for user in frame["user"].values()
+        for axis in ("x_m", "y_m")
+    )
     assert sum(user["mbps"] for user in frames[-1]["user"].values()) > 10
 
 
 def test_an_address_and_a_tier_survive_a_handover(simulated):
     simulation = simulated("moving_users", "topology.users=12", "mobility.speed_min_mps=20", "mobility.speed_max_mps=20",
                            "strategy.params.categorisation_interval_s=100")  # fmt: skip
-    addresses = {(each.node, each.name): each.address for each in simulation.network.tables.wiring.interfaces}
+    addresses = {
+        (each.node, each.name): each.address for each in simulation.network.tables.wiring.interfaces
+    }
     simulation.run(1)
 
     def tiers():
-        kinds = {(user, "lte" if ap == "lte1" else "wifi"): tier for (user, ap), tier in simulation.engine.brain.tiers.items()}
+        kinds = {
+            (user, "lte" if ap == "lte1" else "wifi"): tier
+            for (user, ap), tier in simulation.engine.brain.tiers.items()
+        }
         assert len(kinds) == len(simulation.engine.cells.stations)
         return kinds
 
@@ -201,13 +258,17 @@ def test_an_address_and_a_tier_survive_a_handover(simulated):
     simulation.run(15)
     assert any(event["kind"] == "handover" for event in simulation.notes.events)
     assert tiers() == before
-    assert {(each.node, each.name): each.address for each in simulation.network.tables.wiring.interfaces} == addresses
+    assert {
+        (each.node, each.name): each.address for each in simulation.network.tables.wiring.interfaces
+    } == addresses
 
 
 def test_who_stands_still_has_a_place_too(simulated):
     frame = simulated("thirty_users", *FEW).run(0.5)[0]
     topology_places = simulated("thirty_users", *FEW).engine.movement.places
-    assert {name: (user["x_m"], user["y_m"]) for name, user in frame["user"].items()}.items() <= topology_places.items()
+    assert {
+        name: (user["x_m"], user["y_m"]) for name, user in frame["user"].items()
+    }.items() <= topology_places.items()
 
 
 # --- relays
@@ -222,7 +283,9 @@ def test_both_cells_of_a_relayed_path_carry_it(simulated):
 
 
 def test_a_round_trip_over_lte_and_back_is_60_ms(simulated):
-    simulation = simulated("rat_setup_1", "traffic_volume_mb=0.01", "traffic_parallel=1", "topology.interfaces=lte")
+    simulation = simulated(
+        "rat_setup_1", "traffic_volume_mb=0.01", "traffic_parallel=1", "topology.interfaces=lte"
+    )
     simulation.run(1)
     (subflow,) = simulation.network.tables.subflows["ue1-1"]
     assert subflow.way == ("n1", "lte1")
@@ -237,17 +300,23 @@ def test_one_air_for_two_paths_carries_less_than_two(simulated):
         simulation.run(25)
         done[setup] = simulation.report()["connections"]
         assert all(each["completion_s"] for each in done[setup])
-    worst = {setup: max(each["completion_s"] for each in connections) for setup, connections in done.items()}
+    worst = {
+        setup: max(each["completion_s"] for each in connections)
+        for setup, connections in done.items()
+    }
     assert worst[3] > worst[2]
     subflows = [subflow for each in done[1] for subflow in each["subflows"]]
     wifi, lte = (
-        sum(s["throughput_mbps"] for s in subflows if (("wifi1" in s["path"]) == by_wifi)) for by_wifi in (True, False)
+        sum(s["throughput_mbps"] for s in subflows if (("wifi1" in s["path"]) == by_wifi))
+        for by_wifi in (True, False)
     )
     assert wifi > lte
 
 
 def test_the_air_of_11n_at_2_4_ghz_loses_one_per_cent_each_way(simulated):
-    simulation = simulated("rat_setup_1", "topology.wifi=11n24", "topology.interfaces=wifi", "traffic_volume_mb=1000")
+    simulation = simulated(
+        "rat_setup_1", "topology.wifi=11n24", "topology.interfaces=wifi", "traffic_volume_mb=1000"
+    )
     simulation.run(8)
     network = simulation.network
     sent = dropped = 0
@@ -264,7 +333,9 @@ def test_the_whole_network_loses_with_plain_mptcp_and_comes_back_with_meters(sim
     """MP-SDN, Figures 5 and 10, one seed and 20 s: the paper's loss and gain are up to 20 %."""
 
     def run(percent, strategy):
-        simulation = simulated("thirty_users", f"topology.multipath_percent={percent}", strategy=strategy)
+        simulation = simulated(
+            "thirty_users", f"topology.multipath_percent={percent}", strategy=strategy
+        )
         simulation.run(5)
         frames = simulation.run(15)
         tier2 = max(mean(frames, ap, "tier2_mbps") for ap in ("wifi1", "wifi2", "wifi3"))

@@ -55,7 +55,9 @@ def program(law: str, types: Path = RUNNING) -> Path:
         try:
             _compile(law, types, target)
         except (CommandFailed, OSError) as problem:
-            raise MachineLacks(f"compile {kernel_name(law)}: {problem}. Try: ./run_lab.sh setup-emulation") from problem
+            raise MachineLacks(
+                f"compile {kernel_name(law)}: {problem}. Try: ./run_lab.sh setup-emulation"
+            ) from problem
     return target
 
 
@@ -69,9 +71,22 @@ def _digest(types: Path) -> str:
 def _compile(law: str, types: Path, target: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="types-", dir=target.parent) as folder:
-        declarations = shell.run(["bpftool", "btf", "dump", "file", str(types), "format", "c"], "read the kernel's types")
+        declarations = shell.run(
+            ["bpftool", "btf", "dump", "file", str(types), "format", "c"], "read the kernel's types"
+        )
         Path(folder, "vmlinux.h").write_text(declarations)  # 1
         draft = Path(folder, target.name)
-        argv = ["clang", "-O2", "-g", "-target", "bpf", f"-I{folder}", "-c", str(SOURCES / f"{law}.c"), "-o", str(draft)]
+        argv = [
+            "clang",
+            "-O2",
+            "-g",
+            "-target",
+            "bpf",
+            f"-I{folder}",
+            "-c",
+            str(SOURCES / f"{law}.c"),
+            "-o",
+            str(draft),
+        ]
         shell.run(argv, f"compile {kernel_name(law)}")  # 2
         draft.rename(target)  # 3

@@ -68,7 +68,11 @@ def _register(name: str, program: Path) -> int:
         ask("bpf_map__set_map_flags", law, BY_LINK)  # 1
         ask("bpf_object__load", opened)  # 2
         link: int = ask("bpf_link__fd", ask("bpf_map__attach_struct_ops", law))  # 3
-        return link if link != ask("bpf_map__fd", law) else int(ask("bpf_link_create", link, 0, STRUCT_OPS, None))
+        return (
+            link
+            if link != ask("bpf_map__fd", law)
+            else int(ask("bpf_link_create", link, 0, STRUCT_OPS, None))
+        )
     finally:
         ask("bpf_object__close", opened)  # 4
 
@@ -79,7 +83,9 @@ def _ask(libbpf: ctypes.CDLL, doing: str, function: str, *arguments: Any) -> Any
     kind = FUNCTIONS[function][0]
     if (kind is POINTER and not answer) or (kind is NUMBER and answer < 0):
         why = os.strerror(ctypes.get_errno())
-        raise LabError(f"{doing}: {function}: {why}. What the kernel says against it: bpftool struct_ops register FILE")
+        raise LabError(
+            f"{doing}: {function}: {why}. What the kernel says against it: bpftool struct_ops register FILE"
+        )
     return answer
 
 
@@ -87,7 +93,9 @@ def _library() -> ctypes.CDLL:
     try:
         libbpf = ctypes.CDLL(LIBRARY, use_errno=True)
     except OSError as problem:
-        raise MachineLacks(f"load a congestion control: {problem}. Try: sudo apt install libbpf1") from problem
+        raise MachineLacks(
+            f"load a congestion control: {problem}. Try: sudo apt install libbpf1"
+        ) from problem
     for name, (result, *arguments) in FUNCTIONS.items():
         function = getattr(libbpf, name)
         function.restype, function.argtypes = result, arguments

@@ -25,7 +25,9 @@ def _bpf(command: int, attributes: bytes, doing: str) -> int:
     padded = ctypes.create_string_buffer(attributes.ljust(128, b"\0"), 128)
     result: int = _libc.syscall(number, command, padded, 128)
     if result < 0:
-        raise LabError(f"{doing}: {os.strerror(ctypes.get_errno())}. Is the map still pinned? Type: ./run_lab.sh doctor")
+        raise LabError(
+            f"{doing}: {os.strerror(ctypes.get_errno())}. Is the map still pinned? Type: ./run_lab.sh doctor"
+        )
     return result
 
 
@@ -38,7 +40,11 @@ def iterate(program: Path, link: Path) -> int:
     """Make a pinned iterator program ready to run, and pin it as a file that can be read; a descriptor for `begin`."""
     pinned = _pinned(program, f"open the program {program}")
     try:
-        ready = _bpf(LINK_CREATE, struct.pack("=IIIIQI", pinned, 0, TRACE_ITER, 0, 0, 0), f"make {program} run")
+        ready = _bpf(
+            LINK_CREATE,
+            struct.pack("=IIIIQI", pinned, 0, TRACE_ITER, 0, 0, 0),
+            f"make {program} run",
+        )
     finally:
         os.close(pinned)
     path = ctypes.create_string_buffer(str(link).encode())
@@ -58,9 +64,13 @@ class Map:
         self.pin, self.key_bytes, self.value_bytes = pin, key_bytes, value_bytes
         self._fd = _pinned(pin, f"open the map {pin}")
 
-    def _access(self, command: int, key: bytes, value: ctypes.Array[ctypes.c_char], flags: int) -> None:
+    def _access(
+        self, command: int, key: bytes, value: ctypes.Array[ctypes.c_char], flags: int
+    ) -> None:
         held = ctypes.create_string_buffer(key, self.key_bytes)
-        attributes = struct.pack("=IIQQQ", self._fd, 0, ctypes.addressof(held), ctypes.addressof(value), flags)
+        attributes = struct.pack(
+            "=IIQQQ", self._fd, 0, ctypes.addressof(held), ctypes.addressof(value), flags
+        )
         _bpf(command, attributes, f"{'read' if command == LOOKUP else 'write'} the map {self.pin}")
 
     def read(self, key: bytes, locked: bool = False) -> bytes:
@@ -71,12 +81,18 @@ class Map:
 
     def write(self, key: bytes, value: bytes, locked: bool = False) -> None:
         """Put a value under this key."""
-        self._access(UPDATE, key, ctypes.create_string_buffer(value, self.value_bytes), 4 if locked else 0)
+        self._access(
+            UPDATE, key, ctypes.create_string_buffer(value, self.value_bytes), 4 if locked else 0
+        )
 
     def delete(self, key: bytes) -> None:
         """Forget a key that is there."""
         held = ctypes.create_string_buffer(key, self.key_bytes)
-        _bpf(DELETE, struct.pack("=IIQ", self._fd, 0, ctypes.addressof(held)), f"delete from the map {self.pin}")
+        _bpf(
+            DELETE,
+            struct.pack("=IIQ", self._fd, 0, ctypes.addressof(held)),
+            f"delete from the map {self.pin}",
+        )
 
     def close(self) -> None:
         os.close(self._fd)

@@ -23,19 +23,31 @@ class Family:
         self._socket = open_socket(NETLINK_GENERIC)
         try:
             reply = next(
-                ask(self._socket, CONTROLLER, REQUEST, _message(GET_FAMILY, attribute(FAMILY_NAME, name.encode() + b"\0")))
+                ask(
+                    self._socket,
+                    CONTROLLER,
+                    REQUEST,
+                    _message(GET_FAMILY, attribute(FAMILY_NAME, name.encode() + b"\0")),
+                )
             )
         except LabError as problem:
             self._socket.close()
-            raise LabError(f"ask the kernel for '{name}': {problem}. Its module is missing or not loaded") from problem
+            raise LabError(
+                f"ask the kernel for '{name}': {problem}. Its module is missing or not loaded"
+            ) from problem
         described = dict(attributes(reply[1][HEADER_BYTES:]))
         self._id = struct.unpack("=H", described[FAMILY_ID])[0]
-        self._groups = dict(_group(each) for _number, each in attributes(described.get(GROUPS, b"")))
+        self._groups = dict(
+            _group(each) for _number, each in attributes(described.get(GROUPS, b""))
+        )
 
     def ask(self, command: int, body: bytes, flags: int = ACK) -> list[bytes]:
         """Send a command with its attributes; the attributes of each answer, or `LabError` with the kernel's reason."""
         return [
-            payload[HEADER_BYTES:] for _kind, payload in ask(self._socket, self._id, REQUEST | flags, _message(command, body))
+            payload[HEADER_BYTES:]
+            for _kind, payload in ask(
+                self._socket, self._id, REQUEST | flags, _message(command, body)
+            )
         ]
 
     def listen(self, group: str) -> Listener:

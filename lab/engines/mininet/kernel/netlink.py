@@ -20,7 +20,11 @@ NETLINK_ROUTE, NETLINK_SOCK_DIAG = 0, 4
 REQUEST, DUMP, ACK, ECHO = 0x1, 0x300, 0x4, 0x8
 ERROR, DONE = 2, 3
 SOCK_DIAG_BY_FAMILY = 20
-DIAG_INFO, DIAG_CONG, DIAG_ULP_INFO = 2, 4, 19  # the request's bit is number - 1; ULP_INFO comes unasked
+DIAG_INFO, DIAG_CONG, DIAG_ULP_INFO = (
+    2,
+    4,
+    19,
+)  # the request's bit is number - 1; ULP_INFO comes unasked
 ULP_MPTCP = 3  # nested in ULP_INFO, beside the name
 TOKEN_LOCAL, SUBFLOW_FLAGS, ID_REMOTE = 2, 8, 9
 BACKUP_REMOTE, BACKUP_LOCAL = 1 << 4, 1 << 5  # MPTCP_SUBFLOW_FLAG_BKUP_REM, _LOC
@@ -90,8 +94,13 @@ class Diagnosis:
     def sockets(self) -> list[TcpSocket]:
         """Every established IPv4 TCP socket."""
         wanted = sum(1 << (number - 1) for number in (DIAG_INFO, DIAG_CONG))
-        body = struct.pack("=BBBxI", socket.AF_INET, socket.IPPROTO_TCP, wanted, ESTABLISHED).ljust(56, b"\0")
-        return [tcp_socket(payload) for _kind, payload in ask(self._socket, SOCK_DIAG_BY_FAMILY, REQUEST | DUMP, body)]
+        body = struct.pack("=BBBxI", socket.AF_INET, socket.IPPROTO_TCP, wanted, ESTABLISHED).ljust(
+            56, b"\0"
+        )
+        return [
+            tcp_socket(payload)
+            for _kind, payload in ask(self._socket, SOCK_DIAG_BY_FAMILY, REQUEST | DUMP, body)
+        ]
 
     def close(self) -> None:
         self._socket.close()
@@ -104,7 +113,9 @@ def tcp_socket(payload: bytes) -> TcpSocket:
     found = dict(attributes(payload[72:]))
     info = found.get(DIAG_INFO, b"").ljust(248, b"\0")
     rtt_us, cwnd = struct.unpack_from("=I", info, 68)[0], struct.unpack_from("=I", info, 80)[0]
-    pacing_limit, bytes_acked, bytes_received, segments_out, segments_in = struct.unpack_from("=QQQII", info, 112)
+    pacing_limit, bytes_acked, bytes_received, segments_out, segments_in = struct.unpack_from(
+        "=QQQII", info, 112
+    )
     token, backup, remote_id = _subflow(found.get(DIAG_ULP_INFO, b""))
     return TcpSocket(
         source=(source, source_port),
@@ -158,12 +169,17 @@ class Scheduler:
         try:
             _kind, payload = next(ask(self._socket, RTM_GETLINK, REQUEST, body))
         except (LabError, StopIteration) as problem:
-            raise LabError(f"find the interface {device}: {problem or 'no answer'}. See `ip link`") from problem
+            raise LabError(
+                f"find the interface {device}: {problem or 'no answer'}. See `ip link`"
+            ) from problem
         return int(struct.unpack_from("=i", payload, 4)[0])
 
     def queues(self, wanted: Sequence[Handle]) -> dict[Handle, Queue]:
         """The counters of these qdiscs, without those that are not there. To read all there are is dear where switches are many."""
-        return {each: _queue(found.get(TCA_STATS, b"").ljust(36, b"\0")) for each, found in self._qdiscs(wanted)}
+        return {
+            each: _queue(found.get(TCA_STATS, b"").ljust(36, b"\0"))
+            for each, found in self._qdiscs(wanted)
+        }
 
     def losses(self, wanted: Sequence[Handle]) -> dict[Handle, float]:
         """The random loss [fraction] of these qdiscs, without those that are no netem."""
@@ -175,7 +191,9 @@ class Scheduler:
 
     def _qdiscs(self, wanted: Sequence[Handle]) -> Iterator[tuple[Handle, dict[int, bytes]]]:
         """The attributes of those that are there."""
-        bodies = [struct.pack("=BxxxiIII", 0, interface, major << 16, 0, 0) for interface, major in wanted]
+        bodies = [
+            struct.pack("=BxxxiIII", 0, interface, major << 16, 0, 0) for interface, major in wanted
+        ]
         for each, answer in zip(wanted, ask_each(self._socket, RTM_GETQDISC, bodies), strict=True):
             if answer is not None:
                 yield each, dict(attributes(answer[20:]))
@@ -185,7 +203,11 @@ class Scheduler:
         limit = struct.pack("=BBHhHI", 0, 1, 0, 0, 0, rate_bps // 8)
         ticks = burst_bytes * 8 * 1_000_000_000 // rate_bps // TICK_NS
         options = attribute(1, limit + limit + struct.pack("=5I", ticks, ticks, 1514, 0, 0))
-        body = struct.pack("=BxxxiIII", 0, interface, 0x10001, 0x10000, 0) + attribute(1, b"htb\0") + attribute(2, options)
+        body = (
+            struct.pack("=BxxxiIII", 0, interface, 0x10001, 0x10000, 0)
+            + attribute(1, b"htb\0")
+            + attribute(2, options)
+        )
         list(ask(self._socket, RTM_NEWTCLASS, REQUEST | ACK, body))
 
     def close(self) -> None:
@@ -194,7 +216,9 @@ class Scheduler:
 
 def _queue(stats: bytes) -> Queue:
     """Decode a tc_stats: bytes, packets, drops, overlimits, bps, pps, qlen, backlog."""
-    sent_bytes, sent_packets, drops, _overlimits, _bps, _pps, waiting = struct.unpack_from("=QIIIIII", stats)
+    sent_bytes, sent_packets, drops, _overlimits, _bps, _pps, waiting = struct.unpack_from(
+        "=QIIIIII", stats
+    )
     return Queue(waiting, drops, sent_bytes, sent_packets)
 
 
@@ -231,9 +255,17 @@ def ask_each(asked: socket.socket, kind: int, bodies: Sequence[bytes]) -> Iterat
     """Send a request for each body and yield the payload of each answer; None where the kernel refuses, as it does what is not there."""
     for start in range(0, len(bodies), AT_ONCE):
         some = bodies[start : start + AT_ONCE]
-        asked.send(b"".join(struct.pack("=IHHII", 16 + len(body), kind, REQUEST | ECHO, 1, 0) + body for body in some))
+        asked.send(
+            b"".join(
+                struct.pack("=IHHII", 16 + len(body), kind, REQUEST | ECHO, 1, 0) + body
+                for body in some
+            )
+        )
         answers = [asked.recv(1 << 16) for _ in some]
-        yield from (None if struct.unpack_from("=H", answer, 4)[0] == ERROR else answer[16:] for answer in answers)
+        yield from (
+            None if struct.unpack_from("=H", answer, 4)[0] == ERROR else answer[16:]
+            for answer in answers
+        )
 
 
 def attributes(data: bytes) -> Iterator[tuple[int, bytes]]:

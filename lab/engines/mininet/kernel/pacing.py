@@ -15,7 +15,10 @@ from lab.engines.mininet.kernel import bpf, bpf_object, netlink
 from lab.engines.mininet.machine import shell
 
 SOURCE = Path(__file__).with_name("pacing.bpf.c")
-FRAME_BYTES, PAYLOAD_BYTES = 1514, 1420  # of a full frame of Multipath TCP (RFC 8684) with timestamps
+FRAME_BYTES, PAYLOAD_BYTES = (
+    1514,
+    1420,
+)  # of a full frame of Multipath TCP (RFC 8684) with timestamps
 UNLIMITED = 0xFFFFFFFF
 Endpoint = tuple[str, int]
 
@@ -37,7 +40,11 @@ def payload_limit(rate_bps: int | None) -> int:
 
 def frame_rate_bps(payload_bytes_per_s: int) -> int | None:
     """The opposite; None when nothing is held."""
-    return None if payload_bytes_per_s >= UNLIMITED else round(payload_bytes_per_s * 8 * FRAME_BYTES / PAYLOAD_BYTES)
+    return (
+        None
+        if payload_bytes_per_s >= UNLIMITED
+        else round(payload_bytes_per_s * 8 * FRAME_BYTES / PAYLOAD_BYTES)
+    )
 
 
 class Pacing:
@@ -55,7 +62,9 @@ class Pacing:
         key = _key(local, remote)
         value = struct.pack("=I", payload_limit(rate_bps))
         where = ["bpftool", "map", "update", "pinned", str(rates.pin)]
-        shell.tell([*where, "key", "hex", *key.hex(" ").split(), "value", "hex", *value.hex(" ").split()])
+        shell.tell(
+            [*where, "key", "hex", *key.hex(" ").split(), "value", "hex", *value.hex(" ").split()]
+        )
         rates.write(key, value)
         shell.tell(["mnexec", "-a", str(pid), "cat", str(self._pins / "each")])
         netlink.inside(pid, self._run)
@@ -64,7 +73,15 @@ class Pacing:
 
     def _loaded(self) -> bpf.Map:
         if self._rates is None:
-            argv = ["bpftool", "prog", "loadall", str(program()), str(self._pins), "pinmaps", str(self._pins)]
+            argv = [
+                "bpftool",
+                "prog",
+                "loadall",
+                str(program()),
+                str(self._pins),
+                "pinmaps",
+                str(self._pins),
+            ]
             shell.run(argv, "load the pacing program")
             self._program = bpf.iterate(self._pins / "pace", self._pins / "each")
             self._rates = bpf.Map(self._pins / "rates", 12, 4)

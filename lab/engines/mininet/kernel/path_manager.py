@@ -43,11 +43,16 @@ class PathManager:
     def limit(self, subflows: int, add_addresses: int = 0) -> None:
         """At most so many subflows beyond the first, and so many announced addresses accepted, per connection."""
         numbers = ((SUBFLOWS, subflows), (ADD_ADDRESSES, add_addresses))
-        self._family.ask(SET_LIMITS, b"".join(attribute(kind, struct.pack("=I", number)) for kind, number in numbers))
+        self._family.ask(
+            SET_LIMITS,
+            b"".join(attribute(kind, struct.pack("=I", number)) for kind, number in numbers),
+        )
 
     def add(self, address: str, interface: int) -> None:
         """Open a subflow from this address of interface number `interface` in every connection."""
-        place = attribute(FLAGS, struct.pack("=I", SUBFLOW)) + attribute(INTERFACE, struct.pack("=i", interface))
+        place = attribute(FLAGS, struct.pack("=I", SUBFLOW)) + attribute(
+            INTERFACE, struct.pack("=i", interface)
+        )
         self._family.ask(ADD_ADDRESS, attribute(NESTED | ADDRESS, _address(address) + place))
 
     def set_backup(self, address: str, backup: bool) -> None:
@@ -77,14 +82,23 @@ def established(news: Iterable[tuple[int, dict[int, bytes]]]) -> Iterator[Establ
     """The connections among what the kernel has said."""
     for command, about in news:
         if command == ESTABLISHED and {EVENT_TOKEN, EVENT_SERVER, EVENT_PORT} <= set(about):
-            server = (socket.inet_ntoa(about[EVENT_SERVER]), struct.unpack("!H", about[EVENT_PORT])[0])
+            server = (
+                socket.inet_ntoa(about[EVENT_SERVER]),
+                struct.unpack("!H", about[EVENT_PORT])[0],
+            )
             yield Established(struct.unpack("=I", about[EVENT_TOKEN])[0], server)
 
 
 def _ends(token: int, own: bytes, remote: Endpoint) -> bytes:
     other = _address(remote[0]) + attribute(PORT, struct.pack("=H", remote[1]))
-    return attribute(TOKEN, struct.pack("=I", token)) + attribute(NESTED | ADDRESS, own) + attribute(NESTED | REMOTE, other)
+    return (
+        attribute(TOKEN, struct.pack("=I", token))
+        + attribute(NESTED | ADDRESS, own)
+        + attribute(NESTED | REMOTE, other)
+    )
 
 
 def _address(address: str) -> bytes:
-    return attribute(FAMILY, struct.pack("=H", socket.AF_INET)) + attribute(IPV4, socket.inet_aton(address))
+    return attribute(FAMILY, struct.pack("=H", socket.AF_INET)) + attribute(
+        IPV4, socket.inet_aton(address)
+    )

@@ -35,13 +35,27 @@ MODULES = {  # name: why, and a harmless use of it in a network namespace that e
     "act_bpf": ("the WiFi cell's program", f"tc actions add action bpf bytecode '{BPF_PASS}'"),
     "mac80211_hwsim": ("simulated radios", ""),
 }
-NATIVE_PROGRAMS = ("ovs-vsctl", "ovs-ofctl", "mnexec", "hostapd", "iw", "ip", "tc", "ifconfig", "ethtool", "clang", "bpftool")
+NATIVE_PROGRAMS = (
+    "ovs-vsctl",
+    "ovs-ofctl",
+    "mnexec",
+    "hostapd",
+    "iw",
+    "ip",
+    "tc",
+    "ifconfig",
+    "ethtool",
+    "clang",
+    "bpftool",
+)
 VM_PROGRAMS = ("qemu-system-x86_64", "modprobe", "busybox")
 
 
 def _module(name: str) -> bool:
     """Loaded, or there to be loaded, or built in, which only trying it (as root) tells."""
-    if Path("/sys/module", name).exists() or shell.succeeds(["modprobe", "--dry-run", "--quiet", name]):
+    if Path("/sys/module", name).exists() or shell.succeeds(
+        ["modprobe", "--dry-run", "--quiet", name]
+    ):
         return True
     use = MODULES[name][1]
     return bool(use) and os.geteuid() == 0 and shell.succeeds(["unshare", "--net", "sh", "-c", use])
@@ -88,9 +102,9 @@ class Probe:
     mptcp: Callable[[], bool] = _mptcp
     upstream: Callable[[upstreams.Upstream], bool] = upstreams.present
     hwsim_mgmt: Callable[[], bool] = lambda: os.access(upstreams.hwsim_mgmt(), os.X_OK)
-    vm_kernel: Callable[[], str | None] = lambda: (lambda image: image.name.removeprefix("vmlinuz-") if image else None)(
-        kernel.find()
-    )
+    vm_kernel: Callable[[], str | None] = lambda: (
+        lambda image: image.name.removeprefix("vmlinuz-") if image else None
+    )(kernel.find())
     kvm: Callable[[], bool | None] = kernel.remembered_kvm
     coupled: Callable[[], list[str]] = _coupled
     coupled_in_vm: Callable[[], list[str]] = _coupled_in_vm
@@ -115,30 +129,101 @@ NO_CURE = "run with --vm: this kernel does not have it"
 def facts(probe: Probe) -> list[Fact]:
     """Everything the emulation needs, in the order in which it is needed."""
     reasons = {program: package.reason for package in PACKAGES for program in package.programs}
-    table = [Fact("root", probe.root(), "networks of the kernel", "sudo ./run_lab.sh ..., or run with --vm", "native")]
+    table = [
+        Fact(
+            "root",
+            probe.root(),
+            "networks of the kernel",
+            "sudo ./run_lab.sh ..., or run with --vm",
+            "native",
+        )
+    ]
     table.append(Fact("MPTCP", probe.mptcp(), "what the lab is about", NO_CURE, "native"))
-    table += [Fact(f"module {name}", probe.module(name), why, NO_CURE, "native") for name, (why, _) in MODULES.items()]
-    table += [Fact(name, probe.program(name), reasons[name], cure(name)) for name in NATIVE_PROGRAMS]
     table += [
-        Fact(each.name, probe.upstream(each), each.reason, SETUP, "extra" if each.optional else "both")
+        Fact(f"module {name}", probe.module(name), why, NO_CURE, "native")
+        for name, (why, _) in MODULES.items()
+    ]
+    table += [
+        Fact(name, probe.program(name), reasons[name], cure(name)) for name in NATIVE_PROGRAMS
+    ]
+    table += [
+        Fact(
+            each.name,
+            probe.upstream(each),
+            each.reason,
+            SETUP,
+            "extra" if each.optional else "both",
+        )
         for each in upstreams.UPSTREAMS
     ]
     table.append(Fact("hwsim_mgmt", probe.hwsim_mgmt(), "makes simulated radios", SETUP))
     table.append(Fact("Python six", probe.python("six"), "Mininet-WiFi imports it", SETUP))
-    table.append(Fact("Python os_ken", probe.python("os_ken"), "tests compare OpenFlow 1.3 messages with it", SETUP, "extra"))
+    table.append(
+        Fact(
+            "Python os_ken",
+            probe.python("os_ken"),
+            "tests compare OpenFlow 1.3 messages with it",
+            SETUP,
+            "extra",
+        )
+    )
     table += [
-        Fact(name, probe.program(name), reasons.get(name, "the VM's first file system"), _vm_cure(name), "vm")
+        Fact(
+            name,
+            probe.program(name),
+            reasons.get(name, "the VM's first file system"),
+            _vm_cure(name),
+            "vm",
+        )
         for name in VM_PROGRAMS
     ]
-    table.append(Fact("virtme-ng", probe.python("virtme"), "boots the VM from this machine's files", SETUP, "vm"))
+    table.append(
+        Fact(
+            "virtme-ng",
+            probe.python("virtme"),
+            "boots the VM from this machine's files",
+            SETUP,
+            "vm",
+        )
+    )
     version = probe.vm_kernel()
-    table.append(Fact("VM kernel", version is not None, "a kernel with all modules", SETUP, "vm", version or ""))
+    table.append(
+        Fact(
+            "VM kernel",
+            version is not None,
+            "a kernel with all modules",
+            SETUP,
+            "vm",
+            version or "",
+        )
+    )
     answer = probe.kvm()
     notes = {True: "", False: "the VM runs in software", None: "not tried yet"}
-    table.append(Fact("KVM", bool(answer), "speed of the VM", "nothing to do: it works without", "extra", notes[answer]))
-    for where, cure_here, lacks in (("natively", NO_CURE, probe.coupled()), ("in the VM", SETUP, probe.coupled_in_vm())):
+    table.append(
+        Fact(
+            "KVM",
+            bool(answer),
+            "speed of the VM",
+            "nothing to do: it works without",
+            "extra",
+            notes[answer],
+        )
+    )
+    for where, cure_here, lacks in (
+        ("natively", NO_CURE, probe.coupled()),
+        ("in the VM", SETUP, probe.coupled_in_vm()),
+    ):
         note = f"lacks {', '.join(lacks)}" if lacks else ""
-        table.append(Fact(f"coupled laws {where}", not lacks, "--cc lia, olia, balia as eBPF", cure_here, "extra", note))
+        table.append(
+            Fact(
+                f"coupled laws {where}",
+                not lacks,
+                "--cc lia, olia, balia as eBPF",
+                cure_here,
+                "extra",
+                note,
+            )
+        )
     return table
 
 
@@ -151,7 +236,11 @@ class Verdict:
     because: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return f"{self.way}: yes" if self.possible else f"{self.way}: no, because of {', '.join(self.because)}"
+        return (
+            f"{self.way}: yes"
+            if self.possible
+            else f"{self.way}: no, because of {', '.join(self.because)}"
+        )
 
 
 def verdicts(table: list[Fact]) -> list[Verdict]:
@@ -163,7 +252,9 @@ def verdicts(table: list[Fact]) -> list[Verdict]:
             for fact in table
             if fact.where in places and not fact.there
         )
-        return Verdict(name, not missing, tuple(each.replace("module", "no module", 1) for each in missing))
+        return Verdict(
+            name, not missing, tuple(each.replace("module", "no module", 1) for each in missing)
+        )
 
     return [
         Verdict("embedded engine", True),

@@ -14,7 +14,15 @@ def main(json: bool = False, probe: Probe | None = None) -> int:
     table = facts(probe or Probe())
     ways = verdicts(table)
     if json:
-        print(encoder.dumps({"facts": [asdict(fact) for fact in table], "verdicts": [asdict(way) for way in ways]}, indent=1))
+        print(
+            encoder.dumps(
+                {
+                    "facts": [asdict(fact) for fact in table],
+                    "verdicts": [asdict(way) for way in ways],
+                },
+                indent=1,
+            )
+        )
     else:
         print("\n".join([*lines(table), "", *map(str, ways)]))
     return 0 if any(way.possible for way in ways[1:]) else MachineLacks.exit_code
@@ -29,5 +37,8 @@ def lines(table: list[Fact]) -> list[str]:
         rows.append((fact.what, state, why, "" if fact.there else fact.cure))
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
     return [
-        "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]]).rstrip() for row in rows
+        "  ".join(
+            [*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]]
+        ).rstrip()
+        for row in rows
     ]

@@ -43,7 +43,9 @@ class Ledger:
     def record(self, kind: str, **what: Any) -> None:
         """Write down a resource before it is made (a process: right after, its number is not known before)."""
         if kind not in UNDO and kind != "radios":
-            raise KeyError(f"'{kind}' cannot be undone: choose from {', '.join(sorted([*UNDO, 'radios']))}")
+            raise KeyError(
+                f"'{kind}' cannot be undone: choose from {', '.join(sorted([*UNDO, 'radios']))}"
+            )
         if kind == "process":
             what.setdefault("started", start_time(what["pid"]))
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -106,16 +108,22 @@ def clean(force: bool = False) -> int:
     living = lock.holder()
     if living and not force:
         print(
-            f"clean: {living} is still running. Stop it first, or with all it made: ./run_lab.sh clean --force", file=sys.stderr
+            f"clean: {living} is still running. Stop it first, or with all it made: ./run_lab.sh clean --force",
+            file=sys.stderr,
         )
         return MachineLacks.exit_code
     if living and not _end(living.pid):
-        print(f"clean: {living} does not end, or is another user's. Try: sudo ./run_lab.sh clean --force", file=sys.stderr)
+        print(
+            f"clean: {living} does not end, or is another user's. Try: sudo ./run_lab.sh clean --force",
+            file=sys.stderr,
+        )
         return MachineLacks.exit_code
     removed: list[str] = []
     problems: list[str] = []
     if MACHINE.exists() and os.geteuid() != 0:
-        print(f"clean: {MACHINE} lists what root made. Try: sudo ./run_lab.sh clean", file=sys.stderr)
+        print(
+            f"clean: {MACHINE} lists what root made. Try: sudo ./run_lab.sh clean", file=sys.stderr
+        )
         return MachineLacks.exit_code
     for path in _lists():
         problems += Ledger(path).undo_all(removed)

@@ -17,7 +17,9 @@ from pathlib import Path
 from lab.errors import MachineLacks
 
 LOCK = Path("/tmp/multipath-lab-emulation.lock")
-PATIENCE_S = 0.5  # a look at the lock holds it for an instant: who wants it tries a little longer than that
+PATIENCE_S = (
+    0.5  # a look at the lock holds it for an instant: who wants it tries a little longer than that
+)
 
 
 @dataclass(frozen=True)

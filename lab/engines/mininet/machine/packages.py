@@ -18,7 +18,11 @@ class Package:
 
 
 PACKAGES = (
-    Package("openvswitch-switch", "the switches", ("ovs-vsctl", "ovs-ofctl", "ovs-vswitchd", "ovsdb-server", "ovsdb-tool")),
+    Package(
+        "openvswitch-switch",
+        "the switches",
+        ("ovs-vsctl", "ovs-ofctl", "ovs-vswitchd", "ovsdb-server", "ovsdb-tool"),
+    ),
     Package("mininet", "mnexec, which enters a host's namespace", ("mnexec",)),
     Package("hostapd", "the access points", ("hostapd",)),
     Package("wpasupplicant", "Mininet-WiFi looks for it", ("wpa_supplicant",)),

@@ -17,7 +17,9 @@ def start_time(pid: int) -> int | None:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
         return None
-    fields = stat.rpartition(")")[2].split()  # the name in front may hold anything; fields[0] is the state
+    fields = stat.rpartition(")")[
+        2
+    ].split()  # the name in front may hold anything; fields[0] is the state
     return None if fields[0] in "ZX" else int(fields[19])
 
 
@@ -44,6 +46,8 @@ def running(program: str, word: str) -> list[int]:
                 name, *arguments = (folder / "cmdline").read_bytes().split(b"\0")
             except OSError:
                 continue
-            if Path(os.fsdecode(name)).name == program and any(word.encode() in each for each in arguments):
+            if Path(os.fsdecode(name)).name == program and any(
+                word.encode() in each for each in arguments
+            ):
                 found.append(int(folder.name))
     return sorted(found)

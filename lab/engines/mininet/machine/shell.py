@@ -69,7 +69,14 @@ def run(
     feed: dict[str, Any] = {"stdin": subprocess.DEVNULL} if stdin is None else {"input": stdin}
     try:
         done: subprocess.CompletedProcess[str] = subprocess.run(
-            argv, capture_output=True, text=True, cwd=cwd, env=env, timeout=timeout_s, check=False, **feed
+            argv,
+            capture_output=True,
+            text=True,
+            cwd=cwd,
+            env=env,
+            timeout=timeout_s,
+            check=False,
+            **feed,
         )
     except FileNotFoundError as problem:
         raise _missing(argv, doing, cwd) from problem
@@ -92,7 +99,9 @@ def spawn(argv: Sequence[str], doing: str, **options: Any) -> subprocess.Popen[A
 def succeeds(argv: Sequence[str], timeout_s: float = 10) -> bool:
     """Does this command end well? For looking at a machine: nothing is raised and nothing is written down."""
     try:
-        quiet = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout_s, check=False)
+        quiet = subprocess.run(
+            argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout_s, check=False
+        )
     except (OSError, subprocess.TimeoutExpired):
         return False
     return quiet.returncode == 0
@@ -109,5 +118,7 @@ def tell(argv: Sequence[str], stdin: str | None = None, at: float | None = None)
 
 def _missing(argv: Sequence[str], doing: str, cwd: Any) -> MachineLacks:
     if cwd is not None and not Path(cwd).is_dir():
-        return MachineLacks(f"{doing}: the folder {cwd} does not exist. Try: ./run_lab.sh setup-emulation")
+        return MachineLacks(
+            f"{doing}: the folder {cwd} does not exist. Try: ./run_lab.sh setup-emulation"
+        )
     return MachineLacks(f"{doing}: '{argv[0]}' not found. Try: {cure(argv[0])}")

@@ -14,7 +14,9 @@ from lab.errors import CommandFailed
 
 NET, RADIOS, SYSCTL = Path("/sys/class/net"), Path("/sys/class/ieee80211"), Path("/proc/sys")
 MANY = 1000
-HOMECOMING_S = 5.0  # a namespace is dismantled in the background; its radios return at the end of that
+HOMECOMING_S = (
+    5.0  # a namespace is dismantled in the background; its radios return at the end of that
+)
 
 
 def process(pid: int, started: int | None) -> str | None:
@@ -80,11 +82,19 @@ def qdisc(device: str, handle: str = "root") -> str | None:
     if not (NET / device).exists():
         return None
     try:
-        shell.run(["tc", "qdisc", "del", "dev", device, handle], f"remove the {handle} qdisc of {device}")
+        shell.run(
+            ["tc", "qdisc", "del", "dev", device, handle], f"remove the {handle} qdisc of {device}"
+        )
     except CommandFailed as problem:
         if any(
             words in problem.stderr
-            for words in ("No such file", "handle of zero", "Cannot find", "Invalid argument", "Cannot find device")
+            for words in (
+                "No such file",
+                "handle of zero",
+                "Cannot find",
+                "Invalid argument",
+                "Cannot find device",
+            )
         ):
             return None
         raise

@@ -29,9 +29,17 @@ class Upstream:
 
 
 UPSTREAMS = (
-    Upstream("pox", "https://github.com/noxrepo/pox", "20d291825de5e1038e4500382e842e4f95b5731a", "the SDN controller"),
     Upstream(
-        "mininet", "https://github.com/mininet/mininet", "6eb8973c0bfd13c25c244a3871130c5e36b5fbd7", "hosts, switches, links"
+        "pox",
+        "https://github.com/noxrepo/pox",
+        "20d291825de5e1038e4500382e842e4f95b5731a",
+        "the SDN controller",
+    ),
+    Upstream(
+        "mininet",
+        "https://github.com/mininet/mininet",
+        "6eb8973c0bfd13c25c244a3871130c5e36b5fbd7",
+        "hosts, switches, links",
     ),
     Upstream(
         "mininet-wifi",
@@ -60,7 +68,10 @@ def cache() -> Path:
     given = os.environ.get("MULTIPATH_LAB_CACHE")
     if given:
         return Path(given).absolute()
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache").absolute() / "multipath-lab"
+    return (
+        Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache").absolute()
+        / "multipath-lab"
+    )
 
 
 def folder(name: str = "") -> Path:
@@ -94,7 +105,8 @@ def commit(path: Path) -> str | None:
         return text
     try:
         return shell.run(
-            ["git", "-c", "safe.directory=*", "-C", str(path), "rev-parse", "HEAD"], f"ask which commit {path} is at"
+            ["git", "-c", "safe.directory=*", "-C", str(path), "rev-parse", "HEAD"],
+            f"ask which commit {path} is at",
         ).strip()
     except CommandFailed:
         return None
@@ -125,7 +137,12 @@ def bring(upstream: Upstream) -> str:
         partial.mkdir(parents=True)
         doing = f"bring {upstream.name} from {upstream.url}"
         shell.run([*git, "init", "-q"], doing)
-        shell.run([*git, "fetch", "-q", "--depth=1", upstream.url, upstream.commit], doing, env=_no_questions(), timeout_s=600)
+        shell.run(
+            [*git, "fetch", "-q", "--depth=1", upstream.url, upstream.commit],
+            doing,
+            env=_no_questions(),
+            timeout_s=600,
+        )
         shell.run([*git, "checkout", "-q", "FETCH_HEAD"], doing)
         if target.exists():
             target.rmdir()

@@ -76,7 +76,9 @@ def without_offloads(interfaces: Iterable[str], enter: Enter) -> None:
     """One packet at a time on these interfaces: meters and queues count packets, and would drop bursts whole."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
         for name in interfaces:
-            shell.tell(enter(["ethtool", "-K", name, *(word for key in OFFLOADS for word in (key, "off"))]))
+            shell.tell(
+                enter(["ethtool", "-K", name, *(word for key in OFFLOADS for word in (key, "off"))])
+            )
             for command in OFFLOADS.values():
                 _ethtool(control, name, command, 0)
 
@@ -85,7 +87,9 @@ def _ethtool(control: socket.socket, interface: str, command: int, value: int) -
     request = bytearray(struct.pack("=II", command, value))
     pointer = (ctypes.c_char * len(request)).from_buffer(request)
     try:
-        fcntl.ioctl(control, SIOCETHTOOL, struct.pack("16sP", interface.encode(), ctypes.addressof(pointer)))
+        fcntl.ioctl(
+            control, SIOCETHTOOL, struct.pack("16sP", interface.encode(), ctypes.addressof(pointer))
+        )
     except OSError as problem:
         if problem.errno != EOPNOTSUPP:  # a radio cannot do it anyway
             raise
@@ -95,11 +99,26 @@ def endpoints(interfaces: Iterable[Interface], enter: Enter) -> None:
     """Multipath TCP opens a subflow from every address of these interfaces."""
     manager = PathManager()
     try:
-        shell.tell(enter(["ip", "mptcp", "limits", "set", "subflow", str(MOST_SUBFLOWS), "add_addr_accepted", "0"]))
+        shell.tell(
+            enter(
+                [
+                    "ip",
+                    "mptcp",
+                    "limits",
+                    "set",
+                    "subflow",
+                    str(MOST_SUBFLOWS),
+                    "add_addr_accepted",
+                    "0",
+                ]
+            )
+        )
         manager.limit(MOST_SUBFLOWS)
         for each in interfaces:
             for address in (each.address, *each.further):
-                shell.tell(enter(["ip", "mptcp", "endpoint", "add", address, "dev", each.name, "subflow"]))
+                shell.tell(
+                    enter(["ip", "mptcp", "endpoint", "add", address, "dev", each.name, "subflow"])
+                )
                 manager.add(address, socket.if_nametoindex(each.name))
     finally:
         manager.close()

@@ -27,9 +27,21 @@ FIELDS: dict[str, tuple[str, Callable[[float], int]]] = {
 class Links:
     """Shapes everything that a topology says has a shape."""
 
-    def __init__(self, topology: Topology, wiring: Wiring, network: Network, ledger: Ledger, data_goes_up: bool) -> None:
+    def __init__(
+        self,
+        topology: Topology,
+        wiring: Wiring,
+        network: Network,
+        ledger: Ledger,
+        data_goes_up: bool,
+    ) -> None:
         """`data_goes_up`: all traffic goes to the servers, so that `loss` of a link acts in that direction."""
-        self.wiring, self.network, self.ledger, self.data_goes_up = wiring, network, ledger, data_goes_up
+        self.wiring, self.network, self.ledger, self.data_goes_up = (
+            wiring,
+            network,
+            ledger,
+            data_goes_up,
+        )
         self.cells_of = topology.cells
         self.links = {link.id: link for link in topology.links}
         self.cells: dict[str, wifi_cell.AirOf] = {}
@@ -42,17 +54,33 @@ class Links:
                 self._start_cell(cell)
             else:
                 for station in cell.stations:
-                    lines += shaping.rate(self.wiring.at(station.user, cell.ap).port, station.rate_bps, cell.queue_packets)
-        shaped = [each for each in self.wiring.interfaces if each.link in self.links and has_shape(self.links[each.link])]
+                    lines += shaping.rate(
+                        self.wiring.at(station.user, cell.ap).port,
+                        station.rate_bps,
+                        cell.queue_packets,
+                    )
+        shaped = [
+            each
+            for each in self.wiring.interfaces
+            if each.link in self.links and has_shape(self.links[each.link])
+        ]
         self._shape([*lines, *(self._towards_host(each) for each in shaped)], "shape the links")
         for host in dict.fromkeys(each.node for each in shaped):
-            self._shape([self._from_host(each) for each in shaped if each.node == host], f"shape the links of {host}", host)
+            self._shape(
+                [self._from_host(each) for each in shaped if each.node == host],
+                f"shape the links of {host}",
+                host,
+            )
 
     def change(self, link_id: str, key: str, value: Any) -> None:
         """Change `rate_mbps`, `delay_ms`, `loss` or `up` of a link while packets are under way."""
         trunk = next((each for each in self.wiring.trunks if each.link == link_id), None)
         if key == "up":
-            port = trunk.a_port if trunk else next(each.port for each in self.wiring.interfaces if each.link == link_id)
+            port = (
+                trunk.a_port
+                if trunk
+                else next(each.port for each in self.wiring.interfaces if each.link == link_id)
+            )
             state = "up" if value else "down"
             shell.run(["ip", "link", "set", port, state], f"take link {link_id} {state}")
             return
@@ -71,9 +99,17 @@ class Links:
     def shape(self, link_id: str) -> dict[str, Any]:
         """What a controller is told of a link: rate, delay and loss as they are now."""
         trunk = next((each for each in self.wiring.trunks if each.link == link_id), None)
-        near = trunk.a if trunk else next(each.switch for each in self.wiring.interfaces if each.link == link_id)
+        near = (
+            trunk.a
+            if trunk
+            else next(each.switch for each in self.wiring.interfaces if each.link == link_id)
+        )
         told = description.shape(self.links[link_id], self.cells_of, near)
-        return {key: told[key] for key in ("rate_mbps", "delay_ms", "loss", "loss_back") if told[key] is not None}
+        return {
+            key: told[key]
+            for key in ("rate_mbps", "delay_ms", "loss", "loss_back")
+            if told[key] is not None
+        }
 
     def set_station_rate(self, ap: str, user: str, rate_bps: int) -> None:
         """Price a WiFi station anew; LTE rates are the agent's business."""
@@ -100,18 +136,27 @@ class Links:
             return []
         queue = link.queue_packets if link.rate_bps else shaping.UNLIMITED_PACKETS
         ends = ((trunk.a_port, link.loss_ppm), (trunk.b_port, link.loss_back_ppm))
-        return [shaping.link(port, link.rate_bps, delay_ns, jitter_ns, loss, queue) for port, loss in ends]
+        return [
+            shaping.link(port, link.rate_bps, delay_ns, jitter_ns, loss, queue)
+            for port, loss in ends
+        ]
 
     def _towards_host(self, each: Interface) -> str:
         link = self.links[each.link]
-        return self._end(each.port, link, link.loss_back_ppm if link.a == each.node else link.loss_ppm)
+        return self._end(
+            each.port, link, link.loss_back_ppm if link.a == each.node else link.loss_ppm
+        )
 
     def _from_host(self, each: Interface) -> str:
         link = self.links[each.link]
-        return self._end(each.name, link, link.loss_ppm if link.a == each.node else link.loss_back_ppm)
+        return self._end(
+            each.name, link, link.loss_ppm if link.a == each.node else link.loss_back_ppm
+        )
 
     def _end(self, device: str, link: Link, loss_ppm: int) -> str:
-        return shaping.link(device, link.rate_bps, link.delay_ns, link.jitter_ns, loss_ppm, link.queue_packets)
+        return shaping.link(
+            device, link.rate_bps, link.delay_ns, link.jitter_ns, loss_ppm, link.queue_packets
+        )
 
     def _shape(self, lines: list[str], doing: str, host: str | None = None) -> None:
         """One process for all lines: on the machine, or inside a host."""
@@ -125,16 +170,23 @@ class Links:
         """Load the cell's program and attach it to the access point's radio and to every station's."""
         air = self.cells[cell.ap] = wifi_cell.AirOf(cell, self.ledger)
         lines = shaping.air(f"{cell.ap}-wlan1", "downlink", str(air.pins))
-        shell.run(["tc", "-batch", "-"], f"attach the cell to {cell.ap}", stdin=shaping.batch(lines))
+        shell.run(
+            ["tc", "-batch", "-"], f"attach the cell to {cell.ap}", stdin=shaping.batch(lines)
+        )
         for station in cell.stations:
             interface = self.wiring.at(station.user, cell.ap)
             air.set_rate(interface.address, station.rate_bps)
             lines = shaping.air(interface.name, "uplink", str(air.pins))
             self.network.run(
-                station.user, ["tc", "-batch", "-"], f"attach the cell to {station.user}", stdin=shaping.batch(lines)
+                station.user,
+                ["tc", "-batch", "-"],
+                f"attach the cell to {station.user}",
+                stdin=shaping.batch(lines),
             )
 
 
 def has_shape(link: Link) -> bool:
     """Whether a link has a netem of its own."""
-    return bool(link.rate_bps or link.delay_ns or link.jitter_ns or link.loss_ppm or link.loss_back_ppm)
+    return bool(
+        link.rate_bps or link.delay_ns or link.jitter_ns or link.loss_ppm or link.loss_back_ppm
+    )

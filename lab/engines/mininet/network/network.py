@@ -29,7 +29,11 @@ BRIDGES_TIMEOUT_S = 120  # a busy machine needs seconds for each
 # ms: a controller stopped for a while is not a lost one; an attempt to connect is given up after the backoff too, and many
 # switches must not come back every second to a controller that is slow
 PATIENCE = ("inactivity_probe=60000", "max_backoff=4000")
-BRIDGE = ("fail_mode=secure", "protocols=OpenFlow10,OpenFlow13", "other_config:disable-in-band=true")
+BRIDGE = (
+    "fail_mode=secure",
+    "protocols=OpenFlow10,OpenFlow13",
+    "other_config:disable-in-band=true",
+)
 
 
 class Network:
@@ -44,7 +48,9 @@ class Network:
 
     def create(self) -> None:
         """Make the nodes: hosts can be entered, but nothing joins them yet."""
-        from lab.engines.mininet.network import nodes  # it imports Mininet-WiFi, which takes a second
+        from lab.engines.mininet.network import (
+            nodes,
+        )  # it imports Mininet-WiFi, which takes a second
 
         self._net = nodes.empty()
         self._add_nodes()
@@ -88,7 +94,13 @@ class Network:
         for switch in self.wiring.dpid:
             channels = [f"@{switch}-{port}" for port in OPENFLOW_PORTS]
             for channel, port in zip(channels, OPENFLOW_PORTS, strict=True):
-                argv += ["--", f"--id={channel}", "create", "controller", f'target="tcp:127.0.0.1:{port}"']
+                argv += [
+                    "--",
+                    f"--id={channel}",
+                    "create",
+                    "controller",
+                    f'target="tcp:127.0.0.1:{port}"',
+                ]
             argv += ["--", "set", "bridge", switch, f"controller={','.join(channels)}"]
         made = shell.run(["ovs-vsctl", *argv], "point the bridges at POX").split()
         patience = [word for uuid in made for word in ("--", "set", "controller", uuid, *PATIENCE)]
@@ -110,13 +122,23 @@ class Network:
         radio_of = {each.node: each for each in self._radios}
         for host in self.hosts:
             if host in radio_of:
-                net.addStation(host, mac=radio_of[host].mac, ip=f"{radio_of[host].address}/8", position="10,10,0")
+                net.addStation(
+                    host,
+                    mac=radio_of[host].mac,
+                    ip=f"{radio_of[host].address}/8",
+                    position="10,10,0",
+                )
             else:
                 net.addHost(host, ip=None, mac=None)
         for number, ap in enumerate(self.topology.ids("wifi")):
             channel = sorted(CHANNEL_MHZ)[number % len(CHANNEL_MHZ)]
             net.addAccessPoint(
-                ap, dpid=f"{wiring.dpid[ap]:016x}", ssid=f"lab-{ap}", mode="g", channel=str(channel), position="10,20,0"
+                ap,
+                dpid=f"{wiring.dpid[ap]:016x}",
+                ssid=f"lab-{ap}",
+                mode="g",
+                channel=str(channel),
+                position="10,20,0",
             )
         for switch in self.topology.ids("lte", "switch"):
             net.addSwitch(switch, dpid=f"{wiring.dpid[switch]:016x}")
@@ -125,7 +147,9 @@ class Network:
         """Write into the ledger what is about to exist. Undone in reverse: bridges first, while their ports still exist."""
         count = len(self.topology.ids("wifi")) + len(self._radios)
         self.ledger.record("radios", prefix=self._radio_prefix, count=count)
-        self.ledger.record("daemon", program="hostapd", word=f"mn{os.getpid()}_")  # in the names of its configuration files
+        self.ledger.record(
+            "daemon", program="hostapd", word=f"mn{os.getpid()}_"
+        )  # in the names of its configuration files
         for host in self.hosts:
             self.ledger.record("process", pid=self.pid(host))
         for trunk in self.wiring.trunks:
@@ -142,14 +166,25 @@ class Network:
 
     def _make_interfaces(self) -> dict[str, str]:
         """Radios and pairs of interfaces; what the kernel called each radio's interface."""
-        owners: list[tuple[str, int | None]] = [(each.name, self.pid(each.node)) for each in self._radios]
+        owners: list[tuple[str, int | None]] = [
+            (each.name, self.pid(each.node)) for each in self._radios
+        ]
         owners += [(f"{ap}-wlan1", None) for ap in self.topology.ids("wifi")]
-        wanted = [radios.Radio(f"{self._radio_prefix}{n:02d}", name, pid) for n, (name, pid) in enumerate(owners)]
+        wanted = [
+            radios.Radio(f"{self._radio_prefix}{n:02d}", name, pid)
+            for n, (name, pid) in enumerate(owners)
+        ]
         made = radios.create(wanted) if wanted else {}
-        lines = [f"link add {trunk.a_port} type veth peer name {trunk.b_port}" for trunk in self.wiring.trunks]
+        lines = [
+            f"link add {trunk.a_port} type veth peer name {trunk.b_port}"
+            for trunk in self.wiring.trunks
+        ]
         lines += [_pair(each, self.pid(each.node)) for each in self._wires]
         for ap in self.topology.ids("wifi"):
-            lines += [f"link set dev {made[f'{ap}-wlan1']} name {ap}-wlan1", f"link set dev {ap}-wlan1 up"]
+            lines += [
+                f"link set dev {made[f'{ap}-wlan1']} name {ap}-wlan1",
+                f"link set dev {ap}-wlan1 up",
+            ]
         lines += [f"link set dev {port} up gso_max_segs 1 txqueuelen 1000" for port in self.ports()]
         shell.run(["ip", "-batch", "-"], "make the links", stdin=shaping.batch(lines))
         return made
@@ -160,17 +195,38 @@ class Network:
 
         self._net.configureNodes()
         for trunk in self.wiring.trunks:
-            self._net.addLink(trunk.a, trunk.b, cls=Wire, intfName1=trunk.a_port, intfName2=trunk.b_port)
+            self._net.addLink(
+                trunk.a, trunk.b, cls=Wire, intfName1=trunk.a_port, intfName2=trunk.b_port
+            )
         for each in self._wires:
-            self._net.addLink(each.node, each.switch, cls=Wire, intfName1=each.name, intfName2=each.port, addr1=each.mac)
+            self._net.addLink(
+                each.node,
+                each.switch,
+                cls=Wire,
+                intfName1=each.name,
+                intfName2=each.port,
+                addr1=each.mac,
+            )
         self._net.build()
 
     def _make_bridges(self) -> None:
         argv = ["ovs-vsctl", "--retry", f"--timeout={BRIDGES_TIMEOUT_S}"]
         for switch, dpid in self.wiring.dpid.items():
-            argv += ["--", "add-br", switch, "--", "set", "bridge", switch, f"other_config:datapath-id={dpid:016x}", *BRIDGE]
+            argv += [
+                "--",
+                "add-br",
+                switch,
+                "--",
+                "set",
+                "bridge",
+                switch,
+                f"other_config:datapath-id={dpid:016x}",
+                *BRIDGE,
+            ]
         ports = [
-            (end, port) for trunk in self.wiring.trunks for end, port in ((trunk.a, trunk.a_port), (trunk.b, trunk.b_port))
+            (end, port)
+            for trunk in self.wiring.trunks
+            for end, port in ((trunk.a, trunk.a_port), (trunk.b, trunk.b_port))
         ]
         ports += [(each.switch, each.port) for each in self._wires]
         ports += [(ap, f"{ap}-wlan1") for ap in self.topology.ids("wifi")]
@@ -187,7 +243,9 @@ class Network:
                 self._join(waiting.values())
                 ask = time.monotonic() + ASK_AGAIN_S
             for ap in {each.switch for each in waiting.values()}:
-                seen = shell.run(["iw", "dev", f"{ap}-wlan1", "station", "dump"], f"list the stations of {ap}").split()
+                seen = shell.run(
+                    ["iw", "dev", f"{ap}-wlan1", "station", "dump"], f"list the stations of {ap}"
+                ).split()
                 waiting = {mac: each for mac, each in waiting.items() if mac not in seen}
             if waiting and time.monotonic() > deadline:
                 names = ", ".join(f"{each.node} with {each.switch}" for each in waiting.values())
@@ -198,7 +256,15 @@ class Network:
     def _join(self, stations: Iterable[Interface]) -> None:
         for each in stations:
             radio = self._net[each.switch].wintfs[0]
-            argv = ["iw", "dev", each.name, "connect", radio.ssid, str(CHANNEL_MHZ[int(radio.channel)]), radio.mac]
+            argv = [
+                "iw",
+                "dev",
+                each.name,
+                "connect",
+                radio.ssid,
+                str(CHANNEL_MHZ[int(radio.channel)]),
+                radio.mac,
+            ]
             self.run(each.node, argv, f"associate {each.node} with {each.switch}")
 
     # --- configuration
@@ -206,8 +272,16 @@ class Network:
     def _configure_host(self, host: str, made: dict[str, str]) -> None:
         """Names, addresses, one routing table per interface, sysctls, and an MPTCP endpoint per address of a multipath user."""
         interfaces = self.wiring.of(host)
-        names, crowded = [each.name for each in interfaces], host in opener.crowded(self.topology, self.wiring)
-        lines = [line for each in interfaces if each.name in made for line in host_setup.radio(made[each.name], each)]
+        names, crowded = (
+            [each.name for each in interfaces],
+            host in opener.crowded(self.topology, self.wiring),
+        )
+        lines = [
+            line
+            for each in interfaces
+            if each.name in made
+            for line in host_setup.radio(made[each.name], each)
+        ]
         lines += [*host_setup.addresses(interfaces), *host_setup.neighbours(host, self.wiring)]
         self.run(host, ["ip", "-batch", "-"], f"configure {host}", stdin=shaping.batch(lines))
 
@@ -215,9 +289,13 @@ class Network:
             return self.inside(host, argv)
 
         def configure() -> None:
-            host_setup.write_settings(host_setup.settings(names) | (opener.SETTING if crowded else {}), enter)
+            host_setup.write_settings(
+                host_setup.settings(names) | (opener.SETTING if crowded else {}), enter
+            )
             host_setup.without_offloads(names, enter)
-            if not crowded and (host in self.topology.multipath or host in self.topology.ids("server")):
+            if not crowded and (
+                host in self.topology.multipath or host in self.topology.ids("server")
+            ):
                 host_setup.endpoints(interfaces if host in self.topology.multipath else (), enter)
 
         netlink.inside(self.pid(host), configure)

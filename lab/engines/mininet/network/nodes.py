@@ -45,7 +45,9 @@ class _Quiet:
         """A namespace, and a process that holds it until its input ends or it is killed."""
         if self.inNamespace:
             argv = ["mnexec", "-cdn", "sh", "-c", "echo; read _", f"mininet:{self.name}"]
-            self.shell = shell.spawn(argv, f"make host {self.name}", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            self.shell = shell.spawn(
+                argv, f"make host {self.name}", stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            )
             self.pid = self.shell.pid
 
     def settle(self) -> None:
@@ -106,15 +108,29 @@ class _NoRadios:
 def empty() -> Any:
     """A Mininet-WiFi network of such nodes, which shapes nothing by itself."""
     setLogLevel("warning")
-    mininet.net.Mininet.inited = True  # its `init` raises limits of the whole machine and leaves them
+    mininet.net.Mininet.inited = (
+        True  # its `init` raises limits of the whole machine and leaves them
+    )
     mininet.net.numCores = os.cpu_count
     mn_wifi.net.Mac80211Hwsim = _NoRadios
     HostapdConfig.ap_config_file = _start_hostapd
-    IntfWireless.getMAC = lambda radio: Path(f"/sys/class/net/{radio.name}/address").read_text().strip()
+    IntfWireless.getMAC = lambda radio: (
+        Path(f"/sys/class/net/{radio.name}/address").read_text().strip()
+    )
     for method in ("set_tc", "set_tc_ap", "set_tc_reorder", "configWLink"):
         setattr(IntfWireless, method, _nothing)  # a link's qdiscs are ours
-    classes = {"host": QuietHost, "station": QuietStation, "switch": QuietSwitch, "accessPoint": QuietAccessPoint}
-    quiet = {"controller": None, "autoAssociation": False, "allAutoAssociation": False, "build": False}
+    classes = {
+        "host": QuietHost,
+        "station": QuietStation,
+        "switch": QuietSwitch,
+        "accessPoint": QuietAccessPoint,
+    }
+    quiet = {
+        "controller": None,
+        "autoAssociation": False,
+        "allAutoAssociation": False,
+        "build": False,
+    }
     return mn_wifi.net.Mininet_wifi(ipBase="10.0.0.0/8", **classes, **quiet)
 
 

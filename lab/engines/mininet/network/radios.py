@@ -50,11 +50,17 @@ def _create(radio: Radio, hwsim: Family, wireless: Family) -> str:
     else:
         shell.tell(["iw", "phy", radio.name, "set", "netns", str(radio.pid)])
         number = struct.pack("=I", int((folder / "index").read_text()))
-        wireless.ask(SET_WIPHY_NETNS, attribute(WIPHY, number) + attribute(NETNS_PID, struct.pack("=I", radio.pid)))
+        wireless.ask(
+            SET_WIPHY_NETNS,
+            attribute(WIPHY, number) + attribute(NETNS_PID, struct.pack("=I", radio.pid)),
+        )
     return made
 
 
 def _leave_alone(interface: str) -> None:
     """NetworkManager, where it runs, would use the access point's interface as its own."""
     if NETWORK_MANAGER.is_dir() and shutil.which("nmcli"):
-        shell.run(["nmcli", "device", "set", interface, "managed", "no"], f"keep NetworkManager away from {interface}")
+        shell.run(
+            ["nmcli", "device", "set", interface, "managed", "no"],
+            f"keep NetworkManager away from {interface}",
+        )

@@ -12,8 +12,23 @@ import types
 from pathlib import Path
 
 UNUSED = (
-    *("matplotlib", "matplotlib.pyplot", "matplotlib.patches", "matplotlib.image", "matplotlib.animation", "matplotlib.style"),
-    *("matplotlib.cbook", "mpl_toolkits", "mpl_toolkits.mplot3d", "numpy", "numpy.random", "pkg_resources", "pylab"),
+    *(
+        "matplotlib",
+        "matplotlib.pyplot",
+        "matplotlib.patches",
+        "matplotlib.image",
+        "matplotlib.animation",
+        "matplotlib.style",
+    ),
+    *(
+        "matplotlib.cbook",
+        "mpl_toolkits",
+        "mpl_toolkits.mplot3d",
+        "numpy",
+        "numpy.random",
+        "pkg_resources",
+        "pylab",
+    ),
 )
 
 

@@ -51,7 +51,17 @@ class AirOf:
         """Load the program, pin it in the access point's folder, and set the buffer's limit."""
         self.cell, self.pins = cell, PINS / cell.ap
         ledger.record("pin", path=str(self.pins))
-        argv = ["bpftool", "prog", "loadall", str(program()), str(self.pins), "type", "classifier", "pinmaps", str(self.pins)]
+        argv = [
+            "bpftool",
+            "prog",
+            "loadall",
+            str(program()),
+            str(self.pins),
+            "type",
+            "classifier",
+            "pinmaps",
+            str(self.pins),
+        ]
         shell.run(argv, f"load the cell of {cell.ap}")
         self._clock = Map(self.pins / "cells", 4, LAYOUT.size)
         self._prices = Map(self.pins / "prices", 4, 8)

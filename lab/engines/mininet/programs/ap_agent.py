@@ -34,9 +34,14 @@ class WifiAgent:
         """The report of this moment."""
         waiting = queues[self.device, FQ].backlog_packets
         stations = {
-            user: {"rate_mbps": each["rate_bps"] / 1e6, "associated": True} for user, each in self.ap["stations"].items()
+            user: {"rate_mbps": each["rate_bps"] / 1e6, "associated": True}
+            for user, each in self.ap["stations"].items()
         }
-        return {"backlog_packets": waiting, "mac_occupancy": occupancy(waiting), "stations": stations}
+        return {
+            "backlog_packets": waiting,
+            "mac_occupancy": occupancy(waiting),
+            "stations": stations,
+        }
 
 
 class LteAgent:
@@ -44,7 +49,9 @@ class LteAgent:
 
     def __init__(self, ap: dict[str, Any], scheduler: Scheduler) -> None:
         self.ap, self.scheduler = ap, scheduler
-        self.devices = {user: scheduler.index(each["device"]) for user, each in ap["stations"].items()}
+        self.devices = {
+            user: scheduler.index(each["device"]) for user, each in ap["stations"].items()
+        }
         self.queues: list[Handle] = [(device, PFIFO) for device in self.devices.values()]
         self.sent = dict.fromkeys(self.devices, 0)
         self.granted: dict[str, int] = {}
@@ -57,7 +64,9 @@ class LteAgent:
             used_bps = (queue.sent_bytes - self.sent[user]) * 8 / elapsed_s
             self.sent[user] = queue.sent_bytes
             station = self.ap["stations"][user]
-            bearers[user] = Bearer(station["rate_bps"], station["weight"], queue.backlog_packets > 0, used_bps)
+            bearers[user] = Bearer(
+                station["rate_bps"], station["weight"], queue.backlog_packets > 0, used_bps
+            )
         for user, share in shares_bps(bearers).items():
             self._grant(user, max(SMALLEST_BPS, round(share)))
         stations = {
@@ -69,7 +78,9 @@ class LteAgent:
             for user, queue in seen.items()
         }
         waiting = sum(queue.backlog_packets for queue in seen.values())
-        mean = sum(station["mac_occupancy"] for station in stations.values()) / max(1, len(stations))
+        mean = sum(station["mac_occupancy"] for station in stations.values()) / max(
+            1, len(stations)
+        )
         return {"backlog_packets": waiting, "mac_occupancy": mean, "stations": stations}
 
     def _grant(self, user: str, rate_bps: int) -> None:
@@ -99,7 +110,9 @@ def serve(aps: dict[str, Any], ports: Iterable[int]) -> None:
             looks[name].append(agent.look(queues, max(1e-3, now - before)))
         if number % LOOKS_PER_REPORT == 0:
             for name, seen in looks.items():
-                report = json.dumps({"kind": "ap", "seq": number, "ap": name, **mean(seen)}).encode()
+                report = json.dumps(
+                    {"kind": "ap", "seq": number, "ap": name, **mean(seen)}
+                ).encode()
                 for port in ports:
                     socket_to_all.sendto(report, ("127.0.0.1", port))
                 seen.clear()
@@ -112,7 +125,9 @@ def mean(looks: list[dict[str, Any]]) -> dict[str, Any]:
     latest["mac_occupancy"] = sum(look["mac_occupancy"] for look in looks) / len(looks)
     for user, station in latest["stations"].items():
         if "mac_occupancy" in station:
-            station["mac_occupancy"] = sum(look["stations"][user]["mac_occupancy"] for look in looks) / len(looks)
+            station["mac_occupancy"] = sum(
+                look["stations"][user]["mac_occupancy"] for look in looks
+            ) / len(looks)
     return latest
 
 

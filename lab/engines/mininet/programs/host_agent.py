@@ -26,7 +26,13 @@ from controller.errors import MessageRefused
 from controller.host_messages import HostReport, Order, SubflowOrder, SubflowState, order, written
 from lab.engines.mininet.kernel import netlink
 from lab.engines.mininet.kernel.netlink import TcpSocket
-from lab.engines.mininet.kernel.pacing import UNLIMITED, Endpoint, Pacing, frame_rate_bps, payload_limit
+from lab.engines.mininet.kernel.pacing import (
+    UNLIMITED,
+    Endpoint,
+    Pacing,
+    frame_rate_bps,
+    payload_limit,
+)
 from lab.engines.mininet.kernel.path_manager import PathManager
 from lab.engines.mininet.machine import shell
 from lab.engines.mininet.network import shaping
@@ -42,7 +48,9 @@ class Host:
     def __init__(self, name: str, spec: dict[str, Any], pacing: Pacing) -> None:
         self.name, self.pid, self._loss, self._pacing = name, spec["pid"], spec["loss"], pacing
         self._diagnosis = netlink.inside(self.pid, netlink.Diagnosis)
-        self._manager = netlink.inside(self.pid, PathManager) if spec["endpoints"] or "opens" in spec else None
+        self._manager = (
+            netlink.inside(self.pid, PathManager) if spec["endpoints"] or "opens" in spec else None
+        )
         self.opener = self._opener(spec["opens"]) if "opens" in spec else None
         self._may_set_backup = bool(spec["endpoints"])
         self._backup: dict[str, bool] = {}
@@ -51,13 +59,19 @@ class Host:
 
     def report(self, seq: int, losses: dict[str, float]) -> HostReport:
         """What is the case now; `losses` by device."""
-        found = sorted((each for each in self._diagnosis.sockets() if each.token is not None), key=_as_joined)
-        return HostReport(seq, self.name, tuple(_state(each) for each in found), _along(self._loss, losses))
+        found = sorted(
+            (each for each in self._diagnosis.sockets() if each.token is not None), key=_as_joined
+        )
+        return HostReport(
+            seq, self.name, tuple(_state(each) for each in found), _along(self._loss, losses)
+        )
 
     def obey(self, asked: Order) -> None:
         """Carry out an order that is newer than the last; what the kernel refuses of one subflow keeps no other from its due."""
         if asked.seq <= self._last_seq:
-            raise MessageRefused(f"obey order {asked.seq} to {self.name}: order {self._last_seq} has come before")
+            raise MessageRefused(
+                f"obey order {asked.seq} to {self.name}: order {self._last_seq} has come before"
+            )
         self._last_seq = asked.seq
         own = {(each.source, each.destination): each for each in self._diagnosis.sockets()}
         refused = []
@@ -96,7 +110,9 @@ class Host:
         again = [not backup] if self._backup.get(address, False) == backup else []
         for each in (*again, backup):
             word = "backup" if each else "nobackup"
-            shell.tell(["mnexec", "-a", str(self.pid), "ip", "mptcp", "endpoint", "change", address, word])
+            shell.tell(
+                ["mnexec", "-a", str(self.pid), "ip", "mptcp", "endpoint", "change", address, word]
+            )
             manager.set_backup(address, each)
         self._backup[address] = backup
 
@@ -104,8 +120,17 @@ class Host:
         """Of one subflow alone, which the path manager in user space can; said again, the other end is told again."""
         assert mine.token is not None
         (address, _), (remote, port) = mine.source, mine.destination
-        argv = ["set", address, "token", str(mine.token), "flags", "backup" if backup else "nobackup"]
-        shell.tell(["mnexec", "-a", str(self.pid), "pm_nl_ctl", *argv, "rip", remote, "rport", str(port)])
+        argv = [
+            "set",
+            address,
+            "token",
+            str(mine.token),
+            "flags",
+            "backup" if backup else "nobackup",
+        ]
+        shell.tell(
+            ["mnexec", "-a", str(self.pid), "pm_nl_ctl", *argv, "rip", remote, "rport", str(port)]
+        )
         manager.set_subflow_backup(mine.token, address, mine.destination, backup)
 
     def _opener(self, addresses: list[str]) -> Opener:
@@ -118,15 +143,24 @@ class Agent:
     """All hosts, and the socket over which they talk to the controller."""
 
     def __init__(self, configuration: dict[str, Any]) -> None:
-        self._controller: Endpoint = (configuration["controller"][0], configuration["controller"][1])
+        self._controller: Endpoint = (
+            configuration["controller"][0],
+            configuration["controller"][1],
+        )
         self._key = configuration["key"]
         self.period_s, self._ordered_s = RESTING_S, configuration["period_s"]
         self._said: dict[str, tuple[Any, float]] = {}
         pacing = Pacing(Path(configuration["pins"]))
-        self._hosts = {name: Host(name, spec, pacing) for name, spec in configuration["hosts"].items()}
+        self._hosts = {
+            name: Host(name, spec, pacing) for name, spec in configuration["hosts"].items()
+        }
         self._scheduler = netlink.Scheduler()
-        devices = {each for spec in configuration["hosts"].values() for each in _devices(spec["loss"])}
-        self._netem = {device: (self._scheduler.index(device), shaping.NETEM) for device in sorted(devices)}
+        devices = {
+            each for spec in configuration["hosts"].values() for each in _devices(spec["loss"])
+        }
+        self._netem = {
+            device: (self._scheduler.index(device), shaping.NETEM) for device in sorted(devices)
+        }
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.socket.bind(("127.0.0.1", 0))
 
@@ -152,10 +186,14 @@ class Agent:
     def read(self, datagram: bytes, sender: Endpoint) -> Order:
         """The order in a datagram, or `MessageRefused`."""
         if sender != self._controller:
-            raise MessageRefused(f"obey {sender[0]}:{sender[1]}: it is not the registered controller")
+            raise MessageRefused(
+                f"obey {sender[0]}:{sender[1]}: it is not the registered controller"
+            )
         asked = order(datagram, self._key)
         if asked.host not in self._hosts:
-            raise MessageRefused(f"obey an order to '{asked.host}': choose from {', '.join(sorted(self._hosts))}")
+            raise MessageRefused(
+                f"obey an order to '{asked.host}': choose from {', '.join(sorted(self._hosts))}"
+            )
         return asked
 
     def obey(self, asked: Order) -> None:
@@ -193,7 +231,9 @@ def _obey(agent: Agent) -> None:
         except (MessageRefused, OSError) as problem:
             print(problem, file=sys.stderr, flush=True)
         else:
-            orders[asked.host, asked.token] = max(asked, orders.get((asked.host, asked.token), asked), key=_seq)
+            orders[asked.host, asked.token] = max(
+                asked, orders.get((asked.host, asked.token), asked), key=_seq
+            )
     for asked in sorted(
         orders.values(), key=_seq
     ):  # one says all that is left to be done: who is slow need not read those before
@@ -211,7 +251,9 @@ def _state(each: TcpSocket) -> SubflowState:
     rate_bps = frame_rate_bps(each.pacing_limit)
     expected_mbps = None if rate_bps is None else rate_bps / 1e6
     local, remote = (f"{address}:{port}" for address, port in (each.source, each.destination))
-    return SubflowState(f"{each.token or 0:08x}", local, remote, each.backup, expected_mbps, each.retransmitted)
+    return SubflowState(
+        f"{each.token or 0:08x}", local, remote, each.backup, expected_mbps, each.retransmitted
+    )
 
 
 def _as_joined(each: TcpSocket) -> Any:

@@ -84,7 +84,9 @@ class Flow:
         A program that woke for every packet would cost more than the packet. One that reads seldom would be no ordinary
         receiver: between two reads the window cannot grow, and then Linux puts off its acknowledgements.
         """
-        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("@ll", 0, int(COUNT_S * 1e6)))
+        self.connection.setsockopt(
+            socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("@ll", 0, int(COUNT_S * 1e6))
+        )
         buffer, received = bytearray(CHUNK_BYTES), 1
         while received:
             with contextlib.suppress(BlockingIOError):
@@ -104,7 +106,9 @@ class Flow:
 
 def open_socket(mptcp: bool) -> socket.socket:
     """A stream socket; it asks for MPTCP if wanted."""
-    return socket.socket(socket.AF_INET, socket.SOCK_STREAM, IPPROTO_MPTCP if mptcp else socket.IPPROTO_TCP)
+    return socket.socket(
+        socket.AF_INET, socket.SOCK_STREAM, IPPROTO_MPTCP if mptcp else socket.IPPROTO_TCP
+    )
 
 
 def is_mptcp(connection: socket.socket) -> bool:
@@ -153,7 +157,9 @@ class Host:
         with connection.makefile("rb") as lines, contextlib.suppress(OSError, ValueError, KeyError):
             request = json.loads(lines.readline())
             _choose_cc(connection, request["cc"])
-            flow = self.flows[request["id"]] = Flow(request, connection, request["direction"] == "down")
+            flow = self.flows[request["id"]] = Flow(
+                request, connection, request["direction"] == "down"
+            )
             if flow.sends:
                 flow.rate_bps = json.loads(lines.readline())["rate_bps"]
             flow.go()
@@ -164,7 +170,9 @@ class Host:
         """Open a connection from this host."""
         connection = open_socket(request["mptcp"])
         if request.get("receive_buffer_bytes"):
-            connection.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, request["receive_buffer_bytes"])
+            connection.setsockopt(
+                socket.SOL_SOCKET, SO_RCVBUFFORCE, request["receive_buffer_bytes"]
+            )
         _choose_cc(connection, request["cc"])
         connection.bind((request["bind"], 0))
         connection.settimeout(CONNECT_TIMEOUT_S)
@@ -176,7 +184,11 @@ class Host:
 
     def subflows(self, _request: dict[str, Any]) -> dict[str, Any]:
         """How many subflows each connection of this host has beyond its first."""
-        return {"subflows": {name: further_subflows(flow.connection) for name, flow in list(self.flows.items())}}
+        return {
+            "subflows": {
+                name: further_subflows(flow.connection) for name, flow in list(self.flows.items())
+            }
+        }
 
     def go(self, request: dict[str, Any]) -> dict[str, Any]:
         """Start a flow at both ends."""
@@ -209,8 +221,13 @@ class Host:
     def probe(self, request: dict[str, Any]) -> dict[str, Any]:
         """Rate and round trip of the path from the server to this address, with nothing else on it."""
         rtt_ms = _ping_ms(request["server"], request["bind"])
-        _burst_bps(request["server"], request["bind"], WARM_UP_PACKETS)  # neither path nor program are slow the second time
-        return {"rtt_ms": rtt_ms, "rate_bps": _burst_bps(request["server"], request["bind"], request["packets"])}
+        _burst_bps(
+            request["server"], request["bind"], WARM_UP_PACKETS
+        )  # neither path nor program are slow the second time
+        return {
+            "rtt_ms": rtt_ms,
+            "rate_bps": _burst_bps(request["server"], request["bind"], request["packets"]),
+        }
 
 
 def _choose_cc(connection: socket.socket, cc: str) -> None:

@@ -17,7 +17,9 @@ SETTING = {"net.mptcp.pm_type": "1"}
 
 def crowded(topology: Topology, wiring: Wiring) -> frozenset[str]:
     """The users with more addresses than that, and the servers they talk to."""
-    users = [user for user in topology.multipath if len(further_addresses(wiring, user)) > MOST_SUBFLOWS]
+    users = [
+        user for user in topology.multipath if len(further_addresses(wiring, user)) > MOST_SUBFLOWS
+    ]
     return frozenset([*users, *map(topology.server_of, users)])
 
 
@@ -52,6 +54,19 @@ class Opener:
         return refused
 
     def _open(self, token: int, address: str, ident: int, server: tuple[str, int]) -> None:
-        argv = ["lip", address, "lid", str(ident), "rip", server[0], "rport", str(server[1]), "token", str(token)]
-        shell.tell(["mnexec", "-a", str(self._pid), "pm_nl_ctl", "csf", *argv])  # the kernel's own tool for it
+        argv = [
+            "lip",
+            address,
+            "lid",
+            str(ident),
+            "rip",
+            server[0],
+            "rport",
+            str(server[1]),
+            "token",
+            str(token),
+        ]
+        shell.tell(
+            ["mnexec", "-a", str(self._pid), "pm_nl_ctl", "csf", *argv]
+        )  # the kernel's own tool for it
         self._manager.create(token, address, ident, server)

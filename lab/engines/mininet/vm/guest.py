@@ -27,8 +27,25 @@ PROJECT = Path(__file__).resolve().parents[4]
 HERE = Path(__file__).parent
 CPUS, MEMORY = "2", "4G"
 SWITCH_SCHEMA = "/usr/share/openvswitch/vswitch.ovsschema"
-HIDDEN = ("/tmp", "/run", "/var/tmp", "/var/log", "/var/cache", "/dev", "/root" if os.geteuid() else "/dev")
-OVERLAID = ("/etc", "/lib", "/home", "/opt", "/srv", "/usr", "/var", "/tmp")  # the guest may write there, to its own memory
+HIDDEN = (
+    "/tmp",
+    "/run",
+    "/var/tmp",
+    "/var/log",
+    "/var/cache",
+    "/dev",
+    "/root" if os.geteuid() else "/dev",
+)
+OVERLAID = (
+    "/etc",
+    "/lib",
+    "/home",
+    "/opt",
+    "/srv",
+    "/usr",
+    "/var",
+    "/tmp",
+)  # the guest may write there, to its own memory
 # nothing in there needs guarding: what a kernel does to be safe is dear on an emulated processor
 KERNEL_OPTIONS = (
     "mitigations=off",
@@ -57,7 +74,11 @@ def prepare(argv: list[str], shared: Path) -> Path:
     for name in ("output.txt", "errors.txt"):
         (folder / name).touch()
     settings = {name: value for name, value in os.environ.items() if name.startswith(PASSED_ON)}
-    settings |= {"MULTIPATH_LAB_CACHE": str(upstreams.cache()), "MULTIPATH_LAB_VM": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    settings |= {
+        "MULTIPATH_LAB_CACHE": str(upstreams.cache()),
+        "MULTIPATH_LAB_VM": "1",
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
     settings |= {manifest.COMMIT: manifest.commit() or ""}
     programs = [
         Path(sys.executable).parent,
@@ -66,7 +87,9 @@ def prepare(argv: list[str], shared: Path) -> Path:
     ]
     settings["PATH"] = ":".join(map(str, programs))
     lines = [f"export {name}={shlex.quote(value)}" for name, value in settings.items()]
-    lines.append(shlex.join(["exec", "bash", str(HERE / "guest.sh"), str(folder), str(PROJECT), *argv]))
+    lines.append(
+        shlex.join(["exec", "bash", str(HERE / "guest.sh"), str(folder), str(PROJECT), *argv])
+    )
     (folder / "start.sh").write_text("\n".join(lines) + "\n")
     _write_switch_database(folder / "switches.db")
     cell.program(), pacing.program()  # here: a compiler takes its time in the guest
@@ -77,9 +100,17 @@ def prepare(argv: list[str], shared: Path) -> Path:
 
 def _write_switch_database(path: Path) -> None:
     """Open vSwitch's database with its one row, made here because each of these commands takes half a second in the guest."""
-    seldom = ["stats-update-interval", "3600000"]  # [ms]; every port's counters into the database: nobody reads them there
-    row = {"external_ids": ["map", [["system-id", str(uuid.uuid4())]]], "other_config": ["map", [seldom]]}
-    transaction = json.dumps(["Open_vSwitch", {"op": "insert", "table": "Open_vSwitch", "row": row}])
+    seldom = [
+        "stats-update-interval",
+        "3600000",
+    ]  # [ms]; every port's counters into the database: nobody reads them there
+    row = {
+        "external_ids": ["map", [["system-id", str(uuid.uuid4())]]],
+        "other_config": ["map", [seldom]],
+    }
+    transaction = json.dumps(
+        ["Open_vSwitch", {"op": "insert", "table": "Open_vSwitch", "row": row}]
+    )
     shell.run(["ovsdb-tool", "create", str(path), SWITCH_SCHEMA], "make the switches' database")
     shell.run(["ovsdb-tool", "transact", str(path), transaction], "fill the switches' database")
 
@@ -98,8 +129,22 @@ def boot_argv(image: Path, shared: Path) -> list[str]:
         "--user",
         "root",
     ]
-    argv += ["--script-sh", shlex.join(["bash", str(shared.absolute() / "vm" / "start.sh")]), "--cwd", "/"]
-    argv += ["--cpus", CPUS, "--memory", MEMORY, "--disable-microvm", "--force-9p", "--verbose", "--show-boot-console"]
+    argv += [
+        "--script-sh",
+        shlex.join(["bash", str(shared.absolute() / "vm" / "start.sh")]),
+        "--cwd",
+        "/",
+    ]
+    argv += [
+        "--cpus",
+        CPUS,
+        "--memory",
+        MEMORY,
+        "--disable-microvm",
+        "--force-9p",
+        "--verbose",
+        "--show-boot-console",
+    ]
     for folder in OVERLAID:
         argv += ["--overlay-rwdir", folder]
     for option in KERNEL_OPTIONS:
@@ -107,7 +152,11 @@ def boot_argv(image: Path, shared: Path) -> list[str]:
     if not kernel.kvm_works(image):
         argv += ["--disable-kvm", "--qemu-opt=-cpu", f"--qemu-opt={EMULATED_PROCESSOR}"]
     needed = [PROJECT, Path(sys.prefix), Path(sys.base_prefix), upstreams.cache()]
-    for each in dict.fromkeys(str(path) for path in needed if str(path).startswith(tuple(f"{folder}/" for folder in HIDDEN))):
+    for each in dict.fromkeys(
+        str(path)
+        for path in needed
+        if str(path).startswith(tuple(f"{folder}/" for folder in HIDDEN))
+    ):
         # writable folders are mounted first: one that holds the shared folder must be among them, or it would hide it
         argv += ["--rwdir" if shared.absolute().is_relative_to(each) else "--rodir", each]
     return [*argv, "--rwdir", str(shared.absolute())]

@@ -105,7 +105,10 @@ def _booted(ledger: Ledger, command: GuestCommand) -> int:
     watch = _Watch(folder, command.on_interrupt or (folder / "stop").touch)
     files = {"output.txt": sys.stdout, "errors.txt": sys.stderr} if command.show else {}
     output = [_Follower(folder / name, to) for name, to in files.items()]
-    with guest.machine(ledger, guest.boot_argv(image, command.shared), folder) as machine, _interrupts() as interrupts:
+    with (
+        guest.machine(ledger, guest.boot_argv(image, command.shared), folder) as machine,
+        _interrupts() as interrupts,
+    ):
         while (status := watch.look(machine.poll() is not None, len(interrupts))) is None:
             command.on_poll()
             for follower in output:
@@ -144,7 +147,10 @@ class _Watch:
         if interrupts > 1 or now > self._stops_until or (ended and interrupts):
             return INTERRUPTED
         if ended:
-            raise _failed(self._folder, "its kernel panicked" if _panicked(self._folder) else "it ended by itself")
+            raise _failed(
+                self._folder,
+                "its kernel panicked" if _panicked(self._folder) else "it ended by itself",
+            )
         if now > self._boots_until and not (self._folder / "started").exists():
             raise _failed(self._folder, f"the command had not started after {BOOT_TIMEOUT_S} s")
         return None
@@ -158,7 +164,8 @@ def _interrupts() -> Iterator[list[int]]:
         yield seen
         return
     before = {
-        number: signal.signal(number, lambda number, _frame: seen.append(number)) for number in (signal.SIGINT, signal.SIGTERM)
+        number: signal.signal(number, lambda number, _frame: seen.append(number))
+        for number in (signal.SIGINT, signal.SIGTERM)
     }
     try:
         yield seen
@@ -186,9 +193,23 @@ class _Follower:
 def _failed(folder: Path, what: str) -> LabError:
     """Why the VM did not get to the command's end, with its last words."""
     panicked = _panicked(folder)
-    log = folder / "guest.txt" if (folder / "guest.txt").exists() and not panicked else folder / "console.txt"
-    last = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()][-3:]
-    kind = MachineLacks if "No module named 'virtme'" in log.read_text(errors="replace") else LabError
+    log = (
+        folder / "guest.txt"
+        if (folder / "guest.txt").exists() and not panicked
+        else folder / "console.txt"
+    )
+    last = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()][
+        -3:
+    ]
+    kind = (
+        MachineLacks if "No module named 'virtme'" in log.read_text(errors="replace") else LabError
+    )
     cure = " Try: ./run_lab.sh setup-emulation" if kind is MachineLacks else ""
-    cure = " An emulated processor makes it do so now and then. Try: the same command again" if panicked else cure
-    return kind(f"run a command in the VM: {what}. {log} ends with: {' / '.join(last) or 'nothing'}.{cure}")
+    cure = (
+        " An emulated processor makes it do so now and then. Try: the same command again"
+        if panicked
+        else cure
+    )
+    return kind(
+        f"run a command in the VM: {what}. {log} ends with: {' / '.join(last) or 'nothing'}.{cure}"
+    )

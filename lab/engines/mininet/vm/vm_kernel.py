@@ -22,7 +22,16 @@ from lab.engines.mininet.machine.upstreams import cache
 from lab.errors import CommandFailed, MachineLacks
 
 META_PACKAGE = "linux-image-6.12-amd64"
-GUEST_MODULES = ("openvswitch", "sch_netem", "sch_htb", "sch_fq", "sch_ingress", "cls_bpf", "act_bpf", "mac80211_hwsim")
+GUEST_MODULES = (
+    "openvswitch",
+    "sch_netem",
+    "sch_htb",
+    "sch_fq",
+    "sch_ingress",
+    "cls_bpf",
+    "act_bpf",
+    "mac80211_hwsim",
+)
 KVM_PATIENCE_S = 8  # a working KVM prints within two
 
 
@@ -47,7 +56,9 @@ def require(congestion_controls: Iterable[str] = ()) -> Path:
     """The VM's kernel, or one `MachineLacks`; what it loads for these congestion controls is compiled, if it was not yet."""
     image = find()
     if image is None:
-        raise MachineLacks(f"start the VM: no kernel in {cache() / 'vm'}. Try: ./run_lab.sh setup-emulation")
+        raise MachineLacks(
+            f"start the VM: no kernel in {cache() / 'vm'}. Try: ./run_lab.sh setup-emulation"
+        )
     build.require(congestion_controls, types(image))
     return image
 
@@ -66,11 +77,16 @@ def bring() -> str:
     try:
         depends = shell.run(["apt-cache", "depends", META_PACKAGE], "ask for the VM's kernel")  # 1
         package = depends.split("Depends: ")[1].split()[0]
-        shell.run(["apt-get", "download", "-q", package], f"download {package}", cwd=home, timeout_s=900)  # 2
+        shell.run(
+            ["apt-get", "download", "-q", package], f"download {package}", cwd=home, timeout_s=900
+        )  # 2
         archive = next(home.glob(f"{package}_*.deb"))
         shell.run(["dpkg", "-x", str(archive), str(home)], f"unpack {package}")
         archive.unlink()
-        shell.run(["depmod", "-b", str(home), package.removeprefix("linux-image-")], f"index the modules of {package}")  # 3
+        shell.run(
+            ["depmod", "-b", str(home), package.removeprefix("linux-image-")],
+            f"index the modules of {package}",
+        )  # 3
     except (CommandFailed, IndexError, StopIteration) as problem:
         raise MachineLacks(
             f"bring the VM's kernel {META_PACKAGE}: {problem}. With a network, try: sudo apt update, then ./run_lab.sh setup-emulation; "
@@ -88,9 +104,14 @@ def unpack_modules(image: Path) -> int:
     version, home = image.name.removeprefix("vmlinuz-"), image.parents[1]
     index = (modules(image) / "modules.dep").read_text().splitlines()
     needs = {
-        Path(line.partition(":")[0]).name.partition(".")[0].replace("-", "_"): line.replace(":", "").split() for line in index
+        Path(line.partition(":")[0]).name.partition(".")[0].replace("-", "_"): line.replace(
+            ":", ""
+        ).split()
+        for line in index
     }
-    packed = {name for module in GUEST_MODULES for name in needs.get(module, ()) if name.endswith(".xz")}
+    packed = {
+        name for module in GUEST_MODULES for name in needs.get(module, ()) if name.endswith(".xz")
+    }
     for name in packed:
         source = modules(image) / name
         source.with_suffix("").write_bytes(lzma.decompress(source.read_bytes()))
@@ -116,7 +137,9 @@ def kvm_works(image: Path) -> bool:
     known = remembered_kvm()
     if known is None:
         known = _try_kvm(image)
-        (cache() / "vm" / "kvm.json").write_text(json.dumps({"works": known, "kernel": platform.release()}) + "\n")
+        (cache() / "vm" / "kvm.json").write_text(
+            json.dumps({"works": known, "kernel": platform.release()}) + "\n"
+        )
     return known
 
 
@@ -136,16 +159,33 @@ def _try_kvm(image: Path) -> bool:
         "none",
         "-no-reboot",
     ]
-    argv += ["-nodefaults", "-serial", "stdio", "-kernel", str(image), "-append", "console=ttyS0 panic=-1"]
+    argv += [
+        "-nodefaults",
+        "-serial",
+        "stdio",
+        "-kernel",
+        str(image),
+        "-append",
+        "console=ttyS0 panic=-1",
+    ]
     machine = shell.spawn(
-        argv, "try KVM", text=False, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        argv,
+        "try KVM",
+        text=False,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
     )
     serial_line = machine.stdout
     assert serial_line is not None
     os.set_blocking(serial_line.fileno(), False)
     seen, deadline = b"", time.monotonic() + KVM_PATIENCE_S
     try:
-        while b"Unable to mount root" not in seen and time.monotonic() < deadline and machine.poll() is None:
+        while (
+            b"Unable to mount root" not in seen
+            and time.monotonic() < deadline
+            and machine.poll() is None
+        ):
             seen += serial_line.read() or b""
             time.sleep(0.05)
         return b"Unable to mount root" in seen + (serial_line.read() or b"")

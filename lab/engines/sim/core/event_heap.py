@@ -5,7 +5,9 @@ from __future__ import annotations
 from lab.engines.sim.core import layout as at
 from lab.engines.sim.core.jit import Ints, jit
 
-DUE_NS, ASKED, WHAT, FIELDS = range(4)  # the row of an event; where two are compared, DUE_NS is left out for it is 0
+DUE_NS, ASKED, WHAT, FIELDS = range(
+    4
+)  # the row of an event; where two are compared, DUE_NS is left out for it is 0
 
 
 @jit
@@ -19,7 +21,11 @@ def push(row: Ints, at_ns: int, what: int) -> None:
         above = heap + n * FIELDS
         if row[above + DUE_NS] <= at_ns:  # what was asked for earlier goes first
             break
-        row[here + DUE_NS], row[here + ASKED], row[here + WHAT] = row[above + DUE_NS], row[above + ASKED], row[above + WHAT]
+        row[here + DUE_NS], row[here + ASKED], row[here + WHAT] = (
+            row[above + DUE_NS],
+            row[above + ASKED],
+            row[above + WHAT],
+        )
         here = above
     row[here + DUE_NS], row[here + ASKED], row[here + WHAT] = at_ns, asked, what
 
@@ -34,11 +40,18 @@ def pop(row: Ints) -> int:
     here, n = heap, 1
     while n < count:
         below, right = heap + n * FIELDS, heap + (n + 1) * FIELDS
-        if right < last and (row[right] < row[below] or (row[right] == row[below] and row[right + ASKED] < row[below + ASKED])):
+        if right < last and (
+            row[right] < row[below]
+            or (row[right] == row[below] and row[right + ASKED] < row[below + ASKED])
+        ):
             below, n = right, n + 1
         if at_ns < row[below] or (at_ns == row[below] and asked < row[below + ASKED]):
             break
-        row[here + DUE_NS], row[here + ASKED], row[here + WHAT] = row[below + DUE_NS], row[below + ASKED], row[below + WHAT]
+        row[here + DUE_NS], row[here + ASKED], row[here + WHAT] = (
+            row[below + DUE_NS],
+            row[below + ASKED],
+            row[below + WHAT],
+        )
         here, n = below, 2 * n + 1
     row[here + DUE_NS], row[here + ASKED], row[here + WHAT] = at_ns, asked, what
     return first

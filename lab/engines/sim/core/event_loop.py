@@ -9,7 +9,9 @@ from lab.engines.sim.core import lte, mptcp, receiver
 from lab.engines.sim.core import reinjection as again
 from lab.engines.sim.core.jit import Ints, jit
 
-ROOM = 2 * mptcp.BURST + 16  # more packets and events than one event can bring forth, beside those that wait in bearers
+ROOM = (
+    2 * mptcp.BURST + 16
+)  # more packets and events than one event can bring forth, beside those that wait in bearers
 
 
 @jit
@@ -66,7 +68,10 @@ def run(w: at.World, until_ns: int) -> bool:
     """Let everything happen that is due before `until_ns`; False if there is too little room to go on."""
     row = w.row
     while heap.first_ns(row) < until_ns:
-        if row[at.FREE_COUNT] < ROOM or row[at.HEAP_COUNT] + row[at.IN_BEARERS] + ROOM > row[at.HEAP_SIZE]:
+        if (
+            row[at.FREE_COUNT] < ROOM
+            or row[at.HEAP_COUNT] + row[at.IN_BEARERS] + ROOM > row[at.HEAP_SIZE]
+        ):
             return False
         row[at.NOW] = now_ns = heap.first_ns(row)
         p = happens(w, heap.pop(row), now_ns)

@@ -40,7 +40,9 @@ TIER_2_METER, DEMAND_METER = 1, 2  # METERED
 
 # one direction of an LTE cell, the AIR of its bearers. AGAIN is a ring: air of TTIs to come [ns]
 LTE_FIELDS = 9
-FIRST_BEARER, AWAKE, LAST_TTI, AGAIN, AGAIN_SIZE, BLOCK_ERROR_PPM, HARQ_TTIS, ATTEMPTS, GOES_UP = range(LTE_FIELDS)
+FIRST_BEARER, AWAKE, LAST_TTI, AGAIN, AGAIN_SIZE, BLOCK_ERROR_PPM, HARQ_TTIS, ATTEMPTS, GOES_UP = (
+    range(LTE_FIELDS)
+)
 
 # a packet under way; PLACE is where on its route, which is a hop's place at each stop, and NOTHING at its end
 PACKET_FIELDS = 8
@@ -76,7 +78,9 @@ UNLIMITED = -1  # DEMAND_BPS
 
 # kinds of events; an event is (row of its entity) * EVENT_KINDS + kind
 EVENT_KINDS = 9
-ARRIVES, TTI_DUE, RTO_DUE, DELACK_DUE, JOINED, APP_DUE, PUSH, PRIORITY, REINJECT_DUE = range(EVENT_KINDS)
+ARRIVES, TTI_DUE, RTO_DUE, DELACK_DUE, JOINED, APP_DUE, PUSH, PRIORITY, REINJECT_DUE = range(
+    EVENT_KINDS
+)
 
 
 class World(NamedTuple):

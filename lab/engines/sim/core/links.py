@@ -25,7 +25,11 @@ def take(row: Ints) -> int:
 @jit
 def give_back(row: Ints, p: int) -> None:
     """The packet is gone."""
-    row[p + at.NEXT_FREE], row[at.FREE], row[at.FREE_COUNT] = row[at.FREE], p, row[at.FREE_COUNT] + 1
+    row[p + at.NEXT_FREE], row[at.FREE], row[at.FREE_COUNT] = (
+        row[at.FREE],
+        p,
+        row[at.FREE_COUNT] + 1,
+    )
 
 
 @jit
@@ -64,7 +68,12 @@ def forward(row: Ints, p: int, at_ns: int, now_ns: int) -> int:
     """Send a packet on from its place at `at_ns`, through wires that only delay; returns it if it is at its next stop now."""
     while True:
         h = row[row[p + at.PLACE]]
-        if h == at.NOTHING or row[h + at.KIND] != at.WIRE or row[h + at.RATE_BPS] > 0 or row[h + at.JITTER_NS] > 0:
+        if (
+            h == at.NOTHING
+            or row[h + at.KIND] != at.WIRE
+            or row[h + at.RATE_BPS] > 0
+            or row[h + at.JITTER_NS] > 0
+        ):
             break
         if not enters(row, h, p):
             return at.NOTHING
@@ -79,7 +88,12 @@ def forward(row: Ints, p: int, at_ns: int, now_ns: int) -> int:
 @jit
 def waiting(row: Ints, h: int, now_ns: int) -> int:
     """Packets of a wire that have not left yet; the queue holds their times of departure."""
-    head, count, size, base = row[h + at.QUEUE_HEAD], row[h + at.QUEUE_COUNT], row[h + at.QUEUE_SIZE], row[h + at.QUEUE]
+    head, count, size, base = (
+        row[h + at.QUEUE_HEAD],
+        row[h + at.QUEUE_COUNT],
+        row[h + at.QUEUE_SIZE],
+        row[h + at.QUEUE],
+    )
     while count > 0 and row[base + head] <= now_ns:
         head = (head + 1) % size
         count -= 1
@@ -96,13 +110,20 @@ def through_wire(row: Ints, h: int, p: int, now_ns: int) -> int:
         if count >= row[h + at.QUEUE_SIZE]:
             drop(row, h, p)
             return at.NOTHING
-        out_ns = max(now_ns, row[h + at.FREE_NS]) + row[p + at.SIZE] * 8 * at.NS_PER_S // row[h + at.RATE_BPS]
+        out_ns = (
+            max(now_ns, row[h + at.FREE_NS])
+            + row[p + at.SIZE] * 8 * at.NS_PER_S // row[h + at.RATE_BPS]
+        )
         row[h + at.FREE_NS] = out_ns
         row[row[h + at.QUEUE] + (row[h + at.QUEUE_HEAD] + count) % row[h + at.QUEUE_SIZE]] = out_ns
         row[h + at.QUEUE_COUNT] = count + 1
     out_ns += row[h + at.DELAY_NS]
     if row[h + at.JITTER_NS] > 0:
-        out_ns += row[h + at.JITTER_NS] * (draw(row, h + at.CHANCE_1, 2 * MILLION + 1) - MILLION) // MILLION
+        out_ns += (
+            row[h + at.JITTER_NS]
+            * (draw(row, h + at.CHANCE_1, 2 * MILLION + 1) - MILLION)
+            // MILLION
+        )
     out_ns = max(now_ns, out_ns, row[h + at.LAST_OUT_NS])
     row[h + at.LAST_OUT_NS] = out_ns
     leaves(row, h, p)
@@ -118,7 +139,9 @@ def passes_meter(row: Ints, h: int, p: int, now_ns: int) -> bool:
     size = row[p + at.SIZE]
     if row[h + at.METERED] != 0:
         c = row[h + at.CELL] + (row[h + at.METERED] - 1) * at.METER_FIELDS
-        full_ns = max(now_ns, row[c + at.METER_FULL_NS]) + size * 8 * at.NS_PER_S // row[c + at.METER_BPS]
+        full_ns = (
+            max(now_ns, row[c + at.METER_FULL_NS]) + size * 8 * at.NS_PER_S // row[c + at.METER_BPS]
+        )
         if full_ns - now_ns > row[c + at.METER_BURST_NS]:
             row[h + at.METER_DROPS] += 1
             return False

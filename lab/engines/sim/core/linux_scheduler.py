@@ -18,11 +18,23 @@ from lab.engines.sim.core.jit import Ints, jit
 BURST_BYTES = 65_428  # MPTCP_SEND_BURST_SIZE
 FRAGMENT = 23  # segments in 32 kB of pages, where data wait for a subflow (mptcp_carve_data_frag)
 OVERHEAD_BYTES = 896  # of a socket's memory per segment (alloc_skb_fclone; hosts of the emulation do no segmentation offload)
-LEAST_BUFFER_BYTES, FIRST_BUFFER_BYTES = 10_240, 87_380  # net.ipv4.tcp_wmem of the emulation's hosts
-BUFFER_PER_SEGMENT, FIRST_WINDOW = 8704, 10  # bytes of buffer per segment of the window (tcp_sndbuf_expand)
-SLOW_START_PERCENT, PERCENT = 200, 120  # pacing rate, of window per round trip (tcp_update_pacing_rate)
+LEAST_BUFFER_BYTES, FIRST_BUFFER_BYTES = (
+    10_240,
+    87_380,
+)  # net.ipv4.tcp_wmem of the emulation's hosts
+BUFFER_PER_SEGMENT, FIRST_WINDOW = (
+    8704,
+    10,
+)  # bytes of buffer per segment of the window (tcp_sndbuf_expand)
+SLOW_START_PERCENT, PERCENT = (
+    200,
+    120,
+)  # pacing rate, of window per round trip (tcp_update_pacing_rate)
 FIRST_TIMER_NS = 200_000_000  # TCP_RTO_MIN
-STALE_AFTER, BETTER_THAN = 4, 3  # net.mptcp.stale_loss_cnt, and what another must be below (mptcp_pm_subflow_chk_stale)
+STALE_AFTER, BETTER_THAN = (
+    4,
+    3,
+)  # net.mptcp.stale_loss_cnt, and what another must be below (mptcp_pm_subflow_chk_stale)
 
 
 @jit
@@ -35,7 +47,10 @@ def memory(row: Ints, f: int) -> int:
 @jit
 def has_memory(row: Ints, f: int) -> bool:
     """Whether its socket takes more (sk_stream_memory_free)."""
-    return memory(row, f) < row[f + at.SEND_BUFFER] and row[f + at.END] - row[f + at.UNA] < row[at.SLOTS] // 2
+    return (
+        memory(row, f) < row[f + at.SEND_BUFFER]
+        and row[f + at.END] - row[f + at.UNA] < row[at.SLOTS] // 2
+    )
 
 
 @jit
@@ -43,7 +58,9 @@ def pacing(w: at.World, f: int) -> int:
     """The socket's own idea of its rate [bytes/s]."""
     row = w.row
     cwnd = int(w.window[f + at.CWND])
-    percent = SLOW_START_PERCENT if w.window[f + at.CWND] < w.window[f + at.SSTHRESH] / 2.0 else PERCENT
+    percent = (
+        SLOW_START_PERCENT if w.window[f + at.CWND] < w.window[f + at.SSTHRESH] / 2.0 else PERCENT
+    )
     window_bytes = max(cwnd, row[f + at.PIPE]) * row[row[f + at.OF_CONNECTION] + at.SEGMENT_BYTES]
     rate = max(1, window_bytes * percent // 100 * at.NS_PER_S // row[f + at.SRTT_NS])
     return min(rate, row[f + at.EXPECTED_BPS] // 8) if row[f + at.EXPECTED_BPS] > 0 else rate
@@ -55,7 +72,9 @@ def grow_buffers(w: at.World, c: int) -> None:
     The connection has the memory of its subflows together, for data that the other end has not acknowledged."""
     row = w.row
     total = LEAST_BUFFER_BYTES
-    waits = min(row[c + at.HANDED], row[c + at.TOTAL]) >= row[c + at.DATA_UNA] + row[c + at.SEND_WINDOW]
+    waits = (
+        min(row[c + at.HANDED], row[c + at.TOTAL]) >= row[c + at.DATA_UNA] + row[c + at.SEND_WINDOW]
+    )
     for k in range(row[c + at.COUNT]):
         f = row[c + at.FIRST] + k * at.SUB_FIELDS
         if row[f + at.STATE] == at.ESTABLISHED:
@@ -86,15 +105,22 @@ def choose(w: at.World, c: int) -> int:
         if active(row, f):
             if row[f + at.PACE_BYTES] == 0:
                 row[f + at.PACE_BYTES] = pacing(w, f)
-            rank = memory(row, f) * at.NS_PER_S // row[f + at.PACE_BYTES] + row[f + at.BACKUP] * at.BACKUP_RANK
+            rank = (
+                memory(row, f) * at.NS_PER_S // row[f + at.PACE_BYTES]
+                + row[f + at.BACKUP] * at.BACKUP_RANK
+            )
             if rank < best_rank:
                 best, best_rank = f, rank
     if best == at.NOTHING or not has_memory(row, best):
         return at.NOTHING
-    room = (row[c + at.DATA_UNA] + row[c + at.SEND_WINDOW] - row[c + at.NEXT_DSN]) * row[c + at.SEGMENT_BYTES]
+    room = (row[c + at.DATA_UNA] + row[c + at.SEND_WINDOW] - row[c + at.NEXT_DSN]) * row[
+        c + at.SEGMENT_BYTES
+    ]
     burst, had = min(BURST_BYTES, room), memory(row, best)
     if burst > 0:
-        row[best + at.PACE_BYTES] = (row[best + at.PACE_BYTES] * had + pacing(w, best) * burst) // (had + burst)
+        row[best + at.PACE_BYTES] = (row[best + at.PACE_BYTES] * had + pacing(w, best) * burst) // (
+            had + burst
+        )
     return best
 
 
@@ -110,7 +136,11 @@ def restart_timer(row: Ints, c: int, now_ns: int) -> None:
         return
     for k in range(row[c + at.COUNT]):
         f = row[c + at.FIRST] + k * at.SUB_FIELDS
-        if row[f + at.STATE] == at.ESTABLISHED and row[f + at.TIMER_NS] > 0 and row[f + at.SILENT] == 0:
+        if (
+            row[f + at.STATE] == at.ESTABLISHED
+            and row[f + at.TIMER_NS] > 0
+            and row[f + at.SILENT] == 0
+        ):
             longest_ns = max(longest_ns, row[f + at.TIMER_NS] - now_ns)
     due_ns = now_ns + (longest_ns if longest_ns > 0 else FIRST_TIMER_NS)
     timers.start(row, c + at.REINJECT_NS, due_ns, c * at.EVENT_KINDS + at.REINJECT_DUE)
@@ -156,4 +186,6 @@ def everything_again(row: Ints, c: int) -> None:
     """All that the other end has not acknowledged is there to be given to a subflow (__mptcp_retransmit_pending_data)."""
     row[c + at.AGAIN_COUNT] = row[c + at.NEXT_DSN] - row[c + at.DATA_UNA]
     for n in range(row[c + at.AGAIN_COUNT]):
-        row[rings.of_connection(row, c, row[c + at.AGAIN_HEAD] + n) + rings.DSN_AGAIN] = row[c + at.DATA_UNA] + n
+        row[rings.of_connection(row, c, row[c + at.AGAIN_HEAD] + n) + rings.DSN_AGAIN] = (
+            row[c + at.DATA_UNA] + n
+        )

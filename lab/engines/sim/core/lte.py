@@ -32,7 +32,9 @@ def into_bearer(row: Ints, h: int, p: int, now_ns: int) -> None:
     the cell."""
     e = row[h + at.AIR]
     count = row[h + at.QUEUE_COUNT]
-    if (row[e + at.GOES_UP] == 0 and not passes_meter(row, h, p, now_ns)) or count >= row[h + at.QUEUE_SIZE]:
+    if (row[e + at.GOES_UP] == 0 and not passes_meter(row, h, p, now_ns)) or count >= row[
+        h + at.QUEUE_SIZE
+    ]:
         drop(row, h, p)
         return
     row[row[h + at.QUEUE] + (row[h + at.QUEUE_HEAD] + count) % row[h + at.QUEUE_SIZE]] = p
@@ -56,7 +58,9 @@ def tti_due(row: Ints, e: int, now_ns: int) -> None:
     row[e + at.AWAKE] = 0
     h = row[e + at.FIRST_BEARER]
     while h != at.NOTHING:
-        row[h + at.MEAN_AIR] += (row[h + at.AIR_NS] * FINE - row[h + at.MEAN_AIR]) // REMEMBERED_TTIS
+        row[h + at.MEAN_AIR] += (
+            row[h + at.AIR_NS] * FINE - row[h + at.MEAN_AIR]
+        ) // REMEMBERED_TTIS
         row[h + at.AIR_NS] = 0
         if row[h + at.QUEUE_COUNT] > 0:
             row[e + at.AWAKE] = 1
@@ -103,7 +107,9 @@ def _send_block(row: Ints, e: int, h: int, left_ns: int, now_ns: int) -> int:
     if fits == 0:
         return left_ns
     attempts = _attempts(row, e, h)
-    done_ns = max(row[h + at.LAST_OUT_NS], now_ns + TTI_NS + (attempts - 1) * row[e + at.HARQ_TTIS] * TTI_NS)
+    done_ns = max(
+        row[h + at.LAST_OUT_NS], now_ns + TTI_NS + (attempts - 1) * row[e + at.HARQ_TTIS] * TTI_NS
+    )
     row[h + at.LAST_OUT_NS] = done_ns
     while row[h + at.QUEUE_COUNT] > 0 and room > 0:
         p = row[row[h + at.QUEUE] + row[h + at.QUEUE_HEAD]]
@@ -126,7 +132,10 @@ def _send_block(row: Ints, e: int, h: int, left_ns: int, now_ns: int) -> int:
 def _attempts(row: Ints, e: int, h: int) -> int:
     """How often a block will be sent."""
     attempts = 1
-    while attempts < row[e + at.ATTEMPTS] and draw(row, h + at.CHANCE_1, MILLION) < row[e + at.BLOCK_ERROR_PPM]:
+    while (
+        attempts < row[e + at.ATTEMPTS]
+        and draw(row, h + at.CHANCE_1, MILLION) < row[e + at.BLOCK_ERROR_PPM]
+    ):
         attempts += 1
     return attempts
 

@@ -49,10 +49,18 @@ def choose(w: at.World, c: int) -> int:
     best, best_rank, backups_wait = at.NOTHING, at.FOREVER, False
     for k in range(count):
         f = first + (row[c + at.TURN] + k) % count * at.SUB_FIELDS
-        if row[f + at.STATE] == at.ESTABLISHED and row[f + at.BACKUP] == 0 and row[f + at.BACKOFF] == 0:
+        if (
+            row[f + at.STATE] == at.ESTABLISHED
+            and row[f + at.BACKUP] == 0
+            and row[f + at.BACKOFF] == 0
+        ):
             backups_wait = True
         rank = row[f + at.BACKUP] * at.BACKUP_RANK + (k if in_turn else row[f + at.SRTT_NS])
-        if rank < best_rank and able(w, f) and (scheduler != at.REDUNDANT or next_copy(row, c, f) < limit(row, c)):
+        if (
+            rank < best_rank
+            and able(w, f)
+            and (scheduler != at.REDUNDANT or next_copy(row, c, f) < limit(row, c))
+        ):
             best, best_rank = f, rank
     if best_rank >= at.BACKUP_RANK and backups_wait:
         return at.NOTHING
@@ -64,7 +72,9 @@ def choose(w: at.World, c: int) -> int:
 @jit
 def limit(row: Ints, c: int) -> int:
     """The first segment that must wait: for the application, for room at the receiver, or for memory of the sender."""
-    return min(row[c + at.HANDED], row[c + at.TOTAL], row[c + at.DATA_UNA] + row[c + at.SEND_WINDOW])
+    return min(
+        row[c + at.HANDED], row[c + at.TOTAL], row[c + at.DATA_UNA] + row[c + at.SEND_WINDOW]
+    )
 
 
 @jit
@@ -81,7 +91,9 @@ def next_dsn(row: Ints, c: int, f: int) -> int:
         row[f + at.COPIED] = dsn + 1
         row[c + at.NEXT_DSN] = max(row[c + at.NEXT_DSN], dsn + 1)
         return dsn
-    while row[c + at.AGAIN_COUNT] > 0 and (row[f + at.MODE] != at.TIMED_OUT or row[c + at.SCHEDULER] == at.LINUX):
+    while row[c + at.AGAIN_COUNT] > 0 and (
+        row[f + at.MODE] != at.TIMED_OUT or row[c + at.SCHEDULER] == at.LINUX
+    ):
         dsn = row[rings.of_connection(row, c, row[c + at.AGAIN_HEAD]) + rings.DSN_AGAIN]
         row[c + at.AGAIN_HEAD] += 1
         row[c + at.AGAIN_COUNT] -= 1
@@ -192,7 +204,10 @@ def reassemble(row: Ints, c: int, dsn: int, now_ns: int) -> None:
     """A segment has reached the connection's receiver, which reads what is in order at once."""
     if dsn == row[c + at.DATA_NXT]:
         row[c + at.DATA_NXT] += 1
-        while row[c + at.BUFFERED] > 0 and row[rings.of_connection(row, c, row[c + at.DATA_NXT]) + rings.DSN_GOT] == 1:
+        while (
+            row[c + at.BUFFERED] > 0
+            and row[rings.of_connection(row, c, row[c + at.DATA_NXT]) + rings.DSN_GOT] == 1
+        ):
             row[rings.of_connection(row, c, row[c + at.DATA_NXT]) + rings.DSN_GOT] = 0
             row[c + at.BUFFERED] -= 1
             row[c + at.DATA_NXT] += 1

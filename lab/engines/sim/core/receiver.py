@@ -38,7 +38,10 @@ def received(row: Ints, f: int, p: int) -> bool:
     if seq == row[f + at.RCV_NXT]:
         row[slot + rings.SEG_GOT] = row[f + at.SEGMENTS_IN]
         row[f + at.RCV_NXT] = seq + 1
-        while row[f + at.HELD] > 0 and row[rings.of_subflow(row, f, row[f + at.RCV_NXT]) + rings.SEG_GOT] > 0:
+        while (
+            row[f + at.HELD] > 0
+            and row[rings.of_subflow(row, f, row[f + at.RCV_NXT]) + rings.SEG_GOT] > 0
+        ):
             row[f + at.HELD] -= 1
             row[f + at.RCV_NXT] += 1
         row[f + at.UNACKED] += 1

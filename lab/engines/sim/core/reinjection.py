@@ -8,7 +8,10 @@ from lab.engines.sim.core import rings, timers
 from lab.engines.sim.core import sender as tcp
 from lab.engines.sim.core.jit import Ints, jit
 
-FEW_SEGMENTS, FAR_RTTS = 4, 4  # whose window is so small, or round trip so much longer, is helped out
+FEW_SEGMENTS, FAR_RTTS = (
+    4,
+    4,
+)  # whose window is so small, or round trip so much longer, is helped out
 
 
 @jit
@@ -30,7 +33,9 @@ def help_out(w: at.World, c: int, f: int, now_ns: int) -> int:
     """
     row = w.row
     window, dsn = w.window, row[c + at.DATA_UNA]
-    if dsn + row[c + at.WINDOW] > row[c + at.NEXT_DSN] or row[c + at.NEXT_DSN] >= min(row[c + at.HANDED], row[c + at.TOTAL]):
+    if dsn + row[c + at.WINDOW] > row[c + at.NEXT_DSN] or row[c + at.NEXT_DSN] >= min(
+        row[c + at.HANDED], row[c + at.TOTAL]
+    ):
         return 0  # it is not the receiver that all wait for
     again, due = False, now_ns - row[f + at.PENALISED_NS] >= row[f + at.SRTT_NS]
     for k in range(row[c + at.COUNT]):
@@ -42,7 +47,11 @@ def help_out(w: at.World, c: int, f: int, now_ns: int) -> int:
                 window[r + at.SSTHRESH] = max(window[r + at.SSTHRESH] / 2.0, 2.0)
             window[r + at.CWND] = max(window[r + at.CWND] / 2.0, 1.0)
             row[f + at.PENALISED_NS] = now_ns
-        again = again or window[r + at.CWND] <= FEW_SEGMENTS or FAR_RTTS * row[f + at.SRTT_NS] < row[r + at.SRTT_NS]
+        again = (
+            again
+            or window[r + at.CWND] <= FEW_SEGMENTS
+            or FAR_RTTS * row[f + at.SRTT_NS] < row[r + at.SRTT_NS]
+        )
     if not again or row[c + at.OPPORTUNE_DSN] > dsn:
         return 0
     row[c + at.OPPORTUNE_DSN] = dsn + 1
@@ -65,19 +74,26 @@ def give_up(row: Ints, f: int) -> None:
             and dsn >= row[c + at.DATA_UNA]
             and row[c + at.AGAIN_COUNT] < row[at.SLOTS]
         ):
-            row[rings.of_connection(row, c, row[c + at.AGAIN_HEAD] + row[c + at.AGAIN_COUNT]) + rings.DSN_AGAIN] = dsn
+            row[
+                rings.of_connection(row, c, row[c + at.AGAIN_HEAD] + row[c + at.AGAIN_COUNT])
+                + rings.DSN_AGAIN
+            ] = dsn
             row[c + at.AGAIN_COUNT] += 1
 
 
 @jit
 def reinject_due(row: Ints, c: int, now_ns: int) -> bool:
     """The event of the connection's own timer: the oldest fragment goes over an idle subflow."""
-    ran_out = timers.has_run_out(row, c + at.REINJECT_NS, now_ns, c * at.EVENT_KINDS + at.REINJECT_DUE)
+    ran_out = timers.has_run_out(
+        row, c + at.REINJECT_NS, now_ns, c * at.EVENT_KINDS + at.REINJECT_DUE
+    )
     if not ran_out or row[c + at.CONN_STATE] != at.RUNNING:
         return False
     f, una = linux.idle_subflow(row, c), row[c + at.DATA_UNA]
     if f != at.NOTHING:
-        for dsn in range(una, min((una // linux.FRAGMENT + 1) * linux.FRAGMENT, row[c + at.NEXT_DSN])):
+        for dsn in range(
+            una, min((una // linux.FRAGMENT + 1) * linux.FRAGMENT, row[c + at.NEXT_DSN])
+        ):
             tcp.queue(row, f, dsn)
             row[c + at.REINJECTED] += 1
     linux.restart_timer(row, c, now_ns)

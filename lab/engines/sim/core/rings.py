@@ -7,7 +7,9 @@ from lab.engines.sim.core.jit import Ints, jit
 
 # of a subflow: of the segment with this number, and of the transmission with this number
 (SEG_STATE, SEG_DSN, SEG_SENT, SEG_GOT, SENT_SEQ, SENT_NS, SUBFLOW_FIELDS) = range(7)
-UNSENT, IN_FLIGHT, SACKED, TO_RESEND = range(4)  # SEG_STATE; SEG_GOT: as which of all it arrived, 0 if it has not
+UNSENT, IN_FLIGHT, SACKED, TO_RESEND = range(
+    4
+)  # SEG_STATE; SEG_GOT: as which of all it arrived, 0 if it has not
 DSN_GOT, DSN_AGAIN, CONNECTION_FIELDS = range(3)  # of a connection
 
 

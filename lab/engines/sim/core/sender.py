@@ -17,7 +17,9 @@ from lab.engines.sim.core.jit import Ints, jit
 from lab.engines.sim.core.random_numbers import draw
 
 DUP_THRESHOLD = 3  # RFC 5681, section 3.2
-RTO_MARGIN_NS = 200_000_000  # Linux, TCP_RTO_MIN: the timer waits at least this much longer than a round trip
+RTO_MARGIN_NS = (
+    200_000_000  # Linux, TCP_RTO_MIN: the timer waits at least this much longer than a round trip
+)
 RTO_MOST_NS = 120_000_000_000  # Linux, TCP_RTO_MAX
 FIRST_WINDOW = 10.0  # segments, RFC 6928
 
@@ -60,11 +62,19 @@ def transmit(row: Ints, f: int, seq: int, now_ns: int) -> None:
     p = hops.take(row)
     row[p + at.OF_SUBFLOW], row[p + at.PLACE], row[p + at.IS_ACK] = f, row[f + at.DATA_ROUTE], 0
     row[p + at.SIZE] = row[row[f + at.OF_CONNECTION] + at.FRAME_BYTES]
-    row[p + at.SEQ], row[p + at.DSN], row[p + at.TRANSMISSION] = seq, row[slot + rings.SEG_DSN], number
-    leaves_ns = max(row[f + at.LAST_SENT_NS], now_ns + draw(row, f + at.NOISE_1, row[at.HOST_NOISE_NS])) + 1
+    row[p + at.SEQ], row[p + at.DSN], row[p + at.TRANSMISSION] = (
+        seq,
+        row[slot + rings.SEG_DSN],
+        number,
+    )
+    leaves_ns = (
+        max(row[f + at.LAST_SENT_NS], now_ns + draw(row, f + at.NOISE_1, row[at.HOST_NOISE_NS])) + 1
+    )
     row[f + at.LAST_SENT_NS] = leaves_ns
     if row[f + at.EXPECTED_BPS] > 0 and row[at.EXPECTS_BY_WINDOW] == 0:
-        row[f + at.PACED_NS] = now_ns + row[p + at.SIZE] * 8 * at.NS_PER_S // row[f + at.EXPECTED_BPS]
+        row[f + at.PACED_NS] = (
+            now_ns + row[p + at.SIZE] * 8 * at.NS_PER_S // row[f + at.EXPECTED_BPS]
+        )
         heap.push(row, row[f + at.PACED_NS], row[f + at.OF_CONNECTION] * at.EVENT_KINDS + at.PUSH)
     hops.forward(row, p, leaves_ns, now_ns)
     if row[f + at.TIMER_NS] == 0:
@@ -107,16 +117,25 @@ def note_use(w: at.World, f: int, has_sent: bool) -> None:
     """Whether the window held the sender back in this round, and if not, how much was under way at most (tcp_cwnd_validate)."""
     row = w.row
     limited, out = row[f + at.PIPE] >= int(w.window[f + at.CWND]), row[f + at.NXT] - row[f + at.UNA]
-    news = row[f + at.UNA] >= row[f + at.USED_UNTIL] or (row[f + at.LIMITED] == 0 and out > row[f + at.MOST_OUT])
+    news = row[f + at.UNA] >= row[f + at.USED_UNTIL] or (
+        row[f + at.LIMITED] == 0 and out > row[f + at.MOST_OUT]
+    )
     if limited or (has_sent and news):
-        row[f + at.LIMITED], row[f + at.MOST_OUT], row[f + at.USED_UNTIL] = int(limited), out, row[f + at.NXT]
+        row[f + at.LIMITED], row[f + at.MOST_OUT], row[f + at.USED_UNTIL] = (
+            int(limited),
+            out,
+            row[f + at.NXT],
+        )
 
 
 @jit
 def may_grow(w: at.World, f: int) -> bool:
     """The window was full; or it is slow start, and the window not yet twice what was under way (tcp_is_cwnd_limited)."""
     window = w.window
-    doubles = window[f + at.CWND] < window[f + at.SSTHRESH] and window[f + at.CWND] < 2 * w.row[f + at.MOST_OUT]
+    doubles = (
+        window[f + at.CWND] < window[f + at.SSTHRESH]
+        and window[f + at.CWND] < 2 * w.row[f + at.MOST_OUT]
+    )
     return w.row[f + at.LIMITED] == 1 or doubles
 
 
@@ -124,7 +143,9 @@ def may_grow(w: at.World, f: int) -> bool:
 def send(w: at.World, f: int, most: int, now_ns: int) -> int:
     """Send what is lost, then what is new, as far as the window goes (RFC 6675, NextSeg), so many at most; how many were sent."""
     row, sent = w.row, 0
-    while sent < most and (row[f + at.LOST] > 0 or row[f + at.NXT] < row[f + at.END]) and room(w, f):
+    while (
+        sent < most and (row[f + at.LOST] > 0 or row[f + at.NXT] < row[f + at.END]) and room(w, f)
+    ):
         if row[f + at.LOST] > 0:
             seq = first_lost(w.row, f)
         else:
@@ -175,13 +196,21 @@ def settle(row: Ints, f: int, seq: int, state: int) -> int:
 def find_lost(row: Ints, f: int, number: int, arrivals: int) -> tuple[int, int]:
     """Transmissions long enough before one that arrived are lost, unless they arrived or were sent again; how many are, and how
     many turn out to be among the first so many arrivals, which an acknowledgement told of that was lost."""
-    threshold = min(DUP_THRESHOLD, max(1, row[f + at.NXT] - row[f + at.UNA] - 1)) if row[f + at.MODE] == at.OPEN else 1
+    threshold = (
+        min(DUP_THRESHOLD, max(1, row[f + at.NXT] - row[f + at.UNA] - 1))
+        if row[f + at.MODE] == at.OPEN
+        else 1
+    )
     found, acked = 0, 0
     while row[f + at.SCANNED] <= number - threshold:
         k = row[f + at.SCANNED]
         seq = row[rings.of_subflow(row, f, k) + rings.SENT_SEQ]
         slot = rings.of_subflow(row, f, seq)
-        if seq < row[f + at.UNA] or row[slot + rings.SEG_STATE] != rings.IN_FLIGHT or row[slot + rings.SEG_SENT] != k:
+        if (
+            seq < row[f + at.UNA]
+            or row[slot + rings.SEG_STATE] != rings.IN_FLIGHT
+            or row[slot + rings.SEG_SENT] != k
+        ):
             pass
         elif 0 < row[slot + rings.SEG_GOT] <= arrivals:
             acked += settle(row, f, seq, rings.SACKED)
@@ -223,9 +252,18 @@ def acknowledged(w: at.World, f: int, p: int, now_ns: int) -> None:
         laws.on_ack(w, f, acked, now_ns)
     if row[f + at.UNA] > row[f + at.ROUND_END]:
         if full and row[f + at.MODE] == at.OPEN and row[f + at.ROUND_SAMPLES] > 0:
-            laws.on_round(w, f, row[f + at.ROUND_SUM_NS] // row[f + at.ROUND_SAMPLES], row[f + at.ROUND_SAMPLES])
+            laws.on_round(
+                w,
+                f,
+                row[f + at.ROUND_SUM_NS] // row[f + at.ROUND_SAMPLES],
+                row[f + at.ROUND_SAMPLES],
+            )
         row[f + at.ROUND_END], row[f + at.ROUND_BEGAN_NS] = row[f + at.NXT], now_ns
-        row[f + at.ROUND_SUM_NS], row[f + at.ROUND_LEAST_NS], row[f + at.ROUND_SAMPLES] = 0, at.FOREVER, 0
+        row[f + at.ROUND_SUM_NS], row[f + at.ROUND_LEAST_NS], row[f + at.ROUND_SAMPLES] = (
+            0,
+            at.FOREVER,
+            0,
+        )
     if advanced:
         row[f + at.BACKOFF] = 0
         arm(row, f, now_ns)

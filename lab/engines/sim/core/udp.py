@@ -13,10 +13,16 @@ from lab.engines.sim.core.random_numbers import draw
 def send(row: Ints, c: int, now_ns: int) -> None:
     """The next datagram; a host is not punctual to the nanosecond."""
     f, p = row[c + at.FIRST], hops.take(row)
-    row[p + at.OF_SUBFLOW], row[p + at.PLACE], row[p + at.IS_ACK] = f, row[f + at.DATA_ROUTE], at.DATAGRAM
+    row[p + at.OF_SUBFLOW], row[p + at.PLACE], row[p + at.IS_ACK] = (
+        f,
+        row[f + at.DATA_ROUTE],
+        at.DATAGRAM,
+    )
     row[p + at.SIZE] = row[c + at.FRAME_BYTES]
     row[f + at.SEGMENTS_SENT] += 1
-    row[c + at.APP_EVENT_NS] = now_ns + row[c + at.SEGMENT_BYTES] * 8 * at.NS_PER_S // row[c + at.DEMAND_BPS]
+    row[c + at.APP_EVENT_NS] = (
+        now_ns + row[c + at.SEGMENT_BYTES] * 8 * at.NS_PER_S // row[c + at.DEMAND_BPS]
+    )
     heap.push(row, row[c + at.APP_EVENT_NS], c * at.EVENT_KINDS + at.APP_DUE)
     hops.forward(row, p, now_ns + 1 + draw(row, f + at.NOISE_1, row[at.HOST_NOISE_NS]), now_ns)
 

@@ -23,7 +23,15 @@ def on_ack(w: at.World, f: int, acked: int, now_ns: int) -> None:
     total, a = siblings.total_rate(w, f), alpha(w, f)
     grown = 1.0 / w.window[f + at.CWND]
     if total > 0.0:
-        grown = siblings.rate(w, f) / siblings.rtt_s(w, f) / (total * total) * (1.0 + a) / 2.0 * (4.0 + a) / 5.0
+        grown = (
+            siblings.rate(w, f)
+            / siblings.rtt_s(w, f)
+            / (total * total)
+            * (1.0 + a)
+            / 2.0
+            * (4.0 + a)
+            / 5.0
+        )
     w.window[f + at.CWND] += acked * min(grown, 1.0)
 
 

@@ -12,7 +12,10 @@ from lab.engines.sim.core.jit import jit
 C, BETA = 0.4, 0.7  # RFC 9438, section 5: segments/s^3, and what is left after a loss
 ALPHA = 3 * (1 - BETA) / (1 + BETA)  # section 4.3: Reno's growth that is as fast with this BETA
 W_MAX, K, W_EST, PRIOR, TRAIN_NS = at.LAW_1, at.LAW_2, at.LAW_3, at.LAW_4, at.LAW_5
-LOW_WINDOW, SAMPLES = 16.0, 8  # HyStart looks from this window on, and at the round trip after so many samples
+LOW_WINDOW, SAMPLES = (
+    16.0,
+    8,
+)  # HyStart looks from this window on, and at the round trip after so many samples
 TRAIN_GAP_NS, LEAST_GROWTH_NS, MOST_GROWTH_NS = 2_000_000, 4_000_000, 16_000_000
 
 

@@ -39,7 +39,9 @@ def end_slow_start(w: at.World, f: int) -> None:
 def hold_back(w: at.World, f: int, before: float) -> None:
     """The law has made the window grow from `before`: take back what does not count."""
     if segments_per_s(w, f) > 0.0 and w.window[f + at.CWND] > before:
-        w.window[f + at.CWND] = before + (w.window[f + at.CWND] - before) / w.window[f + at.HELD_BACK]
+        w.window[f + at.CWND] = (
+            before + (w.window[f + at.CWND] - before) / w.window[f + at.HELD_BACK]
+        )
 
 
 @jit

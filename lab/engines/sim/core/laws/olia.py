@@ -10,15 +10,25 @@ from lab.engines.sim.core import layout as at
 from lab.engines.sim.core.jit import jit
 from lab.engines.sim.core.laws import reno, siblings
 
-LOST_AT, BETWEEN = at.LAW_1, at.LAW_2  # the first unacknowledged segment at the last loss; l between the last two
+LOST_AT, BETWEEN = (
+    at.LAW_1,
+    at.LAW_2,
+)  # the first unacknowledged segment at the last loss; l between the last two
 SAME = 1.0 - 1e-9  # rounding must not break a tie
 
 
 @jit
 def quality(w: at.World, r: int) -> float:
     """How good a subflow's path is: what it brings through between two losses."""
-    between, rtt_s = max(w.row[r + at.UNA] - w.window[r + LOST_AT], w.window[r + BETWEEN]), siblings.rtt_s(w, r)
-    return between * between / rtt_s if w.row[at.OLIA_METRIC] == at.DRAFT else between / (rtt_s * rtt_s)
+    between, rtt_s = (
+        max(w.row[r + at.UNA] - w.window[r + LOST_AT], w.window[r + BETWEEN]),
+        siblings.rtt_s(w, r),
+    )
+    return (
+        between * between / rtt_s
+        if w.row[at.OLIA_METRIC] == at.DRAFT
+        else between / (rtt_s * rtt_s)
+    )
 
 
 @jit
@@ -27,7 +37,11 @@ def alpha(w: at.World, f: int) -> float:
     n, largest, best = 0, 0, 0.0
     for r in range(siblings.first(w, f), siblings.end(w, f), at.SUB_FIELDS):
         if siblings.counts(w, r):
-            n, largest, best = n + 1, max(largest, int(w.window[r + at.CWND])), max(best, quality(w, r))
+            n, largest, best = (
+                n + 1,
+                max(largest, int(w.window[r + at.CWND])),
+                max(best, quality(w, r)),
+            )
     in_m, in_c, mine = 0, 0, 0
     for r in range(siblings.first(w, f), siblings.end(w, f), at.SUB_FIELDS):
         if siblings.counts(w, r) and int(w.window[r + at.CWND]) == largest:
@@ -43,7 +57,9 @@ def alpha(w: at.World, f: int) -> float:
 def on_ack(w: at.World, f: int, acked: int, now_ns: int) -> None:
     """w += (w/rtt^2) / (sum w/rtt)^2 + alpha/w for every segment; it may shrink, which must not look like slow start."""
     total, cwnd = siblings.total_rate(w, f), w.window[f + at.CWND]
-    grown = siblings.rate(w, f) / siblings.rtt_s(w, f) / (total * total) if total > 0.0 else 1.0 / cwnd
+    grown = (
+        siblings.rate(w, f) / siblings.rtt_s(w, f) / (total * total) if total > 0.0 else 1.0 / cwnd
+    )
     w.window[f + at.CWND] = max(cwnd + acked * (grown + alpha(w, f) / cwnd), 1.0)
     w.window[f + at.SSTHRESH] = min(w.window[f + at.SSTHRESH], w.window[f + at.CWND])
 

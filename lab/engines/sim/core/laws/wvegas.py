@@ -46,7 +46,9 @@ def nearer(w: at.World, f: int, cwnd: int, diff: int, rtt_ns: int) -> int:
         total = 0.0
         for r in range(siblings.first(w, f), siblings.end(w, f), at.SUB_FIELDS):
             total += w.window[r + RATE] if siblings.counts(w, r) else 0.0
-        w.window[f + ALPHA] = float(int(TOTAL_ALPHA * w.window[f + RATE] / total)) if total > 0.0 else 0.0
+        w.window[f + ALPHA] = (
+            float(int(TOTAL_ALPHA * w.window[f + RATE] / total)) if total > 0.0 else 0.0
+        )
     alpha = max(w.window[f + ALPHA], FIRST_ALPHA)
     if diff > alpha:  # 3
         w.window[f + at.SSTHRESH] = min(w.window[f + at.SSTHRESH], cwnd - 2.0)
@@ -71,5 +73,7 @@ def drained(w: at.World, f: int, cwnd: int, rtt_ns: int) -> int:
 def on_loss(w: at.World, f: int, now_ns: int) -> None:
     """As Reno, in whole segments."""
     reno.on_loss(w, f, now_ns)
-    w.window[f + at.SSTHRESH] = w.window[f + at.CWND] = max(float(int(w.window[f + at.CWND])), LEAST)
+    w.window[f + at.SSTHRESH] = w.window[f + at.CWND] = max(
+        float(int(w.window[f + at.CWND])), LEAST
+    )
     w.window[f + ALPHA] = w.window[f + RATE] = w.window[f + LEAST_QUEUE_NS] = 0.0
