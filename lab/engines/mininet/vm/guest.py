@@ -119,7 +119,7 @@ def boot_argv(image: Path, shared: Path) -> list[str]:
     """The command line that boots the VM: what `vng -v -r IMAGE --user root ... -- 'bash start.sh'` comes down to."""
     argv = [
         sys.executable,
-        str(HERE / "virtme.py"),
+        str(HERE / "start_qemu.py"),
         "--name",
         "multipath-lab",
         "--kimg",

@@ -1,4 +1,4 @@
-"""Runs virtme-run, the part of virtme-ng that starts QEMU, with three changes: `python virtme.py ARGUMENT...`
+"""Runs virtme-run, the part of virtme-ng that starts QEMU, with three changes: `python start_qemu.py ARGUMENT...`
 
 The guest caches the machine's files (they do not change under it) instead of asking for each one anew, which makes its
 Python start four times faster; the shared folder is mounted apart and stays uncached. It does not see systemd-udevd, which
