@@ -17,7 +17,7 @@ from controller.command import Command, Decision, Expect, Route, SetBackup, chec
 from controller.errors import CommandRefused
 from controller.observation import Observation, Tiers
 from controller.strategies.base import StrategyParams, checked_params
-from controller.units import ns
+from controller.units import ns_from_s
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Control:
         return _checked_step(seen, self.strategy.name, decisions)
 
     def _next_due_ns(self, now_ns: int) -> int:
-        interval_ns = ns(self.strategy.params.interval_s)
+        interval_ns = ns_from_s(self.strategy.params.interval_s)
         due_ns = (now_ns if self._due_ns is None else self._due_ns) + interval_ns
         return due_ns if due_ns > now_ns else now_ns + interval_ns
 
@@ -88,7 +88,7 @@ class Control:
         self._tiers = _handed_over(self._tiers, present)
         if seen.now_ns >= self._tiers_due_ns or present != set(self._tiers):
             self._tiers = tiers.categorise(seen, self.strategy.tier_settings())
-            self._tiers_due_ns = seen.now_ns + ns(self.strategy.categorisation_interval_s())
+            self._tiers_due_ns = seen.now_ns + ns_from_s(self.strategy.categorisation_interval_s())
         return self._tiers
 
 

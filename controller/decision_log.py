@@ -7,7 +7,7 @@ from typing import Any
 from controller.command import Command, Decision, Expect, Forecast, Route, Throttle, about
 from controller.control import Step
 from controller.observation import Subflow
-from controller.units import mbps
+from controller.units import mbps_from_bps
 
 
 def decision_line(strategy: str, decision: Decision) -> dict[str, Any]:
@@ -29,7 +29,7 @@ def _foreseen(forecast: Forecast | None) -> dict[str, Any]:
         return {}
     return {
         "active": [about(key) for key in forecast.active],
-        "forecast_mbps": mbps(forecast.throughput_bps),
+        "forecast_mbps": mbps_from_bps(forecast.throughput_bps),
         "forecast_buffer_kb": forecast.buffer_bytes / 1000,
         "measured_mbps": _mbps(forecast.measured_bps),
     }
@@ -38,7 +38,10 @@ def _foreseen(forecast: Forecast | None) -> dict[str, Any]:
 def _asked(command: Command | None) -> dict[str, Any]:
     match command:
         case Throttle():
-            return {"meter_mbps": mbps(command.rate_bps), "addresses": sorted(command.addresses)}
+            return {
+                "meter_mbps": mbps_from_bps(command.rate_bps),
+                "addresses": sorted(command.addresses),
+            }
         case Route():
             return {"path": list(command.path)}
         case Expect():
@@ -82,7 +85,7 @@ def subflow_line(subflow: Subflow, ended: bool = False) -> dict[str, Any]:
 
 
 def _mbps(rate_bps: int | None) -> float | None:
-    return None if rate_bps is None else mbps(rate_bps)
+    return None if rate_bps is None else mbps_from_bps(rate_bps)
 
 
 def _rounded(value: float | None) -> float | None:

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from controller.errors import PlanRefused
 from controller.observation import RECEIVE_BUFFER_BYTES, AccessPoint, Arc, Association, air
-from controller.units import bps
+from controller.units import bps_from_mbps
 
 Rate = Annotated[float, Field(gt=0)]
 Milliseconds = Annotated[float, Field(ge=0)]
@@ -39,7 +39,7 @@ class Shape(_Part):
 
     def arcs(self, link: str, a: str, b: str) -> Iterator[Arc]:
         """Its two directions; jitter is even between its bounds, so its standard deviation is smaller by the root of 3."""
-        rate_bps = bps(self.rate_mbps) if self.rate_mbps else UNSHAPED_BPS
+        rate_bps = bps_from_mbps(self.rate_mbps) if self.rate_mbps else UNSHAPED_BPS
         delay_s, jitter_s = self.delay_ms / 1000, self.jitter_ms / 1000 / 3**0.5
         yield Arc(link, a, b, rate_bps, 0, delay_s, jitter_s, self.loss)
         yield Arc(link, b, a, rate_bps, 0, delay_s, jitter_s, self.loss_back)
@@ -134,7 +134,8 @@ class Plan(_Part):
 
     def access_points(self) -> tuple[AccessPoint, ...]:
         return tuple(
-            AccessPoint(name, ap.kind, bps(ap.capacity_mbps)) for name, ap in self.aps.items()
+            AccessPoint(name, ap.kind, bps_from_mbps(ap.capacity_mbps))
+            for name, ap in self.aps.items()
         )
 
     def arcs(self) -> tuple[Arc, ...]:
@@ -190,7 +191,7 @@ class Stations:
         for ap, line in plan.aps.items():
             for user, station in line.stations.items():
                 live = self.known.get((user, ap), Live())
-                rate_bps = live.rate_bps or bps(station.rate_mbps)
+                rate_bps = live.rate_bps or bps_from_mbps(station.rate_mbps)
                 if live.associated:
                     own = addresses.get((user, ap), ())
                     found.append(

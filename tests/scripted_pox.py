@@ -10,7 +10,7 @@ from controller.command import Decision, Expect, Route, SetBackup
 from controller.observation import Observation, Subflow
 from controller.pox_ext import launch as launch_lab
 from controller.strategies.base import Strategy, StrategyParams, param
-from controller.units import bps
+from controller.units import bps_from_mbps
 
 
 class ScriptedParams(StrategyParams):
@@ -41,7 +41,7 @@ class Scripted(Strategy):
         if path != subflow.path:
             found.append(Route(subflow.key, path))
         if subflow.expected_bps is None if mbps else subflow.expected_bps is not None:
-            found.append(Expect(subflow.key, bps(mbps) if mbps else None))
+            found.append(Expect(subflow.key, bps_from_mbps(mbps) if mbps else None))
         if subflow.backup != (subflow.number in script.get("backup", [])):
             found.append(SetBackup(subflow.key, not subflow.backup))
         return [

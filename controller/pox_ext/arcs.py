@@ -14,7 +14,7 @@ from controller.paths import Flow, Path
 from controller.plan import HostPort, Plan, Stations
 from controller.pox_ext.counters import Counters
 from controller.pox_ext.router import Route, Router
-from controller.units import bps
+from controller.units import bps_from_mbps
 
 Ends = tuple[str, str, str]  # of an arc: its link, tail and head
 
@@ -102,7 +102,9 @@ class Arcs:
         loss = said.loss_back if (arc.link, arc.tail) in self._backwards else said.loss
         return replace(
             arc,
-            capacity_bps=arc.capacity_bps if said.rate_mbps is None else bps(said.rate_mbps),
+            capacity_bps=arc.capacity_bps
+            if said.rate_mbps is None
+            else bps_from_mbps(said.rate_mbps),
             delay_s=arc.delay_s if said.delay_ms is None else said.delay_ms / 1000,
             loss=arc.loss if loss is None else loss,
         )

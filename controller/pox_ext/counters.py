@@ -20,7 +20,7 @@ from controller.paths import Flow, Path, digest
 from controller.pox_ext.openflow13_messages import FlowCount, PortCount
 from controller.pox_ext.rates import Rates
 from controller.pox_ext.tracker import Joined
-from controller.units import mbps
+from controller.units import mbps_from_bps
 
 WINDOW_S, LEAST_LOOKS = 4.0, 3
 FRAME_BITS = 1514 * 8
@@ -192,4 +192,4 @@ class Counters:
 
 
 def _mbps(rate_bps: int | None) -> float | None:
-    return None if rate_bps is None else mbps(rate_bps)
+    return None if rate_bps is None else mbps_from_bps(rate_bps)

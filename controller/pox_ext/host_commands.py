@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from controller.host_messages import Order, SubflowOrder, written
 from controller.observation import Subflow, SubflowKey
-from controller.units import mbps
+from controller.units import mbps_from_bps
 
 AGAIN_S = 1.0
 RATE_TOLERANCE = 0.001
@@ -97,7 +97,7 @@ def _order(subflow: Subflow, wish: Wish) -> SubflowOrder:
         subflow.source,
         subflow.destination,
         wish.backup,
-        None if wish.rate_bps is None else mbps(wish.rate_bps),
+        None if wish.rate_bps is None else mbps_from_bps(wish.rate_bps),
     )
 
 

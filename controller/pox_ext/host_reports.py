@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from controller.host_messages import HostReport, SubflowState
 from controller.paths import Flow
-from controller.units import bps
+from controller.units import bps_from_mbps
 
 TCP = 6
 PATIENCE_S, PATIENCE_REPORTS = (
@@ -65,7 +65,7 @@ class Told:
         expected_mbps = rates.pop() if len(rates) == 1 else None
         return Confirmed(
             backup=(server or both[0]).backup,
-            expected_bps=None if expected_mbps is None else bps(expected_mbps),
+            expected_bps=None if expected_mbps is None else bps_from_mbps(expected_mbps),
             retransmitted_packets=sum(state.retransmitted_packets for state in both),
         )
 

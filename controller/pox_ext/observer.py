@@ -16,7 +16,7 @@ from controller.pox_ext.host_reports import Told, ends
 from controller.pox_ext.hosts import Hosts
 from controller.pox_ext.router import Router
 from controller.pox_ext.tracker import Joined, Tracker
-from controller.units import NS_PER_S, bps
+from controller.units import NS_PER_S, bps_from_mbps
 
 if TYPE_CHECKING:  # it needs POX, and who tests this has none
     from controller.pox_ext.meters import Meters
@@ -56,7 +56,7 @@ class Observer:
             )
         self._reports.setdefault(report.ap, []).append(report)
         for user, station in report.stations.items():
-            rate_bps = None if station.rate_mbps is None else bps(station.rate_mbps)
+            rate_bps = None if station.rate_mbps is None else bps_from_mbps(station.rate_mbps)
             self._stations.known[user, report.ap] = Live(
                 rate_bps, station.rssi_dbm, station.associated
             )

@@ -20,7 +20,7 @@ from controller.command import Decision, SetBackup, about
 from controller.observation import Observation, Subflow, SubflowKey
 from controller.plan import Plan
 from controller.strategies.base import Strategy, StrategyParams, param, without_subflows
-from controller.units import ns
+from controller.units import ns_from_s
 
 ROUNDING = 1e-9  # a loss that is written as gamma reaches gamma
 
@@ -215,7 +215,7 @@ class LossAware(Strategy):
         return decisions
 
     def _may_turn(self, subflow: Subflow, now_ns: int) -> bool:
-        return now_ns - self._watched[subflow.key].since_ns >= ns(self.params.stay_s)
+        return now_ns - self._watched[subflow.key].since_ns >= ns_from_s(self.params.stay_s)
 
     def _gamma(self, subflow: Subflow, seen: Observation) -> float:
         """The threshold of the subflow's interface: by the kind of its access point, and wired without one."""

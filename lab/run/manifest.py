@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import lab
-from lab import units
+from controller import units
 from lab.run import process
 from lab.scenario.loading import experiment
 from lab.scenario.schema import Scenario
@@ -62,7 +62,7 @@ def manifest(
             link.id: _asked(link) for link in topology.links if link.rate_bps is not None
         }
         | {
-            cell.ap: {s.user: {"rate_mbps": units.mbps(s.rate_bps)} for s in cell.stations}
+            cell.ap: {s.user: {"rate_mbps": units.mbps_from_bps(s.rate_bps)} for s in cell.stations}
             for cell in topology.cells
         },
         "links_measured": {},
@@ -71,9 +71,9 @@ def manifest(
 
 def _asked(link: Link) -> dict[str, float]:
     return {
-        "rate_mbps": units.mbps(link.rate_bps or 0),
-        "delay_ms": units.ms(link.delay_ns),
-        "loss": units.fraction(max(link.loss_ppm, link.loss_back_ppm)),
+        "rate_mbps": units.mbps_from_bps(link.rate_bps or 0),
+        "delay_ms": units.ms_from_ns(link.delay_ns),
+        "loss": units.fraction_from_ppm(max(link.loss_ppm, link.loss_back_ppm)),
         "queue_packets": link.queue_packets,
     }
 

@@ -6,8 +6,8 @@ import random
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from controller.units import bps_from_mbps
 from lab.scenario.schema import Traffic
-from lab.units import bps
 
 PAUSED_BPS = 0
 
@@ -42,7 +42,11 @@ def plan(traffic: Iterable[Traffic], seed: int, duration_s: float) -> list[Act]:
     for each in traffic:
         for _ in range(each.parallel):
             number = count[each.user] = count.get(each.user, 0) + 1
-            rate = bps(each.rate_mbps / each.parallel) if each.rate_mbps is not None else None
+            rate = (
+                bps_from_mbps(each.rate_mbps / each.parallel)
+                if each.rate_mbps is not None
+                else None
+            )
             volume = (
                 round(each.volume_mb * 1e6 / each.parallel) if each.volume_mb is not None else None
             )

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from lab import units
+from controller import units
 from lab.engines import Change
 from lab.errors import RequestError, show, unknown
 from lab.scenario import catalogue as brain
@@ -123,7 +123,13 @@ def _strategy(scenario: Scenario) -> list[Target]:
 
 def _rate(name: str, bps: int, scale: float, help: str) -> Target:
     return Target(
-        name, "number", round(units.mbps(bps) / scale, 6), "Mb/s", MIN_MBPS, MAX_MBPS, help=help
+        name,
+        "number",
+        round(units.mbps_from_bps(bps) / scale, 6),
+        "Mb/s",
+        MIN_MBPS,
+        MAX_MBPS,
+        help=help,
     )
 
 
@@ -144,7 +150,7 @@ def _network(scenario: Scenario) -> list[Target]:
                 Target(
                     f"{name}.delay_ms",
                     "number",
-                    units.ms(link.delay_ns),
+                    units.ms_from_ns(link.delay_ns),
                     "ms",
                     0,
                     MAX_DELAY_MS,
@@ -153,7 +159,7 @@ def _network(scenario: Scenario) -> list[Target]:
                 Target(
                     f"{name}.loss",
                     "number",
-                    units.fraction(forward),
+                    units.fraction_from_ppm(forward),
                     "fraction",
                     0,
                     1,

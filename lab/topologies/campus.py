@@ -6,10 +6,10 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
+from controller.units import bps_from_mbps, ns_from_ms
 from lab.topologies import fat_tree, wifi_lte
 from lab.topologies.parallel_paths import Delay, Rate
 from lab.topologies.topology import Link, Node, Topology
-from lab.units import bps, ns
 
 PODS = 4
 
@@ -50,7 +50,7 @@ def build(params: Params, rate_scale: float = 1.0) -> Topology:
         delay_ms=params.tree_delay_ms,
         queue_packets=params.tree_queue_packets,
     )
-    shape = (bps(params.tree_mbps * rate_scale), ns(params.tree_delay_ms))
+    shape = (bps_from_mbps(params.tree_mbps * rate_scale), ns_from_ms(params.tree_delay_ms))
     homes = {user.id: f"{user.near}1" for user in params.users} | {
         user: f"e1x2-{user}" for user in params.wired
     }

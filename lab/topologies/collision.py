@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from controller.units import bps_from_mbps, ns_from_ms
 from lab.topologies.parallel_paths import Delay, Rate
 from lab.topologies.topology import Link, Node, Topology
-from lab.units import bps, ns
 
 
 class Params(BaseModel):
@@ -43,8 +43,8 @@ def build(params: Params, rate_scale: float = 1.0) -> Topology:
             id,
             a,
             b,
-            bps(params.rate_mbps * rate_scale),
-            ns(params.delay_ms),
+            bps_from_mbps(params.rate_mbps * rate_scale),
+            ns_from_ms(params.delay_ms),
             queue_packets=params.queue_packets,
         )
 

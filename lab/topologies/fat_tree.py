@@ -9,9 +9,9 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from controller.units import bps_from_mbps, ns_from_ms
 from lab.topologies.parallel_paths import Delay, Rate
 from lab.topologies.topology import Link, Node, Topology
-from lab.units import bps, ns
 
 
 class Tree(BaseModel):
@@ -57,7 +57,7 @@ def build(params: Params, rate_scale: float = 1.0) -> Topology:
     half = params.k // 2
     servers, users = [], []
     links = switch_links(params.k, params, rate_scale)
-    shape = (bps(params.host_mbps * rate_scale), ns(params.delay_ms))
+    shape = (bps_from_mbps(params.host_mbps * rate_scale), ns_from_ms(params.delay_ms))
     for number in range(half**3):
         pod, edge = number // half**2 + 1, number // half % half + 1
         server, user = f"srv{number + 1}", f"ue{number + 1}"
@@ -107,5 +107,5 @@ def switch_links(k: int, tree: Tree, rate_scale: float) -> list[Link]:
             above = [f"c{(n - 1) * half + core}" for core in range(1, half + 1)]
             here, below = f"a{pod}x{n}", [f"e{pod}x{edge}" for edge in range(1, half + 1)]
             found += [(high, here) for high in above] + [(here, low) for low in below]
-    shape = (bps(tree.rate_mbps * rate_scale), ns(tree.delay_ms))
+    shape = (bps_from_mbps(tree.rate_mbps * rate_scale), ns_from_ms(tree.delay_ms))
     return [Link(f"{a}-{b}", a, b, *shape, queue_packets=tree.queue_packets) for a, b in found]

@@ -6,8 +6,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from controller.units import bps_from_mbps, ns_from_ms, ppm_from_fraction
 from lab.topologies.topology import Link, Node, Topology
-from lab.units import bps, ns, ppm
 
 Rate = Annotated[float, Field(gt=0, le=10_000)]
 Delay = Annotated[float, Field(ge=0, le=5_000)]
@@ -44,11 +44,11 @@ def link(path: Path, id: str, a: str, b: str, rate_scale: float) -> Link:
         id,
         a,
         b,
-        rate_bps=bps(path.rate_mbps * rate_scale),
-        delay_ns=ns(path.delay_ms),
-        jitter_ns=ns(path.jitter_ms),
-        loss_ppm=ppm(either(path.loss, path.loss_both)),
-        loss_back_ppm=ppm(path.loss_both),
+        rate_bps=bps_from_mbps(path.rate_mbps * rate_scale),
+        delay_ns=ns_from_ms(path.delay_ms),
+        jitter_ns=ns_from_ms(path.jitter_ms),
+        loss_ppm=ppm_from_fraction(either(path.loss, path.loss_both)),
+        loss_back_ppm=ppm_from_fraction(path.loss_both),
         queue_packets=path.queue_packets,
     )
 

@@ -6,9 +6,9 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from controller.units import bps_from_mbps, ns_from_ms
 from lab.topologies.parallel_paths import Delay, Rate
 from lab.topologies.topology import Link, Node, Topology
-from lab.units import bps, ns
 
 PATHS = (  # the links of every subflow, connection by connection (Table 2)
     ((1, 2, 3), (4, 5, 6)),
@@ -38,7 +38,7 @@ def build(params: Params, rate_scale: float = 1.0) -> Topology:
     srv3 -- e3 --link12-/              \\--link13-- ue3
               \\--link14-- a4 ==link15== b4 --link16-- ue3
     """
-    delay_ns = ns(params.path_delay_ms / 3)
+    delay_ns = ns_from_ms(params.path_delay_ms / 3)
 
     def link(number: int, a: str, b: str) -> Link:
         mbps = params.middle_mbps[MIDDLE.index(number)] if number in MIDDLE else params.outer_mbps
@@ -46,7 +46,7 @@ def build(params: Params, rate_scale: float = 1.0) -> Topology:
             f"link{number}",
             a,
             b,
-            bps(mbps * rate_scale),
+            bps_from_mbps(mbps * rate_scale),
             delay_ns,
             queue_packets=params.queue_packets,
         )

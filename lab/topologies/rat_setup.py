@@ -6,10 +6,10 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from controller.units import bps_from_mbps, ns_from_ms, ppm_from_fraction
 from lab.radio.contention import transmissions
 from lab.topologies.topology import Cell, Link, Node, Station, Topology
 from lab.topologies.wifi_lte import Delay
-from lab.units import bps, ns, ppm
 
 # What each of five nodes gets of a cell that all five use, in Mb/s: the study gives orderings only, these fit all of them.
 WIFI_MBPS = {"11a": 4.5, "11g": 4.0, "11n24": 8.0, "11n5": 12.0}
@@ -79,13 +79,18 @@ def _cells(params: Params, ends: tuple[str, ...], rate_scale: float) -> list[Cel
     receivers, senders = (
         [f"{kind}{n}" for n in range(1, params.pairs + 1)] for kind in ("ue", "n")
     )
-    wifi_bps = bps(rate_scale * SHARING * WIFI_MBPS[params.wifi] * transmissions(CONTENDERS))
-    lte_bps = bps(rate_scale * SHARING * LTE_MBPS[params.setup])
+    wifi_bps = bps_from_mbps(
+        rate_scale * SHARING * WIFI_MBPS[params.wifi] * transmissions(CONTENDERS)
+    )
+    lte_bps = bps_from_mbps(rate_scale * SHARING * LTE_MBPS[params.setup])
     rtt_ms = LTE_RTT_MS[params.setup] if params.lte_rtt_ms is None else params.lte_rtt_ms
     legs = 2 if params.setup == 1 else 1  # radio links of LTE on the way
 
     def wifi(ap: str, users: list[str], medium: str = "") -> Cell:
-        delay_ns, loss_ppm = ns(params.wifi_rtt_ms / 4), ppm(WIFI_LOSS.get(params.wifi, 0.0))
+        delay_ns, loss_ppm = (
+            ns_from_ms(params.wifi_rtt_ms / 4),
+            ppm_from_fraction(WIFI_LOSS.get(params.wifi, 0.0)),
+        )
         stations = tuple(Station(user, wifi_bps) for user in users)
         return Cell(
             ap,
@@ -99,7 +104,9 @@ def _cells(params: Params, ends: tuple[str, ...], rate_scale: float) -> list[Cel
         )
 
     def lte(users: list[str]) -> Cell:
-        stations = tuple(Station(user, lte_bps, delay_ns=ns(rtt_ms / 2 / legs)) for user in users)
+        stations = tuple(
+            Station(user, lte_bps, delay_ns=ns_from_ms(rtt_ms / 2 / legs)) for user in users
+        )
         return Cell("lte1", "lte", stations, round(params.lte_queue_kb * 1000 / FRAME_BYTES))
 
     cells = [wifi("wifi1", senders), wifi("wifi2", receivers if "wifi2" in ends else [])]

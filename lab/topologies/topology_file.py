@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable
 from typing import Any
 
-from lab import units
+from controller import units
 from lab.topologies.topology import Cell, Interface, Link, Topology, Trunk, Wiring
 
 MILLION = 1_000_000
@@ -60,9 +60,9 @@ def shape(link: Link, cells: Iterable[Cell], near: str) -> dict[str, Any]:
         else (link.loss_back_ppm, link.loss_ppm)
     )
     return {
-        "rate_mbps": units.mbps(link.rate_bps) if link.rate_bps else None,
-        "delay_ms": units.ms(link.delay_ns + sum(cell.delay_ns for cell in cells)),
-        "jitter_ms": units.ms(link.jitter_ns + sum(cell.jitter_ns for cell in cells)),
+        "rate_mbps": units.mbps_from_bps(link.rate_bps) if link.rate_bps else None,
+        "delay_ms": units.ms_from_ns(link.delay_ns + sum(cell.delay_ns for cell in cells)),
+        "jitter_ms": units.ms_from_ns(link.jitter_ns + sum(cell.jitter_ns for cell in cells)),
         "loss": losses[0] / MILLION,
         "loss_back": losses[1] / MILLION,
     }
@@ -70,8 +70,12 @@ def shape(link: Link, cells: Iterable[Cell], near: str) -> dict[str, Any]:
 
 def _ap(cell: Cell, users: Container[str]) -> dict[str, Any]:
     stations = {
-        each.user: {"rate_mbps": units.mbps(each.rate_bps), "weight": each.weight}
+        each.user: {"rate_mbps": units.mbps_from_bps(each.rate_bps), "weight": each.weight}
         for each in cell.stations
         if each.user in users
     }
-    return {"kind": cell.kind, "capacity_mbps": units.mbps(cell.capacity_bps), "stations": stations}
+    return {
+        "kind": cell.kind,
+        "capacity_mbps": units.mbps_from_bps(cell.capacity_bps),
+        "stations": stations,
+    }

@@ -6,9 +6,9 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from controller.units import bps_from_mbps, ns_from_ms
 from lab.errors import unknown
 from lab.topologies.topology import Cell, Link, Node, Station, Topology
-from lab.units import bps, ns
 
 Rate = Annotated[float, Field(gt=0, le=10_000)]
 Delay = Annotated[float, Field(ge=0, le=5_000)]
@@ -90,19 +90,23 @@ def cells(params: Params, rate_scale: float) -> tuple[Cell, Cell]:
                 (user.wifi_mbps, 1.0) if kind == "wifi" else (user.lte_mbps, user.lte_weight)
             )
             if rate is not None and (user.near == kind or user.id in params.multipath):
-                found.append(Station(user.id, bps(rate * rate_scale), weight))
+                found.append(Station(user.id, bps_from_mbps(rate * rate_scale), weight))
         return tuple(found)
 
     return (
         Cell(
-            "wifi1", "wifi", stations("wifi"), params.wifi_queue_packets, ns(params.wifi_delay_ms)
+            "wifi1",
+            "wifi",
+            stations("wifi"),
+            params.wifi_queue_packets,
+            ns_from_ms(params.wifi_delay_ms),
         ),
         Cell(
             "lte1",
             "lte",
             stations("lte"),
             params.lte_queue_packets,
-            ns(params.lte_delay_ms),
-            ns(params.lte_jitter_ms),
+            ns_from_ms(params.lte_delay_ms),
+            ns_from_ms(params.lte_jitter_ms),
         ),
     )

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from controller.units import ns_from_ms
 from lab.radio.lte import BLOCKS
 from lab.radio.mobility import Place, distance_m
 from lab.radio.random_streams import uniform
@@ -15,7 +16,6 @@ from lab.radio.signal import Radio
 from lab.radio.stations import best_bps, station
 from lab.topologies.topology import Cell, Link, Node, Topology
 from lab.topologies.wifi_lte import Delay
-from lab.units import ns
 
 POSITIONS = True  # users are somewhere, the seed says where, and they may move
 DRAWN_ON_M = 200.0  # the square in which these places are those of Figure 4
@@ -116,11 +116,11 @@ def _cell(params: Params, ap: str, everyone: list[User], rate_scale: float) -> C
     )
     kind, best = ("lte" if ap == "lte1" else "wifi"), best_bps(radio)
     if kind == "lte":
-        delays = (ns(params.lte_delay_ms), ns(params.lte_jitter_ms))
+        delays = (ns_from_ms(params.lte_delay_ms), ns_from_ms(params.lte_jitter_ms))
         return Cell(
             ap, "lte", stations, params.lte_queue_packets, *delays, radio=radio, best_bps=best
         )
-    delay_ns = ns(params.wifi_delay_ms)
+    delay_ns = ns_from_ms(params.wifi_delay_ms)
     return Cell(
         ap,
         "wifi",

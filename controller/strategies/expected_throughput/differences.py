@@ -12,7 +12,7 @@ from controller.graph import switches, use
 from controller.observation import Subflow
 from controller.strategies.expected_throughput.allocation import neighbours, reached
 from controller.strategies.expected_throughput.ledger import Ledger, Standing, load
-from controller.units import mbps
+from controller.units import mbps_from_bps
 
 LEAST_CHANGE = 0.01  # of a rate: hosts are told of no smaller one (S-MPTCP, section V-C)
 LEAST_PART = 0.01  # of a connection's rate: a subflow with less is backup
@@ -95,4 +95,4 @@ def _decision(subflow: Subflow, reason: str, command: SubflowCommand) -> Decisio
 
 
 def _text(rate_bps: float) -> str:
-    return f"{mbps(rate_bps):.3g} Mb/s"
+    return f"{mbps_from_bps(rate_bps):.3g} Mb/s"

@@ -21,7 +21,7 @@ from controller.strategies.base import Strategy, StrategyParams, param
 from controller.strategies.expected_throughput.differences import decisions
 from controller.strategies.expected_throughput.ledger import SLACK, Ledger, read
 from controller.strategies.hashed import released
-from controller.units import mbps
+from controller.units import mbps_from_bps
 
 Capacities = dict[tuple[str, str], int]
 
@@ -88,7 +88,7 @@ class ExpectedThroughput(Strategy):
         held = [
             Decision(
                 about(each.key),
-                f"{why}: held to {mbps(each.expected_bps):.3g} Mb/s no longer",
+                f"{why}: held to {mbps_from_bps(each.expected_bps):.3g} Mb/s no longer",
                 Expect(each.key, None),
             )
             for each in seen.subflows

@@ -28,7 +28,7 @@ from controller.strategies.subflow_selection.forecast import (
     estimate,
     round_s,
 )
-from controller.units import mbps
+from controller.units import mbps_from_bps
 
 Accept = Literal["printed", "tentative", "gain"]
 Starts = Literal["first", "all"]
@@ -61,7 +61,11 @@ def ranked(paths: Sequence[PathQuality]) -> list[int]:
 
     def key(n: int) -> tuple[float, float, int]:
         path = paths[n]
-        return -(mbps(path.bandwidth_bps) * (1 - path.loss) + 1 / path.rtt_s), path.rtt_s, n  # 1
+        return (
+            -(mbps_from_bps(path.bandwidth_bps) * (1 - path.loss) + 1 / path.rtt_s),
+            path.rtt_s,
+            n,
+        )  # 1
 
     return sorted(range(len(paths)), key=key)
 

@@ -27,7 +27,7 @@ from controller.strategies.subflow_selection.paths import (
     quality,
 )
 from controller.strategies.subflow_selection.selection import Accept, Choice, Starts, greedy
-from controller.units import mbps
+from controller.units import mbps_from_bps
 
 LARGEST_WINDOW = 512  # a chain of more states takes a controller too long
 
@@ -191,7 +191,7 @@ def _forecast(subflows: Sequence[Subflow], chosen: Sequence[Subflow], choice: Ch
 def _text(choice: Choice, subflows: int) -> str:
     forecast = choice.estimate
     return (
-        f"{len(choice.chosen)} of {subflows} subflows should bring {mbps(forecast.throughput_bps):.3g} Mb/s "
+        f"{len(choice.chosen)} of {subflows} subflows should bring {mbps_from_bps(forecast.throughput_bps):.3g} Mb/s "
         f"and need {forecast.buffer_bytes / 1000:.3g} kB of receive buffer"
     )
 

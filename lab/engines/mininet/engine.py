@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from lab import units
+from controller import units
 from lab.engines import Change, Engine, congestion_controls
 from lab.engines.mininet import ebpf, execute, probes
 from lab.engines.mininet import host_agent_process as host_agents
@@ -104,8 +104,8 @@ class MininetEngine(Engine):
             self._change_link(link, key, change.scaled)
         elif kind == "cell":
             ap, user, _ = rest.split(".")
-            self.links.set_station_rate(ap, user, units.bps(change.scaled))
-            self.agents.set_rate(ap, user, units.bps(change.scaled))
+            self.links.set_station_rate(ap, user, units.bps_from_mbps(change.scaled))
+            self.agents.set_rate(ap, user, units.bps_from_mbps(change.scaled))
         elif kind == "user":
             self.workload.set_demand(rest.split(".")[0], change.scaled)
         elif kind == "cc":

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
+from controller import units
 from controller.paths import shortest
-from lab import units
 from lab.topologies.topology import Interface, Link, Topology
 
 PACKETS = 100  # of a burst that measures a rate; every queue holds as many
@@ -28,8 +28,8 @@ def asked(topology: Topology, interface: Interface) -> dict[str, float | None]:
     rate_bps = min(rates, default=0)
     serialisation_ms = 2 * 98 * 8 / rate_bps * 1000 if rate_bps else 0.0
     return {
-        "rate_mbps": units.mbps(rate_bps) or None,
-        "rtt_ms": 2 * units.ms(delay_ns) + serialisation_ms,
+        "rate_mbps": units.mbps_from_bps(rate_bps) or None,
+        "rtt_ms": 2 * units.ms_from_ns(delay_ns) + serialisation_ms,
     }
 
 

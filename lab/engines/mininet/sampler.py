@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from lab import units
+from controller import units
 from lab.engines.mininet.kernel.netlink import TcpSocket
 from lab.engines.mininet.kernel.pacing import frame_rate_bps
 from lab.topologies.topology import Interface, Wiring
@@ -205,7 +205,7 @@ def _subflow_row(subflow: Subflow, elapsed_s: float, tier: int) -> dict[str, Any
 
 def _expected_mbps(sender: TcpSocket | None) -> float | None:
     rate_bps = frame_rate_bps(sender.pacing_limit) if sender else None
-    return None if rate_bps is None else round(units.mbps(rate_bps), 4)
+    return None if rate_bps is None else round(units.mbps_from_bps(rate_bps), 4)
 
 
 def _subflow_report(connection: str, subflow: Subflow, duration_s: float) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from itertools import zip_longest
 from typing import Any
 
-from lab import units
+from controller import units
 from lab.engines.mininet.ebpf import kernel_name
 from lab.engines.mininet.sampler import Opened, Sampler
 from lab.engines.mininet.traffic_processes import Hosts
@@ -76,7 +76,9 @@ class Workload:
         flows = {act.flow.id for act in self._acts if act.flow.user == user} | {
             each.id for each in self._opened.values() if each.user == user
         }
-        self._demand[user] = None if mbps is None else units.bps(mbps / max(1, len(flows)))
+        self._demand[user] = (
+            None if mbps is None else units.bps_from_mbps(mbps / max(1, len(flows)))
+        )
         for flow in self._opened.values():
             if flow.user == user:
                 self.hosts.ask(user, do="rate", id=flow.id, rate_bps=self._demand[user])

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from controller import units
 from controller.control import Control
-from lab import units
 from lab.engines import Change, Engine
 from lab.engines.sim import compiler as compiled
 from lab.engines.sim.cells import Cells
@@ -111,11 +111,12 @@ class SimEngine(Engine):
             self.network.set_link(link, key, change.scaled)
         elif kind == "cell" and rest.endswith(".tier1_mbps"):
             self.brain.demand(
-                rest.partition(".")[0], None if change.scaled is None else units.bps(change.scaled)
+                rest.partition(".")[0],
+                None if change.scaled is None else units.bps_from_mbps(change.scaled),
             )
         elif kind == "cell":
             ap, user, _ = rest.split(".")
-            self.cells.change(ap, user, units.bps(change.scaled))
+            self.cells.change(ap, user, units.bps_from_mbps(change.scaled))
         elif kind == "user":
             self._change_demand(rest.split(".")[0], change.scaled)
         elif kind == "cc":
@@ -167,7 +168,7 @@ class SimEngine(Engine):
             each.flow for each in self.sampler.connections.values() if each.flow.user == user
         ]
         mine: list[Flow] = [flow for flow in started if flow.id not in self._stopped]
-        rate_bps = None if mbps is None else units.bps(mbps / max(1, len(mine)))
+        rate_bps = None if mbps is None else units.bps_from_mbps(mbps / max(1, len(mine)))
         for flow in mine:
             self.network.demand(flow, rate_bps)
 

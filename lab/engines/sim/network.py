@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from controller import units
 from controller.observation import SubflowKey
 from controller.paths import Path
-from lab import units
 from lab.engines.sim.core import event_heap as heap
 from lab.engines.sim.core import event_loop as loop
 from lab.engines.sim.core import jit, mptcp
@@ -205,11 +205,11 @@ class Network:
             if key == "up":
                 self.w.row[hop + at.UP] = int(bool(value))
             elif key == "loss":
-                self.w.row[hop + at.LOSS_PPM] = units.ppm(value)
+                self.w.row[hop + at.LOSS_PPM] = units.ppm_from_fraction(value)
             elif key == "rate_mbps":
-                self.w.row[hop + at.RATE_BPS] = units.bps(value)
+                self.w.row[hop + at.RATE_BPS] = units.bps_from_mbps(value)
             elif key == "delay_ms":
-                self.w.row[hop + at.DELAY_NS] = units.ns(value)
+                self.w.row[hop + at.DELAY_NS] = units.ns_from_ms(value)
             else:
                 raise LabError(
                     f"change {key} of link {link}: the simulator cannot change it while it runs"
@@ -237,11 +237,11 @@ class Network:
         self, ap: str, sent: float, users: Iterable[tuple[str, str]], loss: float
     ) -> None:
         """From now on every frame is sent so often on this air, and stations (access point, user) lose this fraction of them."""
-        self.w.row[self.tables.airs[ap] + at.SENT_PPM] = units.ppm(sent)
+        self.w.row[self.tables.airs[ap] + at.SENT_PPM] = units.ppm_from_fraction(sent)
         for ap, user in users:
             for direction in (DOWN, UP):
-                self.w.row[self.tables.stations[ap, user, direction] + at.LOSS_PPM] = units.ppm(
-                    loss
+                self.w.row[self.tables.stations[ap, user, direction] + at.LOSS_PPM] = (
+                    units.ppm_from_fraction(loss)
                 )
 
     def hand_over(self, user: str, old: str, new: str) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sized
 from dataclasses import dataclass, field
 from typing import Any
 
-from lab import units
+from controller import units
 from lab.engines.sim.cells import Cells
 from lab.engines.sim.core import layout as at
 from lab.engines.sim.movement import Movement
@@ -143,7 +143,7 @@ class Sampler:
         rate = _rate_mbps(received - seen.received, elapsed_ns)
         arrived, late_now = segments - seen.segments, late - seen.late
         seen.received, seen.segments, seen.late = received, segments, late
-        rtt_ms = units.ms(int(w.row[f + at.SRTT_NS]))
+        rtt_ms = units.ms_from_ns(int(w.row[f + at.SRTT_NS]))
         seen.rtt_sum_ms, seen.looks = seen.rtt_sum_ms + rtt_ms, seen.looks + 1
         backup, expected_bps = bool(w.row[f + at.BACKUP]), int(w.row[f + at.EXPECTED_BPS])
         seen.backup_ns += elapsed_ns if backup else 0
@@ -277,4 +277,4 @@ def _rounded(value: float | None) -> float | None:
 
 
 def _mbps(rate_bps: int | None) -> float | None:
-    return None if rate_bps is None else units.mbps(rate_bps)
+    return None if rate_bps is None else units.mbps_from_bps(rate_bps)

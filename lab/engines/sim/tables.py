@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from controller import paths
+from controller.units import ppm_from_fraction
 from lab.engines.sim.core import event_heap as heap
 from lab.engines.sim.core import layout as at
 from lab.engines.sim.core import links as hops
@@ -17,7 +18,6 @@ from lab.radio import lte, wifi
 from lab.scenario.flows import Flow
 from lab.scenario.schema import Multipath
 from lab.topologies.topology import Cell, Interface, Link, Station, Topology, Wiring, wire
-from lab.units import ppm
 
 FRAME_BYTES = 1514  # a full Ethernet frame
 TCP_PAYLOAD_BYTES = 1448  # of it, with time stamps (RFC 7323)
@@ -135,7 +135,7 @@ class Tables:
             air = self._add(at.LTE_FIELDS, {
                 at.AGAIN: len(self.values) + at.LTE_FIELDS,
                 at.AGAIN_SIZE: ring,
-                at.BLOCK_ERROR_PPM: ppm(lte.BLOCK_ERROR),
+                at.BLOCK_ERROR_PPM: ppm_from_fraction(lte.BLOCK_ERROR),
                 at.HARQ_TTIS: lte.HARQ_TTIS,
                 at.ATTEMPTS: lte.ATTEMPTS,
                 at.GOES_UP: int(direction == UP),
@@ -274,7 +274,10 @@ def _cell_row(cell: Cell) -> Row:
 
 def bearer(station: Station) -> Row:
     """What a station's rate and weight are to the scheduler."""
-    return {at.RATE_BPS: lte.on_air_bps(station.rate_bps), at.WEIGHT_PPM: ppm(station.weight)}
+    return {
+        at.RATE_BPS: lte.on_air_bps(station.rate_bps),
+        at.WEIGHT_PPM: ppm_from_fraction(station.weight),
+    }
 
 
 def _visitors(cell: Cell, cells: Iterable[Cell]) -> list[Station]:

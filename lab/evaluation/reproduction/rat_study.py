@@ -152,8 +152,9 @@ def _ordered(base: Cell, *laws_and_operators: str, number: str = "T") -> tuple[R
     laws, operators = laws_and_operators[::2], laws_and_operators[1::2]
     chain = zip(laws, operators, laws[1:], strict=False)
     return tuple(
-        _is((_by(base, a), number), operator, (_by(base, b), number)) for a, operator, b in chain
-    )  # type: ignore[arg-type]
+        _is((_by(base, a), number), operator, (_by(base, b), number))  # type: ignore[arg-type]
+        for a, operator, b in chain
+    )
 
 
 def _of(

@@ -13,6 +13,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from lab.engines.mininet.ebpf import LAWS, build
@@ -34,9 +35,8 @@ def main() -> int:
         ("Python packages", python_packages, False),
     ]
     steps += [
-        (each.name, lambda each=each: upstreams.bring(each), each.optional)
-        for each in upstreams.UPSTREAMS
-    ]  # type: ignore[misc]
+        (each.name, partial(upstreams.bring, each), each.optional) for each in upstreams.UPSTREAMS
+    ]
     steps += [("hwsim_mgmt", build_hwsim_mgmt, False), ("wmediumd's program", build_wmediumd, True)]
     steps += [("bytecode", compile_upstreams, False)]
     steps += [("WiFi cell", lambda: f"compiled as {cell.program().name}", False)]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from lab import units
+from controller import units
 from lab.engines.mininet.kernel.netlink import Queue
 from lab.engines.mininet.machine import shell
 from lab.engines.mininet.machine.ledger import Ledger
@@ -18,9 +18,9 @@ from lab.topologies import topology_file as description
 from lab.topologies.topology import Cell, Interface, Link, Topology, Trunk, Wiring
 
 FIELDS: dict[str, tuple[str, Callable[[float], int]]] = {
-    "rate_mbps": ("rate_bps", units.bps),
-    "delay_ms": ("delay_ns", units.ns),
-    "loss": ("loss_ppm", units.ppm),
+    "rate_mbps": ("rate_bps", units.bps_from_mbps),
+    "delay_ms": ("delay_ns", units.ns_from_ms),
+    "loss": ("loss_ppm", units.ppm_from_fraction),
 }
 
 
