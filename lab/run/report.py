@@ -1,0 +1,122 @@
+"""What an engine reports when a run ends: frozen data that both engines fill in.
+
+Rates are Mb/s of received payload, on the wire as an engine measures them; `in_scenario_units` converts
+them. A figure that nobody measured is None, never zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+DIGITS = 4  # of a rate in result.json
+
+
+@dataclass(frozen=True)
+class SubflowReport:
+    """One subflow over the whole run.
+
+    `segments` counts every data segment the sender transmitted, retransmissions included;
+    `lost_segments` those of them that did not arrive; `retransmitted_segments` those that repeat an
+    earlier one on the same subflow. `path` lists the switches from server to user.
+    """
+
+    id: str
+    path: tuple[str, ...] = ()
+    tier: int | None = None
+    throughput_mbps: float | None = None
+    rtt_ms_mean: float | None = None
+    segments: int | None = None
+    out_of_order_segments: int | None = None
+    lost_segments: int | None = None
+    retransmitted_segments: int | None = None
+    backup_s: float | None = None
+    cc: str | None = None
+
+
+@dataclass(frozen=True)
+class ConnectionReport:
+    """One connection over the whole run; `completion_s` counts from its own start.
+
+    `receive_buffer_max_bytes` is the most data its receiver held back for reordering at once.
+    """
+
+    id: str
+    user: str
+    throughput_mbps: float | None = None
+    completion_s: float | None = None
+    out_of_order_fraction: float | None = None
+    receive_buffer_max_bytes: int | None = None
+    subflows: tuple[SubflowReport, ...] = ()
+
+
+@dataclass(frozen=True)
+class MptcpVerdict:
+    """Whether the connections of multipath users were Multipath TCP with all their subflows.
+
+    `verified` is None if no user was meant to be multipath; `why` says what was missing.
+    """
+
+    verified: bool | None = False
+    joins: int = 0
+    fallbacks: int = 0
+    why: str | None = None
+
+
+@dataclass(frozen=True)
+class Overload:
+    """Whether the machine kept up with what it emulated; `figures` is the evidence, by name."""
+
+    overloaded: bool = False
+    reasons: tuple[str, ...] = ()
+    figures: Mapping[str, float] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the `overload` of result.json."""
+        return {
+            "overloaded": self.overloaded,
+            "reasons": list(self.reasons),
+            **self.figures,
+        }
+
+
+@dataclass(frozen=True)
+class Report:
+    """What result.json needs beside the samples; `cc` was read back from the running connections."""
+
+    connections: tuple[ConnectionReport, ...] = ()
+    mptcp: MptcpVerdict = MptcpVerdict()
+    cc: str | None = None
+    overload: Overload = Overload()
+
+    def in_scenario_units(self, rate_scale: float) -> Report:
+        """Return the report with every rate divided by `rate_scale`."""
+        if rate_scale == 1:
+            return self
+        connections = tuple(
+            replace(
+                _divided(each, rate_scale),
+                subflows=tuple(_divided(subflow, rate_scale) for subflow in each.subflows),
+            )
+            for each in self.connections
+        )
+        return replace(self, connections=connections)
+
+    def connections_json(self) -> list[dict[str, Any]]:
+        """Return the `connections` of result.json."""
+        return [
+            asdict(each) | {"subflows": [_subflow_json(subflow) for subflow in each.subflows]}
+            for each in self.connections
+        ]
+
+
+def _divided(part: Any, rate_scale: float) -> Any:
+    """Divide the throughput of a connection or subflow."""
+    if part.throughput_mbps is None:
+        return part
+    return replace(part, throughput_mbps=round(part.throughput_mbps / rate_scale, DIGITS))
+
+
+def _subflow_json(subflow: SubflowReport) -> dict[str, Any]:
+    return asdict(subflow) | {"path": list(subflow.path)}
