@@ -33,7 +33,7 @@ class Flow:
 
 def shortest(neighbours: Neighbours, source: str, destination: str) -> list[Path]:
     """All paths with the fewest hops, in a fixed order, 64 at most; none when there is no way."""
-    hops = _hops_to(neighbours, destination)
+    hops = hops_to(neighbours, destination)
     if source not in hops:
         return []
     found: list[Path] = [(source,)]
@@ -55,7 +55,7 @@ def between(neighbours: Neighbours, source: str, destination: str) -> list[Path]
     return [path[::-1] for path in shortest(neighbours, destination, source)]
 
 
-def _hops_to(neighbours: Neighbours, destination: str) -> dict[str, int]:
+def hops_to(neighbours: Neighbours, destination: str) -> dict[str, int]:
     hops = {destination: 0}
     waiting = deque([destination])
     while waiting:

@@ -16,7 +16,7 @@ Connection filtering:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import floor
 from typing import Literal
@@ -46,6 +46,17 @@ def categorise(seen: Observation, settings: Settings = Settings()) -> dict[tuple
         (each.user, each.ap): 1 if chosen.get(each.user, each.ap) == each.ap else 2
         for each in seen.associations
     }
+
+
+def tier1_mean(occupancies: Mapping[str, float], tiers: Mapping[str, int]) -> float:
+    """Return the MAC occupancy of an LTE base station: the mean over the bearers that carry Tier 1.
+
+    `occupancies` has that of each user's bearer, `tiers` the tier of each user there, by default 1. If no bearer
+    carries Tier 1, all of them count; without a bearer the result is 0.
+    """
+    primary = [each for user, each in occupancies.items() if tiers.get(user, 1) == 1]
+    counted = primary or list(occupancies.values())
+    return sum(counted) / max(1, len(counted))
 
 
 def primaries(seen: Observation, settings: Settings = Settings()) -> dict[str, str]:

@@ -22,8 +22,8 @@ CAMPUS = campus.Params(
 )  # type: ignore[arg-type]
 
 
-def ways(topology: Topology, user: str) -> list[list[list[str]]]:
-    """For every interface of a user the links of every shortest way from its server."""
+def links_of_paths(topology: Topology, user: str) -> list[list[list[str]]]:
+    """For every interface of a user the links of every shortest path from its server."""
     links = {frozenset((link.a, link.b)): link.id for link in topology.links}
     near: dict[str, set[str]] = {node.id: set() for node in topology.nodes}
     for link in topology.links:
@@ -45,7 +45,7 @@ def ways(topology: Topology, user: str) -> list[list[list[str]]]:
 @pytest.mark.parametrize("user", TABLE_2)
 def test_pooling_has_the_paths_of_table_2(user):
     topology = check(pooling.build(pooling.Params()))
-    for interface, numbers in zip(ways(topology, user), TABLE_2[user], strict=True):
+    for interface, numbers in zip(links_of_paths(topology, user), TABLE_2[user], strict=True):
         assert [path[1:] for path in interface] == [
             [f"link{n}" for n in numbers.split()]
         ]  # its only way
@@ -70,7 +70,7 @@ def test_pooling_divides_the_delay_of_a_path_and_limits_its_middle():
 
 def test_subflows_of_one_connection_can_collide():
     topology = check(collision.build(collision.Params(among="subflows")))
-    for n, interface in enumerate(ways(topology, "ue1"), 1):
+    for n, interface in enumerate(links_of_paths(topology, "ue1"), 1):
         assert interface == [
             [f"server1 up{way} down{way} access{n}".split()[i] for i in range(4)] for way in (1, 2)
         ]
@@ -78,7 +78,7 @@ def test_subflows_of_one_connection_can_collide():
 
 def test_two_connections_can_collide_but_one_cannot_with_itself():
     topology = check(collision.build(collision.Params(among="connections")))
-    (first, second), (other, _) = ways(topology, "ue1"), ways(topology, "ue2")
+    (first, second), (other, _) = links_of_paths(topology, "ue1"), links_of_paths(topology, "ue2")
     ups = [
         {link for path in interface for link in path if link.startswith("up")}
         for interface in (first, second, other)
@@ -98,7 +98,7 @@ def test_fat_trees_are_as_large_as_in_table_4(k, vertices, links):
 
 def test_a_fat_tree_leads_between_pods_by_every_core_switch():
     topology = check(fat_tree.build(fat_tree.Params()))
-    (only,) = ways(topology, "ue6")
+    (only,) = links_of_paths(topology, "ue6")
     assert topology.server_of("ue6") == "srv6"
     assert {link.split("-")[0] for path in only for link in path if link.startswith("c")} == {
         "c1",
@@ -134,7 +134,7 @@ def test_the_campus_has_radios_cables_and_two_servers():
         "e1x2-ue5",
         "e1x2-ue6",
     }
-    assert all(len(interface) == 4 for interface in ways(topology, "ue5"))
+    assert all(len(interface) == 4 for interface in links_of_paths(topology, "ue5"))
 
 
 def test_a_name_used_twice_on_the_campus_is_refused():

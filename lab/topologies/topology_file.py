@@ -6,6 +6,7 @@ from collections.abc import Container, Iterable
 from typing import Any
 
 from controller import units
+from lab.topologies.link_delay import link_delay_ns
 from lab.topologies.topology import Cell, Interface, Link, Topology, Trunk, Wiring
 
 MILLION = 1_000_000
@@ -52,8 +53,8 @@ def _trunk(topology: Topology, trunk: Trunk) -> dict[str, Any]:
 
 
 def shape(link: Link, cells: Iterable[Cell], near: str) -> dict[str, Any]:
-    """`near` is the end from which `loss` counts; the delay of an access point is that of its links."""
-    cells = [cell for cell in cells if cell.ap in (link.a, link.b)]
+    """Return rate, delay, jitter and losses of a link; `loss` is that of packets that leave `near`."""
+    delay_ns, jitter_ns = link_delay_ns(link, cells)
     losses = (
         (link.loss_ppm, link.loss_back_ppm)
         if near == link.a
@@ -61,8 +62,8 @@ def shape(link: Link, cells: Iterable[Cell], near: str) -> dict[str, Any]:
     )
     return {
         "rate_mbps": units.mbps_from_bps(link.rate_bps) if link.rate_bps else None,
-        "delay_ms": units.ms_from_ns(link.delay_ns + sum(cell.delay_ns for cell in cells)),
-        "jitter_ms": units.ms_from_ns(link.jitter_ns + sum(cell.jitter_ns for cell in cells)),
+        "delay_ms": units.ms_from_ns(delay_ns),
+        "jitter_ms": units.ms_from_ns(jitter_ns),
         "loss": losses[0] / MILLION,
         "loss_back": losses[1] / MILLION,
     }

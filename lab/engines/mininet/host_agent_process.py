@@ -155,7 +155,7 @@ def paced(topology: Topology, interfaces: Iterable[Interface]) -> list[str]:
     links = {link.id: link for link in topology.links}
     wired = [each for each in interfaces if not each.name.endswith("wlan0")]
     return [
-        shaping.paced(each.name, each.link in links and has_shape(links[each.link]))
+        shaping.paced(each.name, each.link in links and has_shape(links[each.link], topology.cells))
         for each in wired
     ]
 

@@ -17,6 +17,7 @@ from lab.engines.sim.routes import DOWN, UP, Ends, Subflow
 from lab.radio import lte, wifi
 from lab.scenario.flows import Flow
 from lab.scenario.schema import Multipath
+from lab.topologies.link_delay import link_delay_ns
 from lab.topologies.topology import Cell, Interface, Link, Station, Topology, Wiring, wire
 
 FRAME_BYTES = 1514  # a full Ethernet frame
@@ -98,12 +99,12 @@ class Tables:
                     self.stations[ap, relay, each] for each in (DOWN, UP)
                 )
                 return
-        cell = next((cell for cell in self.topology.cells if cell.ap in (link.a, link.b)), None)
+        delay_ns, jitter_ns = link_delay_ns(link, self.topology.cells)
         row = {
             at.KIND: at.WIRE,
             at.RATE_BPS: link.rate_bps or 0,
-            at.DELAY_NS: link.delay_ns + (cell.delay_ns if cell else 0),
-            at.JITTER_NS: link.jitter_ns + (cell.jitter_ns if cell else 0),
+            at.DELAY_NS: delay_ns,
+            at.JITTER_NS: jitter_ns,
             at.QUEUE_SIZE: link.queue_packets if link.rate_bps else 1,
         }
         for node, loss_ppm in ((link.b, link.loss_ppm), (link.a, link.loss_back_ppm)):

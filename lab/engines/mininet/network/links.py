@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +15,7 @@ from lab.engines.mininet.network import shaping, wifi_cell
 from lab.engines.mininet.network.network import Network
 from lab.engines.mininet.network.shaping import FQ
 from lab.topologies import topology_file as description
+from lab.topologies.link_delay import link_delay_ns
 from lab.topologies.topology import Cell, Interface, Link, Topology, Trunk, Wiring
 
 FIELDS: dict[str, tuple[str, Callable[[float], int]]] = {
@@ -62,7 +63,7 @@ class Links:
         shaped = [
             each
             for each in self.wiring.interfaces
-            if each.link in self.links and has_shape(self.links[each.link])
+            if each.link in self.links and has_shape(self.links[each.link], self.cells_of)
         ]
         self._shape([*lines, *(self._towards_host(each) for each in shaped)], "shape the links")
         for host in dict.fromkeys(each.node for each in shaped):
@@ -129,10 +130,8 @@ class Links:
     def _trunk(self, trunk: Trunk) -> list[str]:
         """Both directions of a trunk; the delay of an access point is added to its own."""
         link = self.links[trunk.link]
-        cell = next((cell for cell in self.cells_of if cell.ap in (trunk.a, trunk.b)), None)
-        delay_ns = link.delay_ns + (cell.delay_ns if cell else 0)
-        jitter_ns = link.jitter_ns + (cell.jitter_ns if cell else 0)
-        if not (has_shape(link) or delay_ns or jitter_ns):
+        delay_ns, jitter_ns = link_delay_ns(link, self.cells_of)
+        if not has_shape(link, self.cells_of):
             return []
         queue = link.queue_packets if link.rate_bps else shaping.UNLIMITED_PACKETS
         ends = ((trunk.a_port, link.loss_ppm), (trunk.b_port, link.loss_back_ppm))
@@ -154,8 +153,9 @@ class Links:
         )
 
     def _end(self, device: str, link: Link, loss_ppm: int) -> str:
+        delay_ns, jitter_ns = link_delay_ns(link, self.cells_of)
         return shaping.link(
-            device, link.rate_bps, link.delay_ns, link.jitter_ns, loss_ppm, link.queue_packets
+            device, link.rate_bps, delay_ns, jitter_ns, loss_ppm, link.queue_packets
         )
 
     def _shape(self, lines: list[str], doing: str, host: str | None = None) -> None:
@@ -185,8 +185,8 @@ class Links:
             )
 
 
-def has_shape(link: Link) -> bool:
-    """Whether a link has a netem of its own."""
+def has_shape(link: Link, cells: Iterable[Cell]) -> bool:
+    """Return whether a link has a netem of its own: it has a rate, a delay, jitter or a loss."""
     return bool(
-        link.rate_bps or link.delay_ns or link.jitter_ns or link.loss_ppm or link.loss_back_ppm
+        link.rate_bps or link.loss_ppm or link.loss_back_ppm or any(link_delay_ns(link, cells))
     )

@@ -1,0 +1,123 @@
+"""Find in which directions of each link the data of a scenario travels, so that `loss` acts there.
+
+A link has two directions: "ab" from its end `a` to its end `b`, and "ba" back. A builder knows neither the traffic
+nor its direction: it gives a link's `loss_ppm` for the direction of data and `loss_back_ppm` for the other one.
+`with_loss_on_data` turns both values to the directions in which the scenario's data does travel.
+
+Which paths count: every shortest path between the server of a flow and each interface of its user. These are the paths
+among which the network hashes, and the ones that every strategy prefers. Longer paths do not count, although
+`expected_throughput` may choose one: in a mesh such as a fat tree they cross nearly every link in both directions, so
+that `loss` would act on the acknowledgements too. A link on no shortest path keeps both directions, because data reaches
+it only by a detour, which may lead either way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Literal
+
+from controller.paths import hops_to
+from lab.topologies.topology import Cell, Interface, Link, Topology, Wiring, wire
+
+Direction = Literal["ab", "ba"]
+Directions = frozenset[Direction]
+BOTH: Directions = frozenset(("ab", "ba"))
+Step = tuple[str, str]  # two neighbouring nodes, in the direction of the data
+
+
+def data_directions(topology: Topology, flows: Iterable[tuple[str, str]]) -> dict[str, Directions]:
+    """Return for each link, by id, the directions in which data can cross it.
+
+    `flows` are pairs of a user and the direction of its data, "down" (to the user) or "up".
+    """
+    wiring = wire(topology)
+    neighbours = _neighbours(wiring)
+    crossed: set[Step] = set()
+    for user, direction in dict.fromkeys(flows):
+        for step in _steps_down(topology, wiring, neighbours, user):
+            crossed.add(step if direction == "down" else step[::-1])
+    return {link.id: _directions(link, crossed) or BOTH for link in topology.links}
+
+
+def with_loss(link: Link, directions: Directions, loss_ppm: int) -> Link:
+    """Return the link with this loss in these directions; the loss of the other direction stays."""
+    return replace(
+        link,
+        loss_ppm=loss_ppm if "ab" in directions else link.loss_ppm,
+        loss_back_ppm=loss_ppm if "ba" in directions else link.loss_back_ppm,
+    )
+
+
+def with_loss_on_data(topology: Topology, flows: Iterable[tuple[str, str]]) -> Topology:
+    """Return a builder's topology with the loss of each link in the directions of its data.
+
+    Apply it once, to what the builder returned: it takes `loss_ppm` for the loss that acts on data and
+    `loss_back_ppm` for the loss of a direction without data.
+    """
+    directions = data_directions(topology, flows)
+    links = (
+        with_loss(replace(link, loss_ppm=link.loss_back_ppm), directions[link.id], link.loss_ppm)
+        for link in topology.links
+    )
+    return replace(topology, links=tuple(links))
+
+
+def _directions(link: Link, crossed: set[Step]) -> Directions:
+    found: dict[Direction, Step] = {"ab": (link.a, link.b), "ba": (link.b, link.a)}
+    return frozenset(name for name, step in found.items() if step in crossed)
+
+
+def _neighbours(wiring: Wiring) -> dict[str, set[str]]:
+    """Return the switches next to each switch."""
+    found: dict[str, set[str]] = {switch: set() for switch in wiring.dpid}
+    for trunk in wiring.trunks:
+        found[trunk.a].add(trunk.b)
+        found[trunk.b].add(trunk.a)
+    return found
+
+
+def _steps_down(
+    topology: Topology, wiring: Wiring, neighbours: Mapping[str, set[str]], user: str
+) -> Iterator[Step]:
+    """Yield each pair of nodes that a packet from the user's server to the user can cross."""
+    server = wiring.of(topology.server_of(user))[0]
+    yield server.node, server.switch
+    for interface in _used(topology, wiring, user):
+        for switch in _may_attach_to(topology, interface):
+            yield from _between(neighbours, server.switch, switch)
+        yield interface.switch, user
+
+
+def _used(topology: Topology, wiring: Wiring, user: str) -> tuple[Interface, ...]:
+    """Return all interfaces of a multipath user, and the first one of any other user."""
+    own = wiring.of(user)
+    return own if user in topology.multipath else own[:1]
+
+
+def _may_attach_to(topology: Topology, interface: Interface) -> list[str]:
+    """Return the interface's switch, and the access points to which a handover can move it."""
+    cells = {cell.ap: cell for cell in topology.cells}
+    here = cells.get(interface.switch)
+    if here is None or not _hands_over(here):
+        return [interface.switch]
+    return [cell.ap for cell in topology.cells if _hands_over(cell)]
+
+
+def _hands_over(cell: Cell) -> bool:
+    return cell.kind == "wifi" and cell.radio is not None
+
+
+def _between(neighbours: Mapping[str, set[str]], source: str, destination: str) -> Iterator[Step]:
+    """Yield each step of every shortest path, each step once."""
+    hops = hops_to(neighbours, destination)
+    here = {source} if source in hops else set()
+    while here:
+        steps = [
+            (switch, near)
+            for switch in here
+            for near in neighbours[switch]
+            if hops[near] == hops[switch] - 1
+        ]
+        yield from steps
+        here = {near for _, near in steps}
