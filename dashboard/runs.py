@@ -19,8 +19,8 @@ from typing import IO, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from dashboard.errors import Problem
+from lab.batch import request as running
 from lab.cli import lists
-from lab.cli import run as running
 from lab.errors import RequestError, unknown
 from lab.results.store import Store
 from lab.run.manifest import ROOT

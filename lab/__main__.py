@@ -14,6 +14,7 @@ from typing import Any
 import click
 
 from lab import __version__
+from lab.batch.request import Request
 from lab.cli import lists
 from lab.cli import run as running
 from lab.errors import LabError, MachineLacks
@@ -95,9 +96,9 @@ def cli() -> None:
 )
 @click.option("--quiet", is_flag=True, help="Print errors only.")
 @click.pass_context
-def run(ctx: click.Context, /, **asked: Any) -> None:
+def run(ctx: click.Context, /, report: bool, as_json: bool, quiet: bool, **request: Any) -> None:
     """Run SCENARIO: a name from `list scenarios`, or a file."""
-    ctx.exit(running.run(running.Request(**asked)))
+    ctx.exit(running.run(Request(**request), running.Output(report, as_json, quiet)))
 
 
 @cli.command()
@@ -215,7 +216,7 @@ def crosscheck(
     """Run the same cases in both engines and write docs/crosscheck.md; repeated, it goes on where it was."""
     from lab.cli import crosscheck as crosschecking
 
-    ctx.exit(crosschecking.main(studies, repeat, only, runs or crosschecking.RUNS))
+    ctx.exit(crosschecking.main(studies, repeat, only, runs))
 
 
 @cli.command()

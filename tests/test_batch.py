@@ -56,7 +56,7 @@ def test_what_is_there_is_kept_and_the_rest_is_run(several, tmp_path):
     )
     got = several()
     assert got.exit_code == 0
-    assert "2 of 4 runs are there already" in got.stderr
+    assert "2 of 4 runs exist already" in got.stderr
     after = {
         path.parent.name: path.stat().st_mtime_ns for path in (tmp_path / "r").glob("*/result.json")
     }

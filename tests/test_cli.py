@@ -197,7 +197,7 @@ def test_check_starts_nothing(lab):
                 "none",
             ],
             2,
-            "asked for twice",
+            "requested twice",
         ),
         (["run", "testbed_wifi_lte", "--engine", "fake", "--seed", "x"], 2, "not a valid integer"),
         (

@@ -8,10 +8,11 @@ import pytest
 from test_cli import lab  # noqa: F401 - a fixture
 
 from lab import engines
+from lab.batch import jobs, virtual_machine
 from lab.cli import crosscheck as crosschecking
 from lab.engines.mininet.vm import launch as vm
 from lab.errors import RequestError
-from lab.evaluation import crosscheck, studies
+from lab.evaluation import crosscheck, crosscheck_runs, studies
 from lab.evaluation.studies import FRAMES, Case, Metric, Study
 from lab.run.runner import EXIT_INTERRUPTED
 
@@ -114,18 +115,19 @@ def test_a_path_counts_lists_from_one_and_may_lead_nowhere(path, number):
 
 def test_a_new_section_replaces_its_own_and_leaves_the_others(monkeypatch):
     monkeypatch.setattr(crosscheck, "STUDIES", (STUDY, GOALS))
+    monkeypatch.setattr(crosscheck, "INTRODUCTION", "# New\n")
     before = "# Old\n\nold words\n\n## two_paths\n\nold\n\n## by hand\n\nkept\n\n## testbed_wifi_lte\n\nkept too\n"
-    page = crosscheck.composed("# New\n", before, {"two_paths": "## two_paths\n\nnew"})
+    page = crosscheck.composed(before, {"two_paths": "## two_paths\n\nnew"})
     assert (
         page
         == "# New\n\n## testbed_wifi_lte\n\nkept too\n\n## two_paths\n\nnew\n\n## by hand\n\nkept\n"
     )
-    assert crosscheck.composed("# New\n", page, {}) == page
+    assert crosscheck.composed(page, {}) == page
 
 
 def test_the_page_that_is_there_keeps_every_section():
-    text = crosschecking.PAGE.read_text(encoding="utf-8")
-    assert crosscheck.composed(crosschecking.INTRODUCTION, text, {}) == text
+    text = crosscheck.PAGE.read_text(encoding="utf-8")
+    assert crosscheck.composed(text, {}) == text
     assert all(
         part.splitlines()[2].startswith("Made by `") for part in crosscheck.sections(text).values()
     )
@@ -150,7 +152,7 @@ def command(lab, monkeypatch, tmp_path):  # noqa: F811
     monkeypatch.setattr(
         crosscheck, "STUDIES", [replace(each, engines=("fake", "slow")) for each in (STUDY, other)]
     )
-    monkeypatch.setattr(crosschecking, "_needs_vm", lambda: False)
+    monkeypatch.setattr(crosscheck_runs, "needs_vm", lambda: False)
     return lambda *names, only=None: crosschecking.main(
         names, 2, only, tmp_path / "runs", tmp_path / "crosscheck.md"
     )
@@ -170,7 +172,7 @@ def test_the_command_runs_every_case_in_both_engines_and_keeps_what_is_there(
     assert len(list((tmp_path / "runs").glob("*/*/*/*/result.json"))) == 8
     capsys.readouterr()
     assert command("testbed_wifi_lte") == 0
-    assert capsys.readouterr().err.count("2 of 2 runs are there already") == 4
+    assert capsys.readouterr().err.count("2 of 2 runs exist already") == 4
 
 
 def test_a_study_made_later_joins_the_page(command, tmp_path):
@@ -196,17 +198,17 @@ def test_an_engine_that_is_not_compared_is_refused(command):
 
 
 def test_runs_that_prove_nothing_are_made_again_after_all_others(command, in_vm, monkeypatch):
-    monkeypatch.setattr(crosschecking, "_needs_vm", lambda: False)
-    made, ran = [], crosschecking.running.run_jobs
+    monkeypatch.setattr(crosscheck_runs, "needs_vm", lambda: False)
+    made, run_all = [], jobs.run_all
 
-    def first_overloaded(request):
-        outcomes = ran(request)
-        made.append(request.out.name)
+    def first_overloaded(requested, display):
+        outcomes = run_all(requested, display)
+        made.append(requested[0].out.parent.name)
         return [
             replace(each, result=each.result | {"overloaded": len(made) == 1}) for each in outcomes
         ]
 
-    monkeypatch.setattr(crosschecking.running, "run_jobs", first_overloaded)
+    monkeypatch.setattr(jobs, "run_all", first_overloaded)
     command("testbed_wifi_lte", only="slow")
     assert made == ["baseline", "none", "baseline", "none"]
 
@@ -231,14 +233,14 @@ def in_vm(command, monkeypatch):
     """The real-time engine needs the VM, except inside it."""
 
     def inside() -> None:
-        monkeypatch.setattr(crosschecking, "_needs_vm", lambda: False)
+        monkeypatch.setattr(crosscheck_runs, "needs_vm", lambda: False)
         command("testbed_wifi_lte", only="slow")
-        monkeypatch.setattr(crosschecking, "_needs_vm", lambda: True)
+        monkeypatch.setattr(crosscheck_runs, "needs_vm", lambda: True)
 
-    monkeypatch.setattr(crosschecking, "_needs_vm", lambda: True)
+    monkeypatch.setattr(crosscheck_runs, "needs_vm", lambda: True)
     monkeypatch.setitem(engines.ENGINES, "slow", replace(engines.ENGINES["slow"], real_time=True))
     machine = OneVm(inside)
-    monkeypatch.setattr(crosschecking, "_virtual_machine", lambda: machine)
+    monkeypatch.setattr(virtual_machine, "launcher", lambda: machine)
     return machine
 
 

@@ -8,9 +8,10 @@ from collections import defaultdict
 import pytest
 from test_cli import lab  # noqa: F401 - a fixture
 
-from lab.cli import reproduce as reproducing
+from lab.cli.terminal import Terminal
 from lab.evaluation.reproduction import PAPERS, dtmc, mp_sdn, mptcp_la, rat_study, s_mptcp
 from lab.evaluation.reproduction.base import Case, Claim, Constant, Every, Relation, Value
+from lab.evaluation.reproduction.runs import reproduce
 from lab.scenario.loading import Overrides, load
 
 LOW, HIGH, NEAR, WIDE = (
@@ -315,7 +316,8 @@ def test_the_page_says_how_it_was_made(tmp_path):
     PAPERS["tiny"] = paper
     try:
         for _ in range(2):
-            assert reproducing.main("tiny", 2, tmp_path / "runs", tmp_path / "pages") == 0
+            page = reproduce("tiny", 2, Terminal(), tmp_path / "runs", tmp_path / "pages")
+            assert page == tmp_path / "pages" / "tiny.md"
     finally:
         del PAPERS["tiny"]
     text = (tmp_path / "pages" / "tiny.md").read_text()

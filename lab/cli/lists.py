@@ -10,8 +10,8 @@ from typing import Any
 import click
 
 from lab import engines
-from lab.cli import view
 from lab.errors import RequestError, unknown
+from lab.results.tables import text_table
 from lab.scenario import catalogue as brain
 from lab.scenario import checking, targets
 from lab.scenario import loading as scenario
@@ -97,7 +97,7 @@ def show(rows: Sequence[Row], columns: Sequence[str], as_json: bool) -> None:
         click.echo("none")
     else:
         click.echo(
-            view.table(columns, [[_text(row[column]) for column in columns] for row in rows])
+            text_table(columns, [[_text(row[column]) for column in columns] for row in rows])
         )
 
 

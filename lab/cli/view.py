@@ -3,30 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from lab.results.tables import cell_text, text_table
 from lab.run.runner import Progress
 
 PLAIN_EVERY_S = 10.0
-
-
-def table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """Columns as wide as their widest cell; numbers to the right."""
-    cells = [[_cell(value) for value in row] for row in rows]
-    widths = [max(len(row[n]) for row in [list(head), *cells]) for n in range(len(head))]
-    right = [
-        all(isinstance(row[n], (int, float)) or row[n] is None for row in rows)
-        for n in range(len(head))
-    ]
-
-    def line(row: Sequence[str]) -> str:
-        return "  ".join(
-            c.rjust(w) if r else c.ljust(w) for c, w, r in zip(row, widths, right, strict=True)
-        ).rstrip()
-
-    return "\n".join([line(head), *(line(row) for row in cells)])
 
 
 def progress_line(progress: Progress) -> str:
@@ -109,7 +92,7 @@ def summary(result: dict[str, Any], folder: Path) -> str:
             for ap, each in result["aps"].items()
         ]
         parts.append(
-            table(("access point", "kind", "Mb/s", "Tier 1", "Tier 2", "MAC occupancy"), rows)
+            text_table(("access point", "kind", "Mb/s", "Tier 1", "Tier 2", "MAC occupancy"), rows)
         )
     users = [
         (
@@ -120,11 +103,11 @@ def summary(result: dict[str, Any], folder: Path) -> str:
         )
         for user, each in result["users"].items()
     ]
-    parts.append(table(("user", "kind", "Mb/s", "by access point"), users))
+    parts.append(text_table(("user", "kind", "Mb/s", "by access point"), users))
     tiers, fairness = result["tiers"], result["fairness"]
     parts.append(
         f"total {_rate(result['throughput_mbps'])} Mb/s   Tier 1 {_rate(tiers['1'])}   Tier 2 {_rate(tiers['2'])}   "
-        f"fairness (Jain) {_cell(fairness['jain'])}   converged {_seconds(result['convergence_s'])}"
+        f"fairness (Jain) {cell_text(fairness['jain'])}   converged {_seconds(result['convergence_s'])}"
     )
     parts.append(verdict(result))
     parts.append(f"run folder: {folder}")
@@ -150,10 +133,6 @@ def report(scenario: Any, result: dict[str, Any], folder: Path) -> str:
     ]
     text = [part for part in asked if part and not part.endswith("** ")]
     return "\n\n".join([*text, "## Measured", f"```\n{summary(result, folder)}\n```", ""])
-
-
-def _cell(value: Any) -> str:
-    return "-" if value is None else f"{value:.3f}" if isinstance(value, float) else str(value)
 
 
 def _rate(value: float | None) -> str:

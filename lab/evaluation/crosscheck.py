@@ -12,12 +12,22 @@ so that agreement proves only that both carry it out.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from lab.errors import RequestError, unknown
 from lab.evaluation.studies import STUDIES, Case, Metric, Result, Study
+from lab.results.tables import markdown_table
+from lab.run.manifest import ROOT
 
 Results = Mapping[tuple[str, str], Sequence[Result]]  # (engine, case) -> one result per seed
+PAGE = ROOT / "docs" / "crosscheck.md"
+INTRODUCTION = """# Simulator and emulation beside each other
+
+`mininet` is the real stack: kernel MPTCP, Open vSwitch, hostapd and hwsim, decided in POX. `sim` is the embedded simulator.
+Values are means over the seeds, with the smallest and the largest. A witness is *independent* where the engines share
+nothing that decides the number, and *shared model* where both ask the same model of the air: agreement then proves only
+that both carry it out. Nothing was tuned to a number. A section is what its command made; another command leaves it as it is.
+"""
 SECTION = re.compile(r"^(?=## )", re.MULTILINE)
 
 
@@ -36,12 +46,15 @@ def sections(text: str) -> dict[str, str]:
     return {part.partition("\n")[0].removeprefix("## "): part.strip() for part in parts}
 
 
-def composed(introduction: str, before: str, made: Mapping[str, str]) -> str:
-    """The page: sections just made instead of those that were there, in the order of the studies; others stay, at the end."""
+def composed(before: str, made: Mapping[str, str]) -> str:
+    """Return the page `before` with the sections in `made`; the other sections stay.
+
+    Sections are in the order of the studies; sections of no study come last.
+    """
     parts = sections(before) | dict(made)
     order = [study.scenario for study in STUDIES if study.scenario in parts]
     order += [title for title in parts if title not in order]
-    return "\n\n".join([introduction.strip(), *(parts[title] for title in order)]) + "\n"
+    return "\n\n".join([INTRODUCTION.strip(), *(parts[title] for title in order)]) + "\n"
 
 
 def section(study: Study, found: Results, made_by: str) -> str:
@@ -101,7 +114,7 @@ def _table(study: Study, found: Results) -> str:
         *(["goal"] if goals else []),
         "witness",
     )
-    return markdown(head, rows)
+    return markdown_table(head, rows)
 
 
 def _rows(study: Study) -> list[tuple[Case, Metric]]:
@@ -144,7 +157,7 @@ def _ratios(study: Study, found: Results) -> str:
                     f"{metric.paper[case.name] / metric.paper[base.name]:.2f}",
                 ]
             )
-    return markdown(("", "case", *study.engines, "paper"), rows)
+    return markdown_table(("", "case", *study.engines, "paper"), rows)
 
 
 def _values(found: Results, engine: str, case: Case, metric: Metric) -> list[float]:
@@ -182,15 +195,3 @@ def _ratio(values: Sequence[float], base: Sequence[float]) -> str:
 
 def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)
-
-
-def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table."""
-    return "\n".join(_lines(head, rows))
-
-
-def _lines(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    yield f"| {' | '.join(head)} |"
-    yield f"|{'---|' * len(head)}"
-    for row in rows:
-        yield f"| {' | '.join(row)} |"

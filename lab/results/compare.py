@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lab.cli import view
 from lab.errors import MachineLacks, RequestError
+from lab.results.tables import markdown_table, text_table
 from lab.run.recorder import read_document
 from lab.scenario import checking
 from lab.scenario.loading import PROSE
@@ -115,7 +115,7 @@ def _heads(found: Comparison) -> list[str]:
 def _text(found: Comparison) -> list[str]:
     """A table, and a list of verdicts for each group but the first."""
     parts = [
-        view.table(
+        text_table(
             _heads(found), [[metric, *map(_shown, cells)] for metric, cells in found.rows.items()]
         )
     ]
@@ -127,19 +127,19 @@ def _text(found: Comparison) -> list[str]:
 
 def _markdown(found: Comparison) -> list[str]:
     """One table, each verdict beside its estimate; the number of runs stands in its head."""
-    lines = [_heads(found), ["---"] * (len(found.groups) + 1)]
+    rows = []
     for metric, cells in found.rows.items():
         said = [
             "",
             *(f": {verdict[metric].split(', n = ')[0]}" for verdict in found.verdicts.values()),
         ]
-        lines.append(
+        rows.append(
             [
                 f"`{metric}`",
                 *(f"{_shown(cell)}{words}" for cell, words in zip(cells, said, strict=True)),
             ]
         )
-    return ["\n".join(f"| {' | '.join(line)} |" for line in lines)]
+    return [markdown_table(_heads(found), rows)]
 
 
 def grouped(folders: Sequence[Path]) -> list[Group]:

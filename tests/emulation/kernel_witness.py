@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import lab
-from lab.cli import crosscheck as crosschecking
+from lab.cli.terminal import Terminal
 from lab.evaluation import crosscheck
+from lab.evaluation.crosscheck_runs import RUNS, CrossCheck
 from lab.evaluation.studies import FRAMES, TWO_PATHS
 from lab.run.manifest import ROOT, commit
 from lab.run.recorder import read_document, read_samples
@@ -87,19 +88,17 @@ def found(seeds: int, kernel: Path, sim: Path) -> dict[tuple[str, str], Sequence
     return results
 
 
-def main(seeds: int = 3, runs: Path = crosschecking.RUNS, page: Path = crosschecking.PAGE) -> None:
+def main(seeds: int = 3, runs: Path = RUNS, page: Path = crosscheck.PAGE) -> None:
     kernel = runs / "kernel" / TWO_PATHS.scenario
     make(seeds, kernel)
-    if crosschecking.main([TWO_PATHS.scenario], seeds, "sim", runs) != 0:
+    if not CrossCheck(seeds, runs, Terminal()).make([TWO_PATHS.scenario], "sim"):
         raise SystemExit("the simulator's runs were interrupted")
     command = f"PYTHONPATH=.:tests .venv/bin/python -m emulation.kernel_witness {seeds}"
     made_by = f"Made by `{command}` with version {lab.__version__} of the lab, commit {commit()}; Linux {platform.release()}."
     section = crosscheck.section(
         STUDY, found(seeds, kernel, runs / "sim" / TWO_PATHS.scenario), made_by
     )
-    page.write_text(
-        crosscheck.composed(crosschecking.INTRODUCTION, page.read_text(), {STUDY.scenario: section})
-    )
+    page.write_text(crosscheck.composed(page.read_text(), {STUDY.scenario: section}))
 
 
 if __name__ == "__main__":

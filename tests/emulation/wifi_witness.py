@@ -15,12 +15,14 @@ from pathlib import Path
 from typing import Any
 
 import lab
-from lab.cli.crosscheck import INTRODUCTION, PAGE, RUNS
-from lab.cli.run import Request, run_jobs
+from lab.batch.jobs import run_all
+from lab.batch.request import Request, placed
+from lab.cli.terminal import Terminal
 from lab.engines.mininet.machine import upstreams
 from lab.engines.mininet.vm import launch as vm
 from lab.engines.mininet.vm import vm_kernel as kernel
 from lab.evaluation import crosscheck
+from lab.evaluation.crosscheck_runs import RUNS
 from lab.evaluation.studies import STEADY, Case, Metric, Study
 from lab.run.manifest import ROOT, commit
 from lab.scenario import loading as scenario
@@ -90,9 +92,8 @@ def simulated(turn: int, who: str, rates_mbps: dict[str, float], runs: Path) -> 
     traffic = ", ".join(f"{{user: {name}}}" for name in ALONE[who])
     settings = (f"topology.users=[{users}]", f"traffic=[{traffic}]")
     place = runs / "sim" / STUDY.scenario / who / str(round(rates_mbps[STATIONS[0]] * 1000))
-    (outcome,) = run_jobs(
-        Request(str(SCENARIO), "sim", ("none",), seed=turn, settings=settings, out=place)
-    )
+    request = Request(str(SCENARIO), "sim", ("none",), seed=turn, settings=settings, out=place)
+    (outcome,) = run_all(placed(request), Terminal())
     return outcome.result
 
 
@@ -134,7 +135,7 @@ def where() -> str:
     return f"commit {commit()}; wmediumd {medium[:12]} on Linux {kernel.require().name.removeprefix('vmlinuz-')} in a VM"
 
 
-def main(turns: int = 3, runs: Path = RUNS, page: Path = PAGE) -> None:
+def main(turns: int = 3, runs: Path = RUNS, page: Path = crosscheck.PAGE) -> None:
     scenes = measure(turns, runs / "wmediumd" / STUDY.scenario)
     real = by_case(scenes)
     found = {("wmediumd", who): results for who, results in real.items()} | {
@@ -150,7 +151,7 @@ def main(turns: int = 3, runs: Path = RUNS, page: Path = PAGE) -> None:
     command = f"PYTHONPATH=.:tests .venv/bin/python -m emulation.wifi_witness {turns}"
     made_by = f"Made by `{command}` with version {lab.__version__} of the lab, {where()}."
     text = crosscheck.composed(
-        INTRODUCTION, page.read_text(), {STUDY.scenario: crosscheck.section(STUDY, found, made_by)}
+        page.read_text(), {STUDY.scenario: crosscheck.section(STUDY, found, made_by)}
     )
     page.write_text(text)
 

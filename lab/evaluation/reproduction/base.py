@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from lab.evaluation.crosscheck import markdown
 from lab.results.compare import ratio_interval
+from lab.results.tables import markdown_table
 
 Numbers = Mapping[str, float]
 Found = Mapping[str, Sequence[Numbers]]  # by case: the numbers of every seed
@@ -192,7 +192,7 @@ def claims_table(claims: Sequence[Claim], found: Found) -> str:
                 f"{claim.evidence(found)}{why}",
             ]
         )
-    return markdown(
+    return markdown_table(
         ("claim", "strength", "the paper says", "verdict", "relations that hold, and figures"), rows
     )
 

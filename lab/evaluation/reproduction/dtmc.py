@@ -11,7 +11,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from lab.evaluation.crosscheck import markdown
 from lab.evaluation.reproduction.base import (
     FRAME_BITS,
     PAYLOAD,
@@ -29,6 +28,7 @@ from lab.evaluation.reproduction.base import (
     claims_table,
     score,
 )
+from lab.results.tables import markdown_table
 from lab.run.recorder import read_events
 
 PLAIN, CHOSEN, BEST = "none", "subflow_selection", "optimum"
@@ -177,7 +177,7 @@ def _counts(found: Found) -> str:
                 for number in ("early", "again", "lost", "rtt")
             ]
         rows.append([*row, *["-"] * (8 - len(row))])
-    return markdown(
+    return markdown_table(
         (
             "n",
             "all",
@@ -203,7 +203,7 @@ def _forecasts(found: Found) -> str:
         for n in (2, 3)
         for loss in LOSSES
     ]
-    return markdown(("paths", "loss", "forecast", "measured"), rows)
+    return markdown_table(("paths", "loss", "forecast", "measured"), rows)
 
 
 DTMC = Paper(

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from lab.evaluation.crosscheck import markdown
 from lab.evaluation.reproduction.base import (
     Case,
     Claim,
@@ -25,6 +24,7 @@ from lab.evaluation.reproduction.base import (
     mean,
     score,
 )
+from lab.results.tables import markdown_table
 
 NONE, REGULATED = "none", "meter_throttling"
 SHARES = (0, 20, 40, 60, 80)  # percent of the users that are multipath
@@ -266,7 +266,7 @@ def page(found: Found) -> str:
         "At wifi1, demand of Tier 1 10 and 5 Mb/s in turn, 10 s each. T1-BW-Un in brackets without negative terms.",
         _sweeps(found),
         "## Walking users (Figure 16)",
-        markdown(("primaries are chosen every", *(f"{each} s" for each in CATEGORISED_S)),
+        markdown_table(("primaries are chosen every", *(f"{each} s" for each in CATEGORISED_S)),
                  [["Mb/s", *(f"{average(found, _name('walk', each), 'T'):.1f}" for each in CATEGORISED_S)]]),
     ])  # fmt: skip
 
@@ -292,7 +292,7 @@ def _shares(found: Found) -> str:
         [f"{named[kind]}, {cc}", strategy, *(row.get(each, "-") for each in heads)]
         for (kind, cc, strategy), row in table.items()
     ]
-    return markdown(("", "strategy", *(f"{each} %" for each in heads)), lines)
+    return markdown_table(("", "strategy", *(f"{each} %" for each in heads)), lines)
 
 
 def _sweeps(found: Found) -> str:
@@ -303,7 +303,7 @@ def _sweeps(found: Found) -> str:
                 average(found, _name("swap", key, value), number) for number in ("un", "un+", "ac")
             )
             rows.append([key, f"{value:g}", f"{lacking:.2f} ({positive:.2f})", f"{tier2:.2f}"])
-    return markdown(("parameter", "", "T1-BW-Un", "T2-BW-Ac"), rows)
+    return markdown_table(("parameter", "", "T1-BW-Un", "T2-BW-Ac"), rows)
 
 
 CASES = tuple(_cases())

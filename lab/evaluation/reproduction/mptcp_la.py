@@ -15,7 +15,6 @@ from statistics import median, quantiles
 from typing import Any
 
 from lab.evaluation.benefit import benefit
-from lab.evaluation.crosscheck import markdown
 from lab.evaluation.reproduction.base import (
     FRAME_BITS,
     PAYLOAD,
@@ -35,6 +34,7 @@ from lab.evaluation.reproduction.base import (
     mean,
     score,
 )
+from lab.results.tables import markdown_table
 from lab.run.recorder import read_lines
 
 PLAIN, AWARE = "none", "loss_aware"
@@ -297,7 +297,7 @@ def _benefits(found: Found) -> str:
             first, middle, third = quantiles(values, n=4)
             cells.append(f"{middle:.2f} ({first:.2f}, {third:.2f})")
         rows.append([f"{TITLES[side]} loses", strategy, *cells])
-    return markdown(("", "strategy", *(f"{100 * loss:g} %" for loss in LOSSES)), rows)
+    return markdown_table(("", "strategy", *(f"{100 * loss:g} %" for loss in LOSSES)), rows)
 
 
 def _dynamics(found: Found) -> str:
@@ -314,7 +314,7 @@ def _dynamics(found: Found) -> str:
         ]
         for strategy in (PLAIN, AWARE)
     ]
-    return markdown(titles, rows)
+    return markdown_table(titles, rows)
 
 
 MPTCP_LA = Paper(

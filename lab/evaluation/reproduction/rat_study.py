@@ -13,7 +13,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from lab.evaluation.crosscheck import markdown
 from lab.evaluation.reproduction.base import (
     Case,
     Claim,
@@ -27,6 +26,7 @@ from lab.evaluation.reproduction.base import (
     mean,
     score,
 )
+from lab.results.tables import markdown_table
 
 C, A, O = "cubic", "lia", "olia"  # noqa: E741 - the study's own letters
 LAWS = (C, A, O)
@@ -276,7 +276,7 @@ def _table(found: Found) -> str:
             mean([numbers[key] for numbers in found[name]]) for key in ("T", "W", "L")
         )
         rows.setdefault(cell.about, {})[cell.cc] = f"{total:.2f} ({wifi:.2f} + {lte:.2f})"
-    return markdown(
+    return markdown_table(
         ("", *LAWS),
         [[about, *(row.get(cc, "-") for cc in LAWS)] for about, row in sorted(rows.items())],
     )

@@ -14,7 +14,6 @@ from pathlib import Path
 from statistics import pstdev
 from typing import Any
 
-from lab.evaluation.crosscheck import markdown
 from lab.evaluation.reproduction.base import (
     PAYLOAD,
     Case,
@@ -32,6 +31,7 @@ from lab.evaluation.reproduction.base import (
     mean,
     score,
 )
+from lab.results.tables import markdown_table
 from lab.run.recorder import read_lines
 
 PLAIN, DISJOINT, NETWORK = "none", "disjoint", "expected_throughput"
@@ -221,14 +221,14 @@ def _pooling(found: Found) -> str:
         ["S-MPTCP", *_three(found, SMPTCP, PAPER[NETWORK])],
         ["S-MPTCP by window", *_three(found, "pooling-window", PAPER[NETWORK])],
     ]
-    return markdown(("", *HEADS), rows)
+    return markdown_table(("", *HEADS), rows)
 
 
 def _delays(found: Found) -> str:
     rows = [
         [f"S-MPTCP, {ms} ms", *_three(found, _delayed(ms), PAPERS_DELAYS[ms])] for ms in DELAYS_MS
     ]
-    return markdown(("one way", *HEADS), rows)
+    return markdown_table(("one way", *HEADS), rows)
 
 
 def _collisions(found: Found) -> str:
@@ -242,7 +242,7 @@ def _collisions(found: Found) -> str:
         rows.append([strategy, *(
             f"{mean(values):.2f} ({min(values):.1f} to {max(values):.1f}; paper {PAPERS_COLLISIONS[among, strategy] * scale:.2f})" for among, values in totals.items()
         )])  # fmt: skip
-    return markdown(("", "Figure 2a, Mb/s", "Figure 2b, Mb/s"), rows)
+    return markdown_table(("", "Figure 2a, Mb/s", "Figure 2b, Mb/s"), rows)
 
 
 S_MPTCP = Paper(

@@ -1,8 +1,8 @@
-"""Several runs as one piece of work: what is there already is kept, the rest runs side by side or, in real time, in turn.
+"""Run several jobs: keep the runs that exist, run the rest side by side or one after the other.
 
-1) a run in its folder that is complete, of the same experiment and did not overload the machine is kept
-2) one that did not get so far gives way
-3) engines without a clock of their own use all processors; a real-time engine has the machine to itself
+1) a run folder is kept if it is complete, of the same experiment and not overloaded
+2) an unfinished or overloaded run of the same experiment is removed and repeated
+3) simulations run side by side on all processors; emulations run one after the other
 """
 
 from __future__ import annotations
@@ -19,23 +19,26 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.synchronize import Event
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from lab import engines
 from lab.errors import LabError
 from lab.run.recorder import read_document
-from lab.run.runner import EXIT_INTERRUPTED, Outcome
+from lab.run.runner import EXIT_INTERRUPTED, Outcome, Progress
 from lab.scenario.loading import experiment
 from lab.scenario.schema import Scenario
 
-TELL_EVERY_S = 0.5
-Say = Callable[[str], None]
-_stopped: Event  # of a worker's process
+SIGNAL_EVERY_S = 0.5
+OnProgress = Callable[[Progress], None]
+_stopped: Event  # set in each worker process
 
 
 @dataclass(frozen=True)
 class Job:
-    """One run: its scenario, how the engine is used, and its folder (None: a new one named after the start)."""
+    """Describe one run: its scenario, its engine and options, and its folder.
+
+    If `out` is None, the run gets a new folder, named after the time of its start.
+    """
 
     scenario: Scenario
     engine: str
@@ -45,67 +48,77 @@ class Job:
 
     @property
     def name(self) -> str:
+        """Return strategy and seed, for people."""
         return f"{self.scenario.strategy.name}, seed {self.scenario.seed}"
 
 
-def run_all(jobs: Sequence[Job], one: Callable[[Job], Outcome], say: Say) -> list[Outcome]:
-    """The outcomes in the order of the jobs; after an interruption those that there are."""
+class Display(Protocol):
+    """Run jobs and show people how they go on. It must be possible to pickle `run`."""
+
+    def run(self, job: Job) -> Outcome:
+        """Run one job, as `lab.batch.single.run_job` does, and show its progress."""
+
+    def say(self, text: str) -> None:
+        """Show a line of text."""
+
+
+def run_all(jobs: Sequence[Job], display: Display) -> list[Outcome]:
+    """Return the outcomes in the order of the jobs; after an interruption, those that exist."""
     found = {n: outcome for n, job in enumerate(jobs) if (outcome := kept(job))}
     if found:
-        say(f"{len(found)} of {len(jobs)} runs are there already")
+        display.say(f"{len(found)} of {len(jobs)} runs exist already")
     left = {n: job for n, job in enumerate(jobs) if n not in found}
     for job in left.values():
-        _give_way(job)
+        _remove_unfinished(job)
     alone = any(engines.entry(job.engine).real_time for job in left.values())
     began = time.monotonic()
-    for done, (n, outcome) in enumerate((_in_turn if alone else _side_by_side)(left, one), 1):
+    run = _in_turn if alone else _side_by_side
+    for done, (n, outcome) in enumerate(run(left, display.run), 1):
         found[n] = outcome
         eta_s = (time.monotonic() - began) / done * (len(left) - done)
         status = f"run {len(found)} of {len(jobs)}: {jobs[n].name}: {outcome.result['status']}"
-        say(f"{status}, {eta_s:.0f} s left" if done < len(left) else status)
+        display.say(f"{status}, {eta_s:.0f} s left" if done < len(left) else status)
     return [found[n] for n in sorted(found)]
 
 
 def kept(job: Job) -> Outcome | None:
-    """The outcome of an earlier run that can stand for this job."""
+    """Return the outcome of an earlier run of this job; None if there is none to keep."""
     if job.out is None:
         return None
     try:
         result = read_document(job.out, "result.json")
-        same = read_document(job.out, "manifest.json")["experiment"] == experiment(
-            job.scenario, job.engine
-        )
+        same = _is_of(job, job.out)
     except (LabError, OSError, KeyError):
         return None
-    return (
-        Outcome(result, job.out)
-        if same and result["status"] == "complete" and not result["overloaded"]
-        else None
-    )
+    valid = same and result["status"] == "complete" and not result["overloaded"]
+    return Outcome(result, job.out) if valid else None
 
 
-def _give_way(job: Job) -> None:
-    """Remove an unfinished or overloaded run of this very experiment; anything else stays, and is refused later."""
+def _remove_unfinished(job: Job) -> None:
+    """Remove a run of the same experiment. Any other content stays and is refused later."""
     if job.out is None or not (job.out / "manifest.json").is_file():
         return
-    if read_document(job.out, "manifest.json").get("experiment") == experiment(
-        job.scenario, job.engine
-    ):
+    if _is_of(job, job.out):
         shutil.rmtree(job.out)
 
 
+def _is_of(job: Job, folder: Path) -> bool:
+    manifest = read_document(folder, "manifest.json")
+    return manifest.get("experiment") == experiment(job.scenario, job.engine)
+
+
 def _in_turn(
-    jobs: Mapping[int, Job], one: Callable[[Job], Outcome]
+    jobs: Mapping[int, Job], run: Callable[[Job], Outcome]
 ) -> Iterator[tuple[int, Outcome]]:
     for n, job in jobs.items():
-        outcome = one(job)
+        outcome = run(job)
         yield n, outcome
         if outcome.exit_code == EXIT_INTERRUPTED:
             return
 
 
 def _side_by_side(
-    jobs: Mapping[int, Job], one: Callable[[Job], Outcome]
+    jobs: Mapping[int, Job], run: Callable[[Job], Outcome]
 ) -> Iterator[tuple[int, Outcome]]:
     if not jobs:
         return
@@ -113,12 +126,12 @@ def _side_by_side(
     waiting: dict[Future[Outcome | None], int] = {}
     workers = min(len(jobs), os.cpu_count() or 1)
     with (
-        ProcessPoolExecutor(workers, initializer=_deaf, initargs=(stopped,)) as pool,
+        ProcessPoolExecutor(workers, initializer=_ignore_signals, initargs=(stopped,)) as pool,
         _signals_as_ctrl_c(),
     ):
         try:
             for n, job in jobs.items():
-                waiting[pool.submit(_unless_stopped, one, job)] = n
+                waiting[pool.submit(_unless_stopped, run, job)] = n
             yield from _ended(waiting)
         except KeyboardInterrupt:
             _stop(stopped, waiting)
@@ -132,42 +145,42 @@ def _side_by_side(
 
 
 def _stop(stopped: Event, waiting: Collection[Future[Outcome | None]]) -> None:
-    """No run begins any more; those that go on are told to end until they have."""
+    """Start no further run; signal the running ones to end until all have ended."""
     stopped.set()
     while wait(waiting, timeout=0).not_done:
         for child in multiprocessing.active_children():
             child.terminate()
-        wait(waiting, timeout=TELL_EVERY_S)
+        wait(waiting, timeout=SIGNAL_EVERY_S)
 
 
 def _ended(waiting: Mapping[Future[Outcome | None], int]) -> Iterator[tuple[int, Outcome]]:
-    """Runs as they end, without those that never began."""
+    """Yield the runs as they end; runs that never began are left out."""
     for future in as_completed(waiting):
         try:
             outcome = future.result()
         except BrokenProcessPool as error:
             raise LabError(
-                "several runs: one was killed. The same command again makes those that are missing"
+                "several runs: one was killed. Repeat the command: it makes the missing runs"
             ) from error
         if outcome is not None:
             yield waiting[future], outcome
 
 
-def _deaf(stopped: Event) -> None:
-    """A worker hears signals only while a run goes on, which then ends in good order."""
+def _ignore_signals(stopped: Event) -> None:
+    """Make a worker ignore signals between runs; during a run, the runner handles them."""
     global _stopped
     _stopped = stopped
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
 
 
-def _unless_stopped(one: Callable[[Job], Outcome], job: Job) -> Outcome | None:
-    return None if _stopped.is_set() else one(job)
+def _unless_stopped(run: Callable[[Job], Outcome], job: Job) -> Outcome | None:
+    return None if _stopped.is_set() else run(job)
 
 
 @contextmanager
 def _signals_as_ctrl_c() -> Iterator[None]:
-    """SIGTERM too; and SIGINT also where a shell in the background ignores it."""
+    """Turn SIGTERM into KeyboardInterrupt, and SIGINT too where a background shell ignores it."""
 
     def handle(*_: Any) -> None:
         raise KeyboardInterrupt

@@ -1,0 +1,108 @@
+"""Plan runs: turn a request into jobs, each checked and admitted by its engine.
+
+Nothing is started here. The command line, the dashboard and the evaluation use these functions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from lab import engines
+from lab.batch.jobs import Job
+from lab.errors import RequestError
+from lab.run.pace import checked_speed
+from lab.scenario import loading as scenario
+from lab.scenario.loading import Overrides
+from lab.scenario.schema import Scenario
+
+
+@dataclass(frozen=True)
+class Request:
+    """Describe runs of one scenario: for each strategy, `repeat` runs on seeds counted up.
+
+    None, or an empty tuple, leaves the value of the scenario file.
+    """
+
+    scenario: str
+    engine: str
+    strategies: tuple[str, ...] = ()
+    cc: str | None = None
+    seed: int | None = None
+    repeat: int = 1
+    duration_s: float | None = None
+    speed: str | None = None
+    settings: tuple[str, ...] = ()
+    pcap: bool = False
+    out: Path | None = None
+    vm: bool = False
+    wait: bool = False
+
+
+def checked(request: Request) -> list[Job]:
+    """Return the jobs of a request. Raise `LabError` if the engine cannot run one of them.
+
+    A single job writes into `request.out` itself; of several jobs, each gets a folder in it.
+    """
+    jobs = _admitted(request)
+    if len(jobs) == 1:
+        return [replace(jobs[0], out=request.out)]
+    if request.out is not None and (request.out / "scenario.yaml").exists():
+        raise RequestError(
+            f"--out {request.out}: that is the folder of one run. "
+            f"Choose another for these {len(jobs)}"
+        )
+    return [_in_own_folder(job, request.out) for job in jobs]
+
+
+def placed(request: Request) -> list[Job]:
+    """Return the jobs of a request; each gets a folder in `request.out`, a single one too."""
+    return [_in_own_folder(job, request.out) for job in _admitted(request)]
+
+
+def plan(request: Request) -> list[Scenario]:
+    """Return a scenario for each strategy and seed; all strategies get the same seeds."""
+    scenarios: list[Scenario] = []
+    for strategy in request.strategies or (None,):
+        first = Overrides(strategy, request.cc, request.seed, request.duration_s, request.settings)
+        scenarios.append(scenario.load(request.scenario, first))
+        first_seed = scenarios[-1].seed
+        scenarios += [
+            scenario.load(
+                request.scenario, replace(first, settings=(*request.settings, f"seed={seed}"))
+            )
+            for seed in range(first_seed + 1, first_seed + request.repeat)
+        ]
+    runs = [(each.strategy.name, each.seed) for each in scenarios]
+    if len(set(runs)) < len(runs):
+        raise RequestError(
+            "the same strategy with the same seed is requested twice: leave out one --strategy"
+        )
+    return scenarios
+
+
+def _admitted(request: Request) -> list[Job]:
+    options = _options(request)
+    scenarios = plan(request)
+    for each in scenarios:
+        engines.admit(request.engine, each, options)
+    return [Job(each, request.engine, options, vm=request.vm) for each in scenarios]
+
+
+def _in_own_folder(job: Job, out: Path | None) -> Job:
+    folder = f"{job.scenario.strategy.name}-{job.scenario.seed}"
+    return job if out is None else replace(job, out=out / folder)
+
+
+def _options(request: Request) -> engines.Options:
+    entry = engines.entry(request.engine)
+    if request.vm and not entry.real_time:
+        raise RequestError(
+            f"--vm: engine '{request.engine}' needs no virtual machine. Leave out --vm"
+        )
+    if request.speed is None:
+        return engines.Options(1.0 if entry.real_time else 0.0, request.pcap, request.wait)
+    try:
+        return engines.Options(checked_speed(request.speed), request.pcap, request.wait)
+    except RequestError as error:
+        raise RequestError(f"--{error}") from error

@@ -1,0 +1,100 @@
+"""Run a job of the emulation inside the virtual machine, and follow its files from outside."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from lab import engines
+from lab.batch.jobs import Job, OnProgress
+from lab.errors import LabError, MachineLacks
+from lab.run.recorder import (
+    REQUEST,
+    TRACE,
+    Follower,
+    Recorder,
+    give_away,
+    new_folder,
+    read_document,
+    write_scenario,
+)
+from lab.run.runner import EXIT_INTERRUPTED, Outcome, Progress, conclude
+from lab.scenario.loading import build
+
+
+def run_job(job: Job, on_progress: OnProgress) -> Outcome:
+    """Run a job inside the virtual machine, which writes into a folder shared with this machine.
+
+    Ctrl-C is passed on to the run inside. Raise `MachineLacks` if the machine cannot start.
+    """
+    launch, scenario = launcher(), job.scenario
+    launch.kernel.require(engines.congestion_controls(scenario))
+    folder = new_folder(scenario, job.out)
+    on_progress(Progress("starting the virtual machine", 0.0, scenario.duration_s))
+    error = None
+    try:
+        inside = launch.GuestCommand(
+            argv_inside(job, folder), folder, _follower(folder, scenario.duration_s, on_progress)
+        )
+        code = launch.run_in_vm(inside, wait=job.options.wait)
+    except MachineLacks:  # nothing was started, so the folder is empty
+        shutil.rmtree(folder)
+        raise
+    except LabError as problem:
+        error, code = problem, problem.exit_code
+    (folder / REQUEST).unlink(missing_ok=True)
+    if (folder / "result.json").exists():
+        give_away(folder)
+        result = read_document(folder, "result.json")
+        return Outcome(result, folder, code, str(error or result.get("error", "")))
+    return _without_result(job, folder, code, error)
+
+
+def _without_result(job: Job, folder: Path, code: int, error: LabError | None) -> Outcome:
+    scenario, interrupted = job.scenario, code == EXIT_INTERRUPTED
+    error = error or LabError(
+        f"run '{scenario.name}' in the virtual machine: no result (status {code}). "
+        f"See {folder / 'vm'}"
+    )
+    recorder = Recorder(folder, scenario, job.engine, build(scenario))
+    return conclude(scenario, recorder, None, None if interrupted else error, interrupted)
+
+
+def argv_inside(job: Job, folder: Path) -> list[str]:
+    """Return the command that runs the job inside the machine, with `folder` as its run folder.
+
+    The complete scenario is written into the folder first.
+    """
+    write_scenario(folder / REQUEST, job.scenario)
+    scenario = str(folder.resolve() / REQUEST)
+    argv = [sys.executable, "-m", "lab", "run", scenario, "--engine", job.engine]
+    pcap = ["--pcap"] if job.options.pcap else []
+    return [*argv, *pcap, "--out", str(folder.resolve()), "--quiet"]
+
+
+def launcher() -> Any:
+    """Return the module that starts the virtual machine. Raise `MachineLacks` without it."""
+    try:
+        from lab.engines.mininet.vm import launch
+    except ImportError as error:
+        raise MachineLacks(
+            f"start the virtual machine: {error}. Try: ./run_lab.sh setup-emulation"
+        ) from error
+    return launch
+
+
+def _follower(folder: Path, duration_s: float, on_progress: OnProgress) -> Callable[[], None]:
+    """Return a function that reports what was added to a run folder since its last call."""
+    samples, log = Follower(folder / "samples.jsonl"), Follower(folder / "log.txt", str)
+
+    def report() -> None:
+        for line in (each for each in log.new() if not each.startswith(TRACE)):
+            on_progress(Progress(line.partition(" ")[2], 0.0, duration_s))
+        for frame in samples.new()[-1:]:
+            t = frame["t"]
+            on_progress(Progress("running", t, duration_s, frame, duration_s - t))
+
+    return report

@@ -1,0 +1,53 @@
+"""Show runs on the terminal while they go on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import click
+
+from lab import engines
+from lab.batch.jobs import Job
+from lab.batch.single import run_job
+from lab.cli import view
+from lab.errors import LabError
+from lab.run.runner import Outcome
+
+
+@dataclass(frozen=True)
+class Terminal:
+    """Show the progress of runs, and a line of text between them, on standard error.
+
+    `progress`: show the progress of a run; `simulations`: of a simulation, too. `text`: show
+    lines of text. `report`: write report.md into each run folder.
+    """
+
+    progress: bool = True
+    simulations: bool = False
+    text: bool = True
+    report: bool = False
+
+    def run(self, job: Job) -> Outcome:
+        """Run one job and show its progress and its error."""
+        shown = self.progress and (self.simulations or engines.entry(job.engine).real_time)
+        live = view.Live(quiet=not shown)
+        outcome = run_job(job, live)
+        live.done()
+        if self.report:
+            _write_report(job, outcome)
+        if outcome.error:
+            click.echo(f"error: {outcome.error}", err=True)
+        return outcome
+
+    def say(self, text: str) -> None:
+        """Show a line of text."""
+        if self.text:
+            click.echo(text, err=True)
+
+
+def _write_report(job: Job, outcome: Outcome) -> None:
+    path = outcome.folder / "report.md"
+    try:
+        path.write_text(view.report(job.scenario, outcome.result, outcome.folder), "utf-8")
+    except OSError as error:
+        raise LabError(f"write {path}: {error.strerror}") from error

@@ -1,0 +1,171 @@
+"""Make the runs of studies in both engines, and write their sections of docs/crosscheck.md.
+
+If the emulation needs the virtual machine, one machine makes all missing runs of a study: inside
+it runs `crosscheck STUDY --engine mininet`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import lab
+from lab import engines
+from lab.batch import jobs, virtual_machine
+from lab.batch.jobs import Display
+from lab.batch.request import Request, placed
+from lab.errors import LabError, MachineLacks, RequestError
+from lab.evaluation import crosscheck
+from lab.evaluation.page_file import read_page, write_page
+from lab.evaluation.studies import FRAMES, Case, Study
+from lab.run.manifest import ROOT
+from lab.run.recorder import give_away, read_document, read_samples
+from lab.run.runner import EXIT_INTERRUPTED
+
+TRIES = 3
+RUNS = ROOT / "data" / "crosscheck"
+Folders = dict[tuple[str, str], list[Path]]  # (engine, case) -> run folders
+
+
+@dataclass(frozen=True)
+class CrossCheck:
+    """Make the runs of studies below the folder `runs`: each case on seeds 1 to `repeat`."""
+
+    repeat: int
+    runs: Path
+    display: Display
+
+    def make(self, names: Sequence[str], engine: str) -> bool:
+        """Make the missing runs of the named studies in one engine; False if interrupted."""
+        studies = crosscheck.chosen(names)
+        for study in studies:
+            if engine not in study.engines:
+                raise RequestError(
+                    f"--engine: '{engine}' is not compared here: "
+                    f"choose from {', '.join(study.engines)}"
+                )
+        return all(self._make(study, engine) for study in studies)
+
+    def write(self, names: Sequence[str], page: Path) -> bool:
+        """Make missing runs in both engines and write the sections of the named studies.
+
+        False if interrupted: the page is unchanged, and runs that have ended are kept.
+        """
+        sections = {}
+        for study in crosscheck.chosen(names):
+            if not all(self._make(study, engine) for engine in study.engines):
+                return False
+            folders = {
+                (engine, case.name): self._folders(study, case, engine)
+                for engine in study.engines
+                for case in study.cases
+            }
+            results = {key: [_read(folder) for folder in each] for key, each in folders.items()}
+            made_by = self._made_by(study, folders)
+            sections[study.scenario] = crosscheck.section(study, results, made_by)
+        write_page(page, crosscheck.composed(read_page(page), sections))
+        return True
+
+    def _make(self, study: Study, engine: str) -> bool:
+        requests = [self._request(study, case, engine) for case in study.cases]
+        real_time = engines.entry(engine).real_time
+        if real_time and needs_vm() and any(map(_missing, requests)):
+            return self._make_in_vm(study, engine)
+        return self._make_here(requests, TRIES if real_time else 1)
+
+    def _make_here(self, requests: Sequence[Request], tries: int) -> bool:
+        """Run all cases, then repeat overloaded and unfinished runs: a machine may be busy."""
+        for _ in range(tries):
+            outcomes = []
+            for request in requests:
+                case = request.out.name if request.out else ""
+                self.display.say(f"{request.scenario}, {case}, {request.engine}")
+                ended = jobs.run_all(placed(request), self.display)
+                outcomes += ended
+                if len(ended) < request.repeat or any(
+                    each.exit_code == EXIT_INTERRUPTED for each in ended
+                ):
+                    return False
+            if len(crosscheck.used([each.result for each in outcomes])) == len(outcomes):
+                break
+        return True
+
+    def _make_in_vm(self, study: Study, engine: str) -> bool:
+        """Run this command inside one virtual machine; it writes into the study's folder."""
+        shared = self._folder(study, engine)
+        shared.mkdir(parents=True, exist_ok=True)
+        argv = [sys.executable, "-m", "lab", "crosscheck", study.scenario]
+        argv += ["--repeat", str(self.repeat), "--engine", engine]
+        argv += ["--runs", str(self.runs.absolute())]
+        launch = virtual_machine.launcher()
+        code: int = launch.run_in_vm(launch.GuestCommand(argv, shared, show=True), wait=True)
+        give_away(shared)
+        if code not in (0, EXIT_INTERRUPTED):
+            raise LabError(
+                f"crosscheck {study.scenario} in the virtual machine: it ended with status "
+                f"{code}. See {shared / 'vm'}"
+            )
+        return code == 0
+
+    def _request(self, study: Study, case: Case, engine: str) -> Request:
+        return Request(
+            study.scenario,
+            engine,
+            (case.strategy,),
+            seed=1,
+            repeat=self.repeat,
+            duration_s=case.duration_s or study.duration_s,
+            settings=case.settings,
+            out=self._folder(study, engine) / case.name,
+            wait=engines.entry(engine).real_time,
+        )
+
+    def _folder(self, study: Study, engine: str) -> Path:
+        return self.runs / engine / study.scenario
+
+    def _folders(self, study: Study, case: Case, engine: str) -> list[Path]:
+        """Return the run folders of a case, also those of overloaded and unfinished runs."""
+        folders = [job.out for job in placed(self._request(study, case, engine))]
+        return [each for each in folders if each is not None and (each / "result.json").is_file()]
+
+    def _made_by(self, study: Study, folders: Folders) -> str:
+        """Return the command, and kernel, processor and commit of each engine's runs."""
+        hosts = _hosts(
+            (engine, folder) for (engine, _), several in folders.items() for folder in several
+        )
+        return (
+            f"Made by `./run_lab.sh crosscheck {study.scenario} --repeat {self.repeat}` "
+            f"with version {lab.__version__} of the lab; {'; '.join(hosts)}."
+        )
+
+
+def needs_vm() -> bool:
+    """Return whether the emulation can only run in the virtual machine here."""
+    from lab.engines.mininet.machine import capabilities
+
+    try:
+        capabilities.require_native()
+    except MachineLacks:
+        return True
+    return False
+
+
+def _missing(request: Request) -> bool:
+    return any(jobs.kept(job) is None for job in placed(request))
+
+
+def _read(folder: Path) -> dict[str, Any]:
+    return read_document(folder, "result.json") | {FRAMES: read_samples(folder)}
+
+
+def _hosts(folders: Iterable[tuple[str, Path]]) -> list[str]:
+    """Return where runs were made, in words, each once."""
+    hosts = set()
+    for engine, folder in folders:
+        manifest = read_document(folder, "manifest.json")
+        host, commit = manifest["host"], manifest["versions"]["commit"]
+        hosts.add(f"{engine} on Linux {host['kernel']}, {host['cpu']}, commit {commit}")
+    return sorted(hosts)
