@@ -5,7 +5,8 @@ ControllerError (ValueError)
 ├── ParamsRefused       a parameter is unknown, of the wrong type or out of bounds
 ├── CommandRefused      a strategy asked for something that makes no sense on this network
 ├── MessageRefused      a datagram or an inbox file cannot be understood
-└── PlanRefused         the topology file cannot be understood
+├── PlanRefused         the topology file cannot be understood
+└── UserFileRefused     a user's own Python file cannot be imported
 """
 
 from __future__ import annotations
@@ -33,3 +34,7 @@ class MessageRefused(ControllerError):
 
 class PlanRefused(ControllerError):
     """The topology file is incomplete or contradicts itself; nothing was started."""
+
+
+class UserFileRefused(ControllerError):
+    """A user's own Python file cannot be imported; the message names the file and the line."""

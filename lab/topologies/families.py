@@ -1,7 +1,19 @@
-"""The families of networks: a table to read, one file each."""
+"""List the kinds of networks, and register one that is in a user's own file.
 
+A kind is a module with `Params`, a pydantic model of its parameters, and `build(params, rate_scale)`, which returns a
+`Topology`. If the module says `POSITIONS = True`, its users have places, and `build` takes the seed too.
+"""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
 from types import ModuleType
 
+from pydantic import BaseModel
+
+from lab import user_file
+from lab.errors import RequestError
 from lab.topologies import (
     campus,
     collision,
@@ -25,3 +37,51 @@ TOPOLOGIES: dict[str, ModuleType] = {
     "wireless_set": wireless_set,
     "rat_setup": rat_setup,
 }
+BUILT_IN = frozenset(TOPOLOGIES)
+FORBID = "model_config = ConfigDict(extra='forbid', frozen=True)"
+
+
+def register(path: Path) -> str:
+    """Add the topology in a user's file to `TOPOLOGIES`, and return its kind: the file's name without `.py`.
+
+    Registering the same file once more runs it once more. Raise `RequestError` for the name of a built-in kind or of
+    another registered file, for an error in the file (with its line), and for what the file lacks.
+    """
+    kind = path.stem
+    if kind in BUILT_IN:
+        raise RequestError(
+            f"register topology {path}: '{kind}' is a built-in kind: rename the file"
+        )
+    registered = TOPOLOGIES.get(kind)
+    if registered is not None and registered.__file__ != str(path.resolve()):
+        raise RequestError(
+            f"register topology {path}: {registered.__file__} is called '{kind}' too: rename one"
+        )
+    module = user_file.import_file(path.resolve())
+    check_family(module)
+    TOPOLOGIES[kind] = module
+    return kind
+
+
+def check_family(module: ModuleType) -> None:
+    """Raise `RequestError` if a module does not define a topology; name what it lacks."""
+    doing = f"register topology {module.__file__}"
+    params, build = getattr(module, "Params", None), getattr(module, "build", None)
+    if not (isinstance(params, type) and issubclass(params, BaseModel)):
+        raise RequestError(f"{doing}: it has no class Params(BaseModel): add one, with {FORBID}")
+    if params.model_config.get("extra") != "forbid":
+        raise RequestError(f"{doing}: Params accepts unknown keys: add {FORBID}")
+    if not inspect.isfunction(build):
+        raise RequestError(f"{doing}: it has no function build(params, rate_scale): add one")
+    seed = {"seed": 1} if has_positions(module) else {}
+    try:
+        inspect.signature(build).bind(None, 1.0, **seed)
+    except TypeError as error:
+        wanted = ", ".join(("params", "rate_scale", *seed))
+        line = build.__code__.co_firstlineno
+        raise RequestError(f"{doing}, line {line}: build must take ({wanted}): {error}") from error
+
+
+def has_positions(module: ModuleType) -> bool:
+    """Return whether the users of this kind of network have places, which the seed decides."""
+    return bool(getattr(module, "POSITIONS", False))
