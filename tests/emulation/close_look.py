@@ -25,7 +25,7 @@ PROJECT = Path(__file__).resolve().parents[2]
 UNEVEN = (Way(8, 15, 60), Way(4, 40, 60))
 SHARED = Way(10, 20, 40, addresses=5)
 KINDS = ("prog", "map", "link")
-HOLDER = "import sys; from lab.engines.mininet.ebpf.load import Laws; laws = Laws(); laws.bring(*sys.argv[1:]); print(flush=True); input()"
+HOLDER = "import sys; from lab.engines.mininet.ebpf.load import Laws; laws = Laws(); laws.load(*sys.argv[1:]); print(flush=True); input()"
 AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 BLOCK = re.compile(r"^```sh guest\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -127,7 +127,7 @@ def main() -> None:
 
     show(killed())
     laws = Laws()
-    laws.bring(*LAWS)
+    laws.load(*LAWS)
     for law, end in (("lia", "delete id 2"), ("olia", "change id 2 backup"), ("balia", "")):
         show(followed(law, end))
     show(alone("balia"))

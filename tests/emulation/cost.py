@@ -70,7 +70,7 @@ def measured(cc: str) -> dict[str, float]:
 def main() -> None:
     """The median of several rounds, in which every law has its turn."""
     laws = Laws()
-    laws.bring(*LAWS)
+    laws.load(*LAWS)
     before = STATISTICS.read_text()
     STATISTICS.write_text("1")
     try:

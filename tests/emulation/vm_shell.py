@@ -22,7 +22,7 @@ until [ -e "$1/over" ]; do
     fi
 done
 """
-BOOT = "from pathlib import Path; from lab.engines.mininet import vm; vm.run_in_vm(vm.GuestCommand({argv!r}, Path({folder!r})), wait=True)"
+BOOT = "from pathlib import Path; from lab.engines.mininet.vm import launch as vm; vm.run_in_vm(vm.GuestCommand({argv!r}, Path({folder!r})), wait=True)"
 
 
 class Queued(Run):

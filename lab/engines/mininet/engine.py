@@ -109,7 +109,7 @@ class MininetEngine(Engine):
         elif kind == "user":
             self.workload.set_demand(rest.split(".")[0], change.scaled)
         elif kind == "cc":
-            self.laws.bring(change.scaled)
+            self.laws.load(change.scaled)
             self.workload.cc = change.scaled
         else:
             raise LabError(f"change {change.target}: the emulation cannot change it while it runs")
@@ -262,7 +262,7 @@ class MininetEngine(Engine):
         self._undo.callback(executor.close)
         self.laws = load.Laws()
         self._undo.callback(self.laws.close)
-        self.laws.bring(*congestion_controls(self.scenario))
+        self.laws.load(*congestion_controls(self.scenario))
         self.workload = Workload(
             self.scenario, self.topology, self.wiring, self.hosts, self.telemetry.sampler
         )

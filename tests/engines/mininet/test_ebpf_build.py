@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from machine import needs_root
 
+from lab.engines.mininet import ebpf
 from lab.engines.mininet.ebpf import LAWS, build, kernel_name, load, our_name
 from lab.engines.mininet.machine import shell
 from lab.errors import CommandFailed, MachineLacks
@@ -75,9 +76,12 @@ def test_a_law_is_compiled_once_per_kernel(types, compiler):
 
 def test_another_source_is_another_program(types, compiler, tmp_path, monkeypatch):
     first = build.program("olia", types)
-    (tmp_path / "law.h").write_text("// another")
+    (tmp_path / "law.h").write_text("// another header")
     monkeypatch.setattr(build, "SOURCES", tmp_path)
-    assert build.program("olia", types) != first
+    second = build.program("olia", types)
+    (tmp_path / "olia.c").write_text("// another law")
+    monkeypatch.setattr(ebpf, "SOURCES", tmp_path)
+    assert len({first, second, build.program("olia", types)}) == 3
 
 
 def test_a_compiler_that_fails_is_quoted(types, compiler, monkeypatch):
@@ -93,8 +97,8 @@ def test_a_compiler_that_fails_is_quoted(types, compiler, monkeypatch):
 @pytest.mark.skipif(build.lacking() != [], reason=f"this kernel lacks {', '.join(build.lacking())}")
 def test_this_kernel_takes_the_laws_and_gives_them_back():
     laws = load.Laws()
-    laws.bring("reno", "olia")
-    laws.bring("olia", "lia")
+    laws.load("reno", "olia")
+    laws.load("olia", "lia")
     offered = AVAILABLE.read_text().split()
     laws.close()
     assert {"bpf_olia", "bpf_lia"} <= set(offered)
@@ -104,7 +108,7 @@ def test_this_kernel_takes_the_laws_and_gives_them_back():
 @needs_root
 @pytest.mark.skipif(build.lacking() != [], reason=f"this kernel lacks {', '.join(build.lacking())}")
 def test_a_process_without_rights_is_refused():
-    program = "from lab.engines.mininet.ebpf.load import Laws; Laws().bring('lia')"
+    program = "from lab.engines.mininet.ebpf.load import Laws; Laws().load('lia')"
     argv = ["setpriv", "--bounding-set", "-all", "--inh-caps", "-all", "python3", "-c", program]
     done = subprocess.run(
         argv, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": "."}, check=False

@@ -251,7 +251,7 @@ def test_a_command_in_the_vm(tmp_path):
 def test_the_vm_dies_with_who_started_it(tmp_path):
     """After kill -9 of the caller QEMU is gone by itself, and what is left is listed."""
     before = machines()
-    code = f"from pathlib import Path; from lab.engines.mininet import vm; vm.run_in_vm(vm.GuestCommand(['sleep', '60'], Path('{tmp_path}')))"
+    code = f"from pathlib import Path; from lab.engines.mininet.vm import launch as vm; vm.run_in_vm(vm.GuestCommand(['sleep', '60'], Path('{tmp_path}')))"
     with subprocess.Popen(
         [sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": str(guest.PROJECT)}
     ) as caller:

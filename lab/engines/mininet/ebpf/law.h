@@ -1,11 +1,17 @@
-// What a coupled law sees, and the fixed-point arithmetic the laws share. Compiles for the kernel and for user space.
+// SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 //
-// A path is a subflow that can send and whose round trip is known. In a view, path 0 is the one this acknowledgement or
-// loss is on. A law is two functions of a view:
-//     increase    by how much an acknowledged packet changes the window of path 0, in 2^-40 packets
+// The view that a congestion control law gets of its connection, and the fixed-point arithmetic
+// that the laws share. Compiles for the kernel and for user space.
+//
+// A path is a subflow that can send and whose round-trip time has been measured. Path 0 of a view
+// is the path on which the acknowledgement or the loss occurred. A law is two functions of a view:
+//     increase    the change of the window of path 0 per acknowledged packet, in 2^-40 packets
 //     after_loss  the window of path 0 after a loss, in packets
-// Every law has the term x = w / rtt of all paths. Here it is always taken times the round trip of one path, `y`: the
-// window that another path's rate would need on this one, in 2^-14 packets. So a path's own y is its window, exactly.
+//
+// Every coupled law contains the rate x = w / rtt of all paths. Here a rate is always multiplied by
+// the round-trip time of one path ("here"): scaled_window(path, here) is the window that would give
+// the rate of `path` at the round-trip time of `here`, in 2^-14 packets. At its own round-trip time
+// the scaled window of a path is therefore exactly its window.
 #pragma once
 
 #ifdef __bpf__
@@ -21,19 +27,19 @@ typedef int64_t s64;
 #endif
 
 #define MAX_PATHS 16
-#define MAX_WINDOW ((1u << 18) - 1) // packets; greater ones count as this, so that nothing overflows
+#define MAX_WINDOW ((1u << 18) - 1) // packets; larger windows count as this: no overflow
 #define MAX_RTT_US ((1u << 22) - 1)
 #define MAX_BYTES 0xffffffffu
-#define MAX_Y (1ull << 46)
+#define MAX_SCALED_WINDOW (1ull << 46)
 #define PACKET_BITS 40
 #define ONE_PACKET (1ll << PACKET_BITS)
-#define Y_BITS 14
+#define SCALED_WINDOW_BITS 14
 #define SHARE_BITS 30
 
 struct law_path {
 	u32 window; // packets, at least 1
-	u32 rtt_us; // smoothed, at least 1
-	u64 bytes;  // acknowledged between the last two losses or since the last one, whichever is more
+	u32 rtt_us; // smoothed round-trip time, at least 1
+	u64 bytes;  // acknowledged between the last two losses or since the last one, the larger of both
 };
 
 struct law_view {
@@ -54,29 +60,30 @@ static inline u64 larger(u64 a, u64 b)
 	return a > b ? a : b;
 }
 
-// Of `other`, at the round trip of `here`.
-static inline u64 y(const struct law_path *other, const struct law_path *here)
+static inline u64 scaled_window(const struct law_path *path, const struct law_path *here)
 {
-	return smaller(((u64)other->window << Y_BITS) * here->rtt_us / other->rtt_us, MAX_Y);
+	u64 window = (u64)path->window << SCALED_WINDOW_BITS;
+	return smaller(window * here->rtt_us / path->rtt_us, MAX_SCALED_WINDOW);
 }
 
-static inline u64 sum_of_y(const struct law_view *view, const struct law_path *here)
+static inline u64 sum_of_scaled_windows(const struct law_view *view, const struct law_path *here)
 {
 	u64 sum = 0;
 	for (u32 p = 0; p < MAX_PATHS && p < view->count; p++)
-		sum += y(&view->path[p], here);
+		sum += scaled_window(&view->path[p], here);
 	return sum;
 }
 
-// (w / rtt^2) / (sum of w / rtt)^2 = w / (sum of y)^2, with w and rtt those of `here`; in 2^-40 packets.
+// (w / rtt^2) / (sum of w / rtt)^2 = w / (sum of scaled windows)^2, with w and rtt of `here`;
+// in 2^-40 packets.
 static inline u64 linked_increase(const struct law_view *view, const struct law_path *here)
 {
-	u64 sum = sum_of_y(view, here);
-	u64 share = ((u64)here->window << (Y_BITS + SHARE_BITS)) / sum;
-	return (share << (PACKET_BITS + Y_BITS - SHARE_BITS)) / sum;
+	u64 sum = sum_of_scaled_windows(view, here);
+	u64 share = ((u64)here->window << (SCALED_WINDOW_BITS + SHARE_BITS)) / sum;
+	return (share << (PACKET_BITS + SCALED_WINDOW_BITS - SHARE_BITS)) / sum;
 }
 
-// RFC 5681; the kernel rounds so.
+// RFC 5681, rounded as the kernel rounds.
 static inline u32 half(u32 window)
 {
 	return larger(window >> 1, 2);

@@ -76,7 +76,7 @@ def _coupled() -> list[str]:
         return lacks
     laws = load.Laws()
     try:
-        laws.bring(*LAWS)
+        laws.load(*LAWS)
     except LabError as problem:
         return [str(problem)]
     finally:

@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from lab.engines.mininet.kernel import pacing
@@ -61,7 +61,7 @@ EMULATED_PROCESSOR = "max,-erms,-fsrm,-smap,-smep,-la57,-avx,-avx2"
 PASSED_ON = ("MULTIPATH_LAB_", "PYTHON", "LANG", "LC_", "TERM", "COLUMNS")
 
 
-def prepare(argv: list[str], shared: Path) -> Path:
+def prepare(argv: list[str], shared: Path, files: Iterable[Path] = ()) -> Path:
     """Write what the guest starts from, and remove what an earlier one left in the folder."""
     shared = shared.absolute()
     if any(character.isspace() for character in str(shared)):
@@ -73,6 +73,8 @@ def prepare(argv: list[str], shared: Path) -> Path:
     folder.mkdir(parents=True)
     for name in ("output.txt", "errors.txt"):
         (folder / name).touch()
+    for file in files:
+        _copy(Path(os.path.abspath(file)), folder / "files")
     settings = {name: value for name, value in os.environ.items() if name.startswith(PASSED_ON)}
     settings |= {
         "MULTIPATH_LAB_CACHE": str(upstreams.cache()),
@@ -96,6 +98,13 @@ def prepare(argv: list[str], shared: Path) -> Path:
     for part in ("lab", "controller"):
         compileall.compile_dir(PROJECT / part, quiet=2)
     return folder
+
+
+def _copy(file: Path, folder: Path) -> None:
+    """Copy a file into a folder, under its absolute path."""
+    copy = folder / file.relative_to("/")
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(file, copy)
 
 
 def _write_switch_database(path: Path) -> None:

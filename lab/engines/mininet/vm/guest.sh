@@ -30,6 +30,9 @@ ip link set lo up
 # Switches and the radios' module take seconds; the command starts meanwhile. Whoever needs them waits: ovs-vsctl --retry, modprobe.
 { start_switches; modprobe -a sch_netem sch_htb sch_fq sch_ingress act_bpf cls_bpf; modprobe mac80211_hwsim radios=0; say "modules loaded"; } &
 
+# Files that the command reads, where the guest does not see them: under the path they have outside.
+[ -d "$folder/files" ] && cp -rn "$folder/files/." /
+
 # A file `stop` in the folder interrupts the command. `read` from a pipe nobody writes to is a sleep without a process.
 mkfifo /run/never
 watch_for_stop() {

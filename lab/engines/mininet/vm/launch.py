@@ -43,7 +43,8 @@ class GuestCommand:
 
     `on_poll` is called about five times a second. Ctrl-C or SIGTERM calls `on_interrupt` (default: interrupt the command,
     as Ctrl-C would); if it then goes on for `GRACE_S`, or at the second Ctrl-C, the VM is switched off. `show` copies what
-    the command prints to this process's output, as it comes.
+    the command prints to this process's output, as it comes. `files` are files that the command reads: those in a folder
+    that the guest does not see, such as /tmp, appear there under the same path.
     """
 
     argv: list[str]
@@ -51,6 +52,7 @@ class GuestCommand:
     on_poll: Callable[[], None] = lambda: None
     on_interrupt: Callable[[], None] | None = None
     show: bool = False
+    files: tuple[Path, ...] = ()
 
 
 def run_in_vm(command: GuestCommand, *, wait: bool = False) -> int:
@@ -101,7 +103,7 @@ def _run(ledger: Ledger, command: GuestCommand) -> int:
 def _booted(ledger: Ledger, command: GuestCommand) -> int:
     """Look five times a second: has it ended, has it failed, does somebody want it to stop?"""
     image = kernel.require()
-    folder = guest.prepare(command.argv, command.shared)
+    folder = guest.prepare(command.argv, command.shared, command.files)
     watch = _Watch(folder, command.on_interrupt or (folder / "stop").touch)
     files = {"output.txt": sys.stdout, "errors.txt": sys.stderr} if command.show else {}
     output = [_Follower(folder / name, to) for name, to in files.items()]
