@@ -17,7 +17,7 @@ from lab.errors import LabError, RequestError, unknown
 from lab.results import compare
 from lab.results.store import Store
 from lab.run import inbox
-from lab.scenario import checking
+from lab.scenario import catalogue, checking
 
 api = Blueprint("api", __name__)
 route = openapi.router(api)
@@ -54,7 +54,7 @@ def description() -> Any:
 
 @route("GET", "/api/scenarios", "The scenarios that come with the lab.")
 def scenarios() -> Any:
-    return view.scenarios()
+    return catalogue.scenario_rows()
 
 
 @route(
@@ -63,7 +63,7 @@ def scenarios() -> Any:
     "The strategies, with name, unit, bounds, default and help of every parameter.",
 )
 def strategies() -> Any:
-    return view.strategies()
+    return catalogue.strategy_rows()
 
 
 @route(

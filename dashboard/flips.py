@@ -9,13 +9,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from lab.cli import lists
 from lab.errors import LabError, RequestError
 from lab.run import inbox
 from lab.run.recorder import read_lines
-from lab.scenario import catalogue as brain
+from lab.scenario import catalogue, strategy_table, targets
 from lab.scenario import loading as scenario
-from lab.scenario import targets
 from lab.scenario.schema import Scenario
 from lab.scenario.targets import Target
 from lab.topologies.topology import Topology
@@ -75,7 +73,7 @@ def check(folder: Path, engine: str, target: str, value: Any) -> Any:
     """The value to send, or the error that the run would give."""
     current, _ = now(folder)
     checked = targets.check_flip(current, target, value)
-    able = next((row["cc"] for row in lists.engine_table() if row["name"] == engine), None)
+    able = next((row["cc"] for row in catalogue.engine_rows() if row["name"] == engine), None)
     if target == "cc" and able is not None and checked not in able:
         raise RequestError(
             f"cc: engine '{engine}' cannot run '{checked}': choose from {', '.join(able)}"
@@ -102,7 +100,7 @@ def to_try(folder: Path) -> list[Row]:
 
 def _regulator(current: Scenario, known: dict[str, Target]) -> list[Row]:
     network = _built(current)
-    idle = brain.unfit(network)
+    idle = strategy_table.unfit(network)
     able = [
         each
         for each in ("meter_throttling", "expected_throughput", *known["strategy"].choices)

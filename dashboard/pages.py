@@ -15,7 +15,7 @@ from werkzeug.wrappers import Response as AnyResponse
 
 from dashboard import view
 from dashboard.errors import Problem
-from lab.cli import lists
+from lab.scenario import catalogue
 
 pages = Blueprint("pages", __name__)
 FOREVER = "public, max-age=31536000, immutable"
@@ -28,13 +28,15 @@ def home() -> str:
 
 @pages.get("/scenarios/<name>")
 def scenario(name: str) -> str:
-    found = next((row for row in view.scenarios() if row["name"] == name), None)
+    found = next((row for row in catalogue.scenario_rows() if row["name"] == name), None)
     if found is None:
         raise Problem(404, f"scenario '{name}' is unknown. Choose one from the list")
     if "error" in found:
         raise Problem(422, found["error"])
     about = {"scenario": found} | view.choices(name)
-    pictures = (row["picture"] for row in lists.topologies() if row["kind"] == found["topology"])
+    pictures = (
+        row["picture"] for row in catalogue.topology_rows() if row["kind"] == found["topology"]
+    )
     parts = [
         {"drawn": "  " in part, "text": part}
         for part in next(pictures, "").replace("`", "").split("\n\n")

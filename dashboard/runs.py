@@ -20,11 +20,11 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from dashboard.errors import Problem
 from lab.batch import request as running
-from lab.cli import lists
 from lab.errors import RequestError, unknown
 from lab.results.store import Store
 from lab.run.manifest import ROOT
 from lab.run.recorder import new_folder
+from lab.scenario import catalogue
 from lab.scenario import loading as scenario
 
 SAID_WITHIN_S = 5.0  # a run that cannot start says so within this time
@@ -158,7 +158,7 @@ def checked(asked: StartRequest) -> Any:
     """The scenario to run, admitted by its engine; or an error, and nothing was started."""
     if asked.scenario not in scenario.names():
         raise RequestError(f"scenario {unknown(asked.scenario, scenario.names())}")
-    known = {row["name"]: row for row in lists.engine_table()}
+    known = {row["name"]: row for row in catalogue.engine_rows()}
     emulation = known.get(asked.engine, {}).get("real_time", False)
     jobs = running.checked(_request(asked))
     if emulation and not asked.vm and os.geteuid() != 0:

@@ -9,11 +9,10 @@ from typing import Any
 from dashboard import events, figures, flips, state
 from dashboard.errors import Problem
 from dashboard.stream import EVENTS
-from lab.cli import lists
-from lab.errors import LabError, RequestError, unknown
+from lab.errors import RequestError, unknown
 from lab.results.store import Store
 from lab.run.recorder import read_events, read_lines
-from lab.scenario import catalogue as brain
+from lab.scenario import catalogue, strategy_table
 from lab.scenario import loading as scenario
 
 MOST_COMPARED = 6
@@ -63,7 +62,7 @@ def run(store: Store, run_id: str) -> Doc:
 
 def controls(engine: str) -> list[str]:
     """What a run of this engine can be told."""
-    paced = any(row["name"] == engine and not row["real_time"] for row in lists.engine_table())
+    paced = any(row["name"] == engine and not row["real_time"] for row in catalogue.engine_rows())
     return ["stop", *(["pause", "resume", "speed"] if paced else [])]
 
 
@@ -151,7 +150,7 @@ OTHERS = ("Everything else", "Networks of our own, and of yours: any file in sce
 def groups() -> list[Doc]:
     """The scenarios by what they are about, in the order of their papers' figures."""
     found: dict[tuple[str, str], list[Doc]] = {each: [] for each in (*GROUPS.values(), OTHERS)}
-    for row in scenarios():
+    for row in catalogue.scenario_rows():
         first, *_ = re.split(r"[\s,]", row.get("paper") or "")
         found[GROUPS.get(first, OTHERS)].append(row)
     return [
@@ -166,51 +165,19 @@ def _first_figure(row: Doc) -> int:
     return int(number[0]) if number else 0
 
 
-def scenarios() -> list[Doc]:
-    """Scenarios of the lab; one that does not load says why instead of hiding the others."""
-    rows = []
-    for name in scenario.names():
-        try:
-            loaded = scenario.load(name)
-        except LabError as error:
-            rows.append({"name": name, "title": name, "error": str(error)})
-            continue
-        keys = ("name", "title", "paper", "question", "expect", "minutes", "seed", "duration_s")
-        row = {key: getattr(loaded, key) for key in keys}
-        params = loaded.topology.params.model_dump(mode="json")
-        row |= {
-            "topology": loaded.topology.kind,
-            "strategy": loaded.strategy.name,
-            "params": loaded.strategy.params,
-        }
-        row |= {
-            "cc": loaded.multipath.cc,
-            "users": list(scenario.build(loaded).users),
-            "multipath": params.get("multipath"),
-        }
-        rows.append(row)
-    return rows
-
-
-def strategies() -> list[Doc]:
-    """Strategies with their parameters' schemas."""
-    return [
-        {"name": name, "help": brain.summary(name), "params": brain.describe_params(name)}
-        for name in brain.strategies()
-    ]
-
-
 def choices(name: str) -> Doc:
     """What a run of this scenario may be started with; `unfit` says why a strategy has nothing to do there, or an engine cannot."""
     loaded = scenario.load(name)
-    idle = brain.unfit(scenario.build(loaded))
+    idle = strategy_table.unfit(scenario.build(loaded))
     return {
-        "strategies": [row | {"unfit": idle[row["name"]] or ""} for row in strategies()],
+        "strategies": [
+            row | {"unfit": idle[row["name"]] or ""} for row in catalogue.strategy_rows()
+        ],
         "engines": [
             row | {"unfit": row["cannot_build"].get(loaded.topology.kind, "")}
-            for row in lists.engine_table()
+            for row in catalogue.engine_rows()
         ],
-        "cc": [row["name"] for row in lists.congestion_controls()],
+        "cc": [row["name"] for row in catalogue.congestion_control_rows()],
     }
 
 

@@ -20,6 +20,7 @@ from lab.cli import run as running
 from lab.errors import LabError, MachineLacks
 from lab.run.recorder import RUNS
 from lab.run.runner import EXIT_INTERRUPTED
+from lab.scenario import catalogue
 
 PASS_ON = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON and nothing else.")
@@ -125,28 +126,28 @@ def listing() -> None:
 @as_json
 def scenarios(as_json: bool) -> None:
     """Experiments that come with the lab."""
-    lists.show(lists.scenarios(), ("name", "title", "paper", "minutes"), as_json)
+    lists.scenarios(catalogue.scenario_rows(), as_json)
 
 
 @listing.command()
 @as_json
 def strategies(as_json: bool) -> None:
     """What can decide about paths and limits."""
-    lists.show(lists.strategies(), ("name", "help"), as_json)
+    lists.show(catalogue.strategy_rows(), ("name", "help"), as_json)
 
 
 @listing.command()
 @as_json
 def cc(as_json: bool) -> None:
     """Congestion controls, and the engines that can run each."""
-    lists.show(lists.congestion_controls(), ("name", "help", "engines"), as_json)
+    lists.show(catalogue.congestion_control_rows(), ("name", "help", "engines"), as_json)
 
 
 @listing.command()
 @as_json
 def topologies(as_json: bool) -> None:
     """Families of networks, and their parameters."""
-    lists.show(lists.topologies(), ("kind", "help", "params"), as_json)
+    lists.show(catalogue.topology_rows(), ("kind", "help", "params"), as_json)
 
 
 @listing.command()
@@ -155,7 +156,7 @@ def topologies(as_json: bool) -> None:
 def params(name: str, as_json: bool) -> None:
     """The parameters of a strategy, or of a kind of topology."""
     lists.show(
-        lists.params(name),
+        catalogue.parameter_rows(name),
         ("name", "default", "unit", "minimum", "maximum", "choices", "help"),
         as_json,
     )
@@ -167,7 +168,7 @@ def params(name: str, as_json: bool) -> None:
 def targets(scenario: str, as_json: bool) -> None:
     """Everything that can be changed while SCENARIO runs."""
     lists.show(
-        lists.flippable(scenario),
+        catalogue.target_rows(scenario),
         ("name", "value", "unit", "minimum", "maximum", "choices", "help"),
         as_json,
     )

@@ -25,14 +25,13 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 @pytest.fixture
-def lab(monkeypatch):
+def lab():
     """Call the command line with the fake engine in its table."""
-    monkeypatch.setattr("lab.engines.ENGINES", dict(ENGINES))
-    from lab import engines
-
-    monkeypatch.setattr(fake_engine, "ENGINES", engines.ENGINES)
+    before = dict(ENGINES)
     fake_engine.register()
-    return lambda *args: CliRunner().invoke(cli, [str(arg) for arg in args], catch_exceptions=False)
+    yield lambda *args: CliRunner().invoke(cli, [str(arg) for arg in args], catch_exceptions=False)
+    ENGINES.clear()
+    ENGINES.update(before)
 
 
 def start(*args, **options):

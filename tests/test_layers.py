@@ -81,9 +81,9 @@ def test_each_layer_keeps_to_its_own_tools(folder):
             assert not wrong, f"{path.relative_to(ROOT)} imports {', '.join(sorted(wrong))}"
 
 
-def test_the_dashboard_never_imports_engines():
+def test_the_dashboard_imports_neither_engines_nor_the_command_line():
     for path in files("dashboard"):
-        assert not any(name.startswith("lab.engines") for name in imported(path)), path
+        assert not any(name.startswith(("lab.engines", "lab.cli")) for name in imported(path)), path
 
 
 def test_the_brain_opens_no_file():

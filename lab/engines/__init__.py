@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import importlib
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lab.errors import LabError, MachineLacks, RequestError, unknown
-from lab.scenario.congestion import BY_DELAY, CONGESTION_CONTROLS
+from lab.errors import LabError, MachineLacks, RequestError
+from lab.scenario.congestion import BY_DELAY
+from lab.scenario.engine_table import ENGINES, VARIANTS, Entry, entry
+
+__all__ = ["ENGINES", "Change", "Engine", "Entry", "Options", "admit", "create", "entry", "refuse"]
 
 if TYPE_CHECKING:
     from lab.run.recorder import Recorder
@@ -74,67 +76,6 @@ class Engine(ABC):
     @abstractmethod
     def close(self) -> dict[str, Any] | None:
         """Undo everything; return {"connections", "mptcp", "cc", "overload"}, or None if nothing was running."""
-
-
-@dataclass(frozen=True)
-class Entry:
-    """Where an engine is and what it can run. `real_time`: its clock is the wall's, so it has no speed."""
-
-    path: str
-    cc: tuple[str, ...]
-    schedulers: tuple[str, ...]
-    lacks: Mapping[str, str]
-    real_time: bool = True
-    topologies: Mapping[str, str] = field(
-        default_factory=dict
-    )  # kinds that it cannot build, and why
-    variants: tuple[str, ...] = ("kernel",)  # of laws, where their draft and the kernel differ
-    expected_by: tuple[str, ...] = ("pacing",)
-    penalisation: tuple[bool, ...] = (False,)
-    traffic: tuple[str, ...] = ("bulk", "file", "rate", "on_off")
-
-
-KERNEL_LACKS = {
-    "cc": "it is neither in the kernel nor among the laws the lab loads into it",
-    "scheduler": "the kernel has one packet scheduler",
-    "balia_decrease": "eBPF has BALIA as the multipath-tcp.org kernel has it",
-    "olia_metric": "eBPF has OLIA as the multipath-tcp.org kernel has it",
-    "expected_by": "hosts hold a rate by pacing",
-    "penalisation": "upstream Linux does not do it",
-    "traffic": "its traffic program speaks TCP only",
-}
-EMULATION_TOPOLOGIES = {
-    "wireless_set": "emulated radios know no distance, and thirty of them are more than a machine carries",
-    "rat_setup": "its senders relay over radios of their own, and emulated hosts have none beside their users'",
-}
-VARIANTS = ("balia_decrease", "olia_metric")
-ENGINES: dict[str, Entry] = {
-    "sim": Entry(
-        "lab.engines.sim.engine:SimEngine",
-        tuple(CONGESTION_CONTROLS),
-        ("lowest_rtt", "linux", "round_robin", "redundant"),
-        {},
-        real_time=False,
-        variants=("kernel", "draft"),
-        expected_by=("pacing", "window"),
-        penalisation=(False, True),
-        traffic=("bulk", "file", "rate", "on_off", "udp"),
-    ),
-    "mininet": Entry(
-        "lab.engines.mininet.engine:MininetEngine",
-        ("reno", "cubic", "lia", "olia", "balia"),
-        ("linux", "lowest_rtt"),  # the default's name stands for what the kernel has
-        KERNEL_LACKS,
-        topologies=EMULATION_TOPOLOGIES,
-    ),
-}
-
-
-def entry(name: str) -> Entry:
-    """The table's row, or an error that lists the known engines."""
-    if name not in ENGINES:
-        raise RequestError(f"engine {unknown(name, sorted(ENGINES))}")
-    return ENGINES[name]
 
 
 def create(name: str, options: Options) -> Engine:

@@ -1,63 +1,111 @@
-"""The strategies the brain knows, their parameters, and what to say about each: asked for late, so that start-up stays short."""
+"""List what the lab offers as rows of plain data, for the command line and the dashboard."""
 
 from __future__ import annotations
 
-import sys
+import inspect
 from typing import Any
 
-from pydantic import BaseModel
+from lab.errors import LabError, RequestError, unknown
+from lab.scenario import checking, loading, strategy_table, targets
+from lab.scenario.congestion import CONGESTION_CONTROLS
+from lab.scenario.engine_table import ENGINES
+from lab.scenario.schema import Scenario
+from lab.topologies.families import TOPOLOGIES
 
-from lab.errors import RequestError, unknown
-from lab.scenario.checking import described, validate
-from lab.topologies.topology import Topology, wire
-
-
-def strategies() -> dict[str, Any]:
-    """The visible table of `controller.strategies`."""
-    from controller.strategies import STRATEGIES
-
-    return dict(STRATEGIES)
+Row = dict[str, Any]
 
 
-def params_of(name: str, source: str = "strategy") -> type[BaseModel]:
-    """The parameter schema of a strategy, or an error that lists the known ones."""
-    known = strategies()
-    if name not in known:
-        raise RequestError(f"{source}: {unknown(name, sorted(known))}")
-    model: type[BaseModel] = known[name].Params
-    return model
+def scenario_rows() -> list[Row]:
+    """Return a row per scenario; a scenario that does not load has an `error` instead."""
+    rows = []
+    for name in loading.names():
+        try:
+            rows.append(_scenario_row(loading.load(name)))
+        except LabError as error:
+            rows.append({"name": name, "title": name, "error": str(error)})
+    return rows
 
 
-def checked_params(name: str, params: dict[str, Any], source: str, *prefix: str) -> dict[str, Any]:
-    """All parameters of a strategy, defaults included, as plain data."""
-    model = params_of(name, f"{source}: {prefix[0]}.name" if prefix else source)
-    return validate(model, params, source, *prefix).model_dump(mode="json")
+def strategy_rows() -> list[Row]:
+    """Return name, help and parameters of every strategy."""
+    return [
+        {
+            "name": name,
+            "help": strategy_table.summary(name),
+            "params": strategy_table.describe_params(name),
+        }
+        for name in strategy_table.strategies()
+    ]
 
 
-def check_fit(name: str, topology: Topology, source: str) -> None:
-    """Refuse a strategy that could never act on this network."""
-    why = unfit(topology)
-    if why[name]:
-        fit = ", ".join(each for each, reason in why.items() if not reason)
-        raise RequestError(
-            f"{source}: strategy '{name}' has nothing to do in this network: {why[name]}. Choose from {fit}"
+def congestion_control_rows() -> list[Row]:
+    """Return name, help and able engines of every congestion control."""
+    return [
+        {
+            "name": name,
+            "help": text,
+            "engines": [engine for engine, entry in ENGINES.items() if name in entry.cc],
+        }
+        for name, text in CONGESTION_CONTROLS.items()
+    ]
+
+
+def engine_rows() -> list[Row]:
+    """Return a row per engine.
+
+    `real_time`: the engine follows the wall clock, so it has neither speed nor pause.
+    `cannot_build`: the kinds of topology that it cannot build, each with the reason.
+    """
+    return [
+        {
+            "name": name,
+            "real_time": entry.real_time,
+            "cc": list(entry.cc),
+            "schedulers": list(entry.schedulers),
+            "cannot_build": dict(entry.topologies),
+        }
+        for name, entry in ENGINES.items()
+    ]
+
+
+def topology_rows() -> list[Row]:
+    """Return kind, help, parameter names and drawing of every family of networks."""
+    rows = []
+    for kind, module in TOPOLOGIES.items():
+        text = " ".join((module.__doc__ or "").partition("\n\n")[0].split())
+        keys = list(module.Params.model_fields)
+        rows.append(
+            {"kind": kind, "help": text, "params": keys, "picture": inspect.getdoc(module.build)}
         )
+    return rows
 
 
-def unfit(topology: Topology) -> dict[str, str | None]:
-    """Why each strategy could never act on this network; None if it could."""
-    from controller.plan import Plan
-    from lab.topologies.topology_file import describe
+def parameter_rows(name: str) -> list[Row]:
+    """Return the parameters of a strategy, or of a kind of topology.
 
-    plan = Plan.model_validate(describe(topology, wire(topology)))
-    return {name: strategy.unfit(plan) for name, strategy in sorted(strategies().items())}
+    Raise `RequestError` that lists the known names if neither has this name.
+    """
+    known = [*strategy_table.strategies(), *TOPOLOGIES]
+    if name not in known:
+        raise RequestError(f"list params: {unknown(name, known)}")
+    if name in TOPOLOGIES:
+        return checking.described(TOPOLOGIES[name].Params)
+    return strategy_table.describe_params(name)
 
 
-def summary(name: str) -> str:
-    """The first line of the strategy's own file."""
-    return (sys.modules[strategies()[name].__module__].__doc__ or "").strip().partition("\n")[0]
+def target_rows(scenario: str) -> list[Row]:
+    """Return everything that can be changed while a scenario runs, with unit and bounds."""
+    return [target.row() for target in targets.targets(loading.load(scenario)).values()]
 
 
-def describe_params(name: str) -> list[dict[str, Any]]:
-    """Each parameter's name, type, unit, bounds, default and help, for people and for forms."""
-    return described(params_of(name))
+def _scenario_row(scenario: Scenario) -> Row:
+    keys = ("name", "title", "paper", "question", "expect", "minutes", "seed", "duration_s")
+    params = scenario.topology.params.model_dump(mode="json")
+    return {key: getattr(scenario, key) for key in keys} | {
+        "topology": scenario.topology.kind,
+        "strategy": scenario.strategy.name,
+        "params": scenario.strategy.params,
+        "cc": scenario.multipath.cc,
+        "users": list(loading.build(scenario).users),
+        "multipath": params.get("multipath"),
+    }

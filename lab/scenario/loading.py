@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from lab.errors import RequestError, show, unknown
-from lab.scenario import catalogue as brain
 from lab.scenario import checking
+from lab.scenario import strategy_table as brain
 from lab.scenario.schema import Scenario, StrategyChoice, TopologyChoice, Traffic
 from lab.topologies.families import TOPOLOGIES
 from lab.topologies.topology import Topology, check

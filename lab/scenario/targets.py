@@ -14,8 +14,8 @@ from typing import Any, Literal
 from controller import units
 from lab.engines import Change
 from lab.errors import RequestError, show, unknown
-from lab.scenario import catalogue as brain
 from lab.scenario import checking
+from lab.scenario import strategy_table as brain
 from lab.scenario.congestion import CONGESTION_CONTROLS
 from lab.scenario.loading import build
 from lab.scenario.schema import Scenario, StrategyChoice

@@ -6,8 +6,8 @@ import pytest
 
 from controller.strategies import STRATEGIES
 from lab.errors import RequestError
-from lab.scenario import catalogue as brain
 from lab.scenario import loading as scenario
+from lab.scenario import strategy_table as brain
 from lab.scenario.loading import FOLDER, Overrides
 from lab.scenario.targets import check_flip, targets
 

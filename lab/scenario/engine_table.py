@@ -1,0 +1,78 @@
+"""List the engines and what each can run.
+
+The table is data: no engine is imported here. `lab.engines.create` imports the class that `path`
+names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from lab.errors import RequestError, unknown
+from lab.scenario.congestion import CONGESTION_CONTROLS
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Say where an engine's class is and what the engine can run.
+
+    `real_time`: the engine follows the wall clock, so it has neither speed nor pause.
+    `topologies`: the kinds that it cannot build, each with the reason.
+    `variants`: of congestion control, where the draft and the kernel differ.
+    """
+
+    path: str
+    cc: tuple[str, ...]
+    schedulers: tuple[str, ...]
+    lacks: Mapping[str, str]
+    real_time: bool = True
+    topologies: Mapping[str, str] = field(default_factory=dict)
+    variants: tuple[str, ...] = ("kernel",)
+    expected_by: tuple[str, ...] = ("pacing",)
+    penalisation: tuple[bool, ...] = (False,)
+    traffic: tuple[str, ...] = ("bulk", "file", "rate", "on_off")
+
+
+KERNEL_LACKS = {
+    "cc": "it is neither in the kernel nor among the laws the lab loads into it",
+    "scheduler": "the kernel has one packet scheduler",
+    "balia_decrease": "eBPF has BALIA as the multipath-tcp.org kernel has it",
+    "olia_metric": "eBPF has OLIA as the multipath-tcp.org kernel has it",
+    "expected_by": "hosts limit their rate by pacing",
+    "penalisation": "upstream Linux does not do it",
+    "traffic": "its traffic program speaks TCP only",
+}
+EMULATION_TOPOLOGIES = {
+    "wireless_set": "the emulated radios do not model distance, and one machine cannot run thirty "
+    "of them",
+    "rat_setup": "its senders use radios of their own, and in the emulation only users have radios",
+}
+VARIANTS = ("balia_decrease", "olia_metric")
+ENGINES: dict[str, Entry] = {
+    "sim": Entry(
+        "lab.engines.sim.engine:SimEngine",
+        tuple(CONGESTION_CONTROLS),
+        ("lowest_rtt", "linux", "round_robin", "redundant"),
+        {},
+        real_time=False,
+        variants=("kernel", "draft"),
+        expected_by=("pacing", "window"),
+        penalisation=(False, True),
+        traffic=("bulk", "file", "rate", "on_off", "udp"),
+    ),
+    "mininet": Entry(
+        "lab.engines.mininet.engine:MininetEngine",
+        ("reno", "cubic", "lia", "olia", "balia"),
+        ("linux", "lowest_rtt"),  # the default's name stands for what the kernel has
+        KERNEL_LACKS,
+        topologies=EMULATION_TOPOLOGIES,
+    ),
+}
+
+
+def entry(name: str) -> Entry:
+    """Return an engine's entry; raise `RequestError` that lists the known engines."""
+    if name not in ENGINES:
+        raise RequestError(f"engine {unknown(name, sorted(ENGINES))}")
+    return ENGINES[name]
