@@ -13,7 +13,7 @@ import pytest
 from fake_engine import FakeEngine
 from hypothesis import settings
 
-from lab.engines.sim import compiler as compiled
+from lab.engines.sim import compiler
 from lab.run.recorder import Recorder
 from lab.run.runner import Outcome, run
 from lab.scenario import loading as scenario
@@ -28,7 +28,7 @@ settings.load_profile("lab")
 def compiled_simulator() -> None:
     """No test begins interpreted and goes on compiled, but those about it; where nothing can be compiled all are interpreted."""
     try:
-        compiled.now()
+        compiler.wait()
     except CalledProcessError as error:
         warnings.warn(f"THE SIMULATOR IS TESTED INTERPRETED ONLY: {error}", stacklevel=1)
 

@@ -94,7 +94,7 @@ def test_the_topology_carries_what_its_door_lets_through(extended):
 
 
 WINDOWS = """
-from lab.engines.sim.core import laws, layout as layout
+from lab.engines.sim.core import congestion, layout as at
 from lab.engines.sim.network import Network
 from lab.scenario.flows import Flow
 from lab.scenario.schema import Multipath
@@ -106,9 +106,9 @@ network.start(flow, "mine")
 w = network.w
 f = next(network.subflows()).place
 w.window[f + at.CWND], w.window[f + at.SSTHRESH] = 10.0, 1.0
-laws.on_ack(w, f, 2, 0)
+congestion.on_ack(w, f, 2, 0)
 grown = w.window[f + at.CWND]
-laws.on_loss(w, f, 0)
+congestion.on_loss(w, f, 0)
 print(grown, w.window[f + at.CWND])
 """
 
@@ -129,7 +129,7 @@ def test_the_law_runs_and_whoever_edits_it_sees_the_new_one(extended):
         return [float(each) for each in done.stdout.split()]
 
     assert windows() == pytest.approx([10.02, 8.7675])
-    law = folder / "lab" / "engines" / "sim" / "laws" / "mine.py"
+    law = folder / "lab" / "engines" / "sim" / "core" / "laws" / "mine.py"
     law.write_text(law.read_text().replace("0.01 *", "0.03 *"))
     assert windows() == pytest.approx([10.06, 8.8025])
 
@@ -139,7 +139,7 @@ def test_what_was_added_keeps_to_the_rules(extended):
     added = [
         "controller/strategies/first_only.py",
         "lab/topologies/doorway.py",
-        "lab/engines/sim/laws",
+        "lab/engines/sim/core/laws",
         "lab/scenario/congestion.py",
     ]
     for checker in (["ruff", "check"], ["ruff", "format", "--check"], ["mypy"]):

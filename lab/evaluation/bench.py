@@ -37,7 +37,7 @@ from controller.strategies.subflow_selection.forecast import Model, PathQuality,
 from controller.strategies.subflow_selection.selection import greedy
 from lab import engines
 from lab.engines import Options
-from lab.engines.sim import compiler as compiled
+from lab.engines.sim import compiler
 from lab.errors import LabError, RequestError, unknown
 from lab.run.manifest import ROOT
 from lab.run.recorder import RUNS, Recorder
@@ -94,7 +94,7 @@ def measure(name: str | None = None, emulation: bool = False) -> Iterator[tuple[
 
 
 def _packets_per_s(name: str, *settings: str) -> tuple[float]:
-    compiled.now()
+    compiler.wait()
     asked = scenario.load(
         name, Overrides(settings=(*settings, f"duration_s={WARM_UP_S + SIMULATED_S}"))
     )
@@ -143,13 +143,13 @@ def _starts() -> tuple[float, float, float]:
         cache, short = Path(made, "cache"), (DEMO, "--duration", "1", "--speed", "max")
         began = time.perf_counter()
         cold_s = _until_first_sample_s(Path(made, "cold"), *short, cache=cache)
-        compiled.now(cache)
+        compiler.wait(cache)
         compiled_s = time.perf_counter() - began
         return cold_s, _until_first_sample_s(Path(made, "warm"), *short, cache=cache), compiled_s
 
 
 def _whole_run_s(*arguments: str) -> tuple[float]:
-    compiled.now()
+    compiler.wait()
     with tempfile.TemporaryDirectory() as made:
         began = time.perf_counter()
         status = _lab(Path(made, "run"), *arguments).wait(LIMIT_S)

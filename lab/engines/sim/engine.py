@@ -11,10 +11,9 @@ from typing import Any
 from controller import units
 from controller.control import Control
 from lab.engines import Change, Engine
-from lab.engines.sim import compiler as compiled
+from lab.engines.sim import compiled, compiler
 from lab.engines.sim.cells import Cells
 from lab.engines.sim.controller import Brain
-from lab.engines.sim.core import jit
 from lab.engines.sim.core import layout as at
 from lab.engines.sim.movement import EVERY_LOOKS, Movement
 from lab.engines.sim.network import Network
@@ -67,7 +66,7 @@ class SimEngine(Engine):
 
     def _begins_interpreted(self) -> bool:
         try:
-            to_come = compiled.is_to_come()
+            to_come = compiler.is_to_come()
         except LabError as error:
             self.recorder.log(f"the simulator goes on slowly: {error}")
             return False
@@ -90,7 +89,7 @@ class SimEngine(Engine):
                 self._look()
             elif next_ns >= until_ns:
                 break
-        if self._is_slow and jit.is_fast():
+        if self._is_slow and compiled.is_fast():
             self._is_slow = False
             self.recorder.log(
                 f"the simulator is compiled, and goes faster now, at t = {until_s:g} s"

@@ -8,12 +8,11 @@ from dataclasses import replace
 from controller import units
 from controller.observation import SubflowKey
 from controller.paths import Path
-from lab.engines.sim.core import event_heap as heap
+from lab.engines.sim import compiled
+from lab.engines.sim.core import dispatch, events, mptcp
 from lab.engines.sim.core import event_loop as loop
-from lab.engines.sim.core import jit, mptcp
 from lab.engines.sim.core import layout as at
 from lab.engines.sim.core import links as hops
-from lab.engines.sim.core.laws import LAWS
 from lab.engines.sim.core.lte import TTI_NS
 from lab.engines.sim.routes import DOWN, UP, Hops, Routes, Subflow
 from lab.engines.sim.tables import (
@@ -40,7 +39,7 @@ class Network:
     def __init__(
         self, topology: Topology, multipath: Multipath, flows: Iterable[Flow], seed: int
     ) -> None:
-        jit.speed_up_if_possible()
+        compiled.speed_up_if_possible()
         self.tables = Tables(topology, multipath, seed)
         flows = list(flows)
         for flow in flows:
@@ -57,8 +56,8 @@ class Network:
 
     def run(self, until_ns: int) -> None:
         """Let everything happen that is due before `until_ns`."""
-        jit.speed_up_if_possible()
-        self.w = at.World(jit.ints(self.w.row), jit.floats(self.w.window))
+        compiled.speed_up_if_possible()
+        self.w = at.World(compiled.ints(self.w.row), compiled.floats(self.w.window))
         while not loop.run(self.w, until_ns):
             self.w = with_room(self.w, int(self.w.row[at.HEAP_SIZE]))
         self.now_ns = until_ns
@@ -82,7 +81,7 @@ class Network:
             f = subflow.place
             row[f + at.STATE], row[f + at.LAW] = (
                 at.JOINING if self.now_ns else at.ESTABLISHED,
-                LAWS[cc],
+                dispatch.number(cc),
             )
             row[f + at.SRTT_NS], row[f + at.RTTVAR_NS], row[f + at.BASE_RTT_NS] = (
                 rtt_ns,
@@ -93,7 +92,7 @@ class Network:
             if self.now_ns:
                 at_ns = established_ns + rtt_ns if established_ns else self.now_ns + rtt_ns
                 established_ns = established_ns or at_ns
-                heap.push(w.row, at_ns, f * at.EVENT_KINDS + at.JOINED)
+                events.push(w.row, at_ns, f * at.EVENT_KINDS + at.JOINED)
         self.demand(flow, int(row[c + at.DEMAND_BPS]))
 
     def stop(self, flow: Flow) -> None:
@@ -112,14 +111,14 @@ class Network:
             return
         if w.row[c + at.DEMAND_BPS] == at.UNLIMITED:
             w.row[c + at.HANDED], w.row[c + at.APP_EVENT_NS] = at.FOREVER, 0
-            heap.push(w.row, self.now_ns, c * at.EVENT_KINDS + at.PUSH)
+            events.push(w.row, self.now_ns, c * at.EVENT_KINDS + at.PUSH)
             return
         w.row[c + at.HANDED] = min(
             int(w.row[c + at.HANDED]), int(w.row[c + at.NEXT_DSN]) + mptcp.UNSENT_SEGMENTS
         )
         due_ns = self.now_ns + 1  # a stale event of this very moment must not be taken for this one
         w.row[c + at.APP_EVENT_NS] = due_ns
-        heap.push(w.row, due_ns, c * at.EVENT_KINDS + at.APP_DUE)
+        events.push(w.row, due_ns, c * at.EVENT_KINDS + at.APP_DUE)
 
     # --- subflows
 
@@ -146,7 +145,7 @@ class Network:
         """Its sender paces it to this rate of Ethernet frames; None: not any more."""
         f = subflow.place
         self.w.row[f + at.EXPECTED_BPS], self.w.row[f + at.PACED_NS] = rate_bps or 0, 0
-        heap.push(
+        events.push(
             self.w.row,
             self.now_ns,
             int(self.w.row[f + at.OF_CONNECTION]) * at.EVENT_KINDS + at.PUSH,
@@ -159,7 +158,7 @@ class Network:
         if not self.now_ns:
             self.w.row[f + at.BACKUP] = int(backup)
             return
-        heap.push(
+        events.push(
             self.w.row,
             self.now_ns + int(self.w.row[f + at.SRTT_NS]) // 2,
             f * at.EVENT_KINDS + at.PRIORITY,

@@ -6,13 +6,12 @@ from collections.abc import Iterable, Mapping
 
 from controller import paths
 from controller.units import ppm_from_fraction
-from lab.engines.sim.core import event_heap as heap
+from lab.engines.sim.compiled import floats, ints
+from lab.engines.sim.core import events, rings
 from lab.engines.sim.core import layout as at
 from lab.engines.sim.core import links as hops
 from lab.engines.sim.core import random_numbers as chance
-from lab.engines.sim.core import rings
 from lab.engines.sim.core import sender as tcp
-from lab.engines.sim.core.jit import floats, ints
 from lab.engines.sim.routes import DOWN, UP, Ends, Subflow
 from lab.radio import lte, wifi
 from lab.scenario.flows import Flow
@@ -248,12 +247,12 @@ def with_room(w: at.World, packets: int) -> at.World:
     """So many more packets, and room for as many more events."""
     size = int(w.row[at.HEAP_SIZE])
     w, begins = with_places(w, packets * at.PACKET_FIELDS)
-    w, heap_begins = with_places(w, (size + packets) * heap.FIELDS)
+    w, heap_begins = with_places(w, (size + packets) * events.FIELDS)
     row, old = w.row, int(w.row[at.HEAP])
     for p in range(begins, heap_begins, at.PACKET_FIELDS):
         row[p + at.NEXT_FREE], row[at.FREE] = row[at.FREE], p
     row[at.FREE_COUNT] += packets
-    row[heap_begins : heap_begins + size * heap.FIELDS] = row[old : old + size * heap.FIELDS]
+    row[heap_begins : heap_begins + size * events.FIELDS] = row[old : old + size * events.FIELDS]
     row[at.HEAP], row[at.HEAP_SIZE] = heap_begins, size + packets
     return w
 

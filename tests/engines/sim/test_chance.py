@@ -2,8 +2,8 @@
 
 import pytest
 
+from lab.engines.sim.compiled import ints
 from lab.engines.sim.core import random_numbers as chance
-from lab.engines.sim.core.jit import ints
 
 
 def numbers(seed, name, count=20_000, below=1000):

@@ -1,4 +1,4 @@
-"""Interpreted at first, compiled as soon as that is there: once, of these very sources, and the same bytes."""
+"""Runs start interpreted and switch to compiled code of the same sources, with the same bytes."""
 
 from __future__ import annotations
 
@@ -8,37 +8,41 @@ import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
 
 import pytest
 
-from lab.engines.sim import compiler as compiled
+from lab.engines.sim import code_cache, compiled, compiler
 from lab.errors import LabError
+from lab.run.manifest import ROOT
 
-ROOT = Path(__file__).resolve().parents[3]
 
-
-def test_compiled_code_of_other_sources_is_not_used(tmp_path):
-    here, elsewhere = tmp_path / "here", tmp_path / "elsewhere"
+def test_the_digest_changes_with_sources_compiler_place_and_user_laws(tmp_path):
+    here, elsewhere, law = tmp_path / "here", tmp_path / "elsewhere", tmp_path / "mine.py"
     (here / "laws").mkdir(parents=True)
     (here / "loop.py").write_text("a = 1")
     (here / "laws" / "reno.py").write_text("b = 1")
-    before = compiled.sources_digest(here, "0.1")
-    assert compiled.sources_digest(here, "0.1") == before
-    assert compiled.sources_digest(here, "0.2") != before
+    law.write_text("c = 1")
+    digests = [code_cache.sources_digest(here, "0.1")]
+    assert code_cache.sources_digest(here, "0.1") == digests[0]
+    digests.append(code_cache.sources_digest(here, "0.2"))
     shutil.copytree(here, elsewhere)
-    assert compiled.sources_digest(elsewhere, "0.1") != before  # numba would not take it
+    digests.append(code_cache.sources_digest(elsewhere, "0.1"))  # numba would not load it
+    digests.append(code_cache.sources_digest(here, "0.1", {"mine": law}))
+    digests.append(code_cache.sources_digest(here, "0.1", {"other": law}))
+    law.write_text("c = 2")
+    digests.append(code_cache.sources_digest(here, "0.1", {"mine": law}))
     (here / "laws" / "reno.py").write_text("b = 2")
-    assert compiled.sources_digest(here, "0.1") != before
+    digests.append(code_cache.sources_digest(here, "0.1"))
+    assert len(set(digests)) == len(digests)
 
 
-def test_only_one_of_two_compiles_at_once(tmp_path):
-    """The others wait until it has, and then have nothing to do."""
+def test_only_one_of_several_processes_compiles(tmp_path):
+    """The others wait until it has finished, and find the code complete."""
     now, most, done = 0, 0, []
 
     def compile_once(number):
         nonlocal now, most
-        with compiled.once(tmp_path / "cache") as first:
+        with code_cache.compiling(tmp_path / "cache") as first:
             if first:
                 now += 1
                 most = max(most, now)
@@ -54,53 +58,53 @@ def test_only_one_of_two_compiles_at_once(tmp_path):
     assert (most, len(done)) == (1, 1)
 
 
-def test_a_compiler_that_fails_has_not_compiled(tmp_path):
-    with pytest.raises(MemoryError), compiled.once(tmp_path):
+def test_a_failed_compilation_is_recorded_and_not_repeated(tmp_path):
+    with pytest.raises(MemoryError), code_cache.compiling(tmp_path):
         raise MemoryError("no more")
-    with compiled.once(tmp_path) as first:
-        assert not first  # it would fail again
-    assert not compiled.is_there(tmp_path)
-    assert "no more" in (tmp_path / compiled.FAILED).read_text()
+    with code_cache.compiling(tmp_path) as first:
+        assert not first
+    assert not code_cache.is_complete(tmp_path)
+    assert "no more" in (tmp_path / code_cache.FAILED).read_text()
 
 
 @pytest.fixture
-def begun(tmp_path, monkeypatch):
-    """What is begun in the background, with numba there and nothing compiled yet."""
+def started(tmp_path, monkeypatch):
+    """The commands of processes started in the background; numba is there and nothing is compiled."""
     commands = []
     monkeypatch.setenv("MULTIPATH_LAB_CACHE", str(tmp_path))
     monkeypatch.delenv("NUMBA_DISABLE_JIT", raising=False)
-    monkeypatch.setattr(compiled, "version", lambda: "0.1")
-    monkeypatch.setattr(compiled.subprocess, "Popen", lambda argv, **_: commands.append(argv))
+    monkeypatch.setattr(code_cache, "version", lambda: "0.1")
+    monkeypatch.setattr(compiler.subprocess, "Popen", lambda argv, **_: commands.append(argv))
     return commands
 
 
-def test_nobody_waits_and_one_compiles(begun):
-    assert compiled.is_to_come()
-    assert len(begun) == 1
-    with compiled.once(compiled.folder()):
-        assert compiled.is_to_come()
-    assert len(begun) == 1  # somebody was at it
-    assert not compiled.is_to_come()  # it is there
+def test_a_run_does_not_wait_and_starts_the_compiler_once(started):
+    assert compiler.is_to_come()
+    assert len(started) == 1
+    with code_cache.compiling(compiled.folder()):
+        assert compiler.is_to_come()
+    assert len(started) == 1  # another process was compiling
+    assert not compiler.is_to_come()  # it is complete
 
 
-def test_a_compiler_that_failed_is_not_begun_again(begun):
-    with pytest.raises(MemoryError), compiled.once(compiled.folder()):
+def test_a_compiler_that_failed_is_not_started_again(started):
+    with pytest.raises(MemoryError), code_cache.compiling(compiled.folder()):
         raise MemoryError
     with pytest.raises(LabError, match="failed says why"):
-        compiled.is_to_come()
-    assert begun == []
+        compiler.is_to_come()
+    assert started == []
 
 
-def test_without_numba_nothing_is_to_come(begun, monkeypatch):
-    monkeypatch.setattr(compiled, "version", lambda: None)
-    assert not compiled.is_to_come()
-    assert begun == []
+def test_without_numba_the_simulator_stays_interpreted(started, monkeypatch):
+    monkeypatch.setattr(code_cache, "version", lambda: None)
+    assert not compiler.is_to_come()
+    assert started == []
 
 
-def test_who_wants_it_interpreted_gets_that(begun, monkeypatch):
+def test_numba_disable_jit_keeps_the_simulator_interpreted(started, monkeypatch):
     monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
-    assert not compiled.is_to_come()
-    assert begun == []
+    assert not compiler.is_to_come()
+    assert started == []
 
 
 def python(script, *arguments, cwd=ROOT, **environment):
@@ -116,44 +120,44 @@ ENGINE = """
 import json, shutil, sys
 from pathlib import Path
 from lab import engines
-from lab.scenario import loading as scenario
 from lab.engines import Options
-from lab.engines.sim import compiler as compiled
-from lab.engines.sim.core import jit
+from lab.engines.sim import compiled, compiler
 from lab.run.recorder import Recorder
+from lab.scenario import loading
 from lab.scenario.loading import Overrides, build
-compiled.COMMAND[:] = [sys.executable, "-c", ""]
-asked = scenario.load("testbed_wifi_lte", Overrides(settings=("rate_scale=0.3", "duration_s=4")))
-recorder = Recorder(Path(sys.argv[1]), asked, "sim", build(asked))
+compiler.COMMAND[:] = [sys.executable, "-c", ""]
+settings = Overrides(settings=("rate_scale=0.3", "duration_s=4"))
+scenario = loading.load("testbed_wifi_lte", settings)
+recorder = Recorder(Path(sys.argv[1]), scenario, "sim", build(scenario))
 engine = engines.create("sim", Options(speed=0.0))
-engine.open(build(asked), asked, recorder)
+engine.open(build(scenario), scenario, recorder)
 frames, fast = [], []
 for half_seconds in range(1, 9):
     if half_seconds == 4 and len(sys.argv) > 2:
-        kept_in = compiled.folder()
-        shutil.copytree(sys.argv[2], kept_in, dirs_exist_ok=True)
+        cache = compiled.folder()
+        shutil.copytree(sys.argv[2], cache, dirs_exist_ok=True)
         if "edited" in sys.argv:
-            compiled.folder = lambda: kept_in.with_name("of other sources")
+            compiled.folder = lambda: cache.with_name("of other sources")
     frames += engine.advance(half_seconds / 2)
-    fast.append(jit.is_fast())
-print(json.dumps([frames, engine.close()]), *map(int, fast), sep="\\n")
+    fast.append(compiled.is_fast())
+print(repr([frames, engine.close()]), *map(int, fast), sep="\\n")
 """
 
 
-def test_a_run_goes_on_compiled_with_the_same_numbers(tmp_path):
+def test_a_run_switches_to_compiled_code_with_the_same_numbers(tmp_path):
     pytest.importorskip("numba")
-    for name in ("changes", "interpreted"):
+    for name in ("switches", "interpreted"):
         (tmp_path / name).mkdir()
     cache = {"MULTIPATH_LAB_CACHE": str(tmp_path / "cache")}
-    changes = python(ENGINE, tmp_path / "changes", compiled.folder(), **cache).split("\n")
+    switches = python(ENGINE, tmp_path / "switches", compiled.folder(), **cache).split("\n")
     interpreted = python(ENGINE, tmp_path / "interpreted", NUMBA_DISABLE_JIT="1").split("\n")
-    assert changes[0] == interpreted[0]
-    assert "".join(changes[1:]) == "00011111"
+    assert switches[0] == interpreted[0]
+    assert "".join(switches[1:]) == "00011111"
     assert "".join(interpreted[1:]) == "00000000"
-    assert "goes faster now, at t = 2 s" in (tmp_path / "changes" / "log.txt").read_text()
+    assert "goes faster now, at t = 2 s" in (tmp_path / "switches" / "log.txt").read_text()
 
 
-def test_a_run_whose_sources_were_edited_meanwhile_stays_what_it_is(tmp_path):
+def test_a_run_stays_interpreted_if_its_sources_were_edited_meanwhile(tmp_path):
     pytest.importorskip("numba")
     done = python(
         ENGINE, tmp_path, compiled.folder(), "edited", MULTIPATH_LAB_CACHE=str(tmp_path / "cache")
@@ -161,7 +165,7 @@ def test_a_run_whose_sources_were_edited_meanwhile_stays_what_it_is(tmp_path):
     assert "".join(done[1:]) == "00000000"
 
 
-def test_a_run_whose_compiler_cannot_write_goes_on(tmp_path):
+def test_a_run_stays_interpreted_if_the_compiler_cannot_write_its_cache(tmp_path):
     pytest.importorskip("numba")
     (tmp_path / "cache").write_text("not a folder")
     done = python(ENGINE, tmp_path, MULTIPATH_LAB_CACHE=str(tmp_path / "cache")).split("\n")
@@ -170,27 +174,29 @@ def test_a_run_whose_compiler_cannot_write_goes_on(tmp_path):
 
 
 GROW = """
-from lab.engines.sim import compiler as compiled
-from lab.engines.sim.core import jit, laws, layout as layout
+from lab.engines.sim import compiled
+from lab.engines.sim.core import congestion, layout as at
 from lab.engines.sim.network import Network
 from lab.scenario.flows import Flow
 from lab.scenario.schema import Multipath
 from lab.topologies.topology import Link, Node, Topology
-jit.speed_up(compiled.folder())
+compiled.speed_up(compiled.folder())
 nodes = (Node("ue1", "user", "l2"), Node("s1", "switch"), Node("srv1", "server"))
+links = (Link("l1", "s1", "srv1"), Link("l2", "s1", "ue1"))
 flow = Flow("ue1-1", "ue1", "down", "reno", None, None)
-network = Network(Topology("one", nodes, (Link("l1", "s1", "srv1"), Link("l2", "s1", "ue1"))), Multipath(), [flow], seed=1)
+network = Network(Topology("one", nodes, links), Multipath(), [flow], seed=1)
 w = network.w
 f = next(network.subflows()).place
 w.window[f + at.CWND], w.window[f + at.SSTHRESH] = 10.0, 1.0
-laws.on_ack(w, f, 1, 0)
-print(w.window[f + at.CWND], *map(len, (laws.on_ack.stats.cache_hits, laws.on_ack.stats.cache_misses)))
+congestion.on_ack(w, f, 1, 0)
+stats = congestion.on_ack.stats
+print(w.window[f + at.CWND], len(stats.cache_hits), len(stats.cache_misses))
 """
 
 
 @pytest.mark.whole
-def test_who_edits_a_law_sees_the_new_one(tmp_path):
-    """In a copy of the sources: what was compiled before is not taken for what is there now, and else it is taken."""
+def test_an_edited_law_is_compiled_anew_and_an_unchanged_one_is_not(tmp_path):
+    """Run in a copy of the sources."""
     pytest.importorskip("numba")
     for part in ("controller", "lab"):
         shutil.copytree(ROOT / part, tmp_path / part, ignore=shutil.ignore_patterns("__pycache__"))
@@ -206,74 +212,61 @@ def test_who_edits_a_law_sees_the_new_one(tmp_path):
 
     assert grown() == (pytest.approx(10.1), ["0", "1"])
     assert grown() == (pytest.approx(10.1), ["1", "0"])
-    law = tmp_path / "lab" / "engines" / "sim" / "laws" / "reno.py"
+    law = tmp_path / "lab" / "engines" / "sim" / "core" / "laws" / "reno.py"
     law.write_text(law.read_text().replace("+= acked", "+= 3 * acked"))
     assert grown() == (pytest.approx(10.3), ["0", "1"])
 
 
-@pytest.mark.whole
-def test_compiled_and_interpreted_give_the_same_bytes(tmp_path):
-    pytest.importorskip("numba")
-    for laws in (("cubic", "olia", "balia", "reno"), ("reno", "lia", "wvegas", "cubic")):
-        settings = ["rate_scale=0.1", *(f"traffic.{n}.cc={law}" for n, law in enumerate(laws, 1))]
-        run_both_ways(tmp_path / laws[1], "testbed_wifi_lte", *settings)
+CASES = {
+    "cubic, olia, balia": (
+        "testbed_wifi_lte",
+        "rate_scale=0.1",
+        *(f"traffic.{n}.cc={law}" for n, law in enumerate(("cubic", "olia", "balia", "reno"), 1)),
+    ),
+    "lia, wvegas": (
+        "testbed_wifi_lte",
+        "rate_scale=0.1",
+        *(f"traffic.{n}.cc={law}" for n, law in enumerate(("reno", "lia", "wvegas", "cubic"), 1)),
+    ),
+    "walks": ("moving_users", "rate_scale=0.1", "topology.users=8", "mobility.speed_max_mps=40"),
+    "uploads": (
+        "thirty_users",
+        "rate_scale=0.1",
+        "topology.users=8",
+        "traffic_direction=up",
+        "topology.wifi=11n24",
+    ),
+    "relays": ("rat_setup_3", "rate_scale=0.1", "traffic_volume_mb=0.5", "topology.wifi=11n24"),
+    "linux": ("testbed_wifi_lte", "rate_scale=0.3", "multipath.scheduler=linux"),
+    "redundant, udp": (
+        "testbed_wifi_lte",
+        "rate_scale=0.1",
+        "multipath.scheduler=redundant",
+        "traffic.1.kind=udp",
+        "traffic.1.rate_mbps=9",
+    ),
+    "penalisation": (
+        "testbed_wifi_lte",
+        "rate_scale=0.1",
+        "multipath.penalisation=true",
+        "multipath.receive_buffer_kb=32",
+    ),
+}
 
 
 @pytest.mark.whole
-@pytest.mark.parametrize(
-    ("name", "settings"),
-    [
-        ("moving_users", ("rate_scale=0.1", "topology.users=8", "mobility.speed_max_mps=40")),
-        (
-            "thirty_users",
-            ("rate_scale=0.1", "topology.users=8", "traffic_direction=up", "topology.wifi=11n24"),
-        ),
-        ("rat_setup_3", ("rate_scale=0.1", "traffic_volume_mb=0.5", "topology.wifi=11n24")),
-        ("testbed_wifi_lte", ("rate_scale=0.3", "multipath.scheduler=linux")),
-        (
-            "testbed_wifi_lte",
-            (
-                "rate_scale=0.1",
-                "multipath.scheduler=redundant",
-                "traffic.1.kind=udp",
-                "traffic.1.rate_mbps=9",
-            ),
-        ),
-        (
-            "testbed_wifi_lte",
-            ("rate_scale=0.1", "multipath.penalisation=true", "multipath.receive_buffer_kb=32"),
-        ),
-    ],
-)
-def test_cells_and_schedulers_do_so_too(tmp_path, name, settings):
+@pytest.mark.parametrize("case", CASES)
+def test_compiled_and_interpreted_runs_write_the_same_bytes(tmp_path, case):
     pytest.importorskip("numba")
-    run_both_ways(tmp_path, name, *settings)
-
-
-def run_both_ways(folder, name, *settings):
-    argv = [
-        "run",
-        name,
-        "--engine",
-        "sim",
-        "--quiet",
-        "--duration",
-        "5",
-        "--strategy",
-        "meter_throttling",
-    ]
+    name, *settings = CASES[case]
+    argv = [sys.executable, "-m", "lab", "run", name, "--engine", "sim", "--quiet"]
+    argv += ["--duration", "5", "--strategy", "meter_throttling"]
     argv += [part for each in settings for part in ("--set", each)]
     results = []
-    for way, off in (("compiled", "0"), ("interpreted", "1")):
+    for kind, off in (("compiled", "0"), ("interpreted", "1")):
         environment = os.environ | {"NUMBA_DISABLE_JIT": off}
-        subprocess.run(
-            [sys.executable, "-m", "lab", *argv, "--out", folder / way],
-            cwd=ROOT,
-            env=environment,
-            check=True,
-        )
-        results.append(
-            [(folder / way / name).read_bytes() for name in ("samples.jsonl", "events.jsonl")]
-        )
+        folder = tmp_path / kind
+        subprocess.run([*argv, "--out", folder], cwd=ROOT, env=environment, check=True)
+        results.append([(folder / file).read_bytes() for file in ("samples.jsonl", "events.jsonl")])
     assert results[0] == results[1]
-    assert "more slowly" not in (folder / "compiled" / "log.txt").read_text()
+    assert "more slowly" not in (tmp_path / "compiled" / "log.txt").read_text()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lab.engines.sim.core import laws
+from lab.engines.sim.core import congestion
 from lab.engines.sim.core import layout as at
 from lab.engines.sim.core.laws import wvegas
 from lab.engines.sim.network import Network
@@ -65,7 +65,7 @@ class Connection:
         found = []
         for f in self.rows:
             before = float(self.w.window[f + at.CWND])
-            laws.on_ack(self.w, f, 1, SECOND)
+            congestion.on_ack(self.w, f, 1, SECOND)
             found.append(float(self.w.window[f + at.CWND]) - before)
             self.set(f, before)
         return found
@@ -75,7 +75,7 @@ class Connection:
         found = []
         for f in self.rows:
             before = float(self.w.window[f + at.CWND])
-            laws.on_loss(self.w, f, SECOND)
+            congestion.on_loss(self.w, f, SECOND)
             found.append(float(self.w.window[f + at.CWND]))
             self.set(f, before)
         return found
@@ -162,7 +162,7 @@ def test_olia_leaves_a_bad_path_with_one_segment_and_not_in_slow_start():
     pair.set(f, 1.001, ssthresh=50.0)
     pair.w.window[f + at.SSTHRESH] = 1.0
     for _ in range(100):
-        laws.on_ack(pair.w, f, 1, SECOND)
+        congestion.on_ack(pair.w, f, 1, SECOND)
     assert pair.w.window[f + at.CWND] >= 1
     assert pair.w.window[f + at.SSTHRESH] <= pair.w.window[f + at.CWND]
 
@@ -180,7 +180,7 @@ def vegas(window=24, ssthresh=1.0, subflows=1):
 
 
 def after_round(connection, rtt_ms, f=0):
-    laws.on_round(connection.w, connection.rows[f], rtt_ms * MS, 10)
+    congestion.on_round(connection.w, connection.rows[f], rtt_ms * MS, 10)
     return float(connection.w.window[connection.rows[f] + at.CWND])
 
 

@@ -7,9 +7,8 @@ import pytest
 from controller.command import Expect
 from lab import engines
 from lab.engines import Options
-from lab.engines.sim.core import laws
+from lab.engines.sim.core import congestion, expected_rate
 from lab.engines.sim.core import layout as at
-from lab.engines.sim.core.laws import expected
 from lab.errors import LabError, MachineLacks, RequestError
 from lab.scenario import loading as scenario
 from lab.scenario.loading import Overrides
@@ -32,7 +31,7 @@ def held(mbps, cwnd, ssthresh=1.0, law="reno", rtt_ms=30, base_ms=30):
 def test_nine_mbps_over_30_ms_are_cut_to_20_segments_when_the_queue_has_grown():
     """9 Mb/s are 743.06 frames of 1514 bytes; 0.9 of them in 30 ms are 20.06."""
     w, f = held(9, 40.0)
-    laws.on_round(w, f, 36 * MS, 10)  # 1111 segments/s; 40 x 6/36 = 6.67 in queues
+    congestion.on_round(w, f, 36 * MS, 10)  # 1111 segments/s; 40 x 6/36 = 6.67 in queues
     assert w.window[f + at.CWND] == w.window[f + at.SSTHRESH] == pytest.approx(20.06, abs=0.005)
     assert w.window[f + at.QUEUE_BEFORE] == pytest.approx(6.667, abs=0.001)
     assert w.window[f + at.HELD_BACK] == 5
@@ -41,38 +40,38 @@ def test_nine_mbps_over_30_ms_are_cut_to_20_segments_when_the_queue_has_grown():
 def test_a_queue_that_shrinks_is_left_alone_and_so_is_a_short_one():
     w, f = held(9, 40.0)
     w.window[f + at.QUEUE_BEFORE] = 7.0
-    laws.on_round(w, f, 36 * MS, 10)
+    congestion.on_round(w, f, 36 * MS, 10)
     assert w.window[f + at.CWND] == 40
     w, f = held(9, 40.0)
-    laws.on_round(w, f, 30 * MS, 10)
+    congestion.on_round(w, f, 30 * MS, 10)
     assert w.window[f + at.CWND] == 40
 
 
 def test_growth_counts_a_fifth_above_what_is_expected_and_in_full_below():
     w, f = held(9, 40.0)
-    laws.on_round(w, f, 30 * MS, 10)
-    laws.on_ack(w, f, 1, 0)
+    congestion.on_round(w, f, 30 * MS, 10)
+    congestion.on_ack(w, f, 1, 0)
     assert w.window[f + at.CWND] == pytest.approx(40 + 1 / 40 / 5)
     w.window[f + at.CWND] = 20.0  # 667 segments/s
-    laws.on_round(w, f, 30 * MS, 10)
-    laws.on_ack(w, f, 1, 0)
+    congestion.on_round(w, f, 30 * MS, 10)
+    congestion.on_ack(w, f, 1, 0)
     assert w.window[f + at.CWND] == pytest.approx(20 + 1 / 20)
 
 
 def test_slow_start_ends_at_the_rate_that_is_expected():
     w, f = held(9, 20.0, ssthresh=1e9)
-    laws.on_ack(w, f, 2, 0)
+    congestion.on_ack(w, f, 2, 0)
     assert w.window[f + at.CWND] == 22
     w.window[f + at.CWND] = 23.0  # 767 segments/s
-    laws.on_ack(w, f, 1, 0)
+    congestion.on_ack(w, f, 1, 0)
     assert w.window[f + at.SSTHRESH] == 23
     assert w.window[f + at.CWND] == pytest.approx(23 + 1 / 23)
 
 
 def test_the_window_does_not_fall_below_two_segments():
     w, f = held(0.5, 8.0)
-    laws.on_round(w, f, 60 * MS, 10)
-    assert w.window[f + at.CWND] == expected.LEAST_WINDOW
+    congestion.on_round(w, f, 60 * MS, 10)
+    assert w.window[f + at.CWND] == expected_rate.LEAST_WINDOW
 
 
 @pytest.mark.parametrize("law", ["reno", "cubic", "lia", "olia", "balia"])
@@ -80,7 +79,7 @@ def test_a_loss_is_the_laws_own_business(law):
     (w, f), (alone, _) = held(9, 20.0, law=law), held(9, 20.0, law=law)
     alone.row[at.EXPECTS_BY_WINDOW] = 0
     for each in (w, alone):
-        laws.on_loss(each, f, MS)
+        congestion.on_loss(each, f, MS)
     assert w.window[f + at.CWND] == alone.window[f + at.CWND]
 
 
@@ -88,8 +87,8 @@ def test_nothing_changes_where_nothing_is_expected_or_pacing_holds_it():
     for mbps, by_window in ((0, 1), (9, 0)):
         w, f = held(mbps, 40.0)
         w.row[at.EXPECTS_BY_WINDOW] = by_window
-        laws.on_round(w, f, 36 * MS, 10)
-        laws.on_ack(w, f, 1, 0)
+        congestion.on_round(w, f, 36 * MS, 10)
+        congestion.on_ack(w, f, 1, 0)
         assert w.window[f + at.CWND] == pytest.approx(40 + 1 / 40)
 
 

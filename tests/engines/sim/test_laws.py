@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from lab.engines.sim.core import laws
+from lab.engines.sim.core import congestion, dispatch
 from lab.engines.sim.core import layout as at
 from lab.engines.sim.core.laws import cubic
 
@@ -24,7 +24,7 @@ def subflow():
         network = started(chain(2))
         w, f = network.w, places(network)[1]
         w.row[f + at.LAW], w.window[f + at.CWND], w.window[f + at.SSTHRESH] = (
-            laws.LAWS[law],
+            dispatch.number(law),
             cwnd,
             ssthresh,
         )
@@ -35,34 +35,34 @@ def subflow():
 
 
 @pytest.mark.parametrize(
-    "law", [law for law in laws.LAWS if law != "wvegas"]
+    "law", [law for law in dispatch.LAWS if law != "wvegas"]
 )  # which acts once per round trip
 def test_slow_start_grows_by_what_was_acknowledged_up_to_the_threshold(subflow, law):
     w, f = subflow(law, 10.0, 14.0)
-    laws.on_ack(w, f, 2, SECOND)
+    congestion.on_ack(w, f, 2, SECOND)
     assert w.window[f + at.CWND] == 12
-    laws.on_ack(w, f, 2, SECOND)
+    congestion.on_ack(w, f, 2, SECOND)
     assert w.window[f + at.CWND] == 14
-    laws.on_ack(w, f, 1, SECOND)
+    congestion.on_ack(w, f, 1, SECOND)
     assert 14 < w.window[f + at.CWND] < 15.1
 
 
-@pytest.mark.parametrize("law", laws.LAWS)
+@pytest.mark.parametrize("law", dispatch.LAWS)
 def test_a_timeout_starts_again_from_one(subflow, law):
     w, f = subflow(law, 20.0)
-    laws.on_timeout(w, f, SECOND)
+    congestion.on_timeout(w, f, SECOND)
     assert w.window[f + at.CWND] == 1
     assert w.window[f + at.SSTHRESH] == pytest.approx(14 if law == "cubic" else 10)
 
 
 def test_reno(subflow):
     w, f = subflow("reno", 10.0)
-    laws.on_ack(w, f, 1, SECOND)
+    congestion.on_ack(w, f, 1, SECOND)
     assert w.window[f + at.CWND] == pytest.approx(10.1)
-    laws.on_loss(w, f, SECOND)
+    congestion.on_loss(w, f, SECOND)
     assert w.window[f + at.CWND] == w.window[f + at.SSTHRESH] == pytest.approx(5.05)
     w, f = subflow("reno", 3.0)
-    laws.on_loss(w, f, SECOND)
+    congestion.on_loss(w, f, SECOND)
     assert w.window[f + at.CWND] == 2
 
 
@@ -71,7 +71,7 @@ def test_reno(subflow):
 ])  # fmt: skip
 def test_cubic_curve(subflow, peak, k, seconds, window):
     w, f = subflow("cubic", float(peak))
-    laws.on_loss(w, f, SECOND)
+    congestion.on_loss(w, f, SECOND)
     assert w.window[f + at.CWND] == pytest.approx(0.7 * peak)
     cubic.begin_epoch(w, f, SECOND)
     assert w.window[f + cubic.K] == pytest.approx(k, abs=1e-4)
@@ -80,17 +80,17 @@ def test_cubic_curve(subflow, peak, k, seconds, window):
 
 def test_cubic_increase_per_acknowledgement(subflow):
     w, f = subflow("cubic", 100.0)
-    laws.on_loss(w, f, SECOND)
+    congestion.on_loss(w, f, SECOND)
     cubic.begin_epoch(w, f, SECOND)
     w.window[f + at.CWND] = 86.681
-    laws.on_ack(w, f, 1, 2 * SECOND)
+    congestion.on_ack(w, f, 1, 2 * SECOND)
     assert w.window[f + at.CWND] - 86.681 == pytest.approx(0.013888, abs=5e-6)
 
 
 def test_cubic_fast_convergence(subflow):
     w, f = subflow("cubic", 80.0)
     w.window[f + cubic.W_MAX] = 100.0
-    laws.on_loss(w, f, SECOND)
+    congestion.on_loss(w, f, SECOND)
     cubic.begin_epoch(w, f, SECOND)
     assert w.window[f + cubic.W_MAX] == pytest.approx(68)
     assert w.window[f + at.CWND] == pytest.approx(56)

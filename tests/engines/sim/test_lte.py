@@ -6,11 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lab.engines.sim.core import event_heap as heap
 from lab.engines.sim.core import event_loop as loop
+from lab.engines.sim.core import events, lte
 from lab.engines.sim.core import layout as at
 from lab.engines.sim.core import links as hops
-from lab.engines.sim.core import lte
 from lab.engines.sim.network import Network
 from lab.engines.sim.routes import DOWN, UP
 from lab.engines.sim.tables import with_room
@@ -80,9 +79,9 @@ class Air:
     def run(self, until_ns: int) -> None:
         """Let TTIs pass, and note what arrives; nobody answers."""
         w = self.network.w
-        while heap.first_ns(w.row) < until_ns:
-            now_ns = int(heap.first_ns(w.row))
-            what = int(heap.pop(w.row))
+        while events.first_ns(w.row) < until_ns:
+            now_ns = int(events.first_ns(w.row))
+            what = int(events.pop(w.row))
             if what % at.EVENT_KINDS == at.TTI_DUE:
                 lte.tti_due(w.row, what // at.EVENT_KINDS, now_ns)
             else:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from lab.engines.sim.core import event_heap as heap
+from lab.engines.sim.core import events, lte, mptcp, receiver
 from lab.engines.sim.core import layout as at
 from lab.engines.sim.core import links as hops
-from lab.engines.sim.core import lte, mptcp, receiver
 from lab.engines.sim.core import reinjection as again
 from lab.engines.sim.core.jit import Ints, jit
 
@@ -67,14 +66,14 @@ def at_hop(row: Ints, h: int, p: int, now_ns: int) -> int:
 def run(w: at.World, until_ns: int) -> bool:
     """Let everything happen that is due before `until_ns`; False if there is too little room to go on."""
     row = w.row
-    while heap.first_ns(row) < until_ns:
+    while events.first_ns(row) < until_ns:
         if (
             row[at.FREE_COUNT] < ROOM
             or row[at.HEAP_COUNT] + row[at.IN_BEARERS] + ROOM > row[at.HEAP_SIZE]
         ):
             return False
-        row[at.NOW] = now_ns = heap.first_ns(row)
-        p = happens(w, heap.pop(row), now_ns)
+        row[at.NOW] = now_ns = events.first_ns(row)
+        p = happens(w, events.pop(row), now_ns)
         while p != at.NOTHING:
             h = row[row[p + at.PLACE]]
             p = mptcp.arrived(w, p, now_ns) if h == at.NOTHING else at_hop(row, h, p, now_ns)

@@ -6,7 +6,7 @@ departure is known on arrival.
 
 from __future__ import annotations
 
-from lab.engines.sim.core import event_heap as heap
+from lab.engines.sim.core import events
 from lab.engines.sim.core import layout as at
 from lab.engines.sim.core.jit import Ints, jit
 from lab.engines.sim.core.random_numbers import draw
@@ -81,7 +81,7 @@ def forward(row: Ints, p: int, at_ns: int, now_ns: int) -> int:
         leaves(row, h, p)
     if at_ns <= now_ns:
         return p
-    heap.push(row, at_ns, p * at.EVENT_KINDS + at.ARRIVES)
+    events.push(row, at_ns, p * at.EVENT_KINDS + at.ARRIVES)
     return at.NOTHING
 
 
@@ -170,7 +170,7 @@ def over_air_down(row: Ints, h: int, p: int, now_ns: int) -> None:
     row[c + at.DOWNLINK_AIRTIME_NS] = took_ns
     row[row[h + at.CELL] + at.BACKLOG] += 1
     row[p + at.PLACE] += 1
-    heap.push(row, start_ns + took_ns, p * at.EVENT_KINDS + at.ARRIVES)
+    events.push(row, start_ns + took_ns, p * at.EVENT_KINDS + at.ARRIVES)
 
 
 @jit

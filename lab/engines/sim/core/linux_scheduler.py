@@ -11,8 +11,8 @@ five such times in a row is stale: it gets nothing, and everything that is not a
 
 from __future__ import annotations
 
+from lab.engines.sim.core import events, rings
 from lab.engines.sim.core import layout as at
-from lab.engines.sim.core import rings, timers
 from lab.engines.sim.core.jit import Ints, jit
 
 BURST_BYTES = 65_428  # MPTCP_SEND_BURST_SIZE
@@ -143,7 +143,7 @@ def restart_timer(row: Ints, c: int, now_ns: int) -> None:
         ):
             longest_ns = max(longest_ns, row[f + at.TIMER_NS] - now_ns)
     due_ns = now_ns + (longest_ns if longest_ns > 0 else FIRST_TIMER_NS)
-    timers.start(row, c + at.REINJECT_NS, due_ns, c * at.EVENT_KINDS + at.REINJECT_DUE)
+    events.start_timer(row, c + at.REINJECT_NS, due_ns, c * at.EVENT_KINDS + at.REINJECT_DUE)
 
 
 @jit

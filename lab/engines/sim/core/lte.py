@@ -14,7 +14,7 @@ between. Where all attempts fail, the last one counts: RLC would ask again, whic
 
 from __future__ import annotations
 
-from lab.engines.sim.core import event_heap as heap
+from lab.engines.sim.core import events
 from lab.engines.sim.core import layout as at
 from lab.engines.sim.core.jit import Ints, jit
 from lab.engines.sim.core.links import MILLION, drop, forward, leaves, passes_meter
@@ -42,7 +42,7 @@ def into_bearer(row: Ints, h: int, p: int, now_ns: int) -> None:
     row[at.IN_BEARERS] += 1
     if row[e + at.AWAKE] == 0:
         row[e + at.AWAKE] = 1
-        heap.push(row, (now_ns // TTI_NS + 1) * TTI_NS, e * at.EVENT_KINDS + at.TTI_DUE)
+        events.push(row, (now_ns // TTI_NS + 1) * TTI_NS, e * at.EVENT_KINDS + at.TTI_DUE)
 
 
 @jit
@@ -66,7 +66,7 @@ def tti_due(row: Ints, e: int, now_ns: int) -> None:
             row[e + at.AWAKE] = 1
         h = row[h + at.NEXT_BEARER]
     if row[e + at.AWAKE] == 1:
-        heap.push(row, now_ns + TTI_NS, e * at.EVENT_KINDS + at.TTI_DUE)
+        events.push(row, now_ns + TTI_NS, e * at.EVENT_KINDS + at.TTI_DUE)
 
 
 @jit

@@ -11,11 +11,10 @@
 
 from __future__ import annotations
 
-from lab.engines.sim.core import event_heap as heap
+from lab.engines.sim.core import events, receiver, rings
 from lab.engines.sim.core import layout as at
 from lab.engines.sim.core import links as hops
 from lab.engines.sim.core import linux_scheduler as linux
-from lab.engines.sim.core import receiver, rings, timers
 from lab.engines.sim.core import reinjection as again
 from lab.engines.sim.core import sender as tcp
 from lab.engines.sim.core import udp as datagrams
@@ -142,7 +141,7 @@ def push(w: at.World, c: int, now_ns: int) -> None:
             linux.restart_timer(row, c, now_ns)
     if row[c + at.PUSH_DUE] == 0:
         row[c + at.PUSH_DUE] = 1
-        heap.push(row, now_ns, c * at.EVENT_KINDS + at.PUSH)
+        events.push(row, now_ns, c * at.EVENT_KINDS + at.PUSH)
 
 
 # --- events of a connection or a subflow; whether there may be something to send now
@@ -151,7 +150,9 @@ def push(w: at.World, c: int, now_ns: int) -> None:
 @jit
 def rto_due(w: at.World, f: int, now_ns: int) -> bool:
     """The event of a retransmission timer."""
-    ran_out = timers.has_run_out(w.row, f + at.TIMER_NS, now_ns, f * at.EVENT_KINDS + at.RTO_DUE)
+    ran_out = events.timer_has_expired(
+        w.row, f + at.TIMER_NS, now_ns, f * at.EVENT_KINDS + at.RTO_DUE
+    )
     if not ran_out or w.row[f + at.STATE] != at.ESTABLISHED:
         return False
     tcp.timed_out(w, f, now_ns)
@@ -195,7 +196,7 @@ def app_due(row: Ints, c: int, now_ns: int) -> bool:
     most = row[c + at.NEXT_DSN] + max(UNSENT_SEGMENTS, segments)
     row[c + at.HANDED] = max(row[c + at.HANDED], min(row[c + at.HANDED] + segments, most))
     row[c + at.APP_EVENT_NS] = now_ns + SLICE_NS
-    heap.push(row, now_ns + SLICE_NS, c * at.EVENT_KINDS + at.APP_DUE)
+    events.push(row, now_ns + SLICE_NS, c * at.EVENT_KINDS + at.APP_DUE)
     return True
 
 

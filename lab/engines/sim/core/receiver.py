@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from lab.engines.sim.core import events, rings
 from lab.engines.sim.core import layout as at
 from lab.engines.sim.core import links as hops
-from lab.engines.sim.core import rings, timers
 from lab.engines.sim.core.jit import Ints, jit
 
 ACK_EVERY = 2  # segments, RFC 5681, section 4.2
@@ -56,11 +56,15 @@ def received(row: Ints, f: int, p: int) -> bool:
 @jit
 def wait_to_acknowledge(row: Ints, f: int, now_ns: int) -> None:
     """The delayed acknowledgement's timer."""
-    timers.start(row, f + at.DELACK_NS, now_ns + DELACK_WAIT_NS, f * at.EVENT_KINDS + at.DELACK_DUE)
+    events.start_timer(
+        row, f + at.DELACK_NS, now_ns + DELACK_WAIT_NS, f * at.EVENT_KINDS + at.DELACK_DUE
+    )
 
 
 @jit
 def delack_due(row: Ints, f: int, now_ns: int) -> int:
     """The event of a delayed acknowledgement: answer, or wait on; returns the answer if it is at its first stop now."""
-    ran_out = timers.has_run_out(row, f + at.DELACK_NS, now_ns, f * at.EVENT_KINDS + at.DELACK_DUE)
+    ran_out = events.timer_has_expired(
+        row, f + at.DELACK_NS, now_ns, f * at.EVENT_KINDS + at.DELACK_DUE
+    )
     return acknowledge(row, f, now_ns) if ran_out else at.NOTHING

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from lab.engines.sim.core import events, rings
 from lab.engines.sim.core import layout as at
 from lab.engines.sim.core import linux_scheduler as linux
-from lab.engines.sim.core import rings, timers
 from lab.engines.sim.core import sender as tcp
 from lab.engines.sim.core.jit import Ints, jit
 
@@ -84,7 +84,7 @@ def give_up(row: Ints, f: int) -> None:
 @jit
 def reinject_due(row: Ints, c: int, now_ns: int) -> bool:
     """The event of the connection's own timer: the oldest fragment goes over an idle subflow."""
-    ran_out = timers.has_run_out(
+    ran_out = events.timer_has_expired(
         row, c + at.REINJECT_NS, now_ns, c * at.EVENT_KINDS + at.REINJECT_DUE
     )
     if not ran_out or row[c + at.CONN_STATE] != at.RUNNING:

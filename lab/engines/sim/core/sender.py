@@ -9,8 +9,7 @@ recovery one, as in Linux while it has seen no other order (tcp_rack_reo_wnd); a
 
 from __future__ import annotations
 
-from lab.engines.sim.core import event_heap as heap
-from lab.engines.sim.core import laws, rings, timers
+from lab.engines.sim.core import congestion, events, rings
 from lab.engines.sim.core import layout as at
 from lab.engines.sim.core import links as hops
 from lab.engines.sim.core.jit import Ints, jit
@@ -46,7 +45,7 @@ def arm(row: Ints, f: int, now_ns: int) -> None:
         row[f + at.TIMER_NS] = 0
         return
     due_ns = now_ns + min(row[f + at.RTO_NS] << row[f + at.BACKOFF], RTO_MOST_NS)
-    timers.start(row, f + at.TIMER_NS, due_ns, f * at.EVENT_KINDS + at.RTO_DUE)
+    events.start_timer(row, f + at.TIMER_NS, due_ns, f * at.EVENT_KINDS + at.RTO_DUE)
 
 
 @jit
@@ -75,7 +74,7 @@ def transmit(row: Ints, f: int, seq: int, now_ns: int) -> None:
         row[f + at.PACED_NS] = (
             now_ns + row[p + at.SIZE] * 8 * at.NS_PER_S // row[f + at.EXPECTED_BPS]
         )
-        heap.push(row, row[f + at.PACED_NS], row[f + at.OF_CONNECTION] * at.EVENT_KINDS + at.PUSH)
+        events.push(row, row[f + at.PACED_NS], row[f + at.OF_CONNECTION] * at.EVENT_KINDS + at.PUSH)
     hops.forward(row, p, leaves_ns, now_ns)
     if row[f + at.TIMER_NS] == 0:
         arm(row, f, now_ns)
@@ -246,13 +245,13 @@ def acknowledged(w: at.World, f: int, p: int, now_ns: int) -> None:
     if row[f + at.MODE] != at.OPEN and row[f + at.UNA] >= row[f + at.RECOVER]:
         row[f + at.MODE] = at.OPEN
     if found > 0 and row[f + at.MODE] == at.OPEN:
-        laws.on_loss(w, f, now_ns)
+        congestion.on_loss(w, f, now_ns)
         row[f + at.MODE], row[f + at.RECOVER] = at.RECOVERY, row[f + at.NXT]
     elif full and acked > 0 and row[f + at.MODE] != at.RECOVERY:
-        laws.on_ack(w, f, acked, now_ns)
+        congestion.on_ack(w, f, acked, now_ns)
     if row[f + at.UNA] > row[f + at.ROUND_END]:
         if full and row[f + at.MODE] == at.OPEN and row[f + at.ROUND_SAMPLES] > 0:
-            laws.on_round(
+            congestion.on_round(
                 w,
                 f,
                 row[f + at.ROUND_SUM_NS] // row[f + at.ROUND_SAMPLES],
@@ -274,8 +273,8 @@ def timed_out(w: at.World, f: int, now_ns: int) -> None:
     """Everything under way is lost; begin again from one segment (RFC 6298, (5.4) to (5.6); RFC 5681, section 3.1)."""
     row = w.row
     if row[f + at.MODE] != at.TIMED_OUT or row[f + at.UNA] >= row[f + at.RECOVER]:
-        laws.on_timeout(w, f, now_ns)
-    w.window[f + at.CWND] = laws.MIN_WINDOW
+        congestion.on_timeout(w, f, now_ns)
+    w.window[f + at.CWND] = congestion.LOSS_WINDOW
     for seq in range(row[f + at.UNA], row[f + at.NXT]):
         slot = rings.of_subflow(row, f, seq)
         if row[slot + rings.SEG_STATE] == rings.IN_FLIGHT:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lab.engines.sim.core import event_heap as heap
+from lab.engines.sim.core import events
 from lab.engines.sim.core import layout as at
 from lab.engines.sim.core import links as hops
 from lab.engines.sim.core.jit import Ints, jit
@@ -23,7 +23,7 @@ def send(row: Ints, c: int, now_ns: int) -> None:
     row[c + at.APP_EVENT_NS] = (
         now_ns + row[c + at.SEGMENT_BYTES] * 8 * at.NS_PER_S // row[c + at.DEMAND_BPS]
     )
-    heap.push(row, row[c + at.APP_EVENT_NS], c * at.EVENT_KINDS + at.APP_DUE)
+    events.push(row, row[c + at.APP_EVENT_NS], c * at.EVENT_KINDS + at.APP_DUE)
     hops.forward(row, p, now_ns + 1 + draw(row, f + at.NOISE_1, row[at.HOST_NOISE_NS]), now_ns)
 
 

@@ -34,7 +34,7 @@ def cube_root(value: float) -> float:
 
 
 @jit
-def look_for_the_end_of_slow_start(w: at.World, f: int, now_ns: int) -> None:
+def in_slow_start(w: at.World, f: int, now_ns: int) -> None:
     """HyStart: the threshold comes down to the window when the path seems full (Ha and Rhee, 2011; tcp_cubic.c)."""
     row = w.row
     window = w.window

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lab.engines.sim.core import layout as at
 from lab.engines.sim.core.jit import jit
-from lab.engines.sim.core.laws import reno, siblings
+from lab.engines.sim.core.laws import siblings
 
 
 @jit
@@ -15,6 +15,3 @@ def on_ack(w: at.World, f: int, acked: int, now_ns: int) -> None:
         best = max(best, siblings.rate(w, r) / siblings.rtt_s(w, r))
     alone = 1.0 / w.window[f + at.CWND]
     w.window[f + at.CWND] += acked * (min(best / (total * total), alone) if total > 0.0 else alone)
-
-
-on_loss = reno.on_loss

@@ -36,7 +36,7 @@ def end_slow_start(w: at.World, f: int) -> None:
 
 
 @jit
-def hold_back(w: at.World, f: int, before: float) -> None:
+def slow_growth(w: at.World, f: int, before: float) -> None:
     """The law has made the window grow from `before`: take back what does not count."""
     if segments_per_s(w, f) > 0.0 and w.window[f + at.CWND] > before:
         w.window[f + at.CWND] = (
@@ -45,7 +45,7 @@ def hold_back(w: at.World, f: int, before: float) -> None:
 
 
 @jit
-def on_round(w: at.World, f: int, rtt_ns: int) -> None:
+def on_round(w: at.World, f: int, rtt_ns: int, samples: int) -> None:
     """`rtt_ns` is the mean over the round."""
     window, rate, base_ns = w.window, segments_per_s(w, f), w.row[f + at.BASE_RTT_NS]
     if rate <= 0.0:

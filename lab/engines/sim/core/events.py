@@ -61,3 +61,28 @@ def pop(row: Ints) -> int:
 def first_ns(row: Ints) -> int:
     """When the first event is due; without one, never."""
     return row[row[at.HEAP] + DUE_NS] if row[at.HEAP_COUNT] > 0 else at.FOREVER
+
+
+# --- timers
+
+
+@jit
+def start_timer(row: Ints, place: int, due_ns: int, what: int) -> None:
+    """Let it run out at `due_ns`, whatever it was set to."""
+    row[place] = due_ns
+    if row[place + 1] == 0 or due_ns < row[place + 1]:
+        row[place + 1] = due_ns
+        push(row, due_ns, what)
+
+
+@jit
+def timer_has_expired(row: Ints, place: int, now_ns: int, what: int) -> bool:
+    """Its event has come: whether it has really run out, and has not been put off or stopped."""
+    if now_ns != row[place + 1]:
+        return False  # an earlier event has taken its place
+    row[place + 1] = 0
+    if row[place] > now_ns:
+        row[place + 1] = row[place]
+        push(row, row[place], what)
+        return False
+    return row[place] > 0

@@ -1,0 +1,125 @@
+"""Run the core interpreted at first, and compiled as soon as its compiled code is ready.
+
+The source is the same and so are the bytes. The core works on flat tables: lists for the interpreter, which reads them
+three times faster than arrays, and arrays for compiled code.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import Any, cast
+
+from lab.engines.sim import code_cache, core
+from lab.engines.sim.core import dispatch
+from lab.engines.sim.core.jit import MARKED, Floats, Ints
+
+DISPATCH = "dispatch.py"  # the generated source, in the folder of the compiled code
+
+_cache = code_cache.folder() if code_cache.is_wanted() else None  # None: stay interpreted
+_written: dict[Callable[..., Any], Callable[..., Any]] = {}  # of each compiled function
+
+
+def folder() -> Path:
+    """Return where the compiled code is kept of the sources as they are on disk now."""
+    return code_cache.folder(user_laws())
+
+
+def user_laws() -> dict[str, Path]:
+    """Return the files of the congestion control laws that are not built in."""
+    return {
+        name: Path(str(law.__file__))
+        for name, law in dispatch.LAWS.items()
+        if name not in dispatch.BUILT_IN
+    }
+
+
+def is_fast() -> bool:
+    """Return True if this process runs compiled code."""
+    return bool(_written)
+
+
+def speed_up_if_possible() -> None:
+    """Switch to compiled code if it is ready.
+
+    If somebody has edited the sources since they were loaded, the process stays interpreted: numba would compile what is
+    on disk now, and the run would no longer be of one version.
+    """
+    global _cache
+    if is_fast() or _cache is None or not code_cache.is_complete(_cache):
+        return
+    if folder() == _cache:
+        speed_up(_cache)
+    else:
+        _cache = None
+
+
+def speed_up(cache: Path) -> None:
+    """Replace the marked functions of all modules of the core by compiled ones.
+
+    What is not in the cache is compiled when it is first called.
+    """
+    import numba
+
+    _define_dispatch(cache / DISPATCH)
+    numba.config.CACHE_DIR = str(cache)
+    compiler = numba.njit(**code_cache.OPTIONS)
+    fast = {function: compiler(function) for function in MARKED}
+    _replace(fast, FunctionType)
+    _written.update((compiled, function) for function, compiled in fast.items())
+
+
+def slow_down() -> None:
+    """Replace compiled functions by interpreted ones; tables that are arrays stay arrays."""
+    _replace(_written, object)
+    _written.clear()
+
+
+def add_law(name: str, law: ModuleType) -> None:
+    """Add a congestion control law; a process that runs compiled code is interpreted until there is code with this law."""
+    global _cache
+    slow_down()
+    edited = _cache is not None and folder() != _cache
+    dispatch.register(name, law)
+    _cache = None if _cache is None or edited else folder()
+
+
+def ints(values: Ints) -> Ints:
+    """Return the same integers as the type that the code of this process works on."""
+    return cast(Ints, _array(values, "int64")) if is_fast() else values
+
+
+def floats(values: Floats) -> Floats:
+    """Return the same floating-point numbers as the type that the code of this process works on."""
+    return cast(Floats, _array(values, "float64")) if is_fast() else values
+
+
+def _define_dispatch(path: Path) -> None:
+    """Define the calls of the laws by a file, which numba's cache needs."""
+    source = dispatch.source()
+    if not path.exists() or path.read_text(encoding="utf-8") != source:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(source, encoding="utf-8")
+    dispatch.define(str(path))
+
+
+def _modules() -> Iterator[ModuleType]:
+    """Yield the modules with functions of the core: its own, and users' laws."""
+    yield from (each for name, each in list(sys.modules.items()) if name.startswith(core.__name__))
+    yield from dispatch.LAWS.values()
+
+
+def _replace(new: dict[Callable[..., Any], Callable[..., Any]], kind: type) -> None:
+    """Replace the functions of this type in all modules of the core."""
+    for module in _modules():
+        for name, value in list(vars(module).items()):
+            if isinstance(value, kind) and callable(value) and value in new:
+                setattr(module, name, new[value])
+
+
+def _array(values: Any, kind: str) -> Any:
+    import numpy
+
+    return numpy.asarray(values, dtype=kind)

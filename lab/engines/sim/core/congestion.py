@@ -1,0 +1,45 @@
+"""Change a subflow's congestion window: what is the same for every congestion control law (RFC 5681)."""
+
+from __future__ import annotations
+
+from lab.engines.sim.core import dispatch, expected_rate
+from lab.engines.sim.core import layout as at
+from lab.engines.sim.core.jit import jit
+
+LOSS_WINDOW = 1.0  # segments, RFC 5681, section 3.1
+
+
+@jit
+def on_ack(w: at.World, f: int, acked: int, now_ns: int) -> None:
+    """Grow by slow start up to SSTHRESH (RFC 5681, section 3.1), then by the law for the segments that are left."""
+    dispatch.in_slow_start(w, f, now_ns)
+    expected_rate.end_slow_start(w, f)
+    below_ssthresh = w.window[f + at.SSTHRESH] - w.window[f + at.CWND]
+    if below_ssthresh > 0:
+        grown = min(float(acked), below_ssthresh)
+        w.window[f + at.CWND] += grown
+        acked -= int(grown)
+    if acked <= 0:
+        return
+    before = w.window[f + at.CWND]
+    dispatch.on_ack(w, f, acked, now_ns)
+    expected_rate.slow_growth(w, f, before)
+
+
+@jit
+def on_loss(w: at.World, f: int, now_ns: int) -> None:
+    """Reduce the window as the law does."""
+    dispatch.on_loss(w, f, now_ns)
+
+
+@jit
+def on_round(w: at.World, f: int, rtt_ns: int, samples: int) -> None:
+    """End a round trip of the subflow."""
+    dispatch.on_round(w, f, rtt_ns, samples)
+
+
+@jit
+def on_timeout(w: at.World, f: int, now_ns: int) -> None:
+    """Set SSTHRESH as for a loss, and begin slow start from one segment (RFC 5681, section 3.1)."""
+    dispatch.on_loss(w, f, now_ns)
+    w.window[f + at.CWND] = LOSS_WINDOW

@@ -1,0 +1,60 @@
+"""Load congestion control laws from users' own Python files.
+
+Such a file is a module with the functions that `core.dispatch` describes: `on_ack` or `on_round`, and, unless Reno's will
+do, `on_loss`. They may be marked with `core.jit.jit` or not.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from pathlib import Path
+from types import FunctionType, ModuleType
+
+from lab.engines.sim import compiled
+from lab.engines.sim.core import dispatch
+from lab.engines.sim.core.jit import jit
+from lab.errors import RequestError
+
+
+def register(path: Path, name: str | None = None) -> str:
+    """Let runs of this process use the law of a file; return its name, by default the file's without `.py`.
+
+    Call it before a network is made. Raises `RequestError` if the file is no law.
+    """
+    name = name or path.stem
+    if name in dispatch.BUILT_IN:
+        raise RequestError(f"load congestion control {path}: {name!r} is built in. Rename the file")
+    law = load(path, name)
+    check(path, law)
+    compiled.add_law(name, law)
+    return name
+
+
+def load(path: Path, name: str) -> ModuleType:
+    """Run a file as a module and mark its functions for the compiler."""
+    law = ModuleType(f"user_law_{name}")
+    law.__file__ = str(path.resolve())
+    try:
+        exec(compile(path.read_text(encoding="utf-8"), law.__file__, "exec"), vars(law))
+    except OSError as error:
+        raise RequestError(f"load congestion control {path}: {error.strerror}") from error
+    except Exception as error:
+        raise RequestError(f"load congestion control {path}: {error!r}") from error
+    for value in list(vars(law).values()):
+        if isinstance(value, FunctionType) and value.__module__ == law.__name__:
+            jit(value)
+    sys.modules[law.__name__] = law  # numba looks functions up there
+    return law
+
+
+def check(path: Path, law: ModuleType) -> None:
+    """Raise `RequestError` unless the functions of a law are those that the simulator calls."""
+    if not hasattr(law, "on_ack") and not hasattr(law, "on_round"):
+        raise RequestError(f"load congestion control {path}: it has no function on_ack")
+    for hook, (parameters, _) in dispatch.HOOKS.items():
+        function = getattr(law, hook, None)
+        if function is not None and len(inspect.signature(function).parameters) != len(
+            parameters.split(", ")
+        ):
+            raise RequestError(f"load congestion control {path}: {hook} must take ({parameters})")
