@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dashboard import flips
+from lab.results.documents import tolerant_document
 from lab.run import process
 
 TAIL_BYTES = 65_536
@@ -17,7 +18,10 @@ Doc = dict[str, Any]
 
 def of(folder: Path) -> Doc:
     """{"status", "over", "t", "paused", "speed", "verdict", "overloaded", "error"}; `over`: nothing more will come."""
-    result, manifest = _json(folder / "result.json"), _json(folder / "manifest.json")
+    result, manifest = (
+        tolerant_document(folder / "result.json"),
+        tolerant_document(folder / "manifest.json"),
+    )
     last = last_frame(folder)
     status = _status(folder, manifest, result)
     flags = _flags(folder)
@@ -93,7 +97,7 @@ def _status(folder: Path, manifest: Doc | None, result: Doc | None) -> str:
         return "starting"
     if process.alive(manifest, folder):
         return "running"
-    result = _json(folder / "result.json")  # it may have ended just now
+    result = tolerant_document(folder / "result.json")  # it may have ended just now
     return str(result.get("status", "failed")) if result else "cut"
 
 
@@ -149,13 +153,3 @@ def _subflows(frame: Doc | None) -> dict[str, int]:
 
 def _count(n: int, what: str) -> str:
     return f"{n} {what}" if n == 1 else f"{n} {what}s"
-
-
-def _json(path: Path) -> Doc | None:
-    try:
-        found = json.loads(path.read_bytes())
-    except OSError:
-        return None
-    except ValueError as error:
-        return {"status": "failed", "error": f"read {path.name}: {error}"}
-    return found if isinstance(found, dict) else None

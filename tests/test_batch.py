@@ -39,7 +39,7 @@ def test_strategies_and_repeats_run_on_the_same_seeds(several, tmp_path):
 
 def test_several_runs_end_in_one_table(several):
     got = several()
-    assert "none (n = 2)" in got.stdout
+    assert "none (n = 2, " in got.stdout
     assert "meter_throttling against none" in got.stdout
     assert "run 4 of 4" in got.stderr
 

@@ -13,8 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lab.errors import RequestError
-from lab.results import compare
+from lab.results import compare, statistics
 from lab.scenario.loading import build, resolved
+
+
+def verdict(base, other, direction=1):
+    return statistics.verdict(base, other, direction).text
 
 
 @pytest.fixture
@@ -22,7 +26,7 @@ def runs(load, tmp_path):
     """Write finished runs: strategy, and the total of each repeat."""
     from lab.run import metrics
 
-    def make(strategy, totals, *settings, status="complete", engine="fake"):
+    def make(strategy, totals, *settings, status="complete", engine="fake", rate_scale=1.0):
         folders = []
         for seed, total in enumerate(totals, 1):
             scenario = load(f"strategy.name={strategy}", f"seed={seed}", *settings)
@@ -38,9 +42,9 @@ def runs(load, tmp_path):
                 "status": status,
             }
             frames = [{"t": 1.0, "user": {"ue1": {"mbps": total}}, "ap": {}, "sf": {}}]
-            (folder / "result.json").write_text(
-                json.dumps(metrics.result(header, build(scenario), frames, None))
-            )
+            result = metrics.result(header, build(scenario), frames, None)
+            unit = {"schema": 1} if rate_scale is None else {"schema": 2, "rate_scale": rate_scale}
+            (folder / "result.json").write_text(json.dumps(result | unit))
             folders.append(folder)
         return folders
 
@@ -50,7 +54,7 @@ def runs(load, tmp_path):
 def test_a_clear_difference_is_told_with_its_interval(runs):
     base, better = runs("none", [9.8, 10, 10.2] * 4), runs("meter_throttling", [11.7, 12, 12.3] * 4)
     said = compare.report([*base, *better], as_json=False)
-    assert "none (n = 12)" in said
+    assert "none (n = 12, rate scale 1)" in said
     assert "throughput_mbps: better by 20 % [" in said
     assert "n = 12" in said
 
@@ -61,7 +65,7 @@ def test_in_markdown_a_verdict_stands_beside_its_estimate(runs):
         as_markdown=True,
     )
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in said.splitlines()]
-    assert rows[0] == ["metric", "none (n = 12)", "disjoint (n = 12)"]
+    assert rows[0] == ["metric", "none (n = 12, rate scale 1)", "disjoint (n = 12, rate scale 1)"]
     assert rows[2][0] == "`throughput_mbps`"
     assert rows[2][2].startswith("12 [11.8, 12.2]: better by 20 % [")
 
@@ -70,18 +74,18 @@ def test_a_copy_of_a_run_and_in_the_simulator_the_same_seed_count_once(runs, tmp
     one, other = runs("none", [10.0, 11.0])
     shutil.copytree(one, tmp_path / "copy")
     said = compare.report([one, other, tmp_path / "copy"])
-    assert "none (n = 2)" in said
-    assert f"careful: run {one.name} is a run or a seed that is there already" in said
+    assert "none (n = 2, " in said
+    assert f"careful: run {one.name} repeats a run or a seed, so it is left out" in said
     cut, whole = (
         runs("none", [1.0], status="interrupted", engine="sim"),
         runs("none", [12.0], engine="sim"),
     )
     (group,) = compare.grouped([*cut, *whole])
-    assert (group.values("throughput_mbps"), group.again) == ([12.0], (cut[0].name,))
+    assert (group.values("throughput_mbps"), group.left_out) == ([12.0], (cut[0].name,))
     (group,) = compare.grouped(
         [*runs("none", [1.0], engine="mininet"), *runs("none", [2.0], engine="mininet")]
     )
-    assert group.again == ()
+    assert group.left_out == ()
 
 
 def test_strategies_that_ran_for_different_times_are_a_warning_and_scenarios_have_their_names(runs):
@@ -114,21 +118,20 @@ def test_the_other_way_round_is_worse(runs):
 
 def test_less_may_be_better_and_may_be_neither():
     few, many = [0.4, 0.41, 0.42, 0.43, 0.44], [0.8, 0.81, 0.82, 0.83, 0.84]
-    assert compare.verdict(many, few, compare.good("out_of_order_fraction")).startswith(
+    assert verdict(many, few, compare.direction("out_of_order_fraction")).startswith(
         "better by 49 % ["
     )
-    assert compare.verdict(few, many, compare.good("fairness.sd_mbps")).startswith(
-        "worse by 95 % ["
-    )
-    assert compare.verdict(few, many, compare.good("aps.wifi1.mac_occupancy_mean")).startswith(
+    assert verdict(few, many, compare.direction("fairness.sd_mbps")).startswith("worse by 95 % [")
+    assert verdict(few, many, compare.direction("aps.wifi1.mac_occupancy_mean")).startswith(
         "higher by 95 % ["
     )
 
 
+OPEN = "not enough runs to tell this from chance"
 SPREADS = {  # of a total in Mb/s over seeds
-    "a few percent": lambda chance, n: chance.normal(14, 0.4, n),
-    "long tail": lambda chance, n: 10 + chance.exponential(2, n),
-    "three levels": lambda chance, n: chance.choice(
+    "a few percent": lambda rng, n: rng.normal(14, 0.4, n),
+    "long tail": lambda rng, n: 10 + rng.exponential(2, n),
+    "three levels": lambda rng, n: rng.choice(
         [9.4, 14.1, 18.8], n, p=[0.25, 0.5, 0.25]
     ),  # collisions or none
 }
@@ -139,37 +142,33 @@ SPREADS = {  # of a total in Mb/s over seeds
 def test_a_strategy_compared_with_itself_cannot_be_told_apart(spread, n):
     said = []
     for trial in range(100):
-        chance = numpy.random.default_rng((trial, n))
-        said.append(
-            compare.verdict(
-                SPREADS[spread](chance, n).tolist(), SPREADS[spread](chance, n).tolist()
-            )
-        )
-    assert sum(words.startswith("cannot tell: ") for words in said) >= 90
+        rng = numpy.random.default_rng((trial, n))
+        said.append(verdict(SPREADS[spread](rng, n).tolist(), SPREADS[spread](rng, n).tolist()))
+    assert sum(OPEN in words for words in said) >= 90
 
 
 @pytest.mark.parametrize("spread", SPREADS)
 def test_a_third_more_is_told_from_ten_runs(spread):
     said = []
     for trial in range(20):
-        chance = numpy.random.default_rng(trial)
-        base, other = SPREADS[spread](chance, 10), SPREADS["a few percent"](chance, 10) * 1.5
-        said.append(compare.verdict(base.tolist(), other.tolist()))
+        rng = numpy.random.default_rng(trial)
+        base, other = SPREADS[spread](rng, 10), SPREADS["a few percent"](rng, 10) * 1.5
+        said.append(verdict(base.tolist(), other.tolist()))
     assert sum(words.startswith("better by ") for words in said) >= 16
 
 
 def test_noise_is_not_told_as_a_difference():
-    words = compare.verdict([8, 12, 9, 11, 10, 10], [9, 13, 8, 12, 10, 9.5])
-    assert words.startswith("cannot tell: ")
-    assert words.endswith("more")
+    words = verdict([8, 12, 9, 11, 10, 10], [9, 13, 8, 12, 10, 9.5])
+    assert OPEN in words
+    assert re.search(r", add \d+( or more)?$", words)
 
 
 def test_too_few_repeats_cannot_tell_and_say_how_many_are_missing():
-    assert compare.verdict([10], [12]) == "+20 %, but cannot tell: n = 1, run 4 more"
+    assert verdict([10], [12]) == f"+20 %, n = 1: {OPEN}, add 4"
 
 
 def test_equal_runs_are_the_same():
-    assert compare.verdict([4.0] * 5, [4.0] * 5) == "the same in every run, n = 5"
+    assert verdict([4.0] * 5, [4.0] * 5) == "the same in every run, n = 5"
 
 
 def test_the_runs_without_a_strategy_are_what_others_are_compared_with(runs):
@@ -186,21 +185,21 @@ def test_the_runs_without_a_strategy_are_what_others_are_compared_with(runs):
 )
 @settings(max_examples=40, deadline=None)
 def test_runs_in_which_nothing_was_carried_can_be_compared_too(base, other):
-    assert compare.verdict(base, other).endswith(
-        (f"n = {min(len(base), len(other))}", " more", "nothing to compare it with")
-    )
+    assert verdict(base, other).endswith(
+        (f"n = {min(len(base), len(other))}", " more", "compared with")
+    ) or re.search(r", add \d+( or more)?$", verdict(base, other))
 
 
 def test_from_now_and_then_to_always_is_better():
-    assert compare.verdict([0.0, 0.0, 0.0, 0.0, 1.0], [1.0, 2.0, 3.0, 2.0, 1.0]).startswith(
+    assert verdict([0.0, 0.0, 0.0, 0.0, 1.0], [1.0, 2.0, 3.0, 2.0, 1.0]).startswith(
         "better by 800 % [67, "
     )
 
 
 def test_what_was_not_measured_is_no_verdict():
-    assert compare.verdict([], [1, 2]) == "cannot tell: not measured"
-    assert compare.verdict([0.0] * 5, [1.0] * 5) == "cannot tell: 1 and nothing to compare it with"
-    assert compare.verdict([0.0] * 5, [0.0] * 5) == "the same in every run, n = 5"
+    assert verdict([], [1, 2]) == "not measured"
+    assert verdict([0.0] * 5, [1.0] * 5) == "1, and 0 in every run that it is compared with"
+    assert verdict([0.0] * 5, [0.0] * 5) == "the same in every run, n = 5"
 
 
 def test_the_same_strategy_with_another_setting_is_another_group(runs):
@@ -219,3 +218,25 @@ def test_a_doubtful_run_is_pointed_out(runs):
 def test_a_folder_that_is_no_run_is_refused(tmp_path):
     with pytest.raises(RequestError, match=r"holds no result\.json"):
         compare.report([tmp_path], as_json=False)
+
+
+def test_runs_of_wire_rates_are_never_compared_with_runs_in_scenario_units(runs):
+    old, new = runs("none", [10, 11], rate_scale=None), runs("disjoint", [10])
+    with pytest.raises(RequestError) as refused:
+        compare.report([*old, *new])
+    assert f"runs {old[0].name}, {old[1].name} hold wire rates (schema 1)" in str(refused.value)
+    assert f"run {new[0].name} hold" in str(refused.value)
+    assert "Repeat the runs of schema 1" in str(refused.value)
+    assert "none (n = 2, wire rates)" in compare.report(old)
+
+
+def test_every_column_says_its_rate_scale_and_scales_are_never_pooled(runs):
+    folders = [*runs("none", [10.0, 11.0]), *runs("none", [9.0, 9.5], rate_scale=0.25)]
+    said = compare.report(folders)
+    assert "none (n = 2, rate scale 1)" in said
+    assert "none (n = 2, rate scale 0.25)" in said
+    assert "none rate_scale=0.25 against none rate_scale=1.0:" in said
+    assert "rate scale 1 and rate scale 0.25: queueing delay grows as 1/scale" in said
+    assert "they differ in" not in said
+    groups = json.loads(compare.report(folders, as_json=True))["groups"]
+    assert [group["rate_scale"] for group in groups] == [1.0, 0.25]

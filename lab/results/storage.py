@@ -1,8 +1,11 @@
-"""A storage for TinyDB that survives lost processes and full disks: the state in memory, replaced on disk as a whole.
+"""Store TinyDB's tables in one file that survives killed processes and full disks.
 
-1) write beside, fsync, keep the last good copies as NAME.1 to NAME.3, rename into place, fsync the folder
-2) a file that another process replaced is read again
-3) a file that cannot be read is moved aside, and the newest good copy takes its place
+The state is kept in memory and replaced on disk as a whole.
+
+1) write a new file and fsync it, keep the last good files as NAME.1 to NAME.3, rename the new
+   file into place, fsync the folder
+2) read the file again if another process replaced it
+3) move an unreadable file aside, and use the newest good copy instead
 """
 
 from __future__ import annotations
@@ -22,38 +25,43 @@ State = dict[str, dict[str, Any]]
 
 
 class AtomicStorage(Storage):
-    """One JSON file. `recovered` says what was lost and kept if the file was damaged, for people."""
+    """Store tables in one JSON file.
+
+    `recovered` says, for people, which damaged file was moved aside; empty if none was.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path, self.recovered = path, ""
         self._state: State | None = None
-        self._seen: tuple[int, int, int] | None = None
-        self._held = False
+        self._read_stamp: tuple[int, int, int] | None = None
+        self._batching = False
         path.parent.mkdir(parents=True, exist_ok=True)
 
     def read(self) -> State | None:
-        if not self._held and self._stamp() != self._seen:
+        """Return all tables; None if there is no file."""
+        if not self._batching and self._stamp() != self._read_stamp:
             self._load()
         return self._state
 
     def write(self, data: State) -> None:
+        """Replace all tables, on disk too unless `together` is active."""
         self._state = data
-        if not self._held:
+        if not self._batching:
             self._save()
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """Several changes become one write; none of them if an error interrupts them."""
+        """Make several changes one write; an error undoes all of them."""
         self.read()
         before = json.dumps(self._state)
-        self._held = True
+        self._batching = True
         try:
             yield
         except BaseException:
             self._state = json.loads(before)
             raise
         finally:
-            self._held = False
+            self._batching = False
         if json.dumps(self._state) != before:
             self._save()
 
@@ -75,7 +83,7 @@ class AtomicStorage(Storage):
                 self.recovered += f"; {path.name} took its place"
                 self._save()
             break
-        self._seen = self._stamp()
+        self._read_stamp = self._stamp()
 
     def _save(self) -> None:
         beside = self.path.with_name(f".{self.path.name}.new")
@@ -90,10 +98,10 @@ class AtomicStorage(Storage):
             os.fsync(folder)
         finally:
             os.close(folder)
-        self._seen = self._stamp()
+        self._read_stamp = self._stamp()
 
     def _rotate(self) -> None:
-        """The file there is becomes copy 1; it also stays in place until it is replaced."""
+        """Make the present file copy 1; it stays in place until it is replaced."""
         if not self.path.exists():
             return
         copies = self._copies()

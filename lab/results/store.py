@@ -1,7 +1,7 @@
-"""The index of runs: one small document per run folder in data/index.json, brought up to date from the folders.
+"""Keep an index of runs in data/index.json: one small document per run folder.
 
-The folders are the truth; the index only saves reading them all. Whoever changes it holds a file lock while doing so.
-A folder whose process is gone without a result is marked `cut`.
+The run folders hold the data; the index only saves reading them all. A process that changes the
+index holds a file lock. If the process of a run has ended without a result, its status is `cut`.
 """
 
 from __future__ import annotations
@@ -20,16 +20,17 @@ from filelock import FileLock, Timeout
 from tinydb import TinyDB, where
 
 from lab.errors import LabError, RequestError
+from lab.results.documents import WIRE_RATES_SCHEMA, tolerant_document
 from lab.results.storage import AtomicStorage
 from lab.run import process
 from lab.run.recorder import RUNS
 
-SCHEMA = 1
+SCHEMA = 2
 LOCK_S = 10.0
-STARTING_S = 600.0  # a folder without a manifest for so long belongs to a run that never began
+STARTING_S = 600.0  # an older folder without a manifest belongs to a run that never began
 UNFINISHED = ("starting", "running")
 NOTE = "note.json"  # tags and note of a run, in its folder
-SHOWN = (
+SHOWN = (  # copied from the manifest
     "experiment",
     "scenario",
     "strategy",
@@ -45,7 +46,10 @@ Doc = dict[str, Any]
 
 
 class Store:
-    """The runs under one folder. Safe to use from several threads and processes; what it returns is the caller's own."""
+    """List the runs below one folder.
+
+    Several threads and processes can use a store. Callers may change the documents they get.
+    """
 
     def __init__(self, runs: Path = RUNS, index: Path | None = None) -> None:
         self.runs_folder = runs
@@ -58,11 +62,11 @@ class Store:
 
     @property
     def recovered(self) -> str:
-        """What happened to a damaged index, for people; empty if nothing did."""
+        """Return what happened to a damaged index, for people; empty if it was not damaged."""
         return self._storage.recovered
 
     def refresh(self) -> bool:
-        """Take over what the run folders say; whether anything changed."""
+        """Update the index from the run folders; return whether anything changed."""
         with self._mutex:
             known = {doc["id"]: dict(doc) for doc in self._table.all()}
             folders = {path.name: path for path in _folders(self.runs_folder)}
@@ -79,7 +83,7 @@ class Store:
             return True
 
     def reindex(self) -> int:
-        """Forget the index and read every run folder again; how many runs there are."""
+        """Build the index anew from all run folders; return the number of runs."""
         with self._mutex:
             found = [doc for path in _folders(self.runs_folder) if (doc := _described(path, None))]
             with self._writing():
@@ -88,13 +92,13 @@ class Store:
             return len(found)
 
     def all(self) -> list[Doc]:
-        """Every run, the latest first."""
+        """Return the documents of all runs, the latest first."""
         with self._mutex:
             docs = [copy.deepcopy(dict(doc)) for doc in self._table.all()]
         return sorted(docs, key=lambda doc: (doc["started"], doc["id"]), reverse=True)
 
     def get(self, run_id: str) -> Doc:
-        """One run, or an error that says where to look."""
+        """Return the document of one run. Raise `RequestError` if it is unknown."""
         with self._mutex:
             found = self._table.get(where("id") == run_id)
         if not isinstance(found, dict):
@@ -102,30 +106,32 @@ class Store:
         return copy.deepcopy(dict(found))
 
     def folder(self, run_id: str) -> Path:
-        """The folder of a run that is there; a name that leads elsewhere is unknown."""
+        """Return the folder of a run. Raise `RequestError` for a name that leads elsewhere."""
         path = self.runs_folder / run_id
         if not plain(run_id) or not path.is_dir() or path.is_symlink():
             raise RequestError(f"run '{run_id}' is unknown: see the list of runs")
         return path
 
     def annotate(self, run_id: str, tags: list[str] | None = None, note: str | None = None) -> Doc:
-        """Set tags or note, which live in the run's folder."""
+        """Set tags or note, which are kept in the run's folder; return the new document."""
         folder = self.folder(run_id)
-        said = _document(folder / NOTE) or {}
-        said |= {key: value for key, value in (("tags", tags), ("note", note)) if value is not None}
+        noted = tolerant_document(folder / NOTE) or {}
+        noted |= {
+            key: value for key, value in (("tags", tags), ("note", note)) if value is not None
+        }
         beside = folder / f".{NOTE}.new"
         try:
-            beside.write_text(json.dumps(said, ensure_ascii=False), encoding="utf-8")
+            beside.write_text(json.dumps(noted, ensure_ascii=False), encoding="utf-8")
             beside.replace(folder / NOTE)
         except OSError as error:
             raise LabError(
-                f"write {folder / NOTE}: {error.strerror}. Check to whom the folder belongs"
+                f"write {folder / NOTE}: {error.strerror}. Check who owns the folder"
             ) from error
         self.refresh()
         return self.get(run_id)
 
     def delete(self, run_id: str) -> None:
-        """Remove a run that is over, with its folder."""
+        """Remove a run that has ended, with its folder."""
         folder = self.folder(run_id)
         doc = _described(folder, None)
         if doc and doc["status"] in UNFINISHED:
@@ -133,9 +139,7 @@ class Store:
         try:
             shutil.rmtree(folder)
         except OSError as error:
-            raise LabError(
-                f"delete {folder}: {error.strerror}. Check to whom it belongs"
-            ) from error
+            raise LabError(f"delete {folder}: {error.strerror}. Check who owns it") from error
         self.refresh()
 
     def _replace(self, docs: list[Doc], ids: Iterable[str]) -> None:
@@ -151,16 +155,17 @@ class Store:
                 yield
         except Timeout as error:
             raise LabError(
-                f"write {self._storage.path}: another process has held it for {LOCK_S:g} s. Try again"
+                f"write {self._storage.path}: another process holds it since {LOCK_S:g} s. "
+                "Try again"
             ) from error
         except OSError as error:
             raise LabError(
-                f"write {self._storage.path}: {error.strerror}. The index that was there is kept"
+                f"write {self._storage.path}: {error.strerror}. The old index is kept"
             ) from error
 
 
 def plain(run_id: str) -> bool:
-    """Whether a run's name is the name of a folder, and of nothing else."""
+    """Return whether a run's name is a plain folder name, without a path or a leading dot."""
     return bool(run_id) and not run_id.startswith(".") and not set(run_id) & set("/\\\0")
 
 
@@ -176,7 +181,7 @@ def _folders(runs: Path) -> list[Path]:
 
 
 def _described(folder: Path, known: Doc | None) -> Doc | None:
-    """The document of a folder; `known` itself if nothing has changed, None if it is no run."""
+    """Return the document of a run folder; `known` if nothing changed, None if it is no run."""
     stamp = [_changed(folder / name) for name in ("result.json", NOTE, "manifest.json")]
     if (
         known
@@ -185,26 +190,27 @@ def _described(folder: Path, known: Doc | None) -> Doc | None:
         and known["status"] not in UNFINISHED
     ):
         return known
-    manifest = _document(folder / "manifest.json")
+    manifest = tolerant_document(folder / "manifest.json")
     if manifest is None and not _starting(folder):
         return None
-    result = _document(folder / "result.json")
+    result = tolerant_document(folder / "result.json")
     status = "starting" if manifest is None else "running"
     if result is None and manifest is not None and not process.alive(manifest, folder):
-        result = _document(folder / "result.json")  # it may have ended just now
+        result = tolerant_document(folder / "result.json")  # the run may have ended in between
         stamp[0] = _changed(folder / "result.json")
         status = "cut"
-    said = _document(folder / NOTE) or {}
+    noted = tolerant_document(folder / NOTE) or {}
     doc = {"schema": SCHEMA, "id": folder.name, "stamp": stamp} | dict.fromkeys(SHOWN)
     doc |= {"scenario": "", "strategy": "", "engine": "", "started": ""}
     doc |= {
         key: (manifest or {}).get(key) for key in SHOWN if (manifest or {}).get(key) is not None
     }
-    doc |= {"status": status, "tags": said.get("tags", []), "note": said.get("note", "")}
+    doc["wire_rates"] = manifest is not None and manifest.get("schema", 1) == WIRE_RATES_SCHEMA
+    doc |= {"status": status, "tags": noted.get("tags", []), "note": noted.get("note", "")}
     return doc | (_summary(result) if result else dict.fromkeys(SUMMARY))
 
 
-SUMMARY = (
+SUMMARY = (  # taken from the result
     "measured_s",
     "throughput_mbps",
     "tiers",
@@ -217,7 +223,7 @@ SUMMARY = (
 
 
 def _summary(result: Doc) -> Doc:
-    """The numbers of a result that a list shows. `verified` is None if nobody used more than one path."""
+    """Return the numbers of a result for a list; `verified` is None without multipath users."""
     multipath = any(user.get("kind") == "multipath" for user in result.get("users", {}).values())
     return {
         "status": result.get("status", "failed"),
@@ -237,21 +243,6 @@ def _starting(folder: Path) -> bool:
         return time.time() - folder.stat().st_mtime < STARTING_S
     except OSError:
         return False
-
-
-def _document(path: Path) -> Doc | None:
-    """A JSON document; None if it is not there. A damaged one is a failed run's."""
-    try:
-        found = json.loads(path.read_bytes())
-    except OSError:
-        return None
-    except ValueError as error:
-        return {"status": "failed", "error": f"read {path.name}: {error}"}
-    return (
-        found
-        if isinstance(found, dict)
-        else {"status": "failed", "error": f"read {path.name}: it holds no document"}
-    )
 
 
 def _changed(path: Path) -> int:

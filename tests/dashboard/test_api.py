@@ -192,7 +192,7 @@ def test_a_run_that_goes_on_is_not_deleted(client, going):
 def test_comparison_in_numbers_and_words(client):
     said = client.get("/api/compare?runs=plain,metered").json
     assert [group["label"] for group in said["groups"]] == ["none", "meter_throttling"]
-    assert "cannot tell" in said["verdicts"]["meter_throttling"]["throughput_mbps"]
+    assert "not enough runs" in said["verdicts"]["meter_throttling"]["throughput_mbps"]
     assert client.get("/api/compare?runs=plain").status_code == 422
     assert client.get("/api/compare?runs=plain,nope").status_code == 404
 

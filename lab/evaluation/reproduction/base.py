@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from lab.results.compare import ratio_interval
+from lab.results.statistics import ratio_interval
 from lab.results.tables import markdown_table
 
 Numbers = Mapping[str, float]

@@ -1,0 +1,160 @@
+"""Estimate means and differences from few runs: bootstrap intervals, and verdicts in words.
+
+A percentile interval of few values is too narrow. It is widened as Student's t widens a normal
+one (T. Hesterberg, "What teachers should know about the bootstrap", The American Statistician 69,
+2015, section 3.2, "expanded percentile"). Each metric is judged by itself: at 95 %, one of twenty
+equal metrics is reported as different by chance.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lab.errors import MachineLacks
+
+MIN_RUNS = 5  # with fewer values a bootstrap interval is not reliable
+MAX_ADDED_RUNS = 200
+MAX_RATIO = 1000
+RESAMPLES = 4999
+CONFIDENCE = 0.95
+WORDS = {  # by direction: 1 where more is better, -1 where less is better, 0 where neither is
+    1: ("better", "worse"),
+    -1: ("worse", "better"),
+    0: ("higher", "lower"),
+}
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Hold a mean over `n` runs and its 95 % interval; None where it cannot be computed."""
+
+    mean: float | None
+    low: float | None
+    high: float | None
+    n: int
+
+    @property
+    def text(self) -> str:
+        """Return `mean [low, high]` with three significant digits, or `-`."""
+        if self.mean is None:
+            return "-"
+        interval = "" if self.low is None else f" [{self.low:.3g}, {self.high:.3g}]"
+        return f"{self.mean:.3g}{interval}"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Say how a group of runs differs from the base group in one metric.
+
+    `short` is for a cell of a table; `text` adds the number of runs and how many more are needed.
+    """
+
+    text: str
+    short: str
+
+
+def mean(values: Sequence[float]) -> float:
+    """Return the arithmetic mean."""
+    return sum(values) / len(values)
+
+
+def estimate(values: Sequence[float]) -> Estimate:
+    """Return the mean of the values; with at least MIN_RUNS of them, its interval too."""
+    if not values:
+        return Estimate(None, None, None, 0)
+    if len(values) < MIN_RUNS:
+        return Estimate(mean(values), None, None, len(values))
+    low, high = _bootstrap((values,), lambda x, axis: x.mean(axis=axis))
+    return Estimate(mean(values), low, high, len(values))
+
+
+def ratio_interval(base: Sequence[float], other: Sequence[float]) -> tuple[float, float]:
+    """Return the 95 % interval of the change from the mean of `base` to that of `other` in %."""
+    return _bootstrap((base, other), _change_percent)
+
+
+def verdict(base: Sequence[float], other: Sequence[float], direction: int = 1) -> Verdict:
+    """Return whether the mean of `other` differs from that of `base`, in words.
+
+    `direction`: 1 where more is better, -1 where less is better, 0 where neither is.
+    """
+    n = min(len(base), len(other))
+    if not n:
+        return Verdict("not measured", "not measured")
+    if not any(base):
+        if not any(other):
+            return _same(n)
+        text = f"{mean(other):.3g}, and 0 in every run that it is compared with"
+        return Verdict(text, text)
+    change = 100 * (mean(other) / mean(base) - 1)
+    if n < MIN_RUNS:
+        return _open(f"{round(change):+d} %", n, MIN_RUNS - n)
+    low, high = ratio_interval(base, other)
+    if low == high == 0:
+        return _same(n)
+    if low > 0 or high < 0:
+        near, far = sorted((abs(low), abs(high)))
+        words = f"{WORDS[direction][change < 0]} by {_percent(abs(change))} %"
+        short = f"{words} [{_percent(near)}, {_percent(far)}]"
+        return Verdict(f"{short}, n = {n}", short)
+    needed = n * ((high - low) / 2 / abs(change)) ** 2 if change else math.inf
+    added = max(1, math.ceil(min(needed, n + MAX_ADDED_RUNS)) - n)
+    return _open(f"{round(change):+d} % [{round(low)}, {round(high)}]", n, added)
+
+
+def _same(n: int) -> Verdict:
+    return Verdict(f"the same in every run, n = {n}", "the same in every run")
+
+
+def _open(change: str, n: int, added: int) -> Verdict:
+    more = f"add {added}" if added < MAX_ADDED_RUNS else f"add {MAX_ADDED_RUNS} or more"
+    text = f"{change}, n = {n}: not enough runs to tell this from chance, {more}"
+    return Verdict(text, f"not clear, {change}")
+
+
+def _percent(value: float) -> str:
+    """Return a percentage without decimals, unless it would be rounded to 0."""
+    return f"{value:.0f}" if value >= 1 or value == 0 else f"{value:.2g}"
+
+
+def _change_percent(base: Any, other: Any, axis: int) -> Any:
+    """Return the change between the means of arrays in %, limited to a factor of MAX_RATIO.
+
+    A resample of `base` may hold zeros only; without the limit its ratio would be infinite.
+    """
+    before, after = base.mean(axis=axis), other.mean(axis=axis)
+    least = before.clip(after / MAX_RATIO)
+    return 100 * (after - before) / (least + (least == 0))
+
+
+def _bootstrap(samples: tuple[Sequence[float], ...], statistic: Any) -> tuple[float, float]:
+    """Return the expanded percentile interval; a point if the values do not vary.
+
+    The random stream is fixed: the same samples give the same interval.
+    """
+    try:
+        import numpy
+        from scipy.stats import bootstrap, norm, t
+    except ImportError as error:
+        raise MachineLacks(
+            f"compute intervals: {error}. Try: ./run_lab.sh compare, which installs what is missing"
+        ) from error
+    arrays = [numpy.asarray(values, dtype=float) for values in samples]
+    if all(each.min() == each.max() for each in arrays):
+        point = float(statistic(*arrays, axis=0))
+        return point, point
+    rng, n = numpy.random.default_rng(1), min(map(len, samples))
+    level = 1 - 2 * float(norm.cdf(-math.sqrt(n / (n - 1)) * t.ppf((1 + CONFIDENCE) / 2, n - 1)))
+    found = bootstrap(
+        arrays,
+        statistic,
+        n_resamples=RESAMPLES,
+        confidence_level=level,
+        method="percentile",
+        vectorized=True,
+        rng=rng,
+    )
+    return float(found.confidence_interval.low), float(found.confidence_interval.high)
