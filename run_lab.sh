@@ -1,5 +1,5 @@
 #!/bin/sh
-# The one door: sets up .venv when it is missing or requirements changed, then runs the command line.
+# Set up .venv if it is missing or the requirements changed, then run the command line.
 set -eu
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 caller=$(pwd)
@@ -15,11 +15,11 @@ find_python() {
             return
         fi
     done
-    say "set up .venv: no Python 3.11 or newer with venv was found. Try: sudo apt install python3 python3-venv"
+    say "set up .venv: found no Python 3.11 or newer with the venv module. Try: sudo apt install python3 python3-venv"
     exit 3
 }
 
-# Under sudo the environment belongs to the user who called it.
+# Under sudo, run as the user who called sudo, so that .venv belongs to that user.
 as_caller() {
     if [ "$(id -u)" = 0 ] && [ -n "${SUDO_UID:-}" ] && command -v sudo >/dev/null 2>&1; then
         sudo -H -u "#$SUDO_UID" -- "$@"
@@ -28,7 +28,7 @@ as_caller() {
     fi
 }
 
-# install STAMP FILE...: install the pinned packages of FILEs unless the stamp says they are there
+# install STAMP FILE...: install the pinned packages of FILEs, unless the stamp is of these FILEs
 install() {
     stamp=.venv/$1.stamp
     shift
@@ -39,14 +39,14 @@ install() {
     if ! "$py" -c 'import pip' >/dev/null 2>&1; then
         found=$(find_python)
         say "setting up .venv ..."
-        as_caller "$found" -m venv .venv || { say "set up .venv: failed. Try: sudo apt install python3-venv"; exit 3; }
+        as_caller "$found" -m venv .venv || { say "set up .venv: python -m venv failed. Try: sudo apt install python3-venv"; exit 3; }
     fi
     options=""
     for file in "$@"; do options="$options -r $file"; done
     say "installing packages ..."
     # shellcheck disable=SC2086
     if ! as_caller "$py" -m pip install --quiet --disable-pip-version-check $options; then
-        say "install $*: pip failed. Try: the same command again with a network connection"
+        say "install $*: pip failed. Check the network connection and run the same command again"
         exit 3
     fi
     as_caller sh -c 'printf "%s\n" "$1" >"$2"' sh "$wanted" "$stamp"
@@ -54,7 +54,7 @@ install() {
 
 install run requirements.txt
 case "${1:-}" in
-"" | --port | --port=* | --no-browser | --no-demo)
+"" | --port | --port=* | --no-browser | --no-demo | --with | --with=*)
     set -- up "$@"
     ;;
 test)
@@ -63,7 +63,7 @@ test)
     if [ $# -gt 0 ]; then
         exec "$py" -m pytest "$@"
     fi
-    # The emulation measures, so it has the machine to itself; everything else shares it.
+    # Tests of the emulation measure rates, so they run alone; all other tests run in parallel.
     status=0
     "$py" -m pytest -m "not emulation" --numprocesses=auto --dist=loadfile || status=$?
     "$py" -m pytest -m "emulation and not long" || status=$?

@@ -1,4 +1,4 @@
-"""Print the lists of the catalogue: as columns for people, as JSON for programs."""
+"""Print what the lab offers: as columns for people, as JSON for programs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,67 @@ from typing import Any
 import click
 
 from lab.results.tables import text_table
+from lab.scenario import catalogue
 from lab.scenario.catalogue import Row
+
+PARAMETER_COLUMNS = ("name", "default", "unit", "minimum", "maximum", "choices", "help")
+TARGET_COLUMNS = ("name", "value", "unit", "minimum", "maximum", "choices", "help")
+as_json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON only.")
+
+
+@click.group(name="list")
+def listing() -> None:
+    """List scenarios, strategies, parameters and more."""
+
+
+@listing.command()
+@as_json_option
+def scenarios(as_json: bool) -> None:
+    """List the scenarios that come with the lab."""
+    rows = catalogue.scenario_rows()
+    if not as_json:
+        rows = [row | {"title": row.get("error", row["title"])} for row in rows]
+    show(rows, ("name", "title", "paper", "minutes"), as_json)
+
+
+@listing.command()
+@as_json_option
+def strategies(as_json: bool) -> None:
+    """List the controller's strategies."""
+    show(catalogue.strategy_rows(), ("name", "help"), as_json)
+
+
+@listing.command()
+@as_json_option
+def cc(as_json: bool) -> None:
+    """List the congestion controls.
+
+    List the engines that can run each of them, too.
+    """
+    show(catalogue.congestion_control_rows(), ("name", "help", "engines"), as_json)
+
+
+@listing.command()
+@as_json_option
+def topologies(as_json: bool) -> None:
+    """List the kinds of topology and their parameters."""
+    show(catalogue.topology_rows(), ("kind", "help", "params"), as_json)
+
+
+@listing.command()
+@click.argument("name")
+@as_json_option
+def params(name: str, as_json: bool) -> None:
+    """List the parameters of a strategy or of a kind of topology."""
+    show(catalogue.parameter_rows(name), PARAMETER_COLUMNS, as_json)
+
+
+@listing.command()
+@click.argument("scenario")
+@as_json_option
+def targets(scenario: str, as_json: bool) -> None:
+    """List everything that can be changed while SCENARIO runs."""
+    show(catalogue.target_rows(scenario), TARGET_COLUMNS, as_json)
 
 
 def show(rows: Sequence[Row], columns: Sequence[str], as_json: bool) -> None:
@@ -21,13 +81,6 @@ def show(rows: Sequence[Row], columns: Sequence[str], as_json: bool) -> None:
     else:
         cells = [[_text(row.get(column)) for column in columns] for row in rows]
         click.echo(text_table(columns, cells))
-
-
-def scenarios(rows: Sequence[Row], as_json: bool) -> None:
-    """Print the scenarios; a scenario that does not load shows its error as the title."""
-    if not as_json:
-        rows = [row | {"title": row.get("error", row["title"])} for row in rows]
-    show(rows, ("name", "title", "paper", "minutes"), as_json)
 
 
 def _text(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What a run looks like on a terminal: pure functions from frames and results to text, and the one live line."""
+"""Show runs on a terminal: turn frames and results into text, and rewrite one line of progress."""
 
 from __future__ import annotations
 
@@ -6,14 +6,19 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from lab.results import rate_scale, verdict
 from lab.results.tables import cell_text, text_table
 from lab.run.runner import Progress
+from lab.scenario.schema import Scenario
 
 PLAIN_EVERY_S = 10.0
 
 
 def progress_line(progress: Progress) -> str:
-    """`running 12.5 / 60 s, 47 s left   wifi1 7.1 + 0.4   lte1 10.9 + 0.0 Mb/s (Tier 1 + Tier 2)`"""
+    """Return the progress of a run in one line.
+
+    Such as `running 12.5 / 60 s, 47 s left   wifi1 7.1 + 0.4 Mb/s (Tier 1 + Tier 2)`.
+    """
     if progress.phase != "running":
         return progress.phase
     text = f"running {progress.t:g} / {progress.duration_s:g} s"
@@ -22,18 +27,18 @@ def progress_line(progress: Progress) -> str:
     aps = progress.frame.get("ap", {})
     if aps:
         shares = "   ".join(
-            f"{ap} {_rate(seen.get('tier1_mbps'))} + {_rate(seen.get('tier2_mbps'))}"
-            for ap, seen in aps.items()
+            f"{ap} {_rate(sample.get('tier1_mbps'))} + {_rate(sample.get('tier2_mbps'))}"
+            for ap, sample in aps.items()
         )
         return f"{text}   {shares} Mb/s (Tier 1 + Tier 2)"
     users = progress.frame.get("user", {})
     return text + "".join(
-        f"   {user} {_rate(seen.get('mbps'))} Mb/s" for user, seen in users.items()
+        f"   {user} {_rate(sample.get('mbps'))} Mb/s" for user, sample in users.items()
     )
 
 
 class Live:
-    """One line that rewrites itself on a terminal; elsewhere a line every 10 s of the run."""
+    """Rewrite one line of progress on a terminal; elsewhere write a line every 10 s of the run."""
 
     def __init__(self, quiet: bool) -> None:
         self.quiet, self._terminal, self._printed_t, self._width = (
@@ -58,81 +63,85 @@ class Live:
         sys.stderr.flush()
 
     def done(self) -> None:
-        """Leave the line, so that what follows starts on its own."""
+        """Clear the line of progress."""
         if self._terminal and self._width:
             sys.stderr.write("\r" + " " * self._width + "\r")
             self._width = 0
 
 
 def summary(result: dict[str, Any], folder: Path) -> str:
-    """Access points, users, Multipath TCP's verdict, and where everything is."""
-    head = (
-        f"{result['scenario']}  strategy {result['strategy']}  cc {result['cc'] or 'not read back'}"
-    )
-    parts = [
-        f"{head}  engine {result['engine']}  seed {result['seed']}  {result['duration_s']:g} s  {result['status']}"
-    ]
+    """Return a summary of a result: access points, users, totals and the multipath verdict."""
+    parts = [_head(result)]
+    if scaled := rate_scale.note(result.get("rate_scale")):
+        parts.append(scaled)
     if result["overloaded"]:
-        why = "; ".join(str(reason) for reason in result["overload"].get("reasons", [])) or str(
-            result["overload"]
-        )
+        reasons = result["overload"].get("reasons", [])
+        why = "; ".join(str(reason) for reason in reasons) or str(result["overload"])
         parts.append(
             f"*** OVERLOADED: this machine could not keep up, do not trust the numbers: {why} ***"
         )
     if result["aps"]:
-        rows = [
-            (
-                ap,
-                each["kind"],
-                each["throughput_mbps"],
-                each["tier1_mbps"],
-                each["tier2_mbps"],
-                each["mac_occupancy_mean"],
-            )
-            for ap, each in result["aps"].items()
-        ]
-        parts.append(
-            text_table(("access point", "kind", "Mb/s", "Tier 1", "Tier 2", "MAC occupancy"), rows)
-        )
-    users = [
+        parts.append(_ap_table(result["aps"]))
+    parts.append(_user_table(result["users"]))
+    parts.append(_totals(result))
+    parts.append(verdict_text(result))
+    parts.append(f"run folder: {folder}")
+    return "\n\n".join(parts)
+
+
+def verdict_text(result: dict[str, Any]) -> str:
+    """Return whether the connections of multipath users were Multipath TCP, in words."""
+    if not any(user["kind"] == "multipath" for user in result["users"].values()):
+        return "Multipath TCP: no multipath user in this scenario"
+    return verdict.describe(result["mptcp"])
+
+
+def report(scenario: Scenario, result: dict[str, Any], folder: Path) -> str:
+    """Return a page of Markdown about one run."""
+    about = [
+        f"# {scenario.title}",
+        scenario.paper,
+        f"**Question.** {scenario.question}" if scenario.question else "",
+        f"**Expected.** {scenario.expect}" if scenario.expect else "",
+    ]
+    text = [part for part in about if part]
+    return "\n\n".join([*text, "## Measured", f"```\n{summary(result, folder)}\n```", ""])
+
+
+def _head(result: dict[str, Any]) -> str:
+    return (
+        f"{result['scenario']}  strategy {result['strategy']}  "
+        f"cc {result['cc'] or 'not read back'}  engine {result['engine']}  "
+        f"seed {result['seed']}  {result['duration_s']:g} s  {result['status']}"
+    )
+
+
+def _ap_table(aps: dict[str, Any]) -> str:
+    keys = ("kind", "throughput_mbps", "tier1_mbps", "tier2_mbps", "mac_occupancy_mean")
+    rows = [(ap, *(each[key] for key in keys)) for ap, each in aps.items()]
+    return text_table(("access point", "kind", "Mb/s", "Tier 1", "Tier 2", "MAC occupancy"), rows)
+
+
+def _user_table(users: dict[str, Any]) -> str:
+    rows = [
         (
             user,
             each["kind"].replace("_", " "),
             each["throughput_mbps"],
             "  ".join(f"{ap} {_rate(rate)}" for ap, rate in each["by_ap"].items()),
         )
-        for user, each in result["users"].items()
+        for user, each in users.items()
     ]
-    parts.append(text_table(("user", "kind", "Mb/s", "by access point"), users))
-    tiers, fairness = result["tiers"], result["fairness"]
-    parts.append(
-        f"total {_rate(result['throughput_mbps'])} Mb/s   Tier 1 {_rate(tiers['1'])}   Tier 2 {_rate(tiers['2'])}   "
-        f"fairness (Jain) {cell_text(fairness['jain'])}   converged {_seconds(result['convergence_s'])}"
+    return text_table(("user", "kind", "Mb/s", "by access point"), rows)
+
+
+def _totals(result: dict[str, Any]) -> str:
+    tiers, jain = result["tiers"], result["fairness"]["jain"]
+    return (
+        f"total {_rate(result['throughput_mbps'])} Mb/s   "
+        f"Tier 1 {_rate(tiers['1'])}   Tier 2 {_rate(tiers['2'])}   "
+        f"fairness (Jain) {cell_text(jain)}   converged {_seconds(result['convergence_s'])}"
     )
-    parts.append(verdict(result))
-    parts.append(f"run folder: {folder}")
-    return "\n\n".join(parts)
-
-
-def verdict(result: dict[str, Any]) -> str:
-    """Was it really Multipath TCP?"""
-    mptcp = result["mptcp"]
-    if not any(user["kind"] == "multipath" for user in result["users"].values()):
-        return "Multipath TCP: no multipath user in this scenario"
-    seen = f"{mptcp['joins']} joins, {mptcp['fallbacks']} fallbacks to plain TCP"
-    return f"Multipath TCP: {'verified' if mptcp['verified'] else 'NOT verified'}, {seen}"
-
-
-def report(scenario: Any, result: dict[str, Any], folder: Path) -> str:
-    """A page of Markdown about one run."""
-    asked = [
-        f"# {scenario.title}",
-        scenario.paper,
-        f"**Question.** {scenario.question}",
-        f"**Expected.** {scenario.expect}",
-    ]
-    text = [part for part in asked if part and not part.endswith("** ")]
-    return "\n\n".join([*text, "## Measured", f"```\n{summary(result, folder)}\n```", ""])
 
 
 def _rate(value: float | None) -> str:

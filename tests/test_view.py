@@ -1,0 +1,36 @@
+"""What the terminal and the pages say about the verdict and the unit of rates."""
+
+from __future__ import annotations
+
+import pytest
+
+from lab.results import rate_scale, verdict
+
+
+@pytest.mark.parametrize(
+    ("mptcp", "text"),
+    [
+        (
+            {"verified": True, "joins": 2, "fallbacks": 0},
+            "Multipath TCP verified: 2 extra subflows, no fallback",
+        ),
+        (
+            {"verified": False, "joins": 0, "fallbacks": 1, "why": "ue2-1 is plain TCP"},
+            "Multipath TCP NOT verified: no extra subflow, 1 fallback to plain TCP "
+            "(ue2-1 is plain TCP)",
+        ),
+        ({}, "Multipath TCP NOT verified: no extra subflow, no fallback"),
+    ],
+)
+def test_the_multipath_verdict_in_words(mptcp, text):
+    assert verdict.describe(mptcp) == text
+
+
+def test_a_scaled_run_says_what_is_scaled_and_what_is_not():
+    assert rate_scale.note(1) == rate_scale.note(None) == rate_scale.label(1) == ""
+    text = rate_scale.note(0.25)
+    assert "Rates on the wire are scaled by 0.25" in text
+    assert "queueing delay is 4 times as long" in text
+    assert rate_scale.label(0.25) == "rate scale 0.25"
+    assert rate_scale.label(None, wire_rates=True) == "wire rates"
+    assert "cannot be compared" in rate_scale.note(None, wire_rates=True)
