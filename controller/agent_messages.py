@@ -68,6 +68,12 @@ class LinkState(_Message):
     loss: Annotated[float, Field(ge=0, le=1)] | None = None
     loss_back: Annotated[float, Field(ge=0, le=1)] | None = None
 
+    def scaled(self, factor: float) -> LinkState:
+        """Return the same state with the rate multiplied by `factor`."""
+        if self.rate_mbps is None or factor == 1:
+            return self
+        return self.model_copy(update={"rate_mbps": round(self.rate_mbps * factor, 6)})
+
 
 class LinkFlip(_Message):
     """A link has changed."""

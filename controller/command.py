@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from controller.errors import CommandRefused
 from controller.observation import Observation, Subflow, SubflowKey, air
+from controller.units import rate_text
+
+LOWEST_LIMIT_BPS = 50_000  # four full packets a second; a slower subflow times out
 
 
 @dataclass(frozen=True)
@@ -94,6 +97,27 @@ class Decision:
         if isinstance(self.command, SetBackup) and not self.command.backup:
             return "normal"
         return ACTIONS.get(type(self.command), "keep")
+
+
+def effective_floor_bps(min_rate_bps: int = 0) -> int:
+    """Return the lowest wire rate in bit/s that a meter or a pacing rate may have.
+
+    It is `min_rate_bps` (a wire rate too), but at least `LOWEST_LIMIT_BPS`. A strategy asks for no
+    less; `Control` raises what asks for less.
+    """
+    return max(min_rate_bps, LOWEST_LIMIT_BPS)
+
+
+def raised_to_floor(decision: Decision, rate_scale: float) -> Decision:
+    """Return the decision with its meter or pacing rate raised to the floor, and the reason with it."""
+    command = decision.command
+    if not isinstance(command, Throttle | Expect) or command.rate_bps is None:
+        return decision
+    floor_bps = effective_floor_bps()
+    if not 0 < command.rate_bps < floor_bps:
+        return decision
+    reason = f"{decision.reason}; raised to the floor of {rate_text(floor_bps, rate_scale)}"
+    return replace(decision, reason=reason, command=replace(command, rate_bps=floor_bps))
 
 
 def about(key: SubflowKey) -> str:

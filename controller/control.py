@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from controller import strategies, tiers
-from controller.command import Command, Decision, Expect, Route, SetBackup, checked
+from controller.command import Command, Decision, Expect, Route, SetBackup, checked, raised_to_floor
 from controller.errors import CommandRefused
 from controller.observation import Observation, Tiers
 from controller.strategies.base import StrategyParams, checked_params
@@ -33,8 +33,12 @@ class Step:
 class Control:
     """Owns the strategy; a change is checked at once and holds from the next step on."""
 
-    def __init__(self, name: str, params: dict[str, Any] | None = None) -> None:
-        self.strategy = strategies.make(name, params or {})
+    def __init__(
+        self, name: str, params: dict[str, Any] | None = None, rate_scale: float = 1.0
+    ) -> None:
+        """Start a strategy; `params` are in scenario units, the network carries them x `rate_scale`."""
+        self.rate_scale = rate_scale
+        self.strategy = strategies.make(name, params or {}, rate_scale)
         self._next = self.strategy
         self._due_ns: int | None = None
         self._tiers: Tiers = {}
@@ -49,13 +53,16 @@ class Control:
         """Change parameters from the next step on; `ParamsRefused` leaves all as it was."""
         doing = f"change parameters of strategy '{self._next.name}'"
         params = checked_params(
-            type(self._next.params), {**self._next.params.model_dump(), **values}, doing
+            type(self._next.params),
+            {**self._next.params.model_dump(), **values},
+            doing,
+            self.rate_scale,
         )
         self._next = type(self._next)(params)
 
     def switch(self, name: str, params: dict[str, Any] | None = None) -> None:
         """Replace the strategy at the next step."""
-        self._next = strategies.make(name, params or {})
+        self._next = strategies.make(name, params or {}, self.rate_scale)
 
     def due(self, now_ns: int) -> bool:
         """Whether a step should be made now; the first is due at once."""
@@ -69,6 +76,7 @@ class Control:
     def step(self, seen: Observation) -> Step:
         """Decide, and count the time to the next step from the moment this one was due."""
         leaving, self.strategy = self.strategy, self._next  # 1
+        seen = replace(seen, rate_scale=self.rate_scale)
         seen = replace(seen, tiers=self._current_tiers(seen))  # 2
         decisions: list[Decision] = []
         if leaving.name != self.strategy.name:
@@ -117,7 +125,7 @@ def _checked_step(seen: Observation, strategy: str, decisions: Iterable[Decision
         try:
             if decision.command is not None:
                 after = _after(checked(decision.command, after), after)
-            accepted.append(decision)
+            accepted.append(raised_to_floor(decision, seen.rate_scale))
         except CommandRefused as error:
             refused.append(str(error))
     return Step(seen, strategy, tuple(accepted), tuple(refused))

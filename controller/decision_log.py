@@ -7,11 +7,11 @@ from typing import Any
 from controller.command import Command, Decision, Expect, Forecast, Route, Throttle, about
 from controller.control import Step
 from controller.observation import Subflow
-from controller.units import mbps_from_bps
+from controller.units import scenario_mbps
 
 
-def decision_line(strategy: str, decision: Decision) -> dict[str, Any]:
-    """One decision with its reason."""
+def decision_line(strategy: str, decision: Decision, rate_scale: float = 1.0) -> dict[str, Any]:
+    """Return one decision with its reason; its rates in scenario units."""
     key = "connection" if decision.forecast else "subflow" if "/" in decision.about else "ap"
     line: dict[str, Any] = {
         "kind": "decision",
@@ -20,32 +20,35 @@ def decision_line(strategy: str, decision: Decision) -> dict[str, Any]:
         "action": decision.action,
     }
     return (
-        line | _asked(decision.command) | _foreseen(decision.forecast) | {"reason": decision.reason}
+        line
+        | _asked(decision.command, rate_scale)
+        | _foreseen(decision.forecast, rate_scale)
+        | {"reason": decision.reason}
     )
 
 
-def _foreseen(forecast: Forecast | None) -> dict[str, Any]:
+def _foreseen(forecast: Forecast | None, rate_scale: float) -> dict[str, Any]:
     if forecast is None:
         return {}
     return {
         "active": [about(key) for key in forecast.active],
-        "forecast_mbps": mbps_from_bps(forecast.throughput_bps),
+        "forecast_mbps": scenario_mbps(forecast.throughput_bps, rate_scale),
         "forecast_buffer_kb": forecast.buffer_bytes / 1000,
-        "measured_mbps": _mbps(forecast.measured_bps),
+        "measured_mbps": _mbps(forecast.measured_bps, rate_scale),
     }
 
 
-def _asked(command: Command | None) -> dict[str, Any]:
+def _asked(command: Command | None, rate_scale: float) -> dict[str, Any]:
     match command:
         case Throttle():
             return {
-                "meter_mbps": mbps_from_bps(command.rate_bps),
+                "meter_mbps": scenario_mbps(command.rate_bps, rate_scale),
                 "addresses": sorted(command.addresses),
             }
         case Route():
             return {"path": list(command.path)}
         case Expect():
-            return {"expected_mbps": _mbps(command.rate_bps)}
+            return {"expected_mbps": _mbps(command.rate_bps, rate_scale)}
         case _:
             return {}
 
@@ -55,8 +58,8 @@ def observation_line(step: Step) -> dict[str, Any]:
     aps = {
         ap.id: {
             "mac_occupancy": _rounded(ap.mac_occupancy),
-            "tier2_mbps": _mbps(ap.tier2_bps),
-            "meter_mbps": _mbps(ap.meter_bps),
+            "tier2_mbps": _mbps(ap.tier2_bps, step.seen.rate_scale),
+            "meter_mbps": _mbps(ap.meter_bps, step.seen.rate_scale),
         }
         for ap in step.seen.access_points
     }
@@ -66,7 +69,7 @@ def observation_line(step: Step) -> dict[str, Any]:
     return {"kind": "observation", "strategy": step.strategy, "aps": aps, "tiers": tiers}
 
 
-def subflow_line(subflow: Subflow, ended: bool = False) -> dict[str, Any]:
+def subflow_line(subflow: Subflow, rate_scale: float = 1.0, ended: bool = False) -> dict[str, Any]:
     """A subflow that has just been answered, that has changed, or that is over."""
     line = {
         "kind": "subflow",
@@ -79,13 +82,13 @@ def subflow_line(subflow: Subflow, ended: bool = False) -> dict[str, Any]:
         "destination": subflow.destination,
         "path": list(subflow.path),
         "backup": subflow.backup,
-        "expected_mbps": _mbps(subflow.expected_bps),
+        "expected_mbps": _mbps(subflow.expected_bps, rate_scale),
     }
     return line | ({"ended": True} if ended else {})
 
 
-def _mbps(rate_bps: int | None) -> float | None:
-    return None if rate_bps is None else mbps_from_bps(rate_bps)
+def _mbps(rate_bps: int | None, rate_scale: float) -> float | None:
+    return None if rate_bps is None else scenario_mbps(rate_bps, rate_scale)
 
 
 def _rounded(value: float | None) -> float | None:

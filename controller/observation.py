@@ -115,7 +115,11 @@ class Subflow:
 
 @dataclass(frozen=True)
 class Observation:
-    """Everything seen up to `now_ns`, which is the only clock of the brain; `receive_buffer_bytes` is that of every connection."""
+    """Hold everything known at `now_ns`, which is the only clock of a strategy.
+
+    `receive_buffer_bytes` is the receive buffer of every connection. Rates are wire rates; a wire
+    rate divided by `rate_scale` is in scenario units, as people read it (`units.rate_text`).
+    """
 
     now_ns: int
     access_points: tuple[AccessPoint, ...] = ()
@@ -125,6 +129,7 @@ class Observation:
     tiers: Tiers = field(default_factory=dict)
     arcs: tuple[Arc, ...] = ()
     receive_buffer_bytes: int = RECEIVE_BUFFER_BYTES
+    rate_scale: float = 1.0
 
     def subflow(self, key: SubflowKey) -> Subflow | None:
         """The subflow of this connection with this number, if it lives."""

@@ -82,7 +82,10 @@ class ApLine(_Part):
 
 
 class Plan(_Part):
-    """The whole file; every name it uses is one it defines."""
+    """Hold the whole file; every name it uses is one it defines.
+
+    All rates are wire rates; a wire rate divided by `rate_scale` is in scenario units.
+    """
 
     switches: dict[str, Switch]
     hosts: dict[str, tuple[HostPort, ...]] = {}
@@ -90,6 +93,7 @@ class Plan(_Part):
     aps: dict[str, ApLine] = {}
     multipath: tuple[str, ...] = ()
     receive_buffer_kb: Annotated[int, Field(ge=1)] = RECEIVE_BUFFER_BYTES // 1000
+    rate_scale: Rate = 1.0
 
     @model_validator(mode="after")
     def names_are_known(self) -> Plan:

@@ -1,6 +1,8 @@
 """Convert between the units people write (Mb/s, ms, fractions) and the integers used inside.
 
 No other module converts units. Rates inside are bit/s, times ns, loss parts per million.
+People write and read rates in scenario units. The network carries every rate multiplied by
+`rate_scale`: that product is the wire rate.
 """
 
 from __future__ import annotations
@@ -16,6 +18,22 @@ def bps_from_mbps(mbps: float) -> int:
 def mbps_from_bps(bits_per_second: float) -> float:
     """Convert bit/s to Mb/s."""
     return bits_per_second / 1_000_000
+
+
+def wire_bps(mbps: float, rate_scale: float) -> int:
+    """Convert Mb/s in scenario units to bit/s on the wire."""
+    return bps_from_mbps(mbps * rate_scale)
+
+
+def scenario_mbps(rate_bps: float, rate_scale: float) -> float:
+    """Convert bit/s on the wire to Mb/s in scenario units, rounded to a bit/s."""
+    mbps = mbps_from_bps(rate_bps)
+    return mbps if rate_scale == 1 else round(mbps / rate_scale, 6)
+
+
+def rate_text(rate_bps: float, rate_scale: float) -> str:
+    """Return a wire rate in scenario units as text with three digits: "2.25 Mb/s"."""
+    return f"{scenario_mbps(rate_bps, rate_scale):.3g} Mb/s"
 
 
 def ns_from_s(seconds: float) -> int:

@@ -24,7 +24,7 @@ class Arcs:
 
     def __init__(self, plan: Plan, router: Router, counters: Counters, stations: Stations) -> None:
         self._router, self._counters, self._stations = router, counters, stations
-        self._arcs = plan.arcs()
+        self._arcs, self._rate_scale = plan.arcs(), plan.rate_scale
         self._between: defaultdict[tuple[str, str], list[Arc]] = defaultdict(list)
         for arc in self._arcs:
             self._between[arc.tail, arc.head].append(arc)
@@ -56,7 +56,10 @@ class Arcs:
 
     def documents(self) -> list[dict[str, Any]]:
         """The table `links`: what a controller that is started again must be told."""
-        return [state.model_dump(exclude_none=True) for state in self._said.values()]
+        return [
+            state.scaled(1 / self._rate_scale).model_dump(exclude_none=True)
+            for state in self._said.values()
+        ]
 
     def seen(self) -> tuple[Arc, ...]:
         """Every arc that carries something."""

@@ -40,7 +40,8 @@ def start(
     """Check everything that was asked for, then open what is needed; what is wrong ends POX with one sentence."""
     log = core.getLogger("pox_ext")
     try:
-        network, control = read_topology(topology), Control(strategy, read_params(params))
+        network = read_topology(topology)
+        control = Control(strategy, read_params(params), network.rate_scale)
         key = read_key(key_file)
     except ControllerError as error:
         log.error("%s", error)

@@ -20,7 +20,7 @@ from controller.paths import Flow, Path, digest
 from controller.pox_ext.openflow13_messages import FlowCount, PortCount
 from controller.pox_ext.rates import Rates
 from controller.pox_ext.tracker import Joined
-from controller.units import mbps_from_bps
+from controller.units import scenario_mbps
 
 WINDOW_S, LEAST_LOOKS = 4.0, 3
 FRAME_BITS = 1514 * 8
@@ -75,9 +75,12 @@ class Way:
 class Counters:
     """Takes what the switches say; `look` sums it up once per step."""
 
-    def __init__(self, ports: Callable[[str], dict[str, int]]) -> None:
-        """`ports(switch)` gives the numbers of its ports by name."""
-        self._names = ports
+    def __init__(self, ports: Callable[[str], dict[str, int]], rate_scale: float = 1.0) -> None:
+        """Take `ports(switch)`, which returns the port numbers of a switch by port name.
+
+        Documents hold rates in scenario units: wire rates divided by `rate_scale`.
+        """
+        self._names, self._rate_scale = ports, rate_scale
         self._ports: dict[tuple[str, str], Document] = {}
         self._flows: defaultdict[str, dict[int, Tally]] = defaultdict(dict)  # by switch and cookie
         self._ways: dict[Flow, Way] = {}
@@ -92,7 +95,7 @@ class Counters:
             rates: dict[str, float | None] = {}
             for way, total in (("rx", count.rx_bytes), ("tx", count.tx_bytes)):
                 rate_bps = self._rates.rate_bps((switch, count.port, way), now_ns, total)
-                rates[f"{way}_mbps"] = _mbps(rate_bps)
+                rates[f"{way}_mbps"] = self._mbps(rate_bps)
             self._ports[switch, name] = {"switch": switch, "name": name} | vars(count) | rates
 
     def take_flows(self, switch: str, entries: Iterable[FlowCount]) -> None:
@@ -165,7 +168,12 @@ class Counters:
             "opened": vars(joined.flow),
             "pinned": pinned,
         }
-        return plain | {"mbps": _mbps(subflow.rate_bps)}
+        rates = {
+            "rate_bps": self._bps(subflow.rate_bps),
+            "expected_bps": self._bps(subflow.expected_bps),
+            "mbps": self._mbps(subflow.rate_bps),
+        }
+        return plain | rates
 
     @staticmethod
     def joined(document: Document) -> Joined:
@@ -177,19 +185,20 @@ class Counters:
             document["backup"],
         )
 
-    @staticmethod
-    def ap_documents(step: Step) -> list[Document]:
+    def ap_documents(self, step: Step) -> list[Document]:
         """The table `aps`."""
         return [
             {
                 "ap": ap.id,
                 "mac_occupancy": ap.mac_occupancy,
-                "tier2_mbps": _mbps(ap.tier2_bps),
-                "meter_mbps": _mbps(ap.meter_bps),
+                "tier2_mbps": self._mbps(ap.tier2_bps),
+                "meter_mbps": self._mbps(ap.meter_bps),
             }
             for ap in step.seen.access_points
         ]
 
+    def _mbps(self, rate_bps: int | None) -> float | None:
+        return None if rate_bps is None else scenario_mbps(rate_bps, self._rate_scale)
 
-def _mbps(rate_bps: int | None) -> float | None:
-    return None if rate_bps is None else mbps_from_bps(rate_bps)
+    def _bps(self, rate_bps: int | None) -> int | None:
+        return None if rate_bps is None else round(rate_bps / self._rate_scale)

@@ -81,12 +81,19 @@ class Session:
             lambda cookie: self._lives.idle(cookie),
         )
         self._meters = Meters(self._counted, lambda switch: self._part_ready(switch, TABLE_0))
-        self._counters = Counters(self._forwarding.switches.ports)
+        self._counters = Counters(self._forwarding.switches.ports, plan.rate_scale)
         self._observer = Observer(
             plan, self._hosts, self._router, tracker, self._meters, self._counters, told
         )
         self._lives = Lives(
-            tracker, told, self._observer, self._router, self._hosts, folder.write, control.hurry
+            tracker,
+            told,
+            self._observer,
+            self._router,
+            self._hosts,
+            folder.write,
+            control.hurry,
+            plan.rate_scale,
         )
         self._channel = hosts or HostChannel()
         self._orders = Orders(
@@ -138,7 +145,7 @@ class Session:
     def restore(self, tables: Tables) -> None:
         """Take over the links and subflows that an earlier controller of this run has known."""
         for document in tables.get("links", []):
-            self._link(LinkState.model_validate(document))
+            self._link(LinkState.model_validate(document).scaled(self._plan.rate_scale))
         self._lives.restore(tables.get("subflows", []))
 
     def _saw(self, packet: Ip) -> None:
@@ -212,7 +219,7 @@ class Session:
             return {"value": message.value.model_dump()}
         assert isinstance(message, LinkFlip)
         return {
-            "value": message.value.model_dump(exclude_none=True),
+            "value": message.value.scaled(1 / self._plan.rate_scale).model_dump(exclude_none=True),
             "flows_moved": self._link(message.value),
         }
 
@@ -264,7 +271,10 @@ class Session:
         self._asked_s = None
         step = self._control.step(self._observer.observe(time.monotonic_ns()))
         self._observer.tiers = step.seen.tiers
-        decided = [lines.decision_line(step.strategy, decision) for decision in step.decisions]
+        decided = [
+            lines.decision_line(step.strategy, decision, step.seen.rate_scale)
+            for decision in step.decisions
+        ]
         self._folder.write(lines.observation_line(step), *decided)
         for decision in step.decisions:
             if decision.command is not None:

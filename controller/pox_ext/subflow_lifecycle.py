@@ -37,7 +37,9 @@ class Lives:
         hosts: Hosts,
         write: Callable[[dict[str, Any]], None],
         changed: Callable[[], None],
+        rate_scale: float,
     ) -> None:
+        self._rate_scale = rate_scale
         self._tracker, self._told, self._observer, self._router, self._hosts = (
             tracker,
             told,
@@ -117,13 +119,13 @@ class Lives:
         self._told.forget(to_user(subflow))
         self._router.forget(joined.flow)
         if self._said.pop(subflow.key, None):
-            self._write(lines.subflow_line(subflow, ended=True))
+            self._write(lines.subflow_line(subflow, self._rate_scale, ended=True))
         self._changed()
 
     def _say(self, subflow: Subflow) -> None:
         if self._observer.knows_tier(subflow) and self._said.get(subflow.key) != _said(subflow):
             self._said[subflow.key] = _said(subflow)
-            self._write(lines.subflow_line(subflow))
+            self._write(lines.subflow_line(subflow, self._rate_scale))
 
     def _ends(self, flow: Flow) -> list[str | None]:
         return [self._hosts.owner(address) for address in (flow.source, flow.destination)]

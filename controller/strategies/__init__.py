@@ -36,7 +36,7 @@ def known(name: str) -> type[Strategy]:
     return STRATEGIES[name]
 
 
-def make(name: str, params: dict[str, Any]) -> Strategy:
-    """A strategy with these parameters, the others at their defaults."""
+def make(name: str, params: dict[str, Any], rate_scale: float = 1.0) -> Strategy:
+    """Return a strategy with these parameters in scenario units, the others at their defaults."""
     strategy = known(name)
-    return strategy(checked_params(strategy.Params, params, f"start strategy '{name}'"))
+    return strategy(checked_params(strategy.Params, params, f"start strategy '{name}'", rate_scale))

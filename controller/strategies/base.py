@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from difflib import get_close_matches
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
 
 from controller import tiers
 from controller.command import Decision
 from controller.errors import ParamsRefused
 from controller.observation import Observation
 from controller.plan import Plan
+from controller.units import wire_bps
 
 
 def param(default: Any, unit: str, help: str, **bounds: Any) -> Any:
@@ -21,13 +22,39 @@ def param(default: Any, unit: str, help: str, **bounds: Any) -> Any:
 
 
 class StrategyParams(BaseModel):
-    """What every strategy can be told; a strategy adds its own fields."""
+    """Hold the parameters of every strategy; a strategy adds its own fields.
+
+    A field in "Mb/s" is in scenario units; `rate_bps` returns it as the network carries it.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     interval_s: float = param(
         2.0, "s", "Time between two control steps (execution interval)", ge=0.2, le=60
     )
+    _rates_bps: dict[str, int] = PrivateAttr(default_factory=dict)
+
+    def model_post_init(self, _context: Any) -> None:
+        """Convert the rates for a network that is not scaled."""
+        self._convert_rates(1.0)
+
+    def scaled(self, rate_scale: float) -> Self:
+        """Return these parameters for a network that carries every rate multiplied by `rate_scale`."""
+        params = self.model_copy()
+        params._convert_rates(rate_scale)
+        return params
+
+    def rate_bps(self, field: str) -> int:
+        """Return the wire rate in bit/s of a field whose unit is "Mb/s"; KeyError for any other."""
+        return self._rates_bps[field]
+
+    def _convert_rates(self, rate_scale: float) -> None:
+        self._rates_bps = {
+            name: wire_bps(getattr(self, name), rate_scale)
+            for name, field in type(self).model_fields.items()
+            if isinstance(field.json_schema_extra, dict)
+            and field.json_schema_extra.get("unit") == "Mb/s"
+        }
 
 
 class Strategy(ABC):
@@ -72,11 +99,11 @@ def without_subflows(plan: Plan) -> str | None:
 
 
 def checked_params(
-    schema: type[StrategyParams], values: dict[str, Any], doing: str
+    schema: type[StrategyParams], values: dict[str, Any], doing: str, rate_scale: float = 1.0
 ) -> StrategyParams:
-    """The parameters, or one `ParamsRefused` naming the key, the value and what is allowed."""
+    """Return the parameters, or raise `ParamsRefused` naming the key, the value and the bounds."""
     try:
-        return schema.model_validate(values)
+        return schema.model_validate(values).scaled(rate_scale)
     except ValidationError as error:
         raise ParamsRefused(f"{doing}: {_first_problem(schema, error)}") from error
 

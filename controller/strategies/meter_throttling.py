@@ -15,11 +15,11 @@ from __future__ import annotations
 from typing import Literal
 
 from controller import tiers
-from controller.command import Decision, Throttle, Unthrottle
+from controller.command import Decision, Throttle, Unthrottle, effective_floor_bps
 from controller.observation import AccessPoint, Observation
 from controller.plan import Plan
 from controller.strategies.base import Strategy, StrategyParams, param
-from controller.units import bps_from_mbps, mbps_from_bps
+from controller.units import mbps_from_bps
 
 UNUSED_FRACTION = 0.5
 
@@ -117,7 +117,7 @@ class MeterThrottling(Strategy):
 
     def next_limit(self, ap: AccessPoint) -> tuple[int, str]:
         """The limit in bit/s for the next interval, and the reason with its numbers."""
-        floor_bps = bps_from_mbps(self.params.min_rate_mbps)
+        floor_bps = effective_floor_bps(self.params.rate_bps("min_rate_mbps"))
         if ap.meter_bps is None:  # 1
             return floor_bps, f"Tier 2 appeared: limit starts at the floor of {_text(floor_bps)}"
         if ap.mac_occupancy is None:  # 2

@@ -12,7 +12,9 @@ from lab.topologies.topology import Cell, Interface, Link, Topology, Trunk, Wiri
 MILLION = 1_000_000
 
 
-def describe(topology: Topology, wiring: Wiring, receive_buffer_kb: int = 4000) -> dict[str, Any]:
+def describe(
+    topology: Topology, wiring: Wiring, receive_buffer_kb: int = 4000, rate_scale: float = 1.0
+) -> dict[str, Any]:
     """Plain data that `controller.plan.Plan` accepts; `receive_buffer_kb` is that of every connection."""
     ports: dict[str, dict[str, str]] = {switch: {} for switch in wiring.dpid}
     for trunk in wiring.trunks:
@@ -27,6 +29,7 @@ def describe(topology: Topology, wiring: Wiring, receive_buffer_kb: int = 4000) 
         "aps": {cell.ap: _ap(cell, topology.users) for cell in topology.cells},
         "multipath": list(topology.multipath),
         "receive_buffer_kb": receive_buffer_kb,
+        "rate_scale": rate_scale,
     }
 
 

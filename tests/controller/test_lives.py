@@ -28,7 +28,7 @@ class Watched:
         told = SimpleNamespace(is_over=lambda *_: self.ended, forget=lambda _: None)
         router = SimpleNamespace(forget=lambda _: None)
         hosts = SimpleNamespace(owner=lambda _: None)
-        self.lives = Lives(tracker, told, self, router, hosts, self.lines.append, lambda: None)
+        self.lives = Lives(tracker, told, self, router, hosts, self.lines.append, lambda: None, 1.0)
         self._plan = SimpleNamespace(aps={"wifi1": None})
 
     def subflow(self, _joined):

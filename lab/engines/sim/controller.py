@@ -36,7 +36,10 @@ class Brain:
         self.tiers = step.seen.tiers
         for line in (
             lines.observation_line(step),
-            *(lines.decision_line(step.strategy, each) for each in step.decisions),
+            *(
+                lines.decision_line(step.strategy, each, step.seen.rate_scale)
+                for each in step.decisions
+            ),
         ):
             self.record(line.pop("kind"), **line)
         for decision in step.decisions:
@@ -67,7 +70,9 @@ class Brain:
     def _meet(self, alive: Collection[SubflowKey]) -> None:
         """A strategy may want to know at once that subflows came or went."""
         for key in sorted(set(alive) - self._known):
-            line = lines.subflow_line(self.observer.subflow(key, self.tiers))
+            line = lines.subflow_line(
+                self.observer.subflow(key, self.tiers), self.control.rate_scale
+            )
             self.record(line.pop("kind"), **line)
         if self._known != set(alive):
             self._known = set(alive)
