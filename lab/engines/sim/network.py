@@ -9,10 +9,8 @@ from controller import units
 from controller.observation import SubflowKey
 from controller.paths import Path
 from lab.engines.sim import compiled
-from lab.engines.sim.core import dispatch, events, mptcp
-from lab.engines.sim.core import event_loop as loop
+from lab.engines.sim.core import dispatch, event_loop, events, links, mptcp
 from lab.engines.sim.core import layout as at
-from lab.engines.sim.core import links as hops
 from lab.engines.sim.core.lte import TTI_NS
 from lab.engines.sim.routes import DOWN, UP, Hops, Routes, Subflow
 from lab.engines.sim.tables import (
@@ -58,7 +56,7 @@ class Network:
         """Let everything happen that is due before `until_ns`."""
         compiled.speed_up_if_possible()
         self.w = at.World(compiled.ints(self.w.row), compiled.floats(self.w.window))
-        while not loop.run(self.w, until_ns):
+        while not event_loop.run(self.w, until_ns):
             self.w = with_room(self.w, int(self.w.row[at.HEAP_SIZE]))
         self.now_ns = until_ns
 
@@ -92,7 +90,7 @@ class Network:
             if self.now_ns:
                 at_ns = established_ns + rtt_ns if established_ns else self.now_ns + rtt_ns
                 established_ns = established_ns or at_ns
-                events.push(w.row, at_ns, f * at.EVENT_KINDS + at.JOINED)
+                events.schedule(w.row, at_ns, f * at.EVENT_KINDS + at.JOINED)
         self.demand(flow, int(row[c + at.DEMAND_BPS]))
 
     def stop(self, flow: Flow) -> None:
@@ -110,15 +108,15 @@ class Network:
         if w.row[c + at.CONN_STATE] != at.RUNNING:
             return
         if w.row[c + at.DEMAND_BPS] == at.UNLIMITED:
-            w.row[c + at.HANDED], w.row[c + at.APP_EVENT_NS] = at.FOREVER, 0
-            events.push(w.row, self.now_ns, c * at.EVENT_KINDS + at.PUSH)
+            w.row[c + at.WRITTEN], w.row[c + at.APP_EVENT_NS] = at.FOREVER, 0
+            events.schedule(w.row, self.now_ns, c * at.EVENT_KINDS + at.PUSH)
             return
-        w.row[c + at.HANDED] = min(
-            int(w.row[c + at.HANDED]), int(w.row[c + at.NEXT_DSN]) + mptcp.UNSENT_SEGMENTS
+        w.row[c + at.WRITTEN] = min(
+            int(w.row[c + at.WRITTEN]), int(w.row[c + at.DATA_SND_NXT]) + mptcp.UNSENT_SEGMENTS
         )
         due_ns = self.now_ns + 1  # a stale event of this very moment must not be taken for this one
         w.row[c + at.APP_EVENT_NS] = due_ns
-        events.push(w.row, due_ns, c * at.EVENT_KINDS + at.APP_DUE)
+        events.schedule(w.row, due_ns, c * at.EVENT_KINDS + at.APP_DUE)
 
     # --- subflows
 
@@ -129,11 +127,11 @@ class Network:
     def alive(self, subflow: Subflow) -> bool:
         """Whether it is established, and its connection has more to do; a strategy has nothing to do with UDP."""
         f, w = subflow.place, self.w
-        if w.row[w.row[f + at.OF_CONNECTION] + at.DATAGRAMS]:
+        if w.row[w.row[f + at.CONNECTION] + at.DATAGRAMS]:
             return False
         return bool(
             w.row[f + at.STATE] == at.ESTABLISHED
-            and w.row[w.row[f + at.OF_CONNECTION] + at.DONE_NS] == 0
+            and w.row[w.row[f + at.CONNECTION] + at.DONE_NS] == 0
         )
 
     def route(self, subflow: Subflow, way: Path) -> None:
@@ -144,21 +142,21 @@ class Network:
     def expect(self, subflow: Subflow, rate_bps: int | None) -> None:
         """Its sender paces it to this rate of Ethernet frames; None: not any more."""
         f = subflow.place
-        self.w.row[f + at.EXPECTED_BPS], self.w.row[f + at.PACED_NS] = rate_bps or 0, 0
-        events.push(
+        self.w.row[f + at.EXPECTED_BPS], self.w.row[f + at.PACED_UNTIL_NS] = rate_bps or 0, 0
+        events.schedule(
             self.w.row,
             self.now_ns,
-            int(self.w.row[f + at.OF_CONNECTION]) * at.EVENT_KINDS + at.PUSH,
+            int(self.w.row[f + at.CONNECTION]) * at.EVENT_KINDS + at.PUSH,
         )
 
     def set_backup(self, subflow: Subflow, backup: bool) -> None:
         """Its sender hears of it half a round trip later; what is decided at 0 holds from the first packet on."""
         f = subflow.place
-        self.w.row[f + at.ASKED_BACKUP] = int(backup)
+        self.w.row[f + at.REQUESTED_BACKUP] = int(backup)
         if not self.now_ns:
             self.w.row[f + at.BACKUP] = int(backup)
             return
-        events.push(
+        events.schedule(
             self.w.row,
             self.now_ns + int(self.w.row[f + at.SRTT_NS]) // 2,
             f * at.EVENT_KINDS + at.PRIORITY,
@@ -227,7 +225,7 @@ class Network:
                 for field, value in bearer(station).items():
                     self.w.row[hop + field] = value
             else:
-                self.w.row[hop + at.PRICE_PS], self.w.row[hop + at.FIXED_NS] = (
+                self.w.row[hop + at.BYTE_AIRTIME_PS], self.w.row[hop + at.FRAME_AIRTIME_NS] = (
                     wifi.byte_price_ps(station),
                     wifi.fixed_ns(station),
                 )
@@ -236,7 +234,7 @@ class Network:
         self, ap: str, sent: float, users: Iterable[tuple[str, str]], loss: float
     ) -> None:
         """From now on every frame is sent so often on this air, and stations (access point, user) lose this fraction of them."""
-        self.w.row[self.tables.airs[ap] + at.SENT_PPM] = units.ppm_from_fraction(sent)
+        self.w.row[self.tables.airs[ap] + at.TRANSMISSIONS_PPM] = units.ppm_from_fraction(sent)
         for ap, user in users:
             for direction in (DOWN, UP):
                 self.w.row[self.tables.stations[ap, user, direction] + at.LOSS_PPM] = (
@@ -303,7 +301,7 @@ class Network:
 
     def sends_up(self, ap: str, user: str) -> bool:
         """Whether a station has something that waits for the air, or is on it."""
-        return self.station(ap, user, UP, at.FREE_NS) > self.now_ns
+        return self.station(ap, user, UP, at.BUSY_UNTIL_NS) > self.now_ns
 
     def uploads(self, user: str) -> bool:
         """Whether some of its data go towards the servers."""
@@ -311,11 +309,11 @@ class Network:
 
     def waits_up_ns(self, ap: str) -> int:
         """How long a frame would wait now for the air of a WiFi cell on the way up."""
-        return max(0, int(self.w.row[self.tables.airs[ap] + at.UPLINK_FREE_NS]) - self.now_ns)
+        return max(0, int(self.w.row[self.tables.airs[ap] + at.UPLINK_BUSY_UNTIL_NS]) - self.now_ns)
 
     def queued(self, place: int) -> int:
         """Packets in the queue of a link's direction, the one being sent included."""
-        return int(hops.waiting(self.w.row, place, self.now_ns))
+        return int(links.queue_length(self.w.row, place, self.now_ns))
 
     def subflows(self) -> Iterator[Subflow]:
         """All subflows of all connections, begun or not."""

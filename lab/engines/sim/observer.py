@@ -162,8 +162,8 @@ class Observer:
             expected_bps=int(row[f + at.EXPECTED_BPS]) or None,
             rate_bps=_bps(self._grown(key, sent) * FRAME_BYTES, elapsed_ns) if elapsed_ns else None,
             sent_packets=sent,
-            lost_packets=int(row[f + at.DROPPED]),
-            retransmitted_packets=int(row[f + at.SEGMENTS_AGAIN]),
+            lost_packets=int(row[f + at.SEGMENTS_DROPPED]),
+            retransmitted_packets=int(row[f + at.SEGMENTS_RETRANSMITTED]),
             device_loss=self._device_loss(subflow),
         )
 

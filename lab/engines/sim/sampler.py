@@ -128,7 +128,7 @@ class Sampler:
     def _read_bytes(self, connection: Connection) -> int:
         row, c = self.network.w.row, connection.place
         return min(
-            int(row[c + at.DATA_NXT]) * int(row[c + at.SEGMENT_BYTES]),
+            int(row[c + at.DATA_RCV_NXT]) * int(row[c + at.SEGMENT_BYTES]),
             int(row[c + at.VOLUME_BYTES]),
         )
 
@@ -139,7 +139,10 @@ class Sampler:
     def _subflow_row(self, connection: Connection, seen: Seen, elapsed_ns: int) -> dict[str, Any]:
         w, f = self.network.w, seen.place
         received = int(w.row[f + at.RCV_NXT]) * int(w.row[connection.place + at.SEGMENT_BYTES])
-        segments, late = int(w.row[f + at.SEGMENTS_IN]), int(w.row[f + at.LATE_IN])
+        segments, late = (
+            int(w.row[f + at.SEGMENTS_RECEIVED]),
+            int(w.row[f + at.SEGMENTS_OUT_OF_ORDER]),
+        )
         rate = _rate_mbps(received - seen.received, elapsed_ns)
         arrived, late_now = segments - seen.segments, late - seen.late
         seen.received, seen.segments, seen.late = received, segments, late
@@ -192,7 +195,8 @@ class Sampler:
         row, c = self.network.w.row, connection.place
         done_ns, started_ns = int(row[c + at.DONE_NS]), int(row[c + at.STARTED_NS])
         segments = sum(
-            int(self.network.w.row[each.place + at.SEGMENTS_IN]) for each in connection.subflows
+            int(self.network.w.row[each.place + at.SEGMENTS_RECEIVED])
+            for each in connection.subflows
         )
         joined = [
             (n, each) for n, each in enumerate(connection.subflows, 1) if self._established(each)
@@ -202,10 +206,10 @@ class Sampler:
             "user": connection.flow.user,
             "throughput_mbps": round(_rate_mbps(self._read_bytes(connection), elapsed_ns), 4),
             "completion_s": round((done_ns - started_ns) / at.NS_PER_S, 6) if done_ns else None,
-            "out_of_order_fraction": round(int(row[c + at.EARLY_IN]) / segments, 5)
+            "out_of_order_fraction": round(int(row[c + at.DATA_OUT_OF_ORDER]) / segments, 5)
             if segments
             else 0.0,
-            "receive_buffer_max_bytes": int(row[c + at.BUFFERED_MAX])
+            "receive_buffer_max_bytes": int(row[c + at.REORDER_BUFFERED_MAX])
             * int(row[c + at.SEGMENT_BYTES]),
             "subflows": [
                 self._subflow(f"{name}/{n}", connection, each, elapsed_ns) for n, each in joined
@@ -226,9 +230,9 @@ class Sampler:
             "throughput_mbps": round(_rate_mbps(received, elapsed_ns), 4),
             "rtt_ms_mean": round(seen.rtt_sum_ms / seen.looks, 3) if seen.looks else None,
             "segments": int(row[f + at.SEGMENTS_SENT]),
-            "out_of_order_segments": int(row[f + at.LATE_IN]),
-            "lost_segments": int(row[f + at.DROPPED]),
-            "retransmitted_segments": int(row[f + at.SEGMENTS_AGAIN]),
+            "out_of_order_segments": int(row[f + at.SEGMENTS_OUT_OF_ORDER]),
+            "lost_segments": int(row[f + at.SEGMENTS_DROPPED]),
+            "retransmitted_segments": int(row[f + at.SEGMENTS_RETRANSMITTED]),
             "backup_s": round(seen.backup_ns / at.NS_PER_S, 3),
             "cc": connection.cc,
         }

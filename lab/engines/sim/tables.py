@@ -7,11 +7,8 @@ from collections.abc import Iterable, Mapping
 from controller import paths
 from controller.units import ppm_from_fraction
 from lab.engines.sim.compiled import floats, ints
-from lab.engines.sim.core import events, rings
+from lab.engines.sim.core import events, links, random_numbers, rings, sender
 from lab.engines.sim.core import layout as at
-from lab.engines.sim.core import links as hops
-from lab.engines.sim.core import random_numbers as chance
-from lab.engines.sim.core import sender as tcp
 from lab.engines.sim.routes import DOWN, UP, Ends, Subflow
 from lab.radio import lte, wifi
 from lab.scenario.flows import Flow
@@ -53,12 +50,12 @@ class Tables:
         self.topology, self.multipath, self.seed = topology, multipath, seed
         self.wiring: Wiring = wire(topology)
         self.values: list[int] = []
-        self._add(at.ONES, {
+        self._add(at.GLOBAL_FIELDS, {
             at.HOST_NOISE_NS: HOST_NOISE_NS,
             at.BALIA_DECREASE: VARIANTS[multipath.balia_decrease],
             at.OLIA_METRIC: VARIANTS[multipath.olia_metric],
-            at.PENALISES: int(multipath.penalisation),
-            at.EXPECTS_BY_WINDOW: int(multipath.expected_by == "window"),
+            at.PENALISATION: int(multipath.penalisation),
+            at.EXPECTED_BY_WINDOW: int(multipath.expected_by == "window"),
         })  # fmt: skip
         self.links: dict[tuple[str, str], int] = {}  # (link, node it leads to)
         self.stations: dict[tuple[str, str, str], int] = {}  # (access point, user, direction)
@@ -83,11 +80,11 @@ class Tables:
     # --- links and cells
 
     def _hop(self, name: str, row: Row) -> int:
-        first, second = chance.begin(self.seed, name)
+        first, second = random_numbers.new_stream(self.seed, name)
         size = max(1, row.get(at.QUEUE_SIZE, 1))
         queue = {at.QUEUE: len(self.values) + at.HOP_FIELDS, at.QUEUE_SIZE: size}
         return self._add(
-            at.HOP_FIELDS, {at.UP: 1, at.CHANCE_1: first, at.CHANCE_2: second, **row, **queue}, size
+            at.HOP_FIELDS, {at.UP: 1, at.RNG_1: first, at.RNG_2: second, **row, **queue}, size
         )
 
     def _add_link(self, link: Link) -> None:
@@ -121,10 +118,10 @@ class Tables:
             for direction, kind in ((DOWN, at.AIR_DOWN), (UP, at.AIR_UP)):
                 self._add_station(cell, station, direction, {
                     at.KIND: kind,
-                    at.AIR: self.airs[cell.ap],
+                    at.MEDIUM: self.airs[cell.ap],
                     at.RATE_BPS: station.rate_bps,
-                    at.PRICE_PS: wifi.byte_price_ps(station),
-                    at.FIXED_NS: wifi.fixed_ns(station),
+                    at.BYTE_AIRTIME_PS: wifi.byte_price_ps(station),
+                    at.FRAME_AIRTIME_NS: wifi.fixed_ns(station),
                 })  # fmt: skip
 
     def _add_bearers(self, cell: Cell) -> None:
@@ -133,17 +130,17 @@ class Tables:
             following = at.NOTHING
             ring = lte.HARQ_TTIS * lte.ATTEMPTS
             air = self._add(at.LTE_FIELDS, {
-                at.AGAIN: len(self.values) + at.LTE_FIELDS,
-                at.AGAIN_SIZE: ring,
+                at.HARQ_RING: len(self.values) + at.LTE_FIELDS,
+                at.HARQ_RING_SIZE: ring,
                 at.BLOCK_ERROR_PPM: ppm_from_fraction(lte.BLOCK_ERROR),
                 at.HARQ_TTIS: lte.HARQ_TTIS,
                 at.ATTEMPTS: lte.ATTEMPTS,
-                at.GOES_UP: int(direction == UP),
+                at.IS_UPLINK: int(direction == UP),
             }, ring)  # fmt: skip
             for station in reversed(cell.stations):
                 following = self._add_station(cell, station, direction, {
                     at.KIND: at.BEARER,
-                    at.AIR: air,
+                    at.MEDIUM: air,
                     at.NEXT_BEARER: following,
                     at.QUEUE_SIZE: cell.queue_packets,
                     at.DELAY_NS: station.delay_ns,
@@ -189,9 +186,9 @@ class Tables:
             at.SEGMENT_BYTES: payload,
             at.FRAME_BYTES: FRAME_BYTES,
             at.ACK_BYTES: ack,
-            at.TOTAL: at.FOREVER if volume is None else -(-volume // payload),
+            at.TOTAL_SEGMENTS: at.FOREVER if volume is None else -(-volume // payload),
             at.VOLUME_BYTES: at.FOREVER if volume is None else volume,
-            at.WINDOW: window,
+            at.RECEIVE_WINDOW: window,
             at.SEND_WINDOW: window,
             at.DATAGRAMS: int(datagrams),
             at.SCHEDULER: SCHEDULERS[self.multipath.scheduler],
@@ -207,13 +204,13 @@ class Tables:
         self, name: str, connection: int, flow: Flow, interface: Interface, address: str
     ) -> Subflow:
         """Its ways are found when it begins."""
-        first, second = chance.begin(self.seed, f"host/{name}")
+        first, second = random_numbers.new_stream(self.seed, f"host/{name}")
         server = self.wiring.of(self.topology.server_of(flow.user))[0]
-        port = FIRST_PORT + chance.begin(self.seed, f"port/{name}")[0] % PORTS
+        port = FIRST_PORT + random_numbers.new_stream(self.seed, f"port/{name}")[0] % PORTS
         towards_user = paths.Flow(
             server.address, address, UDP if flow.protocol == "udp" else TCP, SERVER_PORT, port
         )
-        row = {at.OF_CONNECTION: connection, at.NOISE_1: first, at.NOISE_2: second}
+        row = {at.CONNECTION: connection, at.HOST_RNG_1: first, at.HOST_RNG_2: second}
         return Subflow(
             self._add(at.SUB_FIELDS, row), Ends(server, interface, towards_user), flow.direction
         )
@@ -225,8 +222,8 @@ class Tables:
         subflows = [each.place for several in self.subflows.values() for each in several]
         window = floats([0.0] * len(self.values))
         for f in subflows:
-            window[f + at.CWND], window[f + at.SSTHRESH], window[f + at.HELD_BACK] = (
-                tcp.FIRST_WINDOW,
+            window[f + at.CWND], window[f + at.SSTHRESH], window[f + at.GROWTH_DIVISOR] = (
+                sender.FIRST_WINDOW,
                 NO_THRESHOLD,
                 1.0,
             )
@@ -238,7 +235,7 @@ class Tables:
             for place in places:
                 self.values[place + rings_at] = end
                 end += self.slots * fields
-        self.values[at.SLOTS], self.values[at.USED] = self.slots, end
+        self.values[at.RING_SIZE], self.values[at.PLACES_USED] = self.slots, end
         row = ints(self.values + [0] * (end - len(self.values)))
         return with_room(at.World(row, window), PACKETS)
 
@@ -250,8 +247,8 @@ def with_room(w: at.World, packets: int) -> at.World:
     w, heap_begins = with_places(w, (size + packets) * events.FIELDS)
     row, old = w.row, int(w.row[at.HEAP])
     for p in range(begins, heap_begins, at.PACKET_FIELDS):
-        row[p + at.NEXT_FREE], row[at.FREE] = row[at.FREE], p
-    row[at.FREE_COUNT] += packets
+        row[p + at.NEXT_FREE], row[at.FREE_PACKET] = row[at.FREE_PACKET], p
+    row[at.FREE_PACKETS] += packets
     row[heap_begins : heap_begins + size * events.FIELDS] = row[old : old + size * events.FIELDS]
     row[at.HEAP], row[at.HEAP_SIZE] = heap_begins, size + packets
     return w
@@ -259,17 +256,20 @@ def with_room(w: at.World, packets: int) -> at.World:
 
 def with_places(w: at.World, count: int) -> tuple[at.World, int]:
     """So many more places, all 0, and where they begin."""
-    begins = int(w.row[at.USED])
+    begins = int(w.row[at.PLACES_USED])
     if begins + count > len(w.row):
         longer = ints([0] * (begins + count + SPARE))
         longer[: len(w.row)] = w.row
         w = w._replace(row=longer)
-    w.row[at.USED] = begins + count
+    w.row[at.PLACES_USED] = begins + count
     return w, begins
 
 
 def _cell_row(cell: Cell) -> Row:
-    return {at.LIMIT_NS: wifi.limit_ns(cell) if cell.capacity_bps else 0, at.SENT_PPM: hops.MILLION}
+    return {
+        at.MAX_WAIT_NS: wifi.limit_ns(cell) if cell.capacity_bps else 0,
+        at.TRANSMISSIONS_PPM: links.MILLION,
+    }
 
 
 def bearer(station: Station) -> Row:

@@ -15,7 +15,7 @@ def places(network: Network, flow: str = "ue1-1") -> tuple[int, int]:
 def free(network: Network) -> list[int]:
     """Return the free packets, in the order in which they will be taken."""
     row, found = network.w.row, []
-    p = int(row[at.FREE])
+    p = int(row[at.FREE_PACKET])
     while p:
         found.append(p)
         p = int(row[p + at.NEXT_FREE])
@@ -28,4 +28,4 @@ def on_links(network: Network) -> list[int]:
     scheduled = [
         int(row[row[at.HEAP] + n * events.FIELDS + events.WHAT]) for n in range(row[at.HEAP_COUNT])
     ]
-    return [what // at.EVENT_KINDS for what in scheduled if what % at.EVENT_KINDS == at.ARRIVES]
+    return [what // at.EVENT_KINDS for what in scheduled if what % at.EVENT_KINDS == at.ARRIVAL]

@@ -3,12 +3,12 @@
 import pytest
 
 from lab.engines.sim.compiled import ints
-from lab.engines.sim.core import random_numbers as chance
+from lab.engines.sim.core import random_numbers
 
 
 def numbers(seed, name, count=20_000, below=1000):
-    table = ints([*chance.begin(seed, name)])
-    return [chance.draw(table, 0, below) for _ in range(count)]
+    table = ints([*random_numbers.new_stream(seed, name)])
+    return [random_numbers.random_below(table, 0, below) for _ in range(count)]
 
 
 def test_a_stream_is_named_by_seed_and_name():

@@ -169,13 +169,13 @@ def test_a_route_separates_colliding_subflows_and_loses_nothing_on_the_way(colli
         == ("s1", "c2", "s2")
     )
     lost = [
-        int(simulation.network.w.row[each.place + at.DROPPED])
+        int(simulation.network.w.row[each.place + at.SEGMENTS_DROPPED])
         for each in simulation.network.subflows()
     ]
     told(simulation, Route(SECOND, ("s1", "c1", "s2")))
     simulation.run(0.2, 0.1)
     assert [
-        int(simulation.network.w.row[each.place + at.DROPPED])
+        int(simulation.network.w.row[each.place + at.SEGMENTS_DROPPED])
         for each in simulation.network.subflows()
     ] == lost
     simulation.run(4)

@@ -51,7 +51,7 @@ class Connection:
                 at.ESTABLISHED,
                 round(rtt_s * SECOND),
             )
-            self.w.row[f + at.UNA] = int(segments)
+            self.w.row[f + at.SND_UNA] = int(segments)
             self.set(f, window)
 
     def set(self, f, window, ssthresh=1.0):

@@ -49,11 +49,11 @@ def test_every_datagram_is_received_lost_or_under_way():
     for step in range(1, 40):
         network.run(step * 37 * MS)
         row, f = network.w.row, places(network)[1]
-        assert row[f + at.SEGMENTS_SENT] == row[f + at.SEGMENTS_IN] + row[f + at.DROPPED] + len(
-            on_links(network)
-        )
+        assert row[f + at.SEGMENTS_SENT] == row[f + at.SEGMENTS_RECEIVED] + row[
+            f + at.SEGMENTS_DROPPED
+        ] + len(on_links(network))
     assert row[f + at.SEGMENTS_SENT] == pytest.approx(39 * 0.037 * 3e6 / 8 / 1472, abs=1)
-    assert row[f + at.DROPPED] > 0
+    assert row[f + at.SEGMENTS_DROPPED] > 0
 
 
 def test_it_starts_stops_and_changes_its_rate(paths):

@@ -33,13 +33,13 @@ def test_nine_mbps_over_30_ms_are_cut_to_20_segments_when_the_queue_has_grown():
     w, f = held(9, 40.0)
     congestion.on_round(w, f, 36 * MS, 10)  # 1111 segments/s; 40 x 6/36 = 6.67 in queues
     assert w.window[f + at.CWND] == w.window[f + at.SSTHRESH] == pytest.approx(20.06, abs=0.005)
-    assert w.window[f + at.QUEUE_BEFORE] == pytest.approx(6.667, abs=0.001)
-    assert w.window[f + at.HELD_BACK] == 5
+    assert w.window[f + at.LAST_ROUND_QUEUE] == pytest.approx(6.667, abs=0.001)
+    assert w.window[f + at.GROWTH_DIVISOR] == 5
 
 
 def test_a_queue_that_shrinks_is_left_alone_and_so_is_a_short_one():
     w, f = held(9, 40.0)
-    w.window[f + at.QUEUE_BEFORE] = 7.0
+    w.window[f + at.LAST_ROUND_QUEUE] = 7.0
     congestion.on_round(w, f, 36 * MS, 10)
     assert w.window[f + at.CWND] == 40
     w, f = held(9, 40.0)
@@ -77,7 +77,7 @@ def test_the_window_does_not_fall_below_two_segments():
 @pytest.mark.parametrize("law", ["reno", "cubic", "lia", "olia", "balia"])
 def test_a_loss_is_the_laws_own_business(law):
     (w, f), (alone, _) = held(9, 20.0, law=law), held(9, 20.0, law=law)
-    alone.row[at.EXPECTS_BY_WINDOW] = 0
+    alone.row[at.EXPECTED_BY_WINDOW] = 0
     for each in (w, alone):
         congestion.on_loss(each, f, MS)
     assert w.window[f + at.CWND] == alone.window[f + at.CWND]
@@ -86,7 +86,7 @@ def test_a_loss_is_the_laws_own_business(law):
 def test_nothing_changes_where_nothing_is_expected_or_pacing_holds_it():
     for mbps, by_window in ((0, 1), (9, 0)):
         w, f = held(mbps, 40.0)
-        w.row[at.EXPECTS_BY_WINDOW] = by_window
+        w.row[at.EXPECTED_BY_WINDOW] = by_window
         congestion.on_round(w, f, 36 * MS, 10)
         congestion.on_ack(w, f, 1, 0)
         assert w.window[f + at.CWND] == pytest.approx(40 + 1 / 40)

@@ -17,6 +17,6 @@ EMPTY = Topology(
 def test_what_is_popped_is_sorted_and_stable(times):
     w = Tables(EMPTY, Multipath(), 1).world()
     for number, at_ns in enumerate(times):
-        events.push(w.row, at_ns, number)
+        events.schedule(w.row, at_ns, number)
     popped = [int(events.pop(w.row)) for _ in times]
     assert popped == sorted(range(len(times)), key=lambda number: (times[number], number))

@@ -107,7 +107,7 @@ def test_cubic_ends_slow_start_before_a_deep_queue_overflows():
         )
         network.run(2 * SECOND)
         f = places(network)[1]
-        dropped[law] = int(network.w.row[f + at.DROPPED])
+        dropped[law] = int(network.w.row[f + at.SEGMENTS_DROPPED])
     assert dropped["reno"] > 100
     assert dropped["cubic"] == 0
     assert 33 <= network.w.window[f + at.SSTHRESH] < 100  # the path holds 33 segments

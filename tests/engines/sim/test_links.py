@@ -52,9 +52,9 @@ def test_a_20_mbps_link_carries_1448_of_1514_bytes():
     network = started(chain(2, rate_bps=20_000_000, delay_ns=5_000_000))
     network.run(2 * SECOND)
     c, _ = places(network)
-    before = int(network.w.row[c + at.DATA_NXT])
+    before = int(network.w.row[c + at.DATA_RCV_NXT])
     network.run(7 * SECOND)
-    rate_bps = (int(network.w.row[c + at.DATA_NXT]) - before) * 1448 * 8 / 5
+    rate_bps = (int(network.w.row[c + at.DATA_RCV_NXT]) - before) * 1448 * 8 / 5
     assert rate_bps == pytest.approx(20e6 * 1448 / 1514, rel=0.002)
 
 
@@ -72,8 +72,10 @@ def test_jitter_keeps_the_order():
     network = started(chain(2, rate_bps=5_000_000, delay_ns=20_000_000, jitter_ns=15_000_000))
     network.run(3 * SECOND)
     w, (_, f) = network.w, places(network)
-    assert w.row[f + at.SEGMENTS_IN] > 500
-    assert w.row[f + at.LATE_IN] <= w.row[f + at.DROPPED] * 60  # only what a drop has left behind
+    assert w.row[f + at.SEGMENTS_RECEIVED] > 500
+    assert (
+        w.row[f + at.SEGMENTS_OUT_OF_ORDER] <= w.row[f + at.SEGMENTS_DROPPED] * 60
+    )  # only what a drop has left behind
 
 
 @settings(max_examples=25)
@@ -98,10 +100,10 @@ def test_what_is_sent_is_received_lost_or_under_way(
     network.run(milliseconds * 1_000_000)
     w, (c, f) = network.w, places(network)
     assert len(on_links(network)) + len(free(network)) == w.row[at.HEAP_SIZE]
-    data = [place for place in on_links(network) if not w.row[place + at.IS_ACK]]
-    assert w.row[f + at.SEGMENTS_SENT] == w.row[f + at.SEGMENTS_IN] + w.row[f + at.DROPPED] + len(
-        data
-    )
+    data = [place for place in on_links(network) if not w.row[place + at.PACKET_TYPE]]
+    assert w.row[f + at.SEGMENTS_SENT] == w.row[f + at.SEGMENTS_RECEIVED] + w.row[
+        f + at.SEGMENTS_DROPPED
+    ] + len(data)
     for place in network.tables.links.values():
         in_packets, out, lost = (
             network.hop(place, each) for each in (at.IN_PACKETS, at.OUT_PACKETS, at.DROPS)
@@ -110,8 +112,12 @@ def test_what_is_sent_is_received_lost_or_under_way(
         assert network.hop(place, at.IN_BYTES) == network.hop(place, at.OUT_BYTES) + network.hop(
             place, at.DROPPED_BYTES
         )
-    assert 0 <= w.row[f + at.PIPE] <= len(data) + w.row[f + at.DROPPED] + w.row[f + at.SEGMENTS_IN]
-    assert w.row[c + at.DATA_NXT] == w.row[f + at.RCV_NXT]
+    assert (
+        0
+        <= w.row[f + at.PIPE]
+        <= len(data) + w.row[f + at.SEGMENTS_DROPPED] + w.row[f + at.SEGMENTS_RECEIVED]
+    )
+    assert w.row[c + at.DATA_RCV_NXT] == w.row[f + at.RCV_NXT]
 
 
 def test_where_the_table_ends_makes_no_difference(monkeypatch):
@@ -129,7 +135,7 @@ def test_where_the_table_ends_makes_no_difference(monkeypatch):
         seen.append(
             [
                 int(network.w.row[each])
-                for each in (c + at.DATA_NXT, f + at.SEGMENTS_SENT, at.ASKED_FOR)
+                for each in (c + at.DATA_RCV_NXT, f + at.SEGMENTS_SENT, at.EVENTS_SCHEDULED)
             ]
         )
     assert seen[0] == seen[1]

@@ -6,10 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lab.engines.sim.core import event_loop as loop
-from lab.engines.sim.core import events, lte
+from lab.engines.sim.core import event_loop, events, links, lte
 from lab.engines.sim.core import layout as at
-from lab.engines.sim.core import links as hops
 from lab.engines.sim.network import Network
 from lab.engines.sim.routes import DOWN, UP
 from lab.engines.sim.tables import with_room
@@ -28,7 +26,7 @@ LONG = 15_140  # a packet so long that a few of them keep a bearer busy
 def set_error(network: Network, error: float) -> None:
     """How often a block of the cell's fails."""
     for h in network.tables.stations.values():
-        network.w.row[network.hop(h, at.AIR) + at.BLOCK_ERROR_PPM] = round(error * 1e6)
+        network.w.row[network.hop(h, at.MEDIUM) + at.BLOCK_ERROR_PPM] = round(error * 1e6)
 
 
 class Air:
@@ -68,26 +66,30 @@ class Air:
         h = self.hop(user, direction)
         place = self.network._written((h,))
         for _ in range(packets):
-            if self.network.w.row[at.FREE_COUNT] < loop.ROOM:
+            if self.network.w.row[at.FREE_PACKETS] < event_loop.NEW_PER_EVENT:
                 self.network.w = with_room(self.network.w, packets)
             w, self.put_in = self.network.w, self.put_in + 1
-            p = hops.take(w.row)
-            w.row[p + at.SIZE], w.row[p + at.PLACE], w.row[p + at.IS_ACK] = size, place, 0
+            p = links.take_packet(w.row)
+            w.row[p + at.SIZE], w.row[p + at.ROUTE_POSITION], w.row[p + at.PACKET_TYPE] = (
+                size,
+                place,
+                0,
+            )
             w.row[p + at.SEQ] = self.put_in
-            loop.at_hop(w.row, h, p, now_ns)
+            event_loop.enter_hop(w.row, h, p, now_ns)
 
     def run(self, until_ns: int) -> None:
         """Let TTIs pass, and note what arrives; nobody answers."""
         w = self.network.w
-        while events.first_ns(w.row) < until_ns:
-            now_ns = int(events.first_ns(w.row))
+        while events.next_ns(w.row) < until_ns:
+            now_ns = int(events.next_ns(w.row))
             what = int(events.pop(w.row))
             if what % at.EVENT_KINDS == at.TTI_DUE:
-                lte.tti_due(w.row, what // at.EVENT_KINDS, now_ns)
+                lte.on_tti(w.row, what // at.EVENT_KINDS, now_ns)
             else:
                 p = what // at.EVENT_KINDS
                 self.arrivals.append((now_ns, int(w.row[p + at.SEQ])))
-                hops.give_back(w.row, p)
+                links.free_packet(w.row, p)
 
     def mbps(self, seconds: float) -> list[float]:
         """What each user gets of a cell where all have more than enough."""
@@ -101,7 +103,7 @@ class Air:
         sent = [
             (
                 self.network.hop(self.hop(user), at.OUT_BYTES),
-                self.network.hop(self.hop(user), at.HEAD_BITS),
+                self.network.hop(self.hop(user), at.HEAD_SENT_BITS),
             )
             for user in users
         ]
@@ -246,10 +248,10 @@ def test_what_is_put_in_arrives_is_dropped_or_waits(puts, error, metered):
                 network.hop(h, each) for each in (at.IN_PACKETS, at.OUT_PACKETS, at.DROPS)
             )
             assert in_packets == out + lost + network.hop(h, at.QUEUE_COUNT)
-            sent_bits = 8 * network.hop(h, at.OUT_BYTES) + network.hop(h, at.HEAD_BITS)
+            sent_bits = 8 * network.hop(h, at.OUT_BYTES) + network.hop(h, at.HEAD_SENT_BITS)
             assert sent_bits * SECOND <= (now_ns + 2 * MS) * network.hop(h, at.RATE_BPS)
             waiting += network.hop(h, at.QUEUE_COUNT)
-        assert waiting == network.w.row[at.IN_BEARERS]
+        assert waiting == network.w.row[at.PACKETS_IN_BEARERS]
     air.run(now_ns + 3600 * SECOND)
     out = sum(network.hop(h, at.OUT_PACKETS) for h in network.tables.stations.values())
     lost = sum(network.hop(h, at.DROPS) for h in network.tables.stations.values())
@@ -275,7 +277,7 @@ def round_trip_ms(error: float) -> float:
     row, (_, f) = network.w.row, places(network)
     row[f + at.SRTT_NS] = 0  # so that the first sample, of which it takes an eighth, can be told
     network.run(SECOND)
-    assert row[f + at.DROPPED] == row[f + at.SEGMENTS_AGAIN] == 0
+    assert row[f + at.SEGMENTS_DROPPED] == row[f + at.SEGMENTS_RETRANSMITTED] == 0
     return 8 * int(row[f + at.SRTT_NS]) / MS
 
 

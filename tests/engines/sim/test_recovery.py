@@ -8,9 +8,7 @@ from __future__ import annotations
 import pytest
 
 from lab.engines.sim.core import layout as at
-from lab.engines.sim.core import links as hops
-from lab.engines.sim.core import receiver, rings
-from lab.engines.sim.core import sender as tcp
+from lab.engines.sim.core import links, receiver, rings, sender
 
 from .rows import places
 from .test_links import BULK, chain, started
@@ -34,15 +32,15 @@ class Ends:
     def has(self, segments):
         """Give the sender so many more segments, and let it send."""
         for _ in range(segments):
-            tcp.queue(self.w.row, self.f, self.w.row[self.f + at.END])
+            sender.queue_segment(self.w.row, self.f, self.w.row[self.f + at.WRITE_SEQ])
         self.sends()
 
     def sends(self):
         """Segments that go out now."""
         before = self.w.row[self.f + at.TRANSMISSIONS]
-        tcp.send(self.w, self.f, 64, self.now_ns)
+        sender.send(self.w, self.f, 64, self.now_ns)
         return [
-            int(self.w.row[rings.of_subflow(self.w.row, self.f, n) + rings.SENT_SEQ])
+            int(self.w.row[rings.segment(self.w.row, self.f, n) + rings.SENT_SEQ])
             for n in range(before, self.w.row[self.f + at.TRANSMISSIONS])
         ]
 
@@ -50,23 +48,23 @@ class Ends:
         """The last transmission of each arrives; nobody hears of it yet."""
         for seq in seqs:
             self.arrive_as(
-                seq, self.w.row[rings.of_subflow(self.w.row, self.f, seq) + rings.SEG_SENT]
+                seq, self.w.row[rings.segment(self.w.row, self.f, seq) + rings.SEG_TRANSMISSION]
             )
 
     def arrive_as(self, seq, transmission):
-        p = hops.take(self.w.row)
+        p = links.take_packet(self.w.row)
         self.w.row[p + at.SEQ], self.w.row[p + at.TRANSMISSION] = seq, transmission
-        receiver.received(self.w.row, self.f, p)
+        receiver.receive_segment(self.w.row, self.f, p)
 
     def told(self):
         """The receiver's acknowledgement comes to the sender."""
-        p, w = hops.take(self.w.row), self.w
+        p, w = links.take_packet(self.w.row), self.w
         w.row[p + at.SEQ], w.row[p + at.TRANSMISSION] = (
             w.row[self.f + at.RCV_NXT],
-            w.row[self.f + at.DATA_SEEN],
+            w.row[self.f + at.LAST_TRANSMISSION],
         )
-        w.row[p + at.ARRIVALS] = w.row[self.f + at.SEGMENTS_IN]
-        tcp.acknowledged(w, self.f, p, self.now_ns)
+        w.row[p + at.SEGMENTS_SO_FAR] = w.row[self.f + at.SEGMENTS_RECEIVED]
+        sender.receive_ack(w, self.f, p, self.now_ns)
 
     def tells(self, *seqs):
         """Each arrives and is acknowledged."""
@@ -104,7 +102,7 @@ def test_three_later_arrivals_are_a_loss_and_what_is_lost_goes_before_what_is_ne
     assert ends.sends() == [2]
     ends.tells(10)
     assert ends.sends() == [14]
-    assert ends.w.row[ends.f + at.SEGMENTS_AGAIN] == 1
+    assert ends.w.row[ends.f + at.SEGMENTS_RETRANSMITTED] == 1
 
 
 def test_recovery_ends_where_it_began_and_cuts_once(ends):
@@ -137,14 +135,14 @@ def test_what_arrived_after_an_acknowledgement_had_left_is_not_known_from_it(end
     ends.has(10)
     ends.tells(1, 2)
     ends.arrive(3)
-    p, w = hops.take(ends.w.row), ends.w
-    w.row[p + at.SEQ], w.row[p + at.TRANSMISSION], w.row[p + at.ARRIVALS] = (
+    p, w = links.take_packet(ends.w.row), ends.w
+    w.row[p + at.SEQ], w.row[p + at.TRANSMISSION], w.row[p + at.SEGMENTS_SO_FAR] = (
         0,
         3,
-        w.row[ends.f + at.SEGMENTS_IN],
+        w.row[ends.f + at.SEGMENTS_RECEIVED],
     )
     ends.arrive(0)  # late, but it was there when this acknowledgement had left
-    tcp.acknowledged(w, ends.f, p, ends.now_ns)
+    sender.receive_ack(w, ends.f, p, ends.now_ns)
     assert ends.state() == (6, 1, at.RECOVERY)
 
 
@@ -177,7 +175,7 @@ def test_a_path_that_does_not_keep_the_order_costs_a_segment_and_nothing_is_coun
     ends.arrive_as(2, 10)
     ends.told()
     assert ends.state() == (0, 0, at.OPEN)
-    assert ends.w.row[ends.f + at.RCV_NXT] == ends.w.row[ends.f + at.UNA] == 10
+    assert ends.w.row[ends.f + at.RCV_NXT] == ends.w.row[ends.f + at.SND_UNA] == 10
 
 
 def test_fewer_than_three_others_are_enough_where_no_more_are_under_way(ends):
@@ -210,7 +208,7 @@ def test_the_timer_follows_the_round_trip(ends):
 
 def test_after_a_timeout_all_is_sent_again_from_one_segment_in_slow_start(ends):
     ends.has(10)
-    tcp.timed_out(ends.w, ends.f, ends.now_ns)
+    sender.on_timeout(ends.w, ends.f, ends.now_ns)
     assert ends.state() == (0, 10, at.TIMED_OUT)
     assert (ends.w.window[ends.f + at.CWND], ends.w.window[ends.f + at.SSTHRESH]) == (1, 5)
     assert ends.sends() == [0]
@@ -266,8 +264,8 @@ def test_acknowledgements_that_get_lost_cost_no_data():
     )
     network.run(4_000 * MS)
     row, (_, f) = network.w.row, places(network)
-    assert row[f + at.DROPPED] > 0
-    assert row[f + at.SEGMENTS_LOST] <= row[f + at.DROPPED]
+    assert row[f + at.SEGMENTS_DROPPED] > 0
+    assert row[f + at.SEGMENTS_LOST] <= row[f + at.SEGMENTS_DROPPED]
 
 
 def test_slow_start_doubles_what_was_under_way_and_no_more(ends):

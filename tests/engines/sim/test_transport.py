@@ -189,4 +189,4 @@ def test_a_changed_loss_hits_the_data_whichever_way_it_goes(paths, direction):
     simulation.flip("link.path1.loss", 1.0)
     simulation.run(2)
     assert simulation.mbps(simulation.run(1)) == 0
-    assert simulation.network.w.row[places(simulation.network)[1] + at.DROPPED] > 10
+    assert simulation.network.w.row[places(simulation.network)[1] + at.SEGMENTS_DROPPED] > 10

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lab.engines.sim.core import layout as at
-from lab.engines.sim.core import links as hops
+from lab.engines.sim.core import links
 from lab.engines.sim.network import Network
 from lab.engines.sim.routes import DOWN, UP
 from lab.radio.contention import given_up, transmissions
@@ -61,10 +61,14 @@ def sent_down(network, users, packets, size=1514):
     w = network.w
     for _ in range(packets):
         for user in users:
-            p, h = hops.take(w.row), network.tables.stations["wifi1", user, DOWN]
-            w.row[p + at.SIZE], w.row[p + at.PLACE], w.row[p + at.IS_ACK] = size, nowhere, 0
-            hops.over_air_down(w.row, h, p, 0)
-    return int(w.row[network.tables.cells["wifi1"] + at.NEXT_FREE_NS])
+            p, h = links.take_packet(w.row), network.tables.stations["wifi1", user, DOWN]
+            w.row[p + at.SIZE], w.row[p + at.ROUTE_POSITION], w.row[p + at.PACKET_TYPE] = (
+                size,
+                nowhere,
+                0,
+            )
+            links.send_down(w.row, h, p, 0)
+    return int(w.row[network.tables.cells["wifi1"] + at.DOWNLINK_BUSY_UNTIL_NS])
 
 
 @pytest.mark.parametrize("weak", WIFI_SERIES)

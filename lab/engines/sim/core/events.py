@@ -5,29 +5,29 @@ from __future__ import annotations
 from lab.engines.sim.core import layout as at
 from lab.engines.sim.core.jit import Ints, jit
 
-DUE_NS, ASKED, WHAT, FIELDS = range(
+DUE_NS, ORDER, WHAT, FIELDS = range(
     4
 )  # the row of an event; where two are compared, DUE_NS is left out for it is 0
 
 
 @jit
-def push(row: Ints, at_ns: int, what: int) -> None:
+def schedule(row: Ints, at_ns: int, what: int) -> None:
     """Let `what` happen at `at_ns`."""
-    heap, n, asked = row[at.HEAP], row[at.HEAP_COUNT], row[at.ASKED_FOR]
-    row[at.HEAP_COUNT], row[at.ASKED_FOR] = n + 1, asked + 1
+    heap, n, asked = row[at.HEAP], row[at.HEAP_COUNT], row[at.EVENTS_SCHEDULED]
+    row[at.HEAP_COUNT], row[at.EVENTS_SCHEDULED] = n + 1, asked + 1
     here = heap + n * FIELDS
     while n > 0:
         n = (n - 1) >> 1
         above = heap + n * FIELDS
         if row[above + DUE_NS] <= at_ns:  # what was asked for earlier goes first
             break
-        row[here + DUE_NS], row[here + ASKED], row[here + WHAT] = (
+        row[here + DUE_NS], row[here + ORDER], row[here + WHAT] = (
             row[above + DUE_NS],
-            row[above + ASKED],
+            row[above + ORDER],
             row[above + WHAT],
         )
         here = above
-    row[here + DUE_NS], row[here + ASKED], row[here + WHAT] = at_ns, asked, what
+    row[here + DUE_NS], row[here + ORDER], row[here + WHAT] = at_ns, asked, what
 
 
 @jit
@@ -36,29 +36,29 @@ def pop(row: Ints) -> int:
     heap, count = row[at.HEAP], row[at.HEAP_COUNT] - 1
     row[at.HEAP_COUNT] = count
     first, last = row[heap + WHAT], heap + count * FIELDS
-    at_ns, asked, what = row[last + DUE_NS], row[last + ASKED], row[last + WHAT]
+    at_ns, asked, what = row[last + DUE_NS], row[last + ORDER], row[last + WHAT]
     here, n = heap, 1
     while n < count:
         below, right = heap + n * FIELDS, heap + (n + 1) * FIELDS
         if right < last and (
             row[right] < row[below]
-            or (row[right] == row[below] and row[right + ASKED] < row[below + ASKED])
+            or (row[right] == row[below] and row[right + ORDER] < row[below + ORDER])
         ):
             below, n = right, n + 1
-        if at_ns < row[below] or (at_ns == row[below] and asked < row[below + ASKED]):
+        if at_ns < row[below] or (at_ns == row[below] and asked < row[below + ORDER]):
             break
-        row[here + DUE_NS], row[here + ASKED], row[here + WHAT] = (
+        row[here + DUE_NS], row[here + ORDER], row[here + WHAT] = (
             row[below + DUE_NS],
-            row[below + ASKED],
+            row[below + ORDER],
             row[below + WHAT],
         )
         here, n = below, 2 * n + 1
-    row[here + DUE_NS], row[here + ASKED], row[here + WHAT] = at_ns, asked, what
+    row[here + DUE_NS], row[here + ORDER], row[here + WHAT] = at_ns, asked, what
     return first
 
 
 @jit
-def first_ns(row: Ints) -> int:
+def next_ns(row: Ints) -> int:
     """When the first event is due; without one, never."""
     return row[row[at.HEAP] + DUE_NS] if row[at.HEAP_COUNT] > 0 else at.FOREVER
 
@@ -72,7 +72,7 @@ def start_timer(row: Ints, place: int, due_ns: int, what: int) -> None:
     row[place] = due_ns
     if row[place + 1] == 0 or due_ns < row[place + 1]:
         row[place + 1] = due_ns
-        push(row, due_ns, what)
+        schedule(row, due_ns, what)
 
 
 @jit
@@ -83,6 +83,6 @@ def timer_has_expired(row: Ints, place: int, now_ns: int, what: int) -> bool:
     row[place + 1] = 0
     if row[place] > now_ns:
         row[place + 1] = row[place]
-        push(row, row[place], what)
+        schedule(row, row[place], what)
         return False
     return row[place] > 0

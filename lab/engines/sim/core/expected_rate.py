@@ -22,9 +22,9 @@ LEAST_WINDOW = 2.0
 def segments_per_s(w: at.World, f: int) -> float:
     """What is expected, of Ethernet frames; 0 if nothing is, or if it is held by pacing."""
     row = w.row
-    if row[at.EXPECTS_BY_WINDOW] == 0:
+    if row[at.EXPECTED_BY_WINDOW] == 0:
         return 0.0
-    return row[f + at.EXPECTED_BPS] / (8 * row[row[f + at.OF_CONNECTION] + at.FRAME_BYTES])
+    return row[f + at.EXPECTED_BPS] / (8 * row[row[f + at.CONNECTION] + at.FRAME_BYTES])
 
 
 @jit
@@ -40,7 +40,7 @@ def slow_growth(w: at.World, f: int, before: float) -> None:
     """The law has made the window grow from `before`: take back what does not count."""
     if segments_per_s(w, f) > 0.0 and w.window[f + at.CWND] > before:
         w.window[f + at.CWND] = (
-            before + (w.window[f + at.CWND] - before) / w.window[f + at.HELD_BACK]
+            before + (w.window[f + at.CWND] - before) / w.window[f + at.GROWTH_DIVISOR]
         )
 
 
@@ -52,8 +52,8 @@ def on_round(w: at.World, f: int, rtt_ns: int, samples: int) -> None:
         return
     queue = window[f + at.CWND] * (rtt_ns - base_ns) / rtt_ns
     above = window[f + at.CWND] * at.NS_PER_S / rtt_ns > rate
-    window[f + at.HELD_BACK] = ALPHA if above else 1.0  # 1, 2
-    if above and queue >= LEAST_QUEUE and queue >= BETA * window[f + at.QUEUE_BEFORE]:
+    window[f + at.GROWTH_DIVISOR] = ALPHA if above else 1.0  # 1, 2
+    if above and queue >= LEAST_QUEUE and queue >= BETA * window[f + at.LAST_ROUND_QUEUE]:
         window[f + at.CWND] = max(MU * rate * base_ns / at.NS_PER_S, LEAST_WINDOW)
         window[f + at.SSTHRESH] = window[f + at.CWND]
-    window[f + at.QUEUE_BEFORE] = queue
+    window[f + at.LAST_ROUND_QUEUE] = queue

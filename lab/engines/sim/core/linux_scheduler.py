@@ -38,30 +38,30 @@ STALE_AFTER, BETTER_THAN = (
 
 
 @jit
-def memory(row: Ints, f: int) -> int:
+def memory_used(row: Ints, f: int) -> int:
     """What waits in a subflow's socket to be sent or acknowledged [bytes of its memory]."""
-    segment = row[row[f + at.OF_CONNECTION] + at.SEGMENT_BYTES] + OVERHEAD_BYTES
-    return (row[f + at.END] - row[f + at.UNA]) * segment
+    segment = row[row[f + at.CONNECTION] + at.SEGMENT_BYTES] + OVERHEAD_BYTES
+    return (row[f + at.WRITE_SEQ] - row[f + at.SND_UNA]) * segment
 
 
 @jit
-def has_memory(row: Ints, f: int) -> bool:
+def has_free_memory(row: Ints, f: int) -> bool:
     """Whether its socket takes more (sk_stream_memory_free)."""
     return (
-        memory(row, f) < row[f + at.SEND_BUFFER]
-        and row[f + at.END] - row[f + at.UNA] < row[at.SLOTS] // 2
+        memory_used(row, f) < row[f + at.SNDBUF_BYTES]
+        and row[f + at.WRITE_SEQ] - row[f + at.SND_UNA] < row[at.RING_SIZE] // 2
     )
 
 
 @jit
-def pacing(w: at.World, f: int) -> int:
+def pacing_rate(w: at.World, f: int) -> int:
     """The socket's own idea of its rate [bytes/s]."""
     row = w.row
     cwnd = int(w.window[f + at.CWND])
     percent = (
         SLOW_START_PERCENT if w.window[f + at.CWND] < w.window[f + at.SSTHRESH] / 2.0 else PERCENT
     )
-    window_bytes = max(cwnd, row[f + at.PIPE]) * row[row[f + at.OF_CONNECTION] + at.SEGMENT_BYTES]
+    window_bytes = max(cwnd, row[f + at.PIPE]) * row[row[f + at.CONNECTION] + at.SEGMENT_BYTES]
     rate = max(1, window_bytes * percent // 100 * at.NS_PER_S // row[f + at.SRTT_NS])
     return min(rate, row[f + at.EXPECTED_BPS] // 8) if row[f + at.EXPECTED_BPS] > 0 else rate
 
@@ -73,54 +73,58 @@ def grow_buffers(w: at.World, c: int) -> None:
     row = w.row
     total = LEAST_BUFFER_BYTES
     waits = (
-        min(row[c + at.HANDED], row[c + at.TOTAL]) >= row[c + at.DATA_UNA] + row[c + at.SEND_WINDOW]
+        min(row[c + at.WRITTEN], row[c + at.TOTAL_SEGMENTS])
+        >= row[c + at.DATA_SND_UNA] + row[c + at.SEND_WINDOW]
     )
     for k in range(row[c + at.COUNT]):
         f = row[c + at.FIRST] + k * at.SUB_FIELDS
         if row[f + at.STATE] == at.ESTABLISHED:
-            cwnd, has = int(w.window[f + at.CWND]), max(row[f + at.SEND_BUFFER], FIRST_BUFFER_BYTES)
+            cwnd, has = (
+                int(w.window[f + at.CWND]),
+                max(row[f + at.SNDBUF_BYTES], FIRST_BUFFER_BYTES),
+            )
             if waits and row[f + at.PIPE] < cwnd:
                 has = max(has, BUFFER_PER_SEGMENT * max(cwnd, FIRST_WINDOW))
-            row[f + at.SEND_BUFFER] = has
+            row[f + at.SNDBUF_BYTES] = has
             total += has
-    row[c + at.SEND_WINDOW] = min(row[c + at.WINDOW], total // row[c + at.SEGMENT_BYTES])
+    row[c + at.SEND_WINDOW] = min(row[c + at.RECEIVE_WINDOW], total // row[c + at.SEGMENT_BYTES])
 
 
 @jit
-def active(row: Ints, f: int) -> bool:
+def is_active(row: Ints, f: int) -> bool:
     """Whether a subflow may be given something; one that was heard of again is not stale any more."""
-    if row[f + at.ACKS_IN] != row[f + at.ACKS_SEEN]:
-        row[f + at.STALE] = 0
-    return row[f + at.STATE] == at.ESTABLISHED and row[f + at.STALE] == 0
+    if row[f + at.ACKS_RECEIVED] != row[f + at.ACKS_AT_CHECK]:
+        row[f + at.IS_STALE] = 0
+    return row[f + at.STATE] == at.ESTABLISHED and row[f + at.IS_STALE] == 0
 
 
 @jit
-def choose(w: at.World, c: int) -> int:
+def choose_subflow(w: at.World, c: int) -> int:
     """The subflow for the next burst; a backup while no other is active. Its mean pacing rate takes in that of now."""
     row = w.row
     grow_buffers(w, c)
     best, best_rank = at.NOTHING, at.FOREVER
     for k in range(row[c + at.COUNT]):
         f = row[c + at.FIRST] + k * at.SUB_FIELDS
-        if active(row, f):
-            if row[f + at.PACE_BYTES] == 0:
-                row[f + at.PACE_BYTES] = pacing(w, f)
+        if is_active(row, f):
+            if row[f + at.MEAN_PACING_RATE] == 0:
+                row[f + at.MEAN_PACING_RATE] = pacing_rate(w, f)
             rank = (
-                memory(row, f) * at.NS_PER_S // row[f + at.PACE_BYTES]
+                memory_used(row, f) * at.NS_PER_S // row[f + at.MEAN_PACING_RATE]
                 + row[f + at.BACKUP] * at.BACKUP_RANK
             )
             if rank < best_rank:
                 best, best_rank = f, rank
-    if best == at.NOTHING or not has_memory(row, best):
+    if best == at.NOTHING or not has_free_memory(row, best):
         return at.NOTHING
-    room = (row[c + at.DATA_UNA] + row[c + at.SEND_WINDOW] - row[c + at.NEXT_DSN]) * row[
+    room = (row[c + at.DATA_SND_UNA] + row[c + at.SEND_WINDOW] - row[c + at.DATA_SND_NXT]) * row[
         c + at.SEGMENT_BYTES
     ]
-    burst, had = min(BURST_BYTES, room), memory(row, best)
+    burst, had = min(BURST_BYTES, room), memory_used(row, best)
     if burst > 0:
-        row[best + at.PACE_BYTES] = (row[best + at.PACE_BYTES] * had + pacing(w, best) * burst) // (
-            had + burst
-        )
+        row[best + at.MEAN_PACING_RATE] = (
+            row[best + at.MEAN_PACING_RATE] * had + pacing_rate(w, best) * burst
+        ) // (had + burst)
     return best
 
 
@@ -131,35 +135,39 @@ def choose(w: at.World, c: int) -> int:
 def restart_timer(row: Ints, c: int, now_ns: int) -> None:
     """It runs as long as the longest timer of a subflow that is heard of (__mptcp_set_timeout)."""
     longest_ns = 0
-    if row[c + at.DATA_UNA] == row[c + at.NEXT_DSN]:
-        row[c + at.REINJECT_NS] = 0
+    if row[c + at.DATA_SND_UNA] == row[c + at.DATA_SND_NXT]:
+        row[c + at.REINJECT_TIMER_NS] = 0
         return
     for k in range(row[c + at.COUNT]):
         f = row[c + at.FIRST] + k * at.SUB_FIELDS
         if (
             row[f + at.STATE] == at.ESTABLISHED
-            and row[f + at.TIMER_NS] > 0
-            and row[f + at.SILENT] == 0
+            and row[f + at.RTO_TIMER_NS] > 0
+            and row[f + at.STALE_COUNT] == 0
         ):
-            longest_ns = max(longest_ns, row[f + at.TIMER_NS] - now_ns)
+            longest_ns = max(longest_ns, row[f + at.RTO_TIMER_NS] - now_ns)
     due_ns = now_ns + (longest_ns if longest_ns > 0 else FIRST_TIMER_NS)
-    events.start_timer(row, c + at.REINJECT_NS, due_ns, c * at.EVENT_KINDS + at.REINJECT_DUE)
+    events.start_timer(row, c + at.REINJECT_TIMER_NS, due_ns, c * at.EVENT_KINDS + at.REINJECT_DUE)
 
 
 @jit
-def has_become_stale(row: Ints, c: int, f: int) -> bool:
+def becomes_stale(row: Ints, c: int, f: int) -> bool:
     """A subflow with something to do is looked at: silent again, once too often, and another one is not."""
-    if row[f + at.ACKS_IN] != row[f + at.ACKS_SEEN]:
-        row[f + at.ACKS_SEEN], row[f + at.SILENT], row[f + at.STALE] = row[f + at.ACKS_IN], 0, 0
+    if row[f + at.ACKS_RECEIVED] != row[f + at.ACKS_AT_CHECK]:
+        row[f + at.ACKS_AT_CHECK], row[f + at.STALE_COUNT], row[f + at.IS_STALE] = (
+            row[f + at.ACKS_RECEIVED],
+            0,
+            0,
+        )
         return False
-    row[f + at.SILENT] += 1
-    if row[f + at.STALE] == 1 or row[f + at.SILENT] <= STALE_AFTER:
+    row[f + at.STALE_COUNT] += 1
+    if row[f + at.IS_STALE] == 1 or row[f + at.STALE_COUNT] <= STALE_AFTER:
         return False
     for k in range(row[c + at.COUNT]):
         r = row[c + at.FIRST] + k * at.SUB_FIELDS
-        if r != f and active(row, r) and row[r + at.SILENT] < BETTER_THAN:
-            row[f + at.STALE] = 1
-    return row[f + at.STALE] == 1
+        if r != f and is_active(row, r) and row[r + at.STALE_COUNT] < BETTER_THAN:
+            row[f + at.IS_STALE] = 1
+    return row[f + at.IS_STALE] == 1
 
 
 @jit
@@ -170,10 +178,10 @@ def idle_subflow(row: Ints, c: int) -> int:
         f = row[c + at.FIRST] + k * at.SUB_FIELDS
         if row[f + at.STATE] != at.ESTABLISHED:
             continue
-        if row[f + at.END] > row[f + at.UNA]:
-            if has_become_stale(row, c, f):
-                everything_again(row, c)
-            least = min(least, row[f + at.SILENT])
+        if row[f + at.WRITE_SEQ] > row[f + at.SND_UNA]:
+            if becomes_stale(row, c, f):
+                reinject_everything(row, c)
+            least = min(least, row[f + at.STALE_COUNT])
         elif row[f + at.BACKUP] == 1:
             backup = f
         else:
@@ -182,10 +190,10 @@ def idle_subflow(row: Ints, c: int) -> int:
 
 
 @jit
-def everything_again(row: Ints, c: int) -> None:
+def reinject_everything(row: Ints, c: int) -> None:
     """All that the other end has not acknowledged is there to be given to a subflow (__mptcp_retransmit_pending_data)."""
-    row[c + at.AGAIN_COUNT] = row[c + at.NEXT_DSN] - row[c + at.DATA_UNA]
-    for n in range(row[c + at.AGAIN_COUNT]):
-        row[rings.of_connection(row, c, row[c + at.AGAIN_HEAD] + n) + rings.DSN_AGAIN] = (
-            row[c + at.DATA_UNA] + n
+    row[c + at.REINJECT_COUNT] = row[c + at.DATA_SND_NXT] - row[c + at.DATA_SND_UNA]
+    for n in range(row[c + at.REINJECT_COUNT]):
+        row[rings.data(row, c, row[c + at.REINJECT_HEAD] + n) + rings.DSN_REINJECT] = (
+            row[c + at.DATA_SND_UNA] + n
         )

@@ -17,8 +17,8 @@ from __future__ import annotations
 from lab.engines.sim.core import events
 from lab.engines.sim.core import layout as at
 from lab.engines.sim.core.jit import Ints, jit
-from lab.engines.sim.core.links import MILLION, drop, forward, leaves, passes_meter
-from lab.engines.sim.core.random_numbers import draw
+from lab.engines.sim.core.links import MILLION, count_out, drop, forward, passes_meter
+from lab.engines.sim.core.random_numbers import random_below
 
 TTI_NS = 1_000_000
 REMEMBERED_TTIS = 100  # over which the mean part of the air is taken
@@ -27,52 +27,52 @@ HALF_A_TTI = TTI_NS * FINE // REMEMBERED_TTIS // 2  # what half a TTI adds to th
 
 
 @jit
-def into_bearer(row: Ints, h: int, p: int, now_ns: int) -> None:
+def enqueue(row: Ints, h: int, p: int, now_ns: int) -> None:
     """Meter, then a queue of its own for every user; a scheduler that sleeps wakes at the next TTI. What goes up is metered behind
     the cell."""
-    e = row[h + at.AIR]
+    e = row[h + at.MEDIUM]
     count = row[h + at.QUEUE_COUNT]
-    if (row[e + at.GOES_UP] == 0 and not passes_meter(row, h, p, now_ns)) or count >= row[
+    if (row[e + at.IS_UPLINK] == 0 and not passes_meter(row, h, p, now_ns)) or count >= row[
         h + at.QUEUE_SIZE
     ]:
         drop(row, h, p)
         return
     row[row[h + at.QUEUE] + (row[h + at.QUEUE_HEAD] + count) % row[h + at.QUEUE_SIZE]] = p
     row[h + at.QUEUE_COUNT] = count + 1
-    row[at.IN_BEARERS] += 1
-    if row[e + at.AWAKE] == 0:
-        row[e + at.AWAKE] = 1
-        events.push(row, (now_ns // TTI_NS + 1) * TTI_NS, e * at.EVENT_KINDS + at.TTI_DUE)
+    row[at.PACKETS_IN_BEARERS] += 1
+    if row[e + at.IS_AWAKE] == 0:
+        row[e + at.IS_AWAKE] = 1
+        events.schedule(row, (now_ns // TTI_NS + 1) * TTI_NS, e * at.EVENT_KINDS + at.TTI_DUE)
 
 
 @jit
-def tti_due(row: Ints, e: int, now_ns: int) -> None:
+def on_tti(row: Ints, e: int, now_ns: int) -> None:
     """A TTI begins: share it out; there is another one as long as something waits."""
     now_tti = now_ns // TTI_NS
-    left_ns = TTI_NS - _sent_again_ns(row, e, now_tti)  # 1
+    left_ns = TTI_NS - _retransmissions_ns(row, e, now_tti)  # 1
     while left_ns > 0:
-        h = _next_user(row, row[e + at.FIRST_BEARER])  # 2
+        h = _next_bearer(row, row[e + at.FIRST_BEARER])  # 2
         if h == at.NOTHING:
             break
         left_ns -= _send_block(row, e, h, left_ns, now_ns)  # 3
-    row[e + at.AWAKE] = 0
+    row[e + at.IS_AWAKE] = 0
     h = row[e + at.FIRST_BEARER]
     while h != at.NOTHING:
-        row[h + at.MEAN_AIR] += (
-            row[h + at.AIR_NS] * FINE - row[h + at.MEAN_AIR]
+        row[h + at.MEAN_AIRTIME] += (
+            row[h + at.AIRTIME_NS] * FINE - row[h + at.MEAN_AIRTIME]
         ) // REMEMBERED_TTIS
-        row[h + at.AIR_NS] = 0
+        row[h + at.AIRTIME_NS] = 0
         if row[h + at.QUEUE_COUNT] > 0:
-            row[e + at.AWAKE] = 1
+            row[e + at.IS_AWAKE] = 1
         h = row[h + at.NEXT_BEARER]
-    if row[e + at.AWAKE] == 1:
-        events.push(row, now_ns + TTI_NS, e * at.EVENT_KINDS + at.TTI_DUE)
+    if row[e + at.IS_AWAKE] == 1:
+        events.schedule(row, now_ns + TTI_NS, e * at.EVENT_KINDS + at.TTI_DUE)
 
 
 @jit
-def _sent_again_ns(row: Ints, e: int, now_tti: int) -> int:
+def _retransmissions_ns(row: Ints, e: int, now_tti: int) -> int:
     """How much of this TTI is taken by blocks that failed; what was taken of TTIs that nobody needed is forgotten."""
-    again, size = row[e + at.AGAIN], row[e + at.AGAIN_SIZE]
+    again, size = row[e + at.HARQ_RING], row[e + at.HARQ_RING_SIZE]
     for tti in range(max(row[e + at.LAST_TTI] + 1, now_tti - size), now_tti):
         row[again + tti % size] = 0
     row[e + at.LAST_TTI] = now_tti
@@ -82,7 +82,7 @@ def _sent_again_ns(row: Ints, e: int, now_tti: int) -> int:
 
 
 @jit
-def _next_user(row: Ints, h: int) -> int:
+def _next_bearer(row: Ints, h: int) -> int:
     """Of the bearers from `h` on that have something waiting, the one whose turn it is; the first of equals."""
     best = at.NOTHING
     while h != at.NOTHING:
@@ -95,8 +95,8 @@ def _next_user(row: Ints, h: int) -> int:
 @jit
 def _goes_before(row: Ints, h: int, other: int) -> bool:
     """Whether bearer `h` gains more by a TTI than the other."""
-    gain = row[h + at.WEIGHT_PPM] * (row[other + at.MEAN_AIR] + HALF_A_TTI)
-    return gain > row[other + at.WEIGHT_PPM] * (row[h + at.MEAN_AIR] + HALF_A_TTI)
+    gain = row[h + at.WEIGHT_PPM] * (row[other + at.MEAN_AIRTIME] + HALF_A_TTI)
+    return gain > row[other + at.WEIGHT_PPM] * (row[h + at.MEAN_AIRTIME] + HALF_A_TTI)
 
 
 @jit
@@ -113,18 +113,18 @@ def _send_block(row: Ints, e: int, h: int, left_ns: int, now_ns: int) -> int:
     row[h + at.LAST_OUT_NS] = done_ns
     while row[h + at.QUEUE_COUNT] > 0 and room > 0:
         p = row[row[h + at.QUEUE] + row[h + at.QUEUE_HEAD]]
-        rest = row[p + at.SIZE] * 8 - row[h + at.HEAD_BITS]
+        rest = row[p + at.SIZE] * 8 - row[h + at.HEAD_SENT_BITS]
         if rest > room:
-            row[h + at.HEAD_BITS] += room
+            row[h + at.HEAD_SENT_BITS] += room
             room = 0
         else:
             room -= rest
-            _whole(row, e, h, p, done_ns, now_ns)
+            _finish_packet(row, e, h, p, done_ns, now_ns)
     took_ns = left_ns if room == 0 else -(-(fits - room) * at.NS_PER_S // rate_bps)
-    row[h + at.AIR_NS] += took_ns
+    row[h + at.AIRTIME_NS] += took_ns
     for n in range(1, attempts):
         tti = now_ns // TTI_NS + n * row[e + at.HARQ_TTIS]
-        row[row[e + at.AGAIN] + tti % row[e + at.AGAIN_SIZE]] += took_ns
+        row[row[e + at.HARQ_RING] + tti % row[e + at.HARQ_RING_SIZE]] += took_ns
     return took_ns
 
 
@@ -134,21 +134,21 @@ def _attempts(row: Ints, e: int, h: int) -> int:
     attempts = 1
     while (
         attempts < row[e + at.ATTEMPTS]
-        and draw(row, h + at.CHANCE_1, MILLION) < row[e + at.BLOCK_ERROR_PPM]
+        and random_below(row, h + at.RNG_1, MILLION) < row[e + at.BLOCK_ERROR_PPM]
     ):
         attempts += 1
     return attempts
 
 
 @jit
-def _whole(row: Ints, e: int, h: int, p: int, done_ns: int, now_ns: int) -> None:
+def _finish_packet(row: Ints, e: int, h: int, p: int, done_ns: int, now_ns: int) -> None:
     """The last byte of the first packet in a queue has been sent: it arrives with its block."""
-    row[h + at.HEAD_BITS] = 0
+    row[h + at.HEAD_SENT_BITS] = 0
     row[h + at.QUEUE_HEAD] = (row[h + at.QUEUE_HEAD] + 1) % row[h + at.QUEUE_SIZE]
     row[h + at.QUEUE_COUNT] -= 1
-    row[at.IN_BEARERS] -= 1
-    if row[e + at.GOES_UP] == 1 and not passes_meter(row, h, p, done_ns):
+    row[at.PACKETS_IN_BEARERS] -= 1
+    if row[e + at.IS_UPLINK] == 1 and not passes_meter(row, h, p, done_ns):
         drop(row, h, p)
         return
-    leaves(row, h, p)
+    count_out(row, h, p)
     forward(row, p, done_ns + row[h + at.DELAY_NS], now_ns)

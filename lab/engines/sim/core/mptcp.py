@@ -11,13 +11,17 @@
 
 from __future__ import annotations
 
-from lab.engines.sim.core import events, receiver, rings
+from lab.engines.sim.core import (
+    events,
+    links,
+    linux_scheduler,
+    receiver,
+    reinjection,
+    rings,
+    sender,
+    udp,
+)
 from lab.engines.sim.core import layout as at
-from lab.engines.sim.core import links as hops
-from lab.engines.sim.core import linux_scheduler as linux
-from lab.engines.sim.core import reinjection as again
-from lab.engines.sim.core import sender as tcp
-from lab.engines.sim.core import udp as datagrams
 from lab.engines.sim.core.jit import Ints, jit
 
 BURST = 64  # segments sent in one go; the rest follows in the same moment, after whatever else happens in it
@@ -26,28 +30,28 @@ UNSENT_SEGMENTS = 16  # what a socket of such an application takes at most beyon
 
 
 @jit
-def able(w: at.World, f: int) -> bool:
+def can_take_new(w: at.World, f: int) -> bool:
     """Whether a subflow can carry a segment it has not sent before."""
     row = w.row
     return (
         row[f + at.STATE] == at.ESTABLISHED
         and row[f + at.LOST] == 0
-        and tcp.room(w, f)
-        and row[f + at.NXT] - row[f + at.UNA] < row[at.SLOTS] // 2
+        and sender.window_has_room(w, f)
+        and row[f + at.SND_NXT] - row[f + at.SND_UNA] < row[at.RING_SIZE] // 2
     )
 
 
 @jit
-def choose(w: at.World, c: int) -> int:
+def choose_subflow(w: at.World, c: int) -> int:
     """The subflow for the next segment, or nothing if every window is full."""
     row = w.row
     first, count, scheduler = row[c + at.FIRST], row[c + at.COUNT], row[c + at.SCHEDULER]
     in_turn = scheduler == at.ROUND_ROBIN
     if scheduler == at.LINUX:
-        return linux.choose(w, c)
+        return linux_scheduler.choose_subflow(w, c)
     best, best_rank, backups_wait = at.NOTHING, at.FOREVER, False
     for k in range(count):
-        f = first + (row[c + at.TURN] + k) % count * at.SUB_FIELDS
+        f = first + (row[c + at.ROUND_ROBIN_NEXT] + k) % count * at.SUB_FIELDS
         if (
             row[f + at.STATE] == at.ESTABLISHED
             and row[f + at.BACKUP] == 0
@@ -57,70 +61,78 @@ def choose(w: at.World, c: int) -> int:
         rank = row[f + at.BACKUP] * at.BACKUP_RANK + (k if in_turn else row[f + at.SRTT_NS])
         if (
             rank < best_rank
-            and able(w, f)
-            and (scheduler != at.REDUNDANT or next_copy(row, c, f) < limit(row, c))
+            and can_take_new(w, f)
+            and (scheduler != at.REDUNDANT or next_redundant(row, c, f) < send_limit(row, c))
         ):
             best, best_rank = f, rank
     if best_rank >= at.BACKUP_RANK and backups_wait:
         return at.NOTHING
     if in_turn and best != at.NOTHING:
-        row[c + at.TURN] = ((best - first) // at.SUB_FIELDS + 1) % count
+        row[c + at.ROUND_ROBIN_NEXT] = ((best - first) // at.SUB_FIELDS + 1) % count
     return best
 
 
 @jit
-def limit(row: Ints, c: int) -> int:
+def send_limit(row: Ints, c: int) -> int:
     """The first segment that must wait: for the application, for room at the receiver, or for memory of the sender."""
     return min(
-        row[c + at.HANDED], row[c + at.TOTAL], row[c + at.DATA_UNA] + row[c + at.SEND_WINDOW]
+        row[c + at.WRITTEN],
+        row[c + at.TOTAL_SEGMENTS],
+        row[c + at.DATA_SND_UNA] + row[c + at.SEND_WINDOW],
     )
 
 
 @jit
-def next_copy(row: Ints, c: int, f: int) -> int:
+def next_redundant(row: Ints, c: int, f: int) -> int:
     """The first segment that a subflow has not carried, of those that are not acknowledged."""
-    return max(row[f + at.COPIED], row[c + at.DATA_UNA])
+    return max(row[f + at.REDUNDANT_NXT], row[c + at.DATA_SND_UNA])
 
 
 @jit
-def next_dsn(row: Ints, c: int, f: int) -> int:
+def take_next_dsn(row: Ints, c: int, f: int) -> int:
     """What a subflow carries next: what another one gave up, then what is new; nothing if there is nothing."""
     if row[c + at.SCHEDULER] == at.REDUNDANT:
-        dsn = next_copy(row, c, f)
-        row[f + at.COPIED] = dsn + 1
-        row[c + at.NEXT_DSN] = max(row[c + at.NEXT_DSN], dsn + 1)
+        dsn = next_redundant(row, c, f)
+        row[f + at.REDUNDANT_NXT] = dsn + 1
+        row[c + at.DATA_SND_NXT] = max(row[c + at.DATA_SND_NXT], dsn + 1)
         return dsn
-    while row[c + at.AGAIN_COUNT] > 0 and (
+    while row[c + at.REINJECT_COUNT] > 0 and (
         row[f + at.MODE] != at.TIMED_OUT or row[c + at.SCHEDULER] == at.LINUX
     ):
-        dsn = row[rings.of_connection(row, c, row[c + at.AGAIN_HEAD]) + rings.DSN_AGAIN]
-        row[c + at.AGAIN_HEAD] += 1
-        row[c + at.AGAIN_COUNT] -= 1
-        if dsn >= row[c + at.DATA_UNA]:
+        dsn = row[rings.data(row, c, row[c + at.REINJECT_HEAD]) + rings.DSN_REINJECT]
+        row[c + at.REINJECT_HEAD] += 1
+        row[c + at.REINJECT_COUNT] -= 1
+        if dsn >= row[c + at.DATA_SND_UNA]:
             row[c + at.REINJECTED] += 1
             return dsn
-    dsn = row[c + at.NEXT_DSN]
-    if dsn < limit(row, c):
-        row[c + at.NEXT_DSN] = dsn + 1
+    dsn = row[c + at.DATA_SND_NXT]
+    if dsn < send_limit(row, c):
+        row[c + at.DATA_SND_NXT] = dsn + 1
         return dsn
     return at.NOTHING
 
 
 @jit
-def give(w: at.World, c: int, f: int, now_ns: int) -> int:
+def assign(w: at.World, c: int, f: int, now_ns: int) -> int:
     """Give a subflow what comes next, a segment, or with Linux's scheduler whole fragments up to a burst; how many segments."""
     row = w.row
-    given, left, size = 0, linux.BURST_BYTES, row[c + at.SEGMENT_BYTES]
-    dsn = next_dsn(row, c, f)
+    given, left, size = 0, linux_scheduler.BURST_BYTES, row[c + at.SEGMENT_BYTES]
+    dsn = take_next_dsn(row, c, f)
     while dsn != at.NOTHING:
-        tcp.queue(row, f, dsn)
+        sender.queue_segment(row, f, dsn)
         given, left = given + 1, left - size
         if row[c + at.SCHEDULER] != at.LINUX:
             return given
-        if (dsn + 1) % linux.FRAGMENT == 0 and (left < size or not linux.has_memory(row, f)):
+        if (dsn + 1) % linux_scheduler.FRAGMENT == 0 and (
+            left < size or not linux_scheduler.has_free_memory(row, f)
+        ):
             return given
-        dsn = next_dsn(row, c, f)
-    return again.help_out(w, c, f, now_ns) if given == 0 and row[at.PENALISES] == 1 else given
+        dsn = take_next_dsn(row, c, f)
+    return (
+        reinjection.retransmit_opportunistically(w, c, f, now_ns)
+        if given == 0 and row[at.PENALISATION] == 1
+        else given
+    )
 
 
 @jit
@@ -131,47 +143,47 @@ def push(w: at.World, c: int, now_ns: int) -> None:
         return
     sent = 0
     for k in range(row[c + at.COUNT]):
-        sent += tcp.send(w, row[c + at.FIRST] + k * at.SUB_FIELDS, BURST - sent, now_ns)  # 1
+        sent += sender.send(w, row[c + at.FIRST] + k * at.SUB_FIELDS, BURST - sent, now_ns)  # 1
     while sent < BURST:
-        f = choose(w, c)  # 2
-        if f == at.NOTHING or give(w, c, f, now_ns) == 0:  # 3, 4
+        f = choose_subflow(w, c)  # 2
+        if f == at.NOTHING or assign(w, c, f, now_ns) == 0:  # 3, 4
             return
-        sent += tcp.send(w, f, BURST - sent, now_ns)
-        if row[c + at.REINJECT_NS] == 0 and row[c + at.SCHEDULER] == at.LINUX:
-            linux.restart_timer(row, c, now_ns)
-    if row[c + at.PUSH_DUE] == 0:
-        row[c + at.PUSH_DUE] = 1
-        events.push(row, now_ns, c * at.EVENT_KINDS + at.PUSH)
+        sent += sender.send(w, f, BURST - sent, now_ns)
+        if row[c + at.REINJECT_TIMER_NS] == 0 and row[c + at.SCHEDULER] == at.LINUX:
+            linux_scheduler.restart_timer(row, c, now_ns)
+    if row[c + at.PUSH_SCHEDULED] == 0:
+        row[c + at.PUSH_SCHEDULED] = 1
+        events.schedule(row, now_ns, c * at.EVENT_KINDS + at.PUSH)
 
 
 # --- events of a connection or a subflow; whether there may be something to send now
 
 
 @jit
-def rto_due(w: at.World, f: int, now_ns: int) -> bool:
+def on_rto(w: at.World, f: int, now_ns: int) -> bool:
     """The event of a retransmission timer."""
     ran_out = events.timer_has_expired(
-        w.row, f + at.TIMER_NS, now_ns, f * at.EVENT_KINDS + at.RTO_DUE
+        w.row, f + at.RTO_TIMER_NS, now_ns, f * at.EVENT_KINDS + at.RTO_DUE
     )
     if not ran_out or w.row[f + at.STATE] != at.ESTABLISHED:
         return False
-    tcp.timed_out(w, f, now_ns)
+    sender.on_timeout(w, f, now_ns)
     if w.row[f + at.BACKOFF] == 1:
-        again.give_up(w.row, f)
+        reinjection.reinject_in_flight(w.row, f)
     return True
 
 
 @jit
-def set_priority(row: Ints, f: int) -> bool:
+def on_priority(row: Ints, f: int) -> bool:
     """MP_PRIO has come to the sender (RFC 8684, section 3.3.8)."""
-    row[f + at.BACKUP] = row[f + at.ASKED_BACKUP]
+    row[f + at.BACKUP] = row[f + at.REQUESTED_BACKUP]
     if row[f + at.BACKUP] == 1:
-        again.give_up(row, f)
+        reinjection.reinject_in_flight(row, f)
     return True
 
 
 @jit
-def joined(row: Ints, f: int) -> bool:
+def on_join(row: Ints, f: int) -> bool:
     """The handshake of a subflow is over."""
     if row[f + at.STATE] == at.CLOSED:
         return False
@@ -180,7 +192,7 @@ def joined(row: Ints, f: int) -> bool:
 
 
 @jit
-def app_due(row: Ints, c: int, now_ns: int) -> bool:
+def on_application(row: Ints, c: int, now_ns: int) -> bool:
     """An application with a rate hands over a slice; never a backlog of slices."""
     if row[c + at.APP_EVENT_NS] != now_ns:
         return False  # the demand has changed since
@@ -188,66 +200,68 @@ def app_due(row: Ints, c: int, now_ns: int) -> bool:
     if row[c + at.CONN_STATE] != at.RUNNING or row[c + at.DEMAND_BPS] <= 0:
         return False
     if row[c + at.DATAGRAMS] == 1:
-        datagrams.send(row, c, now_ns)
+        udp.send_datagram(row, c, now_ns)
         return False
-    row[c + at.CREDIT] += row[c + at.DEMAND_BPS] * SLICE_NS // at.NS_PER_S  # bits
-    segments = row[c + at.CREDIT] // (8 * row[c + at.SEGMENT_BYTES])
-    row[c + at.CREDIT] -= segments * 8 * row[c + at.SEGMENT_BYTES]
-    most = row[c + at.NEXT_DSN] + max(UNSENT_SEGMENTS, segments)
-    row[c + at.HANDED] = max(row[c + at.HANDED], min(row[c + at.HANDED] + segments, most))
+    row[c + at.CREDIT_BITS] += row[c + at.DEMAND_BPS] * SLICE_NS // at.NS_PER_S  # bits
+    segments = row[c + at.CREDIT_BITS] // (8 * row[c + at.SEGMENT_BYTES])
+    row[c + at.CREDIT_BITS] -= segments * 8 * row[c + at.SEGMENT_BYTES]
+    most = row[c + at.DATA_SND_NXT] + max(UNSENT_SEGMENTS, segments)
+    row[c + at.WRITTEN] = max(row[c + at.WRITTEN], min(row[c + at.WRITTEN] + segments, most))
     row[c + at.APP_EVENT_NS] = now_ns + SLICE_NS
-    events.push(row, now_ns + SLICE_NS, c * at.EVENT_KINDS + at.APP_DUE)
+    events.schedule(row, now_ns + SLICE_NS, c * at.EVENT_KINDS + at.APP_DUE)
     return True
 
 
 @jit
 def reassemble(row: Ints, c: int, dsn: int, now_ns: int) -> None:
     """A segment has reached the connection's receiver, which reads what is in order at once."""
-    if dsn == row[c + at.DATA_NXT]:
-        row[c + at.DATA_NXT] += 1
+    if dsn == row[c + at.DATA_RCV_NXT]:
+        row[c + at.DATA_RCV_NXT] += 1
         while (
-            row[c + at.BUFFERED] > 0
-            and row[rings.of_connection(row, c, row[c + at.DATA_NXT]) + rings.DSN_GOT] == 1
+            row[c + at.REORDER_BUFFERED] > 0
+            and row[rings.data(row, c, row[c + at.DATA_RCV_NXT]) + rings.DSN_RECEIVED] == 1
         ):
-            row[rings.of_connection(row, c, row[c + at.DATA_NXT]) + rings.DSN_GOT] = 0
-            row[c + at.BUFFERED] -= 1
-            row[c + at.DATA_NXT] += 1
-        if row[c + at.DATA_NXT] >= row[c + at.TOTAL] and row[c + at.DONE_NS] == 0:
+            row[rings.data(row, c, row[c + at.DATA_RCV_NXT]) + rings.DSN_RECEIVED] = 0
+            row[c + at.REORDER_BUFFERED] -= 1
+            row[c + at.DATA_RCV_NXT] += 1
+        if row[c + at.DATA_RCV_NXT] >= row[c + at.TOTAL_SEGMENTS] and row[c + at.DONE_NS] == 0:
             row[c + at.DONE_NS] = now_ns
-    elif dsn > row[c + at.DATA_NXT] and row[rings.of_connection(row, c, dsn) + rings.DSN_GOT] == 0:
-        row[rings.of_connection(row, c, dsn) + rings.DSN_GOT] = 1
-        row[c + at.BUFFERED] += 1
-        row[c + at.EARLY_IN] += 1
-        row[c + at.BUFFERED_MAX] = max(row[c + at.BUFFERED_MAX], row[c + at.BUFFERED])
+    elif dsn > row[c + at.DATA_RCV_NXT] and row[rings.data(row, c, dsn) + rings.DSN_RECEIVED] == 0:
+        row[rings.data(row, c, dsn) + rings.DSN_RECEIVED] = 1
+        row[c + at.REORDER_BUFFERED] += 1
+        row[c + at.DATA_OUT_OF_ORDER] += 1
+        row[c + at.REORDER_BUFFERED_MAX] = max(
+            row[c + at.REORDER_BUFFERED_MAX], row[c + at.REORDER_BUFFERED]
+        )
 
 
 @jit
-def arrived(w: at.World, p: int, now_ns: int) -> int:
+def receive(w: at.World, p: int, now_ns: int) -> int:
     """A packet is at the end of its route; returns the acknowledgement it causes, if that is at its first stop now."""
     row = w.row
-    f = row[p + at.OF_SUBFLOW]
-    c = row[f + at.OF_CONNECTION]
+    f = row[p + at.SUBFLOW]
+    c = row[f + at.CONNECTION]
     answer = at.NOTHING
-    if row[p + at.IS_ACK] == at.DATAGRAM:
-        datagrams.arrived(row, p)
+    if row[p + at.PACKET_TYPE] == at.DATAGRAM:
+        udp.receive_datagram(row, p)
         return answer
     if row[f + at.STATE] != at.ESTABLISHED:
-        hops.give_back(row, p)
+        links.free_packet(row, p)
         return answer
-    if row[p + at.IS_ACK] == 1:
-        news = row[p + at.DSN] > row[c + at.DATA_UNA]
-        row[c + at.DATA_UNA] = max(row[c + at.DATA_UNA], row[p + at.DSN])
-        tcp.acknowledged(w, f, p, now_ns)
+    if row[p + at.PACKET_TYPE] == at.ACK:
+        news = row[p + at.DSN] > row[c + at.DATA_SND_UNA]
+        row[c + at.DATA_SND_UNA] = max(row[c + at.DATA_SND_UNA], row[p + at.DSN])
+        sender.receive_ack(w, f, p, now_ns)
         if news and row[c + at.SCHEDULER] == at.LINUX:
-            linux.restart_timer(row, c, now_ns)
-        hops.give_back(row, p)
+            linux_scheduler.restart_timer(row, c, now_ns)
+        links.free_packet(row, p)
         push(w, c, now_ns)
         return answer
-    at_once = receiver.received(row, f, p)
+    at_once = receiver.receive_segment(row, f, p)
     reassemble(row, c, row[p + at.DSN], now_ns)
-    hops.give_back(row, p)
+    links.free_packet(row, p)
     if at_once:
-        answer = receiver.acknowledge(row, f, now_ns)
+        answer = receiver.send_ack(row, f, now_ns)
     else:
-        receiver.wait_to_acknowledge(row, f, now_ns)
+        receiver.delay_ack(row, f, now_ns)
     return answer

@@ -14,7 +14,7 @@ M_2, A_2 = 2_147_483_399, 40_692
 
 
 @jit
-def draw(table: Ints, place: int, below: int) -> int:
+def random_below(table: Ints, place: int, below: int) -> int:
     """The next number from 0 to `below` - 1 (2^31 at most) of the stream kept in `table[place]` and the place after it."""
     first = table[place] * A_1 % M_1
     second = table[place + 1] * A_2 % M_2
@@ -22,7 +22,7 @@ def draw(table: Ints, place: int, below: int) -> int:
     return (first - second) % (M_1 - 1) * below // (M_1 - 1)
 
 
-def begin(seed: int, name: str) -> tuple[int, int]:
+def new_stream(seed: int, name: str) -> tuple[int, int]:
     """The two numbers a stream starts from."""
     digest = hashlib.sha256(f"{seed}/{name}".encode()).digest()
     return (

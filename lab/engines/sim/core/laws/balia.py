@@ -39,7 +39,7 @@ def on_ack(w: at.World, f: int, acked: int, now_ns: int) -> None:
 def on_loss(w: at.World, f: int, now_ns: int) -> None:
     """w -= w/2 min(alpha, 1.5). The kernel has alpha and w as whole numbers. Alone as Reno."""
     row = w.row
-    if row[row[f + at.OF_CONNECTION] + at.COUNT] < 2:
+    if row[row[f + at.CONNECTION] + at.COUNT] < 2:
         reno.on_loss(w, f, now_ns)
         return
     cwnd, a = w.window[f + at.CWND], alpha(w, f)

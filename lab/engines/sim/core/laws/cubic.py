@@ -40,9 +40,11 @@ def in_slow_start(w: at.World, f: int, now_ns: int) -> None:
     window = w.window
     if window[f + at.CWND] >= window[f + at.SSTHRESH] or window[f + at.CWND] < LOW_WINDOW:
         return
-    base_ns, began_ns = row[f + at.BASE_RTT_NS], row[f + at.ROUND_BEGAN_NS]
+    base_ns, began_ns = row[f + at.BASE_RTT_NS], row[f + at.ROUND_START_NS]
     growth_ns = min(max(base_ns // 8, LEAST_GROWTH_NS), MOST_GROWTH_NS)
-    grown = row[f + at.ROUND_SAMPLES] > SAMPLES and row[f + at.ROUND_LEAST_NS] > base_ns + growth_ns
+    grown = (
+        row[f + at.ROUND_SAMPLES] > SAMPLES and row[f + at.ROUND_MIN_RTT_NS] > base_ns + growth_ns
+    )
     train_ns = max(window[f + TRAIN_NS], float(began_ns))
     if now_ns - train_ns <= TRAIN_GAP_NS:
         window[f + TRAIN_NS] = train_ns = float(now_ns)

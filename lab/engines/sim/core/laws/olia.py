@@ -21,7 +21,7 @@ SAME = 1.0 - 1e-9  # rounding must not break a tie
 def quality(w: at.World, r: int) -> float:
     """How good a subflow's path is: what it brings through between two losses."""
     between, rtt_s = (
-        max(w.row[r + at.UNA] - w.window[r + LOST_AT], w.window[r + BETWEEN]),
+        max(w.row[r + at.SND_UNA] - w.window[r + LOST_AT], w.window[r + BETWEEN]),
         siblings.rtt_s(w, r),
     )
     return (
@@ -67,6 +67,6 @@ def on_ack(w: at.World, f: int, acked: int, now_ns: int) -> None:
 @jit
 def on_loss(w: at.World, f: int, now_ns: int) -> None:
     """As Reno; a new l begins."""
-    w.window[f + BETWEEN] = w.row[f + at.UNA] - w.window[f + LOST_AT]
-    w.window[f + LOST_AT] = float(w.row[f + at.UNA])
+    w.window[f + BETWEEN] = w.row[f + at.SND_UNA] - w.window[f + LOST_AT]
+    w.window[f + LOST_AT] = float(w.row[f + at.SND_UNA])
     reno.on_loss(w, f, now_ns)

@@ -13,13 +13,13 @@ from lab.engines.sim.core.jit import jit
 @jit
 def first(w: at.World, f: int) -> int:
     """The first subflow of a connection."""
-    return w.row[w.row[f + at.OF_CONNECTION] + at.FIRST]
+    return w.row[w.row[f + at.CONNECTION] + at.FIRST]
 
 
 @jit
 def end(w: at.World, f: int) -> int:
     """Where the subflows of a connection end."""
-    return first(w, f) + w.row[w.row[f + at.OF_CONNECTION] + at.COUNT] * at.SUB_FIELDS
+    return first(w, f) + w.row[w.row[f + at.CONNECTION] + at.COUNT] * at.SUB_FIELDS
 
 
 @jit
