@@ -1,7 +1,8 @@
-"""What a coupled law costs, as root, on any kernel with eBPF: `PYTHONPATH=.:tests python -m emulation.cost`
+"""Measure the processor time of a coupled law: `PYTHONPATH=.:tests python -m emulation.cost`
 
-One connection of two subflows, each held to RATE by a token bucket. The kernel itself adds up the time that a program takes and
-counts its calls (kernel.bpf_stats_enabled); beside it stands what a packet costs altogether under cubic, on all processors.
+Needs root and a kernel with eBPF. One connection has two subflows, each limited to RATE by a token
+bucket. The kernel adds up the time a program takes and counts its calls (kernel.bpf_stats_enabled).
+For comparison: the time of all processors per packet under cubic.
 """
 
 from __future__ import annotations
@@ -9,10 +10,10 @@ from __future__ import annotations
 import json
 import subprocess
 import time
-from pathlib import Path as File
+from pathlib import Path
 from statistics import median
 
-from emulation.small_network import Path, SmallNetwork
+from emulation.small_network import NetworkPath, SmallNetwork
 
 from lab.engines.mininet.ebpf import LAWS, kernel_name
 from lab.engines.mininet.ebpf.load import Laws
@@ -20,28 +21,28 @@ from lab.engines.mininet.ebpf.load import Laws
 RATE, QUEUE = "40mbit", "150kb"
 PACKET_BYTES, TICKS_PER_S = 1420, 100
 SLOW_START_S, MEASURED_S, ROUNDS = 2.0, 5.0, 5
-STATISTICS = File("/proc/sys/kernel/bpf_stats_enabled")
+STATISTICS = Path("/proc/sys/kernel/bpf_stats_enabled")
 
 
 class Fast(SmallNetwork):
-    """Two ways without delay."""
+    """Two paths without delay."""
 
-    def _shape(self, number: int, path: Path) -> None:
+    def _shape(self, number: int, path: NetworkPath) -> None:
         self.run(
             "router", f"tc qdisc add dev r{number} root tbf rate {RATE} burst 32kb limit {QUEUE}"
         )
 
 
 def busy_s() -> float:
-    """What all processors have worked since they started (proc(5), /proc/stat): all but idle and iowait."""
+    """Return the busy time of all processors since boot (/proc/stat): all but idle and iowait."""
     user, nice, system, _idle, _iowait, irq, softirq, *_ = map(
-        int, File("/proc/stat").read_text().split("\n")[0].split()[1:8]
+        int, Path("/proc/stat").read_text().split("\n")[0].split()[1:8]
     )
     return (user + nice + system + irq + softirq) / TICKS_PER_S
 
 
 def programs() -> tuple[int, int]:
-    """Nanoseconds and calls so far of all laws' programs; only those of the law in use change."""
+    """Return run time [ns] and calls of all laws' programs; only those of the law in use change."""
     listed = json.loads(subprocess.check_output(["bpftool", "-j", "prog", "show"]))
     own = [each for each in listed if each["type"] == "struct_ops"]
     return sum(each.get("run_time_ns", 0) for each in own), sum(
@@ -50,8 +51,8 @@ def programs() -> tuple[int, int]:
 
 
 def measured(cc: str) -> dict[str, float]:
-    """Packets per second, busy microseconds per packet, and the law's nanoseconds per packet and per call."""
-    with Fast(Path(0, 0, 0), Path(0, 0, 0)) as network:
+    """Return packets/s, busy microseconds per packet, and the law's nanoseconds per packet and per call."""
+    with Fast(NetworkPath(0, 0, 0), NetworkPath(0, 0, 0)) as network:
         network.start("f", cc)
         time.sleep(SLOW_START_S)
         before, received, (spent_ns, calls) = busy_s(), network.received()["f"], programs()
@@ -68,7 +69,7 @@ def measured(cc: str) -> dict[str, float]:
 
 
 def main() -> None:
-    """The median of several rounds, in which every law has its turn."""
+    """Print the medians of several rounds; each round measures every law once."""
     laws = Laws()
     laws.load(*LAWS)
     before = STATISTICS.read_text()

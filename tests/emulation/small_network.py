@@ -1,4 +1,6 @@
-"""A network of three namespaces, up in seconds, for looking closely at congestion control. Needs root; leaves nothing.
+"""A network of three namespaces for experiments with congestion control, built in seconds.
+
+Needs root and leaves nothing behind.
 
 user ==path 1== router --- server
      ==path 2==
@@ -18,13 +20,16 @@ from lab.engines.mininet.traffic_processes import Hosts
 
 SERVER = "10.0.0.1"
 PORT = 5001
-FAREWELL_S = 1.0  # both ends tell each other that they end; else the kernel would keep their sockets for a minute
-SETTINGS = "net.ipv4.ip_forward=1 net.ipv4.tcp_no_metrics_save=1 net.ipv4.conf.all.rp_filter=0 net.mptcp.enabled=1"
+CLOSE_S = 1.0  # until both ends have closed; else the kernel would keep their sockets for a minute
+SETTINGS = (
+    "net.ipv4.ip_forward=1 net.ipv4.tcp_no_metrics_save=1 "
+    "net.ipv4.conf.all.rp_filter=0 net.mptcp.enabled=1"
+)
 
 
 @dataclass(frozen=True)
-class Path:
-    """One way to the user: Ethernet rate, delay one way, the queue, and how many addresses the user has on it."""
+class NetworkPath:
+    """One path to the user: Ethernet rate, one-way delay, queue, and the user's addresses on it."""
 
     rate_mbps: float
     delay_ms: float
@@ -34,15 +39,15 @@ class Path:
 
 class NoLedger:
     def record(self, kind: str, **what: Any) -> None:
-        """What is made here ends with its processes."""
+        """Record nothing: everything made here ends with its processes."""
 
 
 class SmallNetwork:
-    """Hosts `user` and `server`; use as a context manager."""
+    """The hosts `user` and `server`; a context manager."""
 
     hosts = ("user", "server")
 
-    def __init__(self, *paths: Path) -> None:
+    def __init__(self, *paths: NetworkPath) -> None:
         self.paths = paths
         self.addresses = [address for n in range(1, len(paths) + 1) for address in self.on_path(n)]
 
@@ -63,7 +68,7 @@ class SmallNetwork:
     def __exit__(self, *_: object) -> None:
         self._diagnosis.close()
         self.programs.stop()
-        time.sleep(FAREWELL_S)
+        time.sleep(CLOSE_S)
         for holder in self._holders.values():
             holder.communicate(b"\n")
 
@@ -74,15 +79,15 @@ class SmallNetwork:
         return ["nsenter", "-t", str(self.pid(name)), "-n", *argv]
 
     def on_path(self, number: int) -> list[str]:
-        """The user's addresses on a path, counted from 1."""
+        """Return the user's addresses on a path; paths are counted from 1."""
         return [f"10.{number}.{k}.1" for k in range(1, self.paths[number - 1].addresses + 1)]
 
     def run(self, name: str, command: str, stdin: str | None = None) -> None:
-        """A command inside a namespace."""
+        """Run a command inside a namespace."""
         subprocess.run(self.inside(name, command.split()), input=stdin, text=True, check=True)
 
     def _build(self) -> None:
-        """Each namespace is configured by one command per program, because processes start slowly where it matters."""
+        """Configure each namespace by one command per program: under emulation processes start slowly."""
         lines: dict[str, list[str]] = {name: ["link set lo up"] for name in (*self.hosts, "router")}
         wires = [("server", "s0", "r0", [f"{SERVER}/24"], "10.0.0.2/24")]
         for n in range(1, len(self.paths) + 1):
@@ -119,8 +124,8 @@ class SmallNetwork:
         for n, path in enumerate(self.paths, 1):
             self._shape(n, path)
 
-    def _shape(self, number: int, path: Path) -> None:
-        """The router's port towards the user has the queue; the way back has the same delay."""
+    def _shape(self, number: int, path: NetworkPath) -> None:
+        """Put the queue at the router's port towards the user, and the same delay on the return path."""
         rate_bps, delay_ns = round(path.rate_mbps * 1e6), round(path.delay_ms * 1e6)
         self.run(
             "router",
@@ -129,7 +134,7 @@ class SmallNetwork:
         self.run("user", f"tc {shaping.link(f'u{number}', None, delay_ns)}")
 
     def start(self, id: str, cc: str, mptcp: bool = True, address: str = "") -> None:
-        """A bulk download under the kernel's congestion control `cc`."""
+        """Start a bulk download under the kernel's congestion control `cc`."""
         bind = address or self.addresses[0]
         request = {
             "id": id,
@@ -146,25 +151,25 @@ class SmallNetwork:
         self.programs.ask("user", do="go", id=id)
 
     def received(self) -> dict[str, int]:
-        """Bytes the user's applications have read, by flow."""
+        """Return the bytes that the user's applications have read, by flow."""
         return {
             name: flow["bytes"]
             for name, flow in self.programs.ask("user", do="status")["flows"].items()
         }
 
     def watch(self, duration_s: float, every_s: float = 0.05) -> list[dict[str, Any]]:
-        """Looks at the sending sockets: `t`, and by the user's address what the kernel says."""
-        looks, began = [], time.monotonic()
+        """Sample the sending sockets: `t`, and by the user's address the kernel's numbers."""
+        samples, began = [], time.monotonic()
         while (now := time.monotonic() - began) < duration_s:
             sending = [each for each in self._diagnosis.sockets() if each.source[1] == PORT]
-            looks.append(
+            samples.append(
                 {
                     "t": round(now, 3),
                     "sockets": {each.destination[0]: asdict(each) for each in sending},
                 }
             )
             time.sleep(every_s)
-        return looks
+        return samples
 
 
 def _up(device: str, *addresses: str) -> list[str]:

@@ -1,6 +1,7 @@
-"""Congestion control seen from close by, as root on a machine (or VM) with netem: `PYTHONPATH=.:tests python -m emulation.close_look`
+"""Experiments with congestion control in the kernel, for test_ebpf.py.
 
-Prints one JSON object per line, {"scene": NAME, ...}; what they must show is asked in test_ebpf.py.
+Run as root on a machine or VM with netem: `PYTHONPATH=.:tests python -m emulation.cc_experiments`.
+Prints one JSON object per line, {"experiment": NAME, ...}; test_ebpf.py checks them.
 """
 
 from __future__ import annotations
@@ -15,23 +16,29 @@ import time
 from pathlib import Path
 from typing import Any
 
-from emulation.small_network import SERVER, SmallNetwork
-from emulation.small_network import Path as Way
+from emulation.small_network import SERVER, NetworkPath, SmallNetwork
+from laws import SCALABLE
 
-from lab.engines.mininet.ebpf import LAWS, SOURCES, kernel_name
+from lab.engines.mininet.ebpf import LAWS, SOURCES, kernel_name, register, user_law
 from lab.engines.mininet.ebpf.load import Laws
 
 PROJECT = Path(__file__).resolve().parents[2]
-UNEVEN = (Way(8, 15, 60), Way(4, 40, 60))
-SHARED = Way(10, 20, 40, addresses=5)
+UNEVEN = (NetworkPath(8, 15, 60), NetworkPath(4, 40, 60))
+SHARED = NetworkPath(10, 20, 40, addresses=5)
 KINDS = ("prog", "map", "link")
-HOLDER = "import sys; from lab.engines.mininet.ebpf.load import Laws; laws = Laws(); laws.load(*sys.argv[1:]); print(flush=True); input()"
+HOLDER = """import sys
+from lab.engines.mininet.ebpf.load import Laws
+laws = Laws()
+laws.load(*sys.argv[1:])
+print(flush=True)
+input()
+"""
 AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 BLOCK = re.compile(r"^```sh guest\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def in_kernel() -> dict[str, Any]:
-    """The congestion controls the kernel offers, and the programs, maps and links of loaded ones it holds."""
+    """Return the congestion controls the kernel offers, and how many programs, maps and links it holds."""
     listed = {
         kind: json.loads(subprocess.check_output(["bpftool", "-j", kind, "show"])) for kind in KINDS
     }
@@ -43,7 +50,7 @@ def in_kernel() -> dict[str, Any]:
 
 
 def killed() -> dict[str, Any]:
-    """A process brings the laws and is killed while a connection is under one of them; then that ends too."""
+    """Kill a process that has loaded the laws while a connection uses one; then end the connection."""
     holder = subprocess.Popen(
         [sys.executable, "-c", HOLDER, *LAWS], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
@@ -61,30 +68,30 @@ def killed() -> dict[str, Any]:
     deadline = time.monotonic() + 10
     while any(in_kernel()[kind] for kind in KINDS) and time.monotonic() < deadline:
         time.sleep(0.5)
-    return {"scene": "killed", "states": [*states, in_kernel()], "received_after": received}
+    return {"experiment": "killed", "states": [*states, in_kernel()], "received_after": received}
 
 
 def followed(law: str, end: str) -> dict[str, Any]:
-    """A law on two uneven paths; then something happens to the second."""
+    """Run a law on two uneven paths; then close the second, or make it backup, with `end`."""
     with SmallNetwork(*UNEVEN) as network:
         network.start("f", kernel_name(law))
-        looks = network.watch(11)
+        samples = network.watch(11)
         if not end:
-            return {"scene": "two paths", "law": law, "looks": looks, "then": []}
+            return {"experiment": "two paths", "law": law, "samples": samples, "then": []}
         network.run("user", f"ip mptcp endpoint {end}")
         network.watch(1)
-        return {"scene": "two paths", "law": law, "looks": looks, "then": network.watch(5)}
+        return {"experiment": "two paths", "law": law, "samples": samples, "then": network.watch(5)}
 
 
-def alone(law: str) -> dict[str, Any]:
-    """Plain TCP under a coupled law."""
+def plain_tcp(law: str) -> dict[str, Any]:
+    """Run plain TCP under a law."""
     with SmallNetwork(UNEVEN[0]) as network:
         network.start("f", kernel_name(law), mptcp=False)
-        return {"scene": "plain TCP", "law": law, "looks": network.watch(8)}
+        return {"experiment": "plain TCP", "law": law, "samples": network.watch(8)}
 
 
 def shared(cc: str) -> dict[str, Any]:
-    """Four subflows of one connection beside one plain TCP connection in the same queue: the connection's share."""
+    """Measure the share of a connection with four subflows beside one plain TCP connection."""
     with SmallNetwork(SHARED) as network:
         network.run("user", "ip mptcp endpoint delete id 5")
         network.start("plain", "reno", mptcp=False, address=network.addresses[4])
@@ -93,11 +100,11 @@ def shared(cc: str) -> dict[str, Any]:
         before = network.received()
         network.watch(16, 1)
         got = {flow: count - before[flow] for flow, count in network.received().items()}
-        return {"scene": "shared", "law": cc, "share": got["multipath"] / sum(got.values())}
+        return {"experiment": "shared", "law": cc, "share": got["multipath"] / sum(got.values())}
 
 
 def documented() -> dict[str, Any]:
-    """The commands of docs/ebpf.md, by a user in a copy of the laws' folder; SERVER runs iperf3."""
+    """Run the commands of docs/ebpf.md in a copy of the laws' folder; SERVER runs iperf3."""
     (block,) = BLOCK.findall((PROJECT / "docs" / "ebpf.md").read_text())
     with SmallNetwork(*UNEVEN) as network, tempfile.TemporaryDirectory() as folder:
         copy = shutil.copytree(SOURCES, Path(folder, "laws"))
@@ -111,26 +118,29 @@ def documented() -> dict[str, Any]:
         counters = Path(f"/proc/{network.pid('user')}/net/netstat").read_text()
         iperf3.kill()
         return {
-            "scene": "documented",
+            "experiment": "documented",
             "status": done.returncode,
-            "said": done.stdout,
+            "output": done.stdout,
             "errors": done.stderr,
             "netstat": counters,
         }
 
 
 def main() -> None:
-    """Scene after scene; the last one has the kernel's laws to itself."""
+    """Run all experiments; during the last one no other law is loaded."""
 
-    def show(scene: dict[str, Any]) -> None:
-        print(json.dumps(scene), flush=True)
+    def show(experiment: dict[str, Any]) -> None:
+        print(json.dumps(experiment), flush=True)
 
     show(killed())
     laws = Laws()
-    laws.load(*LAWS)
-    for law, end in (("lia", "delete id 2"), ("olia", "change id 2 backup"), ("balia", "")):
-        show(followed(law, end))
-    show(alone("balia"))
+    law = user_law(SCALABLE)
+    register(law)
+    laws.load(*LAWS, law.name)
+    for cc, end in (("lia", "delete id 2"), ("olia", "change id 2 backup"), ("balia", "")):
+        show(followed(cc, end))
+    show(plain_tcp("balia"))
+    show(plain_tcp(law.name))
     for cc in ("reno", "olia"):
         show(shared(cc))
     laws.close()
