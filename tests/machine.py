@@ -17,15 +17,13 @@ needs_root = pytest.mark.skipif(
 @cache
 def emulation_missing() -> str:
     """Why the emulation cannot run in the VM here; empty if it can."""
-    way = next(
-        each
-        for each in capabilities.verdicts(capabilities.facts(capabilities.Probe()))
-        if each.way == "emulation in the VM"
-    )
+    verdicts = capabilities.verdicts(capabilities.facts())
+    in_vm = next(each for each in verdicts if each.mode == capabilities.VM_MODE)
+    if in_vm.possible:
+        return ""
     return (
-        ""
-        if way.possible
-        else f"THE EMULATION IS NOT TESTED: {', '.join(way.because)}. Type: ./run_lab.sh setup-emulation"
+        f"THE EMULATION IS NOT TESTED, missing: {', '.join(in_vm.missing)}. "
+        "Type: ./run_lab.sh setup-emulation"
     )
 
 

@@ -392,7 +392,7 @@ def machine(monkeypatch):
 
     kernel = types.SimpleNamespace(require=lambda congestion_controls: None)
     module = types.SimpleNamespace(
-        run_in_vm=run_in_vm, kernel=kernel, GuestCommand=real_vm.GuestCommand
+        run_in_vm=run_in_vm, vm_kernel=kernel, GuestCommand=real_vm.GuestCommand
     )
     monkeypatch.setattr(vm, "launch", module)
     monkeypatch.setitem(sys.modules, "lab.engines.mininet.vm.launch", module)

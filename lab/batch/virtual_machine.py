@@ -31,7 +31,7 @@ def run_job(job: Job, on_progress: OnProgress) -> Outcome:
     Ctrl-C is passed on to the run inside. Raise `MachineLacks` if the machine cannot start.
     """
     launch, scenario = launcher(), job.scenario
-    launch.kernel.require(engines.congestion_controls(scenario))
+    launch.vm_kernel.require(engines.congestion_controls(scenario))
     folder = new_folder(scenario, job.out)
     on_progress(Progress("starting the virtual machine", 0.0, scenario.duration_s))
     error = None

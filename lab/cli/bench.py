@@ -12,8 +12,8 @@ from lab.evaluation import bench
 
 def main(only: str | None) -> int:
     """Measure, and print; where the emulation cannot run its figures are left out, and that is said."""
-    table = capabilities.verdicts(capabilities.facts(capabilities.Probe()))
-    emulation = any(each.possible for each in table if each.way == "emulation in the VM")
+    table = capabilities.verdicts(capabilities.facts())
+    emulation = any(each.possible for each in table if each.mode == capabilities.VM_MODE)
     if not emulation and only is None:
         click.echo(
             "the emulation cannot run here: its figures are left out. Try: ./run_lab.sh doctor",

@@ -21,7 +21,7 @@ def clean(ctx: click.Context, force: bool) -> None:
 
     Remove its interfaces, namespaces, switches and processes.
     """
-    ctx.exit(_emulation("machine.ledger").clean(force))
+    ctx.exit(_emulation("machine.clean").main(force))
 
 
 @click.command()

@@ -88,7 +88,7 @@ class HostAgents:
         for line in whole.splitlines():
             done = json.loads(line)
             if "argv" in done:
-                shell.tell(done["argv"], done.get("stdin"), at=done["at"])
+                shell.journal_command(done["argv"], done.get("stdin"), at=done["at"])
 
     def _read(self) -> bool:
         """Take what has come; False when there will be no more."""

@@ -1,16 +1,17 @@
-"""Machines of several kinds, and what the doctor says of them."""
+"""The table and the verdicts of `doctor` for machines of several kinds."""
 
 import json
 
 import pytest
 
 from lab.engines.mininet.machine import doctor
-from lab.engines.mininet.machine.capabilities import Probe, facts, require_native, verdicts
+from lab.engines.mininet.machine.capabilities import facts, require_native, verdicts
+from lab.engines.mininet.machine.probe import Probe
 from lab.errors import MachineLacks
 
 
 def machine(**answers):
-    """A machine that has everything, but for these answers."""
+    """A machine that has everything, except for these answers."""
     return Probe(
         **{
             "root": lambda: True,
@@ -20,10 +21,10 @@ def machine(**answers):
             "mptcp": lambda: True,
             "upstream": lambda upstream: True,
             "hwsim_mgmt": lambda: True,
-            "vm_kernel": lambda: "6.12.1",
+            "vm_kernel_version": lambda: "6.12.1",
             "kvm": lambda: True,
-            "coupled": list,
-            "coupled_in_vm": list,
+            "laws_lack": list,
+            "laws_in_vm_lack": list,
         }
         | answers
     )
@@ -35,7 +36,7 @@ BARE = machine(
     program=lambda name: False,
     upstream=lambda upstream: False,
     python=lambda name: False,
-    vm_kernel=lambda: None,
+    vm_kernel_version=lambda: None,
     kvm=lambda: None,
 )
 
@@ -47,27 +48,27 @@ BARE = machine(
         (CLOUD, False, True),
         (STUDENT, False, True),
         (BARE, False, False),
-        (machine(vm_kernel=lambda: None), True, False),
+        (machine(vm_kernel_version=lambda: None), True, False),
     ],
 )
-def test_the_three_ways_to_run(probe, natively, in_the_vm):
-    assert [way.possible for way in verdicts(facts(probe))] == [True, natively, in_the_vm]
+def test_the_three_modes(probe, natively, in_the_vm):
+    assert [mode.possible for mode in verdicts(facts(probe))] == [True, natively, in_the_vm]
     assert doctor.main(probe=probe) == (0 if natively or in_the_vm else 3)
 
 
-def test_the_verdict_names_what_is_in_the_way():
+def test_the_verdict_names_what_is_missing():
     lines = list(map(str, verdicts(facts(CLOUD))))
     assert lines[0] == "embedded engine: yes"
     assert lines[1].startswith(
-        "emulation natively: no, because of no module openvswitch, no module sch_netem"
+        "emulation natively: no, missing: module openvswitch, module sch_netem"
     )
     assert "veth" not in lines[1]
     assert lines[2] == "emulation in the VM: yes"
 
 
-def test_an_optional_part_stands_in_nobodys_way():
+def test_an_optional_part_is_not_required():
     without = machine(upstream=lambda upstream: not upstream.optional, kvm=lambda: None)
-    assert all(way.possible for way in verdicts(facts(without)))
+    assert all(mode.possible for mode in verdicts(facts(without)))
 
 
 def test_everything_missing_has_a_line_to_type(capsys):
@@ -81,19 +82,20 @@ def test_everything_missing_has_a_line_to_type(capsys):
     assert any("sudo apt install openvswitch-switch" in row for row in table)
 
 
-def test_json_says_the_same(capsys):
+def test_json_has_the_same_content(capsys):
     doctor.main(json=True, probe=CLOUD)
-    said = json.loads(capsys.readouterr().out)
-    assert [way["possible"] for way in said["verdicts"]] == [True, False, True]
-    assert [fact["there"] for fact in said["facts"] if fact["what"] == "module sch_htb"] == [True]
+    document = json.loads(capsys.readouterr().out)
+    assert [mode["possible"] for mode in document["verdicts"]] == [True, False, True]
+    present = {fact["name"]: fact["present"] for fact in document["facts"]}
+    assert present["module sch_htb"] is True
 
 
 def test_a_native_start_is_refused_with_the_reason():
     require_native(machine())
-    with pytest.raises(MachineLacks, match=r"no module openvswitch.*--vm"):
+    with pytest.raises(MachineLacks, match=r"lacks module openvswitch, .*--vm"):
         require_native(CLOUD)
 
 
-def test_this_machine_can_be_asked(capsys):
+def test_this_machine_is_examined(capsys):
     assert doctor.main() in (0, 3)
     assert "embedded engine: yes" in capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""What is listed is removed, nothing else is, after a kill too."""
+"""Listed resources are removed and no others, also after a kill."""
 
 import json
 import os
@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from lab.engines.mininet.machine import clean as cleaning
 from lab.engines.mininet.machine import ledger as module
 from lab.engines.mininet.machine import lock, shell, undo
-from lab.engines.mininet.machine.ledger import Ledger, clean
+from lab.engines.mininet.machine.ledger import Ledger
 from lab.engines.mininet.machine.processes import start_time
 from lab.errors import LabError
 
@@ -43,27 +44,27 @@ def test_a_process_is_killed(ledger, sleeper):
     assert not ledger.path.exists()
 
 
-def test_a_recycled_number_is_left_alone(ledger, sleeper):
+def test_a_reused_process_number_is_left_alone(ledger, sleeper):
     ledger.record("process", pid=sleeper.pid, started=start_time(sleeper.pid) - 1)
     assert ledger.undo_all() == []
     assert sleeper.poll() is None
 
 
-def test_remains_of_a_process_have_not_started(sleeper):
+def test_a_zombie_counts_as_ended(sleeper):
     sleeper.kill()
     time.sleep(0.1)
     assert start_time(sleeper.pid) is None  # not yet waited for
 
 
 def test_newest_first_and_radios_last(ledger, monkeypatch):
-    seen = []
-    monkeypatch.setitem(undo.UNDO, "file", lambda path: seen.append(path))
-    monkeypatch.setattr(module, "undo_radios", lambda prefix: seen.append(prefix))
+    undone = []
+    monkeypatch.setitem(undo.UNDO, "file", lambda path: undone.append(path))
+    monkeypatch.setattr(module, "undo_radios", lambda prefix: undone.append(prefix))
     ledger.record("file", path="a")
     ledger.record("radios", prefix="mn7p")
     ledger.record("file", path="b")
     ledger.undo_all()
-    assert seen == ["b", "a", "mn7p"]
+    assert undone == ["b", "a", "mn7p"]
 
 
 @pytest.fixture
@@ -72,12 +73,12 @@ def radios(tmp_path, monkeypatch):
     folder = tmp_path / "ieee80211"
     folder.mkdir()
     monkeypatch.setattr(undo, "RADIOS", folder)
-    monkeypatch.setattr(undo, "HOMECOMING_S", 0.4)
+    monkeypatch.setattr(undo, "RADIO_RETURN_S", 0.4)
     monkeypatch.setattr(shell, "run", lambda argv, doing: (folder / argv[-1]).rmdir())
     return folder
 
 
-def test_radios_that_hosts_still_hold_are_waited_for(radios):
+def test_radios_that_hosts_still_hold_are_awaited(radios):
     (radios / "mn00007p00s00").mkdir()
     (radios / "mn00008p00s00").mkdir()
     late = threading.Timer(0.2, (radios / "mn00007p01s01").mkdir)
@@ -86,7 +87,7 @@ def test_radios_that_hosts_still_hold_are_waited_for(radios):
     assert [each.name for each in radios.iterdir()] == ["mn00008p00s00"]
 
 
-def test_radios_that_were_never_made_are_not_waited_for_long(radios):
+def test_radios_that_were_never_made_are_not_awaited_for_long(radios):
     began = time.monotonic()
     assert undo.undo_radios("mn00007p", 2) is None
     assert time.monotonic() - began < 1
@@ -104,7 +105,7 @@ def test_files_folders_and_pins(ledger, tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {"run", "kept"}
 
 
-def test_a_setting_goes_back(ledger, tmp_path, monkeypatch):
+def test_a_setting_is_restored(ledger, tmp_path, monkeypatch):
     monkeypatch.setattr(undo, "SYSCTL", tmp_path)
     setting = tmp_path / "net" / "mptcp" / "pm_type"
     setting.parent.mkdir(parents=True)
@@ -131,7 +132,7 @@ def test_interfaces_and_qdiscs_of_this_machine(ledger):
 
 
 @needs_root
-def test_a_namespace_goes_with_its_process(ledger):
+def test_a_namespace_ends_with_its_process(ledger):
     host = subprocess.Popen(["unshare", "--net", "sleep", "60"])
     name = f"lab{os.getpid() % 10000}n"
     try:
@@ -163,7 +164,7 @@ def test_a_namespace_goes_with_its_process(ledger):
 
 
 @pytest.mark.whole
-def test_what_cannot_be_removed_stays_listed(ledger, monkeypatch, tmp_path):
+def test_what_cannot_be_removed_remains_listed(ledger, monkeypatch, tmp_path):
     def refuse(path):
         raise OSError("busy")
 
@@ -173,7 +174,7 @@ def test_what_cannot_be_removed_stays_listed(ledger, monkeypatch, tmp_path):
     assert ledger.entries() == [{"kind": "mount", "path": "/mnt"}]
 
 
-def test_what_is_busy_is_tried_again(ledger, monkeypatch):
+def test_a_busy_resource_is_retried(ledger, monkeypatch):
     tried = []
 
     def busy(path):
@@ -189,7 +190,7 @@ def test_what_is_busy_is_tried_again(ledger, monkeypatch):
     assert not ledger.path.exists()
 
 
-def test_a_line_cut_short_by_a_kill_is_passed_over(ledger, tmp_path):
+def test_a_line_cut_short_by_a_kill_is_skipped(ledger, tmp_path):
     ledger.record("file", path=str(tmp_path / "note"))
     (tmp_path / "note").touch()
     with ledger.path.open("a") as lines:
@@ -198,7 +199,7 @@ def test_a_line_cut_short_by_a_kill_is_passed_over(ledger, tmp_path):
     assert not (tmp_path / "note").exists()
 
 
-def test_a_damaged_list_is_not_guessed_at(ledger):
+def test_a_damaged_ledger_is_refused(ledger):
     ledger.path.parent.mkdir()
     ledger.path.write_text("nonsense\n" + json.dumps({"kind": "file", "path": "x"}) + "\n")
     with pytest.raises(LabError, match=r"line 1 is no JSON"):
@@ -212,7 +213,7 @@ def test_an_unknown_kind_lists_the_known(ledger):
         ledger.record("brigde", name="s1")
 
 
-def test_a_daemon_is_known_by_a_word_among_its_arguments(ledger):
+def test_a_daemon_is_identified_by_a_word_in_its_arguments(ledger):
     ours, other = (
         subprocess.Popen(["tail", "-f", "/dev/null", f"mn7_{name}"], stderr=-1)
         for name in ("wifi1", "wifi2")
@@ -229,17 +230,17 @@ def test_a_daemon_is_known_by_a_word_among_its_arguments(ledger):
         each.communicate()
 
 
-def test_inside_the_vm_the_list_of_the_machine_around_it_is_left_alone(
+def test_inside_the_vm_the_ledger_of_the_outer_machine_is_left_alone(
     ledger, tmp_path, monkeypatch, capsys
 ):
     as_root(monkeypatch)
     monkeypatch.setenv("MULTIPATH_LAB_VM", "1")
     (tmp_path / "shared").mkdir()
-    Ledger(module.own()).record("folder", path=str(tmp_path / "shared"))
-    assert clean() == 0
+    Ledger(module.user_ledger()).record("folder", path=str(tmp_path / "shared"))
+    assert cleaning.main() == 0
     assert (tmp_path / "shared").is_dir()
     monkeypatch.delenv("MULTIPATH_LAB_VM")
-    assert clean() == 0
+    assert cleaning.main() == 0
     assert not (tmp_path / "shared").exists()
 
 
@@ -277,15 +278,15 @@ def test_clean_after_kill_9(run, monkeypatch, capsys):
     run.kill()
     run.wait()
     assert start_time(run.child)
-    assert clean(force=False) == 0
+    assert cleaning.main(force=False) == 0
     assert capsys.readouterr().out == f"removed process {run.child}\n"
     assert start_time(run.child) is None
-    assert clean(force=False) == 0
+    assert cleaning.main(force=False) == 0
     assert capsys.readouterr().out == "nothing to clean\n"
 
 
-def test_clean_refuses_while_a_run_lives(run, capsys):
-    assert clean(force=False) == 3
+def test_clean_refuses_while_a_run_is_running(run, capsys):
+    assert cleaning.main(force=False) == 3
     assert f"run a (process {run.pid}" in capsys.readouterr().err
     assert run.poll() is None
     assert start_time(run.child)
@@ -293,7 +294,7 @@ def test_clean_refuses_while_a_run_lives(run, capsys):
 
 def test_forced_clean_ends_the_run_first(run, monkeypatch):
     as_root(monkeypatch)
-    assert clean(force=True) == 0
+    assert cleaning.main(force=True) == 0
     assert run.wait(1) == -signal.SIGTERM
     assert start_time(run.child) is None
 
@@ -301,6 +302,6 @@ def test_forced_clean_ends_the_run_first(run, monkeypatch):
 def test_what_root_made_needs_root(ledger, monkeypatch, capsys):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     ledger.record("file", path="/nowhere")
-    assert clean() == 3
+    assert cleaning.main() == 3
     assert "Try: sudo ./run_lab.sh clean" in capsys.readouterr().err
     assert Path(ledger.path).exists()

@@ -1,4 +1,4 @@
-"""One emulation at a time, whatever becomes of it."""
+"""One emulation at a time, however each one ends."""
 
 import os
 import subprocess
@@ -35,15 +35,15 @@ def other(path):
         process.kill()
 
 
-def test_nobody_holds_it_before_and_after(path):
+def test_it_has_a_holder_only_while_it_is_held(path):
     assert lock.holder(path) is None
     with lock.hold("run a", path=path):
-        assert lock.holder(path).what == "run a"
+        assert lock.holder(path).task == "run a"
         assert lock.holder(path).pid == os.getpid()
     assert lock.holder(path) is None
 
 
-def test_a_second_start_is_told_who_holds_it(path, other):
+def test_a_second_start_is_refused_with_the_name_of_the_holder(path, other):
     with (
         pytest.raises(
             MachineLacks,
@@ -51,18 +51,18 @@ def test_a_second_start_is_told_who_holds_it(path, other):
         ),
         lock.hold("run b", path=path),
     ):
-        pytest.fail("two held it")
+        pytest.fail("two held the lock")
 
 
-def test_a_killed_holder_holds_nothing(path, other):
+def test_a_killed_holder_releases_it(path, other):
     other.kill()
     other.wait()
     assert lock.holder(path) is None
     with lock.hold("run b", path=path):
-        assert lock.holder(path).what == "run b"
+        assert lock.holder(path).task == "run b"
 
 
-def test_waiting_ends_when_the_holder_does(path, other):
+def test_waiting_ends_when_the_holder_ends(path, other):
     started = time.monotonic()
     with (
         subprocess.Popen(["sh", "-c", f"sleep 0.8; kill -9 {other.pid}"]),

@@ -1,4 +1,4 @@
-"""The cache: recognised where it stands, copied anywhere, never asked of the network when it is complete."""
+"""The cache: found at its place, copied anywhere, complete without the network."""
 
 import lzma
 import os
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lab.engines.mininet.machine import setup, shell, upstreams
-from lab.engines.mininet.vm import vm_kernel as kernel
+from lab.engines.mininet.vm import vm_kernel
 from lab.errors import CommandFailed, MachineLacks
 
 PROJECT = Path(setup.PROJECT)
@@ -46,7 +46,7 @@ def cache(tmp_path, monkeypatch):
 
 @pytest.fixture
 def no_network(tmp_path, monkeypatch):
-    """Programs that could reach the network refuse to, and tell how they were called."""
+    """Programs that could use the network fail, and record how they were called."""
     calls = tmp_path / "calls"
     calls.touch()
     (tmp_path / "bin").mkdir()
@@ -83,12 +83,12 @@ def test_where_the_cache_is(monkeypatch):
 
 @pytest.mark.whole
 def test_a_copied_cache_suffices_without_a_network(cache, no_network, monkeypatch, capsys):
-    monkeypatch.setattr(setup, "packages", lambda: "already there")
-    monkeypatch.setattr(setup, "python_packages", lambda: "already there")
+    monkeypatch.setattr(setup, "install_packages", lambda: "already there")
+    monkeypatch.setattr(setup, "install_python_packages", lambda: "already there")
     assert setup.main() == 0, capsys.readouterr().err
     assert network_calls(no_network()) == []
-    said = capsys.readouterr().out
-    assert said.count("already there") == 9
+    printed = capsys.readouterr().out
+    assert printed.count("already there") == 9
     assert upstreams.require() == cache / "upstreams"
     assert setup.main() == 0
     assert "bytecode: already compiled" in capsys.readouterr().out
@@ -99,12 +99,13 @@ def test_a_missing_upstream_without_a_network_is_one_sentence(
     cache, no_network, monkeypatch, capsys
 ):
     shutil.rmtree(cache / "upstreams/pox")
-    monkeypatch.setattr(setup, "packages", lambda: "already there")
-    monkeypatch.setattr(setup, "python_packages", lambda: "already there")
+    monkeypatch.setattr(setup, "install_packages", lambda: "already there")
+    monkeypatch.setattr(setup, "install_python_packages", lambda: "already there")
     assert setup.main() == 3
     errors = capsys.readouterr().err.splitlines()
     assert errors[0].startswith(
-        "pox: bring pox: network is off. With a network, try: ./run_lab.sh setup-emulation; without one, copy "
+        "pox: fetch pox: network is off. With a network, try: ./run_lab.sh setup-emulation; "
+        "without one, copy "
     )
     assert "Traceback" not in "".join(errors)
     assert (
@@ -118,8 +119,8 @@ def test_a_missing_upstream_without_a_network_is_one_sentence(
 @pytest.mark.whole
 def test_a_missing_optional_upstream_stops_nothing(cache, no_network, monkeypatch, capsys):
     shutil.rmtree(cache / "upstreams/wmediumd")
-    monkeypatch.setattr(setup, "packages", lambda: "already there")
-    monkeypatch.setattr(setup, "python_packages", lambda: "already there")
+    monkeypatch.setattr(setup, "install_packages", lambda: "already there")
+    monkeypatch.setattr(setup, "install_python_packages", lambda: "already there")
     assert setup.main() == 0
     assert "wmediumd: left out, optional: " in capsys.readouterr().err
 
@@ -127,7 +128,7 @@ def test_a_missing_optional_upstream_stops_nothing(cache, no_network, monkeypatc
 def test_another_commit_is_the_users_and_is_left_alone(cache):
     (cache / "upstreams/pox/.commit").write_text("0" * 40)
     with pytest.raises(MachineLacks, match=r"is at 0{40}, not at 20d2918.*mv "):
-        upstreams.bring(upstreams.UPSTREAMS[0])
+        upstreams.fetch(upstreams.UPSTREAMS[0])
     assert (cache / "upstreams/pox/pox.py").exists()
 
 
@@ -163,28 +164,28 @@ def origin(tmp_path):
     )
 
 
-def test_bring_takes_the_pinned_commit_and_nothing_else(origin, tmp_path, monkeypatch):
+def test_fetch_takes_only_the_pinned_commit(origin, tmp_path, monkeypatch):
     monkeypatch.setenv("MULTIPATH_LAB_CACHE", str(tmp_path / "cache"))
-    assert upstreams.bring(origin) == "brought"
+    assert upstreams.fetch(origin) == "fetched"
     assert (upstreams.folder("thing") / "file").read_text() == "1"
     assert upstreams.commit(upstreams.folder("thing")) == origin.commit
-    assert upstreams.bring(origin) == "already there"
+    assert upstreams.fetch(origin) == "already there"
     assert [path.name for path in upstreams.folder().iterdir()] == ["thing"]
 
 
-def test_the_commit_of_a_clone_on_a_branch_is_asked_of_git(origin, tmp_path):
+def test_git_resolves_the_commit_of_a_clone_on_a_branch(origin, tmp_path):
     git(tmp_path, "clone", "-q", origin.url, "clone")
     assert upstreams.commit(tmp_path / "clone") == git(tmp_path / "clone", "rev-parse", "HEAD")
     assert upstreams.commit(tmp_path) is None
 
 
-def test_packages_as_an_ordinary_user_are_a_line_to_type(monkeypatch):
+def test_missing_packages_without_root_are_a_line_to_type(monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     monkeypatch.setattr(shell, "run", lambda argv, doing, **_: "installed git\ndeinstall iw\n")
     with pytest.raises(
         MachineLacks, match=r"Try: sudo apt install openvswitch-switch .* iw "
     ) as lacks:
-        setup.packages()
+        setup.install_packages()
     assert not str(lacks.value).endswith("git")
 
 
@@ -200,14 +201,14 @@ def test_a_failing_download_of_the_kernel_says_what_to_type(tmp_path, monkeypatc
         MachineLacks,
         match=r"Could not resolve.*With a network, try: sudo apt update, .*without one, copy",
     ):
-        kernel.bring()
+        vm_kernel.install()
 
 
 def test_a_kernel_without_its_modules_does_not_count(cache):
-    assert kernel.require().name == "vmlinuz-6.12.1"
+    assert vm_kernel.require().name == "vmlinuz-6.12.1"
     (cache / "vm/lib/modules/6.12.1/modules.dep").unlink()
     with pytest.raises(MachineLacks, match="setup-emulation"):
-        kernel.require()
+        vm_kernel.require()
 
 
 @pytest.mark.whole
@@ -215,7 +216,9 @@ def test_the_command_is_fast_the_second_time(cache, no_network):
     argv = [
         sys.executable,
         "-c",
-        "import sys; from lab.engines.mininet import setup; setup.packages = setup.python_packages = lambda: ''; sys.exit(setup.main())",
+        "import sys; from lab.engines.mininet.machine import setup; "
+        "setup.install_packages = setup.install_python_packages = lambda: ''; "
+        "sys.exit(setup.main())",
     ]
     environment = os.environ | {"PYTHONPATH": str(PROJECT)}
     subprocess.run(argv, env=environment, check=True, capture_output=True)
@@ -237,7 +240,7 @@ def test_modules_the_guest_loads_are_unpacked_once_with_what_they_need(cache, mo
     )
     indexed = []
     monkeypatch.setattr(shell, "run", lambda argv, doing: indexed.append(argv))
-    assert kernel.unpack_modules(kernel.require()) == 2
+    assert vm_kernel.unpack_modules(vm_kernel.require()) == 2
     assert sorted(path.name for path in (folder / "net").iterdir()) == [
         "mac80211.ko",
         "mac80211_hwsim.ko",
@@ -246,4 +249,4 @@ def test_modules_the_guest_loads_are_unpacked_once_with_what_they_need(cache, mo
     assert (folder / "net/mac80211.ko").read_text() == "net/mac80211.ko.xz"
     assert indexed == [["depmod", "-b", str(cache / "vm"), "6.12.1"]]
     (folder / "modules.dep").write_text("net/mac80211_hwsim.ko: net/mac80211.ko\n")
-    assert kernel.unpack_modules(kernel.require()) == 0
+    assert vm_kernel.unpack_modules(vm_kernel.require()) == 0

@@ -10,17 +10,15 @@ from pathlib import Path
 import pytest
 from machine import emulation, needs_emulation
 
-from lab.engines.mininet.machine.ledger import Ledger, own
-from lab.engines.mininet.vm import guest
-from lab.engines.mininet.vm import launch as vm
-from lab.engines.mininet.vm import vm_kernel as kernel
+from lab.engines.mininet.machine.ledger import Ledger, user_ledger
+from lab.engines.mininet.vm import guest, launch, vm_kernel
 from lab.errors import LabError, MachineLacks, RequestError
 
 __all__ = ["emulation"]
 
 
 def needs_vm(test):
-    """It boots a VM."""
+    """Mark a test that boots a VM."""
     for mark in needs_emulation:
         test = mark(test)
     return test
@@ -33,40 +31,40 @@ def folder(tmp_path):
 
 
 @pytest.fixture
-def watch(folder):
-    asked = []
-    watch = vm._Watch(folder, lambda: asked.append("stop"))
-    watch.asked = asked
-    return watch
+def monitor(folder):
+    interrupted = []
+    monitor = launch._Monitor(folder, lambda: interrupted.append("stop"))
+    monitor.interrupted = interrupted
+    return monitor
 
 
-def test_a_status_ends_it_even_if_the_machine_is_off(watch, folder):
-    assert watch.look(ended=False, interrupts=0) is None
+def test_a_status_ends_it_even_if_the_machine_is_off(monitor, folder):
+    assert monitor.poll(ended=False, interrupts=0) is None
     (folder / "exit_code").write_text("7\n")
-    assert watch.look(ended=True, interrupts=1) == 7
+    assert monitor.poll(ended=True, interrupts=1) == 7
 
 
-def test_one_interrupt_asks_once_and_a_second_pulls_the_plug(watch):
-    assert [watch.look(False, count) for count in (1, 1, 2)] == [None, None, 130]
-    assert watch.asked == ["stop"]
+def test_one_interrupt_stops_the_command_and_a_second_switches_off(monitor):
+    assert [monitor.poll(False, count) for count in (1, 1, 2)] == [None, None, 130]
+    assert monitor.interrupted == ["stop"]
 
 
-def test_patience_with_an_interrupted_command_ends(watch, monkeypatch):
-    assert watch.look(False, 1) is None
-    later = time.monotonic() + vm.GRACE_S + 1
+def test_an_interrupted_command_that_runs_on_is_switched_off(monitor, monkeypatch):
+    assert monitor.poll(False, 1) is None
+    later = time.monotonic() + launch.GRACE_S + 1
     monkeypatch.setattr(time, "monotonic", lambda: later)
-    assert watch.look(False, 1) == 130
+    assert monitor.poll(False, 1) == 130
 
 
-def test_a_machine_that_ends_by_itself_is_an_error_with_its_last_words(watch, folder):
+def test_a_machine_that_ends_by_itself_is_an_error_with_the_end_of_its_log(monitor, folder):
     (folder / "console.txt").write_text("booting\nPower down\n")
     with pytest.raises(
         LabError, match=r"it ended by itself\. .*console.txt ends with: booting / Power down"
     ):
-        watch.look(ended=True, interrupts=0)
+        monitor.poll(ended=True, interrupts=0)
 
 
-def test_a_kernel_that_panics_under_way_is_said_so_with_what_to_type(watch, folder):
+def test_a_kernel_that_panics_during_the_command_is_reported_with_what_to_type(monitor, folder):
     (folder / "started").touch()
     (folder / "guest.txt").write_text("command starts\n")
     (folder / "console.txt").write_text("double fault\nKernel panic\n")
@@ -74,11 +72,11 @@ def test_a_kernel_that_panics_under_way_is_said_so_with_what_to_type(watch, fold
         LabError,
         match=r"its kernel panicked\. .*console\.txt ends with: double fault.*Try: the same command again",
     ):
-        watch.look(ended=True, interrupts=0)
+        monitor.poll(ended=True, interrupts=0)
 
 
 @pytest.mark.parametrize(
-    ("console", "boots"), [("Kernel panic - not syncing", vm.BOOTS), ("Booting", 1)]
+    ("console", "boots"), [("Kernel panic - not syncing", launch.BOOTS), ("Booting", 1)]
 )
 def test_only_a_kernel_that_panics_is_booted_again(tmp_path, monkeypatch, capsys, console, boots):
     tried = []
@@ -90,11 +88,11 @@ def test_only_a_kernel_that_panics_is_booted_again(tmp_path, monkeypatch, capsys
         (tmp_path / "vm" / "console.txt").write_text(console)
         raise LabError("it ended by itself")
 
-    monkeypatch.setattr(vm, "_booted", booted)
+    monkeypatch.setattr(launch, "_boot_and_run", booted)
     with pytest.raises(LabError):
-        vm._run(Ledger(tmp_path / "ledger"), vm.GuestCommand(["true"], tmp_path))
+        launch._run(Ledger(tmp_path / "ledger"), launch.GuestCommand(["true"], tmp_path))
     assert len(tried) == boots
-    assert capsys.readouterr().err.count("once more") == boots - 1
+    assert capsys.readouterr().err.count("booting it again") == boots - 1
 
 
 def test_a_kernel_that_comes_up_the_second_time_is_enough(tmp_path, monkeypatch):
@@ -106,26 +104,24 @@ def test_a_kernel_that_comes_up_the_second_time_is_enough(tmp_path, monkeypatch)
             raise LabError("it ended by itself")
         return 7
 
-    monkeypatch.setattr(vm, "_booted", booted)
-    assert vm._run(Ledger(tmp_path / "ledger"), vm.GuestCommand(["true"], tmp_path)) == 7
+    monkeypatch.setattr(launch, "_boot_and_run", booted)
+    assert launch._run(Ledger(tmp_path / "ledger"), launch.GuestCommand(["true"], tmp_path)) == 7
 
 
-def test_a_missing_virtme_is_something_the_machine_lacks(watch, folder):
+def test_a_missing_virtme_is_something_the_machine_lacks(monitor, folder):
     (folder / "console.txt").write_text("ModuleNotFoundError: No module named 'virtme'\n")
     with pytest.raises(MachineLacks, match="setup-emulation"):
-        watch.look(ended=True, interrupts=0)
+        monitor.poll(ended=True, interrupts=0)
 
 
-def test_a_boot_that_takes_too_long_is_given_up_but_a_long_command_is_not(
-    watch, folder, monkeypatch
-):
+def test_a_boot_has_a_timeout_but_a_command_has_none(monitor, folder, monkeypatch):
     (folder / "console.txt").touch()
-    later = time.monotonic() + vm.BOOT_TIMEOUT_S + 1
+    later = time.monotonic() + launch.BOOT_TIMEOUT_S + 1
     monkeypatch.setattr(time, "monotonic", lambda: later)
     with pytest.raises(LabError, match="had not started after"):
-        watch.look(False, 0)
+        monitor.poll(False, 0)
     (folder / "started").touch()
-    assert watch.look(False, 0) is None
+    assert monitor.poll(False, 0) is None
 
 
 def test_the_command_reaches_the_guest_word_by_word(tmp_path, monkeypatch):
@@ -136,10 +132,10 @@ def test_the_command_reaches_the_guest_word_by_word(tmp_path, monkeypatch):
     shown = script.replace(
         f"exec bash {guest.HERE / 'guest.sh'} ", 'printf "%s\\n" "$MULTIPATH_LAB_NOTE" '
     )
-    said = subprocess.run(
+    printed = subprocess.run(
         ["sh", "-c", shown], capture_output=True, text=True, check=True
     ).stdout.splitlines()
-    assert said == [
+    assert printed == [
         "two words",
         str(tmp_path / "vm"),
         str(guest.PROJECT),
@@ -150,7 +146,7 @@ def test_the_command_reaches_the_guest_word_by_word(tmp_path, monkeypatch):
     ]
 
 
-def test_what_an_earlier_run_left_in_the_folder_is_not_taken_for_this_ones(tmp_path, folder):
+def test_files_of_an_earlier_run_are_removed_from_the_folder(tmp_path, folder):
     (folder / "exit_code").write_text("0")
     guest.prepare(["true"], tmp_path)
     assert not (folder / "exit_code").exists()
@@ -161,9 +157,17 @@ def test_a_blank_in_the_folders_name_is_refused(tmp_path):
         guest.prepare(["true"], tmp_path / "my runs")
 
 
+def test_files_of_the_user_are_copied_for_the_guest(tmp_path, folder):
+    own = tmp_path / "laws" / "scalable.c"
+    own.parent.mkdir()
+    own.write_text("a law")
+    guest.prepare(["true"], tmp_path, [own])
+    assert (folder / "files" / own.relative_to("/")).read_text() == "a law"
+
+
 @pytest.mark.parametrize("kvm", [True, False])
 def test_kvm_is_used_where_it_works(tmp_path, monkeypatch, kvm):
-    monkeypatch.setattr(kernel, "kvm_works", lambda image: kvm)
+    monkeypatch.setattr(vm_kernel, "kvm_works", lambda image: kvm)
     argv = guest.boot_argv(Path("/c/boot/vmlinuz-1"), tmp_path)
     assert ("--disable-kvm" in argv) is not kvm
     assert (f"--qemu-opt={guest.EMULATED_PROCESSOR}" in argv) is not kvm
@@ -171,7 +175,7 @@ def test_kvm_is_used_where_it_works(tmp_path, monkeypatch, kvm):
 
 def test_no_command_is_a_wrong_request():
     with pytest.raises(RequestError, match="vm -- uname -r"):
-        vm.main([])
+        launch.main([])
 
 
 def machines() -> list[str]:
@@ -196,7 +200,7 @@ def remains() -> list[str]:
 
 
 GUEST = """
-echo out; echo err >&2
+echo out; echo err >&2; cat {file}
 ovs=$(ovs-vsctl --retry --timeout=60 --bare --columns=name list interface) && modinfo -n mac80211_hwsim >/dev/null && echo switches
 echo hello >{shared}/hello
 exec 7<>/run/never
@@ -209,12 +213,15 @@ while :; do read -r -t 0.1 -u 7; done
 
 
 @needs_vm
-def test_a_command_in_the_vm(tmp_path):
-    """Both outputs, files both ways within half a second, an interrupt, the exit status, and nothing left."""
+def test_a_command_in_the_vm(tmp_path, tmp_path_factory):
+    """Both outputs, the user's file, files in both directions within half a second, an interrupt,
+    the exit status, and nothing is left behind."""
     began = time.monotonic()
     times = {}
+    own = tmp_path_factory.mktemp("own") / "law.c"
+    own.write_text("a law\n")
 
-    def look():
+    def on_poll():
         if (tmp_path / "hello").exists() and "hello" not in times:
             times["hello"] = time.monotonic() - began
             (tmp_path / "inbox").mkdir()
@@ -230,28 +237,35 @@ def test_a_command_in_the_vm(tmp_path):
 
     before, zombies = machines(), len(remains())
     assert (
-        vm.run_in_vm(vm.GuestCommand(["bash", "-c", GUEST.format(shared=tmp_path)], tmp_path, look))
+        launch.run_in_vm(
+            launch.GuestCommand(
+                ["bash", "-c", GUEST.format(shared=tmp_path, file=own)],
+                tmp_path,
+                on_poll,
+                files=(own,),
+            )
+        )
         == 5
     )
     print(
         {name: round(at, 2) for name, at in times.items()}
         | {"end": round(time.monotonic() - began, 1)}
     )
-    said = (tmp_path / "vm/output.txt").read_text().splitlines()
-    assert said == ["out", "switches", "interrupted"]
+    printed = (tmp_path / "vm/output.txt").read_text().splitlines()
+    assert printed == ["out", "a law", "switches", "interrupted"]
     assert times["there and back"] < 0.5
     assert (tmp_path / "vm/errors.txt").read_text() == "err\n"
     assert machines() == before
     assert len(remains()) <= zombies
     assert not (tmp_path / "vm/temporary").exists()
-    assert not own().exists()
+    assert not user_ledger().exists()
 
 
 @needs_vm
-def test_the_vm_dies_with_who_started_it(tmp_path):
+def test_the_vm_ends_with_the_process_that_started_it(tmp_path):
     """After kill -9 of the caller QEMU is gone by itself, and what is left is listed."""
     before = machines()
-    code = f"from pathlib import Path; from lab.engines.mininet.vm import launch as vm; vm.run_in_vm(vm.GuestCommand(['sleep', '60'], Path('{tmp_path}')))"
+    code = f"from pathlib import Path; from lab.engines.mininet.vm import launch; launch.run_in_vm(launch.GuestCommand(['sleep', '60'], Path('{tmp_path}')))"
     with subprocess.Popen(
         [sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": str(guest.PROJECT)}
     ) as caller:
@@ -264,5 +278,5 @@ def test_the_vm_dies_with_who_started_it(tmp_path):
         time.sleep(0.05)
     assert machines() == before
     assert (tmp_path / "vm/temporary").exists()
-    assert Ledger(own()).undo_all() == []
+    assert Ledger(user_ledger()).undo_all() == []
     assert not (tmp_path / "vm/temporary").exists()

@@ -7,9 +7,9 @@ lia.c olia.c ...    one law each
 coupled.h           registers a law as a congestion control of the kernel
 build.py load.py    compile a law for a kernel; load it into the kernel
 
-A user can write a law NAME in a C file NAME.c, in the manner of lia.c: it includes coupled.h, defines
-`increase` and `after_loss`, and ends with CONGESTION_CONTROL(bpf_NAME). The file is complete in
-itself: it can include the headers of this folder and of libbpf, but no file that lies beside it.
+A user can write a law NAME in a C file NAME.c, in the manner of lia.c: it includes coupled.h,
+defines `increase` and `after_loss`, and ends with CONGESTION_CONTROL(bpf_NAME). The file is complete
+in itself: it can include the headers of this folder and of libbpf, but no file that lies beside it.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ def user_law(path: Path) -> UserLaw:
         )
     if len(name) > NAME_MAX:
         raise RequestError(
-            f"{doing}: '{name}' has {len(name)} characters, and the kernel takes at most {NAME_MAX}. "
-            "Rename the file"
+            f"{doing}: '{name}' has {len(name)} characters, "
+            f"and the kernel takes at most {NAME_MAX}. Rename the file"
         )
     if name in (*LAWS, *IN_KERNEL):
         raise RequestError(f"{doing}: '{name}' is built in. Rename the file")

@@ -1,11 +1,13 @@
 """Load laws into the running kernel through libbpf. Needs root.
 
 A law is registered by a link that only this process holds; it is pinned nowhere. When the process
-ends, for whatever reason, the kernel takes the law out of its list, and frees programs and maps with
-the last socket that uses it. So nothing has to be recorded, and nothing has to be cleaned up.
+ends, for whatever reason, the kernel takes the law out of its list, and frees programs and maps
+with the last socket that uses it. So nothing has to be recorded, and nothing has to be cleaned up.
 
-1) open the program and request a registration by a link   2) load it: the kernel's verifier checks it
-3) register the law; libbpf before 1.2 does not make the link itself   4) keep only the link
+1) open the program and request a registration by a link
+2) load it: the kernel's verifier checks it
+3) register the law; libbpf before 1.2 does not make the link itself
+4) keep only the link
 """
 
 from __future__ import annotations
@@ -29,8 +31,8 @@ class Laws:
     def load(self, *wanted: str) -> None:
         """Load the laws among these congestion controls; the kernel has the others itself.
 
-        Raises `MachineLacks` if this kernel cannot run a law, `RequestError` if a user's C file does
-        not compile, `LabError` if the kernel refuses the program.
+        Raises `MachineLacks` if this kernel cannot run a law, `RequestError` if a user's C file
+        does not compile, `LabError` if the kernel refuses the program.
         """
         for law, program in build.require(set(wanted) - set(self._links)).items():
             doing = f"load {kernel_name(law)} ({law_sources()[law]})"

@@ -62,11 +62,11 @@ class Pacing:
         key = _key(local, remote)
         value = struct.pack("=I", payload_limit(rate_bps))
         where = ["bpftool", "map", "update", "pinned", str(rates.pin)]
-        shell.tell(
+        shell.journal_command(
             [*where, "key", "hex", *key.hex(" ").split(), "value", "hex", *value.hex(" ").split()]
         )
         rates.write(key, value)
-        shell.tell(["mnexec", "-a", str(pid), "cat", str(self._pins / "each")])
+        shell.journal_command(["mnexec", "-a", str(pid), "cat", str(self._pins / "each")])
         netlink.inside(pid, self._run)
         if rate_bps is None:
             rates.delete(key)

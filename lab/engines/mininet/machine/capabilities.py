@@ -1,40 +1,19 @@
-"""What this machine can do, found by trying it, never by reading a version.
+"""Decide whether the emulation can run on this machine, natively and in the VM.
 
-A `Probe` answers single questions about a machine; `facts` puts them together, `verdicts` draws the conclusions. Tests
-give a Probe that answers as another machine would.
+`facts` lists everything the emulation needs and whether it is present; `verdicts` concludes from
+the list in which modes the lab can run.
 """
 
 from __future__ import annotations
 
-import importlib.util
-import os
-import shutil
-import socket
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
-from lab.engines.mininet.ebpf import LAWS, build, load
-from lab.engines.mininet.machine import shell, upstreams
-from lab.engines.mininet.machine.packages import PACKAGES, cure
-from lab.engines.mininet.vm import vm_kernel as kernel
-from lab.errors import LabError, MachineLacks
+from lab.engines.mininet.machine import upstreams
+from lab.engines.mininet.machine.packages import PACKAGES, install_command
+from lab.engines.mininet.machine.probe import MODULES, Probe
+from lab.errors import MachineLacks
 
-IPPROTO_MPTCP = 262
-BPF_PASS = "1,6 0 0 4294967295"  # one classic BPF instruction: accept the packet
-MODULES = {  # name: why, and a harmless use of it in a network namespace that ends with the command
-    "openvswitch": ("the switches' datapath", ""),
-    "veth": ("links", "ip link add lab0 type veth peer name lab1"),
-    "sch_netem": ("delay and loss of a link", "tc qdisc add dev lo root netem delay 1ms"),
-    "sch_htb": ("rate of a link", "tc qdisc add dev lo root handle 1: htb default 1"),
-    "sch_fq": ("the WiFi cell's clock", "tc qdisc add dev lo root fq"),
-    "cls_bpf": (
-        "the WiFi cell's program",
-        f"tc qdisc add dev lo clsact && tc filter add dev lo egress bpf bytecode '{BPF_PASS}'",
-    ),
-    "act_bpf": ("the WiFi cell's program", f"tc actions add action bpf bytecode '{BPF_PASS}'"),
-    "mac80211_hwsim": ("simulated radios", ""),
-}
 NATIVE_PROGRAMS = (
     "ovs-vsctl",
     "ovs-ofctl",
@@ -49,228 +28,120 @@ NATIVE_PROGRAMS = (
     "bpftool",
 )
 VM_PROGRAMS = ("qemu-system-x86_64", "modprobe", "busybox")
-
-
-def _module(name: str) -> bool:
-    """Loaded, or there to be loaded, or built in, which only trying it (as root) tells."""
-    if Path("/sys/module", name).exists() or shell.succeeds(
-        ["modprobe", "--dry-run", "--quiet", name]
-    ):
-        return True
-    use = MODULES[name][1]
-    return bool(use) and os.geteuid() == 0 and shell.succeeds(["unshare", "--net", "sh", "-c", use])
-
-
-def _mptcp() -> bool:
-    try:
-        socket.socket(socket.AF_INET, socket.SOCK_STREAM, IPPROTO_MPTCP).close()
-    except OSError:
-        return False
-    return Path("/proc/sys/net/mptcp/enabled").exists()
-
-
-def _coupled() -> list[str]:
-    """What stands in the way of coupled congestion control on this kernel. Root tries it."""
-    lacks = build.lacking()
-    if lacks or os.geteuid() != 0:
-        return lacks
-    laws = load.Laws()
-    try:
-        laws.load(*LAWS)
-    except LabError as problem:
-        return [str(problem)]
-    finally:
-        laws.close()
-    return []
-
-
-def _coupled_in_vm() -> list[str]:
-    image = kernel.find()
-    return build.lacking(kernel.types(image)) if image else ["a kernel"]
-
-
-@dataclass(frozen=True)
-class Probe:
-    """Questions to a machine; the defaults ask this one."""
-
-    root: Callable[[], bool] = lambda: os.geteuid() == 0
-    program: Callable[[str], bool] = lambda name: (
-        shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin") is not None
-    )
-    python: Callable[[str], bool] = lambda name: importlib.util.find_spec(name) is not None
-    module: Callable[[str], bool] = _module
-    mptcp: Callable[[], bool] = _mptcp
-    upstream: Callable[[upstreams.Upstream], bool] = upstreams.present
-    hwsim_mgmt: Callable[[], bool] = lambda: os.access(upstreams.hwsim_mgmt(), os.X_OK)
-    vm_kernel: Callable[[], str | None] = lambda: (
-        lambda image: image.name.removeprefix("vmlinuz-") if image else None
-    )(kernel.find())
-    kvm: Callable[[], bool | None] = kernel.remembered_kvm
-    coupled: Callable[[], list[str]] = _coupled
-    coupled_in_vm: Callable[[], list[str]] = _coupled_in_vm
+SETUP = "./run_lab.sh setup-emulation"
+USE_VM = "run with --vm: this kernel does not have it"
+NATIVE, VM, BOTH, OPTIONAL = "native", "vm", "both", "extra"
+"""The modes that a fact is needed for; OPTIONAL: for none."""
+EMBEDDED_MODE = "embedded engine"
+NATIVE_MODE = "emulation natively"
+VM_MODE = "emulation in the VM"
 
 
 @dataclass(frozen=True)
 class Fact:
-    """One line of the table. `where` says what it is needed for: native, vm, both, or speed and extras."""
+    """Describe one thing the emulation needs; `fix` is what to type if it is missing."""
 
-    what: str
-    there: bool
-    why: str
-    cure: str = ""
-    where: str = "both"
+    name: str
+    present: bool
+    reason: str
+    fix: str = ""
+    needed_for: str = BOTH
     note: str = ""
-
-
-SETUP = "./run_lab.sh setup-emulation"
-NO_CURE = "run with --vm: this kernel does not have it"
-
-
-def facts(probe: Probe) -> list[Fact]:
-    """Everything the emulation needs, in the order in which it is needed."""
-    reasons = {program: package.reason for package in PACKAGES for program in package.programs}
-    table = [
-        Fact(
-            "root",
-            probe.root(),
-            "networks of the kernel",
-            "sudo ./run_lab.sh ..., or run with --vm",
-            "native",
-        )
-    ]
-    table.append(Fact("MPTCP", probe.mptcp(), "what the lab is about", NO_CURE, "native"))
-    table += [
-        Fact(f"module {name}", probe.module(name), why, NO_CURE, "native")
-        for name, (why, _) in MODULES.items()
-    ]
-    table += [
-        Fact(name, probe.program(name), reasons[name], cure(name)) for name in NATIVE_PROGRAMS
-    ]
-    table += [
-        Fact(
-            each.name,
-            probe.upstream(each),
-            each.reason,
-            SETUP,
-            "extra" if each.optional else "both",
-        )
-        for each in upstreams.UPSTREAMS
-    ]
-    table.append(Fact("hwsim_mgmt", probe.hwsim_mgmt(), "makes simulated radios", SETUP))
-    table.append(Fact("Python six", probe.python("six"), "Mininet-WiFi imports it", SETUP))
-    table.append(
-        Fact(
-            "Python os_ken",
-            probe.python("os_ken"),
-            "tests compare OpenFlow 1.3 messages with it",
-            SETUP,
-            "extra",
-        )
-    )
-    table += [
-        Fact(
-            name,
-            probe.program(name),
-            reasons.get(name, "the VM's first file system"),
-            _vm_cure(name),
-            "vm",
-        )
-        for name in VM_PROGRAMS
-    ]
-    table.append(
-        Fact(
-            "virtme-ng",
-            probe.python("virtme"),
-            "boots the VM from this machine's files",
-            SETUP,
-            "vm",
-        )
-    )
-    version = probe.vm_kernel()
-    table.append(
-        Fact(
-            "VM kernel",
-            version is not None,
-            "a kernel with all modules",
-            SETUP,
-            "vm",
-            version or "",
-        )
-    )
-    answer = probe.kvm()
-    notes = {True: "", False: "the VM runs in software", None: "not tried yet"}
-    table.append(
-        Fact(
-            "KVM",
-            bool(answer),
-            "speed of the VM",
-            "nothing to do: it works without",
-            "extra",
-            notes[answer],
-        )
-    )
-    for where, cure_here, lacks in (
-        ("natively", NO_CURE, probe.coupled()),
-        ("in the VM", SETUP, probe.coupled_in_vm()),
-    ):
-        note = f"lacks {', '.join(lacks)}" if lacks else ""
-        table.append(
-            Fact(
-                f"coupled laws {where}",
-                not lacks,
-                "--cc lia, olia, balia as eBPF",
-                cure_here,
-                "extra",
-                note,
-            )
-        )
-    return table
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """Can the lab run this way, and if not, what is in the way?"""
+    """Say whether the lab can run in a mode, and what is missing if it cannot."""
 
-    way: str
+    mode: str
     possible: bool
-    because: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return (
-            f"{self.way}: yes"
-            if self.possible
-            else f"{self.way}: no, because of {', '.join(self.because)}"
+        return f"{self.mode}: " + (
+            "yes" if self.possible else f"no, missing: {', '.join(self.missing)}"
         )
+
+
+def facts(probe: Probe | None = None) -> list[Fact]:
+    """List everything the emulation needs, in the order in which it is needed."""
+    probe = probe or Probe()
+    return [
+        *_kernel_facts(probe),
+        *_program_facts(probe, NATIVE_PROGRAMS, BOTH),
+        *_upstream_facts(probe),
+        *_program_facts(probe, VM_PROGRAMS, VM),
+        *_vm_facts(probe),
+        *_law_facts(probe),
+    ]
 
 
 def verdicts(table: list[Fact]) -> list[Verdict]:
-    """The three ways to run."""
-
-    def way(name: str, *places: str) -> Verdict:
-        missing = tuple(
-            fact.what if fact.what.startswith("module") else f"no {fact.what}"
-            for fact in table
-            if fact.where in places and not fact.there
-        )
-        return Verdict(
-            name, not missing, tuple(each.replace("module", "no module", 1) for each in missing)
-        )
-
+    """Return the verdicts on the three modes: the simulator, natively, in the VM."""
     return [
-        Verdict("embedded engine", True),
-        way("emulation natively", "native", "both"),
-        way("emulation in the VM", "vm", "both"),
+        Verdict(EMBEDDED_MODE, True),
+        _verdict(table, NATIVE_MODE, NATIVE),
+        _verdict(table, VM_MODE, VM),
     ]
 
 
 def require_native(probe: Probe | None = None) -> None:
-    """Nothing if the emulation can run on this machine itself; one `MachineLacks` that names all that is in the way."""
-    way = verdicts(facts(probe or Probe()))[1]
-    if not way.possible:
+    """Raise `MachineLacks` naming all that is missing, unless the emulation can run natively."""
+    verdict = _verdict(facts(probe), NATIVE_MODE, NATIVE)
+    if not verdict.possible:
         raise MachineLacks(
-            f"start the emulation: this machine has {', '.join(way.because)}. Try: the same command with --vm, or ./run_lab.sh doctor"
+            f"start the emulation: this machine lacks {', '.join(verdict.missing)}. "
+            "Try: the same command with --vm, or ./run_lab.sh doctor"
         )
 
 
-def _vm_cure(name: str) -> str:
-    return "sudo apt install busybox-static" if name == "busybox" else cure(name)
+def _verdict(table: list[Fact], mode: str, needed_for: str) -> Verdict:
+    missing = tuple(
+        fact.name for fact in table if fact.needed_for in (needed_for, BOTH) and not fact.present
+    )
+    return Verdict(mode, not missing, missing)
+
+
+def _kernel_facts(probe: Probe) -> Iterator[Fact]:
+    as_root = "sudo ./run_lab.sh ..., or run with --vm"
+    yield Fact("root", probe.root(), "networks of the kernel", as_root, NATIVE)
+    yield Fact("MPTCP", probe.mptcp(), "Multipath TCP connections", USE_VM, NATIVE)
+    for name, module in MODULES.items():
+        yield Fact(f"module {name}", probe.module(name), module.reason, USE_VM, NATIVE)
+
+
+def _program_facts(probe: Probe, names: tuple[str, ...], needed_for: str) -> Iterator[Fact]:
+    reasons = {program: package.reason for package in PACKAGES for program in package.programs}
+    for name in names:
+        yield Fact(name, probe.program(name), reasons[name], install_command(name), needed_for)
+
+
+def _upstream_facts(probe: Probe) -> Iterator[Fact]:
+    for each in upstreams.UPSTREAMS:
+        needed_for = OPTIONAL if each.optional else BOTH
+        yield Fact(each.name, probe.upstream(each), each.reason, SETUP, needed_for)
+    yield Fact("hwsim_mgmt", probe.hwsim_mgmt(), "makes simulated radios", SETUP)
+    yield Fact("Python six", probe.python("six"), "Mininet-WiFi imports it", SETUP)
+    compared = "tests compare OpenFlow 1.3 messages with it"
+    yield Fact("Python os_ken", probe.python("os_ken"), compared, SETUP, OPTIONAL)
+
+
+def _vm_facts(probe: Probe) -> Iterator[Fact]:
+    boots = "boots the VM from this machine's files"
+    yield Fact("virtme-ng", probe.python("virtme"), boots, SETUP, VM)
+    version = probe.vm_kernel_version()
+    has_kernel = version is not None
+    yield Fact("VM kernel", has_kernel, "a kernel with all modules", SETUP, VM, version or "")
+    kvm = probe.kvm()
+    notes = {True: "", False: "the VM runs in software", None: "not tried yet"}
+    nothing = "nothing to do: it works without"
+    yield Fact("KVM", bool(kvm), "speed of the VM", nothing, OPTIONAL, notes[kvm])
+
+
+def _law_facts(probe: Probe) -> Iterator[Fact]:
+    reason = "--cc lia, olia, balia as eBPF"
+    native, vm = probe.laws_lack(), probe.laws_in_vm_lack()
+    for where, fix, lacking in (("natively", USE_VM, native), ("in the VM", SETUP, vm)):
+        note = f"lacks {', '.join(lacking)}" if lacking else ""
+        name = f"coupled congestion control {where}"
+        yield Fact(name, not lacking, reason, fix, OPTIONAL, note)

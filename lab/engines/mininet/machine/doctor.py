@@ -1,44 +1,39 @@
-"""`./run_lab.sh doctor`: what this machine can run, what is missing, what to type."""
+"""Show what this machine can run: `./run_lab.sh doctor`."""
 
 from __future__ import annotations
 
 import json as encoder
 from dataclasses import asdict
 
-from lab.engines.mininet.machine.capabilities import Fact, Probe, facts, verdicts
+from lab.engines.mininet.machine.capabilities import Fact, facts, verdicts
+from lab.engines.mininet.machine.probe import Probe
 from lab.errors import MachineLacks
 
 
 def main(json: bool = False, probe: Probe | None = None) -> int:
-    """Print a table and the verdicts. 0 if an emulation can run here, natively or in the VM, 3 if neither."""
-    table = facts(probe or Probe())
-    ways = verdicts(table)
+    """Print a table of what is present and missing, and the verdicts.
+
+    Returns 0 if an emulation can run here, natively or in the VM, else 3.
+    """
+    table = facts(probe)
+    modes = verdicts(table)
     if json:
-        print(
-            encoder.dumps(
-                {
-                    "facts": [asdict(fact) for fact in table],
-                    "verdicts": [asdict(way) for way in ways],
-                },
-                indent=1,
-            )
-        )
+        document = {
+            "facts": [asdict(fact) for fact in table],
+            "verdicts": [asdict(mode) for mode in modes],
+        }
+        print(encoder.dumps(document, indent=1))
     else:
-        print("\n".join([*lines(table), "", *map(str, ways)]))
-    return 0 if any(way.possible for way in ways[1:]) else MachineLacks.exit_code
+        print("\n".join([*lines(table), "", *map(str, modes)]))
+    return 0 if any(mode.possible for mode in modes[1:]) else MachineLacks.exit_code
 
 
 def lines(table: list[Fact]) -> list[str]:
-    """The table as text: what, state, why it matters, and for what is missing the line to type."""
+    """Return the table as text; the last column says what to type for what is missing."""
     rows = [("what", "state", "why it matters", "what to type")]
     for fact in table:
-        state = "yes" if fact.there else "no"
-        why = f"{fact.why} ({fact.note})" if fact.note else fact.why
-        rows.append((fact.what, state, why, "" if fact.there else fact.cure))
+        state = "yes" if fact.present else "no"
+        reason = f"{fact.reason} ({fact.note})" if fact.note else fact.reason
+        rows.append((fact.name, state, reason, "" if fact.present else fact.fix))
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
-    return [
-        "  ".join(
-            [*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]]
-        ).rstrip()
-        for row in rows
-    ]
+    return ["  ".join([*map(str.ljust, row[:3], widths), row[3]]).rstrip() for row in rows]

@@ -1,6 +1,7 @@
-"""One emulation at a time per machine: a file lock that names its holder.
+"""Allow one emulation at a time per machine: a file lock that names its holder.
 
-The kernel lets go of the lock when the holder ends, however it ends. The file stays; only a lock on it counts.
+The kernel releases the lock when the holder ends, for whatever reason. The file remains; only
+a lock on it counts.
 """
 
 from __future__ import annotations
@@ -17,41 +18,40 @@ from pathlib import Path
 from lab.errors import MachineLacks
 
 LOCK = Path("/tmp/multipath-lab-emulation.lock")
-PATIENCE_S = (
-    0.5  # a look at the lock holds it for an instant: who wants it tries a little longer than that
-)
+RETRY_S = 0.5  # reading the holder takes the lock for an instant, so one failed attempt says little
 
 
 @dataclass(frozen=True)
 class Holder:
-    """Who holds the emulation: a process, what it does, and since when (s since 1970)."""
+    """Name the process that holds the emulation, its task, and since when (s since 1970)."""
 
     pid: int
-    what: str
+    task: str
     since: float
 
     def __str__(self) -> str:
-        return f"{self.what} (process {self.pid}, since {time.strftime('%H:%M:%S', time.localtime(self.since))})"
+        clock = time.strftime("%H:%M:%S", time.localtime(self.since))
+        return f"{self.task} (process {self.pid}, since {clock})"
 
 
 @contextmanager
-def hold(what: str, wait: bool = False, path: Path | None = None) -> Iterator[None]:
+def hold(task: str, wait: bool = False, path: Path | None = None) -> Iterator[None]:
     """Hold this machine's emulation while the block runs.
 
-    If somebody else does, raise `MachineLacks` with their name, or with `wait` wait until they let go.
+    If another process holds it, raise `MachineLacks` naming it, or wait for it if `wait` is set.
     """
     path = path or LOCK
     descriptor = _open(path)
     try:
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + RETRY_S
         while not _lock(descriptor):
             if not wait and time.monotonic() > deadline:
                 raise MachineLacks(
-                    f"start {what}: this machine's emulation is taken by {_read(path)}. "
+                    f"start {task}: this machine's emulation is taken by {_read(path)}. "
                     "Wait for it with --wait, or end it: ./run_lab.sh clean --force"
                 )
             time.sleep(0.05)
-        _write(descriptor, Holder(os.getpid(), what, time.time()))
+        _write(descriptor, Holder(os.getpid(), task, time.time()))
         yield
         os.ftruncate(descriptor, 0)
     finally:
@@ -59,7 +59,7 @@ def hold(what: str, wait: bool = False, path: Path | None = None) -> Iterator[No
 
 
 def holder(path: Path | None = None) -> Holder | None:
-    """Who holds the emulation now; None if nobody does, whatever the file says."""
+    """Return the holder of the emulation; None if the file is not locked, whatever its content."""
     path = path or LOCK
     try:
         descriptor = os.open(path, os.O_RDONLY)
@@ -72,7 +72,10 @@ def holder(path: Path | None = None) -> Holder | None:
 
 
 def _open(path: Path) -> int:
-    """Open the file for all users. It is created apart: root may not open another's file in /tmp with O_CREAT."""
+    """Open the file for all users.
+
+    Root may not open another user's file in /tmp with O_CREAT, so it is created separately.
+    """
     while True:
         try:
             return os.open(path, os.O_RDWR)
@@ -93,13 +96,13 @@ def _lock(descriptor: int, kind: int = fcntl.LOCK_EX) -> bool:
     return True
 
 
-def _write(descriptor: int, who: Holder) -> None:
+def _write(descriptor: int, holder: Holder) -> None:
     os.ftruncate(descriptor, 0)
-    os.pwrite(descriptor, json.dumps(asdict(who)).encode(), 0)
+    os.pwrite(descriptor, json.dumps(asdict(holder)).encode(), 0)
 
 
 def _read(path: Path) -> Holder:
-    """The name in the file, with the process the kernel says it is: anybody may write into the file."""
+    """Return the holder in the file, with the kernel's process number: any user can write to it."""
     pid = _locker(path)
     try:
         return replace(Holder(**json.loads(path.read_text())), pid=pid)
@@ -108,7 +111,7 @@ def _read(path: Path) -> Holder:
 
 
 def _locker(path: Path) -> int:
-    """The process that holds the lock, from /proc/locks; 0 if it cannot be told."""
+    """Return the process that holds the lock, from /proc/locks; 0 if it is not found."""
     about = path.stat()
     name = f"{os.major(about.st_dev):02x}:{os.minor(about.st_dev):02x}:{about.st_ino}"
     for line in Path("/proc/locks").read_text().splitlines():

@@ -1,6 +1,6 @@
-"""The Debian packages the emulation needs, each with its reason and the programs it is missed by.
+"""List the Debian packages the emulation needs, with the reason for each and its programs.
 
-`setup` installs them, `doctor` and `shell` name the one to install when a program is not found.
+`setup` installs them. `doctor` and `shell` name the one to install when a program is missing.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Package:
-    """A package, why it is needed, and programs of it that can be looked for."""
+    """Describe a package, why it is needed, and those of its programs that are checked for."""
 
     name: str
     reason: str
@@ -25,7 +25,7 @@ PACKAGES = (
     ),
     Package("mininet", "mnexec, which enters a host's namespace", ("mnexec",)),
     Package("hostapd", "the access points", ("hostapd",)),
-    Package("wpasupplicant", "Mininet-WiFi looks for it", ("wpa_supplicant",)),
+    Package("wpasupplicant", "Mininet-WiFi checks for it", ("wpa_supplicant",)),
     Package("iw", "associates stations and lists them", ("iw",)),
     Package("iproute2", "links, addresses, MPTCP endpoints, queues", ("ip", "tc", "ss")),
     Package("iperf3", "reference measurements", ("iperf3",)),
@@ -33,10 +33,10 @@ PACKAGES = (
     Package("rfkill", "Mininet-WiFi unblocks radios with it", ("rfkill",)),
     Package("net-tools", "ifconfig, which Mininet calls", ("ifconfig",)),
     Package("psmisc", "killall, which Mininet calls", ("killall",)),
-    Package("wireless-regdb", "without it every 5 GHz channel is silently unusable"),
+    Package("wireless-regdb", "without it the kernel silently refuses every 5 GHz channel"),
     Package("ethtool", "switches segmentation offloads off", ("ethtool",)),
     Package("qemu-system-x86", "the VM, where the kernel lacks modules", ("qemu-system-x86_64",)),
-    Package("busybox-static", "the VM's first file system"),
+    Package("busybox-static", "the VM's first file system", ("busybox",)),
     Package("kmod", "loads modules", ("modprobe", "depmod")),
     Package("clang", "compiles eBPF: the WiFi cell, coupled congestion control", ("clang",)),
     Package("bpftool", "loads the WiFi cell, reads the kernel's types", ("bpftool",)),
@@ -49,15 +49,15 @@ PACKAGES = (
     Package("pkg-config", "builds hwsim_mgmt", ("pkg-config",)),
     Package("make", "builds hwsim_mgmt", ("make",)),
     Package("gcc", "builds hwsim_mgmt", ("gcc",)),
-    Package("git", "brings the upstreams", ("git",)),
+    Package("git", "fetches the upstream projects", ("git",)),
 )
 
 
-def cure(program: str) -> str:
-    """What to type when a program is missing."""
+def install_command(program: str) -> str:
+    """Return what to type when a program is missing."""
     for package in PACKAGES:
         if program in package.programs:
             return f"sudo apt install {package.name}"
     if program == "hwsim_mgmt":
         return "./run_lab.sh setup-emulation"
-    return f"install the package that holds '{program}'"
+    return f"install the package that contains '{program}'"

@@ -1,4 +1,4 @@
-"""Processes by number and start time, read from /proc."""
+"""Identify processes by number and start time, and stop them; both are read from /proc."""
 
 from __future__ import annotations
 
@@ -9,36 +9,35 @@ from pathlib import Path
 
 
 def start_time(pid: int) -> int | None:
-    """When a process started [clock ticks since boot]; None if there is none, or only its remains.
+    """Return when a process started [clock ticks since boot]; None if it has ended.
 
-    Number and start time together name a process for good; the number alone is given to another one later.
+    Number and start time together identify a process; the number alone is reused by a later one.
     """
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
         return None
-    fields = stat.rpartition(")")[
-        2
-    ].split()  # the name in front may hold anything; fields[0] is the state
+    # the name before the bracket may contain anything; fields[0] is the state
+    fields = stat.rpartition(")")[2].split()
     return None if fields[0] in "ZX" else int(fields[19])
 
 
-def stop(pid: int, started: int | None, patience_s: float = 3) -> bool:
-    """Kill this very process and wait until it is gone; was it there?"""
+def stop(pid: int, started: int | None, timeout_s: float = 3) -> bool:
+    """Kill the process with this start time and wait until it is gone; return whether it ran."""
     if started is None or start_time(pid) != started:
         return False
     try:
         os.kill(pid, signal.SIGKILL)
     except ProcessLookupError:
         return False
-    deadline = time.monotonic() + patience_s
+    deadline = time.monotonic() + timeout_s
     while start_time(pid) == started and time.monotonic() < deadline:
         time.sleep(0.01)
     return True
 
 
 def running(program: str, word: str) -> list[int]:
-    """The processes of this program that have a word in one of their arguments."""
+    """Return the processes of this program that have the word in one of their arguments."""
     found = []
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():

@@ -1,7 +1,7 @@
-"""Starting processes: the only place in this folder that does it.
+"""Start processes; no other module of the emulation does.
 
-`run` waits for a command and judges its exit status, `spawn` leaves one running. A journal, if set, is told every
-command with the time it was issued, so that a run can keep a script of what it did to the machine.
+`run` waits for a command and checks its exit status, `spawn` leaves one running. Every command is
+passed to the journals with its time, so that a run can keep a script of what it did to the machine.
 """
 
 from __future__ import annotations
@@ -14,29 +14,29 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from lab.engines.mininet.machine.packages import cure
+from lab.engines.mininet.machine.packages import install_command
 from lab.errors import CommandFailed, MachineLacks
 
 Journal = Callable[[float, Sequence[str], str | None], None]
-"""Takes the time (s since 1970), the command, and what it reads on standard input."""
+"""Takes the time (s since 1970), the command, and its standard input."""
 
 _journals: list[Journal] = []
 
 
 def add_journal(journal: Journal) -> None:
-    """Tell this function every command from now on."""
+    """Pass every command to this function from now on."""
     _journals.append(journal)
 
 
 def remove_journal(journal: Journal) -> None:
-    """Tell it no more; nothing happens if it was not told."""
+    """Stop passing commands to this function; nothing happens if it was not added."""
     if journal in _journals:
         _journals.remove(journal)
 
 
 @contextmanager
 def journal_to(journal: Journal) -> Iterator[None]:
-    """Tell this function every command while the block runs."""
+    """Pass every command to this function while the block runs."""
     add_journal(journal)
     try:
         yield
@@ -45,7 +45,7 @@ def journal_to(journal: Journal) -> Iterator[None]:
 
 
 def script_line(at: float, argv: Sequence[str], stdin: str | None = None) -> str:
-    """A command as a line of a shell script, its time (UTC) in a comment above it."""
+    """Return a command as a line of a shell script, with its time (UTC) in a comment above it."""
     stamp = time.strftime("%H:%M:%S", time.gmtime(at)) + f".{int(at % 1 * 1000):03d}"
     end = f" <<'END'\n{stdin.rstrip(chr(10))}\nEND" if stdin is not None else ""
     return f"# {stamp}\n{shlex.join(argv)}{end}\n"
@@ -62,10 +62,11 @@ def run(
 ) -> str:
     """Run a command to its end and return what it printed.
 
-    Raises `CommandFailed` with its message if it does not succeed (status 124 if it took longer than `timeout_s`),
-    `MachineLacks` with what to install if there is no such program. `doing` says what it was for.
+    `doing` describes the purpose; errors begin with it. Raises `CommandFailed` with the command's
+    message if it does not succeed (status 124 after `timeout_s`), `MachineLacks` with what to
+    install if there is no such program.
     """
-    tell(argv, stdin)
+    journal_command(argv, stdin)
     feed: dict[str, Any] = {"stdin": subprocess.DEVNULL} if stdin is None else {"input": stdin}
     try:
         done: subprocess.CompletedProcess[str] = subprocess.run(
@@ -81,15 +82,18 @@ def run(
     except FileNotFoundError as problem:
         raise _missing(argv, doing, cwd) from problem
     except subprocess.TimeoutExpired as problem:
-        raise CommandFailed(doing, argv, 124, f"no end after {timeout_s} s") from problem
+        raise CommandFailed(doing, argv, 124, f"still running after {timeout_s} s") from problem
     if done.returncode != 0:
         raise CommandFailed(doing, argv, done.returncode, done.stderr or done.stdout)
     return done.stdout
 
 
 def spawn(argv: Sequence[str], doing: str, **options: Any) -> subprocess.Popen[Any]:
-    """Start a command and leave it running; `options` are those of `subprocess.Popen`, with `text` True by default."""
-    tell(argv)
+    """Start a command and leave it running.
+
+    `options` are those of `subprocess.Popen`; `text` is True by default.
+    """
+    journal_command(argv)
     try:
         return subprocess.Popen(argv, **{"text": True, **options})
     except FileNotFoundError as problem:
@@ -97,7 +101,7 @@ def spawn(argv: Sequence[str], doing: str, **options: Any) -> subprocess.Popen[A
 
 
 def succeeds(argv: Sequence[str], timeout_s: float = 10) -> bool:
-    """Does this command end well? For looking at a machine: nothing is raised and nothing is written down."""
+    """Return whether a command succeeds; it is not passed to the journals."""
     try:
         quiet = subprocess.run(
             argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout_s, check=False
@@ -107,13 +111,18 @@ def succeeds(argv: Sequence[str], timeout_s: float = 10) -> bool:
     return quiet.returncode == 0
 
 
-def tell(argv: Sequence[str], stdin: str | None = None, at: float | None = None) -> None:
-    """Write a command into the journals, with the time it was issued (default: now).
+def journal_command(argv: Sequence[str], stdin: str | None = None, at: float | None = None) -> None:
+    """Pass a command to the journals, with the time it was issued (default: now).
 
-    Called alone where its work is done by a system call, or by another process, instead.
+    Call it where a system call or another process does the command's work instead.
     """
     for journal in _journals:
         journal(time.time() if at is None else at, argv, stdin)
+
+
+def last_line(problem: CommandFailed) -> str:
+    """Return the last line of a failed command's message."""
+    return (problem.stderr.splitlines() or ["no message"])[-1]
 
 
 def _missing(argv: Sequence[str], doing: str, cwd: Any) -> MachineLacks:
@@ -121,4 +130,4 @@ def _missing(argv: Sequence[str], doing: str, cwd: Any) -> MachineLacks:
         return MachineLacks(
             f"{doing}: the folder {cwd} does not exist. Try: ./run_lab.sh setup-emulation"
         )
-    return MachineLacks(f"{doing}: '{argv[0]}' not found. Try: {cure(argv[0])}")
+    return MachineLacks(f"{doing}: '{argv[0]}' not found. Try: {install_command(argv[0])}")

@@ -1,4 +1,7 @@
-"""How each kind of resource is removed. Each function says what it removed, or nothing if it was gone already."""
+"""Remove each kind of resource.
+
+Each function returns a description of what it removed, or None if there was nothing to remove.
+"""
 
 from __future__ import annotations
 
@@ -14,25 +17,24 @@ from lab.errors import CommandFailed
 
 NET, RADIOS, SYSCTL = Path("/sys/class/net"), Path("/sys/class/ieee80211"), Path("/proc/sys")
 MANY = 1000
-HOMECOMING_S = (
-    5.0  # a namespace is dismantled in the background; its radios return at the end of that
-)
+NO_QDISC = ("No such file", "handle of zero", "Cannot find", "Invalid argument")  # errors of tc
+RADIO_RETURN_S = 5.0  # the kernel removes a namespace in the background and then returns its radios
 
 
 def process(pid: int, started: int | None) -> str | None:
-    """Kill a process of ours; a namespace goes with the last process inside."""
+    """Kill a process; a namespace ends with the last process inside."""
     return f"process {pid}" if stop(pid, started) else None
 
 
 def daemon(program: str, word: str) -> str | None:
-    """Kill what put itself into the background, known by a word among its arguments."""
+    """Kill a daemon, identified by a word in its arguments: its process number is not known."""
     killed = [pid for pid in running(program, word) if stop(pid, start_time(pid))]
     return f"{program} {', '.join(map(str, killed))}" if killed else None
 
 
 def bridges(names: list[str]) -> str | None:
-    """All at once: of twenty, each by itself took a busy machine ten seconds."""
-    if not _ovs_runs():
+    """Remove bridges in one command: a busy machine took ten seconds for each of twenty."""
+    if not _ovs_is_running():
         return None
     listed = shell.run(["ovs-vsctl", "--timeout=60", "list-br"], "list the bridges").split()
     found = [name for name in names if name in listed]
@@ -49,7 +51,7 @@ def interface(name: str) -> str | None:
     try:
         shell.run(["ip", "link", "del", name], f"remove the interface {name}")
     except CommandFailed:
-        if (NET / name).exists():  # its peer's namespace may have taken it along meanwhile
+        if (NET / name).exists():  # else it ended with the namespace of its peer
             raise
     return f"interface {name}"
 
@@ -62,18 +64,21 @@ def radio(name: str) -> str | None:
 
 
 def undo_radios(prefix: str, count: int = MANY) -> str | None:
-    """Remove all radios whose names start so: `count`, or fewer if the run was ended before it had made them.
+    """Remove all radios whose names start with `prefix`.
 
-    A radio of a dismantled namespace comes back to the machine, in a while that only the kernel knows: this ends when all
-    have come, or none for `HOMECOMING_S`.
+    There are `count`, or fewer if the run ended before it had made all. The radios of a removed
+    namespace return to the machine some time later: wait until all have returned, or until none has
+    returned for `RADIO_RETURN_S`.
     """
     names: list[str] = []
-    quiet_since = time.monotonic()
-    while RADIOS.exists() and len(names) < count and time.monotonic() - quiet_since < HOMECOMING_S:
+    latest = time.monotonic()
+    while RADIOS.exists() and len(names) < count:
+        if time.monotonic() - latest > RADIO_RETURN_S:
+            break
         for found in sorted(RADIOS.glob(f"{prefix}*")):
             radio(found.name)
             names.append(found.name)
-            quiet_since = time.monotonic()
+            latest = time.monotonic()
         time.sleep(0.05)
     return f"radios {', '.join(names)}" if names else None
 
@@ -86,23 +91,14 @@ def qdisc(device: str, handle: str = "root") -> str | None:
             ["tc", "qdisc", "del", "dev", device, handle], f"remove the {handle} qdisc of {device}"
         )
     except CommandFailed as problem:
-        if any(
-            words in problem.stderr
-            for words in (
-                "No such file",
-                "handle of zero",
-                "Cannot find",
-                "Invalid argument",
-                "Cannot find device",
-            )
-        ):
+        if any(words in problem.stderr for words in NO_QDISC):
             return None
         raise
     return f"{handle} qdisc of {device}"
 
 
 def pin(path: str) -> str | None:
-    """Unpin a file, or all in a folder and the folder."""
+    """Unpin a file, or all files in a folder and the folder."""
     return _delete(Path(path), "pin")
 
 
@@ -114,12 +110,12 @@ def mount(path: str) -> str | None:
 
 
 def sysctl(name: str, value: str) -> str | None:
-    """Set a setting back to what it was."""
+    """Restore the former value of a setting."""
     setting = SYSCTL / name.replace(".", "/")
     if not setting.exists() or setting.read_text().split() == value.split():
         return None
     setting.write_text(value)
-    return f"the change of {name}: back to {value}"
+    return f"the change of {name}: {value} restored"
 
 
 def file(path: str) -> str | None:
@@ -140,8 +136,8 @@ def _delete(path: Path, kind: str) -> str | None:
     return f"{kind} {path}"
 
 
-def _ovs_runs() -> bool:
-    """Whether anybody answers: a socket may outlive its database."""
+def _ovs_is_running() -> bool:
+    """Return whether the database answers: its socket may outlive it."""
     with socket.socket(socket.AF_UNIX) as database:
         return database.connect_ex("/var/run/openvswitch/db.sock") == 0
 

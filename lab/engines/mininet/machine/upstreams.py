@@ -1,9 +1,10 @@
-"""The projects the emulation is made of: where they come from, which commit, whether it is there.
+"""List the upstream projects that the emulation uses, with their commits, and fetch them.
 
-They live in one cache folder per user, brought there by `setup` or copied from another machine:
+They are kept in one cache folder per user, fetched by `setup` or copied from another machine:
 
-    CACHE/upstreams/NAME     the sources at the pinned commit: a git clone, or a copy with the commit in a file `.commit`
-    CACHE/vm/                the VM's kernel and modules (see kernel.py)
+    CACHE/upstreams/NAME   the sources at the pinned commit: a git clone, or a copy with the
+                           commit in a file `.commit`
+    CACHE/vm/              the VM's kernel and modules (see vm_kernel.py)
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from lab.errors import CommandFailed, MachineLacks
 
 @dataclass(frozen=True)
 class Upstream:
-    """A project, the commit that works with the others, and what it is for."""
+    """Describe a project: its URL, the commit that works with the others, and its purpose."""
 
     name: str
     url: str
@@ -57,14 +58,14 @@ UPSTREAMS = (
         "wmediumd",
         "https://github.com/ramonfontes/wmediumd",
         "1ea88d531556bf8e85466a8a0820b29a1d303857",
-        "a second model of the air",
+        "a second model of the radio channel",
         optional=True,
     ),
 )
 
 
 def cache() -> Path:
-    """This user's cache folder; it need not exist."""
+    """Return this user's cache folder; it need not exist."""
     given = os.environ.get("MULTIPATH_LAB_CACHE")
     if given:
         return Path(given).absolute()
@@ -75,24 +76,24 @@ def cache() -> Path:
 
 
 def folder(name: str = "") -> Path:
-    """Where an upstream's sources are, or the folder of all."""
+    """Return the folder of an upstream's sources, or the folder of all."""
     return cache() / "upstreams" / name
 
 
 def hwsim_mgmt() -> Path:
-    """The program that makes and removes simulated radios."""
+    """Return the path of the program that makes and removes simulated radios."""
     return folder("mac80211_hwsim_mgmt") / "hwsim_mgmt" / "hwsim_mgmt"
 
 
 def wmediumd() -> Path:
-    """The program that is a second model of the air."""
+    """Return the path of the program that is a second model of the radio channel."""
     return folder("wmediumd") / "wmediumd" / "wmediumd"
 
 
 def commit(path: Path) -> str | None:
-    """The commit of the sources in a folder; None if there are none. No network is used.
+    """Return the commit of the sources in a folder, without network; None if there are none.
 
-    A clone's HEAD is read from its files where it stands on a commit itself, and asked of git otherwise.
+    If a clone's HEAD names a commit it is read from the file, otherwise git resolves it.
     """
     stamp = path / ".commit"
     if stamp.is_file():
@@ -106,36 +107,38 @@ def commit(path: Path) -> str | None:
     try:
         return shell.run(
             ["git", "-c", "safe.directory=*", "-C", str(path), "rev-parse", "HEAD"],
-            f"ask which commit {path} is at",
+            f"find the commit of {path}",
         ).strip()
     except CommandFailed:
         return None
 
 
 def present(upstream: Upstream) -> bool:
-    """Is it there, at the pinned commit?"""
+    """Return whether an upstream is there, at the pinned commit."""
     return commit(folder(upstream.name)) == upstream.commit
 
 
-def bring(upstream: Upstream) -> str:
-    """Make sure an upstream is there at its commit; what was done, in a word. The network is used only if it is not.
+def fetch(upstream: Upstream) -> str:
+    """Make sure an upstream is there at its commit; return what was done.
 
-    1) what is there at the right commit is left alone   2) what is there at another commit is the user's: say so
-    3) fetch that commit alone into a folder beside it, and rename it into place once it is complete
+    1) Sources at the pinned commit are kept, and the network is not used.
+    2) Sources at another commit belong to the user: raise `MachineLacks`.
+    3) The commit is fetched into a folder beside it, which is renamed when it is complete.
     """
     target = folder(upstream.name)
     if present(upstream):  # 1
         return "already there"
     if target.exists() and any(target.iterdir()):  # 2
         raise MachineLacks(
-            f"bring {upstream.name}: {target} is at {commit(target) or 'no commit'}, not at {upstream.commit}. "
-            f"Try: mv {target} {target}.other, then ./run_lab.sh setup-emulation"
+            f"fetch {upstream.name}: {target} is at {commit(target) or 'no commit'}, "
+            f"not at {upstream.commit}. Try: mv {target} {target}.other, "
+            "then ./run_lab.sh setup-emulation"
         )
     partial = target.with_name(f"{upstream.name}.partial-{os.getpid()}")
     git = ["git", "-c", "advice.detachedHead=false", "-C", str(partial)]
     try:  # 3
         partial.mkdir(parents=True)
-        doing = f"bring {upstream.name} from {upstream.url}"
+        doing = f"fetch {upstream.name} from {upstream.url}"
         shell.run([*git, "init", "-q"], doing)
         shell.run(
             [*git, "fetch", "-q", "--depth=1", upstream.url, upstream.commit],
@@ -149,24 +152,25 @@ def bring(upstream: Upstream) -> str:
         partial.rename(target)
     except CommandFailed as problem:
         raise MachineLacks(
-            f"bring {upstream.name}: {(problem.stderr.splitlines() or ['no message'])[-1]}. With a network, try: ./run_lab.sh setup-emulation; "
-            f"without one, copy {target} from a machine that has it"
+            f"fetch {upstream.name}: {shell.last_line(problem)}. With a network, try: "
+            f"./run_lab.sh setup-emulation; without one, copy {target} from a machine that has it"
         ) from problem
     finally:
         shutil.rmtree(partial, ignore_errors=True)
-    return "brought"
+    return "fetched"
 
 
 def require() -> Path:
-    """The folder of all upstreams, complete, or one `MachineLacks` that names what is missing."""
+    """Return the folder of all upstreams; raise `MachineLacks` naming all that are missing."""
     missing = [each.name for each in UPSTREAMS if not each.optional and not present(each)]
     if missing:
         raise MachineLacks(
-            f"start the emulation: {', '.join(missing)} not found in {folder()}. Try: ./run_lab.sh setup-emulation"
+            f"start the emulation: {', '.join(missing)} not found in {folder()}. "
+            "Try: ./run_lab.sh setup-emulation"
         )
     return folder()
 
 
 def _no_questions() -> dict[str, str]:
-    """An environment in which git fails rather than ask for a password."""
+    """Return an environment in which git fails instead of prompting for a password."""
     return os.environ | {"GIT_TERMINAL_PROMPT": "0"}

@@ -67,7 +67,9 @@ def neighbours(host: str, wiring: Wiring) -> Iterator[str]:
 
 def write_settings(values: dict[str, str], enter: Enter) -> None:
     """Set sysctls of the namespace this is called in, `enter` being the way into it for a command."""
-    shell.tell(enter(["sysctl", "-qw", *(f"{key}={value}" for key, value in values.items())]))
+    shell.journal_command(
+        enter(["sysctl", "-qw", *(f"{key}={value}" for key, value in values.items())])
+    )
     for key, value in values.items():
         (SYSCTL / key.replace(".", "/")).write_text(value)
 
@@ -76,7 +78,7 @@ def without_offloads(interfaces: Iterable[str], enter: Enter) -> None:
     """One packet at a time on these interfaces: meters and queues count packets, and would drop bursts whole."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
         for name in interfaces:
-            shell.tell(
+            shell.journal_command(
                 enter(["ethtool", "-K", name, *(word for key in OFFLOADS for word in (key, "off"))])
             )
             for command in OFFLOADS.values():
@@ -99,7 +101,7 @@ def endpoints(interfaces: Iterable[Interface], enter: Enter) -> None:
     """Multipath TCP opens a subflow from every address of these interfaces."""
     manager = PathManager()
     try:
-        shell.tell(
+        shell.journal_command(
             enter(
                 [
                     "ip",
@@ -116,7 +118,7 @@ def endpoints(interfaces: Iterable[Interface], enter: Enter) -> None:
         manager.limit(MOST_SUBFLOWS)
         for each in interfaces:
             for address in (each.address, *each.further):
-                shell.tell(
+                shell.journal_command(
                     enter(["ip", "mptcp", "endpoint", "add", address, "dev", each.name, "subflow"])
                 )
                 manager.add(address, socket.if_nametoindex(each.name))

@@ -39,7 +39,7 @@ def create(radios: Iterable[Radio]) -> dict[str, str]:
 
 
 def _create(radio: Radio, hwsim: Family, wireless: Family) -> str:
-    shell.tell(["hwsim_mgmt", "-c", "-n", radio.name])
+    shell.journal_command(["hwsim_mgmt", "-c", "-n", radio.name])
     hwsim.ask(HWSIM_NEW_RADIO, attribute(HWSIM_RADIO_NAME, radio.name.encode() + b"\0"))
     folder = RADIOS / radio.name
     for blocked in folder.glob("rfkill*/soft"):
@@ -48,7 +48,7 @@ def _create(radio: Radio, hwsim: Family, wireless: Family) -> str:
     if radio.pid is None:
         _leave_alone(made)
     else:
-        shell.tell(["iw", "phy", radio.name, "set", "netns", str(radio.pid)])
+        shell.journal_command(["iw", "phy", radio.name, "set", "netns", str(radio.pid)])
         number = struct.pack("=I", int((folder / "index").read_text()))
         wireless.ask(
             SET_WIPHY_NETNS,

@@ -110,7 +110,7 @@ class Host:
         again = [not backup] if self._backup.get(address, False) == backup else []
         for each in (*again, backup):
             word = "backup" if each else "nobackup"
-            shell.tell(
+            shell.journal_command(
                 ["mnexec", "-a", str(self.pid), "ip", "mptcp", "endpoint", "change", address, word]
             )
             manager.set_backup(address, each)
@@ -128,7 +128,7 @@ class Host:
             "flags",
             "backup" if backup else "nobackup",
         ]
-        shell.tell(
+        shell.journal_command(
             ["mnexec", "-a", str(self.pid), "pm_nl_ctl", *argv, "rip", remote, "rport", str(port)]
         )
         manager.set_subflow_backup(mine.token, address, mine.destination, backup)

@@ -66,7 +66,7 @@ class Opener:
             "token",
             str(token),
         ]
-        shell.tell(
+        shell.journal_command(
             ["mnexec", "-a", str(self._pid), "pm_nl_ctl", "csf", *argv]
         )  # the kernel's own tool for it
         self._manager.create(token, address, ident, server)

@@ -1,4 +1,4 @@
-"""The VM itself: what its guest starts from, the command line that boots it, and how it is switched off."""
+"""Prepare the VM's guest, build the command line that boots it, and switch it off."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from pathlib import Path
 from lab.engines.mininet.kernel import pacing
 from lab.engines.mininet.machine import shell, upstreams
 from lab.engines.mininet.machine.ledger import Ledger
-from lab.engines.mininet.network import wifi_cell as cell
-from lab.engines.mininet.vm import vm_kernel as kernel
+from lab.engines.mininet.network import wifi_cell
+from lab.engines.mininet.vm import vm_kernel
 from lab.errors import RequestError
 from lab.run import manifest
 
@@ -27,26 +27,15 @@ PROJECT = Path(__file__).resolve().parents[4]
 HERE = Path(__file__).parent
 CPUS, MEMORY = "2", "4G"
 SWITCH_SCHEMA = "/usr/share/openvswitch/vswitch.ovsschema"
+SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+# folders of the machine that the guest does not see; it sees root's home only if root starts the VM
 HIDDEN = (
-    "/tmp",
-    "/run",
-    "/var/tmp",
-    "/var/log",
-    "/var/cache",
-    "/dev",
-    "/root" if os.geteuid() else "/dev",
+    *("/tmp", "/run", "/var/tmp", "/var/log", "/var/cache", "/dev"),
+    *(("/root",) if os.geteuid() else ()),
 )
-OVERLAID = (
-    "/etc",
-    "/lib",
-    "/home",
-    "/opt",
-    "/srv",
-    "/usr",
-    "/var",
-    "/tmp",
-)  # the guest may write there, to its own memory
-# nothing in there needs guarding: what a kernel does to be safe is dear on an emulated processor
+# folders in which the guest's changes stay in its own memory
+OVERLAID = ("/etc", "/lib", "/home", "/opt", "/srv", "/usr", "/var", "/tmp")
+# the guest holds no secrets, and a kernel's protections are slow on an emulated processor
 KERNEL_OPTIONS = (
     "mitigations=off",
     "init_on_alloc=0",
@@ -56,17 +45,23 @@ KERNEL_OPTIONS = (
     "audit=0",
     "loglevel=5",
 )
-# without KVM: copying byte by byte (erms, fsrm), guarded memory (smap, smep), five levels of page tables and wide registers are slow
+# without KVM these are slow: copying byte by byte (erms, fsrm), memory protection (smap, smep),
+# five levels of page tables (la57) and wide registers (avx)
 EMULATED_PROCESSOR = "max,-erms,-fsrm,-smap,-smep,-la57,-avx,-avx2"
 PASSED_ON = ("MULTIPATH_LAB_", "PYTHON", "LANG", "LC_", "TERM", "COLUMNS")
+STATISTICS_INTERVAL_MS = "3600000"  # nothing reads the port counters in Open vSwitch's database
 
 
 def prepare(argv: list[str], shared: Path, files: Iterable[Path] = ()) -> Path:
-    """Write what the guest starts from, and remove what an earlier one left in the folder."""
+    """Write what the guest starts from into the folder `vm` of `shared`, and return that folder.
+
+    What an earlier VM left there is removed. `files` are copied into it for the guest.
+    """
     shared = shared.absolute()
     if any(character.isspace() for character in str(shared)):
         raise RequestError(
-            f"start the VM: the shared folder '{shared}' has a blank in its name, which cannot be passed to it. Rename it"
+            f"start the VM: the shared folder '{shared}' has a blank in its name, "
+            "which cannot be passed to it. Rename it"
         )
     folder = shared / "vm"
     shutil.rmtree(folder, ignore_errors=True)
@@ -75,29 +70,29 @@ def prepare(argv: list[str], shared: Path, files: Iterable[Path] = ()) -> Path:
         (folder / name).touch()
     for file in files:
         _copy(Path(os.path.abspath(file)), folder / "files")
+    (folder / "start.sh").write_text(_start_script(argv, folder))
+    _write_switch_database(folder / "switches.db")
+    wifi_cell.program()  # compiling is slow in the guest
+    pacing.program()
+    for part in ("lab", "controller"):
+        compileall.compile_dir(PROJECT / part, quiet=2)
+    return folder
+
+
+def _start_script(argv: list[str], folder: Path) -> str:
+    """Return the script that sets the environment and starts guest.sh with the command."""
     settings = {name: value for name, value in os.environ.items() if name.startswith(PASSED_ON)}
+    programs = [Path(sys.executable).parent, upstreams.hwsim_mgmt().parent, SYSTEM_PATH]
     settings |= {
         "MULTIPATH_LAB_CACHE": str(upstreams.cache()),
         "MULTIPATH_LAB_VM": "1",
         "PYTHONDONTWRITEBYTECODE": "1",
+        manifest.COMMIT: manifest.commit() or "",
+        "PATH": ":".join(map(str, programs)),
     }
-    settings |= {manifest.COMMIT: manifest.commit() or ""}
-    programs = [
-        Path(sys.executable).parent,
-        upstreams.hwsim_mgmt().parent,
-        "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-    ]
-    settings["PATH"] = ":".join(map(str, programs))
     lines = [f"export {name}={shlex.quote(value)}" for name, value in settings.items()]
-    lines.append(
-        shlex.join(["exec", "bash", str(HERE / "guest.sh"), str(folder), str(PROJECT), *argv])
-    )
-    (folder / "start.sh").write_text("\n".join(lines) + "\n")
-    _write_switch_database(folder / "switches.db")
-    cell.program(), pacing.program()  # here: a compiler takes its time in the guest
-    for part in ("lab", "controller"):
-        compileall.compile_dir(PROJECT / part, quiet=2)
-    return folder
+    command = ["exec", "bash", str(HERE / "guest.sh"), str(folder), str(PROJECT), *argv]
+    return "\n".join([*lines, shlex.join(command)]) + "\n"
 
 
 def _copy(file: Path, folder: Path) -> None:
@@ -108,72 +103,52 @@ def _copy(file: Path, folder: Path) -> None:
 
 
 def _write_switch_database(path: Path) -> None:
-    """Open vSwitch's database with its one row, made here because each of these commands takes half a second in the guest."""
-    seldom = [
-        "stats-update-interval",
-        "3600000",
-    ]  # [ms]; every port's counters into the database: nobody reads them there
+    """Make Open vSwitch's database with its one row; each command would take 0.5 s in the guest."""
     row = {
         "external_ids": ["map", [["system-id", str(uuid.uuid4())]]],
-        "other_config": ["map", [seldom]],
+        "other_config": ["map", [["stats-update-interval", STATISTICS_INTERVAL_MS]]],
     }
-    transaction = json.dumps(
-        ["Open_vSwitch", {"op": "insert", "table": "Open_vSwitch", "row": row}]
-    )
+    insert = {"op": "insert", "table": "Open_vSwitch", "row": row}
+    transaction = json.dumps(["Open_vSwitch", insert])
     shell.run(["ovsdb-tool", "create", str(path), SWITCH_SCHEMA], "make the switches' database")
     shell.run(["ovsdb-tool", "transact", str(path), transaction], "fill the switches' database")
 
 
 def boot_argv(image: Path, shared: Path) -> list[str]:
-    """The command line that boots the VM: what `vng -v -r IMAGE --user root ... -- 'bash start.sh'` comes down to."""
-    argv = [
-        sys.executable,
-        str(HERE / "start_qemu.py"),
-        "--name",
-        "multipath-lab",
-        "--kimg",
-        str(image),
-        "--mods",
-        "auto",
-        "--user",
-        "root",
-    ]
-    argv += [
-        "--script-sh",
-        shlex.join(["bash", str(shared.absolute() / "vm" / "start.sh")]),
-        "--cwd",
-        "/",
-    ]
-    argv += [
-        "--cpus",
-        CPUS,
-        "--memory",
-        MEMORY,
-        "--disable-microvm",
-        "--force-9p",
-        "--verbose",
-        "--show-boot-console",
-    ]
+    """Return the command line that boots the VM.
+
+    It equals `vng -v -r IMAGE --user root ... -- 'bash start.sh'`.
+    """
+    shared = shared.absolute()
+    script = shlex.join(["bash", str(shared / "vm" / "start.sh")])
+    argv = [sys.executable, str(HERE / "start_qemu.py"), "--name", "multipath-lab"]
+    argv += ["--kimg", str(image), "--mods", "auto", "--user", "root"]
+    argv += ["--script-sh", script, "--cwd", "/"]
+    argv += ["--cpus", CPUS, "--memory", MEMORY]
+    argv += ["--disable-microvm", "--force-9p", "--verbose", "--show-boot-console"]
     for folder in OVERLAID:
         argv += ["--overlay-rwdir", folder]
     for option in KERNEL_OPTIONS:
         argv += ["--kopt", option]
-    if not kernel.kvm_works(image):
+    if not vm_kernel.kvm_works(image):
         argv += ["--disable-kvm", "--qemu-opt=-cpu", f"--qemu-opt={EMULATED_PROCESSOR}"]
-    needed = [PROJECT, Path(sys.prefix), Path(sys.base_prefix), upstreams.cache()]
-    for each in dict.fromkeys(
-        str(path)
-        for path in needed
-        if str(path).startswith(tuple(f"{folder}/" for folder in HIDDEN))
-    ):
-        # writable folders are mounted first: one that holds the shared folder must be among them, or it would hide it
-        argv += ["--rwdir" if shared.absolute().is_relative_to(each) else "--rodir", each]
-    return [*argv, "--rwdir", str(shared.absolute())]
+    for each in _hidden_folders():
+        # writable folders are mounted first: a read-only one that contains the shared folder would
+        # hide it, so it is mounted writable
+        argv += ["--rwdir" if shared.is_relative_to(each) else "--rodir", each]
+    return [*argv, "--rwdir", str(shared)]
+
+
+def _hidden_folders() -> list[str]:
+    """Return the folders that the lab needs and that the guest would not see."""
+    needed = map(str, (PROJECT, Path(sys.prefix), Path(sys.base_prefix), upstreams.cache()))
+    hidden = tuple(f"{folder}/" for folder in HIDDEN)
+    return [folder for folder in dict.fromkeys(needed) if folder.startswith(hidden)]
 
 
 @contextlib.contextmanager
-def machine(ledger: Ledger, argv: list[str], folder: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A booting VM that is gone when the block ends. Its temporary files are in a folder of their own."""
+def booted(ledger: Ledger, argv: list[str], folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Boot a VM that is switched off when the block ends, with a folder for its temporary files."""
     temporary = folder / "temporary"
     temporary.mkdir()
     ledger.record("folder", path=str(temporary))
@@ -198,7 +173,7 @@ def machine(ledger: Ledger, argv: list[str], folder: Path) -> Iterator[subproces
 
 
 def _switch_off(process: subprocess.Popen[bytes]) -> None:
-    """Kill QEMU, so that its parent sees to its remains and ends; and then whatever is left of the two."""
+    """Kill QEMU, so that its parent cleans up and ends; then kill what is left of both."""
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
         for child in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split():
             os.kill(int(child), signal.SIGKILL)

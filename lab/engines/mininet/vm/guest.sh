@@ -1,5 +1,6 @@
-# Runs inside the VM, as root, before and around the command: bash guest.sh VM_FOLDER PROJECT COMMAND...
-# Written into VM_FOLDER: guest.txt (this script), output.txt and errors.txt (the command), started, exit_code.
+# Runs inside the VM as root, before and around the command: bash guest.sh VM_FOLDER PROJECT COMMAND...
+# Writes into VM_FOLDER: guest.txt (this script), output.txt and errors.txt (the command), started,
+# exit_code.
 folder=$1 project=$2
 shift 2
 exec >>"$folder/guest.txt" 2>&1 </dev/null
@@ -9,7 +10,8 @@ say() {
 }
 say "script starts"
 
-# The machine's clock, to a few tenths of a second: its file system stamps the file. (The guest's own starts at a full second.)
+# Set the clock from the time stamp that the machine's file system gives a file, to a few tenths of a
+# second. The guest's own clock starts at a full second.
 : >"$folder/clock"
 date -s "@$(stat -c %.6Y "$folder/clock")" >/dev/null
 rm "$folder/clock"
@@ -21,29 +23,31 @@ start_switches() {
     cp "$folder/switches.db" $ovs/conf.db
     ovsdb-server $ovs/conf.db --remote=punix:$ovs/db.sock --pidfile --detach --no-chdir --log-file=$ovs/ovsdb-server.log
     ovs-vswitchd unix:$ovs/db.sock --pidfile --detach --no-chdir --log-file=$ovs/ovs-vswitchd.log
-    say "switches run"
+    say "switches are running"
 }
 
 mountpoint -q /sys/kernel/debug || mount -t debugfs none /sys/kernel/debug
 mountpoint -q /sys/fs/bpf || mount -t bpf none /sys/fs/bpf
 ip link set lo up
-# Switches and the radios' module take seconds; the command starts meanwhile. Whoever needs them waits: ovs-vsctl --retry, modprobe.
-{ start_switches; modprobe -a sch_netem sch_htb sch_fq sch_ingress act_bpf cls_bpf; modprobe mac80211_hwsim radios=0; say "modules loaded"; } &
+# The switches and the radios' module take seconds, and the command starts meanwhile. A command that
+# needs them waits for them: ovs-vsctl --retry, modprobe.
+{ start_switches; modprobe -a sch_netem sch_htb sch_fq sch_ingress act_bpf cls_bpf; modprobe mac80211_hwsim radios=0; say "modules are loaded"; } &
 
-# Files that the command reads, where the guest does not see them: under the path they have outside.
+# Copy the command's files to their original paths, unless the guest sees them there.
 [ -d "$folder/files" ] && cp -rn "$folder/files/." /
 
-# A file `stop` in the folder interrupts the command. `read` from a pipe nobody writes to is a sleep without a process.
+# A file `stop` in the folder interrupts the command. Reading a pipe without a writer sleeps without
+# starting a process.
 mkfifo /run/never
 watch_for_stop() {
     exec 8<>/run/never
     until [ -e "$folder/stop" ]; do read -r -t 0.5 -u 8; done
     kill -INT "$(</run/command.pid)"
-    say "command interrupted"
+    say "command is interrupted"
 }
 watch_for_stop &
 
-# The lab has no plugins for pydantic; to look for some would read what every installed package says of itself, for seconds.
+# The lab has no pydantic plugins; pydantic would spend seconds searching all packages for some.
 export PYDANTIC_DISABLE_PLUGINS=1
 say "command starts"
 : >"$folder/started"
@@ -53,6 +57,6 @@ say "command starts"
     exec "$@" >"$folder/output.txt" 2>"$folder/errors.txt"
 )
 status=$?
-say "command ends with $status"
+say "command ends with status $status"
 echo $status >"$folder/exit_code.new"
 mv "$folder/exit_code.new" "$folder/exit_code"

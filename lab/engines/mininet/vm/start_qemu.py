@@ -1,8 +1,9 @@
-"""Runs virtme-run, the part of virtme-ng that starts QEMU, with three changes: `python start_qemu.py ARGUMENT...`
+"""Run virtme-run, the part of virtme-ng that starts QEMU: `python start_qemu.py ARGUMENT...`
 
-The guest caches the machine's files (they do not change under it) instead of asking for each one anew, which makes its
-Python start four times faster; the shared folder is mounted apart and stays uncached. It does not see systemd-udevd, which
-would look for ten seconds at hardware nobody needs. And QEMU dies with whoever started this, however that ended.
+Makes three changes to it. The guest caches the machine's files, which do not change meanwhile,
+instead of requesting each one anew; its Python starts four times faster. The shared folder is
+mounted separately and not cached. The guest does not see systemd-udevd, which would search for
+unneeded hardware for ten seconds. QEMU ends when the process that started it ends.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ MOUNT_OPTIONS = "msize=524288"
 UDEVD = "lib/systemd/systemd-udevd"
 HIDE_UDEVD = f"""
 mkdir -p /hidden && mount -t tmpfs hidden /hidden && mkdir -p /hidden/lib/systemd
-mknod /hidden/{UDEVD} c 0 0  # an overlay takes this for a deleted file
+mknod /hidden/{UDEVD} c 0 0  # an overlay treats this as a deleted file
 mount -t overlay -o lowerdir=/hidden:/newroot/usr overlay /newroot/usr
 umount -l /hidden
 """
@@ -28,11 +29,12 @@ umount -l /hidden
 def _die_with_parent() -> None:
     parent = os.getppid()
     ctypes.CDLL(None, use_errno=True).prctl(SET_PARENT_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != parent or parent == 1:  # it was gone before the call
+    if os.getppid() != parent or parent == 1:  # the parent ended before the call
         os._exit(1)
 
 
 def main() -> int:
+    """Patch virtme-run and run it with this process's arguments; return its status."""
     _die_with_parent()
     os.register_at_fork(after_in_child=_die_with_parent)
     mkinitramfs: Any = import_module("virtme.mkinitramfs")

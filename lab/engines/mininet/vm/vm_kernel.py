@@ -1,8 +1,9 @@
-"""The VM's kernel: a distribution's, unpacked into the cache and never installed on the machine.
+"""Provide the VM's kernel: a distribution's, unpacked into the cache and not installed.
 
-CACHE/vm/boot/vmlinuz-VERSION   and   CACHE/vm/lib/modules/VERSION, side by side, where virtme-ng finds them
+CACHE/vm/boot/vmlinuz-VERSION   the kernel
+CACHE/vm/lib/modules/VERSION    its modules, where virtme-ng finds them
 CACHE/vm/boot/types-VERSION     the kernel's types (BTF), as it publishes them when it runs
-CACHE/vm/kvm.json               whether KVM really works here, found out once per kernel of this machine
+CACHE/vm/kvm.json               whether KVM works here, tried once per kernel of this machine
 """
 
 from __future__ import annotations
@@ -32,28 +33,37 @@ GUEST_MODULES = (
     "act_bpf",
     "mac80211_hwsim",
 )
-KVM_PATIENCE_S = 8  # a working KVM prints within two
+KVM_TIMEOUT_S = 8  # a working KVM prints within two seconds
 
 
 def find() -> Path | None:
-    """The newest kernel in the cache whose modules are there and indexed."""
+    """Return the newest kernel in the cache whose modules are there and indexed."""
     images = (cache() / "vm" / "boot").glob("vmlinuz-*")
     ready = [image for image in images if (modules(image) / "modules.dep").exists()]
     return max(ready, key=lambda image: image.stat().st_mtime, default=None)
 
 
+def version(image: Path) -> str:
+    """Return the version of a kernel, from the name of its image."""
+    return image.name.removeprefix("vmlinuz-")
+
+
 def modules(image: Path) -> Path:
-    """The folder of a kernel's modules."""
-    return image.parents[1] / "lib" / "modules" / image.name.removeprefix("vmlinuz-")
+    """Return the folder of a kernel's modules."""
+    return image.parents[1] / "lib" / "modules" / version(image)
 
 
 def types(image: Path) -> Path:
-    """The file with a kernel's types; it need not exist."""
+    """Return the file with a kernel's types; it need not exist."""
     return image.with_name(image.name.replace("vmlinuz-", "types-", 1))
 
 
 def require(congestion_controls: Iterable[str] = ()) -> Path:
-    """The VM's kernel, or one `MachineLacks`; what it loads for these congestion controls is compiled, if it was not yet."""
+    """Return the VM's kernel, and compile the programs that these congestion controls need.
+
+    Raises `MachineLacks` if the kernel or what compiles the programs is missing, `RequestError` if
+    the C file of a user does not compile.
+    """
     image = find()
     if image is None:
         raise MachineLacks(
@@ -63,19 +73,21 @@ def require(congestion_controls: Iterable[str] = ()) -> Path:
     return image
 
 
-def bring() -> str:
-    """Make sure the kernel is there; what was done. The network is used only if it is not.
+def install() -> str:
+    """Make sure the kernel is in the cache; return what was done. The network is used only then.
 
-    1) ask which package META_PACKAGE stands for now   2) download and unpack it   3) index its modules
+    1) find the package that META_PACKAGE depends on now   2) download and unpack it
+    3) index its modules
     """
     image = find()
     if image:
         unpacked = unpack_modules(image)
-        return f"already there ({image.name.removeprefix('vmlinuz-')}{f', {unpacked} modules unpacked' if unpacked else ''})"
+        note = f", {unpacked} modules unpacked" if unpacked else ""
+        return f"already there ({version(image)}{note})"
     home = cache() / "vm"
     home.mkdir(parents=True, exist_ok=True)
     try:
-        depends = shell.run(["apt-cache", "depends", META_PACKAGE], "ask for the VM's kernel")  # 1
+        depends = shell.run(["apt-cache", "depends", META_PACKAGE], "find the VM's kernel")  # 1
         package = depends.split("Depends: ")[1].split()[0]
         shell.run(
             ["apt-get", "download", "-q", package], f"download {package}", cwd=home, timeout_s=900
@@ -89,19 +101,20 @@ def bring() -> str:
         )  # 3
     except (CommandFailed, IndexError, StopIteration) as problem:
         raise MachineLacks(
-            f"bring the VM's kernel {META_PACKAGE}: {problem}. With a network, try: sudo apt update, then ./run_lab.sh setup-emulation; "
+            f"install the VM's kernel {META_PACKAGE}: {problem}. With a network, try: "
+            "sudo apt update, then ./run_lab.sh setup-emulation; "
             f"without one, copy {home} from a machine that has it"
         ) from problem
     unpack_modules(home / "boot" / f"vmlinuz-{package.removeprefix('linux-image-')}")
-    return f"brought ({package})"
+    return f"installed ({package})"
 
 
 def unpack_modules(image: Path) -> int:
-    """Decompress the modules the guest loads, and those they need: it would take a second for that at every start.
+    """Decompress the modules the guest loads and their dependencies; return how many.
 
-    Returns how many were; none the second time.
+    Else the guest would need a second for it at every start.
     """
-    version, home = image.name.removeprefix("vmlinuz-"), image.parents[1]
+    home = image.parents[1]
     index = (modules(image) / "modules.dep").read_text().splitlines()
     needs = {
         Path(line.partition(":")[0]).name.partition(".")[0].replace("-", "_"): line.replace(
@@ -117,12 +130,13 @@ def unpack_modules(image: Path) -> int:
         source.with_suffix("").write_bytes(lzma.decompress(source.read_bytes()))
         source.unlink()
     if packed:
-        shell.run(["depmod", "-b", str(home), version], f"index the modules of {version}")
+        name = version(image)
+        shell.run(["depmod", "-b", str(home), name], f"index the modules of {name}")
     return len(packed)
 
 
 def remembered_kvm() -> bool | None:
-    """Whether KVM worked when it was tried with this machine's kernel; None if it was not tried."""
+    """Return whether KVM worked with this machine's kernel; None if it was not tried."""
     if not os.access("/dev/kvm", os.R_OK | os.W_OK):
         return False
     try:
@@ -133,7 +147,10 @@ def remembered_kvm() -> bool | None:
 
 
 def kvm_works(image: Path) -> bool:
-    """Does KVM run this kernel? /dev/kvm may exist and hang, so it is tried once for a few seconds, and remembered."""
+    """Return whether KVM runs this kernel.
+
+    /dev/kvm may exist and hang, so KVM is tried once for a few seconds and the result is stored.
+    """
     known = remembered_kvm()
     if known is None:
         known = _try_kvm(image)
@@ -144,30 +161,10 @@ def kvm_works(image: Path) -> bool:
 
 
 def _try_kvm(image: Path) -> bool:
-    """Start the kernel without a root file system: if it gets as far as missing it, KVM works."""
-    argv = [
-        "qemu-system-x86_64",
-        "-machine",
-        "q35",
-        "-accel",
-        "kvm",
-        "-cpu",
-        "host",
-        "-m",
-        "512M",
-        "-display",
-        "none",
-        "-no-reboot",
-    ]
-    argv += [
-        "-nodefaults",
-        "-serial",
-        "stdio",
-        "-kernel",
-        str(image),
-        "-append",
-        "console=ttyS0 panic=-1",
-    ]
+    """Start the kernel without a root file system: KVM works if the kernel complains of that."""
+    argv = ["qemu-system-x86_64", "-machine", "q35", "-accel", "kvm", "-cpu", "host", "-m", "512M"]
+    argv += ["-display", "none", "-no-reboot", "-nodefaults", "-serial", "stdio"]
+    argv += ["-kernel", str(image), "-append", "console=ttyS0 panic=-1"]
     machine = shell.spawn(
         argv,
         "try KVM",
@@ -179,16 +176,16 @@ def _try_kvm(image: Path) -> bool:
     serial_line = machine.stdout
     assert serial_line is not None
     os.set_blocking(serial_line.fileno(), False)
-    seen, deadline = b"", time.monotonic() + KVM_PATIENCE_S
+    printed, deadline = b"", time.monotonic() + KVM_TIMEOUT_S
     try:
         while (
-            b"Unable to mount root" not in seen
+            b"Unable to mount root" not in printed
             and time.monotonic() < deadline
             and machine.poll() is None
         ):
-            seen += serial_line.read() or b""
+            printed += serial_line.read() or b""
             time.sleep(0.05)
-        return b"Unable to mount root" in seen + (serial_line.read() or b"")
+        return b"Unable to mount root" in printed + (serial_line.read() or b"")
     finally:
         machine.kill()
         machine.wait()
