@@ -1,4 +1,4 @@
-"""Papers made again: what a relation says, what numbers a run gives, and that every case is one the lab can run."""
+"""Reproductions of papers: relations, numbers of a run, and cases that the lab can run."""
 
 from __future__ import annotations
 
@@ -9,8 +9,20 @@ import pytest
 from test_cli import lab  # noqa: F401 - a fixture
 
 from lab.cli.terminal import Terminal
-from lab.evaluation.reproduction import PAPERS, dtmc, mp_sdn, mptcp_la, rat_study, s_mptcp
-from lab.evaluation.reproduction.base import Case, Claim, Constant, Every, Relation, Value
+from lab.evaluation.reproduction import (
+    PAPERS,
+    dtmc,
+    mp_sdn,
+    mp_sdn_runs,
+    mptcp_la,
+    mptcp_la_benefit,
+    mptcp_la_runs,
+    rat_study,
+    rat_study_runs,
+    s_mptcp,
+    s_mptcp_runs,
+)
+from lab.evaluation.reproduction.base import Case, Claim, Constant, Every, Paper, Relation, Value
 from lab.evaluation.reproduction.runs import reproduce
 from lab.scenario.loading import Overrides, load
 
@@ -26,11 +38,13 @@ FOUND = {
 }
 
 
-NUMBERS = {  # what `measure` gives, as the tests of each say
-    "mp_sdn": "T sp mp un un+ ac late t1_before t2_before t2_low t1_again T_wifi1 T_ue1 T_ue4 t2_wifi1 t2_wifi2 t2_wifi3",
+NUMBERS = {  # the numbers that each `measure` returns
+    "mp_sdn": "T sp mp un un+ ac used t1_before t2_before t2_low t1_after T_wifi1 "
+    "T_ue1 T_ue4 t2_wifi1 t2_wifi2 t2_wifi3",
     "s_mptcp": "total sd settles",
-    "mptcp_la": "T wifi_before lte_before wifi_lossy lte_lossy wifi_late lte_late wifi_lossy_most wifi_back_most",
-    "dtmc": "T early again lost rtt active forecast",
+    "mptcp_la": "T wifi_before lte_before wifi_lossy lte_lossy wifi_late lte_late "
+    "wifi_lossy_most wifi_back_most",
+    "dtmc": "T out_of_order retransmitted lost rtt active forecast",
     "rat_study": "T W L",
 }
 
@@ -61,12 +75,12 @@ def test_relations(left, operator, right, times, said):
     assert Relation(value(left), operator, value(right), times).verdict(FOUND) == said
 
 
-def test_a_relation_to_a_number_that_is_known():
+def test_a_relation_to_a_constant():
     assert Relation(value("high"), ">=", Constant(10), 1.1).verdict(FOUND) == "holds"
     assert Relation(value("low"), ">=", Constant(20), 0.8).verdict(FOUND) == "fails"
 
 
-def test_a_claim_falls_with_one_relation_and_shows_it_first():
+def test_one_failed_relation_refutes_a_claim_and_is_shown_first():
     holds, fails, is_open = (
         Relation(value(each), ">", value("low")) for each in ("high", "low", "wide")
     )
@@ -80,7 +94,7 @@ def test_a_claim_falls_with_one_relation_and_shows_it_first():
 
 
 def test_throughput_of_a_node_ends_with_its_last_connection():
-    """Two connections of 1 MB each; the second is done after 4 s: 4 Mb/s, three quarters of them by WiFi."""
+    """Two connections of 1 MB; the second ends after 4 s: 4 Mb/s, three quarters by WiFi."""
 
     def connection(done_s, wifi, lte):
         subflows = [
@@ -99,25 +113,25 @@ def test_throughput_of_a_node_ends_with_its_last_connection():
         "users": ["ue1"],
         "connections": [connection(2.0, 0.5, 0.5), connection(4.0, 1.0, 0.0)],
     }
-    got = rat_study.measure(Case("", ""), result, None)
+    got = rat_study_runs.measure(Case("", ""), result, None)
     assert got == pytest.approx({"T": 4.0, "W": 3.0, "L": 1.0})
 
 
-def test_what_tier_1_lacks_of_its_demand():
+def test_the_rate_that_tier_1_lacks_of_its_demand():
     """10, 10, 5 and 5 Mb/s of frames are asked for; the second tier gets 1, 1, 3 and 3."""
     tiers = [(5, 9.0, 1.0), (10, 10.0, 1.0), (15, 4.0, 3.0), (20, 5.0, 3.0)]
     frames = [
         {"t": t, "ap": {"wifi1": {"tier1_mbps": first, "tier2_mbps": second}}}
         for t, first, second in tiers
     ]
-    got = mp_sdn.swapped({}, frames)
+    got = mp_sdn_runs.swapped({}, frames)
     part = 1448 / 1514
     assert got["un"] == pytest.approx((20 * part - 19 + 10 * part - 9) / 4)
     assert got["un+"] == pytest.approx((10 * part - 9 + 5 * part - 4) / 4)
     assert got["ac"] == 2
 
 
-def test_every_run_counts():
+def test_a_limit_for_every_run():
     assert Every(value("high"), ">=", 11.9).verdict(FOUND) == "holds"
     assert Every(value("wide"), ">=", 9.0).verdict(FOUND) == "fails"  # its mean is 10.2
     assert Every(value("wide"), "<=", 18.0).verdict(FOUND) == "holds"
@@ -129,7 +143,7 @@ def written(folder, name, rows):
     return folder
 
 
-def test_what_three_connections_carry(tmp_path):
+def test_total_sd_and_settling_time_of_several_connections(tmp_path):
     """ue2 begins at 10 s; from 20 to 50 s they carry 6 and 12."""
 
     def users(t):
@@ -138,16 +152,16 @@ def test_what_three_connections_carry(tmp_path):
     folder = written(
         tmp_path, "samples.jsonl", [{"t": n / 2, "user": users(n / 2)} for n in range(1, 121)]
     )
-    assert s_mptcp.measure(Case("pooling-lia", ""), {}, folder) == {
+    assert s_mptcp_runs.measure(Case("pooling-lia", ""), {}, folder) == {
         "total": 18.0,
         "sd": 3.0,
         "settles": 0.0,
     }
-    assert s_mptcp.measure(Case("within-none", ""), {}, folder) == {"total": 18.0}
+    assert s_mptcp_runs.measure(Case("within-none", ""), {}, folder) == {"total": 18.0}
 
 
 def test_paths_before_during_and_after_a_loss(tmp_path):
-    """WiFi carries 40, 3 for the first half second of the loss, then 0, and 20 when it is over; LTE 30."""
+    """WiFi carries 40, 3 in the first 0.5 s of the loss, then 0, and 20 after it; LTE 30."""
     wifi = [
         40.0 if t <= 60 else 3.0 if t == 61 else 0.0 if t <= 120 else 20.0 for t in range(1, 181)
     ]
@@ -156,7 +170,7 @@ def test_paths_before_during_and_after_a_loss(tmp_path):
         for n, mbps in enumerate(wifi, 1)
     ]
     folder = written(tmp_path, "samples.jsonl", rows)
-    got = mptcp_la.measure(Case("dynamic-none", ""), {"throughput_mbps": 50.0}, folder)
+    got = mptcp_la_runs.measure(Case("dynamic-none", ""), {"throughput_mbps": 50.0}, folder)
     wanted = {
         "wifi_before": 40.0,
         "wifi_lossy": 0.0,
@@ -169,16 +183,16 @@ def test_paths_before_during_and_after_a_loss(tmp_path):
         **wanted,
         **dict.fromkeys(["lte_before", "lte_lossy", "lte_late"], 30.0),
     }
-    assert mptcp_la.measure(Case("clean-10-10-none", ""), {"throughput_mbps": 50.0}, folder) == {
-        "T": 50.0
-    }
+    assert mptcp_la_runs.measure(
+        Case("clean-10-10-none", ""), {"throughput_mbps": 50.0}, folder
+    ) == {"T": 50.0}
 
 
-def test_what_was_chosen_and_what_came_of_it(tmp_path):
-    def subflow(segments, again, lost, rtt_ms):
+def test_numbers_of_a_subflow_selection(tmp_path):
+    def subflow(segments, retransmitted, lost, rtt_ms):
         return {
             "segments": segments,
-            "retransmitted_segments": again,
+            "retransmitted_segments": retransmitted,
             "lost_segments": lost,
             "rtt_ms_mean": rtt_ms,
         }
@@ -199,8 +213,8 @@ def test_what_was_chosen_and_what_came_of_it(tmp_path):
     assert got == pytest.approx(
         {
             "T": 2.0,
-            "early": 25.0,
-            "again": 1.0,
+            "out_of_order": 25.0,
+            "retransmitted": 1.0,
             "lost": 1.0,
             "rtt": 60.0,
             "active": 2.0,
@@ -208,7 +222,9 @@ def test_what_was_chosen_and_what_came_of_it(tmp_path):
         }
     )
     written(tmp_path, "events.jsonl", [])
-    assert dtmc.measure(Case("", ""), result, folder)["active"] == 3.0  # all, where nobody chooses
+    assert (
+        dtmc.measure(Case("", ""), result, folder)["active"] == 3.0
+    )  # without a forecast all are active
 
 
 def connections(*settled_at_s):
@@ -219,12 +235,12 @@ def connections(*settled_at_s):
 
 def test_connections_have_settled_when_the_last_one_has():
     assert (
-        s_mptcp.settles_s(connections(2, 2, 11)) == 1.0
+        s_mptcp_runs.settles_s(connections(2, 2, 11)) == 1.0
     )  # the second from 11 to 12 s is the first one that is right
-    assert s_mptcp.settles_s(connections(2, 16, 11)) == 6.0
-    assert s_mptcp.settles_s(connections(2, 2, 46)) == s_mptcp.MOST_S
+    assert s_mptcp_runs.settles_s(connections(2, 16, 11)) == 6.0
+    assert s_mptcp_runs.settles_s(connections(2, 2, 46)) == s_mptcp_runs.MOST_S
     restless = [[(t, 10.0 if int(t) % 2 else 5.0) for t, _ in each] for each in connections(0)]
-    assert s_mptcp.settles_s(restless) == s_mptcp.MOST_S
+    assert s_mptcp_runs.settles_s(restless) == s_mptcp_runs.MOST_S
 
 
 def test_half_of_a_rate_is_a_collision():
@@ -234,42 +250,54 @@ def test_half_of_a_rate_is_a_collision():
 
 
 def lossy(falling):
-    """Each path carries 10 alone; together 10 and what the second brings at each loss, on either side."""
+    """Each path alone carries 10 Mb/s; both together 10 and a gain that depends on the loss."""
     found = defaultdict(lambda: [{"T": 10.0}])
     for side in ("wifi", "lte"):
-        for loss, gained in zip(mptcp_la.LOSSES, falling, strict=True):
-            for pair in mptcp_la.PAIRS:
-                found[mptcp_la._name(side, loss, pair, "none")] = [{"T": 10.0 + gained}]
+        for loss, gained in zip(mptcp_la_runs.LOSSES, falling, strict=True):
+            for pair in mptcp_la_runs.PAIRS:
+                found[mptcp_la_runs.pair_name(side, loss, pair, "none")] = [{"T": 10.0 + gained}]
     return found
 
 
 def lte_gains(found, loss):
     return found | {
-        mptcp_la._name("lte", loss, pair, "none"): [{"T": 11.0}] for pair in mptcp_la.PAIRS
+        mptcp_la_runs.pair_name("lte", loss, pair, "none"): [{"T": 11.0}]
+        for pair in mptcp_la_runs.PAIRS
     }
 
 
 def test_the_benefit_of_all_pairs():
     found = lossy((9, 8, 5, -1, -2, -5))
     alone = 10 * 1420 / 1448  # of plain TCP
-    assert mptcp_la.Benefit("wifi", 0.0).median(found) == pytest.approx((19 - alone) / alone)
-    assert mptcp_la.Benefit("lte", 0.1).median(found) == pytest.approx((5 - alone) / alone)
-    assert mptcp_la.Falls("wifi").verdict(found) == "holds"
-    assert mptcp_la.Falls("wifi").verdict(lossy((9, 8, 9, 0, 0, 0))) == "fails"
-    assert mptcp_la.Bound(mptcp_la.Benefit("wifi", 1e-3), False, 0.0).verdict(found) == "holds"
-    assert mptcp_la.Bound(mptcp_la.Benefit("wifi", 1e-4), False, 0.0).verdict(found) == "fails"
-    assert mptcp_la.ThresholdsApart().verdict(found) == "fails"  # both from 0.1 % on
-    assert mptcp_la.ThresholdsApart().verdict(lte_gains(found, 1e-3)) == "holds"  # LTE from 1 % on
+    assert mptcp_la_benefit.Benefit("wifi", 0.0).median(found) == pytest.approx(
+        (19 - alone) / alone
+    )
+    assert mptcp_la_benefit.Benefit("lte", 0.1).median(found) == pytest.approx((5 - alone) / alone)
+    assert mptcp_la_benefit.Falls("wifi").verdict(found) == "holds"
+    assert mptcp_la_benefit.Falls("wifi").verdict(lossy((9, 8, 9, 0, 0, 0))) == "fails"
     assert (
-        mptcp_la.ThresholdsApart().verdict(lte_gains(lossy((9, 9, 9, 9, 9, -5)), 1e-1)) == "open"
+        mptcp_la_benefit.Bound(mptcp_la_benefit.Benefit("wifi", 1e-3), False, 0.0).verdict(found)
+        == "holds"
+    )
+    assert (
+        mptcp_la_benefit.Bound(mptcp_la_benefit.Benefit("wifi", 1e-4), False, 0.0).verdict(found)
+        == "fails"
+    )
+    assert mptcp_la_benefit.ThresholdsApart().verdict(found) == "fails"  # both from 0.1 % on
+    assert (
+        mptcp_la_benefit.ThresholdsApart().verdict(lte_gains(found, 1e-3)) == "holds"
+    )  # LTE from 1 % on
+    assert (
+        mptcp_la_benefit.ThresholdsApart().verdict(lte_gains(lossy((9, 9, 9, 9, 9, -5)), 1e-1))
+        == "open"
     )  # at no loss tried
     assert (
-        mptcp_la.ThresholdsApart().verdict(lossy((-1, -2, -3, -3, -3, -3))) == "open"
+        mptcp_la_benefit.ThresholdsApart().verdict(lossy((-1, -2, -3, -3, -3, -3))) == "open"
     )  # nothing to lose
 
 
 @pytest.mark.parametrize("name", PAPERS)
-def test_every_case_is_a_scenario_and_has_a_name_of_its_own(name):
+def test_every_case_loads_and_has_its_own_name(name):
     cases = PAPERS[name].cases
     assert len({case.name for case in cases}) == len(cases)
     for case in cases[:: max(1, len(cases) // 12)]:
@@ -278,7 +306,7 @@ def test_every_case_is_a_scenario_and_has_a_name_of_its_own(name):
 
 @pytest.mark.parametrize("name", PAPERS)
 def test_the_page_judges_every_claim(name):
-    """With numbers that are all the same: what must be more is not, what must be alike is."""
+    """With equal numbers everywhere, a page still has a row for every claim."""
     paper = PAPERS[name]
     claims = {
         each.__name__.rpartition(".")[2]: each.CLAIMS
@@ -298,7 +326,7 @@ def test_the_page_judges_every_claim(name):
     )
 
 
-def test_a_paper_nobody_knows(lab):  # noqa: F811
+def test_an_unknown_paper_is_refused(lab):  # noqa: F811
     refused = lab("reproduce", "nobody")
     assert refused.exit_code == 2
     assert "choose from dtmc, mp_sdn, mptcp_la, rat_study, s_mptcp" in refused.stderr
@@ -310,9 +338,7 @@ def test_the_page_says_how_it_was_made(tmp_path):
         Case(f"case{n}", "rat_setup_1", ("traffic_volume_mb=0.1",), "reno", duration_s=5)
         for n in (1, 2)
     )
-    paper = rat_study.Paper(
-        "tiny", "Tiny", tiny, rat_study.measure, lambda found: f"{len(found)} cases"
-    )
+    paper = Paper("tiny", "Tiny", tiny, rat_study_runs.measure, lambda found: f"{len(found)} cases")
     PAPERS["tiny"] = paper
     try:
         for _ in range(2):

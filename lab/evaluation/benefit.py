@@ -1,17 +1,18 @@
-"""What several paths bring over the best one alone: Ben(M) of MPTCP-LA, section 3.3, eq (1)."""
+"""Compute the benefit of multipath over the best single path: Ben(M) of MPTCP-LA, eq (1)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-NOISE = 1e-9  # relative difference below which two throughputs are the same
+NOISE = 1e-9  # relative difference below which two throughputs count as equal
 
 
 def benefit(multipath_mbps: float, single_mbps: Sequence[float]) -> float | None:
-    """0: as good as the best path alone; 1: the sum of all; -1: nothing arrives. None if no path carries anything alone.
+    """Return Ben(M) (MPTCP-LA, section 3.3): 0 is the best path alone, 1 the sum of all paths.
 
-    `single_mbps` is what plain TCP gets over each path under the same conditions, all in one unit. Measured values may lie
-    above 1. Where only one path carries anything, all above it counts as 1, because there is no sum to divide by.
+    `single_mbps` is the throughput of plain TCP over each path under the same conditions. -1 means
+    that nothing arrives; measured values may exceed 1. None if no path alone carries anything. If
+    only one path carries anything, there is no sum to divide by, and any gain counts as 1.
     """
     best = max(single_mbps, default=0.0)
     if best <= 0:

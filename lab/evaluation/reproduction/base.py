@@ -1,11 +1,12 @@
-"""What a paper's reproduction is made of: cases, numbers of each run, claims, and the page that judges them. Pure.
+"""Describe and judge a paper's reproduction: cases, numbers of each run, and claims.
 
-A claim is a list of relations between means over seeds, or of what else is `Judged`:
-    a > b       the 95 % interval of the ratio (`lab.results.compare`) is above 1; below 1 it fails, around 1 it is open
-    a >= b      the interval is not below 1; a <= b, not above it
-    a ~ b       the means are within 5 %
-    every a >= b, every a <= b      so it is in every single run
-It agrees if all its relations hold, disagrees if one fails, and is not significant otherwise.
+A claim is a list of relations between means over the seeds, or of other `Judged` objects:
+    a > b       holds if the 95 % interval of the ratio (`lab.results.statistics`) is above 1,
+                fails if it is below 1, and is open otherwise
+    a >= b      holds unless the interval is below 1; a <= b, unless it is above 1
+    a ~ b       holds if the means are within 5 %
+    every a >= b, every a <= b      compare each single run
+A claim agrees if all its relations hold, disagrees if one fails, and is not significant otherwise.
 """
 
 from __future__ import annotations
@@ -15,22 +16,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from lab.results.statistics import ratio_interval
+from lab.results.statistics import mean, ratio_interval
 from lab.results.tables import markdown_table
 
 Numbers = Mapping[str, float]
-Found = Mapping[str, Sequence[Numbers]]  # by case: the numbers of every seed
+Found = Mapping[str, Sequence[Numbers]]  # case -> the numbers of each seed
 Operator = Literal[">", ">=", "<=", "~"]
 Verdict = Literal["holds", "open", "fails"]
 ABOUT = 0.05
 FRAME_BITS = 8 * 1514  # of a full Ethernet frame
-PAYLOAD = 1420 / 1514  # of a frame that Multipath TCP carries
-SHOWN = 3  # relations of a claim, those that do not hold first
+PAYLOAD = 1420 / 1514  # the share of a frame that is data of Multipath TCP
+SHOWN = 3  # relations of a claim in the table; those that do not hold come first
 
 
 @dataclass(frozen=True)
 class Case:
-    """One experiment: what differs from a scenario as it is written."""
+    """Describe one experiment: a scenario, and what differs from its file."""
 
     name: str
     scenario: str
@@ -41,48 +42,61 @@ class Case:
 
 
 class Quantity(Protocol):
-    """Something with a value for every seed, and what it is called."""
+    """Describe something that has a value for each seed."""
 
-    @property
-    def title(self) -> str: ...
+    def of(self, found: Found) -> list[float]:
+        """Return the value of each seed."""
 
-    def of(self, found: Found) -> list[float]: ...
+    def shown(self, found: Found, times: float = 1.0) -> str:
+        """Return `times`, the name and the mean as text."""
 
 
 class Judged(Protocol):
-    """Something that holds or does not, shown with its figures."""
+    """Describe something that holds, fails or is open."""
 
-    def verdict(self, found: Found) -> Verdict: ...
+    def verdict(self, found: Found) -> Verdict:
+        """Return whether it holds."""
 
-    def shown(self, found: Found) -> str: ...
+    def shown(self, found: Found) -> str:
+        """Return it as text, with its figures."""
 
 
 @dataclass(frozen=True)
 class Value:
-    """A number of a case, and what it is called in a table."""
+    """Name a number of a case; `title` is its name in tables."""
 
     case: str
     number: str
     title: str
 
     def of(self, found: Found) -> list[float]:
+        """Return the number of each seed."""
         return [numbers[self.number] for numbers in found[self.case]]
+
+    def shown(self, found: Found, times: float = 1.0) -> str:
+        """Return the factor, the title and the mean as text."""
+        return f"{_factor(times)}{self.title} {mean(self.of(found)):.3g}"
 
 
 @dataclass(frozen=True)
 class Constant:
-    """A number that needs no run."""
+    """Hold a number that is known without a run."""
 
     value: float
-    title: str = "what is"
+    title: str = ""
 
     def of(self, _found: Found) -> list[float]:
+        """Return the number as often as an interval needs it."""
         return [self.value] * 100
+
+    def shown(self, _found: Found, times: float = 1.0) -> str:
+        """Return the factor, the title if there is one, and the number as text."""
+        return f"{_factor(times)}{self.title}{' ' if self.title else ''}{self.value:.3g}"
 
 
 @dataclass(frozen=True)
 class Relation:
-    """Two values and how they should be to each other; the right one `times` a factor."""
+    """Relate the means of two quantities; the right one is multiplied by `times`."""
 
     left: Quantity
     operator: Operator
@@ -90,13 +104,11 @@ class Relation:
     times: float = 1.0
 
     def verdict(self, found: Found) -> Verdict:
+        """Return whether the relation holds."""
         left, right = self.left.of(found), [each * self.times for each in self.right.of(found)]
         if self.operator == "~":
-            return (
-                "holds"
-                if abs(mean(left) - mean(right)) <= ABOUT * max(mean(left), mean(right))
-                else "fails"
-            )
+            difference, larger = abs(mean(left) - mean(right)), max(mean(left), mean(right))
+            return "holds" if difference <= ABOUT * larger else "fails"
         low, high = ratio_interval(right, left) if min(len(left), len(right)) > 1 else (-1.0, 1.0)
         if high < 0:
             return "holds" if self.operator == "<=" else "fails"
@@ -105,39 +117,42 @@ class Relation:
         return "open" if self.operator == ">" else "holds"
 
     def shown(self, found: Found) -> str:
-        factor = f"{self.times:g} x " if self.times != 1 else ""
-        left, right = mean(self.left.of(found)), mean(self.right.of(found))
-        return (
-            f"{self.left.title} {left:.3g} {self.operator} {factor}{self.right.title} {right:.3g}"
-        )
+        """Return the relation with both means as text."""
+        right = self.right.shown(found, self.times)
+        return f"{self.left.shown(found)} {self.operator} {right}"
 
 
 @dataclass(frozen=True)
 class Every:
-    """What holds in every single run."""
+    """Relate the value of every single run to a limit."""
 
     value: Value
     operator: Literal[">=", "<="]
     limit: float
 
-    def verdict(self, found: Found) -> Verdict:
+    def _worst(self, found: Found) -> float:
         values = self.value.of(found)
-        return (
-            "holds"
-            if (min(values) >= self.limit if self.operator == ">=" else max(values) <= self.limit)
-            else "fails"
-        )
+        return min(values) if self.operator == ">=" else max(values)
+
+    def verdict(self, found: Found) -> Verdict:
+        """Return whether all runs keep the limit."""
+        worst = self._worst(found)
+        kept = worst >= self.limit if self.operator == ">=" else worst <= self.limit
+        return "holds" if kept else "fails"
 
     def shown(self, found: Found) -> str:
-        values = self.value.of(found)
-        worst = min(values) if self.operator == ">=" else max(values)
+        """Return the worst run and the limit as text."""
+        worst = self._worst(found)
         return f"every {self.value.title}, {worst:.3g} at worst, {self.operator} {self.limit:.3g}"
 
 
 @dataclass(frozen=True)
 class Claim:
-    """What a paper says. `strength` is S (plainly, and confirmed), M (once) or W (weakly); `judged` says that a reproduction
-    stands or falls with it; `why` is the reason for a difference."""
+    """Hold one claim of a paper.
+
+    `strength` is S (the paper states it plainly and confirms it), M (once) or W (weakly). `judged`:
+    the claim decides whether a reproduction succeeds. `why` gives the reason for a difference.
+    """
 
     name: str
     strength: str
@@ -147,13 +162,14 @@ class Claim:
     why: str = ""
 
     def verdict(self, found: Found) -> str:
+        """Return `agrees`, `disagrees` or `not significant`."""
         verdicts = {each.verdict(found) for each in self.relations}
         if "fails" in verdicts:
             return "disagrees"
         return "not significant" if "open" in verdicts else "agrees"
 
     def evidence(self, found: Found) -> str:
-        """How many of its relations hold; some of them with their figures, first those that do not."""
+        """Return how many relations hold, and some with their figures, failed ones first."""
         verdicts = [(each.verdict(found), each) for each in self.relations]
         held = sum(verdict == "holds" for verdict, _ in verdicts)
         order = sorted(verdicts, key=lambda each: ("fails", "open", "holds").index(each[0]))
@@ -161,14 +177,16 @@ class Claim:
             f"{each.shown(found)}{'' if verdict == 'holds' else f' ({verdict})'}"
             for verdict, each in order[:SHOWN]
         )
-        return (
-            f"{held} of {len(verdicts)}{', for instance' if len(verdicts) > SHOWN else ''}: {some}"
-        )
+        instance = ", for instance" if len(verdicts) > SHOWN else ""
+        return f"{held} of {len(verdicts)}{instance}: {some}"
 
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper by its name on the command line. `measure` makes numbers of a result and of what is in its folder."""
+    """Describe a paper by its name on the command line.
+
+    `measure` returns the numbers of a run from its case, its result and its folder.
+    """
 
     name: str
     title: str
@@ -177,36 +195,36 @@ class Paper:
     page: Callable[[Found], str]
 
 
-def claims_table(claims: Sequence[Claim], found: Found) -> str:
-    """Every claim with its verdict, the figures behind it, and why it differs."""
-    rows = []
-    for claim in claims:
-        verdict = claim.verdict(found)
-        why = f". {claim.why}" if claim.why and verdict != "agrees" else ""
-        rows.append(
-            [
-                claim.name,
-                f"{claim.strength}, judged" if claim.judged else claim.strength,
-                claim.text,
-                verdict,
-                f"{claim.evidence(found)}{why}",
-            ]
-        )
-    return markdown_table(
-        ("claim", "strength", "the paper says", "verdict", "relations that hold, and figures"), rows
-    )
+def within(
+    value: Value, base: Value | Constant, least: float, most: float
+) -> tuple[Relation, Relation]:
+    """Return the relations that a value is between `least` and `most` times the base."""
+    return Relation(value, ">=", base, least), Relation(value, "<=", base, most)
 
 
-def score(claims: Sequence[Claim], found: Found) -> str:
-    """'k of n' of the claims that are judged."""
+def claims_section(claims: Sequence[Claim], found: Found, note: str) -> str:
+    """Return how many judged claims agree, a note, and the table of all claims."""
     judged = [each for each in claims if each.judged]
-    return f"{sum(each.verdict(found) == 'agrees' for each in judged)} of {len(judged)}"
+    agree = sum(each.verdict(found) == "agrees" for each in judged)
+    return f"{agree} of {len(judged)} judged claims agree. {note}\n\n{_claims_table(claims, found)}"
 
 
 def average(found: Found, case: str, number: str) -> float:
-    """The mean of a case's number over the seeds."""
+    """Return the mean of a number of a case over the seeds."""
     return mean([each[number] for each in found[case]])
 
 
-def mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
+def _claims_table(claims: Sequence[Claim], found: Found) -> str:
+    rows = []
+    for claim in claims:
+        verdict = claim.verdict(found)
+        strength = f"{claim.strength}, judged" if claim.judged else claim.strength
+        why = f". {claim.why}" if claim.why and verdict != "agrees" else ""
+        evidence = f"{claim.evidence(found)}{why}"
+        rows.append([claim.name, strength, claim.text, verdict, evidence])
+    head = ("claim", "strength", "the paper says", "verdict", "relations that hold, and figures")
+    return markdown_table(head, rows)
+
+
+def _factor(times: float) -> str:
+    return f"{times:g} x " if times != 1 else ""

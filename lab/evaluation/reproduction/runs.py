@@ -22,11 +22,16 @@ RUNS = ROOT / "data" / "reproduction"
 DEFAULT_REPEAT = 10
 INTRODUCTION = """# {title}
 
-Made by `./run_lab.sh reproduce {name}{repeat}` with version {version} of the lab ({commits}), in the simulator, seeds 1 to {seeds}, {runs} runs.
-Nothing was tuned to a number of the paper. Each claim is a number of relations between means over the seeds. `>` holds if the 95 % interval of the ratio
-says so, `>=` and `<=` if it does not say the opposite, `~` if the means are within 5 %; of medians, and of every single run, the plain number counts. A claim
-agrees if all its relations hold, disagrees if one fails, and is not significant otherwise. Its strength: S, the paper says it plainly and confirms it; M, once; W, weakly; a
-reproduction stands or falls with those that are judged.
+Made by `./run_lab.sh reproduce {name}{repeat}` with version {version} of the lab ({commits}), in
+the simulator, seeds 1 to {seeds}, {runs} runs. Nothing was tuned to a number of the paper.
+
+A claim is a list of relations between means over the seeds. `>` holds if the 95 % interval of the
+ratio is above 1; `>=` and `<=` hold unless that interval says the opposite; `~` holds if the means
+are within 5 %. Medians and single runs are compared as plain numbers. A claim agrees if all its
+relations hold and disagrees if one fails; otherwise it is not significant.
+
+Strength: S, the paper states the claim plainly and confirms it; M, once; W, weakly. The judged
+claims decide whether the reproduction succeeds.
 """
 
 

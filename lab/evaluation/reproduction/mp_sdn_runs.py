@@ -1,0 +1,167 @@
+"""Define the experiments of MP-SDN, and measure each run.
+
+Rates are goodput in Mb/s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from lab.evaluation.reproduction.base import Case, Numbers
+from lab.results.statistics import mean
+from lab.run.recorder import read_lines
+
+NONE, REGULATED = "none", "meter_throttling"
+SHARES = (0, 20, 40, 60, 80)  # percent of the users that are multipath
+CONGESTION_CONTROLS = ("reno", "olia")
+INTERVALS_S = (1, 1.5, 2, 2.5, 3, 3.5)
+ALPHAS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
+CATEGORISED_S = (2, 5, 10, 25, 45)
+GOODPUT = 1448 / 1514  # the share of a frame that is data
+SWAP_S = 10  # Tier 1 demands 10 and 5 Mb/s in turn, for so long each (Figures 14 and 15)
+DEMAND_PHASES_S = {"before": (5, 15), "low": (20, 30), "after": (34.5, 45)}
+Frames = Sequence[Mapping[str, Any]]
+Measure = Callable[[Mapping[str, Any], Frames], Numbers]
+
+
+def name(kind: str, *parts: object) -> str:
+    """Return the name of a case."""
+    return "-".join(map(str, (kind, *parts)))
+
+
+def share_name(percent: int, strategy: str, cc: str, kind: str = "down") -> str:
+    """Return the name of the case with this percentage of multipath users."""
+    return name(kind, percent, strategy, cc)
+
+
+def cases() -> Iterable[Case]:
+    """Yield all experiments."""
+    yield from _share_cases()
+    for interval_s in INTERVALS_S:
+        yield _swap_case("interval_s", interval_s)
+    for alpha in ALPHAS:
+        yield _swap_case("alpha", alpha)
+    yield Case("demand", "demand_swap", duration_s=45)
+    for interval_s in CATEGORISED_S:
+        settings = (
+            f"strategy.params.categorisation_interval_s={interval_s}",
+            "sample_interval_s=1",
+        )
+        yield Case(name("walk", interval_s), "moving_users", settings)
+    yield Case("testbed-alone", "testbed_wifi_lte", ("topology.multipath=[]",), None, NONE, 40)
+    for strategy in (NONE, REGULATED):
+        yield Case(name("testbed", strategy), "testbed_wifi_lte", (), None, strategy, 40)
+    yield Case("idle-wifi", "idle_wifi", duration_s=40)
+    yield Case("idle-lte", "idle_lte", duration_s=40)
+
+
+def _share_cases() -> Iterable[Case]:
+    for cc in CONGESTION_CONTROLS:
+        for percent in SHARES:
+            for strategy in (NONE, REGULATED) if percent else (NONE,):
+                yield _share_case(percent, strategy, cc)
+    for percent, strategy in ((0, NONE), (80, NONE), (80, REGULATED)):
+        yield _share_case(percent, strategy, "reno", "up", "traffic_direction=up")
+        yield _share_case(percent, strategy, "reno", "few", "topology.users=15")
+        yield _share_case(percent, strategy, "reno", "wide", "topology.area_m=300")
+
+
+def _share_case(percent: int, strategy: str, cc: str, kind: str = "down", *settings: str) -> Case:
+    settings = (f"topology.multipath_percent={percent}", "sample_interval_s=1", *settings)
+    case = share_name(percent, strategy, cc, kind)
+    return Case(case, "thirty_users", settings, cc, strategy, 30)
+
+
+def _swap_case(key: str, value: float) -> Case:
+    levels = ((at_s, _demand_mbps(at_s + 1)) for at_s in range(0, 60, SWAP_S))
+    events = ", ".join(
+        f"{{at_s: {at_s}, target: cell.wifi1.tier1_mbps, value: {mbps:g}}}" for at_s, mbps in levels
+    )
+    settings = (f"events=[{events}]", f"strategy.params.{key}={value}")
+    return Case(name("swap", key, value), "demand_swap", settings, None, None, 60)
+
+
+def measure(case: Case, result: Mapping[str, Any], folder: Path) -> Numbers:
+    """Return totals and means of a run, and the numbers of its own experiment.
+
+    `T`: all access points; `sp`, `mp`: the mean of single-path and of multipath users; `T_ID`: an
+    access point or a user; `t2_ID`: Tier 2 of an access point.
+    """
+    users = result["users"].values()
+    numbers = {"T": sum(each["throughput_mbps"] for each in result["aps"].values())}
+    for short, kind in (("sp", "single_path"), ("mp", "multipath")):
+        rates = [each["throughput_mbps"] for each in users if each["kind"] == kind]
+        numbers[short] = mean(rates) if rates else 0.0
+    numbers |= {f"t2_{ap}": each["tier2_mbps"] for ap, each in result["aps"].items()}
+    numbers |= {f"T_{ap}": each["throughput_mbps"] for ap, each in result["aps"].items()}
+    numbers |= {f"T_{user}": each["throughput_mbps"] for user, each in result["users"].items()}
+    own = next((own for prefix, own in OWN.items() if case.name.startswith(prefix)), None)
+    if own is None:
+        return numbers
+    return {**numbers, **own(result, list(read_lines(folder / "samples.jsonl")))}
+
+
+def swapped(_result: Mapping[str, Any], frames: Frames) -> Numbers:
+    """Return T1-BW-Un (`un`) and T2-BW-Ac (`ac`) of wifi1 (MP-SDN, section VI-C).
+
+    They are the mean rate that Tier 1 lacks of its demand, and the mean rate of Tier 2. `un+`
+    counts a Tier 1 above its demand as 0.
+    """
+    cells = [frame["ap"]["wifi1"] for frame in frames]
+    lacking = [
+        _demand_mbps(frame["t"]) * GOODPUT - cell["tier1_mbps"]
+        for frame, cell in zip(frames, cells, strict=True)
+    ]
+    return {
+        "un": mean(lacking),
+        "un+": mean([max(0.0, each) for each in lacking]),
+        "ac": mean([cell["tier2_mbps"] for cell in cells]),
+    }
+
+
+def demanded(_result: Mapping[str, Any], frames: Frames) -> Numbers:
+    """Return both tiers of wifi2 in each phase of the demand (Figure 13).
+
+    `before`: the demand is high; `low`: it is low; `after`: it is high again, from two intervals
+    after the change on.
+    """
+    return {
+        f"t{tier}_{phase}": mean(
+            [each["ap"]["wifi2"][f"tier{tier}_mbps"] for each in frames if start < each["t"] <= end]
+        )
+        for phase, (start, end) in DEMAND_PHASES_S.items()
+        for tier in (1, 2)
+    }
+
+
+def second_half(user: str, ap: str) -> Measure:
+    """Return a function that measures `used`: a user's rate by an access point, second half."""
+
+    def used(result: Mapping[str, Any], frames: Frames) -> Numbers:
+        subflows = [
+            subflow["id"]
+            for each in result["connections"]
+            if each["user"] == user
+            for subflow in each["subflows"]
+            if ap in subflow["path"]
+        ]
+        half = [frame["sf"] for frame in frames if frame["t"] > frames[-1]["t"] / 2]
+        rates = [sum(each.get(id_, {"mbps": 0.0})["mbps"] for id_ in subflows) for each in half]
+        return {"used": mean(rates)}
+
+    return used
+
+
+def _demand_mbps(end_s: float) -> float:
+    """Return the demand in a sample that ends at this time."""
+    return 10.0 if (end_s - 1e-6) // SWAP_S % 2 == 0 else 5.0
+
+
+OWN = {
+    "swap": swapped,
+    "demand": demanded,
+    "idle-wifi": second_half("ue3", "wifi1"),
+    "idle-lte": second_half("ue2", "lte1"),
+}

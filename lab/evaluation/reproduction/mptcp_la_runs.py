@@ -1,0 +1,97 @@
+"""Define the experiments of MPTCP-LA, and measure each run.
+
+Two paths with an RTT of 10 ms (WiFi) and 75 ms (LTE) and no jitter; downloads under BALIA, a
+receive buffer of 1000 kB. One path loses packets. Other cases use one path alone, with plain TCP.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from lab.evaluation.reproduction.base import FRAME_BITS, Case, Numbers
+from lab.results.statistics import mean
+from lab.run.recorder import read_lines
+
+PLAIN, AWARE = "none", "loss_aware"
+MBPS = (10, 20, 30, 40, 50)
+LOSSES = (0.0, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
+RTT_MS = {"wifi": 10, "lte": 75}
+GAMMA = {"wifi": 1e-4, "lte": 1e-2}  # the loss from which a path is left, section 4.3.1
+Pair = tuple[int, int]  # Mb/s of WiFi and of LTE
+PAIRS: tuple[Pair, ...] = tuple(product(MBPS, MBPS))
+DURATION_S = 20
+DYNAMIC = "dynamic"
+SUBFLOWS = {"wifi": "ue1-1/1", "lte": "ue1-1/2"}
+PHASES_S = {"before": (10, 30), "lossy": (31, 60), "late": (75, 90)}
+
+
+def pair_name(side: str, loss: float, pair: Pair, strategy: str) -> str:
+    """Return the name of the case in which one side of a pair of paths loses packets."""
+    lossy = f"{side}-{loss:g}" if loss else "clean"
+    return f"{lossy}-{pair[0]}-{pair[1]}-{strategy}"
+
+
+def alone_name(side: str, loss: float, mbps: int) -> str:
+    """Return the name of the case with one path and plain TCP."""
+    return f"alone-{side}-{loss:g}-{mbps}"
+
+
+def cases() -> Iterable[Case]:
+    """Yield all experiments."""
+    for strategy, pair in product((PLAIN, AWARE), PAIRS):
+        for side, loss in product(RTT_MS, LOSSES):
+            if loss or side == "wifi":
+                yield _pair_case(side, loss, pair, strategy)
+    for side, loss, mbps in product(RTT_MS, LOSSES, MBPS):
+        settings = (f"topology.paths=[{_path(side, mbps, loss)}]", "sample_interval_s=5")
+        name = alone_name(side, loss, mbps)
+        yield Case(name, "static_loss", settings, None, PLAIN, DURATION_S)
+    for strategy in (PLAIN, AWARE):
+        yield Case(f"{DYNAMIC}-{strategy}", "dynamic_loss", (), None, strategy)
+
+
+def _path(side: str, mbps: int, loss: float) -> str:
+    """Return a path with a queue of one bandwidth-delay product, at least 50 packets."""
+    queue = max(50, round(mbps * 1000 * RTT_MS[side] / FRAME_BITS))
+    delay_ms = RTT_MS[side] / 2
+    return f"{{rate_mbps: {mbps}, delay_ms: {delay_ms}, loss: {loss:.5f}, queue_packets: {queue}}}"
+
+
+def _pair_case(side: str, loss: float, pair: Pair, strategy: str) -> Case:
+    paths = [
+        _path(each, mbps, loss if each == side else 0.0)
+        for each, mbps in zip(RTT_MS, pair, strict=True)
+    ]
+    settings = [f"topology.paths=[{', '.join(paths)}]", "sample_interval_s=5"]
+    if strategy == AWARE:
+        settings.append(f"strategy.params.gamma_wired={GAMMA[side]}")
+    named = None if strategy == AWARE else strategy  # parameters need the scenario's own strategy
+    name = pair_name(side, loss, pair, strategy)
+    return Case(name, "static_loss", tuple(settings), None, named, DURATION_S)
+
+
+def measure(case: Case, result: Mapping[str, Any], folder: Path) -> Numbers:
+    """Return `T`, the goodput in Mb/s; in the run with changing loss also that of both paths.
+
+    `SIDE_before`, `SIDE_lossy` and `SIDE_late` are means of a path in each phase; `..._most` are
+    maxima of WiFi, while packets are lost and in the 5 s after.
+    """
+    numbers = {"T": float(result["throughput_mbps"])}
+    if not case.name.startswith(DYNAMIC):
+        return numbers
+    frames = list(read_lines(folder / "samples.jsonl"))
+
+    def rates(side: str, after_s: float, until_s: float) -> list[float]:
+        return [
+            each["sf"][SUBFLOWS[side]]["mbps"] for each in frames if after_s < each["t"] <= until_s
+        ]
+
+    for side, (phase, span) in product(SUBFLOWS, PHASES_S.items()):
+        numbers[f"{side}_{phase}"] = mean(rates(side, *span))
+    return numbers | {
+        "wifi_lossy_most": max(rates("wifi", 31, 60)),
+        "wifi_back_most": max(rates("wifi", 60, 65)),
+    }

@@ -1,0 +1,299 @@
+"""List the claims of the RAT study, as relations between its cells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from lab.evaluation.reproduction.base import Claim
+from lab.evaluation.reproduction.rat_study_relations import (
+    BUFFERS_KB,
+    CONGESTION_CONTROLS,
+    CONNECTIONS,
+    Relations,
+    changed,
+    each_cell,
+    each_pair,
+    falling,
+    ordered,
+    rising,
+)
+from lab.evaluation.reproduction.rat_study_runs import CUBIC, LIA, OLIA, Cell
+
+STANDARDS = ("11a", "11g", "11n5")
+VOLUMES_MB = (5, 10, 15)
+SETUP_1 = Cell(1, "11n5", 5)
+SETUP_1_11A, SETUP_1_11N24, SETUP_1_11N5 = (
+    Cell(1, wifi, 5, buffer_kb=800) for wifi in ("11a", "11n24", "11n5")
+)
+SETUP_2, SETUP_2_11G = Cell(2, "11n5", 5), Cell(2, "11g", 5)
+WIFI_ONLY, LTE_ONLY = replace(SETUP_1, interfaces="wifi"), replace(SETUP_1, interfaces="lte")
+SETUP_3_CUBIC, SETUP_3_LIA = (Cell(3, "11n5", 10, cc=cc) for cc in (CUBIC, LIA))
+
+
+def _with(base: Cell, parallel: int) -> Cell:
+    return replace(base, parallel=parallel)
+
+
+def _all_of(base: Cell, connections: Iterable[int] = CONNECTIONS) -> list[Cell]:
+    """Return a cell for each number of connections and congestion control."""
+    return [changed(base, cc, parallel=n) for n in connections for cc in CONGESTION_CONTROLS]
+
+
+def _paired(left: Cell, right: Cell, connections: Iterable[int]) -> list[tuple[Cell, Cell]]:
+    numbers = tuple(connections)
+    return list(zip(_all_of(left, numbers), _all_of(right, numbers), strict=True))
+
+
+def _fastest(cell: Cell) -> Relations:
+    """Claim that a cell is faster than with every other receive buffer."""
+    others = [replace(cell, buffer_kb=kb) for kb in BUFFERS_KB if kb != cell.buffer_kb]
+    return each_pair([(cell, other) for other in others], "T")
+
+
+def _gains() -> Relations:
+    """Claim that both interfaces carry more than either: all buffers, connections, volumes."""
+    both = [
+        *(replace(SETUP_1, buffer_kb=kb) for kb in BUFFERS_KB),
+        *(replace(SETUP_1, parallel=n) for n in (1, 10)),
+        *(replace(SETUP_1, volume_mb=mb) for mb in (5, 10)),
+    ]
+    pairs = ((cell, replace(cell, interfaces=only)) for cell in both for only in ("wifi", "lte"))
+    return each_pair(pairs, "T")
+
+
+def _joined(groups: Iterable[Relations]) -> Relations:
+    return tuple(each for group in groups for each in group)
+
+
+N12 = each_cell(_all_of(SETUP_2_11G), "L", ">", "W") + _joined(
+    ordered(_with(SETUP_2_11G, n), f"cubic > {cc}") for n in CONNECTIONS for cc in (OLIA, LIA)
+)
+N9 = ordered(_with(SETUP_2, 1), "cubic ~ olia") + _joined(
+    ordered(_with(SETUP_2, n), order) for n in (5, 10) for order in ("olia > lia", "olia >= cubic")
+)
+S3 = _joined(
+    each_pair([(changed(SETUP_1_11N5, cc), changed(other, cc)) for cc in CONGESTION_CONTROLS], "T")
+    for other in (SETUP_1_11A, SETUP_1_11N24)
+) + ordered(SETUP_1_11N5, "cubic > olia > lia")
+S4 = each_pair(
+    [
+        (Cell(2, wifi, 5, buffer_kb=800, cc=cc), Cell(3, wifi, 5, buffer_kb=800, cc=cc))
+        for wifi in STANDARDS
+        for cc in CONGESTION_CONTROLS
+    ],
+    "T",
+)
+FULL = (
+    "One connection of each pair already fills both cells here (alone, WiFi carries 12.1 of the "
+    "12 Mb/s per node that are deduced from the study, LTE 3.7 of 4); with more connections, the "
+    "last one ends later"
+)
+EVEN = "Both paths are full with every congestion control, so T differs by a few percent only"
+DEEP = (
+    "The last segments of a small transfer wait in LTE's buffer (1 MB takes 2 s at 4 Mb/s; its "
+    "mean RTT is 1 to 2 s), where the scheduler puts them while WiFi is full"
+)
+CLAIMS = (
+    Claim(
+        "N1",
+        "S",
+        "Setup I: WiFi carries more than LTE, for all congestion controls and numbers of "
+        "connections",
+        each_cell(_all_of(SETUP_1), "W", ">", "L"),
+        True,
+    ),
+    Claim(
+        "N2",
+        "S",
+        "Setup I: five connections carry more than one, by WiFi and by LTE, for all",
+        rising(SETUP_1, "W", "parallel", (1, 5)) + rising(SETUP_1, "L", "parallel", (1, 5)),
+        True,
+        FULL,
+    ),
+    Claim(
+        "N3",
+        "S",
+        "Setup I: from 5 to 10 connections, WiFi falls for LIA and OLIA, LTE falls for none",
+        falling(SETUP_1, "W", "parallel", (5, 10), (LIA, OLIA))
+        + each_pair(
+            [
+                (changed(SETUP_1, cc, parallel=10), changed(SETUP_1, cc))
+                for cc in CONGESTION_CONTROLS
+            ],
+            "L",
+            ">=",
+        ),
+    ),
+    Claim(
+        "N4",
+        "S",
+        "Setup I, 5 and 10 connections: Cubic > OLIA >= LIA",
+        _joined(ordered(_with(SETUP_1, n), "cubic > olia >= lia") for n in (5, 10)),
+        False,
+        EVEN,
+    ),
+    Claim(
+        "N5",
+        "W",
+        "Setup I, one connection: OLIA > Cubic and LIA",
+        _joined(ordered(_with(SETUP_1, 1), f"olia > {cc}") for cc in (CUBIC, LIA)),
+    ),
+    Claim(
+        "N6",
+        "S",
+        "Setup II: LTE carries more with more connections, and more than in Setup I, for all",
+        rising(SETUP_2, "L", "parallel", CONNECTIONS)
+        + each_pair(_paired(SETUP_2, SETUP_1, CONNECTIONS), "L"),
+        True,
+        FULL,
+    ),
+    Claim(
+        "N7",
+        "M",
+        "Setup II: WiFi grows with the connections for LIA, and falls from 5 to 10 for OLIA",
+        rising(SETUP_2, "W", "parallel", CONNECTIONS, (LIA,))
+        + falling(SETUP_2, "W", "parallel", (5, 10), (OLIA,)),
+    ),
+    Claim(
+        "N8",
+        "M",
+        "WiFi carries less in Setup II than in Setup I, with 5 and 10 connections",
+        each_pair(_paired(SETUP_1, SETUP_2, (5, 10)), "W"),
+    ),
+    Claim(
+        "N9",
+        "M",
+        "Setup II: Cubic ~ OLIA with one connection; with 5 and 10 OLIA > LIA and OLIA >= Cubic",
+        N9,
+    ),
+    Claim(
+        "N10",
+        "S",
+        "Setup II, 802.11g: LTE carries more with more connections, for all",
+        rising(SETUP_2_11G, "L", "parallel", CONNECTIONS),
+        True,
+        FULL,
+    ),
+    Claim(
+        "N11",
+        "M",
+        "Setup II, 802.11g: WiFi carries less with 5 connections than with one, for all",
+        falling(SETUP_2_11G, "W", "parallel", (1, 5)),
+    ),
+    Claim(
+        "N12",
+        "S",
+        "Setup II, 802.11g: LTE > WiFi, and Cubic > OLIA and LIA, with 1, 5 and 10 connections "
+        "(with 5 also S6)",
+        N12,
+        True,
+        EVEN,
+    ),
+    Claim(
+        "N14",
+        "S",
+        "In every setup five connections carry more in total than one",
+        _joined(rising(base, "T", "parallel", (1, 5)) for base in (SETUP_1, SETUP_2, SETUP_2_11G)),
+        True,
+        FULL,
+    ),
+    Claim(
+        "V1",
+        "S",
+        "Setup I: LTE carries more of larger volumes, for all",
+        rising(SETUP_1, "L", "volume_mb", VOLUMES_MB),
+        True,
+        "LTE is full from the first second",
+    ),
+    Claim(
+        "V2",
+        "M",
+        "Setup I: WiFi carries more of 15 than of 10 MB for Cubic and OLIA, less for LIA",
+        rising(SETUP_1, "W", "volume_mb", (10, 15), (CUBIC, OLIA))
+        + falling(SETUP_1, "W", "volume_mb", (10, 15), (LIA,)),
+    ),
+    Claim(
+        "B4",
+        "M",
+        "Setup III, 10 connections: Cubic is fastest with 800 KB",
+        _fastest(replace(SETUP_3_CUBIC, buffer_kb=800)),
+    ),
+    Claim(
+        "B5",
+        "M",
+        "Setup III, 10 connections: LIA is fastest with 1000 KB",
+        _fastest(SETUP_3_LIA),
+    ),
+    Claim(
+        "S1",
+        "M",
+        "Setup I, 802.11a: Cubic ~ OLIA, LIA slightly more",
+        ordered(SETUP_1_11A, "cubic ~ olia")
+        + ordered(SETUP_1_11A, "lia >= cubic")
+        + ordered(SETUP_1_11A, "lia >= olia"),
+    ),
+    Claim(
+        "S2",
+        "M",
+        "Setup I, 802.11n at 2.4 GHz: Cubic and LIA > OLIA",
+        ordered(SETUP_1_11N24, "cubic > olia") + ordered(SETUP_1_11N24, "lia > olia"),
+    ),
+    Claim(
+        "S3",
+        "S",
+        "Setup I, 802.11n at 5 GHz: more than with 11a and with 11n at 2.4 GHz for all, and Cubic "
+        "> OLIA > LIA",
+        S3,
+        False,
+        EVEN,
+    ),
+    Claim(
+        "S4",
+        "S",
+        "Setup III carries less than Setup II, for every congestion control and standard",
+        S4,
+        True,
+    ),
+    Claim(
+        "S5",
+        "S",
+        "Setup III: OLIA >= LIA > Cubic, for every standard",
+        _joined(
+            ordered(Cell(3, wifi, 5, buffer_kb=800), "olia >= lia > cubic") for wifi in STANDARDS
+        ),
+        True,
+    ),
+    Claim(
+        "H1", "S", "LTE alone: Cubic ~ LIA ~ OLIA", ordered(LTE_ONLY, "cubic ~ lia ~ olia"), True
+    ),
+    Claim(
+        "H2", "M", "WiFi alone: Cubic >= LIA >= OLIA", ordered(WIFI_ONLY, "cubic >= lia >= olia")
+    ),
+    Claim(
+        "H3",
+        "S",
+        "Both interfaces carry more than either alone, for all buffers, numbers of connections "
+        "and volumes (LIA)",
+        _gains(),
+        True,
+        DEEP,
+    ),
+    Claim(
+        "H5",
+        "S",
+        "Either interface alone carries more with more connections",
+        _joined(
+            rising(base, "T", "parallel", CONNECTIONS, (LIA,)) for base in (WIFI_ONLY, LTE_ONLY)
+        ),
+        False,
+        FULL,
+    ),
+    Claim(
+        "H6",
+        "S",
+        "WiFi alone falls with the volume; LTE alone carries a little more of 10 than of 5 MB",
+        falling(WIFI_ONLY, "T", "volume_mb", VOLUMES_MB, (LIA,))
+        + rising(LTE_ONLY, "T", "volume_mb", (5, 10), (LIA,)),
+    ),
+)

@@ -1,0 +1,81 @@
+"""Define the experiments of the RAT study, and measure each run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lab.evaluation.reproduction.base import Case, Numbers
+from lab.results.statistics import mean
+
+CUBIC, LIA, OLIA = "cubic", "lia", "olia"
+SENDERS_CELL = "wifi1"  # a path through this cell counts as WiFi, any other as LTE
+ROMAN = {1: "I", 2: "II", 3: "III"}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Describe one experiment of the study: a cell of its figures."""
+
+    setup: int
+    wifi: str
+    parallel: int
+    volume_mb: int = 15
+    buffer_kb: int = 1000
+    interfaces: str = "both"
+    cc: str = LIA
+
+    @property
+    def about(self) -> str:
+        """Return everything but the congestion control, for people."""
+        only = "" if self.interfaces == "both" else f", {self.interfaces} only"
+        size = f"{self.parallel} x, {self.volume_mb} MB, {self.buffer_kb} KB"
+        return f"Setup {ROMAN[self.setup]}, {self.wifi}, {size}{only}"
+
+    @property
+    def name(self) -> str:
+        """Return the name of the case."""
+        setup = (self.setup, self.wifi, self.parallel, self.volume_mb, self.buffer_kb)
+        return "-".join(map(str, (*setup, self.interfaces, self.cc)))
+
+    @property
+    def case(self) -> Case:
+        """Return the experiment as a case."""
+        settings = (
+            f"topology.wifi={self.wifi}",
+            f"topology.interfaces={self.interfaces}",
+            f"traffic_parallel={self.parallel}",
+            f"traffic_volume_mb={self.volume_mb}",
+            f"multipath.receive_buffer_kb={self.buffer_kb}",
+            "sample_interval_s=5",
+        )
+        return Case(self.name, f"rat_setup_{self.setup}", settings, self.cc)
+
+
+def cell(name: str) -> Cell:
+    """Return the cell whose case has this name."""
+    setup, wifi, parallel, volume, buffer, interfaces, cc = name.split("-")
+    return Cell(int(setup), wifi, int(parallel), int(volume), int(buffer), interfaces, cc)
+
+
+def measure(case: Case, result: Mapping[str, Any], _folder: Path) -> Numbers:
+    """Return T, W and L of a run in Mb/s, means over the nodes.
+
+    T of a node is its volume over the time until all of it has arrived; W and L are the parts of T
+    by WiFi and by LTE.
+    """
+    duration_s = result["duration_s"]
+    nodes = []
+    for user in result["users"]:
+        connections = [each for each in result["connections"] if each["user"] == user]
+        took_s = max(each["completion_s"] or duration_s for each in connections)
+        parts = {True: 0.0, False: 0.0}
+        for subflow in (each for connection in connections for each in connection["subflows"]):
+            parts[SENDERS_CELL in subflow["path"]] += subflow["throughput_mbps"] * duration_s
+        sent = sum(each["throughput_mbps"] for each in connections) * duration_s
+        wifi_part = parts[True] / max(1e-9, sum(parts.values()))
+        nodes.append((sent / took_s, wifi_part * sent / took_s))
+    total, wifi = mean([node for node, _ in nodes]), mean([node for _, node in nodes])
+    return {"T": total, "W": wifi, "L": total - wifi}

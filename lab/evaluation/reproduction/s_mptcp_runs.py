@@ -1,0 +1,103 @@
+"""Define the experiments of S-MPTCP, and measure each run.
+
+The network of Figure 1 ("pooling") has three connections, which start at 0, 5 and 10 s. `total`
+and `sd` (of the population, section 5.1) are of their means from 20 to 50 s. `settles` is the time
+in s from the start of the last connection until all connections stay within 10 % of their means
+from 35 to 50 s: in windows of 1 s, for 5 s without exception, and in 90 % of the time that follows.
+It is MOST_S if that never happens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from statistics import pstdev
+from typing import Any
+
+from lab.evaluation.reproduction.base import Case, Numbers
+from lab.results.statistics import mean
+from lab.run.recorder import read_lines
+
+PLAIN, DISJOINT, NETWORK = "none", "disjoint", "expected_throughput"
+LOSS_BASED = ("balia", "olia", "lia")
+DELAY_BASED = "wvegas"
+DELAYS_MS = (15, 30, 100, 200, 500)  # one way, Table 8
+WHOLE_MBPS = {"within": 20, "between": 40}  # of frames, without a collision
+LAST_START_S, JUDGED_S, SETTLED_S = 10.0, (20.0, 50.0), (35.0, 50.0)
+WINDOW_S, BAND, STAYS_S, MOSTLY = 1.0, 0.1, 5.0, 0.9
+MOST_S = 40.0
+BY_PACING, BY_WINDOW = "pooling-pacing", "pooling-window"
+Rates = Sequence[tuple[float, float]]  # (end of a sample [s], Mb/s) of one connection
+
+
+def pooling(cc: str) -> str:
+    """Return the name of the case of Figure 1 with a congestion control and no strategy."""
+    return f"pooling-{cc}"
+
+
+def delayed(delay_ms: int) -> str:
+    """Return the name of the case of Figure 1 with S-MPTCP and paths of this delay."""
+    return f"pooling-{delay_ms}" if delay_ms != DELAYS_MS[0] else BY_PACING
+
+
+def collision(among: str, strategy: str) -> str:
+    """Return the name of the case of Figure 2: `within` a connection or `between` connections."""
+    return f"{among}-{strategy}"
+
+
+def cases() -> Iterable[Case]:
+    """Yield all experiments, at the paper's rates."""
+    scale = ("rate_scale=1",)
+    for cc in (*LOSS_BASED, DELAY_BASED):
+        yield Case(pooling(cc), "pooling", scale, cc, PLAIN)
+    for name, method in ((BY_PACING, "pacing"), (BY_WINDOW, "window")):
+        settings = (*scale, f"multipath.expected_by={method}")
+        yield Case(name, "pooling", settings, None, NETWORK)
+    for delay_ms in DELAYS_MS[1:]:
+        settings = (*scale, f"topology.path_delay_ms={delay_ms}")
+        yield Case(delayed(delay_ms), "pooling", settings, None, NETWORK)
+    for among in WHOLE_MBPS:
+        for strategy in (PLAIN, DISJOINT, NETWORK):
+            name = collision(among, strategy)
+            yield Case(name, f"collision_{among}", scale, None, strategy)
+
+
+def measure(case: Case, _result: Mapping[str, Any], folder: Path) -> Numbers:
+    """Return `total` [Mb/s] of a collision, after 10 s; of Figure 1 also `sd` and `settles`."""
+    frames = list(read_lines(folder / "samples.jsonl"))
+    connections = [
+        [(frame["t"], _rate_mbps(frame, user)) for frame in frames]
+        for user in sorted(frames[-1]["user"])
+    ]
+    if not case.name.startswith("pooling"):
+        end = frames[-1]["t"]
+        return {"total": sum(_mean(each, LAST_START_S, end) for each in connections)}
+    means = [_mean(each, *JUDGED_S) for each in connections]
+    return {"total": sum(means), "sd": pstdev(means), "settles": settles_s(connections)}
+
+
+def settles_s(connections: Sequence[Rates]) -> float:
+    """Return how long after the last start all connections have settled; MOST_S if never."""
+    ends = [t for t, _ in connections[0] if LAST_START_S + WINDOW_S <= t <= SETTLED_S[1]]
+    targets = [_mean(each, *SETTLED_S) for each in connections]
+    inside = [
+        all(
+            abs(_mean(each, t - WINDOW_S, t) - target) <= BAND * target
+            for each, target in zip(connections, targets, strict=True)
+        )
+        for t in ends
+    ]
+    for n, t in enumerate(ends):
+        stays = [good for good, end in zip(inside[n:], ends[n:], strict=True) if end <= t + STAYS_S]
+        if t + STAYS_S <= ends[-1] and all(stays) and sum(inside[n:]) >= MOSTLY * len(inside[n:]):
+            return max(0.0, t - WINDOW_S - LAST_START_S)
+    return MOST_S
+
+
+def _rate_mbps(frame: Mapping[str, Any], user: str) -> float:
+    """Return the rate of a user; 0 before its connection starts."""
+    return float(frame["user"].get(user, {}).get("mbps") or 0.0)
+
+
+def _mean(rates: Rates, after_s: float, until_s: float) -> float:
+    return mean([mbps for t, mbps in rates if after_s < t <= until_s])
