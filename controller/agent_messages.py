@@ -44,9 +44,10 @@ class ParamsFlip(_Message):
 
 
 class StrategyChoice(_Message):
-    """A strategy and its parameters."""
+    """Name a strategy and its parameters; `file` is the Python file that defines it, if one does."""
 
     name: str
+    file: str | None = None
     params: dict[str, Any] = {}
 
 

@@ -16,6 +16,7 @@ from controller import strategies, tiers
 from controller.command import Command, Decision, Expect, Route, SetBackup, checked, raised_to_floor
 from controller.errors import CommandRefused
 from controller.observation import Observation, Tiers
+from controller.strategies import failures
 from controller.strategies.base import StrategyParams, checked_params
 from controller.units import ns_from_s
 
@@ -58,7 +59,8 @@ class Control:
             doing,
             self.rate_scale,
         )
-        self._next = type(self._next)(params)
+        with failures.failures_of(type(self._next), "__init__"):
+            self._next = type(self._next)(params)
 
     def switch(self, name: str, params: dict[str, Any] | None = None) -> None:
         """Replace the strategy at the next step."""
@@ -80,11 +82,12 @@ class Control:
         seen = replace(seen, tiers=self._current_tiers(seen))  # 2
         decisions: list[Decision] = []
         if leaving.name != self.strategy.name:
-            decisions += leaving.withdraw(seen)
+            decisions += failures.decisions(leaving, "withdraw", seen)
             seen = _withdrawn(seen, decisions)
-        decisions += self.strategy.decide(seen)  # 3
+        decisions += failures.decisions(self.strategy, "decide", seen)  # 3
         self._due_ns = self._next_due_ns(seen.now_ns)
-        return _checked_step(seen, self.strategy.name, decisions)
+        with failures.failures_of(type(self.strategy), "decide"):
+            return _checked_step(seen, self.strategy.name, decisions)
 
     def _next_due_ns(self, now_ns: int) -> int:
         interval_ns = ns_from_s(self.strategy.params.interval_s)
@@ -95,8 +98,11 @@ class Control:
         present = {(each.user, each.ap) for each in seen.associations}
         self._tiers = _handed_over(self._tiers, present)
         if seen.now_ns >= self._tiers_due_ns or present != set(self._tiers):
-            self._tiers = tiers.categorise(seen, self.strategy.tier_settings())
-            self._tiers_due_ns = seen.now_ns + ns_from_s(self.strategy.categorisation_interval_s())
+            with failures.failures_of(type(self.strategy), "tier_settings"):
+                settings = self.strategy.tier_settings()
+                interval_ns = ns_from_s(self.strategy.categorisation_interval_s())
+            self._tiers = tiers.categorise(seen, settings)
+            self._tiers_due_ns = seen.now_ns + interval_ns
         return self._tiers
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from controller.command import Command, Decision, Expect, Forecast, Route, Throttle, about
 from controller.control import Step
+from controller.errors import StrategyFailed
 from controller.observation import Subflow
 from controller.units import scenario_mbps
 
@@ -67,6 +68,17 @@ def observation_line(step: Step) -> dict[str, Any]:
     for (user, ap), tier in sorted(step.seen.tiers.items()):
         tiers.setdefault(user, {})[ap] = tier
     return {"kind": "observation", "strategy": step.strategy, "aps": aps, "tiers": tiers}
+
+
+def failure_line(strategy: str, failure: StrategyFailed) -> dict[str, Any]:
+    """Return the line that says that a strategy raised an exception: no step follows."""
+    return {
+        "kind": "failed",
+        "strategy": strategy,
+        "file": failure.file,
+        "line": failure.line,
+        "text": str(failure),
+    }
 
 
 def subflow_line(subflow: Subflow, rate_scale: float = 1.0, ended: bool = False) -> dict[str, Any]:

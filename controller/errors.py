@@ -6,7 +6,8 @@ ControllerError (ValueError)
 ├── CommandRefused      a strategy asked for something that makes no sense on this network
 ├── MessageRefused      a datagram or an inbox file cannot be understood
 ├── PlanRefused         the topology file cannot be understood
-└── UserFileRefused     a user's own Python file cannot be imported
+├── UserFileRefused     a user's own Python file cannot be imported
+└── StrategyFailed      a strategy raised an exception while the network ran
 """
 
 from __future__ import annotations
@@ -38,3 +39,14 @@ class PlanRefused(ControllerError):
 
 class UserFileRefused(ControllerError):
     """A user's own Python file cannot be imported; the message names the file and the line."""
+
+
+class StrategyFailed(ControllerError):
+    """Report an exception that a strategy raised: the run has failed.
+
+    `file` and `line` say where it was raised; the message says it too.
+    """
+
+    def __init__(self, message: str, file: str, line: int) -> None:
+        super().__init__(message)
+        self.file, self.line = file, line

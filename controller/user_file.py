@@ -49,16 +49,19 @@ def stem(path: str) -> str:
     return name.removesuffix(".py")
 
 
-def described(error: BaseException, path: str) -> str:
-    """Return where an error happened in this file, and what it says: "my.py, line 3: NameError: ..."."""
-    line = _line(error, path)
+def described(error: BaseException, path: str, line: int | None = None) -> str:
+    """Return the place of an error in this file and its message: "my.py, line 3: NameError: ...".
+
+    `line` counts where no line of the file is known.
+    """
+    line = line_of(error, path) or line
     text = str(error.msg if isinstance(error, SyntaxError) else error).strip().partition("\n")[0]
     where = f"{path}, line {line}" if line else path
     return f"{where}: {type(error).__name__}: {text or 'no message'}"
 
 
-def _line(error: BaseException, path: str) -> int | None:
-    """Return the line of this file that was running, or that cannot be parsed."""
+def line_of(error: BaseException, path: str) -> int | None:
+    """Return the line of this file that ran last or cannot be parsed, None if there is none."""
     if isinstance(error, SyntaxError) and error.filename == path:
         return error.lineno
     frames = traceback.extract_tb(error.__traceback__)

@@ -173,14 +173,17 @@ class Network:
     # --- POX
 
     def start_pox(self, strategy: str, **params: Any) -> None:
-        """POX with our component; its log is `pox.log`."""
+        """POX with our component; its log is `pox.log`. A strategy may be the path of a Python file."""
+        file = ROOT / "tests" / "scripted.py" if strategy == "scripted" else Path(strategy)
+        own = [f"--strategy_file={file}"] if file.suffix == ".py" else []
         argv = [
             sys.executable,
             "pox.py",
             "openflow.of_01",
             f"--port={self.of10_port}",
-            "scripted_pox" if strategy == "scripted" else "controller.pox_ext",
-            f"--strategy={strategy}",
+            "controller.pox_ext",
+            f"--strategy={file.stem if own else strategy}",
+            *own,
             f"--hosts_port={self.hosts_port}",
             f"--key_file={self.folder / 'key'}",
         ]

@@ -26,15 +26,26 @@ def launch(
     patience_s: float = 10,
     hosts_port: int = 6698,
     key_file: str | None = None,
+    strategy_file: str | None = None,
 ) -> None:
-    """Start the controller: `topology` is a file, `run` a folder (the topology's), `params` a JSON object.
+    """Start the controller with a `topology` file and `params`, a JSON object.
 
-    After `patience_s` it complains about switches that have not connected, and decides without them. With a `key_file` it
-    hears the agents of hosts that have the same key, and tells them what to do.
+    `run` is a folder; without it, the folder of the topology file. `strategy_file` is a Python file
+    that defines the strategy. After `patience_s` seconds the controller warns about switches that
+    have not connected and decides without them. With a `key_file` it reads the reports of host
+    agents that have the same key, and sends them commands.
     """
     from controller.pox_ext import component
 
     ports = (int(of13_port), int(agents_port))
     component.start(
-        strategy, topology, run, params, *ports, float(patience_s), int(hosts_port), key_file
+        strategy,
+        topology,
+        run,
+        params,
+        *ports,
+        float(patience_s),
+        int(hosts_port),
+        key_file,
+        strategy_file,
     )

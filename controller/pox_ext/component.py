@@ -22,6 +22,7 @@ from controller.pox_ext.host_channel import Address, HostChannel
 from controller.pox_ext.openflow13_channel import Listener
 from controller.pox_ext.run_folder import RunFolder
 from controller.pox_ext.session import TICK_S, Session
+from controller.strategies import from_file
 
 AGENTS_HOST = "127.0.0.1"
 
@@ -36,11 +37,14 @@ def start(
     patience_s: float,
     hosts_port: int,
     key_file: str | None,
+    strategy_file: str | None,
 ) -> None:
     """Check everything that was asked for, then open what is needed; what is wrong ends POX with one sentence."""
     log = core.getLogger("pox_ext")
     try:
         network = read_topology(topology)
+        if strategy_file:
+            from_file.register(strategy_file)
         control = Control(strategy, read_params(params), network.rate_scale)
         key = read_key(key_file)
     except ControllerError as error:

@@ -21,7 +21,7 @@ from controller.agent_messages import (
 )
 from controller.command import Command, Expect, Route, SetBackup, Throttle, Unthrottle
 from controller.control import Control, Step
-from controller.errors import ControllerError
+from controller.errors import ControllerError, StrategyFailed
 from controller.plan import Plan
 from controller.pox_ext import openflow13_messages as of13
 from controller.pox_ext.counters import Counters
@@ -40,6 +40,7 @@ from controller.pox_ext.run_folder import RunFolder
 from controller.pox_ext.statistics import Tables
 from controller.pox_ext.subflow_lifecycle import Lives
 from controller.pox_ext.tracker import Tracker
+from controller.strategies import from_file
 
 TICK_S = 0.25
 ANSWERS_WITHIN_S = 1.0
@@ -108,6 +109,7 @@ class Session:
         self._unanswered = 0
         self._tell_due_s = 0.0
         self._asked_s: float | None = None
+        self._failed = False  # a strategy raised an exception: no further step is made
 
     # --- what comes in
 
@@ -190,6 +192,7 @@ class Session:
             self.warn(text)
         if (
             self._asked_s is None
+            and not self._failed
             and (late or self._readiness.complete)
             and self._control.due(time.monotonic_ns())
         ):
@@ -215,8 +218,10 @@ class Session:
             self._control.change(message.value)
             return {"value": message.value}
         if isinstance(message, StrategyFlip):
+            if message.value.file is not None:
+                from_file.register(message.value.file)
             self._control.switch(message.value.name, message.value.params)
-            return {"value": message.value.model_dump()}
+            return {"value": message.value.model_dump(exclude_none=True)}
         assert isinstance(message, LinkFlip)
         return {
             "value": message.value.scaled(1 / self._plan.rate_scale).model_dump(exclude_none=True),
@@ -269,7 +274,12 @@ class Session:
 
     def _step(self) -> None:
         self._asked_s = None
-        step = self._control.step(self._observer.observe(time.monotonic_ns()))
+        try:
+            step = self._control.step(self._observer.observe(time.monotonic_ns()))
+        except StrategyFailed as failure:
+            self._failed = True
+            self._folder.write(lines.failure_line(self._control.strategy.name, failure))
+            return
         self._observer.tiers = step.seen.tiers
         decided = [
             lines.decision_line(step.strategy, decision, step.seen.rate_scale)

@@ -1,4 +1,4 @@
-"""The strategies, in a table that can be read."""
+"""List the strategies in a table, and make one by its name."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from controller.errors import UnknownStrategy
 from controller.strategies.base import Strategy, StrategyParams, checked_params
 from controller.strategies.disjoint import Disjoint
 from controller.strategies.expected_throughput import ExpectedThroughput
+from controller.strategies.failures import failures_of
 from controller.strategies.loss_aware import LossAware
 from controller.strategies.meter_throttling import MeterThrottling
 from controller.strategies.none import NoStrategy
@@ -24,11 +25,13 @@ STRATEGIES: dict[str, type[Strategy]] = {
     "disjoint": Disjoint,
 }
 
-__all__ = ["STRATEGIES", "Strategy", "StrategyParams", "known", "make"]
+BUILT_IN = frozenset(STRATEGIES)  # `from_file.register` adds further ones to the table
+
+__all__ = ["BUILT_IN", "STRATEGIES", "Strategy", "StrategyParams", "known", "make"]
 
 
 def known(name: str) -> type[Strategy]:
-    """The strategy of this name, or `UnknownStrategy` with the names there are."""
+    """Return the strategy of this name, or raise `UnknownStrategy` with the known names."""
     if name not in STRATEGIES:
         raise UnknownStrategy(
             f"strategy {name!r} is unknown: choose from {', '.join(sorted(STRATEGIES))}"
@@ -39,4 +42,6 @@ def known(name: str) -> type[Strategy]:
 def make(name: str, params: dict[str, Any], rate_scale: float = 1.0) -> Strategy:
     """Return a strategy with these parameters in scenario units, the others at their defaults."""
     strategy = known(name)
-    return strategy(checked_params(strategy.Params, params, f"start strategy '{name}'", rate_scale))
+    checked = checked_params(strategy.Params, params, f"start strategy '{name}'", rate_scale)
+    with failures_of(strategy, "__init__"):
+        return strategy(checked)

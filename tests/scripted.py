@@ -1,14 +1,12 @@
-"""A POX component like the lab's own, with one strategy more: it asks for what its parameter says."""
+"""A strategy of a user: it asks for what its parameter says."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-from controller import strategies
 from controller.command import Decision, Expect, Route, SetBackup
 from controller.observation import Observation, Subflow
-from controller.pox_ext import launch as launch_lab
 from controller.strategies.base import Strategy, StrategyParams, param
 from controller.units import bps_from_mbps
 
@@ -48,9 +46,3 @@ class Scripted(Strategy):
             Decision(f"{subflow.connection}/{number}", "it is in the script", command)
             for command in found
         ]
-
-
-def launch(**options: Any) -> None:
-    """POX calls this."""
-    strategies.STRATEGIES[Scripted.name] = Scripted
-    launch_lab(**options)

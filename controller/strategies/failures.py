@@ -1,0 +1,55 @@
+"""Turn whatever a strategy raises into one error that names its file and line."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from controller.command import Decision
+from controller.errors import ControllerError, StrategyFailed
+from controller.observation import Observation
+from controller.strategies.base import Strategy
+from controller.user_file import described, line_of
+
+
+@contextmanager
+def failures_of(strategy: type[Strategy], method: str) -> Iterator[None]:
+    """Raise `StrategyFailed` for every exception of a block that runs a method of a strategy.
+
+    The line is the last one in the strategy's file that ran, or where the method is defined.
+    """
+    try:
+        yield
+    except ControllerError:
+        raise
+    except Exception as error:
+        file = source_file(strategy)
+        line = line_of(error, file) or _line(getattr(strategy, method))
+        text = f"strategy '{strategy.name}' failed in {method}: {described(error, file, line)}"
+        raise StrategyFailed(text, file, line) from error
+
+
+def decisions(strategy: Strategy, method: str, observation: Observation) -> list[Decision]:
+    """Return the decisions of `decide` or `withdraw`; raise `StrategyFailed` if there is no such list."""
+    with failures_of(type(strategy), method):
+        found = list(getattr(strategy, method)(observation))
+        wrong = next((each for each in found if not isinstance(each, Decision)), None)
+        if wrong is not None:
+            raise TypeError(f"it returned {wrong!r}, which is no Decision")
+        return found
+
+
+def source_file(strategy: type[Strategy]) -> str:
+    """Return the path of the file that defines a strategy, as tracebacks name it."""
+    try:
+        return inspect.getfile(strategy)
+    except (OSError, TypeError):
+        return strategy.__module__
+
+
+def _line(method: object) -> int:
+    try:
+        return inspect.getsourcelines(method)[1]  # type: ignore[arg-type]
+    except (OSError, TypeError):
+        return 0

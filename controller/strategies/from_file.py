@@ -1,0 +1,74 @@
+"""Load a strategy from a Python file that a user wrote.
+
+The file defines exactly one class derived from `controller.strategies.base.Strategy`. The strategy
+has the name of the file: my_strategy.py defines `my_strategy`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from types import ModuleType
+from typing import Any
+
+from controller.errors import UserFileRefused
+from controller.strategies import BUILT_IN, STRATEGIES, Strategy
+from controller.strategies.failures import source_file
+from controller.user_file import import_file, stem
+
+
+def register(path: str) -> str:
+    """Add the strategy in a Python file to `STRATEGIES` and return its name.
+
+    Registering the same file once more loads it once more. Raise `UserFileRefused` as `load` does,
+    and if another registered file has this name.
+    """
+    before = STRATEGIES.get(stem(path))
+    if before is not None and stem(path) not in BUILT_IN and source_file(before) != path:
+        raise UserFileRefused(f"import {path}: {source_file(before)} has this name too, rename one")
+    strategy = load(path)
+    STRATEGIES[strategy.name] = strategy
+    return strategy.name
+
+
+def load(path: str) -> type[Strategy]:
+    """Return the strategy class that a Python file defines.
+
+    Raise `UserFileRefused` with the file and the line if the file cannot be imported, if it does
+    not define exactly one strategy, if a method is missing, or if its name is a built-in's.
+    """
+    if stem(path) in BUILT_IN:
+        text = "a built-in strategy has this name, rename the file"
+        raise UserFileRefused(f"import {path}: {text}")
+    module = import_file(path)
+    found: list[Any] = [each for each in vars(module).values() if _is_defined_in(module, each)]
+    if not found:
+        raise UserFileRefused(f"import {path}, line 1: it defines no class derived from Strategy")
+    if len(found) > 1:
+        names = " and ".join(each.__name__ for each in found)
+        raise _refused(path, found[1], f"one strategy is needed in a file, here are {names}")
+    _complete(found[0], path)
+    strategy: type[Strategy] = found[0]
+    return strategy
+
+
+def _is_defined_in(module: ModuleType, value: object) -> bool:
+    return (
+        isinstance(value, type)
+        and issubclass(value, Strategy)
+        and value.__module__ == module.__name__
+    )
+
+
+def _complete(strategy: type[Strategy], path: str) -> None:
+    missing = sorted(strategy.__abstractmethods__)
+    if missing:
+        text = f"class {strategy.__name__} has no method {' and no '.join(missing)}"
+        raise _refused(path, strategy, text)
+    if vars(strategy).get("name", stem(path)) != stem(path):
+        text = f"the strategy has the name of its file: write name = '{stem(path)}'"
+        raise _refused(path, strategy, text)
+    strategy.name = stem(path)
+
+
+def _refused(path: str, strategy: type[Strategy], text: str) -> UserFileRefused:
+    return UserFileRefused(f"import {path}, line {inspect.getsourcelines(strategy)[1]}: {text}")
