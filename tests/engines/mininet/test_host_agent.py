@@ -78,7 +78,7 @@ class Pacing:
     def __init__(self, _pins=None):
         self.held = []
 
-    def hold(self, pid, local, remote, rate_bps):
+    def set_rate(self, pid, local, remote, rate_bps):
         self.held.append((local, remote, rate_bps))
 
 

@@ -77,7 +77,7 @@ def test_further_addresses_share_the_interface_and_its_table():
 
 
 def test_a_radio_gets_its_name_while_it_is_down(wiring):
-    down, named = host_setup.radio("wlan7", wiring.at("ue1", "wifi1"))
+    down, named = host_setup.name_radio("wlan7", wiring.at("ue1", "wifi1"))
     assert down == "link set dev wlan7 down"
     assert named == "link set dev wlan7 name ue1-wlan0 address 02:00:0a:01:00:01"
 

@@ -39,7 +39,7 @@ class Network:
 def shaped(monkeypatch):
     """Shape this topology; `lines` collects what the machine would have run."""
     lines = []
-    monkeypatch.setattr(wifi_cell, "AirOf", Air)
+    monkeypatch.setattr(wifi_cell, "RunningCell", Air)
     monkeypatch.setattr(
         shell,
         "run",

@@ -1,4 +1,4 @@
-"""What hosts and ports are told, without a network."""
+"""The commands for hosts, ports and bridges, without a network."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import pytest
 
 from lab.engines.mininet.machine import shell
 from lab.engines.mininet.machine.ledger import Ledger
-from lab.engines.mininet.network.network import Network, _pair, _standing_in
+from lab.engines.mininet.network.network import Network, _pair, _working_directory
 from lab.errors import LabError
 from lab.scenario.loading import build
 from lab.topologies.topology import wire
@@ -22,7 +22,7 @@ class Node:
 
 
 class Net(dict):
-    """In Mininet's place: nodes by name."""
+    """Replace Mininet's network: nodes by name."""
 
 
 @pytest.fixture
@@ -38,14 +38,14 @@ def test_commands_enter_hosts_and_stay_outside_switches(network):
     assert network.inside("wifi1", ["ip", "addr"]) == ["ip", "addr"]
 
 
-def test_the_ports_that_are_wires(network):
+def test_the_wired_ports(network):
     ports = list(network.ports())
     assert ports[:4] == ["s1-eth2", "wifi1-eth1", "s1-eth3", "lte1-eth1"]
     assert not any("wlan" in port for port in ports)
     assert len(ports) == 4 + 1 + 3  # the server's, and three LTE users'
 
 
-def test_what_will_exist_is_written_down_bridges_last(network):
+def test_what_will_be_made_is_recorded_bridges_last(network):
     for node in network._net.values():
         node.pid = 1
     network._record()
@@ -62,7 +62,7 @@ def test_what_will_exist_is_written_down_bridges_last(network):
 
 
 def ran(monkeypatch):
-    """The commands that would have run, with what they would have read."""
+    """Collect the commands instead of running them, with their input."""
     found = []
     monkeypatch.setattr(
         shell, "run", lambda argv, doing, stdin="": found.append((" ".join(argv), stdin)) or ""
@@ -70,7 +70,7 @@ def ran(monkeypatch):
     return found
 
 
-def test_both_channels_of_every_bridge_lead_to_pox_and_are_told_to_be_patient_afterwards(
+def test_every_bridge_has_two_connections_to_pox_whose_timeouts_are_set_afterwards(
     network, monkeypatch
 ):
     commands = []
@@ -81,16 +81,16 @@ def test_both_channels_of_every_bridge_lead_to_pox_and_are_told_to_be_patient_af
 
     monkeypatch.setattr(shell, "run", run)
     network.connect_controller()
-    made, patient = commands
+    made, timeouts = commands
     assert made.count('create controller target="tcp:127.0.0.1:6633"') == 3
     assert made.count('create controller target="tcp:127.0.0.1:6653"') == 3
     assert "set bridge wifi1 controller=@wifi1-6633,@wifi1-6653" in made
-    assert [patient.count(f"set controller uuid{n} inactivity_probe=60000") for n in range(7)] == [
+    assert [timeouts.count(f"set controller uuid{n} inactivity_probe=60000") for n in range(7)] == [
         1
     ] * 6 + [0]
 
 
-def test_every_bridge_is_made_at_once_with_all_its_ports(network, monkeypatch):
+def test_one_command_makes_all_bridges_with_their_ports(network, monkeypatch):
     commands = ran(monkeypatch)
     network._make_bridges()
     ((command, _),) = commands
@@ -108,7 +108,7 @@ def test_a_wired_host_gets_the_other_end_of_a_switch_port(network):
     )
 
 
-def test_stopping_ends_every_node_also_of_a_network_that_never_was(network, tmp_path):
+def test_stop_ends_every_node_and_needs_no_network(network, tmp_path):
     nodes = list(network._net.values())
     network.stop()
     assert all(node.ended for node in nodes)
@@ -116,16 +116,16 @@ def test_stopping_ends_every_node_also_of_a_network_that_never_was(network, tmp_
     network.stop()
 
 
-def test_mininet_writes_where_it_is_told_to(tmp_path, monkeypatch):
+def test_mininet_writes_into_the_scratch_folder(tmp_path, monkeypatch):
     monkeypatch.chdir("/")
-    with _standing_in(tmp_path):
+    with _working_directory(tmp_path):
         assert Path.cwd() == tmp_path
     assert Path.cwd() == Path("/")
 
 
-def test_a_failure_goes_back_too(tmp_path, monkeypatch):
+def test_the_working_directory_is_restored_after_a_failure(tmp_path, monkeypatch):
     def fail():
-        with _standing_in(tmp_path):
+        with _working_directory(tmp_path):
             raise LabError("x")
 
     monkeypatch.chdir("/")

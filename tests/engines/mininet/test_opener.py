@@ -53,7 +53,7 @@ class Kernel:
     def listen(self):
         return self
 
-    def news(self):
+    def messages(self):
         said, self.said = self.said, []
         return said
 
@@ -82,7 +82,7 @@ def asked(monkeypatch):
         def __init__(self, _name):
             pass
 
-        def ask(self, command, body):
+        def request(self, command, body):
             sent.append((command, dict(attributes(body))))
 
     sent = []

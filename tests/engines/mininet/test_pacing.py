@@ -70,26 +70,27 @@ def received_bps(receiver, seconds):
 
 @pytest.mark.whole
 @needs_root
-def test_a_socket_is_held_to_its_rate_and_let_go(pins, two_hosts):
+def test_a_socket_is_paced_until_its_limit_is_removed(pins, two_hosts):
     sender, receiver = sending(two_hosts)
-    told = []
-    hold = pacing.Pacing(pins)
+    commands = []
+    pacing.program()  # compiled, so that the journal has only the commands below
+    pacer = pacing.Pacing(pins)
     diagnosis = netlink.inside(two_hosts[0], netlink.Diagnosis)
     try:
-        with shell.journal_to(lambda _at, argv, _stdin: told.append(argv)):
-            hold.hold(two_hosts[0], sender.getsockname(), sender.getpeername(), RATE_BPS)
+        with shell.journal_to(lambda _at, argv, _stdin: commands.append(argv)):
+            pacer.set_rate(two_hosts[0], sender.getsockname(), sender.getpeername(), RATE_BPS)
         assert pacing.frame_rate_bps(diagnosis.sockets()[0].pacing_limit) == pytest.approx(
             RATE_BPS, rel=1e-4
         )
-        received_bps(receiver, 1.0)  # what was under way
+        received_bps(receiver, 1.0)  # what was in flight
         assert received_bps(receiver, 2.0) == pytest.approx(RATE_BPS * 1420 / 1514, rel=0.05)
-        hold.hold(two_hosts[0], sender.getsockname(), sender.getpeername(), None)
+        pacer.set_rate(two_hosts[0], sender.getsockname(), sender.getpeername(), None)
         assert pacing.frame_rate_bps(diagnosis.sockets()[0].pacing_limit) is None
         received_bps(receiver, 0.5)
         assert received_bps(receiver, 0.5) > 5 * RATE_BPS
-        assert told[0][:2] == ["bpftool", "prog"]
-        assert told[1][:4] == ["bpftool", "map", "update", "pinned"]
-        assert told[2][-2:] == ["cat", str(pins / "each")]
+        assert commands[0][:2] == ["bpftool", "prog"]
+        assert commands[1][:4] == ["bpftool", "map", "update", "pinned"]
+        assert commands[2][-2:] == ["cat", str(pins / "each")]
     finally:
         for each in (sender, receiver, diagnosis):
             each.close()

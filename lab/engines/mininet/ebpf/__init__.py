@@ -8,8 +8,8 @@ coupled.h           registers a law as a congestion control of the kernel
 build.py load.py    compile a law for a kernel; load it into the kernel
 
 A user can write a law NAME in a C file NAME.c, in the manner of lia.c: it includes coupled.h,
-defines `increase` and `after_loss`, and ends with CONGESTION_CONTROL(bpf_NAME). The file is complete
-in itself: it can include the headers of this folder and of libbpf, but no file that lies beside it.
+defines `increase` and `after_loss`, and ends with CONGESTION_CONTROL(bpf_NAME). The file is
+complete: it can include the headers of this folder and of libbpf, but no other file of the user.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The bpf() system call: open a pinned map, read it, write it; run a pinned iterator. No process is spawned."""
+"""Call bpf(2): open, read and write pinned maps, and run pinned iterators, without a process."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from lab.errors import LabError, MachineLacks
 SYSCALL = {"x86_64": 321, "aarch64": 280, "riscv64": 280}
 LOOKUP, UPDATE, DELETE, OBJ_PIN, OBJ_GET, LINK_CREATE, ITER_CREATE = 1, 2, 3, 6, 7, 28, 33
 TRACE_ITER = 28  # BPF_TRACE_ITER among the attach types
+BPF_F_LOCK = 4
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -20,13 +21,15 @@ def _bpf(command: int, attributes: bytes, doing: str) -> int:
     number = SYSCALL.get(platform.machine())
     if number is None:
         raise MachineLacks(
-            f"{doing}: the bpf system call's number on {platform.machine()} is not known here. Use --vm on x86_64 or aarch64"
+            f"{doing}: the number of the bpf system call on {platform.machine()} is not known. "
+            "Use --vm on x86_64 or aarch64"
         )
     padded = ctypes.create_string_buffer(attributes.ljust(128, b"\0"), 128)
     result: int = _libc.syscall(number, command, padded, 128)
     if result < 0:
         raise LabError(
-            f"{doing}: {os.strerror(ctypes.get_errno())}. Is the map still pinned? Type: ./run_lab.sh doctor"
+            f"{doing}: {os.strerror(ctypes.get_errno())}. Is the map still pinned? "
+            "Type: ./run_lab.sh doctor"
         )
     return result
 
@@ -37,13 +40,13 @@ def _pinned(pin: Path, doing: str) -> int:
 
 
 def iterate(program: Path, link: Path) -> int:
-    """Make a pinned iterator program ready to run, and pin it as a file that can be read; a descriptor for `begin`."""
+    """Pin an iterator program as a readable file; return its descriptor for `begin`."""
     pinned = _pinned(program, f"open the program {program}")
     try:
         ready = _bpf(
             LINK_CREATE,
             struct.pack("=IIIIQI", pinned, 0, TRACE_ITER, 0, 0, 0),
-            f"make {program} run",
+            f"prepare the iterator {program}",
         )
     finally:
         os.close(pinned)
@@ -53,12 +56,12 @@ def iterate(program: Path, link: Path) -> int:
 
 
 def begin(ready: int) -> int:
-    """One run of an iterator, in the namespace of the caller: it goes on as the descriptor is read."""
+    """Start an iterator in the namespace of the caller; it proceeds as the descriptor is read."""
     return _bpf(ITER_CREATE, struct.pack("=II", ready, 0), "run an iterator")
 
 
 class Map:
-    """A pinned map with fixed key and value sizes [bytes]; flag 4 asks for the value's spin lock."""
+    """Access a pinned map with fixed key and value sizes [bytes]."""
 
     def __init__(self, pin: Path, key_bytes: int, value_bytes: int) -> None:
         self.pin, self.key_bytes, self.value_bytes = pin, key_bytes, value_bytes
@@ -67,30 +70,30 @@ class Map:
     def _access(
         self, command: int, key: bytes, value: ctypes.Array[ctypes.c_char], flags: int
     ) -> None:
-        held = ctypes.create_string_buffer(key, self.key_bytes)
+        buffer = ctypes.create_string_buffer(key, self.key_bytes)
         attributes = struct.pack(
-            "=IIQQQ", self._fd, 0, ctypes.addressof(held), ctypes.addressof(value), flags
+            "=IIQQQ", self._fd, 0, ctypes.addressof(buffer), ctypes.addressof(value), flags
         )
-        _bpf(command, attributes, f"{'read' if command == LOOKUP else 'write'} the map {self.pin}")
+        verb = "read" if command == LOOKUP else "write"
+        _bpf(command, attributes, f"{verb} the map {self.pin}")
 
     def read(self, key: bytes, locked: bool = False) -> bytes:
-        """The value under this key."""
+        """Return the value of a key; `locked` holds the value's spin lock meanwhile."""
         value = ctypes.create_string_buffer(self.value_bytes)
-        self._access(LOOKUP, key, value, 4 if locked else 0)
+        self._access(LOOKUP, key, value, BPF_F_LOCK if locked else 0)
         return value.raw
 
     def write(self, key: bytes, value: bytes, locked: bool = False) -> None:
-        """Put a value under this key."""
-        self._access(
-            UPDATE, key, ctypes.create_string_buffer(value, self.value_bytes), 4 if locked else 0
-        )
+        """Set the value of a key; `locked` holds the value's spin lock meanwhile."""
+        buffer = ctypes.create_string_buffer(value, self.value_bytes)
+        self._access(UPDATE, key, buffer, BPF_F_LOCK if locked else 0)
 
     def delete(self, key: bytes) -> None:
-        """Forget a key that is there."""
-        held = ctypes.create_string_buffer(key, self.key_bytes)
+        """Delete a key, which must exist."""
+        buffer = ctypes.create_string_buffer(key, self.key_bytes)
         _bpf(
             DELETE,
-            struct.pack("=IIQ", self._fd, 0, ctypes.addressof(held)),
+            struct.pack("=IIQ", self._fd, 0, ctypes.addressof(buffer)),
             f"delete from the map {self.pin}",
         )
 

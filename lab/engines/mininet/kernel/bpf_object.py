@@ -1,4 +1,4 @@
-"""eBPF programs from C: compiled once, kept by the digest of their source."""
+"""Compile eBPF programs from C once, and keep them by the digest of their source."""
 
 from __future__ import annotations
 
@@ -9,38 +9,23 @@ from pathlib import Path
 from lab.engines.mininet.machine import shell, upstreams
 
 
-def compiled(source: Path, what: str) -> Path:
-    """The object of a source file, from the cache if this very source was compiled before."""
+def compiled(source: Path, description: str) -> Path:
+    """Return the object of a source file; it is compiled if this source is not in the cache."""
     name = source.name.partition(".")[0]
-    target = (
-        upstreams.cache()
-        / "bpf"
-        / f"{name}-{hashlib.sha256(source.read_bytes()).hexdigest()[:16]}.o"
-    )
+    digest = hashlib.sha256(source.read_bytes()).hexdigest()[:16]
+    target = upstreams.cache() / "bpf" / f"{name}-{digest}.o"
     if not target.exists():
         target.parent.mkdir(parents=True, exist_ok=True)
         draft = target.with_suffix(f".{os.getpid()}")
-        shell.run(
-            [
-                "clang",
-                "-O2",
-                "-g",
-                "-target",
-                "bpf",
-                *_include(),
-                "-c",
-                str(source),
-                "-o",
-                str(draft),
-            ],
-            f"compile {what}",
-        )
+        options = ["-O2", "-g", "-target", "bpf", *_include()]
+        argv = ["clang", *options, "-c", str(source), "-o", str(draft)]
+        shell.run(argv, f"compile {description}")
         draft.rename(target)
     return target
 
 
 def _include() -> list[str]:
-    """Debian keeps asm/types.h under the machine's triplet, which clang's bpf target does not search."""
+    """Return options for Debian's asm/types.h, which clang's bpf target does not find."""
     return [
         f"-I{folder}"
         for folder in Path("/usr/include").glob("*-linux-gnu")

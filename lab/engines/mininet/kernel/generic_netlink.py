@@ -1,11 +1,18 @@
-"""Generic netlink: families of kernel commands that are asked for by name (linux/genetlink.h)."""
+"""Send generic netlink commands; their families have names (linux/genetlink.h)."""
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
 
-from lab.engines.mininet.kernel.netlink import ACK, REQUEST, ask, attribute, attributes, open_socket
+from lab.engines.mininet.kernel.netlink import (
+    ACK,
+    REQUEST,
+    attribute,
+    attributes,
+    open_socket,
+    request,
+)
 from lab.errors import LabError
 
 NETLINK_GENERIC = 16
@@ -16,24 +23,18 @@ HEADER_BYTES, NETLINK_HEADER_BYTES = 4, 16
 
 
 class Family:
-    """One family, in the network namespace where it was opened."""
+    """Send the commands of one family, in the network namespace where it was created."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self._socket = open_socket(NETLINK_GENERIC)
         try:
-            reply = next(
-                ask(
-                    self._socket,
-                    CONTROLLER,
-                    REQUEST,
-                    _message(GET_FAMILY, attribute(FAMILY_NAME, name.encode() + b"\0")),
-                )
-            )
+            query = _message(GET_FAMILY, attribute(FAMILY_NAME, name.encode() + b"\0"))
+            reply = next(request(self._socket, CONTROLLER, REQUEST, query))
         except LabError as problem:
             self._socket.close()
             raise LabError(
-                f"ask the kernel for '{name}': {problem}. Its module is missing or not loaded"
+                f"find the netlink family '{name}': {problem}. Its module is missing or not loaded"
             ) from problem
         described = dict(attributes(reply[1][HEADER_BYTES:]))
         self._id = struct.unpack("=H", described[FAMILY_ID])[0]
@@ -41,17 +42,16 @@ class Family:
             _group(each) for _number, each in attributes(described.get(GROUPS, b""))
         )
 
-    def ask(self, command: int, body: bytes, flags: int = ACK) -> list[bytes]:
-        """Send a command with its attributes; the attributes of each answer, or `LabError` with the kernel's reason."""
-        return [
-            payload[HEADER_BYTES:]
-            for _kind, payload in ask(
-                self._socket, self._id, REQUEST | flags, _message(command, body)
-            )
-        ]
+    def request(self, command: int, body: bytes, flags: int = ACK) -> list[bytes]:
+        """Send a command with its attributes and return the attributes of each answer.
+
+        Raises `LabError` with the kernel's reason.
+        """
+        answers = request(self._socket, self._id, REQUEST | flags, _message(command, body))
+        return [payload[HEADER_BYTES:] for _kind, payload in answers]
 
     def listen(self, group: str) -> Listener:
-        """Hear what the kernel says to a group, in the namespace of the caller."""
+        """Subscribe to the messages of a group, in the namespace of the caller."""
         return Listener(self._groups[group])
 
     def close(self) -> None:
@@ -59,7 +59,7 @@ class Family:
 
 
 class Listener:
-    """What the kernel tells a group of listeners."""
+    """Receive the kernel's messages to a group."""
 
     def __init__(self, group: int) -> None:
         self._socket = open_socket(NETLINK_GENERIC)
@@ -69,14 +69,17 @@ class Listener:
     def fileno(self) -> int:
         return self._socket.fileno()
 
-    def news(self) -> Iterator[tuple[int, dict[int, bytes]]]:
-        """Command and attributes of what has been said since the last call; what did not fit is lost."""
+    def messages(self) -> Iterator[tuple[int, dict[int, bytes]]]:
+        """Yield command and attributes of each message since the last call.
+
+        Messages that did not fit into the socket's buffer are lost.
+        """
         while True:
             try:
                 data = self._socket.recv(1 << 16)
             except BlockingIOError:
                 return
-            except OSError:  # ENOBUFS: too much was said at once
+            except OSError:  # ENOBUFS: messages were lost
                 continue
             payload = data[NETLINK_HEADER_BYTES:]
             yield payload[0], dict(attributes(payload[HEADER_BYTES:]))

@@ -1,6 +1,7 @@
-"""Three questions to the kernel over netlink, cheap enough for a sampling loop: no process, no parsing of text.
+"""Read TCP sockets and queues from the kernel over netlink, and change rates.
 
-A netlink socket stays in the network namespace where it was opened, so one process can hold one socket per host.
+It is cheap enough for a sampling loop: no process, no parsing of text. A netlink socket stays in
+the network namespace where it was opened, so one process can hold one socket per host.
 Struct layouts: linux/inet_diag.h, linux/tcp.h, linux/mptcp.h, linux/pkt_sched.h.
 """
 
@@ -20,11 +21,8 @@ NETLINK_ROUTE, NETLINK_SOCK_DIAG = 0, 4
 REQUEST, DUMP, ACK, ECHO = 0x1, 0x300, 0x4, 0x8
 ERROR, DONE = 2, 3
 SOCK_DIAG_BY_FAMILY = 20
-DIAG_INFO, DIAG_CONG, DIAG_ULP_INFO = (
-    2,
-    4,
-    19,
-)  # the request's bit is number - 1; ULP_INFO comes unasked
+# the request's bit is number - 1; the kernel always adds ULP_INFO
+DIAG_INFO, DIAG_CONG, DIAG_ULP_INFO = 2, 4, 19
 ULP_MPTCP = 3  # nested in ULP_INFO, beside the name
 TOKEN_LOCAL, SUBFLOW_FLAGS, ID_REMOTE = 2, 8, 9
 BACKUP_REMOTE, BACKUP_LOCAL = 1 << 4, 1 << 5  # MPTCP_SUBFLOW_FLAG_BKUP_REM, _LOC
@@ -33,16 +31,18 @@ RTM_NEWLINK, RTM_GETLINK, RTM_GETQDISC, RTM_NEWTCLASS = 16, 18, 38, 40
 TCA_KIND, TCA_OPTIONS, TCA_STATS = 1, 2, 3
 CLONE_NEWNET = 0x40000000
 TICK_NS = 64  # the packet scheduler's clock
-AT_ONCE = 16  # requests whose answers fit into a socket's buffer
+BATCH = 16  # requests whose answers fit into a socket's buffer
 Handle = tuple[int, int]  # of a qdisc: the number of its interface, and its own major number
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class TcpSocket:
-    """One established TCP socket, which may be an MPTCP subflow: `token` names its connection at this end, `backup` says that one
-    end asked for it, `remote_id` is the number of the other end's address (0: of the first subflow). `pacing_limit` is in bytes of
-    payload per second.
+    """Describe an established TCP socket, which may be an MPTCP subflow.
+
+    `token` identifies its connection at this end. `backup` is set if either end has set the subflow
+    to backup. `remote_id` is the other end's address ID (0: of the first subflow). `pacing_limit`
+    is in bytes of payload per second.
     """
 
     source: tuple[str, int]
@@ -63,14 +63,14 @@ class TcpSocket:
     remote_id: int = 0
 
 
-def inside(pid: int, open_something: Callable[[], T]) -> T:
-    """Call a function in the network namespace of a process, and come back."""
+def inside(pid: int, function: Callable[[], T]) -> T:
+    """Call a function in the network namespace of a process, and return its result."""
     here = os.open("/proc/self/ns/net", os.O_RDONLY)
     there = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY)
     try:
         _set_namespace(there)
         try:
-            return open_something()
+            return function()
         finally:
             _set_namespace(here)
     finally:
@@ -81,25 +81,26 @@ def inside(pid: int, open_something: Callable[[], T]) -> T:
 def _set_namespace(fd: int) -> None:
     if ctypes.CDLL(None, use_errno=True).setns(fd, CLONE_NEWNET) != 0:
         raise LabError(
-            f"enter a network namespace: {os.strerror(ctypes.get_errno())}. The emulation needs root: use --vm, or sudo"
+            f"enter a network namespace: {os.strerror(ctypes.get_errno())}. "
+            "The emulation needs root: use --vm, or sudo"
         )
 
 
 class Diagnosis:
-    """The TCP sockets of one namespace."""
+    """Read the TCP sockets of one namespace (sock_diag(7))."""
 
     def __init__(self) -> None:
         self._socket = open_socket(NETLINK_SOCK_DIAG)
 
     def sockets(self) -> list[TcpSocket]:
-        """Every established IPv4 TCP socket."""
+        """Return every established IPv4 TCP socket."""
         wanted = sum(1 << (number - 1) for number in (DIAG_INFO, DIAG_CONG))
         body = struct.pack("=BBBxI", socket.AF_INET, socket.IPPROTO_TCP, wanted, ESTABLISHED).ljust(
             56, b"\0"
         )
         return [
             tcp_socket(payload)
-            for _kind, payload in ask(self._socket, SOCK_DIAG_BY_FAMILY, REQUEST | DUMP, body)
+            for _kind, payload in request(self._socket, SOCK_DIAG_BY_FAMILY, REQUEST | DUMP, body)
         ]
 
     def close(self) -> None:
@@ -149,7 +150,7 @@ def _subflow(ulp_info: bytes) -> tuple[int | None, bool, int]:
 
 @dataclass(frozen=True)
 class Queue:
-    """The counters of one qdisc: packets waiting, and packets dropped, bytes and packets sent so far."""
+    """Hold the counters of a qdisc: packets waiting; drops, bytes and packets sent so far."""
 
     backlog_packets: int
     drops: int
@@ -158,16 +159,16 @@ class Queue:
 
 
 class Scheduler:
-    """The packet scheduler of one namespace: read queues, change rates."""
+    """Read the queues of one namespace and change their rates."""
 
     def __init__(self) -> None:
         self._socket = open_socket(NETLINK_ROUTE)
 
     def index(self, device: str) -> int:
-        """The interface's number."""
+        """Return the number of an interface."""
         body = struct.pack("=BxHiII", 0, 0, 0, 0, 0) + attribute(3, device.encode() + b"\0")
         try:
-            _kind, payload = next(ask(self._socket, RTM_GETLINK, REQUEST, body))
+            _kind, payload = next(request(self._socket, RTM_GETLINK, REQUEST, body))
         except (LabError, StopIteration) as problem:
             raise LabError(
                 f"find the interface {device}: {problem or 'no answer'}. See `ip link`"
@@ -175,14 +176,17 @@ class Scheduler:
         return int(struct.unpack_from("=i", payload, 4)[0])
 
     def queues(self, wanted: Sequence[Handle]) -> dict[Handle, Queue]:
-        """The counters of these qdiscs, without those that are not there. To read all there are is dear where switches are many."""
+        """Return the counters of these qdiscs, without missing ones.
+
+        Reading all qdiscs of a machine with many switches would take too long.
+        """
         return {
             each: _queue(found.get(TCA_STATS, b"").ljust(36, b"\0"))
             for each, found in self._qdiscs(wanted)
         }
 
     def losses(self, wanted: Sequence[Handle]) -> dict[Handle, float]:
-        """The random loss [fraction] of these qdiscs, without those that are no netem."""
+        """Return the random loss [fraction] of those of these qdiscs that are netem."""
         return {
             each: struct.unpack_from("=I", found[TCA_OPTIONS], 8)[0] / 0xFFFFFFFF
             for each, found in self._qdiscs(wanted)
@@ -190,11 +194,13 @@ class Scheduler:
         }
 
     def _qdiscs(self, wanted: Sequence[Handle]) -> Iterator[tuple[Handle, dict[int, bytes]]]:
-        """The attributes of those that are there."""
+        """Yield the attributes of those of these qdiscs that exist."""
         bodies = [
             struct.pack("=BxxxiIII", 0, interface, major << 16, 0, 0) for interface, major in wanted
         ]
-        for each, answer in zip(wanted, ask_each(self._socket, RTM_GETQDISC, bodies), strict=True):
+        for each, answer in zip(
+            wanted, request_each(self._socket, RTM_GETQDISC, bodies), strict=True
+        ):
             if answer is not None:
                 yield each, dict(attributes(answer[20:]))
 
@@ -208,7 +214,7 @@ class Scheduler:
             + attribute(1, b"htb\0")
             + attribute(2, options)
         )
-        list(ask(self._socket, RTM_NEWTCLASS, REQUEST | ACK, body))
+        list(request(self._socket, RTM_NEWTCLASS, REQUEST | ACK, body))
 
     def close(self) -> None:
         self._socket.close()
@@ -223,18 +229,20 @@ def _queue(stats: bytes) -> Queue:
 
 
 def open_socket(protocol: int) -> socket.socket:
-    """A netlink socket of this protocol, in the namespace of the caller."""
+    """Return a netlink socket of this protocol, in the namespace of the caller."""
     opened = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, protocol)
     opened.bind((0, 0))
     opened.settimeout(5)
     return opened
 
 
-def ask(asked: socket.socket, kind: int, flags: int, body: bytes) -> Iterator[tuple[int, bytes]]:
+def request(
+    netlink: socket.socket, kind: int, flags: int, body: bytes
+) -> Iterator[tuple[int, bytes]]:
     """Send one request and yield each answer's type and payload until the kernel is done."""
-    asked.send(struct.pack("=IHHII", 16 + len(body), kind, flags, 1, 0) + body)
+    netlink.send(struct.pack("=IHHII", 16 + len(body), kind, flags, 1, 0) + body)
     while True:
-        data, at = asked.recv(1 << 18), 0
+        data, at = netlink.recv(1 << 18), 0
         while at < len(data):
             length, answer = struct.unpack_from("=IH", data, at)
             payload = data[at + 16 : at + length]
@@ -242,7 +250,7 @@ def ask(asked: socket.socket, kind: int, flags: int, body: bytes) -> Iterator[tu
                 return
             if answer == ERROR:
                 status = struct.unpack_from("=i", payload)[0]
-                if status < 0:  # some families answer with a number of theirs
+                if status < 0:  # some families answer with a positive number
                     raise LabError(f"netlink request {kind}: {os.strerror(-status)}")
                 return
             yield answer, payload
@@ -251,17 +259,22 @@ def ask(asked: socket.socket, kind: int, flags: int, body: bytes) -> Iterator[tu
             return
 
 
-def ask_each(asked: socket.socket, kind: int, bodies: Sequence[bytes]) -> Iterator[bytes | None]:
-    """Send a request for each body and yield the payload of each answer; None where the kernel refuses, as it does what is not there."""
-    for start in range(0, len(bodies), AT_ONCE):
-        some = bodies[start : start + AT_ONCE]
-        asked.send(
+def request_each(
+    netlink: socket.socket, kind: int, bodies: Sequence[bytes]
+) -> Iterator[bytes | None]:
+    """Send a request for each body and yield the payload of each answer.
+
+    None where the kernel refuses, as it does if the object does not exist.
+    """
+    for start in range(0, len(bodies), BATCH):
+        batch = bodies[start : start + BATCH]
+        netlink.send(
             b"".join(
                 struct.pack("=IHHII", 16 + len(body), kind, REQUEST | ECHO, 1, 0) + body
-                for body in some
+                for body in batch
             )
         )
-        answers = [asked.recv(1 << 16) for _ in some]
+        answers = [netlink.recv(1 << 16) for _ in batch]
         yield from (
             None if struct.unpack_from("=H", answer, 4)[0] == ERROR else answer[16:]
             for answer in answers
@@ -269,7 +282,7 @@ def ask_each(asked: socket.socket, kind: int, bodies: Sequence[bytes]) -> Iterat
 
 
 def attributes(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Number and body of each attribute."""
+    """Yield number and body of each attribute."""
     at = 0
     while at + 4 <= len(data):
         length, kind = struct.unpack_from("=HH", data, at)
@@ -280,6 +293,6 @@ def attributes(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def attribute(kind: int, body: bytes) -> bytes:
-    """One attribute, padded."""
+    """Return an attribute, padded to a multiple of 4 bytes."""
     length = 4 + len(body)
     return struct.pack("=HH", length, kind) + body + b"\0" * (-length % 4)

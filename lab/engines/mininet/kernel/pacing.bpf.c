@@ -1,5 +1,8 @@
-// Holds TCP sockets to a rate: an iterator over the sockets of a network namespace, run whenever a rate has changed.
-// The kernel then paces each socket itself (SO_MAX_PACING_RATE), which counts payload.
+// SPDX-License-Identifier: GPL-2.0-only
+//
+// Sets the pacing rate of TCP sockets: an iterator over the sockets of a network namespace, run
+// whenever a rate has changed. The kernel then paces each socket (SO_MAX_PACING_RATE), counting
+// payload.
 #include <linux/bpf.h>
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
@@ -31,7 +34,7 @@ struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 4096);
 	__type(key, struct flow);
-	__type(value, __u32); // payload bytes per second; the largest number lets go
+	__type(value, __u32); // payload bytes per second; the largest number means no limit
 } rates SEC(".maps");
 
 SEC("iter/tcp")
@@ -41,11 +44,16 @@ int pace(struct bpf_iter__tcp *context)
 	struct tcp_sock *socket = common ? bpf_skc_to_tcp_sock(common) : 0;
 	if (!socket)
 		return 0;
-	struct flow flow = {common->skc_rcv_saddr, common->skc_daddr, bpf_htons(common->skc_num), common->skc_dport};
-	__u32 *wanted = bpf_map_lookup_elem(&rates, &flow);
-	if (!wanted)
+	struct flow flow = {
+		.source = common->skc_rcv_saddr,
+		.destination = common->skc_daddr,
+		.source_port = bpf_htons(common->skc_num),
+		.destination_port = common->skc_dport,
+	};
+	__u32 *found = bpf_map_lookup_elem(&rates, &flow);
+	if (!found)
 		return 0;
-	__u32 rate = *wanted;
+	__u32 rate = *found;
 	bpf_setsockopt(socket, SOL_SOCKET, SO_MAX_PACING_RATE, &rate, sizeof(rate));
 	return 0;
 }

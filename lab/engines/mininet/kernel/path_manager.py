@@ -1,4 +1,4 @@
-"""The kernel's Multipath TCP path manager, asked over netlink: what `ip mptcp` does, without a process (linux/mptcp_pm.h)."""
+"""Control the kernel's Multipath TCP path manager over netlink (linux/mptcp_pm.h)."""
 
 from __future__ import annotations
 
@@ -24,69 +24,68 @@ Endpoint = tuple[str, int]
 
 @dataclass(frozen=True)
 class Established:
-    """A connection to a server has been established; its token is that of this end."""
+    """Describe an established connection to a server; the token is that of this end."""
 
     token: int
     server: Endpoint
 
 
 class PathManager:
-    """The path manager of the namespace where this is created.
+    """Control the path manager of the network namespace where this is created.
 
-    With the kernel's own, addresses are endpoints of all connections. With one in user space (net.mptcp.pm_type=1) each subflow
-    is opened and changed by itself, and there may be any number; the kernel accepts them as long as somebody listens.
+    With the kernel's own path manager, addresses are endpoints of all connections. With one in user
+    space (net.mptcp.pm_type=1) each subflow is opened and changed separately, and their number is
+    not limited; the kernel accepts them while a listener is open.
     """
 
     def __init__(self) -> None:
         self._family = Family("mptcp_pm")
 
     def limit(self, subflows: int, add_addresses: int = 0) -> None:
-        """At most so many subflows beyond the first, and so many announced addresses accepted, per connection."""
+        """Limit the extra subflows and the accepted announced addresses of each connection."""
         numbers = ((SUBFLOWS, subflows), (ADD_ADDRESSES, add_addresses))
-        self._family.ask(
+        self._family.request(
             SET_LIMITS,
             b"".join(attribute(kind, struct.pack("=I", number)) for kind, number in numbers),
         )
 
     def add(self, address: str, interface: int) -> None:
-        """Open a subflow from this address of interface number `interface` in every connection."""
+        """Make every connection open a subflow from this address of an interface, given by number."""
         place = attribute(FLAGS, struct.pack("=I", SUBFLOW)) + attribute(
             INTERFACE, struct.pack("=i", interface)
         )
-        self._family.ask(ADD_ADDRESS, attribute(NESTED | ADDRESS, _address(address) + place))
+        self._family.request(ADD_ADDRESS, attribute(NESTED | ADDRESS, _address(address) + place))
 
     def set_backup(self, address: str, backup: bool) -> None:
-        """Make all subflows from this endpoint backup or not, and tell their other ends (MP_PRIO)."""
+        """Set whether all subflows from this endpoint are backup, at both ends (MP_PRIO)."""
         flags = attribute(FLAGS, struct.pack("=I", BACKUP if backup else 0))
-        self._family.ask(SET_FLAGS, attribute(NESTED | ADDRESS, _address(address) + flags))
+        self._family.request(SET_FLAGS, attribute(NESTED | ADDRESS, _address(address) + flags))
 
     def create(self, token: int, local: str, ident: int, server: Endpoint) -> None:
-        """Open a subflow of a connection from another address of this host, which gets this number."""
+        """Open a subflow of a connection from another local address; `ident` is its address ID."""
         own = _address(local) + attribute(ADDRESS_ID, bytes([ident]))
-        self._family.ask(CREATE_SUBFLOW, _ends(token, own, server))
+        self._family.request(CREATE_SUBFLOW, _ends(token, own, server))
 
     def set_subflow_backup(self, token: int, local: str, remote: Endpoint, backup: bool) -> None:
-        """Make one subflow of one connection backup or not, and tell its other end (MP_PRIO)."""
+        """Set whether one subflow of one connection is backup, at both ends (MP_PRIO)."""
         own = _address(local) + attribute(FLAGS, struct.pack("=I", BACKUP if backup else 0))
-        self._family.ask(SET_FLAGS, _ends(token, own, remote))
+        self._family.request(SET_FLAGS, _ends(token, own, remote))
 
     def listen(self) -> Listener:
-        """Hear of connections; `established` says which."""
+        """Subscribe to the events of connections; `established` decodes them."""
         return self._family.listen(EVENTS)
 
     def close(self) -> None:
         self._family.close()
 
 
-def established(news: Iterable[tuple[int, dict[int, bytes]]]) -> Iterator[Established]:
-    """The connections among what the kernel has said."""
-    for command, about in news:
-        if command == ESTABLISHED and {EVENT_TOKEN, EVENT_SERVER, EVENT_PORT} <= set(about):
-            server = (
-                socket.inet_ntoa(about[EVENT_SERVER]),
-                struct.unpack("!H", about[EVENT_PORT])[0],
-            )
-            yield Established(struct.unpack("=I", about[EVENT_TOKEN])[0], server)
+def established(messages: Iterable[tuple[int, dict[int, bytes]]]) -> Iterator[Established]:
+    """Yield the established connections among the kernel's messages."""
+    for command, event in messages:
+        if command == ESTABLISHED and {EVENT_TOKEN, EVENT_SERVER, EVENT_PORT} <= set(event):
+            port = struct.unpack("!H", event[EVENT_PORT])[0]
+            server = (socket.inet_ntoa(event[EVENT_SERVER]), port)
+            yield Established(struct.unpack("=I", event[EVENT_TOKEN])[0], server)
 
 
 def _ends(token: int, own: bytes, remote: Endpoint) -> bytes:

@@ -1,4 +1,7 @@
-"""What a host is told before it is used: addresses, routes, settings, endpoints. One process per host does what text can say."""
+"""Configure a host: addresses, routes, settings, MPTCP endpoints.
+
+One `ip` process per host takes all lines; the rest are system calls.
+"""
 
 from __future__ import annotations
 
@@ -20,11 +23,11 @@ SYSCTL = Path("/proc/sys")
 SIOCETHTOOL = 0x8946
 OFFLOADS = {"tso": 0x1F, "gso": 0x24, "gro": 0x2C}  # ETHTOOL_STSO, _SGSO, _SGRO (linux/ethtool.h)
 Enter = Callable[[list[str]], list[str]]
-"""Makes the command line that runs inside a host."""
+"""Makes the command line that runs a command inside a host."""
 
 
 def settings(interfaces: Iterable[str]) -> dict[str, str]:
-    """The sysctls of a host."""
+    """Return the sysctls of a host with these interfaces."""
     found = {
         "net.mptcp.enabled": "1",
         "net.ipv4.tcp_no_metrics_save": "1",
@@ -40,7 +43,10 @@ def settings(interfaces: Iterable[str]) -> dict[str, str]:
 
 
 def addresses(interfaces: tuple[Interface, ...]) -> Iterator[str]:
-    """Everything is on link in 10/8; a table per interface keeps a subflow on its own."""
+    """Yield `ip` lines for addresses and routes.
+
+    All of 10/8 is on link. A routing table per interface keeps a subflow on its interface.
+    """
     yield "link set dev lo up"
     for table, each in enumerate(interfaces, 1):
         yield f"link set dev {each.name} up gso_max_segs 1"
@@ -51,14 +57,14 @@ def addresses(interfaces: tuple[Interface, ...]) -> Iterator[str]:
     yield f"route replace 10.0.0.0/8 dev {interfaces[0].name} src {interfaces[0].address}"
 
 
-def radio(made: str, interface: Interface) -> Iterator[str]:
-    """Give a radio's interface, which the kernel called `made`, its name and its hardware address."""
-    yield f"link set dev {made} down"
-    yield f"link set dev {made} name {interface.name} address {interface.mac}"
+def name_radio(kernel_name: str, interface: Interface) -> Iterator[str]:
+    """Yield `ip` lines that give a radio's interface its name and its hardware address."""
+    yield f"link set dev {kernel_name} down"
+    yield f"link set dev {kernel_name} name {interface.name} address {interface.mac}"
 
 
 def neighbours(host: str, wiring: Wiring) -> Iterator[str]:
-    """Who has which hardware address, for good: a host must not have to ask a controller that stands still (ARP)."""
+    """Yield `ip` lines for permanent neighbours: ARP would fail while the controller is stopped."""
     for mine in wiring.of(host):
         for other in wiring.interfaces:
             for address in (other.address, *other.further) if other.node != host else ():
@@ -66,7 +72,7 @@ def neighbours(host: str, wiring: Wiring) -> Iterator[str]:
 
 
 def write_settings(values: dict[str, str], enter: Enter) -> None:
-    """Set sysctls of the namespace this is called in, `enter` being the way into it for a command."""
+    """Set sysctls of the namespace this is called in; `enter` is for the journal only."""
     shell.journal_command(
         enter(["sysctl", "-qw", *(f"{key}={value}" for key, value in values.items())])
     )
@@ -75,12 +81,11 @@ def write_settings(values: dict[str, str], enter: Enter) -> None:
 
 
 def without_offloads(interfaces: Iterable[str], enter: Enter) -> None:
-    """One packet at a time on these interfaces: meters and queues count packets, and would drop bursts whole."""
+    """Switch offloads off: meters and queues count packets and would drop whole bursts."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
         for name in interfaces:
-            shell.journal_command(
-                enter(["ethtool", "-K", name, *(word for key in OFFLOADS for word in (key, "off"))])
-            )
+            switches = [word for key in OFFLOADS for word in (key, "off")]
+            shell.journal_command(enter(["ethtool", "-K", name, *switches]))
             for command in OFFLOADS.values():
                 _ethtool(control, name, command, 0)
 
@@ -88,39 +93,25 @@ def without_offloads(interfaces: Iterable[str], enter: Enter) -> None:
 def _ethtool(control: socket.socket, interface: str, command: int, value: int) -> None:
     request = bytearray(struct.pack("=II", command, value))
     pointer = (ctypes.c_char * len(request)).from_buffer(request)
+    argument = struct.pack("16sP", interface.encode(), ctypes.addressof(pointer))
     try:
-        fcntl.ioctl(
-            control, SIOCETHTOOL, struct.pack("16sP", interface.encode(), ctypes.addressof(pointer))
-        )
+        fcntl.ioctl(control, SIOCETHTOOL, argument)
     except OSError as problem:
-        if problem.errno != EOPNOTSUPP:  # a radio cannot do it anyway
+        if problem.errno != EOPNOTSUPP:  # a radio has no offloads
             raise
 
 
 def endpoints(interfaces: Iterable[Interface], enter: Enter) -> None:
-    """Multipath TCP opens a subflow from every address of these interfaces."""
+    """Make Multipath TCP open a subflow from every address of these interfaces."""
     manager = PathManager()
     try:
-        shell.journal_command(
-            enter(
-                [
-                    "ip",
-                    "mptcp",
-                    "limits",
-                    "set",
-                    "subflow",
-                    str(MOST_SUBFLOWS),
-                    "add_addr_accepted",
-                    "0",
-                ]
-            )
-        )
+        limits = ["subflow", str(MOST_SUBFLOWS), "add_addr_accepted", "0"]
+        shell.journal_command(enter(["ip", "mptcp", "limits", "set", *limits]))
         manager.limit(MOST_SUBFLOWS)
         for each in interfaces:
             for address in (each.address, *each.further):
-                shell.journal_command(
-                    enter(["ip", "mptcp", "endpoint", "add", address, "dev", each.name, "subflow"])
-                )
+                endpoint = [address, "dev", each.name, "subflow"]
+                shell.journal_command(enter(["ip", "mptcp", "endpoint", "add", *endpoint]))
                 manager.add(address, socket.if_nametoindex(each.name))
     finally:
         manager.close()

@@ -45,7 +45,7 @@ class Links:
         )
         self.cells_of = topology.cells
         self.links = {link.id: link for link in topology.links}
-        self.cells: dict[str, wifi_cell.AirOf] = {}
+        self.cells: dict[str, wifi_cell.RunningCell] = {}
 
     def start(self) -> None:
         """Shape all links, load all cells."""
@@ -168,7 +168,7 @@ class Links:
 
     def _start_cell(self, cell: Cell) -> None:
         """Load the cell's program and attach it to the access point's radio and to every station's."""
-        air = self.cells[cell.ap] = wifi_cell.AirOf(cell, self.ledger)
+        air = self.cells[cell.ap] = wifi_cell.RunningCell(cell, self.ledger)
         lines = shaping.air(f"{cell.ap}-wlan1", "downlink", str(air.pins))
         shell.run(
             ["tc", "-batch", "-"], f"attach the cell to {cell.ap}", stdin=shaping.batch(lines)

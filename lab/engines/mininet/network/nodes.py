@@ -1,8 +1,9 @@
-"""Mininet-WiFi without the processes it starts for every node. The only place that imports mininet and mn_wifi.
+"""Adapt Mininet-WiFi's nodes, so that they start no processes. Only this module imports it.
 
-Mininet gives each node a shell and types commands into it, some ten per host; under software emulation each costs a tenth
-of a second. Here a host is a namespace held by a process that sleeps, a switch is nothing but a name, and what Mininet would
-type is not typed: `network.py` says it for all nodes together. hostapd is started as Mininet-WiFi configures it.
+Mininet gives each node a shell and types about ten commands into it; in a VM without KVM each takes
+a tenth of a second. Here a host is a namespace held by a sleeping process, a switch is only a name,
+and Mininet's commands are discarded: `network.py` configures all nodes together. hostapd is started
+with the configuration that Mininet-WiFi writes.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from lab.engines.mininet.network import upstream_imports
 
 upstream_imports.prepare(folder())
 
-import mininet.net  # noqa: E402 - found only now
+import mininet.net  # noqa: E402 - importable only now
 import mn_wifi.net  # noqa: E402
 from mininet.link import Link  # noqa: E402
 from mininet.log import setLogLevel  # noqa: E402
@@ -30,7 +31,7 @@ TERMINATE_TIMEOUT_S = 3
 
 
 class _Quiet:
-    """A node that is told nothing: `network.py` configures it."""
+    """Discard the commands that Mininet would run in a node: `network.py` configures it."""
 
     name: str
     inNamespace: bool
@@ -39,10 +40,10 @@ class _Quiet:
 
     @classmethod
     def checkSetup(cls) -> None:
-        """`doctor` has looked at this machine."""
+        """Skip Mininet's check of the machine: `doctor` has checked it."""
 
     def startShell(self, mnopts: str | None = None) -> None:
-        """A namespace, and a process that holds it until its input ends or it is killed."""
+        """Make a namespace, held by a process until its input ends or it is killed."""
         if self.inNamespace:
             argv = ["mnexec", "-cdn", "sh", "-c", "echo; read _", f"mininet:{self.name}"]
             self.shell = shell.spawn(
@@ -50,8 +51,8 @@ class _Quiet:
             )
             self.pid = self.shell.pid
 
-    def settle(self) -> None:
-        """Wait until the namespace is there."""
+    def wait_ready(self) -> None:
+        """Wait until the namespace exists."""
         if self.shell is not None and self.shell.stdout is not None:
             self.shell.stdout.readline()
 
@@ -70,26 +71,26 @@ class _Quiet:
 
 
 class QuietHost(_Quiet, Host):  # type: ignore[misc]
-    """A wired host."""
+    """Represent a wired host."""
 
 
 class QuietStation(_Quiet, Station):  # type: ignore[misc]
-    """A host with a radio."""
+    """Represent a host with a radio."""
 
     def update_graph(self) -> None:
-        """Nothing is drawn when it moves."""
+        """Skip the drawing of a move."""
 
 
 class QuietSwitch(_Quiet, OVSSwitch):  # type: ignore[misc]
-    """A bridge, made by `network.py`."""
+    """Represent a bridge, made by `network.py`."""
 
 
 class QuietAccessPoint(_Quiet, OVSKernelAP):  # type: ignore[misc]
-    """A bridge with a radio; hostapd serves it."""
+    """Represent a bridge with a radio, served by hostapd."""
 
 
 class Wire(Link):  # type: ignore[misc]
-    """A pair of interfaces that `network.py` has made."""
+    """Represent a pair of interfaces that `network.py` has made."""
 
     @classmethod
     def makeIntfPair(cls, *_args: Any, **_keywords: Any) -> None:
@@ -97,7 +98,7 @@ class Wire(Link):  # type: ignore[misc]
 
 
 class _NoRadios:
-    """In place of what makes radios: `radios.py` does."""
+    """Replace Mininet-WiFi's maker of radios: `radios.py` makes them."""
 
     hwsim_ids: tuple[str, ...] = ()
 
@@ -106,11 +107,10 @@ class _NoRadios:
 
 
 def empty() -> Any:
-    """A Mininet-WiFi network of such nodes, which shapes nothing by itself."""
+    """Return a Mininet-WiFi network without nodes yet and without its own shaping."""
     setLogLevel("warning")
-    mininet.net.Mininet.inited = (
-        True  # its `init` raises limits of the whole machine and leaves them
-    )
+    # `init` would raise limits of the whole machine permanently
+    mininet.net.Mininet.inited = True
     mininet.net.numCores = os.cpu_count
     mn_wifi.net.Mac80211Hwsim = _NoRadios
     HostapdConfig.ap_config_file = _start_hostapd
@@ -118,7 +118,7 @@ def empty() -> Any:
         Path(f"/sys/class/net/{radio.name}/address").read_text().strip()
     )
     for method in ("set_tc", "set_tc_ap", "set_tc_reorder", "configWLink"):
-        setattr(IntfWireless, method, _nothing)  # a link's qdiscs are ours
+        setattr(IntfWireless, method, _nothing)  # links are shaped in `links.py`
     classes = {
         "host": QuietHost,
         "station": QuietStation,
@@ -135,11 +135,11 @@ def empty() -> Any:
 
 
 def _start_hostapd(_self: Any, text: str, radio: Any) -> None:
-    """Write the configuration Mininet-WiFi made, without the `echo` it would be typed with, and start the daemon."""
+    """Write hostapd's configuration, without the `echo` of its shell command, and start it."""
     file = Path(f"mn{os.getpid()}_{radio.name}.apconf")
     file.write_text(text.removeprefix("echo '"))
     shell.run(["hostapd", "-B", str(file.resolve())], f"start hostapd of {radio.node.name}")
 
 
 def _nothing(*_args: Any, **_keywords: Any) -> None:
-    """In place of what Mininet-WiFi shall not do."""
+    """Replace a method of Mininet-WiFi that must do nothing."""

@@ -1,4 +1,4 @@
-"""WiFi radios of mac80211_hwsim: made, given to hosts and named, without a process for each of these."""
+"""Make WiFi radios with mac80211_hwsim and give them to hosts, without a process for each."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ NETWORK_MANAGER = Path("/run/NetworkManager")
 
 @dataclass(frozen=True)
 class Radio:
-    """A radio by its own name, the interface it shall be, and the process whose host gets it (None: it stays outside)."""
+    """Describe a radio: its name, the name its interface is to have, and its host's process.
+
+    `pid` is None if the radio stays on the machine.
+    """
 
     name: str
     interface: str
@@ -28,7 +31,13 @@ class Radio:
 
 
 def create(radios: Iterable[Radio]) -> dict[str, str]:
-    """Make all; what the kernel called each interface: renaming it is left to whoever configures the host."""
+    """Make radios; return the kernel's name of each one's interface, by the name it is to have.
+
+    The interface is renamed when its host is configured.
+    """
+    radios = list(radios)
+    if not radios:
+        return {}
     shell.run(["modprobe", "mac80211_hwsim", "radios=0"], "load the module of the radios")
     hwsim, wireless = Family("MAC80211_HWSIM"), Family("nl80211")
     try:
@@ -40,27 +49,25 @@ def create(radios: Iterable[Radio]) -> dict[str, str]:
 
 def _create(radio: Radio, hwsim: Family, wireless: Family) -> str:
     shell.journal_command(["hwsim_mgmt", "-c", "-n", radio.name])
-    hwsim.ask(HWSIM_NEW_RADIO, attribute(HWSIM_RADIO_NAME, radio.name.encode() + b"\0"))
+    hwsim.request(HWSIM_NEW_RADIO, attribute(HWSIM_RADIO_NAME, radio.name.encode() + b"\0"))
     folder = RADIOS / radio.name
     for blocked in folder.glob("rfkill*/soft"):
         blocked.write_text("0")
-    made = next((folder / "device" / "net").iterdir()).name
+    kernel_name = next((folder / "device" / "net").iterdir()).name
     if radio.pid is None:
-        _leave_alone(made)
+        _unmanage(kernel_name)
     else:
         shell.journal_command(["iw", "phy", radio.name, "set", "netns", str(radio.pid)])
         number = struct.pack("=I", int((folder / "index").read_text()))
-        wireless.ask(
+        wireless.request(
             SET_WIPHY_NETNS,
             attribute(WIPHY, number) + attribute(NETNS_PID, struct.pack("=I", radio.pid)),
         )
-    return made
+    return kernel_name
 
 
-def _leave_alone(interface: str) -> None:
-    """NetworkManager, where it runs, would use the access point's interface as its own."""
+def _unmanage(interface: str) -> None:
+    """Keep NetworkManager, if it runs, from using the access point's interface."""
     if NETWORK_MANAGER.is_dir() and shutil.which("nmcli"):
-        shell.run(
-            ["nmcli", "device", "set", interface, "managed", "no"],
-            f"keep NetworkManager away from {interface}",
-        )
+        argv = ["nmcli", "device", "set", interface, "managed", "no"]
+        shell.run(argv, f"keep NetworkManager from using {interface}")

@@ -1,8 +1,8 @@
-"""Make Mininet-WiFi importable quickly: put the upstreams on the path, leave out what only its plots need.
+"""Make Mininet-WiFi importable quickly: put it on the path, and skip what only its plots need.
 
-Mininet-WiFi imports matplotlib, numpy and pkg_resources for its graphs, energy monitor and telemetry, which this
-emulation does not use. Under software emulation they cost half a minute, so empty modules stand in for them unless the
-real ones are loaded already.
+Mininet-WiFi imports matplotlib, numpy and pkg_resources for its graphs, energy monitor and
+telemetry, which this emulation does not use. In a VM without KVM they take half a minute to import,
+so empty modules replace them unless the real ones are loaded already.
 """
 
 from __future__ import annotations
@@ -11,29 +11,16 @@ import sys
 import types
 from pathlib import Path
 
+PYPLOT = ("pyplot", "patches", "image", "animation", "style", "cbook")
 UNUSED = (
-    *(
-        "matplotlib",
-        "matplotlib.pyplot",
-        "matplotlib.patches",
-        "matplotlib.image",
-        "matplotlib.animation",
-        "matplotlib.style",
-    ),
-    *(
-        "matplotlib.cbook",
-        "mpl_toolkits",
-        "mpl_toolkits.mplot3d",
-        "numpy",
-        "numpy.random",
-        "pkg_resources",
-        "pylab",
-    ),
+    *("matplotlib", *(f"matplotlib.{name}" for name in PYPLOT)),
+    *("mpl_toolkits", "mpl_toolkits.mplot3d"),
+    *("numpy", "numpy.random", "pkg_resources", "pylab"),
 )
 
 
 class _Anything:
-    """Stands for any function, object or base class of a module that is never really used."""
+    """Replace any function, object or base class of a module that is never used."""
 
     def __getattr__(self, name: str) -> _Anything:
         if name.startswith("__"):
@@ -48,7 +35,7 @@ class _Anything:
 
 
 class _Unused(types.ModuleType):
-    """A module that has every name."""
+    """Provide a module that has every name."""
 
     def __getattr__(self, name: str) -> _Anything:
         if name.startswith("__"):

@@ -1,12 +1,16 @@
-// One WiFi cell: a virtual clock that every packet on the air advances.
+// SPDX-License-Identifier: GPL-2.0-only
+//
+// A WiFi cell: a virtual clock that every packet on the radio channel advances.
 //
 // Downlink, the access point's finite first-in first-out queue:
 //     start = max(now, next_free); next_free = start + airtime; drop if start - now exceeds the buffer
-// Uplink, stations contend with the access point and alternate with it while both have something to send:
-//     start = max(now, uplink_free); uplink_free = start + airtime + (backlogged downlink ? its airtime : 0)
+// Uplink, stations contend with the access point and alternate with it while both have packets:
+//     start = max(now, uplink_free)
+//     uplink_free = start + airtime + (backlogged downlink ? its airtime : 0)
 //     next_free = max(now, next_free) + airtime
-// so every direction draws on the same time (half duplex), and an acknowledgement does not wait for the queue at the
-// other end of the air. fq sends each packet at its time. Airtime = bytes x the station's price (picoseconds per byte).
+// Both directions use the same airtime (half duplex), and an acknowledgement does not wait for the
+// queue at the other end. fq sends each packet at its departure time.
+// Airtime = bytes x airtime per byte of the station (picoseconds).
 #include <linux/bpf.h>
 #include <linux/pkt_cls.h>
 #include <bpf/bpf_endian.h>
@@ -39,8 +43,8 @@ struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 256);
 	__type(key, __u32); // the station's IPv4 address
-	__type(value, __u64);
-} prices SEC(".maps");
+	__type(value, __u64); // picoseconds per byte
+} airtimes SEC(".maps");
 
 static __always_inline __u64 later(__u64 a, __u64 b)
 {
@@ -53,13 +57,13 @@ static __always_inline __u64 airtime_ns(struct __sk_buff *skb, int offset)
 	if (data + HEADERS_BYTES > end || *(__u16 *)(data + 12) != bpf_htons(ETHERTYPE_IPV4))
 		return 0;
 	__u32 station = *(__u32 *)(data + offset);
-	__u64 *price_ps = bpf_map_lookup_elem(&prices, &station);
-	return price_ps ? (__u64)skb->len * *price_ps / 1000 : 0;
+	__u64 *ps_per_byte = bpf_map_lookup_elem(&airtimes, &station);
+	return ps_per_byte ? (__u64)skb->len * *ps_per_byte / 1000 : 0;
 }
 
-static __always_inline int send_at(struct __sk_buff *skb, __u64 when_ns)
+static __always_inline int send_at(struct __sk_buff *skb, __u64 departure_ns)
 {
-	skb->tstamp = when_ns;
+	skb->tstamp = departure_ns;
 	return TC_ACT_OK;
 }
 
@@ -101,7 +105,8 @@ int uplink(struct __sk_buff *skb)
 		bpf_spin_unlock(&cell->lock);
 		return TC_ACT_SHOT;
 	}
-	cell->uplink_free_ns = start + airtime + (cell->next_free_ns > now ? cell->downlink_airtime_ns : 0);
+	__u64 alternate = cell->next_free_ns > now ? cell->downlink_airtime_ns : 0;
+	cell->uplink_free_ns = start + airtime + alternate;
 	cell->next_free_ns = later(now, cell->next_free_ns) + airtime;
 	cell->busy_ns += airtime;
 	cell->sent++;

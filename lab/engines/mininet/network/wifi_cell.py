@@ -1,4 +1,7 @@
-"""The WiFi cell: load its program, price its stations, read its clock. One virtual clock for a whole cell (see wifi_cell.bpf.c)."""
+"""Run a WiFi cell: load its program, set the rates of its stations, read its clock.
+
+A cell has one virtual clock (see wifi_cell.bpf.c).
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ ZERO = struct.pack("=I", 0)
 
 @dataclass(frozen=True)
 class Clock:
-    """What the cell's clock says: time until the medium is free, and its counters."""
+    """Hold the state of a cell's clock: when the channel is free, and its counters."""
 
     next_free_ns: int
     busy_ns: int
@@ -31,12 +34,12 @@ class Clock:
 
 
 def program() -> Path:
-    """The compiled wifi_cell.bpf.c."""
+    """Return the compiled wifi_cell.bpf.c."""
     return bpf_object.compiled(SOURCE, "the cell's program")
 
 
 def mount_pins(ledger: Ledger) -> None:
-    """A bpf file system of our own, where programs and maps are pinned for the hosts to find."""
+    """Mount a bpf file system in which programs and maps are pinned for the hosts."""
     if not PINS.is_mount():
         ledger.record("folder", path=str(PINS))
         PINS.mkdir(parents=True, exist_ok=True)
@@ -44,35 +47,26 @@ def mount_pins(ledger: Ledger) -> None:
         shell.run(["mount", "-t", "bpf", "bpf", str(PINS)], "mount a bpf file system for the cells")
 
 
-class AirOf:
-    """A running cell."""
+class RunningCell:
+    """Control the program of a cell."""
 
     def __init__(self, cell: Cell, ledger: Ledger) -> None:
         """Load the program, pin it in the access point's folder, and set the buffer's limit."""
         self.cell, self.pins = cell, PINS / cell.ap
         ledger.record("pin", path=str(self.pins))
-        argv = [
-            "bpftool",
-            "prog",
-            "loadall",
-            str(program()),
-            str(self.pins),
-            "type",
-            "classifier",
-            "pinmaps",
-            str(self.pins),
-        ]
+        argv = ["bpftool", "prog", "loadall", str(program()), str(self.pins)]
+        argv += ["type", "classifier", "pinmaps", str(self.pins)]
         shell.run(argv, f"load the cell of {cell.ap}")
         self._clock = Map(self.pins / "cells", 4, LAYOUT.size)
-        self._prices = Map(self.pins / "prices", 4, 8)
+        self._airtimes = Map(self.pins / "airtimes", 4, 8)
         self._clock.write(ZERO, LAYOUT.pack(0, 0, 0, limit_ns(cell), 0, 0, 0, 0), locked=True)
 
     def set_rate(self, address: str, rate_bps: int) -> None:
-        """Price a station's packets, both ways."""
-        self._prices.write(socket.inet_aton(address), struct.pack("=Q", price_ps(rate_bps)))
+        """Set the rate of a station's packets in both directions."""
+        self._airtimes.write(socket.inet_aton(address), struct.pack("=Q", price_ps(rate_bps)))
 
     def read(self) -> Clock:
-        """The clock now."""
+        """Return the current state of the clock."""
         _lock, next_free_ns, _uplink, _limit, _airtime, busy_ns, drops, sent = LAYOUT.unpack(
             self._clock.read(ZERO, locked=True)
         )

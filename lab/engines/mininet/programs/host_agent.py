@@ -96,7 +96,7 @@ class Host:
             rate_bps = round(asked.expected_mbps * 1_000_000) or None
             if payload_limit(rate_bps) != min(mine.pacing_limit, UNLIMITED):
                 self._prepare_pacing()
-                self._pacing.hold(self.pid, mine.source, mine.destination, rate_bps)
+                self._pacing.set_rate(self.pid, mine.source, mine.destination, rate_bps)
 
     def _prepare_pacing(self) -> None:
         """Once, when a rate is asked for."""

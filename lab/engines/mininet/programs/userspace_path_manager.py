@@ -45,7 +45,7 @@ class Opener:
     def act(self) -> list[str]:
         """Do what is due; what the kernel refused."""
         refused = []
-        for connection in established(self._listener.news()):
+        for connection in established(self._listener.messages()):
             for ident, address in enumerate(self._addresses, 1):  # 2
                 try:
                     self._open(connection.token, address, ident, connection.server)

@@ -1,0 +1,46 @@
+"""Make the Open vSwitch bridges of a network and connect them to POX, in one command each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from lab.engines.mininet.machine import shell
+
+OPENFLOW_PORTS = (6633, 6653)  # POX's own connection (1.0) and the one for meters (1.3)
+TIMEOUT_S = 120  # a busy machine needs seconds for each bridge
+BRIDGE = (
+    "fail_mode=secure",
+    "protocols=OpenFlow10,OpenFlow13",
+    "other_config:disable-in-band=true",
+)
+# [ms]; a controller stopped for a while is not lost. A connection attempt also ends after the
+# backoff, and many switches must not reconnect every second to a slow controller.
+TIMEOUTS = ("inactivity_probe=60000", "max_backoff=4000")
+
+
+def make(dpids: Mapping[str, int], ports: Iterable[tuple[str, str]]) -> None:
+    """Make a bridge for each switch, with its datapath id, and add the (switch, port) pairs."""
+    argv = ["ovs-vsctl", "--retry", f"--timeout={TIMEOUT_S}"]
+    for switch, dpid in dpids.items():
+        argv += ["--", "add-br", switch, "--", "set", "bridge", switch]
+        argv += [f"other_config:datapath-id={dpid:016x}", *BRIDGE]
+    for switch, port in ports:
+        argv += ["--", "add-port", switch, port]
+    shell.run(argv, "make the bridges")
+
+
+def connect_controller(switches: Iterable[str]) -> None:
+    """Connect every bridge to POX: OpenFlow 1.0 on the first connection, 1.3 on the second.
+
+    Open vSwitch 3.1 applies the timeouts of a connection only if they are set after it was made.
+    """
+    argv: list[str] = []
+    for switch in switches:
+        connections = [f"@{switch}-{port}" for port in OPENFLOW_PORTS]
+        for connection, port in zip(connections, OPENFLOW_PORTS, strict=True):
+            argv += ["--", f"--id={connection}", "create", "controller"]
+            argv += [f'target="tcp:127.0.0.1:{port}"']
+        argv += ["--", "set", "bridge", switch, f"controller={','.join(connections)}"]
+    made = shell.run(["ovs-vsctl", *argv], "connect the bridges to POX").split()
+    timeouts = [word for uuid in made for word in ("--", "set", "controller", uuid, *TIMEOUTS)]
+    shell.run(["ovs-vsctl", *timeouts], "set the timeouts of the connections to POX")
