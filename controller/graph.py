@@ -1,7 +1,7 @@
-"""The network as a graph of numbered places and arcs: flat lists, so that large networks stay quick. Pure.
+"""Represent the network as a graph of numbered vertices and arcs. Flat lists keep large networks fast. Pure.
 
-A place is a switch, the air of an access point, or a host's interface: the addresses of one interface are one place, since
-they share its link. Between two places each direction is one arc.
+A vertex is a switch, the air of an access point, or an interface of a host. The addresses of one interface are one
+vertex, because they share its link. Each direction between two vertices is one arc.
 """
 
 from __future__ import annotations
@@ -13,18 +13,23 @@ from itertools import pairwise
 
 from controller.observation import Arc, air
 
-Way = tuple[int, ...]  # arcs by number, from a subflow's source to its destination
-Use = Mapping[int, float]  # arcs, and how much of each a bit takes
-MORE_HOPS, MOST_WAYS = 2, 64
+ArcPath = tuple[int, ...]  # the numbers of the arcs from a subflow's source to its destination
+ArcUse = Mapping[
+    int, float
+]  # for each arc of a path, the capacity that one bit/s on the path takes
+EXTRA_HOPS, MOST_PATHS = 2, 64
 AIR = air("")
 
 
 @dataclass(frozen=True)
 class Graph:
-    """Places have numbers (`place`, by name and by address), arcs too; `leaving` and `entering` list the arcs of a place."""
+    """Hold vertices and arcs by number.
+
+    `vertex` has the number of each name and address; `leaving` and `entering` have the arcs of each vertex.
+    """
 
     names: tuple[str, ...]
-    place: dict[str, int]
+    vertex: dict[str, int]
     tail: list[int]
     head: list[int]
     capacity_bps: list[float]
@@ -32,34 +37,38 @@ class Graph:
     entering: list[list[int]]
 
     def between(self, tail: int, head: int) -> int | None:
-        """The arc from one place to another."""
+        """Return the arc from one vertex to another, or None."""
         return next((arc for arc in self.leaving[tail] if self.head[arc] == head), None)
 
 
-def graph(arcs: Iterable[Arc]) -> Graph:
-    """The graph of an observation's arcs; of several links between two places the first one counts."""
+def build_graph(arcs: Iterable[Arc]) -> Graph:
+    """Return the graph of an observation's arcs; the first of several links between two vertices counts."""
     arcs = tuple(arcs)
-    interface = _interfaces(arcs)
-    place: dict[str, int] = {}
+    first_address = _first_addresses(arcs)
+    vertex: dict[str, int] = {}
     ends: dict[tuple[int, int], float] = {}
     for arc in arcs:
         tail, head = (
-            place.setdefault(interface.get(name, name), len(place)) for name in (arc.tail, arc.head)
+            vertex.setdefault(first_address.get(name, name), len(vertex))
+            for name in (arc.tail, arc.head)
         )
         ends.setdefault((tail, head), float(arc.capacity_bps))
-    names = tuple(place)
+    names = tuple(vertex)
     leaving: list[list[int]] = [[] for _ in names]
     entering: list[list[int]] = [[] for _ in names]
     for number, (tail, head) in enumerate(ends):
         leaving[tail].append(number)
         entering[head].append(number)
     tails, heads = [tail for tail, _ in ends], [head for _, head in ends]
-    place |= {further: place[first] for further, first in interface.items()}
-    return Graph(names, place, tails, heads, list(ends.values()), leaving, entering)
+    vertex |= {further: vertex[first] for further, first in first_address.items()}
+    return Graph(names, vertex, tails, heads, list(ends.values()), leaving, entering)
 
 
-def _interfaces(arcs: Sequence[Arc]) -> dict[str, str]:
-    """The first address at each link of a host for every further one: what else the link leads to, and what leads nowhere else."""
+def _first_addresses(arcs: Sequence[Arc]) -> dict[str, str]:
+    """Return the first address of its interface for every further address.
+
+    Further addresses are those to which the same link leads, and from which no other link leads on.
+    """
     degree = Counter(arc.tail for arc in arcs)
     first: dict[tuple[str, str], str] = {}
     further = {}
@@ -71,78 +80,94 @@ def _interfaces(arcs: Sequence[Arc]) -> dict[str, str]:
     return further
 
 
-def arcs_over(on: Graph, source: str, path: Sequence[str], destination: str) -> Way | None:
-    """The arcs from an address over these switches to another address; None where a link is missing, or there is no path."""
-    stops = [source, *path, destination]
-    if len(path) == 0 or any(stop not in on.place for stop in stops):
+def arc_path(
+    graph: Graph, source: str, switches: Sequence[str], destination: str
+) -> ArcPath | None:
+    """Return the arcs from an address over these switches to another address.
+
+    Return None if there is no switch, or no link between two neighbours of the list.
+    """
+    stops = [source, *switches, destination]
+    if len(switches) == 0 or any(stop not in graph.vertex for stop in stops):
         return None
     found: list[int] = []
-    for here, there in pairwise(on.place[stop] for stop in stops):
-        step = _over(on, here, there)
+    for here, there in pairwise(graph.vertex[stop] for stop in stops):
+        step = _arcs_between(graph, here, there)
         if not step:
             return None
         found += step
     return tuple(found)
 
 
-def _over(on: Graph, here: int, there: int) -> list[int]:
-    """The arc between two places, or the two that meet in the air of an access point."""
-    direct = on.between(here, there)
+def _arcs_between(graph: Graph, here: int, there: int) -> list[int]:
+    """Return the arc between two vertices, or the two arcs that meet in the air of an access point."""
+    direct = graph.between(here, there)
     if direct is not None:
         return [direct]
-    for first in on.leaving[here]:
-        middle = on.head[first]
-        second = on.between(middle, there) if on.names[middle].endswith(AIR) else None
+    for first in graph.leaving[here]:
+        middle = graph.head[first]
+        second = graph.between(middle, there) if graph.names[middle].endswith(AIR) else None
         if second is not None:
             return [first, second]
     return []
 
 
-def switches(on: Graph, over: Way) -> tuple[str, ...]:
-    """The switches of a way from one address to another, as `Route.path` names them."""
-    inner = (on.names[on.head[arc]] for arc in over[:-1])
+def switches_on(graph: Graph, path: ArcPath) -> tuple[str, ...]:
+    """Return the switches of a path between two addresses, in the form of `Route.path`."""
+    inner = (graph.names[graph.head[arc]] for arc in path[:-1])
     return tuple(name for name in inner if not name.endswith(AIR))
 
 
-def use(on: Graph, over: Way) -> Use:
-    """What a bit on this way takes of each arc: of the air as much more as its station is slower than the best (MP-SDN, eq (2))."""
-    parts = dict.fromkeys(over, 1.0)
-    for one, other in pairwise(over):
+def arc_use(graph: Graph, path: ArcPath) -> ArcUse:
+    """Return the capacity in bit/s of each arc that one bit/s on this path takes.
+
+    It is 1 for a wired arc. In the air of an access point it is larger for a station that is slower than the best
+    station, because its frames take longer (MP-SDN, eq (2)).
+    """
+    parts = dict.fromkeys(path, 1.0)
+    for one, other in pairwise(path):
         if (
-            on.names[on.head[one]].endswith(AIR)
-            and on.capacity_bps[one] > 0 < on.capacity_bps[other]
+            graph.names[graph.head[one]].endswith(AIR)
+            and graph.capacity_bps[one] > 0 < graph.capacity_bps[other]
         ):
-            parts[one] = max(1.0, on.capacity_bps[one] / on.capacity_bps[other])
-            parts[other] = max(1.0, on.capacity_bps[other] / on.capacity_bps[one])
+            parts[one] = max(1.0, graph.capacity_bps[one] / graph.capacity_bps[other])
+            parts[other] = max(1.0, graph.capacity_bps[other] / graph.capacity_bps[one])
     return parts
 
 
 def hops_to(
-    on: Graph, destinations: Iterable[int], usable: Container[int] | None = None
+    graph: Graph, destinations: Iterable[int], usable: Container[int] | None = None
 ) -> dict[int, int]:
-    """How many arcs lead from each place to the nearest destination, over usable arcs only."""
+    """Return the number of arcs from each vertex to the nearest destination, over usable arcs only."""
     hops = dict.fromkeys(destinations, 0)
     waiting = deque(hops)
     while waiting:
         here = waiting.popleft()
-        for arc in on.entering[here]:
-            before = on.tail[arc]
+        for arc in graph.entering[here]:
+            before = graph.tail[arc]
             if before not in hops and (usable is None or arc in usable):
                 hops[before] = hops[here] + 1
                 waiting.append(before)
     return hops
 
 
-def ways(
-    on: Graph, source: int, destination: int, more: int = MORE_HOPS, most: int = MOST_WAYS
-) -> list[Way]:
-    """Ways without a loop, up to `more` hops longer than the shortest; the shortest first, else by the names on them."""
-    hops = hops_to(on, [destination])
+def simple_paths(
+    graph: Graph,
+    source: int,
+    destination: int,
+    extra_hops: int = EXTRA_HOPS,
+    most: int = MOST_PATHS,
+) -> list[ArcPath]:
+    """Return paths without a loop that are at most `extra_hops` longer than the shortest.
+
+    The shortest come first; paths of equal length are sorted by the names of their vertices.
+    """
+    hops = hops_to(graph, [destination])
     if source not in hops:
         return []
-    found: list[Way] = []
-    for length in range(hops[source], hops[source] + more + 1):
-        for each in _of_length(on, source, destination, length, hops):
+    found: list[ArcPath] = []
+    for length in range(hops[source], hops[source] + extra_hops + 1):
+        for each in _of_length(graph, source, destination, length, hops):
             found.append(each)
             if len(found) == most:
                 return found
@@ -150,12 +175,12 @@ def ways(
 
 
 def _of_length(
-    on: Graph, source: int, destination: int, length: int, hops: dict[int, int]
-) -> Iterator[Way]:
-    """Ways with exactly so many arcs, depth first; a branch that cannot end in time is not begun."""
-    stack: list[tuple[int, Way, frozenset[int]]] = [(source, (), frozenset({source}))]
+    graph: Graph, source: int, destination: int, length: int, hops: dict[int, int]
+) -> Iterator[ArcPath]:
+    """Yield the paths of exactly this many arcs, depth first; skip branches too far from the destination."""
+    stack: list[tuple[int, ArcPath, frozenset[int]]] = [(source, (), frozenset({source}))]
     while stack:
-        here, so_far, seen = stack.pop()
+        here, so_far, visited = stack.pop()
         if here == destination:
             if len(so_far) == length:
                 yield so_far
@@ -163,8 +188,8 @@ def _of_length(
         left = length - len(so_far) - 1
         near = [
             arc
-            for arc in on.leaving[here]
-            if hops.get(on.head[arc], left + 1) <= left and on.head[arc] not in seen
+            for arc in graph.leaving[here]
+            if hops.get(graph.head[arc], left + 1) <= left and graph.head[arc] not in visited
         ]
-        near.sort(key=lambda arc: on.names[on.head[arc]], reverse=True)
-        stack += [(on.head[arc], (*so_far, arc), seen | {on.head[arc]}) for arc in near]
+        near.sort(key=lambda arc: graph.names[graph.head[arc]], reverse=True)
+        stack += [(graph.head[arc], (*so_far, arc), visited | {graph.head[arc]}) for arc in near]

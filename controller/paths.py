@@ -1,4 +1,4 @@
-"""Shortest paths between switches, and which of several equally short ones a flow takes (ECMP by hash, RFC 2992)."""
+"""Find the shortest paths between switches, and choose one of them for a flow by hash (ECMP, RFC 2992)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Neighbours = Mapping[str, Iterable[str]]
 
 @dataclass(frozen=True, order=True)
 class Flow:
-    """One direction of traffic: a TCP 5-tuple, or for any other protocol a pair of addresses (ports 0)."""
+    """Name one direction of traffic: a TCP 5-tuple, or two addresses (ports 0) for any other protocol."""
 
     source: str
     destination: str
@@ -25,14 +25,17 @@ class Flow:
     destination_port: int = 0
 
     def back(self) -> Flow:
-        """The opposite direction."""
+        """Return the opposite direction."""
         return Flow(
             self.destination, self.source, self.protocol, self.destination_port, self.source_port
         )
 
 
 def shortest(neighbours: Neighbours, source: str, destination: str) -> list[Path]:
-    """All paths with the fewest hops, in a fixed order, 64 at most; none when there is no way."""
+    """Return all paths with the fewest hops in a fixed order, 64 at most; an empty list if there is none.
+
+    `neighbours` has the next switches of each switch. A path includes both ends.
+    """
     hops = hops_to(neighbours, destination)
     if source not in hops:
         return []
@@ -49,13 +52,14 @@ def shortest(neighbours: Neighbours, source: str, destination: str) -> list[Path
 
 
 def between(neighbours: Neighbours, source: str, destination: str) -> list[Path]:
-    """All shortest paths; those of the opposite direction come in the same order, each turned round."""
+    """Return all shortest paths; the opposite direction gives the same list with each path reversed."""
     if source <= destination:
         return shortest(neighbours, source, destination)
     return [path[::-1] for path in shortest(neighbours, destination, source)]
 
 
 def hops_to(neighbours: Neighbours, destination: str) -> dict[str, int]:
+    """Return the number of hops to the destination from each switch that reaches it."""
     hops = {destination: 0}
     waiting = deque([destination])
     while waiting:
@@ -68,12 +72,12 @@ def hops_to(neighbours: Neighbours, destination: str) -> dict[str, int]:
 
 
 def choose(candidates: list[Path], flow: Flow) -> Path:
-    """One of the paths; a flow and its opposite direction take the same."""
+    """Choose one of the paths by hash; both directions of a flow get the same one."""
     return candidates[digest(min(flow, flow.back())) % len(candidates)]
 
 
 @lru_cache(MOST_DIGESTS)
 def digest(flow: Flow) -> int:
-    """64 bits that name a flow, the same on every machine and after every restart."""
+    """Return a 64-bit hash of a flow that is the same on every machine and after every restart."""
     text = f"{flow.protocol} {flow.source}:{flow.source_port} {flow.destination}:{flow.destination_port}"
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big")

@@ -1,17 +1,20 @@
-"""Which association is Tier 1 and which is Tier 2, the same for every strategy (MP-SDN, section IV, Algorithm 1).
+"""Divide the associations of users into Tier 1 and Tier 2, the same for every strategy (MP-SDN, section IV, Algorithm 1).
 
-Tier 1 is every association of a single-path user and the primary one of a multipath user; the others are Tier 2.
-The primary is the association with the largest achievable throughput, estimated with eq (2) for WiFi and eq (3) for LTE.
+An association is a user at an access point. Every association of a single-path user is Tier 1. Of a multipath user the
+primary association is Tier 1 and the others are Tier 2. The primary is the one with the largest achievable throughput,
+estimated with eq (2) for WiFi and eq (3) for LTE.
 
 Priority-based selection:
-1) sort all associations by their rate when alone, the fastest first (ties by user and access point)
-2) take the next; if its user has a primary, skip it
-3) estimate what each association of the user would get if it joined the primaries chosen so far; the best is the primary
-With `preseed` the only association of a single-path user counts as chosen from the start; it is primary whatever happens.
+1) Sort all associations by their rate when alone, the fastest first. Ties go by user and access point.
+2) Take the next association. If its user has a primary, skip it.
+3) Estimate for each association of the user the rate it would get if it joined the primaries chosen so far. The best
+   one is the primary.
+With `preseed`, the single association of each single-path user counts as chosen from the start; it is Tier 1 anyway.
 
 Connection filtering:
-1) leave out the given share of each access point's associations, the weakest signal first, but never a user's last one
-2) estimate with all that remain; the best of a user is its primary
+1) At each access point drop the given share of the associations, the weakest signal first, but never the last
+   association of a user.
+2) Estimate with all remaining associations. The best one of each user is its primary.
 """
 
 from __future__ import annotations
@@ -24,27 +27,30 @@ from typing import Literal
 from controller.observation import Association, Observation
 
 Selection = Literal["priority", "filtering"]
-CW_MIN, BACKOFF_STAGES = (
-    16,
-    6,
-)  # IEEE 802.11, best effort: contention window of 16 slots, doubled at most 6 times
+# IEEE 802.11, best effort: contention window of 16 slots, doubled at most 6 times
+CW_MIN, BACKOFF_STAGES = 16, 6
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How primaries are chosen; `contention` says how often WiFi sends a packet: once, or as often as Bianchi's model says."""
+    """Hold how primaries are chosen.
+
+    `contention` is the model of WiFi collisions: "none" sends each packet once, "bianchi" as often as Bianchi's model.
+    """
 
     selection: Selection = "priority"
     preseed: bool = True
     contention: Literal["none", "bianchi"] = "none"
 
 
-def categorise(seen: Observation, settings: Settings = Settings()) -> dict[tuple[str, str], int]:
-    """The tier, 1 or 2, of every association (user, access point)."""
-    chosen = primaries(seen, settings)
+def categorise(
+    observation: Observation, settings: Settings = Settings()
+) -> dict[tuple[str, str], int]:
+    """Return the tier, 1 or 2, of every association (user, access point)."""
+    chosen = primaries(observation, settings)
     return {
         (each.user, each.ap): 1 if chosen.get(each.user, each.ap) == each.ap else 2
-        for each in seen.associations
+        for each in observation.associations
     }
 
 
@@ -59,18 +65,22 @@ def tier1_mean(occupancies: Mapping[str, float], tiers: Mapping[str, int]) -> fl
     return sum(counted) / max(1, len(counted))
 
 
-def primaries(seen: Observation, settings: Settings = Settings()) -> dict[str, str]:
-    """The primary access point of every multipath user."""
+def primaries(observation: Observation, settings: Settings = Settings()) -> dict[str, str]:
+    """Return the primary access point of every multipath user that has more than one."""
     choose = by_priority if settings.selection == "priority" else by_filtering
-    multipath = {user for user in seen.multipath if len(seen.of_user(user)) > 1}
-    chosen = choose(seen, multipath, settings)
+    multipath = {user for user in observation.multipath if len(observation.of_user(user)) > 1}
+    chosen = choose(observation, multipath, settings)
     return {user: ap for user, ap in chosen.items() if user in multipath}
 
 
-def by_priority(seen: Observation, multipath: set[str], settings: Settings) -> dict[str, str]:
-    """Priority-based selection: see the numbered steps above."""
-    kinds = {ap.id: ap.kind for ap in seen.access_points}
-    order = sorted(seen.associations, key=lambda each: (-each.rate_bps, each.user, each.ap))  # 1
+def by_priority(
+    observation: Observation, multipath: set[str], settings: Settings
+) -> dict[str, str]:
+    """Choose primaries by priority, as the steps above say; return the access point of each user."""
+    kinds = {ap.id: ap.kind for ap in observation.access_points}
+    order = sorted(
+        observation.associations, key=lambda each: (-each.rate_bps, each.user, each.ap)
+    )  # 1
     joined = [each for each in order if each.user not in multipath] if settings.preseed else []
     chosen: dict[str, str] = {}
     for association in order:
@@ -81,7 +91,7 @@ def by_priority(seen: Observation, multipath: set[str], settings: Settings) -> d
             if not settings.preseed:
                 joined.append(association)
             continue
-        candidates = seen.of_user(user)
+        candidates = observation.of_user(user)
         best = max(
             candidates, key=lambda each: share_bps(each, joined, kinds[each.ap], settings)
         )  # 3
@@ -90,10 +100,12 @@ def by_priority(seen: Observation, multipath: set[str], settings: Settings) -> d
     return chosen
 
 
-def by_filtering(seen: Observation, multipath: set[str], settings: Settings) -> dict[str, str]:
-    """Connection filtering, the paper's baseline: see the numbered steps above."""
-    kinds = {ap.id: ap.kind for ap in seen.access_points}
-    left = filtered(seen.associations, [ap.id for ap in seen.access_points])  # 1
+def by_filtering(
+    observation: Observation, multipath: set[str], settings: Settings
+) -> dict[str, str]:
+    """Choose primaries by connection filtering, the paper's baseline, as the steps above say."""
+    kinds = {ap.id: ap.kind for ap in observation.access_points}
+    left = filtered(observation.associations, [ap.id for ap in observation.access_points])  # 1
     chosen = {}
     for user in sorted(multipath):
         mine = [each for each in left if each.user == user]
@@ -103,12 +115,12 @@ def by_filtering(seen: Observation, multipath: set[str], settings: Settings) -> 
 
 
 def filter_fraction(users: int, associations: int) -> float:
-    """B_f = 1 - N_d / N_c: the share of associations that connection filtering leaves out (MP-SDN, section IV)."""
+    """Return B_f = 1 - N_d / N_c, the share of associations that connection filtering drops (MP-SDN, section IV)."""
     return 1 - users / associations if associations else 0.0
 
 
 def filtered(associations: Iterable[Association], aps: Iterable[str]) -> list[Association]:
-    """What connection filtering keeps: access points in the order of their names, the weakest signal dropped first."""
+    """Return the associations that connection filtering keeps; access points go by name, weakest signals first."""
     left = list(associations)
     fraction = filter_fraction(len({each.user for each in left}), len(left))
     for ap in sorted(aps):
@@ -125,7 +137,7 @@ def filtered(associations: Iterable[Association], aps: Iterable[str]) -> list[As
 def share_bps(
     association: Association, others: Iterable[Association], kind: str, settings: Settings
 ) -> float:
-    """What an association gets, in bit/s, together with those of `others` that are on the same access point."""
+    """Return the rate in bit/s of an association that shares its access point with those of `others` that are there."""
     rest = [each for each in others if each.ap == association.ap and each.user != association.user]
     if kind == "wifi":
         return wifi_share_bps(
@@ -135,13 +147,16 @@ def share_bps(
 
 
 def wifi_share_bps(rates_bps: list[int], contention: str = "none") -> float:
-    """The equal share of each station, T_w / N = 1 / (k sum 1/r) in bit/s (MP-SDN, eq (2)); contenders are the stations."""
+    """Return the equal share of each station in bit/s: T_w / N = 1 / (k sum 1/r) (MP-SDN, eq (2)).
+
+    k is the mean number of transmissions of a packet; the stations are the contenders.
+    """
     k = transmissions(len(rates_bps)) if contention == "bianchi" else 1.0
     return 1 / (k * sum(1 / rate for rate in rates_bps))
 
 
 def lte_share_bps(association: Association, others: Iterable[Association]) -> float:
-    """w r / sum w in bit/s: the proportional-fair share of one station (MP-SDN, eq (3))."""
+    """Return the proportional-fair share of one station in bit/s: w r / sum w (MP-SDN, eq (3))."""
     return (
         association.weight
         * association.rate_bps
@@ -150,7 +165,7 @@ def lte_share_bps(association: Association, others: Iterable[Association]) -> fl
 
 
 def transmissions(contenders: float) -> float:
-    """Mean number of transmissions per delivered WiFi packet: 1 / (1 - p) with Bianchi's saturation model.
+    """Return the mean number of transmissions per delivered WiFi packet, 1 / (1 - p) in Bianchi's saturation model.
 
     Source: G. Bianchi, IEEE JSAC 18(3), 2000, eqs (7) and (9).
     """
@@ -158,7 +173,7 @@ def transmissions(contenders: float) -> float:
 
 
 def collision_probability(contenders: float) -> float:
-    """Bianchi's p, found by bisection: what it implies for the others falls as p grows."""
+    """Return Bianchi's p, the probability that a transmission collides, found by bisection."""
     low, high = 0.0, 1.0
     for _ in range(60):
         p = (low + high) / 2
@@ -170,12 +185,12 @@ def collision_probability(contenders: float) -> float:
 
 
 def _attempt_probability(p: float) -> float:
-    """Bianchi's tau in the form without the singularity at p = 1/2."""
+    """Return Bianchi's tau, in the form without the singularity at p = 1/2."""
     return 2 / (1 + CW_MIN + p * CW_MIN * sum((2 * p) ** stage for stage in range(BACKOFF_STAGES)))
 
 
 def _signal(association: Association) -> tuple[float, str, str]:
-    """Weakest first; where no signal strength is known, the rate takes its place."""
+    """Sort weak signals first; where no signal strength is known, sort by rate."""
     strength = (
         association.rate_bps / 1e9 - 1000 if association.rssi_dbm is None else association.rssi_dbm
     )

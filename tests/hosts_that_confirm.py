@@ -9,7 +9,7 @@ from itertools import count, pairwise
 from networks import arcs_of, without
 
 from controller.command import Decision, Expect, Route, SetBackup, about, checked
-from controller.graph import arcs_over, graph, switches, use, ways
+from controller.graph import arc_path, arc_use, build_graph, simple_paths, switches_on
 from controller.observation import Arc, Observation, Subflow
 from controller.paths import digest
 from controller.strategies.base import Strategy
@@ -88,17 +88,19 @@ class Confirming:
 
     def overload(self) -> float:
         """The most that is expected of an arc, as a part of what it carries."""
-        on, carried = graph(self.arcs), dict[int, float]()
+        graph, carried = build_graph(self.arcs), dict[int, float]()
         for each in self.subflows.values():
-            way = arcs_over(on, each.ends[0], each.path, each.ends[1])
-            for arc, part in use(on, way).items() if way and not each.backup else ():
+            path = arc_path(graph, each.ends[0], each.path, each.ends[1])
+            for arc, part in arc_use(graph, path).items() if path and not each.backup else ():
                 carried[arc] = carried.get(arc, 0.0) + part * (each.expected_bps or 0)
-        return max((rate / on.capacity_bps[arc] for arc, rate in carried.items()), default=0.0)
+        return max((rate / graph.capacity_bps[arc] for arc, rate in carried.items()), default=0.0)
 
     def _hashed(self, subflow: Subflow) -> Subflow:
-        on = graph(self.arcs)
-        found = ways(on, on.place[subflow.ends[0]], on.place[subflow.ends[1]], more=0)
-        return replace(subflow, path=switches(on, found[digest(subflow.flow) % len(found)]))
+        graph = build_graph(self.arcs)
+        found = simple_paths(
+            graph, graph.vertex[subflow.ends[0]], graph.vertex[subflow.ends[1]], extra_hops=0
+        )
+        return replace(subflow, path=switches_on(graph, found[digest(subflow.flow) % len(found)]))
 
     def _carry_out(self, decision: Decision) -> None:
         command = checked(decision.command, self.seen())

@@ -1,10 +1,13 @@
-"""A baseline that S-MPTCP is compared with: the subflows of one connection take shortest ways that share as little as possible.
+"""Route the subflows of each connection over shortest paths that share as few links as possible.
 
-At once when a subflow comes or goes, and every `interval_s`, for every connection (S-MPTCP, section VI-C, "disjoint"):
-1) its first subflow stays where it is
-2) each further one, by number, stays if no other shortest way shares fewer links with the ways of those before it
-3) else it takes one that does; of several the hash of its addresses and ports chooses, since each connection is looked at alone
-Nobody's rate is limited.
+This is a baseline of S-MPTCP (section VI-C, "disjoint"). For every connection, at once when a subflow opens or closes,
+and every `interval_s`:
+1) The first subflow stays on its path.
+2) Each further subflow, by number, stays if no other shortest path shares fewer links with the paths of the subflows
+   before it.
+3) Otherwise it moves to the shortest path that shares fewest. The hash of its addresses and ports chooses among
+   several, because the strategy treats each connection alone.
+No rate is limited.
 """
 
 from __future__ import annotations
@@ -12,16 +15,16 @@ from __future__ import annotations
 from collections import Counter
 
 from controller.command import Decision, Route, about
-from controller.graph import Graph, Way, arcs_over, graph, switches, ways
+from controller.graph import ArcPath, Graph, arc_path, build_graph, simple_paths, switches_on
 from controller.observation import Observation, Subflow
 from controller.paths import digest
 from controller.plan import Plan
 from controller.strategies.base import Strategy, without_subflows
-from controller.strategies.hashed import released
+from controller.strategies.hashed import hashed_paths
 
 
 class Disjoint(Strategy):
-    """Keeps no state: the ways come with the observation."""
+    """Keep the subflows of a connection apart. It has no memory: the paths come with the observation."""
 
     name = "disjoint"
     wakes_on_subflows = True
@@ -30,52 +33,55 @@ class Disjoint(Strategy):
     def unfit(cls, plan: Plan) -> str | None:
         return without_subflows(plan)
 
-    def decide(self, seen: Observation) -> list[Decision]:
-        on = graph(seen.arcs)
+    def decide(self, observation: Observation) -> list[Decision]:
+        graph = build_graph(observation.arcs)
         return [
             decision
-            for subflows in seen.connections().values()
-            for decision in _apart(on, subflows)
+            for subflows in observation.connections().values()
+            for decision in _moves(graph, subflows)
         ]
 
-    def withdraw(self, seen: Observation) -> list[Decision]:
-        return released(seen)
+    def withdraw(self, observation: Observation) -> list[Decision]:
+        return hashed_paths(observation)
 
 
-def _apart(on: Graph, subflows: tuple[Subflow, ...]) -> list[Decision]:
-    """The moves of one connection's subflows."""
+def _moves(graph: Graph, subflows: tuple[Subflow, ...]) -> list[Decision]:
+    """Return the new routes of one connection's subflows."""
     used: Counter[int] = Counter()
     decisions = []
     for subflow in subflows:
-        now = arcs_over(on, subflow.ends[0], subflow.path, subflow.ends[1])
-        chosen = _way(on, subflow, now, used)
-        if chosen is not None and chosen != now:
-            there = _shared(chosen, used)
-            text = f"this way shares {there} links with the connection's other subflows"
-            text += (
-                f", the one before {_shared(now, used)}" if now else ", and there was none before"
+        present = arc_path(graph, subflow.ends[0], subflow.path, subflow.ends[1])
+        chosen = _path(graph, subflow, present, used)
+        if chosen is not None and chosen != present:
+            path = switches_on(graph, chosen)
+            shared = _shared(chosen, used)
+            text = (
+                f"path {' '.join(path)} shares {shared} links with other subflows of the connection"
             )
-            decisions.append(
-                Decision(about(subflow.key), text, Route(subflow.key, switches(on, chosen)))
-            )
+            text += f", the present path {_shared(present, used)}" if present else ""
+            decisions.append(Decision(about(subflow.key), text, Route(subflow.key, path)))
         used.update(chosen or ())
     return decisions
 
 
-def _way(on: Graph, subflow: Subflow, now: Way | None, used: Counter[int]) -> Way | None:
-    """Where a subflow belongs beside the ways that are in use; None when no way leads."""
-    if not used and now is not None:  # 1
-        return now
-    source, destination = (on.place.get(end) for end in subflow.ends)
-    found = [] if source is None or destination is None else ways(on, source, destination, more=0)
+def _path(
+    graph: Graph, subflow: Subflow, present: ArcPath | None, used: Counter[int]
+) -> ArcPath | None:
+    """Return the path of a subflow beside the paths in use; None if no path leads to its destination."""
+    if not used and present is not None:  # 1
+        return present
+    source, destination = (graph.vertex.get(end) for end in subflow.ends)
+    if source is None or destination is None:
+        return present
+    found = simple_paths(graph, source, destination, extra_hops=0)
     if not found:
-        return now
-    fewest = min(_shared(way, used) for way in found)
-    if now is not None and _shared(now, used) <= fewest:  # 2
-        return now
-    best = [way for way in found if _shared(way, used) == fewest]  # 3
+        return present
+    fewest = min(_shared(path, used) for path in found)
+    if present is not None and _shared(present, used) <= fewest:  # 2
+        return present
+    best = [path for path in found if _shared(path, used) == fewest]  # 3
     return best[digest(subflow.flow) % len(best)]
 
 
-def _shared(way: Way, used: Counter[int]) -> int:
-    return sum(arc in used for arc in way)
+def _shared(path: ArcPath, used: Counter[int]) -> int:
+    return sum(arc in used for arc in path)

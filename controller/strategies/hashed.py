@@ -1,4 +1,4 @@
-"""Ways as the network gives them without a strategy: what one that chose ways leaves behind when it is withdrawn."""
+"""Return subflows to the paths that the network chooses without a strategy."""
 
 from __future__ import annotations
 
@@ -7,16 +7,19 @@ from controller.command import Decision, Route, about
 from controller.observation import Observation
 
 
-def released(seen: Observation) -> list[Decision]:
-    """Every subflow takes the shortest way that its hash says over the links that are up; who has none stays."""
+def hashed_paths(observation: Observation) -> list[Decision]:
+    """Return a route for each subflow that is not on the shortest path its hash chooses over links that are up.
+
+    A subflow stays if no path leads to its destination. A strategy that chose paths calls this when it is withdrawn.
+    """
     near: dict[str, set[str]] = {}
-    for arc in seen.arcs:  # hosts and the air are dead ends, so that no way leads through them
+    for arc in observation.arcs:  # hosts and the air are dead ends, so no path leads through them
         near.setdefault(arc.tail, set()).add(arc.head)
     decisions = []
-    for each in seen.subflows:
+    for each in observation.subflows:
         found = paths.between(near, each.path[0], each.path[-1]) if each.path else []
-        way = paths.choose(found, each.flow) if found else each.path
-        if way != each.path:
-            text = f"the strategy was withdrawn: its hash says {' '.join(way)}"
-            decisions.append(Decision(about(each.key), text, Route(each.key, way)))
+        path = paths.choose(found, each.flow) if found else each.path
+        if path != each.path:
+            text = f"strategy withdrawn: the hash of the subflow chooses path {' '.join(path)}"
+            decisions.append(Decision(about(each.key), text, Route(each.key, path)))
     return decisions

@@ -1,13 +1,15 @@
-"""MPTCP-LA: a subflow that loses packets stays back as backup until its interface says that the loss is gone.
+"""Set a subflow that loses packets to backup until its interface reports that the loss is gone (MPTCP-LA).
 
 Every `interval_s`, for every connection (MPTCP-LA, section 3.3):
-1) a normal subflow: count what was sent and lost; a window ends with the first look after `window_packets`
-2) loss = lost / sent >= gamma of its interface: it should go. What `window_packets` may lose can be gone before the window is
-   full; then the answer is known, and not waited for
-3) of those that should go, the one with the larger loss becomes backup, unless it is the last normal subflow
-4) a backup subflow sends nothing, so its counters stand still: it is normal again once its interface reports a loss < gamma.
-   Without a report it stays. What an interface does not see brings a subflow back at once: give `stay_s` with `network` and `tcp`
-A subflow counts as normal only when its hosts say so and nothing else was asked of it; what they did not confirm is asked again.
+1) Count the packets sent and lost on each normal subflow. A window ends at the first step after `window_packets`.
+2) If loss = lost / sent >= gamma of the interface, the subflow should become backup. If more is lost than the whole
+   window may lose, the decision does not wait for the end of the window.
+3) Of the subflows that should become backup, the one with the largest loss does, unless it is the last normal one.
+4) A backup subflow sends nothing, so its counters stand still. It becomes normal when its interface reports a loss
+   below gamma; without a report it stays backup. An interface that does not notice the loss makes its subflow normal
+   at once, so use `stay_s` with the loss sources `network` and `tcp`.
+A subflow is normal if its hosts say so and no other command was given. A command that the hosts did not confirm is
+repeated.
 """
 
 from __future__ import annotations
@@ -26,56 +28,58 @@ ROUNDING = 1e-9  # a loss that is written as gamma reaches gamma
 
 
 class LossAwareParams(StrategyParams):
-    """Thresholds of MPTCP-LA, section 4.3.1; the window's length N is not given there."""
+    """Hold the thresholds of MPTCP-LA, section 4.3.1, which does not give the window length N."""
 
-    interval_s: float = param(0.5, "s", "Time between two looks at the counters", ge=0.2, le=60)
+    interval_s: float = param(0.5, "s", "Time between two control steps", ge=0.2, le=60)
     window_packets: int = param(
-        1000, "packets", "Packets of a subflow between two judgements (N)", ge=10, le=1_000_000
+        1000, "packets", "Packets of a subflow between two verdicts (N)", ge=10, le=1_000_000
     )
     gamma_wifi: float = param(
-        0.0001, "fraction", "Loss from which a WiFi interface is left", gt=0, le=1
+        0.0001, "fraction", "Loss from which a subflow over WiFi becomes backup", gt=0, le=1
     )
     gamma_lte: float = param(
-        0.01, "fraction", "Loss from which an LTE interface is left", gt=0, le=1
+        0.01, "fraction", "Loss from which a subflow over LTE becomes backup", gt=0, le=1
     )
     gamma_wired: float = param(
-        0.0001,
-        "fraction",
-        "Loss from which an interface is left that is at no access point",
-        gt=0,
-        le=1,
+        0.0001, "fraction", "Loss from which a subflow over a cable becomes backup", gt=0, le=1
     )
     loss_source: Literal["device", "network", "tcp"] = param(
         "device",
         "choice",
-        "Lost is what the user's interface reports (the paper's oracle), what entered the path and did not leave it, or what TCP sent again",
+        "What counts as lost: the loss that the user's interface reports (as in the paper), packets that entered the "
+        "path and did not leave it, or packets that TCP retransmitted",
     )
-    stay_s: float = param(0.0, "s", "Shortest stay in a mode; the paper has none", ge=0, le=600)
+    stay_s: float = param(
+        0.0, "s", "Shortest time as normal or as backup; the paper has none", ge=0, le=600
+    )
 
 
 @dataclass
-class Watched:
-    """A subflow's window and mode; `counted` is where its counters stood at the last look, None after a pause."""
+class Window:
+    """Hold a subflow's window, and the mode that was commanded last.
 
-    backup: bool  # as asked
+    `counted` has the counters of sent and lost packets at the last step, None after a pause.
+    """
+
+    backup: bool
     since_ns: int
     counted: tuple[int, int] | None = None
     sent: int = 0
     lost: float = 0.0
 
-    def empty(self) -> None:
-        """Begin a window."""
+    def restart(self) -> None:
+        """Begin a new window."""
         self.sent, self.lost = 0, 0.0
 
-    def turn(self, backup: bool, now_ns: int) -> None:
-        """Ask for the other mode, and count anew."""
+    def set_mode(self, backup: bool, now_ns: int) -> None:
+        """Remember the commanded mode, and begin a new window."""
         self.backup, self.since_ns, self.counted = backup, now_ns, None
-        self.empty()
+        self.restart()
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """A subflow whose window has reached gamma."""
+    """Hold the counts of a subflow whose loss has reached gamma."""
 
     subflow: Subflow
     sent: int
@@ -84,14 +88,16 @@ class Verdict:
 
     @property
     def loss(self) -> float:
+        """Return the lost fraction of the packets."""
         return self.lost / self.sent
 
     def text(self) -> str:
+        """Return the loss and the threshold as text."""
         return f"loss {self.loss:.3%} of {self.sent} packets >= {self.gamma:.3%}"
 
 
 class LossAware(Strategy):
-    """Keeps windows only: a controller that starts again, and a change of parameters, begin new ones."""
+    """Run MPTCP-LA. Its memory is the windows; a restart or a change of parameters begins new ones."""
 
     name = "loss_aware"
     Params = LossAwareParams
@@ -103,63 +109,66 @@ class LossAware(Strategy):
 
     def __init__(self, params: StrategyParams) -> None:
         super().__init__(params)
-        self._watched: dict[SubflowKey, Watched] = {}
+        self._windows: dict[SubflowKey, Window] = {}
 
-    def decide(self, seen: Observation) -> list[Decision]:
-        self._watched = {
-            each.key: self._watched.get(each.key) or Watched(each.backup, seen.now_ns)
-            for each in seen.subflows
+    def decide(self, observation: Observation) -> list[Decision]:
+        self._windows = {
+            each.key: self._windows.get(each.key) or Window(each.backup, observation.now_ns)
+            for each in observation.subflows
         }
-        connections = seen.connections().values()
         return [
             decision
-            for subflows in connections
+            for subflows in observation.connections().values()
             if len(subflows) > 1
-            for decision in self._decide_for(subflows, seen)
+            for decision in self._decide_for(subflows, observation)
         ]
 
-    def withdraw(self, seen: Observation) -> list[Decision]:
-        back = [each for each in seen.subflows if each.backup or self._asked(each)]
+    def withdraw(self, observation: Observation) -> list[Decision]:
+        why = "strategy withdrawn: the subflow becomes normal"
         return [
-            _turned(each, False, "the strategy was withdrawn: an ordinary subflow again")
-            for each in back
+            _set_backup(each, False, why)
+            for each in observation.subflows
+            if each.backup or self._commanded(each)
         ]
 
-    def _asked(self, subflow: Subflow) -> bool:
-        watched = self._watched.get(subflow.key)
-        return watched is not None and watched.backup
+    def _commanded(self, subflow: Subflow) -> bool:
+        """Return whether the last command made the subflow backup."""
+        window = self._windows.get(subflow.key)
+        return window is not None and window.backup
 
-    def _decide_for(self, subflows: tuple[Subflow, ...], seen: Observation) -> list[Decision]:
-        normal = [each for each in subflows if not each.backup and not self._asked(each)]
-        unconfirmed = [each for each in subflows if each.backup != self._asked(each)]
+    def _decide_for(
+        self, subflows: tuple[Subflow, ...], observation: Observation
+    ) -> list[Decision]:
+        normal = [each for each in subflows if not each.backup and not self._commanded(each)]
+        unconfirmed = [each for each in subflows if each.backup != self._commanded(each)]
         decisions = [
-            _turned(each, self._asked(each), "asked before, and not confirmed yet")
+            _set_backup(each, self._commanded(each), "repeated: the hosts have not confirmed it")
             for each in unconfirmed
         ]
-        decisions += self._returned(
-            [each for each in subflows if each.backup and self._asked(each)], seen
+        decisions += self._returning(
+            [each for each in subflows if each.backup and self._commanded(each)], observation
         )
-        verdicts = [verdict for each in normal if (verdict := self._judged(each, seen)) is not None]
-        return decisions + self._left(verdicts, len(normal), seen.now_ns)
+        verdicts = [
+            verdict for each in normal if (verdict := self._judge(each, observation)) is not None
+        ]
+        return decisions + self._leaving(verdicts, len(normal), observation.now_ns)
 
-    def _judged(self, subflow: Subflow, seen: Observation) -> Verdict | None:
-        """The verdict on a normal subflow whose window has ended or has lost too much already."""
-        watched, gamma = self._watched[subflow.key], self._gamma(subflow, seen)
-        self._count(watched, subflow)  # 1
-        reached = watched.lost * (1 + ROUNDING) >= gamma * max(
-            watched.sent, self.params.window_packets
+    def _judge(self, subflow: Subflow, observation: Observation) -> Verdict | None:
+        """Return a verdict if a normal subflow has lost too much; end its window if it is full."""
+        window, gamma = self._windows[subflow.key], self._gamma(subflow, observation)
+        self._count(window, subflow)  # 1
+        reached = window.lost * (1 + ROUNDING) >= gamma * max(
+            window.sent, self.params.window_packets
         )  # 2
         verdict = (
-            Verdict(subflow, watched.sent, watched.lost, gamma)
-            if reached and watched.sent
-            else None
+            Verdict(subflow, window.sent, window.lost, gamma) if reached and window.sent else None
         )
-        if verdict or watched.sent >= self.params.window_packets:
-            watched.empty()
+        if verdict or window.sent >= self.params.window_packets:
+            window.restart()
         return verdict
 
-    def _count(self, watched: Watched, subflow: Subflow) -> None:
-        """Add what was sent and lost since the last look; nothing while nobody counts or reports."""
+    def _count(self, window: Window, subflow: Subflow) -> None:
+        """Add the packets sent and lost since the last step; add nothing without counters or reports."""
         by_source = {
             "device": 0,
             "network": subflow.lost_packets,
@@ -168,65 +177,61 @@ class LossAware(Strategy):
         sent, lost = subflow.sent_packets, by_source[self.params.loss_source]
         if sent is None or lost is None:
             return
-        before, watched.counted = watched.counted, (sent, lost)
-        if before is None or sent < before[0] or lost < before[1]:  # the counters began again
+        before, window.counted = window.counted, (sent, lost)
+        if before is None or sent < before[0] or lost < before[1]:  # the counters restarted
             return
         newly_sent = sent - before[0]
-        watched.sent += newly_sent
+        window.sent += newly_sent
         device = self.params.loss_source == "device"
-        watched.lost += newly_sent * (subflow.device_loss or 0.0) if device else lost - before[1]
+        window.lost += newly_sent * (subflow.device_loss or 0.0) if device else lost - before[1]
 
-    def _left(self, verdicts: list[Verdict], normal: int, now_ns: int) -> list[Decision]:
-        """One subflow at most becomes backup."""
+    def _leaving(self, verdicts: list[Verdict], normal: int, now_ns: int) -> list[Decision]:
+        """Return the decisions on subflows that should become backup; at most one of them does."""
         ranked = sorted(verdicts, key=lambda each: (-each.loss, each.subflow.number))  # 3
         if not ranked:
             return []
         worst = ranked[0]
         if normal < 2:
-            return [_kept(worst.subflow, f"{worst.text()}, but it is the last normal subflow")]
-        if not self._may_turn(worst.subflow, now_ns):
+            return [_keep(worst.subflow, f"{worst.text()}, but it is the last normal subflow")]
+        if not self._may_change(worst.subflow, now_ns):
             return [
-                _kept(
+                _keep(
                     worst.subflow,
-                    f"{worst.text()}, but it is normal for less than {self.params.stay_s:g} s",
+                    f"{worst.text()}, but it has been normal for less than {self.params.stay_s:g} s",
                 )
             ]
-        self._watched[worst.subflow.key].turn(True, now_ns)
+        self._windows[worst.subflow.key].set_mode(True, now_ns)
         kept = [
-            _kept(each.subflow, f"{each.text()}, but {about(worst.subflow.key)} loses more")
+            _keep(each.subflow, f"{each.text()}, but {about(worst.subflow.key)} loses more")
             for each in ranked[1:]
         ]
-        return [_turned(worst.subflow, True, worst.text()), *kept]
+        return [_set_backup(worst.subflow, True, worst.text()), *kept]
 
-    def _returned(self, waiting: Iterable[Subflow], seen: Observation) -> list[Decision]:
+    def _returning(self, backups: Iterable[Subflow], observation: Observation) -> list[Decision]:
+        """Return a command for each backup subflow that becomes normal."""
         decisions = []
-        for each in waiting:
-            gamma = self._gamma(each, seen)
+        for each in backups:
+            gamma = self._gamma(each, observation)
             gone = each.device_loss is not None and each.device_loss * (1 + ROUNDING) < gamma  # 4
-            if gone and self._may_turn(each, seen.now_ns):
-                self._watched[each.key].turn(False, seen.now_ns)
-                decisions.append(
-                    _turned(
-                        each,
-                        False,
-                        f"its interface reports a loss of {each.device_loss:.3%} < {gamma:.3%}",
-                    )
-                )
+            if gone and self._may_change(each, observation.now_ns):
+                self._windows[each.key].set_mode(False, observation.now_ns)
+                text = f"its interface reports a loss of {each.device_loss:.3%} < {gamma:.3%}"
+                decisions.append(_set_backup(each, False, text))
         return decisions
 
-    def _may_turn(self, subflow: Subflow, now_ns: int) -> bool:
-        return now_ns - self._watched[subflow.key].since_ns >= ns_from_s(self.params.stay_s)
+    def _may_change(self, subflow: Subflow, now_ns: int) -> bool:
+        return now_ns - self._windows[subflow.key].since_ns >= ns_from_s(self.params.stay_s)
 
-    def _gamma(self, subflow: Subflow, seen: Observation) -> float:
-        """The threshold of the subflow's interface: by the kind of its access point, and wired without one."""
-        kinds = {ap.id: ap.kind for ap in seen.access_points}
+    def _gamma(self, subflow: Subflow, observation: Observation) -> float:
+        """Return the threshold for the kind of the subflow's access point, or for a cable."""
+        kinds = {ap.id: ap.kind for ap in observation.access_points}
         by_kind = {"wifi": self.params.gamma_wifi, "lte": self.params.gamma_lte}
         return by_kind.get(kinds.get(subflow.ap, ""), self.params.gamma_wired)
 
 
-def _turned(subflow: Subflow, backup: bool, reason: str) -> Decision:
+def _set_backup(subflow: Subflow, backup: bool, reason: str) -> Decision:
     return Decision(about(subflow.key), reason, SetBackup(subflow.key, backup))
 
 
-def _kept(subflow: Subflow, reason: str) -> Decision:
+def _keep(subflow: Subflow, reason: str) -> Decision:
     return Decision(about(subflow.key), reason)

@@ -1,4 +1,4 @@
-"""Ordinary Multipath TCP: nothing is limited."""
+"""Leave Multipath TCP to the kernel: no meter, no pacing, no route, no backup."""
 
 from __future__ import annotations
 
@@ -8,20 +8,17 @@ from controller.strategies.base import Strategy
 
 
 class NoStrategy(Strategy):
-    """Leaves every subflow alone, and lifts a limit that something else has left behind."""
+    """Change no subflow; lift a limit that another strategy left behind."""
 
     name = "none"
 
-    def decide(self, seen: Observation) -> list[Decision]:
-        left = [ap for ap in seen.access_points if ap.meter_bps is not None]
+    def decide(self, observation: Observation) -> list[Decision]:
+        why = "strategy none limits nothing: a limit that was left behind is lifted"
         return [
-            Decision(
-                ap.id,
-                "no strategy limits anything: a limit left behind is lifted",
-                Unthrottle(ap.id),
-            )
-            for ap in left
+            Decision(ap.id, why, Unthrottle(ap.id))
+            for ap in observation.access_points
+            if ap.meter_bps is not None
         ]
 
-    def withdraw(self, seen: Observation) -> list[Decision]:
+    def withdraw(self, observation: Observation) -> list[Decision]:
         return []

@@ -1,6 +1,7 @@
-"""The best of all sets of subflows by the same forecast: what Algorithm 1 of DTMC selection is measured against.
+"""Choose the best of all sets of subflows by the forecast of DTMC selection (baseline, exhaustive search).
 
-Everything but the search is that of `subflow_selection` (paper, section V-B: the optimal path manager).
+The greedy search of `subflow_selection` is measured against it (DTMC selection, section V-B: the optimal path manager).
+Only the search differs; see `controller/strategies/subflow_selection`.
 """
 
 from __future__ import annotations
@@ -14,19 +15,19 @@ from controller.strategies.subflow_selection.strategy import Selecting, Selectin
 
 
 class OptimumParams(SelectingParams):
-    """How far the search goes."""
+    """Hold the parameters of the selection, and how far the search goes."""
 
     most_paths: int = param(
         6,
         "subflows",
-        "Largest set that is looked at; a set's throughput falls long before",
+        "Largest set that the search tries; more subflows rarely bring more throughput",
         ge=1,
         le=15,
     )
 
 
 class Optimum(Selecting):
-    """Exhaustive search; sets that cannot be the best are left out unseen."""
+    """Search all sets, except those whose upper bound shows that they cannot be the best."""
 
     name = "optimum"
     Params = OptimumParams

@@ -30,7 +30,7 @@ from typing import Any
 from urllib.request import urlopen
 
 from controller import paths
-from controller.graph import Graph, arcs_over, graph, use
+from controller.graph import Graph, arc_path, arc_use, build_graph
 from controller.plan import Plan
 from controller.strategies.expected_throughput import allocation, max_flow
 from controller.strategies.subflow_selection.forecast import Model, PathQuality, estimate
@@ -165,14 +165,14 @@ def _tree(k: int) -> tuple[Topology, Wiring, Plan, Graph]:
     topology = fat_tree.build(fat_tree.Params(k=k))
     wiring = wire(topology)
     plan = Plan.model_validate(describe(topology, wiring))
-    return topology, wiring, plan, graph(plan.arcs())
+    return topology, wiring, plan, build_graph(plan.arcs())
 
 
 def _largest_flow(k: int) -> tuple[float]:
-    _, wiring, _, on = _tree(k)
-    source, destination = (on.place[wiring.of(host)[0].address] for host in ("srv1", "ue1"))
+    _, wiring, _, graph = _tree(k)
+    source, destination = (graph.vertex[wiring.of(host)[0].address] for host in ("srv1", "ue1"))
     began = time.perf_counter()
-    flow = max_flow.max_flow(on, on.capacity_bps, source, [destination])
+    flow = max_flow.max_flow(graph, graph.capacity_bps, source, [destination])
     took_s = time.perf_counter() - began
     assert flow.rate_bps > 0
     return (took_s * 1000,)
@@ -180,7 +180,7 @@ def _largest_flow(k: int) -> tuple[float]:
 
 def _reallocation() -> tuple[float]:
     """A hundred connections of two subflows, each on a path that its hash chose, arrive one after the other."""
-    topology, wiring, plan, on = _tree(10)
+    topology, wiring, plan, graph = _tree(10)
     near: dict[str, set[str]] = {switch: set() for switch in plan.switches}
     for trunk in plan.trunks:
         near[trunk.a].add(trunk.b)
@@ -196,12 +196,12 @@ def _reallocation() -> tuple[float]:
             for port in (40001, 40002)
         )
         found = [
-            arcs_over(on, server.address, paths.choose(candidates, flow), own.address)
+            arc_path(graph, server.address, paths.choose(candidates, flow), own.address)
             for flow in flows
         ]
-        ways[user] = [use(on, way) for way in found if way is not None]
+        ways[user] = [arc_use(graph, way) for way in found if way is not None]
         began = time.perf_counter()
-        shares = allocation.arrive(on.capacity_bps, ways, shares, user)
+        shares = allocation.reallocate(graph.capacity_bps, ways, shares, user)
         took_s = time.perf_counter() - began
     assert len(shares) == 100
     return (took_s * 1000,)

@@ -40,7 +40,7 @@ def test_subflows_of_two_connections_collide_by_chance():
     assert seen == {0, 1, 2}
 
 
-def test_where_ways_must_meet_they_share_as_few_links_as_possible():
+def test_where_paths_must_meet_they_share_as_few_links_as_possible():
     network = made(TREE)
     network.come("ue1")
     assert {path[2] for path in network.paths("ue1")} == {"c1", "c2", "c3", "c4"}
@@ -58,7 +58,7 @@ def test_a_broken_link_is_left():
     assert [path[1] for path in network.paths("ue1")] == ["c2", "c2"]
 
 
-def test_where_no_way_leads_nothing_is_asked():
+def test_where_no_path_leads_nothing_is_asked():
     network = made(WITHIN)
     network.come("ue1")
     assert network.down("up1", "up2") == []

@@ -1,4 +1,4 @@
-"""Places, ways and what a bit takes of them; networkx is the oracle."""
+"""Places, paths and what a bit takes of them; networkx is the oracle."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from networks import arcs_of, both_ways, one_way, without
 
-from controller.graph import arcs_over, graph, hops_to, switches, use, ways
+from controller.graph import arc_path, arc_use, build_graph, hops_to, simple_paths, switches_on
 from controller.observation import Arc
 from lab.topologies import collision, fat_tree, wifi_lte
 
@@ -34,46 +34,48 @@ edges = st.dictionaries(
 )
 
 
-def names(on, over):
-    return [on.names[on.tail[over[0]]], *(on.names[on.head[arc]] for arc in over)]
+def names(graph, over):
+    return [graph.names[graph.tail[over[0]]], *(graph.names[graph.head[arc]] for arc in over)]
 
 
 def test_the_addresses_of_one_interface_are_one_place():
-    on = graph(TREE)
-    assert on.place["10.16.0.1"] == on.place["10.16.0.9"] != on.place["10.16.0.2"]
-    assert len(on.names) == 36
-    assert len(on.tail) == 2 * 48
+    graph = build_graph(TREE)
+    assert graph.vertex["10.16.0.1"] == graph.vertex["10.16.0.9"] != graph.vertex["10.16.0.2"]
+    assert len(graph.names) == 36
+    assert len(graph.tail) == 2 * 48
 
 
 def test_links_that_bear_one_name_lead_to_as_many_places():
-    on = graph(
+    graph = build_graph(
         Arc("core", tail, head, 1)
         for tail, head in ("ab", "ba", "ac", "ca", "bd", "db", "cd", "dc")
     )
-    assert len(on.names) == 4
+    assert len(graph.names) == 4
 
 
 def test_a_path_crosses_the_air_of_its_access_point():
-    on = graph(RADIO)
-    over = arcs_over(on, "10.0.0.1", ("s1", "wifi1"), "10.1.0.2")
-    assert names(on, over) == ["10.0.0.1", "s1", "wifi1", "wifi1~air", "10.1.0.2"]
-    assert switches(on, over) == ("s1", "wifi1")
-    back = arcs_over(on, "10.1.0.2", ("wifi1", "s1"), "10.0.0.1")
-    assert switches(on, back) == ("wifi1", "s1")
+    graph = build_graph(RADIO)
+    over = arc_path(graph, "10.0.0.1", ("s1", "wifi1"), "10.1.0.2")
+    assert names(graph, over) == ["10.0.0.1", "s1", "wifi1", "wifi1~air", "10.1.0.2"]
+    assert switches_on(graph, over) == ("s1", "wifi1")
+    back = arc_path(graph, "10.1.0.2", ("wifi1", "s1"), "10.0.0.1")
+    assert switches_on(graph, back) == ("wifi1", "s1")
 
 
 @pytest.mark.parametrize(
     "path", [(), ("s1",), ("wifi1",), ("s1", "lte1"), ("s1", "nowhere", "wifi1")]
 )
 def test_a_path_that_leads_elsewhere_is_none(path):
-    assert arcs_over(graph(RADIO), "10.0.0.1", path, "10.1.0.2") is None
+    assert arc_path(build_graph(RADIO), "10.0.0.1", path, "10.1.0.2") is None
 
 
 def test_a_slow_station_takes_more_of_the_air():
-    on = graph(RADIO)
-    over = arcs_over(on, "10.0.0.1", ("s1", "wifi1"), "10.1.0.2")
-    assert list(use(on, over).values()) == [1, 1, 4, 1]
-    assert list(use(on, arcs_over(on, "10.1.0.2", ("wifi1", "s1"), "10.0.0.1")).values()) == [
+    graph = build_graph(RADIO)
+    over = arc_path(graph, "10.0.0.1", ("s1", "wifi1"), "10.1.0.2")
+    assert list(arc_use(graph, over).values()) == [1, 1, 4, 1]
+    assert list(
+        arc_use(graph, arc_path(graph, "10.1.0.2", ("wifi1", "s1"), "10.0.0.1")).values()
+    ) == [
         1,
         4,
         1,
@@ -82,45 +84,47 @@ def test_a_slow_station_takes_more_of_the_air():
 
 
 @given(edges)
-def test_ways_are_all_simple_paths_that_are_short_enough(links):
-    on, known = graph(one_way(links)), networkx.DiGraph(list(links))
+def test_paths_are_all_simple_paths_that_are_short_enough(links):
+    graph, known = build_graph(one_way(links)), networkx.DiGraph(list(links))
     if not {"a", "f"} <= set(known):
         return
-    found = ways(on, on.place["a"], on.place["f"], most=1000)
+    found = simple_paths(graph, graph.vertex["a"], graph.vertex["f"], most=1000)
     every = list(networkx.all_simple_paths(known, "a", "f"))
     shortest = min(map(len, every), default=0)
-    assert [names(on, each) for each in found] == sorted(
+    assert [names(graph, each) for each in found] == sorted(
         (each for each in every if len(each) <= shortest + 2), key=lambda each: (len(each), each)
     )
 
 
-def test_ways_end_at_the_number_asked_for():
-    on = graph(arcs_of(fat_tree.build(fat_tree.Params(k=8))))
-    found = ways(on, on.place["10.0.0.1"], on.place["10.16.0.1"])
+def test_paths_end_at_the_number_asked_for():
+    graph = build_graph(arcs_of(fat_tree.build(fat_tree.Params(k=8))))
+    found = simple_paths(graph, graph.vertex["10.0.0.1"], graph.vertex["10.16.0.1"])
     assert len(found) == 64
     assert [len(each) for each in found[:17]] == [6] * 16 + [8]
 
 
 @given(edges)
 def test_hops_are_those_of_breadth_first_search(links):
-    on, known = graph(one_way(links)), networkx.DiGraph(list(links)).reverse()
+    graph, known = build_graph(one_way(links)), networkx.DiGraph(list(links)).reverse()
     for goal in known:
         wanted = networkx.single_source_shortest_path_length(known, goal)
         assert {
-            on.names[place]: hops for place, hops in hops_to(on, [on.place[goal]]).items()
+            graph.names[place]: hops for place, hops in hops_to(graph, [graph.vertex[goal]]).items()
         } == wanted
 
 
 def test_only_usable_arcs_count():
-    on = graph(both_ways({("a", "b"): 1, ("b", "c"): 1, ("a", "c"): 1}))
-    usable = {on.between(on.place[tail], on.place[head]) for tail, head in pairwise("abc")}
-    assert hops_to(on, [on.place["c"]], usable) == {
-        on.place[name]: hops for name, hops in {"c": 0, "b": 1, "a": 2}.items()
+    graph = build_graph(both_ways({("a", "b"): 1, ("b", "c"): 1, ("a", "c"): 1}))
+    usable = {
+        graph.between(graph.vertex[tail], graph.vertex[head]) for tail, head in pairwise("abc")
+    }
+    assert hops_to(graph, [graph.vertex["c"]], usable) == {
+        graph.vertex[name]: hops for name, hops in {"c": 0, "b": 1, "a": 2}.items()
     }
 
 
-def test_a_link_that_is_down_is_on_no_way():
+def test_a_link_that_is_down_is_on_no_path():
     arcs = without(arcs_of(collision.build(collision.Params())), "up1")
-    on = graph(arcs)
-    found = ways(on, on.place["10.0.0.1"], on.place["10.17.0.1"], more=0)
-    assert [switches(on, each) for each in found] == [("s1", "c2", "s2")]
+    graph = build_graph(arcs)
+    found = simple_paths(graph, graph.vertex["10.0.0.1"], graph.vertex["10.17.0.1"], extra_hops=0)
+    assert [switches_on(graph, each) for each in found] == [("s1", "c2", "s2")]

@@ -1,14 +1,18 @@
-"""Who gets how much on the ways there are: water filling (S-MPTCP, Algorithms 3 and 4, as repaired).
+"""Allocate rates to connections on the paths they have (S-MPTCP, Algorithms 3 and 4, as repaired).
 
-It begins with one connection and spreads over shared arcs; it touches nobody else. For each connection, nearest first:
-1) the most it could get beside all others as they are; and the mean of all of them if it got that (eq (5))
-2) if that most is at least `fairness` times the mean, it takes it, and its neighbours are left alone
-3) else it may push others back: only those that had their turn are beside it now. What is missing to the mean (eq (6)) it takes
-   from its ways in proportion to how far the other users of their full arcs are above the mean
-4) where its ways do not carry the mean, or nobody there is above it, it shares the narrowest arc with the poorest instead (the
-   paper lets it take all there is, and who has only that arc would be left with nothing)
-5) its neighbours that had no turn yet come next
-Every connection has one turn at most, so that this ends; then no arc is asked for more than it has.
+This is water filling. It begins with one connection and spreads to the connections that share arcs with it, directly
+or through others; all other connections keep their rates. For each connection, in the order of its distance from the
+first:
+1) Estimate the most it could get while all others keep their rates, and the mean rate of all if it got that (eq (5)).
+2) If that estimate is at least `fairness` times the mean, the connection takes it. Its neighbours do not get a turn.
+3) Otherwise it may take capacity from others; only connections that had their turn keep theirs. It takes what it lacks
+   to the mean (eq (6)) on each of its paths in proportion to how far the other users of the path's full arcs are above
+   the mean.
+4) If its paths cannot carry the mean, or no user of them is above the mean, it shares the narrowest arc equally with
+   the connections that have least. (In the paper it takes the whole arc, and a connection that has only this arc gets
+   nothing.)
+5) Its neighbours that had no turn yet come next.
+Every connection has at most one turn, so the algorithm ends. Afterwards no arc carries more than its capacity.
 """
 
 from __future__ import annotations
@@ -17,37 +21,42 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 
-from controller.graph import Use
-from controller.strategies.expected_throughput.estimation import ROUNDING, Rates, most, without
+from controller.graph import ArcUse
+from controller.strategies.expected_throughput.estimation import (
+    ROUNDING,
+    Rates,
+    largest_rates,
+    room_left,
+)
 
-FILLED = 0.1  # of what was missing: less need not be handed out
+SMALL_REST = 0.1  # of what was missing: a smaller rest is not distributed
 MOST_ROUNDS = 20
 
-Ways = Mapping[str, Sequence[Use]]  # of connections, in the order in which they appeared
+Paths = Mapping[str, Sequence[ArcUse]]  # by connection, in the order in which they appeared
 Shares = Mapping[str, Rates]
 
 
-def users(ways: Ways) -> dict[int, set[str]]:
-    """The connections on every arc."""
+def users_of_arcs(paths: Paths) -> dict[int, set[str]]:
+    """Return the connections on every arc."""
     found: dict[int, set[str]] = {}
-    for name, own in ways.items():
-        for way in own:
-            for arc in way:
+    for name, own in paths.items():
+        for path in own:
+            for arc in path:
                 found.setdefault(arc, set()).add(name)
     return found
 
 
-def neighbours(ways: Ways) -> dict[str, set[str]]:
-    """Which connections share an arc."""
-    found: dict[str, set[str]] = {name: set() for name in ways}
-    for sharing in users(ways).values():
+def neighbours(paths: Paths) -> dict[str, set[str]]:
+    """Return for each connection the others that share an arc with it."""
+    found: dict[str, set[str]] = {name: set() for name in paths}
+    for sharing in users_of_arcs(paths).values():
         for name in sharing:
             found[name] |= sharing
     return {name: sharing - {name} for name, sharing in found.items()}
 
 
-def reached(near: Mapping[str, Iterable[str]], start: Iterable[str]) -> set[str]:
-    """These connections and all that share arcs with them, directly or through others: the paper's Set."""
+def sharing_set(near: Mapping[str, Iterable[str]], start: Iterable[str]) -> set[str]:
+    """Return these connections and all that share arcs with them, directly or through others (the paper's Set)."""
     found = set(start)
     waiting = deque(found)
     while waiting:
@@ -58,32 +67,38 @@ def reached(near: Mapping[str, Iterable[str]], start: Iterable[str]) -> set[str]
     return found
 
 
-def arrive(
-    capacity_bps: Sequence[float], ways: Ways, shares: Shares, first: str, fairness: float = 0.9
+def reallocate(
+    capacity_bps: Sequence[float], paths: Paths, shares: Shares, first: str, fairness: float = 0.9
 ) -> dict[str, Rates]:
-    """The shares in bit/s after connection `first` came, or found new ways; a connection without a share has none yet."""
-    return _Filling(capacity_bps, ways, shares, fairness).run(first)
+    """Return the shares in bit/s after connection `first` arrived or got new paths.
+
+    A connection that is missing in `shares` has no rate yet.
+    """
+    return _WaterFilling(capacity_bps, paths, shares, fairness).run(first)
 
 
-class _Filling:
-    """One event: `judged` counts everybody's share against the arcs, `taken` only of those that had their turn."""
+class _WaterFilling:
+    """Run one allocation.
+
+    `load` counts the shares of all connections on the arcs, `final_load` only those of connections that had their turn.
+    """
 
     def __init__(
-        self, capacity_bps: Sequence[float], ways: Ways, shares: Shares, fairness: float
+        self, capacity_bps: Sequence[float], paths: Paths, shares: Shares, fairness: float
     ) -> None:
-        self.capacity_bps, self.ways, self.fairness = capacity_bps, ways, fairness
-        self.users, self.near = users(ways), neighbours(ways)
-        self.shares = {name: shares.get(name) or (0.0,) * len(own) for name, own in ways.items()}
-        self.judged: dict[int, float] = {}
-        self.taken: dict[int, float] = {}
+        self.capacity_bps, self.paths, self.fairness = capacity_bps, paths, fairness
+        self.users, self.near = users_of_arcs(paths), neighbours(paths)
+        self.shares = {name: shares.get(name) or (0.0,) * len(own) for name, own in paths.items()}
+        self.load: dict[int, float] = {}
+        self.final_load: dict[int, float] = {}
         self.done: set[str] = set()
-        for name in ways:
-            self._add(self.judged, name, self.shares[name])
+        for name in paths:
+            self._add(self.load, name, self.shares[name])
 
     def run(self, first: str) -> dict[str, Rates]:
-        """Every connection reached, in its turn."""
-        order = {name: n for n, name in enumerate(self.ways)}
-        together = reached(self.near, [first])
+        """Give a turn to each connection that the filling reaches; return the shares of all."""
+        order = {name: n for n, name in enumerate(self.paths)}
+        together = sharing_set(self.near, [first])
         waiting, met = [(1, order[first], first)], {first}
         while waiting:
             level, _, name = heappop(waiting)
@@ -94,57 +109,72 @@ class _Filling:
         return self.shares
 
     def _turn(self, name: str, together: set[str]) -> bool:
-        """Set the share of one connection; whether its neighbours may be left alone."""
-        own = self.ways[name]
+        """Set the share of one connection; return whether it took nothing from its neighbours."""
+        own = self.paths[name]
         before = self.shares[name]
-        self._add(self.judged, name, [-rate for rate in before])
-        alone = most(own, self._room(self.judged, own))  # 1
+        self._add(self.load, name, [-rate for rate in before])
+        alone = largest_rates(own, self._room(self.load, own))  # 1
         others = sum(sum(self.shares[each]) for each in together if each != name)
         mean = (others + sum(alone)) / len(together)
         fair = sum(alone) >= self.fairness * mean  # 2
         self.shares[name] = alone if fair else self._filled(name, alone, mean)  # 3
-        for load in (self.judged, self.taken):
+        for load in (self.load, self.final_load):
             self._add(load, name, self.shares[name])
         self.done.add(name)
         return fair
 
     def _filled(self, name: str, alone: Rates, mean: float) -> Rates:
-        """What a connection takes when it may push others back."""
-        own = self.ways[name]
-        room = self._room(self.taken, own)
-        if sum(most(own, room)) > mean:
-            raised = _raised(alone, mean - sum(alone), own, room, self._to_take(name, alone, mean))
+        """Return the rates of a connection that may take capacity from others."""
+        own = self.paths[name]
+        room = self._room(self.final_load, own)
+        if sum(largest_rates(own, room)) > mean:
+            excess = self._excess_on_paths(name, alone, mean)
+            raised = _raised(alone, mean - sum(alone), own, room, excess)
             if raised != alone:
                 return raised
         return self._levelled(name, alone, room)  # 4
 
-    def _to_take(self, name: str, alone: Rates, mean: float) -> list[float]:
-        """For each way how far the users of its full arcs are above the mean; the arc with the least counts."""
-        own = self.ways[name]
-        left = without(self._room(self.judged, own), own, alone)
+    def _excess_on_paths(self, name: str, alone: Rates, mean: float) -> list[float]:
+        """Return for each path how far the other users of its full arcs are above the mean; the smallest arc counts."""
+        own = self.paths[name]
+        left = room_left(self._room(self.load, own), own, alone)
         full = {arc for arc, room in left.items() if room <= ROUNDING * self.capacity_bps[arc]}
         return [
-            min((self._above(name, arc, mean) for arc in way if arc in full), default=0.0)
-            for way in own
+            min((self._excess(name, arc, mean) for arc in path if arc in full), default=0.0)
+            for path in own
         ]
 
+    def _excess(self, name: str, arc: int, mean: float) -> float:
+        """Return the sum of how far the other connections that send over an arc are above the mean."""
+        found = 0.0
+        for each in self.users[arc] - {name}:
+            rates = self._rates_left(each)
+            if any(
+                rate > 0 and arc in path for path, rate in zip(self.paths[each], rates, strict=True)
+            ):
+                found += sum(rates) - mean
+        return found
+
     def _levelled(self, name: str, alone: Rates, room_bps: Mapping[int, float]) -> Rates:
-        """On each way as much as makes its rate equal to that of the poorest who share the narrowest arc with it."""
-        own, rates = self.ways[name], list(alone)
-        for n, way in enumerate(own):
-            level = min(self._level(name, arc, sum(rates) - rates[n]) for arc in way)
+        """Raise each path's rate until the connection has as much as the poorest users of the narrowest arc."""
+        own, rates = self.paths[name], list(alone)
+        for n, path in enumerate(own):
+            level = min(self._level(name, arc, sum(rates) - rates[n]) for arc in path)
             rates[n] += max(
-                0.0, min(_narrowest(way, without(room_bps, own, rates)), level - sum(rates))
+                0.0, min(_narrowest(path, room_left(room_bps, own, rates)), level - sum(rates))
             )
         return tuple(rates)
 
     def _level(self, name: str, arc: int, elsewhere: float) -> float:
-        """The rate that all users of an arc reach when it is shared out from the poorest up; `elsewhere` is one's own beside it."""
+        """Return the rate that the users of an arc reach if it is divided so that the poorest get most.
+
+        `elsewhere` is the rate in bit/s that the connection itself has on its other paths.
+        """
         beside = [(elsewhere, self._part(name, arc))]
         for each in self.users[arc] - {name}:
-            pairs = zip(self.ways[each], self._left_to(each), strict=True)
+            pairs = zip(self.paths[each], self._rates_left(each), strict=True)
             beside.append(
-                (sum(rate for way, rate in pairs if arc not in way), self._part(each, arc))
+                (sum(rate for path, rate in pairs if arc not in path), self._part(each, arc))
             )
         beside.sort()
         filled, parts, levels = self.capacity_bps[arc], 0.0, []
@@ -154,62 +184,52 @@ class _Filling:
         return min(levels)
 
     def _part(self, name: str, arc: int) -> float:
-        """What a bit of this connection takes of an arc, at most: a slow station takes more of the air."""
-        return max(way[arc] for way in self.ways[name] if arc in way)
+        """Return the most of an arc that a bit of this connection takes: a slow station takes more of the air."""
+        return max(path[arc] for path in self.paths[name] if arc in path)
 
-    def _above(self, name: str, arc: int, mean: float) -> float:
-        """How far the other users of an arc are above the mean, all together; only those that carry something there."""
-        found = 0.0
-        for each in self.users[arc] - {name}:
-            rates = self._left_to(each)
-            if any(
-                rate > 0 and arc in way for way, rate in zip(self.ways[each], rates, strict=True)
-            ):
-                found += sum(rates) - mean
-        return found
-
-    def _left_to(self, name: str) -> Rates:
-        """A connection's rates, as far as those that had their turn have not taken them."""
+    def _rates_left(self, name: str) -> Rates:
+        """Return a connection's rates, reduced to what the connections that had their turn leave to it."""
         if name in self.done:
             return self.shares[name]
-        room = self._room(self.taken, self.ways[name])
-        pairs = zip(self.ways[name], self.shares[name], strict=True)
-        return tuple(max(0.0, min(rate, _narrowest(way, room))) for way, rate in pairs)
+        room = self._room(self.final_load, self.paths[name])
+        pairs = zip(self.paths[name], self.shares[name], strict=True)
+        return tuple(max(0.0, min(rate, _narrowest(path, room))) for path, rate in pairs)
 
-    def _room(self, load: Mapping[int, float], own: Iterable[Use]) -> dict[int, float]:
-        return {arc: self.capacity_bps[arc] - load.get(arc, 0.0) for way in own for arc in way}
+    def _room(self, load: Mapping[int, float], own: Iterable[ArcUse]) -> dict[int, float]:
+        return {arc: self.capacity_bps[arc] - load.get(arc, 0.0) for path in own for arc in path}
 
     def _add(self, load: dict[int, float], name: str, rates: Iterable[float]) -> None:
-        for way, rate in zip(self.ways[name], rates, strict=True):
-            for arc, part in way.items():
+        for path, rate in zip(self.paths[name], rates, strict=True):
+            for arc, part in path.items():
                 load[arc] = load.get(arc, 0.0) + rate * part
 
 
 def _raised(
     alone: Rates,
     missing: float,
-    own: Sequence[Use],
+    own: Sequence[ArcUse],
     room_bps: Mapping[int, float],
-    above: Sequence[float],
+    excess: Sequence[float],
 ) -> Rates:
-    """The rates after what is missing was handed out to the ways whose users are above the mean, as far as there is room."""
+    """Return the rates after the missing rate was distributed, as far as there is room.
+
+    Each path gets a part in proportion to the excess of its users.
+    """
     rates, left = list(alone), missing
     for _ in range(MOST_ROUNDS):
-        spare = without(room_bps, own, rates)
-        giving = [n for n, way in enumerate(own) if above[n] > 0 and _narrowest(way, spare) > 0]
-        if left <= FILLED * missing or not giving:
+        spare = room_left(room_bps, own, rates)
+        giving = [n for n, path in enumerate(own) if excess[n] > 0 and _narrowest(path, spare) > 0]
+        if left <= SMALL_REST * missing or not giving:
             break
-        whole, asked = sum(above[n] for n in giving), left
+        whole, wanted = sum(excess[n] for n in giving), left
         for n in giving:
-            added = max(
-                0.0,
-                min(asked * above[n] / whole, _narrowest(own[n], without(room_bps, own, rates))),
-            )
+            room = _narrowest(own[n], room_left(room_bps, own, rates))
+            added = max(0.0, min(wanted * excess[n] / whole, room))
             rates[n] += added
             left -= added
     return tuple(rates)
 
 
-def _narrowest(way: Use, room_bps: Mapping[int, float]) -> float:
-    """The rate that a way has room for."""
-    return min(room_bps[arc] / part for arc, part in way.items())
+def _narrowest(path: ArcUse, room_bps: Mapping[int, float]) -> float:
+    """Return the rate that a path has room for."""
+    return min(room_bps[arc] / part for arc, part in path.items())

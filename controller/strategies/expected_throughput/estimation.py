@@ -1,9 +1,10 @@
-"""What one connection could get on the ways it has (S-MPTCP, Algorithm 2, as repaired).
+"""Estimate the rates that one connection could get on its paths (S-MPTCP, Algorithm 2, as repaired).
 
-1) each subflow takes what the narrowest arc of its way has room for
-2) where its subflows share an arc that has not as much, the overload is charged to them in equal parts
-3) of those that still take something, the one that is charged most (of equals the first) gives way by what its narrowest arc
-   lacks; go on at 2
+1) Each subflow takes what the narrowest arc of its path has room for.
+2) Where subflows of the connection share an arc that has too little room, the overload is charged to them in equal
+   parts.
+3) Of the subflows with a rate above 0, the one with the largest charge (the first of equals) lowers its rate by what
+   its narrowest arc lacks. Go back to 2.
 """
 
 from __future__ import annotations
@@ -11,41 +12,42 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from controller.graph import Use
+from controller.graph import ArcUse
 
-ROUNDING = 1e-9  # of the largest room: less is no overload
-Rates = tuple[float, ...]  # of a connection's subflows, by number
+ROUNDING = 1e-9  # of the largest room: a smaller overload is a rounding error
+Rates = tuple[float, ...]  # bit/s of a connection's subflows, by number
 
 
-def most(ways: Sequence[Use], room_bps: Mapping[int, float]) -> Rates:
-    """The rates in bit/s of a connection's subflows when it takes all it can; `room_bps` leaves its own share out.
+def largest_rates(paths: Sequence[ArcUse], room_bps: Mapping[int, float]) -> Rates:
+    """Return the rates in bit/s of a connection's subflows if it takes all it can.
 
-    Subflows that share a tight arc get the right sum, and which of them gets it is of no consequence.
+    `room_bps` is the free capacity of each arc, without the load of this connection. Where subflows share a full arc,
+    their sum is right; how it is divided among them is arbitrary.
     """
-    sharing = Counter(arc for way in ways for arc in way)
+    sharing = Counter(arc for path in paths for arc in path)
     room = {arc: max(room_bps[arc], 0.0) for arc in sharing}
     enough = -ROUNDING * max(room.values(), default=0.0)
-    rates = [min(room[arc] / part for arc, part in way.items()) for way in ways]  # 1
+    rates = [min(room[arc] / part for arc, part in path.items()) for path in paths]  # 1
     while True:
-        left = without(room, ways, rates)
+        left = room_left(room, paths, rates)
         if min(left.values(), default=0.0) >= enough:
             return tuple(rates)
         charged = [
-            sum(min(left[arc], 0.0) / part / sharing[arc] for arc, part in way.items())
-            for way in ways
+            sum(min(left[arc], 0.0) / part / sharing[arc] for arc, part in path.items())
+            for path in paths
         ]  # 2
         worst = min((n for n, rate in enumerate(rates) if rate > 0), key=charged.__getitem__)  # 3
         rates[worst] = max(
-            rates[worst] + min(left[arc] / part for arc, part in ways[worst].items()), 0.0
+            rates[worst] + min(left[arc] / part for arc, part in paths[worst].items()), 0.0
         )
 
 
-def without(
-    room_bps: Mapping[int, float], ways: Iterable[Use], rates: Iterable[float]
+def room_left(
+    room_bps: Mapping[int, float], paths: Iterable[ArcUse], rates: Iterable[float]
 ) -> dict[int, float]:
-    """The room that is left when these ways carry these rates."""
+    """Return the free capacity of each arc in bit/s after these paths carry these rates."""
     left = dict(room_bps)
-    for way, rate in zip(ways, rates, strict=True):
-        for arc, part in way.items():
+    for path, rate in zip(paths, rates, strict=True):
+        for arc, part in path.items():
             left[arc] -= rate * part
     return left

@@ -1,14 +1,16 @@
-"""How much fits from one place to others together, and over which ways (S-MPTCP, Algorithm 1, stage 1).
+"""Compute the largest flow from one vertex to others, and split it into paths (S-MPTCP, Algorithm 1, stage 1).
 
-Dinic's algorithm (E. A. Dinic, Soviet Mathematics Doklady 11, 1970) on rates that need not be whole numbers:
-1) count the hops from every place to a destination over what is not full; where the source is not reached, the flow is largest
-2) send what fits along ways on which every arc leads one hop nearer; an arc that leads nowhere is not looked at again
-3) when no such way is left, begin again: the shortest way has become longer
-What is already sent over an arc can be sent back, which is how a choice made too early is undone.
+Dinic's algorithm (E. A. Dinic, Soviet Mathematics Doklady 11, 1970), on rates that need not be whole numbers:
+1) Count the hops from every vertex to a destination over arcs that are not full. If the source is not reached, the
+   flow is the largest.
+2) Send what fits along paths on which every arc leads one hop nearer. Skip an arc from which no path leads on.
+3) When no such path is left, go back to 1: the shortest path has become longer.
+A flow over an arc can be sent back, which undoes a choice that was made too early.
 
-The flow is then split into ways:
-4) the widest way, of equally wide ones the shortest, of equally short ones the first by the names on it
-5) take its rate off the flow; end when less than 1 % of the whole is left, or with as many ways as each destination wants
+Split the flow into paths:
+4) Take the widest path; of equally wide paths the shortest, and of these the first by the names of its vertices.
+5) Subtract its rate from the flow. End when less than 1 % of the flow is left, or when each destination has as many
+   paths as it wants.
 """
 
 from __future__ import annotations
@@ -18,34 +20,37 @@ from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
-from controller.graph import Graph, Way, hops_to
+from controller.graph import ArcPath, Graph, hops_to
 
-LEAST_SHARE = 1e-9  # of the largest capacity: less is nothing
-LEFT_OVER = 0.01  # of the flow: less is not worth a way
+ZERO = 1e-9  # of the largest capacity: a smaller rate counts as 0
+LEFT_OVER = 0.01  # of the flow: a smaller rest gets no path
 
 
 @dataclass(frozen=True)
 class Flow:
-    """A flow from one place to others: its rate in bit/s, and what each arc carries of it, where that is not nothing."""
+    """Hold a flow from one vertex to others: its rate in bit/s, and the rate on each arc where it is not 0."""
 
     rate_bps: float
-    over: Mapping[int, float]
+    on_arc: Mapping[int, float]
 
 
 class _Residual:
-    """Arc n is here edge 2n, and the way back over it edge 2n + 1."""
+    """Hold the residual graph: arc n is edge 2n, and the reverse of it is edge 2n + 1."""
 
-    def __init__(self, on: Graph, room_bps: Sequence[float]) -> None:
-        self.nothing = LEAST_SHARE * max(room_bps, default=0.0)
+    def __init__(self, graph: Graph, room_bps: Sequence[float]) -> None:
+        self.nothing = ZERO * max(room_bps, default=0.0)
         self.left = [rate for room in room_bps for rate in (room, 0.0)]
-        self.to = [end for ends in zip(on.head, on.tail, strict=True) for end in ends]
+        self.to = [end for ends in zip(graph.head, graph.tail, strict=True) for end in ends]
         self.edges = [
             [2 * arc for arc in leaving] + [2 * arc + 1 for arc in entering]
-            for leaving, entering in zip(on.leaving, on.entering, strict=True)
+            for leaving, entering in zip(graph.leaving, graph.entering, strict=True)
         ]
 
     def hops(self, source: int, destinations: Collection[int]) -> list[int]:
-        """Hops to the nearest destination, as far as the source is away; -1 where there is no way."""
+        """Return the hops from each vertex to the nearest destination, -1 where no path leads.
+
+        The search ends at the source: vertices farther away than the source have -1 too.
+        """
         left, to, edges, nothing = self.left, self.to, self.edges, self.nothing
         hops = [-1] * len(edges)
         for destination in destinations:
@@ -62,20 +67,20 @@ class _Residual:
         return hops
 
     def send(self, source: int, hops: list[int]) -> float:
-        """Fill every way on which each edge leads one hop nearer; what was sent."""
+        """Fill every path on which each edge leads one hop nearer; return the rate sent in bit/s."""
         left, to, edges, nothing = self.left, self.to, self.edges, self.nothing
         next_edge = [0] * len(edges)
-        way: list[int] = []
+        path: list[int] = []
         sent, here = 0.0, source
         while True:
             if hops[here] == 0:
-                rate = min(left[edge] for edge in way)
-                for edge in way:
+                rate = min(left[edge] for edge in path)
+                for edge in path:
                     left[edge] -= rate
                     left[edge ^ 1] += rate
                 sent += rate
-                full = next(n for n, edge in enumerate(way) if left[edge] <= nothing)
-                here, way = to[way[full] ^ 1], way[:full]
+                full = next(n for n, edge in enumerate(path) if left[edge] <= nothing)
+                here, path = to[path[full] ^ 1], path[:full]
                 continue
             choices, n = edges[here], next_edge[here]
             while n < len(choices) and not (
@@ -84,20 +89,20 @@ class _Residual:
                 n += 1
             next_edge[here] = n
             if n < len(choices):
-                way.append(choices[n])
+                path.append(choices[n])
                 here = to[choices[n]]
-            elif way:
-                here = to[way.pop() ^ 1]
+            elif path:
+                here = to[path.pop() ^ 1]
                 next_edge[here] += 1
             else:
                 return sent
 
 
 def max_flow(
-    on: Graph, room_bps: Sequence[float], source: int, destinations: Collection[int]
+    graph: Graph, room_bps: Sequence[float], source: int, destinations: Collection[int]
 ) -> Flow:
-    """The largest flow when arc n has room for `room_bps[n]`, which is not negative; the source is no destination."""
-    residual = _Residual(on, room_bps)
+    """Return the largest flow if arc n has room for `room_bps[n]` >= 0; the source must be no destination."""
+    residual = _Residual(graph, room_bps)
     rate_bps = 0.0
     while (hops := residual.hops(source, destinations))[source] > 0:  # 1, 3
         rate_bps += residual.send(source, hops)  # 2
@@ -109,27 +114,31 @@ def max_flow(
     return Flow(rate_bps, carried)
 
 
-def split(on: Graph, flow: Flow, source: int, wanted: Mapping[int, int]) -> list[tuple[Way, float]]:
-    """The ways of a flow and the rate in bit/s of each, the widest first; `wanted` says how many may end at each destination."""
-    over, left = dict(flow.over), flow.rate_bps
+def split(
+    graph: Graph, flow: Flow, source: int, wanted: Mapping[int, int]
+) -> list[tuple[ArcPath, float]]:
+    """Return the paths of a flow with the rate in bit/s of each, the widest first.
+
+    `wanted` has the largest number of paths to each destination.
+    """
+    on_arc, left = dict(flow.on_arc), flow.rate_bps
     open_ends = Counter(wanted)
-    found: list[tuple[Way, float]] = []
+    found: list[tuple[ArcPath, float]] = []
     while open_ends and left > LEFT_OVER * flow.rate_bps:  # 5
-        width = _width(on, over, source, open_ends)
-        if width <= LEAST_SHARE * flow.rate_bps:
+        width = _width(graph, on_arc, source, open_ends)
+        if width <= ZERO * flow.rate_bps:
             break
-        way = _first(
-            on, {arc for arc, rate in over.items() if rate >= width}, source, open_ends
-        )  # 4
-        over |= {arc: over[arc] - width for arc in way}
+        wide = {arc for arc, rate in on_arc.items() if rate >= width}
+        path = _first_shortest(graph, wide, source, open_ends)  # 4
+        on_arc |= {arc: on_arc[arc] - width for arc in path}
         left -= width
-        open_ends -= Counter([on.head[way[-1]]])
-        found.append((way, width))
+        open_ends -= Counter([graph.head[path[-1]]])
+        found.append((path, width))
     return found
 
 
-def _width(on: Graph, over: Mapping[int, float], source: int, ends: Container[int]) -> float:
-    """The rate of the widest way to any of these ends."""
+def _width(graph: Graph, on_arc: Mapping[int, float], source: int, ends: Container[int]) -> float:
+    """Return the rate of the widest path to any of these ends."""
     waiting = [(float("-inf"), source)]
     done: set[int] = set()
     while waiting:
@@ -138,23 +147,23 @@ def _width(on: Graph, over: Mapping[int, float], source: int, ends: Container[in
             return -width
         if here not in done:
             done.add(here)
-            for arc in on.leaving[here]:
-                if over.get(arc, 0.0) > 0:
-                    heappush(waiting, (max(width, -over[arc]), on.head[arc]))
+            for arc in graph.leaving[here]:
+                if on_arc.get(arc, 0.0) > 0:
+                    heappush(waiting, (max(width, -on_arc[arc]), graph.head[arc]))
     return 0.0
 
 
-def _first(on: Graph, usable: set[int], source: int, ends: Iterable[int]) -> Way:
-    """Of the shortest ways over these arcs the first by the names on it."""
-    hops = hops_to(on, ends, usable)
-    way: list[int] = []
+def _first_shortest(graph: Graph, usable: set[int], source: int, ends: Iterable[int]) -> ArcPath:
+    """Return the first of the shortest paths over these arcs, by the names of their vertices."""
+    hops = hops_to(graph, ends, usable)
+    path: list[int] = []
     here = source
     while hops[here] > 0:
         nearer = (
             arc
-            for arc in on.leaving[here]
-            if arc in usable and hops.get(on.head[arc]) == hops[here] - 1
+            for arc in graph.leaving[here]
+            if arc in usable and hops.get(graph.head[arc]) == hops[here] - 1
         )
-        way.append(min(nearer, key=lambda arc: on.names[on.head[arc]]))
-        here = on.head[way[-1]]
-    return tuple(way)
+        path.append(min(nearer, key=lambda arc: graph.names[graph.head[arc]]))
+        here = graph.head[path[-1]]
+    return tuple(path)

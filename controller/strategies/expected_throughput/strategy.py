@@ -1,51 +1,52 @@
-"""S-MPTCP: the controller finds ways for every subflow and says how much each may expect, so that connections are equal.
+"""Choose a path and a pacing rate for every subflow so that connections get equal rates (S-MPTCP).
 
-Source: S-MPTCP, sections III to V. At once when a subflow comes or goes, and every `interval_s`:
-1) a connection of which a subflow is new, or has lost its way, gets ways, and a share beside the others; the eldest first
-2) so does one on an arc of which more is expected than it carries
-3) when a link came or grew, each connection is offered other ways
-4) what was left free is given out, the poorest connection first
-5) a connection that has much less than those it shares with gets another turn: the paper's last arrival stops as soon as it has
-   enough itself, and may leave one that gave way to an earlier one poor
-6) what differs from what is becomes a command. A subflow that may expect nothing is backup, unless it is the last that is not
-3 to 5 are kept only where they are worth it, and nothing is changed twice. So a controller that starts again takes over ways
-and shares from what the hosts confirm, and disturbs nobody.
+Source: S-MPTCP, sections III to V. At once when a subflow opens or closes, and every `interval_s`:
+1) A connection with a new subflow, or with one that has lost its path, gets new paths and rates; the oldest first.
+2) So does a connection on a link whose load is larger than its capacity.
+3) When a link came up or its capacity grew, each connection is offered new paths.
+4) Free capacity is distributed, the poorest connection first.
+5) A connection with much less than the connections that share its links gets one more turn. In the paper, the last
+   arrival stops as soon as it has enough itself, which can leave a connection poor that gave way to an earlier one.
+6) Each difference from the observation becomes a command. A subflow with a rate of 0 becomes backup, unless it is the
+   last one that is not.
+Steps 3 to 5 are kept only if they are worth it. The paths and rates come from what the hosts confirm, so a controller
+that starts again takes them over and changes nothing.
 """
 
 from __future__ import annotations
 
 from controller.command import Decision, Expect, SetBackup, about
-from controller.graph import graph
+from controller.graph import build_graph
 from controller.observation import Observation
 from controller.strategies.base import Strategy, StrategyParams, param
-from controller.strategies.expected_throughput.differences import decisions
-from controller.strategies.expected_throughput.ledger import SLACK, Ledger, read
-from controller.strategies.hashed import released
-from controller.units import mbps_from_bps
+from controller.strategies.expected_throughput.assignment import SLACK, Assignment, observed
+from controller.strategies.expected_throughput.decisions import decisions
+from controller.strategies.hashed import hashed_paths
+from controller.units import rate_text
 
 Capacities = dict[tuple[str, str], int]
 
 
 class ExpectedThroughputParams(StrategyParams):
-    """`fairness` is the paper's; subflows beyond `max_subflows` of a connection are backup."""
+    """Hold the parameters; `fairness` is the paper's, and a subflow beyond `max_subflows` becomes backup."""
 
     interval_s: float = param(
-        2.0, "s", "Time between two looks while no subflow comes or goes", ge=0.2, le=60
+        2.0, "s", "Time between two control steps if no subflow opens or closes", ge=0.2, le=60
     )
     fairness: float = param(
         0.9,
         "fraction",
-        "Part of the mean from which on a connection takes nothing from others",
+        "A connection with at least this part of the mean rate takes nothing from others",
         gt=0,
         le=1,
     )
     max_subflows: int = param(
-        8, "subflows", "How many subflows of a connection get a way", ge=1, le=16
+        8, "subflows", "How many subflows of a connection get a path", ge=1, le=16
     )
 
 
 class ExpectedThroughput(Strategy):
-    """Remembers the capacities it saw last, to notice what is new; all else comes with the observation."""
+    """Run S-MPTCP; its only memory is the last capacity of each link, to notice when one grows."""
 
     name = "expected_throughput"
     wakes_on_subflows = True
@@ -56,72 +57,66 @@ class ExpectedThroughput(Strategy):
         super().__init__(params)
         self._capacities: Capacities | None = None
 
-    def decide(self, seen: Observation) -> list[Decision]:
-        if not seen.arcs:  # nobody has said yet how the network looks
+    def decide(self, observation: Observation) -> list[Decision]:
+        if not observation.arcs:  # the network is not known yet
             return []
-        before = ledger = read(
-            graph(seen.arcs), seen, self.params.fairness, self.params.max_subflows
+        before = draft = observed(
+            build_graph(observation.arcs),
+            observation,
+            self.params.fairness,
+            self.params.max_subflows,
         )
-        for name in ledger.waiting:  # 1
-            ledger = ledger.settle(name, f"{_user(ledger, name)} needs a way")
-        for name in ledger.overloaded():  # 2
-            if name in ledger.overloaded():
-                ledger = ledger.settle(
-                    name,
-                    f"{_user(ledger, name)} is on a link of which more was expected than it carries",
-                )
-        if self._grew(seen):  # 3
-            for name in ledger.connections:
-                ledger = ledger.or_better(
-                    ledger.settle(
-                        name, f"there is more room for {_user(ledger, name)} on other links"
-                    )
-                )
-        for name in list(ledger.with_room()):  # 4
-            ledger = ledger.or_better(
-                ledger.share(name, f"{_user(ledger, name)} can have what was left free")
-            )
-        return decisions(before, ledger.levelled())  # 5, 6
+        for name in draft.unassigned:  # 1
+            draft = draft.with_new_paths(name, f"{_user(draft, name)} needs a path")
+        for name in draft.overloaded():  # 2
+            if name in draft.overloaded():
+                draft = draft.with_new_paths(name, f"a link of {_user(draft, name)} is overloaded")
+        if self._capacity_grew(observation):  # 3
+            for name in draft.connections:
+                why = f"other links have more room for {_user(draft, name)}"
+                draft = draft.better_of(draft.with_new_paths(name, why))
+        for name in list(draft.with_free_capacity()):  # 4
+            why = f"capacity is free for {_user(draft, name)}"
+            draft = draft.better_of(draft.with_new_rates(name, why))
+        return decisions(before, draft.with_poor_raised(), observation.rate_scale)  # 5, 6
 
-    def withdraw(self, seen: Observation) -> list[Decision]:
-        why = "the strategy was withdrawn"
-        held = [
+    def withdraw(self, observation: Observation) -> list[Decision]:
+        why = "strategy withdrawn"
+        paced = [
             Decision(
                 about(each.key),
-                f"{why}: held to {mbps_from_bps(each.expected_bps):.3g} Mb/s no longer",
+                f"{why}: pacing at {rate_text(each.expected_bps, observation.rate_scale)} ends",
                 Expect(each.key, None),
             )
-            for each in seen.subflows
+            for each in observation.subflows
             if each.expected_bps is not None
         ]
-        idle = [each for each in seen.subflows if each.backup]
-        return (
-            released(seen)
-            + held
-            + [
-                Decision(
-                    about(each.key),
-                    f"{why}: subflow {each.number} is used again",
-                    SetBackup(each.key, False),
-                )
-                for each in idle
-            ]
-        )
+        backups = [
+            Decision(
+                about(each.key),
+                f"{why}: subflow {each.number} is backup no longer",
+                SetBackup(each.key, False),
+            )
+            for each in observation.subflows
+            if each.backup
+        ]
+        return hashed_paths(observation) + paced + backups
 
-    def _grew(self, seen: Observation) -> bool:
-        """Whether a link is new, or carries more than at the last look."""
+    def _capacity_grew(self, observation: Observation) -> bool:
+        """Return whether a link is new, or has more capacity than at the last step."""
         before, self._capacities = (
             self._capacities,
-            {(arc.tail, arc.head): arc.capacity_bps for arc in seen.arcs},
+            {(arc.tail, arc.head): arc.capacity_bps for arc in observation.arcs},
         )
         if before is None:
             return False
         return any(
-            now > (1 + SLACK) * before.get(ends, 0) for ends, now in self._capacities.items()
+            capacity > (1 + SLACK) * before.get(ends, 0)
+            for ends, capacity in self._capacities.items()
         )
 
 
-def _user(ledger: Ledger, name: str) -> str:
-    """Whose connection it is."""
-    subflows = ledger.connections[name].subflows
+def _user(draft: Assignment, name: str) -> str:
+    """Return the user of a connection."""
+    subflows = draft.connections[name].subflows
     return subflows[0].user if subflows else name

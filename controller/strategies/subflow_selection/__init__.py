@@ -1,6 +1,6 @@
-"""Subflow selection by a Markov-chain forecast (DTMC selection over SDN).
+"""Select the subflows of a connection by a Markov-chain forecast (DTMC selection).
 
-balia     the window law                         forecast    a set of paths -> throughput and need of buffer
-chain     windows in the mean, by a chain each   selection   the search for the best set
-paths     observation -> path qualities          strategy    observation -> decisions
+balia           the window law of BALIA           forecast    a set of paths -> throughput and receive buffer
+chain           the mean windows of subflows      selection   the search for the best set
+path_quality    observation -> path qualities     strategy    observation -> decisions
 """

@@ -1,11 +1,11 @@
-"""BALIA's window law and its inverses: eqs (1) to (6) and (10) of the paper, corrected. The chain uses the law alone.
+"""Compute BALIA's window law and its inverses: eqs (1) to (6) and (10) of the paper, corrected.
 
-Windows are in segments, round trips in seconds, and Y = window / round trip in segments per second. Of the other subflows
-of the connection two numbers matter: `others`, the sum of their Y (C in the paper), and `best`, the largest of them.
-With alpha = max(1, best / Y):
+The Markov chain uses the law itself. Windows are in segments, round trips in seconds, and Y = window / round trip in
+segments per second. Two numbers describe the other subflows of the connection: `others`, the sum of their Y (C in the
+paper), and `best`, the largest of them. With alpha = max(1, best / Y):
 
-    delivered:  w + Y / (r (others + Y)^2) (1 + alpha)/2 (4 + alpha)/5       (1a); printed is the increment alone
-    lost:       w - w/2 min(alpha, 1.5)                                      (1b); printed is what is taken away
+    delivered:  w + Y / (r (others + Y)^2) (1 + alpha)/2 (4 + alpha)/5       (1a); the paper prints only the increment
+    lost:       w - w/2 min(alpha, 1.5)                                      (1b); the paper prints only the decrement
 
 Law: Walid, Peng, Hwang and Low, draft-walid-mptcp-congestion-control-04, section 3. Paper: DTMC selection, section III.
 """
@@ -16,14 +16,14 @@ from collections.abc import Iterable, Sequence
 from math import erfc, exp, pi, prod, sqrt
 
 SMALLEST_WINDOW = 2.0
-MOST_TAKEN = 1.5  # halves of the window
-REACH = 8  # standard deviations beyond which a round trip is not looked for
-STEPS = 2000  # of a numerical integral
-ROUNDING = 1e-9  # where alpha is 1 both branches of the law meet, and neither must be missed
+LARGEST_DECREASE = 1.5  # halves of the window
+INTEGRATED_SDS = 8  # the integral ends at this many standard deviations from the mean
+INTEGRAL_STEPS = 2000
+ROUNDING = 1e-9  # both branches of the law meet at alpha = 1, and rounding must not miss both
 
 
 def increase(window: float, rtt_s: float, others: float, best: float) -> float:
-    """What one delivered segment adds to the window, in segments, at most 1 (eq (1a))."""
+    """Return what one delivered segment adds to the window, in segments, at most 1 (eq (1a))."""
     rate = window / rtt_s
     alpha = best / rate if best > rate else 1.0
     added = rate * (1 + alpha) * (4 + alpha) / (10 * rtt_s * (others + rate) ** 2)
@@ -31,17 +31,18 @@ def increase(window: float, rtt_s: float, others: float, best: float) -> float:
 
 
 def after_loss(window: float, rtt_s: float, best: float) -> float:
-    """The window after a loss, in segments (eq (1b))."""
+    """Return the window after a loss, in segments (eq (1b))."""
     alpha = best * rtt_s / window
-    left = window - window / 2 * (MOST_TAKEN if alpha > MOST_TAKEN else alpha if alpha > 1 else 1.0)
+    halves = LARGEST_DECREASE if alpha > LARGEST_DECREASE else alpha if alpha > 1 else 1.0
+    left = window - window / 2 * halves
     return left if left > SMALLEST_WINDOW else SMALLEST_WINDOW
 
 
 def rtt_of_increase(window: float, added: float, others: float, best: float) -> float | None:
-    """The round trip in seconds with which one delivered segment adds so much; None if there is none (for eqs (3) and (5)).
+    """Return the round trip in seconds at which one delivered segment adds `added`, or None (for eqs (3) and (5)).
 
-    As the largest Y itself, r = (sqrt(w/D) - w) / C. Else with a = best/w the root with a r >= 1 of
-    (10 D C^2 - w a^2) r^2 + (20 D C w - 5 w a) r + (10 D w^2 - 4 w) = 0.
+    If this subflow has the largest Y, r = (sqrt(w/D) - w) / C. Otherwise, with a = best/w, r is the root with a r >= 1
+    of (10 D C^2 - w a^2) r^2 + (20 D C w - 5 w a) r + (10 D w^2 - 4 w) = 0.
     """
     a = best / window
     as_largest = (sqrt(window / added) - window) / others
@@ -56,25 +57,26 @@ def rtt_of_increase(window: float, added: float, others: float, best: float) -> 
 
 
 def rtt_of_loss(window: float, left: float, best: float) -> float:
-    """The round trip in seconds with which a loss leaves so much, for left from window/4 to window/2 (for eq (6a))."""
+    """Return the round trip in seconds at which a loss leaves `left`, from window/4 to window/2 (for eq (6a))."""
     return 2 * (window - left) / best
 
 
-def chance_of_largest(
+def probability_of_largest(
     subflow: int, windows: Sequence[float], rtts_s: Sequence[tuple[float, float]]
 ) -> float:
-    """The probability that this subflow has the largest Y (Z of eq (10), corrected to the smallest round trip per window).
+    """Return the probability that this subflow has the largest Y.
 
-    `rtts_s` are (mean, standard deviation > 0) of independent normal round trips, none below 0.
+    This is Z of eq (10), corrected to the smallest round trip per window. `rtts_s` are (mean, standard deviation > 0)
+    of independent normal round trips, cut off below 0.
     """
     mean, sd = rtts_s[subflow]
-    low, high = max(0.0, mean - REACH * sd), mean + REACH * sd
-    step = (high - low) / STEPS
+    low, high = max(0.0, mean - INTEGRATED_SDS * sd), mean + INTEGRATED_SDS * sd
+    step = (high - low) / INTEGRAL_STEPS
     others = [
         (windows[k] / windows[subflow], rtts_s[k]) for k in range(len(windows)) if k != subflow
     ]
     total = 0.0
-    for n in range(STEPS):
+    for n in range(INTEGRAL_STEPS):
         r = low + (n + 0.5) * step
         density = exp(-(((r - mean) / sd) ** 2) / 2) / (sd * sqrt(2 * pi) * _beyond(0, mean, sd))
         total += density * prod(
@@ -84,12 +86,12 @@ def chance_of_largest(
 
 
 def _beyond(value: float, mean: float, sd: float) -> float:
-    """The chance that a normal variable is larger."""
+    """Return the probability that a normal variable is larger than a value."""
     return erfc((value - mean) / (sd * sqrt(2))) / 2
 
 
 def _roots(square: float, linear: float, constant: float) -> Iterable[float]:
-    """The real roots of a quadratic, or of what is left of it."""
+    """Return the real roots of a quadratic, or of a linear equation if `square` is 0."""
     if square == 0:
         return [-constant / linear] if linear else []
     inside = linear**2 - 4 * square * constant

@@ -1,15 +1,17 @@
-"""The windows of a connection's subflows in the mean: a Markov chain per subflow in the mean field of the others.
+"""Compute the mean windows of a connection's subflows: a Markov chain for each, in the mean field of the others.
 
-Replaces the n-dimensional chain of the paper (section III-B), whose states nobody can count. A step of a subflow's chain is
-one segment; its states are windows from 2 to the largest that its path holds.
-1) the others appear as means only: C = sum E[w_k] / mu_k and the largest of these terms
-2) delivered, for every round trip r of a few that stand for its distribution: w -> w + 1 with probability D(w, r), so that
-   fractions of a segment are right in the mean
-3) lost: w -> after_loss(w, r), split between the two whole windows around it, so that the mean is right
-4) stationary: what goes up between w and w + 1 comes down again. So from the largest window downwards
-   pi(w) up(w) = (what leaves the windows above w) - (what of it stays above w)
-5) a window of w is seen w times per round trip: time's share is pi(w) / w
-6) one subflow after the other gets its new mean, until all move by less than 0.001: four rounds, as a rule
+This replaces the n-dimensional chain of the paper (section III-B), which has too many states. A step of a subflow's
+chain is one segment; its states are the windows from 2 to the largest that its path holds.
+1) The other subflows enter as means only: C = sum E[w_k] / mu_k, and the largest of these terms.
+2) A delivered segment changes w to w + 1 with probability D(w, r), so that fractions of a segment are right in the
+   mean. This is averaged over a few round trips r that stand for the distribution.
+3) A lost segment changes w to after_loss(w, r), divided between the two whole windows around it so that the mean is
+   right.
+4) In the stationary state, what goes up from w to w + 1 equals what comes down. So from the largest window downwards
+   pi(w) up(w) = (what leaves the windows above w) - (the part of it that stays above w).
+5) A window of w has w steps per round trip, so its share of time is pi(w) / w.
+6) One subflow after the other gets its new mean until all change by less than 0.001 segments; this takes about four
+   rounds.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from controller.strategies.subflow_selection.balia import SMALLEST_WINDOW, after
 FIRST_WINDOW = 8.0
 CLOSE_ENOUGH = 1e-3  # segments
 MOST_ROUNDS = 60
-RARE = 1e-9  # windows that are reached less often are left out
+RARE = 1e-9  # windows with a smaller probability are left out
 NODES = (  # of a five-point Gauss-Hermite rule: standard deviations from the mean, weight
     (-2.856970013872806, 0.011257411327720693),
     (-1.355626179974266, 0.22207592200561263),
@@ -35,7 +37,10 @@ Weighted = tuple[tuple[float, float], ...]  # (value, probability)
 
 @dataclass(frozen=True)
 class Walk:
-    """A subflow's chain without the others: largest window in segments, chance of a loss, round trips in s, their mean in s."""
+    """Hold the parameters of one subflow's chain.
+
+    They are the largest window in segments, the probability of a loss, the round trips in s, and their mean in s.
+    """
 
     largest: int
     loss: float
@@ -45,14 +50,14 @@ class Walk:
 
 @dataclass(frozen=True)
 class Field:
-    """The other subflows in the mean: the sum of their windows per round trip, and the largest, in segments/s."""
+    """Hold the means of the other subflows: the sum and the maximum of window per round trip, in segments/s."""
 
     others: float = 0.0
     best: float = 0.0
 
 
 def round_trips(mean_s: float, sd_s: float) -> Weighted:
-    """A few round trips that stand for a normal distribution without its negative part."""
+    """Return a few round trips with their weights that stand for a normal distribution without its negative part."""
     if sd_s == 0:
         return ((mean_s, 1.0),)
     points = [(mean_s + sd_s * node, weight) for node, weight in NODES if mean_s + sd_s * node > 0]
@@ -61,7 +66,7 @@ def round_trips(mean_s: float, sd_s: float) -> Weighted:
 
 
 def mean_windows(walks: Sequence[Walk]) -> tuple[float, ...]:
-    """E[w] of every subflow in segments."""
+    """Return E[w] of every subflow in segments."""
     means = [min(FIRST_WINDOW, float(walk.largest)) for walk in walks]
     for _ in range(MOST_ROUNDS):
         before = tuple(means)
@@ -73,7 +78,7 @@ def mean_windows(walks: Sequence[Walk]) -> tuple[float, ...]:
 
 
 def field(subflow: int, means: Sequence[float], walks: Sequence[Walk]) -> Field:
-    """What a subflow sees of the others."""
+    """Return the field of the other subflows for one subflow."""
     rates = [
         mean / walk.mean_rtt_s
         for n, (mean, walk) in enumerate(zip(means, walks, strict=True))
@@ -83,7 +88,7 @@ def field(subflow: int, means: Sequence[float], walks: Sequence[Walk]) -> Field:
 
 
 def mean_window(walk: Walk, others: Field) -> float:
-    """E[w] in time; without a loss the window stays at its largest."""
+    """Return E[w] over time, in segments; without loss the window stays at its largest."""
     if walk.loss == 0:
         return float(walk.largest)
     shares = stationary(walk, others)
@@ -92,42 +97,46 @@ def mean_window(walk: Walk, others: Field) -> float:
 
 
 def stationary(walk: Walk, others: Field) -> dict[int, float]:
-    """pi(w) by window, not normalised."""
+    """Return pi(w) for each window, not normalised."""
     shares: dict[int, float] = {}
     landed: dict[int, float] = {}
     down = 0.0  # through the cut below w
-    for w in range(reached(walk), int(SMALLEST_WINDOW) - 1, -1):
+    for w in range(largest_state(walk), int(SMALLEST_WINDOW) - 1, -1):
         share = shares[w] = down / climb(w, walk, others) if shares else 1.0  # 4
-        for to, chance in fall(w, walk, others).items():
-            landed[to] = landed.get(to, 0.0) + share * chance
+        for to, probability in fall(w, walk, others).items():
+            landed[to] = landed.get(to, 0.0) + share * probability
         down += share * walk.loss - landed.pop(w, 0.0)
     return shares
 
 
 def climb(window: int, walk: Walk, others: Field) -> float:
-    """The chance that a segment takes the window to the next."""
+    """Return the probability that a segment raises the window by one."""
     return (1 - walk.loss) * sum(
         p * increase(window, r, others.others, others.best) for r, p in walk.rtts_s
     )  # 2
 
 
 def fall(window: int, walk: Walk, others: Field) -> dict[int, float]:
-    """The chances of the windows that a lost segment leaves."""
-    chances: dict[int, float] = {}
+    """Return the probability of each window that a lost segment leaves."""
+    probabilities: dict[int, float] = {}
     for r, p in walk.rtts_s:
         left = after_loss(window, r, others.best)
         whole = int(left)
         for to, part in ((whole, whole + 1 - left), (whole + 1, left - whole)):  # 3
             if part:
-                chances[to] = chances.get(to, 0.0) + walk.loss * p * part
-    return chances
+                probabilities[to] = probabilities.get(to, 0.0) + walk.loss * p * part
+    return probabilities
 
 
-def reached(walk: Walk) -> int:
-    """The largest window worth a state: BALIA adds at most 1/w a segment, so climbing through all w without a loss is rare."""
-    chance = 1.0
+def largest_state(walk: Walk) -> int:
+    """Return the largest window that the chain includes.
+
+    BALIA adds at most 1/w per segment, so reaching a large w without a loss is rare; windows that are reached with a
+    probability below `RARE` are left out.
+    """
+    probability = 1.0
     for w in range(int(SMALLEST_WINDOW), walk.largest):
-        chance /= 1 + w * walk.loss / (1 - walk.loss)
-        if chance < RARE:
+        probability /= 1 + w * walk.loss / (1 - walk.loss)
+        if probability < RARE:
             return w
     return walk.largest

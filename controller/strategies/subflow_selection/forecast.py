@@ -1,11 +1,12 @@
-"""What a set of paths would bring: aggregate throughput and need of receive buffer (DTMC selection, sections III-C and III-D).
+"""Forecast the throughput and the receive buffer of a set of paths (DTMC selection, sections III-C and III-D).
 
-1) a path holds b (mu + queue) bytes at once: its window grows no further
-2) E[w] of every subflow: `chain`
-3) a round of subflow s takes G_s = (E[w_s] + x l_s) S/b_s + E[w_s] a/b_s + mu_s            (14), `paper`
-   or, with ACKs that come back while it still sends, G_s = max(mu_s + S/b_s, (E[w_s] + x l_s) S/b_s)      `pipelined`
-4) everybody waits for the slowest: Avg_Th = sum E[w] S / max_s G_s                         (13), (15)
-5) what came over the fastest path waits for the slowest: RL = (max mu - min mu) Avg_Th / 8    (17)
+1) A path holds b (mu + queue) bytes; its window grows no further.
+2) `chain` gives E[w] of every subflow.
+3) A round of subflow s takes
+       G_s = (E[w_s] + x l_s) S/b_s + E[w_s] a/b_s + mu_s                (14), round `paper`
+       G_s = max(mu_s + S/b_s, (E[w_s] + x l_s) S/b_s)                   if ACKs return while it sends, round `pipelined`
+4) All subflows wait for the slowest: Avg_Th = sum E[w] S / max_s G_s         (13), (15)
+5) Data of the fastest path waits for the slowest: RL = (max mu - min mu) Avg_Th / 8    (17)
 """
 
 from __future__ import annotations
@@ -20,12 +21,16 @@ SEGMENT_BITS = 1500 * 8  # S
 ACK_BITS = 40 * 8  # a
 DUPLICATE_ACKS = 3  # x
 SMALLEST_CAP = 4  # segments
-LARGEST_LOSS = 0.99  # of what comes back something must
+LARGEST_LOSS = 0.99  # the chain needs some segments that arrive
 
 
 @dataclass(frozen=True)
 class PathQuality:
-    """Q_i = (b, l, mu, sigma) of one path: bit/s, probability, mean and standard deviation of the round trip in seconds."""
+    """Hold Q_i = (b, l, mu, sigma) of a path.
+
+    They are the bandwidth in bit/s, the probability of a loss, and the mean and standard deviation of the round trip in
+    seconds.
+    """
 
     bandwidth_bps: float
     loss: float
@@ -35,7 +40,7 @@ class PathQuality:
 
 @dataclass(frozen=True)
 class Model:
-    """Choices of the model. `queue_bdp` is a path's queue in products of its bandwidth and round trip."""
+    """Hold the choices of the model; `queue_bdp` is a path's queue in products of its bandwidth and round trip."""
 
     round: Literal["paper", "pipelined"] = "paper"
     largest_window: int = 64
@@ -44,7 +49,7 @@ class Model:
 
 @dataclass(frozen=True)
 class Estimate:
-    """The forecast for one set of paths: bit/s, bytes, and E[w] of each path in segments."""
+    """Hold the forecast for a set of paths: bit/s, bytes of receive buffer, and E[w] of each path in segments."""
 
     throughput_bps: float
     buffer_bytes: float
@@ -53,7 +58,7 @@ class Estimate:
 
 @lru_cache(maxsize=8192)
 def estimate(paths: tuple[PathQuality, ...], model: Model) -> Estimate:
-    """The forecast for these paths, used together."""
+    """Return the forecast for these paths if they are used together."""
     windows = mean_windows([_walk(path, model) for path in paths])  # 2
     slowest_s = max(
         round_s(path, window, model) for path, window in zip(paths, windows, strict=True)
@@ -64,13 +69,13 @@ def estimate(paths: tuple[PathQuality, ...], model: Model) -> Estimate:
 
 
 def window_cap(path: PathQuality, model: Model) -> int:
-    """The largest window of a path in segments."""
+    """Return the largest window of a path in segments."""
     held = (1 + model.queue_bdp) * path.bandwidth_bps * path.rtt_s / SEGMENT_BITS  # 1
     return max(SMALLEST_CAP, int(min(model.largest_window, held)))
 
 
 def round_s(path: PathQuality, window: float, model: Model) -> float:
-    """G of a subflow with this mean window, in seconds."""
+    """Return G of a subflow with this mean window, in seconds."""
     segment_s = SEGMENT_BITS / path.bandwidth_bps
     sending_s = (window + DUPLICATE_ACKS * path.loss) * segment_s
     if model.round == "pipelined":

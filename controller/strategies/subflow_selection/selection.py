@@ -1,14 +1,20 @@
-"""Which paths to use: largest throughput whose need of buffer stays within RL_max (DTMC selection, section IV, eq (19)).
+"""Search the set of paths with the largest expected throughput whose receive buffer stays within RL_max.
 
-Greedy (Algorithm 1, completed):
-1) order the paths by T = b [Mb/s] (1 - l) + 1/mu [1/s], ties to the shorter round trip; begin with the first
-2) for each of the rest: accept it if the need of buffer stays within the limit, by one of three readings:
-   printed: of the set before it is added   tentative: of the set with it   gain: tentative, and the throughput grows
-3) `all`: begin once with every path, and keep the best
+This is DTMC selection, section IV, eq (19).
 
-Exhaustive: sets in the order of an upper bound of their throughput, until no bound is above the best found.
-4) beside one other path a window is never smaller than beside several, and a round takes at least that of the smallest window:
-   Avg_Th <= sum min E[w beside one] S / max G(2); and the limit of the buffer allows no more than Avg_Th <= 8 RL_max / (max mu - min mu)
+Greedy search (Algorithm 1, completed):
+1) Sort the paths by T = b [Mb/s] (1 - l) + 1/mu [1/s], the largest first, ties by the shorter round trip. Begin with
+   the first path. (b is the wire rate.)
+2) Accept each further path if the receive buffer stays within the limit, by one of three readings of the paper:
+   `printed`: the buffer of the set without the path; `tentative`: the buffer of the set with it; `gain`: as tentative,
+   and the throughput must grow.
+3) With `starts: all`, begin once with every path, and keep the best set.
+
+Exhaustive search: try the sets in the order of an upper bound of their throughput, until no bound is above the best
+set found.
+4) The window beside one other path is never smaller than beside several, and a round takes at least the round of the
+   smallest window: Avg_Th <= sum min E[w beside one] S / max G(2). The buffer limit allows at most
+   Avg_Th <= 8 RL_max / (max mu - min mu).
 """
 
 from __future__ import annotations
@@ -36,7 +42,7 @@ Starts = Literal["first", "all"]
 
 @dataclass(frozen=True)
 class Choice:
-    """The places of the chosen paths, in ascending order, and the forecast for them."""
+    """Hold the positions of the chosen paths in ascending order, and the forecast for them."""
 
     chosen: tuple[int, ...]
     estimate: Estimate
@@ -49,15 +55,15 @@ def greedy(
     accept: Accept = "gain",
     starts: Starts = "first",
 ) -> Choice:
-    """The choice of Algorithm 1; `printed` may exceed the limit by its last path."""
+    """Return the choice of Algorithm 1; with `printed`, its last path may exceed the limit."""
     order = ranked(paths)
     firsts = order if starts == "all" else order[:1]
-    found = (_grown(first, order, paths, model, rl_max_bytes, accept) for first in firsts)
+    found = (_grow(first, order, paths, model, rl_max_bytes, accept) for first in firsts)
     return max(found, key=lambda choice: choice.estimate.throughput_bps)  # 3
 
 
 def ranked(paths: Sequence[PathQuality]) -> list[int]:
-    """The places of the paths, the most promising first."""
+    """Return the positions of the paths, sorted by T (step 1)."""
 
     def key(n: int) -> tuple[float, float, int]:
         path = paths[n]
@@ -70,7 +76,7 @@ def ranked(paths: Sequence[PathQuality]) -> list[int]:
     return sorted(range(len(paths)), key=key)
 
 
-def _grown(
+def _grow(
     first: int,
     order: Sequence[int],
     paths: Sequence[PathQuality],
@@ -78,6 +84,7 @@ def _grown(
     rl_max_bytes: float,
     accept: Accept,
 ) -> Choice:
+    """Return the set that grows from a first path (step 2)."""
     best = _choice((first,), paths, model)
     for each in order:
         if each == first:
@@ -95,13 +102,13 @@ def _grown(
 def exhaustive(
     paths: tuple[PathQuality, ...], model: Model, rl_max_bytes: float, most_paths: int
 ) -> Choice:
-    """The best of all sets of at most so many paths."""
+    """Return the best of all sets of at most `most_paths` paths."""
     bounds = sorted(_bounds(paths, model, rl_max_bytes, most_paths), reverse=True)
     best: Choice | None = None
-    for bound_bps, places in bounds:
+    for bound_bps, positions in bounds:
         if best is not None and bound_bps <= best.estimate.throughput_bps:
             break
-        choice = _choice(places, paths, model)
+        choice = _choice(positions, paths, model)
         fits = choice.estimate.buffer_bytes <= rl_max_bytes
         if fits and (best is None or choice.estimate.throughput_bps > best.estimate.throughput_bps):
             best = choice
@@ -112,26 +119,28 @@ def exhaustive(
 def _bounds(
     paths: Sequence[PathQuality], model: Model, rl_max_bytes: float, most_paths: int
 ) -> Iterator[tuple[float, tuple[int, ...]]]:
-    """Every set with what its throughput cannot exceed, in bit/s."""
+    """Yield the upper bound of the throughput in bit/s and the positions of every set (step 4)."""
     shortest_s = [round_s(path, SMALLEST_WINDOW, model) for path in paths]
     windows = _largest_windows(paths, model)
     for size in range(1, min(most_paths, len(paths)) + 1):
-        for places in combinations(range(len(paths)), size):
-            held = sum(min(windows[n][m] for m in places if m != n or size == 1) for n in places)
-            bound_bps = held * SEGMENT_BITS / max(shortest_s[n] for n in places)  # 4
-            rtts_s = [paths[n].rtt_s for n in places]
+        for positions in combinations(range(len(paths)), size):
+            held = sum(
+                min(windows[n][m] for m in positions if m != n or size == 1) for n in positions
+            )
+            bound_bps = held * SEGMENT_BITS / max(shortest_s[n] for n in positions)  # 4
+            rtts_s = [paths[n].rtt_s for n in positions]
             spread_s = max(rtts_s) - min(rtts_s)
-            yield min(bound_bps, 8 * rl_max_bytes / spread_s) if spread_s else bound_bps, places
+            yield min(bound_bps, 8 * rl_max_bytes / spread_s) if spread_s else bound_bps, positions
 
 
 def _largest_windows(paths: Sequence[PathQuality], model: Model) -> list[list[float]]:
-    """The window of each path beside each other one; beside itself, alone."""
+    """Return the window of each path beside each other path; beside itself stands for alone."""
     windows = [[estimate((path,), model).windows[0]] * len(paths) for path in paths]
     for n, m in combinations(range(len(paths)), 2):
         windows[n][m], windows[m][n] = estimate((paths[n], paths[m]), model).windows
     return windows
 
 
-def _choice(places: Sequence[int], paths: Sequence[PathQuality], model: Model) -> Choice:
-    chosen = tuple(sorted(places))
+def _choice(positions: Sequence[int], paths: Sequence[PathQuality], model: Model) -> Choice:
+    chosen = tuple(sorted(positions))
     return Choice(chosen, estimate(tuple(paths[n] for n in chosen), model))

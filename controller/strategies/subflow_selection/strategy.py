@@ -1,11 +1,11 @@
-"""DTMC selection: of a connection's subflows use those from which a Markov chain expects the most.
+"""Select the subflows of each connection from which a Markov chain expects the most throughput (DTMC selection).
 
-Every `interval_s`, and as soon as a subflow comes or goes, for every connection with more than one subflow:
-1) measure the path of each: `paths`
-2) search the set with the largest expected throughput whose need of receive buffer is within `rl_max_kb`: `selection`
-3) make what was chosen active, then put the rest aside as backup; nothing is put aside before one of the chosen is active
-4) write the forecast down beside what was measured since the last step
-Paper: sections IV and V-A.
+Every `interval_s`, and as soon as a subflow opens or closes, for every connection with more than one subflow:
+1) Measure the path of each subflow (`path_quality`).
+2) Search the set with the largest expected throughput whose receive buffer is within `rl_max_kb` (`selection`).
+3) Make the chosen subflows normal, then the others backup. No subflow becomes backup before a chosen one is normal.
+4) Log the forecast beside the throughput measured since the last step.
+The forecast uses the rates on the wire. Paper: sections IV and V-A.
 """
 
 from __future__ import annotations
@@ -19,59 +19,61 @@ from controller.observation import Arc, Observation, Subflow
 from controller.plan import Plan
 from controller.strategies.base import Strategy, StrategyParams, param, without_subflows
 from controller.strategies.subflow_selection.forecast import SEGMENT_BITS, Model, PathQuality
-from controller.strategies.subflow_selection.paths import (
+from controller.strategies.subflow_selection.path_quality import (
     ArcsByEnds,
-    along,
+    arcs_along,
     available_bps,
     capacity_bps,
     quality,
 )
 from controller.strategies.subflow_selection.selection import Accept, Choice, Starts, greedy
-from controller.units import mbps_from_bps
+from controller.units import rate_text
 
-LARGEST_WINDOW = 512  # a chain of more states takes a controller too long
+LARGEST_WINDOW = 512  # a chain with more states takes a controller too long
 
 
 class SelectingParams(StrategyParams):
-    """What every search is told. The paper gives no values: these are ours."""
+    """Hold the parameters of every search; the paper gives no values, so these are ours."""
 
     interval_s: float = param(2.0, "s", "Time between two selections", ge=0.2, le=60)
     rl_max_kb: float = param(
         0.0,
         "kB",
-        "Receive buffer that a set of subflows may need (RL_max); 0: half of a connection's",
+        "Receive buffer that a set of subflows may need (RL_max); 0: half of the connection's buffer",
         ge=0,
         le=1_000_000,
     )
     largest_window: int = param(
         0,
         "segments",
-        "Largest window of a subflow (W_max); 0: a receive buffer full",
+        "Largest window of a subflow (W_max); 0: as much as the receive buffer holds",
         ge=0,
         le=LARGEST_WINDOW,
     )
     queue_bdp: float = param(
-        1.0, "BDP", "A path's queue in products of its bandwidth and round trip", ge=0, le=100
+        1.0, "BDP", "Queue of a path in products of its bandwidth and round trip", ge=0, le=100
     )
     rtt_sd: float = param(
         0.1,
         "fraction",
-        "Standard deviation of a round trip of which no jitter is known",
+        "Standard deviation of a round trip whose jitter is unknown, as a part of its mean",
         ge=0,
         le=1,
     )
     round: Literal["paper", "pipelined"] = param(
         "paper",
         "choice",
-        "A round sends and then waits, as eq (14) has it, or ACKs come back meanwhile",
+        "A round sends and then waits, as in eq (14), or ACKs return while it sends",
     )
     bandwidth: Literal["available", "capacity"] = param(
-        "available", "choice", "Whether the load of others is taken off"
+        "available",
+        "choice",
+        "Bandwidth of a path: its capacity without the load of others, or its whole capacity",
     )
 
 
 class Selecting(Strategy):
-    """Keeps no state: which subflows are active comes with the observation."""
+    """Select subflows by a search. It has no memory: which subflows are backup comes with the observation."""
 
     wakes_on_subflows = True
     Params = SelectingParams
@@ -83,68 +85,64 @@ class Selecting(Strategy):
 
     @abstractmethod
     def search(self, paths: Sequence[PathQuality], model: Model, rl_max_bytes: float) -> Choice:
-        """The set to use."""
+        """Return the set of paths to use."""
 
-    def decide(self, seen: Observation) -> list[Decision]:
-        arcs = {(arc.tail, arc.head): arc for arc in seen.arcs}
-        several = [subflows for subflows in seen.connections().values() if len(subflows) > 1]
+    def decide(self, observation: Observation) -> list[Decision]:
+        arcs = {(arc.tail, arc.head): arc for arc in observation.arcs}
         return [
             decision
-            for subflows in several
-            for decision in self._decide_for(subflows, arcs, seen.receive_buffer_bytes)
+            for subflows in observation.connections().values()
+            if len(subflows) > 1
+            for decision in self._decide_for(subflows, arcs, observation)
         ]
 
-    def withdraw(self, seen: Observation) -> list[Decision]:
-        aside = [each for each in seen.subflows if each.backup]
-        return [
-            _set(each, False, "the strategy was withdrawn: an ordinary subflow again")
-            for each in aside
-        ]
+    def withdraw(self, observation: Observation) -> list[Decision]:
+        why = "strategy withdrawn: the subflow becomes normal"
+        return [_set_backup(each, False, why) for each in observation.subflows if each.backup]
 
     def _decide_for(
-        self, subflows: Sequence[Subflow], arcs: ArcsByEnds, receive_buffer_bytes: int
+        self, subflows: Sequence[Subflow], arcs: ArcsByEnds, observation: Observation
     ) -> list[Decision]:
-        ways = [along(each, arcs) for each in subflows]
-        known = [way for way in ways if way is not None]
-        if len(known) < len(ways):
-            lost = subflows[ways.index(None)]
-            return [
-                Decision(
-                    about(lost.key),
-                    f"nothing is known of the path {' '.join(lost.path) or 'it takes'}: all stay as they are",
-                )
-            ]
+        paths = [arcs_along(each, arcs) for each in subflows]
+        known = [path for path in paths if path is not None]
+        if len(known) < len(paths):
+            lost = subflows[paths.index(None)]
+            text = f"path {' '.join(lost.path)} is unknown" if lost.path else "its path is unknown"
+            return [Decision(about(lost.key), f"{text}: all subflows stay as they are")]
+        buffer_bytes = observation.receive_buffer_bytes
         largest = self.params.largest_window or min(
-            LARGEST_WINDOW, receive_buffer_bytes * 8 // SEGMENT_BITS
+            LARGEST_WINDOW, buffer_bytes * 8 // SEGMENT_BITS
         )
         model = Model(self.params.round, largest, self.params.queue_bdp)
-        rl_max_bytes = self.params.rl_max_kb * 1000 or receive_buffer_bytes / 2
+        rl_max_bytes = self.params.rl_max_kb * 1000 or buffer_bytes / 2
         choice = self.search(self._qualities(subflows, known), model, rl_max_bytes)  # 1, 2
-        return _carried_out(subflows, choice)
+        return _decisions(subflows, choice, observation.rate_scale)
 
     def _qualities(
-        self, subflows: Sequence[Subflow], ways: Sequence[tuple[Arc, ...]]
+        self, subflows: Sequence[Subflow], paths: Sequence[tuple[Arc, ...]]
     ) -> tuple[PathQuality, ...]:
         own_bps: dict[str, int] = {}
-        for subflow, way in zip(subflows, ways, strict=True):
-            for link in {arc.link for arc in way}:
+        for subflow, path in zip(subflows, paths, strict=True):
+            for link in {arc.link for arc in path}:
                 own_bps[link] = own_bps.get(link, 0) + (subflow.rate_bps or 0)
         available = self.params.bandwidth == "available"
         return tuple(
             quality(
-                way,
-                available_bps(way, own_bps) if available else capacity_bps(way),
+                path,
+                available_bps(path, own_bps) if available else capacity_bps(path),
                 self.params.rtt_sd,
             )
-            for way in ways
+            for path in paths
         )
 
 
 class SubflowSelectionParams(SelectingParams):
-    """How Algorithm 1 is read."""
+    """Hold the parameters of the selection, and how Algorithm 1 is read."""
 
     accept: Accept = param(
-        "gain", "choice", "Test the set before a path is added, with it, or its throughput as well"
+        "gain",
+        "choice",
+        "Before a path is added, test the buffer of the set without it, with it, or with it and its throughput too",
     )
     starts: Starts = param(
         "first", "choice", "Begin with the most promising path, or once with every path"
@@ -152,7 +150,7 @@ class SubflowSelectionParams(SelectingParams):
 
 
 class SubflowSelection(Selecting):
-    """Algorithm 1."""
+    """Search with Algorithm 1 of the paper."""
 
     name = "subflow_selection"
     Params = SubflowSelectionParams
@@ -162,19 +160,19 @@ class SubflowSelection(Selecting):
         return greedy(paths, model, rl_max_bytes, self.params.accept, self.params.starts)
 
 
-def _carried_out(subflows: Sequence[Subflow], choice: Choice) -> list[Decision]:
-    """The forecast, then what changes."""
+def _decisions(subflows: Sequence[Subflow], choice: Choice, rate_scale: float) -> list[Decision]:
+    """Return the forecast, then the commands (steps 3 and 4)."""
     chosen = [subflows[n] for n in choice.chosen]
     rest = [each for each in subflows if each not in chosen]
-    active = any(not each.backup for each in chosen)
-    text = _text(choice, len(subflows))
+    one_is_normal = any(not each.backup for each in chosen)
+    text = _text(choice, len(subflows), rate_scale)
     decisions = [
         Decision(subflows[0].connection, text, forecast=_forecast(subflows, chosen, choice))
-    ]  # 4
-    decisions += [_set(each, False, f"chosen: {text}") for each in chosen if each.backup]  # 3
-    decisions += [
-        _set(each, True, f"not chosen: {text}") for each in rest if active and not each.backup
     ]
+    decisions += [_set_backup(each, False, f"chosen: {text}") for each in chosen if each.backup]
+    if one_is_normal:
+        why = f"not chosen: {text}"
+        decisions += [_set_backup(each, True, why) for each in rest if not each.backup]
     return decisions
 
 
@@ -188,13 +186,14 @@ def _forecast(subflows: Sequence[Subflow], chosen: Sequence[Subflow], choice: Ch
     )
 
 
-def _text(choice: Choice, subflows: int) -> str:
+def _text(choice: Choice, subflows: int, rate_scale: float) -> str:
     forecast = choice.estimate
     return (
-        f"{len(choice.chosen)} of {subflows} subflows should bring {mbps_from_bps(forecast.throughput_bps):.3g} Mb/s "
-        f"and need {forecast.buffer_bytes / 1000:.3g} kB of receive buffer"
+        f"forecast for {len(choice.chosen)} of {subflows} subflows: "
+        f"{rate_text(forecast.throughput_bps, rate_scale)}, "
+        f"{forecast.buffer_bytes / 1000:.3g} kB of receive buffer"
     )
 
 
-def _set(subflow: Subflow, backup: bool, reason: str) -> Decision:
+def _set_backup(subflow: Subflow, backup: bool, reason: str) -> Decision:
     return Decision(about(subflow.key), reason, SetBackup(subflow.key, backup))

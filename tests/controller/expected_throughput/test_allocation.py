@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from controller.strategies.expected_throughput.allocation import arrive, neighbours, reached
+from controller.strategies.expected_throughput.allocation import neighbours, reallocate, sharing_set
 
 MIDDLE = (2, 5, 10, 15)
 TABLE_2 = {
@@ -18,7 +18,7 @@ TABLE_2 = {
     "C2": ((7, 5, 8), (9, 10, 11)),
     "C3": ((12, 10, 13), (14, 15, 16)),
 }
-WAYS = {name: [dict.fromkeys(way, 1.0) for way in own] for name, own in TABLE_2.items()}
+PATHS = {name: [dict.fromkeys(path, 1.0) for path in own] for name, own in TABLE_2.items()}
 STEPS = {  # after C1, C2 and C3 have come
     (9, 9, 9, 9): [
         {"C1": (9, 9)},
@@ -45,66 +45,66 @@ def capacities(middle):
     return found
 
 
-def come(capacity, ways, fairness=0.9):
-    """The shares after each arrival, in the order of the ways."""
+def come(capacity, paths, fairness=0.9):
+    """The shares after each arrival, in the order of the paths."""
     shares, present, after = {}, {}, []
-    for name, own in ways.items():
+    for name, own in paths.items():
         present[name] = own
-        shares = arrive(capacity, present, shares, name, fairness)
+        shares = reallocate(capacity, present, shares, name, fairness)
         after.append(dict(shares))
     return after
 
 
-def used(ways, shares, arc):
+def used(paths, shares, arc):
     return sum(
-        rate * way.get(arc, 0)
+        rate * path.get(arc, 0)
         for name in shares
-        for way, rate in zip(ways[name], shares[name], strict=True)
+        for path, rate in zip(paths[name], shares[name], strict=True)
     )
 
 
 @pytest.mark.parametrize("middle", STEPS)
 def test_the_worked_example_step_by_step(middle):
-    for got, wanted in zip(come(capacities(middle), WAYS), STEPS[middle], strict=True):
+    for got, wanted in zip(come(capacities(middle), PATHS), STEPS[middle], strict=True):
         assert got.keys() == wanted.keys()
         for name, rates in wanted.items():
             assert got[name] == pytest.approx(rates), name
 
 
 def test_the_rule_of_nine_tenths_stops_early():
-    totals = [sum(rates) for rates in come(capacities((10, 8, 8, 10)), WAYS)[-1].values()]
+    totals = [sum(rates) for rates in come(capacities((10, 8, 8, 10)), PATHS)[-1].values()]
     assert totals == pytest.approx([13, 11, 12])
     assert numpy.std(totals) == pytest.approx(0.816, abs=0.001)
 
 
 def test_who_asks_for_the_whole_mean_gets_it():
     totals = [
-        sum(rates) for rates in come(capacities((10, 8, 8, 10)), WAYS, fairness=1.0)[-1].values()
+        sum(rates) for rates in come(capacities((10, 8, 8, 10)), PATHS, fairness=1.0)[-1].values()
     ]
     assert numpy.std(totals) < 0.816
 
 
 def test_when_one_leaves_its_poorest_neighbour_takes_what_it_left():
-    shares = come(capacities((9, 9, 9, 9)), WAYS)[-1]
-    left = {name: own for name, own in WAYS.items() if name != "C1"}
-    after = arrive(capacities((9, 9, 9, 9)), left, {name: shares[name] for name in left}, "C2")
+    shares = come(capacities((9, 9, 9, 9)), PATHS)[-1]
+    left = {name: own for name, own in PATHS.items() if name != "C1"}
+    after = reallocate(capacities((9, 9, 9, 9)), left, {name: shares[name] for name in left}, "C2")
     assert after["C2"] == pytest.approx((9, 6))
     assert after["C3"] == (3, 9)  # 12 is nine tenths of 13.5 and more is not to be had without C2
 
 
 def test_nobody_else_is_touched():
-    ways = WAYS | {"far": [dict.fromkeys((20, 21), 1.0)]}
+    paths = PATHS | {"far": [dict.fromkeys((20, 21), 1.0)]}
     capacity = [*capacities((9, 9, 9, 9)), 0.0, 0.0, 0.0, 7.0, 7.0]
-    shares = arrive(capacity, ways, {"far": (3.0,)}, "C1")
+    shares = reallocate(capacity, paths, {"far": (3.0,)}, "C1")
     assert shares["far"] == (3.0,)
-    assert reached(neighbours(ways), ["C1"]) == {"C1", "C2", "C3"}
-    assert neighbours(ways) == {"C1": {"C2"}, "C2": {"C1", "C3"}, "C3": {"C2"}, "far": set()}
+    assert sharing_set(neighbours(paths), ["C1"]) == {"C1", "C2", "C3"}
+    assert neighbours(paths) == {"C1": {"C2"}, "C2": {"C1", "C3"}, "C3": {"C2"}, "far": set()}
 
 
 def test_who_has_only_a_narrow_arc_shares_it_with_others_who_have_only_that():
     """The paper's last rule would let the newcomer take all of arc 0."""
-    ways = {"rich": [{1: 1.0}, {2: 1.0}], "old": [{0: 1.0, 2: 1.0}], "new": [{0: 1.0}]}
-    shares = come([1.0, 10.0, 10.0], ways)[-1]
+    paths = {"rich": [{1: 1.0}, {2: 1.0}], "old": [{0: 1.0, 2: 1.0}], "new": [{0: 1.0}]}
+    shares = come([1.0, 10.0, 10.0], paths)[-1]
     assert shares["old"] == pytest.approx((0.5,))
     assert shares["new"] == pytest.approx((0.5,))
 
@@ -122,10 +122,10 @@ def test_a_slow_station_gets_as_much_as_a_fast_one_and_takes_more_of_the_air():
 
 @st.composite
 def networks(draw):
-    """Capacities, and the ways of a few connections."""
+    """Capacities, and the paths of a few connections."""
     capacity = draw(st.lists(st.integers(1, 10).map(float), min_size=3, max_size=7))
-    way = st.dictionaries(st.integers(0, len(capacity) - 1), st.just(1.0), min_size=1, max_size=3)
-    own = st.lists(way, min_size=1, max_size=3)
+    path = st.dictionaries(st.integers(0, len(capacity) - 1), st.just(1.0), min_size=1, max_size=3)
+    own = st.lists(path, min_size=1, max_size=3)
     return capacity, {
         f"c{n}": each for n, each in enumerate(draw(st.lists(own, min_size=1, max_size=6)))
     }
@@ -133,31 +133,31 @@ def networks(draw):
 
 @given(networks())
 def test_no_arc_is_ever_asked_for_more_than_it_has(network):
-    capacity, ways = network
-    for shares in come(capacity, ways):
+    capacity, paths = network
+    for shares in come(capacity, paths):
         assert all(rate >= 0 for rates in shares.values() for rate in rates)
         for arc, most in enumerate(capacity):
-            assert used(ways, shares, arc) <= most * (1 + 1e-6)
+            assert used(paths, shares, arc) <= most * (1 + 1e-6)
 
 
 @given(networks(), st.integers(0, 5))
 def test_capacity_that_shrinks_is_respected_by_all_who_are_reached(network, which):
-    capacity, ways = network
-    shares = come(capacity, ways)[-1]
+    capacity, paths = network
+    shares = come(capacity, paths)[-1]
     arc = which % len(capacity)
     smaller = [each / 4 if n == arc else each for n, each in enumerate(capacity)]
-    for name in ways:
-        shares = arrive(smaller, ways, shares, name)
-    assert used(ways, shares, arc) <= smaller[arc] * (1 + 1e-6)
+    for name in paths:
+        shares = reallocate(smaller, paths, shares, name)
+    assert used(paths, shares, arc) <= smaller[arc] * (1 + 1e-6)
 
 
-def best(capacity, ways):
+def best(capacity, paths):
     """The rates of the connections that make the sum of their logarithms largest: a convex programme (eq (4))."""
     owners, every = zip(
-        *((n, way) for n, own in enumerate(ways.values()) for way in own), strict=True
+        *((n, path) for n, own in enumerate(paths.values()) for path in own), strict=True
     )
-    takes = numpy.array([[way.get(arc, 0.0) for way in every] for arc in range(len(capacity))])
-    own = numpy.array([[float(owner == n) for owner in owners] for n in range(len(ways))])
+    takes = numpy.array([[path.get(arc, 0.0) for path in every] for arc in range(len(capacity))])
+    own = numpy.array([[float(owner == n) for owner in owners] for n in range(len(paths))])
     found = minimize(
         lambda x: -numpy.log(own @ x + 1e-12).sum(),
         numpy.full(len(every), min(capacity) / (len(every) + 1)),
@@ -173,15 +173,15 @@ def best(capacity, ways):
     return own @ found.x
 
 
-def ratio(capacity, ways):
+def ratio(capacity, paths):
     """The geometric mean of what connections have, as a part of the largest there is."""
-    got = numpy.array([sum(rates) for rates in come(capacity, ways)[-1].values()])
-    return math.exp(numpy.log(numpy.maximum(got, 1e-3) / best(numpy.array(capacity), ways)).mean())
+    got = numpy.array([sum(rates) for rates in come(capacity, paths)[-1].values()])
+    return math.exp(numpy.log(numpy.maximum(got, 1e-3) / best(numpy.array(capacity), paths)).mean())
 
 
 def test_the_worked_example_is_optimal():
-    assert ratio(capacities((9, 9, 9, 9)), WAYS) == pytest.approx(1, abs=1e-4)
-    assert ratio(capacities((10, 8, 8, 10)), WAYS) == pytest.approx(1, abs=0.01)
+    assert ratio(capacities((9, 9, 9, 9)), PATHS) == pytest.approx(1, abs=1e-4)
+    assert ratio(capacities((10, 8, 8, 10)), PATHS) == pytest.approx(1, abs=0.01)
 
 
 def test_random_networks_are_close_to_optimal():
@@ -191,14 +191,14 @@ def test_random_networks_are_close_to_optimal():
         chance = numpy.random.default_rng(seed)
         arcs = int(chance.integers(3, 8))
         capacity = chance.integers(1, 11, arcs).astype(float)
-        ways = {
+        paths = {
             f"c{n}": [
                 dict.fromkeys(chance.permutation(arcs)[: chance.integers(1, 4)].tolist(), 1.0)
                 for _ in range(chance.integers(1, 4))
             ]
             for n in range(chance.integers(2, 6))
         }
-        found.append(ratio(capacity.tolist(), ways))
+        found.append(ratio(capacity.tolist(), paths))
     assert max(found) <= 1 + 1e-6
     assert numpy.mean(found) >= 0.9
     assert numpy.quantile(found, 0.1) >= 0.75

@@ -1,4 +1,4 @@
-"""Which ways subflows take (S-MPTCP, Algorithm 1)."""
+"""Which paths subflows take (S-MPTCP, Algorithm 1)."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from itertools import permutations
 import pytest
 from networks import arcs_of, both_ways, without
 
-from controller.graph import graph, switches, use, ways
-from controller.strategies.expected_throughput.allocation import arrive
-from controller.strategies.expected_throughput.exploration import Asking, explore
+from controller.graph import arc_use, build_graph, simple_paths, switches_on
+from controller.strategies.expected_throughput.allocation import reallocate
+from controller.strategies.expected_throughput.exploration import PathRequest, explore
 from lab.topologies import collision, fat_tree, pooling
 from lab.topologies.topology import wire
 
@@ -21,12 +21,12 @@ FIG_1, WITHIN, BETWEEN, TREE = (
 )
 
 
-def asked(topology, on, user):
+def asked(topology, graph, user):
     """What the subflows of a user's connection ask for."""
     wiring = wire(topology)
-    source = on.place[wiring.of(topology.server_of(user))[0].address]
+    source = graph.vertex[wiring.of(topology.server_of(user))[0].address]
     return [
-        Asking((source, on.place[address]))
+        PathRequest((source, graph.vertex[address]))
         for each in wiring.of(user)
         for address in (each.address, *each.further)
     ]
@@ -34,15 +34,15 @@ def asked(topology, on, user):
 
 def come(topology, users):
     """Paths and rates in Mb/s after users have come in this order."""
-    on = graph(arcs_of(topology))
+    graph = build_graph(arcs_of(topology))
     paths, uses, shares = {}, {}, {}
     for user in users:
-        found = explore(on, asked(topology, on, user), uses, shares)
+        found = explore(graph, asked(topology, graph, user), uses, shares)
         paths[user], uses[user] = (
-            [switches(on, each) for each in found],
-            [use(on, each) for each in found],
+            [switches_on(graph, each) for each in found],
+            [arc_use(graph, each) for each in found],
         )
-        shares = arrive(on.capacity_bps, uses, shares, user)
+        shares = reallocate(graph.capacity_bps, uses, shares, user)
     return paths, {user: [rate / 1e6 for rate in rates] for user, rates in shares.items()}
 
 
@@ -74,44 +74,48 @@ def test_a_fat_tree_is_used_to_the_full_in_any_order(order):
     )  # of each connection over two core switches
 
 
-def test_a_subflow_keeps_its_way_when_that_is_as_good():
-    on = graph(arcs_of(TREE))
-    first, second = asked(TREE, on, "ue1")
-    other = ways(on, *first.pair)[3]
-    found = explore(on, [Asking(first.pair, other), second], {}, {})
+def test_a_subflow_keeps_its_path_when_that_is_as_good():
+    graph = build_graph(arcs_of(TREE))
+    first, second = asked(TREE, graph, "ue1")
+    other = simple_paths(graph, *first.pair)[3]
+    found = explore(graph, [PathRequest(first.pair, other), second], {}, {})
     assert other not in found or found[0] == other
-    kept = explore(on, [Asking(first.pair, found[1]), Asking(second.pair, found[0])], {}, {})
+    kept = explore(
+        graph, [PathRequest(first.pair, found[1]), PathRequest(second.pair, found[0])], {}, {}
+    )
     assert kept == [found[1], found[0]]
 
 
-def test_a_way_is_added_from_the_richest_when_nothing_is_free():
-    """Two ways of 10, both full: a's holder has another one, b's has not."""
+def test_a_path_is_added_from_the_richest_when_nothing_is_free():
+    """Two paths of 10, both full: a's holder has another one, b's has not."""
     links = {("s", "a"): 10, ("s", "b"): 10, ("a", "t"): 10, ("b", "t"): 10}
-    on = graph(both_ways(links | {("s", "z"): 10}))
-    source, goal = on.place["s"], on.place["t"]
-    a, b = ways(on, source, goal, more=0)
-    z = ways(on, source, on.place["z"])[0]
-    others = {"rich": [use(on, a), use(on, z)], "poor": [use(on, b)]}
+    graph = build_graph(both_ways(links | {("s", "z"): 10}))
+    source, goal = graph.vertex["s"], graph.vertex["t"]
+    a, b = simple_paths(graph, source, goal, extra_hops=0)
+    z = simple_paths(graph, source, graph.vertex["z"])[0]
+    others = {"rich": [arc_use(graph, a), arc_use(graph, z)], "poor": [arc_use(graph, b)]}
     assert explore(
-        on, [Asking((source, goal))], others, {"rich": (10.0, 10.0), "poor": (10.0,)}
+        graph, [PathRequest((source, goal))], others, {"rich": (10.0, 10.0), "poor": (10.0,)}
     ) == [a]
-    swapped = {"rich": [use(on, b), use(on, z)], "poor": [use(on, a)]}
+    swapped = {"rich": [arc_use(graph, b), arc_use(graph, z)], "poor": [arc_use(graph, a)]}
     assert explore(
-        on, [Asking((source, goal))], swapped, {"rich": (10.0, 10.0), "poor": (10.0,)}
+        graph, [PathRequest((source, goal))], swapped, {"rich": (10.0, 10.0), "poor": (10.0,)}
     ) == [b]
 
 
 def test_a_subflow_that_is_left_over_keeps_apart_from_the_others():
     links = {("s", "a"): 10, ("a", "t"): 10, ("s", "b"): 4, ("b", "t"): 4, ("t", "u"): 5}
-    on = graph(both_ways(links))
-    pair = (on.place["s"], on.place["u"])
-    found = explore(on, [Asking(pair), Asking(pair)], {}, {})
-    assert [switches(on, each) for each in found] == [("a", "t"), ("b", "t")]
+    graph = build_graph(both_ways(links))
+    pair = (graph.vertex["s"], graph.vertex["u"])
+    found = explore(graph, [PathRequest(pair), PathRequest(pair)], {}, {})
+    assert [switches_on(graph, each) for each in found] == [("a", "t"), ("b", "t")]
 
 
 def test_where_only_one_way_leads_both_take_it_and_where_none_leads_none():
-    on = graph(without(arcs_of(WITHIN), "up1"))
-    paths = [switches(on, each) for each in explore(on, asked(WITHIN, on, "ue1"), {}, {})]
+    graph = build_graph(without(arcs_of(WITHIN), "up1"))
+    paths = [
+        switches_on(graph, each) for each in explore(graph, asked(WITHIN, graph, "ue1"), {}, {})
+    ]
     assert paths == [("s1", "c2", "s2")] * 2
-    cut = graph(without(arcs_of(WITHIN), "up1", "up2"))
+    cut = build_graph(without(arcs_of(WITHIN), "up1", "up2"))
     assert explore(cut, asked(WITHIN, cut, "ue1"), {}, {}) == [None, None]

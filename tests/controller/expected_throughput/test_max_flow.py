@@ -1,4 +1,4 @@
-"""Flows and the ways they are split into; networkx is the oracle (S-MPTCP, Algorithm 1, stage 1)."""
+"""Flows and the paths they are split into; networkx is the oracle (S-MPTCP, Algorithm 1, stage 1)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from networks import arcs_of, one_way
 
-from controller.graph import graph
+from controller.graph import build_graph
 from controller.strategies.expected_throughput.max_flow import max_flow, split
 from lab.topologies import fat_tree
 
@@ -22,8 +22,10 @@ networks = st.dictionaries(ends, rates, min_size=1, max_size=25)
 
 
 def flow_of(links, goals="g"):
-    on = graph(one_way({("a", "x"): 0, **{("x", goal): 0 for goal in goals}, **links}))
-    return on, max_flow(on, on.capacity_bps, on.place["a"], [on.place[goal] for goal in goals])
+    graph = build_graph(one_way({("a", "x"): 0, **{("x", goal): 0 for goal in goals}, **links}))
+    return graph, max_flow(
+        graph, graph.capacity_bps, graph.vertex["a"], [graph.vertex[goal] for goal in goals]
+    )
 
 
 @given(networks, st.sampled_from(["g", "fg", "efg"]))
@@ -42,42 +44,44 @@ def test_no_flow_is_larger(links, goals):
 
 @given(networks)
 def test_what_comes_in_goes_out_and_no_arc_carries_more_than_it_can(links):
-    on, flow = flow_of(links)
-    gained = dict.fromkeys(range(len(on.names)), 0.0)
-    for arc, rate in flow.over.items():
-        assert 0 < rate <= on.capacity_bps[arc]
-        gained[on.tail[arc]] -= rate
-        gained[on.head[arc]] += rate
-    assert gained.pop(on.place["g"]) == pytest.approx(flow.rate_bps, abs=1e-6)
-    gained.pop(on.place["a"])
+    graph, flow = flow_of(links)
+    gained = dict.fromkeys(range(len(graph.names)), 0.0)
+    for arc, rate in flow.on_arc.items():
+        assert 0 < rate <= graph.capacity_bps[arc]
+        gained[graph.tail[arc]] -= rate
+        gained[graph.head[arc]] += rate
+    assert gained.pop(graph.vertex["g"]) == pytest.approx(flow.rate_bps, abs=1e-6)
+    gained.pop(graph.vertex["a"])
     assert all(abs(each) < 1e-6 for each in gained.values())
 
 
 @given(networks, st.integers(1, 4))
-def test_ways_carry_the_flow_the_widest_first(links, most):
-    on, flow = flow_of(links)
-    found = split(on, flow, on.place["a"], {on.place["g"]: most})
+def test_paths_carry_the_flow_the_widest_first(links, most):
+    graph, flow = flow_of(links)
+    found = split(graph, flow, graph.vertex["a"], {graph.vertex["g"]: most})
     widths = [width for _, width in found]
     assert widths == sorted(widths, reverse=True)
     assert len(found) <= most
-    carried = dict.fromkeys(flow.over, 0.0)
-    for way, width in found:
-        places = [on.tail[way[0]], *(on.head[arc] for arc in way)]
-        assert (places[0], places[-1]) == (on.place["a"], on.place["g"])
+    carried = dict.fromkeys(flow.on_arc, 0.0)
+    for path, width in found:
+        places = [graph.tail[path[0]], *(graph.head[arc] for arc in path)]
+        assert (places[0], places[-1]) == (graph.vertex["a"], graph.vertex["g"])
         assert len(set(places)) == len(places)
-        for arc in way:
+        for arc in path:
             carried[arc] += width
-    assert all(rate <= flow.over[arc] * (1 + 1e-9) for arc, rate in carried.items())
+    assert all(rate <= flow.on_arc[arc] * (1 + 1e-9) for arc, rate in carried.items())
     assert len(found) == most or sum(widths) >= 0.99 * flow.rate_bps - 1e-9
 
 
 def split_names(links, most):
-    on, flow = flow_of(links)
-    found = split(on, flow, on.place["a"], {on.place["g"]: most})
-    return [("".join(on.names[on.head[arc]] for arc in way[:-1]), width) for way, width in found]
+    graph, flow = flow_of(links)
+    found = split(graph, flow, graph.vertex["a"], {graph.vertex["g"]: most})
+    return [
+        ("".join(graph.names[graph.head[arc]] for arc in path[:-1]), width) for path, width in found
+    ]
 
 
-def test_of_equally_wide_ways_the_shortest_and_then_the_first_by_name():
+def test_of_equally_wide_paths_the_shortest_and_then_the_first_by_name():
     links = {tuple(each): 5.0 for each in ("ac", "cg", "ab", "bg", "ad", "de", "eg")} | {
         ("a", "f"): 6.0,
         ("f", "g"): 6.0,
@@ -91,22 +95,25 @@ def test_a_choice_made_too_early_is_undone():
     assert flow_of(links)[1].rate_bps == 2
 
 
-def test_each_destination_gets_as_many_ways_as_it_wants():
+def test_each_destination_gets_as_many_paths_as_it_wants():
     links = {("a", "b"): 4.0, ("a", "c"): 3.0, ("b", "f"): 4.0, ("c", "f"): 3.0, ("a", "g"): 1.0}
-    on, flow = flow_of(links, "fg")
-    found = split(on, flow, on.place["a"], {on.place["f"]: 1, on.place["g"]: 2})
-    assert [(on.names[on.head[way[-1]]], width) for way, width in found] == [("f", 4), ("g", 1)]
+    graph, flow = flow_of(links, "fg")
+    found = split(graph, flow, graph.vertex["a"], {graph.vertex["f"]: 1, graph.vertex["g"]: 2})
+    assert [(graph.names[graph.head[path[-1]]], width) for path, width in found] == [
+        ("f", 4),
+        ("g", 1),
+    ]
 
 
-def test_across_a_fat_tree_two_ways_fill_a_host():
-    on = graph(arcs_of(fat_tree.build(fat_tree.Params(rate_mbps=10, host_mbps=20))))
-    source, goal = on.place["10.0.0.1"], on.place["10.16.0.8"]
-    flow = max_flow(on, on.capacity_bps, source, [goal])
+def test_across_a_fat_tree_two_paths_fill_a_host():
+    graph = build_graph(arcs_of(fat_tree.build(fat_tree.Params(rate_mbps=10, host_mbps=20))))
+    source, goal = graph.vertex["10.0.0.1"], graph.vertex["10.16.0.8"]
+    flow = max_flow(graph, graph.capacity_bps, source, [goal])
     assert flow.rate_bps == 20e6
-    assert [width for _, width in split(on, flow, source, {goal: 8})] == [10e6, 10e6]
+    assert [width for _, width in split(graph, flow, source, {goal: 8})] == [10e6, 10e6]
 
 
-def test_no_way_is_no_flow():
-    on, flow = flow_of({("a", "b"): 1.0})
-    assert (flow.rate_bps, dict(flow.over)) == (0, {})
-    assert split(on, flow, on.place["a"], {on.place["g"]: 2}) == []
+def test_no_path_is_no_flow():
+    graph, flow = flow_of({("a", "b"): 1.0})
+    assert (flow.rate_bps, dict(flow.on_arc)) == (0, {})
+    assert split(graph, flow, graph.vertex["a"], {graph.vertex["g"]: 2}) == []

@@ -60,7 +60,7 @@ def test_the_first_subflow_is_settled_before_the_second_comes():
 
 @pytest.mark.parametrize("order", list(permutations(BETWEEN.users)))
 @pytest.mark.parametrize("attempt", range(5))
-def test_subflows_of_two_connections_never_share_a_way(order, attempt):
+def test_subflows_of_two_connections_never_share_a_path(order, attempt):
     network = made(BETWEEN)
     for user in order:
         network.come(user, only=1)
@@ -135,7 +135,7 @@ def test_a_link_that_breaks_moves_only_who_was_on_it():
     assert {each.subflow for each in commands(network.told, Route)} == {("ue1-1", 2)}
 
 
-def test_a_subflow_without_any_way_is_backup_until_one_is_there_again():
+def test_a_subflow_without_any_path_is_backup_until_one_is_there_again():
     network = made(WITHIN)
     network.come("ue1")
     network.down("access2")
@@ -156,7 +156,7 @@ def test_the_last_subflow_is_never_backup():
 
 
 def test_a_subflow_that_may_expect_nothing_is_backup():
-    """Beyond a last link of 10 Mb/s two ways are worth no more than one."""
+    """Beyond a last link of 10 Mb/s two paths are worth no more than one."""
     network = made(fat_tree.build(fat_tree.Params(host_mbps=10)))
     network.come("ue1")
     assert sorted(network.mbps("ue1")) == [0, 10]
@@ -173,7 +173,7 @@ def test_capacity_that_shrinks_and_grows_is_followed():
     assert sum(sum(network.mbps(user)) for user in FIG_1.users) == pytest.approx(36)
 
 
-def test_a_better_way_is_taken_when_a_link_comes_back():
+def test_a_better_path_is_taken_when_a_link_comes_back():
     network = made(BETWEEN)
     network.down("up2")
     network.come("ue1", "ue2")

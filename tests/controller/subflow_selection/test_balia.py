@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from controller.strategies.subflow_selection.balia import (
     after_loss,
-    chance_of_largest,
     increase,
+    probability_of_largest,
     rtt_of_increase,
     rtt_of_loss,
 )
@@ -76,10 +76,10 @@ def test_coupling_never_adds_more_than_reno_and_never_leaves_more_than_half(
 
 def test_the_chance_of_the_largest_rate():
     rtts_s = [(0.05, 0.01), (0.1, 0.02)]
-    assert chance_of_largest(0, (10, 10), rtts_s) == pytest.approx(0.9873, abs=1e-4)
-    assert chance_of_largest(1, (10, 10), rtts_s) == pytest.approx(0.0127, abs=1e-4)
-    assert chance_of_largest(0, (4, 20), rtts_s) == pytest.approx(0.0027, abs=1e-4)
+    assert probability_of_largest(0, (10, 10), rtts_s) == pytest.approx(0.9873, abs=1e-4)
+    assert probability_of_largest(1, (10, 10), rtts_s) == pytest.approx(0.0127, abs=1e-4)
+    assert probability_of_largest(0, (4, 20), rtts_s) == pytest.approx(0.0027, abs=1e-4)
     three = [(0.05, 0.01), (0.06, 0.02), (0.1, 0.02)]
-    assert sum(chance_of_largest(n, (10, 12, 20), three) for n in range(3)) == pytest.approx(
+    assert sum(probability_of_largest(n, (10, 12, 20), three) for n in range(3)) == pytest.approx(
         1, abs=1e-4
     )

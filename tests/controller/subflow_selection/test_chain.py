@@ -45,9 +45,9 @@ def test_going_down_the_windows_solves_the_chain(others, loss):
 def test_windows_that_are_hardly_ever_reached_change_nothing(monkeypatch):
     subject = walk(largest=64, loss=0.05)
     short = chain.mean_window(subject, Field())
-    assert chain.reached(subject) < 64
+    assert chain.largest_state(subject) < 64
     monkeypatch.setattr(chain, "RARE", 0.0)
-    assert chain.reached(subject) == 64
+    assert chain.largest_state(subject) == 64
     assert chain.mean_window(subject, Field()) == pytest.approx(short, rel=1e-6)
 
 

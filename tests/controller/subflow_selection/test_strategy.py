@@ -13,7 +13,7 @@ from controller.command import SetBackup
 from controller.control import Control
 from controller.observation import Arc, Observation, Subflow, air
 from controller.strategies.optimum import Optimum
-from controller.strategies.subflow_selection.paths import along, available_bps, quality
+from controller.strategies.subflow_selection.path_quality import arcs_along, available_bps, quality
 from controller.strategies.subflow_selection.strategy import SubflowSelection
 
 MBPS = 1_000_000
@@ -115,7 +115,7 @@ def test_each_connection_has_its_own_set_and_a_lone_subflow_none():
 def test_where_a_path_is_unknown_all_stay_as_they_are():
     decisions = strategy().decide(seen(subflow(1), replace(subflow(9), path=())))
     assert [(each.about, each.action) for each in decisions] == [("c/9", "keep")]
-    assert "nothing is known" in decisions[0].reason
+    assert "its path is unknown" in decisions[0].reason
 
 
 def test_the_forecast_is_written_down_beside_the_measurement():
@@ -132,7 +132,7 @@ def test_the_forecast_is_written_down_beside_the_measurement():
         "forecast_mbps": pytest.approx(1.937, abs=0.001),
         "forecast_buffer_kb": pytest.approx(9.684, abs=0.001),
         "measured_mbps": 1.5,
-        "reason": "3 of 3 subflows should bring 1.94 Mb/s and need 9.68 kB of receive buffer",
+        "reason": "forecast for 3 of 3 subflows: 1.94 Mb/s, 9.68 kB of receive buffer",
     }
 
 
@@ -142,18 +142,18 @@ def test_withdrawing_makes_every_subflow_ordinary():
 
 
 def test_the_quality_of_a_path():
-    way = (
+    path = (
         Arc("a", "x", "y", 8 * MBPS, delay_s=0.02, jitter_s=0.003, loss=0.1),
         Arc("b", "y", "z", 9 * MBPS, delay_s=0.01, loss=0.2),
     )
-    found = quality(way, 8e6, 0.1)
+    found = quality(path, 8e6, 0.1)
     assert found.loss == pytest.approx(0.28)
     assert found.rtt_s == pytest.approx(0.06)
     assert found.rtt_sd_s == pytest.approx(0.003 * 2**0.5)
-    assert quality(way[1:], 8e6, 0.1).rtt_sd_s == pytest.approx(0.1 * 0.02)
+    assert quality(path[1:], 8e6, 0.1).rtt_sd_s == pytest.approx(0.1 * 0.02)
 
 
-def test_the_air_of_an_access_point_is_part_of_the_way():
+def test_the_air_of_an_access_point_is_part_of_the_path():
     arcs = (
         SERVER,
         Arc("wifi", "s1", "wifi1", 1000 * MBPS),
@@ -162,21 +162,26 @@ def test_the_air_of_an_access_point_is_part_of_the_way():
     )
     by_ends = {(arc.tail, arc.head): arc for arc in arcs}
     over_wifi = replace(subflow(1), path=("s1", "wifi1"))
-    assert along(over_wifi, by_ends) == arcs
+    assert arcs_along(over_wifi, by_ends) == arcs
     towards_server = replace(
         over_wifi, source=over_wifi.destination, destination=over_wifi.source, path=("wifi1", "s1")
     )
-    assert along(towards_server, by_ends) is None
+    assert arcs_along(towards_server, by_ends) is None
     back = {(arc.head, arc.tail): replace(arc, tail=arc.head, head=arc.tail) for arc in arcs}
-    assert [arc.link for arc in along(towards_server, back)] == ["wifi1", "wifi1", "wifi", "server"]
+    assert [arc.link for arc in arcs_along(towards_server, back)] == [
+        "wifi1",
+        "wifi1",
+        "wifi",
+        "server",
+    ]
 
 
 @pytest.mark.parametrize(
     ("used", "own", "left"), [(0, 0, 10), (4, 4, 10), (4.4, 4, 10), (4, 0, 6), (12, 0, 1)]
 )
 def test_available_is_what_others_leave_in_tenths(used, own, left):
-    way = (Arc("a", "x", "y", 10 * MBPS, used_bps=round(used * MBPS)), SERVER)
-    assert available_bps(way, {"a": own * MBPS}) == left * MBPS
+    path = (Arc("a", "x", "y", 10 * MBPS, used_bps=round(used * MBPS)), SERVER)
+    assert available_bps(path, {"a": own * MBPS}) == left * MBPS
 
 
 def test_the_load_of_others_changes_the_set():

@@ -1,0 +1,231 @@
+"""Hold the paths and rates of all connections: those of an observation, or a draft of new ones.
+
+1) Read the observation: the path of every subflow, and its rate, which is 0 for a backup. A connection is unassigned if
+   one of its subflows has no rate and is no backup, or has lost its path.
+2) `with_new_paths`: choose paths for one connection (exploration), then rates for it and for those it concerns
+   (allocation).
+3) `with_new_rates`: choose rates only, for example to distribute what another connection left.
+4) `with_poor_raised`: give one more turn to connections that have little compared with those that share their links.
+5) `better_of`: keep a change that no connection needs only if it is worth it, that is, if eq (4), the sum of the
+   logarithms of all rates, grows enough.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from controller.graph import ArcPath, Graph, arc_path, arc_use, hops_to
+from controller.observation import Observation, Subflow
+from controller.strategies.expected_throughput.allocation import (
+    Paths,
+    Shares,
+    neighbours,
+    reallocate,
+    sharing_set,
+)
+from controller.strategies.expected_throughput.estimation import largest_rates
+from controller.strategies.expected_throughput.exploration import Pair, PathRequest, explore
+
+SLACK = 0.02  # of a rate or a capacity: a smaller difference is no reason to act
+WORTH = 0.05  # of a connection's rate: the least gain of a change that no connection needs
+
+
+@dataclass(frozen=True)
+class Connection:
+    """Hold a connection's subflows, and for each its two ends, its path if it has one, and its rate in bit/s."""
+
+    subflows: tuple[Subflow, ...]
+    pairs: tuple[Pair | None, ...]
+    paths: tuple[ArcPath | None, ...]
+    rates: tuple[float, ...]
+
+    @property
+    def with_path(self) -> list[int]:
+        """Return the positions of the subflows that have a path."""
+        return [n for n, each in enumerate(self.paths) if each is not None]
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """Hold all connections by name, in the order in which they appeared.
+
+    The load of an unassigned connection does not count. `why` has the reason of each change since the observation.
+    """
+
+    graph: Graph
+    fairness: float
+    most_subflows: int
+    connections: Mapping[str, Connection]
+    unassigned: tuple[str, ...]
+    why: Mapping[str, str] = field(default_factory=dict)
+
+    def paths_and_rates(self) -> tuple[Paths, Shares]:
+        """Return paths and rates of the assigned connections; subflows without a path are left out."""
+        here = {
+            name: each
+            for name, each in self.connections.items()
+            if name not in self.unassigned and each.with_path
+        }
+        paths = {
+            name: [arc_use(self.graph, path) for path in each.paths if path is not None]
+            for name, each in here.items()
+        }
+        return paths, {
+            name: tuple(each.rates[n] for n in each.with_path) for name, each in here.items()
+        }
+
+    def utility(self) -> float:
+        """Return the sum of the logarithms of the assigned connections' rates (eq (4))."""
+        return sum(math.log(max(1.0, sum(rates))) for rates in self.paths_and_rates()[1].values())
+
+    def overloaded(self) -> list[str]:
+        """Return the connections on an arc whose load is larger than its capacity."""
+        paths, shares = self.paths_and_rates()
+        full = {
+            arc
+            for arc, rate in load(paths, shares).items()
+            if rate > (1 + SLACK) * self.graph.capacity_bps[arc]
+        }
+        return [
+            name for name, own in paths.items() if any(not full.isdisjoint(path) for path in own)
+        ]
+
+    def with_free_capacity(self) -> Iterator[str]:
+        """Yield the connections without a rate, and those that can get more at no one's cost; the poorest first."""
+        paths, shares = self.paths_and_rates()
+        carried = load(paths, shares)
+        for name in sorted(paths, key=lambda each: sum(shares[each])):
+            own = load({name: paths[name]}, shares)
+            room = {
+                arc: self.graph.capacity_bps[arc] - carried[arc] + rate for arc, rate in own.items()
+            }
+            largest = sum(largest_rates(paths[name], room))
+            if not any(shares[name]) or largest > (1 + SLACK) * sum(shares[name]):
+                yield name
+
+    def poor(self) -> list[str]:
+        """Return the connections below `fairness` times the mean, the poorest first.
+
+        The mean is that of all connections that share arcs with it, directly or through others.
+        """
+        paths, shares = self.paths_and_rates()
+        near, rate = neighbours(paths), {name: sum(rates) for name, rates in shares.items()}
+        means = {name: _mean([rate[each] for each in sharing_set(near, [name])]) for name in paths}
+        return sorted(
+            (name for name in paths if rate[name] < (self.fairness - SLACK) * means[name]),
+            key=rate.__getitem__,
+        )
+
+    def with_poor_raised(self) -> Assignment:
+        """Return the assignment after one more turn for each poor connection, if that is better (step 4).
+
+        A newcomer that has enough ends the filling, which may leave a connection poor that gave way to an earlier one.
+        """
+        draft = self
+        for name in self.poor():
+            why = f"{name} has less than {self.fairness:g} of the mean rate on its links"
+            draft = draft.with_new_rates(name, why)
+        return self.better_of(draft)
+
+    def with_new_paths(self, name: str, why: str) -> Assignment:
+        """Return the assignment with new paths for one connection, and the rates that follow (step 2)."""
+        connection = self.connections[name]
+        paths, shares = self.paths_and_rates()
+        others = {each: own for each, own in paths.items() if each != name}
+        ends = enumerate(connection.pairs[: self.most_subflows])
+        requests = {
+            n: PathRequest(pair, connection.paths[n]) for n, pair in ends if pair is not None
+        }
+        given = explore(
+            self.graph, list(requests.values()), others, {each: shares[each] for each in others}
+        )
+        at = dict(zip(requests, given, strict=True))
+        found = [at.get(n) for n in range(len(connection.paths))]
+        same = (
+            path is not None and path == present
+            for path, present in zip(found, connection.paths, strict=True)
+        )
+        kept = (rate if stays else 0.0 for rate, stays in zip(connection.rates, same, strict=True))
+        moved = replace(connection, paths=tuple(found), rates=tuple(kept))
+        assigned = replace(
+            self,
+            connections={**self.connections, name: moved},
+            unassigned=tuple(each for each in self.unassigned if each != name),
+            why={**self.why, name: why},
+        )
+        return assigned.with_new_rates(name, why)
+
+    def with_new_rates(self, first: str, why: str) -> Assignment:
+        """Return the assignment with new rates, allocated from one connection on (step 3)."""
+        paths, shares = self.paths_and_rates()
+        if first not in paths:
+            return self
+        given = reallocate(self.graph.capacity_bps, paths, shares, first, self.fairness)
+        changed = {
+            name: self._with_rates(name, given[name])
+            for name in paths
+            if given[name] != shares[name]
+        }
+        return replace(
+            self,
+            connections={**self.connections, **changed},
+            why={**self.why, **dict.fromkeys(changed, why)},
+        )
+
+    def _with_rates(self, name: str, rates: Collection[float]) -> Connection:
+        connection = self.connections[name]
+        given = dict(zip(connection.with_path, rates, strict=True))
+        return replace(
+            connection, rates=tuple(given.get(n, 0.0) for n in range(len(connection.paths)))
+        )
+
+    def better_of(self, other: Assignment) -> Assignment:
+        """Return the other assignment if its utility is larger by more than `WORTH`, else this one (step 5)."""
+        return other if other.utility() > self.utility() + math.log(1 + WORTH) else self
+
+
+def observed(
+    graph: Graph, observation: Observation, fairness: float, most_subflows: int
+) -> Assignment:
+    """Return the paths and rates of an observation (step 1); the pair of a subflow without a link is None."""
+    found: dict[str, Connection] = {}
+    unassigned = []
+    for name, subflows in observation.connections().items():
+        pairs = tuple(_pair(graph, each) for each in subflows)
+        paths = tuple(arc_path(graph, each.ends[0], each.path, each.ends[1]) for each in subflows)
+        rates = tuple(0.0 if each.backup else float(each.expected_bps or 0) for each in subflows)
+        beyond = len(paths[most_subflows:])
+        paths = (*paths[:most_subflows], *[None] * beyond)
+        found[name] = Connection(subflows, pairs, paths, rates)
+        within = list(zip(subflows, pairs, paths, strict=True))[:most_subflows]
+        if any(_is_undecided(graph, *each) for each in within):
+            unassigned.append(name)
+    return Assignment(graph, fairness, most_subflows, found, tuple(unassigned))
+
+
+def _pair(graph: Graph, subflow: Subflow) -> Pair | None:
+    source, destination = (graph.vertex.get(end) for end in subflow.ends)
+    return None if source is None or destination is None else (source, destination)
+
+
+def _is_undecided(graph: Graph, subflow: Subflow, pair: Pair | None, path: ArcPath | None) -> bool:
+    """Return whether a subflow needs a decision; a backup without a path needs one once a path exists."""
+    if path is None:
+        return not subflow.backup or (pair is not None and pair[0] in hops_to(graph, [pair[1]]))
+    return subflow.expected_bps is None and not subflow.backup
+
+
+def _mean(rates: Collection[float]) -> float:
+    return sum(rates) / len(rates)
+
+
+def load(paths: Paths, shares: Shares) -> dict[int, float]:
+    """Return the load of every arc in bit/s."""
+    carried: dict[int, float] = {}
+    for name, own in paths.items():
+        for path, rate in zip(own, shares[name], strict=True):
+            for arc, part in path.items():
+                carried[arc] = carried.get(arc, 0.0) + rate * part
+    return carried

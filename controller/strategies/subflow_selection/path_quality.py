@@ -1,0 +1,59 @@
+"""Measure the path of a subflow in the quantities of the model (DTMC selection, section II-A).
+
+Over the arcs from the source to the user: b is the smallest bandwidth, l = 1 - prod(1 - l_e), mu = 2 sum delay_e, and
+sigma^2 = 2 sum jitter_e^2, because a packet meets every delay and its acknowledgement meets it once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from math import prod, sqrt
+
+from controller.observation import Arc, Subflow, air
+from controller.strategies.subflow_selection.forecast import PathQuality
+
+ArcsByEnds = Mapping[tuple[str, str], Arc]
+SMALLEST_RTT_S = 0.0001
+LOAD_STEPS = (
+    10  # the load of others is rounded to tenths, so that measurement noise changes nothing
+)
+
+
+def arcs_along(subflow: Subflow, arcs: ArcsByEnds) -> tuple[Arc, ...] | None:
+    """Return the arcs from a subflow's source to its destination, or None if one of them is unknown."""
+    source, destination = subflow.ends
+    found: list[Arc] = []
+    for tail, head in pairwise((source, *subflow.path, destination)):
+        steps = ([tail, head], [tail, air(tail), head], [tail, air(head), head])
+        known = next((step for step in steps if all(pair in arcs for pair in pairwise(step))), None)
+        if known is None:
+            return None
+        found += [arcs[pair] for pair in pairwise(known)]
+    return tuple(found)
+
+
+def quality(path: Sequence[Arc], bandwidth_bps: float, rtt_sd_of_mean: float) -> PathQuality:
+    """Return Q_i of a path; without a known jitter, sigma is `rtt_sd_of_mean` times mu."""
+    rtt_s = max(SMALLEST_RTT_S, 2 * sum(arc.delay_s for arc in path))
+    measured_sd_s = sqrt(2 * sum(arc.jitter_s**2 for arc in path))
+    loss = 1 - prod(1 - arc.loss for arc in path)
+    return PathQuality(bandwidth_bps, loss, rtt_s, measured_sd_s or rtt_sd_of_mean * rtt_s)
+
+
+def capacity_bps(path: Sequence[Arc]) -> float:
+    """Return the smallest capacity of the arcs."""
+    return min(arc.capacity_bps for arc in path)
+
+
+def available_bps(path: Sequence[Arc], own_bps: Mapping[str, int]) -> float:
+    """Return the smallest capacity minus the load of others, in tenths of the capacity and at least one tenth.
+
+    `own_bps` is the load of the connection itself on each link.
+    """
+
+    def available(arc: Arc) -> float:
+        others = max(0, arc.used_bps - own_bps.get(arc.link, 0)) / arc.capacity_bps
+        return arc.capacity_bps * max(1, LOAD_STEPS - round(others * LOAD_STEPS)) / LOAD_STEPS
+
+    return min(map(available, path))
