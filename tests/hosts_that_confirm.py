@@ -21,14 +21,21 @@ PORTS = count(40_000)
 class Confirming:
     """Connections come and go; paths are chosen by hash until a strategy chooses."""
 
-    def __init__(self, topology: Topology, strategy: Strategy) -> None:
+    def __init__(self, topology: Topology, strategy: Strategy, rate_scale: float = 1.0) -> None:
+        self.rate_scale = rate_scale
         self.topology, self.wiring, self.strategy = topology, wire(topology), strategy
         self.every = self.arcs = arcs_of(topology)
         self.subflows: dict[tuple[str, int], Subflow] = {}
         self.told: list[Decision] = []
 
-    def come(self, *users: str, only: int | None = None) -> list[Decision]:
-        """A connection of each of these users, whole or with its first subflows, and one step."""
+    def come(
+        self, *users: str, only: int | None = None, ports: int | None = None
+    ) -> list[Decision]:
+        """Open a connection for each of these users, whole or its first subflows only, and make one step.
+
+        `ports` is the user's first port, for tests that need the same hashes twice.
+        """
+        numbers = PORTS if ports is None else count(ports)
         for user in users:
             server = self.wiring.of(self.topology.server_of(user))[0]
             addresses = [
@@ -39,7 +46,7 @@ class Confirming:
             for number, (link, address) in enumerate(addresses[:only], 1):
                 key = (f"{user}-1", number)
                 if key not in self.subflows:
-                    ends = (f"{server.address}:5001", f"{address}:{next(PORTS)}")
+                    ends = (f"{server.address}:5001", f"{address}:{next(numbers)}")
                     self.subflows[key] = self._hashed(Subflow(*key, user, link, *ends))
         return self.step()
 
@@ -74,7 +81,12 @@ class Confirming:
             self._carry_out(decision)
 
     def seen(self) -> Observation:
-        return Observation(0, subflows=tuple(self.subflows.values()), arcs=self.arcs)
+        return Observation(
+            0,
+            subflows=tuple(self.subflows.values()),
+            arcs=self.arcs,
+            rate_scale=self.rate_scale,
+        )
 
     def mbps(self, user: str) -> list[float]:
         """What each subflow of a user may expect."""

@@ -1,4 +1,4 @@
-"""The seam of every strategy: it sees an observation and answers with decisions."""
+"""Define what a strategy is: it receives an observation and returns decisions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from controller.units import wire_bps
 
 
 def param(default: Any, unit: str, help: str, **bounds: Any) -> Any:
-    """A field of a strategy's `Params`: default, unit, help and bounds (ge, gt, le, lt)."""
+    """Return a field of a strategy's `Params` with its default, unit, help and bounds (ge, gt, le, lt)."""
     return Field(default, description=help, json_schema_extra={"unit": unit}, **bounds)
 
 
@@ -58,10 +58,14 @@ class StrategyParams(BaseModel):
 
 
 class Strategy(ABC):
-    """Holds its parameters, which may be replaced between two steps. What it must know after a restart comes with the observation."""
+    """Decide what to change in the network, from observations alone.
+
+    The parameters may be replaced between two steps. What a strategy must know after a restart comes with the
+    observation, so that a new controller continues where the old one stopped.
+    """
 
     name: ClassVar[str]
-    wakes_on_subflows: ClassVar[bool] = False  # decide at once when a subflow comes or goes
+    wakes_on_subflows: ClassVar[bool] = False  # decide at once when a subflow opens or closes
     Params: ClassVar[type[StrategyParams]] = StrategyParams
 
     def __init__(self, params: StrategyParams) -> None:
@@ -69,28 +73,28 @@ class Strategy(ABC):
 
     @classmethod
     def unfit(cls, plan: Plan) -> str | None:
-        """Why there is nothing in this network that it could ever act on; None where there is."""
+        """Return why the strategy could never act on this network, or None if it could."""
         return None
 
     @abstractmethod
-    def decide(self, seen: Observation) -> list[Decision]:
-        """What to do now; `seen.now_ns` is the only clock, `seen.tiers` says which association is primary."""
+    def decide(self, observation: Observation) -> list[Decision]:
+        """Return what to do now; `observation.now_ns` is the only clock, `observation.tiers` has the tiers."""
 
     @abstractmethod
-    def withdraw(self, seen: Observation) -> list[Decision]:
-        """Lift everything this strategy has installed."""
+    def withdraw(self, observation: Observation) -> list[Decision]:
+        """Return decisions that undo everything this strategy has installed."""
 
     def tier_settings(self) -> tiers.Settings:
-        """How primaries are chosen while this strategy runs."""
+        """Return how primaries are chosen while this strategy runs."""
         return tiers.Settings()
 
     def categorisation_interval_s(self) -> float:
-        """How long a choice of primaries holds."""
+        """Return the time in s between two choices of primaries."""
         return self.params.interval_s
 
 
 def without_subflows(plan: Plan) -> str | None:
-    """Why a strategy that chooses among the subflows of a user has nothing to choose from."""
+    """Return why a strategy that chooses among the subflows of a user could never act, or None."""
     return (
         None
         if plan.multipath

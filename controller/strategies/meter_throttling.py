@@ -1,13 +1,14 @@
-"""MP-SDN: limit all secondary traffic of an access point together, and only while it is congested.
+"""Limit all Tier 2 traffic of an access point together, and only while the access point is congested (MP-SDN).
 
-Every `interval_s` and for every access point with Tier-2 associations (MP-SDN, section V, Algorithm 2):
-1) without a meter: install one at the floor R_m
-2) without a report of the MAC occupancy M: keep the limit BW
-3) M >= CTh: BW <- max(R_m, min(BW, T2) / 2), T2 being what Tier 2 carried since the last step
-4) M < CTh: keep BW unless T2 >= BW / 2 (an unused limit must not grow)
-5) else increase by: BW <- BW (1 + g), g = alpha (CTh - M) / max(M, m_floor), between R_m and the capacity
-   or set to:        BW <- BW g, as eq (4) is printed; it cuts the limit of an uncongested access point
-The guards with T2 in 3 and 4 can be switched off (`windup_guard`).
+Every `interval_s`, for every access point with Tier 2 associations (MP-SDN, section V, Algorithm 2):
+1) Without a meter: install one at the floor R_m.
+2) Without a report of the MAC occupancy M: keep the limit BW.
+3) M >= CTh: BW <- max(R_m, min(BW, T2) / 2), where T2 is the rate of Tier 2 since the last step.
+4) M < CTh: keep BW unless T2 >= BW / 2, so that an unused limit does not grow.
+5) Otherwise, with g = alpha (CTh - M) / max(M, m_floor), and between R_m and the capacity:
+   increase_form `by`: BW <- BW (1 + g)
+   increase_form `to`: BW <- BW g, as eq (4) is printed; this lowers the limit of an access point without congestion
+`windup_guard: false` switches off the use of T2 in steps 3 and 4. R_m is at least 0.05 Mb/s on the wire.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ from controller.command import Decision, Throttle, Unthrottle, effective_floor_b
 from controller.observation import AccessPoint, Observation
 from controller.plan import Plan
 from controller.strategies.base import Strategy, StrategyParams, param
-from controller.units import mbps_from_bps
+from controller.units import rate_text
 
 UNUSED_FRACTION = 0.5
 
 
 class MeterThrottlingParams(StrategyParams):
-    """Names and defaults of MP-SDN, section VI; `m_floor`, `windup_guard`, `preseed` and `contention` are ours."""
+    """Hold names and defaults of MP-SDN, section VI; `m_floor`, `windup_guard`, `preseed` and `contention` are ours."""
 
     cth: float = param(
         0.85,
@@ -34,7 +35,7 @@ class MeterThrottlingParams(StrategyParams):
         gt=0,
         le=1,
     )
-    alpha: float = param(0.5, "1", "How fast the limit grows while there is room", gt=0, le=5)
+    alpha: float = param(0.5, "1", "How fast the limit grows without congestion", gt=0, le=5)
     min_rate_mbps: float = param(
         0.1,
         "Mb/s",
@@ -51,14 +52,14 @@ class MeterThrottlingParams(StrategyParams):
     m_floor: float = param(
         0.05,
         "fraction",
-        "Occupancies below this count as this when the limit grows",
+        "A smaller occupancy counts as this when the limit grows",
         ge=0.001,
         le=0.5,
     )
     increase_form: Literal["by", "to"] = param(
         "by",
         "choice",
-        "Increase by the factor, as the text says, or set to it, as eq (4) is printed",
+        "Increase the limit by the factor g, as the text of the paper says, or set it to g times itself, as eq (4) is printed",
     )
     windup_guard: bool = param(
         True, "switch", "Use the measured Tier-2 throughput so that an unused limit does not grow"
@@ -67,15 +68,17 @@ class MeterThrottlingParams(StrategyParams):
         "priority", "choice", "How the primary connection of a multipath user is chosen"
     )
     preseed: bool = param(
-        True, "switch", "Count single-path users as chosen before the first multipath user"
+        True,
+        "switch",
+        "Choose the associations of single-path users before the first multipath user",
     )
     contention: Literal["none", "bianchi"] = param(
-        "none", "choice", "Collisions assumed when WiFi shares are estimated"
+        "none", "choice", "Model of WiFi collisions for the estimated rates of the users"
     )
 
 
 class MeterThrottling(Strategy):
-    """Keeps no state: the limit in force comes with the observation, so a restarted controller goes on where it stopped."""
+    """Run MP-SDN. It has no memory: the limit in force comes with the observation, also after a restart."""
 
     name = "meter_throttling"
     Params = MeterThrottlingParams
@@ -85,17 +88,15 @@ class MeterThrottling(Strategy):
     def unfit(cls, plan: Plan) -> str | None:
         return None if plan.aps else "it limits users at access points, and this network has none"
 
-    def decide(self, seen: Observation) -> list[Decision]:
-        decisions = (
-            self._decide_for(ap, seen.addresses(ap.id, tier=2)) for ap in seen.access_points
-        )
+    def decide(self, observation: Observation) -> list[Decision]:
+        decisions = (self._decide_for(ap, observation) for ap in observation.access_points)
         return [decision for decision in decisions if decision is not None]
 
-    def withdraw(self, seen: Observation) -> list[Decision]:
-        limited = [ap for ap in seen.access_points if ap.meter_bps is not None]
+    def withdraw(self, observation: Observation) -> list[Decision]:
         return [
-            Decision(ap.id, "the strategy was withdrawn: limit lifted", Unthrottle(ap.id))
-            for ap in limited
+            Decision(ap.id, "strategy withdrawn: limit lifted", Unthrottle(ap.id))
+            for ap in observation.access_points
+            if ap.meter_bps is not None
         ]
 
     def tier_settings(self) -> tiers.Settings:
@@ -106,63 +107,72 @@ class MeterThrottling(Strategy):
     def categorisation_interval_s(self) -> float:
         return self.params.categorisation_interval_s
 
-    def _decide_for(self, ap: AccessPoint, addresses: frozenset[str]) -> Decision | None:
+    def _decide_for(self, ap: AccessPoint, observation: Observation) -> Decision | None:
+        addresses = observation.addresses(ap.id, tier=2)
         if not addresses:
             lifted = Decision(
-                ap.id, "no Tier-2 connection is left here: limit lifted", Unthrottle(ap.id)
+                ap.id, "no Tier 2 association is left here: limit lifted", Unthrottle(ap.id)
             )
             return lifted if ap.meter_bps is not None else None
-        limit_bps, reason = self.next_limit(ap)
+        limit_bps, reason = self.next_limit(ap, observation.rate_scale)
         return Decision(ap.id, reason, Throttle(ap.id, addresses, limit_bps))
 
-    def next_limit(self, ap: AccessPoint) -> tuple[int, str]:
-        """The limit in bit/s for the next interval, and the reason with its numbers."""
+    def next_limit(self, ap: AccessPoint, rate_scale: float = 1.0) -> tuple[int, str]:
+        """Return the limit in bit/s on the wire for the next interval, and the reason in scenario units."""
         floor_bps = effective_floor_bps(self.params.rate_bps("min_rate_mbps"))
         if ap.meter_bps is None:  # 1
-            return floor_bps, f"Tier 2 appeared: limit starts at the floor of {_text(floor_bps)}"
+            floor = rate_text(floor_bps, rate_scale)
+            return floor_bps, f"Tier 2 appeared: limit starts at the floor of {floor}"
+        limit = rate_text(ap.meter_bps, rate_scale)
         if ap.mac_occupancy is None:  # 2
             return (
                 ap.meter_bps,
-                f"no report of the MAC occupancy since the last step: limit kept at {_text(ap.meter_bps)}",
+                f"no report of the MAC occupancy since the last step: limit kept at {limit}",
             )
         if ap.mac_occupancy >= self.params.cth:
-            return self._lowered(ap.meter_bps, ap, floor_bps)
-        return self._raised(ap.meter_bps, ap, floor_bps)
+            why = f"MAC occupancy {ap.mac_occupancy:.2f} >= {self.params.cth:g}"
+            limit_bps, change = self._lowered(ap.meter_bps, ap, floor_bps, rate_scale)
+        else:
+            why = f"MAC occupancy {ap.mac_occupancy:.2f} < {self.params.cth:g}"
+            limit_bps, change = self._raised(ap.meter_bps, ap, floor_bps, rate_scale)
+        return limit_bps, f"{why}: {change}"
 
-    def _lowered(self, limit_bps: int, ap: AccessPoint, floor_bps: int) -> tuple[int, str]:
+    def _lowered(
+        self, limit_bps: int, ap: AccessPoint, floor_bps: int, rate_scale: float
+    ) -> tuple[int, str]:
         carried = ap.tier2_bps if self.params.windup_guard else None
         used_bps = limit_bps if carried is None else min(limit_bps, carried)
         lower_bps = max(floor_bps, round(used_bps / 2))  # 3
-        why = f"MAC occupancy {ap.mac_occupancy:.2f} >= {self.params.cth:g}: "
+        limit, lower = rate_text(limit_bps, rate_scale), rate_text(lower_bps, rate_scale)
         if lower_bps == limit_bps:
-            return limit_bps, f"{why}limit stays at the floor of {_text(limit_bps)}"
-        what = (
-            "halved"
-            if used_bps == limit_bps
-            else f"with Tier 2 at {_text(used_bps)}, half of which is allowed,"
-        )
+            return limit_bps, f"limit stays at the floor of {limit}"
         at_floor = " (the floor)" if lower_bps == floor_bps else ""
-        return lower_bps, f"{why}limit {_text(limit_bps)} {what} to {_text(lower_bps)}{at_floor}"
+        if used_bps == limit_bps:
+            return lower_bps, f"limit halved from {limit} to {lower}{at_floor}"
+        used = rate_text(used_bps, rate_scale)
+        text = (
+            f"limit changed from {limit} to {lower}{at_floor}, half of the {used} that Tier 2 uses"
+        )
+        return lower_bps, text
 
-    def _raised(self, limit_bps: int, ap: AccessPoint, floor_bps: int) -> tuple[int, str]:
+    def _raised(
+        self, limit_bps: int, ap: AccessPoint, floor_bps: int, rate_scale: float
+    ) -> tuple[int, str]:
         p, occupancy = self.params, ap.mac_occupancy or 0.0
-        why = f"MAC occupancy {occupancy:.2f} < {p.cth:g}: "
+        limit = rate_text(limit_bps, rate_scale)
         carried = ap.tier2_bps if p.windup_guard else None
         if carried is not None and carried < UNUSED_FRACTION * limit_bps:  # 4
             kept_bps = max(floor_bps, limit_bps)
+            used, kept = rate_text(carried, rate_scale), rate_text(kept_bps, rate_scale)
             return (
                 kept_bps,
-                f"{why}Tier 2 uses {_text(carried)} of {_text(limit_bps)}, less than half: limit kept at {_text(kept_bps)}",
+                f"limit kept at {kept}, because Tier 2 uses {used}, less than half of {limit}",
             )
         gain = p.alpha * (p.cth - occupancy) / max(occupancy, p.m_floor)
         factor = 1 + gain if p.increase_form == "by" else gain  # 5
-        higher_bps = min(max(ap.capacity_bps, floor_bps), max(floor_bps, round(limit_bps * factor)))
-        verb = "increased by" if p.increase_form == "by" else "set to"
-        return (
-            higher_bps,
-            f"{why}limit {_text(limit_bps)} {verb} {gain:.3g} times itself, now {_text(higher_bps)}",
-        )
-
-
-def _text(rate_bps: int) -> str:
-    return f"{mbps_from_bps(rate_bps):.3g} Mb/s"
+        wanted_bps = max(floor_bps, round(limit_bps * factor))
+        new_bps = min(max(ap.capacity_bps, floor_bps), wanted_bps)
+        bound = " (the capacity)" if new_bps < wanted_bps else ""
+        bound = " (the floor)" if new_bps == floor_bps else bound
+        new = rate_text(new_bps, rate_scale)
+        return new_bps, f"limit multiplied by {factor:.3g}, from {limit} to {new}{bound}"

@@ -98,7 +98,7 @@ def test_a_meter_starts_at_the_floor_and_goes_with_the_last_secondary_connection
 
 def test_reasons_carry_the_numbers():
     (decision,) = law().decide(seen(replace(AP, mac_occupancy=0.97, tier2_bps=2 * MBPS)))
-    assert decision.reason == "MAC occupancy 0.97 >= 0.85: limit 1 Mb/s halved to 0.5 Mb/s"
+    assert decision.reason == "MAC occupancy 0.97 >= 0.85: limit halved from 1 Mb/s to 0.5 Mb/s"
     (decision,) = law().decide(
         seen(replace(AP, mac_occupancy=0.97, meter_bps=MBPS // 10, tier2_bps=MBPS // 10))
     )
