@@ -1,4 +1,4 @@
-"""The page that puts both engines beside each other."""
+"""The page that compares both engines."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lab.cli import crosscheck as crosschecking
 from lab.engines.mininet.vm import launch as vm
 from lab.errors import RequestError
 from lab.evaluation import crosscheck, crosscheck_runs, studies
-from lab.evaluation.studies import FRAMES, Case, Metric, Study
+from lab.evaluation.studies import Case, Measured, Metric, Study
 from lab.run.runner import EXIT_INTERRUPTED
 
 STUDY = Study(
@@ -40,7 +40,7 @@ GOALS = Study(
 
 def result(mbps: float, seed: int = 1, **more):
     plain = {"aps": {"wifi1": {"throughput_mbps": mbps}}, "convergence_s": None, "seed": seed}
-    return plain | {"status": "complete", "overloaded": False} | more
+    return Measured(plain | {"status": "complete", "overloaded": False} | more)
 
 
 def sampled(*rates_mbps: float, completion_s: float | None = None):
@@ -48,7 +48,7 @@ def sampled(*rates_mbps: float, completion_s: float | None = None):
     frames = [
         {"t": float(t), "user": {"ue1": {"mbps": each}}} for t, each in enumerate(rates_mbps, 1)
     ]
-    return result(0) | {FRAMES: frames, "connections": [{"completion_s": completion_s}]}
+    return Measured(result(0, connections=[{"completion_s": completion_s}]).result, frames)
 
 
 FOUND = {
@@ -71,10 +71,10 @@ def test_a_section_shows_means_ranges_differences_and_ratios():
     assert page.endswith("They differ because.")
 
 
-def test_runs_that_prove_nothing_are_left_out_and_said():
+def test_overloaded_and_incomplete_runs_are_left_out_and_counted():
     page = crosscheck.section(STUDY, FOUND, "")
     assert "mininet 2/1, sim 2/1" in page
-    assert "cut: 2." in page
+    assert "(overloaded or incomplete): 2." in page
 
 
 def test_a_goal_is_judged_by_the_means_and_only_where_the_metric_belongs():
@@ -197,7 +197,7 @@ def test_an_engine_that_is_not_compared_is_refused(command):
         command("testbed_wifi_lte", only="sim")
 
 
-def test_runs_that_prove_nothing_are_made_again_after_all_others(command, in_vm, monkeypatch):
+def test_overloaded_runs_are_repeated_after_all_others(command, in_vm, monkeypatch):
     monkeypatch.setattr(crosscheck_runs, "needs_vm", lambda: False)
     made, run_all = [], jobs.run_all
 

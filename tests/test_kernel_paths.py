@@ -10,34 +10,39 @@ from pathlib import Path
 
 import pytest
 from emulation import kernel_witness
-from emulation.kernel_paths import Way, changes, frame
+from emulation.kernel_paths import Direction, changes, frame
 
 from lab.evaluation import crosscheck
-from lab.evaluation.studies import FRAMES, TWO_PATHS
+from lab.evaluation.studies import TWO_PATHS, Measured
 from lab.run.manifest import ROOT
 from lab.scenario import loading as scenario
 
 
 @pytest.fixture
-def way():
-    """1 Mb/s: a full frame of 1,514 bytes takes 12.112 ms; two may wait behind the one under way; 20 ms of delay."""
-    return Way(0, 1, rate_bps=1e6, delay_s=0.02, queue_packets=2)
+def direction():
+    """1 Mb/s: a full frame of 1,514 bytes takes 12.112 ms; two may wait behind the one under direction; 20 ms of delay."""
+    return Direction(0, 1, rate_bps=1e6, delay_s=0.02, queue_packets=2)
 
 
-def test_a_packet_takes_its_time_on_the_wire_and_then_the_delay(way):
-    assert way.arrival_s(1.0, 1500, 1.0) == pytest.approx(1.032112)
-    assert way.arrival_s(1.0, 1500, 1.0) == pytest.approx(1.044224)
+def test_a_packet_takes_its_time_on_the_wire_and_then_the_delay(direction):
+    assert direction.arrival_s(1.0, 1500, 1.0) == pytest.approx(1.032112)
+    assert direction.arrival_s(1.0, 1500, 1.0) == pytest.approx(1.044224)
 
 
-def test_a_full_queue_loses_what_comes_and_has_room_again_later(way):
-    assert [way.arrival_s(1.0, 1500, 1.0) is None for _ in range(4)] == [False, False, False, True]
-    assert way.arrival_s(1.0122, 1500, 1.0) is not None
+def test_a_full_queue_loses_what_comes_and_has_room_again_later(direction):
+    assert [direction.arrival_s(1.0, 1500, 1.0) is None for _ in range(4)] == [
+        False,
+        False,
+        False,
+        True,
+    ]
+    assert direction.arrival_s(1.0122, 1500, 1.0) is not None
 
 
-def test_chance_decides_about_a_lossy_path(way):
-    way.loss = 0.05
-    assert way.arrival_s(1.0, 1500, 0.049) is None
-    assert way.arrival_s(1.0, 1500, 0.051) is not None
+def test_a_lossy_path_drops_packets_at_random(direction):
+    direction.loss = 0.05
+    assert direction.arrival_s(1.0, 1500, 0.049) is None
+    assert direction.arrival_s(1.0, 1500, 0.051) is not None
 
 
 def test_a_sample_is_the_rate_since_the_last_one():
@@ -66,13 +71,14 @@ def test_a_lossy_path_becomes_a_backup_and_comes_back():
 
 
 def test_the_page_judges_the_simulator_by_the_kernel():
-    measured = {
-        "status": "complete",
-        "overloaded": False,
-        "seed": 1,
-        "frames": [],
-        "connections": [{"completion_s": 2.0}],
-    }
+    measured = Measured(
+        {
+            "status": "complete",
+            "overloaded": False,
+            "seed": 1,
+            "connections": [{"completion_s": 2.0}],
+        }
+    )
     found = {
         (engine, case.name): [measured]
         for engine in ("kernel", "sim")
@@ -94,7 +100,7 @@ def test_the_page_judges_the_simulator_by_the_kernel():
     not Path("/proc/sys/net/mptcp/enabled").exists(), reason="this kernel has no Multipath TCP"
 )
 def test_the_kernel_sends_over_both_paths(tmp_path):
-    """Both at once, in the same second; how much of their 4 Mb/s a busy machine carries is not asked here."""
+    """Both subflows carry data in the same second; a busy machine may carry less than 4 Mb/s."""
     environment = {
         "PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}",
         "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
@@ -106,6 +112,6 @@ def test_the_kernel_sends_over_both_paths(tmp_path):
     assert measured["connections"][0]["completion_s"] > 1  # of 8 Mb in 8 Mb/s
     assert any(
         all(subflow["mbps"] > 0.3 for subflow in frame["sf"].values())
-        for frame in measured[FRAMES]
+        for frame in measured["frames"]
         if len(frame["sf"]) == 2
     )

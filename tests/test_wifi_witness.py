@@ -1,4 +1,4 @@
-"""The page's row from a medium of other authors, from made-up scenes: no network, no VM."""
+"""The page section of the WiFi witness, from made-up scenes: no network, no VM."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TOGETHER = {"strong": 1.3, "weak": 1.1}
 
 
 def scenes(*idle_shares: float):
-    """A turn per share of idle processors."""
+    """Return a turn for each idle share of the processors."""
     return [
         {"turn": turn, "who": who, "mbps": mbps, "idle_share": idle_share, "lost_before_the_air": 0}
         for turn, idle_share in enumerate(idle_shares, 1)
@@ -22,7 +22,7 @@ def scenes(*idle_shares: float):
 
 @pytest.fixture
 def page(tmp_path, monkeypatch):
-    """The page that comes of such scenes."""
+    """Return a function that writes the page of such scenes."""
     monkeypatch.setattr(wifi_witness, "where", lambda: "somewhere")
 
     def make(*idle_shares: float) -> str:
@@ -55,17 +55,17 @@ def test_the_simulator_is_given_what_each_carries_alone_and_judged_by_both_toget
     assert "## two_paths\n\nkept" in text
 
 
-def test_a_turn_on_a_machine_without_time_is_left_out():
+def test_a_turn_of_an_overloaded_machine_is_left_out():
     found = wifi_witness.by_case(scenes(0.5, 0.01))
-    assert [[each["overloaded"] for each in results] for results in found.values()] == [
+    assert [[not each.is_evidence for each in results] for results in found.values()] == [
         [False, True]
     ] * 3
 
 
 def test_a_turn_that_lost_frames_before_the_air_is_left_out():
     found = wifi_witness.by_case([scene | {"lost_before_the_air": 3} for scene in scenes(0.5)])
-    assert all(each["overloaded"] for results in found.values() for each in results)
+    assert all(not each.is_evidence for results in found.values() for each in results)
 
 
-def test_both_are_asked_for_what_they_got():
-    assert wifi_witness.rate_mbps(asked_mbps=8, carried_mbps=7.5, wanted_mbps=6) == 6.4
+def test_rates_follow_from_what_each_station_carried_alone():
+    assert wifi_witness.rate_mbps(tried_mbps=8, carried_mbps=7.5, wanted_mbps=6) == 6.4

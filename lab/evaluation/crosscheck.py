@@ -1,12 +1,12 @@
-"""The simulator beside the emulation: the same cases and seeds in both engines, and what they measured as a page.
+"""Write docs/crosscheck.md: the same cases and seeds in the simulator and in the emulation.
 
-1) every case runs in both engines, each run in a folder of its own; what is there already is kept
-2) per metric: mean and range over the seeds in each engine, by how much the simulator differs, and whether that meets its goal
-3) where a paper names values: what each case keeps of the first one, in both engines and in the paper
-4) the page has a section per study, which says what it was made by; sections of other studies stay as they are
+1) per metric: mean and range over the seeds in each engine, the difference of the simulator, and
+   whether it meets its goal
+2) if a paper gives values: the ratio of each case to the first one, in both engines and the paper
+3) one section per study, which says how its runs were made; other sections stay unchanged
 
-A row is `independent` if the two engines share nothing that decides it, and `shared model` if both ask the same model,
-so that agreement proves only that both carry it out.
+A row is `independent` if the engines share nothing that decides its number. It is a `shared model`
+if both use the same model of the air: agreement then shows only that both apply it correctly.
 """
 
 from __future__ import annotations
@@ -15,24 +15,27 @@ import re
 from collections.abc import Mapping, Sequence
 
 from lab.errors import RequestError, unknown
-from lab.evaluation.studies import STUDIES, Case, Metric, Result, Study
+from lab.evaluation.studies import STUDIES, Case, Measured, Metric, Study
+from lab.results.statistics import mean
 from lab.results.tables import markdown_table
 from lab.run.manifest import ROOT
 
-Results = Mapping[tuple[str, str], Sequence[Result]]  # (engine, case) -> one result per seed
+Found = Mapping[tuple[str, str], Sequence[Measured]]  # (engine, case) -> one run per seed
 PAGE = ROOT / "docs" / "crosscheck.md"
-INTRODUCTION = """# Simulator and emulation beside each other
+INTRODUCTION = """\
+# Simulator and emulation compared
 
-`mininet` is the real stack: kernel MPTCP, Open vSwitch, hostapd and hwsim, decided in POX. `sim` is the embedded simulator.
-Values are means over the seeds, with the smallest and the largest. A witness is *independent* where the engines share
-nothing that decides the number, and *shared model* where both ask the same model of the air: agreement then proves only
-that both carry it out. Nothing was tuned to a number. A section is what its command made; another command leaves it as it is.
+`mininet` is the real stack: kernel MPTCP, Open vSwitch, hostapd and hwsim; the controller runs in
+POX. `sim` is the embedded simulator. Values are means over the seeds, with the smallest and the
+largest value. A row is *independent* if the engines share nothing that decides its number. It is a
+*shared model* if both use the same model of the air: agreement then shows only that both apply it
+correctly. Nothing was tuned to a number. Each section is written by the command that it names.
 """
 SECTION = re.compile(r"^(?=## )", re.MULTILINE)
 
 
 def chosen(names: Sequence[str]) -> tuple[Study, ...]:
-    """The studies of these names, all if there are none."""
+    """Return the studies with these names, or all. Raise `RequestError` for an unknown name."""
     known = {study.scenario: study for study in STUDIES}
     for name in names:
         if name not in known:
@@ -41,7 +44,7 @@ def chosen(names: Sequence[str]) -> tuple[Study, ...]:
 
 
 def sections(text: str) -> dict[str, str]:
-    """The parts of a page by their titles, `##` included; what comes before the first is left out."""
+    """Return the sections of a page by their titles; text before the first one is left out."""
     parts = SECTION.split(text)[1:]
     return {part.partition("\n")[0].removeprefix("## "): part.strip() for part in parts}
 
@@ -57,63 +60,55 @@ def composed(before: str, made: Mapping[str, str]) -> str:
     return "\n\n".join([INTRODUCTION.strip(), *(parts[title] for title in order)]) + "\n"
 
 
-def section(study: Study, found: Results, made_by: str) -> str:
-    """The study as Markdown; `made_by` says how, where and when."""
+def section(study: Study, found: Found, made_by: str) -> str:
+    """Return the section of a study; `made_by` says how, where and when its runs were made."""
     parts = [f"## {study.scenario}", f"{made_by}\n{_about(study, found)}", _table(study, found)]
     if any(metric.goal_percent for metric in study.metrics):
         parts.append(_goals_met(study, found))
     if any(metric.paper for metric in study.metrics):
         first = study.cases[0].name
-        parts.append(f"What is left of `{first}`; the paper's values are from {study.source}.")
+        parts.append(f"Ratios to `{first}`; the paper's values are from {study.source}.")
         parts.append(_ratios(study, found))
     return "\n\n".join([*parts, study.remarks] if study.remarks else parts)
 
 
-def used(results: Sequence[Result]) -> list[Result]:
-    """The runs that are evidence: complete, on a machine that kept up."""
-    return [each for each in results if each["status"] == "complete" and not each["overloaded"]]
+def evidence(runs: Sequence[Measured]) -> list[Measured]:
+    """Return the complete runs of machines that were not overloaded."""
+    return [each for each in runs if each.is_evidence]
 
 
-def _about(study: Study, found: Results) -> str:
-    lengths = {case.duration_s or study.duration_s for case in study.cases}
+def _about(study: Study, found: Found) -> str:
+    durations = {case.duration_s or study.duration_s for case in study.cases}
     counts = ", ".join(
-        f"{engine} " + "/".join(str(len(used(found[engine, case.name]))) for case in study.cases)
+        f"{engine} "
+        + "/".join(str(len(evidence(found[engine, case.name]))) for case in study.cases)
         for engine in study.engines
     )
-    seeds = sorted({each["seed"] for results in found.values() for each in results})
-    left_out = sum(len(results) - len(used(results)) for results in found.values())
-    text = f"Runs of {' or '.join(f'{each:g}' for each in sorted(lengths, reverse=True))} s, seeds {', '.join(map(str, seeds))}"
-    text = f"{text}; runs per case: {counts}."
-    return (
-        f"{text} Left out, because the machine was overloaded or the run cut: {left_out}."
-        if left_out
-        else text
-    )
+    runs = [each for several in found.values() for each in several]
+    seeds = ", ".join(map(str, sorted({each.result["seed"] for each in runs})))
+    lengths = " or ".join(f"{each:g}" for each in sorted(durations, reverse=True))
+    text = f"Runs of {lengths} s, seeds {seeds}; runs per case: {counts}.{_scales(runs)}"
+    left_out = len(runs) - len(evidence(runs))
+    return f"{text} Left out (overloaded or incomplete): {left_out}." if left_out else text
 
 
-def _table(study: Study, found: Results) -> str:
-    rows, goals = [], any(metric.goal_percent for metric in study.metrics)
+def _scales(runs: Sequence[Measured]) -> str:
+    scales = sorted({each.result["rate_scale"] for each in runs if "rate_scale" in each.result})
+    return f" Rate scale {', '.join(f'{each:g}' for each in scales)}." if scales else ""
+
+
+def _table(study: Study, found: Found) -> str:
+    has_goals = any(metric.goal_percent for metric in study.metrics)
+    rows = []
     for case, metric in _rows(study):
         cells = [_values(found, engine, case, metric) for engine in study.engines]
-        goal = [_verdict(metric, _difference(*cells))] if goals else []
-        rows.append(
-            [
-                case.name,
-                metric.title,
-                *map(_shown, cells),
-                _signed(_difference(*cells)),
-                *goal,
-                metric.witness,
-            ]
-        )
-    head = (
-        "case",
-        "Mb/s at the receiver",
-        *study.engines,
-        " against ".join(reversed(study.engines)),
-        *(["goal"] if goals else []),
-        "witness",
-    )
+        difference = _difference(*cells)
+        goal = [_verdict(metric, difference)] if has_goals else []
+        shown = [*map(_shown, cells), _signed(difference), *goal]
+        rows.append([case.name, metric.title, *shown, metric.witness])
+    compared = " against ".join(reversed(study.engines))
+    goal = ["goal"] if has_goals else []
+    head = ("case", "Mb/s at the receiver", *study.engines, compared, *goal, "witness")
     return markdown_table(head, rows)
 
 
@@ -126,8 +121,8 @@ def _rows(study: Study) -> list[tuple[Case, Metric]]:
     ]
 
 
-def _goals_met(study: Study, found: Results) -> str:
-    """How many of the rows that have a goal and both values are within it."""
+def _goals_met(study: Study, found: Found) -> str:
+    """Return how many rows with a goal and two values meet the goal."""
     verdicts = [
         _verdict(
             metric, _difference(*(_values(found, engine, case, metric) for engine in study.engines))
@@ -135,33 +130,26 @@ def _goals_met(study: Study, found: Results) -> str:
         for case, metric in _rows(study)
     ]
     judged = [verdict for verdict in verdicts if verdict.endswith("met")]
-    return (
-        f"{sum('not' not in verdict for verdict in judged)} of {len(judged)} rows meet their goal."
-    )
+    met = sum("not" not in verdict for verdict in judged)
+    return f"{met} of {len(judged)} rows meet their goal."
 
 
-def _ratios(study: Study, found: Results) -> str:
+def _ratios(study: Study, found: Found) -> str:
     base = study.cases[0]
     rows = []
     for metric in (each for each in study.metrics if each.paper):
         for case in study.cases[1:]:
-            here = [
+            measured = [
                 _ratio(_values(found, engine, case, metric), _values(found, engine, base, metric))
                 for engine in study.engines
             ]
-            rows.append(
-                [
-                    metric.title,
-                    case.name,
-                    *here,
-                    f"{metric.paper[case.name] / metric.paper[base.name]:.2f}",
-                ]
-            )
+            paper = metric.paper[case.name] / metric.paper[base.name]
+            rows.append([metric.title, case.name, *measured, f"{paper:.2f}"])
     return markdown_table(("", "case", *study.engines, "paper"), rows)
 
 
-def _values(found: Results, engine: str, case: Case, metric: Metric) -> list[float]:
-    values = (metric.of(result) for result in used(found[engine, case.name]))
+def _values(found: Found, engine: str, case: Case, metric: Metric) -> list[float]:
+    values = (metric.of(each) for each in evidence(found[engine, case.name]))
     return [value for value in values if value is not None]
 
 
@@ -169,14 +157,14 @@ def _shown(values: Sequence[float]) -> str:
     if not values:
         return "-"
     spread = f" ({min(values):.2f} to {max(values):.2f})" if len(values) > 1 else ""
-    return f"{_mean(values):.2f}{spread}"
+    return f"{mean(values):.2f}{spread}"
 
 
 def _difference(emulated: Sequence[float], simulated: Sequence[float]) -> float | None:
-    """By how much of the emulation's mean the simulator's differs; None where there is nothing to compare with."""
-    if not emulated or not simulated or not _mean(emulated):
+    """Return the relative difference of the simulator's mean; None if it cannot be computed."""
+    if not emulated or not simulated or not mean(emulated):
         return None
-    return _mean(simulated) / _mean(emulated) - 1
+    return mean(simulated) / mean(emulated) - 1
 
 
 def _signed(difference: float | None) -> str:
@@ -186,12 +174,9 @@ def _signed(difference: float | None) -> str:
 def _verdict(metric: Metric, difference: float | None) -> str:
     if metric.goal_percent is None or difference is None:
         return "-"
-    return f"{metric.goal_percent} %: {'met' if 100 * abs(difference) <= metric.goal_percent else 'not met'}"
+    met = 100 * abs(difference) <= metric.goal_percent
+    return f"{metric.goal_percent} %: {'met' if met else 'not met'}"
 
 
 def _ratio(values: Sequence[float], base: Sequence[float]) -> str:
-    return f"{_mean(values) / _mean(base):.2f}" if values and base and _mean(base) else "-"
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
+    return f"{mean(values) / mean(base):.2f}" if values and base and mean(base) else "-"

@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import lab
 from lab import engines
 from lab.batch import jobs, virtual_machine
 from lab.batch.jobs import Display
-from lab.batch.request import Request, placed
+from lab.batch.request import Request, placed, plan
 from lab.errors import LabError, MachineLacks, RequestError
 from lab.evaluation import crosscheck
 from lab.evaluation.page_file import read_page, write_page
-from lab.evaluation.studies import FRAMES, Case, Study
+from lab.evaluation.studies import Case, Measured, Study, is_evidence
 from lab.run.manifest import ROOT
 from lab.run.recorder import give_away, read_document, read_samples
 from lab.run.runner import EXIT_INTERRUPTED
@@ -63,9 +62,9 @@ class CrossCheck:
                 for engine in study.engines
                 for case in study.cases
             }
-            results = {key: [_read(folder) for folder in each] for key, each in folders.items()}
+            found = {key: [read(folder) for folder in each] for key, each in folders.items()}
             made_by = self._made_by(study, folders)
-            sections[study.scenario] = crosscheck.section(study, results, made_by)
+            sections[study.scenario] = crosscheck.section(study, found, made_by)
         write_page(page, crosscheck.composed(read_page(page), sections))
         return True
 
@@ -89,7 +88,7 @@ class CrossCheck:
                     each.exit_code == EXIT_INTERRUPTED for each in ended
                 ):
                     return False
-            if len(crosscheck.used([each.result for each in outcomes])) == len(outcomes):
+            if all(is_evidence(each.result) for each in outcomes):
                 break
         return True
 
@@ -111,6 +110,17 @@ class CrossCheck:
         return code == 0
 
     def _request(self, study: Study, case: Case, engine: str) -> Request:
+        """Return the runs of a case; all engines use the rate scale of the first one."""
+        request = self._unscaled_request(study, case, engine)
+        first = study.engines[0]
+        if engine == first:
+            return request
+        reference = self._unscaled_request(study, case, first)
+        vm = engines.entry(first).real_time and needs_vm()
+        rate_scale = plan(replace(reference, repeat=1, vm=vm))[0].rate_scale
+        return replace(request, settings=(*request.settings, f"rate_scale={rate_scale:g}"))
+
+    def _unscaled_request(self, study: Study, case: Case, engine: str) -> Request:
         return Request(
             study.scenario,
             engine,
@@ -157,8 +167,9 @@ def _missing(request: Request) -> bool:
     return any(jobs.kept(job) is None for job in placed(request))
 
 
-def _read(folder: Path) -> dict[str, Any]:
-    return read_document(folder, "result.json") | {FRAMES: read_samples(folder)}
+def read(folder: Path) -> Measured:
+    """Read result and samples of a run folder."""
+    return Measured(read_document(folder, "result.json"), read_samples(folder))
 
 
 def _hosts(folders: Iterable[tuple[str, Path]]) -> list[str]:

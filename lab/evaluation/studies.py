@@ -1,37 +1,49 @@
-"""What `crosscheck` runs in both engines: scenarios, their cases, and which numbers are put beside each other."""
+"""Define what `crosscheck` compares: scenarios, their cases, and numbers of both engines."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from lab.run import metrics
 
-Result = dict[str, Any]  # result.json, and the run's samples under FRAMES
-FRAMES = "frames"
-STEADY, SHORT = (
-    5,
-    15,
-)  # how far the simulator may be off, in percent: steady throughput, short transfers
+STEADY, SHORT = 5, 15  # allowed difference in percent: steady throughput, short transfers
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Hold the result.json of a run and its samples."""
+
+    result: Mapping[str, Any]
+    frames: Sequence[dict[str, Any]] = ()
+
+    @property
+    def is_evidence(self) -> bool:
+        """Return whether the run is complete and the machine was not overloaded."""
+        return is_evidence(self.result)
 
 
 @dataclass(frozen=True)
 class Case:
-    """One experiment of a study: what differs from the scenario as it is written."""
+    """Describe one experiment of a study: what differs from the scenario file.
+
+    `duration_s` replaces the study's.
+    """
 
     name: str
     strategy: str
     settings: tuple[str, ...] = ()
-    duration_s: float | None = None  # instead of the study's
+    duration_s: float | None = None
 
 
 @dataclass(frozen=True)
 class Metric:
-    """A number of result.json by its path, or, with `between_s`, the mean of a number of the samples in that time.
+    """Name a number of result.json by its path; with `between_s`, a mean over the samples.
 
-    Steps of a path are joined by `.`, entries of a list counted from 1. `paper` are a paper's values by case, in any
-    unit, for ratios only; `goal_percent` is how far the simulator may be off; `cases`: only in these (none: in all).
+    Steps of a path are joined by `.`; entries of a list are counted from 1. `paper` holds a paper's
+    values by case, in any unit, for ratios only. `goal_percent` is the allowed difference of the
+    simulator. `cases` limits the metric to these cases; empty: all cases.
     """
 
     title: str
@@ -43,25 +55,26 @@ class Metric:
     cases: tuple[str, ...] = ()
 
     def belongs_to(self, case: Case) -> bool:
+        """Return whether the metric is compared in a case."""
         return not self.cases or case.name in self.cases
 
-    def of(self, result: Result) -> float | None:
-        """The number, or None if it was not measured."""
+    def of(self, measured: Measured) -> float | None:
+        """Return the number of a run; None if it was not measured."""
         if self.between_s is None:
-            return _number(result, self.path)
-        frames, (start, end) = result[FRAMES], self.between_s
-        inside = [
+            return _number(measured.result, self.path)
+        frames, (start, end) = measured.frames, self.between_s
+        weights = [
             weight if start < frame["t"] <= end else 0.0
             for frame, weight in zip(frames, metrics.intervals(frames), strict=True)
         ]
-        return metrics.mean((_number(frame, self.path) for frame in frames), inside)
+        return metrics.mean((_number(frame, self.path) for frame in frames), weights)
 
 
 @dataclass(frozen=True)
 class Study:
-    """Cases of one scenario, and what is compared; ratios are taken to the first case.
+    """Describe the cases of one scenario and the metrics that are compared.
 
-    `engines`: what is beside what, the second judged by the first.
+    `engines`: the second is judged by the first. Ratios are taken to the first case.
     """
 
     scenario: str
@@ -73,31 +86,42 @@ class Study:
     engines: tuple[str, str] = ("mininet", "sim")
 
 
+def is_evidence(result: Mapping[str, Any]) -> bool:
+    """Return whether a run is complete and the machine was not overloaded."""
+    return bool(result["status"] == "complete" and not result["overloaded"])
+
+
 def _number(document: Any, path: str) -> float | None:
-    """What a path leads to if it is a number; a step that is not there leads nowhere."""
+    """Return the number that a path leads to; None if a step is missing or it is no number."""
     value = document
     for step in path.split("."):
         if isinstance(value, list) and step.isdigit() and 1 <= int(step) <= len(value):
             value = value[int(step) - 1]
-        elif isinstance(value, dict):
+        elif isinstance(value, Mapping):
             value = value.get(step)
         else:
             return None
     return value if isinstance(value, int | float) else None
 
 
-TESTBED_REMARKS = """Both engines hand out data as the kernel does (`multipath.scheduler=linux`), in bursts of up to 64 kB (`MPTCP_SEND_BURST_SIZE`). That is why
-UE2 and UE3 get less than their first path alone under `meter_throttling`: after 26 s of such a run `ss -tinm` on the server showed 75,532
-bytes not yet sent on UE3's throttled subflow, which are 6 s of work at 0.1 Mb/s; whatever follows them waits in the receive
-buffer, and then the first subflow has nothing to send: it was busy for 61.6 s, that of UE4 for 75.8 s of its connection. UE1 and UE4
-take what they leave, more than in the baseline. The paper shows no such loss. With `lowest_rtt`, the scheduler of the papers' kernels, which hands
-out segment by segment, the simulator does not either: 5.23, 4.28, 5.39 and 5.43 Mb/s for UE1 to UE4 (seeds 1 to 3).
+TESTBED_REMARKS = """\
+Both engines use the packet scheduler of the kernel (`multipath.scheduler=linux`), which writes
+bursts of up to 64 kB (`MPTCP_SEND_BURST_SIZE`) to a subflow. For this reason UE2 and UE3 get less
+than their first path alone under `meter_throttling`: after 26 s of such a run, `ss -tinm` on the
+server showed 75,532 bytes not yet sent on UE3's throttled subflow. They take 6 s at 0.1 Mb/s. All
+later data waits in the receive buffer meanwhile, and then the first subflow has nothing to send:
+it was busy for 61.6 s of its connection, that of UE4 for 75.8 s. UE1 and UE4 take the rest, which
+is more than in the baseline. The paper shows no such loss. With `lowest_rtt`, the scheduler of the
+papers' kernels, which works segment by segment, the simulator shows none either: 5.23, 4.28, 5.39
+and 5.43 Mb/s for UE1 to UE4 (seeds 1 to 3).
 
-UE1 under `none`: the cell's three flows share it equally, and 0.48 of the baseline is what the paper's equation (2) gives. In the paper's testbed it
-kept 0.68, and what UE3 took there of the cell is not said. While the simulator's subflows joined as its runs began, UE1 had filled the queue
-before they came and kept 20 % more for some twenty seconds. In both engines all that starts at 0 has connected before."""
+UE1 under `none`: the three flows of the cell share it equally, and the paper's equation (2) gives
+0.48 of the baseline. In the paper's testbed UE1 kept 0.68; the paper does not say what UE3 got from
+the cell. In earlier versions of the simulator, subflows joined after the start of the run: UE1 then
+filled the queue first and kept 20 % more for some 20 s. In both engines, all connections that start
+at 0 are now established before."""
 
-AS_LINUX = "multipath.scheduler=linux"  # the kernel has no other
+AS_LINUX = "multipath.scheduler=linux"  # the only scheduler of the kernel
 
 TESTBED = Study(
     "testbed_wifi_lte",
@@ -142,18 +166,28 @@ TESTBED = Study(
     TESTBED_REMARKS,
 )
 
-TWO_PATHS_REMARKS = """Both engines hand out data as the kernel does (`multipath.scheduler=linux`). The same cases on a kernel without Open vSwitch and without an
-emulated processor are in `two_paths_kernel`.
+TWO_PATHS_REMARKS = """\
+Both engines use the packet scheduler of the kernel (`multipath.scheduler=linux`). The section
+`two_paths_kernel` has the same cases on a kernel without Open vSwitch and without an emulated
+processor.
 
-`small_buffer` has two steady states, see `two_paths_kernel`, and one of the emulation's own: path1 carries 3.0 Mb/s instead of 3.5, in bursts. Its queue is empty in one sample and has 31 to
-33 packets, and losses, in another, while path2's window of 92 to 95 never loses any; the kernel alone and the simulator lose one within some ten seconds and keep a queue of about 20.
-Whether the emulated processor is the reason, by waking the receiver late, was not measured. `unequal_rate` carries 0.26 Mb/s more in all
-than its subflows were counted to: what arrived before the fifth second waited for the slow path and was read after it."""
+`small_buffer` has two steady states, see `two_paths_kernel`, and a third one in the emulation only:
+path1 carries 3.0 Mb/s instead of 3.5, in bursts. Its queue is empty in one sample and has 31 to 33
+packets, and losses, in another; path2 has a window of 92 to 95 and never loses a packet. On the
+kernel alone and in the simulator, path2 loses one packet within some 10 s, and the queue of path1
+stays at about 20 packets. The emulated processor may be the reason, because it wakes the receiver
+late; this was not measured.
+
+`unequal_rate`: the connection carries 0.26 Mb/s more than the sum of its subflows. Data that
+arrived before 5 s waited for the slow path, and the application read it after 5 s."""
 
 LONG = ("equal", "unequal_rate", "unequal_delay", "loss", "small_buffer")
 TOTAL, PATH1, PATH2 = "user.ue1.mbps", "sf.ue1-1/1.mbps", "sf.ue1-1/2.mbps"
 UNEQUAL_DELAY = ("topology.paths.1.delay_ms=10", "topology.paths.2.delay_ms=60")
-LOSSY_FOR_A_WHILE = "events=[{at_s: 8, target: link.path2.loss, value: 0.05}, {at_s: 16, target: link.path2.loss, value: 0}]"
+LOSSY_FOR_A_WHILE = (
+    "events=[{at_s: 8, target: link.path2.loss, value: 0.05}, "
+    "{at_s: 16, target: link.path2.loss, value: 0}]"
+)
 
 
 def _file(volume_mb: float) -> str:
@@ -190,7 +224,7 @@ TWO_PATHS = Study(
                 ("3 to 8 s, both paths", (3, 8), STEADY),
                 ("8 to 13 s, path2 loses 5 % and becomes a backup", (8, 13), SHORT),
                 ("13 to 16 s, path2 is a backup", (13, 16), STEADY),
-                ("20 to 25 s, both again", (20, 25), STEADY),
+                ("20 to 25 s, both paths", (20, 25), STEADY),
             )
         ),
         Metric("path2, 13 to 16 s", PATH2, between_s=(13, 16), cases=("backup",)),

@@ -1,13 +1,16 @@
-"""Kernel MPTCP of the machine itself over paths that a program makes, for machines without netem. As root, with MPTCP and tun:
+"""Run kernel MPTCP over paths that a program emulates, for machines without netem. As root:
 
     PYTHONPATH=.:tests python -m emulation.kernel_paths CASE SEED FILE
 
-    server ==s1== this program: rate, queue, delay, loss ==u1== user           (tun devices in two namespaces)
+    server ==s1== this program: rate, queue, delay, loss ==u1== user
            ==s2==                                        ==u2==
 
-One case of the study `two_paths`, in real time; writes what the page asks for, in the words of result.json. No switch, no POX:
-a path whose loss a scenario raises is made a backup `REACTION_S` later, as `loss_aware` would, and an ordinary one again so long
-after it is whole. Run it with real-time priority (chrt): a packet that is passed on late is counted, and too many of them are no evidence.
+The devices are tun devices in two namespaces; the kernel needs MPTCP and tun. One case of the study
+`two_paths` runs in real time; FILE gets what the page needs, with the keys of result.json. There is
+no switch and no POX: REACTION_S after a scenario raises the loss of a path, its endpoint becomes a
+backup, as `loss_aware` would decide, and REACTION_S after the loss ends an ordinary one. Run it
+with real-time priority (chrt): packets that are forwarded late are counted, and a run with too many
+of them is not used.
 """
 
 from __future__ import annotations
@@ -32,25 +35,23 @@ from emulation.small_network import NoLedger
 
 from lab.engines.mininet.kernel import netlink
 from lab.engines.mininet.traffic_processes import Hosts
-from lab.evaluation.studies import FRAMES, TWO_PATHS
+from lab.evaluation.studies import TWO_PATHS
 from lab.scenario import loading as scenario
 from lab.scenario.schema import Scenario
 
 SERVER = "10.0.0.1"
 TUNSETIFF, IFF_TUN_NO_PI = 0x400454CA, 0x1001  # linux/if_tun.h
-ETHERNET_BYTES = 14  # rates count them, and a tun has none
-LATE_S, MOST_LATE = (
-    0.005,
-    0.02,
-)  # a packet so late, and the share of such packets that is still evidence
+ETHERNET_BYTES = 14  # rates count this header, which tun packets lack
+LATE_S = 0.005
+MOST_LATE = 0.02  # a run with a larger share of late packets is not used
 REACTION_S = 1.5
 SETTINGS = "net.ipv4.tcp_no_metrics_save=1 net.ipv4.conf.all.rp_filter=0 net.mptcp.enabled=1"
 RECEIVED = re.compile(r"10\.(\d)\.0\.1\S*\s+\S+:5001[^\n]*\n[^\n]*bytes_received:(\d+)")
 
 
 @dataclass
-class Way:
-    """One direction of a path: a finite queue served at a rate, then a delay."""
+class Direction:
+    """Model one direction of a path: a finite queue that is served at a rate, then a delay."""
 
     source: int
     target: int
@@ -61,10 +62,10 @@ class Way:
     free_s: float = 0.0
     leaves_s: list[float] = field(default_factory=list)
 
-    def arrival_s(self, now_s: float, size_bytes: int, chance: float) -> float | None:
-        """When a packet that comes now is at the other end; None if it is lost, or the queue is full."""
+    def arrival_s(self, now_s: float, size_bytes: int, random_value: float) -> float | None:
+        """Return when a packet that arrives now leaves the path; None if it is dropped."""
         self.leaves_s = [each for each in self.leaves_s if each > now_s]
-        if chance < self.loss or len(self.leaves_s) > self.queue_packets:
+        if random_value < self.loss or len(self.leaves_s) > self.queue_packets:
             return None
         self.free_s = max(now_s, self.free_s) + (size_bytes + ETHERNET_BYTES) * 8 / self.rate_bps
         self.leaves_s.append(self.free_s)
@@ -72,35 +73,36 @@ class Way:
 
 
 class Paths:
-    """Passes packets on in a thread of its own."""
+    """Forward packets in a thread."""
 
-    def __init__(self, ways: list[Way], seed: int) -> None:
-        self.ways, self._chance = {way.source: way for way in ways}, random.Random(seed)
-        self.passed, self.late = 0, 0
+    def __init__(self, directions: list[Direction], seed: int) -> None:
+        self.directions = {each.source: each for each in directions}
+        self._rng = random.Random(seed)
+        self.forwarded, self.late = 0, 0
         threading.Thread(target=self._run, daemon=True).start()
 
     def _run(self) -> None:
-        under_way: list[tuple[float, int, int, bytes]] = []
+        in_flight: list[tuple[float, int, int, bytes]] = []
         poll = select.poll()
-        for source in self.ways:
+        for source in self.directions:
             poll.register(source, select.POLLIN)
         while True:
-            while under_way and under_way[0][0] <= time.monotonic():
-                due_s, _, target, packet = heapq.heappop(under_way)
+            while in_flight and in_flight[0][0] <= time.monotonic():
+                due_s, _, target, packet = heapq.heappop(in_flight)
                 self.late += time.monotonic() - due_s > LATE_S
                 os.write(target, packet)
-            wait_s = under_way[0][0] - time.monotonic() if under_way else 0.05
+            wait_s = in_flight[0][0] - time.monotonic() if in_flight else 0.05
             for source, _ in poll.poll(max(0.0, wait_s * 1000)):
                 packet = os.read(source, 2000)
-                way = self.ways[source]
-                arrival_s = way.arrival_s(time.monotonic(), len(packet), self._chance.random())
+                path = self.directions[source]
+                arrival_s = path.arrival_s(time.monotonic(), len(packet), self._rng.random())
                 if arrival_s is not None:
-                    self.passed += 1
-                    heapq.heappush(under_way, (arrival_s, self.passed, way.target, packet))
+                    self.forwarded += 1
+                    heapq.heappush(in_flight, (arrival_s, self.forwarded, path.target, packet))
 
 
 class Hosted:
-    """A user with an address per path, and a server; `hosts`, `pid` and `inside` are what `Hosts` asks for."""
+    """Hold a user with an address per path, and a server, as `Hosts` expects them."""
 
     hosts = ("user", "server")
 
@@ -112,7 +114,7 @@ class Hosted:
         }
         for holder in self._holders.values():
             holder.stdout.readline()
-        self.downward: list[Way] = []
+        self.downward: list[Direction] = []
         upward = []
         for number, path in enumerate(loaded.topology.params.paths, 1):
             ends = self._tun("server", f"s{number}"), self._tun("user", f"u{number}")
@@ -121,8 +123,8 @@ class Hosted:
                 path.delay_ms / 1000,
                 path.queue_packets,
             )
-            self.downward.append(Way(*ends, *shape, path.loss))
-            upward.append(Way(*reversed(ends), *shape))
+            self.downward.append(Direction(*ends, *shape, path.loss))
+            upward.append(Direction(*reversed(ends), *shape))
         self._configure(len(upward))
         self.paths = Paths([*self.downward, *upward], loaded.seed)
         self.programs = Hosts(self, NoLedger(), self.hosts)
@@ -167,7 +169,7 @@ class Hosted:
         return self.programs.ask("user", do="status")["flows"]["f"]
 
     def received(self) -> dict[str, int]:
-        """Bytes at the user: of the whole, and by path."""
+        """Return the bytes that the user has received: in total, and by path."""
         by_path = {
             f"ue1-1/{n}": int(count)
             for n, count in RECEIVED.findall(self.run("user", "ss -tinH state established"))
@@ -183,7 +185,7 @@ class Hosted:
 def frame(
     t: float, elapsed_s: float, before: dict[str, int], now: dict[str, int]
 ) -> dict[str, Any]:
-    """A sample from counters."""
+    """Return a sample computed from two readings of the counters."""
     mbps = {
         name: (count - before.get(name, 0)) * 8 / elapsed_s / 1e6 for name, count in now.items()
     }
@@ -196,7 +198,7 @@ def frame(
 
 
 def changes(loaded: Scenario) -> list[tuple[float, int, float | None, str]]:
-    """(when, number of the path, its loss if that is what changes, its endpoint's new flag if that is)."""
+    """Return (time, number of the path, new loss or None, new flag of its endpoint or "")."""
     found: list[tuple[float, int, float | None, str]] = []
     for event in loaded.events:
         number = int(event.target.removeprefix("link.path").removesuffix(".loss"))
@@ -208,7 +210,7 @@ def changes(loaded: Scenario) -> list[tuple[float, int, float | None, str]]:
 
 
 def measure(loaded: Scenario) -> dict[str, Any]:
-    """One connection from the start to the end of the scenario."""
+    """Run one connection from the start to the end of the scenario."""
     net, traffic = Hosted(loaded), loaded.traffic[0]
     request = {
         "server": SERVER,
@@ -221,7 +223,7 @@ def measure(loaded: Scenario) -> dict[str, Any]:
     buffer_bytes = loaded.multipath.receive_buffer_kb * 1000
     more = {"rate_bps": None, "volume_bytes": volume_bytes, "receive_buffer_bytes": buffer_bytes}
     net.programs.ask("user", do="connect", id="f", **request, **more)
-    time.sleep(1)  # the further subflow joins
+    time.sleep(1)  # the second subflow joins
     net.programs.ask("user", do="go", id="f")
     began, due, frames = time.monotonic(), changes(loaded), []
     last_s, last = 0.0, {"whole": 0}
@@ -240,7 +242,7 @@ def measure(loaded: Scenario) -> dict[str, Any]:
             now_s, now = time.monotonic() - began, net.received()
             frames.append(frame(next_s, now_s - last_s, last, now))
             last_s, last = now_s, now
-    flow, share_late = net.flow(), net.paths.late / max(1, net.paths.passed)
+    flow, share_late = net.flow(), net.paths.late / max(1, net.paths.forwarded)
     net.close()
     return {
         "status": "complete" if flow["mptcp"] and not flow["error"] else "failed",
@@ -248,17 +250,17 @@ def measure(loaded: Scenario) -> dict[str, Any]:
         "late_share": round(share_late, 4),
         "seed": loaded.seed,
         "connections": [{"completion_s": flow["done_s"]}],
-        FRAMES: frames,
+        "frames": frames,
     }
 
 
 def main(name: str, seed: int, out: Path) -> None:
     sys.setswitchinterval(0.0005)
     case = next(each for each in TWO_PATHS.cases if each.name == name)
-    asked = scenario.Overrides(
+    overrides = scenario.Overrides(
         case.strategy, None, seed, case.duration_s or TWO_PATHS.duration_s, case.settings
     )
-    out.write_text(json.dumps(measure(scenario.load(TWO_PATHS.scenario, asked))) + "\n")
+    out.write_text(json.dumps(measure(scenario.load(TWO_PATHS.scenario, overrides))) + "\n")
 
 
 if __name__ == "__main__":

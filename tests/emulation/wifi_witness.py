@@ -1,9 +1,13 @@
-"""The simulator's WiFi cell beside a medium of other authors: `PYTHONPATH=.:tests python -m emulation.wifi_witness [TURNS]`
+"""Compare the simulator's WiFi cell with wmediumd, a medium written by other authors:
+
+    PYTHONPATH=.:tests python -m emulation.wifi_witness [TURNS]
 
 1) in the VM, `real_air.py`: two stations under wmediumd download alone and together
-2) in the simulator: a station alone says at which rate a cell must have it to carry what wmediumd carried; then both together
-3) the section of docs/crosscheck.md
-What a station gets alone is handed from one side to the other and proves nothing; what both get together is shared by nobody.
+2) in the simulator: find the rate at which each station alone carries what it carried under
+   wmediumd; then run both together
+3) write the section of docs/crosscheck.md
+The throughput of a station alone is an input of the simulator and proves nothing. The throughput
+of both together is shared by neither side and is compared.
 """
 
 from __future__ import annotations
@@ -23,27 +27,33 @@ from lab.engines.mininet.vm import launch as vm
 from lab.engines.mininet.vm import vm_kernel as kernel
 from lab.evaluation import crosscheck
 from lab.evaluation.crosscheck_runs import RUNS
-from lab.evaluation.studies import STEADY, Case, Metric, Study
+from lab.evaluation.studies import STEADY, Case, Measured, Metric, Study
 from lab.run.manifest import ROOT, commit
 from lab.scenario import loading as scenario
 
 SCENARIO = Path(__file__).with_name("slow_station.yaml")
 STATIONS = ("strong", "weak")
 ALONE = {"strong": ("strong",), "weak": ("weak",), "both": STATIONS}
-BUSY = 0.05  # with less of the processors idle, the machine decided what was carried; so it did where frames were lost before the air
+BUSY = 0.05  # with a smaller idle share, the machine and not the air decided the throughput
 GIVEN = "none: given to sim"
-REMARKS = """Two stations under wmediumd (log-distance loss, interference mode) at one hostapd access point, 802.11g rates, TCP with
-a receive buffer of 48 kB. mac80211's rate control and wmediumd's error model decide each frame's rate and fate, wmediumd's clock
-when the air is free. What each station carries alone is the simulator's input. wmediumd sends one frame at a time as the lab's
-cell does, but charges no backoff and no acknowledgement for a frame that arrives at once, and its queue has no end (the cell's holds
-1,000 packets here): so this is a witness of how a slow station's air time is shared, not of 802.11's overhead nor of losses in a full queue.
+REMARKS = """\
+Two stations under wmediumd (log-distance loss, interference mode) at one hostapd access point,
+802.11g rates, TCP with a receive buffer of 48 kB. The rate control of mac80211 and the error model
+of wmediumd decide the rate and the loss of each frame; the clock of wmediumd decides when the air
+is free. The simulator is given what each station carries alone. wmediumd sends one frame at a time,
+as the lab's cell does. It does not charge backoff and acknowledgement to a frame that meets a free
+air, and its queue is unlimited (the cell's holds 1,000 packets here). So this row shows how the air
+time of a slow station is shared. It says nothing about 802.11's overhead or losses in a full queue.
 
-Frames come to wmediumd by a socket that holds some ten of them (libnl's 32 kB). Left so, a burst is lost there, before any air: in a turn
-without more room the strong station alone had 155 of its segments sent again while hwsim counted 160 frames it
-could not hand over (`d_tx_failed`), and of both the weak one got 0.45 Mb/s and the strong one 3.25. The witness gives the socket room, and no
-frame was lost there in three turns. The processors were 50 to 77 % idle. What is left of a difference: under wmediumd the strong station
-got 6 to 7 % more frames than the weak one, in the cell 0 to 3 %. `ss` showed round trips of 294 and 334 ms in a turn with as full windows (80 and
-81): the weak one's acknowledgements are slow too, and about one in eight was sent again."""
+Frames reach wmediumd by a socket that holds about ten of them (libnl's 32 kB). With this socket
+buffer, bursts are lost before they reach the air: in one such turn, 155 segments of the strong
+station alone were retransmitted, hwsim counted 160 frames that it could not deliver
+(`d_tx_failed`), and together the weak station got 0.45 Mb/s and the strong one 3.25. The witness
+enlarges the buffer, and no frame was lost there in three turns. The processors were 50 to 77 %
+idle. The remaining difference: under wmediumd the strong station got 6 to 7 % more frames than the
+weak one, in the cell 0 to 3 %. In one turn `ss` showed RTTs of 294 and 334 ms with equally full
+windows (80 and 81): the acknowledgements of the weak station are slow too, and about one in eight
+was retransmitted."""
 
 STUDY = Study(
     "wifi_air",
@@ -62,53 +72,57 @@ STUDY = Study(
 )  # fmt: skip
 
 
-def as_result(scene: dict[str, Any]) -> dict[str, Any]:
-    """A scene under wmediumd in the words of result.json, as far as the page asks."""
+def as_result(scene: dict[str, Any]) -> Measured:
+    """Return a scene under wmediumd with the keys of result.json that the page needs."""
     users = {name: {"throughput_mbps": mbps} for name, mbps in scene["mbps"].items()}
     overloaded = scene["idle_share"] < BUSY or scene["lost_before_the_air"] > 0
     total = sum(scene["mbps"].values())
-    return {
-        "status": "complete",
-        "overloaded": overloaded,
-        "seed": scene["turn"],
-        "users": users,
-        "throughput_mbps": total,
-    }
+    return Measured(
+        {
+            "status": "complete",
+            "overloaded": overloaded,
+            "seed": scene["turn"],
+            "users": users,
+            "throughput_mbps": total,
+        }
+    )
 
 
-def by_case(scenes: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    """The results of each case, in the order of the turns."""
+def by_case(scenes: Sequence[dict[str, Any]]) -> dict[str, list[Measured]]:
+    """Return the results of each case, in the order of the turns."""
     return {name: [as_result(each) for each in scenes if each.get("who") == name] for name in ALONE}
 
 
-def rate_mbps(asked_mbps: float, carried_mbps: float, wanted_mbps: float) -> float:
-    """At which rate a station carries `wanted_mbps` alone, if it carried so much at the rate asked for: one is in proportion to the other."""
-    return asked_mbps * wanted_mbps / carried_mbps
+def rate_mbps(tried_mbps: float, carried_mbps: float, wanted_mbps: float) -> float:
+    """Return the rate at which a station alone carries `wanted_mbps`: throughput grows with it."""
+    return tried_mbps * wanted_mbps / carried_mbps
 
 
-def simulated(turn: int, who: str, rates_mbps: dict[str, float], runs: Path) -> dict[str, Any]:
-    """A run of the scenario in which these stations download."""
+def simulated(turn: int, who: str, rates_mbps: dict[str, float], runs: Path) -> Measured:
+    """Run the scenario with downloads of these stations."""
     users = ", ".join(f"{{id: {name}, wifi_mbps: {rates_mbps[name]:.4f}}}" for name in STATIONS)
     traffic = ", ".join(f"{{user: {name}}}" for name in ALONE[who])
     settings = (f"topology.users=[{users}]", f"traffic=[{traffic}]")
     place = runs / "sim" / STUDY.scenario / who / str(round(rates_mbps[STATIONS[0]] * 1000))
     request = Request(str(SCENARIO), "sim", ("none",), seed=turn, settings=settings, out=place)
     (outcome,) = run_all(placed(request), Terminal())
-    return outcome.result
+    return Measured(outcome.result)
 
 
-def beside(turn: int, measured: dict[str, float], runs: Path) -> dict[str, dict[str, Any]]:
-    """The simulator's results of a turn, given what each station carried alone under wmediumd."""
-    asked = {user.id: user.wifi_mbps for user in scenario.load(str(SCENARIO)).topology.params.users}
+def beside(turn: int, measured: dict[str, float], runs: Path) -> dict[str, Measured]:
+    """Simulate a turn, given what each station carried alone under wmediumd."""
+    users = scenario.load(str(SCENARIO)).topology.params.users
+    tried = {user.id: user.wifi_mbps for user in users}
     rates = {}
     for name in STATIONS:
-        carried = simulated(turn, name, asked, runs)["users"][name]["throughput_mbps"]
-        rates[name] = rate_mbps(asked[name], carried, measured[name])
+        alone = simulated(turn, name, tried, runs).result
+        carried = alone["users"][name]["throughput_mbps"]
+        rates[name] = rate_mbps(tried[name], carried, measured[name])
     return {who: simulated(turn, who, rates, runs) for who in ALONE}
 
 
 def measure(turns: int, folder: Path) -> list[dict[str, Any]]:
-    """The scenes of so many turns in the VM, or those of an earlier call that are there."""
+    """Return the scenes of these turns in the VM; those of an earlier call are kept."""
     scenes = folder / "scenes.jsonl"
     if not scenes.exists():
         folder.mkdir(parents=True, exist_ok=True)
@@ -130,9 +144,10 @@ def measure(turns: int, folder: Path) -> list[dict[str, Any]]:
 
 
 def where() -> str:
-    """What the numbers come from."""
+    """Return the versions that made the numbers."""
     medium = upstreams.commit(upstreams.folder("wmediumd")) or "of an unknown commit"
-    return f"commit {commit()}; wmediumd {medium[:12]} on Linux {kernel.require().name.removeprefix('vmlinuz-')} in a VM"
+    linux = kernel.require().name.removeprefix("vmlinuz-")
+    return f"commit {commit()}; wmediumd {medium[:12]} on Linux {linux} in a VM"
 
 
 def main(turns: int = 3, runs: Path = RUNS, page: Path = crosscheck.PAGE) -> None:
@@ -143,7 +158,7 @@ def main(turns: int = 3, runs: Path = RUNS, page: Path = crosscheck.PAGE) -> Non
     }
     for turn, (strong, weak) in enumerate(zip(real["strong"], real["weak"], strict=True), 1):
         alone = {
-            name: each["users"][name]["throughput_mbps"]
+            name: each.result["users"][name]["throughput_mbps"]
             for name, each in (("strong", strong), ("weak", weak))
         }
         for who, result in beside(turn, alone, runs).items():
