@@ -1,4 +1,7 @@
-"""The dashboard: a factory, thin pages and an API over run folders. It starts runs as child processes and follows their folders."""
+"""Show runs in the browser: thin pages and an HTTP API over run folders.
+
+Runs are started as child processes; the dashboard follows their folders.
+"""
 
 from __future__ import annotations
 
@@ -16,20 +19,21 @@ from lab.run.recorder import RUNS
 
 ROOT = Path(__file__).resolve().parents[1]
 DEFAULTS = {
-    "RUNS": RUNS,  # the folder around the run folders
-    "KEY": "",  # who shows it may change things; empty: everybody who reaches the server
+    "RUNS": RUNS,  # the folder that contains the run folders
+    "KEY": "",  # needed to change anything; empty: everybody who reaches the server may
     "TICKET": "",  # opens the first page once and is exchanged for the key
-    "NEXT_TICKET": str,  # says what the next one is, when one has been used
+    "NEXT_TICKET": str,  # returns the next ticket when one has been used
     "STREAMS": 112,  # live streams at the same time
-    "STARTED_AT_ONCE": 4,  # runs started here that may go on at the same time
-    "COMMAND": (),  # instead of `python -m lab`, for tests
+    "STARTED_AT_ONCE": 4,  # running runs that the dashboard started
+    "COMMAND": (),  # replaces `python -m lab`, for tests
+    "EXTENSION_FOLDERS": (),  # given by --with; runs started here get the same
     "TRUSTED_HOSTS": ["127.0.0.1", "localhost", "[::1]"],
     "MAX_CONTENT_LENGTH": 256 * 1024,
 }
 
 
 def create_app(config: dict[str, Any] | None = None) -> Flask:
-    """A dashboard over the run folders in `config["RUNS"]`; tests pass a folder of their own."""
+    """Return the app over the run folders in `config["RUNS"]`; tests pass their own folder."""
     templates = ROOT / "templates"
     if not templates.is_dir():
         raise MachineLacks(
@@ -39,12 +43,15 @@ def create_app(config: dict[str, Any] | None = None) -> Flask:
         __name__, template_folder=str(templates), static_folder=str(ROOT / "dashboard" / "static")
     )
     app.config.from_mapping(DEFAULTS | (config or {}))
-    app.json.sort_keys = False  # type: ignore[attr-defined]  # the order says what belongs together
+    app.json.sort_keys = False  # type: ignore[attr-defined]  # related fields stay together
     runs = Path(app.config["RUNS"])
     app.extensions["store"] = store = Store(runs)
     app.extensions["streams"] = Streams(app.config["STREAMS"])
     app.extensions["launcher"] = Launcher(
-        store, app.config["COMMAND"], app.config["STARTED_AT_ONCE"]
+        store,
+        app.config["COMMAND"],
+        app.config["STARTED_AT_ONCE"],
+        app.config["EXTENSION_FOLDERS"],
     )
     guard.protect(app)
     errors.register(app)

@@ -1,4 +1,4 @@
-"""`python -m dashboard`."""
+"""Run `python -m dashboard`."""
 
 from dashboard.serve import main
 

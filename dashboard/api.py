@@ -1,58 +1,72 @@
-"""The HTTP interface. Every address is a row of the table that /openapi.json is made from."""
+"""Define the HTTP interface; /openapi.json is made from the same table of addresses."""
 
 from __future__ import annotations
 
 import json
 from typing import Any, Literal
 
-from flask import Blueprint, Response, current_app, request
+from flask import Blueprint, Response, request
 from pydantic import BaseModel, ConfigDict, Field
 
-from dashboard import exports, flips, openapi, view
+from dashboard import code_paths, exports, flips, openapi, view
 from dashboard.errors import Problem
-from dashboard.runs import Launcher, StartRequest
-from dashboard.stream import Streams
+from dashboard.http import (
+    body,
+    folder_of,
+    launcher,
+    points,
+    position,
+    requested_runs,
+    running,
+    store,
+    streams,
+)
+from dashboard.runs import StartRequest
 from lab import __version__
 from lab.errors import LabError, RequestError, unknown
 from lab.results import compare
-from lab.results.store import Store
 from lab.run import inbox
-from lab.scenario import catalogue, checking
+from lab.scenario import catalogue
 
 api = Blueprint("api", __name__)
 route = openapi.router(api)
-MAX_POINTS = 5000
 FRAMES_AT_ONCE = 2000
 
 
 class FlipRequest(BaseModel):
+    """Hold a change of a running run."""
+
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
     target: str = Field(description="a name from the run's targets")
     value: Any = Field(description="in the target's unit, within its bounds")
 
 
 class SpeedRequest(BaseModel):
+    """Hold a new speed."""
+
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
     speed: float | Literal["max"] = Field(description="simulated time over real time, or max")
 
 
 class Annotation(BaseModel):
+    """Hold tags and note of a run; what is left out stays."""
+
     model_config = ConfigDict(extra="forbid", frozen=True)
     tags: tuple[str, ...] | None = Field(None, description="replaces all tags", max_length=20)
     note: str | None = Field(None, max_length=4000)
 
 
-@route("GET", "/healthz", "Whether the dashboard answers, and which version it is.")
+@route("GET", "/healthz", "Report that the dashboard answers, and its version.")
 def healthz() -> Any:
     return {"status": "ok", "lab": __version__, "recovered": store().recovered}
 
 
-@route("GET", "/openapi.json", "This description.")
+@route("GET", "/openapi.json", "Describe this interface.")
 def description() -> Any:
     return openapi.document(__version__)
 
 
-@route("GET", "/api/scenarios", "The scenarios that come with the lab.")
+@route("GET", "/api/scenarios", "List the scenarios that come with the lab.")
 def scenarios() -> Any:
     return catalogue.scenario_rows()
 
@@ -60,7 +74,7 @@ def scenarios() -> Any:
 @route(
     "GET",
     "/api/strategies",
-    "The strategies, with name, unit, bounds, default and help of every parameter.",
+    "List the strategies, with name, unit, bounds, default and help of every parameter.",
 )
 def strategies() -> Any:
     return catalogue.strategy_rows()
@@ -69,11 +83,11 @@ def strategies() -> Any:
 @route(
     "GET",
     "/api/runs",
-    "All runs, the latest first; chosen by scenario, strategy, engine, status, tag, q, limit.",
+    "List the runs, the latest first; filter by scenario, strategy, engine, status, tag, q, limit.",
 )
 def runs() -> Any:
     store().refresh()
-    return view.choose(store().all(), request.args.to_dict())
+    return [view.with_rates(doc) for doc in view.choose(store().all(), request.args.to_dict())]
 
 
 @route("POST", "/api/runs", "Start a run.", body=StartRequest, status=201)
@@ -83,14 +97,14 @@ def start() -> Any:
     return {"id": run_id, "url": f"/runs/{run_id}"}
 
 
-@route("GET", "/api/runs/{id}", "One run, with its flip targets.")
+@route("GET", "/api/runs/{id}", "Return one run, with the targets that can be changed.")
 def run(id: str) -> Any:
-    return view.run(store(), id)
+    return view.run(store(), folder_of(id))
 
 
-@route("DELETE", "/api/runs/{id}", "Remove a run that is over, with its folder.", status=204)
+@route("DELETE", "/api/runs/{id}", "Delete a finished run and its folder.", status=204)
 def delete(id: str) -> Any:
-    view.folder_of(store(), id)
+    folder_of(id)
     try:
         store().delete(id)
     except RequestError as error:
@@ -98,46 +112,46 @@ def delete(id: str) -> Any:
     return ""
 
 
-@route("PATCH", "/api/runs/{id}", "Set tags or note.", body=Annotation)
+@route("PATCH", "/api/runs/{id}", "Set the tags or the note of a run.", body=Annotation)
 def annotate(id: str) -> Any:
-    said = body(Annotation)
-    view.folder_of(store(), id)
-    tags = (
-        None
-        if said.tags is None
-        else list(dict.fromkeys(tag.strip() for tag in said.tags if tag.strip()))
-    )
-    return store().annotate(id, tags, said.note)
+    annotation = body(Annotation)
+    folder_of(id)
+    tags = annotation.tags
+    if tags is not None:
+        tags = tuple(dict.fromkeys(tag.strip() for tag in tags if tag.strip()))
+    return store().annotate(id, None if tags is None else list(tags), annotation.note)
 
 
 @route(
     "POST",
     "/api/runs/{id}/flips",
-    "Change something while the run goes on.",
+    "Change a target while the run is running.",
     body=FlipRequest,
     status=202,
 )
 def flip(id: str) -> Any:
-    asked = body(FlipRequest)
-    folder, doc = going(id, "flip")
+    change = body(FlipRequest)
+    code_paths.refuse({change.target: change.value}, "change the run")
+    folder, doc = running(id, "change")
     try:
-        value = flips.check(folder, doc["engine"], asked.target, asked.value)
+        value = flips.check(folder, doc["engine"], change.target, change.value)
     except LookupError as error:
-        raise Problem(409, f"flip {asked.target}: {error}. Try again in a moment") from error
-    return {"seq": flips.send(folder, asked.target, value), "target": asked.target, "value": value}
+        raise Problem(409, f"change {change.target}: {error}. Try again in a moment") from error
+    seq = flips.send(folder, change.target, value)
+    return {"seq": seq, "target": change.target, "value": value}
 
 
-@route("POST", "/api/runs/{id}/stop", "End the run now and keep what was measured.", status=202)
+@route("POST", "/api/runs/{id}/stop", "End the run now and keep its results.", status=202)
 def stop(id: str) -> Any:
     return control(id, {"control": "stop"})
 
 
-@route("POST", "/api/runs/{id}/pause", "Let simulated time stand still (sim only).", status=202)
+@route("POST", "/api/runs/{id}/pause", "Pause the simulation (sim only).", status=202)
 def pause(id: str) -> Any:
     return control(id, {"control": "pause"})
 
 
-@route("POST", "/api/runs/{id}/resume", "Let simulated time go on (sim only).", status=202)
+@route("POST", "/api/runs/{id}/resume", "Resume the simulation (sim only).", status=202)
 def resume(id: str) -> Any:
     return control(id, {"control": "resume"})
 
@@ -145,7 +159,7 @@ def resume(id: str) -> Any:
 @route(
     "POST",
     "/api/runs/{id}/speed",
-    "Change how fast simulated time passes (sim only).",
+    "Change the speed of the simulation (sim only).",
     body=SpeedRequest,
     status=202,
 )
@@ -156,78 +170,74 @@ def speed(id: str) -> Any:
 @route(
     "GET",
     "/api/runs/{id}/stream",
-    "Server-sent events: sample, event, status. Last-Event-ID resumes.",
+    "Send server-sent events: sample, event, status. Last-Event-ID resumes.",
 )
 def stream(id: str) -> Any:
-    folder = view.folder_of(store(), id)
-    since = position(request.headers.get("Last-Event-ID") or request.args.get("since", "0"))
-    messages = streams().watch(
-        folder, since, request.environ.get("waitress.client_disconnected", lambda: False)
-    )
+    gone = request.environ.get("waitress.client_disconnected", lambda: False)
+    messages = streams().watch(folder_of(id), position(), gone)
     if messages is None:
         raise Problem(
             503,
-            f"follow run '{id}': as many browsers watch as can. Close one, or ask /api/runs/{id}/frames?since=SEQ",
+            f"follow run '{id}': too many browsers follow runs. Close one, or poll "
+            f"/api/runs/{id}/frames?since=SEQ",
         )
-    return Response(
-        messages,
-        mimetype="text/event-stream",
-        headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
-    )
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    return Response(messages, mimetype="text/event-stream", headers=headers)
 
 
 @route(
     "GET",
     "/api/runs/{id}/frames",
-    "The same messages for programs that ask again and again: ?since=SEQ.",
+    "Return the same messages for programs that poll: ?since=SEQ.",
 )
 def frames(id: str) -> Any:
-    tail = streams().tail(view.folder_of(store(), id))
-    since = position(request.args.get("since", "0"))
+    tail = streams().tail(folder_of(id))
+    since = position()
     new = tail.since(since)
-    told = [
-        f'{{"seq":{each.seq},"type":"{each.kind}","data":{each.body}}}'
-        for each in new[:FRAMES_AT_ONCE]
-    ]
-    seq = new[min(len(new), FRAMES_AT_ONCE) - 1].seq if new else since
-    more = "true" if len(new) > FRAMES_AT_ONCE else "false"
-    text = f'{{"seq":{seq},"more":{more},"status":{json.dumps(tail.status)},"messages":[{",".join(told)}]}}'
+    sent = new[:FRAMES_AT_ONCE]
+    seq = sent[-1].seq if sent else since
+    messages = ",".join(
+        f'{{"seq":{each.seq},"type":"{each.kind}","data":{each.body}}}' for each in sent
+    )
+    more = json.dumps(len(new) > len(sent))
+    status = json.dumps(tail.state.to_json() if tail.state else {})
+    text = f'{{"seq":{seq},"more":{more},"status":{status},"messages":[{messages}]}}'
     return Response(text, mimetype="application/json")
 
 
 @route(
     "GET",
     "/api/runs/{id}/charts",
-    "The run's charts as Plotly figures, its events in words, and SEQ to follow from; ?points=600.",
+    "Return the run's charts as Plotly figures, its event log, and SEQ to continue from; "
+    "?points=600.",
 )
 def charts(id: str) -> Any:
-    return view.charts(view.folder_of(store(), id), points())
+    return view.charts(folder_of(id), points())
 
 
 @route(
     "GET",
     "/api/compare",
-    "Runs side by side: metrics with intervals, verdicts in words; ?runs=A,B.",
+    "Compare runs: metrics with intervals, verdicts in words; ?runs=A,B.",
 )
 def comparison() -> Any:
-    docs = view.compared(store(), asked_runs())
+    docs = view.compared(store(), requested_runs())
     unfinished = [doc["id"] for doc in docs if doc["throughput_mbps"] is None]
     if unfinished:
-        raise Problem(
-            409,
-            f"compare: run {', '.join(unfinished)} has no result yet. Wait for its end, or leave it out",
-        )
-    said = json.loads(compare.report([store().folder(doc["id"]) for doc in docs], as_json=True))
-    return {"runs": docs, **said}
+        text = f"compare: run {', '.join(unfinished)} has no result yet. Wait for its end, or "
+        raise Problem(409, text + "leave it out")
+    folders = [store().folder(doc["id"]) for doc in docs]
+    return {"runs": docs, **json.loads(compare.report(folders, as_json=True))}
 
 
 @route(
     "GET",
     "/api/compare/charts",
-    "Up to six runs on the same axes, as Plotly figures, and what was changed in each; ?runs=A,B&points=600.",
+    "Return up to six runs on the same axes, as Plotly figures, and the changes made in each; "
+    "?runs=A,B&points=600.",
 )
 def comparison_charts() -> Any:
-    docs = view.compared(store(), asked_runs())
+    docs = view.compared(store(), requested_runs())
     return {
         "runs": docs,
         "figures": view.overlay(store(), docs, points()),
@@ -238,10 +248,10 @@ def comparison_charts() -> Any:
 @route(
     "GET",
     "/api/runs/{id}/export",
-    "The run as ?format=csv (samples), json (result and samples) or zip (the whole folder).",
+    "Return the run as ?format=csv (samples), json (result and samples) or zip (its folder).",
 )
 def export(id: str) -> Any:
-    folder = view.folder_of(store(), id)
+    folder = folder_of(id)
     wanted = request.args.get("format", "zip")
     if wanted not in exports.FORMATS:
         raise Problem(422, f"export run '{id}': format {unknown(wanted, exports.FORMATS)}")
@@ -250,72 +260,14 @@ def export(id: str) -> Any:
     return Response(make(folder), mimetype=mimetype, headers=headers)
 
 
-def body(model: type[Any]) -> Any:
-    """The request's JSON, checked; 400 if it is none, 422 if it says something impossible."""
-    data = request.get_json(silent=True)
-    if not isinstance(data, dict):
-        raise Problem(
-            400, "the request holds no JSON object: send one, with Content-Type: application/json"
-        )
-    return checking.validate(model, data, "request")
-
-
-def going(run_id: str, doing: str) -> tuple[Any, dict[str, Any]]:
-    """The folder and document of a run that goes on; 409 if it is over."""
-    folder = view.folder_of(store(), run_id)
-    store().refresh()
-    doc = store().get(run_id)
-    if doc["status"] not in ("starting", "running"):
-        raise Problem(
-            409, f"{doing} run '{run_id}': it is {doc['status']}. Start it again to change it"
-        )
-    if not (folder / "inbox").is_dir():
-        raise Problem(409, f"{doing} run '{run_id}': it is still starting. Try again in a moment")
-    return folder, doc
-
-
 def control(run_id: str, message: dict[str, Any]) -> Any:
-    """Put a control into the inbox of a run that can carry it out."""
-    folder, doc = going(run_id, message["control"])
-    if message["control"] not in view.controls(doc["engine"]):
-        raise Problem(
-            409,
-            f"{message['control']} run '{run_id}': engine '{doc['engine']}' runs in real time. It can be stopped",
-        )
+    """Put a control into the inbox of a run whose engine can carry it out."""
+    what = message["control"]
+    folder, doc = running(run_id, what)
+    if what not in view.controls(doc["engine"]):
+        text = f"{what} run '{run_id}': engine '{doc['engine']}' runs in real time and can only "
+        raise Problem(409, text + "be stopped")
     try:
         return {"seq": inbox.send(folder, message)}
     except LabError as error:
         raise Problem(409, str(error)) from error
-
-
-def position(text: str) -> int:
-    """A SEQ; 400 if it is none."""
-    if not text.isdigit() or len(text) > 18:
-        raise Problem(400, f"since {text}: is no position. Take `seq` of an earlier answer, or 0")
-    return int(text)
-
-
-def points() -> int:
-    text = request.args.get("points", "600")
-    if not text.isdigit() or not 2 <= int(text) <= MAX_POINTS:
-        raise Problem(422, f"points {text}: write a number from 2 to {MAX_POINTS}")
-    return int(text)
-
-
-def asked_runs() -> list[str]:
-    return [each for each in request.args.get("runs", "").split(",") if each]
-
-
-def store() -> Store:
-    found: Store = current_app.extensions["store"]
-    return found
-
-
-def launcher() -> Launcher:
-    found: Launcher = current_app.extensions["launcher"]
-    return found
-
-
-def streams() -> Streams:
-    found: Streams = current_app.extensions["streams"]
-    return found

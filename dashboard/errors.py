@@ -1,4 +1,4 @@
-"""Every error leaves as {"error": "what, why, what to do"} from the API, and as a page elsewhere."""
+"""Answer every error: as {"error": "what, why, what to do"} from the API, as a page elsewhere."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from werkzeug.exceptions import HTTPException
 
 from lab.errors import LabError, MachineLacks, RequestError
 
-SAID = {
+TEXTS = {
     400: 'the request cannot be read: send JSON, such as {"target": "strategy.cth", "value": 0.5}',
-    404: "there is nothing at this address. See /openapi.json for what there is",
-    405: "this address does not take this method. See /openapi.json for what there is",
+    404: "there is nothing at this address. /openapi.json lists all addresses",
+    405: "this address does not accept this method. /openapi.json lists all methods",
     413: "the request is too long",
     415: "the request is not JSON: send Content-Type: application/json",
 }
 
 
 class Problem(Exception):
-    """An error with its status."""
+    """Carry an error with its HTTP status; `more` are further fields of the answer."""
 
     def __init__(self, status: int, text: str, **more: str) -> None:
         super().__init__(text)
@@ -25,7 +25,7 @@ class Problem(Exception):
 
 
 def answer(status: int, text: str, **more: str) -> Response:
-    """The error as JSON for programs, as a page for people."""
+    """Return the error as JSON for programs, as a page for people."""
     if request.path.startswith("/api/") or request.path in ("/healthz", "/openapi.json"):
         response = jsonify({"error": text, **more})
     else:
@@ -45,16 +45,16 @@ def register(app: Flask) -> None:
 
     @app.errorhandler(LabError)
     def _lab(error: LabError) -> Response:
-        status = (
-            422
-            if isinstance(error, RequestError)
-            else 409
-            if isinstance(error, MachineLacks)
-            else 500
-        )
+        match error:
+            case RequestError():
+                status = 422
+            case MachineLacks():
+                status = 409
+            case _:
+                status = 500
         return answer(status, str(error))
 
     @app.errorhandler(HTTPException)
     def _http(error: HTTPException) -> Response:
         code = error.code or 500
-        return answer(code, SAID.get(code, error.description or error.name))
+        return answer(code, TEXTS.get(code, error.description or error.name))

@@ -1,129 +1,155 @@
-"""Events of a run in words: what the event log says, and which are marked on the charts."""
+"""Describe the events of a run in words, and choose those that the charts mark."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import Any
 
-QUIET = {"observation", "subflow", "ready"}  # in the log only if asked for
-WORDS = {
-    "control": "Control",
-    "warning": "Warning",
-    "error": "Failed",
-    "subflow": "Subflow",
-    "switch": "Switch",
-    "ready": "Ready",
-    "link": "Link",
-    "strategy": "Strategy",
-    "handover": "Handover",
-    "decision": "Decision",
-    "flip": "Flip",
-    "observation": "Observation",
-}
-LINES = {
-    "flip",
-    "handover",
-    "link",
-    "strategy",
-    "control",
-    "switch",
-    "error",
-}  # drawn from top to bottom
-Row = dict[str, Any]
+ON_REQUEST = {"observation", "subflow", "ready"}  # the log shows them with "show everything"
+MARKED = {"flip", "handover", "link", "strategy", "control", "switch", "error"}
+LABELS = {"error": "Failed", "flip": "Change"}
+Event = dict[str, Any]
 
 
-def describe(event: Row, n: int) -> Row:
-    """A row of the event log. `mark`: line, tick or none; `quiet`: shown if everything is asked for; `orders` is what a decision
-    makes of its subject, by which the page knows one that changes nothing."""
+@dataclass(frozen=True)
+class LogRow:
+    """Hold one row of the event log.
+
+    `mark`: how charts show the event: line, tick or none. `quiet`: shown on request only.
+    `orders`: a decision without its time and reason; if it is the same as in the decision before
+    about the same `subject`, the decision changes nothing.
+    """
+
+    n: int
+    t: float
+    kind: str
+    word: str
+    title: str
+    reason: str
+    ok: bool
+    mark: str
+    quiet: bool
+    subject: str = ""
+    orders: str = ""
+
+
+def describe(event: Event, n: int) -> LogRow:
+    """Return the row of the event log for event number `n`."""
     kind = str(event.get("kind", "event"))
     ok = event.get("ok", True) is not False
-    kept = kind == "decision" and event.get("action") in ("keep", "forecast")
-    mark = "tick" if kind == "decision" else "line" if kind in LINES and ok else "none"
-    return {
-        "n": n,
-        "t": event.get("t", 0),
-        "kind": kind,
-        "word": WORDS.get(kind, kind.capitalize()),
-        "title": _title(kind, event),
-        "reason": _reason(kind, event),
-        "ok": ok,
-        "mark": mark,
-        "quiet": kind in QUIET or kept,
-        "subject": _subject(event) if kind == "decision" else "",
-        "orders": _orders(event) if kind == "decision" else "",
-    }
+    is_decision = kind == "decision"
+    changes_nothing = is_decision and event.get("action") in ("keep", "forecast")
+    return LogRow(
+        n=n,
+        t=event.get("t", 0),
+        kind=kind,
+        word=LABELS.get(kind, kind.capitalize()),
+        title=_title(kind, event),
+        reason=_reason(kind, event),
+        ok=ok,
+        mark="tick" if is_decision else "line" if kind in MARKED and ok else "none",
+        quiet=kind in ON_REQUEST or changes_nothing,
+        subject=_subject(event) if is_decision else "",
+        orders=_orders(event) if is_decision else "",
+    )
 
 
-def show(value: Any) -> str:
-    """A value as people write it."""
+def value_text(value: Any) -> str:
+    """Return a value as people write it."""
     if isinstance(value, dict):
-        inside = ", ".join(f"{key} {show(each)}" for key, each in value.get("params", {}).items())
-        return (
-            f"{value['name']} ({inside})"
-            if inside and "name" in value
-            else str(value.get("name", value))
+        inside = ", ".join(
+            f"{key} {value_text(each)}" for key, each in value.get("params", {}).items()
         )
+        name = str(value.get("name", value))
+        return f"{name} ({inside})" if inside and "name" in value else name
     if isinstance(value, bool):
         return "on" if value else "off"
-    return (
-        "unlimited" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
-    )
+    if value is None:
+        return "unlimited"
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _title(kind: str, event: Row) -> str:
-    if kind == "flip":
-        value = event.get("value")
-        name = value["name"] if isinstance(value, dict) and "name" in value else show(value)
-        return (
-            f"{event['target']} = {name}"
-            if "target" in event
-            else str(event.get("what", "a file in the inbox"))
-        )
-    if kind == "decision":
-        limit = event.get("meter_mbps")
-        return f"{_subject(event)} {event.get('action', '')}" + (
-            f" {limit:.3g} Mb/s" if isinstance(limit, (int, float)) else ""
-        )
-    if kind == "handover":
-        return f"{event.get('user', '')} {event.get('from', '')} to {event.get('to', event.get('ap', ''))}".strip()
-    if kind == "control":
-        return str(event.get("control", "")) + (f" {event['value']}" if "value" in event else "")
-    if kind == "subflow":
-        return f"{event.get('user', '')} over {event.get('ap') or 'path'}, Tier {event.get('tier', '?')}"
-    if kind == "switch":
-        return f"{event.get('switch', '')} {event.get('state', '')}"
-    named = (
-        event.get(key) for key in ("link", "strategy", "user", "ap") if event.get(key) is not None
-    )
-    return " ".join(str(each) for each in named)
+def _title(kind: str, event: Event) -> str:
+    match kind:
+        case "flip":
+            return _flip(event)
+        case "decision":
+            return f"{_subject(event)}: {_action(event)}"
+        case "handover":
+            new = event.get("to", event.get("ap", ""))
+            return f"{event.get('user', '')}: {event.get('from', '')} to {new}"
+        case "control":
+            value = f" {event['value']}" if "value" in event else ""
+            return f"{event.get('control', '')}{value}"
+        case "subflow":
+            over = event.get("ap") or "path"
+            return f"{event.get('user', '')} over {over}, Tier {event.get('tier', '?')}"
+        case "switch":
+            return f"{event.get('switch', '')} {event.get('state', '')}"
+    named = (event.get(key) for key in ("link", "strategy", "user", "ap"))
+    return " ".join(str(each) for each in named if each is not None)
 
 
-def _orders(event: Row) -> str:
-    """All of a decision but when and why."""
+def _flip(event: Event) -> str:
+    if "target" not in event:
+        return str(event.get("what", "a file in the inbox"))
+    value = event.get("value")
+    name = value["name"] if isinstance(value, dict) and "name" in value else value_text(value)
+    return f"{event['target']} = {name}"
+
+
+def _action(event: Event) -> str:
+    match event.get("action"):
+        case "meter":
+            return f"limit Tier 2 to {_rate(event.get('meter_mbps'))}"
+        case "release":
+            return "remove the limit on Tier 2"
+        case "route":
+            return f"route over {', '.join(event.get('path', []))}"
+        case "expect":
+            rate = event.get("expected_mbps")
+            return "no expected rate" if rate is None else f"expected rate {_rate(rate)}"
+        case "backup":
+            return "make it a backup subflow"
+        case "normal":
+            return "use it, no longer as a backup"
+        case "forecast":
+            active = len(event.get("active", []))
+            return f"forecast {_rate(event.get('forecast_mbps'))} over {active} subflows"
+        case "keep":
+            return "no change"
+        case other:
+            return str(other or "")
+
+
+def _rate(mbps: Any) -> str:
+    return f"{mbps:.3g} Mb/s" if isinstance(mbps, (int, float)) else "an unknown rate"
+
+
+def _subject(event: Event) -> str:
+    """Return the access point, subflow or connection that a decision is about."""
+    return str(next((event[key] for key in ("ap", "subflow", "connection") if key in event), ""))
+
+
+def _orders(event: Event) -> str:
+    """Return all of a decision except its time, its number and its reason."""
     return json.dumps(
         {key: value for key, value in event.items() if key not in ("t", "at", "seq", "reason")}
     )
 
 
-def _subject(event: Row) -> str:
-    """What a decision is about."""
-    return str(next((event[key] for key in ("ap", "subflow", "connection") if key in event), ""))
-
-
-def _reason(kind: str, event: Row) -> str:
+def _reason(kind: str, event: Event) -> str:
     if event.get("error"):
         return ("refused: " if kind in ("flip", "control") else "") + str(event["error"])
     if event.get("reason") or event.get("text"):
         return str(event.get("reason") or event["text"])
     if kind == "flip":
-        return (
-            "from the scenario file"
-            if event.get("source") == "scenario"
-            else "asked for while the run went on"
-        )
+        by_scenario = event.get("source") == "scenario"
+        return "from the scenario file" if by_scenario else f"changed by you at {event['t']:.1f} s"
     if kind == "observation":
         return ", ".join(
-            f"{ap}: occupancy {show(each.get('mac_occupancy'))}"
+            f"{ap}: occupancy {value_text(each.get('mac_occupancy'))}"
             for ap, each in event.get("aps", {}).items()
         )
     return ""

@@ -1,4 +1,4 @@
-"""A run to take away: samples as CSV, everything as JSON, or the whole folder as a zip."""
+"""Export a run: samples as CSV, everything as JSON, or the whole folder as a zip."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lab.run.recorder import read_document, read_events, read_samples
 
 
 def as_csv(folder: Path) -> bytes:
-    """One row per sample; columns such as ap.wifi1.tier1_mbps."""
+    """Return a row per sample; columns are such as ap.wifi1.tier1_mbps and link.path1.mbps_ab."""
     rows = [flat(frame) for frame in read_samples(folder)]
     columns = list(dict.fromkeys(key for row in rows for key in row))
     text = io.StringIO()
@@ -25,7 +25,7 @@ def as_csv(folder: Path) -> bytes:
 
 
 def as_json(folder: Path) -> bytes:
-    """{"manifest", "result", "samples", "events"}; result is null while the run goes on."""
+    """Return {"manifest", "result", "samples", "events"}; a running run has the result null."""
     done = (folder / "result.json").exists()
     whole = {
         "manifest": read_document(folder, "manifest.json"),
@@ -37,7 +37,7 @@ def as_json(folder: Path) -> bytes:
 
 
 def as_zip(folder: Path) -> bytes:
-    """All files of the run folder, links left out."""
+    """Return all files of the run folder, without symbolic links."""
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
         for path in sorted(folder.rglob("*")):
@@ -47,7 +47,7 @@ def as_zip(folder: Path) -> bytes:
 
 
 def flat(value: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested keys joined by dots."""
+    """Return nested values as one row; keys are joined by dots."""
     row: dict[str, Any] = {}
     for key, each in value.items():
         row |= flat(each, f"{prefix}{key}.") if isinstance(each, dict) else {f"{prefix}{key}": each}

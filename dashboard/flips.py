@@ -1,10 +1,13 @@
-"""What can be changed in a run, checked against what it is now: its scenario and every flip so far."""
+"""List what can be changed in a run, check a change, and suggest three changes to try.
+
+A change is checked against the present state: the run's scenario and every change so far.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -12,25 +15,34 @@ from typing import Any
 from lab.errors import LabError, RequestError
 from lab.run import inbox
 from lab.run.recorder import read_lines
-from lab.scenario import catalogue, strategy_table, targets
-from lab.scenario import loading as scenario
+from lab.scenario import catalogue, loading, strategy_table, targets
 from lab.scenario.schema import Scenario
 from lab.scenario.targets import Target
 from lab.topologies.topology import Topology
 
 GROUPS = {
     "strategy": "Strategy",
-    "cell": "Radio: rate of a station when alone",
+    "cell": "WiFi and LTE: rate of a user that is alone",
     "link": "Links",
-    "user": "Users: limit of the application",
+    "user": "Users: rate limit of the application",
     "cc": "Congestion control",
 }
-UNIT = re.compile(r"_(mbps|ms|s|mb|kb)$")  # is shown behind the number
-Row = dict[str, Any]
+UNIT = re.compile(r"_(mbps|ms|s|mb|kb)$")  # the page shows it behind the number
+TO_TRY = 3
+Row = dict[str, Any]  # of the JSON that a page gets
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """Suggest a change to try; `text` says what to watch."""
+
+    target: str
+    value: Any
+    text: str
 
 
 def loaded(folder: Path) -> Scenario:
-    """The complete scenario a run started with; `LookupError` while there is none."""
+    """Return the complete scenario of a run; raise `LookupError` while there is none."""
     path = folder / "scenario.yaml"
     try:
         return _loaded(path, path.stat().st_mtime_ns)
@@ -38,41 +50,44 @@ def loaded(folder: Path) -> Scenario:
         raise LookupError(f"{folder.name} has no scenario yet: {error}") from error
 
 
-def topology(folder: Path) -> Topology:
-    """The network of a run; `LookupError` while there is none."""
-    return _built(loaded(folder))
+def network(folder: Path) -> Topology:
+    """Return the network of a run; raise `LookupError` while there is none."""
+    return _network(loaded(folder))
 
 
-def now(folder: Path) -> tuple[Scenario, dict[str, Any]]:
-    """The scenario as flips have changed it, and the latest value of every flipped target, waiting ones included."""
-    current, values = loaded(folder), {}
+def present(folder: Path) -> tuple[Scenario, dict[str, Any]]:
+    """Return the scenario as changed so far, and the latest value of every changed target.
+
+    Changes that wait in the inbox count; changes that the run refuses do not.
+    """
+    scenario, values = loaded(folder), {}
     for target, value in _flipped(folder):
         try:
-            checked = targets.check_flip(current, target, value)
-        except RequestError:  # the run refuses it in the same words
+            checked = targets.check_flip(scenario, target, value)
+        except RequestError:  # the run refuses it with the same words
             continue
-        current = targets.after(current, target, checked)
+        scenario = targets.after(scenario, target, checked)
         values[target] = checked
         if target == "strategy":
             values = {
                 name: each for name, each in values.items() if not name.startswith("strategy.")
             }
-    return current, values
+    return scenario, values
 
 
 def rows(folder: Path) -> list[Row]:
-    """Every target with its present value and the group it is shown in."""
-    current, values = now(folder)
+    """Return every target with its present value and the group it is shown in."""
+    scenario, values = present(folder)
     return [
-        _row(replace(each, value=_present(each, values)))
-        for each in targets.targets(current).values()
+        _row(replace(each, value=_present_value(each, values)))
+        for each in targets.targets(scenario).values()
     ]
 
 
 def check(folder: Path, engine: str, target: str, value: Any) -> Any:
-    """The value to send, or the error that the run would give."""
-    current, _ = now(folder)
-    checked = targets.check_flip(current, target, value)
+    """Return the value to send; raise the `RequestError` that the run would report."""
+    scenario, _ = present(folder)
+    checked = targets.check_flip(scenario, target, value)
     able = next((row["cc"] for row in catalogue.engine_rows() if row["name"] == engine), None)
     if target == "cc" and able is not None and checked not in able:
         raise RequestError(
@@ -82,96 +97,83 @@ def check(folder: Path, engine: str, target: str, value: Any) -> Any:
 
 
 def send(folder: Path, target: str, value: Any) -> str:
-    """Put a checked flip into the inbox."""
+    """Put a checked change into the inbox of a run; return its number."""
     return inbox.send(folder, {"target": target, "value": value})
 
 
-def to_try(folder: Path) -> list[Row]:
-    """Three flips for a first minute, as {"target", "value", "text"}: the regulator, the far station, a cable."""
-    current, _ = now(folder)
-    known = targets.targets(current)
-    return [
-        *_regulator(current, known),
-        *_far_station(current, known),
-        *_cable(known),
-        *_slower(known),
-    ][:3]
-
-
-def _regulator(current: Scenario, known: dict[str, Target]) -> list[Row]:
-    network = _built(current)
-    idle = strategy_table.unfit(network)
-    able = [
-        each
-        for each in ("meter_throttling", "expected_throughput", *known["strategy"].choices)
-        if not idle[each]
+def suggestions(folder: Path) -> list[Suggestion]:
+    """Return three changes to try: of the strategy, of a station, of a link."""
+    scenario, _ = present(folder)
+    known = targets.targets(scenario)
+    found = [
+        *_strategy_changes(scenario, known),
+        *_slower_station(known),
+        *_link_down(known),
+        *_slower_links(known),
     ]
-    other = (
-        "none"
-        if current.strategy.name != "none"
-        else next((each for each in able if each != "none"), None)
-    )
+    return found[:TO_TRY]
+
+
+def _strategy_changes(scenario: Scenario, known: dict[str, Target]) -> list[Suggestion]:
+    other = _other_strategy(scenario, known)
     if other is None:
         return []
-    said = "take the regulator away" if other == "none" else f"let {other} regulate"
-    watch = "Tier 2 and who pays for it" if network.cells else "which subflows carry what"
-    found: list[Row] = [
-        {"target": "strategy", "value": other, "text": f"{said.capitalize()}: watch {watch}"}
-    ]
+    has_tiers = bool(_network(scenario).cells)
+    watch = "Tier 2, and what it costs Tier 1" if has_tiers else "how much each subflow carries"
+    doing = "Switch the strategy off" if other == "none" else f"Switch to strategy {other}"
+    found = [Suggestion("strategy", other, f"{doing}: watch {watch}")]
     if "strategy.cth" in known:
-        text = "Call an access point congested much earlier: watch the limit fall"
-        found.append({"target": "strategy.cth", "value": 0.3, "text": text})
+        text = "Lower the congestion threshold: watch the limit on Tier 2 fall"
+        found.append(Suggestion("strategy.cth", 0.3, text))
     return found
 
 
-def _far_station(current: Scenario, known: dict[str, Target]) -> list[Row]:
-    """None where users walk: their rates are where they are."""
+def _other_strategy(scenario: Scenario, known: dict[str, Target]) -> str | None:
+    """Return `none` if another strategy runs, else the first one that fits this network."""
+    if scenario.strategy.name != "none":
+        return "none"
+    unfit = strategy_table.unfit(_network(scenario))
+    preferred = ("meter_throttling", "expected_throughput", *known["strategy"].choices)
+    return next((name for name in preferred if name != "none" and not unfit[name]), None)
+
+
+def _slower_station(known: dict[str, Target]) -> list[Suggestion]:
+    """Suggest a third of the slowest WiFi rate; moving users have no such target."""
     rates = {
-        name: each.value
+        name: float(each.value)
         for name, each in known.items()
         if name.startswith("cell.wifi") and name.endswith(".rate_mbps")
     }
     if not rates:
         return []
-    slowest = min(rates, key=lambda name: float(rates[name]))
-    user = slowest.split(".")[2]
-    value = round(float(rates[slowest]) / 3, 1)
+    slowest = min(rates, key=lambda name: rates[name])
+    _, ap, user, _ = slowest.split(".")
+    text = f"Move {user} away from {ap}: one slow station slows all users of the access point"
+    return [Suggestion(slowest, round(rates[slowest] / 3, 1), text)]
+
+
+def _link_down(known: dict[str, Target]) -> list[Suggestion]:
+    names = [name for name in known if name.startswith("link.") and name.endswith(".up")]
+    name = next((each for each in names if each != "link.server.up"), None)
+    if name is None:
+        return []
+    link = name.split(".")[1]
+    return [Suggestion(name, False, f"Take link {link} down: do other paths carry its traffic?")]
+
+
+def _slower_links(known: dict[str, Target]) -> list[Suggestion]:
     return [
-        {
-            "target": slowest,
-            "value": value,
-            "text": f"Carry {user} further away: one slow station slows everybody on WiFi",
-        }
+        Suggestion(
+            name,
+            round(float(each.value) / 4, 2),
+            f"Reduce link {name.split('.')[1]} to a quarter: which connections get less?",
+        )
+        for name, each in known.items()
+        if name.startswith("link.") and name.endswith(".rate_mbps")
     ]
 
 
-def _cable(known: dict[str, Target]) -> list[Row]:
-    names = [name for name in known if name.startswith("link.") and name.endswith(".up")]
-    name = next((each for each in names if each != "link.server.up"), None)
-    return (
-        [
-            {
-                "target": name,
-                "value": False,
-                "text": f"Unplug {name.split('.')[1]}: does traffic move elsewhere?",
-            }
-        ]
-        if name
-        else []
-    )
-
-
-def _slower(known: dict[str, Target]) -> list[Row]:
-    found = []
-    for name, each in known.items():
-        if name.startswith("link.") and name.endswith(".rate_mbps"):
-            link = name.split(".")[1]
-            text = f"Narrow {link}: which connection gives way?"
-            found.append({"target": name, "value": round(float(each.value) / 4, 2), "text": text})
-    return found
-
-
-def _present(target: Target, values: dict[str, Any]) -> Any:
+def _present_value(target: Target, values: dict[str, Any]) -> Any:
     value = values.get(target.name, target.value)
     return value["name"] if target.name == "strategy" and isinstance(value, dict) else value
 
@@ -180,37 +182,36 @@ def _row(target: Target) -> Row:
     first, _, rest = target.name.partition(".")
     what = rest.rpartition(".")[2] or first
     place = " ".join(rest.split(".")[:-1]) or what
-    label = {"cell": place, "user": place, "strategy": rest or "strategy", "cc": "cc"}.get(
-        first, f"{place} {what}"
-    )
-    return target.row() | {"group": GROUPS[first], "label": UNIT.sub("", label).replace("_", " ")}
+    labels = {"cell": place, "user": place, "strategy": rest or "strategy", "cc": "cc"}
+    label = UNIT.sub("", labels.get(first, f"{place} {what}")).replace("_", " ")
+    return target.row() | {"group": GROUPS[first], "label": label}
 
 
 def _flipped(folder: Path) -> list[tuple[str, Any]]:
-    """What was accepted so far, then what waits. The inbox is looked at first: see `inbox.receive`."""
+    """Return the accepted changes, then those that wait. Reads the inbox first: see `inbox`."""
     waiting = {}
     for path in sorted((folder / "inbox").glob("*.json")):
         try:
             message = json.loads(path.read_bytes())
             waiting[path.stem] = (str(message["target"]), message.get("value"))
         except (OSError, ValueError, KeyError, TypeError):
-            continue  # taken meanwhile, or no flip
+            continue  # the run has taken it meanwhile, or it is no change
     path = folder / "events.jsonl"
-    flips = [
-        each for each in (read_lines(path) if path.exists() else ()) if each.get("kind") == "flip"
-    ]
+    events = read_lines(path) if path.exists() else ()
+    flips = [event for event in events if event.get("kind") == "flip"]
     done = [
-        (each["target"], each.get("value")) for each in flips if each.get("ok") and "target" in each
+        (event["target"], event.get("value"))
+        for event in flips
+        if event.get("ok") and "target" in event
     ]
-    recorded = {each.get("seq") for each in flips}
-    done += [message for seq, message in waiting.items() if seq not in recorded]
-    return done
+    recorded = {event.get("seq") for event in flips}
+    return done + [message for seq, message in waiting.items() if seq not in recorded]
 
 
 @lru_cache(maxsize=64)
 def _loaded(path: Path, changed_ns: int) -> Scenario:
-    return scenario.load(str(path))
+    return loading.load(str(path))
 
 
-def _built(of: Scenario) -> Topology:
-    return scenario.build(of)
+def _network(scenario: Scenario) -> Topology:
+    return loading.build(scenario)

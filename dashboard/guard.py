@@ -1,8 +1,9 @@
-"""Who may change things: a page from this very server, or a program, that shows the key.
+"""Allow changes only from pages of this server, and from programs, that send the key.
 
-1) the host must be one of TRUSTED_HOSTS (against DNS rebinding)
-2) a changing request must come from this origin and be JSON (against other web pages)
-3) it must show the key: the cookie that the ticket in the printed URL was exchanged for, or `Authorization: Bearer KEY`
+1) The host must be one of TRUSTED_HOSTS (against DNS rebinding).
+2) A request that changes anything must come from this origin and be JSON (against other pages).
+3) It must carry the key: as `Authorization: Bearer KEY`, or as the cookie that a browser gets for
+   the ticket in the printed URL.
 Reading needs no key: the server listens on this machine only.
 """
 
@@ -19,8 +20,8 @@ from dashboard.errors import Problem
 SAFE = ("GET", "HEAD", "OPTIONS")
 HEADERS = {
     "Content-Security-Policy": (
-        "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; object-src 'none'; "
-        "base-uri 'none'; frame-ancestors 'none'; form-action 'self'"
+        "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
+        "object-src 'none'; base-uri 'none'; frame-ancestors 'none'; form-action 'self'"
     ),
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
@@ -31,14 +32,14 @@ HEADERS = {
 
 
 def protect(app: Flask) -> None:
-    """Check every request, and set the headers of every answer."""
+    """Check every request, and set the headers of every response."""
 
     @app.before_request
     def _check() -> AnyResponse | None:
         request.host  # noqa: B018 - reading it refuses hosts that are not trusted
         if request.args.get("token") is not None and request.method == "GET":
             return _exchange(request.args["token"])
-        g.may_change = _shows_key()
+        g.may_change = _has_key()
         if request.method not in SAFE:
             _check_change()
         return None
@@ -53,7 +54,7 @@ def protect(app: Flask) -> None:
 
 
 def _exchange(token: str) -> AnyResponse:
-    """The ticket works once, and then there is another; whoever shows it gets the key as a cookie."""
+    """Set the key as a cookie if the token is the ticket; a ticket works once."""
     ticket = current_app.config["TICKET"]
     response = redirect(request.path)
     if ticket and secrets.compare_digest(token.encode(), ticket.encode()):
@@ -69,16 +70,15 @@ def _exchange(token: str) -> AnyResponse:
 
 
 def _cookie() -> str:
-    """Cookies do not tell ports apart, so the name does."""
+    """Return the cookie's name; it has the port, because browsers send cookies to all ports."""
     return f"lab_{urlsplit('//' + request.host).port or 80}"
 
 
-def _shows_key() -> bool:
+def _has_key() -> bool:
     key: str = current_app.config["KEY"]
-    shown = request.headers.get("Authorization", "").removeprefix(
-        "Bearer "
-    ).strip() or request.cookies.get(_cookie(), "")
-    return not key or secrets.compare_digest(shown.encode(), key.encode())
+    header = request.headers.get("Authorization", "").removeprefix("Bearer ").strip()
+    sent = header or request.cookies.get(_cookie(), "")
+    return not key or secrets.compare_digest(sent.encode(), key.encode())
 
 
 def _check_change() -> None:
@@ -86,17 +86,20 @@ def _check_change() -> None:
     if origin is not None and urlsplit(origin).netloc != request.host:
         raise Problem(
             403,
-            f"{request.method} from {origin}: only pages of this server may change things. Open {request.host_url}",
+            f"{request.method} from {origin}: only pages of this server may change anything. "
+            f"Open {request.host_url}",
         )
     if request.headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
         raise Problem(
-            403, f"{request.method} from another site: only pages of this server may change things"
+            403,
+            f"{request.method} from another site: only pages of this server may change anything",
         )
     if not g.may_change:
         raise Problem(
             403,
-            f"{request.method} {request.path}: this browser or program may only look. Open the link that ./run_lab.sh printed last, "
-            "or send 'Authorization: Bearer KEY' with the key in data/dashboard.key",
+            f"{request.method} {request.path}: this browser or program may only view. Open the "
+            "link that ./run_lab.sh printed last, or send 'Authorization: Bearer KEY' with the "
+            "key in data/dashboard.key",
         )
     if request.content_length and not request.is_json:
         raise Problem(400, "the request is not JSON: send Content-Type: application/json")

@@ -1,4 +1,4 @@
-"""/openapi.json, made from the same table that the addresses are registered with."""
+"""Make /openapi.json from the table that the addresses are registered with."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from pydantic import BaseModel
 Handler = Callable[..., Any]
 ERRORS = {
     "400": "the request cannot be read",
-    "403": "this browser or program may only look",
+    "403": "this browser or program may only view",
     "404": "there is no such run",
     "409": "not possible now, or not on this machine",
-    "422": "it makes no sense: nothing was started or changed",
-    "429": "too many runs go on",
-    "503": "too many browsers watch; Retry-After says when to come again",
+    "422": "a value is wrong: nothing was started or changed",
+    "429": "too many runs are running",
+    "503": "too many browsers follow runs; Retry-After says when to try again",
 }
 
 
 @dataclass(frozen=True)
 class Row:
-    """One address."""
+    """Describe one address."""
 
     method: str
     path: str
-    says: str
+    summary: str
     body: type[BaseModel] | None
     status: int
 
@@ -37,21 +37,22 @@ TABLE: list[Row] = []
 
 
 def router(blueprint: Blueprint) -> Callable[..., Callable[[Handler], Handler]]:
-    """A decorator that registers an address and notes it in the table; what the function returns is sent as JSON."""
+    """Return a decorator that registers an address and adds it to the table.
+
+    What the decorated function returns is sent as JSON.
+    """
 
     def route(
-        method: str, path: str, says: str, body: type[BaseModel] | None = None, status: int = 200
+        method: str, path: str, summary: str, body: type[BaseModel] | None = None, status: int = 200
     ) -> Callable[[Handler], Handler]:
-        TABLE.append(Row(method, path, says, body, status))
+        TABLE.append(Row(method, path, summary, body, status))
 
         def register(handler: Handler) -> Handler:
             def answer(**path_values: str) -> Any:
                 found = handler(**path_values)
-                return (
-                    found
-                    if isinstance(found, Response)
-                    else (jsonify(found) if status != 204 else "", status)
-                )
+                if isinstance(found, Response):
+                    return found
+                return (jsonify(found) if status != 204 else "", status)
 
             rule = re.sub(r"{(\w+)}", r"<\1>", path)
             blueprint.add_url_rule(
@@ -65,7 +66,7 @@ def router(blueprint: Blueprint) -> Callable[..., Callable[[Handler], Handler]]:
 
 
 def document(version: str) -> dict[str, Any]:
-    """The OpenAPI description of every address in the table."""
+    """Return the OpenAPI description of every address in the table."""
     paths: dict[str, Any] = {}
     schemas: dict[str, Any] = {
         "Error": {
@@ -75,8 +76,8 @@ def document(version: str) -> dict[str, Any]:
         }
     }
     for row in TABLE:
-        operation: dict[str, Any] = {"summary": row.says, "responses": _responses(row)}
-        names = re.findall(r"{(\w+)}", row.path) + re.findall(r"\?(\w+)=", row.says)
+        operation: dict[str, Any] = {"summary": row.summary, "responses": _responses(row)}
+        names = re.findall(r"{(\w+)}", row.path) + re.findall(r"\?(\w+)=", row.summary)
         operation["parameters"] = [_parameter(name, row) for name in names]
         if row.body:
             schemas[row.body.__name__] = row.body.model_json_schema()
@@ -103,7 +104,7 @@ def _parameter(name: str, row: Row) -> dict[str, Any]:
 
 def _responses(row: Row) -> dict[str, Any]:
     error = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
-    good = {str(row.status): {"description": row.says}}
+    good = {str(row.status): {"description": row.summary}}
     codes = ERRORS if row.method != "GET" else {code: ERRORS[code] for code in ("404", "422")}
     codes = codes if "stream" not in row.path else codes | {"503": ERRORS["503"]}
     return good | {code: {"description": text, "content": error} for code, text in codes.items()}

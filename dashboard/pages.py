@@ -1,4 +1,4 @@
-"""The pages: thin, filled by the API from the browser."""
+"""Serve the pages: thin templates that the browser fills from the API."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from importlib.metadata import version
 from importlib.resources import files
 from typing import Any
 
-from flask import Blueprint, Response, current_app, g, redirect, render_template, request, url_for
+from flask import Blueprint, Response, g, redirect, render_template, request, url_for
 from markupsafe import Markup, escape
 from werkzeug.wrappers import Response as AnyResponse
 
-from dashboard import view
+from dashboard import glossary, scenario_pages, view
 from dashboard.errors import Problem
+from dashboard.http import folder_of, requested_runs, store
 from lab.scenario import catalogue
 
 pages = Blueprint("pages", __name__)
@@ -23,7 +24,7 @@ FOREVER = "public, max-age=31536000, immutable"
 
 @pages.get("/")
 def home() -> str:
-    return render_template("home.html", groups=view.groups())
+    return render_template("home.html", groups=scenario_pages.groups())
 
 
 @pages.get("/scenarios/<name>")
@@ -33,16 +34,12 @@ def scenario(name: str) -> str:
         raise Problem(404, f"scenario '{name}' is unknown. Choose one from the list")
     if "error" in found:
         raise Problem(422, found["error"])
-    about = {"scenario": found} | view.choices(name)
-    pictures = (
-        row["picture"] for row in catalogue.topology_rows() if row["kind"] == found["topology"]
+    return render_template(
+        "start.html",
+        about={"scenario": found} | scenario_pages.choices(name),
+        scenario=found,
+        picture=scenario_pages.picture(found["topology"]),
     )
-    parts = [
-        {"drawn": "  " in part, "text": part}
-        for part in next(pictures, "").replace("`", "").split("\n\n")
-        if part
-    ]
-    return render_template("start.html", about=about, scenario=found, picture=parts)
 
 
 @pages.get("/runs")
@@ -52,45 +49,44 @@ def runs() -> str:
 
 @pages.get("/runs/<run_id>")
 def run(run_id: str) -> str:
-    found = view.run(current_app.extensions["store"], run_id)
-    return render_template("run.html", run=found)
+    return render_template("run.html", run=view.run(store(), folder_of(run_id)))
 
 
 @pages.get("/compare")
 def compare() -> str | AnyResponse:
-    asked = [each for each in request.args.get("runs", "").split(",") if each]
-    if len(asked) < 2:
+    ids = requested_runs()
+    if len(ids) < 2:
         return redirect(url_for("pages.runs"))
-    return render_template(
-        "compare.html", docs=view.compared(current_app.extensions["store"], asked)
-    )
+    return render_template("compare.html", docs=view.compared(store(), ids))
+
+
+@pages.get("/glossary")
+def words() -> str:
+    return render_template("glossary.html", glossary=glossary.page())
 
 
 @pages.get("/plotly/<wanted>.js")
 def plotly(wanted: str) -> Response:
-    """plotly.js as the plotly package carries it, compressed once and kept by browsers."""
+    """Return plotly.js from the plotly package; browsers keep it."""
     if wanted != version("plotly"):
-        raise Problem(
-            404,
-            f"plotly.js of version {wanted} is not here: the page is older than the server. Load it again",
-        )
+        text = f"plotly.js {wanted} is not installed: the page is older than the server. Reload it"
+        raise Problem(404, text)
     zipped = "gzip" in request.headers.get("Accept-Encoding", "")
-    headers = {"Cache-Control": FOREVER, "Vary": "Accept-Encoding"} | (
-        {"Content-Encoding": "gzip"} if zipped else {}
-    )
-    return Response(
-        _plotly_zipped() if zipped else _plotly(), mimetype="text/javascript", headers=headers
-    )
+    headers = {"Cache-Control": FOREVER, "Vary": "Accept-Encoding"}
+    if zipped:
+        headers["Content-Encoding"] = "gzip"
+    script = _plotly_zipped() if zipped else _plotly()
+    return Response(script, mimetype="text/javascript", headers=headers)
 
 
 @pages.app_context_processor
-def _everywhere() -> dict[str, Any]:
+def _for_all_pages() -> dict[str, Any]:
     return {"plotly_version": version("plotly"), "may_change": g.get("may_change", False)}
 
 
 @pages.app_template_filter()
 def with_code(text: str) -> Markup:
-    """What stands between backticks as code."""
+    """Turn text between backticks into code, and escape everything else."""
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
 

@@ -1,4 +1,4 @@
-"""Runs are started as child processes and reached through their folders only."""
+"""Start runs as child processes, and reach them through their folders only."""
 
 from __future__ import annotations
 
@@ -11,28 +11,31 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from dashboard import code_paths
 from dashboard.errors import Problem
-from lab.batch import request as running
+from lab.batch import request as planning
 from lab.errors import RequestError, unknown
 from lab.results.store import Store
 from lab.run.manifest import ROOT
 from lab.run.recorder import new_folder
-from lab.scenario import catalogue
-from lab.scenario import loading as scenario
+from lab.scenario import catalogue, checking, loading
+from lab.scenario.schema import Scenario
 
-SAID_WITHIN_S = 5.0  # a run that cannot start says so within this time
+REPORTS_WITHIN_S = 5.0  # a run that cannot start reports it within this time
 ENDS_WITHIN_S = 10.0
+POLL_S = 0.02
+MOST_ERROR_BYTES = 65_536
 
 
 class StartRequest(BaseModel):
-    """What POST /api/runs takes; what is left out is as the scenario file says."""
+    """Hold what POST /api/runs accepts; the scenario file decides what is left out."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
     scenario: str = Field(description="a name from /api/scenarios")
@@ -53,47 +56,48 @@ class StartRequest(BaseModel):
 
 @dataclass
 class Child:
-    """A run that was started here."""
+    """Hold a run that the dashboard started; `errors` is its standard error."""
 
     process: subprocess.Popen[bytes]
     folder: Path
-    said: IO[bytes]
+    errors: IO[bytes]
     waiter: threading.Thread = field(init=False)
     text: str = ""
 
-    def told(self) -> str:
-        """What a child that has ended wrote to standard error, without the prefix for terminals."""
-        self.waiter.join(SAID_WITHIN_S)
+    def error_text(self) -> str:
+        """Return what an ended child wrote to standard error, without the prefix `error: `."""
+        self.waiter.join(REPORTS_WITHIN_S)
         return self.text
 
 
 class Launcher:
-    """Starts runs, and ends those it started."""
+    """Start runs, and end those it started."""
 
-    def __init__(self, store: Store, command: Sequence[str], most: int) -> None:
+    def __init__(
+        self,
+        store: Store,
+        command: Sequence[str],
+        most: int,
+        extension_folders: Iterable[str] = (),
+    ) -> None:
         self._store, self._most = store, most
         self._command = list(command) or [sys.executable, "-m", "lab"]
+        self._with = [word for folder in extension_folders for word in ("--with", folder)]
         self._children: dict[str, Child] = {}
         self._mutex = threading.Lock()
 
-    def start(self, asked: StartRequest) -> str:
-        """Check everything, then start; the new run's id."""
-        job = checked(asked)
+    def start(self, request: StartRequest) -> str:
+        """Check the request, start the run and return its id; if it is refused, start nothing."""
+        scenario = checked(request)
         with self._mutex:
-            going = [
-                run_id for run_id, child in self._children.items() if child.process.poll() is None
-            ]
-            if len(going) >= self._most:
-                raise Problem(
-                    429,
-                    f"start {asked.scenario}: {len(going)} runs started here go on already. Wait, or stop one",
-                )
-            folder = new_folder(job, runs=self._store.runs_folder)
-            child = self._spawn(
-                [*self._command, *arguments(asked), "--quiet", "--out", str(folder)], folder
-            )
+            running = sum(child.process.poll() is None for child in self._children.values())
+            if running >= self._most:
+                text = f"start {request.scenario}: {running} runs are running already. Wait, or "
+                raise Problem(429, text + "stop one")
+            folder = new_folder(scenario, runs=self._store.runs_folder)
+            child = self._spawn(self._argv(request, folder), folder)
             self._children[folder.name] = child
-        self._until_begun(child)
+        self._wait_for_start(child)
         return folder.name
 
     def stop_all(self) -> None:
@@ -108,20 +112,28 @@ class Launcher:
                 child.process.kill()
             child.waiter.join(1)
 
+    def _argv(self, request: StartRequest, folder: Path) -> list[str]:
+        return [
+            *self._command,
+            *arguments(request),
+            *self._with,
+            "--quiet",
+            "--out",
+            str(folder),
+        ]
+
     def _spawn(self, argv: list[str], folder: Path) -> Child:
-        said = tempfile.TemporaryFile()  # noqa: SIM115 - closed by whoever waits for the child
-        env = os.environ | {
-            "PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
-        }
+        errors = tempfile.TemporaryFile()  # noqa: SIM115 - `_wait` closes it
+        paths = filter(None, (str(ROOT), os.environ.get("PYTHONPATH")))
         process = subprocess.Popen(
             argv,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
-            stderr=said,
-            env=env,
+            stderr=errors,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
             start_new_session=True,
         )
-        child = Child(process, folder, said)
+        child = Child(process, folder, errors)
         child.waiter = threading.Thread(
             target=self._wait, args=(child,), name=f"wait for {folder.name}", daemon=True
         )
@@ -129,94 +141,99 @@ class Launcher:
         return child
 
     def _wait(self, child: Child) -> None:
-        """Collect the child; keep what it said if it left no result to say it in."""
+        """Wait for the child; write its error into log.txt if it left no result."""
         child.process.wait()
-        with child.said as said:
-            said.seek(0)
-            child.text = said.read(65_536).decode(errors="replace").strip().removeprefix("error: ")
-        if (
-            child.text
-            and (child.folder / "manifest.json").exists()
-            and not (child.folder / "result.json").exists()
-        ):
+        with child.errors as errors:
+            errors.seek(0)
+            text = errors.read(MOST_ERROR_BYTES).decode(errors="replace")
+        child.text = text.strip().removeprefix("error: ")
+        began = (child.folder / "manifest.json").exists()
+        if child.text and began and not (child.folder / "result.json").exists():
             with (child.folder / "log.txt").open("a", encoding="utf-8") as log:
                 log.write(child.text + "\n")
 
-    def _until_begun(self, child: Child) -> None:
-        """Return when the run has begun, or takes its time; raise what it says if it cannot start."""
-        ends = time.monotonic() + SAID_WITHIN_S
-        while time.monotonic() < ends and not (child.folder / "manifest.json").exists():
+    def _wait_for_start(self, child: Child) -> None:
+        """Return when the run has begun, or takes long; raise its error if it cannot start."""
+        ends = time.monotonic() + REPORTS_WITHIN_S
+        manifest = child.folder / "manifest.json"
+        while time.monotonic() < ends and not manifest.exists():
             code = child.process.poll()
-            if code is not None and not (child.folder / "manifest.json").exists():
-                told = child.told() or f"the run ended at once with status {code} and said nothing"
+            if code is not None and not manifest.exists():
+                text = child.error_text() or f"the run ended with status {code} and no message"
                 remove_unused(child.folder)
-                raise Problem({2: 422, 3: 409}.get(code, 500), told)
-            time.sleep(0.02)
+                raise Problem({2: 422, 3: 409}.get(code, 500), text)
+            time.sleep(POLL_S)
 
 
-def checked(asked: StartRequest) -> Any:
-    """The scenario to run, admitted by its engine; or an error, and nothing was started."""
-    if asked.scenario not in scenario.names():
-        raise RequestError(f"scenario {unknown(asked.scenario, scenario.names())}")
-    known = {row["name"]: row for row in catalogue.engine_rows()}
-    emulation = known.get(asked.engine, {}).get("real_time", False)
-    jobs = running.checked(_request(asked))
-    if emulation and not asked.vm and os.geteuid() != 0:
-        command = shlex.join(["sudo", "./run_lab.sh", *arguments(asked)])
+def checked(request: StartRequest) -> Scenario:
+    """Return the scenario to run, admitted by its engine; raise an error if it is refused."""
+    _refuse_code(request)
+    jobs = planning.checked(_batch_request(request))
+    real_time = {row["name"]: row["real_time"] for row in catalogue.engine_rows()}
+    if real_time.get(request.engine) and not request.vm and os.geteuid() != 0:
+        command = shlex.join(["sudo", "./run_lab.sh", *arguments(request)])
         raise Problem(
             409,
-            f"start engine '{asked.engine}': it needs root, which this server has not. Paste into a terminal: {command}  "
-            "The run appears here by itself. Or choose the virtual machine, which needs no root",
+            f"start engine '{request.engine}': it needs root, and this server has no root rights. "
+            f"Paste into a terminal: {command}  The run then appears here. "
+            "Or choose the virtual machine, which needs no root",
             command=command,
         )
     return jobs[0].scenario
 
 
-def arguments(asked: StartRequest) -> list[str]:
-    """The same request as arguments of the command line."""
-    argv = ["run", asked.scenario, "--engine", asked.engine]
-    argv += ["--vm"] if asked.vm else []
-    options = (
-        ("strategy", asked.strategy),
-        ("cc", asked.cc),
-        ("seed", asked.seed),
-        ("duration", asked.duration_s),
-    )
-    for name, value in (*options, ("speed", asked.speed)):
-        argv += (
-            []
-            if value is None
-            else [f"--{name}", f"{value:g}" if isinstance(value, float) else str(value)]
-        )
-    for setting in _settings(asked):
+def arguments(request: StartRequest) -> list[str]:
+    """Return the request as arguments of the command line."""
+    argv = ["run", request.scenario, "--engine", request.engine]
+    argv += ["--vm"] if request.vm else []
+    options = {
+        "strategy": request.strategy,
+        "cc": request.cc,
+        "seed": request.seed,
+        "duration": request.duration_s,
+        "speed": request.speed,
+    }
+    for name, value in options.items():
+        if value is not None:
+            argv += [f"--{name}", f"{value:g}" if isinstance(value, float) else str(value)]
+    for setting in _settings(request):
         argv += ["--set", setting]
     return argv
 
 
 def remove_unused(folder: Path) -> None:
-    """Remove the folder of a run that never began; one with anything in it stays."""
+    """Remove the folder of a run that never began, if it is empty."""
     try:
         folder.rmdir()
     except OSError:
         return
 
 
-def _request(asked: StartRequest) -> running.Request:
-    speed = None if asked.speed is None else str(asked.speed)
-    strategies = (asked.strategy,) if asked.strategy else ()
-    return running.Request(
-        scenario=asked.scenario,
-        engine=asked.engine,
-        strategies=strategies,
-        cc=asked.cc,
-        seed=asked.seed,
-        duration_s=asked.duration_s,
-        speed=speed,
-        settings=_settings(asked),
-        vm=asked.vm,
+def _refuse_code(request: StartRequest) -> None:
+    """Raise an error if the request, or its scenario file, names a file of code."""
+    doing = "start the run"
+    names = {"scenario": request.scenario, "strategy": request.strategy, "cc": request.cc}
+    code_paths.refuse(names | {"params": request.params, "set": request.set}, doing)
+    if request.scenario not in loading.names():
+        raise RequestError(f"scenario {unknown(request.scenario, loading.names())}")
+    scenario = checking.read(loading.find(request.scenario))
+    code_paths.refuse(scenario, f"{doing}: scenario '{request.scenario}'")
+
+
+def _batch_request(request: StartRequest) -> planning.Request:
+    return planning.Request(
+        scenario=request.scenario,
+        engine=request.engine,
+        strategies=(request.strategy,) if request.strategy else (),
+        cc=request.cc,
+        seed=request.seed,
+        duration_s=request.duration_s,
+        speed=None if request.speed is None else str(request.speed),
+        settings=_settings(request),
+        vm=request.vm,
     )
 
 
-def _settings(asked: StartRequest) -> tuple[str, ...]:
-    params = {f"strategy.params.{name}": value for name, value in asked.params.items()}
-    return tuple(f"{key}={json.dumps(value)}" for key, value in (params | asked.set).items())
+def _settings(request: StartRequest) -> tuple[str, ...]:
+    params = {f"strategy.params.{name}": value for name, value in request.params.items()}
+    return tuple(f"{key}={json.dumps(value)}" for key, value in (params | request.set).items())

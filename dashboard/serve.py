@@ -1,4 +1,4 @@
-"""Serves the dashboard on this machine: one URL that opens it, and Ctrl-C ends everything that was started."""
+"""Serve the dashboard on this machine: print one URL; Ctrl-C ends it and the runs it started."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import socket
 import sys
 import threading
 import webbrowser
+from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -35,7 +36,7 @@ DEMO = StartRequest(
 
 
 def listen(port: int | None) -> socket.socket:
-    """A socket on `port`, or without one on 8080 or the next free port."""
+    """Return a listening socket on `port`; if that is None, on 8080 or the next free port."""
     for each in [port] if port else range(FIRST_PORT, FIRST_PORT + PORTS):
         sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -51,12 +52,12 @@ def listen(port: int | None) -> socket.socket:
             continue
         return sock
     raise MachineLacks(
-        f"listen on a port from {FIRST_PORT} on: {PORTS} are taken. Choose another with --port"
+        f"listen on a port from {FIRST_PORT} on: {PORTS} ports are taken. Choose one with --port"
     )
 
 
 def key(path: Path) -> str:
-    """What opens the dashboard to programs and stays the same; readable by its owner only."""
+    """Return the key for programs, which stays the same; only its owner can read the file."""
     try:
         return path.read_text(encoding="ascii").strip() or _new_key(path)
     except OSError:
@@ -64,7 +65,7 @@ def key(path: Path) -> str:
 
 
 def server(app: Flask, sock: socket.socket) -> Any:
-    """Waitress, set for many browsers that watch at the same time."""
+    """Return a Waitress server for many browsers at the same time."""
     from waitress.server import create_server
 
     return create_server(
@@ -79,8 +80,14 @@ def server(app: Flask, sock: socket.socket) -> Any:
     )
 
 
-def serve(port: int | None, browser: bool, demo: bool, runs: Path = RUNS) -> None:
-    """Serve until Ctrl-C or SIGTERM, then end the runs that were started here."""
+def serve(
+    port: int | None,
+    browser: bool,
+    demo: bool,
+    runs: Path = RUNS,
+    extension_folders: Sequence[str] = (),
+) -> None:
+    """Serve until Ctrl-C or SIGTERM, then end the runs that the dashboard started."""
     sock = listen(port)
     address = f"http://{HOST}:{sock.getsockname()[1]}"
     ticket = secrets.token_urlsafe(16)
@@ -88,19 +95,22 @@ def serve(port: int | None, browser: bool, demo: bool, runs: Path = RUNS) -> Non
     def next_ticket() -> str:
         made = secrets.token_urlsafe(16)
         click.echo(
-            f"\nThat link has been opened. For another browser:\n\n  {address}/?token={made}\n"
+            f"\nA browser has used this link. For another browser:\n\n  {address}/?token={made}\n"
         )
         return made
 
-    app = create_app({
-        "RUNS": runs, "KEY": key(runs.parent / "dashboard.key"), "TICKET": ticket, "NEXT_TICKET": next_ticket
-    })  # fmt: skip
+    app = create_app(
+        {
+            "RUNS": runs,
+            "KEY": key(runs.parent / "dashboard.key"),
+            "TICKET": ticket,
+            "NEXT_TICKET": next_ticket,
+            "EXTENSION_FOLDERS": tuple(str(Path(each).resolve()) for each in extension_folders),
+        }
+    )
     launcher: Launcher = app.extensions["launcher"]
     waitress = server(app, sock)
-    for number in (
-        signal.SIGINT,
-        signal.SIGTERM,
-    ):  # also where a shell in the background ignores the first
+    for number in (signal.SIGINT, signal.SIGTERM):  # a background shell may ignore SIGINT
         signal.signal(number, _interrupt)
     threading.Thread(target=waitress.run, name="serve", daemon=True).start()
     try:
@@ -118,20 +128,30 @@ def serve(port: int | None, browser: bool, demo: bool, runs: Path = RUNS) -> Non
 
 
 @click.command()
-@click.option("--port", type=click.IntRange(1, 65535), help="Instead of 8080 or the next free one.")
-@click.option("--no-browser", is_flag=True, help="Open no browser.")
-@click.option("--no-demo", is_flag=True, help="Start no run.")
-def main(port: int | None, no_browser: bool, no_demo: bool) -> None:
-    """Start the dashboard on this machine, and the demo run."""
+@click.option("--port", type=click.IntRange(1, 65535), help="Default: 8080, or the next free port.")
+@click.option("--no-browser", is_flag=True, help="Do not open a browser.")
+@click.option("--no-demo", is_flag=True, help="Do not start the demo run.")
+@click.option(
+    "--with",
+    "extension_folders",
+    multiple=True,
+    type=click.Path(exists=True, file_okay=False),
+    metavar="DIR",
+    help="Offer the strategies, topologies and congestion controls in DIR too.",
+)
+def main(
+    port: int | None, no_browser: bool, no_demo: bool, extension_folders: tuple[str, ...]
+) -> None:
+    """Start the dashboard and a demo run."""
     try:
-        serve(port, not no_browser, not no_demo)
+        serve(port, not no_browser, not no_demo, extension_folders=extension_folders)
     except LabError as error:
         click.echo(f"error: {error}", err=True)
         sys.exit(error.exit_code)
 
 
 def _demo(launcher: Launcher) -> str:
-    """Start the demo run; where to look. Without it the dashboard is as useful, so that it cannot start is only said."""
+    """Start the demo run and return its page; print the reason and return / if it cannot start."""
     try:
         return f"/runs/{launcher.start(DEMO)}"
     except (LabError, Problem) as error:

@@ -1,88 +1,118 @@
-"""Where a run is: from its folder alone."""
+"""Report the state of a run from the files in its folder."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from dashboard import flips
-from lab.results.documents import tolerant_document
+from lab.results.verdict import counted
+from lab.results.verdict import describe as describe_mptcp
 from lab.run import process
 
-TAIL_BYTES = 65_536
-Doc = dict[str, Any]
+LAST_BYTES = 65_536  # of samples.jsonl: enough for its last line
+DECIDE_AFTER_S = 5  # a second subflow opens earlier than this
+Doc = dict[str, Any]  # a JSON document of the run folder
 
 
-def of(folder: Path) -> Doc:
-    """{"status", "over", "t", "paused", "speed", "verdict", "overloaded", "error"}; `over`: nothing more will come."""
-    result, manifest = (
-        tolerant_document(folder / "result.json"),
-        tolerant_document(folder / "manifest.json"),
-    )
-    last = last_frame(folder)
+@dataclass(frozen=True)
+class Verdict:
+    """Say whether a run is Multipath TCP. `kind`: yes, no, pending or none (no multipath user)."""
+
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True)
+class RunState:
+    """Describe where a run is. `over`: nothing more will be written.
+
+    `speed`: simulated time over real time, "max", or None for an engine that runs in real time.
+    `overloaded`: the reasons; empty if the machine keeps up.
+    """
+
+    status: str
+    over: bool
+    t: float
+    paused: bool
+    speed: float | str | None
+    verdict: Verdict
+    overloaded: str
+    error: str
+
+    def to_json(self) -> Doc:
+        """Return the state as HTTP sends it."""
+        verdict = {"is": self.verdict.kind, "text": self.verdict.text}
+        return asdict(self) | {"verdict": verdict}
+
+
+@dataclass
+class _Flags:
+    """Collect what the event log says about pauses, speed and overload."""
+
+    paused: bool = False
+    speed: float | str | None = None
+    overloaded: list[str] = field(default_factory=list)
+
+
+def of(folder: Path) -> RunState:
+    """Return the state of the run in a folder."""
+    result, manifest = _json(folder / "result.json"), _json(folder / "manifest.json")
+    frame = last_frame(folder)
     status = _status(folder, manifest, result)
-    flags = _flags(folder)
     over = status not in ("starting", "running")
-    reasons = [
-        str(reason) for reason in ((result or {}).get("overload") or {}).get("reasons", [])
-    ] or flags["overloaded"]
-    return {
-        "status": status,
-        "over": over,
-        "t": (result or {}).get("duration_s") or (last or {}).get("t", 0),
-        "paused": flags["paused"] and not over,
-        "speed": flags["speed"] if flags["speed"] is not None else _speed(manifest),
-        "verdict": verdict(result, last, _multipath(folder), over),
-        "overloaded": "; ".join(reasons) if (result or {}).get("overloaded") or reasons else "",
-        "error": (result or {}).get("error") or "",
-    }
+    flags = _flags(folder)
+    done = result or {}
+    reasons = [str(each) for each in (done.get("overload") or {}).get("reasons", [])]
+    reasons = reasons or flags.overloaded
+    return RunState(
+        status=status,
+        over=over,
+        t=done.get("duration_s") or (frame or {}).get("t", 0),
+        paused=flags.paused and not over,
+        speed=flags.speed if flags.speed is not None else _first_speed(manifest),
+        verdict=verdict(result, frame, _multipath_users(folder), over),
+        overloaded="; ".join(reasons) if done.get("overloaded") or reasons else "",
+        error=done.get("error") or "",
+    )
 
 
-def verdict(result: Doc | None, last: Doc | None, multipath: list[str], over: bool) -> Doc:
-    """Was it really Multipath TCP? {"is": yes, no, pending or none; "text"}."""
-    if not multipath:
-        return {
-            "is": "none",
-            "text": "No user of this scenario is multipath: plain TCP is what is meant to happen.",
-        }
+def verdict(
+    result: Doc | None, frame: Doc | None, multipath_users: Sequence[str], over: bool
+) -> Verdict:
+    """Return whether a run is Multipath TCP: from its result, or so far from its last frame."""
+    if not multipath_users:
+        text = "This scenario has no multipath user: all connections are plain TCP."
+        return Verdict("none", text)
     if result is not None:
-        told = result.get("mptcp") or {}
-        seen = f"{_count(told.get('joins', 0), 'subflow')} joined, {_count(told.get('fallbacks', 0), 'connection')} fell back to plain TCP"
-        if told.get("verified"):
-            return {"is": "yes", "text": f"It was really Multipath TCP: {seen}."}
-        return {
-            "is": "no",
-            "text": f"It was NOT verified to be Multipath TCP: {seen}. Do not read these numbers as multipath.",
-        }
+        mptcp = result.get("mptcp") or {}
+        if mptcp.get("verified"):
+            return Verdict("yes", f"{describe_mptcp(mptcp)}.")
+        return Verdict("no", f"{describe_mptcp(mptcp)}. Do not read the numbers as multipath.")
     if over:
-        return {
-            "is": "no",
-            "text": "The run ended without a result, so nobody can say whether it was Multipath TCP.",
-        }
-    found = _subflows(last)
-    several = [connection for connection, count in found.items() if count > 1]
+        return Verdict("no", "Multipath TCP not verified: the run ended without a result.")
+    subflows = _subflow_counts(frame)
+    several = sum(count > 1 for count in subflows.values())
     if several:
-        return {
-            "is": "pending",
-            "text": f"{_count(len(several), 'connection')} with more than one subflow so far; verified at the end.",
-        }
-    if last and last.get("t", 0) > 5 and found:
-        return {
-            "is": "no",
-            "text": "So far no connection uses more than one subflow: this is not Multipath TCP.",
-        }
-    return {"is": "pending", "text": "Waiting for the first subflows."}
+        has = "has" if several == 1 else "have"
+        text = f"So far {counted(several, 'connection')} {has} more than one subflow. "
+        return Verdict("pending", text + "Multipath TCP is verified when the run ends.")
+    if frame and frame.get("t", 0) > DECIDE_AFTER_S and subflows:
+        text = "Not Multipath TCP so far: no connection has more than one subflow."
+        return Verdict("no", text)
+    return Verdict("pending", "Waiting for the first subflows.")
 
 
 def last_frame(folder: Path) -> Doc | None:
-    """The newest whole line of samples.jsonl."""
+    """Return the newest complete line of samples.jsonl, or None."""
     try:
         with (folder / "samples.jsonl").open("rb") as file:
             file.seek(0, os.SEEK_END)
-            file.seek(max(0, file.tell() - TAIL_BYTES))
+            file.seek(max(0, file.tell() - LAST_BYTES))
             lines = file.read().split(b"\n")[:-1]
         frame: Doc | None = json.loads(lines[-1]) if lines else None
     except (OSError, ValueError):
@@ -97,35 +127,34 @@ def _status(folder: Path, manifest: Doc | None, result: Doc | None) -> str:
         return "starting"
     if process.alive(manifest, folder):
         return "running"
-    result = tolerant_document(folder / "result.json")  # it may have ended just now
+    result = _json(folder / "result.json")  # it may have ended just now
     return str(result.get("status", "failed")) if result else "cut"
 
 
-def _flags(folder: Path) -> Doc:
-    flags: Doc = {"paused": False, "speed": None, "overloaded": []}
-    for event in _telling(folder / "events.jsonl"):
+def _flags(folder: Path) -> _Flags:
+    flags = _Flags()
+    for event in _state_events(folder / "events.jsonl"):
         if event.get("kind") == "control" and event.get("ok"):
-            flags["paused"] = {"pause": True, "resume": False}.get(
-                event["control"], flags["paused"]
-            )
-            flags["speed"] = (
-                event.get("value", flags["speed"])
-                if event["control"] == "speed"
-                else flags["speed"]
-            )
+            match event["control"]:
+                case "pause":
+                    flags.paused = True
+                case "resume":
+                    flags.paused = False
+                case "speed":
+                    flags.speed = event.get("value", flags.speed)
         if event.get("kind") == "warning" and event.get("overloaded"):
-            flags["overloaded"].append(str(event.get("text", "overloaded")))
+            flags.overloaded.append(str(event.get("text", "overloaded")))
     return flags
 
 
-def _speed(manifest: Doc | None) -> float | str | None:
-    """The speed a run began with; None if it runs in real time or nobody knows."""
+def _first_speed(manifest: Doc | None) -> float | str | None:
+    """Return the speed a run began with; None if it runs in real time or is unknown."""
     speed = (manifest or {}).get("speed")
     return "max" if speed == 0 else speed
 
 
-def _telling(path: Path) -> Iterator[Doc]:
-    """The few events that `_flags` is about, without reading the others as JSON."""
+def _state_events(path: Path) -> Iterator[Doc]:
+    """Yield the events about controls and overload; parse no other line."""
     try:
         lines = path.read_bytes().split(b"\n")
     except OSError:
@@ -135,21 +164,27 @@ def _telling(path: Path) -> Iterator[Doc]:
             yield json.loads(line)
 
 
-def _multipath(folder: Path) -> list[str]:
-    """The multipath users, from the resolved scenario."""
+def _multipath_users(folder: Path) -> list[str]:
     try:
-        return list(flips.topology(folder).multipath)
+        return list(flips.network(folder).multipath)
     except LookupError:
         return []
 
 
-def _subflows(frame: Doc | None) -> dict[str, int]:
-    found: dict[str, int] = {}
+def _subflow_counts(frame: Doc | None) -> dict[str, int]:
+    """Return the number of subflows of each connection in a frame."""
+    counts: dict[str, int] = {}
     for name in (frame or {}).get("sf", {}):
         connection = name.rpartition("/")[0]
-        found[connection] = found.get(connection, 0) + 1
-    return found
+        counts[connection] = counts.get(connection, 0) + 1
+    return counts
 
 
-def _count(n: int, what: str) -> str:
-    return f"{n} {what}" if n == 1 else f"{n} {what}s"
+def _json(path: Path) -> Doc | None:
+    try:
+        found = json.loads(path.read_bytes())
+    except OSError:
+        return None
+    except ValueError as error:
+        return {"status": "failed", "error": f"read {path.name}: {error}"}
+    return found if isinstance(found, dict) else None

@@ -1,4 +1,4 @@
-// What every page shares: theme, keys, talking to the server, short notices.
+// Shared by all pages: theme, keyboard shortcuts, requests to the server, short notices.
 export const $ = (id) => document.getElementById(id);
 export const data = (id) => JSON.parse($(id).textContent);
 
@@ -9,12 +9,12 @@ export async function api(path, options = {}) {
   try {
     response = await fetch(path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body) });
   } catch {
-    throw new Error("the dashboard does not answer: is ./run_lab.sh still running in the terminal?");
+    throw new Error("the dashboard does not answer. Check that ./run_lab.sh is still running in the terminal.");
   }
   const text = await response.text();
-  const found = text ? JSON.parse(text) : null;
-  if (!response.ok) throw Object.assign(new Error(found?.error ?? response.statusText), { status: response.status, found });
-  return found;
+  const answer = text ? JSON.parse(text) : null;
+  if (!response.ok) throw Object.assign(new Error(answer?.error ?? response.statusText), { status: response.status });
+  return answer;
 }
 
 export function toast(text, bad = false) {
@@ -49,7 +49,7 @@ export function banners(rows) {
   const text = JSON.stringify(rows);
   if (box.dataset.shown === text) return;
   box.dataset.shown = text;
-  box.replaceChildren(...rows.map(([kind, says]) => element("div", { class: `banner ${kind}`, role: kind === "bad" ? "alert" : "status" }, says)));
+  box.replaceChildren(...rows.map(([kind, text]) => element("div", { class: `banner ${kind}`, role: kind === "bad" ? "alert" : "status" }, text)));
 }
 
 function changeTheme() {
@@ -60,12 +60,12 @@ function changeTheme() {
 }
 
 const typing = (event) => event.target.closest("input, select, textarea, button, summary, a, [contenteditable]");
-let before = "";
+let lastKey = "";
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, textarea")) return;
   if (event.key === " " && typing(event)) return;
-  const pair = before + event.key;
-  before = event.key === "g" ? "g" : "";
+  const pair = lastKey + event.key;
+  lastKey = event.key === "g" ? "g" : "";
   if (pair === "gs") location.href = "/";
   else if (pair === "gr") location.href = "/runs";
   else if (event.key === "t") changeTheme();

@@ -1,12 +1,13 @@
-// Charts that fill while a run goes on. Figures come from the server; this file appends, marks, paints and shows tables.
+// Draw charts and extend them while a run is running. The server sends the figures; this file
+// appends new frames, marks events, redraws and shows tables.
 import { dark, element, number } from "./app.js";
 
 const LIGHT = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#E69F00", "#56B4E9", "#8a7f00"];
 const DARK = ["#56B4E9", "#FF8A3D", "#2CC79B", "#E79BC4", "#F2F2F2", "#E69F00", "#8ab4f8", "#F0E442"];
-const KEEP = 1200; // points a line; beyond, thinned to half
-const WINDOW_S = 60; // of a live run; zooming out and the finished run show all
-const SLOWEST = 500;
-const FASTEST = 200;
+const MOST_POINTS = 1200; // of a line; with more, it is thinned to half
+const WINDOW_S = 60; // of a running run; a finished run is shown whole
+const SLOWEST_MS = 500; // between two redraws
+const FASTEST_MS = 200;
 const CONFIG = { displaylogo: false, showSendToCloud: false, scrollZoom: false, modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"] };
 
 export const colour = (n) => (n < 0 ? "#8b949c" : (dark() ? DARK : LIGHT)[n % LIGHT.length]);
@@ -20,17 +21,17 @@ export class Charts {
     this.marks = [];
     this.ticks = [];
     this.t = 0;
-    this.still = false; // paused: what is on show stays
-    this.wait = FASTEST;
-    this.painted = [];
-    this.seen = new IntersectionObserver((entries) => {
+    this.paused = false;
+    this.waitMs = FASTEST_MS;
+    this.redrawn = [];
+    this.visibility = new IntersectionObserver((entries) => {
       for (const entry of entries) {
         const card = entry.target.card;
         card.visible = entry.isIntersecting;
-        if (card.visible && card.dirty) { if (this.still) this.draw(card); else this.soon(); }
+        if (card.visible && card.dirty) { if (this.paused) this.draw(card); else this.redrawSoon(); }
       }
     }, { rootMargin: "120px" });
-    this.sized = new ResizeObserver((entries) => {
+    this.sizes = new ResizeObserver((entries) => {
       for (const { target } of entries) if (target.layout && target.clientWidth && target.layout.width !== target.clientWidth) Plotly.Plots.resize(target);
     });
     document.addEventListener("theme", () => this.restyle());
@@ -50,7 +51,7 @@ export class Charts {
   }
 
   card(each) {
-    const plot = element("div", { class: "plot", role: "img", "aria-label": `${each.title}. A table is behind the button Table.` });
+    const plot = element("div", { class: "plot", role: "img", "aria-label": `${each.title}. The button Table shows the values.` });
     const table = element("div", { class: "scroll", hidden: true });
     const button = element("button", { type: "button", "aria-pressed": "false" }, "Table");
     const node = element("figure", { class: "card chart", id: `chart-${each.name}` }, element("header", {}, element("h3", {}, each.title), button), plot, table,
@@ -66,8 +67,8 @@ export class Charts {
     });
     this.box.append(node);
     this.cards.set(each.name, card);
-    this.seen.observe(node);
-    this.sized.observe(plot);
+    this.visibility.observe(node);
+    this.sizes.observe(plot);
     return card;
   }
 
@@ -81,13 +82,13 @@ export class Charts {
         const value = frame[key[0]]?.[key[1]]?.[key[2]];
         trace.x.push(frame.t);
         trace.y.push(value ?? null);
-        if (trace.x.length > KEEP) thin(trace);
+        if (trace.x.length > MOST_POINTS) thin(trace);
       }
       card.dirty = true;
     }
     const known = new Set([...this.cards.values()].flatMap((card) => card.traces.map((trace) => `${trace.meta.key[0]}/${trace.meta.key[1]}`)));
     for (const kind of ["ap", "user", "sf"]) for (const name of Object.keys(frame[kind] ?? {})) if (!known.has(`${kind}/${name}`)) unknown = true;
-    this.soon();
+    this.redrawSoon();
     return unknown;
   }
 
@@ -96,46 +97,46 @@ export class Charts {
     else if (event.mark === "tick") this.ticks.push(event);
     else return;
     for (const card of this.cards.values()) card.dirty = true;
-    this.soon();
+    this.redrawSoon();
   }
 
-  soon() {
+  redrawSoon() {
     if (this.timer || document.hidden) return;
-    this.timer = setTimeout(() => { this.timer = null; this.paint(); }, this.live ? this.wait : 0);
+    this.timer = setTimeout(() => { this.timer = null; this.redraw(); }, this.live ? this.waitMs : 0);
   }
 
-  paint() {
-    if (this.still || !window.Plotly) return;
+  redraw() {
+    if (this.paused || !window.Plotly) return;
     const began = performance.now();
     const cards = [...this.cards.values()].filter((card) => card.dirty && card.visible);
     for (const card of cards) this.draw(card);
     if (!cards.length) return;
     const took = performance.now() - began;
-    const every = Math.max(FASTEST, Math.min(SLOWEST, took * 2)); // from start to start; at most half of the time is spent painting
-    this.wait = Math.max(60, every - took);
-    this.painted = [...this.painted.filter((at) => began - at < 5000), began];
+    const every = Math.max(FASTEST_MS, Math.min(SLOWEST_MS, took * 2)); // from start to start; drawing takes at most half of the time
+    this.waitMs = Math.max(60, every - took);
+    this.redrawn = [...this.redrawn.filter((at) => began - at < 5000), began];
   }
 
   draw(card) {
     if (!card.table.hidden) card.table.replaceChildren(tableOf(card));
     else if (window.Plotly) Plotly.react(card.plot, [...card.traces, ...this.tickTrace()], this.layoutOf(card), CONFIG);
-    else return; // still to come; until then the card stays dirty
+    else return; // Plotly is still loading: the card stays dirty
     card.dirty = false;
   }
 
-  // All cards anew; what is on show at once if painting is paused.
+  // Redraw all cards; visible ones at once if the charts are paused.
   refresh() {
     for (const card of this.cards.values()) {
       card.dirty = true;
-      if (this.still && card.visible) this.draw(card);
+      if (this.paused && card.visible) this.draw(card);
     }
-    this.soon();
+    this.redrawSoon();
   }
 
-  rate() { return this.painted.filter((at) => performance.now() - at < 5000).length / 5; }
+  rate() { return this.redrawn.filter((at) => performance.now() - at < 5000).length / 5; }
 
   pause(paused) {
-    this.still = paused;
+    this.paused = paused;
     this.refresh();
   }
 
@@ -155,7 +156,7 @@ export class Charts {
     layout.datarevision = ++card.revision;
     if (this.live && this.t > WINDOW_S) layout.xaxis.range = [this.t - WINDOW_S, this.t];
     else if (this.live && layout.xaxis.range[1] > WINDOW_S) layout.xaxis.range = [0, WINDOW_S];
-    layout.hovermode = this.live && !this.still ? false : "x unified";
+    layout.hovermode = this.live && !this.paused ? false : "x unified";
     layout.hoverlabel = { bgcolor: paper, bordercolor: css("--line"), font: { color: ink } };
     layout.modebar = { bgcolor: "rgba(0,0,0,0)", color: mark, activecolor: ink };
     layout.font = { ...layout.font, color: ink, family: "system-ui, sans-serif" };
@@ -175,7 +176,7 @@ export class Charts {
   }
 }
 
-// Keeps every peak: of each four points the least and the greatest.
+// Keep every peak: of each four points keep the least and the greatest.
 function thin(trace) {
   const x = [], y = [];
   for (let i = 0; i < trace.x.length; i += 4) {

@@ -1,3 +1,4 @@
+// Compare runs: charts with a line per run, metrics and verdicts.
 import { $, api, banners, data, element, number } from "./app.js";
 import { Charts, colour } from "./charts.js";
 
@@ -12,19 +13,19 @@ function swatches() {
   }
 }
 
-function metrics(said) {
-  const labels = said.groups.map((group) => group.label);
-  const head = element("tr", {}, element("th", {}, "Metric"), ...said.groups.map((group) => element("th", { class: "num" }, `${group.label} (n = ${group.n})`)));
+function showMetrics(comparison) {
+  const labels = comparison.groups.map((group) => group.label);
+  const head = element("tr", {}, element("th", {}, "Metric"), ...comparison.groups.map((group) => element("th", { class: "num" }, `${group.label} (n = ${group.n})`)));
   $("metrics").tHead.replaceChildren(head);
-  $("metrics").tBodies[0].replaceChildren(...Object.entries(said.metrics).map(([metric, cells]) => element("tr", {}, element("td", {}, metric), ...labels.map((label) => {
+  $("metrics").tBodies[0].replaceChildren(...Object.entries(comparison.metrics).map(([metric, cells]) => element("tr", {}, element("td", {}, metric), ...labels.map((label) => {
     const cell = cells[label];
     const interval = cell?.low === null || cell?.low === undefined ? "" : ` [${number(cell.low, 3)}, ${number(cell.high, 3)}]`;
     return element("td", { class: "num" }, `${number(cell?.mean, 3)}${interval}`);
   }))));
   $("table-card").hidden = false;
-  const words = Object.entries(said.verdicts).flatMap(([label, each]) => Object.entries(each).map(([metric, text]) => [label, metric, text]));
-  const single = said.groups.every((group) => group.n === 1);
-  const rows = single ? [element("li", {}, "One run each: nobody can tell a difference from chance. Repeat each at least five times, for instance with --repeat 5.")]
+  const words = Object.entries(comparison.verdicts).flatMap(([label, each]) => Object.entries(each).map(([metric, text]) => [label, metric, text]));
+  const single = comparison.groups.every((group) => group.n === 1);
+  const rows = single ? [element("li", {}, "One run each: not enough runs to tell a difference from chance. Repeat each run at least five times, such as with --repeat 5.")]
     : words.map(([label, metric, text]) => element("li", {}, element("b", {}, `${label}, ${metric}: `), text));
   $("verdicts").querySelector("ul").replaceChildren(...rows);
   $("verdicts").hidden = !words.length;
@@ -32,16 +33,16 @@ function metrics(said) {
 
 async function load() {
   swatches();
-  const warnings = docs.filter((doc) => doc.verified === false).map((doc) => ["bad", `${doc.label}: it was NOT verified to be Multipath TCP.`]);
+  const warnings = docs.filter((doc) => doc.verified === false).map((doc) => ["bad", `${doc.label}: Multipath TCP NOT verified.`]);
   try {
     const charts = new Charts($("charts"));
     const { figures, marks } = await api(`/api/compare/charts?runs=${runs}`);
     charts.set(figures);
     for (const mark of marks) charts.mark(mark);
     $("waiting").remove();
-    const said = await api(`/api/compare?runs=${runs}`);
-    metrics(said);
-    warnings.push(...said.warnings.map((text) => ["warn", text]));
+    const comparison = await api(`/api/compare?runs=${runs}`);
+    showMetrics(comparison);
+    warnings.push(...comparison.warnings.map((text) => ["warn", text]));
   } catch (error) {
     warnings.push(["warn", error.message]);
   }

@@ -1,4 +1,4 @@
-// The control panel: every target with its unit and bounds.
+// The control panel: a form for every target, with its unit and bounds.
 import { element } from "./app.js";
 
 const option = (value, text, selected) => element("option", { value, selected }, text);
@@ -12,7 +12,7 @@ export function controls(into, run, flip) {
   box.replaceChildren(...[...groups].map(([name, targets], n) => element("details", { open: n === 0 }, element("summary", {}, name), ...targets.map(row))));
 }
 
-// New values, and other parameters if the strategy changed; what is being typed stays.
+// Show new values, and other parameters if the strategy has changed; keep what is being typed.
 export function refill(run) {
   const names = run.targets.map((each) => each.name).join();
   const shown = [...box.querySelectorAll("form")].map((form) => form.dataset.target).join();

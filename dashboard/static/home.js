@@ -1,3 +1,4 @@
+// The home page: running runs and the latest runs.
 import { $, api, element, number, pill, started } from "./app.js";
 
 function row(doc) {
@@ -12,7 +13,7 @@ async function refresh() {
     $("live").hidden = !live.length;
     $("live-runs").replaceChildren(...live.map((doc) => element("article", { class: "card scenario" }, element("h3", {}, element("a", { href: `/runs/${doc.id}` }, doc.scenario || doc.id)),
       element("p", { class: "question" }, `${doc.strategy} · engine ${doc.engine || "…"}`), element("p", { class: "meta" }, pill(doc.status)))));
-    const empty = element("tr", {}, element("td", { colspan: 6, class: "muted" }, "No runs yet: choose a scenario above."));
+    const empty = element("tr", {}, element("td", { colspan: 6, class: "muted" }, "No runs yet. Choose a scenario above."));
     $("recent").tBodies[0].replaceChildren(...(runs.length ? runs.slice(0, 8).map(row) : [empty]));
   } catch (error) {
     $("recent").tBodies[0].replaceChildren(element("tr", {}, element("td", { colspan: 6, class: "bad" }, error.message)));

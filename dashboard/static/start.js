@@ -1,10 +1,11 @@
+// The form that starts a run.
 import { $, api, data, element } from "./app.js";
 
 const { scenario, strategies, engines, cc } = data("about");
 const option = (value, text = value, selected = false, disabled = false) => element("option", { value, selected, disabled }, text);
 
 function fillStrategies() {
-  $("strategy").append(...strategies.map((each) => option(each.name, each.unfit ? `${each.name} (nothing to do here)` : each.name, each.name === scenario.strategy)));
+  $("strategy").append(...strategies.map((each) => option(each.name, each.unfit ? `${each.name} (does not fit this network)` : each.name, each.name === scenario.strategy)));
   $("strategy").addEventListener("change", fillParams);
   fillParams();
 }
@@ -25,7 +26,7 @@ function bounds(param) {
 function fillParams() {
   const chosen = strategies.find((each) => each.name === $("strategy").value);
   const given = chosen.name === scenario.strategy ? scenario.params : {};
-  $("strategy-help").textContent = chosen.unfit ? `It has nothing to do in this network: ${chosen.unfit}.` : chosen.help;
+  $("strategy-help").textContent = chosen.unfit ? `This strategy does not fit this network: ${chosen.unfit}.` : chosen.help;
   $("params-box").hidden = !chosen.params.length;
   $("params").replaceChildren(...chosen.params.map((param) => {
     const id = `param-${param.name}`;
@@ -42,12 +43,12 @@ function typed(field) {
 }
 
 function fillEngines() {
-  const says = { sim: "simulated", mininet: "real network" };
+  const kinds = { sim: "simulation", mininet: "emulation" };
   const ordered = [...engines].sort((a, b) => Number(a.real_time) - Number(b.real_time));
-  $("engine").append(...ordered.map((each) => option(each.name, `${each.name}${says[each.name] ? `: ${says[each.name]}` : ""}${each.unfit ? " (not this one)" : ""}`, false, Boolean(each.unfit))));
+  $("engine").append(...ordered.map((each) => option(each.name, `${each.name}${kinds[each.name] ? `: ${kinds[each.name]}` : ""}${each.unfit ? " (cannot build this topology)" : ""}`, false, Boolean(each.unfit))));
   const unfit = ordered.find((each) => each.unfit);
   $("engine-help").hidden = !unfit;
-  $("engine-help").textContent = unfit ? `Not ${unfit.name}: ${unfit.unfit}.` : "";
+  $("engine-help").textContent = unfit ? `Engine ${unfit.name} cannot build this topology: ${unfit.unfit}.` : "";
   const follow = () => {
     const engine = engines.find((each) => each.name === $("engine").value);
     $("speed-box").hidden = engine.real_time;

@@ -1,3 +1,3 @@
-// Before the first paint, so that nothing flashes.
-const wanted = localStorage.getItem("theme");
-if (wanted) document.documentElement.dataset.theme = wanted;
+// Runs before the page is drawn, so that the colours do not flash.
+const theme = localStorage.getItem("theme");
+if (theme) document.documentElement.dataset.theme = theme;

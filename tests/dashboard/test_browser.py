@@ -93,7 +93,7 @@ def test_the_first_minute(page, address):
     page.keyboard.press("Escape")
     page.evaluate("document.activeElement.blur()")
     page.keyboard.press("Space")
-    assert page.inner_text("#paint") == "Resume charts"
+    assert page.inner_text("#pause-charts") == "Resume charts"
     page.click("#chart-users button")  # a table can be asked for while nothing else is painted
     until(page, lambda: page.locator("#chart-users table tbody tr").count() == 4)
     held = page.inner_text("#chart-users table")
@@ -112,17 +112,17 @@ def test_the_first_minute(page, address):
 
 def test_two_runs_on_the_same_axes(page, address):
     page.goto(f"{address}/runs")
-    page.check("input[aria-label='choose plain']")
-    page.check("input[aria-label='choose metered']")
+    page.check("input[aria-label='select plain']")
+    page.check("input[aria-label='select metered']")
     page.click("#compare")
     until(page, lambda: page.evaluate(LINES) == 2)
     page.wait_for_selector("#metrics tbody tr")
-    assert "nobody can tell" in page.inner_text("#verdicts")
+    assert "not enough runs" in page.inner_text("#verdicts")
 
 
 def test_runs_are_removed_when_that_is_confirmed(page, address):
     page.goto(f"{address}/runs")
-    page.check("input[aria-label='choose plain']")
+    page.check("input[aria-label='select plain']")
     answers = ["dismiss", "accept"]
     page.on("dialog", lambda dialog: getattr(dialog, answers.pop(0))())
     page.click("#remove")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 from hypothesis import given
 from hypothesis import strategies as some
 
@@ -100,6 +102,13 @@ def test_thinning_keeps_every_peak_and_the_order(values, points):
         assert (min(kept), max(kept)) == (min(known), max(known))
 
 
+def test_a_change_says_who_made_it_and_when():
+    change = {"t": 12.0, "kind": "flip", "ok": True, "target": "link.wifi.up", "value": False}
+    assert events.describe(change, 1).title == "link.wifi.up = off"
+    assert events.describe(change, 1).reason == "changed by you at 12.0 s"
+    assert events.describe(change | {"source": "scenario"}, 1).reason == "from the scenario file"
+
+
 def test_events_in_words():
     decision = {
         "t": 4.0,
@@ -109,31 +118,32 @@ def test_events_in_words():
         "meter_mbps": 0.1,
         "reason": "because",
     }
-    assert events.describe(decision, 1) | {} == {
-        "n": 1, "t": 4.0, "kind": "decision", "word": "Decision", "title": "wifi1 meter 0.1 Mb/s", "reason": "because", "ok": True,
-        "mark": "tick", "quiet": False, "subject": "wifi1",
-        "orders": '{"kind": "decision", "ap": "wifi1", "action": "meter", "meter_mbps": 0.1}',
-    }  # fmt: skip
-    assert (
-        events.describe(decision | {"t": 6.0, "reason": "still"}, 2)["orders"]
-        == events.describe(decision, 1)["orders"]
-    )
-    moved = {
-        "t": 1,
+    assert asdict(events.describe(decision, 1)) == {
+        "n": 1,
+        "t": 4.0,
         "kind": "decision",
-        "subflow": "ue1-1/1",
-        "action": "route",
-        "path": ["s1", "p1"],
-        "reason": "room",
+        "word": "Decision",
+        "title": "wifi1: limit Tier 2 to 0.1 Mb/s",
+        "reason": "because",
+        "ok": True,
+        "mark": "tick",
+        "quiet": False,
+        "subject": "wifi1",
+        "orders": '{"kind": "decision", "ap": "wifi1", "action": "meter", "meter_mbps": 0.1}',
     }
-    there, elsewhere = (events.describe(moved | {"path": ["s1", way]}, 2) for way in ("p1", "p2"))
-    assert there["title"] == elsewhere["title"]
-    assert there["orders"] != elsewhere["orders"]
+    later = events.describe(decision | {"t": 6.0, "reason": "still"}, 2)
+    assert later.orders == events.describe(decision, 1).orders
+    forecast = {"t": 1, "kind": "decision", "connection": "ue1-1", "action": "forecast"}
+    first, second = (events.describe(forecast | {"active": [name]}, 2) for name in ("a", "b"))
+    assert first.title == second.title
+    assert first.orders != second.orders
+    routed = forecast | {"subflow": "ue1-1/1", "action": "route", "path": ["s1", "p1"]}
+    assert events.describe(routed, 2).title == "ue1-1/1: route over s1, p1"
     refused = events.describe(
         {"t": 1, "kind": "flip", "ok": False, "target": "cc", "value": "x", "error": "unknown"}, 2
     )
-    assert (refused["mark"], refused["reason"]) == ("none", "refused: unknown")
+    assert (refused.mark, refused.reason) == ("none", "refused: unknown")
     handover = events.describe(
         {"t": 1, "kind": "handover", "user": "ue1", "from": "wifi1", "to": "wifi2"}, 3
     )
-    assert (handover["mark"], handover["title"]) == ("line", "ue1 wifi1 to wifi2")
+    assert (handover.mark, handover.title) == ("line", "ue1: wifi1 to wifi2")

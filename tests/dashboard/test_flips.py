@@ -14,17 +14,17 @@ from lab.scenario import targets
 def test_every_suggestion_can_be_carried_out(name, tmp_path):
     job = scenario.load(name)
     write_scenario(tmp_path / "scenario.yaml", job)
-    suggested = flips.to_try(tmp_path)
+    suggested = flips.suggestions(tmp_path)
     assert suggested
     for each in suggested:
-        targets.check_flip(job, each["target"], each["value"])
+        targets.check_flip(job, each.target, each.value)
     assert flips.rows(tmp_path)
 
 
 @pytest.mark.parametrize(
     ("name", "watched"),
-    [("testbed_wifi_lte", "Tier 2"), ("fifteen_paths", "which subflows carry what")],
+    [("testbed_wifi_lte", "Tier 2"), ("fifteen_paths", "how much each subflow carries")],
 )
 def test_tiers_are_spoken_of_where_there_are_some(name, watched, tmp_path):
     write_scenario(tmp_path / "scenario.yaml", scenario.load(name))
-    assert watched in flips.to_try(tmp_path)[0]["text"]
+    assert watched in flips.suggestions(tmp_path)[0].text

@@ -66,7 +66,7 @@ def test_the_ticket_becomes_a_cookie_once(locked):
     assert client.post("/api/runs", json=START).status_code == 422
     assert "Set-Cookie" not in second.get("/runs?token=ticket").headers
     assert second.post("/api/runs", json=START).status_code == 403
-    assert "You are looking only" in second.get("/").text
+    assert "View only" in second.get("/").text
     assert (
         "Set-Cookie" in second.get("/?token=another").headers
     )  # which the terminal has shown meanwhile

@@ -27,14 +27,14 @@ def chunks(text):
 
 
 def test_a_finished_run_streams_to_its_end(client):
-    told = chunks(client.get("/api/runs/metered/stream").text)
-    assert [data["t"] for _, kind, data in told if kind == "sample"] == [
+    sent = chunks(client.get("/api/runs/metered/stream").text)
+    assert [data["t"] for _, kind, data in sent if kind == "sample"] == [
         n / 2 for n in range(1, 41)
     ]
     assert any(
-        kind == "event" and data["mark"] == "tick" and data["reason"] for _, kind, data in told
+        kind == "event" and data["mark"] == "tick" and data["reason"] for _, kind, data in sent
     )
-    assert (told[-1][1], told[-1][2]["status"]) == ("status", "complete")
+    assert (sent[-1][1], sent[-1][2]["status"]) == ("status", "complete")
 
 
 def test_last_event_id_resumes_where_it_was(client):
@@ -67,14 +67,14 @@ def test_charts_say_from_where_to_follow(client):
 def test_who_is_far_behind_is_served_from_the_files(runs, monkeypatch):
     monkeypatch.setattr(stream, "KEPT", 10)
     tail = Tail(runs / "metered")
-    tail.look(True)
+    tail.poll(True)
     assert len(tail._kept) == 10
     assert [m.seq for m in tail.since(0)] == [m.seq for m in read(runs / "metered")]
     newest = read(runs / "metered")[-3].seq
     assert len(tail.since(newest)) == 2
 
 
-def test_too_many_viewers_are_told_to_come_again(app, client, going):
+def test_too_many_viewers_are_sent_to_come_again(app, client, going):
     app.extensions["streams"] = Streams(1)
     with app.test_client() as other:
         open_one = other.get(f"/api/runs/{going}/stream", buffered=False)

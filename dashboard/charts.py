@@ -1,0 +1,199 @@
+"""Choose the charts of a run and their lines. Pure: frames in, charts out.
+
+Every line names where its numbers are in a frame (`key`), so that the page can append new frames
+by itself, and its place in the palette (`colour`), so that the page can change it with the theme.
+Dashes tell lines apart, too, for readers who do not see the colours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
+MAX_SUBFLOWS = 24  # a chart with more lines is not readable
+Frame = dict[str, Any]  # a line of samples.jsonl
+Key = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class About:
+    """Hold what the charts need beside the frames.
+
+    `ends`: the names of each link's ends, as {link: (a, b)}.
+    `threshold`: (t, occupancy) steps; from this occupancy on an access point is congested.
+    """
+
+    duration_s: float = 60.0
+    aps: tuple[str, ...] = ()
+    users: tuple[str, ...] = ()
+    links: tuple[str, ...] = ()
+    ends: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    threshold: tuple[tuple[float, float | None], ...] = ()
+
+
+@dataclass(frozen=True)
+class Line:
+    """Describe one line of a chart. `row` 1 is the upper part of the chart, 2 the lower.
+
+    A line that is not `drawn` is only in the chart's table.
+    """
+
+    name: str
+    key: Key
+    colour: int
+    dash: str = "solid"
+    row: int = 1
+    step: bool = False
+    drawn: bool = True
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Describe a chart: its title, the titles of its axes from top to bottom, and its lines.
+
+    `top`: the upper end of the upper axis.
+    """
+
+    name: str
+    title: str
+    axes: tuple[str, ...]
+    lines: list[Line] = field(default_factory=list)
+    top: float | None = None
+    explains: str = ""
+
+
+def of_run(frames: Sequence[Frame], about: About) -> list[Chart]:
+    """Return the charts of a run; charts without a line are left out."""
+    last = frames[-1] if frames else {}
+    aps = about.aps or tuple(last.get("ap", {}))
+    links = about.links or tuple(last.get("link", {}))
+    users = about.users or tuple(last.get("user", {}))
+    network = (
+        [_tiers(aps), _congestion(aps)] if aps else [_links(links, last, about), _queues(links)]
+    )
+    return [chart for chart in (*network, _users(users), _subflows(frames)) if chart.lines]
+
+
+def of_comparison(labels: Sequence[str], last: Sequence[Frame]) -> list[Chart]:
+    """Return a chart per quantity, with a line per run; `last` has the last frame of each run."""
+    return [
+        Chart(
+            name,
+            title,
+            (unit,),
+            [Line(label, key, n, DASHES[n % len(DASHES)]) for n, label in enumerate(labels)],
+        )
+        for name, title, unit, key in _quantities(last)
+    ]
+
+
+def _tiers(aps: Iterable[str]) -> Chart:
+    lines = []
+    for n, ap in enumerate(aps):
+        lines.append(Line(f"{ap} Tier 1", ("ap", ap, "tier1_mbps"), n))
+        lines.append(Line(f"{ap} Tier 2", ("ap", ap, "tier2_mbps"), n, "dash"))
+    text = (
+        "Goodput per access point. Solid: each user's first subflow (Tier 1). "
+        "Dashed: additional subflows (Tier 2)."
+    )
+    return Chart("tiers", "Throughput by tier", ("Mb/s",), lines, explains=text)
+
+
+def _congestion(aps: Iterable[str]) -> Chart:
+    lines = []
+    for n, ap in enumerate(aps):
+        lines.append(Line(ap, ("ap", ap, "mac_occupancy"), n))
+        lines.append(Line(ap, ("ap", ap, "meter_mbps"), n, "dash", row=2, step=True))
+    title = "MAC occupancy and Tier 2 limit"
+    text = (
+        "Above: how full each access point's queue is; 1 is saturated. "
+        "Below: the limit on the access point's Tier 2 traffic; no line means no limit."
+    )
+    return Chart("congestion", title, ("occupancy", "limit Mb/s"), lines, 1.05, text)
+
+
+def _links(links: Iterable[str], last: Frame, about: About) -> Chart:
+    lines = []
+    for n, link in enumerate(links):
+        lines.append(Line(link, ("link", link, "mbps"), n, _dash(n)))
+        if "mbps_ab" in last.get("link", {}).get(link, {}):
+            a, b = about.ends.get(link, ("a", "b"))
+            for key, name in (("mbps_ab", f"{a} to {b}"), ("mbps_ba", f"{b} to {a}")):
+                lines.append(Line(f"{link}, {name}", ("link", link, key), n, drawn=False))
+    text = (
+        "Rate of each link in its busier direction, as Ethernet frames. "
+        "The table has both directions."
+    )
+    return Chart("links", "Throughput per link", ("Mb/s",), lines, explains=text)
+
+
+def _queues(links: Iterable[str]) -> Chart:
+    lines = []
+    for n, link in enumerate(links):
+        lines.append(Line(link, ("link", link, "backlog"), n, _dash(n)))
+        lines.append(Line(link, ("link", link, "loss"), n, _dash(n), row=2))
+    text = "Above: packets in the queue of each link. Below: the fraction of packets it lost."
+    return Chart("queues", "Queues and loss", ("packets", "loss"), lines, explains=text)
+
+
+def _users(users: Iterable[str]) -> Chart:
+    lines = [Line(user, ("user", user, "mbps"), n, _dash(n)) for n, user in enumerate(users)]
+    text = "Goodput at the receiver, over all paths of a user."
+    return Chart("users", "Throughput per user", ("Mb/s",), lines, explains=text)
+
+
+def _subflows(frames: Sequence[Frame]) -> Chart:
+    known: dict[str, Frame] = {}
+    for frame in frames:
+        known |= frame.get("sf", {})
+    owners = list(dict.fromkeys(_owner(name, subflow) for name, subflow in known.items()))
+    lines = []
+    for name, subflow in list(known.items())[:MAX_SUBFLOWS]:
+        colour, dash = owners.index(_owner(name, subflow)), _dash(_number(name) - 1)
+        label = _subflow_label(name, subflow)
+        lines.append(Line(label, ("sf", name, "rtt_ms"), colour, dash))
+        lines.append(Line(label, ("sf", name, "cwnd"), colour, dash, row=2))
+    title = "Subflows: RTT and congestion window"
+    text = (
+        "Above: smoothed round-trip time. Below: congestion window. "
+        "Each user has a colour, each subflow a dash."
+    )
+    return Chart("subflows", title, ("RTT ms", "cwnd packets"), lines, explains=text)
+
+
+def _subflow_label(name: str, subflow: Frame) -> str:
+    user = subflow.get("user")
+    return f"{user} {subflow.get('ap') or f'subflow {_number(name)}'}" if user else name
+
+
+def _owner(name: str, subflow: Frame) -> str:
+    return str(subflow.get("user") or name.rpartition("/")[0])
+
+
+def _number(name: str) -> int:
+    last = name.rpartition("/")[2]
+    return max(1, int(last)) if last.isdigit() else 1
+
+
+def _dash(n: int) -> str:
+    return DASHES[n % len(DASHES)]
+
+
+def _quantities(last: Sequence[Frame]) -> list[tuple[str, str, str, Key]]:
+    """Return name, title, unit and key of every quantity that runs can be compared by."""
+    found: list[tuple[str, str, str, Key]] = [
+        ("total", "Total throughput", "Mb/s", ("user", "*", "mbps"))
+    ]
+    for ap in dict.fromkeys(ap for frame in last for ap in frame.get("ap", {})):
+        for key, title, unit in (
+            ("tier1_mbps", "Tier 1", "Mb/s"),
+            ("tier2_mbps", "Tier 2", "Mb/s"),
+            ("mac_occupancy", "MAC occupancy", "occupancy"),
+            ("meter_mbps", "Tier 2 limit", "Mb/s"),
+        ):
+            found.append((f"{ap}-{key}", f"{ap}: {title}", unit, ("ap", ap, key)))
+    for user in dict.fromkeys(user for frame in last for user in frame.get("user", {})):
+        found.append((f"user-{user}", f"{user}: throughput", "Mb/s", ("user", user, "mbps")))
+    return found

@@ -1,0 +1,51 @@
+"""Refuse paths of code files over HTTP.
+
+A strategy, topology or congestion control of one's own is a file that the lab executes. Such a
+file is named on the command line only. Over HTTP only names are accepted: built-in ones, and those
+found in the folders given by `--with` when the dashboard started.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from dashboard.errors import Problem
+
+ENDINGS = (".py", ".c")
+PROSE = {"title", "paper", "question", "expect", "watch", "before", "after"}  # never code
+FILE_KEY = "file"  # `topology: {file: PATH.py}`
+
+
+def refuse(document: Any, doing: str) -> None:
+    """Raise a 422 `Problem` if a request or a scenario names a file of code anywhere."""
+    for key, value in find(document):
+        raise Problem(
+            422,
+            f"{doing}: {key}: '{value}' is the path of a file, and over HTTP only names are "
+            "accepted. Put the file into a folder DIR, start the dashboard with --with DIR, and "
+            "write the file's name without its ending",
+        )
+
+
+def find(document: Any, key: str = "") -> Iterator[tuple[str, str]]:
+    """Yield key and value of everything in plain data that names a file of code."""
+    if isinstance(document, dict):
+        for name, value in document.items():
+            words = str(name).split(".")
+            if words[-1] in PROSE:
+                continue
+            place = f"{key}.{name}" if key else str(name)
+            if FILE_KEY in words:
+                yield place, str(value)
+            yield from find(value, place)
+    elif isinstance(document, list | tuple):
+        for n, value in enumerate(document, 1):
+            yield from find(value, f"{key}[{n}]")
+    elif isinstance(document, str) and is_path(document):
+        yield key, document
+
+
+def is_path(text: str) -> bool:
+    """Return whether a text can be the path of a file of code."""
+    return "/" in text or "\\" in text or text.lower().endswith(ENDINGS)

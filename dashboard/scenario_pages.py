@@ -1,0 +1,95 @@
+"""Put together what the pages of scenarios show: the groups on the home page, the start form."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from lab.scenario import catalogue, loading, strategy_table
+
+Row = dict[str, Any]  # of the catalogue
+GROUPS = {  # by the first word of a scenario's `paper`
+    "MP-SDN": (
+        "WiFi and LTE at the same time",
+        "meter_throttling limits additional subflows at congested access points.",
+    ),
+    "S-MPTCP": (
+        "Subflows that share links",
+        "expected_throughput spreads subflows over paths and limits their rates.",
+    ),
+    "MPTCP-LA": (
+        "Paths that lose packets",
+        "loss_aware stops using a lossy path and returns to it later.",
+    ),
+    "DTMC": (
+        "Many uneven paths",
+        "subflow_selection forecasts which paths are worth using.",
+    ),
+    "RAT": (
+        "Congestion control over WiFi and LTE",
+        "Compare Cubic, LIA, OLIA, BALIA and wVegas.",
+    ),
+}
+OTHERS = ("Other networks", "Scenarios of no paper, and your own files in scenarios/.")
+
+
+@dataclass(frozen=True)
+class Group:
+    """Hold scenarios about the same subject, in the order of their paper's figures."""
+
+    title: str
+    about: str
+    scenarios: tuple[Row, ...]
+
+
+@dataclass(frozen=True)
+class Part:
+    """Hold a part of a topology's description; `drawn`: it is a drawing in characters."""
+
+    drawn: bool
+    text: str
+
+
+def groups() -> list[Group]:
+    """Return all scenarios in groups; groups without a scenario are left out."""
+    found: dict[tuple[str, str], list[Row]] = {each: [] for each in (*GROUPS.values(), OTHERS)}
+    for row in catalogue.scenario_rows():
+        first, *_ = re.split(r"[\s,]", row.get("paper") or "")
+        found[GROUPS.get(first, OTHERS)].append(row)
+    return [
+        Group(title, about, tuple(sorted(rows, key=_first_figure)))
+        for (title, about), rows in found.items()
+        if rows
+    ]
+
+
+def choices(name: str) -> Row:
+    """Return what a run of this scenario can be started with.
+
+    `unfit`: why a strategy could never act in this network, or why an engine cannot build it.
+    """
+    scenario = loading.load(name)
+    unfit = strategy_table.unfit(loading.build(scenario))
+    return {
+        "strategies": [
+            row | {"unfit": unfit[row["name"]] or ""} for row in catalogue.strategy_rows()
+        ],
+        "engines": [
+            row | {"unfit": row["cannot_build"].get(scenario.topology.kind, "")}
+            for row in catalogue.engine_rows()
+        ],
+        "cc": [row["name"] for row in catalogue.congestion_control_rows()],
+    }
+
+
+def picture(kind: str) -> list[Part]:
+    """Return the description of a kind of topology, with its drawings."""
+    texts = (row["picture"] for row in catalogue.topology_rows() if row["kind"] == kind)
+    text = (next(texts, "") or "").replace("`", "")
+    return [Part("  " in part, part) for part in text.split("\n\n") if part]
+
+
+def _first_figure(row: Row) -> int:
+    number = re.search(r"\d+", row.get("paper") or "")
+    return int(number[0]) if number else 0
