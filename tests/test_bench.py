@@ -1,4 +1,4 @@
-"""Figures of speed: their names are fixed, each is measured by itself; none is judged here."""
+"""Figures of speed: their names are fixed, and each can be measured alone."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from click.testing import CliRunner
 
 from lab.__main__ import cli
 from lab.evaluation import bench
+from lab.evaluation.bench import strategies, viewers
 
 FIXED = [
     "dumbbell_packets_per_s",
@@ -42,14 +43,14 @@ def test_one_figure(name):
 
 
 def test_a_selection_is_computed_each_time_it_is_measured():
-    (first,), (second,) = bench._selection(), bench._selection()
+    (first,), (second,) = strategies.selection(), strategies.selection()
     assert second > first / 10
 
 
 @pytest.mark.whole
 def test_every_viewer_gets_every_sample(monkeypatch):
-    monkeypatch.setattr(bench, "FRAMES", 5)
-    late_ms, share = bench.viewers()
+    monkeypatch.setattr(viewers, "FRAMES", 5)
+    late_ms, share = viewers.viewers()
     assert late_ms > 0
     assert 0 < share < 4
 

@@ -1,1 +1,1 @@
-"""What the command line prints and plans; `lab.__main__` only names the verbs."""
+"""Carry out the commands of `lab.__main__`: parse, call a library, print."""

@@ -1,4 +1,4 @@
-"""`bench`: the figures as one JSON object, each as soon as it is measured."""
+"""Carry out `bench`: print each figure when it is measured, and all as one JSON object."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lab.evaluation import bench
 
 
 def main(only: str | None) -> int:
-    """Measure, and print; where the emulation cannot run its figures are left out, and that is said."""
+    """Measure and print; without an emulation, leave out its figures and say so."""
     table = capabilities.verdicts(capabilities.facts())
     emulation = any(each.possible for each in table if each.mode == capabilities.VM_MODE)
     if not emulation and only is None:

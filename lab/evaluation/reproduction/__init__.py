@@ -1,4 +1,4 @@
-"""Papers whose experiments can be made again by one command, each with what it claims."""
+"""List the papers whose experiments one command reproduces."""
 
 from __future__ import annotations
 

@@ -1,0 +1,79 @@
+"""Measure the speed of the lab. Each figure is a median; its name ends with its unit.
+
+dumbbell_packets_per_s, fat_tree_packets_per_s
+    data segments that the simulator carries per second of wall time
+thirty_users_60s_s
+    a whole `run thirty_users --duration 60 --speed max` with compiled code in the cache
+cold_start_s, warm_start_s
+    from `run` to the first sample, with an empty and with a full cache
+compiled_after_s
+    from `run` with an empty cache until compiled code is ready, for this run and later ones
+maxflow_k16_ms, maxflow_k32_ms
+    the largest flow between two hosts of a fat tree (S-MPTCP, Algorithm 1)
+reallocate_100_ms
+    new shares when the 100th connection arrives at a fat tree (S-MPTCP, Algorithm 3)
+forecast_15_paths_ms
+    one greedy selection among fifteen paths (DTMC, Algorithm 1)
+viewers_40_p99_ms, viewers_40_cpu_share
+    from the write of a sample until the last of 40 viewers has it, and the share of one processor
+    that the server uses meanwhile; ten samples a second
+vm_first_sample_s
+    from `run --engine mininet --vm` to the first sample
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from statistics import median
+
+from lab.errors import RequestError, unknown
+from lab.evaluation.bench import runs, strategies, viewers
+
+
+@dataclass(frozen=True)
+class Measure:
+    """Describe a measurement that returns the figures `names`, made `repeats` times."""
+
+    names: tuple[str, ...]
+    once: Callable[[], tuple[float, ...]]
+    repeats: int = 5
+    emulation: bool = False
+
+
+def measure(name: str | None = None, emulation: bool = False) -> Iterator[tuple[str, float]]:
+    """Yield every figure with its median, or the named one only.
+
+    Figures of the emulation are left out unless `emulation` is set or one is named. Raise
+    `RequestError` for an unknown name.
+    """
+    known = [each for each in MEASURES if name is None or name in each.names]
+    if not known:
+        names = [name for each in MEASURES for name in each.names]
+        raise RequestError(f"bench: figure {unknown(name, names)}")
+    for each in known:
+        if each.emulation and not emulation and name is None:
+            continue
+        rows = [each.once() for _ in range(each.repeats)]
+        for own, values in zip(each.names, zip(*rows, strict=True), strict=True):
+            if name in (None, own):
+                yield own, median(values)
+
+
+DUMBBELL = ("topology.rate_mbps=100", "traffic.1.cc=reno")
+MEASURES = (
+    Measure(("dumbbell_packets_per_s",), lambda: runs.packets_per_s("shared_pipe", *DUMBBELL)),
+    Measure(("fat_tree_packets_per_s",), lambda: runs.packets_per_s("fat_tree")),
+    Measure(
+        ("thirty_users_60s_s",),
+        lambda: runs.whole_run_s("thirty_users", "--duration", "60", "--speed", "max"),
+        3,
+    ),
+    Measure(("cold_start_s", "warm_start_s", "compiled_after_s"), runs.starts, 3),
+    Measure(("maxflow_k16_ms",), lambda: strategies.largest_flow(16), 3),
+    Measure(("maxflow_k32_ms",), lambda: strategies.largest_flow(32), 3),
+    Measure(("reallocate_100_ms",), strategies.reallocation, 3),
+    Measure(("forecast_15_paths_ms",), strategies.selection),
+    Measure(("viewers_40_p99_ms", "viewers_40_cpu_share"), viewers.viewers, 3),
+    Measure(("vm_first_sample_s",), runs.vm_first_sample_s, 3, emulation=True),
+)

@@ -1,0 +1,100 @@
+"""Measure runs: packets per second, durations, and the time until the first sample."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from lab import engines
+from lab.engines import Options
+from lab.engines.sim import compiler
+from lab.errors import LabError
+from lab.run.manifest import ROOT
+from lab.run.recorder import RUNS, Recorder
+from lab.scenario import loading as scenario
+from lab.scenario.loading import Overrides, build
+
+WARM_UP_S, SIMULATED_S = 2.0, 20.0
+LIMIT_S = 600
+DEMO = "testbed_wifi_lte"
+
+
+def packets_per_s(name: str, *settings: str) -> tuple[float]:
+    """Return the data segments that the simulator carries per second of wall time."""
+    compiler.wait()
+    loaded = scenario.load(
+        name, Overrides(settings=(*settings, f"duration_s={WARM_UP_S + SIMULATED_S}"))
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        recorder = Recorder(Path(folder), loaded, "sim", build(loaded))
+        engine = engines.create("sim", Options(speed=0.0))
+        engine.open(build(loaded), loaded, recorder)
+        engine.advance(WARM_UP_S)
+        began = time.perf_counter()
+        engine.advance(WARM_UP_S + SIMULATED_S)
+        took_s = time.perf_counter() - began
+        report = engine.close()
+        recorder.close()
+    assert report is not None
+    segments = sum(
+        each["segments"] for connection in report["connections"] for each in connection["subflows"]
+    )
+    return (segments * SIMULATED_S / (WARM_UP_S + SIMULATED_S) / took_s,)
+
+
+def _lab(folder: Path, *arguments: str, cache: Path | None = None) -> subprocess.Popen[bytes]:
+    """Start a run in a process; it writes into `folder`."""
+    environment = os.environ | ({"MULTIPATH_LAB_CACHE": str(cache)} if cache else {})
+    argv = [sys.executable, "-m", "lab", "run", *arguments, "--quiet", "--out", str(folder)]
+    return subprocess.Popen(argv, cwd=ROOT, env=environment)
+
+
+def _until_first_sample_s(folder: Path, *arguments: str, cache: Path | None = None) -> float:
+    began = time.perf_counter()
+    run = _lab(folder, *arguments, cache=cache)
+    samples = folder / "samples.jsonl"
+    while not (samples.exists() and samples.stat().st_size):
+        if run.poll() is not None or time.perf_counter() - began > LIMIT_S:
+            run.kill()
+            raise LabError(
+                f"bench {' '.join(arguments)}: the run ended before its first sample. "
+                f"See {folder}/log.txt"
+            )
+        time.sleep(0.005)
+    took_s = time.perf_counter() - began
+    run.wait(LIMIT_S)
+    return took_s
+
+
+def starts() -> tuple[float, float, float]:
+    """Return cold start, warm start, and the time until compiled code is ready, in s."""
+    with tempfile.TemporaryDirectory() as made:
+        cache, short = Path(made, "cache"), (DEMO, "--duration", "1", "--speed", "max")
+        began = time.perf_counter()
+        cold_s = _until_first_sample_s(Path(made, "cold"), *short, cache=cache)
+        compiler.wait(cache)
+        compiled_s = time.perf_counter() - began
+        return cold_s, _until_first_sample_s(Path(made, "warm"), *short, cache=cache), compiled_s
+
+
+def whole_run_s(*arguments: str) -> tuple[float]:
+    """Return how long a whole run takes."""
+    compiler.wait()
+    with tempfile.TemporaryDirectory() as made:
+        began = time.perf_counter()
+        status = _lab(Path(made, "run"), *arguments).wait(LIMIT_S)
+        if status:
+            raise LabError(f"bench {' '.join(arguments)}: it ended with status {status}")
+        return (time.perf_counter() - began,)
+
+
+def vm_first_sample_s() -> tuple[float]:
+    """Return the time to the first sample of an emulation in the virtual machine."""
+    RUNS.mkdir(parents=True, exist_ok=True)  # the VM cannot see /tmp of this machine
+    with tempfile.TemporaryDirectory(dir=RUNS.parent) as made:
+        arguments = (DEMO, "--engine", "mininet", "--vm", "--wait", "--duration", "3")
+        return (_until_first_sample_s(Path(made, "run"), *arguments),)

@@ -1,0 +1,126 @@
+"""Measure how late samples reach the viewers of a dashboard, and the load of its server."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import quantiles
+from typing import Any
+from urllib.request import urlopen
+
+from lab.run.manifest import ROOT
+from lab.run.recorder import Recorder
+from lab.scenario import loading as scenario
+from lab.scenario.loading import Overrides, build
+
+VIEWERS, FRAMES, FRAMES_PER_S = 40, 100, 10
+DEMO = "testbed_wifi_lte"
+SERVER = """
+import sys, threading, time
+from pathlib import Path
+from dashboard import create_app
+from dashboard.serve import listen, server
+sock = listen(None)
+waitress = server(create_app({"RUNS": Path(sys.argv[1])}), sock)
+threading.Thread(target=waitress.run, daemon=True).start()
+print(sock.getsockname()[1], flush=True)
+for line in sys.stdin:
+    print(time.process_time(), flush=True)
+"""
+
+
+@contextmanager
+def _dashboard(runs: Path) -> Iterator[tuple[str, Callable[[], float]]]:
+    """Start a dashboard; yield its URL, and a function that returns its CPU time in s."""
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    process = subprocess.Popen([sys.executable, "-c", SERVER, str(runs)], cwd=ROOT, **pipes)  # type: ignore[call-overload]
+
+    def answer() -> bytes:
+        return bytes(process.stdout.readline())
+
+    def spent_s() -> float:
+        process.stdin.write(b"\n")
+        process.stdin.flush()
+        return float(answer())
+
+    try:
+        yield f"http://127.0.0.1:{int(answer())}", spent_s
+    finally:
+        process.communicate()
+
+
+def viewers() -> tuple[float, float]:
+    """Return the 99th percentile of the delay in ms, and the share of a processor.
+
+    This process writes the samples of a run and reads them from the dashboard as 40 viewers.
+    """
+    loaded = scenario.load(DEMO, Overrides(settings=("duration_s=600",)))
+    written_s = [0.0] * FRAMES
+    ready = threading.Barrier(VIEWERS + 1)
+
+    def watch(url: str) -> list[float]:
+        arrived: list[float] = []
+        with urlopen(url, timeout=60) as stream:
+            ready.wait(60)
+            for line in stream:
+                if b'"ap":' in line:
+                    arrived.append(time.perf_counter())
+                    if len(arrived) == FRAMES:
+                        break
+        return arrived
+
+    with tempfile.TemporaryDirectory() as made, ThreadPoolExecutor(VIEWERS) as pool:
+        folder = Path(made, "runs", "watched")
+        folder.mkdir(parents=True)
+        recorder = Recorder(folder, loaded, "sim", build(loaded))
+        with _dashboard(folder.parent) as (url, spent_s):
+            watching = [
+                pool.submit(watch, f"{url}/api/runs/watched/stream") for _ in range(VIEWERS)
+            ]
+            ready.wait(60)
+            began, before = time.perf_counter(), spent_s()
+            for n in range(FRAMES):
+                written_s[n] = time.perf_counter()
+                recorder.sample(_frame((n + 1) / FRAMES_PER_S))
+                time.sleep(max(0.0, began + (n + 1) / FRAMES_PER_S - time.perf_counter()))
+            arrived = [each.result(60) for each in watching]
+            share = (spent_s() - before) / (time.perf_counter() - began)
+        recorder.close()
+    last_s = [max(times) for times in zip(*arrived, strict=True)]
+    late_ms = [(last - written) * 1000 for last, written in zip(last_s, written_s, strict=True)]
+    return quantiles(late_ms, n=100)[98], share
+
+
+def _frame(t: float) -> dict[str, Any]:
+    """Return a sample as large as those of the demo."""
+    ap = {
+        "tier1_mbps": 9.1,
+        "tier2_mbps": 0.1,
+        "mac_occupancy": 0.97,
+        "meter_mbps": 0.1,
+        "stations": 3,
+    }
+    subflow = {
+        "mbps": 4.5,
+        "cwnd": 17.0,
+        "rtt_ms": 41.2,
+        "tier": 1,
+        "backup": False,
+        "expected_mbps": None,
+        "out_of_order": 12,
+    }
+    users = {f"ue{n}": {"mbps": 5.2, "x_m": None, "y_m": None} for n in range(1, 5)}
+    return {
+        "t": t,
+        "ap": {"wifi1": ap, "lte1": ap},
+        "link": {"wifi": {"mbps": 9.2, "backlog": 4, "loss": 0.0}},
+        "user": users,
+        "sf": {f"ue{n}-1/{k}": subflow for n in range(1, 5) for k in (1, 2)},
+    }
