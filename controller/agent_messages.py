@@ -90,7 +90,7 @@ _INBOX: TypeAdapter[InboxMessage] = TypeAdapter(
 )
 
 
-def ap_report(datagram: bytes) -> ApReport:
+def read_ap_report(datagram: bytes) -> ApReport:
     """The report in a datagram, or `MessageRefused`."""
     try:
         return ApReport.model_validate_json(datagram)
@@ -98,7 +98,7 @@ def ap_report(datagram: bytes) -> ApReport:
         raise MessageRefused(_refusal("read the report of an access point", error)) from error
 
 
-def inbox_message(text: str | bytes) -> InboxMessage:
+def read_inbox_message(text: str | bytes) -> InboxMessage:
     """The message in an inbox file, or `MessageRefused`."""
     try:
         return _INBOX.validate_json(text)

@@ -125,26 +125,26 @@ def about(key: SubflowKey) -> str:
     return f"{key[0]}/{key[1]}"
 
 
-def checked(command: Command, seen: Observation) -> Command:
+def checked(command: Command, observation: Observation) -> Command:
     """The command itself, or `CommandRefused` when this network cannot carry it out."""
     if isinstance(command, Throttle | Unthrottle):
-        _check_ap(command, seen)
+        _check_ap(command, observation)
     else:
-        _check_subflow(command, seen)
+        _check_subflow(command, observation)
     return command
 
 
-def _check_ap(command: ApCommand, seen: Observation) -> None:
-    aps = [ap.id for ap in seen.access_points]
+def _check_ap(command: ApCommand, observation: Observation) -> None:
+    aps = [ap.id for ap in observation.access_points]
     if command.ap not in aps:
         raise CommandRefused(
             f"throttle at access point '{command.ap}': it is unknown, choose from {', '.join(aps) or 'none'}"
         )
     if isinstance(command, Throttle):
-        _check_throttle(command, seen)
+        _check_throttle(command, observation)
 
 
-def _check_throttle(command: Throttle, seen: Observation) -> None:
+def _check_throttle(command: Throttle, observation: Observation) -> None:
     doing = f"throttle at {command.ap}"
     if command.rate_bps <= 0:
         raise CommandRefused(
@@ -154,8 +154,8 @@ def _check_throttle(command: Throttle, seen: Observation) -> None:
         raise CommandRefused(f"{doing}: no address is named, use Unthrottle to lift a limit")
     allowed = {
         address
-        for each in seen.at(command.ap)
-        if each.user in seen.multipath
+        for each in observation.at(command.ap)
+        if each.user in observation.multipath
         for address in each.addresses
     }
     for address in sorted(command.addresses - allowed):
@@ -164,29 +164,33 @@ def _check_throttle(command: Throttle, seen: Observation) -> None:
         )
 
 
-def _check_subflow(command: SubflowCommand, seen: Observation) -> None:
+def _check_subflow(command: SubflowCommand, observation: Observation) -> None:
     name = about(command.subflow)
-    subflow = seen.subflow(command.subflow)
+    subflow = observation.subflow(command.subflow)
     if subflow is None:
-        known = ", ".join(about(each.key) for each in seen.subflows) or "none"
+        known = ", ".join(about(each.key) for each in observation.subflows) or "none"
         raise CommandRefused(f"command a subflow: '{name}' is unknown, choose from {known}")
     if isinstance(command, Route):
-        _check_path(f"route subflow {name}", command.path, subflow, seen)
+        _check_path(f"route subflow {name}", command.path, subflow, observation)
     elif isinstance(command, Expect) and command.rate_bps is not None and command.rate_bps <= 0:
         raise CommandRefused(
             f"hold subflow {name} to {command.rate_bps} bit/s: ask for 1 or more, or make it backup"
         )
     elif (
-        isinstance(command, SetBackup) and command.backup and not _another_is_normal(subflow, seen)
+        isinstance(command, SetBackup)
+        and command.backup
+        and not _another_is_normal(subflow, observation)
     ):
         raise CommandRefused(
             f"make subflow {name} backup: it is the last one of its connection that is not"
         )
 
 
-def _check_path(doing: str, path: tuple[str, ...], subflow: Subflow, seen: Observation) -> None:
+def _check_path(
+    doing: str, path: tuple[str, ...], subflow: Subflow, observation: Observation
+) -> None:
     """From the source's switch to the destination's, over links there are, no switch twice."""
-    joined = {(arc.tail, arc.head) for arc in seen.arcs}
+    joined = {(arc.tail, arc.head) for arc in observation.arcs}
     if not path or len(set(path)) != len(path):
         raise CommandRefused(
             f"{doing}: a path names at least one switch and none twice, not {' '.join(path) or 'nothing'}"
@@ -200,8 +204,8 @@ def _check_path(doing: str, path: tuple[str, ...], subflow: Subflow, seen: Obser
             raise CommandRefused(f"{doing}: no link leads from {tail} to {head}")
 
 
-def _another_is_normal(subflow: Subflow, seen: Observation) -> bool:
+def _another_is_normal(subflow: Subflow, observation: Observation) -> bool:
     return any(
         each.connection == subflow.connection and each.key != subflow.key and not each.backup
-        for each in seen.subflows
+        for each in observation.subflows
     )

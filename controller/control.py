@@ -23,9 +23,9 @@ from controller.units import ns_from_s
 
 @dataclass(frozen=True)
 class Step:
-    """What was seen (with its tiers), decided and refused in one step, and which strategy decided."""
+    """What was observation (with its tiers), decided and refused in one step, and which strategy decided."""
 
-    seen: Observation
+    observation: Observation
     strategy: str
     decisions: tuple[Decision, ...]
     refused: tuple[str, ...] = ()
@@ -70,39 +70,39 @@ class Control:
         """Whether a step should be made now; the first is due at once."""
         return self._due_ns is None or now_ns >= self._due_ns
 
-    def hurry(self) -> None:
+    def wake(self) -> None:
         """The next step is due at once: a subflow came or went, and the strategy wants to know."""
         if self.strategy.wakes_on_subflows:
             self._due_ns = None
 
-    def step(self, seen: Observation) -> Step:
+    def step(self, observation: Observation) -> Step:
         """Decide, and count the time to the next step from the moment this one was due."""
         leaving, self.strategy = self.strategy, self._next  # 1
-        seen = replace(seen, rate_scale=self.rate_scale)
-        seen = replace(seen, tiers=self._current_tiers(seen))  # 2
+        observation = replace(observation, rate_scale=self.rate_scale)
+        observation = replace(observation, tiers=self._current_tiers(observation))  # 2
         decisions: list[Decision] = []
         if leaving.name != self.strategy.name:
-            decisions += failures.decisions(leaving, "withdraw", seen)
-            seen = _withdrawn(seen, decisions)
-        decisions += failures.decisions(self.strategy, "decide", seen)  # 3
-        self._due_ns = self._next_due_ns(seen.now_ns)
+            decisions += failures.decisions(leaving, "withdraw", observation)
+            observation = _withdrawn(observation, decisions)
+        decisions += failures.decisions(self.strategy, "decide", observation)  # 3
+        self._due_ns = self._next_due_ns(observation.now_ns)
         with failures.failures_of(type(self.strategy), "decide"):
-            return _checked_step(seen, self.strategy.name, decisions)
+            return _checked_step(observation, self.strategy.name, decisions)
 
     def _next_due_ns(self, now_ns: int) -> int:
         interval_ns = ns_from_s(self.strategy.params.interval_s)
         due_ns = (now_ns if self._due_ns is None else self._due_ns) + interval_ns
         return due_ns if due_ns > now_ns else now_ns + interval_ns
 
-    def _current_tiers(self, seen: Observation) -> Tiers:
-        present = {(each.user, each.ap) for each in seen.associations}
+    def _current_tiers(self, observation: Observation) -> Tiers:
+        present = {(each.user, each.ap) for each in observation.associations}
         self._tiers = _handed_over(self._tiers, present)
-        if seen.now_ns >= self._tiers_due_ns or present != set(self._tiers):
+        if observation.now_ns >= self._tiers_due_ns or present != set(self._tiers):
             with failures.failures_of(type(self.strategy), "tier_settings"):
                 settings = self.strategy.tier_settings()
                 interval_ns = ns_from_s(self.strategy.categorisation_interval_s())
-            self._tiers = tiers.categorise(seen, settings)
-            self._tiers_due_ns = seen.now_ns + interval_ns
+            self._tiers = tiers.categorise(observation, settings)
+            self._tiers_due_ns = observation.now_ns + interval_ns
         return self._tiers
 
 
@@ -113,31 +113,32 @@ def _handed_over(tiers: Tiers, present: set[tuple[str, str]]) -> Tiers:
     return {moved.get(each, each): tier for each, tier in tiers.items()}
 
 
-def _withdrawn(seen: Observation, decisions: Iterable[Decision]) -> Observation:
+def _withdrawn(observation: Observation, decisions: Iterable[Decision]) -> Observation:
     """What the new strategy sees: no limit, and subflows as the old one leaves them."""
-    seen = replace(
-        seen, access_points=tuple(replace(ap, meter_bps=None) for ap in seen.access_points)
+    observation = replace(
+        observation,
+        access_points=tuple(replace(ap, meter_bps=None) for ap in observation.access_points),
     )
     for decision in decisions:
         if decision.command is not None:
-            seen = _after(decision.command, seen)
-    return seen
+            observation = _after(decision.command, observation)
+    return observation
 
 
-def _checked_step(seen: Observation, strategy: str, decisions: Iterable[Decision]) -> Step:
+def _checked_step(observation: Observation, strategy: str, decisions: Iterable[Decision]) -> Step:
     accepted, refused = [], []
-    after = seen
+    after = observation
     for decision in decisions:  # 4
         try:
             if decision.command is not None:
                 after = _after(checked(decision.command, after), after)
-            accepted.append(raised_to_floor(decision, seen.rate_scale))
+            accepted.append(raised_to_floor(decision, observation.rate_scale))
         except CommandRefused as error:
             refused.append(str(error))
-    return Step(seen, strategy, tuple(accepted), tuple(refused))
+    return Step(observation, strategy, tuple(accepted), tuple(refused))
 
 
-def _after(command: Command, seen: Observation) -> Observation:
+def _after(command: Command, observation: Observation) -> Observation:
     """What is true of the subflows once a command is carried out: the next one is checked against it."""
     if isinstance(command, SetBackup):
         change: dict[str, Any] = {"backup": command.backup}
@@ -146,11 +147,11 @@ def _after(command: Command, seen: Observation) -> Observation:
     elif isinstance(command, Route):
         change = {"path": command.path}
     else:
-        return seen
+        return observation
     return replace(
-        seen,
+        observation,
         subflows=tuple(
             replace(each, **change) if each.key == command.subflow else each
-            for each in seen.subflows
+            for each in observation.subflows
         ),
     )

@@ -59,13 +59,13 @@ def observation_line(step: Step) -> dict[str, Any]:
     aps = {
         ap.id: {
             "mac_occupancy": _rounded(ap.mac_occupancy),
-            "tier2_mbps": _mbps(ap.tier2_bps, step.seen.rate_scale),
-            "meter_mbps": _mbps(ap.meter_bps, step.seen.rate_scale),
+            "tier2_mbps": _mbps(ap.tier2_bps, step.observation.rate_scale),
+            "meter_mbps": _mbps(ap.meter_bps, step.observation.rate_scale),
         }
-        for ap in step.seen.access_points
+        for ap in step.observation.access_points
     }
     tiers: dict[str, dict[str, int]] = {}
-    for (user, ap), tier in sorted(step.seen.tiers.items()):
+    for (user, ap), tier in sorted(step.observation.tiers.items()):
         tiers.setdefault(user, {})[ap] = tier
     return {"kind": "observation", "strategy": step.strategy, "aps": aps, "tiers": tiers}
 

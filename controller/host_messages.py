@@ -20,7 +20,7 @@ LARGEST = 2**63
 
 
 @dataclass(frozen=True)
-class SubflowOrder:
+class SubflowChange:
     """How a subflow shall be; `source` sends towards the user, as in `Subflow`. `expected_mbps` counts Ethernet frames.
 
     None leaves it as it is; an expected rate of 0 lifts the one in force.
@@ -33,13 +33,13 @@ class SubflowOrder:
 
 
 @dataclass(frozen=True)
-class Order:
+class HostCommand:
     """What is to change about the subflows of a connection, to one of its two hosts; `seq` grows from order to order."""
 
     seq: int
     host: str
     token: str
-    subflows: tuple[SubflowOrder, ...]
+    subflows: tuple[SubflowChange, ...]
 
 
 @dataclass(frozen=True)
@@ -64,20 +64,20 @@ class HostReport:
     loss: Mapping[str, float] = field(default_factory=dict)
 
 
-def written(message: Order | HostReport, key: str) -> bytes:
+def encode(message: HostCommand | HostReport, key: str) -> bytes:
     """A message as a datagram."""
     fields = {**vars(message), "subflows": [vars(each) for each in message.subflows]}
     return json.dumps({"v": VERSION, "key": key, **fields}, separators=(",", ":")).encode()
 
 
-def order(datagram: bytes, key: str) -> Order:
+def read_command(datagram: bytes, key: str) -> HostCommand:
     """The order in a datagram, or `MessageRefused`."""
     reading = _Reading("read an order", datagram, key, {"seq", "host", "token", "subflows"})
-    subflows = tuple(_subflow_order(each) for each in reading.parts("subflows", SubflowOrder))
-    return Order(reading.count("seq"), reading.text("host"), reading.text("token"), subflows)
+    subflows = tuple(_subflow_change(each) for each in reading.parts("subflows", SubflowChange))
+    return HostCommand(reading.count("seq"), reading.text("host"), reading.text("token"), subflows)
 
 
-def report(datagram: bytes, key: str) -> HostReport:
+def read_report(datagram: bytes, key: str) -> HostReport:
     """The report in a datagram, or `MessageRefused`."""
     reading = _Reading(
         "read the report of a host", datagram, key, {"seq", "host", "subflows", "loss"}
@@ -142,7 +142,7 @@ class _Part:
             key: float(value) for key, value in self._checked(name, fine, "no fractions").items()
         }
 
-    def parts(self, name: str, kind: type[SubflowOrder | SubflowState]) -> list[_Part]:
+    def parts(self, name: str, kind: type[SubflowChange | SubflowState]) -> list[_Part]:
         values = self._checked(
             name, lambda each: isinstance(each, list) and len(each) <= MOST_SUBFLOWS, "no list"
         )
@@ -181,8 +181,8 @@ class _Reading(_Part):
             raise self._refused("key", "not this run's")
 
 
-def _subflow_order(part: _Part) -> SubflowOrder:
-    return SubflowOrder(
+def _subflow_change(part: _Part) -> SubflowChange:
+    return SubflowChange(
         part.text("source"),
         part.text("destination"),
         part.flag_or_none("backup"),

@@ -62,7 +62,7 @@ class HostPort(Shape):
         return (self.address, *self.further) if self.address else self.further
 
 
-class TrunkLine(Shape):
+class Trunk(Shape):
     link: str
     a: str
     a_port: str
@@ -70,15 +70,15 @@ class TrunkLine(Shape):
     b_port: str
 
 
-class StationLine(_Part):
+class PlannedStation(_Part):
     rate_mbps: Rate
     weight: Rate = 1.0
 
 
-class ApLine(_Part):
+class PlannedAp(_Part):
     kind: Literal["wifi", "lte"]
     capacity_mbps: Annotated[float, Field(ge=0)]
-    stations: dict[str, StationLine] = {}
+    stations: dict[str, PlannedStation] = {}
 
 
 class Plan(_Part):
@@ -89,8 +89,8 @@ class Plan(_Part):
 
     switches: dict[str, Switch]
     hosts: dict[str, tuple[HostPort, ...]] = {}
-    trunks: tuple[TrunkLine, ...] = ()
-    aps: dict[str, ApLine] = {}
+    trunks: tuple[Trunk, ...] = ()
+    aps: dict[str, PlannedAp] = {}
     multipath: tuple[str, ...] = ()
     receive_buffer_kb: Annotated[int, Field(ge=1)] = RECEIVE_BUFFER_BYTES // 1000
     rate_scale: Rate = 1.0
@@ -173,7 +173,7 @@ class Plan(_Part):
 
 
 @dataclass
-class Live:
+class StationState:
     """What agents report about a station beyond the plan."""
 
     rate_bps: int | None = None
@@ -185,7 +185,7 @@ class Live:
 class Stations:
     """The latest report of every station, by (user, access point)."""
 
-    known: dict[tuple[str, str], Live] = field(default_factory=dict)
+    states: dict[tuple[str, str], StationState] = field(default_factory=dict)
 
     def associations(
         self, plan: Plan, addresses: dict[tuple[str, str], tuple[str, ...]]
@@ -194,12 +194,12 @@ class Stations:
         found = []
         for ap, line in plan.aps.items():
             for user, station in line.stations.items():
-                live = self.known.get((user, ap), Live())
-                rate_bps = live.rate_bps or bps_from_mbps(station.rate_mbps)
-                if live.associated:
+                state = self.states.get((user, ap), StationState())
+                rate_bps = state.rate_bps or bps_from_mbps(station.rate_mbps)
+                if state.associated:
                     own = addresses.get((user, ap), ())
                     found.append(
-                        Association(user, ap, rate_bps, station.weight, own, live.rssi_dbm)
+                        Association(user, ap, rate_bps, station.weight, own, state.rssi_dbm)
                     )
         return tuple(found)
 

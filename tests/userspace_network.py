@@ -230,6 +230,7 @@ class Network:
             "controller": ["127.0.0.1", self.hosts_port],
             "key": KEY,
             "pins": str(self._bpf() / "pacing"),
+            "period_s": 0.125,
             "hosts": hosts,
         }
         configuration = self.folder / "hosts.json"

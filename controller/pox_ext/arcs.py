@@ -20,7 +20,7 @@ Ends = tuple[str, str, str]  # of an arc: its link, tail and head
 
 
 class Arcs:
-    """Knows where each arc is counted, and what was said of its link since the plan was read."""
+    """Knows where each arc is counted, and what was state of its link since the plan was read."""
 
     def __init__(self, plan: Plan, router: Router, counters: Counters, stations: Stations) -> None:
         self._router, self._counters, self._stations = router, counters, stations
@@ -47,21 +47,23 @@ class Arcs:
         self._backwards |= {
             (port.link, address) for port in _host_ports(plan) for address in port.addresses
         }
-        self._said: dict[str, LinkState] = {}
+        self._link_states: dict[str, LinkState] = {}
 
-    def said(self, state: LinkState) -> None:
+    def change_link(self, state: LinkState) -> None:
         """A link has changed."""
-        before = self._said.get(state.link, LinkState(link=state.link))
-        self._said[state.link] = before.model_copy(update=state.model_dump(exclude_unset=True))
+        before = self._link_states.get(state.link, LinkState(link=state.link))
+        self._link_states[state.link] = before.model_copy(
+            update=state.model_dump(exclude_unset=True)
+        )
 
     def documents(self) -> list[dict[str, Any]]:
         """The table `links`: what a controller that is started again must be told."""
         return [
             state.scaled(1 / self._rate_scale).model_dump(exclude_none=True)
-            for state in self._said.values()
+            for state in self._link_states.values()
         ]
 
-    def seen(self) -> tuple[Arc, ...]:
+    def observed(self) -> tuple[Arc, ...]:
         """Every arc that carries something."""
         used = self._used()
         return tuple(
@@ -80,8 +82,8 @@ class Arcs:
         )
 
     def _is_up(self, arc: Arc) -> bool:
-        said = self._said.get(arc.link)
-        return self._router.is_up(arc.link) and (said is None or said.up is not False)
+        state = self._link_states.get(arc.link)
+        return self._router.is_up(arc.link) and (state is None or state.up is not False)
 
     def _now(self, arc: Arc, used_bps: int) -> Arc:
         arc = self._shaped(arc)
@@ -90,25 +92,25 @@ class Arcs:
         if not users:
             return arc
         rates = [
-            self._stations.known[user, arc.link].rate_bps
+            self._stations.states[user, arc.link].rate_bps
             for user in users
-            if (user, arc.link) in self._stations.known
+            if (user, arc.link) in self._stations.states
         ]
         return replace(
             arc, capacity_bps=max((rate for rate in rates if rate), default=arc.capacity_bps)
         )
 
     def _shaped(self, arc: Arc) -> Arc:
-        said = self._said.get(arc.link)
-        if said is None:
+        state = self._link_states.get(arc.link)
+        if state is None:
             return arc
-        loss = said.loss_back if (arc.link, arc.tail) in self._backwards else said.loss
+        loss = state.loss_back if (arc.link, arc.tail) in self._backwards else state.loss
         return replace(
             arc,
             capacity_bps=arc.capacity_bps
-            if said.rate_mbps is None
-            else bps_from_mbps(said.rate_mbps),
-            delay_s=arc.delay_s if said.delay_ms is None else said.delay_ms / 1000,
+            if state.rate_mbps is None
+            else bps_from_mbps(state.rate_mbps),
+            delay_s=arc.delay_s if state.delay_ms is None else state.delay_ms / 1000,
             loss=arc.loss if loss is None else loss,
         )
 

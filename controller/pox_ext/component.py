@@ -55,7 +55,7 @@ def start(
     writer = statistics.Writer(folder.statistics)
 
     hosts = (
-        Datagrams(hosts_port, lambda data, sender: session.host_datagram(data, sender))
+        DatagramSocket(hosts_port, lambda data, sender: session.host_datagram(data, sender))
         if key
         else None
     )
@@ -63,7 +63,7 @@ def start(
     session = Session(network, control, folder, core.openflow, writer.put, patience_s, channel)
     session.restore(statistics.read(folder.statistics))
     Listener(of13_port, session.channel_up, session.channel_down, session.warn).start()
-    Datagrams(agents_port, session.datagram)
+    DatagramSocket(agents_port, session.datagram)
     Timer(TICK_S, session.tick, recurring=True)
     log.info("strategy %s on %d switches, folder %s", strategy, len(network.switches), folder.path)
 
@@ -114,12 +114,12 @@ def read_key(path: str | None) -> str:
         ) from error
 
 
-class Datagrams(Task):  # type: ignore[misc]
-    """Hands every datagram that comes to a port of this machine to `take`, with its sender's address, and sends from there."""
+class DatagramSocket(Task):  # type: ignore[misc]
+    """Hands every datagram that comes to a port of this machine to `handle`, with its sender's address, and sends from there."""
 
-    def __init__(self, port: int, take: Callable[[bytes, Address], None]) -> None:
+    def __init__(self, port: int, handle: Callable[[bytes, Address], None]) -> None:
         Task.__init__(self)
-        self._take = take
+        self._take = handle
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._socket.bind((AGENTS_HOST, port))
         self._socket.setblocking(False)

@@ -1,8 +1,8 @@
-"""The latest counters per port and flow: rates, what got lost on the way, and documents of the statistics file.
+"""The latest counters per port and flow: rates, what got lost on the count, and documents of the statistics file.
 
 Port counters do not see what a queue drops, so a loss shows only where a flow is counted twice: what entered its first switch
-and has not come out of its last one was lost, or is still under way. What the links' delay holds is known; what waits in queues
-comes and goes while what is lost stays, so the smallest difference of `WINDOW_S` counts. A queue that never empties on the way
+and has not come out of its last one was lost, or is still under count. What the links' delay holds is known; what waits in queues
+comes and goes while what is lost stays, so the smallest difference of `LOSS_WINDOW_S` counts. A queue that never empties on the count
 still counts once. Flow entries are told apart by their cookie, the digest of their flow.
 """
 
@@ -17,18 +17,18 @@ from typing import Any
 from controller.control import Step
 from controller.observation import Subflow
 from controller.paths import Flow, Path, digest
+from controller.pox_ext.counter_rates import CounterRates
 from controller.pox_ext.openflow13_messages import FlowCount, PortCount
-from controller.pox_ext.rates import Rates
 from controller.pox_ext.tracker import Joined
 from controller.units import scenario_mbps
 
-WINDOW_S, LEAST_LOOKS = 4.0, 3
+LOSS_WINDOW_S, MIN_READINGS = 4.0, 3
 FRAME_BITS = 1514 * 8
 Document = dict[str, Any]
 
 
 @dataclass
-class Tally:
+class EntryCounter:
     """An entry's packets and bytes since it was first seen, whether or not its counters began again meanwhile."""
 
     packets: int = 0
@@ -36,25 +36,25 @@ class Tally:
     rate_bps: int | None = None
     _last: tuple[int, int] = (0, 0)
 
-    def take(self, packets: int, size: int) -> None:
-        """The next reading."""
-        began_again = packets < self._last[0]
-        before = (0, 0) if began_again else self._last
+    def add_reading(self, packets: int, size: int) -> None:
+        """Add the next reading."""
+        was_reset = packets < self._last[0]
+        before = (0, 0) if was_reset else self._last
         self.packets, self.bytes = self.packets + packets - before[0], self.bytes + size - before[1]
         self._last = (packets, size)
 
 
 @dataclass(frozen=True)
-class Asked:
-    """The way of a flow: the switches it passes, and how long a packet takes when no queue holds it [s]."""
+class PathDelay:
+    """The count of a flow: the switches it passes, and how long a packet takes when no queue holds it [s]."""
 
     path: Path
     delay_s: float = 0.0
 
 
 @dataclass
-class Way:
-    """What was counted of a flow on its way: packets that entered, packets that did not come out."""
+class PathCount:
+    """What was counted of a flow on its count: packets that entered, packets that did not come out."""
 
     rate_bps: int | None = None
     sent: int = 0
@@ -62,13 +62,13 @@ class Way:
     bytes: int = 0
     _missing: list[tuple[float, int]] = field(default_factory=list)
 
-    def count(self, first: Tally, last: Tally, delay_s: float, now_s: float) -> None:
+    def update(self, first: EntryCounter, last: EntryCounter, delay_s: float, now_s: float) -> None:
         """The counters where it enters and where it leaves, at one moment."""
         self.sent, self.bytes, self.rate_bps = first.packets, first.bytes, first.rate_bps
-        under_way = round((first.rate_bps or 0) / FRAME_BITS * delay_s)
-        self._missing = [each for each in self._missing if each[0] > now_s - WINDOW_S]
-        self._missing.append((now_s, first.packets - last.packets - under_way))
-        if len(self._missing) >= LEAST_LOOKS:
+        in_flight = round((first.rate_bps or 0) / FRAME_BITS * delay_s)
+        self._missing = [each for each in self._missing if each[0] > now_s - LOSS_WINDOW_S]
+        self._missing.append((now_s, first.packets - last.packets - in_flight))
+        if len(self._missing) >= MIN_READINGS:
             self.lost = max(self.lost, min(missing for _, missing in self._missing))
 
 
@@ -80,87 +80,86 @@ class Counters:
 
         Documents hold rates in scenario units: wire rates divided by `rate_scale`.
         """
-        self._names, self._rate_scale = ports, rate_scale
+        self._port_numbers, self._rate_scale = ports, rate_scale
         self._ports: dict[tuple[str, str], Document] = {}
-        self._flows: defaultdict[str, dict[int, Tally]] = defaultdict(dict)  # by switch and cookie
-        self._ways: dict[Flow, Way] = {}
-        self._rates = Rates()
+        # by switch and cookie
+        self._flows: defaultdict[str, dict[int, EntryCounter]] = defaultdict(dict)
+        self._counts: dict[Flow, PathCount] = {}
+        self._rates = CounterRates()
 
     def take_ports(self, switch: str, counts: Iterable[PortCount]) -> None:
         """Port counters of a switch."""
-        names = {number: name for name, number in self._names(switch).items()}
+        names = {number: name for name, number in self._port_numbers(switch).items()}
         now_ns = time.monotonic_ns()
         for count in counts:
             name = names.get(count.port, str(count.port))
             rates: dict[str, float | None] = {}
-            for way, total in (("rx", count.rx_bytes), ("tx", count.tx_bytes)):
-                rate_bps = self._rates.rate_bps((switch, count.port, way), now_ns, total)
-                rates[f"{way}_mbps"] = self._mbps(rate_bps)
+            for direction, total in (("rx", count.rx_bytes), ("tx", count.tx_bytes)):
+                rate_bps = self._rates.rate_bps((switch, count.port, direction), now_ns, total)
+                rates[f"{direction}_mbps"] = self._mbps(rate_bps)
             self._ports[switch, name] = {"switch": switch, "name": name} | vars(count) | rates
 
     def take_flows(self, switch: str, entries: Iterable[FlowCount]) -> None:
         """Path entries of a switch."""
         now_ns = time.monotonic_ns()
         flows = self._flows[switch]
-        for tally in flows.values():
-            tally.rate_bps = None
+        for counter in flows.values():
+            counter.rate_bps = None
         for entry in entries:
-            tally = flows.setdefault(entry.cookie, Tally())
-            tally.take(entry.packets, entry.bytes)
-            tally.rate_bps = self._rates.rate_bps((switch, entry.cookie), now_ns, entry.bytes)
+            counter = flows.setdefault(entry.cookie, EntryCounter())
+            counter.add_reading(entry.packets, entry.bytes)
+            counter.rate_bps = self._rates.rate_bps((switch, entry.cookie), now_ns, entry.bytes)
 
     def flow_bps(self, switch: str, flow: Flow) -> int:
         """What a flow carries through a switch."""
-        tally = self._flows[switch].get(digest(flow))
-        return 0 if tally is None else tally.rate_bps or 0
+        counter = self._flows[switch].get(digest(flow))
+        return 0 if counter is None else counter.rate_bps or 0
 
-    def look(self, asked: Mapping[Flow, Asked], now_s: float) -> None:
+    def update(self, paths: Mapping[Flow, PathDelay], now_s: float) -> None:
         """Sum up what has been counted of these flows, each in its own direction."""
-        self._ways = {
-            flow: self._summed(flow, each, now_s) for flow, each in asked.items() if each.path
+        self._counts = {
+            flow: self._summed(flow, each, now_s) for flow, each in paths.items() if each.path
         }
-        known = {digest(flow) for flow in self._ways}
+        known = {digest(flow) for flow in self._counts}
         for flows in self._flows.values():
             for cookie in [
                 each
-                for each, tally in flows.items()
-                if each not in known and tally.rate_bps is None
+                for each, counter in flows.items()
+                if each not in known and counter.rate_bps is None
             ]:
                 del flows[cookie]
 
-    def data(self, flow: Flow) -> Way | None:
+    def data(self, flow: Flow) -> PathCount | None:
         """Of a flow and its opposite direction the one that carries more; None when neither was counted."""
         both = [
-            way
-            for way in (self._ways.get(flow), self._ways.get(flow.back()))
-            if way is not None and way.bytes
+            count
+            for count in (self._counts.get(flow), self._counts.get(flow.back()))
+            if count is not None and count.bytes
         ]
-        return max(both, key=lambda way: way.bytes, default=None)
+        return max(both, key=lambda count: count.bytes, default=None)
 
-    def _summed(self, flow: Flow, asked: Asked, now_s: float) -> Way:
-        way, cookie = self._ways.get(flow, Way()), digest(flow)
-        first, last = (
-            self._flows[switch].get(cookie) for switch in (asked.path[0], asked.path[-1])
-        )
+    def _summed(self, flow: Flow, path: PathDelay, now_s: float) -> PathCount:
+        count, cookie = self._counts.get(flow, PathCount()), digest(flow)
+        first, last = (self._flows[switch].get(cookie) for switch in (path.path[0], path.path[-1]))
         if first is not None and last is not None:
-            way.count(first, last, asked.delay_s, now_s)
-        return way
+            count.update(first, last, path.delay_s, now_s)
+        return count
 
     # --- documents
 
     def documents(
         self, subflows: Iterable[tuple[Joined, Subflow, bool]]
     ) -> dict[str, list[Document]]:
-        """The tables `ports`, `paths` and `subflows` (each with how it joined, and whether its path was asked for)."""
+        """The tables `ports`, `paths` and `subflows` (each with how it joined, and whether its path was paths for)."""
         found = [self._document(*each) for each in subflows]
         by_path: dict[Path, list[Document]] = {}
         for each in found:
             by_path.setdefault(tuple(each["path"]), []).append(each)
-        ways = [
+        path_documents = [
             {"path": list(path), "subflows": len(on), "mbps": sum(each["mbps"] or 0 for each in on)}
             for path, on in by_path.items()
         ]
-        return {"ports": list(self._ports.values()), "paths": ways, "subflows": found}
+        return {"ports": list(self._ports.values()), "paths": path_documents, "subflows": found}
 
     def _document(self, joined: Joined, subflow: Subflow, pinned: bool) -> Document:
         plain = vars(subflow) | {
@@ -194,7 +193,7 @@ class Counters:
                 "tier2_mbps": self._mbps(ap.tier2_bps),
                 "meter_mbps": self._mbps(ap.meter_bps),
             }
-            for ap in step.seen.access_points
+            for ap in step.observation.access_points
         ]
 
     def _mbps(self, rate_bps: int | None) -> float | None:

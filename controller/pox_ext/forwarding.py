@@ -18,11 +18,11 @@ from typing import Any
 from controller.paths import Flow, Path
 from controller.plan import Plan
 from controller.pox_ext import frames, nicira
-from controller.pox_ext.arp import Answers
-from controller.pox_ext.entries import Entries
+from controller.pox_ext.arp_responder import ArpResponder
 from controller.pox_ext.frames import Arp, Frame, Ip
 from controller.pox_ext.hosts import Hosts
 from controller.pox_ext.openflow13_messages import PATHS_TABLE
+from controller.pox_ext.path_entries import PathEntries
 from controller.pox_ext.router import Route, Router
 from controller.pox_ext.switches import Switches
 
@@ -34,7 +34,7 @@ MOST_INSTALLED = 256
 
 
 class Forwarding:
-    """Listens to POX's OpenFlow events; `saw(packet)` is told of every SYN and SYN/ACK, `idle(cookie)` of entries nobody used."""
+    """Listens to POX's OpenFlow events; `on_syn(packet)` is told of every SYN and SYN/ACK, `idle(cookie)` of entries nobody used."""
 
     def __init__(
         self,
@@ -42,23 +42,23 @@ class Forwarding:
         plan: Plan,
         hosts: Hosts,
         router: Router,
-        saw: Callable[[Ip], None],
-        changed: Callable[[str, str], None],
-        idle: Callable[[int], None] = lambda _: None,
+        on_syn: Callable[[Ip], None],
+        on_switch: Callable[[str, str], None],
+        on_idle: Callable[[int], None] = lambda _: None,
     ) -> None:
         """`changed(switch, what)` is told when a switch is connected or lost, and when its table 1 is written (`ready`)."""
-        self._hosts, self._router, self._saw, self._changed, self._idle = (
+        self._hosts, self._router, self._on_syn, self._on_switch, self._on_idle = (
             hosts,
             router,
-            saw,
-            changed,
-            idle,
+            on_syn,
+            on_switch,
+            on_idle,
         )
         self._log = logging.getLogger("pox_ext.forwarding")
         self._installed: dict[Flow, float] = {}
         self.switches = Switches(nexus, plan)
-        self._entries = Entries(self.switches, hosts)
-        self._arp = Answers(plan, hosts, self.switches)
+        self._entries = PathEntries(self.switches, hosts)
+        self._arp = ArpResponder(plan, hosts, self.switches)
         nexus.clear_flows_on_connect = False
         nexus.miss_send_len = 0xFFFF
         nexus.addListeners(self)
@@ -71,7 +71,7 @@ class Forwarding:
             self._log.warning("bridge %s is none of the topology file's: left alone", event.dpid)
             return
         self.switches.changed(switch)
-        self._changed(switch, "connected")
+        self._on_switch(switch, "connected")
         event.connection.sock.setsockopt(
             socket.IPPROTO_TCP, socket.TCP_NODELAY, 1
         )  # or an entry waits 40 ms for an ACK
@@ -84,7 +84,7 @@ class Forwarding:
 
     def _ready(self, switch: str) -> None:
         if self.switches.connected(switch):
-            self._changed(switch, "ready")
+            self._on_switch(switch, "ready")
 
     def _handle_BarrierIn(self, event: Any) -> None:
         self.switches.answered(event.xid)
@@ -92,7 +92,7 @@ class Forwarding:
     def _handle_ConnectionDown(self, event: Any) -> None:
         switch = self.switches.name(event.dpid)
         if switch is not None:
-            self._changed(switch, "lost")
+            self._on_switch(switch, "lost")
             self.switches.lost(switch)
 
     def _handle_PortStatus(self, event: Any) -> None:
@@ -104,7 +104,7 @@ class Forwarding:
 
     def _handle_FlowRemoved(self, event: Any) -> None:
         if event.ofp.reason == IDLE_TIMEOUT:
-            self._idle(event.ofp.cookie)
+            self._on_idle(event.ofp.cookie)
 
     def _fixed_entries(self, switch: str) -> Iterator[bytes]:
         """What table 1 holds beside paths: ARP, SYN and whatever has no path go to the controller, all else is dropped."""
@@ -144,7 +144,7 @@ class Forwarding:
         port = self.switches.port_name(switch, event.port)
         if isinstance(frame.payload, Arp):
             self._learn(frame.payload.sender, frame.payload.sender_mac, switch, port)
-            self._arp.take(switch, port, frame.payload)
+            self._arp.handle(switch, port, frame.payload)
         else:
             self._learn(frame.payload.flow.source, frame.source_mac, switch, port)
             self._ip(switch, event.port, frame, event.data)
@@ -162,8 +162,8 @@ class Forwarding:
     def _ip(self, switch: str, in_port: int, frame: Frame, data: bytes) -> None:
         packet = frame.payload
         assert isinstance(packet, Ip)
-        if packet.opens:
-            self._saw(packet)  # 1
+        if packet.is_syn:
+            self._on_syn(packet)  # 1
         route = self._router.routes.get(packet.flow) or self._router.route(packet.flow)
         hop = next((hop for hop in route or () if hop.switch == switch), None)
         if route is None:
@@ -180,7 +180,7 @@ class Forwarding:
     def _no_route(self, switch: str, flow: Flow) -> None:
         """Ask where an unknown address is; what has no way is dropped for a second instead of coming here packet by packet."""
         if self._hosts.place(flow.destination) is None:
-            self._arp.look_for(flow.destination, flow.source)
+            self._arp.resolve(flow.destination, flow.source)
             return
         self._router.routes.pop(flow, None)
         self._entries.drop_for(switch, flow, NO_ROUTE_S)
@@ -213,10 +213,10 @@ class Forwarding:
         self._entries.move(moved, time.monotonic(), done)
         return len(moved)
 
-    def sweep(self) -> None:
+    def tick(self) -> None:
         """Finish moves that a switch holds up, and delete what flows that moved have left behind."""
-        self.switches.go_on(time.monotonic())
-        self._entries.sweep(time.monotonic(), self._router.switches)
+        self.switches.expire(time.monotonic())
+        self._entries.delete_stale(time.monotonic(), self._router.switches)
 
     def set_link(self, link: str, up: bool) -> int | None:
         """A link went down or came back; how many flows moved, None when it is no link between switches."""

@@ -38,7 +38,7 @@ class Ip:
     options: bytes = b""
 
     @property
-    def opens(self) -> bool:
+    def is_syn(self) -> bool:
         """A SYN or a SYN/ACK."""
         return bool(self.flags & SYN)
 

@@ -21,7 +21,7 @@ class HostChannel:
 
     def report(self, data: bytes, sender: Address) -> HostReport:
         """The report in a datagram, or `MessageRefused`."""
-        report = host_messages.report(data, self.key)
+        report = host_messages.read_report(data, self.key)
         self._addresses[report.host] = sender
         return report
 

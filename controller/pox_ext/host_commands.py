@@ -1,7 +1,7 @@
 """What hosts are asked for, until they confirm it: one order per connection and host, with what is still to be done in it.
 
 1) a strategy asks something of a subflow: remember it, and tell both of its hosts at once
-2) what was not confirmed after `AGAIN_S` is said again; a confirmed wish is kept, so that what a host loses is asked for again
+2) what was not confirmed after `REPEAT_AFTER_S` is said again; a confirmed desired is kept, so that what a host loses is asked for again
 3) a connection that is over is forgotten
 """
 
@@ -10,31 +10,34 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from controller.host_messages import Order, SubflowOrder, written
+from controller.host_messages import HostCommand, SubflowChange, encode
 from controller.observation import Subflow, SubflowKey
 from controller.units import mbps_from_bps
 
-AGAIN_S = 1.0
+REPEAT_AFTER_S = 1.0
 RATE_TOLERANCE = 0.001
 Send = Callable[[str, bytes], bool]
 
 
 @dataclass(frozen=True)
-class Wish:
+class Desired:
     """What was asked of a subflow; `backup` None: nothing, and `rate_bps` None: nothing, 0: no rate."""
 
     backup: bool | None = None
     rate_bps: int | None = None
 
-    def left(self, subflow: Subflow) -> Wish:
+    def unconfirmed(self, subflow: Subflow) -> Desired:
         """What the hosts have not confirmed."""
-        held = self.rate_bps is None or _same(self.rate_bps, subflow.expected_bps or 0)
-        return Wish(
-            None if self.backup == subflow.backup else self.backup, None if held else self.rate_bps
+        is_confirmed = self.rate_bps is None or _is_same_rate(
+            self.rate_bps, subflow.expected_bps or 0
+        )
+        return Desired(
+            None if self.backup == subflow.backup else self.backup,
+            None if is_confirmed else self.rate_bps,
         )
 
 
-class Orders:
+class HostCommands:
     """Wishes by subflow; `send(host, datagram)` returns False when the host cannot be reached."""
 
     def __init__(
@@ -42,65 +45,71 @@ class Orders:
     ) -> None:
         """`host_of(address)` names the host of an address, `now_ms` the time of day: a later controller counts on from it."""
         self._key, self._send, self._host_of, self._now_ms = key, send, host_of, now_ms
-        self._wishes: dict[SubflowKey, Wish] = {}
+        self._desired: dict[SubflowKey, Desired] = {}
         self._due_s: dict[str, float] = {}
         self._seq = 0
 
     def set_backup(self, key: SubflowKey, backup: bool) -> None:
         """Ask for a priority."""
-        self._wish(key, replace(self._wishes.get(key, Wish()), backup=backup))
+        self._desire(key, replace(self._desired.get(key, Desired()), backup=backup))
 
     def expect(self, key: SubflowKey, rate_bps: int | None) -> None:
         """Ask for a rate, or to lift it."""
-        self._wish(key, replace(self._wishes.get(key, Wish()), rate_bps=rate_bps or 0))
+        self._desire(key, replace(self._desired.get(key, Desired()), rate_bps=rate_bps or 0))
 
     def refresh(self, subflows: Iterable[Subflow], now_s: float) -> list[str]:
         """Say what is due; the hosts that could not be reached."""
         connections: dict[str, list[Subflow]] = {}
         for each in subflows:
             connections.setdefault(each.connection, []).append(each)
-        self._wishes = {
-            key: wish for key, wish in self._wishes.items() if key[0] in connections
+        self._desired = {
+            key: desired for key, desired in self._desired.items() if key[0] in connections
         }  # 3
         return [host for found in connections.values() for host in self._refresh(found, now_s)]
 
-    def _wish(self, key: SubflowKey, wish: Wish) -> None:
-        self._wishes[key] = wish
+    def _desire(self, key: SubflowKey, desired: Desired) -> None:
+        self._desired[key] = desired
         self._due_s.pop(key[0], None)  # 1
 
     def _refresh(self, subflows: list[Subflow], now_s: float) -> list[str]:
         connection = subflows[0].connection
-        left = {each: self._wishes.get(each.key, Wish()).left(each) for each in subflows}
-        orders = tuple(_order(each, wish) for each, wish in left.items() if wish != Wish())
-        if not orders or now_s < self._due_s.get(connection, 0.0):  # 2
+        open_changes = {
+            each: self._desired.get(each.key, Desired()).unconfirmed(each) for each in subflows
+        }
+        changes = tuple(
+            _change(each, desired) for each, desired in open_changes.items() if desired != Desired()
+        )
+        if not changes or now_s < self._due_s.get(connection, 0.0):  # 2
             return []
-        self._due_s[connection] = now_s + AGAIN_S
+        self._due_s[connection] = now_s + REPEAT_AFTER_S
         hosts = {
             self._host_of(address)
-            for each, wish in left.items()
-            if wish != Wish()
+            for each, desired in open_changes.items()
+            if desired != Desired()
             for address in each.ends
         }
         return [
             host
             for host in sorted(host for host in hosts if host)
-            if not self._tell(host, connection, orders)
+            if not self._send_command(host, connection, changes)
         ]
 
-    def _tell(self, host: str, connection: str, orders: tuple[SubflowOrder, ...]) -> bool:
+    def _send_command(self, host: str, connection: str, changes: tuple[SubflowChange, ...]) -> bool:
         self._seq = max(self._seq + 1, self._now_ms())
-        return self._send(host, written(Order(self._seq, host, connection, orders), self._key))
+        return self._send(
+            host, encode(HostCommand(self._seq, host, connection, changes), self._key)
+        )
 
 
-def _order(subflow: Subflow, wish: Wish) -> SubflowOrder:
-    return SubflowOrder(
+def _change(subflow: Subflow, desired: Desired) -> SubflowChange:
+    return SubflowChange(
         subflow.source,
         subflow.destination,
-        wish.backup,
-        None if wish.rate_bps is None else mbps_from_bps(wish.rate_bps),
+        desired.backup,
+        None if desired.rate_bps is None else mbps_from_bps(desired.rate_bps),
     )
 
 
-def _same(asked_bps: int, held_bps: int) -> bool:
+def _is_same_rate(desired_bps: int, confirmed_bps: int) -> bool:
     """Two rates are one when they differ by less than what is lost on the way there and back."""
-    return abs(asked_bps - held_bps) <= RATE_TOLERANCE * asked_bps
+    return abs(desired_bps - confirmed_bps) <= RATE_TOLERANCE * desired_bps

@@ -11,7 +11,7 @@ from controller.paths import Flow
 from controller.units import bps_from_mbps
 
 TCP = 6
-PATIENCE_S, PATIENCE_REPORTS = (
+MISSING_AFTER_S, MISSING_AFTER_REPORTS = (
     5.0,
     4,
 )  # within which a new subflow appears in its hosts' reports: slow hosts report late
@@ -21,7 +21,7 @@ PATIENCE_S, PATIENCE_REPORTS = (
 class Confirmed:
     """What both ends of a subflow agree upon; None where no host has said anything.
 
-    A subflow is backup when the host that was asked for it has heard so; it is the other one's reports that count, since
+    A subflow is backup when the host that was asked for it has reports so; it is the other one's reports that count, since
     the first knows only what it has sent (MP_PRIO). An expected rate is in force when every end that reports holds it.
     """
 
@@ -30,28 +30,28 @@ class Confirmed:
     retransmitted_packets: int | None = None
 
 
-class Told:
+class HostReports:
     """The latest report of every host."""
 
     def __init__(self) -> None:
         self._latest: dict[str, HostReport] = {}
         self._states: dict[tuple[str, str], SubflowState] = {}
-        self._heard: Counter[str | None] = Counter()
-        self._seen: dict[Flow, tuple[float, int]] = {}
+        self._report_counts: Counter[str | None] = Counter()
+        self._unreported_since: dict[Flow, tuple[float, int]] = {}
 
-    def take(self, report: HostReport) -> bool:
+    def add(self, report: HostReport) -> bool:
         """A report; False when a later one has come before."""
         before = self._latest.get(report.host)
         if before is not None and report.seq <= before.seq:
             return False
-        self._heard[report.host] += 1
+        self._report_counts[report.host] += 1
         for state in before.subflows if before else ():
             self._states.pop((state.local, state.remote), None)
         self._latest[report.host] = report
         self._states |= {(state.local, state.remote): state for state in report.subflows}
         return True
 
-    def subflow(self, to_user: Flow) -> Confirmed:
+    def confirmed(self, to_user: Flow) -> Confirmed:
         """What is confirmed of a subflow, seen in the direction of its user."""
         source, destination = ends(to_user)
         server, user = (
@@ -76,27 +76,30 @@ class Told:
             None,
         )
 
-    def hears_of(self, hosts: Iterable[str | None]) -> bool:
+    def reports_any(self, hosts: Iterable[str | None]) -> bool:
         """Whether one of these hosts reports."""
         return any(host in self._latest for host in hosts)
 
     def is_over(self, to_user: Flow, hosts: Iterable[str | None], now_s: float) -> bool:
         """Whether of these hosts, its ends, those that report have a subflow no more, or not yet after patience with them."""
         ends_of = set(hosts)
-        if not self.hears_of(ends_of):
+        if not self.reports_any(ends_of):
             return False
-        heard = sum(self._heard[host] for host in ends_of)
+        reports = sum(self._report_counts[host] for host in ends_of)
         if any(each in self._states for each in (ends(to_user), ends(to_user)[::-1])):
-            self._seen[to_user] = now_s - 2 * PATIENCE_S, heard - PATIENCE_REPORTS
+            self._unreported_since[to_user] = (
+                now_s - 2 * MISSING_AFTER_S,
+                reports - MISSING_AFTER_REPORTS,
+            )
             return False
-        since_s, before = self._seen.setdefault(to_user, (now_s, heard))
-        return now_s - since_s > PATIENCE_S and heard - before >= PATIENCE_REPORTS
+        since_s, before = self._unreported_since.setdefault(to_user, (now_s, reports))
+        return now_s - since_s > MISSING_AFTER_S and reports - before >= MISSING_AFTER_REPORTS
 
     def forget(self, to_user: Flow) -> None:
         """A subflow is over."""
-        self._seen.pop(to_user, None)
+        self._unreported_since.pop(to_user, None)
 
-    def found_at(self, host: str) -> Iterator[tuple[str, Flow]]:
+    def subflows_at(self, host: str) -> Iterator[tuple[str, Flow]]:
         """Token and direction, away from this host, of each of its subflows: what a controller that knows nothing takes over."""
         for state in self._latest[host].subflows if host in self._latest else ():
             (source, source_port), (destination, port) = (

@@ -1,7 +1,7 @@
-"""Table 0 and the meter of every access point's switch: what is there, what should be, and what passed.
+"""Table 0 and the meter of every access point's switch: what is found, what should be, and what passed.
 
 1) a bridge connects: read its table 0 and its meter, so that a restarted controller goes on where the last one stopped
-2) bring it to what is wanted; until the first decision that is what it has, and an entry to count every address
+2) bring it to what is desired; until the first decision that is what it has, and an entry to count every address
 3) what somebody else took away by hand is put back, after a while in which its effect can be seen
 4) Tier 2's throughput is what came to the meter minus what it dropped; changing a rate starts its counters again,
    so they are read just before a change and again just after it
@@ -16,11 +16,11 @@ from dataclasses import replace
 from controller.command import ApCommand, Throttle
 from controller.pox_ext import openflow13_messages as of13
 from controller.pox_ext import table0
+from controller.pox_ext.counter_rates import CounterRates
 from controller.pox_ext.openflow13_channel import Channel
-from controller.pox_ext.rates import Rates
 from controller.pox_ext.table0 import Table0
 
-MEND_AFTER_S = 10.0
+REPAIR_AFTER_S = 10.0
 
 
 class Meters:
@@ -32,10 +32,10 @@ class Meters:
         """`counted(switch)` names the addresses to count there; `ready(switch)` is told when table 0 is written."""
         self._counted, self._ready = counted, ready
         self.channels: dict[str, Channel] = {}
-        self._known: dict[str, Table0] = {}
-        self._wanted: dict[str, Table0] = {}
-        self._rates = Rates()
-        self._odd_since_s: dict[str, float] = {}
+        self._installed: dict[str, Table0] = {}
+        self._desired: dict[str, Table0] = {}
+        self._rates = CounterRates()
+        self._differs_since_s: dict[str, float] = {}
         self._tier2_bps: dict[str, int | None] = {}
         self._by_address: dict[tuple[str, str], int | None] = {}
 
@@ -45,51 +45,52 @@ class Meters:
 
         def with_meter(config: bytes | None) -> None:
             rate_bps = of13.meter_rate_bps(config or b"")
-            channel.ask(
-                of13.ask_flows(table=0), lambda body: self._take_over(switch, body or b"", rate_bps)
+            channel.request(
+                of13.flow_stats_request(table=0),
+                lambda body: self._take_over(switch, body or b"", rate_bps),
             )
 
-        channel.ask(of13.ask_meter_config(), with_meter)
+        channel.request(of13.meter_config_request(), with_meter)
 
     def lost(self, switch: str, channel: Channel) -> None:
         """A bridge is gone; what it should hold is kept for when it comes back."""
         if self.channels.get(switch) is channel:
             del self.channels[switch]
-            self._known.pop(switch, None)
+            self._installed.pop(switch, None)
 
     def limit_bps(self, switch: str) -> int | None:
         """The limit in force, None without one."""
-        known = self._known.get(switch)
-        return known.rate_bps if known else None
+        installed = self._installed.get(switch)
+        return installed.rate_bps if installed else None
 
     def tier2_bps(self, switch: str, addresses: Iterable[str]) -> int | None:
-        """What Tier 2 carried at the last reading: through the meter, or to these addresses where there is none."""
+        """What Tier 2 carried at the last reading: through the meter, or to these addresses where found is none."""
         if self.limit_bps(switch) is not None:
             return self._tier2_bps.get(switch)
         rates = [self._by_address.get((switch, address)) for address in addresses]
         return sum(rate for rate in rates if rate is not None) if switch in self.channels else None
 
-    def carry_out(self, command: ApCommand) -> None:
+    def apply(self, command: ApCommand) -> None:
         """Bring a switch to what a strategy asks for."""
-        held = self._known.get(command.ap, Table0())
+        installed = self._installed.get(command.ap, Table0())
         throttled = isinstance(command, Throttle)
         addresses = command.addresses if isinstance(command, Throttle) else frozenset()
         rate_bps = command.rate_bps if isinstance(command, Throttle) else None
         counted = frozenset(self._counted(command.ap))
-        self._wanted[command.ap] = replace(
-            held,
+        self._desired[command.ap] = replace(
+            installed,
             counted=counted,
             metered=addresses if throttled else frozenset(),
             rate_bps=rate_bps,
             default=True,
         )
-        self._bring(command.ap)
+        self._apply_desired(command.ap)
 
     def read(self, switch: str, done: Callable[[], None]) -> None:
         """Read meter and table 0 of a switch; `done` is called in any case."""  # 3, 4
-        channel, asked = self.channels[switch], self._known.get(switch)
+        channel, before = self.channels[switch], self._installed.get(switch)
 
-        def with_flows(body: bytes | None, meter_there: bool) -> None:
+        def with_flows(body: bytes | None, has_meter: bool) -> None:
             entries = of13.flows(body or b"")
             for entry in entries:
                 if entry.address is not None:
@@ -98,10 +99,10 @@ class Meters:
                         key, time.monotonic_ns(), entry.bytes
                     )
             if (
-                body is not None and asked is not None and asked is self._known.get(switch)
+                body is not None and before is not None and before is self._installed.get(switch)
             ):  # nothing was changed meanwhile
-                self._mend(
-                    switch, asked, table0.read(entries, asked.rate_bps if meter_there else None)
+                self._repair(
+                    switch, before, table0.read(entries, before.rate_bps if has_meter else None)
                 )
             done()
 
@@ -110,61 +111,66 @@ class Meters:
             if count is not None:
                 passed = count.offered_bytes - count.dropped_bytes
                 self._tier2_bps[switch] = self._rates.rate_bps(switch, time.monotonic_ns(), passed)
-            channel.ask(of13.ask_flows(table=0), lambda flows: with_flows(flows, count is not None))
+            channel.request(
+                of13.flow_stats_request(table=0), lambda flows: with_flows(flows, count is not None)
+            )
 
-        channel.ask(of13.ask_meter(), with_meter)
+        channel.request(of13.meter_stats_request(), with_meter)
 
-    def _mend(self, switch: str, known: Table0, there: Table0) -> None:
-        """Put back what is known to be there and has not been there for `MEND_AFTER_S`: somebody deleted it by hand."""
-        if (there.addresses, replace(there, counted=known.counted)) == (known.addresses, known):
-            self._odd_since_s.pop(switch, None)
-        elif (
-            time.monotonic() - self._odd_since_s.setdefault(switch, time.monotonic())
-            >= MEND_AFTER_S
+    def _repair(self, switch: str, installed: Table0, found: Table0) -> None:
+        """Put back what is installed to be found and has not been found for `REPAIR_AFTER_S`: somebody deleted it by hand."""
+        if (found.addresses, replace(found, counted=installed.counted)) == (
+            installed.addresses,
+            installed,
         ):
-            del self._odd_since_s[switch]
-            self._known[switch] = there
-            self._bring(switch)
+            self._differs_since_s.pop(switch, None)
+        elif (
+            time.monotonic() - self._differs_since_s.setdefault(switch, time.monotonic())
+            >= REPAIR_AFTER_S
+        ):
+            del self._differs_since_s[switch]
+            self._installed[switch] = found
+            self._apply_desired(switch)
 
     def refresh(self, switch: str) -> None:
         """Count the addresses that have been learned since."""
-        if switch in self._known and self._wanted.get(switch):
-            self._wanted[switch] = replace(
-                self._wanted[switch], counted=frozenset(self._counted(switch))
+        if switch in self._installed and self._desired.get(switch):
+            self._desired[switch] = replace(
+                self._desired[switch], counted=frozenset(self._counted(switch))
             )
-            self._bring(switch)
+            self._apply_desired(switch)
 
     def _take_over(self, switch: str, flows: bytes, rate_bps: int | None) -> None:
-        known = table0.read(of13.flows(flows), rate_bps)
-        self._known[switch] = known
+        installed = table0.read(of13.flows(flows), rate_bps)
+        self._installed[switch] = installed
         counted = frozenset(self._counted(switch))
-        self._wanted.setdefault(switch, replace(known, counted=counted, default=True))  # 2
-        self._bring(switch, lambda: self._ready(switch))
-        self._start_epoch(switch)
+        self._desired.setdefault(switch, replace(installed, counted=counted, default=True))  # 2
+        self._apply_desired(switch, lambda: self._ready(switch))
+        self._restart_count(switch)
 
-    def _bring(self, switch: str, done: Callable[[], None] = lambda: None) -> None:
-        channel, known, wanted = (
+    def _apply_desired(self, switch: str, done: Callable[[], None] = lambda: None) -> None:
+        channel, installed, desired = (
             self.channels.get(switch),
-            self._known.get(switch),
-            self._wanted[switch],
+            self._installed.get(switch),
+            self._desired[switch],
         )
-        if channel is None or known is None:
-            return  # it is brought there when it connects
-        for message in table0.changes(known, wanted):
+        if channel is None or installed is None:
+            return  # the switch gets its entries when it connects
+        for message in table0.changes(installed, desired):
             channel.send(message)
-        self._known[switch] = wanted
+        self._installed[switch] = desired
         channel.barrier(lambda _: done())
-        if table0.touches_meter(known, wanted):
-            self._start_epoch(switch)
+        if table0.resets_counters(installed, desired):
+            self._restart_count(switch)
 
-    def _start_epoch(self, switch: str) -> None:
+    def _restart_count(self, switch: str) -> None:
         def start(body: bytes | None) -> None:
             count = of13.meter_count(body or b"")
             if count is None:
                 self._rates.forget(switch)
             else:
-                self._rates.start(
+                self._rates.restart(
                     switch, time.monotonic_ns(), count.offered_bytes - count.dropped_bytes
                 )
 
-        self.channels[switch].ask(of13.ask_meter(), start)
+        self.channels[switch].request(of13.meter_stats_request(), start)

@@ -17,7 +17,7 @@ NXT_FLOW_MOD_TABLE_ID, NXT_FLOW_MOD = 15, 13
 PORT_IN, PORT_CONTROLLER, PORT_NONE = 0xFFF8, 0xFFFD, 0xFFFF
 NO_BUFFER = 0xFFFFFFFF
 ADD, MODIFY_STRICT, DELETE, DELETE_STRICT = 0, 2, 3, 4
-SAY_WHEN_REMOVED = 1  # OFPFF_SEND_FLOW_REM
+SEND_FLOW_REMOVED = 1  # OFPFF_SEND_FLOW_REM
 ETH_IP, ETH_ARP = 0x0800, 0x0806
 SYN = 0x02
 _VERSION, _VENDOR, _PACKET_OUT, _BARRIER_REQUEST = 1, 4, 13, 18
@@ -52,7 +52,7 @@ def syn() -> bytes:
     return _nxm(1, 34, struct.pack("!H", SYN), struct.pack("!H", SYN))
 
 
-def of_flow(flow: Flow) -> bytes:
+def match_flow(flow: Flow) -> bytes:
     """Exactly this flow, whatever the port it enters by."""
     match = (
         eth_type(ETH_IP)
@@ -67,9 +67,9 @@ def of_flow(flow: Flow) -> bytes:
     return match
 
 
-def output(port: int, entered_by: int | None = None) -> bytes:
+def output(port: int, ingress_port: int | None = None) -> bytes:
     """Leave by a port; going back by the port of entry has a number of its own. The controller gets whole packets."""
-    return struct.pack("!HHHH", 0, 8, PORT_IN if port == entered_by else port, 0xFFFF)
+    return struct.pack("!HHHH", 0, 8, PORT_IN if port == ingress_port else port, 0xFFFF)
 
 
 def set_destination_mac(mac: str) -> bytes:
@@ -112,10 +112,10 @@ def flow_mod(
     return _vendor(NXT_FLOW_MOD, fixed + match + padding + b"".join(actions))
 
 
-def packet_out(data: bytes, actions: Iterable[bytes], entered_by: int = PORT_NONE) -> bytes:
+def packet_out(data: bytes, actions: Iterable[bytes], ingress_port: int = PORT_NONE) -> bytes:
     """Send a packet out of a switch."""
     packed = b"".join(actions)
-    fixed = struct.pack("!LHH", NO_BUFFER, entered_by, len(packed))
+    fixed = struct.pack("!LHH", NO_BUFFER, ingress_port, len(packed))
     return _message(_PACKET_OUT, fixed + packed + data)
 
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from controller.agent_messages import ApReport
 from controller.observation import AccessPoint, Observation, Subflow, Tiers
 from controller.paths import Flow
-from controller.plan import Live, Plan, Stations
+from controller.plan import Plan, Stations, StationState
 from controller.pox_ext.arcs import Arcs
-from controller.pox_ext.counters import Asked, Counters
-from controller.pox_ext.host_reports import Told, ends
+from controller.pox_ext.counters import Counters, PathDelay
+from controller.pox_ext.host_reports import HostReports, ends
 from controller.pox_ext.hosts import Hosts
 from controller.pox_ext.router import Router
 from controller.pox_ext.tracker import Joined, Tracker
@@ -33,7 +33,7 @@ class Observer:
         tracker: Tracker,
         meters: Meters,
         counters: Counters,
-        told: Told,
+        host_reports: HostReports,
     ) -> None:
         self._plan, self._hosts, self._router, self._tracker, self._meters = (
             plan,
@@ -42,13 +42,13 @@ class Observer:
             tracker,
             meters,
         )
-        self._counters, self._told = counters, told
+        self._counters, self._host_reports = counters, host_reports
         self._reports: dict[str, list[ApReport]] = {}
         self._stations = Stations()
         self.arcs = Arcs(plan, router, counters, self._stations)
         self.tiers: Tiers = {}
 
-    def report(self, report: ApReport) -> None:
+    def add_report(self, report: ApReport) -> None:
         """An agent's report; the latest says where stations are, all since the last step make the occupancy."""
         if report.ap not in self._plan.aps:
             raise ValueError(
@@ -57,7 +57,7 @@ class Observer:
         self._reports.setdefault(report.ap, []).append(report)
         for user, station in report.stations.items():
             rate_bps = None if station.rate_mbps is None else bps_from_mbps(station.rate_mbps)
-            self._stations.known[user, report.ap] = Live(
+            self._stations.states[user, report.ap] = StationState(
                 rate_bps, station.rssi_dbm, station.associated
             )
 
@@ -65,52 +65,55 @@ class Observer:
         """Everything since the last call."""
         self._count(now_ns)
         reports, self._reports = self._reports, {}
-        seen = Observation(
+        observation = Observation(
             now_ns,
             access_points=(),
             associations=self._stations.associations(self._plan, self._hosts.associations()),
             multipath=frozenset(self._plan.multipath),
             subflows=tuple(self.subflow(each) for each in self._tracker.subflows()),
             tiers=self.tiers,
-            arcs=self.arcs.seen(),
+            arcs=self.arcs.observed(),
             receive_buffer_bytes=self._plan.receive_buffer_kb * 1000,
         )
         aps = tuple(
-            self._seen_at(ap, reports.get(ap.id, []), seen) for ap in self._plan.access_points()
+            self._access_point(ap, reports.get(ap.id, []), observation)
+            for ap in self._plan.access_points()
         )
-        return replace(seen, access_points=aps)
+        return replace(observation, access_points=aps)
 
-    def _seen_at(self, ap: AccessPoint, reports: list[ApReport], seen: Observation) -> AccessPoint:
+    def _access_point(
+        self, ap: AccessPoint, reports: list[ApReport], observation: Observation
+    ) -> AccessPoint:
         primary = {
             user for (user, where), tier in self.tiers.items() if where == ap.id and tier == 1
         }
         return replace(
             ap,
             mac_occupancy=_mean([occupancy(report, ap.kind, primary) for report in reports]),
-            tier2_bps=self._meters.tier2_bps(ap.id, seen.addresses(ap.id, tier=2)),
+            tier2_bps=self._meters.tier2_bps(ap.id, observation.addresses(ap.id, tier=2)),
             meter_bps=self._meters.limit_bps(ap.id),
         )
 
     def _count(self, now_ns: int) -> None:
         """Ask the counters about both directions of every subflow."""
-        asked = {}
+        paths = {}
         for joined in self._tracker.subflows():
             for flow in (joined.flow, joined.flow.back()):
                 path = self._router.path(flow)
-                asked[flow] = Asked(path, self.arcs.delay_s(path))
-        self._counters.look(asked, now_ns / NS_PER_S)
+                paths[flow] = PathDelay(path, self.arcs.delay_s(path))
+        self._counters.update(paths, now_ns / NS_PER_S)
 
     def subflow(self, joined: Joined) -> Subflow:
-        """A subflow as seen towards its user; packets are those of the direction that carries more."""
+        """A subflow as observation towards its user; packets are those of the direction that carries more."""
         to_user = joined.flow.back() if self._is_user(joined.flow.source) else joined.flow
         user, place = (
             self._hosts.owner(to_user.destination) or to_user.destination,
             self._hosts.place(to_user.destination),
         )
-        ap, way, told = (
+        ap, count, confirmed = (
             place.switch if place else "",
             self._counters.data(to_user),
-            self._told.subflow(to_user),
+            self._host_reports.confirmed(to_user),
         )
         return Subflow(
             joined.connection,
@@ -120,13 +123,13 @@ class Observer:
             *ends(to_user),
             self.tiers.get((user, ap), 1),
             self._router.path(to_user),
-            backup=joined.backup if told.backup is None else told.backup,
-            expected_bps=told.expected_bps,
-            rate_bps=way.rate_bps if way else None,
-            sent_packets=way.sent if way else None,
-            lost_packets=way.lost if way else None,
-            retransmitted_packets=told.retransmitted_packets,
-            device_loss=self._told.loss(to_user.destination),
+            backup=joined.backup if confirmed.backup is None else confirmed.backup,
+            expected_bps=confirmed.expected_bps,
+            rate_bps=count.rate_bps if count else None,
+            sent_packets=count.sent if count else None,
+            lost_packets=count.lost if count else None,
+            retransmitted_packets=confirmed.retransmitted_packets,
+            device_loss=self._host_reports.loss(to_user.destination),
         )
 
     def knows_tier(self, subflow: Subflow) -> bool:

@@ -15,8 +15,8 @@ from pox.lib.recoco import Select, Task
 
 from controller.pox_ext import openflow13_messages as of13
 
-Answer = Callable[[bytes | None], None]
-LOOK_AGAIN_S = 1.0
+Callback = Callable[[bytes | None], None]
+SELECT_TIMEOUT_S = 1.0
 
 
 class Channel:
@@ -27,14 +27,14 @@ class Channel:
         self.dpid: int | None = None
         self._inbox, self._outbox = b"", b""
         self._xid = 0
-        self._waiting: dict[int, tuple[Answer, list[bytes]]] = {}
+        self._waiting: dict[int, tuple[Callback, list[bytes]]] = {}
         self.send(of13.message(of13.HELLO))
 
     def fileno(self) -> int:
         return self.socket.fileno()
 
     @property
-    def has_more_to_send(self) -> bool:
+    def has_unsent(self) -> bool:
         return bool(self._outbox)
 
     def send(self, message: bytes) -> None:
@@ -50,21 +50,21 @@ class Channel:
         except OSError:
             pass
 
-    def ask(self, request: tuple[int, bytes], answer: Answer) -> None:
-        """Ask for statistics; the answer comes in one piece, or None when the bridge refuses or goes."""
+    def request(self, request: tuple[int, bytes], callback: Callback) -> None:
+        """Ask for statistics; the callback comes in one piece, or None when the bridge refuses or goes."""
         kind, body = request
-        self._send_asking(of13.MULTIPART_REQUEST, struct.pack("!HH4x", kind, 0) + body, answer)
+        self._send_request(of13.MULTIPART_REQUEST, struct.pack("!HH4x", kind, 0) + body, callback)
 
-    def barrier(self, done: Answer) -> None:
+    def barrier(self, done: Callback) -> None:
         """Call back when everything sent so far has been carried out."""
-        self._send_asking(of13.BARRIER_REQUEST, b"", done)
+        self._send_request(of13.BARRIER_REQUEST, b"", done)
 
     def close(self) -> None:
-        """Answer everything that waits with None."""
+        """Callback everything that waits with None."""
         self.socket.close()
         waiting, self._waiting = self._waiting, {}
-        for answer, _ in waiting.values():
-            answer(None)
+        for callback, _ in waiting.values():
+            callback(None)
 
     def receive(self) -> bool:
         """Read what is there and act on it; False when the connection is over."""
@@ -77,9 +77,9 @@ class Channel:
         self._inbox += data
         return bool(data) and all(self._take(*each) for each in self._messages())
 
-    def _send_asking(self, kind: int, body: bytes, answer: Answer) -> None:
+    def _send_request(self, kind: int, body: bytes, callback: Callback) -> None:
         self._xid += 1
-        self._waiting[self._xid] = (answer, [])
+        self._waiting[self._xid] = (callback, [])
         self.send(of13.message(kind, body, self._xid))
 
     def _messages(self) -> Iterator[tuple[int, int, int, bytes]]:
@@ -113,7 +113,7 @@ class Channel:
                 "Try: ovs-vsctl set bridge NAME protocols=OpenFlow10,OpenFlow13"
             )
             return False
-        self.send(of13.message(of13.FEATURES_REQUEST) + of13.silence())
+        self.send(of13.message(of13.FEATURES_REQUEST) + of13.disable_async())
         return True
 
     def _refused(self, xid: int, body: bytes) -> None:
@@ -167,9 +167,9 @@ class Listener(Task):  # type: ignore[misc]
         from pox.core import core
 
         while core.running:
-            writing = [each for each in self._channels if each.has_more_to_send]
+            writing = [each for each in self._channels if each.has_unsent]
             reading = [self._socket, *self._channels]
-            readable, writable, _ = yield Select(reading, writing, [], LOOK_AGAIN_S)
+            readable, writable, _ = yield Select(reading, writing, [], SELECT_TIMEOUT_S)
             for channel in writable:
                 channel.flush()
             for each in readable:

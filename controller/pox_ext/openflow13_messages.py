@@ -36,7 +36,7 @@ def message(kind: int, body: bytes = b"", xid: int = 0) -> bytes:
     return struct.pack("!BBHL", VERSION, kind, 8 + len(body), xid) + body
 
 
-def silence() -> bytes:
+def disable_async() -> bytes:
     """No packet-in, port status or flow removed on this channel, whatever the role: POX hears them on the other."""
     return message(SET_ASYNC, struct.pack("!6L", 0, 0, 0, 0, 0, 0))
 
@@ -61,13 +61,13 @@ def meter_mod(command: int, rate_bps: int = 0) -> bytes:
     return message(METER_MOD, struct.pack("!HHL", command, _KBPS | _BURST | _STATS, METER) + band)
 
 
-def to_paths(address: str | None, metered: bool) -> bytes:
+def send_to_paths(address: str | None, metered: bool) -> bytes:
     """TCP to this address goes to the table of the paths, through the meter or not; without an address everything does."""
     meter = struct.pack("!HHL", _METER_INSTRUCTION, 8, METER) if metered else b""
     return _table0(FLOW_ADD, address, meter + struct.pack("!HHB3x", _GOTO, 8, PATHS_TABLE))
 
 
-def forget(address: str) -> bytes:
+def delete_entry(address: str) -> bytes:
     """Delete the entry of an address."""
     return _table0(FLOW_DELETE_STRICT, address, b"")
 
@@ -94,20 +94,20 @@ def _oxm(field: int, value: bytes) -> bytes:
     return struct.pack("!HBB", 0x8000, field << 1, len(value)) + value
 
 
-def ask_flows(table: int) -> tuple[int, bytes]:
+def flow_stats_request(table: int) -> tuple[int, bytes]:
     """Kind and body of a request for the entries of a table."""
     return FLOW_STATS, struct.pack("!B3xLL4xQQ", table, ANY, ANY, 0, 0) + _match(None)
 
 
-def ask_ports() -> tuple[int, bytes]:
+def port_stats_request() -> tuple[int, bytes]:
     return PORT_STATS, struct.pack("!L4x", ANY)
 
 
-def ask_meter() -> tuple[int, bytes]:
+def meter_stats_request() -> tuple[int, bytes]:
     return METER_STATS, struct.pack("!L4x", ANY)
 
 
-def ask_meter_config() -> tuple[int, bytes]:
+def meter_config_request() -> tuple[int, bytes]:
     return METER_CONFIG, struct.pack("!L4x", ANY)
 
 

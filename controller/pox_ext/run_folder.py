@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from controller.agent_messages import InboxMessage, inbox_message
-from controller.changes import Changes
+from controller.agent_messages import InboxMessage, read_inbox_message
 from controller.errors import MessageRefused
+from controller.folder_changes import FolderChanges
 
 
 class RunFolder:
@@ -22,7 +22,7 @@ class RunFolder:
         self._inbox = path / "inbox"
         self._inbox.mkdir(parents=True, exist_ok=True)
         self._handle = os.open(self._inbox, os.O_RDONLY)
-        self._changes = Changes(lambda: os.fstat(self._handle).st_mtime_ns)
+        self._changes = FolderChanges(lambda: os.fstat(self._handle).st_mtime_ns)
         self._decisions = open(path / "decisions.jsonl", "ab", buffering=0)  # noqa: SIM115 - open as long as the process
 
     @property
@@ -38,11 +38,11 @@ class RunFolder:
 
     def messages(self) -> Iterator[InboxMessage | str]:
         """Messages that have come, each deleted as it is read; a refusal comes as its text."""
-        for file in sorted(self._inbox.glob("*.json")) if self._changes.may_hold_news() else ():
+        for file in sorted(self._inbox.glob("*.json")) if self._changes.may_have_changed() else ():
             text = file.read_bytes()
             file.unlink()
             try:
-                yield inbox_message(text)
+                yield read_inbox_message(text)
             except MessageRefused as error:
                 yield f"inbox/{file.name}: {error}"
 

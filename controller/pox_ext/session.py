@@ -17,7 +17,7 @@ from controller.agent_messages import (
     LinkState,
     ParamsFlip,
     StrategyFlip,
-    ap_report,
+    read_ap_report,
 )
 from controller.command import Command, Expect, Route, SetBackup, Throttle, Unthrottle
 from controller.control import Control, Step
@@ -28,8 +28,8 @@ from controller.pox_ext.counters import Counters
 from controller.pox_ext.forwarding import Forwarding
 from controller.pox_ext.frames import Ip
 from controller.pox_ext.host_channel import Address, HostChannel
-from controller.pox_ext.host_commands import Orders
-from controller.pox_ext.host_reports import Told
+from controller.pox_ext.host_commands import HostCommands
+from controller.pox_ext.host_reports import HostReports
 from controller.pox_ext.hosts import Hosts
 from controller.pox_ext.meters import Meters
 from controller.pox_ext.observer import Observer
@@ -38,13 +38,13 @@ from controller.pox_ext.readiness import TABLE_0, TABLE_1, Readiness
 from controller.pox_ext.router import Router
 from controller.pox_ext.run_folder import RunFolder
 from controller.pox_ext.statistics import Tables
-from controller.pox_ext.subflow_lifecycle import Lives
+from controller.pox_ext.subflow_lifecycle import SubflowLifecycle
 from controller.pox_ext.tracker import Tracker
 from controller.strategies import from_file
 
 TICK_S = 0.25
-ANSWERS_WITHIN_S = 1.0
-LOOK_S = 1.0  # between two looks at what hosts confirm, if no step is made
+REPLY_TIMEOUT_S = 1.0
+HOST_CHECK_S = 1.0  # between two looks at what hosts confirm, if no step is made
 PATIENCE_S = 10.0
 MOST_WARNINGS = 500
 
@@ -71,33 +71,35 @@ class Session:
         )
         self._hosts = Hosts(plan)
         self._router = Router(plan, self._hosts)
-        tracker, told = Tracker(), Told()
+        tracker, host_reports = Tracker(), HostReports()
         self._forwarding = Forwarding(
             nexus,
             plan,
             self._hosts,
             self._router,
-            self._saw,
+            self._handle_syn,
             self._switch_changed,
-            lambda cookie: self._lives.idle(cookie),
+            lambda cookie: self._subflows.handle_idle_entry(cookie),
         )
-        self._meters = Meters(self._counted, lambda switch: self._part_ready(switch, TABLE_0))
+        self._meters = Meters(
+            self._counted_addresses, lambda switch: self._part_ready(switch, TABLE_0)
+        )
         self._counters = Counters(self._forwarding.switches.ports, plan.rate_scale)
         self._observer = Observer(
-            plan, self._hosts, self._router, tracker, self._meters, self._counters, told
+            plan, self._hosts, self._router, tracker, self._meters, self._counters, host_reports
         )
-        self._lives = Lives(
+        self._subflows = SubflowLifecycle(
             tracker,
-            told,
+            host_reports,
             self._observer,
             self._router,
             self._hosts,
             folder.write,
-            control.hurry,
+            control.wake,
             plan.rate_scale,
         )
         self._channel = hosts or HostChannel()
-        self._orders = Orders(
+        self._host_commands = HostCommands(
             self._channel.key,
             self._channel.send,
             self._hosts.owner,
@@ -105,10 +107,10 @@ class Session:
         )
         self._readiness = Readiness(plan.switches)
         self._started_s = time.monotonic()
-        self._said: set[str] = set()
-        self._unanswered = 0
-        self._tell_due_s = 0.0
-        self._asked_s: float | None = None
+        self._warned: set[str] = set()
+        self._outstanding = 0
+        self._host_check_due_s = 0.0
+        self._requested_s: float | None = None
         self._failed = False  # a strategy raised an exception: no further step is made
 
     # --- what comes in
@@ -116,14 +118,14 @@ class Session:
     def datagram(self, data: bytes, _sender: Address) -> None:
         """A report of an access point's agent."""
         try:
-            self._observer.report(ap_report(data))
+            self._observer.add_report(read_ap_report(data))
         except ValueError as error:
             self.warn(str(error))
 
     def host_datagram(self, data: bytes, sender: Address) -> None:
         """A report of a host's agent."""
         try:
-            self._lives.reported(self._channel.report(data, sender))
+            self._subflows.handle_report(self._channel.report(data, sender))
         except ControllerError as error:
             self.warn(str(error))
 
@@ -140,25 +142,25 @@ class Session:
 
     def warn(self, text: str) -> None:
         """Say something once; garbage without end is not written down without end."""
-        if text not in self._said and len(self._said) < MOST_WARNINGS:
-            self._said.add(text)
+        if text not in self._warned and len(self._warned) < MOST_WARNINGS:
+            self._warned.add(text)
             self._folder.write({"kind": "warning", "text": text})
 
     def restore(self, tables: Tables) -> None:
         """Take over the links and subflows that an earlier controller of this run has known."""
         for document in tables.get("links", []):
             self._link(LinkState.model_validate(document).scaled(self._plan.rate_scale))
-        self._lives.restore(tables.get("subflows", []))
+        self._subflows.restore(tables.get("subflows", []))
 
-    def _saw(self, packet: Ip) -> None:
-        fell = self._lives.saw(packet)
-        if fell is not None:
-            flow = fell.flow
+    def _handle_syn(self, packet: Ip) -> None:
+        fallback = self._subflows.handle_syn(packet)
+        if fallback is not None:
+            flow = fallback.flow
             self.warn(
                 f"{flow.source} asked {flow.destination}:{flow.destination_port} for Multipath TCP and got plain TCP"
             )
 
-    def _counted(self, switch: str) -> list[str]:
+    def _counted_addresses(self, switch: str) -> list[str]:
         users = [user for user in self._plan.multipath if switch in self._plan.aps]
         return [address for user in users for address in self._hosts.at(user, switch)]
 
@@ -182,27 +184,27 @@ class Session:
     def tick(self) -> None:
         """Four times a second."""
         for message in self._folder.messages():
-            self._take(message)
+            self._handle_message(message)
         now_s = time.monotonic()
-        self._forwarding.sweep()
-        if now_s >= self._tell_due_s:
-            self._tell_hosts(now_s)
+        self._forwarding.tick()
+        if now_s >= self._host_check_due_s:
+            self._command_hosts(now_s)
         late = self._late(now_s)
         for text in self._readiness.complaints() if late else ():
             self.warn(text)
         if (
-            self._asked_s is None
+            self._requested_s is None
             and not self._failed
             and (late or self._readiness.complete)
             and self._control.due(time.monotonic_ns())
         ):
-            self._ask()  # 1
-        elif self._asked_s is not None and (
-            self._unanswered == 0 or now_s - self._asked_s > ANSWERS_WITHIN_S
+            self._request_counters()  # 1
+        elif self._requested_s is not None and (
+            self._outstanding == 0 or now_s - self._requested_s > REPLY_TIMEOUT_S
         ):
             self._step()  # 2
 
-    def _take(self, message: InboxMessage | str) -> None:
+    def _handle_message(self, message: InboxMessage | str) -> None:
         if isinstance(message, str):
             self.warn(message)
             return
@@ -230,84 +232,84 @@ class Session:
 
     def _link(self, state: LinkState) -> int | None:
         """A link has changed; how many flows moved."""
-        self._observer.arcs.said(state)
+        self._observer.arcs.change_link(state)
         return None if state.up is None else self._forwarding.set_link(state.link, state.up)
 
     def _late(self, now_s: float) -> bool:
         """Whether whoever is still missing has had its time: not so just after a start."""
         return now_s - self._started_s > self._patience_s
 
-    def _tell_hosts(self, now_s: float) -> None:
-        self._tell_due_s = now_s + LOOK_S
-        silent = self._orders.refresh(self._lives.look(now_s), now_s)
-        for host in silent if self._late(now_s) else ():
+    def _command_hosts(self, now_s: float) -> None:
+        self._host_check_due_s = now_s + HOST_CHECK_S
+        unreachable = self._host_commands.refresh(self._subflows.refresh(now_s), now_s)
+        for host in unreachable if self._late(now_s) else ():
             self.warn(
                 f"host {host} was asked for a priority or a rate, but no agent of it reports. See --key_file (docs/formats.md)"
             )
 
-    def _ask(self) -> None:
-        self._asked_s = time.monotonic()
+    def _request_counters(self) -> None:
+        self._requested_s = time.monotonic()
         channels = self._meters.channels
         aps = [switch for switch in self._plan.aps if switch in channels]
-        self._unanswered = len(aps) + 2 * len(channels)
+        self._outstanding = len(aps) + 2 * len(channels)
         for switch in aps:
-            self._meters.read(switch, self._answered)
+            self._meters.read(switch, self._handle_reply)
         for switch, channel in channels.items():
-            self._ask_counters(switch, channel)
+            self._request_switch_counters(switch, channel)
 
-    def _ask_counters(self, switch: str, channel: Channel) -> None:
+    def _request_switch_counters(self, switch: str, channel: Channel) -> None:
         def with_ports(body: bytes | None) -> None:
             self._counters.take_ports(switch, of13.ports(body or b""))
-            self._answered()
+            self._handle_reply()
 
         def with_flows(body: bytes | None) -> None:
             self._counters.take_flows(switch, of13.flow_counts(body or b""))
-            self._answered()
+            self._handle_reply()
 
-        channel.ask(of13.ask_ports(), with_ports)
-        channel.ask(of13.ask_flows(of13.PATHS_TABLE), with_flows)
+        channel.request(of13.port_stats_request(), with_ports)
+        channel.request(of13.flow_stats_request(of13.PATHS_TABLE), with_flows)
 
-    def _answered(self) -> None:
-        self._unanswered -= 1
-        if self._unanswered == 0 and self._asked_s is not None:
+    def _handle_reply(self) -> None:
+        self._outstanding -= 1
+        if self._outstanding == 0 and self._requested_s is not None:
             self._step()
 
     def _step(self) -> None:
-        self._asked_s = None
+        self._requested_s = None
         try:
             step = self._control.step(self._observer.observe(time.monotonic_ns()))
         except StrategyFailed as failure:
             self._failed = True
             self._folder.write(lines.failure_line(self._control.strategy.name, failure))
             return
-        self._observer.tiers = step.seen.tiers
+        self._observer.tiers = step.observation.tiers
         decided = [
-            lines.decision_line(step.strategy, decision, step.seen.rate_scale)
+            lines.decision_line(step.strategy, decision, step.observation.rate_scale)
             for decision in step.decisions
         ]
         self._folder.write(lines.observation_line(step), *decided)
         for decision in step.decisions:
             if decision.command is not None:
-                self._carry_out(decision.command)
+                self._apply_command(decision.command)
         for text in step.refused:
             self.warn(text)
         for switch in self._plan.aps:
             self._meters.refresh(switch)
-        self._tell_hosts(time.monotonic())
+        self._command_hosts(time.monotonic())
         self._put(self._tables(step))
 
-    def _carry_out(self, command: Command) -> None:
+    def _apply_command(self, command: Command) -> None:
         match command:
             case Throttle() | Unthrottle():
-                self._meters.carry_out(command)
+                self._meters.apply(command)
             case Route(key, path):
-                flow = self._lives.flow(key)
+                flow = self._subflows.flow(key)
                 if flow is not None:
                     self._forwarding.pin(flow, path)
             case SetBackup(key, backup):
-                self._orders.set_backup(key, backup)
+                self._host_commands.set_backup(key, backup)
             case Expect(key, rate_bps):
-                self._orders.expect(key, rate_bps)
+                self._host_commands.expect(key, rate_bps)
 
     def _tables(self, step: Step) -> Tables:
         control = {
@@ -316,4 +318,8 @@ class Session:
             "params": self._control.params.model_dump(),
         }
         known = {"aps": self._counters.ap_documents(step), "links": self._observer.arcs.documents()}
-        return {"control": [control], **known, **self._counters.documents(self._lives.documents())}
+        return {
+            "control": [control],
+            **known,
+            **self._counters.documents(self._subflows.documents()),
+        }

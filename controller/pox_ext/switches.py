@@ -10,7 +10,7 @@ from controller.plan import Plan
 from controller.pox_ext import nicira
 
 HIGHEST_PORT = 0xFF00
-PATIENCE_S = 2.0  # after which an answer is not waited for any more
+BARRIER_TIMEOUT_S = 2.0  # after which an answer is not waited for any more
 
 
 class Switches:
@@ -58,7 +58,7 @@ class Switches:
             done()
             return
         self._xid = self._xid % 0x7FFFFFFF + 1
-        self._waiting[self._xid] = (switch, done, time.monotonic() + PATIENCE_S)
+        self._waiting[self._xid] = (switch, done, time.monotonic() + BARRIER_TIMEOUT_S)
         self.send(switch, nicira.barrier(self._xid))
 
     def answered(self, xid: int) -> None:
@@ -66,7 +66,7 @@ class Switches:
         if xid in self._waiting:
             self._waiting.pop(xid)[1]()
 
-    def go_on(self, now_s: float) -> None:
+    def expire(self, now_s: float) -> None:
         """Wait no longer for those that are silent: what waits for them must not wait for ever."""
         for xid in [xid for xid, (_, _, until_s) in self._waiting.items() if until_s <= now_s]:
             self.answered(xid)

@@ -38,34 +38,39 @@ def read(flows: list[FlowEntry], rate_bps: int | None) -> Table0:
     )
 
 
-def changes(known: Table0, wanted: Table0) -> list[bytes]:
-    """The messages that lead from `known` to `wanted`; none when nothing differs."""
+def changes(installed: Table0, desired: Table0) -> list[bytes]:
+    """The messages that lead from `installed` to `desired`; none when nothing differs."""
     messages = (
-        [openflow13.to_paths(None, metered=False)] if wanted.default and not known.default else []
+        [openflow13.send_to_paths(None, metered=False)]
+        if desired.default and not installed.default
+        else []
     )
-    if wanted.rate_bps is not None:
-        messages += _meter(known.rate_bps, wanted.rate_bps)
-    for address in sorted(wanted.addresses):
-        metered = address in wanted.metered
-        if address not in known.addresses or metered != (address in known.metered):
-            messages.append(openflow13.to_paths(address, metered))
+    if desired.rate_bps is not None:
+        messages += _meter(installed.rate_bps, desired.rate_bps)
+    for address in sorted(desired.addresses):
+        metered = address in desired.metered
+        if address not in installed.addresses or metered != (address in installed.metered):
+            messages.append(openflow13.send_to_paths(address, metered))
     messages += [
-        openflow13.forget(address) for address in sorted(known.addresses - wanted.addresses)
+        openflow13.delete_entry(address)
+        for address in sorted(installed.addresses - desired.addresses)
     ]
-    if wanted.rate_bps is None and known.rate_bps is not None:
+    if desired.rate_bps is None and installed.rate_bps is not None:
         messages.append(openflow13.meter_mod(openflow13.METER_DELETE))
     return messages
 
 
-def _meter(known_bps: int | None, wanted_bps: int) -> list[bytes]:
-    if known_bps is None:
-        return [openflow13.meter_mod(openflow13.METER_ADD, wanted_bps)]
-    if kbps(known_bps) != kbps(wanted_bps):
-        return [openflow13.meter_mod(openflow13.METER_MODIFY, wanted_bps)]
+def _meter(installed_bps: int | None, desired_bps: int) -> list[bytes]:
+    if installed_bps is None:
+        return [openflow13.meter_mod(openflow13.METER_ADD, desired_bps)]
+    if kbps(installed_bps) != kbps(desired_bps):
+        return [openflow13.meter_mod(openflow13.METER_MODIFY, desired_bps)]
     return []
 
 
-def touches_meter(known: Table0, wanted: Table0) -> bool:
+def resets_counters(installed: Table0, desired: Table0) -> bool:
     """Whether the change resets the meter's counters."""
-    rates = [None if table.rate_bps is None else kbps(table.rate_bps) for table in (known, wanted)]
+    rates = [
+        None if table.rate_bps is None else kbps(table.rate_bps) for table in (installed, desired)
+    ]
     return rates[0] != rates[1]

@@ -17,7 +17,7 @@ from controller.paths import Flow
 from controller.pox_ext.frames import ACK, Ip
 from controller.pox_ext.mptcp import Capable, Join, parse
 
-MOST_CONNECTIONS, MOST_UNANSWERED = 4096, 1024
+MOST_CONNECTIONS, MOST_REQUESTS = 4096, 1024
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,8 @@ class Joined:
 
 
 @dataclass(frozen=True)
-class FellBack:
-    """A SYN asked for Multipath TCP and the answer did not."""
+class Fallback:
+    """A SYN request for Multipath TCP and the answer did not."""
 
     flow: Flow
 
@@ -41,19 +41,19 @@ class Tracker:
     """Connections by token, and subflows in the order in which they were answered; both bounded, the oldest forgotten first."""
 
     def __init__(self) -> None:
-        self._asked: dict[Flow, Capable | Join] = {}
+        self._requests: dict[Flow, Capable | Join] = {}
         self._subflows: dict[str, list[Joined]] = {}
         self._numbers: dict[str, int] = {}
 
-    def saw(self, packet: Ip) -> Joined | FellBack | None:
+    def handle_syn(self, packet: Ip) -> Joined | Fallback | None:
         """Take a SYN or SYN/ACK into account; the answer is what is new."""
-        if not packet.opens:
+        if not packet.is_syn:
             return None
         option = parse(packet.options)
         if packet.flags & ACK:
             return self._answered(packet.flow.back(), option)
         if isinstance(option, Capable | Join):
-            _remember(self._asked, packet.flow, option, MOST_UNANSWERED)  # 1
+            _remember(self._requests, packet.flow, option, MOST_REQUESTS)  # 1
         return None
 
     def restore(self, joined: Joined) -> None:
@@ -74,7 +74,7 @@ class Tracker:
             (each for each in self._subflows.get(connection, ()) if each.number == number), None
         )
 
-    def ended(self, joined: Joined) -> None:
+    def remove(self, joined: Joined) -> None:
         """Forget a subflow, and with its last one the connection."""  # 5
         left = [each for each in self._subflows.get(joined.connection, ()) if each != joined]
         if left:
@@ -83,14 +83,16 @@ class Tracker:
             self._subflows.pop(joined.connection, None)
             self._numbers.pop(joined.connection, None)
 
-    def _answered(self, flow: Flow, option: object) -> Joined | FellBack | None:
-        asked = self._asked.pop(flow, None)
+    def _answered(self, flow: Flow, option: object) -> Joined | Fallback | None:
+        request = self._requests.pop(flow, None)
         if isinstance(option, Capable) and (token := option.token()) is not None:  # 2
             self._subflows.setdefault(token, [])
             return self._join(token, flow, backup=False)
-        if isinstance(option, Join) and isinstance(asked, Join) and asked.token is not None:  # 3
-            return self._join(asked.token, flow, asked.backup or option.backup)
-        return FellBack(flow) if isinstance(asked, Capable) else None  # 4
+        if (
+            isinstance(option, Join) and isinstance(request, Join) and request.token is not None
+        ):  # 3
+            return self._join(request.token, flow, request.backup or option.backup)
+        return Fallback(flow) if isinstance(request, Capable) else None  # 4
 
     def _join(self, token: str, flow: Flow, backup: bool) -> Joined | None:
         known = self._subflows.get(token, [])

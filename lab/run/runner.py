@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from controller.changes import Changes
+from controller.folder_changes import FolderChanges
 from lab.engines import Engine, refuse
 from lab.errors import LabError, RequestError
 from lab.run import inbox, metrics
@@ -95,7 +95,7 @@ class _Run:
                 engine.options, speed=0.0
             )  # the waiting is done here, where flips are seen meanwhile
         self.inbox_handle = os.open(recorder.folder / "inbox", os.O_RDONLY)
-        self.inbox_changes = Changes(lambda: os.fstat(self.inbox_handle).st_mtime_ns)
+        self.inbox_changes = FolderChanges(lambda: os.fstat(self.inbox_handle).st_mtime_ns)
         self.decisions = Follower(recorder.folder / "pox" / "decisions.jsonl")
 
     def outcome(self) -> Outcome:
@@ -161,7 +161,7 @@ class _Run:
             event: Event = self.due.pop(0)
             self._flip(event.target, event.value, source="scenario")
         for seq, message, problem in (
-            inbox.receive(self.recorder.folder) if self.inbox_changes.may_hold_news() else ()
+            inbox.receive(self.recorder.folder) if self.inbox_changes.may_have_changed() else ()
         ):
             if problem:
                 self._note("flip", ok=False, seq=seq, error=problem)

@@ -12,7 +12,7 @@ from userspace_network import KEY, MPTCP, Network, eventually, missing
 from userspace_traffic import FAST, download, held_to, mbps, start
 
 from controller import host_messages
-from controller.host_messages import Order, SubflowOrder
+from controller.host_messages import HostCommand, SubflowChange
 
 pytestmark = [
     pytest.mark.emulation,
@@ -173,10 +173,10 @@ def test_nobody_but_the_registered_controller_is_obeyed(network):
         "see both subflows",
     )
     orders = tuple(
-        SubflowOrder(str(line["source"]), str(line["destination"]), backup=True)
+        SubflowChange(str(line["source"]), str(line["destination"]), backup=True)
         for line in both[1:]
     )
-    order = Order(2**50, "ue1", str(both[0]["connection"]), orders)
+    order = HostCommand(2**50, "ue1", str(both[0]["connection"]), orders)
     here = {
         line.split()[3].rpartition(":")[2]
         for line in network.outside("ss", "-Hlunp").splitlines()
@@ -185,8 +185,8 @@ def test_nobody_but_the_registered_controller_is_obeyed(network):
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
         for port in here:
             for datagram in (
-                host_messages.written(order, KEY),
-                host_messages.written(order, "guessed"),
+                host_messages.encode(order, KEY),
+                host_messages.encode(order, "guessed"),
                 b"\0" * 100,
                 b"{}",
             ):
@@ -204,7 +204,7 @@ def test_reports_without_the_key_change_nothing(network):
     eventually(lambda: len(network.lines("subflow")) >= 2, "see both subflows")
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
         stranger.sendto(
-            host_messages.written(host_messages.HostReport(2**60, "srv1"), "guessed"),
+            host_messages.encode(host_messages.HostReport(2**60, "srv1"), "guessed"),
             ("127.0.0.1", network.hosts_port),
         )
         stranger.sendto(b"[" * 1000, ("127.0.0.1", network.hosts_port))

@@ -60,7 +60,7 @@ def test_every_parameter_introduces_itself(name):
 
 def test_only_secondary_traffic_is_throttled():
     step = Control("meter_throttling").step(at(0))
-    assert step.seen.tiers == {("ue1", "wifi1"): 1, ("ue2", "wifi1"): 2, ("ue2", "lte1"): 1}
+    assert step.observation.tiers == {("ue1", "wifi1"): 1, ("ue2", "wifi1"): 2, ("ue2", "lte1"): 1}
     assert [each.command for each in step.decisions] == [
         Throttle("wifi1", frozenset({"10.1.0.2"}), MBPS // 10)
     ]
@@ -68,7 +68,7 @@ def test_only_secondary_traffic_is_throttled():
 
 def test_tiers_are_known_without_a_strategy():
     step = Control("none").step(at(0))
-    assert step.seen.tiers[("ue2", "wifi1")] == 2
+    assert step.observation.tiers[("ue2", "wifi1")] == 2
     assert step.decisions == ()
 
 
@@ -140,11 +140,15 @@ def test_tiers_hold_for_the_categorisation_interval_unless_somebody_comes():
         replace(each, rate_bps=100 * MBPS) if each.ap == "wifi1" else each
         for each in NETWORK.associations
     )
-    assert control.step(replace(at(2), associations=faster)).seen.tiers[("ue2", "wifi1")] == 2
-    assert control.step(replace(at(10), associations=faster)).seen.tiers[("ue2", "wifi1")] == 1
+    assert (
+        control.step(replace(at(2), associations=faster)).observation.tiers[("ue2", "wifi1")] == 2
+    )
+    assert (
+        control.step(replace(at(10), associations=faster)).observation.tiers[("ue2", "wifi1")] == 1
+    )
     assert ("ue3", "wifi1") in control.step(
         replace(at(12), associations=(*faster, Association("ue3", "wifi1", MBPS)))
-    ).seen.tiers
+    ).observation.tiers
 
 
 def test_who_is_handed_over_keeps_the_tier_until_tiers_are_chosen_again():
@@ -157,13 +161,15 @@ def test_who_is_handed_over_keeps_the_tier_until_tiers_are_chosen_again():
         NETWORK.associations[2],
     )
     aps = (WIFI, replace(WIFI, id="wifi2"), LTE)
-    assert control.step(replace(at(2), associations=elsewhere, access_points=aps)).seen.tiers == {
+    assert control.step(
+        replace(at(2), associations=elsewhere, access_points=aps)
+    ).observation.tiers == {
         ("ue1", "wifi1"): 1,
         ("ue2", "wifi2"): 2,
         ("ue2", "lte1"): 1,
     }
     assert (
-        control.step(replace(at(10), associations=elsewhere, access_points=aps)).seen.tiers[
+        control.step(replace(at(10), associations=elsewhere, access_points=aps)).observation.tiers[
             "ue2", "wifi2"
         ]
         == 1
@@ -275,8 +281,8 @@ def test_a_step_is_hurried_only_for_a_strategy_that_wants_it(monkeypatch):
     monkeypatch.setitem(STRATEGIES, "asks", Asks)
     control = Control("asks")
     control.step(ROUTED)
-    control.hurry()
+    control.wake()
     assert not control.due(1)
     monkeypatch.setattr(Asks, "wakes_on_subflows", True)
-    control.hurry()
+    control.wake()
     assert control.due(1)

@@ -11,10 +11,10 @@ from controller import plan
 from controller.agent_messages import LinkState
 from controller.observation import Arc
 from controller.paths import Flow, digest
-from controller.plan import Live, Stations
+from controller.plan import Stations, StationState
 from controller.pox_ext import counters as module
 from controller.pox_ext.arcs import Arcs
-from controller.pox_ext.counters import FRAME_BITS, WINDOW_S, Asked, Counters, Tally
+from controller.pox_ext.counters import FRAME_BITS, LOSS_WINDOW_S, Counters, EntryCounter, PathDelay
 from controller.pox_ext.hosts import Hosts
 from controller.pox_ext.openflow13_messages import FlowCount
 from controller.pox_ext.router import Router
@@ -70,7 +70,7 @@ class World:
         )
 
     def arc(self, tail: str, head: str) -> Arc:
-        return next(arc for arc in self.arcs.seen() if (arc.tail, arc.head) == (tail, head))
+        return next(arc for arc in self.arcs.observed() if (arc.tail, arc.head) == (tail, head))
 
 
 @pytest.fixture
@@ -79,10 +79,10 @@ def world(monkeypatch):
 
 
 def test_a_tally_goes_on_when_the_counters_begin_again():
-    tally = Tally()
+    counter = EntryCounter()
     for packets in (10, 30, 5):
-        tally.take(packets, packets * 100)
-    assert (tally.packets, tally.bytes) == (35, 3500)
+        counter.add_reading(packets, packets * 100)
+    assert (counter.packets, counter.bytes) == (35, 3500)
 
 
 def counted(world: World, readings: list[tuple[int, int]], delay_s: float = 0.0):
@@ -91,7 +91,7 @@ def counted(world: World, readings: list[tuple[int, int]], delay_s: float = 0.0)
         world.now_ns = second * SECOND_NS
         world.entries("s1", down=entered)
         world.entries("wifi1", down=came_out)
-        world.counters.look({DOWN: Asked(("s1", "wifi1"), delay_s)}, float(second))
+        world.counters.update({DOWN: PathDelay(("s1", "wifi1"), delay_s)}, float(second))
     return world.counters.data(DOWN)
 
 
@@ -115,7 +115,7 @@ def test_what_the_delay_of_the_links_holds_is_not_lost(world):
 
 def test_a_loss_once_counted_stays(world):
     lossy = [(1000 * n, 990 * n) for n in range(10)]
-    idle = [(9000, 8910)] * int(WINDOW_S + 2)
+    idle = [(9000, 8910)] * int(LOSS_WINDOW_S + 2)
     assert counted(world, lossy + idle).lost == 90
     assert all(before <= after for before, after in pairwise([0, 90]))
 
@@ -125,8 +125,9 @@ def test_data_may_go_up(world):
         world.now_ns = second * SECOND_NS
         for switch in ("s1", "wifi1"):
             world.entries(switch, down=10 * second, up=1000 * second)
-        world.counters.look(
-            {DOWN: Asked(("s1", "wifi1")), DOWN.back(): Asked(("wifi1", "s1"))}, float(second)
+        world.counters.update(
+            {DOWN: PathDelay(("s1", "wifi1")), DOWN.back(): PathDelay(("wifi1", "s1"))},
+            float(second),
         )
     assert world.counters.data(DOWN).sent == 1000
     assert world.counters.data(Flow("10.0.0.1", "10.1.0.9", 6, 1, 1)) is None
@@ -174,15 +175,15 @@ def test_the_air_is_what_its_stations_take_together(world):
 
 def test_a_station_that_moves_away_has_a_slower_arc(world):
     assert world.arc("wifi1~air", "10.1.0.1").capacity_bps == 10_000_000
-    world.stations.known["ue1", "wifi1"] = Live(rate_bps=2_000_000)
-    world.stations.known["ue2", "wifi1"] = Live(rate_bps=4_000_000)
+    world.stations.states["ue1", "wifi1"] = StationState(rate_bps=2_000_000)
+    world.stations.states["ue2", "wifi1"] = StationState(rate_bps=4_000_000)
     assert world.arc("wifi1~air", "10.1.0.1").capacity_bps == 2_000_000
     assert world.arc("wifi1", "wifi1~air").capacity_bps == 4_000_000
 
 
 def test_a_link_that_changed_is_seen_as_it_is(world):
-    world.arcs.said(LinkState(link="wifi", rate_mbps=5, delay_ms=50))
-    world.arcs.said(LinkState(link="wifi", loss=0.1))
+    world.arcs.change_link(LinkState(link="wifi", rate_mbps=5, delay_ms=50))
+    world.arcs.change_link(LinkState(link="wifi", loss=0.1))
     down, up = world.arc("s1", "wifi1"), world.arc("wifi1", "s1")
     assert (down.capacity_bps, down.delay_s, down.loss) == (5_000_000, 0.05, 0.1)
     assert (up.capacity_bps, up.loss) == (5_000_000, 0.02)
@@ -193,6 +194,6 @@ def test_a_link_that_changed_is_seen_as_it_is(world):
 
 def test_a_link_that_is_down_is_no_arc(world):
     world.router.set_link("wifi", up=False)
-    assert not [arc for arc in world.arcs.seen() if arc.link == "wifi"]
-    world.arcs.said(LinkState(link="server", up=False))
-    assert not [arc for arc in world.arcs.seen() if arc.link == "server"]
+    assert not [arc for arc in world.arcs.observed() if arc.link == "wifi"]
+    world.arcs.change_link(LinkState(link="server", up=False))
+    assert not [arc for arc in world.arcs.observed() if arc.link == "server"]

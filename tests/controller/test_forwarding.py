@@ -169,9 +169,9 @@ def test_a_pinned_flow_moves_and_its_old_entries_go_later():
     world, old, new = one_flow()
     assert pinned(world, new) == 2
     assert world.entries == {"ap": 2, new: 2, "s1": 2}
-    world.forwarding.sweep()
+    world.forwarding.tick()
     assert old not in world.entries
-    world.forwarding._entries.sweep(1e12, world.forwarding._router.switches)
+    world.forwarding._entries.delete_stale(1e12, world.forwarding._router.switches)
     assert world.bridges[old].entries == [(4, 110)] * 2
     assert pinned(world, new) == 0
 
@@ -181,7 +181,7 @@ def test_a_flow_that_came_back_keeps_its_entries():
     pinned(world, new)
     pinned(world, old)
     world.bridges[old].entries.clear()
-    world.forwarding._entries.sweep(1e12, world.forwarding._router.switches)
+    world.forwarding._entries.delete_stale(1e12, world.forwarding._router.switches)
     assert not world.bridges[old].entries
     assert world.bridges[new].entries[-2:] == [(4, 110)] * 2
 
@@ -282,5 +282,5 @@ def test_a_switch_that_does_not_answer_holds_up_no_move_for_long(monkeypatch):
     assert other not in world.entries
     for _ in range(2):
         clock[0] += 1.1
-        world.forwarding.sweep()
+        world.forwarding.tick()
     assert world.entries[other] == 2

@@ -1,4 +1,4 @@
-"""Orders and reports: read as they were written, and nothing else is."""
+"""HostCommands and reports: read as they were written, and nothing else is."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import pytest
 
 from controller import host_messages
 from controller.errors import MessageRefused
-from controller.host_messages import HostReport, Order, SubflowOrder, SubflowState
+from controller.host_messages import HostCommand, HostReport, SubflowChange, SubflowState
 
 KEY = "secret"
-ORDER = Order(
+ORDER = HostCommand(
     17,
     "ue3",
     "13b63c69",
     (
-        SubflowOrder("10.0.0.1:5001", "10.1.0.3:40112", True, None),
-        SubflowOrder("10.0.0.1:5001", "10.2.0.3:40112", False, 4.5),
+        SubflowChange("10.0.0.1:5001", "10.1.0.3:40112", True, None),
+        SubflowChange("10.0.0.1:5001", "10.2.0.3:40112", False, 4.5),
     ),
 )
 REPORT = HostReport(
@@ -31,12 +31,12 @@ REPORT = HostReport(
 
 def changed(message, **changes):
     """The datagram of a message with some of its fields replaced."""
-    return json.dumps(json.loads(host_messages.written(message, KEY)) | changes).encode()
+    return json.dumps(json.loads(host_messages.encode(message, KEY)) | changes).encode()
 
 
 def test_what_was_written_is_read():
-    assert host_messages.order(host_messages.written(ORDER, KEY), KEY) == ORDER
-    assert host_messages.report(host_messages.written(REPORT, KEY), KEY) == REPORT
+    assert host_messages.read_command(host_messages.encode(ORDER, KEY), KEY) == ORDER
+    assert host_messages.read_report(host_messages.encode(REPORT, KEY), KEY) == REPORT
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_what_was_written_is_read():
 )
 def test_another_order_is_refused_and_says_why(changes, why):
     with pytest.raises(MessageRefused, match=why):
-        host_messages.order(changed(ORDER, **changes), KEY)
+        host_messages.read_command(changed(ORDER, **changes), KEY)
 
 
 @pytest.mark.parametrize(
@@ -90,15 +90,15 @@ def test_another_order_is_refused_and_says_why(changes, why):
 )
 def test_another_report_is_refused(changes):
     with pytest.raises(MessageRefused, match="read the report of a host"):
-        host_messages.report(changed(REPORT, **changes), KEY)
+        host_messages.read_report(changed(REPORT, **changes), KEY)
 
 
-@pytest.mark.parametrize("read", [host_messages.order, host_messages.report])
+@pytest.mark.parametrize("read", [host_messages.read_command, host_messages.read_report])
 def test_garbage_is_refused_whatever_it_is(read):
     chance = random.Random(1)
     whole = [
-        host_messages.written(ORDER, KEY),
-        host_messages.written(REPORT, KEY),
+        host_messages.encode(ORDER, KEY),
+        host_messages.encode(REPORT, KEY),
         b"[" * 100_000,
         b"",
         b"null",

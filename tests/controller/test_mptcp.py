@@ -124,13 +124,13 @@ def test_no_damaged_segment_raises(at, value, length):
 def test_ports_and_options_of_a_version_1_syn_are_read(vlan):
     frame = frames.parse(segment(SYN, option(0, 1, b"\x01"), vlan))
     assert frame.payload.flow == Flow("10.1.0.3", "10.0.0.1", 6, 40112, 5001)
-    assert frame.payload.opens
+    assert frame.payload.is_syn
     assert mptcp.parse(frame.payload.options) == Capable(1, 1)
 
 
 def test_data_is_no_option():
     frame = frames.parse(segment(ACK, b"", payload=option(0, 1, b"\x01" + KEY)))
-    assert not frame.payload.opens
+    assert not frame.payload.is_syn
     assert frame.payload.options == b""
 
 

@@ -9,7 +9,7 @@ import pytest
 from controller.paths import Flow
 from controller.pox_ext import nicira, table0
 from controller.pox_ext import openflow13_messages as of13
-from controller.pox_ext.rates import Rates
+from controller.pox_ext.counter_rates import CounterRates
 from controller.pox_ext.table0 import Table0
 
 SECOND = 1_000_000_000
@@ -60,7 +60,7 @@ def test_a_meter_mod_as_the_specification_lays_it_out():
 
 
 def test_a_flow_mod_survives_the_way_to_a_switch_and_back():
-    message = of13.to_paths(A, metered=True)
+    message = of13.send_to_paths(A, metered=True)
     match_and_instructions = message[48:]
     entry = (
         struct.pack(
@@ -110,7 +110,7 @@ def test_a_broken_answer_holds_nothing(body):
 def test_a_path_entry_as_nicira_lays_it_out():
     flow = Flow("10.0.0.1", "10.1.0.1", 6, 5001, 40112)
     message = nicira.flow_mod(
-        1, 110, nicira.of_flow(flow), [nicira.output(2)], cookie=5, idle_s=600
+        1, 110, nicira.match_flow(flow), [nicira.output(2)], cookie=5, idle_s=600
     )
     version, kind, length, _, vendor, subtype, cookie, command, idle, hard, priority = (
         struct.unpack_from("!BBHLLLQHHHH", message)
@@ -130,16 +130,16 @@ def test_a_syn_is_matched_by_its_flag_alone():
 
 
 def test_a_packet_goes_back_by_the_port_it_came_from():
-    assert nicira.output(3, entered_by=3)[4:6] == b"\xff\xf8"
-    assert nicira.output(3, entered_by=2)[4:6] == b"\x00\x03"
+    assert nicira.output(3, ingress_port=3)[4:6] == b"\xff\xf8"
+    assert nicira.output(3, ingress_port=2)[4:6] == b"\x00\x03"
 
 
 def test_rates_start_again_when_a_counter_does():
-    rates = Rates()
+    rates = CounterRates()
     assert rates.rate_bps("x", 0, 1000) is None
     assert rates.rate_bps("x", SECOND, 2000) == 8000
     assert rates.rate_bps("x", 2 * SECOND, 500) == 4000
-    rates.start("x", 3 * SECOND, 0)
+    rates.restart("x", 3 * SECOND, 0)
     assert rates.rate_bps("x", 5 * SECOND, 1000) == 4000
     rates.forget("x")
     assert rates.rate_bps("x", 6 * SECOND, 1000) is None
@@ -170,9 +170,9 @@ def test_an_independent_codec_reads_the_same():
     )
     silence = parser.OFPSetAsync(Datapath, [0, 0], [0, 0], [0, 0])
     ours = (
-        of13.to_paths(A, metered=True),
+        of13.send_to_paths(A, metered=True),
         of13.meter_mod(of13.METER_MODIFY, 2_000_000),
-        of13.silence(),
+        of13.disable_async(),
     )
     for message, mine in zip((flow_mod, meter_mod, silence), ours, strict=True):
         message.set_xid(0)

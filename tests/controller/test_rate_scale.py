@@ -58,7 +58,7 @@ def test_a_meter_starts_at_the_effective_floor(scale, min_rate_mbps, wire):
     control = Control("meter_throttling", {"min_rate_mbps": min_rate_mbps}, scale)
     step = control.step(HERE)
     assert step.decisions[0].command.rate_bps == wire
-    assert step.seen.rate_scale == scale
+    assert step.observation.rate_scale == scale
     line = lines.decision_line(step.strategy, step.decisions[0], scale)
     assert line["meter_mbps"] == max(min_rate_mbps, 0.05 / scale)
 
@@ -97,8 +97,8 @@ def test_a_link_changes_on_the_wire_and_is_written_in_scenario_units():
     )
     router = Router(plan, Hosts(plan))
     arcs = Arcs(plan, router, Counters(lambda _switch: {}), Stations())
-    arcs.said(LinkState(link="core", rate_mbps=2))
-    assert [arc.capacity_bps for arc in arcs.seen()] == [2_000_000, 2_000_000]
+    arcs.change_link(LinkState(link="core", rate_mbps=2))
+    assert [arc.capacity_bps for arc in arcs.observed()] == [2_000_000, 2_000_000]
     document = arcs.documents()[0]
     assert document == {"link": "core", "rate_mbps": 20}
     assert LinkState.model_validate(document).scaled(0.1).rate_mbps == 2

@@ -1,11 +1,11 @@
-"""Connections and subflows out of SYNs and SYN/ACKs."""
+"""Connections and subflows are found from SYN and SYN/ACK packets."""
 
 from __future__ import annotations
 
 from controller.paths import Flow
 from controller.pox_ext.frames import ACK, SYN, Ip
 from controller.pox_ext.mptcp import token
-from controller.pox_ext.tracker import FellBack, Joined, Tracker
+from controller.pox_ext.tracker import Fallback, Joined, Tracker
 
 KEY = bytes(range(8))
 TOKEN = token(KEY, 1)
@@ -13,69 +13,69 @@ FIRST, SECOND = (
     Flow("10.2.0.3", "10.0.0.1", 6, 40000, 5001),
     Flow("10.1.0.3", "10.0.0.1", 6, 40001, 5001),
 )
-CAPABLE_SYN, CAPABLE_ANSWER = b"\x1e\x04\x01\x01", b"\x1e\x0c\x01\x01" + KEY
-JOIN_SYN, JOIN_ANSWER = (
+CAPABLE_SYN, CAPABLE_SYN_ACK = b"\x1e\x04\x01\x01", b"\x1e\x0c\x01\x01" + KEY
+JOIN_SYN, JOIN_SYN_ACK = (
     b"\x1e\x0c\x10\x02" + bytes.fromhex(TOKEN) + bytes(4),
     b"\x1e\x10\x10\x00" + bytes(12),
 )
 
 
-def opened(tracker: Tracker, flow: Flow, asked: bytes, answered: bytes):
-    assert tracker.saw(Ip(flow, SYN, asked)) is None
-    return tracker.saw(Ip(flow.back(), SYN | ACK, answered))
+def handshake(tracker: Tracker, flow: Flow, syn: bytes, syn_ack: bytes):
+    assert tracker.handle_syn(Ip(flow, SYN, syn)) is None
+    return tracker.handle_syn(Ip(flow.back(), SYN | ACK, syn_ack))
 
 
 def test_a_second_subflow_joins_by_the_token_of_the_servers_key():
     tracker = Tracker()
-    assert opened(tracker, FIRST, CAPABLE_SYN, CAPABLE_ANSWER) == Joined(TOKEN, 1, FIRST)
-    assert opened(tracker, SECOND, JOIN_SYN, JOIN_ANSWER) == Joined(TOKEN, 2, SECOND)
+    assert handshake(tracker, FIRST, CAPABLE_SYN, CAPABLE_SYN_ACK) == Joined(TOKEN, 1, FIRST)
+    assert handshake(tracker, SECOND, JOIN_SYN, JOIN_SYN_ACK) == Joined(TOKEN, 2, SECOND)
     assert tracker.subflows() == [Joined(TOKEN, 1, FIRST), Joined(TOKEN, 2, SECOND)]
 
 
-def test_an_answer_sent_again_is_no_new_subflow():
+def test_a_retransmitted_syn_ack_is_no_new_subflow():
     tracker = Tracker()
-    opened(tracker, FIRST, CAPABLE_SYN, CAPABLE_ANSWER)
-    assert tracker.saw(Ip(FIRST.back(), SYN | ACK, CAPABLE_ANSWER)) is None
+    handshake(tracker, FIRST, CAPABLE_SYN, CAPABLE_SYN_ACK)
+    assert tracker.handle_syn(Ip(FIRST.back(), SYN | ACK, CAPABLE_SYN_ACK)) is None
     assert len(tracker.subflows()) == 1
 
 
-def test_a_backup_subflow_is_seen():
+def test_the_backup_flag_of_a_join_is_read():
     tracker = Tracker()
-    asked = bytes([JOIN_SYN[0], JOIN_SYN[1], JOIN_SYN[2] | 1]) + JOIN_SYN[3:]
-    assert opened(tracker, SECOND, asked, JOIN_ANSWER).backup
+    syn = bytes([JOIN_SYN[0], JOIN_SYN[1], JOIN_SYN[2] | 1]) + JOIN_SYN[3:]
+    assert handshake(tracker, SECOND, syn, JOIN_SYN_ACK).backup
 
 
-def test_plain_tcp_is_nothing_and_an_answer_without_option_is_a_fallback():
+def test_plain_tcp_is_ignored_and_a_syn_ack_without_option_is_a_fallback():
     tracker = Tracker()
-    assert opened(tracker, FIRST, b"", b"") is None
-    assert opened(tracker, FIRST, CAPABLE_SYN, b"") == FellBack(FIRST)
+    assert handshake(tracker, FIRST, b"", b"") is None
+    assert handshake(tracker, FIRST, CAPABLE_SYN, b"") == Fallback(FIRST)
 
 
-def test_a_subflow_seen_before_a_restart_is_counted():
+def test_a_restored_subflow_counts_when_the_next_is_numbered():
     tracker = Tracker()
     tracker.restore(Joined(TOKEN, 1, FIRST))
-    assert opened(tracker, SECOND, JOIN_SYN, JOIN_ANSWER) == Joined(TOKEN, 2, SECOND)
+    assert handshake(tracker, SECOND, JOIN_SYN, JOIN_SYN_ACK) == Joined(TOKEN, 2, SECOND)
 
 
-def test_a_subflow_that_is_over_takes_its_number_with_it_and_the_last_one_the_connection():
+def test_the_number_of_a_removed_subflow_is_not_used_again_while_its_connection_exists():
     tracker = Tracker()
-    first = opened(tracker, FIRST, CAPABLE_SYN, CAPABLE_ANSWER)
-    second = opened(tracker, SECOND, JOIN_SYN, JOIN_ANSWER)
-    tracker.ended(second)
+    first = handshake(tracker, FIRST, CAPABLE_SYN, CAPABLE_SYN_ACK)
+    second = handshake(tracker, SECOND, JOIN_SYN, JOIN_SYN_ACK)
+    tracker.remove(second)
     assert tracker.subflows() == [first]
     assert tracker.find(TOKEN, 2) is None
-    assert opened(tracker, SECOND, JOIN_SYN, JOIN_ANSWER) == Joined(TOKEN, 3, SECOND)
+    assert handshake(tracker, SECOND, JOIN_SYN, JOIN_SYN_ACK) == Joined(TOKEN, 3, SECOND)
     for each in tracker.subflows():
-        tracker.ended(each)
+        tracker.remove(each)
     assert tracker.subflows() == []
-    assert opened(tracker, FIRST, CAPABLE_SYN, CAPABLE_ANSWER) == Joined(TOKEN, 1, FIRST)
+    assert handshake(tracker, FIRST, CAPABLE_SYN, CAPABLE_SYN_ACK) == Joined(TOKEN, 1, FIRST)
 
 
-def test_a_subflow_that_its_host_knows_is_taken_over():
+def test_a_subflow_reported_by_its_host_is_adopted():
     tracker = Tracker()
     assert tracker.adopt(TOKEN, FIRST) == Joined(TOKEN, 1, FIRST)
     assert tracker.adopt(TOKEN, SECOND) == Joined(TOKEN, 2, SECOND)
 
 
-def test_data_is_not_looked_at():
-    assert Tracker().saw(Ip(FIRST, ACK, CAPABLE_ANSWER)) is None
+def test_a_packet_without_syn_is_ignored():
+    assert Tracker().handle_syn(Ip(FIRST, ACK, CAPABLE_SYN_ACK)) is None

@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from controller.changes import Changes
+from controller.folder_changes import FolderChanges
 from lab.engines.mininet.machine import shell
 from lab.errors import LabError, RequestError, unknown
 
@@ -42,14 +42,14 @@ class Executor:
         self._stop = threading.Event()
         self.folder.mkdir(exist_ok=True)
         self._handle = os.open(self.folder, os.O_RDONLY)
-        self._changes = Changes(lambda: os.fstat(self._handle).st_mtime_ns)
+        self._changes = FolderChanges(lambda: os.fstat(self._handle).st_mtime_ns)
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self._thread.start()
 
     def _serve(self) -> None:
         while not self._stop.wait(SERVE_S):
             for request in (
-                sorted(self.folder.glob("*.json")) if self._changes.may_hold_news() else ()
+                sorted(self.folder.glob("*.json")) if self._changes.may_have_changed() else ()
             ):
                 self._take(request)
             for request, process in list(self._running.items()):

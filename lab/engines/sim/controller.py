@@ -33,11 +33,11 @@ class Brain:
         if not self.control.due(now_ns):
             return
         step = self.control.step(self.observer.observe(now_ns, self.tiers, self.limits_bps))
-        self.tiers = step.seen.tiers
+        self.tiers = step.observation.tiers
         for line in (
             lines.observation_line(step),
             *(
-                lines.decision_line(step.strategy, each, step.seen.rate_scale)
+                lines.decision_line(step.strategy, each, step.observation.rate_scale)
                 for each in step.decisions
             ),
         ):
@@ -76,7 +76,7 @@ class Brain:
             self.record(line.pop("kind"), **line)
         if self._known != set(alive):
             self._known = set(alive)
-            self.control.hurry()
+            self.control.wake()
 
     def _carry_out(self, command: Command) -> None:
         network = self.network

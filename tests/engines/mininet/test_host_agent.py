@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from controller.errors import MessageRefused
-from controller.host_messages import Order, SubflowOrder, written
+from controller.host_messages import HostCommand, SubflowChange, encode
 from lab.engines.mininet import host_agent_process as host_agents
 from lab.engines.mininet.host_agent_process import HostAgents, asked_of, ports_along
 from lab.engines.mininet.kernel import netlink
@@ -93,7 +93,9 @@ def host(monkeypatch):
 
 
 def order(seq, **asked):
-    return Order(seq, "ue3", "t", (SubflowOrder("10.0.0.1:5001", "10.1.0.3:40112", **asked),))
+    return HostCommand(
+        seq, "ue3", "t", (SubflowChange("10.0.0.1:5001", "10.1.0.3:40112", **asked),)
+    )
 
 
 def test_a_host_reports_its_multipath_subflows_and_the_loss_on_their_way(host):
@@ -146,13 +148,13 @@ def test_an_old_order_is_refused_and_one_about_a_stranger_does_nothing(host):
     with pytest.raises(MessageRefused, match="order 5 has come before"):
         host.obey(order(5, backup=False))
     host.obey(
-        Order(
+        HostCommand(
             6,
             "ue3",
             "t",
             (
-                SubflowOrder("10.0.0.1:5001", "10.1.0.3:9", True, 1.0),
-                SubflowOrder("x", "y:z", True),
+                SubflowChange("10.0.0.1:5001", "10.1.0.3:9", True, 1.0),
+                SubflowChange("x", "y:z", True),
             ),
         )
     )
@@ -187,10 +189,10 @@ def test_what_the_kernel_refuses_of_one_subflow_keeps_no_other_from_its_due(host
 
     kept.set_backup = set_backup
     both = tuple(
-        SubflowOrder("10.0.0.1:5001", f"{end[0]}:{end[1]}", True) for end in (LOCAL, other)
+        SubflowChange("10.0.0.1:5001", f"{end[0]}:{end[1]}", True) for end in (LOCAL, other)
     )
     with pytest.raises(LabError, match="netlink request 30"):
-        host.obey(Order(1, "ue3", "t", both))
+        host.obey(HostCommand(1, "ue3", "t", both))
     assert kept.asked == [("10.2.0.3", True)]
 
 
@@ -229,14 +231,14 @@ def agent(host, monkeypatch):
 
 
 def test_only_the_registered_controller_with_the_key_is_obeyed(agent):
-    whole = written(order(1, backup=True), KEY)
+    whole = encode(order(1, backup=True), KEY)
     for sender in (("127.0.0.1", 6699), ("10.0.0.1", 6698)):
         with pytest.raises(MessageRefused, match="not the registered controller"):
             agent.read(whole, sender)
     with pytest.raises(MessageRefused, match="not this run's"):
-        agent.read(written(order(1, backup=True), "guessed"), CONTROLLER)
+        agent.read(encode(order(1, backup=True), "guessed"), CONTROLLER)
     with pytest.raises(MessageRefused, match="choose from ue3"):
-        agent.read(written(Order(1, "ue9", "t", ()), KEY), CONTROLLER)
+        agent.read(encode(HostCommand(1, "ue9", "t", ()), KEY), CONTROLLER)
     assert agent.period_s == host_agent.RESTING_S
     agent.obey(agent.read(whole, CONTROLLER))
     assert agent.period_s == 0.5
@@ -248,16 +250,16 @@ def test_of_orders_that_wait_the_last_of_each_connection_is_carried_out(agent):
         controller.bind(("127.0.0.1", 0))
         agent._controller = controller.getsockname()
         for datagram in (
-            written(order(1, expected_mbps=9.0), KEY),
-            written(order(3, expected_mbps=4.0), KEY),
-            written(order(2, expected_mbps=1.0), KEY),
+            encode(order(1, expected_mbps=9.0), KEY),
+            encode(order(3, expected_mbps=4.0), KEY),
+            encode(order(2, expected_mbps=1.0), KEY),
             b"{}",
-            written(
-                Order(
+            encode(
+                HostCommand(
                     4,
                     "ue3",
                     "another",
-                    (SubflowOrder("10.0.0.1:5001", "10.1.0.3:40112", backup=True),),
+                    (SubflowChange("10.0.0.1:5001", "10.1.0.3:40112", backup=True),),
                 ),
                 KEY,
             ),

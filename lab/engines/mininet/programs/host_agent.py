@@ -6,7 +6,7 @@
 3) backup: the host with several addresses changes its endpoint, and the kernel tells the other end (MP_PRIO)
    where a path manager in user space opens the subflows (`opener`), it changes the subflow alone
 4) an expected rate: both hosts pace the subflow's socket; only the one that sends data feels it
-5) what was done is reported at once, from what the kernel says, and written to standard output as a command
+5) what was done is reported at once, from what the kernel says, and encode to standard output as a command
 
 Its configuration is one JSON file; it ends when its standard input does.
 """
@@ -23,7 +23,14 @@ from pathlib import Path
 from typing import Any
 
 from controller.errors import MessageRefused
-from controller.host_messages import HostReport, Order, SubflowOrder, SubflowState, order, written
+from controller.host_messages import (
+    HostCommand,
+    HostReport,
+    SubflowChange,
+    SubflowState,
+    encode,
+    read_command,
+)
 from lab.engines.mininet.kernel import netlink
 from lab.engines.mininet.kernel.netlink import TcpSocket
 from lab.engines.mininet.kernel.pacing import (
@@ -66,7 +73,7 @@ class Host:
             seq, self.name, tuple(_state(each) for each in found), _along(self._loss, losses)
         )
 
-    def obey(self, asked: Order) -> None:
+    def obey(self, asked: HostCommand) -> None:
         """Carry out an order that is newer than the last; what the kernel refuses of one subflow keeps no other from its due."""
         if asked.seq <= self._last_seq:
             raise MessageRefused(
@@ -86,7 +93,7 @@ class Host:
         if refused:
             raise LabError(f"obey order {asked.seq} to {self.name}: {'; '.join(refused)}")
 
-    def _change(self, mine: TcpSocket, asked: SubflowOrder) -> None:
+    def _change(self, mine: TcpSocket, asked: SubflowChange) -> None:
         if asked.backup is not None and self._manager is not None and self._may_set_backup:
             if self.opener is None:
                 self._set_backup(self._manager, mine.source[0], asked.backup)
@@ -106,7 +113,7 @@ class Host:
             shell.run(argv, f"prepare {self.name} for pacing", stdin=shaping.batch(lines))
 
     def _set_backup(self, manager: PathManager, address: str, backup: bool) -> None:
-        """Asked a second time, the other end has not heard the first: the kernel says it again only after the opposite."""
+        """PathDelay a second time, the other end has not heard the first: the kernel says it again only after the opposite."""
         again = [not backup] if self._backup.get(address, False) == backup else []
         for each in (*again, backup):
             word = "backup" if each else "nobackup"
@@ -181,22 +188,22 @@ class Agent:
             said, due = self._said.get(name, (None, now))
             if new != said or now >= due:
                 self._said[name] = new, now + RESTING_S
-                self.socket.sendto(written(report, self._key), self._controller)
+                self.socket.sendto(encode(report, self._key), self._controller)
 
-    def read(self, datagram: bytes, sender: Endpoint) -> Order:
+    def read(self, datagram: bytes, sender: Endpoint) -> HostCommand:
         """The order in a datagram, or `MessageRefused`."""
         if sender != self._controller:
             raise MessageRefused(
                 f"obey {sender[0]}:{sender[1]}: it is not the registered controller"
             )
-        asked = order(datagram, self._key)
+        asked = read_command(datagram, self._key)
         if asked.host not in self._hosts:
             raise MessageRefused(
                 f"obey an order to '{asked.host}': choose from {', '.join(sorted(self._hosts))}"
             )
         return asked
 
-    def obey(self, asked: Order) -> None:
+    def obey(self, asked: HostCommand) -> None:
         """Have it carried out."""
         self.period_s = self._ordered_s
         self._hosts[asked.host].obey(asked)
@@ -224,7 +231,7 @@ def serve(agent: Agent) -> None:
 
 def _obey(agent: Agent) -> None:
     """Take what has come; what is refused, and what the kernel refuses, is said and changes nothing else."""
-    orders: dict[tuple[str, str], Order] = {}
+    orders: dict[tuple[str, str], HostCommand] = {}
     while select.select([agent.socket], [], [], 0)[0]:
         try:
             asked = agent.read(*agent.socket.recvfrom(65536))
@@ -243,7 +250,7 @@ def _obey(agent: Agent) -> None:
             print(problem, file=sys.stderr, flush=True)
 
 
-def _seq(asked: Order) -> int:
+def _seq(asked: HostCommand) -> int:
     return asked.seq
 
 

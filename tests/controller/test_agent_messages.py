@@ -1,4 +1,4 @@
-"""Datagrams and inbox files: understood or refused, never guessed."""
+"""DatagramSocket and inbox files: understood or refused, never guessed."""
 
 import json
 
@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.agent_messages import LinkFlip, ParamsFlip, StrategyFlip, ap_report, inbox_message
+from controller.agent_messages import (
+    LinkFlip,
+    ParamsFlip,
+    StrategyFlip,
+    read_ap_report,
+    read_inbox_message,
+)
 from controller.errors import MessageRefused
 
 REPORT = {
@@ -20,19 +26,21 @@ REPORT = {
 
 
 def test_a_report_is_read():
-    report = ap_report(json.dumps(REPORT).encode())
+    report = read_ap_report(json.dumps(REPORT).encode())
     assert (report.ap, report.mac_occupancy, report.stations["ue1"].rssi_dbm) == ("wifi1", 1.0, -40)
 
 
 def test_the_documented_inbox_messages_are_read():
     assert isinstance(
-        inbox_message('{"seq": 3, "kind": "params", "value": {"cth": 0.3}}'), ParamsFlip
+        read_inbox_message('{"seq": 3, "kind": "params", "value": {"cth": 0.3}}'), ParamsFlip
     )
     assert isinstance(
-        inbox_message('{"seq": 4, "kind": "strategy", "value": {"name": "none", "params": {}}}'),
+        read_inbox_message(
+            '{"seq": 4, "kind": "strategy", "value": {"name": "none", "params": {}}}'
+        ),
         StrategyFlip,
     )
-    assert inbox_message(
+    assert read_inbox_message(
         '{"seq": 5, "kind": "link", "value": {"link": "wifi", "up": false}}'
     ) == LinkFlip(kind="link", seq=5, value={"link": "wifi", "up": False})
 
@@ -48,11 +56,11 @@ def test_the_documented_inbox_messages_are_read():
 )
 def test_a_wrong_report_is_refused_and_says_where(change, where):
     with pytest.raises(MessageRefused, match=where):
-        ap_report(json.dumps({**REPORT, **change}).encode())
+        read_ap_report(json.dumps({**REPORT, **change}).encode())
 
 
 @given(st.binary(max_size=200))
 def test_garbage_is_refused(data):
-    for read in (ap_report, inbox_message):
+    for read in (read_ap_report, read_inbox_message):
         with pytest.raises(MessageRefused):
             read(data)

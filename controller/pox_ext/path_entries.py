@@ -2,7 +2,7 @@
 
 A flow moves to another path hop by hop from the last switch to the first, each step waiting until the bridges have carried out
 the one before: wherever a packet is, it finds a complete way, old or new. What the old way alone held is deleted a while later,
-when nothing is under way there any more. Entries are modified where they exist, so that their counters go on.
+when nothing is under way there any more. PathEntries are modified where they exist, so that their counters go on.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LINGER_S = 3.0  # longer than any packet is under way
 Move = tuple[Flow, Route, Route]  # what, from where, to where
 
 
-class Entries:
+class PathEntries:
     """Writes the entries of flows into the bridges."""
 
     def __init__(self, switches: Switches, hosts: Hosts) -> None:
@@ -46,14 +46,17 @@ class Entries:
             self._stale += [(now_s + LINGER_S, switch, flow) for switch in sorted(gone)]
         self._step(moving, 1, done)
 
-    def sweep(self, now_s: float, is_on: Callable[[Flow], Container[str]]) -> None:
-        """Delete what has lingered long enough; `is_on(flow)` are the switches that a flow passes by now."""
+    def delete_stale(self, now_s: float, switches_of: Callable[[Flow], Container[str]]) -> None:
+        """Delete what has lingered long enough; `switches_of(flow)` are the switches that a flow passes by now."""
         due = [each for each in self._stale if each[0] <= now_s]
         self._stale = [each for each in self._stale if each[0] > now_s]
         for _, switch, flow in due:
-            if switch not in is_on(flow):
+            if switch not in switches_of(flow):
                 gone = nicira.flow_mod(
-                    PATHS_TABLE, priority(flow), nicira.of_flow(flow), command=nicira.DELETE_STRICT
+                    PATHS_TABLE,
+                    priority(flow),
+                    nicira.match_flow(flow),
+                    command=nicira.DELETE_STRICT,
                 )
                 self._switches.send(switch, gone)
 
@@ -61,16 +64,16 @@ class Entries:
         """Drop a flow that has no way."""
         self._switches.send(
             switch,
-            nicira.flow_mod(PATHS_TABLE, priority(flow), nicira.of_flow(flow), hard_s=seconds),
+            nicira.flow_mod(PATHS_TABLE, priority(flow), nicira.match_flow(flow), hard_s=seconds),
         )
 
-    def actions(self, hop: Hop, entered_by: int | None = None) -> list[bytes]:
+    def actions(self, hop: Hop, ingress_port: int | None = None) -> list[bytes]:
         """How a packet leaves a switch; nothing when it cannot."""
         number = self._switches.port(hop.switch, hop.port)
         if number is None:
             return []
         rewrite = [nicira.set_destination_mac(hop.mac)] if hop.mac else []
-        return [*rewrite, nicira.output(number, entered_by)]
+        return [*rewrite, nicira.output(number, ingress_port)]
 
     def _step(self, moves: list[Move], from_the_end: int, done: Callable[[], None]) -> None:
         """Write the hop that is so far from the end, of every flow whose new way is that long; then the next."""
@@ -97,12 +100,12 @@ class Entries:
             entry = nicira.flow_mod(
                 PATHS_TABLE,
                 priority(flow),
-                nicira.of_flow(flow),
+                nicira.match_flow(flow),
                 actions,
                 command=nicira.MODIFY_STRICT,
                 cookie=digest(flow),
                 idle_s=IDLE_S,
-                flags=nicira.SAY_WHEN_REMOVED,
+                flags=nicira.SEND_FLOW_REMOVED,
             )
             self._switches.send(hop.switch, entry)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-LOOKS = 4  # into a folder that has changed
+POLLS = 4  # into a folder that has changed
 
 
-class Changes:
+class FolderChanges:
     """Of a folder whose time of change [ns] is `changed_ns()`: to ask for it, of an open folder that is shared with a VM,
     takes much less than the tenth of a second that listing it takes.
     """
@@ -16,12 +16,12 @@ class Changes:
         self._ask = changed_ns
         self._changed_ns, self._looks = 0, 0
 
-    def may_hold_news(self) -> bool:
+    def may_have_changed(self) -> bool:
         """Whether to look into it now.
 
         What comes in the same tick of the clock as the change before leaves no trace: a few more looks find it.
         """
         changed_ns = self._ask()
-        self._looks = LOOKS if changed_ns != self._changed_ns else max(0, self._looks - 1)
+        self._looks = POLLS if changed_ns != self._changed_ns else max(0, self._looks - 1)
         self._changed_ns = changed_ns
         return self._looks > 0

@@ -1,11 +1,11 @@
-"""Rates from counters that grow, and now and then start again."""
+"""CounterRates from counters that grow, and now and then start again."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable
 
 
-class Rates:
+class CounterRates:
     """Remembers the last reading of every counter."""
 
     def __init__(self) -> None:
@@ -20,7 +20,7 @@ class Rates:
         grown_bytes = total_bytes - before[1] if total_bytes >= before[1] else total_bytes
         return round(grown_bytes * 8 * 1_000_000_000 / (now_ns - before[0]))
 
-    def start(self, name: Hashable, now_ns: int, total_bytes: int) -> None:
+    def restart(self, name: Hashable, now_ns: int, total_bytes: int) -> None:
         """Count from this reading on."""
         self._last[name] = (now_ns, total_bytes)
 
