@@ -1,4 +1,4 @@
-"""The coupled laws' own C, compiled for this machine."""
+"""Compile the C code of the laws for this machine and call it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PACKET = 1 << 40
 MAX_PATHS = 16
 
 
-class Way(ctypes.Structure):
+class LawPath(ctypes.Structure):
     _fields_ = [
         ("window", ctypes.c_uint32),
         ("rtt_us", ctypes.c_uint32),
@@ -27,32 +27,32 @@ class Way(ctypes.Structure):
 
 
 class View(ctypes.Structure):
-    _fields_ = [("count", ctypes.c_uint32), ("path", Way * MAX_PATHS)]
+    _fields_ = [("count", ctypes.c_uint32), ("path", LawPath * MAX_PATHS)]
 
 
 Paths = Sequence[tuple[float, float, float]]
 
 
 class Law:
-    """A compiled law; paths are (window [packets], round trip [s], bytes between losses)."""
+    """Call a compiled law; a path is (window [packets], round-trip time [s], bytes between losses)."""
 
     def __init__(self, library: Path) -> None:
         self._library = ctypes.CDLL(str(library))
         self._library.increase.restype = ctypes.c_int64
 
     def increase(self, paths: Paths, own: int) -> Fraction:
-        """By how much a packet acknowledged on a path changes its window [packets]."""
+        """Return the change of a path's window per acknowledged packet [packets]."""
         return Fraction(self._library.increase(_view(paths, own)), PACKET)
 
     def after_loss(self, paths: Paths, own: int) -> int:
-        """A path's window after a loss on it [packets]."""
+        """Return a path's window after a loss on it [packets]."""
         return self._library.after_loss(_view(paths, own))
 
 
 def _view(paths: Paths, own: int) -> ctypes.Array:
     order = [paths[own], *(path for number, path in enumerate(paths) if number != own)]
-    known = (Way(int(window), round(rtt * 1e6), int(count)) for window, rtt, count in order)
-    return ctypes.byref(View(len(order), (Way * MAX_PATHS)(*known)))
+    known = (LawPath(int(window), round(rtt * 1e6), int(count)) for window, rtt, count in order)
+    return ctypes.byref(View(len(order), (LawPath * MAX_PATHS)(*known)))
 
 
 @pytest.fixture(scope="session")

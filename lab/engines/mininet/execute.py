@@ -1,7 +1,7 @@
-"""`exec RUN HOST -- CMD`: a command inside a host of a running emulation, also through the VM.
+"""Run a command inside a host of a running emulation, also through the VM: `exec RUN HOST -- CMD`.
 
-The run folder is the channel: the caller renames a request into `RUN/exec/`, the engine runs it and writes the output
-and, last, the status beside it.
+The run folder is the channel. The caller renames a request into `RUN/exec/`; the engine runs it and
+writes the output and, last, the status beside it.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from controller.folder_changes import FolderChanges
@@ -22,13 +23,21 @@ from lab.engines.mininet.machine import shell
 from lab.errors import LabError, RequestError, unknown
 
 POLL_S = 0.1
-SERVE_S = 0.5  # a look into a folder shared with a VM is dear
-TAKEN_TIMEOUT_S = 10
-MACHINE = "machine"  # the host name for the machine (or VM) that carries the network
+SERVE_S = 0.5  # reading a folder shared with a VM is slow
+START_TIMEOUT_S = 10
+MACHINE = "machine"  # the host name of the machine (or VM) that runs the network
+
+
+@dataclass(frozen=True)
+class Request:
+    """Hold a command for a host, as its JSON file does."""
+
+    host: str
+    argv: list[str]
 
 
 class Executor:
-    """The engine's side: a thread that runs what is asked for."""
+    """Run the requests of a run folder, in a thread of the engine."""
 
     def __init__(
         self,
@@ -36,7 +45,11 @@ class Executor:
         inside: Callable[[str, list[str]], list[str]],
         record: Callable[[int], None],
     ) -> None:
-        """`inside` makes the command line that enters a host, `record` is told every process that was started."""
+        """Start the thread.
+
+        `inside` makes the command line that enters a host, `record` is called with every process
+        that is started.
+        """
         self.folder, self._inside, self._record = folder / "exec", inside, record
         self._running: dict[Path, subprocess.Popen[bytes]] = {}
         self._stop = threading.Event()
@@ -48,36 +61,35 @@ class Executor:
 
     def _serve(self) -> None:
         while not self._stop.wait(SERVE_S):
-            for request in (
-                sorted(self.folder.glob("*.json")) if self._changes.may_have_changed() else ()
-            ):
-                self._take(request)
-            for request, process in list(self._running.items()):
+            if self._changes.may_have_changed():
+                for file in sorted(self.folder.glob("*.json")):
+                    self._start(file)
+            for file, process in list(self._running.items()):
                 if process.poll() is not None:
-                    request.with_suffix(".status").write_text(str(process.returncode))
-                    del self._running[request]
+                    file.with_suffix(".status").write_text(str(process.returncode))
+                    del self._running[file]
 
-    def _take(self, request: Path) -> None:
-        asked = json.loads(request.read_text())
-        request.unlink()
-        with (
-            request.with_suffix(".out").open("wb") as out,
-            request.with_suffix(".err").open("wb") as err,
-        ):
+    def _start(self, file: Path) -> None:
+        """Start the command of a request's file."""
+        request = Request(**json.loads(file.read_text()))
+        file.unlink()
+        with file.with_suffix(".out").open("wb") as out, file.with_suffix(".err").open("wb") as err:
+            streams = {"stdin": subprocess.DEVNULL, "stdout": out, "stderr": err, "text": False}
             try:
-                argv = self._inside(asked["host"], asked["argv"])
-                streams = {"stdin": subprocess.DEVNULL, "stdout": out, "stderr": err, "text": False}
                 process = shell.spawn(
-                    argv, f"run a command in {asked['host']}", start_new_session=True, **streams
+                    self._inside(request.host, request.argv),
+                    f"run a command in {request.host}",
+                    start_new_session=True,
+                    **streams,
                 )
-                self._running[request] = process
+                self._running[file] = process
                 self._record(process.pid)
             except (LabError, OSError) as problem:
                 err.write(f"{problem}\n".encode())
-                request.with_suffix(".status").write_text("127")
+                file.with_suffix(".status").write_text("127")
 
     def close(self) -> None:
-        """Stop serving and end what still runs."""
+        """Stop serving and kill the commands that are still running."""
         self._stop.set()
         self._thread.join(2)
         os.close(self._handle)
@@ -88,7 +100,7 @@ class Executor:
 
 
 def main(run: str, host: str, argv: list[str], runs: Path) -> int:
-    """Ask a running emulation, print what the command prints as it comes, and return its status."""
+    """Run a command in a host of a run, print its output as it comes, and return its status."""
     folder = runs / run if (runs / run).is_dir() else Path(run)
     served = folder / "exec"
     if not served.is_dir():
@@ -98,22 +110,22 @@ def main(run: str, host: str, argv: list[str], runs: Path) -> int:
     hosts = [*json.loads((folder / "pox" / "topology.json").read_text())["hosts"], MACHINE]
     if host not in hosts:
         raise RequestError(f"exec in {run}: host {unknown(host, hosts)}")
-    request = served / f"{time.time_ns()}.json"
-    draft = request.with_suffix(".part")
-    draft.write_text(json.dumps({"host": host, "argv": argv}))
-    draft.rename(request)
-    return _follow(request)
+    file = served / f"{time.time_ns()}.json"
+    draft = file.with_suffix(".part")
+    draft.write_text(json.dumps(asdict(Request(host, argv))))
+    draft.rename(file)
+    return _follow(file)
 
 
-def _follow(request: Path) -> int:
-    """Copy output and errors until the status is there."""
+def _follow(file: Path) -> int:
+    """Copy output and errors until the status is there, and return it."""
     positions = {".out": 0, ".err": 0}
-    deadline = time.monotonic() + TAKEN_TIMEOUT_S
+    deadline = time.monotonic() + START_TIMEOUT_S
     while True:
-        status = request.with_suffix(".status")
+        status = file.with_suffix(".status")
         done = status.exists() and status.read_text().strip()
         for suffix, stream in ((".out", sys.stdout), (".err", sys.stderr)):
-            path = request.with_suffix(suffix)
+            path = file.with_suffix(suffix)
             if path.exists():
                 data = path.read_bytes()[positions[suffix] :]
                 positions[suffix] += len(data)
@@ -121,9 +133,10 @@ def _follow(request: Path) -> int:
                 stream.flush()
         if done:
             return int(done)
-        if not request.with_suffix(".out").exists() and time.monotonic() > deadline:
-            request.unlink(missing_ok=True)
+        if not file.with_suffix(".out").exists() and time.monotonic() > deadline:
+            file.unlink(missing_ok=True)
             raise LabError(
-                f"exec: the run did not take the command in {TAKEN_TIMEOUT_S} s. Is it still running?"
+                f"exec: the run did not start the command in {START_TIMEOUT_S} s. "
+                "Is it still running?"
             )
         time.sleep(POLL_S)

@@ -1,4 +1,4 @@
-"""The WiFi cell's numbers: what a byte costs, how long its queue is."""
+"""The WiFi cell: airtime per byte, length of the queue, layout of the program's map."""
 
 import pytest
 
@@ -10,29 +10,29 @@ from lab.radio.wifi import limit_ns, price_ps
 from lab.topologies.topology import Cell, Station
 
 
-def test_a_byte_costs_its_time_on_the_air():
+def test_airtime_per_byte():
     assert price_ps(8_000_000) == 1_000_000  # 1 us
     assert price_ps(8_000_000, contention=1.5) == 1_500_000
 
 
-def test_three_stations_share_as_eq_2_says():
+def test_three_stations_share_the_channel_by_eq_2():
     """MP-SDN eq (2): r = (54, 54, 6), k = 1 -> 4.9091 Mb/s each."""
     round_ps = sum(price_ps(rate) for rate in (54_000_000, 54_000_000, 6_000_000))
     assert 8e12 / round_ps == pytest.approx(4.9091e6, rel=1e-4)
 
 
-def test_the_queue_is_so_many_full_frames_at_the_best_rate():
+def test_the_queue_counts_full_frames_at_the_best_rate():
     cell = Cell(
         "wifi1", "wifi", (Station("a", 12_112_000), Station("b", 1_000_000)), queue_packets=100
     )
     assert limit_ns(cell) == pytest.approx(100e6)
 
 
-def test_the_layout_is_that_of_the_program():
+def test_the_layout_matches_the_program():
     assert LAYOUT.size == 64  # a lock, a pad and seven counters
 
 
-def test_the_pins_are_unmounted_before_their_folder_goes(tmp_path, monkeypatch):
+def test_the_pins_are_unmounted_before_their_folder_is_removed(tmp_path, monkeypatch):
     ran = []
     monkeypatch.setattr(module, "PINS", tmp_path / "bpf")
     monkeypatch.setattr(shell, "run", lambda argv, doing: ran.append(argv[0]))

@@ -1,4 +1,4 @@
-"""From a kernel's types to compiled laws: which kernels can, what is kept, what is said where something is missing."""
+"""Compiling laws for a kernel's types: requirements, the cache, and errors."""
 
 import os
 import subprocess
@@ -17,7 +17,7 @@ AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 
 @pytest.fixture
 def types(tmp_path):
-    """The types of a kernel that can."""
+    """The types of a kernel that can run laws."""
     file = tmp_path / "types"
     file.write_bytes(b"\0" + b"\0".join(name.encode() for name in build.NEEDED) + b"\0")
     return file
@@ -25,7 +25,7 @@ def types(tmp_path):
 
 @pytest.fixture
 def compiler(tmp_path, monkeypatch):
-    """bpftool and clang in name only; the commands they were given."""
+    """Replace bpftool and clang, and record their commands."""
     ran = []
 
     def run(argv, doing, **_):
@@ -39,7 +39,7 @@ def compiler(tmp_path, monkeypatch):
     return ran
 
 
-def test_the_kernel_knows_coupled_laws_by_another_name():
+def test_laws_have_another_name_in_the_kernel():
     assert [kernel_name(cc) for cc in ("reno", "olia")] == ["reno", "bpf_olia"]
     assert [our_name(cc) for cc in ("reno", "bpf_olia", "bpf_other")] == [
         "reno",
@@ -58,7 +58,7 @@ def test_what_a_kernel_lacks_is_read_from_its_types(types, tmp_path):
     assert build.lacking(tmp_path / "nothing") == ["published types (BTF)"]
 
 
-def test_a_kernel_that_cannot_is_refused_with_what_to_type(tmp_path):
+def test_a_kernel_that_cannot_run_laws_is_refused_with_what_to_type(tmp_path):
     with pytest.raises(MachineLacks, match=r"run lia: .* lacks published types.*--vm"):
         build.require(["reno", "lia"], tmp_path / "nothing")
     assert build.require(["reno", "cubic"], tmp_path / "nothing") == {}
@@ -74,7 +74,7 @@ def test_a_law_is_compiled_once_per_kernel(types, compiler):
     assert [path.suffix for path in first["lia"].parent.iterdir()] == [".o", ".o"]
 
 
-def test_another_source_is_another_program(types, compiler, tmp_path, monkeypatch):
+def test_a_changed_source_is_compiled_again(types, compiler, tmp_path, monkeypatch):
     first = build.program("olia", types)
     (tmp_path / "law.h").write_text("// another header")
     monkeypatch.setattr(build, "SOURCES", tmp_path)
@@ -95,7 +95,7 @@ def test_a_compiler_that_fails_is_quoted(types, compiler, monkeypatch):
 
 @needs_root
 @pytest.mark.skipif(build.lacking() != [], reason=f"this kernel lacks {', '.join(build.lacking())}")
-def test_this_kernel_takes_the_laws_and_gives_them_back():
+def test_this_kernel_loads_and_unloads_the_laws():
     laws = load.Laws()
     laws.load("reno", "olia")
     laws.load("olia", "lia")

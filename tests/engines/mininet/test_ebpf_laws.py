@@ -1,4 +1,5 @@
-"""The laws' own C, compiled for this machine, against the numbers of the multipath-tcp.org kernel and against exact fractions.
+"""The laws' C code, compiled for this machine, compared with the multipath-tcp.org kernel
+and with exact fractions.
 
 The bound that docs/ebpf.md states: an increase is at most 1/500 of itself, or 2^-36 packets, off.
 """
@@ -53,7 +54,7 @@ def test_the_vectors(laws, law, paths, increases, after_loss):
     [("lia", B, 0, 32), ("balia", B, 1, 63), ("olia", C, 0, 11), ("olia", C, 1, 160)],
 )
 def test_acknowledged_packets_per_step(laws, law, paths, own, acks):
-    """As in the multipath-tcp.org kernel; but its OLIA, in steps of 1/1024, needs 171 in the last case, and the law 160."""
+    """As in the multipath-tcp.org kernel, except the last: its OLIA rounds to 1/1024 and needs 171."""
     assert ceil(abs(1 / laws[law].increase(paths, own))) == acks
 
 
@@ -87,17 +88,17 @@ def exact_balia(paths, own):
 EXACT = {"lia": exact_lia, "olia": exact_olia, "balia": exact_balia}
 
 
-def drawn(draw):
-    """Paths of any windows, from 100 us to 4 s, with ties now and then."""
+def random_paths(rng):
+    """Return random paths with any windows and 100 us to 4 s, sometimes with ties."""
     paths = []
-    for _ in range(draw.randint(1, MAX_PATHS)):
-        window = draw.choice([draw.randint(1, 20), draw.randint(1, 200_000), 10])
+    for _ in range(rng.randint(1, MAX_PATHS)):
+        window = rng.choice([rng.randint(1, 20), rng.randint(1, 200_000), 10])
         rtt = Fraction(
-            draw.choice([draw.randint(100, 4_000_000), draw.randint(5_000, 300_000), 50_000]),
+            rng.choice([rng.randint(100, 4_000_000), rng.randint(5_000, 300_000), 50_000]),
             1_000_000,
         )
         paths.append(
-            (Fraction(window), rtt, Fraction(draw.choice([0, 100_000, draw.randint(0, 2**32 - 1)])))
+            (Fraction(window), rtt, Fraction(rng.choice([0, 100_000, rng.randint(0, 2**32 - 1)])))
         )
     return paths
 
@@ -105,9 +106,9 @@ def drawn(draw):
 @pytest.mark.whole
 @pytest.mark.parametrize("law", LAWS)
 def test_the_error_bound(laws, law):
-    draw = random.Random(law)
+    rng = random.Random(law)
     for _ in range(3000):
-        paths = drawn(draw)
+        paths = random_paths(rng)
         wanted, got = EXACT[law](paths, 0), laws[law].increase(paths, 0)
         linked = (
             exact_olia([(w, rtt, 0) for w, rtt, _ in paths], 0) if law == "olia" else 0
@@ -119,10 +120,10 @@ def test_the_error_bound(laws, law):
 
 @pytest.mark.parametrize("law", LAWS)
 def test_no_step_is_longer_than_reno_alone(laws, law):
-    """LIA and BALIA never grow a window by more than 1/w; OLIA's alpha may add as much again."""
-    draw = random.Random(law)
+    """LIA and BALIA never grow a window by more than 1/w; OLIA's alpha may double that."""
+    rng = random.Random(law)
     for _ in range(1000):
-        paths = drawn(draw)
+        paths = random_paths(rng)
         assert (
             laws[law].increase(paths, 0)
             <= (2 if law == "olia" else 1) * (1 + RELATIVE) / paths[0][0] + ABSOLUTE

@@ -1,4 +1,4 @@
-"""`exec`: the run folder carries the question there and the answer back."""
+"""`exec`: requests and their output in the run folder."""
 
 import json
 import threading
@@ -35,7 +35,7 @@ def folder(tmp_path, monkeypatch, started):
     executor.close()
 
 
-def test_output_errors_and_status_come_back(folder, capfdbinary):
+def test_output_errors_and_status_are_returned(folder, capfdbinary):
     assert (
         execute.main("r1", "ue1", ["sh", "-c", "echo out; echo err >&2; exit 7"], folder.parent)
         == 7
@@ -53,30 +53,28 @@ def test_an_unknown_host_lists_the_known_ones(folder):
         execute.main("r1", "ue9", ["true"], folder.parent)
 
 
-def test_a_run_that_is_over_serves_nothing(tmp_path):
+def test_a_run_that_has_ended_is_refused(tmp_path):
     with pytest.raises(RequestError, match="no emulation serves this run"):
         execute.main("r0", "ue1", ["true"], tmp_path)
 
 
-def test_a_command_that_cannot_start_says_why(folder, capfdbinary):
+def test_a_command_that_cannot_start_returns_the_reason(folder, capfdbinary):
     assert execute.main("r1", "ue1", ["lost"], folder.parent) == 127
     assert b"enter ue1: it is gone" in capfdbinary.readouterr().err
     assert execute.main("r1", "ue1", ["no-such-program"], folder.parent) == 127
 
 
-def test_nobody_answers(tmp_path, monkeypatch):
-    monkeypatch.setattr(execute, "TAKEN_TIMEOUT_S", 0.2)
+def test_a_run_that_does_not_answer_is_an_error(tmp_path, monkeypatch):
+    monkeypatch.setattr(execute, "START_TIMEOUT_S", 0.2)
     (tmp_path / "r" / "exec").mkdir(parents=True)
     (tmp_path / "r" / "pox").mkdir()
     (tmp_path / "r" / "pox" / "topology.json").write_text('{"hosts": {"ue1": []}}')
-    with pytest.raises(LabError, match="the run did not take the command"):
+    with pytest.raises(LabError, match="the run did not start the command"):
         execute.main("r", "ue1", ["true"], tmp_path)
     assert not list((tmp_path / "r" / "exec").iterdir())
 
 
-def test_what_still_runs_is_written_down_and_ends_with_the_run_children_too(
-    folder, started, tmp_path
-):
+def test_commands_are_recorded_and_end_with_the_run_children_too(folder, started, tmp_path):
     executor = execute.Executor(tmp_path, lambda _host, argv: argv, started.append)
     (tmp_path / "exec" / "1.json").write_text(
         json.dumps({"host": "ue1", "argv": ["sh", "-c", "sleep 60 & echo $!; wait"]})
@@ -96,14 +94,14 @@ def test_what_still_runs_is_written_down_and_ends_with_the_run_children_too(
 
 
 def test_output_comes_while_the_command_runs(folder, capfdbinary):
-    asked = threading.Thread(
+    caller = threading.Thread(
         target=execute.main, args=("r1", "ue1", ["sh", "-c", "echo first; sleep 1"], folder.parent)
     )
-    asked.start()
-    deadline, seen = time.monotonic() + 0.9, b""
-    while b"first" not in seen and time.monotonic() < deadline:
+    caller.start()
+    deadline, output = time.monotonic() + 0.9, b""
+    while b"first" not in output and time.monotonic() < deadline:
         time.sleep(0.05)
-        seen += capfdbinary.readouterr().out
-    assert asked.is_alive()
-    assert seen == b"first\n"
-    asked.join()
+        output += capfdbinary.readouterr().out
+    assert caller.is_alive()
+    assert output == b"first\n"
+    caller.join()

@@ -1,4 +1,4 @@
-"""What a host is told, and that the kernel hears it."""
+"""The configuration of a host, as text and in the kernel."""
 
 import subprocess
 from pathlib import Path
@@ -22,7 +22,7 @@ def wiring(load):
 
 @pytest.fixture
 def host():
-    """A process in a network namespace of its own, with an interface `one`."""
+    """A process in its own network namespace, with an interface `one`."""
     process = subprocess.Popen(
         [
             "unshare",
@@ -40,8 +40,8 @@ def host():
 
 
 @pytest.fixture
-def told():
-    """The commands written into the journals."""
+def commands():
+    """The commands passed to the journals."""
     found = []
 
     def journal(_at, argv, _stdin):
@@ -55,7 +55,7 @@ def same(argv):
     return argv
 
 
-def test_every_interface_has_a_table_of_its_own(wiring):
+def test_every_interface_has_its_own_routing_table(wiring):
     lines = list(host_setup.addresses(wiring.of("ue3")))
     assert "addr add 10.2.0.3/32 dev ue3-lte0" in lines
     assert "rule add from 10.2.0.3 table 1" in lines
@@ -76,13 +76,13 @@ def test_further_addresses_share_the_interface_and_its_table():
         )
 
 
-def test_a_radio_gets_its_name_while_it_is_down(wiring):
+def test_a_radio_is_renamed_while_it_is_down(wiring):
     down, named = host_setup.name_radio("wlan7", wiring.at("ue1", "wifi1"))
     assert down == "link set dev wlan7 down"
     assert named == "link set dev wlan7 name ue1-wlan0 address 02:00:0a:01:00:01"
 
 
-def test_a_host_answers_only_for_its_own_addresses_and_speaks_multipath():
+def test_a_host_answers_arp_only_for_its_own_addresses_and_enables_mptcp():
     settings = host_setup.settings(["ue3-lte0", "ue3-wlan0"])
     assert settings["net.mptcp.enabled"] == "1"
     assert settings["net.ipv4.conf.ue3-wlan0.rp_filter"] == "0"
@@ -91,20 +91,20 @@ def test_a_host_answers_only_for_its_own_addresses_and_speaks_multipath():
 
 
 @needs_root
-def test_settings_are_written_inside_a_host_and_told(host, told):
+def test_settings_are_written_inside_a_host_and_journalled(host, commands):
     setting = Path("/proc/sys/net/ipv4/conf/one/arp_announce")
     netlink.inside(
         host, lambda: host_setup.write_settings({"net.ipv4.conf.one.arp_announce": "2"}, same)
     )
     assert netlink.inside(host, setting.read_text) == "2\n"
-    assert told == ["sysctl -qw net.ipv4.conf.one.arp_announce=2"]
+    assert commands == ["sysctl -qw net.ipv4.conf.one.arp_announce=2"]
     assert not setting.exists()
 
 
 @needs_root
-def test_offloads_are_off(host, told):
+def test_offloads_are_off(host, commands):
     netlink.inside(host, lambda: host_setup.without_offloads(["one"], same))
-    assert told == ["ethtool -K one tso off gso off gro off"]
+    assert commands == ["ethtool -K one tso off gso off gro off"]
     shown = subprocess.run(
         ["nsenter", f"--net=/proc/{host}/ns/net", "ethtool", "-k", "one"],
         capture_output=True,
@@ -120,19 +120,19 @@ def test_offloads_are_off(host, told):
 
 
 @needs_root
-def test_an_interface_that_is_not_there_is_an_error(host):
+def test_a_missing_interface_is_an_error(host):
     with pytest.raises(OSError, match="No such device"):
         netlink.inside(host, lambda: host_setup.without_offloads(["three"], same))
 
 
 @needs_root
-def test_every_address_becomes_an_endpoint(host, told):
+def test_every_address_becomes_an_endpoint(host, commands):
     interface = Interface("ue1", "one", "10.16.0.1", "", "s1", "", "access1", ("10.16.0.2",))
     try:
         netlink.inside(host, lambda: host_setup.endpoints([interface], same))
     except LabError as problem:
         pytest.skip(f"needs a kernel with Multipath TCP: {problem}")
-    assert told[-1] == "ip mptcp endpoint add 10.16.0.2 dev one subflow"
+    assert commands[-1] == "ip mptcp endpoint add 10.16.0.2 dev one subflow"
 
     def ip_mptcp(*words):
         argv = ["nsenter", f"--net=/proc/{host}/ns/net", "ip", "mptcp", *words]

@@ -69,7 +69,7 @@ def test_newest_first_and_radios_last(ledger, monkeypatch):
 
 @pytest.fixture
 def radios(tmp_path, monkeypatch):
-    """A machine whose radios are folders; removing one takes its folder away."""
+    """A machine whose radios are folders; removing a radio removes its folder."""
     folder = tmp_path / "ieee80211"
     folder.mkdir()
     monkeypatch.setattr(undo, "RADIOS", folder)

@@ -1,4 +1,4 @@
-"""Netlink against the tools that everybody trusts: tc and ip."""
+"""Netlink compared with tc and ip."""
 
 import json
 import re
@@ -25,7 +25,7 @@ def shown(*argv):
     return json.loads(subprocess.run(argv, capture_output=True, text=True, check=True).stdout)
 
 
-def test_an_interfaces_number_is_what_ip_says(veth, scheduler):
+def test_an_interfaces_number_matches_ip(veth, scheduler):
     assert scheduler.index(veth) == shown("ip", "-j", "link", "show", veth)[0]["ifindex"]
 
 

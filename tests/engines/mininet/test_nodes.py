@@ -1,4 +1,4 @@
-"""Mininet-WiFi's nodes as hosts and names only, on this machine, without radios and without Open vSwitch."""
+"""Mininet-WiFi's nodes on this machine, without radios and without Open vSwitch."""
 
 import importlib.util
 from pathlib import Path
@@ -51,15 +51,15 @@ def built(tmp_path, monkeypatch):
 
 
 def test_hosts_have_their_addresses_routes_and_endpoints(built):
-    assert "10.16.0.1/32" in built.run("ue1", ["ip", "-brief", "address"], "look")
+    assert "10.16.0.1/32" in built.run("ue1", ["ip", "-brief", "address"], "inspect")
     assert "10.0.0.0/8 dev ue1-eth2" in built.run(
-        "ue1", ["ip", "route", "show", "table", "2"], "look"
+        "ue1", ["ip", "route", "show", "table", "2"], "inspect"
     )
-    assert "10.17.0.1" in built.run("ue1", ["ip", "mptcp", "endpoint"], "look")
+    assert "10.17.0.1" in built.run("ue1", ["ip", "mptcp", "endpoint"], "inspect")
     assert Path("/sys/class/net/p1-eth1").exists()
 
 
-def test_a_network_takes_one_command_for_all_links_and_one_per_host(built):
+def test_one_command_makes_all_links_and_one_configures_each_host(built):
     assert sum(command.endswith("ip -batch -") for command in built.commands) == 3
     assert sum(command.startswith("ovs-vsctl") for command in built.commands) == 1
 
@@ -70,7 +70,7 @@ def test_hosts_end_with_the_network(built):
     assert not Path(f"/proc/{pid}").exists()
 
 
-def test_hostapd_reads_what_mininet_wifi_wrote(tmp_path, monkeypatch):
+def test_hostapd_reads_the_configuration_of_mininet_wifi(tmp_path, monkeypatch):
     from lab.engines.mininet.network import nodes
 
     started = []

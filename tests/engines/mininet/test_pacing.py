@@ -1,4 +1,4 @@
-"""Rates of frames and of payload, and the kernel that holds a socket to one."""
+"""Rates of frames and of payload, and pacing in the kernel."""
 
 import socket
 import subprocess
@@ -14,7 +14,7 @@ from lab.engines.mininet.machine import shell
 RATE_BPS = 8_000_000
 
 
-def test_a_rate_of_frames_is_one_of_payload_and_back():
+def test_rates_of_frames_and_payload_are_converted_both_ways():
     assert pacing.payload_rate(1514 * 8) == 1420
     assert pacing.frame_rate_bps(1420) == 1514 * 8
     assert pacing.frame_rate_bps(pacing.UNLIMITED) is None
@@ -40,7 +40,7 @@ def pins(tmp_path):
 
 
 def sending(pids):
-    """A connection from the first host to the second that sends without end; the receiving socket, and both ends."""
+    """Both ends of a connection from the first host to the second that sends without end."""
     listener = netlink.inside(pids[1], lambda: socket.create_server(("10.9.0.2", 5001)))
     sender = netlink.inside(
         pids[0],
@@ -61,7 +61,7 @@ def sending(pids):
 
 
 def received_bps(receiver, seconds):
-    """Payload per second that comes in."""
+    """Return the payload rate received [bit/s]."""
     until, count = time.monotonic() + seconds, 0
     while time.monotonic() < until:
         count += len(receiver.recv(1 << 16))

@@ -23,7 +23,7 @@ exec {program} "$@"
 
 @pytest.fixture
 def cache(tmp_path, monkeypatch):
-    """A complete cache, as if copied: sources stamped with their commits, a program, a kernel with its modules."""
+    """A complete cache, as if copied: sources with their commits, a program, a kernel with modules."""
     home = tmp_path / "copied"
     for each in upstreams.UPSTREAMS:
         (home / "upstreams" / each.name).mkdir(parents=True)
@@ -125,7 +125,7 @@ def test_a_missing_optional_upstream_stops_nothing(cache, no_network, monkeypatc
     assert "wmediumd: left out, optional: " in capsys.readouterr().err
 
 
-def test_another_commit_is_the_users_and_is_left_alone(cache):
+def test_sources_at_another_commit_are_kept(cache):
     (cache / "upstreams/pox/.commit").write_text("0" * 40)
     with pytest.raises(MachineLacks, match=r"is at 0{40}, not at 20d2918.*mv "):
         upstreams.fetch(upstreams.UPSTREAMS[0])
@@ -225,7 +225,7 @@ def test_the_command_is_fast_the_second_time(cache, no_network):
     subprocess.run(argv, env=environment, check=True, capture_output=True, timeout=3)
 
 
-def test_modules_the_guest_loads_are_unpacked_once_with_what_they_need(cache, monkeypatch):
+def test_modules_the_guest_loads_are_unpacked_once_with_their_dependencies(cache, monkeypatch):
     folder = cache / "vm/lib/modules/6.12.1"
     texts = {
         "net/mac80211_hwsim.ko.xz": "net/mac80211.ko.xz",

@@ -1,4 +1,4 @@
-"""The VM: what it is started with, when it is given up, and (with a VM) that it really does what it says."""
+"""The VM: what it is started with, when it is switched off, and commands in a real VM."""
 
 import os
 import signal
@@ -38,7 +38,7 @@ def monitor(folder):
     return monitor
 
 
-def test_a_status_ends_it_even_if_the_machine_is_off(monitor, folder):
+def test_an_exit_status_counts_even_if_qemu_has_ended(monitor, folder):
     assert monitor.poll(ended=False, interrupts=0) is None
     (folder / "exit_code").write_text("7\n")
     assert monitor.poll(ended=True, interrupts=1) == 7
@@ -95,7 +95,7 @@ def test_only_a_kernel_that_panics_is_booted_again(tmp_path, monkeypatch, capsys
     assert capsys.readouterr().err.count("booting it again") == boots - 1
 
 
-def test_a_kernel_that_comes_up_the_second_time_is_enough(tmp_path, monkeypatch):
+def test_a_kernel_that_boots_the_second_time_is_enough(tmp_path, monkeypatch):
     (tmp_path / "vm").mkdir()
 
     def booted(*_):
@@ -189,7 +189,7 @@ def machines() -> list[str]:
 
 
 def remains() -> list[str]:
-    """Processes of QEMU that ended and that nobody has waited for."""
+    """Return zombie processes of QEMU."""
     return [
         line
         for line in subprocess.run(
@@ -263,7 +263,7 @@ def test_a_command_in_the_vm(tmp_path, tmp_path_factory):
 
 @needs_vm
 def test_the_vm_ends_with_the_process_that_started_it(tmp_path):
-    """After kill -9 of the caller QEMU is gone by itself, and what is left is listed."""
+    """After kill -9 of the caller QEMU ends by itself, and the ledger lists what is left."""
     before = machines()
     code = f"from pathlib import Path; from lab.engines.mininet.vm import launch; launch.run_in_vm(launch.GuestCommand(['sleep', '60'], Path('{tmp_path}')))"
     with subprocess.Popen(

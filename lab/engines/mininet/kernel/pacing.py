@@ -1,9 +1,9 @@
 """Limit a subflow to its expected throughput: the kernel paces its socket (S-MPTCP, section V).
 
 The paper limits subflows by other means. Here an eBPF iterator finds the socket by its addresses
-and ports and sets its SO_MAX_PACING_RATE. This works on any interface; on a slow machine the rate is
-kept where the interface has fq (`shaping.paced`). Rates count Ethernet frames here and payload in
-the kernel.
+and ports and sets its SO_MAX_PACING_RATE. This works on any interface; on a slow machine the rate
+is kept where the interface has fq (`shaping.paced`). Rates count Ethernet frames here and payload
+in the kernel.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Pacing:
         self._program = -1
 
     def set_rate(self, pid: int, local: Endpoint, remote: Endpoint, rate_bps: int | None) -> None:
-        """Pace a socket of the host of process `pid` at this rate of frames; None removes the limit."""
+        """Pace a socket of the host of process `pid`; the rate counts frames, None removes it."""
         rates = self._loaded()
         key = _key(local, remote)
         value = struct.pack("=I", payload_limit(rate_bps))

@@ -50,7 +50,7 @@ class PathManager:
         )
 
     def add(self, address: str, interface: int) -> None:
-        """Make every connection open a subflow from this address of an interface, given by number."""
+        """Make every connection open a subflow from this address of an interface (its number)."""
         place = attribute(FLAGS, struct.pack("=I", SUBFLOW)) + attribute(
             INTERFACE, struct.pack("=i", interface)
         )
