@@ -1,7 +1,7 @@
 """Keep the simulator's compiled code on disk, in a folder named after all that the code depends on.
 
-That is: the sources of the core and where they are, congestion control laws from users' files, numba, Python and the
-processor. Numba itself does not notice that another module has changed.
+That is: the sources of the core and where they are, congestion control laws from users' files,
+numba, Python and the processor. Numba itself does not notice that another module has changed.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ def is_wanted() -> bool:
 
 
 def sources_digest(folder: Path, compiler: str, laws: Mapping[str, Path] | None = None) -> str:
-    """Return a name for the code in a folder, its place, users' laws (name and file) and the compiler."""
+    """Return a name for the code in a folder, its place, users' laws (name and file) and the
+    compiler."""
     digest = hashlib.sha256(f"{compiler}\0{folder.resolve()}".encode())
     for path in sorted(folder.rglob("*.py")):
         digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes())
@@ -91,14 +92,16 @@ def has_failed(where: Path) -> bool:
 
 def failure(where: Path) -> str:
     """Return the message about a compiler that failed."""
-    return f"compile the simulator: it failed, {where / FAILED} says why. Remove that file to try again"
+    reason = where / FAILED
+    return f"compile the simulator: it failed, {reason} says why. Remove that file to try again"
 
 
 @contextmanager
 def compiling(where: Path) -> Iterator[bool]:
     """Hold the lock of a folder while it is compiled.
 
-    Yield True to the first process, which must compile. The others wait, and get False when it is done or has failed.
+    Yield True to the first process, which must compile. The others wait, and get False when it is
+    done or has failed.
     """
     where.mkdir(parents=True, exist_ok=True)
     with FileLock(where / LOCK):

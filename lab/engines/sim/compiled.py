@@ -1,7 +1,7 @@
 """Run the core interpreted at first, and compiled as soon as its compiled code is ready.
 
-The source is the same and so are the bytes. The core works on flat tables: lists for the interpreter, which reads them
-three times faster than arrays, and arrays for compiled code.
+The source is the same and so are the bytes. The core works on flat tables: lists for the
+interpreter, which reads them three times faster than arrays, and arrays for compiled code.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ def is_fast() -> bool:
 def speed_up_if_possible() -> None:
     """Switch to compiled code if it is ready.
 
-    If somebody has edited the sources since they were loaded, the process stays interpreted: numba would compile what is
-    on disk now, and the run would no longer be of one version.
+    If somebody has edited the sources since they were loaded, the process stays interpreted: numba
+    would compile what is on disk now, and the run would no longer be of one version.
     """
     global _cache
     if is_fast() or _cache is None or not code_cache.is_complete(_cache):
@@ -78,7 +78,8 @@ def slow_down() -> None:
 
 
 def add_law(name: str, law: ModuleType) -> None:
-    """Add a congestion control law; a process that runs compiled code is interpreted until there is code with this law."""
+    """Add a congestion control law; a process that runs compiled code is interpreted until there is
+    code with this law."""
     global _cache
     slow_down()
     edited = _cache is not None and folder() != _cache

@@ -1,8 +1,8 @@
 """Compile the simulator's core, in a process of its own.
 
-No run waits for the compiler: a first run starts interpreted while another process compiles, and switches to compiled code
-when it is ready (`compiled`). `python -m lab.engines.sim.compiler [NAME=FILE...]` compiles it with users' congestion
-control laws.
+No run waits for the compiler: a first run starts interpreted while another process compiles, and
+switches to compiled code when it is ready (`compiled`). `python -m lab.engines.sim.compiler
+[NAME=FILE...]` compiles it with users' congestion control laws.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def is_to_come() -> bool:
 
 
 def wait(cache: Path | None = None) -> None:
-    """Wait until it is compiled, for this user or into another cache; return at once without numba."""
+    """Wait until it is compiled, into the user's or another cache; return at once without numba."""
     if code_cache.is_wanted():
         environment = os.environ | ({"MULTIPATH_LAB_CACHE": str(cache)} if cache else {})
         subprocess.run(_command(), cwd=ROOT, env=environment, check=True)

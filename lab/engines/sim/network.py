@@ -90,7 +90,7 @@ class Network:
             if self.now_ns:
                 at_ns = established_ns + rtt_ns if established_ns else self.now_ns + rtt_ns
                 established_ns = established_ns or at_ns
-                events.schedule(w.row, at_ns, f * at.EVENT_KINDS + at.JOINED)
+                events.schedule(w.row, at_ns, at.JOINED, f)
         self.demand(flow, int(row[c + at.DEMAND_BPS]))
 
     def stop(self, flow: Flow) -> None:
@@ -109,14 +109,14 @@ class Network:
             return
         if w.row[c + at.DEMAND_BPS] == at.UNLIMITED:
             w.row[c + at.WRITTEN], w.row[c + at.APP_EVENT_NS] = at.FOREVER, 0
-            events.schedule(w.row, self.now_ns, c * at.EVENT_KINDS + at.PUSH)
+            events.schedule(w.row, self.now_ns, at.PUSH, c)
             return
         w.row[c + at.WRITTEN] = min(
             int(w.row[c + at.WRITTEN]), int(w.row[c + at.DATA_SND_NXT]) + mptcp.UNSENT_SEGMENTS
         )
         due_ns = self.now_ns + 1  # a stale event of this very moment must not be taken for this one
         w.row[c + at.APP_EVENT_NS] = due_ns
-        events.schedule(w.row, due_ns, c * at.EVENT_KINDS + at.APP_DUE)
+        events.schedule(w.row, due_ns, at.APP_DUE, c)
 
     # --- subflows
 
@@ -143,11 +143,7 @@ class Network:
         """Its sender paces it to this rate of Ethernet frames; None: not any more."""
         f = subflow.place
         self.w.row[f + at.EXPECTED_BPS], self.w.row[f + at.PACED_UNTIL_NS] = rate_bps or 0, 0
-        events.schedule(
-            self.w.row,
-            self.now_ns,
-            int(self.w.row[f + at.CONNECTION]) * at.EVENT_KINDS + at.PUSH,
-        )
+        events.schedule(self.w.row, self.now_ns, at.PUSH, int(self.w.row[f + at.CONNECTION]))
 
     def set_backup(self, subflow: Subflow, backup: bool) -> None:
         """Its sender hears of it half a round trip later; what is decided at 0 holds from the first packet on."""
@@ -156,11 +152,8 @@ class Network:
         if not self.now_ns:
             self.w.row[f + at.BACKUP] = int(backup)
             return
-        events.schedule(
-            self.w.row,
-            self.now_ns + int(self.w.row[f + at.SRTT_NS]) // 2,
-            f * at.EVENT_KINDS + at.PRIORITY,
-        )
+        due_ns = self.now_ns + int(self.w.row[f + at.SRTT_NS]) // 2
+        events.schedule(self.w.row, due_ns, at.PRIORITY, f)
 
     def _lay(self, subflow: Subflow) -> int:
         """Find its way and write down the hops; the round trip that nobody else lengthens [ns]."""

@@ -223,7 +223,7 @@ class Tables:
         window = floats([0.0] * len(self.values))
         for f in subflows:
             window[f + at.CWND], window[f + at.SSTHRESH], window[f + at.GROWTH_DIVISOR] = (
-                sender.FIRST_WINDOW,
+                sender.INITIAL_WINDOW,
                 NO_THRESHOLD,
                 1.0,
             )

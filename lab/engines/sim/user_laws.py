@@ -1,7 +1,7 @@
 """Load congestion control laws from users' own Python files.
 
-Such a file is a module with the functions that `core.dispatch` describes: `on_ack` or `on_round`, and, unless Reno's will
-do, `on_loss`. They may be marked with `core.jit.jit` or not.
+Such a file is a module with the functions that `core.dispatch` describes: `on_ack` or `on_round`,
+and, unless Reno's will do, `on_loss`. They may be marked with `core.jit.jit` or not.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from lab.errors import RequestError
 
 
 def register(path: Path, name: str | None = None) -> str:
-    """Let runs of this process use the law of a file; return its name, by default the file's without `.py`.
+    """Let runs of this process use the law of a file; return its name, by default the file's
+    without `.py`.
 
     Call it before a network is made. Raises `RequestError` if the file is no law.
     """

@@ -26,6 +26,6 @@ def on_links(network: Network) -> list[int]:
     """Return the packets whose arrival is scheduled; in a wired network these are all packets in flight."""
     row = network.w.row
     scheduled = [
-        int(row[row[at.HEAP] + n * events.FIELDS + events.WHAT]) for n in range(row[at.HEAP_COUNT])
+        int(row[row[at.HEAP] + n * events.FIELDS + events.EVENT]) for n in range(row[at.HEAP_COUNT])
     ]
     return [what // at.EVENT_KINDS for what in scheduled if what % at.EVENT_KINDS == at.ARRIVAL]

@@ -193,7 +193,7 @@ def test_wvegas_goes_towards_its_share_of_ten_segments_in_queues(others, window,
     connection = vegas(subflows=2)
     f, other = connection.rows
     connection.w.window[f + at.SSTHRESH] = 24.0
-    connection.w.window[f + wvegas.LEAST_QUEUE_NS] = 5.0 * MS
+    connection.w.window[f + wvegas.MIN_QUEUE_NS] = 5.0 * MS
     connection.w.window[other + wvegas.RATE] = others * 1.0000001
     assert after_round(connection, 36) == window
     assert connection.w.window[f + at.SSTHRESH] <= ssthresh
@@ -201,9 +201,9 @@ def test_wvegas_goes_towards_its_share_of_ten_segments_in_queues(others, window,
 
 def test_wvegas_drains_a_queue_that_has_doubled():
     connection = vegas()
-    connection.w.window[connection.rows[0] + wvegas.LEAST_QUEUE_NS] = 2.0 * MS
+    connection.w.window[connection.rows[0] + wvegas.MIN_QUEUE_NS] = 2.0 * MS
     assert after_round(connection, 36) == 10  # of 25, the share of the whole being 10 segments
-    assert connection.w.window[connection.rows[0] + wvegas.LEAST_QUEUE_NS] == 0
+    assert connection.w.window[connection.rows[0] + wvegas.MIN_QUEUE_NS] == 0
 
 
 def test_wvegas_leaves_slow_start_when_more_than_one_segment_is_in_queues():

@@ -71,7 +71,7 @@ def test_slow_start_ends_at_the_rate_that_is_expected():
 def test_the_window_does_not_fall_below_two_segments():
     w, f = held(0.5, 8.0)
     congestion.on_round(w, f, 60 * MS, 10)
-    assert w.window[f + at.CWND] == expected_rate.LEAST_WINDOW
+    assert w.window[f + at.CWND] == expected_rate.MIN_WINDOW
 
 
 @pytest.mark.parametrize("law", ["reno", "cubic", "lia", "olia", "balia"])

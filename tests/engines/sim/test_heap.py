@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lab.engines.sim.core import events
+from lab.engines.sim.core import layout as at
 from lab.engines.sim.tables import Tables
 from lab.scenario.schema import Multipath
 from lab.topologies.topology import Link, Node, Topology
@@ -17,6 +18,6 @@ EMPTY = Topology(
 def test_what_is_popped_is_sorted_and_stable(times):
     w = Tables(EMPTY, Multipath(), 1).world()
     for number, at_ns in enumerate(times):
-        events.schedule(w.row, at_ns, number)
-    popped = [int(events.pop(w.row)) for _ in times]
+        events.schedule(w.row, at_ns, at.ARRIVAL, number)
+    popped = [int(events.pop(w.row)) // at.EVENT_KINDS for _ in times]
     assert popped == sorted(range(len(times)), key=lambda number: (times[number], number))

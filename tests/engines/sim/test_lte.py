@@ -69,12 +69,7 @@ class Air:
             if self.network.w.row[at.FREE_PACKETS] < event_loop.NEW_PER_EVENT:
                 self.network.w = with_room(self.network.w, packets)
             w, self.put_in = self.network.w, self.put_in + 1
-            p = links.take_packet(w.row)
-            w.row[p + at.SIZE], w.row[p + at.ROUTE_POSITION], w.row[p + at.PACKET_TYPE] = (
-                size,
-                place,
-                0,
-            )
+            p = links.new_packet(w.row, 0, at.SEGMENT, place, size)
             w.row[p + at.SEQ] = self.put_in
             event_loop.enter_hop(w.row, h, p, now_ns)
 

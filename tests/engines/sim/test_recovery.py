@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import pytest
 
+from lab.engines.sim.core import acknowledgements, links, receiver, rings, sender
 from lab.engines.sim.core import layout as at
-from lab.engines.sim.core import links, receiver, rings, sender
 
 from .rows import places
 from .test_links import BULK, chain, started
@@ -52,19 +52,19 @@ class Ends:
             )
 
     def arrive_as(self, seq, transmission):
-        p = links.take_packet(self.w.row)
+        p = links.new_packet(self.w.row, self.f, at.SEGMENT, 0, 1514)
         self.w.row[p + at.SEQ], self.w.row[p + at.TRANSMISSION] = seq, transmission
         receiver.receive_segment(self.w.row, self.f, p)
 
     def told(self):
         """The receiver's acknowledgement comes to the sender."""
-        p, w = links.take_packet(self.w.row), self.w
+        p, w = links.new_packet(self.w.row, self.f, at.SEGMENT, 0, 1514), self.w
         w.row[p + at.SEQ], w.row[p + at.TRANSMISSION] = (
             w.row[self.f + at.RCV_NXT],
             w.row[self.f + at.LAST_TRANSMISSION],
         )
         w.row[p + at.SEGMENTS_SO_FAR] = w.row[self.f + at.SEGMENTS_RECEIVED]
-        sender.receive_ack(w, self.f, p, self.now_ns)
+        acknowledgements.receive_ack(w, self.f, p, self.now_ns)
 
     def tells(self, *seqs):
         """Each arrives and is acknowledged."""
@@ -135,14 +135,14 @@ def test_what_arrived_after_an_acknowledgement_had_left_is_not_known_from_it(end
     ends.has(10)
     ends.tells(1, 2)
     ends.arrive(3)
-    p, w = links.take_packet(ends.w.row), ends.w
+    p, w = links.new_packet(ends.w.row, ends.f, at.ACK, 0, 66), ends.w
     w.row[p + at.SEQ], w.row[p + at.TRANSMISSION], w.row[p + at.SEGMENTS_SO_FAR] = (
         0,
         3,
         w.row[ends.f + at.SEGMENTS_RECEIVED],
     )
     ends.arrive(0)  # late, but it was there when this acknowledgement had left
-    sender.receive_ack(w, ends.f, p, ends.now_ns)
+    acknowledgements.receive_ack(w, ends.f, p, ends.now_ns)
     assert ends.state() == (6, 1, at.RECOVERY)
 
 
@@ -208,7 +208,7 @@ def test_the_timer_follows_the_round_trip(ends):
 
 def test_after_a_timeout_all_is_sent_again_from_one_segment_in_slow_start(ends):
     ends.has(10)
-    sender.on_timeout(ends.w, ends.f, ends.now_ns)
+    acknowledgements.on_timeout(ends.w, ends.f, ends.now_ns)
     assert ends.state() == (0, 10, at.TIMED_OUT)
     assert (ends.w.window[ends.f + at.CWND], ends.w.window[ends.f + at.SSTHRESH]) == (1, 5)
     assert ends.sends() == [0]

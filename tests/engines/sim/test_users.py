@@ -61,12 +61,8 @@ def sent_down(network, users, packets, size=1514):
     w = network.w
     for _ in range(packets):
         for user in users:
-            p, h = links.take_packet(w.row), network.tables.stations["wifi1", user, DOWN]
-            w.row[p + at.SIZE], w.row[p + at.ROUTE_POSITION], w.row[p + at.PACKET_TYPE] = (
-                size,
-                nowhere,
-                0,
-            )
+            p = links.new_packet(w.row, 0, at.SEGMENT, nowhere, size)
+            h = network.tables.stations["wifi1", user, DOWN]
             links.send_down(w.row, h, p, 0)
     return int(w.row[network.tables.cells["wifi1"] + at.DOWNLINK_BUSY_UNTIL_NS])
 

@@ -1,4 +1,5 @@
-"""Change a subflow's congestion window: what is the same for every congestion control law (RFC 5681)."""
+"""Change a subflow's congestion window: what is the same for every congestion control law (RFC
+5681)."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ LOSS_WINDOW = 1.0  # segments, RFC 5681, section 3.1
 
 @jit
 def on_ack(w: at.World, f: int, acked: int, now_ns: int) -> None:
-    """Grow by slow start up to SSTHRESH (RFC 5681, section 3.1), then by the law for the segments that are left."""
+    """Grow by slow start up to SSTHRESH (RFC 5681, section 3.1), then by the law for the segments
+    that are left."""
     dispatch.in_slow_start(w, f, now_ns)
     expected_rate.end_slow_start(w, f)
     below_ssthresh = w.window[f + at.SSTHRESH] - w.window[f + at.CWND]

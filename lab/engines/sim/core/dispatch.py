@@ -1,18 +1,21 @@
 """Call the functions of a subflow's congestion control law.
 
-`LAWS` is the only table of laws; each is a module with some of these functions, where `f` is the subflow:
+`LAWS` is the only table of laws; each is a module with some of these functions, where `f` is the
+subflow:
 
-    on_ack(w, f, acked, now_ns)        `acked` more segments were acknowledged, outside of recovery and of slow start
-                                       and while the window was full: let the window grow
-    on_loss(w, f, now_ns)              a loss event, at most one per window: set SSTHRESH, and CWND to it
-                                       (default: Reno's)
-    on_round(w, f, rtt_ns, samples)    a round trip outside of recovery is over, and the window was full at its end;
-                                       `rtt_ns` is the mean of its samples (default: S-MPTCP's flow control)
-    in_slow_start(w, f, now_ns)        an acknowledgement has arrived, slow start may have to end
+    on_ack(w, f, acked, now_ns)        let the window grow: `acked` more segments were acknowledged
+                                       outside of recovery and slow start, and it was full
+    on_loss(w, f, now_ns)              set SSTHRESH, and CWND to it: a loss event, at most one per
+                                       window (default: Reno's)
+    on_round(w, f, rtt_ns, samples)    a round trip outside of recovery is over, and the window was
+                                       full at its end; `rtt_ns` is the mean of its samples
+                                       (default: S-MPTCP's flow control)
+    in_slow_start(w, f, now_ns)        an acknowledgement has arrived: slow start may have to end
 
-A law keeps its own state in LAW_1 to LAW_6 of the subflow's row of `w.window`, and finds the connection's other subflows
-with `laws.siblings`. The functions below have one branch for each law that has them. Their source is generated from the
-table, so the compiler sees direct calls: it cannot call through a table, and a chain of branches costs nothing.
+A law keeps its own state in LAW_1 to LAW_6 of the subflow's row of `w.window`, and finds the
+connection's other subflows with `laws.siblings`. The functions below have one branch for each law
+that has them. Their source is generated from the table, so the compiler sees direct calls: it
+cannot call through a table, and a chain of branches costs nothing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The event loop: virtual time goes from event to event."""
+"""Run the simulation: virtual time advances from event to event."""
 
 from __future__ import annotations
 
@@ -6,15 +6,14 @@ from lab.engines.sim.core import events, links, lte, mptcp, receiver, reinjectio
 from lab.engines.sim.core import layout as at
 from lab.engines.sim.core.jit import Ints, jit
 
-NEW_PER_EVENT = (
-    2 * mptcp.BURST + 16
-)  # more packets and events than one event can bring forth, beside those that wait in bearers
+# more packets and events than one event can create, besides those that wait in bearers
+NEW_PER_EVENT = 2 * mptcp.BURST + 16
 
 
 @jit
-def handle(w: at.World, what: int, now_ns: int) -> int:
-    """One event; returns a packet that is at a stop now."""
-    kind, place = what % at.EVENT_KINDS, what // at.EVENT_KINDS
+def handle(w: at.World, event: int, now_ns: int) -> int:
+    """Handle one event; return a packet that is at its next hop now, else NOTHING."""
+    kind, place = event % at.EVENT_KINDS, event // at.EVENT_KINDS
     if kind == at.ARRIVAL:
         links.leave_air(w.row, place)
         return place
@@ -23,29 +22,29 @@ def handle(w: at.World, what: int, now_ns: int) -> int:
     if kind == at.TTI_DUE:
         lte.on_tti(w.row, place, now_ns)
         return at.NOTHING
-    c, sends = place, True
+    c, may_send = place, True
     if kind in (at.RTO_DUE, at.JOINED, at.PRIORITY):
         c = w.row[place + at.CONNECTION]
     if kind == at.RTO_DUE:
-        sends = mptcp.on_rto(w, place, now_ns)
+        may_send = mptcp.on_rto(w, place, now_ns)
     elif kind == at.JOINED:
-        sends = mptcp.on_join(w.row, place)
+        may_send = mptcp.on_join(w.row, place)
     elif kind == at.PRIORITY:
-        sends = mptcp.on_priority(w.row, place)
+        may_send = mptcp.on_priority(w.row, place)
     elif kind == at.APP_DUE:
-        sends = mptcp.on_application(w.row, place, now_ns)
+        may_send = mptcp.on_application(w.row, place, now_ns)
     elif kind == at.REINJECT_DUE:
-        sends = reinjection.on_reinject_timer(w.row, place, now_ns)
+        may_send = reinjection.on_reinject_timer(w.row, place, now_ns)
     else:
         w.row[place + at.PUSH_SCHEDULED] = 0
-    if sends:
+    if may_send:
         mptcp.push(w, c, now_ns)
     return at.NOTHING
 
 
 @jit
 def enter_hop(row: Ints, h: int, p: int, now_ns: int) -> int:
-    """A packet has come to hop `h`; returns it if it is at the next stop already."""
+    """Let a packet enter hop `h`; return it if it is at its next hop already, else NOTHING."""
     if not links.admits(row, h, p):
         return at.NOTHING
     kind = row[h + at.KIND]
@@ -62,13 +61,12 @@ def enter_hop(row: Ints, h: int, p: int, now_ns: int) -> int:
 
 @jit
 def run(w: at.World, until_ns: int) -> bool:
-    """Let everything happen that is due before `until_ns`; False if there is too little room to go on."""
+    """Handle all events before `until_ns`; return False to get more room for packets and events
+    first."""
     row = w.row
     while events.next_ns(row) < until_ns:
-        if (
-            row[at.FREE_PACKETS] < NEW_PER_EVENT
-            or row[at.HEAP_COUNT] + row[at.PACKETS_IN_BEARERS] + NEW_PER_EVENT > row[at.HEAP_SIZE]
-        ):
+        may_be_scheduled = row[at.HEAP_COUNT] + row[at.PACKETS_IN_BEARERS] + NEW_PER_EVENT
+        if row[at.FREE_PACKETS] < NEW_PER_EVENT or may_be_scheduled > row[at.HEAP_SIZE]:
             return False
         row[at.NOW] = now_ns = events.next_ns(row)
         p = handle(w, events.pop(row), now_ns)

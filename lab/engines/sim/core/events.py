@@ -1,88 +1,100 @@
-"""Events in the order of their time; those of one moment in the order in which they were asked for. A binary heap."""
+"""Keep the scheduled events in the order of their times; events of one time keep the order of
+scheduling.
+
+They are a binary heap in the table. A timer that is postponed most of the time needs few events:
+see `start_timer`.
+"""
 
 from __future__ import annotations
 
 from lab.engines.sim.core import layout as at
 from lab.engines.sim.core.jit import Ints, jit
 
-DUE_NS, ORDER, WHAT, FIELDS = range(
-    4
-)  # the row of an event; where two are compared, DUE_NS is left out for it is 0
+# the row of an event. DUE_NS is 0 and left out where rows are compared; ORDER is the number of
+# events that were scheduled before it
+DUE_NS, ORDER, EVENT, FIELDS = range(4)
 
 
 @jit
-def schedule(row: Ints, at_ns: int, what: int) -> None:
-    """Let `what` happen at `at_ns`."""
-    heap, n, asked = row[at.HEAP], row[at.HEAP_COUNT], row[at.EVENTS_SCHEDULED]
-    row[at.HEAP_COUNT], row[at.EVENTS_SCHEDULED] = n + 1, asked + 1
+def schedule(row: Ints, at_ns: int, kind: int, place: int) -> None:
+    """Let an event of this kind happen at `at_ns` to the entity whose row begins at `place`."""
+    heap, n, order = row[at.HEAP], row[at.HEAP_COUNT], row[at.EVENTS_SCHEDULED]
+    row[at.HEAP_COUNT] = n + 1
+    row[at.EVENTS_SCHEDULED] = order + 1
     here = heap + n * FIELDS
     while n > 0:
         n = (n - 1) >> 1
-        above = heap + n * FIELDS
-        if row[above + DUE_NS] <= at_ns:  # what was asked for earlier goes first
+        parent = heap + n * FIELDS
+        if row[parent + DUE_NS] <= at_ns:  # of equal times the earlier scheduled goes first
             break
-        row[here + DUE_NS], row[here + ORDER], row[here + WHAT] = (
-            row[above + DUE_NS],
-            row[above + ORDER],
-            row[above + WHAT],
-        )
-        here = above
-    row[here + DUE_NS], row[here + ORDER], row[here + WHAT] = at_ns, asked, what
+        row[here + DUE_NS] = row[parent + DUE_NS]
+        row[here + ORDER] = row[parent + ORDER]
+        row[here + EVENT] = row[parent + EVENT]
+        here = parent
+    row[here + DUE_NS] = at_ns
+    row[here + ORDER] = order
+    row[here + EVENT] = place * at.EVENT_KINDS + kind
 
 
 @jit
 def pop(row: Ints) -> int:
-    """Take the first event, which is due at `first_ns`."""
+    """Remove the first event, which is due at `next_ns`, and return place * EVENT_KINDS + kind."""
     heap, count = row[at.HEAP], row[at.HEAP_COUNT] - 1
     row[at.HEAP_COUNT] = count
-    first, last = row[heap + WHAT], heap + count * FIELDS
-    at_ns, asked, what = row[last + DUE_NS], row[last + ORDER], row[last + WHAT]
+    first, last = row[heap + EVENT], heap + count * FIELDS
+    at_ns, order, event = row[last + DUE_NS], row[last + ORDER], row[last + EVENT]
     here, n = heap, 1
     while n < count:
-        below, right = heap + n * FIELDS, heap + (n + 1) * FIELDS
+        child, right = heap + n * FIELDS, heap + (n + 1) * FIELDS
         if right < last and (
-            row[right] < row[below]
-            or (row[right] == row[below] and row[right + ORDER] < row[below + ORDER])
+            row[right] < row[child]
+            or (row[right] == row[child] and row[right + ORDER] < row[child + ORDER])
         ):
-            below, n = right, n + 1
-        if at_ns < row[below] or (at_ns == row[below] and asked < row[below + ORDER]):
+            child, n = right, n + 1
+        if at_ns < row[child] or (at_ns == row[child] and order < row[child + ORDER]):
             break
-        row[here + DUE_NS], row[here + ORDER], row[here + WHAT] = (
-            row[below + DUE_NS],
-            row[below + ORDER],
-            row[below + WHAT],
-        )
-        here, n = below, 2 * n + 1
-    row[here + DUE_NS], row[here + ORDER], row[here + WHAT] = at_ns, asked, what
+        row[here + DUE_NS] = row[child + DUE_NS]
+        row[here + ORDER] = row[child + ORDER]
+        row[here + EVENT] = row[child + EVENT]
+        here, n = child, 2 * n + 1
+    row[here + DUE_NS] = at_ns
+    row[here + ORDER] = order
+    row[here + EVENT] = event
     return first
 
 
 @jit
 def next_ns(row: Ints) -> int:
-    """When the first event is due; without one, never."""
+    """Return when the first event is due, FOREVER if there is none."""
     return row[row[at.HEAP] + DUE_NS] if row[at.HEAP_COUNT] > 0 else at.FOREVER
 
 
-# --- timers
+# --- timers: two adjacent fields, when the timer expires (0: it is stopped) and when its event is
+# due (0: none is scheduled)
 
 
 @jit
-def start_timer(row: Ints, place: int, due_ns: int, what: int) -> None:
-    """Let it run out at `due_ns`, whatever it was set to."""
-    row[place] = due_ns
-    if row[place + 1] == 0 or due_ns < row[place + 1]:
-        row[place + 1] = due_ns
-        schedule(row, due_ns, what)
+def start_timer(row: Ints, timer: int, due_ns: int, kind: int, place: int) -> None:
+    """Let a timer expire at `due_ns`, whatever it was set to.
+
+    `timer` is the place of its first field. A timer that is postponed keeps its event, which
+    postpones itself when due.
+    """
+    row[timer] = due_ns
+    if row[timer + 1] == 0 or due_ns < row[timer + 1]:
+        row[timer + 1] = due_ns
+        schedule(row, due_ns, kind, place)
 
 
 @jit
-def timer_has_expired(row: Ints, place: int, now_ns: int, what: int) -> bool:
-    """Its event has come: whether it has really run out, and has not been put off or stopped."""
-    if now_ns != row[place + 1]:
-        return False  # an earlier event has taken its place
-    row[place + 1] = 0
-    if row[place] > now_ns:
-        row[place + 1] = row[place]
-        schedule(row, row[place], what)
+def timer_has_expired(row: Ints, timer: int, now_ns: int, kind: int, place: int) -> bool:
+    """Return True if the timer whose event is due has expired; False if it was postponed or
+    stopped."""
+    if now_ns != row[timer + 1]:
+        return False  # the timer was set to an earlier time, and this event was replaced
+    row[timer + 1] = 0
+    if row[timer] > now_ns:
+        row[timer + 1] = row[timer]
+        schedule(row, row[timer], kind, place)
         return False
-    return row[place] > 0
+    return row[timer] > 0

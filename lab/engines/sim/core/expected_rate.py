@@ -1,11 +1,13 @@
-"""S-MPTCP's flow control on the host (its Algorithm 5, as repaired), laid over any law that goes by losses.
+"""Apply S-MPTCP's flow control on the host (its Algorithm 5, as repaired) to a congestion control
+law that reacts to losses.
 
 Once per round trip, with t = w/rtt [segments/s] and q = w (rtt - base)/rtt segments in queues:
-1) t above what is expected: the law's growth counts a fifth; if the queue has not shrunk, w = MU et base
+1) t above the expected rate: a fifth of the law's growth counts; if the queue has not shrunk, w =
+   MU et base
 2) else the law's growth counts in full
 and for every acknowledgement
-3) slow start ends at the threshold or at the rate that is expected
-A loss is the law's own business.
+3) slow start ends at SSTHRESH or at the expected rate
+A loss is left to the law.
 """
 
 from __future__ import annotations
@@ -14,13 +16,14 @@ from lab.engines.sim.core import layout as at
 from lab.engines.sim.core.jit import jit
 
 ALPHA, BETA, MU = 5.0, 1.0, 0.9
-LEAST_QUEUE = 2.0  # segments: at 0 and 0 the queue has not shrunk either
-LEAST_WINDOW = 2.0
+MIN_QUEUE = 2.0  # segments: a queue that was and is empty has not shrunk either
+MIN_WINDOW = 2.0
 
 
 @jit
 def segments_per_s(w: at.World, f: int) -> float:
-    """What is expected, of Ethernet frames; 0 if nothing is, or if it is held by pacing."""
+    """Return the expected rate in segments/s, counted as frames; 0 without one or if pacing applies
+    it."""
     row = w.row
     if row[at.EXPECTED_BY_WINDOW] == 0:
         return 0.0
@@ -29,7 +32,7 @@ def segments_per_s(w: at.World, f: int) -> float:
 
 @jit
 def end_slow_start(w: at.World, f: int) -> None:
-    """The threshold comes down to the window when the rate is what is expected."""
+    """Set SSTHRESH to the window when the rate has reached the expected one."""
     window, rate = w.window, segments_per_s(w, f)
     if rate > 0.0 and window[f + at.CWND] * at.NS_PER_S / w.row[f + at.SRTT_NS] >= rate:  # 3
         window[f + at.SSTHRESH] = min(window[f + at.SSTHRESH], window[f + at.CWND])
@@ -37,23 +40,22 @@ def end_slow_start(w: at.World, f: int) -> None:
 
 @jit
 def slow_growth(w: at.World, f: int, before: float) -> None:
-    """The law has made the window grow from `before`: take back what does not count."""
+    """Reduce the growth of a window from `before` to the part that counts."""
     if segments_per_s(w, f) > 0.0 and w.window[f + at.CWND] > before:
-        w.window[f + at.CWND] = (
-            before + (w.window[f + at.CWND] - before) / w.window[f + at.GROWTH_DIVISOR]
-        )
+        growth = w.window[f + at.CWND] - before
+        w.window[f + at.CWND] = before + growth / w.window[f + at.GROWTH_DIVISOR]
 
 
 @jit
 def on_round(w: at.World, f: int, rtt_ns: int, samples: int) -> None:
-    """`rtt_ns` is the mean over the round."""
+    """Compare a round trip's rate with the expected one; `rtt_ns` is the mean of its samples."""
     window, rate, base_ns = w.window, segments_per_s(w, f), w.row[f + at.BASE_RTT_NS]
     if rate <= 0.0:
         return
     queue = window[f + at.CWND] * (rtt_ns - base_ns) / rtt_ns
     above = window[f + at.CWND] * at.NS_PER_S / rtt_ns > rate
     window[f + at.GROWTH_DIVISOR] = ALPHA if above else 1.0  # 1, 2
-    if above and queue >= LEAST_QUEUE and queue >= BETA * window[f + at.LAST_ROUND_QUEUE]:
-        window[f + at.CWND] = max(MU * rate * base_ns / at.NS_PER_S, LEAST_WINDOW)
+    if above and queue >= MIN_QUEUE and queue >= BETA * window[f + at.LAST_ROUND_QUEUE]:
+        window[f + at.CWND] = max(MU * rate * base_ns / at.NS_PER_S, MIN_WINDOW)
         window[f + at.SSTHRESH] = window[f + at.CWND]
     window[f + at.LAST_ROUND_QUEUE] = queue

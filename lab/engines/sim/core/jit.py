@@ -1,7 +1,8 @@
 """Mark functions that are to be compiled, and name the types of the tables that they work on.
 
-The core imports nothing outside of this folder. `lab.engines.sim.compiled` compiles the marked functions and replaces
-them in their modules, so a marked function calls other modules' functions by the name of their module.
+The core imports nothing outside of this folder. `lab.engines.sim.compiled` compiles the marked
+functions and replaces them in their modules, so a marked function calls other modules' functions by
+the name of their module.
 """
 
 from __future__ import annotations

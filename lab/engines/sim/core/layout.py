@@ -1,19 +1,21 @@
-"""Describe the tables that the core works on: an entity is a row, and its name is the place where its row begins.
+"""Describe the tables that the core works on: an entity is a row, and its name is the place where
+its row begins.
 
-    w.row[f + at.PIPE]      field PIPE of the subflow whose row begins at f; this module is imported as `at`
+    w.row[f + at.PIPE]      field PIPE of the subflow whose row begins at f; `at` is this module
     w.window[f + at.CWND]   the floating-point half of the same row
     w.row[at.NOW]           a global field: the global row begins at 0
 
-The variables are the same everywhere: f a subflow (r another one of its connection), c a connection or a cell, h a hop, p a
-packet, e one direction of an LTE cell. Functions that need no floating-point numbers get `row` alone. Times are in ns, sizes
-in bytes, rates in bit/s; sequence numbers count full segments, from 0. A fraction in ppm is in millionths.
+The variables are the same everywhere: f a subflow (r another one of its connection), c a connection
+or a cell, h a hop, p a packet, e one direction of an LTE cell. Functions that need no
+floating-point numbers get `row` alone. Times are in ns, sizes in bytes, rates in bit/s; sequence
+numbers count full segments, from 0. A fraction in ppm is in millionths.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from lab.engines.sim.core.jit import Floats, Ints
+from lab.engines.sim.core.jit import Floats, Ints, jit
 
 NS_PER_S = 1_000_000_000
 NOTHING = -1  # no row
@@ -35,7 +37,8 @@ KERNEL, DRAFT = range(2)
 # --- a hop: one direction of a link, of a WiFi station's air, or an LTE bearer
 HOP_FIELDS = 32
 (
-    KIND, UP, CELL, MEDIUM,  # CELL: its access point's; MEDIUM: the cell or LTE direction that shares its air
+    KIND, UP, CELL,  # CELL: of its access point
+    MEDIUM,  # the cell, or the direction of an LTE cell, with whose hops it shares the air
     RATE_BPS, DELAY_NS, JITTER_NS, LOSS_PPM,
     QUEUE, QUEUE_SIZE, QUEUE_HEAD, QUEUE_COUNT,  # a ring; QUEUE is where it begins
     BUSY_UNTIL_NS, LAST_OUT_NS,  # the end of the last transmission; when the last packet leaves
@@ -54,9 +57,9 @@ CELL_FIELDS = 12
     DOWNLINK_BUSY_UNTIL_NS, UPLINK_BUSY_UNTIL_NS,
     MAX_WAIT_NS,  # the access point's buffer, as time on the air
     DOWNLINK_AIRTIME_NS,  # of the last frame down
-    BACKLOG,  # packets that wait for the air on the way down
+    BACKLOG,  # packets that wait for the air downwards
     TRANSMISSIONS_PPM,  # how often a frame is sent on average, because of collisions
-    METER_BPS, METER_BURST_NS, METER_FULL_NS,  # METER_FULL_NS: when the bucket is full again
+    METER_BPS, METER_BURST_NS, METER_FULL_NS,  # METER_FULL_NS: when the bucket will be full
     _METER_2_BPS, _METER_2_BURST_NS, _METER_2_FULL_NS,
 ) = range(CELL_FIELDS)  # fmt: skip
 METER_FIELDS = 3
@@ -75,10 +78,10 @@ LTE_FIELDS = 9
 PACKET_FIELDS = 8
 (
     SUBFLOW, PACKET_TYPE, SIZE,
-    ROUTE_POSITION,  # a place of its route, which has a hop at each place and NOTHING behind the last one
+    ROUTE_POSITION,  # a place of its route, which lists hops, with NOTHING behind the last one
     SEQ,  # of a segment; of an acknowledgement, what the receiver expects next
     DSN,  # the same at the level of the connection (RFC 8684)
-    TRANSMISSION,  # its number among the subflow's; an acknowledgement has that of the segment that caused it
+    TRANSMISSION,  # its number in the subflow; of an acknowledgement, that of its cause
     SEGMENTS_SO_FAR,  # acknowledgement: segments that the receiver has got
 ) = range(PACKET_FIELDS)  # fmt: skip
 NEXT_FREE = SUBFLOW  # of a free packet
@@ -89,7 +92,7 @@ SUB_FIELDS = 60
 (
     STATE, CONNECTION, LAW, BACKUP, REQUESTED_BACKUP,  # LAW: see `dispatch.number`
     DATA_ROUTE, ACK_ROUTE, RING,  # where the routes and the ring of its segments begin
-    # sender: RFC 9293, section 3.3.1; WRITE_SEQ is behind the last segment that the connection gave it
+    # sender: RFC 9293, section 3.3.1; WRITE_SEQ follows the last segment that it was given
     SND_UNA, SND_NXT, WRITE_SEQ,
     # loss detection: RFC 6675 (PIPE), RFC 8985 (order of transmissions)
     PIPE, LOST, LOST_HINT, TRANSMISSIONS, LOSS_SCANNED,
@@ -124,8 +127,9 @@ CONN_FIELDS = 33
 (
     CONN_STATE, FIRST, COUNT, SCHEDULER, DATAGRAMS,  # FIRST, COUNT: its subflows
     SEGMENT_BYTES, FRAME_BYTES, ACK_BYTES,  # payload of a segment, and frames on the wire
-    # application: WRITTEN is behind the last segment that it has written
-    TOTAL_SEGMENTS, VOLUME_BYTES, WRITTEN, DEMAND_BPS, CREDIT_BITS, APP_EVENT_NS, STARTED_NS, DONE_NS,
+    # application: WRITTEN follows the last segment that it has written
+    TOTAL_SEGMENTS, VOLUME_BYTES, WRITTEN, DEMAND_BPS, CREDIT_BITS,
+    APP_EVENT_NS, STARTED_NS, DONE_NS,
     # sender, in data sequence numbers (RFC 8684)
     DATA_SND_UNA, DATA_SND_NXT, SEND_WINDOW, PUSH_SCHEDULED,
     ROUND_ROBIN_NEXT,  # the number of the next subflow, counted from 0
@@ -150,7 +154,15 @@ EVENT_KINDS = 9
 
 
 class World(NamedTuple):
-    """Hold all of a run in two tables: each more would cost the compiler time for every function that gets it."""
+    """Hold all of a run in two tables: each more would cost the compiler time for every function
+    that gets it."""
 
     row: Ints
     window: Floats
+
+
+@jit
+def subflows(row: Ints, c: int) -> range:
+    """Return the places at which the rows of a connection's subflows begin."""
+    first = row[c + FIRST]
+    return range(first, first + row[c + COUNT] * SUB_FIELDS, SUB_FIELDS)

@@ -1,12 +1,15 @@
-"""Linux's packet scheduler (net/mptcp/protocol.c of 6.12 and 6.18: mptcp_subflow_get_send, __mptcp_retrans).
+"""Schedule segments as upstream Linux does (net/mptcp/protocol.c of 6.12 and 6.18).
 
-A subflow is given data before its window lets it send them, as far as its socket's memory goes. What is queued there, over
-the socket's mean pacing rate, is how long it lingers; the next burst of 64 kB goes to the subflow that lingers least, or to
-nobody while that one's memory is full. An idle subflow lingers for no time at all, however slow it is.
+mptcp_subflow_get_send: a subflow gets data before its window lets it send them, as far as its
+socket has memory. The time that queued data stay in a socket is their size over the socket's mean
+pacing rate. The next burst of 64 kB goes to the subflow with the shortest time, or to none while
+the memory of that one is full. An idle subflow has the time 0, however slow it is.
 
-Nothing is taken back: not after a subflow's timeout, not when it becomes backup. The connection has a timer of its own. When
-it runs out, the oldest fragment of data goes once more over a subflow with nothing to do; a subflow that has been silent at
-five such times in a row is stale: it gets nothing, and everything that is not acknowledged goes again over the others.
+__mptcp_retrans: no data are taken back from a subflow, neither after its timeout nor when it
+becomes backup. The connection has a timer of its own. When it expires, the oldest fragment of data
+is sent once more over an idle subflow. A subflow without an acknowledgement at five such times in a
+row is stale: it gets no data, and everything that is not acknowledged is reinjected over the
+others.
 """
 
 from __future__ import annotations
@@ -16,83 +19,77 @@ from lab.engines.sim.core import layout as at
 from lab.engines.sim.core.jit import Ints, jit
 
 BURST_BYTES = 65_428  # MPTCP_SEND_BURST_SIZE
-FRAGMENT = 23  # segments in 32 kB of pages, where data wait for a subflow (mptcp_carve_data_frag)
-OVERHEAD_BYTES = 896  # of a socket's memory per segment (alloc_skb_fclone; hosts of the emulation do no segmentation offload)
-LEAST_BUFFER_BYTES, FIRST_BUFFER_BYTES = (
-    10_240,
-    87_380,
-)  # net.ipv4.tcp_wmem of the emulation's hosts
-BUFFER_PER_SEGMENT, FIRST_WINDOW = (
-    8704,
-    10,
-)  # bytes of buffer per segment of the window (tcp_sndbuf_expand)
-SLOW_START_PERCENT, PERCENT = (
-    200,
-    120,
-)  # pacing rate, of window per round trip (tcp_update_pacing_rate)
-FIRST_TIMER_NS = 200_000_000  # TCP_RTO_MIN
-STALE_AFTER, BETTER_THAN = (
-    4,
-    3,
-)  # net.mptcp.stale_loss_cnt, and what another must be below (mptcp_pm_subflow_chk_stale)
+FRAGMENT = 23  # segments in 32 kB of pages, in which data wait (mptcp_carve_data_frag)
+# memory of a socket per segment besides its payload (alloc_skb_fclone; the emulation's hosts do no
+# segmentation offload)
+OVERHEAD_BYTES = 896
+MIN_BUFFER_BYTES, INITIAL_BUFFER_BYTES = 10_240, 87_380  # net.ipv4.tcp_wmem of these hosts
+BUFFER_PER_SEGMENT, INITIAL_WINDOW = 8704, 10  # bytes per segment of cwnd (tcp_sndbuf_expand)
+# pacing rate, in percent of cwnd per round trip (tcp_update_pacing_rate)
+SLOW_START_PERCENT, AVOIDANCE_PERCENT = 200, 120
+INITIAL_TIMER_NS = 200_000_000  # TCP_RTO_MIN
+STALE_AFTER = 4  # net.mptcp.stale_loss_cnt
+ACTIVE_BELOW = 3  # a better subflow has a smaller count (mptcp_pm_subflow_chk_stale)
+
+
+@jit
+def unacknowledged(row: Ints, f: int) -> int:
+    """Return how many segments wait in a subflow's socket to be sent or acknowledged."""
+    return row[f + at.WRITE_SEQ] - row[f + at.SND_UNA]
 
 
 @jit
 def memory_used(row: Ints, f: int) -> int:
-    """What waits in a subflow's socket to be sent or acknowledged [bytes of its memory]."""
+    """Return the memory of a subflow's socket that is in use, in bytes."""
     segment = row[row[f + at.CONNECTION] + at.SEGMENT_BYTES] + OVERHEAD_BYTES
-    return (row[f + at.WRITE_SEQ] - row[f + at.SND_UNA]) * segment
+    return unacknowledged(row, f) * segment
 
 
 @jit
 def has_free_memory(row: Ints, f: int) -> bool:
-    """Whether its socket takes more (sk_stream_memory_free)."""
-    return (
-        memory_used(row, f) < row[f + at.SNDBUF_BYTES]
-        and row[f + at.WRITE_SEQ] - row[f + at.SND_UNA] < row[at.RING_SIZE] // 2
-    )
+    """Return True if a subflow's socket takes more data (sk_stream_memory_free)."""
+    fits_ring = unacknowledged(row, f) < row[at.RING_SIZE] // 2
+    return memory_used(row, f) < row[f + at.SNDBUF_BYTES] and fits_ring
 
 
 @jit
 def pacing_rate(w: at.World, f: int) -> int:
-    """The socket's own idea of its rate [bytes/s]."""
+    """Return the pacing rate of a subflow's socket in bytes/s."""
     row = w.row
-    cwnd = int(w.window[f + at.CWND])
-    percent = (
-        SLOW_START_PERCENT if w.window[f + at.CWND] < w.window[f + at.SSTHRESH] / 2.0 else PERCENT
-    )
-    window_bytes = max(cwnd, row[f + at.PIPE]) * row[row[f + at.CONNECTION] + at.SEGMENT_BYTES]
+    cwnd, ssthresh = w.window[f + at.CWND], w.window[f + at.SSTHRESH]
+    percent = SLOW_START_PERCENT if cwnd < ssthresh / 2.0 else AVOIDANCE_PERCENT
+    segments = max(int(cwnd), row[f + at.PIPE])
+    window_bytes = segments * row[row[f + at.CONNECTION] + at.SEGMENT_BYTES]
     rate = max(1, window_bytes * percent // 100 * at.NS_PER_S // row[f + at.SRTT_NS])
     return min(rate, row[f + at.EXPECTED_BPS] // 8) if row[f + at.EXPECTED_BPS] > 0 else rate
 
 
 @jit
 def grow_buffers(w: at.World, c: int) -> None:
-    """A socket that does not fill its window while the application waits for memory gets more (tcp_should_expand_sndbuf).
-    The connection has the memory of its subflows together, for data that the other end has not acknowledged."""
+    """Give more memory to sockets that do not fill their window while the application waits
+    (tcp_should_expand_sndbuf).
+
+    The connection has the memory of its subflows together, for data that the other end has not
+    acknowledged.
+    """
     row = w.row
-    total = LEAST_BUFFER_BYTES
-    waits = (
-        min(row[c + at.WRITTEN], row[c + at.TOTAL_SEGMENTS])
-        >= row[c + at.DATA_SND_UNA] + row[c + at.SEND_WINDOW]
-    )
-    for k in range(row[c + at.COUNT]):
-        f = row[c + at.FIRST] + k * at.SUB_FIELDS
+    total = MIN_BUFFER_BYTES
+    written = min(row[c + at.WRITTEN], row[c + at.TOTAL_SEGMENTS])
+    application_waits = written >= row[c + at.DATA_SND_UNA] + row[c + at.SEND_WINDOW]
+    for f in at.subflows(row, c):
         if row[f + at.STATE] == at.ESTABLISHED:
-            cwnd, has = (
-                int(w.window[f + at.CWND]),
-                max(row[f + at.SNDBUF_BYTES], FIRST_BUFFER_BYTES),
-            )
-            if waits and row[f + at.PIPE] < cwnd:
-                has = max(has, BUFFER_PER_SEGMENT * max(cwnd, FIRST_WINDOW))
-            row[f + at.SNDBUF_BYTES] = has
-            total += has
+            cwnd, size = int(w.window[f + at.CWND]), row[f + at.SNDBUF_BYTES]
+            size = max(size, INITIAL_BUFFER_BYTES)
+            if application_waits and row[f + at.PIPE] < cwnd:
+                size = max(size, BUFFER_PER_SEGMENT * max(cwnd, INITIAL_WINDOW))
+            row[f + at.SNDBUF_BYTES] = size
+            total += size
     row[c + at.SEND_WINDOW] = min(row[c + at.RECEIVE_WINDOW], total // row[c + at.SEGMENT_BYTES])
 
 
 @jit
 def is_active(row: Ints, f: int) -> bool:
-    """Whether a subflow may be given something; one that was heard of again is not stale any more."""
+    """Return True if a subflow may get data; an acknowledgement ends its being stale."""
     if row[f + at.ACKS_RECEIVED] != row[f + at.ACKS_AT_CHECK]:
         row[f + at.IS_STALE] = 0
     return row[f + at.STATE] == at.ESTABLISHED and row[f + at.IS_STALE] == 0
@@ -100,85 +97,82 @@ def is_active(row: Ints, f: int) -> bool:
 
 @jit
 def choose_subflow(w: at.World, c: int) -> int:
-    """The subflow for the next burst; a backup while no other is active. Its mean pacing rate takes in that of now."""
+    """Return the subflow for the next burst, a backup only if no other is active, or NOTHING.
+
+    Its mean pacing rate is updated with the rate of now.
+    """
     row = w.row
     grow_buffers(w, c)
     best, best_rank = at.NOTHING, at.FOREVER
-    for k in range(row[c + at.COUNT]):
-        f = row[c + at.FIRST] + k * at.SUB_FIELDS
+    for f in at.subflows(row, c):
         if is_active(row, f):
             if row[f + at.MEAN_PACING_RATE] == 0:
                 row[f + at.MEAN_PACING_RATE] = pacing_rate(w, f)
-            rank = (
-                memory_used(row, f) * at.NS_PER_S // row[f + at.MEAN_PACING_RATE]
-                + row[f + at.BACKUP] * at.BACKUP_RANK
-            )
+            queue_ns = memory_used(row, f) * at.NS_PER_S // row[f + at.MEAN_PACING_RATE]
+            rank = queue_ns + row[f + at.BACKUP] * at.BACKUP_RANK
             if rank < best_rank:
                 best, best_rank = f, rank
     if best == at.NOTHING or not has_free_memory(row, best):
         return at.NOTHING
-    room = (row[c + at.DATA_SND_UNA] + row[c + at.SEND_WINDOW] - row[c + at.DATA_SND_NXT]) * row[
-        c + at.SEGMENT_BYTES
-    ]
-    burst, had = min(BURST_BYTES, room), memory_used(row, best)
+    window_end = row[c + at.DATA_SND_UNA] + row[c + at.SEND_WINDOW]
+    window_bytes = (window_end - row[c + at.DATA_SND_NXT]) * row[c + at.SEGMENT_BYTES]
+    burst, used = min(BURST_BYTES, window_bytes), memory_used(row, best)
     if burst > 0:
-        row[best + at.MEAN_PACING_RATE] = (
-            row[best + at.MEAN_PACING_RATE] * had + pacing_rate(w, best) * burst
-        ) // (had + burst)
+        queued = row[best + at.MEAN_PACING_RATE] * used
+        row[best + at.MEAN_PACING_RATE] = (queued + pacing_rate(w, best) * burst) // (used + burst)
     return best
 
 
-# --- sending again
+# --- reinjection
 
 
 @jit
 def restart_timer(row: Ints, c: int, now_ns: int) -> None:
-    """It runs as long as the longest timer of a subflow that is heard of (__mptcp_set_timeout)."""
-    longest_ns = 0
+    """Restart the connection's timer: as long as the longest RTO of its subflows that are not
+    silent (__mptcp_set_timeout)."""
     if row[c + at.DATA_SND_UNA] == row[c + at.DATA_SND_NXT]:
         row[c + at.REINJECT_TIMER_NS] = 0
         return
-    for k in range(row[c + at.COUNT]):
-        f = row[c + at.FIRST] + k * at.SUB_FIELDS
+    longest_ns = 0
+    for f in at.subflows(row, c):
         if (
             row[f + at.STATE] == at.ESTABLISHED
             and row[f + at.RTO_TIMER_NS] > 0
             and row[f + at.STALE_COUNT] == 0
         ):
             longest_ns = max(longest_ns, row[f + at.RTO_TIMER_NS] - now_ns)
-    due_ns = now_ns + (longest_ns if longest_ns > 0 else FIRST_TIMER_NS)
-    events.start_timer(row, c + at.REINJECT_TIMER_NS, due_ns, c * at.EVENT_KINDS + at.REINJECT_DUE)
+    due_ns = now_ns + (longest_ns if longest_ns > 0 else INITIAL_TIMER_NS)
+    events.start_timer(row, c + at.REINJECT_TIMER_NS, due_ns, at.REINJECT_DUE, c)
 
 
 @jit
 def becomes_stale(row: Ints, c: int, f: int) -> bool:
-    """A subflow with something to do is looked at: silent again, once too often, and another one is not."""
+    """Check a subflow with unacknowledged data; return True if it becomes stale, because another
+    one is better."""
     if row[f + at.ACKS_RECEIVED] != row[f + at.ACKS_AT_CHECK]:
-        row[f + at.ACKS_AT_CHECK], row[f + at.STALE_COUNT], row[f + at.IS_STALE] = (
-            row[f + at.ACKS_RECEIVED],
-            0,
-            0,
-        )
+        row[f + at.ACKS_AT_CHECK] = row[f + at.ACKS_RECEIVED]
+        row[f + at.STALE_COUNT] = 0
+        row[f + at.IS_STALE] = 0
         return False
     row[f + at.STALE_COUNT] += 1
     if row[f + at.IS_STALE] == 1 or row[f + at.STALE_COUNT] <= STALE_AFTER:
         return False
-    for k in range(row[c + at.COUNT]):
-        r = row[c + at.FIRST] + k * at.SUB_FIELDS
-        if r != f and is_active(row, r) and row[r + at.STALE_COUNT] < BETTER_THAN:
+    for r in at.subflows(row, c):
+        if r != f and is_active(row, r) and row[r + at.STALE_COUNT] < ACTIVE_BELOW:
             row[f + at.IS_STALE] = 1
     return row[f + at.IS_STALE] == 1
 
 
 @jit
 def idle_subflow(row: Ints, c: int) -> int:
-    """One with nothing to do, a backup only where everybody is silent; those with something to do are looked at."""
+    """Return a subflow without unacknowledged data or NOTHING, a backup only if all others are
+    silent; check the others."""
     idle, backup, least = at.NOTHING, at.NOTHING, at.FOREVER
     for k in range(row[c + at.COUNT] - 1, -1, -1):
         f = row[c + at.FIRST] + k * at.SUB_FIELDS
         if row[f + at.STATE] != at.ESTABLISHED:
             continue
-        if row[f + at.WRITE_SEQ] > row[f + at.SND_UNA]:
+        if unacknowledged(row, f) > 0:
             if becomes_stale(row, c, f):
                 reinject_everything(row, c)
             least = min(least, row[f + at.STALE_COUNT])
@@ -191,9 +185,10 @@ def idle_subflow(row: Ints, c: int) -> int:
 
 @jit
 def reinject_everything(row: Ints, c: int) -> None:
-    """All that the other end has not acknowledged is there to be given to a subflow (__mptcp_retransmit_pending_data)."""
-    row[c + at.REINJECT_COUNT] = row[c + at.DATA_SND_NXT] - row[c + at.DATA_SND_UNA]
+    """Let subflows send all data once more that the other end has not acknowledged
+    (__mptcp_retransmit_pending_data)."""
+    una = row[c + at.DATA_SND_UNA]
+    row[c + at.REINJECT_COUNT] = row[c + at.DATA_SND_NXT] - una
     for n in range(row[c + at.REINJECT_COUNT]):
-        row[rings.data(row, c, row[c + at.REINJECT_HEAD] + n) + rings.DSN_REINJECT] = (
-            row[c + at.DATA_SND_UNA] + n
-        )
+        slot = rings.data(row, c, row[c + at.REINJECT_HEAD] + n)
+        row[slot + rings.DSN_REINJECT] = una + n

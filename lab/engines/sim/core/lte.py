@@ -1,15 +1,19 @@
-"""The scheduler of an LTE cell, once per TTI of 1 ms and in each direction by itself, while something waits.
+"""Schedule an LTE cell, in each direction separately, once per TTI of 1 ms while packets wait.
 
-1) blocks that failed are sent again first, 8 ms after the last time (HARQ; 3GPP TS 36.321, section 5.3.2.2)
-2) what is left of the TTI goes to the waiting user with the largest weight x rate / mean rate of late, as much as it needs,
-   then to the next one (proportional fair: Jalali et al., VTC 2000; with the weights of MP-SDN, eq (3))
-3) a block of a user holds the next bytes of its queue, wherever packets begin and end (RLC segmentation), and fails with the
-   target error rate; what comes after it waits for it (RLC keeps the order), so an error is delay and never loss
+1) Blocks that failed are retransmitted first, 8 ms after their last attempt (HARQ; 3GPP TS 36.321,
+   section 5.3.2.2).
+2) The rest of the TTI goes to the waiting bearer with the largest weight x rate / mean rate, as
+   much as it needs, then to the next one (proportional fair: Jalali et al., VTC 2000; with the
+   weights of MP-SDN, eq (3)).
+3) A block holds the next bytes of a bearer's queue, wherever packets begin and end (RLC
+   segmentation), and fails with the target error rate. Later blocks wait for it (RLC keeps the
+   order), so an error causes delay and never loss.
 
-At a steady rate, rate / mean rate is 1 / (mean part of the TTIs' air), so that is what is kept; it rests while the cell does. It is taken
-halfway through the TTI to be given, for one TTI is much of a small mean: the sum of weight x log(rate) is what is to grow most.
-How often a block will fail is drawn when it is first sent, so everything about it is known then, and nothing happens in
-between. Where all attempts fail, the last one counts: RLC would ask again, which is one block in ten thousand.
+At a steady rate, rate / mean rate is 1 / (mean share of the air), so the mean air per TTI is what
+is kept. It does not change while the cell sleeps. It is taken half a TTI ahead, because one TTI is
+a large part of a small mean: the scheduler maximises the sum of weight x log(rate). How often a
+block fails is drawn when it is first sent, so its arrival is known then. If all attempts fail, the
+last one counts: RLC would retransmit the block, which is one in ten thousand.
 """
 
 from __future__ import annotations
@@ -21,35 +25,34 @@ from lab.engines.sim.core.links import MILLION, count_out, drop, forward, passes
 from lab.engines.sim.core.random_numbers import random_below
 
 TTI_NS = 1_000_000
-REMEMBERED_TTIS = 100  # over which the mean part of the air is taken
-FINE = 1024  # of a ns of air, in these means
-HALF_A_TTI = TTI_NS * FINE // REMEMBERED_TTIS // 2  # what half a TTI adds to them
+MEAN_TTIS = 100  # over which the mean air is taken
+FINE = 1024  # parts of a ns, the unit of these means
+HALF_A_TTI = TTI_NS * FINE // MEAN_TTIS // 2  # what half a TTI adds to a mean
 
 
 @jit
 def enqueue(row: Ints, h: int, p: int, now_ns: int) -> None:
-    """Meter, then a queue of its own for every user; a scheduler that sleeps wakes at the next TTI. What goes up is metered behind
-    the cell."""
+    """Put a packet into the queue of its bearer; wake the scheduler at the next TTI.
+
+    The meter is in front of the cell for downlink packets, and behind it for uplink packets.
+    """
     e = row[h + at.MEDIUM]
-    count = row[h + at.QUEUE_COUNT]
-    if (row[e + at.IS_UPLINK] == 0 and not passes_meter(row, h, p, now_ns)) or count >= row[
-        h + at.QUEUE_SIZE
-    ]:
+    count, size = row[h + at.QUEUE_COUNT], row[h + at.QUEUE_SIZE]
+    if (row[e + at.IS_UPLINK] == 0 and not passes_meter(row, h, p, now_ns)) or count >= size:
         drop(row, h, p)
         return
-    row[row[h + at.QUEUE] + (row[h + at.QUEUE_HEAD] + count) % row[h + at.QUEUE_SIZE]] = p
+    row[row[h + at.QUEUE] + (row[h + at.QUEUE_HEAD] + count) % size] = p
     row[h + at.QUEUE_COUNT] = count + 1
     row[at.PACKETS_IN_BEARERS] += 1
     if row[e + at.IS_AWAKE] == 0:
         row[e + at.IS_AWAKE] = 1
-        events.schedule(row, (now_ns // TTI_NS + 1) * TTI_NS, e * at.EVENT_KINDS + at.TTI_DUE)
+        events.schedule(row, (now_ns // TTI_NS + 1) * TTI_NS, at.TTI_DUE, e)
 
 
 @jit
 def on_tti(row: Ints, e: int, now_ns: int) -> None:
-    """A TTI begins: share it out; there is another one as long as something waits."""
-    now_tti = now_ns // TTI_NS
-    left_ns = TTI_NS - _retransmissions_ns(row, e, now_tti)  # 1
+    """Share out a TTI; schedule the next one if packets wait."""
+    left_ns = TTI_NS - _retransmissions_ns(row, e, now_ns // TTI_NS)  # 1
     while left_ns > 0:
         h = _next_bearer(row, row[e + at.FIRST_BEARER])  # 2
         if h == at.NOTHING:
@@ -58,32 +61,33 @@ def on_tti(row: Ints, e: int, now_ns: int) -> None:
     row[e + at.IS_AWAKE] = 0
     h = row[e + at.FIRST_BEARER]
     while h != at.NOTHING:
-        row[h + at.MEAN_AIRTIME] += (
-            row[h + at.AIRTIME_NS] * FINE - row[h + at.MEAN_AIRTIME]
-        ) // REMEMBERED_TTIS
+        change = row[h + at.AIRTIME_NS] * FINE - row[h + at.MEAN_AIRTIME]
+        row[h + at.MEAN_AIRTIME] += change // MEAN_TTIS
         row[h + at.AIRTIME_NS] = 0
         if row[h + at.QUEUE_COUNT] > 0:
             row[e + at.IS_AWAKE] = 1
         h = row[h + at.NEXT_BEARER]
     if row[e + at.IS_AWAKE] == 1:
-        events.schedule(row, now_ns + TTI_NS, e * at.EVENT_KINDS + at.TTI_DUE)
+        events.schedule(row, now_ns + TTI_NS, at.TTI_DUE, e)
 
 
 @jit
 def _retransmissions_ns(row: Ints, e: int, now_tti: int) -> int:
-    """How much of this TTI is taken by blocks that failed; what was taken of TTIs that nobody needed is forgotten."""
-    again, size = row[e + at.HARQ_RING], row[e + at.HARQ_RING_SIZE]
+    """Return how much of this TTI retransmissions take; forget what they took of TTIs that the cell
+    slept through."""
+    ring, size = row[e + at.HARQ_RING], row[e + at.HARQ_RING_SIZE]
     for tti in range(max(row[e + at.LAST_TTI] + 1, now_tti - size), now_tti):
-        row[again + tti % size] = 0
+        row[ring + tti % size] = 0
     row[e + at.LAST_TTI] = now_tti
-    taken_ns = row[again + now_tti % size]
-    row[again + now_tti % size] = 0
+    taken_ns = row[ring + now_tti % size]
+    row[ring + now_tti % size] = 0
     return taken_ns
 
 
 @jit
 def _next_bearer(row: Ints, h: int) -> int:
-    """Of the bearers from `h` on that have something waiting, the one whose turn it is; the first of equals."""
+    """Return the bearer to serve of those from `h` on whose packets wait, the first of equals;
+    NOTHING without one."""
     best = at.NOTHING
     while h != at.NOTHING:
         if row[h + at.QUEUE_COUNT] > 0 and (best == at.NOTHING or _goes_before(row, h, best)):
@@ -94,33 +98,34 @@ def _next_bearer(row: Ints, h: int) -> int:
 
 @jit
 def _goes_before(row: Ints, h: int, other: int) -> bool:
-    """Whether bearer `h` gains more by a TTI than the other."""
+    """Return True if bearer `h` gains more by a TTI than the other."""
     gain = row[h + at.WEIGHT_PPM] * (row[other + at.MEAN_AIRTIME] + HALF_A_TTI)
     return gain > row[other + at.WEIGHT_PPM] * (row[h + at.MEAN_AIRTIME] + HALF_A_TTI)
 
 
 @jit
 def _send_block(row: Ints, e: int, h: int, left_ns: int, now_ns: int) -> int:
-    """Send as much of a queue as goes into `left_ns` of this TTI; returns how much of it was needed."""
+    """Send as much of a queue as fits into `left_ns` of this TTI; return the air that it takes."""
     rate_bps = row[h + at.RATE_BPS]
-    room = fits = left_ns * rate_bps // at.NS_PER_S  # in bits
-    if fits == 0:
+    free_bits = fitting_bits = left_ns * rate_bps // at.NS_PER_S
+    if fitting_bits == 0:
         return left_ns
     attempts = _attempts(row, e, h)
-    done_ns = max(
-        row[h + at.LAST_OUT_NS], now_ns + TTI_NS + (attempts - 1) * row[e + at.HARQ_TTIS] * TTI_NS
-    )
+    harq_ns = (attempts - 1) * row[e + at.HARQ_TTIS] * TTI_NS
+    done_ns = max(row[h + at.LAST_OUT_NS], now_ns + TTI_NS + harq_ns)
     row[h + at.LAST_OUT_NS] = done_ns
-    while row[h + at.QUEUE_COUNT] > 0 and room > 0:
+    while row[h + at.QUEUE_COUNT] > 0 and free_bits > 0:
         p = row[row[h + at.QUEUE] + row[h + at.QUEUE_HEAD]]
-        rest = row[p + at.SIZE] * 8 - row[h + at.HEAD_SENT_BITS]
-        if rest > room:
-            row[h + at.HEAD_SENT_BITS] += room
-            room = 0
+        unsent_bits = row[p + at.SIZE] * 8 - row[h + at.HEAD_SENT_BITS]
+        if unsent_bits > free_bits:
+            row[h + at.HEAD_SENT_BITS] += free_bits
+            free_bits = 0
         else:
-            room -= rest
+            free_bits -= unsent_bits
             _finish_packet(row, e, h, p, done_ns, now_ns)
-    took_ns = left_ns if room == 0 else -(-(fits - room) * at.NS_PER_S // rate_bps)
+    took_ns = left_ns
+    if free_bits > 0:
+        took_ns = -(-(fitting_bits - free_bits) * at.NS_PER_S // rate_bps)
     row[h + at.AIRTIME_NS] += took_ns
     for n in range(1, attempts):
         tti = now_ns // TTI_NS + n * row[e + at.HARQ_TTIS]
@@ -130,7 +135,7 @@ def _send_block(row: Ints, e: int, h: int, left_ns: int, now_ns: int) -> int:
 
 @jit
 def _attempts(row: Ints, e: int, h: int) -> int:
-    """How often a block will be sent."""
+    """Draw how often a block will be sent."""
     attempts = 1
     while (
         attempts < row[e + at.ATTEMPTS]
@@ -142,7 +147,7 @@ def _attempts(row: Ints, e: int, h: int) -> int:
 
 @jit
 def _finish_packet(row: Ints, e: int, h: int, p: int, done_ns: int, now_ns: int) -> None:
-    """The last byte of the first packet in a queue has been sent: it arrives with its block."""
+    """Let the first packet of a queue, whose last byte was sent, arrive with its block."""
     row[h + at.HEAD_SENT_BITS] = 0
     row[h + at.QUEUE_HEAD] = (row[h + at.QUEUE_HEAD] + 1) % row[h + at.QUEUE_SIZE]
     row[h + at.QUEUE_COUNT] -= 1

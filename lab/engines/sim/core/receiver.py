@@ -1,4 +1,8 @@
-"""One subflow's receiver: acknowledges every second segment, and at once what is out of order (RFC 5681, section 4.2)."""
+"""Acknowledge segments as the receiver of a subflow (RFC 5681, section 4.2).
+
+Every second segment is acknowledged at once, and every segment that is out of order or fills a gap;
+otherwise the acknowledgement is delayed.
+"""
 
 from __future__ import annotations
 
@@ -6,36 +10,27 @@ from lab.engines.sim.core import events, links, rings
 from lab.engines.sim.core import layout as at
 from lab.engines.sim.core.jit import Ints, jit
 
-ACK_EVERY = 2  # segments, RFC 5681, section 4.2
+ACK_EVERY = 2  # segments
 DELACK_WAIT_NS = 40_000_000  # Linux, TCP_DELACK_MIN
 
 
 @jit
 def send_ack(row: Ints, f: int, now_ns: int) -> int:
-    """Send an acknowledgement of what has arrived; returns it if it is at its first stop now."""
+    """Acknowledge what has arrived; return the acknowledgement if it is at its first hop now."""
     c = row[f + at.CONNECTION]
-    row[f + at.UNACKED], row[f + at.DELACK_NS] = 0, 0
-    p = links.take_packet(row)
-    row[p + at.SUBFLOW], row[p + at.ROUTE_POSITION], row[p + at.PACKET_TYPE] = (
-        f,
-        row[f + at.ACK_ROUTE],
-        1,
-    )
-    row[p + at.SIZE], row[p + at.SEQ], row[p + at.DSN] = (
-        row[c + at.ACK_BYTES],
-        row[f + at.RCV_NXT],
-        row[c + at.DATA_RCV_NXT],
-    )
-    row[p + at.TRANSMISSION], row[p + at.SEGMENTS_SO_FAR] = (
-        row[f + at.LAST_TRANSMISSION],
-        row[f + at.SEGMENTS_RECEIVED],
-    )
+    row[f + at.UNACKED] = 0
+    row[f + at.DELACK_NS] = 0
+    p = links.new_packet(row, f, at.ACK, row[f + at.ACK_ROUTE], row[c + at.ACK_BYTES])
+    row[p + at.SEQ] = row[f + at.RCV_NXT]
+    row[p + at.DSN] = row[c + at.DATA_RCV_NXT]
+    row[p + at.TRANSMISSION] = row[f + at.LAST_TRANSMISSION]
+    row[p + at.SEGMENTS_SO_FAR] = row[f + at.SEGMENTS_RECEIVED]
     return links.forward(row, p, now_ns, now_ns)
 
 
 @jit
 def receive_segment(row: Ints, f: int, p: int) -> bool:
-    """A segment has come to the receiver; whether to acknowledge it at once."""
+    """Receive a segment; return True if it must be acknowledged at once."""
     seq = row[p + at.SEQ]
     slot = rings.segment(row, f, seq)
     row[f + at.SEGMENTS_RECEIVED] += 1
@@ -61,16 +56,13 @@ def receive_segment(row: Ints, f: int, p: int) -> bool:
 
 @jit
 def delay_ack(row: Ints, f: int, now_ns: int) -> None:
-    """The delayed acknowledgement's timer."""
-    events.start_timer(
-        row, f + at.DELACK_NS, now_ns + DELACK_WAIT_NS, f * at.EVENT_KINDS + at.DELACK_DUE
-    )
+    """Start the timer of the delayed acknowledgement."""
+    events.start_timer(row, f + at.DELACK_NS, now_ns + DELACK_WAIT_NS, at.DELACK_DUE, f)
 
 
 @jit
 def on_delayed_ack(row: Ints, f: int, now_ns: int) -> int:
-    """The event of a delayed acknowledgement: answer, or wait on; returns the answer if it is at its first stop now."""
-    ran_out = events.timer_has_expired(
-        row, f + at.DELACK_NS, now_ns, f * at.EVENT_KINDS + at.DELACK_DUE
-    )
-    return send_ack(row, f, now_ns) if ran_out else at.NOTHING
+    """Acknowledge if the timer has expired; return the acknowledgement if it is at its first hop
+    now."""
+    expired = events.timer_has_expired(row, f + at.DELACK_NS, now_ns, at.DELACK_DUE, f)
+    return send_ack(row, f, now_ns) if expired else at.NOTHING

@@ -1,4 +1,5 @@
-"""What one subflow has under way and another sends again: after a timeout, for a backup, or for a receiver without room."""
+"""Send data over another subflow that one subflow has in flight: after a timeout, for a backup, or
+for a full receiver."""
 
 from __future__ import annotations
 
@@ -6,51 +7,59 @@ from lab.engines.sim.core import events, linux_scheduler, rings, sender
 from lab.engines.sim.core import layout as at
 from lab.engines.sim.core.jit import Ints, jit
 
-FEW_SEGMENTS, FAR_RTTS = (
-    4,
-    4,
-)  # whose window is so small, or round trip so much longer, is helped out
+# an opportunistic retransmission replaces what a subflow with a window of so few segments, or with
+# so many times the round-trip time, has in flight
+SMALL_WINDOW, LONG_RTTS = 4, 4
 
 
 @jit
 def has_in_flight(row: Ints, f: int, dsn: int) -> bool:
-    """Whether a subflow has this segment under way; subflows carry segments in their order, but for what is sent again."""
+    """Return True if a subflow has this segment of the data in flight.
+
+    Subflows send the data in order, except for what was reinjected.
+    """
     seq = row[f + at.SND_UNA]
-    while seq < row[f + at.WRITE_SEQ] and row[rings.segment(row, f, seq) + rings.SEG_DSN] < dsn:
+    end = row[f + at.WRITE_SEQ]
+    while seq < end and row[rings.segment(row, f, seq) + rings.SEG_DSN] < dsn:
         seq += 1
-    return seq < row[f + at.WRITE_SEQ] and row[rings.segment(row, f, seq) + rings.SEG_DSN] == dsn
+    return seq < end and row[rings.segment(row, f, seq) + rings.SEG_DSN] == dsn
+
+
+@jit
+def penalise(w: at.World, f: int) -> None:
+    """Halve the window of a subflow that holds the connection up."""
+    window = w.window
+    if window[f + at.CWND] >= window[f + at.SSTHRESH]:
+        window[f + at.SSTHRESH] = max(window[f + at.SSTHRESH] / 2.0, 2.0)
+    window[f + at.CWND] = max(window[f + at.CWND] / 2.0, 1.0)
 
 
 @jit
 def retransmit_opportunistically(w: at.World, c: int, f: int, now_ns: int) -> int:
-    """The receiver waits for a segment that is under way elsewhere and has room for no other: send it here too, once, and
-    halve the window of the slower subflow that has it, at most once per round trip; 1 if it is sent.
+    """Send the segment that a full receiver waits for once over subflow `f` too, and penalise the
+    slower one that has it.
 
-    As mptcp_rcv_buf_optimization of the multipath-sender.org kernel (Raiciu et al., NSDI 2012, section 4.2). Upstream Linux
-    (net/mptcp, 6.18) has neither.
+    A subflow penalises at most once per round trip. Return 1 if the segment is sent, else 0. As
+    mptcp_rcv_buf_optimization of the multipath-tcp.org kernel (Raiciu et al., NSDI 2012, section
+    4.2). Upstream Linux (net/mptcp, 6.18) has neither.
     """
     row = w.row
-    window, dsn = w.window, row[c + at.DATA_SND_UNA]
-    if dsn + row[c + at.RECEIVE_WINDOW] > row[c + at.DATA_SND_NXT] or row[
-        c + at.DATA_SND_NXT
-    ] >= min(row[c + at.WRITTEN], row[c + at.TOTAL_SEGMENTS]):
-        return 0  # it is not the receiver that all wait for
-    again, due = False, now_ns - row[f + at.PENALISED_NS] >= row[f + at.SRTT_NS]
-    for k in range(row[c + at.COUNT]):
-        r = row[c + at.FIRST] + k * at.SUB_FIELDS
+    dsn = row[c + at.DATA_SND_UNA]
+    window_has_room = dsn + row[c + at.RECEIVE_WINDOW] > row[c + at.DATA_SND_NXT]
+    written = min(row[c + at.WRITTEN], row[c + at.TOTAL_SEGMENTS])
+    if window_has_room or row[c + at.DATA_SND_NXT] >= written:
+        return 0  # the connection does not wait for the receiver
+    helps, srtt_ns = False, row[f + at.SRTT_NS]
+    penalises = now_ns - row[f + at.PENALISED_NS] >= srtt_ns
+    for r in at.subflows(row, c):
         if r == f or not has_in_flight(row, r, dsn):
             continue
-        if due and row[f + at.SRTT_NS] < row[r + at.SRTT_NS] and row[r + at.MODE] == at.OPEN:
-            if window[r + at.CWND] >= window[r + at.SSTHRESH]:
-                window[r + at.SSTHRESH] = max(window[r + at.SSTHRESH] / 2.0, 2.0)
-            window[r + at.CWND] = max(window[r + at.CWND] / 2.0, 1.0)
+        if penalises and srtt_ns < row[r + at.SRTT_NS] and row[r + at.MODE] == at.OPEN:
+            penalise(w, r)
             row[f + at.PENALISED_NS] = now_ns
-        again = (
-            again
-            or window[r + at.CWND] <= FEW_SEGMENTS
-            or FAR_RTTS * row[f + at.SRTT_NS] < row[r + at.SRTT_NS]
-        )
-    if not again or row[c + at.OPPORTUNISTIC_DSN] > dsn:
+        is_slow = LONG_RTTS * srtt_ns < row[r + at.SRTT_NS]
+        helps = helps or w.window[r + at.CWND] <= SMALL_WINDOW or is_slow
+    if not helps or row[c + at.OPPORTUNISTIC_DSN] > dsn:
         return 0
     row[c + at.OPPORTUNISTIC_DSN] = dsn + 1
     row[c + at.REINJECTED] += 1
@@ -60,7 +69,7 @@ def retransmit_opportunistically(w: at.World, c: int, f: int, now_ns: int) -> in
 
 @jit
 def reinject_in_flight(row: Ints, f: int) -> None:
-    """What a subflow has under way may go over the others."""
+    """Let the other subflows send what a subflow has in flight."""
     c = row[f + at.CONNECTION]
     if row[c + at.COUNT] < 2 or row[c + at.SCHEDULER] in (at.LINUX, at.REDUNDANT):
         return
@@ -72,30 +81,36 @@ def reinject_in_flight(row: Ints, f: int) -> None:
             and dsn >= row[c + at.DATA_SND_UNA]
             and row[c + at.REINJECT_COUNT] < row[at.RING_SIZE]
         ):
-            row[
-                rings.data(row, c, row[c + at.REINJECT_HEAD] + row[c + at.REINJECT_COUNT])
-                + rings.DSN_REINJECT
-            ] = dsn
+            last = rings.data(row, c, row[c + at.REINJECT_HEAD] + row[c + at.REINJECT_COUNT])
+            row[last + rings.DSN_REINJECT] = dsn
             row[c + at.REINJECT_COUNT] += 1
 
 
 @jit
+def take_reinjected(row: Ints, c: int) -> int:
+    """Return the next segment to be reinjected that is not acknowledged; NOTHING without one."""
+    while row[c + at.REINJECT_COUNT] > 0:
+        dsn = row[rings.data(row, c, row[c + at.REINJECT_HEAD]) + rings.DSN_REINJECT]
+        row[c + at.REINJECT_HEAD] += 1
+        row[c + at.REINJECT_COUNT] -= 1
+        if dsn >= row[c + at.DATA_SND_UNA]:
+            row[c + at.REINJECTED] += 1
+            return dsn
+    return at.NOTHING
+
+
+@jit
 def on_reinject_timer(row: Ints, c: int, now_ns: int) -> bool:
-    """The event of the connection's own timer: the oldest fragment goes over an idle subflow."""
-    ran_out = events.timer_has_expired(
-        row, c + at.REINJECT_TIMER_NS, now_ns, c * at.EVENT_KINDS + at.REINJECT_DUE
-    )
-    if not ran_out or row[c + at.CONN_STATE] != at.RUNNING:
+    """Send the oldest fragment over an idle subflow if the timer of Linux's scheduler has expired;
+    return True then."""
+    timer = c + at.REINJECT_TIMER_NS
+    expired = events.timer_has_expired(row, timer, now_ns, at.REINJECT_DUE, c)
+    if not expired or row[c + at.CONN_STATE] != at.RUNNING:
         return False
     f, una = linux_scheduler.idle_subflow(row, c), row[c + at.DATA_SND_UNA]
     if f != at.NOTHING:
-        for dsn in range(
-            una,
-            min(
-                (una // linux_scheduler.FRAGMENT + 1) * linux_scheduler.FRAGMENT,
-                row[c + at.DATA_SND_NXT],
-            ),
-        ):
+        fragment_end = (una // linux_scheduler.FRAGMENT + 1) * linux_scheduler.FRAGMENT
+        for dsn in range(una, min(fragment_end, row[c + at.DATA_SND_NXT])):
             sender.queue_segment(row, f, dsn)
             row[c + at.REINJECTED] += 1
     linux_scheduler.restart_timer(row, c, now_ns)

@@ -1,43 +1,41 @@
-"""BALIA, balanced linked adaptation (draft-walid-mptcp-congestion-control-04): between LIA's friendliness and OLIA's haste."""
+"""Implement BALIA, balanced linked adaptation (draft-walid-mptcp-congestion-control-04).
+
+It is a compromise between the friendliness of LIA and the responsiveness of OLIA.
+"""
 
 from __future__ import annotations
 
 from lab.engines.sim.core import layout as at
 from lab.engines.sim.core.jit import jit
-from lab.engines.sim.core.laws import reno, siblings
+from lab.engines.sim.core.laws import reno
+from lab.engines.sim.core.laws.siblings import rate, rtt_s, siblings, total_rate
 
 
 @jit
 def alpha(w: at.World, f: int) -> float:
-    """max x / x of this subflow, 1 or more."""
+    """Return max x / x of this subflow, which is at least 1."""
     best = 0.0
-    for r in range(siblings.first(w, f), siblings.end(w, f), at.SUB_FIELDS):
-        best = max(best, siblings.rate(w, r))
-    own = siblings.rate(w, f)
+    for r in siblings(w, f):
+        best = max(best, rate(w, r))
+    own = rate(w, f)
     return best / own if own > 0.0 else 1.0
 
 
 @jit
 def on_ack(w: at.World, f: int, acked: int, now_ns: int) -> None:
-    """w += x/rtt / (sum x)^2 (1+alpha)/2 (4+alpha)/5 for every segment, 1 at most."""
-    total, a = siblings.total_rate(w, f), alpha(w, f)
+    """Set w += x/rtt / (sum x)^2 (1 + alpha)/2 (4 + alpha)/5 for every segment, at most 1."""
+    total, a = total_rate(w, f), alpha(w, f)
     grown = 1.0 / w.window[f + at.CWND]
     if total > 0.0:
-        grown = (
-            siblings.rate(w, f)
-            / siblings.rtt_s(w, f)
-            / (total * total)
-            * (1.0 + a)
-            / 2.0
-            * (4.0 + a)
-            / 5.0
-        )
+        coupled = rate(w, f) / rtt_s(w, f) / (total * total)
+        grown = coupled * (1.0 + a) / 2.0 * (4.0 + a) / 5.0
     w.window[f + at.CWND] += acked * min(grown, 1.0)
 
 
 @jit
 def on_loss(w: at.World, f: int, now_ns: int) -> None:
-    """w -= w/2 min(alpha, 1.5). The kernel has alpha and w as whole numbers. Alone as Reno."""
+    """Set w -= w/2 min(alpha, 1.5); the kernel computes alpha and w as whole numbers. A single
+    subflow halves as Reno."""
     row = w.row
     if row[row[f + at.CONNECTION] + at.COUNT] < 2:
         reno.on_loss(w, f, now_ns)

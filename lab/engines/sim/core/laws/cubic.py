@@ -1,7 +1,8 @@
-"""Cubic (RFC 9438): the window grows with the cube of the time since the last loss, at least as fast as Reno's would.
+"""Implement Cubic (RFC 9438): the window grows with the cube of the time since the last loss, at
+least as fast as Reno's.
 
-Its slow start ends before the queue overflows (HyStart, as in Linux): when the round trip has grown, or when acknowledgements
-have come in one train for half a round trip.
+Slow start ends before the queue overflows (HyStart, as in Linux): when the round-trip time has
+grown, or when acknowledgements have arrived in one train for half a round trip.
 """
 
 from __future__ import annotations
@@ -10,18 +11,16 @@ from lab.engines.sim.core import layout as at
 from lab.engines.sim.core.jit import jit
 
 C, BETA = 0.4, 0.7  # RFC 9438, section 5: segments/s^3, and what is left after a loss
-ALPHA = 3 * (1 - BETA) / (1 + BETA)  # section 4.3: Reno's growth that is as fast with this BETA
+ALPHA = 3 * (1 - BETA) / (1 + BETA)  # section 4.3: the increase of Reno with this BETA
 W_MAX, K, W_EST, PRIOR, TRAIN_NS = at.LAW_1, at.LAW_2, at.LAW_3, at.LAW_4, at.LAW_5
-LOW_WINDOW, SAMPLES = (
-    16.0,
-    8,
-)  # HyStart looks from this window on, and at the round trip after so many samples
-TRAIN_GAP_NS, LEAST_GROWTH_NS, MOST_GROWTH_NS = 2_000_000, 4_000_000, 16_000_000
+LOW_WINDOW = 16.0  # HyStart begins at this window
+MIN_SAMPLES = 8  # and compares the round-trip time after so many samples
+TRAIN_GAP_NS, MIN_GROWTH_NS, MAX_GROWTH_NS = 2_000_000, 4_000_000, 16_000_000
 
 
 @jit
 def cube_root(value: float) -> float:
-    """By Newton's method, so that it is the same to the last bit on every machine."""
+    """Return the cube root by Newton's method, the same to the last bit on every machine."""
     if value <= 0.0:
         return 0.0
     root = max(value, 1.0)
@@ -35,26 +34,27 @@ def cube_root(value: float) -> float:
 
 @jit
 def in_slow_start(w: at.World, f: int, now_ns: int) -> None:
-    """HyStart: the threshold comes down to the window when the path seems full (Ha and Rhee, 2011; tcp_cubic.c)."""
+    """Set SSTHRESH to the window when the path seems full: HyStart (Ha and Rhee, 2011; Linux,
+    tcp_cubic.c)."""
     row = w.row
     window = w.window
     if window[f + at.CWND] >= window[f + at.SSTHRESH] or window[f + at.CWND] < LOW_WINDOW:
         return
-    base_ns, began_ns = row[f + at.BASE_RTT_NS], row[f + at.ROUND_START_NS]
-    growth_ns = min(max(base_ns // 8, LEAST_GROWTH_NS), MOST_GROWTH_NS)
-    grown = (
-        row[f + at.ROUND_SAMPLES] > SAMPLES and row[f + at.ROUND_MIN_RTT_NS] > base_ns + growth_ns
-    )
-    train_ns = max(window[f + TRAIN_NS], float(began_ns))
+    base_ns, start_ns = row[f + at.BASE_RTT_NS], row[f + at.ROUND_START_NS]
+    growth_ns = min(max(base_ns // 8, MIN_GROWTH_NS), MAX_GROWTH_NS)
+    has_samples = row[f + at.ROUND_SAMPLES] > MIN_SAMPLES
+    grown = has_samples and row[f + at.ROUND_MIN_RTT_NS] > base_ns + growth_ns
+    train_ns = max(window[f + TRAIN_NS], float(start_ns))
     if now_ns - train_ns <= TRAIN_GAP_NS:
         window[f + TRAIN_NS] = train_ns = float(now_ns)
-    if grown or 2.0 * (train_ns - began_ns) > base_ns:
+    if grown or 2.0 * (train_ns - start_ns) > base_ns:
         window[f + at.SSTHRESH] = window[f + at.CWND]
 
 
 @jit
 def begin_epoch(w: at.World, f: int, now_ns: int) -> None:
-    """Congestion avoidance begins: W_max is ahead after a loss, or here and now without one (section 4.2)."""
+    """Begin congestion avoidance: W_max lies ahead after a loss, and is the window without one
+    (section 4.2)."""
     window = w.window
     w.row[f + at.EPOCH_NS] = now_ns
     window[f + W_EST] = window[f + at.CWND]
@@ -64,14 +64,15 @@ def begin_epoch(w: at.World, f: int, now_ns: int) -> None:
 
 @jit
 def curve(w: at.World, f: int, seconds: float) -> float:
-    """W_cubic(t) = C (t - K)^3 + W_max (eq (1))."""
-    ahead = seconds - w.window[f + K]
-    return C * ahead * ahead * ahead + w.window[f + W_MAX]
+    """Return W_cubic(t) = C (t - K)^3 + W_max (eq (1))."""
+    since_k = seconds - w.window[f + K]
+    return C * since_k * since_k * since_k + w.window[f + W_MAX]
 
 
 @jit
 def on_ack(w: at.World, f: int, acked: int, now_ns: int) -> None:
-    """w += (target - w)/w for every segment, and never below Reno's estimate (sections 4.2 to 4.4)."""
+    """Set w += (target - w)/w for every segment, and never below Reno's estimate (sections 4.2 to
+    4.4)."""
     row = w.row
     window = w.window
     if row[f + at.EPOCH_NS] == 0:
@@ -89,7 +90,11 @@ def on_ack(w: at.World, f: int, acked: int, now_ns: int) -> None:
 
 @jit
 def on_loss(w: at.World, f: int, now_ns: int) -> None:
-    """w = 0.7 w; with fast convergence W_max falls below w if the last one was not reached (section 4.7)."""
+    """Set w = 0.7 w.
+
+    Fast convergence: W_max becomes smaller than w if w has not reached the last W_max (section
+    4.7).
+    """
     window = w.window
     cwnd = window[f + at.CWND]
     window[f + PRIOR] = cwnd

@@ -1,17 +1,24 @@
-"""LIA, linked increases (RFC 6356): together the subflows grow as one connection on the best path would; each halves by itself."""
+"""Implement LIA, linked increases (RFC 6356).
+
+Together the subflows grow as one connection on the best path would. Each of them halves by itself,
+as Reno.
+"""
 
 from __future__ import annotations
 
 from lab.engines.sim.core import layout as at
 from lab.engines.sim.core.jit import jit
-from lab.engines.sim.core.laws import siblings
+from lab.engines.sim.core.laws.siblings import rate, rtt_s, siblings, total_rate
 
 
 @jit
 def on_ack(w: at.World, f: int, acked: int, now_ns: int) -> None:
-    """w += min(alpha/w_total, 1/w) for every segment, alpha = w_total max(w/rtt^2) / (sum w/rtt)^2 (sections 3 and 4)."""
-    total, best = siblings.total_rate(w, f), 0.0
-    for r in range(siblings.first(w, f), siblings.end(w, f), at.SUB_FIELDS):
-        best = max(best, siblings.rate(w, r) / siblings.rtt_s(w, r))
+    """Set w += min(alpha/w_total, 1/w) for every segment (sections 3 and 4).
+
+    alpha = w_total max(w/rtt^2) / (sum w/rtt)^2
+    """
+    total, best = total_rate(w, f), 0.0
+    for r in siblings(w, f):
+        best = max(best, rate(w, r) / rtt_s(w, r))
     alone = 1.0 / w.window[f + at.CWND]
     w.window[f + at.CWND] += acked * (min(best / (total * total), alone) if total > 0.0 else alone)

@@ -1,0 +1,168 @@
+"""Process acknowledgements and timeouts as the sender of a subflow.
+
+- RFC 2018 and 6675: selective acknowledgements; each one says how many segments have arrived, and
+  which one caused it
+- RFC 8985: losses are found by the order of transmissions, which also finds lost retransmissions. A
+  segment is lost after three later arrivals, in recovery after one, as in Linux while it has not
+  observed reordering (tcp_rack_reo_wnd): a path keeps the order
+- RFC 6582: one reduction of the window per recovery, which ends at RECOVER
+- RFC 6298: the round-trip time and the timeout
+"""
+
+from __future__ import annotations
+
+from lab.engines.sim.core import congestion, rings, sender
+from lab.engines.sim.core import layout as at
+from lab.engines.sim.core.jit import Ints, jit
+
+DUP_THRESHOLD = 3  # RFC 5681, section 3.2
+RTO_MARGIN_NS = 200_000_000  # Linux, TCP_RTO_MIN: the RTO is longer than SRTT by at least this
+MAX_BACKOFF = 10  # doublings of the RTO
+
+
+@jit
+def is_remembered(row: Ints, f: int, number: int) -> bool:
+    """Return True if the ring still holds a transmission."""
+    return row[f + at.TRANSMISSIONS] - row[at.RING_SIZE] < number
+
+
+@jit
+def measure_rtt(row: Ints, f: int, number: int, now_ns: int) -> None:
+    """Take a sample of the round-trip time and set the RTO (RFC 6298, section 2); as exact as with
+    time stamps."""
+    if not is_remembered(row, f, number):
+        return
+    sample_ns = now_ns - row[rings.segment(row, f, number) + rings.SENT_NS]
+    row[f + at.RTTVAR_NS] += (abs(row[f + at.SRTT_NS] - sample_ns) - row[f + at.RTTVAR_NS]) // 4
+    row[f + at.SRTT_NS] += (sample_ns - row[f + at.SRTT_NS]) // 8
+    row[f + at.BASE_RTT_NS] = min(row[f + at.BASE_RTT_NS], sample_ns)
+    row[f + at.ROUND_MIN_RTT_NS] = min(row[f + at.ROUND_MIN_RTT_NS], sample_ns)
+    row[f + at.ROUND_RTT_SUM_NS] += sample_ns
+    row[f + at.ROUND_SAMPLES] += 1
+    row[f + at.RTO_NS] = row[f + at.SRTT_NS] + max(4 * row[f + at.RTTVAR_NS], RTO_MARGIN_NS)
+
+
+@jit
+def mark_arrived(row: Ints, f: int, seq: int, state: int) -> int:
+    """Give a segment that has arrived the state SACKED, or UNSENT to free its slot; return 1 if
+    this is new, else 0."""
+    slot = rings.segment(row, f, seq)
+    before = row[slot + rings.SEG_STATE]
+    if state == rings.UNSENT:
+        row[slot + rings.SEG_ARRIVAL] = 0
+    if before == rings.IN_FLIGHT:
+        row[f + at.PIPE] -= 1
+    elif before == rings.LOST:
+        row[f + at.LOST] -= 1
+    row[slot + rings.SEG_STATE] = state
+    return 0 if before == rings.SACKED else 1
+
+
+@jit
+def mark_lost(row: Ints, f: int, slot: int) -> None:
+    """Give a segment in flight the state LOST, to be retransmitted."""
+    row[slot + rings.SEG_STATE] = rings.LOST
+    row[f + at.PIPE] -= 1
+    row[f + at.LOST] += 1
+    row[f + at.SEGMENTS_LOST] += 1
+
+
+@jit
+def detect_losses(row: Ints, f: int, number: int, arrivals: int) -> tuple[int, int]:
+    """Mark as lost what was transmitted long enough before transmission `number`, which arrived,
+    and has not arrived.
+
+    Return how many segments are lost, and how many turn out to have arrived: they are among the
+    first `arrivals`, and the acknowledgement that reported it was lost.
+    """
+    threshold = 1
+    if row[f + at.MODE] == at.OPEN:
+        threshold = min(DUP_THRESHOLD, max(1, sender.flight_size(row, f) - 1))
+    lost, arrived = 0, 0
+    while row[f + at.LOSS_SCANNED] <= number - threshold:
+        k = row[f + at.LOSS_SCANNED]
+        row[f + at.LOSS_SCANNED] = k + 1
+        seq = row[rings.segment(row, f, k) + rings.SENT_SEQ]
+        slot = rings.segment(row, f, seq)
+        if (
+            seq < row[f + at.SND_UNA]
+            or row[slot + rings.SEG_STATE] != rings.IN_FLIGHT
+            or row[slot + rings.SEG_TRANSMISSION] != k  # it was retransmitted since
+        ):
+            continue
+        if 0 < row[slot + rings.SEG_ARRIVAL] <= arrivals:
+            arrived += mark_arrived(row, f, seq, rings.SACKED)
+        else:
+            mark_lost(row, f, slot)
+            row[f + at.LOST_HINT] = min(row[f + at.LOST_HINT], seq)
+            lost += 1
+    return lost, arrived
+
+
+@jit
+def end_round(w: at.World, f: int, limited: bool, now_ns: int) -> None:
+    """End a round trip: let the congestion control act on the mean of its samples, and begin the
+    next one."""
+    row, samples = w.row, w.row[f + at.ROUND_SAMPLES]
+    if limited and row[f + at.MODE] == at.OPEN and samples > 0:
+        congestion.on_round(w, f, row[f + at.ROUND_RTT_SUM_NS] // samples, samples)
+    row[f + at.ROUND_END] = row[f + at.SND_NXT]
+    row[f + at.ROUND_START_NS] = now_ns
+    row[f + at.ROUND_RTT_SUM_NS] = 0
+    row[f + at.ROUND_MIN_RTT_NS] = at.FOREVER
+    row[f + at.ROUND_SAMPLES] = 0
+
+
+@jit
+def receive_ack(w: at.World, f: int, p: int, now_ns: int) -> None:
+    """Process an acknowledgement: SEQ is what the receiver expects next, TRANSMISSION what caused
+    it."""
+    row = w.row
+    limited = sender.is_cwnd_limited(w, f)
+    number, expected = row[p + at.TRANSMISSION], row[p + at.SEQ]
+    row[f + at.ACKS_RECEIVED] += 1
+    measure_rtt(row, f, number, now_ns)
+    acked = 0
+    advanced = expected > row[f + at.SND_UNA]
+    while row[f + at.SND_UNA] < expected:
+        acked += mark_arrived(row, f, row[f + at.SND_UNA], rings.UNSENT)
+        row[f + at.SND_UNA] += 1
+    sacked = row[rings.segment(row, f, number) + rings.SENT_SEQ]
+    if sacked >= row[f + at.SND_UNA] and is_remembered(row, f, number):
+        acked += mark_arrived(row, f, sacked, rings.SACKED)
+    lost, arrived = detect_losses(row, f, number, row[p + at.SEGMENTS_SO_FAR])
+    acked += arrived
+    if row[f + at.MODE] != at.OPEN and row[f + at.SND_UNA] >= row[f + at.RECOVER]:
+        row[f + at.MODE] = at.OPEN
+    if lost > 0 and row[f + at.MODE] == at.OPEN:
+        congestion.on_loss(w, f, now_ns)
+        row[f + at.MODE] = at.RECOVERY
+        row[f + at.RECOVER] = row[f + at.SND_NXT]
+    elif limited and acked > 0 and row[f + at.MODE] != at.RECOVERY:
+        congestion.on_ack(w, f, acked, now_ns)
+    if row[f + at.SND_UNA] > row[f + at.ROUND_END]:
+        end_round(w, f, limited, now_ns)
+    if advanced:
+        row[f + at.BACKOFF] = 0
+        sender.restart_rto(row, f, now_ns)
+
+
+@jit
+def on_timeout(w: at.World, f: int, now_ns: int) -> None:
+    """Mark everything in flight as lost and begin with one segment (RFC 6298, (5.4) to (5.6); RFC
+    5681, section 3.1)."""
+    row = w.row
+    if row[f + at.MODE] != at.TIMED_OUT or row[f + at.SND_UNA] >= row[f + at.RECOVER]:
+        congestion.on_timeout(w, f, now_ns)
+    w.window[f + at.CWND] = congestion.LOSS_WINDOW
+    for seq in range(row[f + at.SND_UNA], row[f + at.SND_NXT]):
+        slot = rings.segment(row, f, seq)
+        if row[slot + rings.SEG_STATE] == rings.IN_FLIGHT:
+            mark_lost(row, f, slot)
+    row[f + at.LOST_HINT] = row[f + at.SND_UNA]
+    row[f + at.LOSS_SCANNED] = row[f + at.TRANSMISSIONS]
+    row[f + at.MODE] = at.TIMED_OUT
+    row[f + at.RECOVER] = row[f + at.SND_NXT]
+    row[f + at.BACKOFF] = min(row[f + at.BACKOFF] + 1, MAX_BACKOFF)
+    row[f + at.TIMEOUTS] += 1
+    sender.restart_rto(row, f, now_ns)
