@@ -294,7 +294,7 @@ def test_the_summary_names_what_matters(lab, tmp_path):
         assert part in got.stdout
     assert "running 0.5 / 1 s" in got.stderr
     page = (tmp_path / "r" / "report.md").read_text()
-    assert "**Question.** Who pays" in page
+    assert "**Question.** Which users lose" in page
 
 
 def test_an_overloaded_run_carries_a_banner(lab, tmp_path, monkeypatch):

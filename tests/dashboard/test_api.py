@@ -16,7 +16,7 @@ from dashboard.pages import with_code
 
 def test_scenarios_and_strategies_say_what_a_form_needs(client):
     found = {row["name"]: row for row in client.get("/api/scenarios").json}
-    assert found["testbed_wifi_lte"]["question"].startswith("Who pays")
+    assert found["testbed_wifi_lte"]["question"].startswith("Which users lose")
     params = {row["name"]: row["params"] for row in client.get("/api/strategies").json}[
         "meter_throttling"
     ]
