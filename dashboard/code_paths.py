@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from dashboard.errors import Problem
+from lab.scenario.loading import PROSE
 
 ENDINGS = (".py", ".c")
-PROSE = {"title", "paper", "question", "expect", "watch", "before", "after"}  # never code
+TEXTS = {*PROSE, "watch", "before", "after"}  # for people, never names of code
 FILE_KEY = "file"  # `topology: {file: PATH.py}`
 
 
@@ -33,7 +34,7 @@ def find(document: Any, key: str = "") -> Iterator[tuple[str, str]]:
     if isinstance(document, dict):
         for name, value in document.items():
             words = str(name).split(".")
-            if words[-1] in PROSE:
+            if words[-1] in TEXTS:
                 continue
             place = f"{key}.{name}" if key else str(name)
             if FILE_KEY in words:

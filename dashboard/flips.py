@@ -34,7 +34,7 @@ Row = dict[str, Any]  # of the JSON that a page gets
 
 @dataclass(frozen=True)
 class Suggestion:
-    """Suggest a change to try; `text` says what to watch."""
+    """Describe a change to try; `text` says what to watch."""
 
     target: str
     value: Any
@@ -138,7 +138,7 @@ def _other_strategy(scenario: Scenario, known: dict[str, Target]) -> str | None:
 
 
 def _slower_station(known: dict[str, Target]) -> list[Suggestion]:
-    """Suggest a third of the slowest WiFi rate; moving users have no such target."""
+    """Propose a third of the slowest WiFi rate; moving users have no such target."""
     rates = {
         name: float(each.value)
         for name, each in known.items()

@@ -101,7 +101,7 @@ class Launcher:
         return folder.name
 
     def stop_all(self) -> None:
-        """Interrupt every run started here, and wait for their results."""
+        """Stop every run started here, and wait for their results."""
         for child in self._children.values():
             if child.process.poll() is None:
                 child.process.send_signal(signal.SIGINT)

@@ -234,6 +234,20 @@ def test_exports(client):
     assert client.get("/api/runs/plain/export?format=xls").status_code == 422
 
 
+def test_the_csv_has_both_directions_of_a_link(client, runs):
+    link = {"path1": {"mbps": 5.0, "mbps_ab": 5.0, "mbps_ba": 0.2}}
+    (runs / "plain" / "samples.jsonl").write_text(json.dumps({"t": 1.0, "link": link}) + "\n")
+    rows = list(csv.DictReader(io.StringIO(client.get("/api/runs/plain/export?format=csv").text)))
+    assert rows == [
+        {
+            "t": "1.0",
+            "link.path1.mbps": "5.0",
+            "link.path1.mbps_ab": "5.0",
+            "link.path1.mbps_ba": "0.2",
+        }
+    ]
+
+
 def test_every_address_is_described(client, app):
     described = client.get("/openapi.json").json["paths"]
     rules = {

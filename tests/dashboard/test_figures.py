@@ -77,6 +77,20 @@ def test_networks_without_access_points_show_their_links():
     ]
 
 
+def test_the_table_of_the_links_has_both_directions():
+    link = {"mbps": 5.0, "mbps_ab": 5.0, "mbps_ba": 0.2, "backlog": 3, "loss": 0.01}
+    frames = [{"t": 1.0, "link": {"path1": link}}]
+    about = About(links=("path1",), ends={"path1": ("s1", "p1")})
+    lines = named(figures(frames, about))["links"]["data"]
+    assert [(line["name"], line["visible"]) for line in lines] == [
+        ("path1", True),
+        ("path1, s1 to p1", False),
+        ("path1, p1 to s1", False),
+    ]
+    assert lines[2]["meta"]["key"] == ["link", "path1", "mbps_ba"]
+    assert lines[2]["y"] == [0.2]
+
+
 def test_the_threshold_follows_its_flips():
     about = About(60.0, ("wifi1",), threshold=((0.0, 0.85), (10.0, 0.5)))
     line = named(figures(FRAMES, about))["congestion"]["data"][-1]

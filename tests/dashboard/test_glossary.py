@@ -1,0 +1,41 @@
+"""The glossary page: every page links to it, its Markdown is escaped, and it may be missing."""
+
+from __future__ import annotations
+
+from dashboard import glossary
+
+TEXT = """# Words
+
+A **path** is a *sequence* of links, see [formats](formats.md).
+
+| term | meaning |
+|---|---|
+| subflow | a TCP connection; `ue1-1/2` |
+
+- cwnd: the window <script>alert(1)</script>
+- RTT
+"""
+
+
+def test_every_page_links_to_the_glossary(client):
+    for path in ("/", "/runs", "/runs/plain", "/scenarios/testbed_wifi_lte", "/nowhere"):
+        assert '<a href="/glossary">Words used here</a>' in client.get(path).text
+    assert client.get("/glossary").status_code == 200
+
+
+def test_markdown_becomes_simple_html(tmp_path):
+    (tmp_path / "glossary.md").write_text(TEXT)
+    page = str(glossary.page(tmp_path / "glossary.md"))
+    assert "<h1>Words</h1>" in page
+    assert "<b>path</b>" in page
+    assert "see formats." in page
+    assert "<th>term</th>" in page
+    assert "<tr><td>subflow</td><td>a TCP connection; <code>ue1-1/2</code></td></tr>" in page
+    assert "---" not in page
+    assert page.count("<li>") == 2
+    assert "&lt;script&gt;" in page
+    assert "<script>" not in page
+
+
+def test_a_missing_file_is_a_sentence(tmp_path):
+    assert "docs/glossary.md is missing" in glossary.page(tmp_path / "glossary.md")
