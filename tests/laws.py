@@ -34,7 +34,10 @@ Paths = Sequence[tuple[float, float, float]]
 
 
 class Law:
-    """Call a compiled law; a path is (window [packets], round-trip time [s], bytes between losses)."""
+    """Call a compiled law.
+
+    A path is (window [packets], round-trip time [s], bytes between losses).
+    """
 
     def __init__(self, library: Path) -> None:
         self._library = ctypes.CDLL(str(library))

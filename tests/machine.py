@@ -28,7 +28,7 @@ def emulation_missing() -> str:
 
 
 def expect_emulation() -> None:
-    """Skip with one loud line where the emulation cannot run; fail where it was promised (LAB_EXPECT_EMULATION=1)."""
+    """Skip with a visible line where the emulation cannot run; fail with LAB_EXPECT_EMULATION=1."""
     missing = emulation_missing()
     if missing and os.environ.get("LAB_EXPECT_EMULATION") == "1":
         pytest.fail(missing)

@@ -38,7 +38,7 @@ BLOCK = re.compile(r"^```sh guest\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def in_kernel() -> dict[str, Any]:
-    """Return the congestion controls the kernel offers, and how many programs, maps and links it holds."""
+    """Return the kernel's congestion controls, and how many programs, maps and links it holds."""
     listed = {
         kind: json.loads(subprocess.check_output(["bpftool", "-j", kind, "show"])) for kind in KINDS
     }
@@ -50,7 +50,7 @@ def in_kernel() -> dict[str, Any]:
 
 
 def killed() -> dict[str, Any]:
-    """Kill a process that has loaded the laws while a connection uses one; then end the connection."""
+    """Kill the process that has loaded the laws while a connection uses one; then end that."""
     holder = subprocess.Popen(
         [sys.executable, "-c", HOLDER, *LAWS], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )

@@ -51,7 +51,7 @@ def programs() -> tuple[int, int]:
 
 
 def measured(cc: str) -> dict[str, float]:
-    """Return packets/s, busy microseconds per packet, and the law's nanoseconds per packet and per call."""
+    """Return packets/s, busy time per packet [us], and the law's time per packet and call [ns]."""
     with Fast(NetworkPath(0, 0, 0), NetworkPath(0, 0, 0)) as network:
         network.start("f", cc)
         time.sleep(SLOW_START_S)

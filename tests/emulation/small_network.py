@@ -4,7 +4,8 @@ Needs root and leaves nothing behind.
 
 user ==path 1== router --- server
      ==path 2==
-Data goes from the server to the user; each path's queue is at the router. A path may carry several addresses of the user.
+Data goes from the server to the user; each path's queue is at the router. A path may carry several
+addresses of the user.
 """
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ class SmallNetwork:
         subprocess.run(self.inside(name, command.split()), input=stdin, text=True, check=True)
 
     def _build(self) -> None:
-        """Configure each namespace by one command per program: under emulation processes start slowly."""
+        """Configure each namespace with one command per program: processes start slowly in a VM."""
         lines: dict[str, list[str]] = {name: ["link set lo up"] for name in (*self.hosts, "router")}
         wires = [("server", "s0", "r0", [f"{SERVER}/24"], "10.0.0.2/24")]
         for n in range(1, len(self.paths) + 1):
@@ -125,12 +126,10 @@ class SmallNetwork:
             self._shape(n, path)
 
     def _shape(self, number: int, path: NetworkPath) -> None:
-        """Put the queue at the router's port towards the user, and the same delay on the return path."""
+        """Put the queue at the router's port towards the user, and the delay also on the return path."""
         rate_bps, delay_ns = round(path.rate_mbps * 1e6), round(path.delay_ms * 1e6)
-        self.run(
-            "router",
-            f"tc {shaping.link(f'r{number}', rate_bps, delay_ns, queue_packets=path.queue_packets)}",
-        )
+        queue = {"queue_packets": path.queue_packets}
+        self.run("router", f"tc {shaping.link(f'r{number}', rate_bps, delay_ns, **queue)}")
         self.run("user", f"tc {shaping.link(f'u{number}', None, delay_ns)}")
 
     def start(self, id: str, cc: str, mptcp: bool = True, address: str = "") -> None:

@@ -1,4 +1,4 @@
-"""Congestion control laws in the kernel: windows follow the law, links are shared, nothing stays loaded, the lab runs them."""
+"""Congestion control laws in the kernel: windows, shares, unloading, and runs of the lab."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def _path(
 
 
 def follows(periods: list[dict[str, list[float]]], address: str) -> None:
-    """Check that the window changed as predicted, within 1.5 packets and a tenth, over 3 packets or more."""
+    """Check that the window changed as predicted, within 1.5 packets and a tenth, by over 3 packets."""
     print(address, [[round(number, 1) for number in each[address]] for each in periods])
     assert sum(abs(each[address][2]) for each in periods) > 3
     for start, end, expected in (each[address] for each in periods):

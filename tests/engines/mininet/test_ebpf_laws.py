@@ -54,7 +54,7 @@ def test_the_vectors(laws, law, paths, increases, after_loss):
     [("lia", B, 0, 32), ("balia", B, 1, 63), ("olia", C, 0, 11), ("olia", C, 1, 160)],
 )
 def test_acknowledged_packets_per_step(laws, law, paths, own, acks):
-    """As in the multipath-tcp.org kernel, except the last: its OLIA rounds to 1/1024 and needs 171."""
+    """As in the multipath-tcp.org kernel, but its OLIA rounds to 1/1024: 171 in the last case."""
     assert ceil(abs(1 / laws[law].increase(paths, own))) == acks
 
 

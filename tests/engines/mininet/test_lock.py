@@ -47,7 +47,8 @@ def test_a_second_start_is_refused_with_the_name_of_the_holder(path, other):
     with (
         pytest.raises(
             MachineLacks,
-            match=rf"start run b: .* taken by run a \(process {other.pid}, since .*--wait.*clean --force",
+            match=rf"start run b: .* taken by run a \(process {other.pid}, since "
+            r".*--wait.*clean --force",
         ),
         lock.hold("run b", path=path),
     ):

@@ -103,8 +103,8 @@ def test_one_command_makes_all_bridges_with_their_ports(network, monkeypatch):
 def test_a_wired_host_gets_the_other_end_of_a_switch_port(network):
     interface = network.wiring.at("ue4", "lte1")
     assert (
-        _pair(interface, 77)
-        == f"link add {interface.port} type veth peer name ue4-lte0 address 02:00:0a:02:00:04 netns 77"
+        _pair(interface, 77) == f"link add {interface.port} type veth "
+        "peer name ue4-lte0 address 02:00:0a:02:00:04 netns 77"
     )
 
 

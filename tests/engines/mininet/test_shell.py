@@ -32,7 +32,8 @@ def test_a_missing_program_names_its_package(start, monkeypatch):
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(
         MachineLacks,
-        match=r"start Open vSwitch: 'ovs-vsctl' not found. Try: sudo apt install openvswitch-switch",
+        match=r"start Open vSwitch: 'ovs-vsctl' not found. "
+        r"Try: sudo apt install openvswitch-switch",
     ):
         start(["ovs-vsctl", "show"], "start Open vSwitch", env={"PATH": "/nowhere"})
 

@@ -16,14 +16,18 @@ from lab.errors import CommandFailed, MachineLacks
 PROJECT = Path(setup.PROJECT)
 NO_NETWORK = """#!/bin/sh
 echo "$0 $*" >>"$CALLS"
-case " $* " in *" clone "*|*" fetch "*|*" update "*|*" download "*|*" install "*) echo "network is off" >&2; exit 128;; esac
+case " $* " in
+*" clone "*|*" fetch "*|*" update "*|*" download "*|*" install "*)
+    echo "network is off" >&2
+    exit 128;;
+esac
 exec {program} "$@"
 """
 
 
 @pytest.fixture
 def cache(tmp_path, monkeypatch):
-    """A complete cache, as if copied: sources with their commits, a program, a kernel with modules."""
+    """A complete cache, as if copied: sources with their commits, a program, a kernel."""
     home = tmp_path / "copied"
     for each in upstreams.UPSTREAMS:
         (home / "upstreams" / each.name).mkdir(parents=True)

@@ -70,7 +70,8 @@ def test_a_kernel_that_panics_during_the_command_is_reported_with_what_to_type(m
     (folder / "console.txt").write_text("double fault\nKernel panic\n")
     with pytest.raises(
         LabError,
-        match=r"its kernel panicked\. .*console\.txt ends with: double fault.*Try: the same command again",
+        match=r"its kernel panicked\. .*console\.txt ends with: double fault"
+        r".*Try: the same command again",
     ):
         monitor.poll(ended=True, interrupts=0)
 
@@ -201,7 +202,8 @@ def remains() -> list[str]:
 
 GUEST = """
 echo out; echo err >&2; cat {file}
-ovs=$(ovs-vsctl --retry --timeout=60 --bare --columns=name list interface) && modinfo -n mac80211_hwsim >/dev/null && echo switches
+ovs-vsctl --retry --timeout=60 --bare --columns=name list interface >/dev/null &&
+    modinfo -n mac80211_hwsim >/dev/null && echo switches
 echo hello >{shared}/hello
 exec 7<>/run/never
 until [ -e {shared}/inbox/1.json ]; do read -r -t 0.02 -u 7; done
@@ -265,7 +267,10 @@ def test_a_command_in_the_vm(tmp_path, tmp_path_factory):
 def test_the_vm_ends_with_the_process_that_started_it(tmp_path):
     """After kill -9 of the caller QEMU ends by itself, and the ledger lists what is left."""
     before = machines()
-    code = f"from pathlib import Path; from lab.engines.mininet.vm import launch; launch.run_in_vm(launch.GuestCommand(['sleep', '60'], Path('{tmp_path}')))"
+    code = (
+        "from pathlib import Path; from lab.engines.mininet.vm import launch; "
+        f"launch.run_in_vm(launch.GuestCommand(['sleep', '60'], Path('{tmp_path}')))"
+    )
     with subprocess.Popen(
         [sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": str(guest.PROJECT)}
     ) as caller:
