@@ -1,8 +1,9 @@
-"""Is anything left behind? Run this as root on a machine (or VM) that carries the emulation natively: `python native_clean.py`
+"""Check that runs leave nothing behind, as root on a machine that runs the emulation natively.
 
-Kills a run in several ways, cleans up, and compares the machine with how it was before: interfaces, bridges, radios,
-qdiscs, namespaces, processes, mounts, settings, files. Then as many short runs in a row as REPEATS says (default 2).
-Prints a PASS line per question; ends with 1 at the first FAIL.
+`python native_clean.py` kills a run at several moments, cleans up, and compares the machine with its
+state before: interfaces, bridges, radios, qdiscs, namespaces, processes, mounts, settings, files. Then
+it makes REPEATS short runs in a row (default 2). It prints a PASS line per check and ends with 1 at
+the first FAIL.
 """
 
 from __future__ import annotations
@@ -35,13 +36,13 @@ START_S, SETTLE_S = 400, 3
 State = dict[str, set[str]]
 
 
-def said(*argv: str) -> list[str]:
-    """The lines a command prints."""
+def output(*argv: str) -> list[str]:
+    """Return the lines a command prints."""
     return subprocess.run(argv, capture_output=True, text=True, check=True).stdout.splitlines()
 
 
 def processes() -> Iterator[tuple[int, bytes]]:
-    """Number and command line of every process that is no thread of the kernel."""
+    """Yield number and command line of every process except the kernel's threads."""
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit() and int(folder.name) != os.getpid():
             try:
@@ -57,24 +58,24 @@ def of_a_run(word: bytes) -> list[int]:
 
 
 def state() -> State:
-    """Everything a run could leave on a machine."""
+    """Return everything that a run could leave on a machine."""
     radios, bpf = Path("/sys/class/ieee80211"), Path("/run/multipath-lab")
     return {
-        "bridges": set(said("ovs-vsctl", "list-br")),
-        "controllers": set(said("ovs-vsctl", "--bare", "--columns=target", "list", "controller")),
+        "bridges": set(output("ovs-vsctl", "list-br")),
+        "controllers": set(output("ovs-vsctl", "--bare", "--columns=target", "list", "controller")),
         "interfaces": {each.name for each in Path("/sys/class/net").iterdir()},
         "radios": {each.name for each in radios.iterdir()} if radios.exists() else set(),
-        "qdiscs": {" ".join(line.split()[:5]) for line in said("tc", "qdisc", "show")},
-        "namespaces": {line.split()[0] for line in said("lsns", "--noheadings", "--type", "net", "--output", "NS")},
+        "qdiscs": {" ".join(line.split()[:5]) for line in output("tc", "qdisc", "show")},
+        "namespaces": {line.split()[0] for line in output("lsns", "--noheadings", "--type", "net", "--output", "NS")},
         "processes": {f"{pid} {command[:80]!r}" for pid, command in processes() if any(word in command for word in OURS)},
         "mounts": {line.split()[1] for line in Path("/proc/self/mounts").read_text().splitlines()},
-        "settings": {line for name in SETTINGS for line in said("sysctl", "-a", "--pattern", f"^{name.replace('.', '[.]')}") if steady(line)},
+        "settings": {line for name in SETTINGS for line in output("sysctl", "-a", "--pattern", f"^{name.replace('.', '[.]')}") if steady(line)},
         "files": {str(each) for each in (*bpf.rglob("*"), *Path("/tmp").glob("*mn*"), *Path("/var/run").glob("*mn*"))},
     }  # fmt: skip
 
 
 def steady(setting: str) -> bool:
-    """Settings that are no counters, and not of an interface: those come and go with it."""
+    """Return whether a setting is neither a counter nor of a single interface."""
     of_all = not setting.startswith(("net.ipv4.conf.", "net.ipv4.neigh.")) or setting.split(".")[
         3
     ] in ("all", "default")
@@ -82,7 +83,7 @@ def steady(setting: str) -> bool:
 
 
 class Run:
-    """A run in a process of its own."""
+    """A run in its own process."""
 
     def __init__(self, folder: Path, duration_s: float) -> None:
         self.folder = folder
@@ -91,7 +92,7 @@ class Run:
         )
 
     def until(self, file: str, lines: int) -> None:
-        """Wait for so many lines in one of its files."""
+        """Wait until one of its files has this many lines."""
         deadline = time.monotonic() + START_S
         while (
             not (self.folder / file).exists()
@@ -109,19 +110,19 @@ class Run:
         self.process.wait()
 
 
-def fail(question: str, why: str) -> None:
-    print(f"FAIL {question}: {why}", flush=True)
+def fail(check: str, why: str) -> None:
+    print(f"FAIL {check}: {why}", flush=True)
     sys.exit(1)
 
 
-def passed(question: str, holds: bool, why: str = "") -> None:
+def passed(check: str, holds: bool, why: str = "") -> None:
     if not holds:
-        fail(question, why)
-    print(f"PASS {question}", flush=True)
+        fail(check, why)
+    print(f"PASS {check}", flush=True)
 
 
 def difference(before: State, after: State) -> list[str]:
-    """What is there now and was not, and the other way round."""
+    """List what was added and what was removed."""
     return [
         f"{what}: {sign}{each}"
         for what in before
@@ -130,12 +131,12 @@ def difference(before: State, after: State) -> list[str]:
     ]
 
 
-def untouched(question: str, before: State) -> None:
-    """The machine is as it was; what the kernel dismantles in the background gets a moment."""
+def untouched(check: str, before: State) -> None:
+    """Check that the machine is as before; the kernel removes some things in the background."""
     deadline = time.monotonic() + SETTLE_S
     while (left := difference(before, state())) and time.monotonic() < deadline:
         time.sleep(0.2)
-    passed(question, not left, "; ".join(left[:20]))
+    passed(check, not left, "; ".join(left[:20]))
 
 
 def clean() -> None:
@@ -151,7 +152,7 @@ def killed_runner(before: State, runs: Path) -> None:
     passed(
         "a killed runner leaves a network",
         any("wifi1" in each for each in left),
-        "nothing was there to clean",
+        "there was nothing to clean",
     )
     clean()
     untouched("runner killed, clean: nothing is left", before)
@@ -165,10 +166,10 @@ def killed_parts(before: State, runs: Path) -> None:
     deadline = time.monotonic() + 60
     while (now := of_a_run(b"pox.py")) in ([], [first]) and time.monotonic() < deadline:
         time.sleep(0.2)
-    passed("a killed POX is started again", bool(now) and now != [first])
+    passed("a killed POX is restarted", bool(now) and now != [first])
     for word in (b"hostapd", b"mininet:ue1"):
         victims = of_a_run(word)
-        passed(f"{word.decode()} was there to be killed", bool(victims))
+        passed(f"{word.decode()} is running", bool(victims))
         for pid in victims:
             os.kill(pid, signal.SIGKILL)
     time.sleep(2)
@@ -181,13 +182,13 @@ def killed_while_building(before: State, runs: Path) -> None:
     run = Run(runs / "building", 60)
     run.until("commands.sh", 12)
     run.kill()
-    again = Run(runs / "again", 3)
+    following = Run(runs / "following", 3)
     passed(
-        "killed while it builds: the next run starts by itself",
-        again.process.wait(START_S) == 0,
-        f"see {again.folder}",
+        "killed while it builds: the next run starts without clean",
+        following.process.wait(START_S) == 0,
+        f"see {following.folder}",
     )
-    untouched("and leaves nothing, of both", before)
+    untouched("nothing of both runs is left", before)
 
 
 def stopped(before: State, runs: Path) -> None:
@@ -197,13 +198,15 @@ def stopped(before: State, runs: Path) -> None:
         [*LAB, "clean"], cwd=PROJECT, capture_output=True, text=True, check=False
     )
     passed(
-        "clean refuses while a run lives", refused.returncode == 3, refused.stdout + refused.stderr
+        "clean refuses while a run is running",
+        refused.returncode == 3,
+        refused.stdout + refused.stderr,
     )
     forced = subprocess.run(
         [*LAB, "clean", "--force"], cwd=PROJECT, capture_output=True, text=True, check=False
     )
-    passed("clean --force ends it", forced.returncode == 0, forced.stderr)
-    passed("which makes it an interrupted run", run.process.wait(30) == 130)
+    passed("clean --force ends the run", forced.returncode == 0, forced.stderr)
+    passed("the run is marked interrupted", run.process.wait(30) == 130)
     untouched("nothing is left", before)
 
 
@@ -212,7 +215,7 @@ def in_a_row(before: State, runs: Path, repeats: int) -> None:
         run = Run(runs / f"row-{number}", 3)
         code = run.process.wait(START_S)
         passed(
-            f"run {number} of {repeats} ends well",
+            f"run {number} of {repeats} ends with 0",
             code == 0,
             f"status {code}, see {run.folder}/log.txt",
         )
@@ -228,7 +231,7 @@ def in_a_row(before: State, runs: Path, repeats: int) -> None:
         undone = [
             event["text"] for event in events if str(event.get("text", "")).startswith("undo:")
         ]
-        passed(f"run {number} of {repeats} undoes itself", not undone, "; ".join(undone))
+        passed(f"run {number} of {repeats} removes everything", not undone, "; ".join(undone))
         untouched(f"run {number} of {repeats} leaves nothing", before)
 
 
@@ -241,7 +244,7 @@ ROUNDS = {
 
 
 def main(wanted: list[str]) -> None:
-    """All rounds, or those named; `row` stands for the runs in a row."""
+    """Run all rounds, or those named; `row` is the runs in a row."""
     subprocess.run(["modprobe", "mac80211_hwsim", "radios=0"], check=True)
     before = state()
     passed(

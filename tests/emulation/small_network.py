@@ -126,7 +126,7 @@ class SmallNetwork:
             self._shape(n, path)
 
     def _shape(self, number: int, path: NetworkPath) -> None:
-        """Put the queue at the router's port towards the user, and the delay also on the return path."""
+        """Put the queue at the router's port to the user; the return path has the same delay."""
         rate_bps, delay_ns = round(path.rate_mbps * 1e6), round(path.delay_ms * 1e6)
         queue = {"queue_packets": path.queue_packets}
         self.run("router", f"tc {shaping.link(f'r{number}', rate_bps, delay_ns, **queue)}")

@@ -106,7 +106,7 @@ def _path(
 
 
 def follows(periods: list[dict[str, list[float]]], address: str) -> None:
-    """Check that the window changed as predicted, within 1.5 packets and a tenth, by over 3 packets."""
+    """Check that the window changed as predicted, within 1.5 packets and a tenth."""
     print(address, [[round(number, 1) for number in each[address]] for each in periods])
     assert sum(abs(each[address][2]) for each in periods) > 3
     for start, end, expected in (each[address] for each in periods):

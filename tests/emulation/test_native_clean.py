@@ -1,5 +1,7 @@
-"""Nothing is left behind: native_clean.py inside the VM, which stands for a native machine.
-By hand, with more rounds: ROUNDS="runner parts building stopped row" REPEATS=10 ./run_lab.sh test tests/emulation/test_native_clean.py
+"""Nothing is left behind: native_clean.py inside the VM, as on a native machine.
+
+With more rounds: ROUNDS="runner parts building stopped row" REPEATS=10 ./run_lab.sh test
+tests/emulation/test_native_clean.py
 """
 
 from __future__ import annotations
