@@ -1,7 +1,10 @@
-"""Represent the network as a graph of numbered vertices and arcs. Flat lists keep large networks fast. Pure.
+"""Represent the network as a graph of numbered vertices and arcs.
 
-A vertex is a switch, the air of an access point, or an interface of a host. The addresses of one interface are one
-vertex, because they share its link. Each direction between two vertices is one arc.
+Flat lists keep large networks fast. Pure.
+
+A vertex is a switch, the air of an access point, or an interface of a host. The addresses of one
+interface are one vertex, because they share its link. Each direction between two vertices is one
+arc.
 """
 
 from __future__ import annotations
@@ -25,7 +28,8 @@ AIR = air("")
 class Graph:
     """Hold vertices and arcs by number.
 
-    `vertex` has the number of each name and address; `leaving` and `entering` have the arcs of each vertex.
+    `vertex` has the number of each name and address; `leaving` and `entering` have the arcs of each
+    vertex.
     """
 
     names: tuple[str, ...]
@@ -42,7 +46,10 @@ class Graph:
 
 
 def build_graph(arcs: Iterable[Arc]) -> Graph:
-    """Return the graph of an observation's arcs; the first of several links between two vertices counts."""
+    """Return the graph of an observation's arcs.
+
+    The first of several links between two vertices counts.
+    """
     arcs = tuple(arcs)
     first_address = _first_addresses(arcs)
     vertex: dict[str, int] = {}
@@ -100,7 +107,7 @@ def arc_path(
 
 
 def _arcs_between(graph: Graph, here: int, there: int) -> list[int]:
-    """Return the arc between two vertices, or the two arcs that meet in the air of an access point."""
+    """Return the arc between two vertices, or two arcs that meet in the air of an access point."""
     direct = graph.between(here, there)
     if direct is not None:
         return [direct]
@@ -121,8 +128,8 @@ def switches_on(graph: Graph, path: ArcPath) -> tuple[str, ...]:
 def arc_use(graph: Graph, path: ArcPath) -> ArcUse:
     """Return the capacity in bit/s of each arc that one bit/s on this path takes.
 
-    It is 1 for a wired arc. In the air of an access point it is larger for a station that is slower than the best
-    station, because its frames take longer (MP-SDN, eq (2)).
+    It is 1 for a wired arc. In the air of an access point it is larger for a station that is slower
+    than the best station, because its frames take longer (MP-SDN, eq (2)).
     """
     parts = dict.fromkeys(path, 1.0)
     for one, other in pairwise(path):
@@ -138,7 +145,7 @@ def arc_use(graph: Graph, path: ArcPath) -> ArcUse:
 def hops_to(
     graph: Graph, destinations: Iterable[int], usable: Container[int] | None = None
 ) -> dict[int, int]:
-    """Return the number of arcs from each vertex to the nearest destination, over usable arcs only."""
+    """Return the number of usable arcs from each vertex to the nearest destination."""
     hops = dict.fromkeys(destinations, 0)
     waiting = deque(hops)
     while waiting:
@@ -177,7 +184,10 @@ def simple_paths(
 def _of_length(
     graph: Graph, source: int, destination: int, length: int, hops: dict[int, int]
 ) -> Iterator[ArcPath]:
-    """Yield the paths of exactly this many arcs, depth first; skip branches too far from the destination."""
+    """Yield the paths of exactly this many arcs, depth first.
+
+    Skip branches too far from the destination.
+    """
     stack: list[tuple[int, ArcPath, frozenset[int]]] = [(source, (), frozenset({source}))]
     while stack:
         here, so_far, visited = stack.pop()

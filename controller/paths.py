@@ -1,4 +1,4 @@
-"""Find the shortest paths between switches, and choose one of them for a flow by hash (ECMP, RFC 2992)."""
+"""Find the shortest paths between switches, and choose one for a flow by hash (ECMP, RFC 2992)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Neighbours = Mapping[str, Iterable[str]]
 
 @dataclass(frozen=True, order=True)
 class Flow:
-    """Name one direction of traffic: a TCP 5-tuple, or two addresses (ports 0) for any other protocol."""
+    """Name one direction of traffic: a TCP 5-tuple, or two addresses (ports 0) otherwise."""
 
     source: str
     destination: str
@@ -32,7 +32,9 @@ class Flow:
 
 
 def shortest(neighbours: Neighbours, source: str, destination: str) -> list[Path]:
-    """Return all paths with the fewest hops in a fixed order, 64 at most; an empty list if there is none.
+    """Return all paths with the fewest hops in a fixed order, 64 at most.
+
+    Return an empty list if there is none.
 
     `neighbours` has the next switches of each switch. A path includes both ends.
     """
@@ -52,7 +54,10 @@ def shortest(neighbours: Neighbours, source: str, destination: str) -> list[Path
 
 
 def between(neighbours: Neighbours, source: str, destination: str) -> list[Path]:
-    """Return all shortest paths; the opposite direction gives the same list with each path reversed."""
+    """Return all shortest paths.
+
+    The opposite direction gives the same list with each path reversed.
+    """
     if source <= destination:
         return shortest(neighbours, source, destination)
     return [path[::-1] for path in shortest(neighbours, destination, source)]
@@ -79,5 +84,6 @@ def choose(candidates: list[Path], flow: Flow) -> Path:
 @lru_cache(MOST_DIGESTS)
 def digest(flow: Flow) -> int:
     """Return a 64-bit hash of a flow that is the same on every machine and after every restart."""
-    text = f"{flow.protocol} {flow.source}:{flow.source_port} {flow.destination}:{flow.destination_port}"
+    ends = f"{flow.source}:{flow.source_port} {flow.destination}:{flow.destination_port}"
+    text = f"{flow.protocol} {ends}"
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big")

@@ -1,19 +1,23 @@
-"""Divide the associations of users into Tier 1 and Tier 2, the same for every strategy (MP-SDN, section IV, Algorithm 1).
+"""Divide the associations of users into Tier 1 and Tier 2, the same for every strategy.
 
-An association is a user at an access point. Every association of a single-path user is Tier 1. Of a multipath user the
-primary association is Tier 1 and the others are Tier 2. The primary is the one with the largest achievable throughput,
-estimated with eq (2) for WiFi and eq (3) for LTE.
+Source: MP-SDN, section IV, Algorithm 1.
+
+An association is a user at an access point. Every association of a single-path user is Tier 1. Of a
+multipath user the primary association is Tier 1 and the others are Tier 2. The primary is the one
+with the largest achievable throughput, estimated with eq (2) for WiFi and eq (3) for LTE.
 
 Priority-based selection:
-1) Sort all associations by their rate when alone, the fastest first. Ties go by user and access point.
+1) Sort all associations by their rate when alone, the fastest first. Ties go by user and access
+   point.
 2) Take the next association. If its user has a primary, skip it.
-3) Estimate for each association of the user the rate it would get if it joined the primaries chosen so far. The best
-   one is the primary.
-With `preseed`, the single association of each single-path user counts as chosen from the start; it is Tier 1 anyway.
+3) Estimate for each association of the user the rate it would get if it joined the primaries chosen
+   so far. The best one is the primary.
+With `preseed`, the single association of each single-path user counts as chosen from the start; it
+is Tier 1 anyway.
 
 Connection filtering:
-1) At each access point drop the given share of the associations, the weakest signal first, but never the last
-   association of a user.
+1) At each access point drop the given share of the associations, the weakest signal first, but
+   never the last association of a user.
 2) Estimate with all remaining associations. The best one of each user is its primary.
 """
 
@@ -35,7 +39,8 @@ CW_MIN, BACKOFF_STAGES = 16, 6
 class Settings:
     """Hold how primaries are chosen.
 
-    `contention` is the model of WiFi collisions: "none" sends each packet once, "bianchi" as often as Bianchi's model.
+    `contention` is the model of WiFi collisions: "none" sends each packet once, "bianchi" as often
+    as Bianchi's model.
     """
 
     selection: Selection = "priority"
@@ -57,8 +62,8 @@ def categorise(
 def tier1_mean(occupancies: Mapping[str, float], tiers: Mapping[str, int]) -> float:
     """Return the MAC occupancy of an LTE base station: the mean over the bearers that carry Tier 1.
 
-    `occupancies` has that of each user's bearer, `tiers` the tier of each user there, by default 1. If no bearer
-    carries Tier 1, all of them count; without a bearer the result is 0.
+    `occupancies` has that of each user's bearer, `tiers` the tier of each user there, by default 1.
+    If no bearer carries Tier 1, all of them count; without a bearer the result is 0.
     """
     primary = [each for user, each in occupancies.items() if tiers.get(user, 1) == 1]
     counted = primary or list(occupancies.values())
@@ -76,7 +81,10 @@ def primaries(observation: Observation, settings: Settings = Settings()) -> dict
 def by_priority(
     observation: Observation, multipath: set[str], settings: Settings
 ) -> dict[str, str]:
-    """Choose primaries by priority, as the steps above say; return the access point of each user."""
+    """Choose primaries by priority, as the steps above say.
+
+    Return the access point of each user.
+    """
     kinds = {ap.id: ap.kind for ap in observation.access_points}
     order = sorted(
         observation.associations, key=lambda each: (-each.rate_bps, each.user, each.ap)
@@ -115,12 +123,18 @@ def by_filtering(
 
 
 def filter_fraction(users: int, associations: int) -> float:
-    """Return B_f = 1 - N_d / N_c, the share of associations that connection filtering drops (MP-SDN, section IV)."""
+    """Return B_f = 1 - N_d / N_c, the share of associations that connection filtering drops.
+
+    Source: MP-SDN, section IV.
+    """
     return 1 - users / associations if associations else 0.0
 
 
 def filtered(associations: Iterable[Association], aps: Iterable[str]) -> list[Association]:
-    """Return the associations that connection filtering keeps; access points go by name, weakest signals first."""
+    """Return the associations that connection filtering keeps.
+
+    Access points go by name, weakest signals first.
+    """
     left = list(associations)
     fraction = filter_fraction(len({each.user for each in left}), len(left))
     for ap in sorted(aps):
@@ -137,7 +151,7 @@ def filtered(associations: Iterable[Association], aps: Iterable[str]) -> list[As
 def share_bps(
     association: Association, others: Iterable[Association], kind: str, settings: Settings
 ) -> float:
-    """Return the rate in bit/s of an association that shares its access point with those of `others` that are there."""
+    """Return the rate in bit/s of an association that shares its access point with `others`."""
     rest = [each for each in others if each.ap == association.ap and each.user != association.user]
     if kind == "wifi":
         return wifi_share_bps(
@@ -165,9 +179,9 @@ def lte_share_bps(association: Association, others: Iterable[Association]) -> fl
 
 
 def transmissions(contenders: float) -> float:
-    """Return the mean number of transmissions per delivered WiFi packet, 1 / (1 - p) in Bianchi's saturation model.
+    """Return the mean number of transmissions per delivered WiFi packet, 1 / (1 - p).
 
-    Source: G. Bianchi, IEEE JSAC 18(3), 2000, eqs (7) and (9).
+    Source: the saturation model of G. Bianchi, IEEE JSAC 18(3), 2000, eqs (7) and (9).
     """
     return 1 / (1 - collision_probability(contenders))
 

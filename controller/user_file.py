@@ -1,7 +1,7 @@
-"""Import a Python file that a user wrote and that is no part of the project: a strategy or a topology.
+"""Import a Python file that a user wrote: a strategy or a topology outside the project.
 
-The file runs with the rights of the process. Whoever calls `import_file` has made sure that the path comes from the
-command line or from a scenario file named there, and never from HTTP.
+The file runs with the rights of the process. Whoever calls `import_file` has made sure that the
+path comes from the command line or from a scenario file named there, and never from HTTP.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ PREFIX = "user_file_"  # of the module's name, so that it cannot hide a module o
 
 
 def import_file(path: str) -> ModuleType:
-    """Run a Python file and return its module; raise `UserFileRefused` naming the file and the line that failed.
+    """Run a Python file and return its module.
+
+    Raise `UserFileRefused` naming the file and the line that failed.
 
     A second call runs the file once more. No compiled copy is written beside the file.
     """

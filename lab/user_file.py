@@ -1,4 +1,4 @@
-"""Check and import a Python file that a user wrote, and report what is wrong with it as a wrong request."""
+"""Check and import a Python file that a user wrote; report an error as a wrong request."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from lab.errors import RequestError
 
 
 def import_file(path: Path) -> ModuleType:
-    """Return the module of a file; raise `RequestError` naming the file, and the line if one failed."""
+    """Return the module of a file.
+
+    Raise `RequestError` naming the file, and the line if one failed.
+    """
     check_file(path)
     try:
         return user_file.import_file(str(path))
@@ -24,8 +27,8 @@ def import_file(path: Path) -> ModuleType:
 def check_file(path: Path) -> None:
     """Raise `RequestError` if a file cannot be imported, or if root must not run it.
 
-    A process of root runs only files that nobody else can change: the owner is root or the user of `sudo`, and only
-    the owner may write.
+    A process of root runs only files that nobody else can change: the owner is root or the user of
+    `sudo`, and only the owner may write.
     """
     if path.suffix != ".py":
         raise RequestError(f"import {path}: a Python file ends in .py")

@@ -17,7 +17,7 @@ from controller.units import wire_bps
 
 
 def param(default: Any, unit: str, help: str, **bounds: Any) -> Any:
-    """Return a field of a strategy's `Params` with its default, unit, help and bounds (ge, gt, le, lt)."""
+    """Return a field of `Params` with its default, unit, help and bounds (ge, gt, le, lt)."""
     return Field(default, description=help, json_schema_extra={"unit": unit}, **bounds)
 
 
@@ -39,7 +39,7 @@ class StrategyParams(BaseModel):
         self._convert_rates(1.0)
 
     def scaled(self, rate_scale: float) -> Self:
-        """Return these parameters for a network that carries every rate multiplied by `rate_scale`."""
+        """Return these parameters for a network whose rates are multiplied by `rate_scale`."""
         params = self.model_copy()
         params._convert_rates(rate_scale)
         return params
@@ -60,8 +60,8 @@ class StrategyParams(BaseModel):
 class Strategy(ABC):
     """Decide what to change in the network, from observations alone.
 
-    The parameters may be replaced between two steps. What a strategy must know after a restart comes with the
-    observation, so that a new controller continues where the old one stopped.
+    The parameters may be replaced between two steps. What a strategy must know after a restart
+    comes with the observation, so that a new controller continues where the old one stopped.
     """
 
     name: ClassVar[str]
@@ -78,7 +78,10 @@ class Strategy(ABC):
 
     @abstractmethod
     def decide(self, observation: Observation) -> list[Decision]:
-        """Return what to do now; `observation.now_ns` is the only clock, `observation.tiers` has the tiers."""
+        """Return what to do now.
+
+        `observation.now_ns` is the only clock, `observation.tiers` has the tiers.
+        """
 
     @abstractmethod
     def withdraw(self, observation: Observation) -> list[Decision]:

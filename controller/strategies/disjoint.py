@@ -1,12 +1,12 @@
 """Route the subflows of each connection over shortest paths that share as few links as possible.
 
-This is a baseline of S-MPTCP (section VI-C, "disjoint"). For every connection, at once when a subflow opens or closes,
-and every `interval_s`:
+This is a baseline of S-MPTCP (section VI-C, "disjoint"). For every connection, at once when a
+subflow opens or closes, and every `interval_s`:
 1) The first subflow stays on its path.
-2) Each further subflow, by number, stays if no other shortest path shares fewer links with the paths of the subflows
-   before it.
-3) Otherwise it moves to the shortest path that shares fewest. The hash of its addresses and ports chooses among
-   several, because the strategy treats each connection alone.
+2) Each further subflow, by number, stays if no other shortest path shares fewer links with the
+   paths of the subflows before it.
+3) Otherwise it moves to the shortest path that shares fewest. The hash of its addresses and ports
+   chooses among several, because the strategy treats each connection alone.
 No rate is limited.
 """
 
@@ -24,7 +24,10 @@ from controller.strategies.hashed import hashed_paths
 
 
 class Disjoint(Strategy):
-    """Keep the subflows of a connection apart. It has no memory: the paths come with the observation."""
+    """Keep the subflows of a connection apart.
+
+    It has no memory: the paths come with the observation.
+    """
 
     name = "disjoint"
     wakes_on_subflows = True
@@ -67,7 +70,10 @@ def _moves(graph: Graph, subflows: tuple[Subflow, ...]) -> list[Decision]:
 def _path(
     graph: Graph, subflow: Subflow, present: ArcPath | None, used: Counter[int]
 ) -> ArcPath | None:
-    """Return the path of a subflow beside the paths in use; None if no path leads to its destination."""
+    """Return the path of a subflow beside the paths in use.
+
+    None if no path leads to its destination.
+    """
     if not used and present is not None:  # 1
         return present
     source, destination = (graph.vertex.get(end) for end in subflow.ends)

@@ -8,9 +8,10 @@ from controller.observation import Observation
 
 
 def hashed_paths(observation: Observation) -> list[Decision]:
-    """Return a route for each subflow that is not on the shortest path its hash chooses over links that are up.
+    """Return a route for each subflow that is not on the shortest path that its hash chooses.
 
-    A subflow stays if no path leads to its destination. A strategy that chose paths calls this when it is withdrawn.
+    Only links that are up count. A subflow stays if no path leads to its destination. A strategy
+    that chose paths calls this when it is withdrawn.
     """
     near: dict[str, set[str]] = {}
     for arc in observation.arcs:  # hosts and the air are dead ends, so no path leads through them

@@ -1,15 +1,18 @@
-"""Set a subflow that loses packets to backup until its interface reports that the loss is gone (MPTCP-LA).
+"""Set a subflow that loses packets to backup until its loss is gone (MPTCP-LA).
 
 Every `interval_s`, for every connection (MPTCP-LA, section 3.3):
-1) Count the packets sent and lost on each normal subflow. A window ends at the first step after `window_packets`.
-2) If loss = lost / sent >= gamma of the interface, the subflow should become backup. If more is lost than the whole
-   window may lose, the decision does not wait for the end of the window.
-3) Of the subflows that should become backup, the one with the largest loss does, unless it is the last normal one.
-4) A backup subflow sends nothing, so its counters stand still. It becomes normal when its interface reports a loss
-   below gamma; without a report it stays backup. An interface that does not notice the loss makes its subflow normal
-   at once, so use `stay_s` with the loss sources `network` and `tcp`.
-A subflow is normal if its hosts say so and no other command was given. A command that the hosts did not confirm is
-repeated.
+1) Count the packets sent and lost on each normal subflow. A window ends at the first step after
+   `window_packets`.
+2) If loss = lost / sent >= gamma of the interface, the subflow should become backup. If more is
+   lost than the whole window may lose, the decision does not wait for the end of the window.
+3) Of the subflows that should become backup, the one with the largest loss does, unless it is the
+   last normal one.
+4) A backup subflow sends nothing, so its counters stand still. It becomes normal when its interface
+   reports a loss below gamma; without a report it stays backup. An interface that does not notice
+   the loss makes its subflow normal at once, so use `stay_s` with the loss sources `network` and
+   `tcp`.
+A subflow is normal if its hosts say so and no other command was given. A command that the hosts did
+not confirm is repeated.
 """
 
 from __future__ import annotations
@@ -46,8 +49,8 @@ class LossAwareParams(StrategyParams):
     loss_source: Literal["device", "network", "tcp"] = param(
         "device",
         "choice",
-        "What counts as lost: the loss that the user's interface reports (as in the paper), packets that entered the "
-        "path and did not leave it, or packets that TCP retransmitted",
+        "What counts as lost: the loss that the user's interface reports (as in the paper), "
+        "packets that entered the path and did not leave it, or packets that TCP retransmitted",
     )
     stay_s: float = param(
         0.0, "s", "Shortest time as normal or as backup; the paper has none", ge=0, le=600
@@ -97,7 +100,10 @@ class Verdict:
 
 
 class LossAware(Strategy):
-    """Run MPTCP-LA. Its memory is the windows; a restart or a change of parameters begins new ones."""
+    """Run MPTCP-LA. Its memory is the windows.
+
+    A restart or a change of parameters begins new ones.
+    """
 
     name = "loss_aware"
     Params = LossAwareParams
@@ -168,7 +174,10 @@ class LossAware(Strategy):
         return verdict
 
     def _count(self, window: Window, subflow: Subflow) -> None:
-        """Add the packets sent and lost since the last step; add nothing without counters or reports."""
+        """Add the packets sent and lost since the last step.
+
+        Add nothing without counters or reports.
+        """
         by_source = {
             "device": 0,
             "network": subflow.lost_packets,
@@ -197,7 +206,7 @@ class LossAware(Strategy):
             return [
                 _keep(
                     worst.subflow,
-                    f"{worst.text()}, but it has been normal for less than {self.params.stay_s:g} s",
+                    f"{worst.text()}, but it is normal for less than {self.params.stay_s:g} s",
                 )
             ]
         self._windows[worst.subflow.key].set_mode(True, now_ns)

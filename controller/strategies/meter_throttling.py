@@ -1,14 +1,19 @@
-"""Limit all Tier 2 traffic of an access point together, and only while the access point is congested (MP-SDN).
+"""Limit the Tier 2 traffic of an access point while the access point is congested (MP-SDN).
 
-Every `interval_s`, for every access point with Tier 2 associations (MP-SDN, section V, Algorithm 2):
+All Tier 2 traffic of an access point shares one limit, a meter.
+
+Every `interval_s`, for every access point with Tier 2 associations (MP-SDN, section V, Algorithm
+2):
 1) Without a meter: install one at the floor R_m.
 2) Without a report of the MAC occupancy M: keep the limit BW.
 3) M >= CTh: BW <- max(R_m, min(BW, T2) / 2), where T2 is the rate of Tier 2 since the last step.
 4) M < CTh: keep BW unless T2 >= BW / 2, so that an unused limit does not grow.
 5) Otherwise, with g = alpha (CTh - M) / max(M, m_floor), and between R_m and the capacity:
    increase_form `by`: BW <- BW (1 + g)
-   increase_form `to`: BW <- BW g, as eq (4) is printed; this lowers the limit of an access point without congestion
-`windup_guard: false` switches off the use of T2 in steps 3 and 4. R_m is at least 0.05 Mb/s on the wire.
+   increase_form `to`: BW <- BW g, as eq (4) is printed; this lowers the limit of an access point
+   without congestion
+`windup_guard: false` switches off the use of T2 in steps 3 and 4. R_m is at least 0.05 Mb/s on the
+wire.
 """
 
 from __future__ import annotations
@@ -26,7 +31,10 @@ UNUSED_FRACTION = 0.5
 
 
 class MeterThrottlingParams(StrategyParams):
-    """Hold names and defaults of MP-SDN, section VI; `m_floor`, `windup_guard`, `preseed` and `contention` are ours."""
+    """Hold names and defaults of MP-SDN, section VI.
+
+    `m_floor`, `windup_guard`, `preseed` and `contention` are ours.
+    """
 
     cth: float = param(
         0.85,
@@ -59,7 +67,7 @@ class MeterThrottlingParams(StrategyParams):
     increase_form: Literal["by", "to"] = param(
         "by",
         "choice",
-        "Increase the limit by the factor g, as the text of the paper says, or set it to g times itself, as eq (4) is printed",
+        "Multiply the limit by 1 + g, as the text of the paper says, or by g, as eq (4) is printed",
     )
     windup_guard: bool = param(
         True, "switch", "Use the measured Tier-2 throughput so that an unused limit does not grow"
@@ -78,7 +86,10 @@ class MeterThrottlingParams(StrategyParams):
 
 
 class MeterThrottling(Strategy):
-    """Run MP-SDN. It has no memory: the limit in force comes with the observation, also after a restart."""
+    """Run MP-SDN.
+
+    It has no memory: the limit in force comes with the observation, also after a restart.
+    """
 
     name = "meter_throttling"
     Params = MeterThrottlingParams
@@ -118,7 +129,10 @@ class MeterThrottling(Strategy):
         return Decision(ap.id, reason, Throttle(ap.id, addresses, limit_bps))
 
     def next_limit(self, ap: AccessPoint, rate_scale: float = 1.0) -> tuple[int, str]:
-        """Return the limit in bit/s on the wire for the next interval, and the reason in scenario units."""
+        """Return the limit for the next interval, and the reason.
+
+        The limit is in bit/s on the wire; the reason quotes scenario units.
+        """
         floor_bps = effective_floor_bps(self.params.rate_bps("min_rate_mbps"))
         if ap.meter_bps is None:  # 1
             floor = rate_text(floor_bps, rate_scale)

@@ -1,7 +1,7 @@
-"""Choose the best of all sets of subflows by the forecast of DTMC selection (baseline, exhaustive search).
+"""Choose the best of all sets of subflows by the forecast of DTMC selection (baseline).
 
-The greedy search of `subflow_selection` is measured against it (DTMC selection, section V-B: the optimal path manager).
-Only the search differs; see `controller/strategies/subflow_selection`.
+The greedy search of `subflow_selection` is measured against it (DTMC selection, section V-B: the
+optimal path manager). Only the search differs; see `controller/strategies/subflow_selection`.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""How radio cells share their air: pure models that both engines ask."""
+"""Model radio cells, for both engines: rates, shares, collisions, movement. Pure."""

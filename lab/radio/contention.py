@@ -1,7 +1,9 @@
-"""Collisions on a WiFi cell: how often a frame is sent, and how often it is given up (Bianchi's saturation model). Pure.
+"""Compute how often collisions make a WiFi cell send or drop a frame (Bianchi's saturation model).
 
-Contenders are the nodes that hold a frame for the air, the access point among them. Between whole numbers of them the
-model is read as it stands: p = 1 - (1 - tau)^(n - 1).
+Pure.
+
+Contenders are the nodes that have a frame to send, the access point included. Their mean number n
+need not be whole: p = 1 - (1 - tau)^(n - 1) holds for any n.
 """
 
 from __future__ import annotations
@@ -11,25 +13,28 @@ from functools import lru_cache
 from controller.tiers import collision_probability
 
 RETRY_LIMIT = 7  # attempts for a frame (dot11ShortRetryLimit, IEEE 802.11-2016, section 10.3.4.4)
-STEPS = 10  # contenders are told apart by tenths
+STEPS = 10  # the number of contenders is rounded to tenths
 
 
 @lru_cache(maxsize=1024)
-def _collides(tenths: int) -> float:
+def _cached_probability(tenths: int) -> float:
     return 0.0 if tenths <= STEPS else collision_probability(tenths / STEPS)
 
 
 def collision(contenders: float) -> float:
-    """The probability p that a transmission collides."""
-    return _collides(round(contenders * STEPS))
+    """Return the probability p that a transmission collides."""
+    return _cached_probability(round(contenders * STEPS))
 
 
 def transmissions(contenders: float) -> float:
-    """How often a frame is sent on average, k, at most `RETRY_LIMIT` times: (1 - p^limit) / (1 - p)."""
+    """Return k, the mean number of transmissions of a frame.
+
+    It is (1 - p^limit) / (1 - p) for at most `RETRY_LIMIT` attempts.
+    """
     p = collision(contenders)
     return (1 - p**RETRY_LIMIT) / (1 - p)
 
 
-def given_up(contenders: float) -> float:
-    """The fraction of frames that are lost because every attempt collided."""
+def abandoned(contenders: float) -> float:
+    """Return the fraction of frames that are lost because every attempt collided."""
     return collision(contenders) ** RETRY_LIMIT

@@ -1,4 +1,7 @@
-"""Random waypoints: walk to a random place at a random speed, wait, walk on (Johnson and Maltz 1996; MP-SDN, section VI-D). Pure."""
+"""Move users between random waypoints (Johnson and Maltz 1996; MP-SDN, section VI-D). Pure.
+
+A user walks to a random place at a random speed, waits, and walks on.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,10 @@ Place = tuple[float, float]  # x and y in m
 
 @dataclass(frozen=True)
 class Leg:
-    """A walk from one place to another at a constant speed; the user stays there until `leaves_s`."""
+    """Hold a walk from one place to another at a constant speed.
+
+    The user waits there until `leaves_s`.
+    """
 
     number: int
     begins_s: float
@@ -22,7 +28,7 @@ class Leg:
     target: Place
 
     def at(self, t_s: float) -> Place:
-        """Where the user is."""
+        """Return where the user is at a time during this walk or the wait after it."""
         took_s = self.arrives_s - self.begins_s
         done = 1.0 if t_s >= self.arrives_s or took_s <= 0 else (t_s - self.begins_s) / took_s
         return (
@@ -32,7 +38,7 @@ class Leg:
 
 
 class Walker:
-    """One user's way through a square area; ask for times that do not decrease."""
+    """Move one user through a square area; `at` must be called with times that do not decrease."""
 
     def __init__(
         self,
@@ -53,7 +59,7 @@ class Walker:
         self.leg = Leg(0, 0.0, 0.0, 0.0, origin, origin)
 
     def at(self, t_s: float) -> Place:
-        """Where the user is at this time."""
+        """Return where the user is at this time."""
         while t_s >= self.leg.leaves_s:
             self.leg = self._next(self.leg)
         return self.leg.at(t_s)
@@ -61,7 +67,7 @@ class Walker:
     def _next(self, last: Leg) -> Leg:
         number, begins_s = last.number + 1, last.leaves_s
         x, y, fast = (
-            uniform(self.seed, self.user, "leg", number, what) for what in ("x", "y", "speed")
+            uniform(self.seed, self.user, "leg", number, name) for name in ("x", "y", "speed")
         )
         target = (x * self.area_m, y * self.area_m)
         slowest, fastest = self.speeds_mps
@@ -72,5 +78,5 @@ class Walker:
 
 
 def distance_m(a: Place, b: Place) -> float:
-    """How far apart two places are."""
+    """Return the distance between two places in m."""
     return math.hypot(a[0] - b[0], a[1] - b[1])

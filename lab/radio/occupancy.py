@@ -1,8 +1,8 @@
-"""Compute MAC occupancy, which says how full the buffer of an access point's MAC is: 0 empty, 1 full. Pure.
+"""Compute MAC occupancy: how full the buffer of an access point's MAC is, from 0 to 1. Pure.
 
-Both engines use these functions. WiFi: uplink and downlink share the air, and the longer backlog counts. LTE: each user
-has a bearer of its own; a base station's occupancy is the mean over the bearers that carry Tier 1
-(`controller.tiers.tier1_mean`).
+Both engines use these functions. WiFi: uplink and downlink share the air, and the longer backlog
+counts. LTE: each user has a bearer of its own; a base station's occupancy is the mean over the
+bearers that carry Tier 1 (`controller.tiers.tier1_mean`).
 """
 
 from __future__ import annotations
@@ -30,8 +30,9 @@ def wifi_occupancy(downlink_packets: int, waiting_uploads: int) -> float:
 def waiting_uploads(wait_ns: int, rates_bps: Collection[int]) -> int:
     """Return how many frames of uploads wait for the air of a WiFi cell.
 
-    `wait_ns` is how long a frame that joins them now would wait; `rates_bps` are the rates, when alone, of the stations
-    that are uploading. A frame takes the mean of these stations' times for a full frame.
+    `wait_ns` is how long a frame that joins them now would wait; `rates_bps` are the rates, when
+    alone, of the stations that are uploading. A frame takes the mean of these stations' times for a
+    full frame.
     """
     if not rates_bps:
         return 0
@@ -42,7 +43,7 @@ def waiting_uploads(wait_ns: int, rates_bps: Collection[int]) -> int:
 def bearer_occupancy(queued_packets: Iterable[int]) -> float:
     """Return the occupancy of one LTE bearer: that of its longest queue.
 
-    `queued_packets` has the downlink queue, and for a user that uploads the uplink queue as well. The uplink queue of
-    a user that only downloads holds acknowledgements, and is left out.
+    `queued_packets` has the downlink queue, and for a user that uploads the uplink queue as well.
+    The uplink queue of a user that only downloads holds acknowledgements, and is left out.
     """
     return occupancy(max(queued_packets))

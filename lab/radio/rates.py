@@ -1,11 +1,15 @@
-"""802.11a, g and n: which rate a signal allows, and how long a frame at that rate keeps the air. Pure.
+"""Compute rates and frame times of 802.11a, g and n from the signal strength. Pure.
 
-Sensitivities are the standard's minima for 20 MHz (IEEE 802.11-2016, Table 17-18 for OFDM, Table 19-23 for HT with one
-stream). A frame's time is the mean of one transmission that does not collide, acknowledgement included:
+Sensitivities are the minima of the standard for 20 MHz (IEEE 802.11-2016, Table 17-18 for OFDM,
+Table 19-23 for HT with one stream). The time of a frame is the mean of one transmission without
+collision, acknowledgement included:
 
-    DIFS + mean backoff + preamble + (MAC overhead + frame) / rate + SIFS + ACK        (sections 10.3.2 to 10.3.4)
+    DIFS + mean backoff + preamble + (MAC overhead + frame) / rate + SIFS + ACK
 
-802.11n shares all but the bits among the frames of one A-MPDU: the MAC's own ring of them.
+(sections 10.3.2 to 10.3.4).
+
+In 802.11n the frames of one A-MPDU, which holds as many frames as the MAC's ring, share everything
+except the bits.
 """
 
 from __future__ import annotations
@@ -16,9 +20,8 @@ from math import ceil
 from lab.radio.occupancy import MAC_SLOTS
 
 FRAME_BYTES = 1514  # a full Ethernet frame
-MAC_BYTES = (
-    24  # what 802.11 adds to it: 26 of header, 8 of LLC, 4 of check sum, instead of Ethernet's 14
-)
+# added by 802.11: 26 of header, 8 of LLC and 4 of checksum, instead of Ethernet's 14
+MAC_BYTES = 24
 SERVICE_BITS = 22  # service field and tail
 CW_MIN = 15  # slots; the mean backoff of a frame sent once is half of it
 ACK_BITS = SERVICE_BITS + 14 * 8
@@ -47,43 +50,53 @@ HT = (
 
 @dataclass(frozen=True)
 class Standard:
-    """A PHY: rates in Mb/s with the weakest signal in dBm each needs, and its times in microseconds."""
+    """Hold a PHY: its rates in Mb/s, each with the weakest signal in dBm, and its times in us.
+
+    `extension_us` is the silence after every frame of 802.11g, for receivers as slow as those of
+    802.11a.
+    """
 
     rates: tuple[tuple[float, int], ...]
     carrier_mhz: int
     sifs_us: float
     preamble_us: float
-    extension_us: float = (
-        0.0  # 802.11g: silence after every frame, for receivers that are as slow as 802.11a's
-    )
+    extension_us: float = 0.0
     aggregated: int = 1
     slot_us: float = 9.0
 
     @property
     def difs_us(self) -> float:
+        """Return the time a station waits before its backoff."""
         return self.sifs_us + 2 * self.slot_us
 
     def rate_mbps(self, rssi_dbm: float) -> float:
-        """The fastest rate whose sensitivity the signal meets; who hears less keeps the slowest."""
+        """Return the fastest rate in Mb/s that the signal allows.
+
+        A signal too weak for every rate gets the slowest one.
+        """
         return max(
             (mbps for mbps, needs_dbm in self.rates if rssi_dbm >= needs_dbm),
             default=self.rates[0][0],
         )
 
     def ack_us(self, rate_mbps: float) -> float:
-        """An acknowledgement, at the fastest basic rate (6, 12, 24 Mb/s) up to that of the frame."""
+        """Return the time of an acknowledgement in us.
+
+        It is sent at the fastest basic rate (6, 12, 24 Mb/s) that is not above the rate of the
+        frame.
+        """
         basic = max(each for each in (6.0, 12.0, 24.0) if each <= max(rate_mbps, 6.0))
         return 20.0 + SYMBOL_US * ceil(ACK_BITS / (SYMBOL_US * basic)) + self.extension_us
 
     def fixed_us(self, rate_mbps: float) -> float:
-        """The part of a frame's time that does not depend on its length."""
+        """Return the part of a frame's time that does not depend on its length."""
         access_us = self.difs_us + CW_MIN / 2 * self.slot_us
         answer_us = self.sifs_us + self.ack_us(rate_mbps) + self.extension_us
         header_us = (SERVICE_BITS + 8 * MAC_BYTES) / rate_mbps
         return (access_us + self.preamble_us + answer_us) / self.aggregated + header_us
 
     def frame_us(self, rate_mbps: float, size_bytes: int = FRAME_BYTES) -> float:
-        """How long an Ethernet frame keeps the air."""
+        """Return how long an Ethernet frame occupies the air."""
         return self.fixed_us(rate_mbps) + 8 * size_bytes / rate_mbps
 
 

@@ -1,8 +1,10 @@
-"""How strong an access point is heard at a distance: the log-distance model. Pure.
+"""Compute the signal strength of an access point at a distance (log-distance model). Pure.
 
-    RSSI = transmit power - loss at 1 m - 10 n log10(d)        with the loss at 1 m of free space: 20 log10(4 pi f / c)
+    RSSI = transmit power - loss at 1 m - 10 n log10(d)
+    loss at 1 m = 20 log10(4 pi f / c)                        (free space)
 
-n is about 2 in the open and 3 to 5 in cities (Rappaport, Wireless Communications, section 4.9); ns-3's WiFi takes 3.
+n is about 2 in the open and 3 to 5 in cities (Rappaport, Wireless Communications, section 4.9);
+ns-3's WiFi takes 3.
 """
 
 from __future__ import annotations
@@ -11,13 +13,16 @@ from dataclasses import dataclass
 from math import log10, pi
 
 LIGHT_MPS = 299_792_458
-NEAREST_M = 1.0  # nobody is nearer to an antenna
+NEAREST_M = 1.0  # smallest distance to an antenna
 THERMAL_DBM_HZ = -174.0
 
 
 @dataclass(frozen=True)
 class Radio:
-    """An access point's transmitter: `standard` is a row of `lab.radio.rates`, or lte with its `blocks`."""
+    """Hold an access point's transmitter.
+
+    `standard` is a key of `rates.STANDARDS`, or "lte" with its `blocks`.
+    """
 
     standard: str
     carrier_mhz: int
@@ -27,11 +32,11 @@ class Radio:
     rate_scale: float = 1.0
 
     def rssi_dbm(self, distance_m: float) -> float:
-        """The strength of its signal at a distance."""
+        """Return the strength of its signal at a distance."""
         at_1_m_db = 20 * log10(4 * pi * self.carrier_mhz * 1e6 / LIGHT_MPS)
         return self.power_dbm - at_1_m_db - 10 * self.exponent * log10(max(NEAREST_M, distance_m))
 
 
 def snr_db(rssi_dbm: float, bandwidth_hz: float, noise_figure_db: float) -> float:
-    """Signal over the noise of a receiver of this bandwidth."""
+    """Return the ratio of the signal to the noise of a receiver of this bandwidth."""
     return rssi_dbm - (THERMAL_DBM_HZ + 10 * log10(bandwidth_hz) + noise_figure_db)

@@ -1,4 +1,4 @@
-"""A user at a place, as a station of a cell: the one step from metres to bit/s. Pure."""
+"""Compute the station that a user at a place is: its rate, weight and signal strength. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,11 @@ NOISE_FIGURE_DB = 9.0  # of an LTE user's receiver (3GPP TR 36.942, Table 4.8)
 
 
 def station(user: str, radio: Radio, distance_m: float) -> Station:
-    """WiFi: the fastest rate the signal allows, with the fixed part of a frame's time. LTE: by CQI, weight growing with it."""
+    """Return the station of a user at this distance from the antenna.
+
+    WiFi: the rate is the fastest that the signal allows, with the fixed part of a frame's time.
+    LTE: the rate follows the CQI, and the weight is its part of the best rate.
+    """
     rssi_dbm = round(radio.rssi_dbm(distance_m), 2)
     if radio.standard == "lte":
         blocks = radio.blocks
@@ -30,5 +34,5 @@ def station(user: str, radio: Radio, distance_m: float) -> Station:
 
 
 def best_bps(radio: Radio) -> int:
-    """What a user next to the antenna gets when alone."""
+    """Return the rate in bit/s of a user next to the antenna when alone."""
     return station("", radio, 0.0).rate_bps

@@ -43,7 +43,8 @@ def build(params: Params, rate_scale: float = 1.0) -> Topology:
     ue1-ue3 |  ue2-ue4  |
            ue5, ue6  ue5, ue6
 
-    From a server's edge switch two ways lead up, and each of them to two core switches: where flows choose by hash, some meet.
+    From a server's edge switch two ways lead up, and each of them to two core switches: where flows
+    choose by hash, some meet.
     """
     tree = fat_tree.Tree(
         rate_mbps=params.tree_mbps,

@@ -29,7 +29,8 @@ def build(params: Params, rate_scale: float = 1.0) -> Topology:
                   up2 -- c2 -- down2         +--------- ue1
                                                access2
 
-    `among: connections`, Figure 2(b): a first subflow can meet only the other connection's first, a second only its second.
+    `among: connections`, Figure 2(b): a first subflow can meet only the other connection's first, a
+    second only its second.
 
     srv1 -- e1 --in11-- a1 --up1-- c1 --down1-- b1 --access11-- ue1
               \\--in12-- a2  \\up2-- c2 --down2--/  \\-access21-- ue2

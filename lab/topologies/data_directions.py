@@ -1,14 +1,16 @@
 """Find in which directions of each link the data of a scenario travels, so that `loss` acts there.
 
-A link has two directions: "ab" from its end `a` to its end `b`, and "ba" back. A builder knows neither the traffic
-nor its direction: it gives a link's `loss_ppm` for the direction of data and `loss_back_ppm` for the other one.
-`with_loss_on_data` turns both values to the directions in which the scenario's data does travel.
+A link has two directions: "ab" from its end `a` to its end `b`, and "ba" back. A builder knows
+neither the traffic nor its direction: it gives a link's `loss_ppm` for the direction of data and
+`loss_back_ppm` for the other one. `with_loss_on_data` turns both values to the directions in which
+the scenario's data does travel.
 
-Which paths count: every shortest path between the server of a flow and each interface of its user. These are the paths
-among which the network hashes, and the ones that every strategy prefers. Longer paths do not count, although
-`expected_throughput` may choose one: in a mesh such as a fat tree they cross nearly every link in both directions, so
-that `loss` would act on the acknowledgements too. A link on no shortest path keeps both directions, because data reaches
-it only by a detour, which may lead either way.
+Which paths count: every shortest path between the server of a flow and each interface of its user.
+These are the paths among which the network hashes, and the ones that every strategy prefers. Longer
+paths do not count, although `expected_throughput` may choose one: in a mesh such as a fat tree they
+cross nearly every link in both directions, so that `loss` would act on the acknowledgements too. A
+link on no shortest path keeps both directions, because data reaches it only by a detour, which may
+lead either way.
 """
 
 from __future__ import annotations
@@ -52,8 +54,8 @@ def with_loss(link: Link, directions: Directions, loss_ppm: int) -> Link:
 def with_loss_on_data(topology: Topology, flows: Iterable[tuple[str, str]]) -> Topology:
     """Return a builder's topology with the loss of each link in the directions of its data.
 
-    Apply it once, to what the builder returned: it takes `loss_ppm` for the loss that acts on data and
-    `loss_back_ppm` for the loss of a direction without data.
+    Apply it once, to what the builder returned: it takes `loss_ppm` for the loss that acts on data
+    and `loss_back_ppm` for the loss of a direction without data.
     """
     directions = data_directions(topology, flows)
     links = (

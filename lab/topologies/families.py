@@ -1,7 +1,8 @@
 """List the kinds of networks, and register one that is in a user's own file.
 
-A kind is a module with `Params`, a pydantic model of its parameters, and `build(params, rate_scale)`, which returns a
-`Topology`. If the module says `POSITIONS = True`, its users have places, and `build` takes the seed too.
+A kind is a module with `Params`, a pydantic model of its parameters, and `build(params,
+rate_scale)`, which returns a `Topology`. If the module says `POSITIONS = True`, its users have
+places, and `build` takes the seed too.
 """
 
 from __future__ import annotations
@@ -42,10 +43,11 @@ FORBID = "model_config = ConfigDict(extra='forbid', frozen=True)"
 
 
 def register(path: Path) -> str:
-    """Add the topology in a user's file to `TOPOLOGIES`, and return its kind: the file's name without `.py`.
+    """Add the topology in a user's file to `TOPOLOGIES`, and return its kind.
 
-    Registering the same file once more runs it once more. Raise `RequestError` for the name of a built-in kind or of
-    another registered file, for an error in the file (with its line), and for what the file lacks.
+    The kind is the file's name without `.py`. Registering the same file once more runs it once
+    more. Raise `RequestError` for the name of a built-in kind or of another registered file, for an
+    error in the file (with its line), and for what the file lacks.
     """
     kind = path.stem
     if kind in BUILT_IN:

@@ -1,6 +1,7 @@
 """A fat tree of k-port switches: many equally long ways between any two pods (S-MPTCP, Table 4).
 
-Source: M. Al-Fares, A. Loukissas, A. Vahdat, A Scalable, Commodity Data Center Network Architecture, SIGCOMM 2008, section 3.
+Source: M. Al-Fares, A. Loukissas, A. Vahdat, A Scalable, Commodity Data Center Network
+Architecture, SIGCOMM 2008, section 3.
 """
 
 from __future__ import annotations
@@ -51,8 +52,9 @@ def build(params: Params, rate_scale: float = 1.0) -> Topology:
       /  \\  /  \\   /  \\  /  \\     server1, server2, ... access1, access2, ...
      srv1 .. srv4 ...  ..  ue8     k/2 hosts at each
 
-    A host has one interface, as in a data centre. A user's has one address for every subflow, so that the network can send
-    each over another core switch; it is twice as fast as the tree's links, so that two ways are worth more than one.
+    A host has one interface, as in a data centre. A user's has one address for every subflow, so
+    that the network can send each over another core switch; it is twice as fast as the tree's
+    links, so that two ways are worth more than one.
     """
     half = params.k // 2
     servers, users = [], []

@@ -1,7 +1,8 @@
 """What a network is made of: frozen data, no input or output.
 
-A topology names nodes, the wired links between them and the radio cells that join users to access points.
-`wire` gives every interface its name, address and switch port, the same on every machine and in both engines.
+A topology names nodes, the wired links between them and the radio cells that join users to access
+points. `wire` gives every interface its name, address and switch port, the same on every machine
+and in both engines.
 """
 
 from __future__ import annotations
@@ -29,9 +30,10 @@ SECOND_RADIO = 3  # a user's second WiFi interface takes 10.3.0
 class Node:
     """A user, a server, a switch, or an access point (`wifi` or `lte`), which is a switch with a radio.
 
-    `home` is the access point or link over which a user opens its connections. `subflows` is how many addresses each
-    of a user's interfaces has: a path of its own for every one. `server` is whom a user talks to, by default the first.
-    `place_m` is x and y, for topologies with positions: of a user, where it is at first.
+    `home` is the access point or link over which a user opens its connections. `subflows` is how
+    many addresses each of a user's interfaces has: a path of its own for every one. `server` is
+    whom a user talks to, by default the first. `place_m` is x and y, for topologies with positions:
+    of a user, where it is at first.
     """
 
     id: str
@@ -61,9 +63,9 @@ class Link:
 class Station:
     """One user's radio connection: its rate when alone on the cell, and its LTE resource weight (eq (3) of MP-SDN).
 
-    `overhead` is the part of a full frame's time on the air that a shorter frame takes as well. A station may also be a
-    switch, joined to the access point by a link without a shape: a relay, for hosts that do not end at the cell.
-    `delay_ns`, one way, is of LTE only.
+    `overhead` is the part of a full frame's time on the air that a shorter frame takes as well. A
+    station may also be a switch, joined to the access point by a link without a shape: a relay, for
+    hosts that do not end at the cell. `delay_ns`, one way, is of LTE only.
     """
 
     user: str
@@ -78,9 +80,10 @@ class Station:
 class Cell:
     """The air of one access point, shared by its stations; `delay_ns` and `jitter_ns` are one way, between AP and core.
 
-    WiFi: with `collisions` every frame is sent as often as its contenders make it; `loss_ppm` is lost besides, both ways.
-    `medium` is the access point on the same channel whose air this one uses too. `radio` says what users get where they are:
-    stations of cells with a radio can move, and from one WiFi cell to the next.
+    WiFi: with `collisions` every frame is sent as often as its contenders make it; `loss_ppm` is
+    lost besides, both ways. `medium` is the access point on the same channel whose air this one
+    uses too. `radio` says what users get where they are: stations of cells with a radio can move,
+    and from one WiFi cell to the next.
     """
 
     ap: str
@@ -196,10 +199,12 @@ class Wiring:
 def wire(topology: Topology) -> Wiring:
     """Name every interface and port.
 
-    A server's address is 10.0.0.n, a user's 10.1.0.n on WiFi (one subnet for all access points, so that a handover
-    keeps the address; 10.3.0.n where it has a second radio), 10.2.0.n on LTE, 10.(16+i).0.n on its i-th wired link; n counts the hosts of the kind from 1.
-    A user's further addresses on an interface are n + N, n + 2N, ... in the same subnet, with N the number of users.
-    Ports are called as Mininet calls them: `s1-eth1`, and `wifi1-wlan1` for an access point's radio.
+    A server's address is 10.0.0.n, a user's 10.1.0.n on WiFi (one subnet for all access points, so
+    that a handover keeps the address; 10.3.0.n where it has a second radio), 10.2.0.n on LTE,
+    10.(16+i).0.n on its i-th wired link; n counts the hosts of the kind from 1. A user's further
+    addresses on an interface are n + N, n + 2N, ... in the same subnet, with N the number of users.
+    Ports are called as Mininet calls them: `s1-eth1`, and `wifi1-wlan1` for an access point's
+    radio.
     """
     hosts = {node.id: node.kind for node in topology.nodes if node.kind in ("user", "server")}
     number = {user: n for n, user in enumerate(topology.users, 1)}

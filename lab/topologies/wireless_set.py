@@ -61,7 +61,8 @@ class User:
 
 def build(params: Params, rate_scale: float = 1.0, seed: int = 1) -> Topology:
     """Users nearer than 50 m to WiFi (~) take it, the others LTE (|); a multipath user, such as ue3 here, is on LTE and on the
-    nearest WiFi access point, however far that is. WiFi cells are on different channels. Users are called ue1, ue2, and so on.
+    nearest WiFi access point, however far that is. WiFi cells are on different channels. Users are
+    called ue1, ue2, and so on.
 
      ue1    ue2  ue3   ue4   ue5
       ~       ~  ~ |    |     ~

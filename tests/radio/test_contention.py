@@ -4,7 +4,7 @@ import pytest
 
 from controller.observation import Association
 from controller.tiers import lte_share_bps, wifi_share_bps
-from lab.radio.contention import RETRY_LIMIT, collision, given_up, transmissions
+from lab.radio.contention import RETRY_LIMIT, abandoned, collision, transmissions
 from lab.radio.lte import Bearer, shares_bps
 
 BIANCHI = {
@@ -34,14 +34,14 @@ LTE_SERIES = (
 def test_bianchi(contenders):
     p, k = BIANCHI[contenders]
     assert collision(contenders) == pytest.approx(p, abs=5e-5)
-    delivered = 1 - given_up(contenders)
+    delivered = 1 - abandoned(contenders)
     assert transmissions(contenders) / delivered == pytest.approx(
         k, abs=5e-5
     )  # per frame that gets through
 
 
-def test_a_frame_is_given_up_after_the_last_attempt():
-    assert given_up(10) == pytest.approx(0.3844**7, rel=2e-3)
+def test_a_frame_is_abandoned_after_the_last_attempt():
+    assert abandoned(10) == pytest.approx(0.3844**7, rel=2e-3)
     assert transmissions(10) == pytest.approx(sum(0.3844**n for n in range(RETRY_LIMIT)), rel=1e-3)
 
 

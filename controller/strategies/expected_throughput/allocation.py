@@ -1,18 +1,21 @@
 """Allocate rates to connections on the paths they have (S-MPTCP, Algorithms 3 and 4, as repaired).
 
-This is water filling. It begins with one connection and spreads to the connections that share arcs with it, directly
-or through others; all other connections keep their rates. For each connection, in the order of its distance from the
-first:
-1) Estimate the most it could get while all others keep their rates, and the mean rate of all if it got that (eq (5)).
-2) If that estimate is at least `fairness` times the mean, the connection takes it. Its neighbours do not get a turn.
-3) Otherwise it may take capacity from others; only connections that had their turn keep theirs. It takes what it lacks
-   to the mean (eq (6)) on each of its paths in proportion to how far the other users of the path's full arcs are above
-   the mean.
-4) If its paths cannot carry the mean, or no user of them is above the mean, it shares the narrowest arc equally with
-   the connections that have least. (In the paper it takes the whole arc, and a connection that has only this arc gets
-   nothing.)
+This is water filling. It begins with one connection and spreads to the connections that share arcs
+with it, directly or through others; all other connections keep their rates. For each connection, in
+the order of its distance from the first:
+1) Estimate the most it could get while all others keep their rates, and the mean rate of all if it
+   got that (eq (5)).
+2) If that estimate is at least `fairness` times the mean, the connection takes it. Its neighbours
+   do not get a turn.
+3) Otherwise it may take capacity from others; only connections that had their turn keep theirs. It
+   takes what it lacks to the mean (eq (6)) on each of its paths in proportion to how far the other
+   users of the path's full arcs are above the mean.
+4) If its paths cannot carry the mean, or no user of them is above the mean, it shares the narrowest
+   arc equally with the connections that have least. (In the paper it takes the whole arc, and a
+   connection that has only this arc gets nothing.)
 5) Its neighbours that had no turn yet come next.
-Every connection has at most one turn, so the algorithm ends. Afterwards no arc carries more than its capacity.
+Every connection has at most one turn, so the algorithm ends. Afterwards no arc carries more than
+its capacity.
 """
 
 from __future__ import annotations
@@ -56,7 +59,10 @@ def neighbours(paths: Paths) -> dict[str, set[str]]:
 
 
 def sharing_set(near: Mapping[str, Iterable[str]], start: Iterable[str]) -> set[str]:
-    """Return these connections and all that share arcs with them, directly or through others (the paper's Set)."""
+    """Return these connections and all that share arcs with them, directly or through others.
+
+    This is the set "Set" of the paper.
+    """
     found = set(start)
     waiting = deque(found)
     while waiting:
@@ -80,7 +86,8 @@ def reallocate(
 class _WaterFilling:
     """Run one allocation.
 
-    `load` counts the shares of all connections on the arcs, `final_load` only those of connections that had their turn.
+    `load` counts the shares of all connections on the arcs, `final_load` only those of connections
+    that had their turn.
     """
 
     def __init__(
@@ -135,7 +142,10 @@ class _WaterFilling:
         return self._levelled(name, alone, room)  # 4
 
     def _excess_on_paths(self, name: str, alone: Rates, mean: float) -> list[float]:
-        """Return for each path how far the other users of its full arcs are above the mean; the smallest arc counts."""
+        """Return for each path how far the other users of its full arcs are above the mean.
+
+        The smallest arc counts.
+        """
         own = self.paths[name]
         left = room_left(self._room(self.load, own), own, alone)
         full = {arc for arc, room in left.items() if room <= ROUNDING * self.capacity_bps[arc]}
@@ -145,7 +155,7 @@ class _WaterFilling:
         ]
 
     def _excess(self, name: str, arc: int, mean: float) -> float:
-        """Return the sum of how far the other connections that send over an arc are above the mean."""
+        """Return how far the other connections on an arc are above the mean, as a sum."""
         found = 0.0
         for each in self.users[arc] - {name}:
             rates = self._rates_left(each)
@@ -156,7 +166,10 @@ class _WaterFilling:
         return found
 
     def _levelled(self, name: str, alone: Rates, room_bps: Mapping[int, float]) -> Rates:
-        """Raise each path's rate until the connection has as much as the poorest users of the narrowest arc."""
+        """Return the rates after raising each path.
+
+        A path is raised until the connection has as much as the poorest users of its narrowest arc.
+        """
         own, rates = self.paths[name], list(alone)
         for n, path in enumerate(own):
             level = min(self._level(name, arc, sum(rates) - rates[n]) for arc in path)
@@ -166,7 +179,7 @@ class _WaterFilling:
         return tuple(rates)
 
     def _level(self, name: str, arc: int, elsewhere: float) -> float:
-        """Return the rate that the users of an arc reach if it is divided so that the poorest get most.
+        """Return the rate of each user of an arc if the poorest users get its capacity first.
 
         `elsewhere` is the rate in bit/s that the connection itself has on its other paths.
         """
@@ -184,11 +197,17 @@ class _WaterFilling:
         return min(levels)
 
     def _part(self, name: str, arc: int) -> float:
-        """Return the most of an arc that a bit of this connection takes: a slow station takes more of the air."""
+        """Return the largest use of an arc by one bit/s of this connection.
+
+        It is more than 1 in the air, if the station is slow.
+        """
         return max(path[arc] for path in self.paths[name] if arc in path)
 
     def _rates_left(self, name: str) -> Rates:
-        """Return a connection's rates, reduced to what the connections that had their turn leave to it."""
+        """Return the rates that a connection keeps.
+
+        Connections that had their turn may have taken a part of its capacity.
+        """
         if name in self.done:
             return self.shares[name]
         room = self._room(self.final_load, self.paths[name])

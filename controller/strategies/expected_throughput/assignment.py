@@ -1,13 +1,15 @@
 """Hold the paths and rates of all connections: those of an observation, or a draft of new ones.
 
-1) Read the observation: the path of every subflow, and its rate, which is 0 for a backup. A connection is unassigned if
-   one of its subflows has no rate and is no backup, or has lost its path.
-2) `with_new_paths`: choose paths for one connection (exploration), then rates for it and for those it concerns
-   (allocation).
+1) Read the observation: the path of every subflow, and its rate, which is 0 for a backup. A
+   connection is unassigned if one of its subflows has no rate and is no backup, or has lost its
+   path.
+2) `with_new_paths`: choose paths for one connection (exploration), then rates for it and for those
+   it concerns (allocation).
 3) `with_new_rates`: choose rates only, for example to distribute what another connection left.
-4) `with_poor_raised`: give one more turn to connections that have little compared with those that share their links.
-5) `better_of`: keep a change that no connection needs only if it is worth it, that is, if eq (4), the sum of the
-   logarithms of all rates, grows enough.
+4) `with_poor_raised`: give one more turn to connections that have little compared with those that
+   share their links.
+5) `better_of`: keep a change that no connection needs only if it is worth it, that is, if eq (4),
+   the sum of the logarithms of all rates, grows enough.
 """
 
 from __future__ import annotations
@@ -34,7 +36,10 @@ WORTH = 0.05  # of a connection's rate: the least gain of a change that no conne
 
 @dataclass(frozen=True)
 class Connection:
-    """Hold a connection's subflows, and for each its two ends, its path if it has one, and its rate in bit/s."""
+    """Hold a connection's subflows with their ends, paths and rates.
+
+    A subflow without a path has None; rates are in bit/s.
+    """
 
     subflows: tuple[Subflow, ...]
     pairs: tuple[Pair | None, ...]
@@ -51,7 +56,8 @@ class Connection:
 class Assignment:
     """Hold all connections by name, in the order in which they appeared.
 
-    The load of an unassigned connection does not count. `why` has the reason of each change since the observation.
+    The load of an unassigned connection does not count. `why` has the reason of each change since
+    the observation.
     """
 
     graph: Graph
@@ -62,7 +68,10 @@ class Assignment:
     why: Mapping[str, str] = field(default_factory=dict)
 
     def paths_and_rates(self) -> tuple[Paths, Shares]:
-        """Return paths and rates of the assigned connections; subflows without a path are left out."""
+        """Return paths and rates of the assigned connections.
+
+        Subflows without a path are left out.
+        """
         here = {
             name: each
             for name, each in self.connections.items()
@@ -93,7 +102,10 @@ class Assignment:
         ]
 
     def with_free_capacity(self) -> Iterator[str]:
-        """Yield the connections without a rate, and those that can get more at no one's cost; the poorest first."""
+        """Yield the connections without a rate, and those that can get more at no one's cost.
+
+        The poorest first.
+        """
         paths, shares = self.paths_and_rates()
         carried = load(paths, shares)
         for name in sorted(paths, key=lambda each: sum(shares[each])):
@@ -119,9 +131,10 @@ class Assignment:
         )
 
     def with_poor_raised(self) -> Assignment:
-        """Return the assignment after one more turn for each poor connection, if that is better (step 4).
+        """Return the assignment after one more turn for each poor connection, if better (step 4).
 
-        A newcomer that has enough ends the filling, which may leave a connection poor that gave way to an earlier one.
+        A newcomer that has enough ends the filling, which may leave a connection poor that gave way
+        to an earlier one.
         """
         draft = self
         for name in self.poor():
@@ -130,7 +143,7 @@ class Assignment:
         return self.better_of(draft)
 
     def with_new_paths(self, name: str, why: str) -> Assignment:
-        """Return the assignment with new paths for one connection, and the rates that follow (step 2)."""
+        """Return the assignment with new paths for one connection, and new rates (step 2)."""
         connection = self.connections[name]
         paths, shares = self.paths_and_rates()
         others = {each: own for each, own in paths.items() if each != name}
@@ -182,14 +195,17 @@ class Assignment:
         )
 
     def better_of(self, other: Assignment) -> Assignment:
-        """Return the other assignment if its utility is larger by more than `WORTH`, else this one (step 5)."""
+        """Return the other assignment if it is better by `WORTH`, else this one (step 5)."""
         return other if other.utility() > self.utility() + math.log(1 + WORTH) else self
 
 
 def observed(
     graph: Graph, observation: Observation, fairness: float, most_subflows: int
 ) -> Assignment:
-    """Return the paths and rates of an observation (step 1); the pair of a subflow without a link is None."""
+    """Return the paths and rates of an observation (step 1).
+
+    The pair of a subflow without a link is None.
+    """
     found: dict[str, Connection] = {}
     unassigned = []
     for name, subflows in observation.connections().items():
@@ -211,7 +227,10 @@ def _pair(graph: Graph, subflow: Subflow) -> Pair | None:
 
 
 def _is_undecided(graph: Graph, subflow: Subflow, pair: Pair | None, path: ArcPath | None) -> bool:
-    """Return whether a subflow needs a decision; a backup without a path needs one once a path exists."""
+    """Return whether a subflow needs a decision.
+
+    A backup without a path needs one once a path exists.
+    """
     if path is None:
         return not subflow.backup or (pair is not None and pair[0] in hops_to(graph, [pair[1]]))
     return subflow.expected_bps is None and not subflow.backup

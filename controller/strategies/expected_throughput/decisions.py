@@ -1,8 +1,8 @@
 """Derive the commands that turn one assignment into another, each with its reason in numbers.
 
 The order of the commands:
-1) Routes. A new subflow gets a route even if its path stays, so that the network does not hash it to another path when
-   a link breaks elsewhere.
+1) Routes. A new subflow gets a route even if its path stays, so that the network does not hash it
+   to another path when a link breaks elsewhere.
 2) Lower rates, then higher rates, so that no arc is overloaded in between.
 3) Subflows that become normal.
 4) Subflows that become backup.
@@ -37,7 +37,10 @@ ROUTE, LOWER, HIGHER, NORMAL, BACKUP = range(5)
 
 
 def decisions(before: Assignment, after: Assignment, rate_scale: float) -> list[Decision]:
-    """Return the commands in the order in which to carry them out; unchanged connections get none."""
+    """Return the commands in the order in which to carry them out.
+
+    Unchanged connections get none.
+    """
     return _Comparison(before, after, rate_scale).decisions()
 
 
@@ -100,7 +103,7 @@ class _Comparison:
                 )
 
     def _share(self, name: str) -> str:
-        """Return a connection's rate as text, beside the mean of the connections that share arcs with it."""
+        """Return a text with a connection's rate, and the mean of those that share arcs with it."""
         paths, shares = self.after.paths_and_rates()
         together = sharing_set(neighbours(paths), [name]) if name in paths else {name}
         own = sum(self.after.connections[name].rates)

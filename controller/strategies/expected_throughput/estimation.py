@@ -1,10 +1,12 @@
-"""Estimate the rates that one connection could get on its paths (S-MPTCP, Algorithm 2, as repaired).
+"""Estimate the rates that one connection could get on its paths.
+
+This is Algorithm 2 of S-MPTCP, as repaired.
 
 1) Each subflow takes what the narrowest arc of its path has room for.
-2) Where subflows of the connection share an arc that has too little room, the overload is charged to them in equal
-   parts.
-3) Of the subflows with a rate above 0, the one with the largest charge (the first of equals) lowers its rate by what
-   its narrowest arc lacks. Go back to 2.
+2) Where subflows of the connection share an arc that has too little room, the overload is charged
+   to them in equal parts.
+3) Of the subflows with a rate above 0, the one with the largest charge (the first of equals) lowers
+   its rate by what its narrowest arc lacks. Go back to 2.
 """
 
 from __future__ import annotations
@@ -21,8 +23,8 @@ Rates = tuple[float, ...]  # bit/s of a connection's subflows, by number
 def largest_rates(paths: Sequence[ArcUse], room_bps: Mapping[int, float]) -> Rates:
     """Return the rates in bit/s of a connection's subflows if it takes all it can.
 
-    `room_bps` is the free capacity of each arc, without the load of this connection. Where subflows share a full arc,
-    their sum is right; how it is divided among them is arbitrary.
+    `room_bps` is the free capacity of each arc, without the load of this connection. Where subflows
+    share a full arc, their sum is right; how it is divided among them is arbitrary.
     """
     sharing = Counter(arc for path in paths for arc in path)
     room = {arc: max(room_bps[arc], 0.0) for arc in sharing}

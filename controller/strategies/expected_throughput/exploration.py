@@ -1,17 +1,18 @@
 """Find a path for each subflow of one connection (S-MPTCP, Algorithm 1, as repaired).
 
-The connection's own load is left out. A pair is the source and the destination of subflows. A pair gets as many paths
-as it has subflows, one for each.
-1) Compute the largest flow over the capacity that other connections leave free, and split it into paths. If the flow
-   needs more paths than the pair has subflows, use the widest paths one after another if they carry more.
-2) If these paths, even when empty, could not carry the mean rate of the connections that share arcs with the
-   candidates, add the candidate path whose users have most above their equal part (eq (3)). Eq (3) adds up all users of
-   a path, so it favours detours and paths that share an arc with a chosen one; therefore shorter and separate
-   candidates come first.
-3) A subflow without a path yet gets the candidate that shares the fewest arcs with the chosen paths. It carries data
-   when capacity becomes free.
-4) A subflow keeps its present path if that is one of its pair's paths. The other paths go to the other subflows by
-   number.
+The connection's own load is left out. A pair is the source and the destination of subflows. A pair
+gets as many paths as it has subflows, one for each.
+1) Compute the largest flow over the capacity that other connections leave free, and split it into
+   paths. If the flow needs more paths than the pair has subflows, use the widest paths one after
+   another if they carry more.
+2) If these paths, even when empty, could not carry the mean rate of the connections that share arcs
+   with the candidates, add the candidate path whose users have most above their equal part (eq
+   (3)). Eq (3) adds up all users of a path, so it favours detours and paths that share an arc with
+   a chosen one; therefore shorter and separate candidates come first.
+3) A subflow without a path yet gets the candidate that shares the fewest arcs with the chosen
+   paths. It carries data when capacity becomes free.
+4) A subflow keeps its present path if that is one of its pair's paths. The other paths go to the
+   other subflows by number.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ SAME = 1e-6  # of the total rate: two candidates with a smaller difference are e
 
 @dataclass(frozen=True)
 class PathRequest:
-    """Hold what a subflow that needs a path has: its two ends, and its present path if it has one."""
+    """Hold the two ends of a subflow that needs a path, and its present path if it has one."""
 
     pair: Pair
     present: ArcPath | None = None
@@ -62,7 +63,7 @@ def explore(
 def _over_free_capacity(
     graph: Graph, wanted: Mapping[Pair, int], others: Paths, shares: Shares
 ) -> Chosen:
-    """Return the paths of the largest flow over the free capacity, from each source to all its destinations."""
+    """Return the paths of the largest flow over the free capacity (step 1)."""
     free = list(graph.capacity_bps)
     for name, own in others.items():
         for use, rate in zip(own, shares[name], strict=True):
@@ -78,7 +79,7 @@ def _over_free_capacity(
 def _widest(
     graph: Graph, free_bps: Sequence[float], source: int, ends: Mapping[int, int]
 ) -> list[tuple[ArcPath, float]]:
-    """Return the paths of the largest flow, or the widest paths one after another if those carry more."""
+    """Return the paths of the largest flow, or the widest paths in turn if those carry more."""
     flow = max_flow(graph, free_bps, source, ends)
     found = split(graph, flow, source, ends)
     if _carried(found) > (1 - LEFT_OVER) * flow.rate_bps:
@@ -105,7 +106,7 @@ def _by_source(wanted: Mapping[Pair, int]) -> dict[int, dict[int, int]]:
 
 
 class _Competition:
-    """Hold the connections on the candidates, and all that share arcs with them directly or through others."""
+    """Hold the connections on the candidates, and all that share arcs with these."""
 
     def __init__(self, candidates: Chosen, others: Paths, shares: Shares) -> None:
         self._rates = {name: sum(rates) for name, rates in shares.items()}
@@ -116,7 +117,10 @@ class _Competition:
         self.mean = self._total / len(together) if together else 0.0
 
     def excess(self, path: ArcPath) -> int:
-        """Return how much the users of a path have above their equal part (eq (3)), in steps of `SAME`."""
+        """Return how much the users of a path have above their equal part (eq (3)).
+
+        The unit is `SAME`, so that candidates with a smaller difference are equal.
+        """
         met = self._on(path)
         above = sum(self._rates[name] for name in met) - len(met) * self.mean
         return round(above / (SAME * self._total)) if self._total else 0
@@ -132,7 +136,7 @@ def _add_for_fairness(
     chosen: Chosen,
     competition: _Competition,
 ) -> None:
-    """Add candidates until the chosen paths could carry the mean, or no candidate is left (step 2)."""
+    """Add candidates until the chosen paths can carry the mean, or none is left (step 2)."""
     while _alone_bps(graph, chosen) < competition.mean:
         used = _times_used(chosen)
         left = [
@@ -155,7 +159,7 @@ def _add_for_fairness(
 
 
 def _alone_bps(graph: Graph, chosen: Chosen) -> float:
-    """Return the rate that the chosen paths, which may share arcs, carry without any other connection."""
+    """Return the rate that the chosen paths carry together without other connections."""
     free = [0.0] * len(graph.capacity_bps)
     for arc in _times_used(chosen):
         free[arc] = graph.capacity_bps[arc]
@@ -169,7 +173,10 @@ def _alone_bps(graph: Graph, chosen: Chosen) -> float:
 
 
 def _fill_up(chosen: Chosen, pair: Pair, count: int, candidates: Iterable[ArcPath]) -> None:
-    """Add a path for each subflow of a pair that has none; use a chosen path twice only if no other is left."""
+    """Add a path for each subflow of a pair that has none.
+
+    Use a chosen path twice only if no other is left.
+    """
     while len(chosen[pair]) < count:
         left = [path for path in candidates if path not in chosen[pair]] or list(candidates)
         if not left:

@@ -1,16 +1,21 @@
-"""Compute the largest flow from one vertex to others, and split it into paths (S-MPTCP, Algorithm 1, stage 1).
+"""Compute the largest flow from one vertex to others, and split it into paths.
 
-Dinic's algorithm (E. A. Dinic, Soviet Mathematics Doklady 11, 1970), on rates that need not be whole numbers:
-1) Count the hops from every vertex to a destination over arcs that are not full. If the source is not reached, the
-   flow is the largest.
-2) Send what fits along paths on which every arc leads one hop nearer. Skip an arc from which no path leads on.
+This is stage 1 of Algorithm 1 of S-MPTCP.
+
+Dinic's algorithm (E. A. Dinic, Soviet Mathematics Doklady 11, 1970), on rates that need not be
+whole numbers:
+1) Count the hops from every vertex to a destination over arcs that are not full. If the source is
+   not reached, the flow is the largest.
+2) Send what fits along paths on which every arc leads one hop nearer. Skip an arc from which no
+   path leads on.
 3) When no such path is left, go back to 1: the shortest path has become longer.
 A flow over an arc can be sent back, which undoes a choice that was made too early.
 
 Split the flow into paths:
-4) Take the widest path; of equally wide paths the shortest, and of these the first by the names of its vertices.
-5) Subtract its rate from the flow. End when less than 1 % of the flow is left, or when each destination has as many
-   paths as it wants.
+4) Take the widest path; of equally wide paths the shortest, and of these the first by the names of
+   its vertices.
+5) Subtract its rate from the flow. End when less than 1 % of the flow is left, or when each
+   destination has as many paths as it wants.
 """
 
 from __future__ import annotations
@@ -28,7 +33,7 @@ LEFT_OVER = 0.01  # of the flow: a smaller rest gets no path
 
 @dataclass(frozen=True)
 class Flow:
-    """Hold a flow from one vertex to others: its rate in bit/s, and the rate on each arc where it is not 0."""
+    """Hold a flow: its rate in bit/s, and the rate on each arc where it is not 0."""
 
     rate_bps: float
     on_arc: Mapping[int, float]
@@ -67,7 +72,10 @@ class _Residual:
         return hops
 
     def send(self, source: int, hops: list[int]) -> float:
-        """Fill every path on which each edge leads one hop nearer; return the rate sent in bit/s."""
+        """Fill every path on which each edge leads one hop nearer.
+
+        Return the rate sent in bit/s.
+        """
         left, to, edges, nothing = self.left, self.to, self.edges, self.nothing
         next_edge = [0] * len(edges)
         path: list[int] = []
@@ -101,7 +109,10 @@ class _Residual:
 def max_flow(
     graph: Graph, room_bps: Sequence[float], source: int, destinations: Collection[int]
 ) -> Flow:
-    """Return the largest flow if arc n has room for `room_bps[n]` >= 0; the source must be no destination."""
+    """Return the largest flow if arc n has room for `room_bps[n]` >= 0.
+
+    The source must be no destination.
+    """
     residual = _Residual(graph, room_bps)
     rate_bps = 0.0
     while (hops := residual.hops(source, destinations))[source] > 0:  # 1, 3

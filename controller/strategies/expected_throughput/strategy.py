@@ -1,16 +1,18 @@
 """Choose a path and a pacing rate for every subflow so that connections get equal rates (S-MPTCP).
 
 Source: S-MPTCP, sections III to V. At once when a subflow opens or closes, and every `interval_s`:
-1) A connection with a new subflow, or with one that has lost its path, gets new paths and rates; the oldest first.
+1) A connection with a new subflow, or with one that has lost its path, gets new paths and rates;
+   the oldest first.
 2) So does a connection on a link whose load is larger than its capacity.
 3) When a link came up or its capacity grew, each connection is offered new paths.
 4) Free capacity is distributed, the poorest connection first.
-5) A connection with much less than the connections that share its links gets one more turn. In the paper, the last
-   arrival stops as soon as it has enough itself, which can leave a connection poor that gave way to an earlier one.
-6) Each difference from the observation becomes a command. A subflow with a rate of 0 becomes backup, unless it is the
-   last one that is not.
-Steps 3 to 5 are kept only if they are worth it. The paths and rates come from what the hosts confirm, so a controller
-that starts again takes them over and changes nothing.
+5) A connection with much less than the connections that share its links gets one more turn. In the
+   paper, the last arrival stops as soon as it has enough itself, which can leave a connection poor
+   that gave way to an earlier one.
+6) Each difference from the observation becomes a command. A subflow with a rate of 0 becomes
+   backup, unless it is the last one that is not.
+Steps 3 to 5 are kept only if they are worth it. The paths and rates come from what the hosts
+confirm, so a controller that starts again takes them over and changes nothing.
 """
 
 from __future__ import annotations
@@ -28,7 +30,10 @@ Capacities = dict[tuple[str, str], int]
 
 
 class ExpectedThroughputParams(StrategyParams):
-    """Hold the parameters; `fairness` is the paper's, and a subflow beyond `max_subflows` becomes backup."""
+    """Hold the parameters.
+
+    `fairness` is the paper's, and a subflow beyond `max_subflows` becomes backup.
+    """
 
     interval_s: float = param(
         2.0, "s", "Time between two control steps if no subflow opens or closes", ge=0.2, le=60

@@ -1,13 +1,17 @@
 """Compute BALIA's window law and its inverses: eqs (1) to (6) and (10) of the paper, corrected.
 
-The Markov chain uses the law itself. Windows are in segments, round trips in seconds, and Y = window / round trip in
-segments per second. Two numbers describe the other subflows of the connection: `others`, the sum of their Y (C in the
-paper), and `best`, the largest of them. With alpha = max(1, best / Y):
+The Markov chain uses the law itself. Windows are in segments, round trips in seconds, and Y =
+window / round trip in segments per second. Two numbers describe the other subflows of the
+connection: `others`, the sum of their Y (C in the paper), and `best`, the largest of them. With
+alpha = max(1, best / Y):
 
-    delivered:  w + Y / (r (others + Y)^2) (1 + alpha)/2 (4 + alpha)/5       (1a); the paper prints only the increment
-    lost:       w - w/2 min(alpha, 1.5)                                      (1b); the paper prints only the decrement
+    delivered:  w + Y / (r (others + Y)^2) (1 + alpha)/2 (4 + alpha)/5       (1a)
+    lost:       w - w/2 min(alpha, 1.5)                                      (1b)
 
-Law: Walid, Peng, Hwang and Low, draft-walid-mptcp-congestion-control-04, section 3. Paper: DTMC selection, section III.
+The paper prints only the increment of (1a) and the decrement of (1b).
+
+Law: Walid, Peng, Hwang and Low, draft-walid-mptcp-congestion-control-04, section 3. Paper: DTMC
+selection, section III.
 """
 
 from __future__ import annotations
@@ -39,10 +43,12 @@ def after_loss(window: float, rtt_s: float, best: float) -> float:
 
 
 def rtt_of_increase(window: float, added: float, others: float, best: float) -> float | None:
-    """Return the round trip in seconds at which one delivered segment adds `added`, or None (for eqs (3) and (5)).
+    """Return the round trip in seconds at which one delivered segment adds `added`.
 
-    If this subflow has the largest Y, r = (sqrt(w/D) - w) / C. Otherwise, with a = best/w, r is the root with a r >= 1
-    of (10 D C^2 - w a^2) r^2 + (20 D C w - 5 w a) r + (10 D w^2 - 4 w) = 0.
+    Return None if there is none. This is for eqs (3) and (5).
+
+    If this subflow has the largest Y, r = (sqrt(w/D) - w) / C. Otherwise, with a = best/w, r is the
+    root with a r >= 1 of (10 D C^2 - w a^2) r^2 + (20 D C w - 5 w a) r + (10 D w^2 - 4 w) = 0.
     """
     a = best / window
     as_largest = (sqrt(window / added) - window) / others
@@ -57,7 +63,10 @@ def rtt_of_increase(window: float, added: float, others: float, best: float) -> 
 
 
 def rtt_of_loss(window: float, left: float, best: float) -> float:
-    """Return the round trip in seconds at which a loss leaves `left`, from window/4 to window/2 (for eq (6a))."""
+    """Return the round trip in seconds at which a loss leaves `left` (for eq (6a)).
+
+    `left` is from window/4 to window/2.
+    """
     return 2 * (window - left) / best
 
 
@@ -66,8 +75,8 @@ def probability_of_largest(
 ) -> float:
     """Return the probability that this subflow has the largest Y.
 
-    This is Z of eq (10), corrected to the smallest round trip per window. `rtts_s` are (mean, standard deviation > 0)
-    of independent normal round trips, cut off below 0.
+    This is Z of eq (10), corrected to the smallest round trip per window. `rtts_s` are (mean,
+    standard deviation > 0) of independent normal round trips, cut off below 0.
     """
     mean, sd = rtts_s[subflow]
     low, high = max(0.0, mean - INTEGRATED_SDS * sd), mean + INTEGRATED_SDS * sd

@@ -1,17 +1,21 @@
-"""Compute the mean windows of a connection's subflows: a Markov chain for each, in the mean field of the others.
+"""Compute the mean windows of a connection's subflows.
 
-This replaces the n-dimensional chain of the paper (section III-B), which has too many states. A step of a subflow's
-chain is one segment; its states are the windows from 2 to the largest that its path holds.
+Each subflow has a Markov chain of its own, in the mean field of the others.
+
+This replaces the n-dimensional chain of the paper (section III-B), which has too many states. A
+step of a subflow's chain is one segment; its states are the windows from 2 to the largest that its
+path holds.
 1) The other subflows enter as means only: C = sum E[w_k] / mu_k, and the largest of these terms.
-2) A delivered segment changes w to w + 1 with probability D(w, r), so that fractions of a segment are right in the
-   mean. This is averaged over a few round trips r that stand for the distribution.
-3) A lost segment changes w to after_loss(w, r), divided between the two whole windows around it so that the mean is
-   right.
-4) In the stationary state, what goes up from w to w + 1 equals what comes down. So from the largest window downwards
-   pi(w) up(w) = (what leaves the windows above w) - (the part of it that stays above w).
+2) A delivered segment changes w to w + 1 with probability D(w, r), so that fractions of a segment
+   are right in the mean. This is averaged over a few round trips r that stand for the distribution.
+3) A lost segment changes w to after_loss(w, r), divided between the two whole windows around it so
+   that the mean is right.
+4) In the stationary state, what goes up from w to w + 1 equals what comes down. So from the largest
+   window downwards pi(w) up(w) = (what leaves the windows above w) - (the part of it that stays
+   above w).
 5) A window of w has w steps per round trip, so its share of time is pi(w) / w.
-6) One subflow after the other gets its new mean until all change by less than 0.001 segments; this takes about four
-   rounds.
+6) One subflow after the other gets its new mean until all change by less than 0.001 segments; this
+   takes about four rounds.
 """
 
 from __future__ import annotations
@@ -39,7 +43,8 @@ Weighted = tuple[tuple[float, float], ...]  # (value, probability)
 class Walk:
     """Hold the parameters of one subflow's chain.
 
-    They are the largest window in segments, the probability of a loss, the round trips in s, and their mean in s.
+    They are the largest window in segments, the probability of a loss, the round trips in s, and
+    their mean in s.
     """
 
     largest: int
@@ -50,14 +55,17 @@ class Walk:
 
 @dataclass(frozen=True)
 class Field:
-    """Hold the means of the other subflows: the sum and the maximum of window per round trip, in segments/s."""
+    """Hold the means of the other subflows.
+
+    `others` is the sum of window per round trip in segments/s, `best` the largest of them.
+    """
 
     others: float = 0.0
     best: float = 0.0
 
 
 def round_trips(mean_s: float, sd_s: float) -> Weighted:
-    """Return a few round trips with their weights that stand for a normal distribution without its negative part."""
+    """Return a few weighted round trips for a normal distribution without its negative part."""
     if sd_s == 0:
         return ((mean_s, 1.0),)
     points = [(mean_s + sd_s * node, weight) for node, weight in NODES if mean_s + sd_s * node > 0]
@@ -131,8 +139,8 @@ def fall(window: int, walk: Walk, others: Field) -> dict[int, float]:
 def largest_state(walk: Walk) -> int:
     """Return the largest window that the chain includes.
 
-    BALIA adds at most 1/w per segment, so reaching a large w without a loss is rare; windows that are reached with a
-    probability below `RARE` are left out.
+    BALIA adds at most 1/w per segment, so reaching a large w without a loss is rare; windows that
+    are reached with a probability below `RARE` are left out.
     """
     probability = 1.0
     for w in range(int(SMALLEST_WINDOW), walk.largest):

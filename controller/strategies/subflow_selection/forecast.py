@@ -1,10 +1,12 @@
-"""Forecast the throughput and the receive buffer of a set of paths (DTMC selection, sections III-C and III-D).
+"""Forecast the throughput and the receive buffer of a set of paths.
+
+Source: DTMC selection, sections III-C and III-D.
 
 1) A path holds b (mu + queue) bytes; its window grows no further.
 2) `chain` gives E[w] of every subflow.
 3) A round of subflow s takes
-       G_s = (E[w_s] + x l_s) S/b_s + E[w_s] a/b_s + mu_s                (14), round `paper`
-       G_s = max(mu_s + S/b_s, (E[w_s] + x l_s) S/b_s)                   if ACKs return while it sends, round `pipelined`
+       paper:      G_s = (E[w_s] + x l_s) S/b_s + E[w_s] a/b_s + mu_s          (14)
+       pipelined:  G_s = max(mu_s + S/b_s, (E[w_s] + x l_s) S/b_s)      (ACKs return while it sends)
 4) All subflows wait for the slowest: Avg_Th = sum E[w] S / max_s G_s         (13), (15)
 5) Data of the fastest path waits for the slowest: RL = (max mu - min mu) Avg_Th / 8    (17)
 """
@@ -28,8 +30,8 @@ LARGEST_LOSS = 0.99  # the chain needs some segments that arrive
 class PathQuality:
     """Hold Q_i = (b, l, mu, sigma) of a path.
 
-    They are the bandwidth in bit/s, the probability of a loss, and the mean and standard deviation of the round trip in
-    seconds.
+    They are the bandwidth in bit/s, the probability of a loss, and the mean and standard deviation
+    of the round trip in seconds.
     """
 
     bandwidth_bps: float
@@ -40,7 +42,10 @@ class PathQuality:
 
 @dataclass(frozen=True)
 class Model:
-    """Hold the choices of the model; `queue_bdp` is a path's queue in products of its bandwidth and round trip."""
+    """Hold the choices of the model.
+
+    `queue_bdp` is a path's queue in products of its bandwidth and round trip.
+    """
 
     round: Literal["paper", "pipelined"] = "paper"
     largest_window: int = 64
@@ -49,7 +54,10 @@ class Model:
 
 @dataclass(frozen=True)
 class Estimate:
-    """Hold the forecast for a set of paths: bit/s, bytes of receive buffer, and E[w] of each path in segments."""
+    """Hold the forecast for a set of paths.
+
+    `buffer_bytes` is the receive buffer; `windows` are E[w] of each path in segments.
+    """
 
     throughput_bps: float
     buffer_bytes: float

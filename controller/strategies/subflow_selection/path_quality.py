@@ -1,7 +1,8 @@
 """Measure the path of a subflow in the quantities of the model (DTMC selection, section II-A).
 
-Over the arcs from the source to the user: b is the smallest bandwidth, l = 1 - prod(1 - l_e), mu = 2 sum delay_e, and
-sigma^2 = 2 sum jitter_e^2, because a packet meets every delay and its acknowledgement meets it once more.
+Over the arcs from the source to the user: b is the smallest bandwidth, l = 1 - prod(1 - l_e), mu =
+2 sum delay_e, and sigma^2 = 2 sum jitter_e^2, because a packet meets every delay and its
+acknowledgement meets it once more.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ LOAD_STEPS = (
 
 
 def arcs_along(subflow: Subflow, arcs: ArcsByEnds) -> tuple[Arc, ...] | None:
-    """Return the arcs from a subflow's source to its destination, or None if one of them is unknown."""
+    """Return the arcs from a subflow's source to its destination, or None if one is unknown."""
     source, destination = subflow.ends
     found: list[Arc] = []
     for tail, head in pairwise((source, *subflow.path, destination)):
@@ -47,9 +48,10 @@ def capacity_bps(path: Sequence[Arc]) -> float:
 
 
 def available_bps(path: Sequence[Arc], own_bps: Mapping[str, int]) -> float:
-    """Return the smallest capacity minus the load of others, in tenths of the capacity and at least one tenth.
+    """Return the smallest capacity of the arcs, without the load of others.
 
-    `own_bps` is the load of the connection itself on each link.
+    The result is in tenths of an arc's capacity, and at least one tenth. `own_bps` is the load of
+    the connection itself on each link.
     """
 
     def available(arc: Arc) -> float:

@@ -1,9 +1,12 @@
-"""Select the subflows of each connection from which a Markov chain expects the most throughput (DTMC selection).
+"""Select the subflows with the largest throughput forecast by Markov chains (DTMC selection).
 
-Every `interval_s`, and as soon as a subflow opens or closes, for every connection with more than one subflow:
+Every `interval_s`, and as soon as a subflow opens or closes, for every connection with more than
+one subflow:
 1) Measure the path of each subflow (`path_quality`).
-2) Search the set with the largest expected throughput whose receive buffer is within `rl_max_kb` (`selection`).
-3) Make the chosen subflows normal, then the others backup. No subflow becomes backup before a chosen one is normal.
+2) Search the set with the largest expected throughput whose receive buffer is within `rl_max_kb`
+   (`selection`).
+3) Make the chosen subflows normal, then the others backup. No subflow becomes backup before a
+   chosen one is normal.
 4) Log the forecast beside the throughput measured since the last step.
 The forecast uses the rates on the wire. Paper: sections IV and V-A.
 """
@@ -39,7 +42,7 @@ class SelectingParams(StrategyParams):
     rl_max_kb: float = param(
         0.0,
         "kB",
-        "Receive buffer that a set of subflows may need (RL_max); 0: half of the connection's buffer",
+        "Receive buffer that a set of subflows may need (RL_max); 0: half of the buffer",
         ge=0,
         le=1_000_000,
     )
@@ -73,7 +76,10 @@ class SelectingParams(StrategyParams):
 
 
 class Selecting(Strategy):
-    """Select subflows by a search. It has no memory: which subflows are backup comes with the observation."""
+    """Select subflows by a search.
+
+    It has no memory: which subflows are backup comes with the observation.
+    """
 
     wakes_on_subflows = True
     Params = SelectingParams
@@ -142,7 +148,7 @@ class SubflowSelectionParams(SelectingParams):
     accept: Accept = param(
         "gain",
         "choice",
-        "Before a path is added, test the buffer of the set without it, with it, or with it and its throughput too",
+        "Test of a path: buffer of the set without it, with it, or with it and more throughput",
     )
     starts: Starts = param(
         "first", "choice", "Begin with the most promising path, or once with every path"

@@ -71,7 +71,7 @@ class Cells:
         holding += sum(self.network.sends_up(*each) for each in stations)
         contenders = self.contenders[air] + REMEMBERED * (holding - self.contenders[air])
         self.contenders[air] = contenders
-        p_sent, p_lost = contention.transmissions(contenders), contention.given_up(contenders)
+        p_sent, p_lost = contention.transmissions(contenders), contention.abandoned(contenders)
         for cell in here:
             loss = 1 - (1 - cell.loss_ppm / 1e6) * (1 - p_lost)
             self.network.set_collisions(
