@@ -1,4 +1,4 @@
-"""Several runs as one piece of work: what is there stays, what is left runs, and Ctrl-C loses nothing."""
+"""Several runs by one command: finished runs are kept, missing ones run, Ctrl-C loses nothing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import time
 import pytest
 from test_cli import lab, start  # noqa: F401 - a fixture
 
-ASKED = [
+ARGUMENTS = [
     "run",
     "testbed_wifi_lte",
     "--strategy",
@@ -25,7 +25,16 @@ ASKED = [
 def several(lab, tmp_path):  # noqa: F811
     """Two strategies, two seeds; more arguments are added."""
     return lambda *more: lab(
-        *ASKED, "--engine", "fake", "--repeat", 2, "--duration", 1, "--out", tmp_path / "r", *more
+        *ARGUMENTS,
+        "--engine",
+        "fake",
+        "--repeat",
+        2,
+        "--duration",
+        1,
+        "--out",
+        tmp_path / "r",
+        *more,
     )
 
 
@@ -37,14 +46,14 @@ def test_strategies_and_repeats_run_on_the_same_seeds(several, tmp_path):
     assert len(list((tmp_path / "r").glob("*/result.json"))) == 4
 
 
-def test_several_runs_end_in_one_table(several):
+def test_several_runs_are_summarised_in_one_table(several):
     got = several()
     assert "none (n = 2, " in got.stdout
     assert "meter_throttling against none" in got.stdout
     assert "run 4 of 4" in got.stderr
 
 
-def test_what_is_there_is_kept_and_the_rest_is_run(several, tmp_path):
+def test_finished_runs_are_kept_and_the_rest_runs(several, tmp_path):
     several("--quiet")
     began = {
         path.parent.name: path.stat().st_mtime_ns for path in (tmp_path / "r").glob("*/result.json")
@@ -77,7 +86,7 @@ def test_another_experiment_in_the_folder_is_not_touched(several, tmp_path):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interruption_keeps_what_was_measured_and_starts_nothing_more(tmp_path, number):
     process = start(
-        *ASKED,
+        *ARGUMENTS,
         "--engine",
         "slow",
         "--repeat",

@@ -1,4 +1,4 @@
-"""A verdict in words, and only when chance can be ruled out."""
+"""Comparisons: groups, estimates, and verdicts that rule out chance."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def runs(load, tmp_path):
     return make
 
 
-def test_a_clear_difference_is_told_with_its_interval(runs):
+def test_a_clear_difference_is_reported_with_its_interval(runs):
     base, better = runs("none", [9.8, 10, 10.2] * 4), runs("meter_throttling", [11.7, 12, 12.3] * 4)
     said = compare.report([*base, *better], as_json=False)
     assert "none (n = 12, rate scale 1)" in said
@@ -59,7 +59,7 @@ def test_a_clear_difference_is_told_with_its_interval(runs):
     assert "n = 12" in said
 
 
-def test_in_markdown_a_verdict_stands_beside_its_estimate(runs):
+def test_in_markdown_each_cell_has_estimate_and_verdict(runs):
     said = compare.report(
         [*runs("none", [9.8, 10, 10.2] * 4), *runs("disjoint", [11.7, 12, 12.3] * 4)],
         as_markdown=True,
@@ -101,7 +101,7 @@ def test_strategies_that_ran_for_different_times_are_a_warning_and_scenarios_hav
     assert "=" not in labels[0]
 
 
-def test_the_other_way_round_is_worse(runs):
+def test_less_throughput_is_worse(runs):
     document = json.loads(
         compare.report(
             [*runs("none", [12, 12.1] * 5), *runs("meter_throttling", [9, 9.1] * 5)], as_json=True
@@ -116,7 +116,7 @@ def test_the_other_way_round_is_worse(runs):
     )
 
 
-def test_less_may_be_better_and_may_be_neither():
+def test_for_some_metrics_less_is_better_and_for_some_neither():
     few, many = [0.4, 0.41, 0.42, 0.43, 0.44], [0.8, 0.81, 0.82, 0.83, 0.84]
     assert verdict(many, few, compare.direction("out_of_order_fraction")).startswith(
         "better by 49 % ["
@@ -139,7 +139,7 @@ SPREADS = {  # of a total in Mb/s over seeds
 
 @pytest.mark.parametrize("n", [5, 10])
 @pytest.mark.parametrize("spread", SPREADS)
-def test_a_strategy_compared_with_itself_cannot_be_told_apart(spread, n):
+def test_a_strategy_does_not_differ_from_itself(spread, n):
     said = []
     for trial in range(100):
         rng = numpy.random.default_rng((trial, n))
@@ -148,7 +148,7 @@ def test_a_strategy_compared_with_itself_cannot_be_told_apart(spread, n):
 
 
 @pytest.mark.parametrize("spread", SPREADS)
-def test_a_third_more_is_told_from_ten_runs(spread):
+def test_a_gain_of_half_is_found_in_ten_runs(spread):
     said = []
     for trial in range(20):
         rng = numpy.random.default_rng(trial)
@@ -157,13 +157,13 @@ def test_a_third_more_is_told_from_ten_runs(spread):
     assert sum(words.startswith("better by ") for words in said) >= 16
 
 
-def test_noise_is_not_told_as_a_difference():
+def test_noise_is_not_reported_as_a_difference():
     words = verdict([8, 12, 9, 11, 10, 10], [9, 13, 8, 12, 10, 9.5])
     assert OPEN in words
     assert re.search(r", add \d+( or more)?$", words)
 
 
-def test_too_few_repeats_cannot_tell_and_say_how_many_are_missing():
+def test_too_few_runs_give_no_verdict_and_the_number_to_add():
     assert verdict([10], [12]) == f"+20 %, n = 1: {OPEN}, add 4"
 
 
@@ -171,7 +171,7 @@ def test_equal_runs_are_the_same():
     assert verdict([4.0] * 5, [4.0] * 5) == "the same in every run, n = 5"
 
 
-def test_the_runs_without_a_strategy_are_what_others_are_compared_with(runs):
+def test_other_groups_are_compared_with_strategy_none(runs):
     folders = [*runs("meter_throttling", [11]), *runs("none", [10])]
     assert [group.label for group in compare.grouped(folders)] == ["none", "meter_throttling"]
 
@@ -184,19 +184,19 @@ def test_the_runs_without_a_strategy_are_what_others_are_compared_with(runs):
     ]
 )
 @settings(max_examples=40, deadline=None)
-def test_runs_in_which_nothing_was_carried_can_be_compared_too(base, other):
+def test_runs_without_throughput_can_be_compared(base, other):
     assert verdict(base, other).endswith(
         (f"n = {min(len(base), len(other))}", " more", "compared with")
     ) or re.search(r", add \d+( or more)?$", verdict(base, other))
 
 
-def test_from_now_and_then_to_always_is_better():
+def test_a_metric_that_is_mostly_zero_in_the_base_can_be_better():
     assert verdict([0.0, 0.0, 0.0, 0.0, 1.0], [1.0, 2.0, 3.0, 2.0, 1.0]).startswith(
         "better by 800 % [67, "
     )
 
 
-def test_what_was_not_measured_is_no_verdict():
+def test_a_metric_that_was_not_measured_has_no_verdict():
     assert verdict([], [1, 2]) == "not measured"
     assert verdict([0.0] * 5, [1.0] * 5) == "1, and 0 in every run that it is compared with"
     assert verdict([0.0] * 5, [0.0] * 5) == "the same in every run, n = 5"
@@ -208,7 +208,7 @@ def test_the_same_strategy_with_another_setting_is_another_group(runs):
     assert labels == ['none topology.multipath=["ue2", "ue3"]', "none topology.multipath=[]"]
 
 
-def test_a_doubtful_run_is_pointed_out(runs):
+def test_an_interrupted_run_is_a_warning(runs):
     said = compare.report(
         [*runs("none", [10]), *runs("meter_throttling", [11], status="interrupted")], as_json=False
     )

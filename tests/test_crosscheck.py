@@ -116,7 +116,10 @@ def test_a_path_counts_lists_from_one_and_may_lead_nowhere(path, number):
 def test_a_new_section_replaces_its_own_and_leaves_the_others(monkeypatch):
     monkeypatch.setattr(crosscheck, "STUDIES", (STUDY, GOALS))
     monkeypatch.setattr(crosscheck, "INTRODUCTION", "# New\n")
-    before = "# Old\n\nold words\n\n## two_paths\n\nold\n\n## by hand\n\nkept\n\n## testbed_wifi_lte\n\nkept too\n"
+    before = (
+        "# Old\n\nold words\n\n## two_paths\n\nold\n\n## by hand\n\nkept\n\n"
+        "## testbed_wifi_lte\n\nkept too\n"
+    )
     page = crosscheck.composed(before, {"two_paths": "## two_paths\n\nnew"})
     assert (
         page
@@ -214,7 +217,7 @@ def test_overloaded_runs_are_repeated_after_all_others(command, in_vm, monkeypat
 
 
 class OneVm:
-    """In place of the VM: what it is told to run, it runs here, or is interrupted."""
+    """Stand in for the VM: run the command here, or be interrupted."""
 
     def __init__(self, run, code: int = 0) -> None:
         self.run, self.code, self.commands = run, code, []

@@ -118,7 +118,7 @@ def test_throughput_of_a_node_ends_with_its_last_connection():
 
 
 def test_the_rate_that_tier_1_lacks_of_its_demand():
-    """10, 10, 5 and 5 Mb/s of frames are asked for; the second tier gets 1, 1, 3 and 3."""
+    """10, 10, 5 and 5 Mb/s of frames are demanded; Tier 2 gets 1, 1, 3 and 3."""
     tiers = [(5, 9.0, 1.0), (10, 10.0, 1.0), (15, 4.0, 3.0), (20, 5.0, 3.0)]
     frames = [
         {"t": t, "ap": {"wifi1": {"tier1_mbps": first, "tier2_mbps": second}}}
@@ -327,7 +327,7 @@ def test_the_page_judges_every_claim(name):
 
 
 def test_an_unknown_paper_is_refused(lab):  # noqa: F811
-    refused = lab("reproduce", "nobody")
+    refused = lab("reproduce", "unknown")
     assert refused.exit_code == 2
     assert "choose from dtmc, mp_sdn, mptcp_la, rat_study, s_mptcp" in refused.stderr
 

@@ -1,4 +1,4 @@
-"""The index of runs, its storage, and what is lost when processes are: nothing that was finished."""
+"""The index of runs and its storage: killed processes lose no finished run."""
 
 from __future__ import annotations
 
@@ -88,11 +88,11 @@ def test_a_damaged_result_is_a_failed_run(store):
 
 def test_tags_and_notes_survive_a_new_index(store):
     put(store.runs_folder, "a", result={})
-    store.annotate("a", tags=["course"], note="worth a look")
+    store.annotate("a", tags=["course"], note="worth reading")
     (store.runs_folder.parent / "index.json").unlink()
-    again = Store(store.runs_folder)
-    assert again.reindex() == 1
-    assert (again.get("a")["tags"], again.get("a")["note"]) == (["course"], "worth a look")
+    reopened = Store(store.runs_folder)
+    assert reopened.reindex() == 1
+    assert (reopened.get("a")["tags"], reopened.get("a")["note"]) == (["course"], "worth reading")
 
 
 def test_what_is_returned_is_the_callers_own(store):
@@ -141,9 +141,9 @@ def test_a_damaged_index_is_moved_aside_and_the_last_good_copy_loaded(tmp_path):
     for n in range(5):
         first.write({"runs": {"1": {"n": n}}})
     path.write_text('{"runs": {"1"')
-    again = AtomicStorage(path)
-    assert again.read() == {"runs": {"1": {"n": 3}}}
-    assert "took its place" in again.recovered
+    reopened = AtomicStorage(path)
+    assert reopened.read() == {"runs": {"1": {"n": 3}}}
+    assert "took its place" in reopened.recovered
     assert len(list(tmp_path.glob("index.json.damaged-*"))) == 1
     assert json.loads(path.read_text()) == {"runs": {"1": {"n": 3}}}
 
@@ -202,9 +202,9 @@ def test_a_killed_writer_loses_no_finished_run(store):
             child.stdout.readline()
             time.sleep(dice.uniform(0, 0.1))
             child.kill()
-        again = Store(store.runs_folder)
-        assert statuses(again) == dict.fromkeys("abc", "complete")
-        assert not again.recovered
+        reopened = Store(store.runs_folder)
+        assert statuses(reopened) == dict.fromkeys("abc", "complete")
+        assert not reopened.recovered
 
 
 def test_a_killed_run_is_cut_and_keeps_its_samples(store):

@@ -1,14 +1,15 @@
-"""Two stations under the real 802.11 medium: hwsim and wmediumd instead of the lab's own cell. As root on a machine or VM with hwsim:
+"""Measure two stations under a real 802.11 medium: hwsim and wmediumd instead of the lab's cell.
 
-    PYTHONPATH=.:tests python -m emulation.real_air TURNS FILE
+As root on a machine or VM with hwsim: PYTHONPATH=.:tests python -m emulation.real_air TURNS FILE
 
     strong ~ (9 Mb/s)
-            ap (hostapd, 802.11g with the rates 2 and 9 Mb/s) --- router, 5 ms each way --- server
+            ap (hostapd, 802.11g with the rates 2 and 9 Mb/s) --- router, 5 ms one way --- server
     weak ~ (2 Mb/s)
 
-wmediumd (interference mode, log-distance loss) decides how long each frame keeps the air and which are lost, mac80211's rate
-control which rate a frame has. Its queue has no end, so windows are kept small by the receive buffer. Prints one JSON object
-per scene: who downloaded, and what each got at its receiver, in Mb/s; `idle_share` is that of the processors meanwhile.
+wmediumd (interference mode, log-distance loss) decides how long each frame uses the air and which
+frames are lost; the rate control of mac80211 decides the rate of each frame. wmediumd's queue is
+unlimited, so the receive buffer limits the windows. FILE gets one JSON object per scene: who
+downloads, what each station receives in Mb/s, and `idle_share`, the idle share of the processors.
 """
 
 from __future__ import annotations
@@ -31,18 +32,19 @@ from lab.engines.mininet.machine import upstreams
 from lab.engines.mininet.network import radios, shaping
 from lab.engines.mininet.traffic_processes import Hosts
 
-PLACES_M = {
-    "ap": 0,
-    "strong": 119,
-    "weak": 238,
-}  # 14 and 5 dB above the noise: in the error model 9 Mb/s arrive at one and fail at the other
+# 14 and 5 dB above the noise: in the error model, frames of 9 Mb/s reach only the first station
+PLACES_M = {"ap": 0, "strong": 119, "weak": 238}
 POWER_DBM, EXPONENT = 15.0, 3.0
 STATIONS = ("strong", "weak")
 BUFFER_BYTES = 48_000
 WARM_UP_S, MEASURED_S = 4, 15
 ASSOCIATION_TIMEOUT_S = 30
 DELAY_NS = 5_000_000
-PIDFD_GETFD, SO_RCVBUFFORCE, ROOM_BYTES = 438, 33, 8 << 20  # linux/unistd.h, linux/socket.h
+PIDFD_GETFD, SO_RCVBUFFORCE, SOCKET_BUFFER_BYTES = (
+    438,
+    33,
+    8 << 20,
+)  # linux/unistd.h, linux/socket.h
 SETTINGS = "net.ipv4.ip_forward=1 net.ipv4.tcp_no_metrics_save=1 net.ipv4.conf.all.rp_filter=0"
 HOSTAPD = """interface=ap-wlan1
 driver=nl80211
@@ -53,12 +55,13 @@ supported_rates=20 90
 basic_rates=20
 """
 MEDIUM = """ifaces : {{ ids = [{ids}]; enable_interference = true; }};
-model : {{ type = "path_loss"; positions = ({positions}); tx_powers = ({powers}); model_name = "log_distance"; path_loss_exp = {exponent}; xg = 0.0; }};
+model : {{ type = "path_loss"; positions = ({positions});
+  tx_powers = ({powers}); model_name = "log_distance"; path_loss_exp = {exponent}; xg = 0.0; }};
 """
 
 
 class RealAir:
-    """The network; `hosts`, `pid` and `inside` are what `Hosts` asks for."""
+    """Hold the network, as `Hosts` expects it."""
 
     hosts = (*STATIONS, "server")
 
@@ -84,7 +87,7 @@ class RealAir:
         ).stdout
 
     def start(self) -> None:
-        """Radios and wires first, then the medium, then what uses it."""
+        """Start radios and links first, then the medium, then the programs."""
         owners = [radios.Radio("rair0", "ap-wlan1", None)]
         owners += [
             radios.Radio(f"rair{n}", f"{name}-wlan0", self.pid(name))
@@ -140,7 +143,7 @@ class RealAir:
         program = upstreams.wmediumd()
         self._daemon([str(program), "-l", "5", "-c", str(self.folder / "medium.cfg")], "wmediumd")
         time.sleep(1)
-        self._make_room(self._daemons[-1].pid)
+        self._enlarge_socket_buffer(self._daemons[-1].pid)
         self._daemon(["hostapd", str(self.folder / "hostapd.conf")], "hostapd")
         time.sleep(2)
 
@@ -148,15 +151,18 @@ class RealAir:
         log = (self.folder / f"{name}.txt").open("w")
         self._daemons.append(subprocess.Popen(argv, stdout=log, stderr=log))
 
-    def _make_room(self, pid: int) -> None:
-        """Frames come to wmediumd by a socket with libnl's 32 kB, which holds some ten: a burst would be lost there and not in the air."""
+    def _enlarge_socket_buffer(self, pid: int) -> None:
+        """Enlarge the socket buffer of wmediumd, so that bursts are not lost before the air.
+
+        libnl's 32 kB hold about ten frames.
+        """
         process = os.pidfd_open(pid)
         for number in (int(each.name) for each in Path(f"/proc/{pid}/fd").iterdir()):
             copy = ctypes.CDLL(None, use_errno=True).syscall(PIDFD_GETFD, process, number, 0)
             if stat.S_ISSOCK(os.fstat(copy).st_mode):
                 with socket.socket(fileno=copy) as theirs:
                     if theirs.family == socket.AF_NETLINK:
-                        theirs.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, ROOM_BYTES)
+                        theirs.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, SOCKET_BUFFER_BYTES)
             else:
                 os.close(copy)
         os.close(process)
@@ -173,21 +179,22 @@ class RealAir:
                 command = f"iw dev {name}-wlan0 connect real-air 2412"
                 subprocess.run(self.inside(name, command.split()), check=False, capture_output=True)
             time.sleep(3)
-            seen = self.run("ap", "iw dev ap-wlan1 station dump")
-            waiting = {name: mac for name, mac in waiting.items() if mac not in seen}
+            associated = self.run("ap", "iw dev ap-wlan1 station dump")
+            waiting = {name: mac for name, mac in waiting.items() if mac not in associated}
             if time.monotonic() > deadline and waiting:
                 raise SystemExit(
-                    f"associate {', '.join(waiting)}: not within {ASSOCIATION_TIMEOUT_S} s. {self.said()}"
+                    f"associate {', '.join(waiting)}: not within {ASSOCIATION_TIMEOUT_S} s. "
+                    f"{self.last_lines()}"
                 )
 
-    def said(self) -> str:
-        """The last words of the daemons."""
+    def last_lines(self) -> str:
+        """Return the last lines that the daemons wrote."""
         return " / ".join(
             f"{path.name}: {path.read_text()[-300:]}" for path in sorted(self.folder.glob("*.txt"))
         )
 
     def download(self, scene: str, names: tuple[str, ...]) -> dict[str, object]:
-        """What each gets while these download at once, after they had time to find their rate."""
+        """Measure a scene in which these stations download at once, after a warm-up."""
         for name in names:
             address = {each: f"10.9.0.{n}" for n, each in enumerate(STATIONS, 2)}[name]
             request = {
@@ -251,11 +258,11 @@ class RealAir:
             holder.communicate(b"\n")
 
     def _lost(self) -> int:
-        """Frames of the access point that did not reach wmediumd."""
+        """Return the number of frames of the access point that did not reach wmediumd."""
         return int(re.search(r"d_tx_failed: (\d+)", self.run("ap", "ethtool -S ap-wlan1")).group(1))
 
     def _counters(self) -> dict[str, list[int]]:
-        """What the access point has counted of each station's frames."""
+        """Return the access point's counters of frames, per station."""
         dump = self.run("ap", "iw dev ap-wlan1 station dump")
         return {
             k: [int(n) for n in re.findall(rf"{k}:\s*(\d+)", dump)]
@@ -264,7 +271,7 @@ class RealAir:
 
 
 def _ticks() -> dict[str, float]:
-    """Seconds of processor by program."""
+    """Return the CPU time in s by program."""
     found: dict[str, float] = {}
     for status in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -278,7 +285,7 @@ def _ticks() -> dict[str, float]:
 
 
 def _idle() -> float:
-    """Seconds the processors have been idle since the start, as a mean over them."""
+    """Return the idle time in s since the start, as a mean over the processors."""
     lines = [
         line.split()
         for line in Path("/proc/stat").read_text().splitlines()
@@ -288,7 +295,7 @@ def _idle() -> float:
 
 
 def main(turns: int, out: Path) -> None:
-    """All scenes, so many times; what was measured goes to `out`, what the daemons said to standard output if it fails."""
+    """Measure all scenes in each turn, into `out`; after a failure, print the logs."""
     with tempfile.TemporaryDirectory() as folder, out.open("w") as lines:
         air = RealAir(Path(folder))
         try:
@@ -303,7 +310,7 @@ def main(turns: int, out: Path) -> None:
                     print(json.dumps(scene), flush=True)
                     print(json.dumps(scene), file=lines, flush=True)
         except BaseException:
-            print(air.said(), flush=True)
+            print(air.last_lines(), flush=True)
             raise
         finally:
             air.stop()
