@@ -69,7 +69,7 @@ def program(law: str, types: Path = RUNNING) -> Path:
 
 
 def _not_compiled(law: str, problem: CommandFailed | OSError) -> LabError:
-    """Return the error for a law: the user's own file is to blame for what clang says of it."""
+    """Return the error for a law: an error of clang in a user's file is a wrong request."""
     if law in LAWS or isinstance(problem, OSError) or problem.argv[0] != "clang":
         return MachineLacks(
             f"compile {kernel_name(law)}: {problem}. Try: ./run_lab.sh setup-emulation"

@@ -140,7 +140,7 @@ static __always_inline void change_window(struct tcp_sock *tp, struct law_state 
 		u32 down = -left >> PACKET_BITS;
 		u32 window = tp->snd_cwnd > down ? tp->snd_cwnd - down : 1;
 		tp->snd_cwnd = window;
-		tp->snd_ssthresh = smaller(tp->snd_ssthresh, window); // or slow start would begin again
+		tp->snd_ssthresh = smaller(tp->snd_ssthresh, window); // or slow start would restart
 		left = -(-left & (ONE_PACKET - 1));
 	}
 	state->fraction = left;

@@ -51,7 +51,7 @@ class Pacing:
     """
 
     def __init__(self, pins: Path) -> None:
-        """`pins` is a folder in a bpf file system; it need not exist."""
+        """Use `pins`, a folder in a bpf file system that need not exist, for the program and map."""
         self._pins = pins
         self._rates: bpf.Map | None = None
         self._program = -1

@@ -67,7 +67,6 @@ def run(
     install if there is no such program.
     """
     journal_command(argv, stdin)
-    feed: dict[str, Any] = {"stdin": subprocess.DEVNULL} if stdin is None else {"input": stdin}
     try:
         done: subprocess.CompletedProcess[str] = subprocess.run(
             argv,
@@ -77,7 +76,8 @@ def run(
             env=env,
             timeout=timeout_s,
             check=False,
-            **feed,
+            input=stdin,
+            stdin=subprocess.DEVNULL if stdin is None else None,
         )
     except FileNotFoundError as problem:
         raise _missing(argv, doing, cwd) from problem

@@ -95,7 +95,7 @@ def _ledger() -> Iterator[Ledger]:
 
 
 def _run(ledger: Ledger, command: GuestCommand) -> int:
-    """Boot and run the command; a kernel that panics while it boots is booted again."""
+    """Boot and run the command; retry the boot if the kernel panics during it."""
     for _ in range(BOOTS - 1):
         try:
             return _boot_and_run(ledger, command)
