@@ -1,1 +1,1 @@
-"""Carry out the commands of `lab.__main__`: parse, call a library, print."""
+"""Implement the commands of `lab.__main__`: what they print, and their options."""

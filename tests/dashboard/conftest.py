@@ -1,4 +1,4 @@
-"""An app over a folder of its own, with runs like the testbed's."""
+"""Fixtures: an app with two finished runs in a temporary folder."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from lab.engines import ENGINES  # noqa: E402
 
 @pytest.fixture(autouse=True)
 def engine(monkeypatch):
-    """The table of engines with `testbed`, as the child processes have it."""
+    """Add the engine `testbed` to the table, as the child processes do."""
     for name in list(ENGINES):
         monkeypatch.setitem(ENGINES, name, ENGINES[name])
     testbed.register()
@@ -30,19 +30,19 @@ def engine(monkeypatch):
 
 
 @pytest.fixture(scope="session")
-def made(tmp_path_factory):
-    """Two finished runs, made once."""
-    runs = tmp_path_factory.mktemp("made") / "runs"
+def finished_runs(tmp_path_factory):
+    """Make two finished runs, once for all tests."""
+    runs = tmp_path_factory.mktemp("finished_runs") / "runs"
     testbed.finished(runs / "plain", "duration_s=20")
     testbed.finished(runs / "metered", "duration_s=20", strategy="meter_throttling")
     return runs
 
 
 @pytest.fixture
-def runs(made, tmp_path):
+def runs(finished_runs, tmp_path):
     import shutil
 
-    shutil.copytree(made, tmp_path / "runs")
+    shutil.copytree(finished_runs, tmp_path / "runs")
     return tmp_path / "runs"
 
 
@@ -61,17 +61,17 @@ def client(app):
 
 
 @pytest.fixture
-def going(client):
-    """The id of a run that goes on until it is stopped."""
-    asked = {"scenario": "testbed_wifi_lte", "engine": "testbed", "speed": 10, "duration_s": 600}
-    answer = client.post("/api/runs", json=asked)
+def running_run(client):
+    """Start a run that runs until it is stopped; return its id."""
+    request = {"scenario": "testbed_wifi_lte", "engine": "testbed", "speed": 10, "duration_s": 600}
+    answer = client.post("/api/runs", json=request)
     assert answer.status_code == 201, answer.json
     return answer.json["id"]
 
 
 @pytest.fixture
 def address(app):
-    """The app, served as it always is."""
+    """Serve the app with its real server; yield the address."""
     sock = listen(None)
     waitress = server(app, sock)
     thread = threading.Thread(target=waitress.run, daemon=True)
@@ -83,7 +83,7 @@ def address(app):
 
 
 def until(condition, seconds=8.0):
-    """What `condition` says as soon as it says anything."""
+    """Return the result of `condition` as soon as it is true; fail after `seconds`."""
     ends = time.monotonic() + seconds
     while time.monotonic() < ends:
         if found := condition():

@@ -1,4 +1,4 @@
-"""The HTTP interface: answers, refusals, and that nothing starts when something is wrong."""
+"""The HTTP interface: answers, refusals, and nothing starts after a refusal."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from conftest import until
 from dashboard.pages import with_code
 
 
-def test_scenarios_and_strategies_say_what_a_form_needs(client):
+def test_scenarios_and_strategies_have_what_the_form_shows(client):
     found = {row["name"]: row for row in client.get("/api/scenarios").json}
     assert found["testbed_wifi_lte"]["question"].startswith("Which users lose")
     params = {row["name"]: row["params"] for row in client.get("/api/strategies").json}[
@@ -23,7 +23,7 @@ def test_scenarios_and_strategies_say_what_a_form_needs(client):
     assert next(each for each in params if each["name"] == "min_rate_mbps")["unit"] == "Mb/s"
 
 
-def test_runs_are_listed_and_found(client):
+def test_runs_are_listed_and_filtered(client):
     assert {row["id"] for row in client.get("/api/runs").json} == {"plain", "metered"}
     assert [row["id"] for row in client.get("/api/runs?strategy=meter_throttling").json] == [
         "metered"
@@ -41,7 +41,7 @@ def test_a_run_comes_with_its_targets(client):
 
 
 @pytest.mark.parametrize(
-    ("asked", "status", "said"),
+    ("body", "status", "expected"),
     [
         ({"scenario": "nope"}, 422, "choose from"),
         ({"scenario": "testbed_wifi_lte", "engine": "ns9"}, 422, "engine 'ns9' is unknown"),
@@ -86,17 +86,21 @@ def test_a_run_comes_with_its_targets(client):
         ),
     ],
 )
-def test_what_makes_no_sense_is_refused_and_nothing_is_started(client, runs, asked, status, said):
-    answer = client.post("/api/runs", json=asked)
+def test_a_wrong_request_is_refused_and_nothing_is_started(client, runs, body, status, expected):
+    answer = client.post("/api/runs", json=body)
     assert answer.status_code == status
-    assert said in answer.json["error"]
+    assert expected in answer.json["error"]
     assert {path.name for path in runs.iterdir()} == {"plain", "metered"}
 
 
-def test_the_emulation_without_root_is_a_command_to_paste(client, monkeypatch):
+def test_the_emulation_without_root_answers_with_a_command_to_paste(client, monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    asked = {"scenario": "testbed_wifi_lte", "engine": "mininet", "set": {"topology.multipath": []}}
-    answer = client.post("/api/runs", json=asked)
+    request = {
+        "scenario": "testbed_wifi_lte",
+        "engine": "mininet",
+        "set": {"topology.multipath": []},
+    }
+    answer = client.post("/api/runs", json=request)
     assert answer.status_code == 409
     assert (
         answer.json["command"]
@@ -106,7 +110,7 @@ def test_the_emulation_without_root_is_a_command_to_paste(client, monkeypatch):
     )
 
 
-def test_what_the_run_itself_refuses_leaves_no_folder(client, app, runs):
+def test_a_run_that_cannot_start_leaves_no_folder(client, app, runs):
     app.extensions["launcher"]._command = [
         "sh",
         "-c",
@@ -117,15 +121,15 @@ def test_what_the_run_itself_refuses_leaves_no_folder(client, app, runs):
     assert {path.name for path in runs.iterdir()} == {"plain", "metered"}
 
 
-def test_only_so_many_runs_at_once(client, app, going):
+def test_the_number_of_running_runs_is_limited(client, app, running_run):
     app.extensions["launcher"]._most = 1
     answer = client.post("/api/runs", json={"scenario": "testbed_wifi_lte", "engine": "testbed"})
     assert answer.status_code == 429
     assert answer.headers["Retry-After"] == "5"
 
 
-def test_a_run_is_flipped_paused_sped_up_and_stopped(client, going):
-    path = f"/api/runs/{going}"
+def test_a_run_is_changed_paused_sped_up_and_stopped(client, running_run):
+    path = f"/api/runs/{running_run}"
     assert client.get(path).json["state"]["speed"] == 10
     flip = client.post(f"{path}/flips", json={"target": "strategy", "value": "meter_throttling"})
     assert flip.status_code == 202
@@ -155,7 +159,7 @@ def test_a_run_is_flipped_paused_sped_up_and_stopped(client, going):
 
 
 @pytest.mark.parametrize(
-    ("flip", "status", "said"),
+    ("flip", "status", "expected"),
     [
         ({"target": "strategy.cht", "value": 1}, 422, "'strategy.cht' is unknown"),
         ({"target": "cell.wifi1.ue3.rate_mbps", "value": -4}, 422, "is not within"),
@@ -164,40 +168,40 @@ def test_a_run_is_flipped_paused_sped_up_and_stopped(client, going):
         ([1], 400, "no JSON object"),
     ],
 )
-def test_flips_are_checked_before_they_are_sent(client, going, flip, status, said):
-    answer = client.post(f"/api/runs/{going}/flips", json=flip)
-    assert (answer.status_code, said in answer.json["error"]) == (status, True), answer.json
+def test_flips_are_checked_before_they_are_sent(client, running_run, flip, status, expected):
+    answer = client.post(f"/api/runs/{running_run}/flips", json=flip)
+    assert (answer.status_code, expected in answer.json["error"]) == (status, True), answer.json
 
 
-def test_runs_in_real_time_can_only_be_stopped(client, going, runs):
-    manifest = json.loads((runs / going / "manifest.json").read_text())
-    (runs / going / "manifest.json").write_text(json.dumps(manifest | {"engine": "mininet"}))
-    assert client.post(f"/api/runs/{going}/pause").status_code == 409
-    assert client.get(f"/api/runs/{going}").json["controls"] == ["stop"]
+def test_runs_in_real_time_can_only_be_stopped(client, running_run, runs):
+    manifest = json.loads((runs / running_run / "manifest.json").read_text())
+    (runs / running_run / "manifest.json").write_text(json.dumps(manifest | {"engine": "mininet"}))
+    assert client.post(f"/api/runs/{running_run}/pause").status_code == 409
+    assert client.get(f"/api/runs/{running_run}").json["controls"] == ["stop"]
 
 
 def test_tags_note_and_deleting(client, runs):
-    said = {"tags": ["course", " course ", ""], "note": "worth a look"}
-    assert client.patch("/api/runs/plain", json=said).json["tags"] == ["course"]
+    annotation = {"tags": ["course", " course ", ""], "note": "worth a look"}
+    assert client.patch("/api/runs/plain", json=annotation).json["tags"] == ["course"]
     assert [row["id"] for row in client.get("/api/runs?tag=course").json] == ["plain"]
     assert client.delete("/api/runs/plain").status_code == 204
     assert not (runs / "plain").exists()
     assert client.delete("/api/runs/plain").status_code == 404
 
 
-def test_a_run_that_goes_on_is_not_deleted(client, going):
-    assert client.delete(f"/api/runs/{going}").status_code == 409
+def test_a_running_run_is_not_deleted(client, running_run):
+    assert client.delete(f"/api/runs/{running_run}").status_code == 409
 
 
-def test_comparison_in_numbers_and_words(client):
-    said = client.get("/api/compare?runs=plain,metered").json
-    assert [group["label"] for group in said["groups"]] == ["none", "meter_throttling"]
-    assert "not enough runs" in said["verdicts"]["meter_throttling"]["throughput_mbps"]
+def test_a_comparison_has_numbers_and_verdicts(client):
+    comparison = client.get("/api/compare?runs=plain,metered").json
+    assert [group["label"] for group in comparison["groups"]] == ["none", "meter_throttling"]
+    assert "not enough runs" in comparison["verdicts"]["meter_throttling"]["throughput_mbps"]
     assert client.get("/api/compare?runs=plain").status_code == 422
     assert client.get("/api/compare?runs=plain,nope").status_code == 404
 
 
-def test_runs_side_by_side_show_what_was_changed_in_each(client, runs):
+def test_a_comparison_shows_the_changes_made_in_each_run(client, runs):
     event = {
         "t": 5.0,
         "kind": "flip",
@@ -214,10 +218,10 @@ def test_runs_side_by_side_show_what_was_changed_in_each(client, runs):
     ]
 
 
-def test_a_comparison_waits_for_results(client, going):
-    answer = client.get(f"/api/compare?runs=plain,{going}")
+def test_a_running_run_has_comparison_charts_but_no_metrics(client, running_run):
+    answer = client.get(f"/api/compare?runs=plain,{running_run}")
     assert answer.status_code == 409
-    assert client.get(f"/api/compare/charts?runs=plain,{going}").status_code == 200
+    assert client.get(f"/api/compare/charts?runs=plain,{running_run}").status_code == 200
 
 
 def test_exports(client):
@@ -273,21 +277,21 @@ def test_pages_answer(client):
     assert "<h1>404</h1>" in client.get("/nowhere").text
 
 
-def test_a_run_started_in_a_terminal_appears_by_itself(client, runs, made):
+def test_a_run_started_in_a_terminal_is_listed(client, runs, finished_runs):
     import shutil
 
-    shutil.copytree(made / "plain", runs / "later")
+    shutil.copytree(finished_runs / "plain", runs / "later")
     assert "later" in {row["id"] for row in client.get("/api/runs").json}
 
 
-def test_the_start_page_tells_a_drawing_from_the_words_around_it(client):
+def test_the_start_page_shows_drawings_as_drawings_and_text_as_text(client):
     page = client.get("/scenarios/fat_tree").text
     before, _, after = page.partition("<pre")
     assert "<p>Servers in the first half of the pods" in before
     assert "<p>A host has one interface" in after.partition("</pre>")[2]
 
 
-def test_the_start_page_knows_what_does_not_fit(client):
+def test_the_start_page_marks_strategies_and_engines_that_do_not_fit(client):
     def unfit(name, kind):
         about = (
             client.get(f"/scenarios/{name}")
@@ -302,6 +306,6 @@ def test_the_start_page_knows_what_does_not_fit(client):
     assert unfit("thirty_users", "engines") == ["mininet"]
 
 
-def test_commands_in_what_to_expect_are_code_and_nothing_else_is_markup(client):
+def test_text_between_backticks_is_code_and_everything_else_is_escaped(client):
     assert "<code>--strategy none</code>" in client.get("/scenarios/fifteen_paths").text
     assert with_code("`a` < b") == "<code>a</code> &lt; b"

@@ -1,4 +1,7 @@
-"""The first minute in a real browser: start, watch the charts move, flip, see the marker, compare; nothing leaves the machine."""
+"""The pages in a real browser: start a run, watch the charts, change the run, compare runs.
+
+No request leaves this machine.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.whole]
 
 @pytest.fixture
 def page(address):
-    """A page of a browser that may speak to this machine only; every other request fails the test. It closes before the server."""
+    """A browser page; the test fails if it sends a request to another machine or logs an error."""
     try:
         from playwright.sync_api import sync_playwright
     except ImportError:
@@ -47,16 +50,19 @@ def page(address):
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
         page = browser.new_page(viewport={"width": 1280, "height": 1400})
-        page.on("request", lambda request: _note(outside, request.url))
+        page.on("request", lambda request: _note_outside(outside, request.url))
         page.on("pageerror", lambda error: broken.append(str(error)))
-        page.on("console", lambda said: broken.append(said.text) if said.type == "error" else None)
+        page.on(
+            "console",
+            lambda message: broken.append(message.text) if message.type == "error" else None,
+        )
         yield page
         browser.close()
     assert outside == []
     assert broken == []
 
 
-def _note(outside, url):
+def _note_outside(outside, url):
     if (
         urlsplit(url).scheme in ("http", "https", "ws", "wss")
         and urlsplit(url).hostname != "127.0.0.1"
@@ -65,7 +71,7 @@ def _note(outside, url):
 
 
 def until(page, condition, seconds=60):
-    """Wait in the browser's own time: the pages allow no code made from text, so their functions cannot be waited for."""
+    """Poll a condition; the pages forbid `eval`, so Playwright cannot wait for a function."""
     for _ in range(10 * seconds):
         if condition():
             return
@@ -73,7 +79,7 @@ def until(page, condition, seconds=60):
     raise AssertionError(f"not within {seconds} s")
 
 
-def test_the_first_minute(page, address):
+def test_a_run_is_started_watched_changed_and_stopped(page, address):
     page.goto(f"{address}/scenarios/testbed_wifi_lte")
     page.select_option("#engine", "testbed")
     page.select_option("#speed", "10")
@@ -81,8 +87,8 @@ def test_the_first_minute(page, address):
     page.click("button[type=submit]")
     page.wait_for_url("**/runs/*")
     until(page, lambda: page.evaluate(POINTS) > 3)
-    seen = page.evaluate(POINTS)
-    until(page, lambda: page.evaluate(POINTS) > seen + 10)
+    points_before = page.evaluate(POINTS)
+    until(page, lambda: page.evaluate(POINTS) > points_before + 10)
     assert page.inner_text("#pill") == "running"
 
     page.click("#try button >> nth=0")
@@ -94,19 +100,19 @@ def test_the_first_minute(page, address):
     page.evaluate("document.activeElement.blur()")
     page.keyboard.press("Space")
     assert page.inner_text("#pause-charts") == "Resume charts"
-    page.click("#chart-users button")  # a table can be asked for while nothing else is painted
+    page.click("#chart-users button")  # a table opens while the charts are paused
     until(page, lambda: page.locator("#chart-users table tbody tr").count() == 4)
-    held = page.inner_text("#chart-users table")
+    shown_while_paused = page.inner_text("#chart-users table")
     page.evaluate("document.activeElement.blur()")
     page.wait_for_timeout(1000)
-    assert page.inner_text("#chart-users table") == held
+    assert page.inner_text("#chart-users table") == shown_while_paused
     page.keyboard.press("Space")
-    until(page, lambda: page.inner_text("#chart-users table") != held)
+    until(page, lambda: page.inner_text("#chart-users table") != shown_while_paused)
     page.click("#stop")
     until(page, lambda: page.inner_text("#pill") == "interrupted")
     until(
         page, lambda: all(plot <= card for plot, card in page.evaluate(WIDTHS))
-    )  # the controls have gone: cards are narrower
+    )  # without the controls the cards have another width
     assert page.evaluate(WIDTHS)
 
 
@@ -120,7 +126,7 @@ def test_two_runs_on_the_same_axes(page, address):
     assert "not enough runs" in page.inner_text("#verdicts")
 
 
-def test_runs_are_removed_when_that_is_confirmed(page, address):
+def test_runs_are_removed_after_a_confirmation(page, address):
     page.goto(f"{address}/runs")
     page.check("input[aria-label='select plain']")
     answers = ["dismiss", "accept"]
@@ -134,7 +140,7 @@ def test_runs_are_removed_when_that_is_confirmed(page, address):
     assert page.is_disabled("#remove")
 
 
-def test_the_form_says_what_does_not_fit(page, address):
+def test_the_form_says_why_a_strategy_or_an_engine_does_not_fit(page, address):
     page.goto(f"{address}/scenarios/fifteen_paths")
     page.select_option("#strategy", "meter_throttling")
     assert "this network has none" in page.inner_text("#strategy-help")

@@ -42,9 +42,9 @@ def test_a_path_is_refused_and_nothing_is_started(client, runs, request_part):
 
 
 @pytest.mark.parametrize("target", ["strategy", "cc"])
-def test_a_change_of_a_running_run_takes_no_path(client, going, target):
+def test_a_change_of_a_running_run_takes_no_path(client, running_run, target):
     change = {"target": target, "value": "my/own.py"}
-    answer = client.post(f"/api/runs/{going}/flips", json=change)
+    answer = client.post(f"/api/runs/{running_run}/flips", json=change)
     assert answer.status_code == 422
     assert "only names are accepted" in answer.json["error"]
 

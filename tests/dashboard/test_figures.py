@@ -49,12 +49,12 @@ def test_a_run_has_its_four_charts():
     assert found["tiers"]["layout"]["uirevision"] == "fixed"
 
 
-def test_there_are_lines_before_there_are_samples():
+def test_a_chart_has_its_lines_before_the_first_sample():
     found = named(figures([], About(60.0, ("wifi1",), ("ue1",))))
     assert found["tiers"]["data"][0]["x"] == []
 
 
-def test_what_was_not_measured_is_a_gap():
+def test_a_missing_measurement_is_a_gap():
     found = named(figures(FRAMES, About(aps=("wifi1",))))
     limit = next(
         trace for trace in found["congestion"]["data"] if trace["meta"]["key"][2:] == ["meter_mbps"]
@@ -91,13 +91,13 @@ def test_the_table_of_the_links_has_both_directions():
     assert lines[2]["y"] == [0.2]
 
 
-def test_the_threshold_follows_its_flips():
+def test_the_threshold_follows_its_changes():
     about = About(60.0, ("wifi1",), threshold=((0.0, 0.85), (10.0, 0.5)))
     line = named(figures(FRAMES, about))["congestion"]["data"][-1]
     assert (line["x"], line["y"]) == ([0.0, 10.0, 60.0], [0.85, 0.5, 0.5])
 
 
-def test_runs_lie_on_the_same_axes_in_different_dashes():
+def test_compared_runs_have_different_dashes():
     found = named(overlay([("none", FRAMES), ("metered", FRAMES)]))
     assert [trace["y"][0] for trace in found["total"]["data"]] == [7.5, 7.5]
     assert len({trace["line"]["dash"] for trace in found["total"]["data"]}) == 2
@@ -123,7 +123,7 @@ def test_a_change_says_who_made_it_and_when():
     assert events.describe(change | {"source": "scenario"}, 1).reason == "from the scenario file"
 
 
-def test_events_in_words():
+def test_events_are_described_in_words():
     decision = {
         "t": 4.0,
         "kind": "decision",

@@ -1,4 +1,4 @@
-"""What a page suggests to flip first: something for every scenario, and nothing that the run would refuse."""
+"""Changes to try: every scenario has some, and the run accepts all of them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lab.scenario import targets
 
 
 @pytest.mark.parametrize("name", scenario.names())
-def test_every_suggestion_can_be_carried_out(name, tmp_path):
+def test_every_suggestion_is_accepted_by_the_run(name, tmp_path):
     job = scenario.load(name)
     write_scenario(tmp_path / "scenario.yaml", job)
     suggested = flips.suggestions(tmp_path)
@@ -25,6 +25,6 @@ def test_every_suggestion_can_be_carried_out(name, tmp_path):
     ("name", "watched"),
     [("testbed_wifi_lte", "Tier 2"), ("fifteen_paths", "how much each subflow carries")],
 )
-def test_tiers_are_spoken_of_where_there_are_some(name, watched, tmp_path):
+def test_suggestions_mention_tiers_only_in_networks_with_access_points(name, watched, tmp_path):
     write_scenario(tmp_path / "scenario.yaml", scenario.load(name))
     assert watched in flips.suggestions(tmp_path)[0].text

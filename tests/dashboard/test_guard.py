@@ -1,4 +1,4 @@
-"""Who may do what: hosts, origins, keys, names of folders, headers."""
+"""Access: hosts, origins, keys, names of folders, headers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def locked(runs) -> Flask:
     )
 
 
-def test_without_the_key_one_may_only_look(locked):
+def test_without_the_key_the_server_is_view_only(locked):
     client = locked.test_client()
     assert client.get("/api/runs").status_code == 200
     for answer in (
@@ -40,13 +40,13 @@ def test_without_the_key_one_may_only_look(locked):
     )
 
 
-def test_who_may_only_look_reads_the_notes(locked):
+def test_notes_are_shown_in_view_only_mode(locked):
     client = locked.test_client()
-    assert "Notes" not in client.get("/runs/plain").text  # there are none
-    said = {"note": "a good one", "tags": ["class"]}
+    assert "Notes" not in client.get("/runs/plain").text  # the run has none
+    annotation = {"note": "a good one", "tags": ["class"]}
     assert (
         client.patch(
-            "/api/runs/plain", json=said, headers={"Authorization": f"Bearer {KEY}"}
+            "/api/runs/plain", json=annotation, headers={"Authorization": f"Bearer {KEY}"}
         ).status_code
         == 200
     )
@@ -56,7 +56,7 @@ def test_who_may_only_look_reads_the_notes(locked):
     assert "note-form" not in text
 
 
-def test_the_ticket_becomes_a_cookie_once(locked):
+def test_a_ticket_is_exchanged_for_the_key_once(locked):
     client, second = locked.test_client(), locked.test_client()
     answer = client.get("/runs?token=ticket")
     assert (answer.status_code, answer.headers["Location"]) == (302, "/runs")
@@ -69,11 +69,11 @@ def test_the_ticket_becomes_a_cookie_once(locked):
     assert "View only" in second.get("/").text
     assert (
         "Set-Cookie" in second.get("/?token=another").headers
-    )  # which the terminal has shown meanwhile
+    )  # the terminal has printed it meanwhile
     assert second.post("/api/runs", json=START).status_code == 422
 
 
-def test_only_this_servers_pages_may_change_things(client):
+def test_only_pages_of_this_server_may_change_anything(client):
     for headers in (
         {"Origin": "http://evil.example"},
         {"Origin": "null"},
@@ -103,7 +103,7 @@ def test_a_foreign_host_name_is_refused(client):
 @pytest.mark.parametrize(
     "name", ["..", "%2e%2e", "..%2f..", "plain%2f..%2fplain", ".hidden", "plain%00"]
 )
-def test_no_name_leads_out_of_the_runs(client, runs, name):
+def test_no_name_leads_out_of_the_folder_of_runs(client, runs, name):
     (runs.parent / "manifest.json").write_text("{}")
     (runs / ".hidden").mkdir()
     for path in (
@@ -125,7 +125,7 @@ def test_every_answer_carries_the_headers(client):
         assert headers["Referrer-Policy"] == "no-referrer"
 
 
-def test_plotly_comes_from_here_compressed_and_is_kept(client):
+def test_plotly_is_served_locally_compressed_and_cached(client):
     page = client.get("/runs/plain").text
     address = page.partition('src="/plotly/')[2].partition('"')[0]
     answer = client.get(f"/plotly/{address}", headers={"Accept-Encoding": "gzip"})

@@ -1,4 +1,4 @@
-"""The web process is killed at a bad moment: runs go on, none is lost, and a new one shows them all."""
+"""A killed server loses no run: the runs continue, and the next server lists them all."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ testbed.register()
 print(sock.getsockname()[1], flush=True)
 server(app, sock).run()
 """
-ASKED = {"scenario": "testbed_wifi_lte", "engine": "testbed", "speed": 10, "duration_s": 600}
+START = {"scenario": "testbed_wifi_lte", "engine": "testbed", "speed": 10, "duration_s": 600}
 
 
 @contextmanager
 def served(runs: Path) -> Iterator[str]:
-    """The address of a server of its own, which is killed at the end."""
+    """Start a server process and yield its address; kill it at the end."""
     argv = [sys.executable, "-c", SERVER, str(runs), str(HERE / "testbed.py")]
     paths = os.pathsep.join((str(ROOT), str(HERE)))
     with subprocess.Popen(
@@ -49,7 +49,7 @@ def served(runs: Path) -> Iterator[str]:
             process.kill()
 
 
-def asked(url: str, body: dict | None = None):
+def get_json(url: str, body: dict | None = None):
     headers = {"Content-Type": "application/json"}
     with closing(
         urlopen(Request(url, json.dumps(body).encode() if body else None, headers), timeout=20)
@@ -58,16 +58,16 @@ def asked(url: str, body: dict | None = None):
 
 
 def test_a_killed_server_loses_nothing(runs):
-    dice = random.Random(3)
+    rng = random.Random(3)
     started = []
     for _ in range(3):
         with served(runs) as address:
-            listed = {run["id"]: run["status"] for run in asked(f"{address}/api/runs")}
+            listed = {run["id"]: run["status"] for run in get_json(f"{address}/api/runs")}
             assert listed == {"plain": "complete", "metered": "complete"} | dict.fromkeys(
                 started, "running"
             )
-            started.append(asked(f"{address}/api/runs", ASKED)["id"])
-            time.sleep(dice.uniform(0, 0.3))
+            started.append(get_json(f"{address}/api/runs", START)["id"])
+            time.sleep(rng.uniform(0, 0.3))
     store = Store(runs)
     store.refresh()
     pids = [json.loads((runs / each / "manifest.json").read_text())["pid"] for each in started]

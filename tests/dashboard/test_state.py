@@ -9,7 +9,7 @@ from dashboard import state
 MULTIPATH = ["ue2"]
 
 
-def test_the_verdict():
+def test_the_verdict_on_multipath_tcp():
     good = {"mptcp": {"verified": True, "joins": 2, "fallbacks": 0}}
     found = state.verdict(good, None, MULTIPATH, True)
     assert found.kind == "yes"
@@ -25,7 +25,7 @@ def test_the_verdict():
     assert state.verdict(None, None, MULTIPATH, True).kind == "no"
 
 
-def test_overload_is_told_while_the_run_goes_on_and_after(runs):
+def test_overload_is_reported_during_and_after_the_run(runs):
     with (runs / "plain" / "events.jsonl").open("a") as lines:
         lines.write(
             json.dumps(

@@ -1,4 +1,4 @@
-"""Live streams: one reader for all, positions that survive, and a limit that says so."""
+"""Live streams: one reader per run, positions that stay valid, and a limit on streams."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_last_event_id_resumes_where_it_was(client):
     assert rest == whole[len(whole) // 2 + 1 :]
 
 
-def test_the_polling_twin_says_the_same(client):
+def test_polling_returns_the_same_messages_as_the_stream(client):
     streamed = [
         (kind, data)
         for _, kind, data in chunks(client.get("/api/runs/metered/stream").text)
@@ -58,13 +58,13 @@ def test_the_polling_twin_says_the_same(client):
     assert client.get("/api/runs/metered/frames?since=x").status_code == 400
 
 
-def test_charts_say_from_where_to_follow(client):
+def test_charts_return_the_position_to_continue_from(client):
     seq = client.get("/api/runs/metered/charts").json["seq"]
     assert seq // EVENTS == 40
     assert client.get(f"/api/runs/metered/frames?since={seq}").json["messages"] == []
 
 
-def test_who_is_far_behind_is_served_from_the_files(runs, monkeypatch):
+def test_a_browser_that_is_far_behind_is_served_from_the_files(runs, monkeypatch):
     monkeypatch.setattr(stream, "KEPT", 10)
     tail = Tail(runs / "metered")
     tail.poll(True)
@@ -74,13 +74,13 @@ def test_who_is_far_behind_is_served_from_the_files(runs, monkeypatch):
     assert len(tail.since(newest)) == 2
 
 
-def test_too_many_viewers_are_sent_to_come_again(app, client, going):
+def test_too_many_streams_are_refused(app, client, running_run):
     app.extensions["streams"] = Streams(1)
     with app.test_client() as other:
-        open_one = other.get(f"/api/runs/{going}/stream", buffered=False)
+        open_one = other.get(f"/api/runs/{running_run}/stream", buffered=False)
         it = iter(open_one.response)
         next(it)
-        refused = client.get(f"/api/runs/{going}/stream")
+        refused = client.get(f"/api/runs/{running_run}/stream")
         assert refused.status_code == 503
         assert refused.headers["Retry-After"] == "5"
         assert "frames?since=SEQ" in refused.json["error"]
@@ -88,11 +88,13 @@ def test_too_many_viewers_are_sent_to_come_again(app, client, going):
     assert client.get("/api/runs/metered/stream").status_code == 200
 
 
-def test_a_run_is_seen_while_it_goes_on(client, going):
-    first = until(lambda: client.get(f"/api/runs/{going}/frames?since=0").json["messages"])
+def test_a_running_run_is_followed(client, running_run):
+    first = until(lambda: client.get(f"/api/runs/{running_run}/frames?since=0").json["messages"])
     assert first[0]["type"] == "sample"
     seq = first[-1]["seq"]
-    later = until(lambda: client.get(f"/api/runs/{going}/frames?since={seq}").json["messages"])
+    later = until(
+        lambda: client.get(f"/api/runs/{running_run}/frames?since={seq}").json["messages"]
+    )
     assert later[0]["data"]["t"] > first[-1]["data"]["t"]
 
 
@@ -108,7 +110,7 @@ VIEWERS, FRAMES = 40, 10
 
 
 def first_frames(url):
-    """The first samples that a viewer is sent, as they came."""
+    """Return the first samples that a viewer receives."""
     with closing(urlopen(url, timeout=30)) as stream:
         lines = (line.decode() for line in stream)
         return [
@@ -119,13 +121,13 @@ def first_frames(url):
         ]
 
 
-def test_forty_viewers_see_the_same_from_one_reader(app, address, going):
-    until(lambda: len(read(app.config["RUNS"] / going)) > 0)
+def test_forty_viewers_receive_the_same_from_one_reader(app, address, running_run):
+    until(lambda: len(read(app.config["RUNS"] / running_run)) > 0)
     with ThreadPoolExecutor(VIEWERS) as viewers:
-        watching = viewers.map(first_frames, [f"{address}/api/runs/{going}/stream"] * VIEWERS)
+        watching = viewers.map(first_frames, [f"{address}/api/runs/{running_run}/stream"] * VIEWERS)
         with urlopen(f"{address}/healthz", timeout=10) as answer:
             assert answer.status == 200
-        seen = list(watching)
-    assert all(len(each) == FRAMES for each in seen)
-    assert all(each == seen[0] for each in seen)
+        received = list(watching)
+    assert all(len(each) == FRAMES for each in received)
+    assert all(each == received[0] for each in received)
     assert len(app.extensions["streams"]._tails) == 1
