@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dashboard import flips
+from lab.results.documents import tolerant_document
 from lab.results.verdict import counted
 from lab.results.verdict import describe as describe_mptcp
 from lab.run import process
@@ -44,7 +45,7 @@ class RunState:
     overloaded: str
     error: str
 
-    def to_json(self) -> Doc:
+    def totolerant_document(self) -> Doc:
         """Return the state as HTTP sends it."""
         verdict = {"is": self.verdict.kind, "text": self.verdict.text}
         return asdict(self) | {"verdict": verdict}
@@ -61,7 +62,10 @@ class _Flags:
 
 def of(folder: Path) -> RunState:
     """Return the state of the run in a folder."""
-    result, manifest = _json(folder / "result.json"), _json(folder / "manifest.json")
+    result, manifest = (
+        tolerant_document(folder / "result.json"),
+        tolerant_document(folder / "manifest.json"),
+    )
     frame = last_frame(folder)
     status = _status(folder, manifest, result)
     over = status not in ("starting", "running")
@@ -127,7 +131,7 @@ def _status(folder: Path, manifest: Doc | None, result: Doc | None) -> str:
         return "starting"
     if process.alive(manifest, folder):
         return "running"
-    result = _json(folder / "result.json")  # it may have ended just now
+    result = tolerant_document(folder / "result.json")  # it may have ended just now
     return str(result.get("status", "failed")) if result else "cut"
 
 
@@ -178,13 +182,3 @@ def _subflow_counts(frame: Doc | None) -> dict[str, int]:
         connection = name.rpartition("/")[0]
         counts[connection] = counts.get(connection, 0) + 1
     return counts
-
-
-def _json(path: Path) -> Doc | None:
-    try:
-        found = json.loads(path.read_bytes())
-    except OSError:
-        return None
-    except ValueError as error:
-        return {"status": "failed", "error": f"read {path.name}: {error}"}
-    return found if isinstance(found, dict) else None

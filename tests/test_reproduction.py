@@ -22,7 +22,8 @@ from lab.evaluation.reproduction import (
     s_mptcp,
     s_mptcp_runs,
 )
-from lab.evaluation.reproduction.base import Case, Claim, Constant, Every, Paper, Relation, Value
+from lab.evaluation.reproduction.base import Case, Claim, Paper
+from lab.evaluation.reproduction.relations import Constant, Every, Relation, Value
 from lab.evaluation.reproduction.runs import reproduce
 from lab.scenario.loading import Overrides, load
 

@@ -17,16 +17,19 @@ from lab.evaluation.reproduction.base import (
     PAYLOAD,
     Case,
     Claim,
+    Paper,
+    average,
+    claims_section,
+    joined,
+)
+from lab.evaluation.reproduction.relations import (
     Constant,
     Found,
     Judged,
     Numbers,
     Operator,
-    Paper,
     Relation,
     Value,
-    average,
-    claims_section,
     within,
 )
 from lab.results.tables import markdown_table
@@ -211,23 +214,21 @@ CLAIMS = (
 
 def page(found: Found) -> str:
     """Return the claims, a row for each number of paths, and the forecasts."""
-    return "\n\n".join(
-        [
-            claims_section(
-                CLAIMS,
-                found,
-                "T is goodput in Mb/s; first-n are the first n of fifteen paths.",
-            ),
-            "## The first n of fifteen paths (Figures 5 to 11)",
-            f"Goodput in Mb/s with all paths (`{PLAIN}`), with those that `{CHOSEN}` chooses (in "
-            f"brackets: how many, and the forecast) and with the best choice (`{BEST}`). The other "
-            "columns compare all paths with the chosen paths: percent of segments out of order, "
-            "retransmitted and lost, and the mean RTT.",
-            _counts(found),
-            "## Forecast and measured (Figures 2 to 4)",
-            "Paths of 120 ms with 8, 8 and 18 Mb/s; goodput in Mb/s.",
-            _forecasts(found),
-        ]
+    return joined(
+        claims_section(
+            CLAIMS,
+            found,
+            "T is goodput in Mb/s; first-n are the first n of fifteen paths.",
+        ),
+        "## The first n of fifteen paths (Figures 5 to 11)",
+        f"Goodput in Mb/s with all paths (`{PLAIN}`), with those that `{CHOSEN}` chooses (in "
+        f"brackets: how many, and the forecast) and with the best choice (`{BEST}`). The other "
+        "columns compare all paths with the chosen paths: percent of segments out of order, "
+        "retransmitted and lost, and the mean RTT.",
+        _counts(found),
+        "## Forecast and measured (Figures 2 to 4)",
+        "Paths of 120 ms with 8, 8 and 18 Mb/s; goodput in Mb/s.",
+        _forecasts(found),
     )
 
 

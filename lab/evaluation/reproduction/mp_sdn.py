@@ -4,17 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from lab.evaluation.reproduction.base import (
-    Claim,
-    Constant,
-    Found,
-    Paper,
-    Relation,
-    Value,
-    average,
-    claims_section,
-    within,
-)
+from lab.evaluation.reproduction.base import Claim, Paper, average, claims_section, joined
 from lab.evaluation.reproduction.mp_sdn_runs import (
     ALPHAS,
     CATEGORISED_S,
@@ -29,6 +19,7 @@ from lab.evaluation.reproduction.mp_sdn_runs import (
     name,
     share_name,
 )
+from lab.evaluation.reproduction.relations import Constant, Found, Relation, Value, within
 from lab.results.tables import markdown_table
 
 WIFI_APS = ("wifi1", "wifi2", "wifi3")
@@ -238,23 +229,21 @@ CLAIMS = (
 def page(found: Found) -> str:
     """Return the claims, and the sweeps that they are taken from."""
     walks = [f"{average(found, name('walk', each), 'T'):.1f}" for each in CATEGORISED_S]
-    return "\n\n".join(
-        [
-            claims_section(CLAIMS, found, "Rates are goodput in Mb/s, means over the seeds."),
-            "## Shares of multipath users (Figures 5, 10, 11, 18)",
-            "All access points together; in brackets the mean of a single-path user and of a "
-            "multipath user.",
-            _shares_table(found),
-            "## Execution interval and alpha (Figures 14, 15)",
-            "wifi1; Tier 1 demands 10 and 5 Mb/s in turn, 10 s each. In brackets: T1-BW-Un "
-            "without negative terms.",
-            _sweeps_table(found),
-            "## Walking users (Figure 16)",
-            markdown_table(
-                ("primary connections are chosen every", *(f"{each} s" for each in CATEGORISED_S)),
-                [["Mb/s", *walks]],
-            ),
-        ]
+    return joined(
+        claims_section(CLAIMS, found, "Rates are goodput in Mb/s, means over the seeds."),
+        "## Shares of multipath users (Figures 5, 10, 11, 18)",
+        "All access points together; in brackets the mean of a single-path user and of a "
+        "multipath user.",
+        _shares_table(found),
+        "## Execution interval and alpha (Figures 14, 15)",
+        "wifi1; Tier 1 demands 10 and 5 Mb/s in turn, 10 s each. In brackets: T1-BW-Un "
+        "without negative terms.",
+        _sweeps_table(found),
+        "## Walking users (Figure 16)",
+        markdown_table(
+            ("primary connections are chosen every", *(f"{each} s" for each in CATEGORISED_S)),
+            [["Mb/s", *walks]],
+        ),
     )
 
 

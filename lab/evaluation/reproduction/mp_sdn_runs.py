@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lab.evaluation.reproduction.base import Case, Numbers
+from lab.evaluation.reproduction.base import Case
+from lab.evaluation.reproduction.relations import Numbers
 from lab.results.statistics import mean
 from lab.run.recorder import read_lines
 

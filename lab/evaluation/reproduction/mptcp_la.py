@@ -6,20 +6,7 @@ from collections.abc import Iterable
 from itertools import product
 from statistics import quantiles
 
-from lab.evaluation.reproduction.base import (
-    Claim,
-    Constant,
-    Every,
-    Found,
-    Judged,
-    Operator,
-    Paper,
-    Relation,
-    Value,
-    average,
-    claims_section,
-    within,
-)
+from lab.evaluation.reproduction.base import Claim, Paper, average, claims_section, joined
 from lab.evaluation.reproduction.mptcp_la_benefit import (
     TITLES,
     Benefit,
@@ -40,6 +27,16 @@ from lab.evaluation.reproduction.mptcp_la_runs import (
     cases,
     measure,
     pair_name,
+)
+from lab.evaluation.reproduction.relations import (
+    Constant,
+    Every,
+    Found,
+    Judged,
+    Operator,
+    Relation,
+    Value,
+    within,
 )
 from lab.results.tables import markdown_table
 
@@ -213,23 +210,21 @@ CLAIMS = (
 
 def page(found: Found) -> str:
     """Return the claims, the benefit by loss, and the run with changing loss."""
-    return "\n\n".join(
-        [
-            claims_section(
-                CLAIMS,
-                found,
-                "T is goodput in Mb/s; a+b are the rates of WiFi and LTE in Mb/s.",
-            ),
-            "## Benefit of the second path (Figure 3) and of leaving it (Figure 4)",
-            "Median, and in brackets first and third quartile, of 25 pairs of bandwidths. Runs of "
-            "20 s, receive buffer 1000 kB, no jitter. The goodput of a path alone is reduced to "
-            "the payload of Multipath TCP: 1420 of plain TCP's 1448 bytes.",
-            _benefits_table(found),
-            "## Loss for 30 s (Figures 5 and 6)",
-            "Mb/s, means over the seeds: in total, and of each path from 10 to 30 s (before), "
-            "from 31 to 60 s (WiFi loses 5 %) and from 75 to 90 s (after).",
-            _dynamics_table(found),
-        ]
+    return joined(
+        claims_section(
+            CLAIMS,
+            found,
+            "T is goodput in Mb/s; a+b are the rates of WiFi and LTE in Mb/s.",
+        ),
+        "## Benefit of the second path (Figure 3) and of leaving it (Figure 4)",
+        "Median, and in brackets first and third quartile, of 25 pairs of bandwidths. Runs of "
+        "20 s, receive buffer 1000 kB, no jitter. The goodput of a path alone is reduced to "
+        "the payload of Multipath TCP: 1420 of plain TCP's 1448 bytes.",
+        _benefits_table(found),
+        "## Loss for 30 s (Figures 5 and 6)",
+        "Mb/s, means over the seeds: in total, and of each path from 10 to 30 s (before), "
+        "from 31 to 60 s (WiFi loses 5 %) and from 75 to 90 s (after).",
+        _dynamics_table(found),
     )
 
 

@@ -11,7 +11,7 @@ from itertools import pairwise
 from statistics import median
 
 from lab.evaluation.benefit import benefit
-from lab.evaluation.reproduction.base import PAYLOAD, Found, Verdict
+from lab.evaluation.reproduction.base import PAYLOAD
 from lab.evaluation.reproduction.mptcp_la_runs import (
     LOSSES,
     PAIRS,
@@ -20,6 +20,7 @@ from lab.evaluation.reproduction.mptcp_la_runs import (
     alone_name,
     pair_name,
 )
+from lab.evaluation.reproduction.relations import Found, Verdict
 from lab.results.statistics import mean
 
 TITLES = {"wifi": "WiFi", "lte": "LTE"}

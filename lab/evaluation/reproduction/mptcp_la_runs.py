@@ -11,7 +11,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from lab.evaluation.reproduction.base import FRAME_BITS, Case, Numbers
+from lab.evaluation.reproduction.base import FRAME_BITS, Case
+from lab.evaluation.reproduction.relations import Numbers
 from lab.results.statistics import mean
 from lab.run.recorder import read_lines
 

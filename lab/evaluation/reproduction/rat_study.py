@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from lab.evaluation.reproduction.base import Found, Paper, Relation, Value, claims_section
+from lab.evaluation.reproduction.base import Paper, claims_section, joined
 from lab.evaluation.reproduction.rat_study_claims import CLAIMS
 from lab.evaluation.reproduction.rat_study_relations import CONGESTION_CONTROLS
 from lab.evaluation.reproduction.rat_study_runs import cell, measure
+from lab.evaluation.reproduction.relations import Found, Relation, Value
 from lab.results.statistics import mean
 from lab.results.tables import markdown_table
 
@@ -21,23 +22,21 @@ def page(found: Found) -> str:
     """Return the claims, and a table of all cells."""
     judged = [each for each in CLAIMS if each.judged]
     agreeing = [each.name for each in judged if each.verdict(found) == "agrees"]
-    return "\n\n".join(
-        [
-            claims_section(
-                CLAIMS,
-                found,
-                f"Judged are {', '.join(each.name for each in judged)}; of these agree "
-                f"{', '.join(agreeing) or 'none'}.\n\n"
-                "T is the volume of a node over the time until all of it has arrived, in Mb/s; W "
-                "and L are its parts by WiFi and by LTE (in Setups II and III, by the path that "
-                "begins on LTE). Roman numbers are setups; C, A and O are Cubic, LIA and OLIA; "
-                "(n) connections per node; [v] MB if not 15; {b} KB of receive buffer if not "
-                "1000. The standard is 802.11n at 5 GHz unless another is named.",
-            ),
-            "## All cells",
-            "T (W + L) in Mb/s per node, means over the seeds.",
-            _cells_table(found),
-        ]
+    return joined(
+        claims_section(
+            CLAIMS,
+            found,
+            f"Judged are {', '.join(each.name for each in judged)}; of these agree "
+            f"{', '.join(agreeing) or 'none'}.\n\n"
+            "T is the volume of a node over the time until all of it has arrived, in Mb/s; W "
+            "and L are its parts by WiFi and by LTE (in Setups II and III, by the path that "
+            "begins on LTE). Roman numbers are setups; C, A and O are Cubic, LIA and OLIA; "
+            "(n) connections per node; [v] MB if not 15; {b} KB of receive buffer if not "
+            "1000. The standard is 802.11n at 5 GHz unless another is named.",
+        ),
+        "## All cells",
+        "T (W + L) in Mb/s per node, means over the seeds.",
+        _cells_table(found),
     )
 
 

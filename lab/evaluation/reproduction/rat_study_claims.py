@@ -14,9 +14,8 @@ from lab.evaluation.reproduction.rat_study_relations import (
     changed,
     each_cell,
     each_pair,
-    falling,
+    growing,
     ordered,
-    rising,
 )
 from lab.evaluation.reproduction.rat_study_runs import CUBIC, LIA, OLIA, Cell
 
@@ -107,7 +106,7 @@ CLAIMS = (
         "N2",
         "S",
         "Setup I: five connections carry more than one, by WiFi and by LTE, for all",
-        rising(SETUP_1, "W", "parallel", (1, 5)) + rising(SETUP_1, "L", "parallel", (1, 5)),
+        growing(SETUP_1, "W", "parallel", (1, 5)) + growing(SETUP_1, "L", "parallel", (1, 5)),
         True,
         FULL,
     ),
@@ -115,7 +114,7 @@ CLAIMS = (
         "N3",
         "S",
         "Setup I: from 5 to 10 connections, WiFi falls for LIA and OLIA, LTE falls for none",
-        falling(SETUP_1, "W", "parallel", (5, 10), (LIA, OLIA))
+        growing(SETUP_1, "W", "parallel", (10, 5), (LIA, OLIA))
         + each_pair(
             [
                 (changed(SETUP_1, cc, parallel=10), changed(SETUP_1, cc))
@@ -143,7 +142,7 @@ CLAIMS = (
         "N6",
         "S",
         "Setup II: LTE carries more with more connections, and more than in Setup I, for all",
-        rising(SETUP_2, "L", "parallel", CONNECTIONS)
+        growing(SETUP_2, "L", "parallel", CONNECTIONS)
         + each_pair(_paired(SETUP_2, SETUP_1, CONNECTIONS), "L"),
         True,
         FULL,
@@ -152,8 +151,8 @@ CLAIMS = (
         "N7",
         "M",
         "Setup II: WiFi grows with the connections for LIA, and falls from 5 to 10 for OLIA",
-        rising(SETUP_2, "W", "parallel", CONNECTIONS, (LIA,))
-        + falling(SETUP_2, "W", "parallel", (5, 10), (OLIA,)),
+        growing(SETUP_2, "W", "parallel", CONNECTIONS, (LIA,))
+        + growing(SETUP_2, "W", "parallel", (10, 5), (OLIA,)),
     ),
     Claim(
         "N8",
@@ -171,7 +170,7 @@ CLAIMS = (
         "N10",
         "S",
         "Setup II, 802.11g: LTE carries more with more connections, for all",
-        rising(SETUP_2_11G, "L", "parallel", CONNECTIONS),
+        growing(SETUP_2_11G, "L", "parallel", CONNECTIONS),
         True,
         FULL,
     ),
@@ -179,7 +178,7 @@ CLAIMS = (
         "N11",
         "M",
         "Setup II, 802.11g: WiFi carries less with 5 connections than with one, for all",
-        falling(SETUP_2_11G, "W", "parallel", (1, 5)),
+        growing(SETUP_2_11G, "W", "parallel", (5, 1)),
     ),
     Claim(
         "N12",
@@ -194,7 +193,7 @@ CLAIMS = (
         "N14",
         "S",
         "In every setup five connections carry more in total than one",
-        _joined(rising(base, "T", "parallel", (1, 5)) for base in (SETUP_1, SETUP_2, SETUP_2_11G)),
+        _joined(growing(base, "T", "parallel", (1, 5)) for base in (SETUP_1, SETUP_2, SETUP_2_11G)),
         True,
         FULL,
     ),
@@ -202,7 +201,7 @@ CLAIMS = (
         "V1",
         "S",
         "Setup I: LTE carries more of larger volumes, for all",
-        rising(SETUP_1, "L", "volume_mb", VOLUMES_MB),
+        growing(SETUP_1, "L", "volume_mb", VOLUMES_MB),
         True,
         "LTE is full from the first second",
     ),
@@ -210,8 +209,8 @@ CLAIMS = (
         "V2",
         "M",
         "Setup I: WiFi carries more of 15 than of 10 MB for Cubic and OLIA, less for LIA",
-        rising(SETUP_1, "W", "volume_mb", (10, 15), (CUBIC, OLIA))
-        + falling(SETUP_1, "W", "volume_mb", (10, 15), (LIA,)),
+        growing(SETUP_1, "W", "volume_mb", (10, 15), (CUBIC, OLIA))
+        + growing(SETUP_1, "W", "volume_mb", (15, 10), (LIA,)),
     ),
     Claim(
         "B4",
@@ -284,7 +283,7 @@ CLAIMS = (
         "S",
         "Either interface alone carries more with more connections",
         _joined(
-            rising(base, "T", "parallel", CONNECTIONS, (LIA,)) for base in (WIFI_ONLY, LTE_ONLY)
+            growing(base, "T", "parallel", CONNECTIONS, (LIA,)) for base in (WIFI_ONLY, LTE_ONLY)
         ),
         False,
         FULL,
@@ -293,7 +292,7 @@ CLAIMS = (
         "H6",
         "S",
         "WiFi alone falls with the volume; LTE alone carries a little more of 10 than of 5 MB",
-        falling(WIFI_ONLY, "T", "volume_mb", VOLUMES_MB, (LIA,))
-        + rising(LTE_ONLY, "T", "volume_mb", (5, 10), (LIA,)),
+        growing(WIFI_ONLY, "T", "volume_mb", VOLUMES_MB[::-1], (LIA,))
+        + growing(LTE_ONLY, "T", "volume_mb", (5, 10), (LIA,)),
     ),
 )

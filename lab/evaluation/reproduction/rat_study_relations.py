@@ -10,8 +10,8 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
-from lab.evaluation.reproduction.base import Operator, Relation, Value
 from lab.evaluation.reproduction.rat_study_runs import CUBIC, LIA, OLIA, ROMAN, Cell
+from lab.evaluation.reproduction.relations import Operator, Relation, Value
 
 CONGESTION_CONTROLS = (CUBIC, LIA, OLIA)
 LETTERS = {CUBIC: "C", LIA: "A", OLIA: "O"}
@@ -42,35 +42,24 @@ def changed(base: Cell, cc: str, **changes: Any) -> Cell:
     return replace(base, cc=cc, **changes)
 
 
-def rising(
+def growing(
     base: Cell,
     number: str,
     key: str,
     values: Iterable[int],
     congestion_controls: Iterable[str] = CONGESTION_CONTROLS,
 ) -> Relations:
-    """Claim that a number grows with a parameter, from each value to the next."""
+    """Claim that a number grows along these values of a parameter; falling: give them reversed."""
     steps = list(pairwise(values))
     return tuple(
         relation(
-            (changed(base, cc, **{key: more}), number),
+            (changed(base, cc, **{key: second}), number),
             ">",
-            (changed(base, cc, **{key: less}), number),
+            (changed(base, cc, **{key: first}), number),
         )
         for cc in congestion_controls
-        for less, more in steps
+        for first, second in steps
     )
-
-
-def falling(
-    base: Cell,
-    number: str,
-    key: str,
-    values: Iterable[int],
-    congestion_controls: Iterable[str] = CONGESTION_CONTROLS,
-) -> Relations:
-    """Claim that a number falls with a parameter, from each value to the next."""
-    return rising(base, number, key, reversed(list(values)), congestion_controls)
 
 
 def ordered(base: Cell, order: str) -> Relations:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lab.evaluation.reproduction.base import Case, Numbers
+from lab.evaluation.reproduction.base import Case
+from lab.evaluation.reproduction.relations import Numbers
 from lab.results.statistics import mean
 
 CUBIC, LIA, OLIA = "cubic", "lia", "olia"

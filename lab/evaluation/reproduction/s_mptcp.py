@@ -5,19 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 
-from lab.evaluation.reproduction.base import (
-    PAYLOAD,
-    Claim,
-    Constant,
-    Every,
-    Found,
-    Paper,
-    Relation,
-    Value,
-    Verdict,
-    average,
-    claims_section,
-)
+from lab.evaluation.reproduction.base import PAYLOAD, Claim, Paper, average, claims_section, joined
+from lab.evaluation.reproduction.relations import Constant, Every, Found, Relation, Value, Verdict
 from lab.evaluation.reproduction.s_mptcp_runs import (
     BY_PACING,
     BY_WINDOW,
@@ -230,25 +219,23 @@ CLAIMS = (
 
 def page(found: Found) -> str:
     """Return the claims, and the paper's tables beside the measured values."""
-    return "\n\n".join(
-        [
-            claims_section(
-                CLAIMS,
-                found,
-                "Rates are goodput in Mb/s. The paper's kernel puts 1428 bytes of data into a "
-                f"frame of 1514 bytes, this one 1420: its values are multiplied by "
-                f"{PAPER_SCALE:.3f}. S-MPTCP is `expected_throughput` over Reno with paced hosts.",
-            ),
-            "## Figure 1 (Tables 1 and 7)",
-            "Total, standard deviation of the three connections, and the time until they have "
-            "settled: means over the seeds, in brackets the paper's values. The paper's own "
-            "window-based flow control is `multipath.expected_by=window`.",
-            _pooling_table(found),
-            "## Length of the paths (Table 8)",
-            _delays_table(found),
-            "## Collisions (Tables 9 and 10)",
-            _collisions_table(found),
-        ]
+    return joined(
+        claims_section(
+            CLAIMS,
+            found,
+            "Rates are goodput in Mb/s. The paper's kernel puts 1428 bytes of data into a "
+            f"frame of 1514 bytes, this one 1420: its values are multiplied by "
+            f"{PAPER_SCALE:.3f}. S-MPTCP is `expected_throughput` over Reno with paced hosts.",
+        ),
+        "## Figure 1 (Tables 1 and 7)",
+        "Total, standard deviation of the three connections, and the time until they have "
+        "settled: means over the seeds, in brackets the paper's values. The paper's own "
+        "window-based flow control is `multipath.expected_by=window`.",
+        _pooling_table(found),
+        "## Length of the paths (Table 8)",
+        _delays_table(found),
+        "## Collisions (Tables 9 and 10)",
+        _collisions_table(found),
     )
 
 

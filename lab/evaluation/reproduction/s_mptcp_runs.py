@@ -14,7 +14,8 @@ from pathlib import Path
 from statistics import pstdev
 from typing import Any
 
-from lab.evaluation.reproduction.base import Case, Numbers
+from lab.evaluation.reproduction.base import Case
+from lab.evaluation.reproduction.relations import Numbers
 from lab.results.statistics import mean
 from lab.run.recorder import read_lines
 
