@@ -45,7 +45,7 @@ class RunState:
     overloaded: str
     error: str
 
-    def totolerant_document(self) -> Doc:
+    def to_json(self) -> Doc:
         """Return the state as HTTP sends it."""
         verdict = {"is": self.verdict.kind, "text": self.verdict.text}
         return asdict(self) | {"verdict": verdict}
