@@ -11,7 +11,8 @@ import pytest
 from controller.paths import shortest
 from lab.errors import RequestError
 from lab.topologies import campus, collision, fat_tree, pooling
-from lab.topologies.topology import Link, Node, Topology, check, wire
+from lab.topologies.checks import check
+from lab.topologies.topology import Link, Node, Topology, wire
 
 TABLE_2 = {"ue1": ("1 2 3", "4 5 6"), "ue2": ("7 5 8", "9 10 11"), "ue3": ("12 10 13", "14 15 16")}
 CAMPUS = campus.Params(
@@ -188,7 +189,8 @@ def test_every_port_leads_somewhere_else():
 def test_a_server_nobody_has_is_refused():
     nodes = (replace(SMALL.nodes[0], server="srv3"), *SMALL.nodes[1:])
     with pytest.raises(
-        RequestError, match="user 'ue1' talks to 'srv3', which is no server: choose from srv1, srv2"
+        RequestError,
+        match="user 'ue1' talks to 'srv3', which is not a server: choose from srv1, srv2",
     ):
         check(replace(SMALL, nodes=nodes))
 

@@ -20,8 +20,9 @@ from lab.errors import RequestError, show, unknown
 from lab.scenario import checking
 from lab.scenario import strategy_table as brain
 from lab.scenario.schema import Scenario, StrategyChoice, TopologyChoice, Traffic
+from lab.topologies.checks import check
 from lab.topologies.families import TOPOLOGIES
-from lab.topologies.topology import Topology, check
+from lab.topologies.topology import Topology
 
 FOLDER = Path(__file__).resolve().parents[2] / "scenarios"
 EVERYONE = "all"  # as the user of a flow

@@ -1,4 +1,4 @@
-"""WiFi, LTE and cables behind one fat tree: every strategy finds something to do here."""
+"""Build WiFi, LTE and wired users behind one fat tree, a network on which every strategy acts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,11 @@ PODS = 4
 
 
 class Params(wifi_lte.Params):
-    """Parameters of `kind: campus`: those of `wifi_lte`, users with two cables, and the tree behind them all."""
+    """Hold the parameters of `kind: campus`: those of `wifi_lte`, and of the tree.
+
+    `wired` names users with two cables; `tree_mbps`, `tree_delay_ms` and `tree_queue_packets` are
+    those of every link between switches.
+    """
 
     wired: tuple[str, ...] = ("ue5", "ue6")
     tree_mbps: Rate = 40
@@ -32,7 +36,9 @@ class Params(wifi_lte.Params):
 
 
 def build(params: Params, rate_scale: float = 1.0) -> Topology:
-    """A fat tree of four pods; users are in the first two, servers in the others. Users talk to srv1 and srv2 in turn.
+    """Return a fat tree of four pods, with users in pods 1 and 2 and servers in pods 3 and 4.
+
+    Users talk to srv1 and srv2 in turn.
 
             c1    c2    c3    c4
        pod 1      pod 2      pod 3      pod 4
@@ -43,8 +49,8 @@ def build(params: Params, rate_scale: float = 1.0) -> Topology:
     ue1-ue3 |  ue2-ue4  |
            ue5, ue6  ue5, ue6
 
-    From a server's edge switch two ways lead up, and each of them to two core switches: where flows
-    choose by hash, some meet.
+    A server's edge switch has two links up, and each leads to two core switches. Flows choose a
+    path by hash, so some of them share links.
     """
     tree = fat_tree.Tree(
         rate_mbps=params.tree_mbps,

@@ -1,4 +1,4 @@
-"""Two ways that are equally long: subflows that take the same one collide (S-MPTCP, Figure 2)."""
+"""Build two paths of equal length, on which subflows can collide (S-MPTCP, Figure 2)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,11 @@ from lab.topologies.topology import Link, Node, Topology
 
 
 class Params(BaseModel):
-    """Parameters of `kind: collision`: who may meet, and what every link between switches or towards a user is like."""
+    """Hold the parameters of `kind: collision`.
+
+    `among` says what can collide. The other parameters are those of every link between switches or
+    to a user.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     among: Literal["subflows", "connections"] = "subflows"
@@ -22,15 +26,17 @@ class Params(BaseModel):
 
 
 def build(params: Params, rate_scale: float = 1.0) -> Topology:
-    """`among: subflows`, Figure 2(a): the two subflows of one connection can choose the same way.
+    """Return the network of Figure 2(a) or 2(b).
+
+    `among: subflows`, Figure 2(a): the two subflows of one connection can choose the same path.
 
                   up1 -- c1 -- down1           access1
     srv1 -- s1 --+                  +-- s2 --+--------- ue1
                   up2 -- c2 -- down2         +--------- ue1
                                                access2
 
-    `among: connections`, Figure 2(b): a first subflow can meet only the other connection's first, a
-    second only its second.
+    `among: connections`, Figure 2(b): the first subflows of the two connections can choose the same
+    path, and so can the second subflows.
 
     srv1 -- e1 --in11-- a1 --up1-- c1 --down1-- b1 --access11-- ue1
               \\--in12-- a2  \\up2-- c2 --down2--/  \\-access21-- ue2
@@ -49,7 +55,7 @@ def build(params: Params, rate_scale: float = 1.0) -> Topology:
             queue_packets=params.queue_packets,
         )
 
-    def ways(numbers: tuple[int, ...], a: str, b: str) -> list[Link]:
+    def paths(numbers: tuple[int, ...], a: str, b: str) -> list[Link]:
         return [
             each
             for n in numbers
@@ -61,7 +67,7 @@ def build(params: Params, rate_scale: float = 1.0) -> Topology:
         switches: tuple[str, ...] = ("s1", "s2", "c1", "c2")
         links = [
             Link("server1", "s1", "srv1"),
-            *ways((1, 2), "s1", "s2"),
+            *paths((1, 2), "s1", "s2"),
             link("access1", "s2", "ue1"),
             link("access2", "s2", "ue1"),
         ]
@@ -70,7 +76,7 @@ def build(params: Params, rate_scale: float = 1.0) -> Topology:
         switches = ("e1", "e2", "a1", "a2", "b1", "b2", "c1", "c2", "c3", "c4")
         links = [Link(f"server{n}", f"e{n}", f"srv{n}") for n in (1, 2)]
         links += [link(f"in{n}{side}", f"e{n}", f"a{side}") for n in (1, 2) for side in (1, 2)]
-        links += [*ways((1, 2), "a1", "b1"), *ways((3, 4), "a2", "b2")]
+        links += [*paths((1, 2), "a1", "b1"), *paths((3, 4), "a2", "b2")]
         links += [link(f"access{n}{side}", f"b{side}", f"ue{n}") for n in (1, 2) for side in (1, 2)]
     servers = [Node(f"srv{n}", "server") for n in range(1, len(users) + 1)]
     nodes = (*users, *(Node(name, "switch") for name in switches), *servers)

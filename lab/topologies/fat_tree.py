@@ -1,4 +1,4 @@
-"""A fat tree of k-port switches: many equally long ways between any two pods (S-MPTCP, Table 4).
+"""Build a fat tree of k-port switches: many paths of equal length between pods (S-MPTCP, Table 4).
 
 Source: M. Al-Fares, A. Loukissas, A. Vahdat, A Scalable, Commodity Data Center Network
 Architecture, SIGCOMM 2008, section 3.
@@ -16,7 +16,7 @@ from lab.topologies.topology import Link, Node, Topology
 
 
 class Tree(BaseModel):
-    """The links between the switches of a fat tree."""
+    """Hold the parameters of the links between the switches of a fat tree."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     rate_mbps: Rate = 10
@@ -25,7 +25,10 @@ class Tree(BaseModel):
 
 
 class Params(Tree):
-    """Parameters of `kind: fat_tree`. `host_mbps` is the rate of a host's own link, `subflows` how many a connection has."""
+    """Hold the parameters of `kind: fat_tree`.
+
+    `host_mbps` is the rate of a host's link, `subflows` the number of subflows of a connection.
+    """
 
     k: Annotated[int, Field(ge=2, le=32)] = 4
     host_mbps: Rate = 20
@@ -42,7 +45,9 @@ class Params(Tree):
 
 
 def build(params: Params, rate_scale: float = 1.0) -> Topology:
-    """Servers in the first half of the pods, users in the second; ue1 talks to srv1, and so on, all through the core.
+    """Return a fat tree with servers in the first half of the pods and users in the second half.
+
+    ue1 talks to srv1, ue2 to srv2, and so on, all through the core.
 
         c1   c2     c3   c4        (k/2)^2 core switches
         |  \\/  |     |  \\/  |      c1-a1x1, c2-a1x1, c3-a1x2, ...
@@ -52,9 +57,9 @@ def build(params: Params, rate_scale: float = 1.0) -> Topology:
       /  \\  /  \\   /  \\  /  \\     server1, server2, ... access1, access2, ...
      srv1 .. srv4 ...  ..  ue8     k/2 hosts at each
 
-    A host has one interface, as in a data centre. A user's has one address for every subflow, so
-    that the network can send each over another core switch; it is twice as fast as the tree's
-    links, so that two ways are worth more than one.
+    A host has one interface, as in a data centre. A user's interface has an address for every
+    subflow, so that the network can send each over another core switch. It is twice as fast as the
+    tree's links, so that two paths carry more than one.
     """
     half = params.k // 2
     servers, users = [], []
@@ -90,7 +95,7 @@ def build(params: Params, rate_scale: float = 1.0) -> Topology:
 
 
 def switches(k: int) -> list[Node]:
-    """Core, aggregation and edge switches, pod by pod."""
+    """Return core, aggregation and edge switches, pod by pod."""
     names = [f"c{n}" for n in range(1, k * k // 4 + 1)]
     names += [
         f"{layer}{pod}x{n}"
@@ -102,7 +107,10 @@ def switches(k: int) -> list[Node]:
 
 
 def switch_links(k: int, tree: Tree, rate_scale: float) -> list[Link]:
-    """Every aggregation switch joins k/2 core switches to the k/2 edge switches of its pod."""
+    """Return the links between switches.
+
+    Every aggregation switch has links to k/2 core switches and to the k/2 edge switches of its pod.
+    """
     half, found = k // 2, []
     for pod in range(1, k + 1):
         for n in range(1, half + 1):

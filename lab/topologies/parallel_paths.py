@@ -1,4 +1,4 @@
-"""One multihomed user and disjoint paths to a server (MPTCP-LA, section V; DTMC, section V)."""
+"""Build disjoint paths between a server and one multihomed user (MPTCP-LA and DTMC, section V)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ Fraction = Annotated[float, Field(ge=0, le=1)]
 
 
 class Path(BaseModel):
-    """One path. `loss` acts on the way to the user, `loss_both` in both directions; delays are one way."""
+    """Hold the parameters of one path.
+
+    `loss` acts on data, `loss_both` in both directions; delays are one way.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     rate_mbps: Rate
@@ -27,19 +30,22 @@ class Path(BaseModel):
 
 
 class Params(BaseModel):
-    """Parameters of `kind: parallel_paths`; the paths are called path1, path2, ... in the order of the file."""
+    """Hold the parameters of `kind: parallel_paths`.
+
+    The paths are called path1, path2, ... in order.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     paths: tuple[Path, ...] = Field(min_length=1, max_length=15)
 
 
-def either(first: float, second: float) -> float:
-    """The probability that a packet is lost when two independent causes can lose it."""
+def combined_loss(first: float, second: float) -> float:
+    """Return the probability that a packet is lost by one of two independent causes."""
     return 1 - (1 - first) * (1 - second)
 
 
 def link(path: Path, id: str, a: str, b: str, rate_scale: float) -> Link:
-    """The link of a path; data travels from `a` to `b`."""
+    """Return the link of a path; `loss` acts from `a` to `b`."""
     return Link(
         id,
         a,
@@ -47,14 +53,17 @@ def link(path: Path, id: str, a: str, b: str, rate_scale: float) -> Link:
         rate_bps=bps_from_mbps(path.rate_mbps * rate_scale),
         delay_ns=ns_from_ms(path.delay_ms),
         jitter_ns=ns_from_ms(path.jitter_ms),
-        loss_ppm=ppm_from_fraction(either(path.loss, path.loss_both)),
+        loss_ppm=ppm_from_fraction(combined_loss(path.loss, path.loss_both)),
         loss_back_ppm=ppm_from_fraction(path.loss_both),
         queue_packets=path.queue_packets,
     )
 
 
 def build(params: Params, rate_scale: float = 1.0) -> Topology:
-    """The shaped part of a path, `path1`, is between two switches: a queue at the sender itself would never fill.
+    """Return the paths between srv1 and ue1.
+
+    The shaped link of a path, `path1`, is between two switches, because a queue at the sender
+    itself never fills.
 
               access1        path1
              /-------- p1 --------\\

@@ -1,4 +1,7 @@
-"""Three connections that share links in a chain: can what one leaves free help the others? (S-MPTCP, Figure 1 and Table 2)"""
+"""Build three connections that share links in a chain (S-MPTCP, Figure 1 and Table 2).
+
+It shows whether the capacity that one connection leaves free helps the others.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,10 @@ MIDDLE = (2, 5, 10, 15)
 
 
 class Params(BaseModel):
-    """Parameters of `kind: pooling`. `path_delay_ms` is one way, over the three links of a path together."""
+    """Hold the parameters of `kind: pooling`.
+
+    `path_delay_ms` is one way, for all links of a path.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     middle_mbps: tuple[Rate, ...] = Field((9, 9, 9, 9), min_length=4, max_length=4)
@@ -29,7 +35,10 @@ class Params(BaseModel):
 
 
 def build(params: Params, rate_scale: float = 1.0) -> Topology:
-    """The links are called link1 to link16, as in Table 2; the middle ones are link2, link5, link10 and link15.
+    """Return the network of Figure 1.
+
+    The links are called link1 to link16, as in Table 2; link2, link5, link10 and link15 are the
+    middle ones.
 
     srv1 -- e1 --link1--- a1 ==link2=== b1 --link3--- ue1
               \\--link4--- a2 ==link5=== b2 --link6--- ue1

@@ -1,4 +1,7 @@
-"""Five senders and five receivers, each on WiFi and LTE or on two WiFi cells (RAT study, section V, Setups I to III)."""
+"""Build five senders and five receivers, each on WiFi and LTE or on two WiFi cells.
+
+Source: RAT study, section V, Setups I to III.
+"""
 
 from __future__ import annotations
 
@@ -11,18 +14,22 @@ from lab.radio.contention import transmissions
 from lab.topologies.topology import Cell, Link, Node, Station, Topology
 from lab.topologies.wifi_lte import Delay
 
-# What each of five nodes gets of a cell that all five use, in Mb/s: the study gives orderings only, these fit all of them.
+# The rate of each of five nodes that share a cell, in Mb/s. The study gives orderings only; these
+# rates fit all of them.
 WIFI_MBPS = {"11a": 4.5, "11g": 4.0, "11n24": 8.0, "11n5": 12.0}
 WIFI_LOSS = {"11n24": 0.01}
 LTE_MBPS = {1: 4.0, 2: 10.0, 3: 10.0}
 LTE_RTT_MS = {1: 60.0, 2: 40.0, 3: 40.0}
-SHARING = 5  # nodes for which the tables hold
-CONTENDERS = SHARING + 1  # and the access point
+SHARING = 5  # nodes that share a cell in these tables
+CONTENDERS = SHARING + 1  # the access point is one too
 FRAME_BYTES = 1514
 
 
 class Params(BaseModel):
-    """Parameters of `kind: rat_setup`. `wifi` is the standard of all WiFi cells; `interfaces` leaves one out."""
+    """Hold the parameters of `kind: rat_setup`.
+
+    `wifi` is the standard of all WiFi cells; `interfaces` selects both interfaces or one.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     setup: Literal[1, 2, 3] = 1
@@ -36,13 +43,16 @@ class Params(BaseModel):
 
 
 def build(params: Params, rate_scale: float = 1.0) -> Topology:
-    """Sender srv1 is behind its own node n1, which is a station of two cells; receiver ue1 is one of two others; so on to 5.
+    """Return the network of one setup.
 
-                 ~ wifi1 ~~ s1 -- wifi2 ~               interface wifi of ue1, over which it opens its connections
+    Sender srv1 has a node of its own, n1, which is a station of two cells. Receiver ue1 is a
+    station of two cells, and opens its connections over wifi2. The same holds for the other pairs.
+
+                 ~ wifi1 ~~ s1 -- wifi2 ~               all setups
     srv1 -- n1 ~~                         ~~ ue1
-                 ~ lte1 - - - - - - - - ~               Setup I: the same base station, up and down again
+                 ~ lte1 - - - - - - - - ~               Setup I: the same base station
                  ~ lte1 ~~ s2 -- wifi3 ~                Setup II: another WiFi cell
-                 ~ lte1 ~~ s2 -- wifi3 ~                Setup III: another interface in the air of wifi2
+                 ~ lte1 ~~ s2 -- wifi3 ~                Setup III: wifi3 shares the air of wifi2
     """
     pairs = range(1, params.pairs + 1)
     second = "lte1" if params.setup == 1 else "wifi3"
@@ -75,7 +85,11 @@ def _sender(n: int) -> list[Link]:
 
 
 def _cells(params: Params, ends: tuple[str, ...], rate_scale: float) -> list[Cell]:
-    """The tables hold for cells that five nodes use; alone, a WiFi station gets what all get, and what collisions cost them."""
+    """Return the cells.
+
+    The tables have the rates of five nodes that share a cell. A WiFi station alone gets the sum of
+    these rates, and what collisions would cost.
+    """
     receivers, senders = (
         [f"{kind}{n}" for n in range(1, params.pairs + 1)] for kind in ("ue", "n")
     )
@@ -84,7 +98,7 @@ def _cells(params: Params, ends: tuple[str, ...], rate_scale: float) -> list[Cel
     )
     lte_bps = bps_from_mbps(rate_scale * SHARING * LTE_MBPS[params.setup])
     rtt_ms = LTE_RTT_MS[params.setup] if params.lte_rtt_ms is None else params.lte_rtt_ms
-    legs = 2 if params.setup == 1 else 1  # radio links of LTE on the way
+    legs = 2 if params.setup == 1 else 1  # radio links of LTE on a path
 
     def wifi(ap: str, users: list[str], medium: str = "") -> Cell:
         delay_ns, loss_ppm = (

@@ -1,4 +1,7 @@
-"""Several users behind one link: do k subflows take one share or k (RFC 6356, goal 2)?"""
+"""Build several users behind one link.
+
+It shows whether the k subflows of a connection take one share of the link or k (RFC 6356, goal 2).
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from lab.topologies.topology import Link, Node, Topology
 
 
 class User(BaseModel):
-    """A user and how many subflows its connections have, each from an address of its own on the one interface."""
+    """Hold a user and the number of subflows of its connections; each has its own address."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     id: str
@@ -19,7 +22,7 @@ class User(BaseModel):
 
 
 class Params(Path):
-    """Parameters of `kind: shared_bottleneck`: those of a path, and who shares it."""
+    """Hold the parameters of `kind: shared_bottleneck`: those of a path, and its users."""
 
     users: tuple[User, ...] = Field(min_length=1, max_length=30)
 
@@ -33,7 +36,7 @@ class Params(Path):
 
 
 def build(params: Params, rate_scale: float = 1.0) -> Topology:
-    """Every user has one interface; a user with several subflows is multipath all the same.
+    """Return the network; every user has one interface, a multipath user several addresses on it.
 
     mp ---\\     bottleneck
            p1 ============== s1 --- srv1

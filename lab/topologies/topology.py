@@ -1,6 +1,6 @@
-"""What a network is made of: frozen data, no input or output.
+"""Describe networks as frozen data, without input or output.
 
-A topology names nodes, the wired links between them and the radio cells that join users to access
+A topology has nodes, the wired links between them, and the radio cells that join users to access
 points. `wire` gives every interface its name, address and switch port, the same on every machine
 and in both engines.
 """
@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from itertools import count
 from typing import Literal
 
-from lab.errors import RequestError, unknown
 from lab.radio.signal import Radio
 
 NodeKind = Literal["user", "server", "switch", "wifi", "lte"]
@@ -28,12 +26,12 @@ SECOND_RADIO = 3  # a user's second WiFi interface takes 10.3.0
 
 @dataclass(frozen=True)
 class Node:
-    """A user, a server, a switch, or an access point (`wifi` or `lte`), which is a switch with a radio.
+    """Describe a user, a server, a switch, or an access point, which is a switch with a radio.
 
-    `home` is the access point or link over which a user opens its connections. `subflows` is how
-    many addresses each of a user's interfaces has: a path of its own for every one. `server` is
-    whom a user talks to, by default the first. `place_m` is x and y, for topologies with positions:
-    of a user, where it is at first.
+    `home` is the access point or link over which a user opens its connections. `subflows` is the
+    number of addresses of each interface of a user; each address is for one subflow. `server` is
+    the server of a user, by default the first. `place_m` is x and y in topologies with positions; a
+    user is there at the start.
     """
 
     id: str
@@ -46,7 +44,13 @@ class Node:
 
 @dataclass(frozen=True)
 class Link:
-    """A duplex wired link. `delay_ns` is one way and applies in both directions; `loss_ppm` from `a` to `b` only."""
+    """Describe a duplex wired link.
+
+    `delay_ns` is one way and applies in both directions. `loss_ppm` applies from `a` to `b`,
+    `loss_back_ppm` from `b` to `a`. A builder sets `loss_ppm` to the loss of data and
+    `loss_back_ppm` to that of the other direction; `data_directions.with_loss_on_data` turns them
+    to the directions in which data travels.
+    """
 
     id: str
     a: str
@@ -61,11 +65,11 @@ class Link:
 
 @dataclass(frozen=True)
 class Station:
-    """One user's radio connection: its rate when alone on the cell, and its LTE resource weight (eq (3) of MP-SDN).
+    """Describe a user's radio connection: its rate when alone, and its LTE weight (MP-SDN, eq (3)).
 
-    `overhead` is the part of a full frame's time on the air that a shorter frame takes as well. A
-    station may also be a switch, joined to the access point by a link without a shape: a relay, for
-    hosts that do not end at the cell. `delay_ns`, one way, is of LTE only.
+    `overhead` is the part of a full frame's air time that every frame takes, whatever its length. A
+    station may also be a switch, joined to the access point by a link without a shape. Such a relay
+    forwards for hosts that are not in the cell. `delay_ns` is one way, for LTE only.
     """
 
     user: str
@@ -78,12 +82,13 @@ class Station:
 
 @dataclass(frozen=True)
 class Cell:
-    """The air of one access point, shared by its stations; `delay_ns` and `jitter_ns` are one way, between AP and core.
+    """Describe the air of one access point, which its stations share.
 
-    WiFi: with `collisions` every frame is sent as often as its contenders make it; `loss_ppm` is
-    lost besides, both ways. `medium` is the access point on the same channel whose air this one
-    uses too. `radio` says what users get where they are: stations of cells with a radio can move,
-    and from one WiFi cell to the next.
+    `delay_ns` and `jitter_ns` are one way, between the access point and the core. WiFi: with
+    `collisions` the number of contenders decides how often a frame is sent; `loss_ppm` is lost
+    besides, in both directions. `medium` is an access point on the same channel with which this one
+    shares the air. `radio` gives the rate of a user at a distance; stations of cells with a radio
+    can move, also from one WiFi cell to another.
     """
 
     ap: str
@@ -100,14 +105,21 @@ class Cell:
 
     @property
     def capacity_bps(self) -> int:
-        """The most the cell can carry: the rate of its best station alone, or where users move, of the best there can be."""
+        """Return the rate of the best station alone.
+
+        If stations can move, of the best possible one.
+        """
         return self.best_bps or max((station.rate_bps for station in self.stations), default=0)
 
 
 @dataclass(frozen=True)
 class Topology:
-    """Nodes, links and cells; `multipath` names the users that use all their interfaces at once. With positions all are in a
-    square of `area_m`."""
+    """Hold nodes, links and cells.
+
+    `multipath` names the users that use all their interfaces at once.
+
+    In topologies with positions all nodes are in a square of `area_m`.
+    """
 
     name: str
     nodes: tuple[Node, ...]
@@ -117,20 +129,22 @@ class Topology:
     area_m: float = 0.0
 
     def ids(self, *kinds: NodeKind) -> tuple[str, ...]:
-        """The nodes of these kinds, in the order of the topology."""
+        """Return the nodes of these kinds, in the order of the topology."""
         return tuple(node.id for node in self.nodes if node.kind in kinds)
 
     @property
     def users(self) -> tuple[str, ...]:
+        """Return the users, in the order of the topology."""
         return self.ids("user")
 
     @property
     def switches(self) -> tuple[str, ...]:
+        """Return the switches, access points included."""
         return self.ids("switch", "wifi", "lte")
 
     @property
     def relays(self) -> tuple[str, ...]:
-        """Stations that are switches."""
+        """Return the stations that are switches."""
         return tuple(
             each.user
             for cell in self.cells
@@ -139,23 +153,25 @@ class Topology:
         )
 
     def server_of(self, user: str) -> str:
-        """The server a user talks to."""
+        """Return the server of a user."""
         named = next(node.server for node in self.nodes if node.id == user)
         return named or self.ids("server")[0]
 
     def cell(self, ap: str) -> Cell:
+        """Return the cell of an access point."""
         return next(cell for cell in self.cells if cell.ap == ap)
 
     def sha256(self) -> str:
-        """A digest that names this very network."""
+        """Return a digest of everything in this topology."""
         return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
 
 
 @dataclass(frozen=True)
 class Interface:
-    """A host's interface and the switch port it ends at. `link` is a link's id, or the access point's for a radio.
+    """Describe a host's interface and the switch port at the other end.
 
-    `further` are the addresses beyond the first, for users with several subflows on one interface.
+    `link` is the id of the link, or of the access point for a radio. `further` are the addresses
+    beyond the first, for users with several subflows on one interface.
     """
 
     node: str
@@ -170,7 +186,7 @@ class Interface:
 
 @dataclass(frozen=True)
 class Trunk:
-    """A link between two switches, with the port at each end."""
+    """Describe a link between two switches, with the port at each end."""
 
     link: str
     a: str
@@ -181,30 +197,29 @@ class Trunk:
 
 @dataclass(frozen=True)
 class Wiring:
-    """Names, addresses and ports of a topology. `dpid` numbers the switches from 1."""
+    """Hold the names, addresses and ports of a topology; `dpid` numbers the switches from 1."""
 
     interfaces: tuple[Interface, ...]
     trunks: tuple[Trunk, ...]
     dpid: dict[str, int]
 
     def of(self, node: str) -> tuple[Interface, ...]:
-        """The interfaces of a host; the first is the one over which it opens its connections."""
+        """Return the interfaces of a host, the one over which it opens its connections first."""
         return tuple(each for each in self.interfaces if each.node == node)
 
     def at(self, node: str, link: str) -> Interface:
-        """A host's interface on a link or access point."""
+        """Return a host's interface on a link or at an access point."""
         return next(each for each in self.of(node) if each.link == link)
 
 
 def wire(topology: Topology) -> Wiring:
-    """Name every interface and port.
+    """Return names and addresses for every interface and port.
 
-    A server's address is 10.0.0.n, a user's 10.1.0.n on WiFi (one subnet for all access points, so
-    that a handover keeps the address; 10.3.0.n where it has a second radio), 10.2.0.n on LTE,
-    10.(16+i).0.n on its i-th wired link; n counts the hosts of the kind from 1. A user's further
+    A server has address 10.0.0.n. A user has 10.1.0.n on WiFi, 10.2.0.n on LTE, and 10.(16+i).0.n
+    on its i-th wired link; n counts the hosts of the kind from 1. All WiFi access points share one
+    subnet, so that a handover keeps the address; a second WiFi radio has 10.3.0.n. A user's further
     addresses on an interface are n + N, n + 2N, ... in the same subnet, with N the number of users.
-    Ports are called as Mininet calls them: `s1-eth1`, and `wifi1-wlan1` for an access point's
-    radio.
+    Ports have Mininet's names: `s1-eth1`, and `wifi1-wlan1` for a radio.
     """
     hosts = {node.id: node.kind for node in topology.nodes if node.kind in ("user", "server")}
     number = {user: n for n, user in enumerate(topology.users, 1)}
@@ -252,45 +267,3 @@ def wire(topology: Topology) -> Wiring:
         tuple(trunks),
         {switch: n for n, switch in enumerate(topology.switches, 1)},
     )
-
-
-def check(topology: Topology) -> Topology:
-    """The topology itself, or one `RequestError` that names what cannot be built."""
-    for problem in _problems(topology):
-        raise RequestError(f"topology {topology.name}: {problem}")
-    return topology
-
-
-def _problems(topology: Topology) -> Iterator[str]:
-    ids = [node.id for node in topology.nodes]
-    for node in topology.nodes:
-        if ids.count(node.id) > 1:
-            yield f"two nodes are called '{node.id}': give each a name of its own"
-        if not (node.id.isalnum() and node.id[0].isalpha() and len(node.id) <= 9):
-            yield f"'{node.id}' cannot name an interface: use a letter and then letters or digits, 9 at most"
-    for link in topology.links:
-        for end in (link.a, link.b):
-            if end not in ids:
-                yield f"link '{link.id}' ends at '{end}', which is no node: choose from {', '.join(ids)}"
-    for cell in topology.cells:
-        if cell.medium and cell.medium not in (
-            each.ap for each in topology.cells if each.kind == "wifi" == cell.kind
-        ):
-            yield f"'{cell.ap}' shares the air of '{cell.medium}', which is no other WiFi access point"
-        if cell.kind == "wifi" and any(each.delay_ns for each in cell.stations):
-            yield f"a station of '{cell.ap}' has a delay, which is of LTE only: give it to the cell"
-    for user in topology.multipath:
-        if user not in topology.users:
-            yield f"multipath user {unknown(user, topology.users)}"
-    if len(topology.users) * max((node.subflows for node in topology.nodes), default=1) > 250:
-        yield "its users need more than the 250 addresses of a subnet: take fewer users or fewer subflows"
-    servers = topology.ids("server")
-    if not servers:
-        yield "it has no server: add one"
-    for node in topology.nodes:
-        if node.server and node.server not in servers:
-            yield f"user '{node.id}' talks to '{node.server}', which is no server: choose from {', '.join(servers)}"
-    for server in servers:
-        links = sum(server in (link.a, link.b) for link in topology.links)
-        if links != 1:
-            yield f"server '{server}' has {links} links and one address: give it one link, to a switch that has more"

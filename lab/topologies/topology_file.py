@@ -1,4 +1,4 @@
-"""A network as its controller is told of it, the same by both engines (docs/formats.md, topology.json)."""
+"""Describe a network for its controller, the same in both engines (topology.json)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ MILLION = 1_000_000
 def describe(
     topology: Topology, wiring: Wiring, receive_buffer_kb: int = 4000, rate_scale: float = 1.0
 ) -> dict[str, Any]:
-    """Plain data that `controller.plan.Plan` accepts; `receive_buffer_kb` is that of every connection."""
+    """Return the plain data of a `controller.plan.Plan`.
+
+    `receive_buffer_kb` is the receive buffer of every connection. Rates are wire rates.
+    """
     ports: dict[str, dict[str, str]] = {switch: {} for switch in wiring.dpid}
     for trunk in wiring.trunks:
         ports[trunk.a][trunk.b], ports[trunk.b][trunk.a] = trunk.a_port, trunk.b_port
@@ -34,7 +37,10 @@ def describe(
 
 
 def _interface(topology: Topology, interface: Interface) -> dict[str, Any]:
-    """Of a radio only what it is called: what it can do is said of its access point."""
+    """Return the names of an interface, and the shape of its link.
+
+    The entry of the access point has a radio's rates.
+    """
     named = {
         key: getattr(interface, key) for key in ("name", "address", "mac", "switch", "port", "link")
     }
@@ -56,7 +62,10 @@ def _trunk(topology: Topology, trunk: Trunk) -> dict[str, Any]:
 
 
 def shape(link: Link, cells: Iterable[Cell], near: str) -> dict[str, Any]:
-    """Return rate, delay, jitter and losses of a link; `loss` is that of packets that leave `near`."""
+    """Return rate, delay, jitter and losses of a link.
+
+    `loss` is that of packets that leave `near`.
+    """
     delay_ns, jitter_ns = link_delay_ns(link, cells)
     losses = (
         (link.loss_ppm, link.loss_back_ppm)

@@ -1,4 +1,4 @@
-"""One WiFi access point and one LTE base station in front of a server (MP-SDN, section VI-A)."""
+"""Build a WiFi access point and an LTE base station before a server (MP-SDN, section VI-A)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Delay = Annotated[float, Field(ge=0, le=5_000)]
 
 
 class User(BaseModel):
-    """A user, the access point it is near, and its rate when alone on each cell it can reach."""
+    """Hold a user, the access point it is near, and its rate when alone on each cell."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     id: str
@@ -34,7 +34,7 @@ class User(BaseModel):
 
 
 class Params(BaseModel):
-    """Parameters of `kind: wifi_lte`; rates count Ethernet frames, delays are one way."""
+    """Hold the parameters of `kind: wifi_lte`; rates count Ethernet frames, delays are one way."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     users: tuple[User, ...] = Field(min_length=1)
@@ -57,7 +57,9 @@ class Params(BaseModel):
 
 
 def build(params: Params, rate_scale: float = 1.0) -> Topology:
-    """Users near WiFi (~) and users near LTE (|); a multipath user, such as ue2 and ue3 here, is on both.
+    """Return users near WiFi (~) and users near LTE (|).
+
+    A multipath user, here ue2 and ue3, is on both.
 
     ue1   ue2   ue3   ue4
       ~   ~ |   ~ |   |
@@ -81,7 +83,7 @@ def build(params: Params, rate_scale: float = 1.0) -> Topology:
 
 
 def cells(params: Params, rate_scale: float) -> tuple[Cell, Cell]:
-    """The air of both: who is near, and multipath users besides."""
+    """Return both cells; the stations of each are the users near it and the multipath users."""
 
     def stations(kind: str) -> tuple[Station, ...]:
         found = []

@@ -1,4 +1,7 @@
-"""Three WiFi access points and one LTE base station over a square, users at random places (MP-SDN, section III-B2 and Figure 4)."""
+"""Build three WiFi access points and one LTE base station in a square, with users at random places.
+
+Source: MP-SDN, section III-B2 and Figure 4.
+"""
 
 from __future__ import annotations
 
@@ -17,22 +20,22 @@ from lab.radio.stations import best_bps, station
 from lab.topologies.topology import Cell, Link, Node, Topology
 from lab.topologies.wifi_lte import Delay
 
-POSITIONS = True  # users are somewhere, the seed says where, and they may move
-DRAWN_ON_M = 200.0  # the square in which these places are those of Figure 4
+POSITIONS = True  # users have places, which the seed decides, and may move
+FIGURE_4_M = 200.0  # side of the square of Figure 4, to which these places belong
 PLACES: dict[str, Place] = {
     "wifi1": (100, 150),
     "wifi2": (50, 50),
     "wifi3": (150, 50),
     "lte1": (100, 100),
 }
-# The paper names no radio; it used ns-3, so these are ns-3's defaults: 802.11a, 40 mW; a base station of 1 W. An access
-# point then carries about the 10 to 12 Mb/s that Figure 13 implies.
+# The paper names no radio. It used ns-3, so these are ns-3's defaults: 802.11a, 40 mW, and a base
+# station of 1 W. With these an access point carries about the 10 to 12 Mb/s that Figure 13 implies.
 WIFI_DBM, LTE_DBM = 16.02, 30.0
 LTE_MHZ = 2120
 
 
 class Params(BaseModel):
-    """Parameters of `kind: wireless_set`. `wifi` is a standard; delays are one way."""
+    """Hold the parameters of `kind: wireless_set`; `wifi` is a standard, delays are one way."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     users: Annotated[int, Field(ge=1, le=100)] = 30
@@ -51,7 +54,7 @@ class Params(BaseModel):
 
 @dataclass(frozen=True)
 class User:
-    """Where a user is, its nearest WiFi access point, and which networks it uses; the first is its home."""
+    """Hold a user's place, its nearest WiFi access point, and its networks, the home first."""
 
     id: str
     place: Place
@@ -60,9 +63,11 @@ class User:
 
 
 def build(params: Params, rate_scale: float = 1.0, seed: int = 1) -> Topology:
-    """Users nearer than 50 m to WiFi (~) take it, the others LTE (|); a multipath user, such as ue3 here, is on LTE and on the
-    nearest WiFi access point, however far that is. WiFi cells are on different channels. Users are
-    called ue1, ue2, and so on.
+    """Return users at random places; the home of a user is WiFi (~) or LTE (|).
+
+    A user nearer than `wifi_near_m` to a WiFi access point has its home there, any other at lte1. A
+    multipath user, here ue3, is on LTE and on the nearest WiFi access point, at any distance. WiFi
+    cells are on different channels. Users are called ue1, ue2, and so on.
 
      ue1    ue2  ue3   ue4   ue5
       ~       ~  ~ |    |     ~
@@ -86,7 +91,10 @@ def build(params: Params, rate_scale: float = 1.0, seed: int = 1) -> Topology:
 
 
 def users(params: Params, seed: int) -> list[User]:
-    """Everybody at a random place; of all, the given share, at random too, is multipath. A larger share keeps those of a smaller."""
+    """Return all users at random places, a random part of them multipath.
+
+    If the part grows, the multipath users of the smaller part stay multipath.
+    """
     names = [f"ue{n}" for n in range(1, params.users + 1)]
     order = sorted(names, key=lambda name: uniform(seed, name, "multipath"))
     multipath = order[: round(params.users * params.multipath_percent / 100)]
@@ -102,8 +110,8 @@ def _user(params: Params, name: str, seed: int, multipath: bool) -> User:
 
 
 def _places(params: Params) -> dict[str, Place]:
-    """Access points keep their part of a larger square."""
-    scale = params.area_m / DRAWN_ON_M
+    """Return the places of the access points, scaled to the side of the square."""
+    scale = params.area_m / FIGURE_4_M
     return {ap: (x * scale, y * scale) for ap, (x, y) in PLACES.items()}
 
 

@@ -1,0 +1,78 @@
+"""Check that a topology can be built, before either engine starts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lab.errors import RequestError, unknown
+from lab.topologies.topology import Topology
+
+ADDRESSES = 250  # of a subnet
+
+
+def check(topology: Topology) -> Topology:
+    """Return the topology, or raise `RequestError` with the first thing that cannot be built."""
+    for find in (_nodes, _links, _cells, _users, _servers):
+        for problem in find(topology):
+            raise RequestError(f"topology {topology.name}: {problem}")
+    return topology
+
+
+def _nodes(topology: Topology) -> Iterator[str]:
+    ids = [node.id for node in topology.nodes]
+    for name in ids:
+        if ids.count(name) > 1:
+            yield f"two nodes are called '{name}': give each a name of its own"
+        if not (name.isalnum() and name[0].isalpha() and len(name) <= 9):
+            rule = "use a letter and then letters or digits, 9 at most"
+            yield f"'{name}' cannot name an interface: {rule}"
+
+
+def _links(topology: Topology) -> Iterator[str]:
+    ids = [node.id for node in topology.nodes]
+    for link in topology.links:
+        for end in (link.a, link.b):
+            if end not in ids:
+                known = ", ".join(ids)
+                yield f"link '{link.id}' ends at '{end}', which is not a node: choose from {known}"
+
+
+def _cells(topology: Topology) -> Iterator[str]:
+    wifi = [cell.ap for cell in topology.cells if cell.kind == "wifi"]
+    for cell in topology.cells:
+        if cell.medium and (cell.kind != "wifi" or cell.medium not in wifi):
+            wrong = f"'{cell.medium}', which is not another WiFi access point"
+            yield f"'{cell.ap}' shares the air of {wrong}"
+        if cell.kind == "wifi" and any(each.delay_ns for each in cell.stations):
+            rule = "only LTE stations may: give the delay to the cell"
+            yield f"a station of '{cell.ap}' has a delay, but {rule}"
+
+
+def _users(topology: Topology) -> Iterator[str]:
+    for user in topology.multipath:
+        if user not in topology.users:
+            yield f"multipath user {unknown(user, topology.users)}"
+    subflows = max((node.subflows for node in topology.nodes), default=1)
+    if len(topology.users) * subflows > ADDRESSES:
+        yield (
+            f"its users need more than the {ADDRESSES} addresses of a subnet: "
+            "use fewer users or fewer subflows"
+        )
+
+
+def _servers(topology: Topology) -> Iterator[str]:
+    servers = topology.ids("server")
+    if not servers:
+        yield "it has no server: add one"
+    for node in topology.nodes:
+        if node.server and node.server not in servers:
+            known = ", ".join(servers)
+            wrong = f"'{node.server}', which is not a server: choose from {known}"
+            yield f"user '{node.id}' talks to {wrong}"
+    for server in servers:
+        links = sum(server in (link.a, link.b) for link in topology.links)
+        if links != 1:
+            yield (
+                f"server '{server}' has {links} links and one address: "
+                "give it one link, to a switch with more links"
+            )
