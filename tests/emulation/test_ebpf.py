@@ -33,7 +33,7 @@ Sample = dict[str, Any]
 def experiments(emulation: None) -> list[dict[str, Any]]:
     """The output of cc_experiments.py in the VM. The laws are compiled outside."""
     register(user_law(SCALABLE))
-    vm_kernel.require([*LAWS, "scalable"])
+    vm_kernel.require(LAWS)
     program = [sys.executable, "-m", "emulation.cc_experiments"]
     argv = [sys.executable, "-m", "lab", "vm", "--", *program]
     environment = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}"}

@@ -8,6 +8,7 @@ from machine import needs_root
 
 from lab.engines.mininet import ebpf
 from lab.engines.mininet.ebpf import build, libbpf, load
+from lab.engines.mininet.vm import vm_kernel
 from lab.errors import LabError, RequestError
 
 SCALABLE = Path(__file__).resolve().parents[2] / "emulation" / "scalable.c"
@@ -117,6 +118,15 @@ def test_a_file_that_registers_another_name_is_refused(tmp_path):
     registered(copy(tmp_path, SCALABLE.read_text().replace("bpf_scalable", "bpf_other")))
     with pytest.raises(RequestError, match=r"End the file with CONGESTION_CONTROL\(bpf_scalable\)"):
         build.require(["scalable"])
+
+
+def test_the_vms_kernel_has_every_registered_law(tmp_path, monkeypatch):
+    compiled = []
+    monkeypatch.setattr(vm_kernel, "find", lambda: tmp_path / "vmlinuz-6.12.1")
+    monkeypatch.setattr(build, "require", lambda wanted, types: compiled.append((wanted, types)))
+    registered(SCALABLE)
+    vm_kernel.require(["olia"])
+    assert compiled == [(["olia", "scalable"], tmp_path / "types-6.12.1")]
 
 
 @needs_root

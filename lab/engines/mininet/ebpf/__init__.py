@@ -78,6 +78,11 @@ def register(law: UserLaw) -> None:
         )
 
 
+def registered() -> tuple[str, ...]:
+    """Return the names of the registered laws."""
+    return tuple(_registered)
+
+
 def law_sources() -> dict[str, Path]:
     """Return the C file of each law by name: the built-in laws and the registered ones."""
     built_in = {law: SOURCES / f"{law}.c" for law in LAWS}

@@ -17,6 +17,7 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
+from lab.engines.mininet import ebpf
 from lab.engines.mininet.ebpf import build
 from lab.engines.mininet.machine import shell
 from lab.engines.mininet.machine.upstreams import cache
@@ -61,15 +62,16 @@ def types(image: Path) -> Path:
 def require(congestion_controls: Iterable[str] = ()) -> Path:
     """Return the VM's kernel, and compile the programs that these congestion controls need.
 
-    Raises `MachineLacks` if the kernel or what compiles the programs is missing, `RequestError` if
-    the C file of a user does not compile.
+    Registered laws are compiled too: a change during the run may name them, and the guest cannot
+    write to the cache. Raises `MachineLacks` if the kernel or the compiler is missing,
+    `RequestError` if the C file of a user does not compile.
     """
     image = find()
     if image is None:
         raise MachineLacks(
             f"start the VM: no kernel in {cache() / 'vm'}. Try: ./run_lab.sh setup-emulation"
         )
-    build.require(congestion_controls, types(image))
+    build.require([*congestion_controls, *ebpf.registered()], types(image))
     return image
 
 
