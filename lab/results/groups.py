@@ -14,6 +14,7 @@ from typing import Any
 
 from lab.errors import RequestError
 from lab.results.documents import WIRE_RATES_SCHEMA
+from lab.results.rate_scale import WIRE_LABEL
 from lab.results.statistics import mean
 from lab.run.recorder import read_document
 from lab.scenario import checking
@@ -75,7 +76,7 @@ class Group:
 
 def scale_text(rate_scale: float | None) -> str:
     """Return `rate scale X`, or `wire rates` for a run of schema 1."""
-    return "wire rates" if rate_scale is None else f"rate scale {rate_scale:g}"
+    return WIRE_LABEL if rate_scale is None else f"rate scale {rate_scale:g}"
 
 
 def grouped(folders: Sequence[Path]) -> list[Group]:
