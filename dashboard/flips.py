@@ -214,4 +214,4 @@ def _loaded(path: Path, changed_ns: int) -> Scenario:
 
 
 def _network(scenario: Scenario) -> Topology:
-    return loading.build(scenario)
+    return scenario.network

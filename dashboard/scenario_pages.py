@@ -70,7 +70,7 @@ def choices(name: str) -> Row:
     `unfit`: why a strategy could never act in this network, or why an engine cannot build it.
     """
     scenario = loading.load(name)
-    unfit = strategy_table.unfit(loading.build(scenario))
+    unfit = strategy_table.unfit(scenario.network)
     return {
         "strategies": [
             row | {"unfit": unfit[row["name"]] or ""} for row in catalogue.strategy_rows()

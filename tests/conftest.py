@@ -17,7 +17,7 @@ from lab.engines.sim import compiler
 from lab.run.recorder import Recorder
 from lab.run.runner import Outcome, run
 from lab.scenario import loading as scenario
-from lab.scenario.loading import Overrides, build
+from lab.scenario.loading import Overrides
 
 # No test is about time; and what is judged elsewhere is judged by the same examples each time, new ones are sought here.
 settings.register_profile("lab", deadline=None, derandomize=os.environ.get("CI") == "true")
@@ -47,7 +47,7 @@ def record(tmp_path: Path) -> Iterator[Callable[..., Recorder]]:
     def make(of: Any, name: str = "run") -> Recorder:
         folder = tmp_path / name
         folder.mkdir()
-        made.append(Recorder(folder, of, "fake", build(of)))
+        made.append(Recorder(folder, of, "fake"))
         return made[-1]
 
     yield make

@@ -5,61 +5,64 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from typing import Any
 
-from lab.engines import ENGINES, Change, Engine, Entry
+from controller.units import mbps_from_bps
 from lab.errors import LabError
+from lab.run.engine import Engine
+from lab.run.frame import ApSample, Frame, UserSample
+from lab.run.recorder import Recorder
+from lab.run.report import ConnectionReport, MptcpVerdict, Report, SubflowReport
+from lab.scenario.changes import Change, SetDemand, SetLinkUp
+from lab.scenario.engine_table import ENGINES, Entry
+from lab.scenario.schema import Scenario
 
-REPORT = {
-    "connections": [
-        {
-            "id": "c1",
-            "user": "ue2",
-            "throughput_mbps": 4.0,
-            "subflows": [
-                {"id": "c1/1", "path": ["wifi1"], "tier": 1, "throughput_mbps": 3.0},
-                {"id": "c1/2", "path": ["lte1"], "tier": 2, "throughput_mbps": 1.0},
-            ],
-        }
-    ],
-    "mptcp": {"verified": True, "joins": 1, "fallbacks": 0},
-    "cc": "reno",
-    "overload": {"overloaded": False, "reasons": []},
-}
+REPORT = Report(
+    (
+        ConnectionReport(
+            "c1",
+            "ue2",
+            4.0,
+            subflows=(
+                SubflowReport("c1/1", ("wifi1",), 1, 3.0),
+                SubflowReport("c1/2", ("lte1",), 2, 1.0),
+            ),
+        ),
+    ),
+    MptcpVerdict(True, 1, 0),
+    "reno",
+)
 
 
 class FakeEngine(Engine):
-    """Users get what their demand says, 1 Mb/s without one."""
+    """Give users what their demand says, 1 Mb/s without one."""
 
     on_advance: Callable[[float], None] = staticmethod(lambda until_s: None)
     step_s = 0.0
     fails_to_open = ""
 
-    def open(self, topology: Any, scenario: Any, recorder: Any) -> None:
-        self.topology, self.changes, self.closed = topology, [], False
-        self.rates = dict.fromkeys(topology.users, 1.0)
+    def open(self, scenario: Scenario, recorder: Recorder) -> None:
+        self.topology, self.changes, self.closed = scenario.network, [], False
+        self.rates = dict.fromkeys(self.topology.users, 1.0)
         recorder.command(["ip", "link", "add", "s1-eth1"])
         if self.fails_to_open:
             raise LabError(self.fails_to_open)
 
-    def advance(self, until_s: float) -> list[dict[str, Any]]:
+    def advance(self, until_s: float) -> list[Frame]:
         self.on_advance(until_s)
         time.sleep(self.step_s)
-        users = {user: {"mbps": rate} for user, rate in self.rates.items()}
-        aps = {
-            ap: {"tier1_mbps": 2.0, "tier2_mbps": 0.5, "mac_occupancy": 0.9}
-            for ap in self.topology.ids("wifi", "lte")
-        }
-        return [{"t": until_s, "ap": aps, "user": users, "sf": {}}]
+        users = {user: UserSample(rate) for user, rate in self.rates.items()}
+        aps = {ap: ApSample(2.0, 0.5, 0.9) for ap in self.topology.ids("wifi", "lte")}
+        return [Frame(until_s, aps, {}, users)]
 
     def apply(self, change: Change) -> None:
         self.changes.append(change)
-        if change.target == "link.lte.up":
-            raise LabError("take link lte down: the fake refuses")
-        if change.target.startswith("user."):
-            self.rates[change.target.split(".")[1]] = change.scaled
+        match change:
+            case SetLinkUp("lte"):
+                raise LabError("take link lte down: the fake refuses")
+            case SetDemand(user, rate_bps):
+                self.rates[user] = mbps_from_bps(rate_bps)
 
-    def close(self) -> dict[str, Any] | None:
+    def close(self) -> Report:
         self.closed = True
         return REPORT
 

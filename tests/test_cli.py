@@ -17,9 +17,9 @@ import yaml
 from click.testing import CliRunner
 
 from lab.__main__ import cli
-from lab.engines import ENGINES
 from lab.errors import LabError, MachineLacks
 from lab.scenario import loading as scenario
+from lab.scenario.engine_table import ENGINES
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from lab.errors import RequestError
 from lab.results import compare, statistics
-from lab.scenario.loading import build, resolved
+from lab.scenario.loading import resolved
 
 
 def verdict(base, other, direction=1):
@@ -42,7 +42,7 @@ def runs(load, tmp_path):
                 "status": status,
             }
             frames = [{"t": 1.0, "user": {"ue1": {"mbps": total}}, "ap": {}, "sf": {}}]
-            result = metrics.result(header, build(scenario), frames, None)
+            result = metrics.result(header, scenario.network, frames, None)
             unit = {"schema": 1} if rate_scale is None else {"schema": 2, "rate_scale": rate_scale}
             (folder / "result.json").write_text(json.dumps(result | unit))
             folders.append(folder)

@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 from test_cli import lab  # noqa: F401 - a fixture
 
-from lab import engines
 from lab.batch import jobs, virtual_machine
 from lab.cli import crosscheck as crosschecking
 from lab.engines.mininet.vm import launch as vm
@@ -15,6 +14,7 @@ from lab.errors import RequestError
 from lab.evaluation import crosscheck, crosscheck_runs, studies
 from lab.evaluation.studies import Case, Measured, Metric, Study
 from lab.run.runner import EXIT_INTERRUPTED
+from lab.scenario import engine_table
 
 STUDY = Study(
     "testbed_wifi_lte",
@@ -241,7 +241,9 @@ def in_vm(command, monkeypatch):
         monkeypatch.setattr(crosscheck_runs, "needs_vm", lambda: True)
 
     monkeypatch.setattr(crosscheck_runs, "needs_vm", lambda: True)
-    monkeypatch.setitem(engines.ENGINES, "slow", replace(engines.ENGINES["slow"], real_time=True))
+    monkeypatch.setitem(
+        engine_table.ENGINES, "slow", replace(engine_table.ENGINES["slow"], real_time=True)
+    )
     machine = OneVm(inside)
     monkeypatch.setattr(virtual_machine, "launcher", lambda: machine)
     return machine

@@ -2,36 +2,34 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lab.run import metrics
-from lab.scenario.loading import build
+from lab.run.frame import ApSample, Frame, SubflowSample, UserSample
+from lab.run.report import Overload, Report
 
-HEADER = {
-    "run_id": "r",
-    "scenario": "s",
-    "strategy": "none",
-    "engine": "fake",
-    "seed": 1,
-    "status": "complete",
-}
+HEADER = metrics.Header("r", "s", "none", "fake", 1, 1.0, "complete")
 
 
 def frame(t, wifi=(0.0, 0.0), occupancy=1.0, sf=None, **users):
-    ap = {"tier1_mbps": wifi[0], "tier2_mbps": wifi[1], "mac_occupancy": occupancy}
-    return {
-        "t": t,
-        "ap": {"wifi1": ap},
-        "user": {user: {"mbps": rate} for user, rate in users.items()},
-        "sf": sf or {},
-    }
+    ap = ApSample(wifi[0], wifi[1], occupancy)
+    return Frame(
+        t, {"wifi1": ap}, {}, {name: UserSample(rate) for name, rate in users.items()}, sf or {}
+    )
+
+
+def subflow(mbps, **fields):
+    sample = SubflowSample(mbps, None, None, 1, False, None, 0.0)
+    return replace(sample, **fields)
 
 
 def test_means_weigh_frames_by_their_interval(load):
     frames = [frame(1, (4, 1), 0.5, ue1=4, ue2=0), frame(4, (8, 1), 0.9, ue1=8, ue2=4)]
-    got = metrics.result(HEADER, build(load()), frames, None)
+    got = metrics.result(HEADER, load().network, frames, None)
     assert got["duration_s"] == 4
     assert got["users"]["ue1"] == {"kind": "single_path", "throughput_mbps": 7.0, "by_ap": {}}
     assert got["users"]["ue2"]["throughput_mbps"] == 3.0
@@ -51,28 +49,28 @@ def test_means_weigh_frames_by_their_interval(load):
 
 
 def test_a_crash_before_the_first_sample_gives_nulls_not_zeros(load):
-    got = metrics.result(HEADER | {"status": "failed"}, build(load()), [], None)
+    got = metrics.result(replace(HEADER, status="failed"), load().network, [], None)
     assert got["throughput_mbps"] is None
     assert got["tiers"] == {"1": None, "2": None}
     assert got["fairness"] == {"jain": None, "sd_mbps": None}
     assert got["cc"] is None
-    assert got["mptcp"] == {"verified": False, "joins": 0, "fallbacks": 0}
+    assert got["mptcp"] == {"verified": False, "joins": 0, "fallbacks": 0, "why": None}
     assert got["status"] == "failed"
 
 
 def test_shares_per_access_point_come_from_subflow_samples(load):
     sf = {
-        "c/1": {"user": "ue2", "ap": "wifi1", "mbps": 3.0},
-        "c/2": {"user": "ue2", "ap": "lte1", "mbps": 1.0},
+        "c/1": subflow(3.0, user="ue2", ap="wifi1"),
+        "c/2": subflow(1.0, user="ue2", ap="lte1"),
     }
-    got = metrics.result(HEADER, build(load()), [frame(1, sf=sf, ue2=4), frame(2, ue2=0)], None)
+    got = metrics.result(HEADER, load().network, [frame(1, sf=sf, ue2=4), frame(2, ue2=0)], None)
     assert got["users"]["ue2"]["by_ap"] == {"lte1": 0.5, "wifi1": 1.5}
 
 
 def test_shares_per_access_point_else_come_from_the_report(load):
     from fake_engine import REPORT
 
-    got = metrics.result(HEADER, build(load()), [frame(1, ue2=4)], REPORT)
+    got = metrics.result(HEADER, load().network, [frame(1, ue2=4)], REPORT)
     assert got["users"]["ue2"]["by_ap"] == {"lte1": 1.0, "wifi1": 3.0}
     assert got["connections"][0]["completion_s"] is None
     assert got["connections"][0]["subflows"][0]["rtt_ms_mean"] is None
@@ -80,8 +78,8 @@ def test_shares_per_access_point_else_come_from_the_report(load):
 
 
 def test_overload_is_kept_with_its_evidence(load):
-    report = {"overload": {"overloaded": True, "reasons": ["no idle time"]}}
-    got = metrics.result(HEADER, build(load()), [frame(1)], report)
+    report = Report(overload=Overload(True, ("no idle time",)))
+    got = metrics.result(HEADER, load().network, [frame(1)], report)
     assert got["overloaded"] is True
     assert got["overload"]["reasons"] == ["no idle time"]
 
@@ -95,10 +93,9 @@ def test_without_access_points_tiers_are_sums_over_subflows():
         "traffic": [{"user": "ue1"}],
         "topology": {"kind": "parallel_paths", "paths": [{"rate_mbps": 5}]},
     }
-    sf = {"c/1": {"mbps": 3.0, "tier": None}, "c/2": {"mbps": 1.0, "tier": 2}}
-    got = metrics.result(
-        HEADER, build(from_data(raw, "x")), [{"t": 1, "user": {"ue1": {"mbps": 4}}, "sf": sf}], None
-    )
+    sf = {"c/1": subflow(3.0, tier=None), "c/2": subflow(1.0, tier=2)}
+    frames = [Frame(1, {}, {}, {"ue1": UserSample(4)}, sf)]
+    got = metrics.result(HEADER, from_data(raw, "x").network, frames, None)
     assert got["tiers"] == {"1": 3.0, "2": 1.0}
     assert got["aps"] == {}
 

@@ -8,9 +8,9 @@ import time
 import pytest
 from fake_engine import FakeEngine
 
-from lab.engines import Options
 from lab.errors import RequestError
 from lab.run import inbox
+from lab.run.engine import Options
 from lab.run.pace import Pace, checked_speed
 from lab.run.recorder import read_events
 from lab.run.runner import run

@@ -67,7 +67,7 @@ def test_a_cut_last_line_is_left_out_and_damage_before_it_is_not(tmp_path):
 def test_a_killed_process_leaves_every_line_it_wrote(tmp_path):
     program = (
         "import sys, time; from pathlib import Path; from lab.scenario import loading as scenario; from lab.run.recorder import Recorder; "
-        "s = scenario.load('testbed_wifi_lte'); r = Recorder(Path(sys.argv[1]), s, 'fake', scenario.build(s))\n"
+        "s = scenario.load('testbed_wifi_lte'); r = Recorder(Path(sys.argv[1]), s, 'fake')\n"
         "for n in range(100): r.sample({'t': n})\n"
         "print('written', flush=True); time.sleep(60)"
     )

@@ -227,7 +227,7 @@ def test_progress_tells_phase_time_and_what_is_left(load, record):
 def test_half_an_engine_cannot_be_made():
     import pytest
 
-    from lab.engines import Engine
+    from lab.run.engine import Engine
 
     class Half(Engine):
         def open(self, topology, scenario, recorder): ...

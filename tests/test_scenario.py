@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lab.errors import RequestError
 from lab.scenario import loading as scenario
-from lab.scenario.loading import Overrides, build, experiment, from_data, resolved, scaled_traffic
+from lab.scenario.loading import Overrides, experiment, from_data, resolved, scaled_traffic
 
 UNEVEN_PATHS = """
 name: uneven_paths
@@ -95,14 +95,14 @@ def test_loss_in_percent_is_refused_with_the_fraction(value):
 
 def test_contract_scenario_shared_pipe_is_valid():
     loaded = from_data(yaml.safe_load(SHARED_PIPE), "shared_pipe.yaml")
-    topology = build(loaded)
+    topology = loaded.network
     assert topology.multipath == ("mp",)
     assert [flow.cc for flow in scaled_traffic(loaded)] == ["lia", "reno"]
 
 
 def test_contract_scenario_uneven_paths_is_valid():
     loaded = from_data(yaml.safe_load(UNEVEN_PATHS), "uneven_paths.yaml")
-    path1, path2 = (link for link in build(loaded).links if link.id.startswith("path"))
+    path1, path2 = (link for link in loaded.network.links if link.id.startswith("path"))
     assert (path1.rate_bps, path1.delay_ns, path1.queue_packets) == (20_000_000, 10_000_000, 100)
     assert (path2.rate_bps, path2.jitter_ns) == (12_000_000, 3_000_000)
 
@@ -200,7 +200,7 @@ def test_rate_scale_multiplies_every_rate_once(scale):
     kind = "traffic.1={user: ue1, kind: rate, rate_mbps: 8}"
     whole = scenario.load("testbed_wifi_lte", Overrides(settings=("rate_scale=1", kind)))
     part = scenario.load("testbed_wifi_lte", Overrides(settings=(f"rate_scale={scale}", kind)))
-    for before, after in zip(build(whole).cells, build(part).cells, strict=True):
+    for before, after in zip(whole.network.cells, part.network.cells, strict=True):
         assert [s.rate_bps for s in after.stations] == [
             pytest.approx(s.rate_bps * scale) for s in before.stations
         ]
@@ -216,7 +216,7 @@ def test_loss_acts_in_the_data_direction():
     up = from_data(raw | {"traffic": [{"user": "ue1", "direction": "up"}]}, "x")
     losses = [
         next(
-            (link.loss_ppm, link.loss_back_ppm) for link in build(each).links if link.id == "path1"
+            (link.loss_ppm, link.loss_back_ppm) for link in each.network.links if link.id == "path1"
         )
         for each in (down, up)
     ]

@@ -6,12 +6,12 @@ import pytest
 from pydantic import ValidationError
 
 from controller.strategies import STRATEGIES
-from lab import engines
-from lab.engines import Options
+from lab.engines import registry
 from lab.errors import RequestError
 from lab.radio.mobility import distance_m
+from lab.run.engine import Options
 from lab.scenario import loading as scenario
-from lab.scenario.loading import Overrides, build, from_data, resolved
+from lab.scenario.loading import Overrides, from_data, resolved
 from lab.scenario.targets import check_flip, targets
 from lab.topologies import rat_setup, wireless_set
 from lab.topologies.checks import check
@@ -133,7 +133,7 @@ def test_scenarios_say_what_they_are_for(name):
     of = scenario.load(name)
     assert all((of.title, of.paper, of.question, of.expect, of.minutes))
     assert from_data(resolved(of), "again") == of
-    assert {flow.user for flow in of.traffic} == set(build(of).users)
+    assert {flow.user for flow in of.traffic} == set(of.network.users)
 
 
 @pytest.mark.parametrize("name", NEW)
@@ -141,9 +141,9 @@ def test_scenarios_say_what_they_are_for(name):
 def test_the_emulation_refuses_them_before_anything_starts(name, strategy):
     of = scenario.load(name, Overrides(strategy=strategy, cc="reno"))
     with pytest.raises(RequestError, match=r"on engine 'mininet': .*Choose --engine sim") as caught:
-        engines.admit("mininet", of, Options())
+        registry.admit("mininet", of, Options())
     assert caught.value.exit_code == 2
-    engines.admit("sim", of, Options(speed=0.0))
+    registry.admit("sim", of, Options(speed=0.0))
 
 
 def test_traffic_of_all_users_at_once():

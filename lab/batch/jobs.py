@@ -21,10 +21,11 @@ from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import Any, Protocol
 
-from lab import engines
 from lab.errors import LabError
+from lab.run.engine import Options
 from lab.run.recorder import read_document
 from lab.run.runner import EXIT_INTERRUPTED, Outcome, Progress
+from lab.scenario import engine_table
 from lab.scenario.loading import experiment
 from lab.scenario.schema import Scenario
 
@@ -42,7 +43,7 @@ class Job:
 
     scenario: Scenario
     engine: str
-    options: engines.Options
+    options: Options
     out: Path | None = None
     vm: bool = False
 
@@ -70,7 +71,7 @@ def run_all(jobs: Sequence[Job], display: Display) -> list[Outcome]:
     left = {n: job for n, job in enumerate(jobs) if n not in found}
     for job in left.values():
         _remove_unfinished(job)
-    alone = any(engines.entry(job.engine).real_time for job in left.values())
+    alone = any(engine_table.entry(job.engine).real_time for job in left.values())
     began = time.monotonic()
     run = _in_turn if alone else _side_by_side
     for done, (n, outcome) in enumerate(run(left, display.run), 1):

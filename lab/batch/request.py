@@ -8,10 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lab import engines
 from lab.batch.jobs import Job
+from lab.engines import registry
 from lab.errors import RequestError
+from lab.run.engine import Options
 from lab.run.pace import checked_speed
+from lab.scenario import engine_table
 from lab.scenario import loading as scenario
 from lab.scenario.loading import Overrides
 from lab.scenario.schema import Scenario
@@ -64,7 +66,14 @@ def plan(request: Request) -> list[Scenario]:
     """Return a scenario for each strategy and seed; all strategies get the same seeds."""
     scenarios: list[Scenario] = []
     for strategy in request.strategies or (None,):
-        first = Overrides(strategy, request.cc, request.seed, request.duration_s, request.settings)
+        first = Overrides(
+            strategy,
+            request.cc,
+            request.seed,
+            request.duration_s,
+            request.settings,
+            registry.is_slow(request.engine, request.vm),
+        )
         scenarios.append(scenario.load(request.scenario, first))
         first_seed = scenarios[-1].seed
         scenarios += [
@@ -85,7 +94,7 @@ def _admitted(request: Request) -> list[Job]:
     options = _options(request)
     scenarios = plan(request)
     for each in scenarios:
-        engines.admit(request.engine, each, options)
+        registry.admit(request.engine, each, options)
     return [Job(each, request.engine, options, vm=request.vm) for each in scenarios]
 
 
@@ -94,15 +103,15 @@ def _in_own_folder(job: Job, out: Path | None) -> Job:
     return job if out is None else replace(job, out=out / folder)
 
 
-def _options(request: Request) -> engines.Options:
-    entry = engines.entry(request.engine)
+def _options(request: Request) -> Options:
+    entry = engine_table.entry(request.engine)
     if request.vm and not entry.real_time:
         raise RequestError(
             f"--vm: engine '{request.engine}' needs no virtual machine. Leave out --vm"
         )
     if request.speed is None:
-        return engines.Options(1.0 if entry.real_time else 0.0, request.pcap, request.wait)
+        return Options(1.0 if entry.real_time else 0.0, request.pcap, request.wait)
     try:
-        return engines.Options(checked_speed(request.speed), request.pcap, request.wait)
+        return Options(checked_speed(request.speed), request.pcap, request.wait)
     except RequestError as error:
         raise RequestError(f"--{error}") from error

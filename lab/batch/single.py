@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from lab import engines
 from lab.batch import virtual_machine
 from lab.batch.jobs import Job, OnProgress
+from lab.engines import registry
 from lab.run import runner
 from lab.run.recorder import Recorder, new_folder
 from lab.run.runner import Outcome
-from lab.scenario.loading import build
 
 
 def run_job(job: Job, on_progress: OnProgress) -> Outcome:
@@ -16,8 +15,8 @@ def run_job(job: Job, on_progress: OnProgress) -> Outcome:
     if job.vm:
         return virtual_machine.run_job(job, on_progress)
     scenario = job.scenario
-    engine = engines.create(job.engine, job.options)
+    engine = registry.create(job.engine, job.options)
     engine.ready(scenario)
     folder = new_folder(scenario, job.out)
-    recorder = Recorder(folder, scenario, job.engine, build(scenario))
+    recorder = Recorder(folder, scenario, job.engine)
     return runner.run(scenario, engine, recorder, on_progress)

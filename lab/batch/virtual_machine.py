@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from lab import engines
 from lab.batch.jobs import Job, OnProgress
+from lab.engines import registry
 from lab.errors import LabError, MachineLacks
 from lab.run.recorder import (
     REQUEST,
@@ -22,7 +22,6 @@ from lab.run.recorder import (
     write_scenario,
 )
 from lab.run.runner import EXIT_INTERRUPTED, Outcome, Progress, conclude
-from lab.scenario.loading import build
 
 
 def run_job(job: Job, on_progress: OnProgress) -> Outcome:
@@ -31,7 +30,7 @@ def run_job(job: Job, on_progress: OnProgress) -> Outcome:
     Ctrl-C is passed on to the run inside. Raise `MachineLacks` if the machine cannot start.
     """
     launch, scenario = launcher(), job.scenario
-    launch.vm_kernel.require(engines.congestion_controls(scenario))
+    launch.vm_kernel.require(registry.congestion_controls(scenario))
     folder = new_folder(scenario, job.out)
     on_progress(Progress("starting the virtual machine", 0.0, scenario.duration_s))
     error = None
@@ -59,7 +58,7 @@ def _without_result(job: Job, folder: Path, code: int, error: LabError | None) -
         f"run '{scenario.name}' in the virtual machine: no result (status {code}). "
         f"See {folder / 'vm'}"
     )
-    recorder = Recorder(folder, scenario, job.engine, build(scenario))
+    recorder = Recorder(folder, scenario, job.engine)
     return conclude(scenario, recorder, None, None if interrupted else error, interrupted)
 
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import click
 
-from lab import engines
 from lab.batch.jobs import Job
 from lab.batch.single import run_job
 from lab.cli import view
 from lab.errors import LabError
 from lab.run.runner import Outcome
+from lab.scenario import engine_table
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Terminal:
 
     def run(self, job: Job) -> Outcome:
         """Run one job and show its progress and its error."""
-        shown = self.progress and (self.simulations or engines.entry(job.engine).real_time)
+        shown = self.progress and (self.simulations or engine_table.entry(job.engine).real_time)
         live = view.Live(quiet=not shown)
         outcome = run_job(job, live)
         live.done()

@@ -24,17 +24,16 @@ def progress_line(progress: Progress) -> str:
     text = f"running {progress.t:g} / {progress.duration_s:g} s"
     if progress.eta_s is not None:
         text += f", {progress.eta_s:.0f} s left"
-    aps = progress.frame.get("ap", {})
-    if aps:
+    if progress.frame is None:
+        return text
+    if progress.frame.ap:
         shares = "   ".join(
-            f"{ap} {_rate(sample.get('tier1_mbps'))} + {_rate(sample.get('tier2_mbps'))}"
-            for ap, sample in aps.items()
+            f"{ap} {_rate(each.tier1_mbps)} + {_rate(each.tier2_mbps)}"
+            for ap, each in progress.frame.ap.items()
         )
         return f"{text}   {shares} Mb/s (Tier 1 + Tier 2)"
-    users = progress.frame.get("user", {})
-    return text + "".join(
-        f"   {user} {_rate(sample.get('mbps'))} Mb/s" for user, sample in users.items()
-    )
+    users = progress.frame.user.items()
+    return text + "".join(f"   {user} {_rate(each.mbps)} Mb/s" for user, each in users)
 
 
 class Live:

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import lab
-from lab import engines
 from lab.batch import jobs, virtual_machine
 from lab.batch.jobs import Display
 from lab.batch.request import Request, placed, plan
@@ -23,6 +22,7 @@ from lab.evaluation.studies import Case, Measured, Study, is_evidence
 from lab.run.manifest import ROOT
 from lab.run.recorder import give_away, read_document, read_samples
 from lab.run.runner import EXIT_INTERRUPTED
+from lab.scenario import engine_table
 
 TRIES = 3
 RUNS = ROOT / "data" / "crosscheck"
@@ -70,7 +70,7 @@ class CrossCheck:
 
     def _make(self, study: Study, engine: str) -> bool:
         requests = [self._request(study, case, engine) for case in study.cases]
-        real_time = engines.entry(engine).real_time
+        real_time = engine_table.entry(engine).real_time
         if real_time and needs_vm() and any(map(_missing, requests)):
             return self._make_in_vm(study, engine)
         return self._make_here(requests, TRIES if real_time else 1)
@@ -116,7 +116,7 @@ class CrossCheck:
         if engine == first:
             return request
         reference = self._unscaled_request(study, case, first)
-        vm = engines.entry(first).real_time and needs_vm()
+        vm = engine_table.entry(first).real_time and needs_vm()
         rate_scale = plan(replace(reference, repeat=1, vm=vm))[0].rate_scale
         return replace(request, settings=(*request.settings, f"rate_scale={rate_scale:g}"))
 
@@ -130,7 +130,7 @@ class CrossCheck:
             duration_s=case.duration_s or study.duration_s,
             settings=case.settings,
             out=self._folder(study, engine) / case.name,
-            wait=engines.entry(engine).real_time,
+            wait=engine_table.entry(engine).real_time,
         )
 
     def _folder(self, study: Study, engine: str) -> Path:

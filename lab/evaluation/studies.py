@@ -65,7 +65,9 @@ class Metric:
         frames, (start, end) = measured.frames, self.between_s
         weights = [
             weight if start < frame["t"] <= end else 0.0
-            for frame, weight in zip(frames, metrics.intervals(frames), strict=True)
+            for frame, weight in zip(
+                frames, metrics.intervals([frame["t"] for frame in frames]), strict=True
+            )
         ]
         return metrics.mean((_number(frame, self.path) for frame in frames), weights)
 

@@ -1,4 +1,4 @@
-"""One sample of a running network: frozen data that both engines fill in, and the line of samples.jsonl it becomes.
+"""Hold one sample of a running network, which both engines fill in, and its line of samples.jsonl.
 
 Every figure is the mean over the interval that ends at `t`. Rates are Mb/s of received payload. Engines
 measure rates on the wire; the runner records them in the scenario's units (`in_scenario_units`).
@@ -16,18 +16,36 @@ DIGITS = 4  # of a rate in samples.jsonl
 
 @dataclass(frozen=True)
 class ApSample:
-    """One access point: payload per tier, MAC occupancy from 0 to 1, Tier 2 limit, stations."""
+    """Describe one access point: payload per tier, MAC occupancy from 0 to 1, Tier 2 limit, stations."""
 
-    tier1_mbps: float = 0.0
-    tier2_mbps: float = 0.0
+    tier1_mbps: float | None = 0.0
+    tier2_mbps: float | None = 0.0
     mac_occupancy: float | None = None
     meter_mbps: float | None = None
     stations: int = 0
 
 
 @dataclass(frozen=True)
+class Direction:
+    """Hold what one direction of a link carried: Mb/s of frames, queued packets, fraction lost."""
+
+    mbps: float
+    backlog: int
+    loss: float
+
+    @classmethod
+    def of(
+        cls, sent_bytes: int, sent_packets: int, dropped: int, backlog: int, elapsed_s: float
+    ) -> Direction:
+        """Compute the figures from what was counted in the last `elapsed_s` seconds."""
+        rate = max(0, sent_bytes) * 8e-6 / elapsed_s if elapsed_s else 0.0
+        offered = sent_packets + dropped
+        return cls(round(rate, DIGITS), backlog, round(dropped / offered, 5) if offered else 0.0)
+
+
+@dataclass(frozen=True)
 class LinkSample:
-    """One shaped link: Ethernet frames in each direction, queue and loss of the busier direction.
+    """Describe one shaped link: Ethernet frames in each direction, queue and loss of the busier direction.
 
     `backlog` counts packets; `loss` is the fraction of packets that were dropped or lost. An
     unshaped link has no queue to read: all its figures are None.
@@ -40,14 +58,20 @@ class LinkSample:
 
     @property
     def mbps(self) -> float | None:
-        """The rate of the busier direction."""
+        """Return the rate of the busier direction."""
         known = [rate for rate in (self.mbps_ab, self.mbps_ba) if rate is not None]
         return max(known, default=None)
+
+    @classmethod
+    def of(cls, ab: Direction, ba: Direction) -> LinkSample:
+        """Combine both directions of a link; queue and loss are those of the busier one."""
+        busier = ba if ba.mbps > ab.mbps else ab
+        return cls(ab.mbps, ba.mbps, busier.backlog, busier.loss)
 
 
 @dataclass(frozen=True)
 class UserSample:
-    """One user: what its applications read, and its position in m where it has one."""
+    """Describe one user: what its applications read, and its position in m where it has one."""
 
     mbps: float = 0.0
     x_m: float | None = None
@@ -56,7 +80,7 @@ class UserSample:
 
 @dataclass(frozen=True)
 class SubflowSample:
-    """One subflow: payload it delivered, and its sender's state.
+    """Describe one subflow: payload it delivered, and its sender's state.
 
     `cwnd` counts segments. `expected_mbps` is its pacing rate (S-MPTCP), None without one.
     `out_of_order` is the fraction of its segments that arrived out of order. `user` and `ap` (the
@@ -76,7 +100,7 @@ class SubflowSample:
 
 @dataclass(frozen=True)
 class Frame:
-    """One sample of the whole network, at `t` seconds after the start; each mapping is keyed by ID."""
+    """Hold one sample of the whole network, `t` seconds after the start; each mapping is keyed by ID."""
 
     t: float
     ap: Mapping[str, ApSample] = field(default_factory=dict)

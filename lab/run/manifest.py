@@ -13,21 +13,19 @@ from typing import Any
 import lab
 from controller import units
 from lab.run import process
+from lab.run.metrics import SCHEMA
 from lab.scenario.loading import experiment
 from lab.scenario.schema import Scenario
-from lab.topologies.topology import Link, Topology
+from lab.topologies.topology import Link
 
 ROOT = Path(__file__).resolve().parents[2]
-SCHEMA = 1
 COMMIT = "MULTIPATH_LAB_COMMIT"  # asking git takes two seconds in a VM
 SEED_FIXES = {
     "mininet": "the random choices of the traffic and of the network emulation's set-up; not the timing of packets, which is the machine's",
 }
 
 
-def manifest(
-    run_id: str, scenario: Scenario, engine: str, topology: Topology, started: float
-) -> dict[str, Any]:
+def manifest(run_id: str, scenario: Scenario, engine: str, started: float) -> dict[str, Any]:
     """What produced the result, so that the result alone can say it."""
     return {
         "schema": SCHEMA,
@@ -51,7 +49,7 @@ def manifest(
             "python": platform.python_version(),
             "commit": commit(),
         },
-        "topology_sha256": topology.sha256(),
+        "topology_sha256": scenario.network.sha256(),
         "host": {
             "kernel": platform.release(),
             "cpu": _cpu(),
@@ -59,11 +57,11 @@ def manifest(
             "memory_mb": _memory_mb(),
         },
         "links_asked": {
-            link.id: _asked(link) for link in topology.links if link.rate_bps is not None
+            link.id: _asked(link) for link in scenario.network.links if link.rate_bps is not None
         }
         | {
             cell.ap: {s.user: {"rate_mbps": units.mbps_from_bps(s.rate_bps)} for s in cell.stations}
-            for cell in topology.cells
+            for cell in scenario.network.cells
         },
         "links_measured": {},
     }

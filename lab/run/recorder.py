@@ -20,10 +20,10 @@ from typing import Any, TextIO
 import yaml
 
 from lab.errors import LabError, RequestError
+from lab.run.frame import Frame
 from lab.run.manifest import ROOT, manifest
 from lab.scenario.loading import resolved
 from lab.scenario.schema import Scenario
-from lab.topologies.topology import Topology
 
 RUNS = ROOT / "data" / "runs"
 TRACE = "  | "  # begins the lines of log.txt that say where a failure came from
@@ -34,16 +34,17 @@ BEFORE_THE_RUN = {"vm", REQUEST}  # what may be in a run folder before the run w
 class Recorder:
     """Writes one run folder. A failed write ends the recording with one `LabError`; what is there stays valid."""
 
-    def __init__(self, folder: Path, scenario: Scenario, engine: str, topology: Topology) -> None:
+    def __init__(self, folder: Path, scenario: Scenario, engine: str) -> None:
         """Use `folder`, which exists. If a run that was lost began in it, its manifest and lines are kept."""
         self.folder, self.scenario, self.engine = folder, scenario, engine
         self.run_id = folder.name
+        self.flips: list[dict[str, Any]] = []  # that were made while the run went on
         self.started = time.time()
         lost = (folder / "manifest.json").exists()
         self._manifest = (
             read_document(folder, "manifest.json")
             if lost
-            else manifest(self.run_id, scenario, engine, topology, self.started)
+            else manifest(self.run_id, scenario, engine, self.started)
         )
         self._open: dict[str, TextIO] = {}
         self.broken: LabError | None = None
@@ -60,9 +61,9 @@ class Recorder:
             raise self._failed("the first files", error) from error
         give_away(self.folder)
 
-    def sample(self, frame: dict[str, Any]) -> None:
+    def sample(self, frame: Frame) -> None:
         """Append one frame: the means over the interval that ends at its `t`."""
-        self._append("samples.jsonl", _line(frame))
+        self._append("samples.jsonl", _line(frame.to_json()))
 
     def event(self, t: float, kind: str, **fields: Any) -> None:
         """Append something that happened at `t`, in s since the start of the run."""

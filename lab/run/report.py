@@ -1,4 +1,4 @@
-"""What an engine reports when a run ends: frozen data that both engines fill in.
+"""Hold what an engine reports when a run ends; both engines fill it in.
 
 Rates are Mb/s of received payload, on the wire as an engine measures them; `in_scenario_units` converts
 them. A figure that nobody measured is None, never zero.
@@ -6,7 +6,7 @@ them. A figure that nobody measured is None, never zero.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -15,7 +15,7 @@ DIGITS = 4  # of a rate in result.json
 
 @dataclass(frozen=True)
 class SubflowReport:
-    """One subflow over the whole run.
+    """Describe one subflow over the whole run.
 
     `segments` counts every data segment the sender transmitted, retransmissions included;
     `lost_segments` those of them that did not arrive; `retransmitted_segments` those that repeat an
@@ -37,7 +37,7 @@ class SubflowReport:
 
 @dataclass(frozen=True)
 class ConnectionReport:
-    """One connection over the whole run; `completion_s` counts from its own start.
+    """Describe one connection over the whole run; `completion_s` counts from its own start.
 
     `receive_buffer_max_bytes` is the most data its receiver held back for reordering at once.
     """
@@ -53,7 +53,7 @@ class ConnectionReport:
 
 @dataclass(frozen=True)
 class MptcpVerdict:
-    """Whether the connections of multipath users were Multipath TCP with all their subflows.
+    """Say whether multipath users' connections were Multipath TCP with all their subflows.
 
     `verified` is None if no user was meant to be multipath; `why` says what was missing.
     """
@@ -65,8 +65,34 @@ class MptcpVerdict:
 
 
 @dataclass(frozen=True)
+class MptcpCheck:
+    """Describe one connection of a multipath user: what it is, and what it should be."""
+
+    id: str
+    is_mptcp: bool
+    subflows: int
+    wanted_subflows: int
+
+
+def mptcp_verdict(checks: Sequence[MptcpCheck], joins: int, fallbacks: int) -> MptcpVerdict:
+    """Judge the connections of all multipath users.
+
+    Each must be Multipath TCP with one subflow per address of its user; `joins` counts the further
+    subflows, `fallbacks` the connections that became plain TCP.
+    """
+    why = [
+        f"{each.id} is plain TCP"
+        if not each.is_mptcp
+        else f"{each.id} has {each.subflows} of {each.wanted_subflows} subflows"
+        for each in checks
+        if not each.is_mptcp or each.subflows < each.wanted_subflows
+    ]
+    return MptcpVerdict(not why if checks else None, joins, fallbacks, "; ".join(why) or None)
+
+
+@dataclass(frozen=True)
 class Overload:
-    """Whether the machine kept up with what it emulated; `figures` is the evidence, by name."""
+    """Say whether the machine kept up with what it emulated; `figures` is the evidence, by name."""
 
     overloaded: bool = False
     reasons: tuple[str, ...] = ()
@@ -83,7 +109,7 @@ class Overload:
 
 @dataclass(frozen=True)
 class Report:
-    """What result.json needs beside the samples; `cc` was read back from the running connections."""
+    """Hold what result.json needs beside the samples; `cc` was read back from the running connections."""
 
     connections: tuple[ConnectionReport, ...] = ()
     mptcp: MptcpVerdict = MptcpVerdict()

@@ -15,20 +15,20 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from controller.folder_changes import FolderChanges
-from lab.engines import Engine, refuse
 from lab.errors import LabError, RequestError
 from lab.run import inbox, metrics
+from lab.run.engine import Engine
+from lab.run.frame import Frame
 from lab.run.pace import CONTROLS, Pace
 from lab.run.recorder import Follower, Recorder, read_samples
+from lab.run.report import Report
 from lab.scenario import targets
-from lab.scenario.loading import build
 from lab.scenario.schema import Event, Scenario
-from lab.topologies.topology import Topology
 
 EXIT_INTERRUPTED = 130
 LOOK_EVERY_S = 0.05  # into the inbox, while waiting
@@ -41,7 +41,7 @@ class Progress:
     phase: str
     t: float
     duration_s: float
-    frame: dict[str, Any] = field(default_factory=dict)
+    frame: Frame | None = None
     eta_s: float | None = None
 
 
@@ -83,7 +83,6 @@ class _Run:
             recorder,
             on_progress,
         )
-        self.topology: Topology = build(scenario)
         self.now = 0.0
         self.stop_asked = False
         self.error: LabError | None = None
@@ -106,7 +105,7 @@ class _Run:
                 if self.pace:
                     self.recorder.describe(speed=self.pace.speed)
                 self.recorder.on_log = self._progress
-                self.engine.open(self.topology, self.scenario, self.recorder)
+                self.engine.open(self.scenario, self.recorder)
                 quiet.set()  # from here on a signal ends the loop instead of interrupting a step
                 self.recorder.on_log = lambda _: None
                 self.started = self.engine.started_at or time.time()
@@ -123,6 +122,8 @@ class _Run:
                 self._progress("stopping")
                 self._follow_decisions()  # what POX says of the network's end is no part of the run
                 report = self.engine.close()
+                if report:
+                    report = report.in_scenario_units(self.scenario.rate_scale)
             except Exception as error:  # noqa: BLE001
                 self._fail("stop", error)
             os.close(self.inbox_handle)
@@ -135,14 +136,15 @@ class _Run:
         while self.now < scenario.duration_s and not self.stop_asked:
             steps = max(steps, self._steps_gone(time.monotonic() - began)) + 1
             until = min(round(steps * scenario.sample_interval_s, 9), scenario.duration_s)
-            frames = self.engine.advance(until)
+            scale = scenario.rate_scale
+            frames = [frame.in_scenario_units(scale) for frame in self.engine.advance(until)]
             for frame in frames:
                 self.recorder.sample(frame)
             self.now = until
             self._wait_until_due()
             self._follow_decisions()
             left = (scenario.duration_s - until) * (time.monotonic() - began) / until
-            self._progress("running", frames[-1] if frames else {}, left)
+            self._progress("running", frames[-1] if frames else None, left)
 
     def _steps_gone(self, elapsed_s: float) -> int:
         """Samples that an engine in real time would take a whole interval late: they are left out, so that `t` stays true."""
@@ -196,13 +198,13 @@ class _Run:
         """Check and apply one change; a refused one is recorded with the reason and the run goes on."""
         try:
             value = targets.check_flip(self.scenario, target, value)
-            if target == "cc":
-                refuse(self.recorder.engine, "cc", value)
             self.engine.apply(targets.change(self.scenario, target, value))
         except LabError as error:
             self._note("flip", ok=False, target=target, value=value, error=str(error), **source)
             return
         self.scenario = targets.after(self.scenario, target, value)
+        if source.get("source") == "inbox":
+            self.recorder.flips.append({"t": self.now, "target": target, "value": value})
         self._note("flip", ok=True, target=target, value=value, **source)
 
     def _note(self, kind: str, **fields: Any) -> None:
@@ -215,10 +217,8 @@ class _Run:
                 (entry.pop("at") - self.started, entry.pop("kind"), entry) for entry in entries
             )
 
-    def _progress(
-        self, phase: str, frame: dict[str, Any] | None = None, eta_s: float | None = None
-    ) -> None:
-        self.on_progress(Progress(phase, self.now, self.scenario.duration_s, frame or {}, eta_s))
+    def _progress(self, phase: str, frame: Frame | None = None, eta_s: float | None = None) -> None:
+        self.on_progress(Progress(phase, self.now, self.scenario.duration_s, frame, eta_s))
 
     def _ask_to_stop(self) -> None:
         self.stop_asked = True
@@ -237,7 +237,7 @@ class _Run:
             except LabError as broken:
                 self.error = broken
 
-    def _finish(self, interrupted: bool, report: dict[str, Any] | None) -> Outcome:
+    def _finish(self, interrupted: bool, report: Report | None) -> Outcome:
         if self.due and not interrupted and not self.error:
             self._note("warning", text=f"{len(self.due)} events of the scenario lie after its end")
         return conclude(self.recorder.scenario, self.recorder, report, self.error, interrupted)
@@ -246,33 +246,39 @@ class _Run:
 def conclude(
     scenario: Scenario,
     recorder: Recorder,
-    report: dict[str, Any] | None,
+    report: Report | None,
     error: LabError | None,
     interrupted: bool,
 ) -> Outcome:
     """Write result.json from what was recorded, close the folder, and say how it ended."""
-    topology = build(scenario)
-    header = {
-        "run_id": recorder.run_id,
-        "scenario": scenario.name,
-        "strategy": scenario.strategy.name,
-        "engine": recorder.engine,
-        "seed": scenario.seed,
-        "status": "failed" if error else "interrupted" if interrupted else "complete",
-    }
+    status = "failed" if error else "interrupted" if interrupted else "complete"
     try:
-        result = metrics.result(header, topology, read_samples(recorder.folder), report)
+        frames = [Frame.from_json(line) for line in read_samples(recorder.folder)]
+        header = _header(scenario, recorder, status)
+        result = metrics.result(header, scenario.network, frames, report)
         if error:
             result["error"] = str(error)
         recorder.result(result)
     except LabError as problem:
         error = error or problem
-        result = metrics.result(header | {"status": "failed"}, topology, [], None) | {
-            "error": str(error)
-        }
+        header = _header(scenario, recorder, "failed")
+        result = metrics.result(header, scenario.network, [], None) | {"error": str(error)}
     recorder.close()
     code = error.exit_code if error else EXIT_INTERRUPTED if interrupted else 0
     return Outcome(result, recorder.folder, code, str(error or ""))
+
+
+def _header(scenario: Scenario, recorder: Recorder, status: str) -> metrics.Header:
+    return metrics.Header(
+        recorder.run_id,
+        scenario.name,
+        scenario.strategy.name,
+        recorder.engine,
+        scenario.seed,
+        scenario.rate_scale,
+        status,
+        tuple(recorder.flips),
+    )
 
 
 @contextmanager

@@ -106,6 +106,6 @@ def _scenario_row(scenario: Scenario) -> Row:
         "strategy": scenario.strategy.name,
         "params": scenario.strategy.params,
         "cc": scenario.multipath.cc,
-        "users": list(loading.build(scenario).users),
+        "users": list(scenario.network.users),
         "multipath": params.get("multipath"),
     }

@@ -2,7 +2,7 @@
 
 1) read the file, refuse duplicate keys          2) apply what the command line overrides
 3) check topology and strategy parameters        4) check the rest
-5) build the network                             6) check traffic and mobility against it
+5) build the network, once                       6) check traffic and mobility against it
 7) write out the traffic of all users            8) check events against all of it
 """
 
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from lab.errors import RequestError, show, unknown
-from lab.scenario import checking
+from lab.scenario import checking, targets
 from lab.scenario import strategy_table as brain
 from lab.scenario.schema import Scenario, StrategyChoice, TopologyChoice, Traffic
 from lab.topologies.checks import check
@@ -32,19 +32,24 @@ PROSE = (
     "question",
     "expect",
     "minutes",
-    "checkpoints",
 )  # changes nothing that is measured
+RESOLVED = "slow_machine_rate_scale"  # has become rate_scale
+AUTO = "auto"
 
 
 @dataclass(frozen=True)
 class Overrides:
-    """What the command line changes in a file: first the named options, then each `--set`."""
+    """Hold what the command line changes in a file: first the named options, then each `--set`.
+
+    On a `slow_machine` a scenario whose `rate_scale` is `auto` runs at `slow_machine_rate_scale`.
+    """
 
     strategy: str | None = None
     cc: str | None = None
     seed: int | None = None
     duration_s: float | None = None
     settings: tuple[str, ...] = ()
+    slow_machine: bool = False
 
 
 def names() -> list[str]:
@@ -80,15 +85,15 @@ def from_data(raw: dict[str, Any], source: str, overrides: Overrides = Overrides
     """The scenario in plain data; `source` names it in errors."""
     raw = copy.deepcopy(raw)
     _override(raw, overrides)
+    _resolve_rate_scale(raw, overrides.slow_machine)
     scenario = checking.validate(Scenario, _with_choices(raw, source), source)
     scenario = scenario.model_copy(
         update={"traffic": tuple(_as_asked(flow, scenario) for flow in scenario.traffic)}
     )
-    topology = _built(scenario, source)
-    _check_against(scenario, topology, source)
-    scenario = scenario.model_copy(
-        update={"traffic": tuple(_for_everyone(scenario.traffic, topology.users))}
-    )
+    scenario = scenario.with_network(_built(scenario, source))
+    _check_against(scenario, source)
+    flows = tuple(_for_everyone(scenario.traffic, scenario.network.users))
+    scenario = scenario.model_copy(update={"traffic": flows})
     _check_events(scenario, source)
     return scenario
 
@@ -111,8 +116,14 @@ def _for_everyone(traffic: Iterable[Traffic], users: Iterable[str]) -> Iterator[
             yield flow.model_copy(update={"user": user})
 
 
-def build(scenario: Scenario) -> Topology:
-    """The network of a scenario, rates scaled. `loss` acts in the data direction: toward the servers if all traffic goes up."""
+def _resolve_rate_scale(raw: dict[str, Any], slow_machine: bool) -> None:
+    """Replace `rate_scale: auto`, the default, by the number that holds on this machine."""
+    if raw.get("rate_scale", AUTO) == AUTO:
+        raw["rate_scale"] = raw.get("slow_machine_rate_scale", 1) if slow_machine else 1
+
+
+def _build(scenario: Scenario) -> Topology:
+    """Build the network on the wire: every rate is multiplied by `rate_scale`."""
     params = scenario.topology.params
     family = TOPOLOGIES[scenario.topology.kind]
     drawn = {"seed": scenario.seed} if has_positions(scenario) else {}
@@ -132,18 +143,24 @@ def has_positions(scenario: Scenario) -> bool:
 
 
 def scaled_traffic(scenario: Scenario) -> tuple[Traffic, ...]:
-    """The flows with their rates multiplied by `rate_scale` and their congestion control filled in."""
+    """Return the flows as they are on the wire, each with its congestion control.
+
+    Rates and volumes are multiplied by `rate_scale`, so that a file takes as long as it would without.
+    """
     return tuple(
         flow.model_copy(
             update={
-                "rate_mbps": None
-                if flow.rate_mbps is None
-                else flow.rate_mbps * scenario.rate_scale,
+                "rate_mbps": _scaled(flow.rate_mbps, scenario.rate_scale),
+                "volume_mb": _scaled(flow.volume_mb, scenario.rate_scale),
                 "cc": flow.cc or scenario.multipath.cc,
             }
         )
         for flow in scenario.traffic
     )
+
+
+def _scaled(figure: float | None, rate_scale: float) -> float | None:
+    return None if figure is None else figure * rate_scale
 
 
 def resolved(scenario: Scenario) -> dict[str, Any]:
@@ -158,7 +175,8 @@ def resolved(scenario: Scenario) -> dict[str, Any]:
 
 def experiment(scenario: Scenario, engine: str) -> str:
     """A digest of everything that decides what is measured; not of prose, and not of the time of the start."""
-    decides = {key: value for key, value in resolved(scenario).items() if key not in PROSE}
+    left_out = (*PROSE, RESOLVED)
+    decides = {key: value for key, value in resolved(scenario).items() if key not in left_out}
     return hashlib.sha256(
         json.dumps({"engine": engine, **decides}, sort_keys=True).encode()
     ).hexdigest()
@@ -217,13 +235,14 @@ def _topology(raw: dict[str, Any], source: str) -> TopologyChoice:
 
 def _built(scenario: Scenario, source: str) -> Topology:
     try:
-        return build(scenario)
+        return _build(scenario)
     except RequestError as error:
         raise RequestError(f"{source}: {error}") from error
 
 
-def _check_against(scenario: Scenario, topology: Topology, source: str) -> None:
-    """Traffic, mobility and the strategy must name what exists, and fit it."""
+def _check_against(scenario: Scenario, source: str) -> None:
+    """Check that traffic, mobility and the strategy name what exists in the network, and fit it."""
+    topology = scenario.network
     brain.check_fit(scenario.strategy.name, topology, source)
     for n, flow in enumerate(scenario.traffic):
         if flow.user not in (*topology.users, EVERYONE):
@@ -236,9 +255,7 @@ def _check_against(scenario: Scenario, topology: Topology, source: str) -> None:
 
 
 def _check_events(scenario: Scenario, source: str) -> None:
-    """Events must name what can be changed when their time comes."""
-    from lab.scenario import targets
-
+    """Check that each event names something that can be changed at its time."""
     now = scenario
     for n, event in sorted(enumerate(scenario.events), key=lambda pair: pair[1].at_s):
         try:

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    SerializeAsAny,
+    field_validator,
+    model_validator,
+)
 
 from lab.errors import unknown
 from lab.scenario.congestion import CONGESTION_CONTROLS
+from lab.topologies.topology import Topology
 
 DAY_S = 86_400
 Rate = Annotated[float, Field(gt=0, le=10_000)]
@@ -131,16 +140,6 @@ class Mobility(Part):
         return self
 
 
-class Checkpoint(Part):
-    """A worksheet question; its answer is a number of result.json, such as `aps.wifi1.throughput_mbps`, within bounds."""
-
-    question: str
-    metric: str
-    at_least: float | None = None
-    at_most: float | None = None
-    hint: str = ""
-
-
 class Scenario(Part):
     """One experiment, complete and checked. `lab.scenario` makes it; `topology` and `strategy` hold every parameter.
 
@@ -166,7 +165,20 @@ class Scenario(Part):
     duration_s: Positive = 60
     sample_interval_s: Annotated[float, Field(ge=0.05, le=60)] = 0.5
     rate_scale: Annotated[float, Field(gt=0, le=100)] = 1
-    checkpoints: tuple[Checkpoint, ...] = ()
+    slow_machine_rate_scale: Annotated[float, Field(gt=0, le=1)] = 1
+    _network: Topology | None = PrivateAttr(default=None)
+
+    @property
+    def network(self) -> Topology:
+        """Return the network on the wire: every rate is multiplied by `rate_scale`."""
+        assert self._network is not None, "a Scenario is made by lab.scenario.loading"
+        return self._network
+
+    def with_network(self, network: Topology) -> Scenario:
+        """Return the scenario with this network, which `lab.scenario.loading` built from it."""
+        copy = self.model_copy()
+        copy._network = network
+        return copy
 
     @model_validator(mode="after")
     def is_sampled_at_least_once(self) -> Scenario:

@@ -11,13 +11,31 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from controller import units
-from lab.engines import Change
+from controller.units import (
+    bps_from_mbps,
+    fraction_from_ppm,
+    mbps_from_bps,
+    ms_from_ns,
+    ns_from_ms,
+    ppm_from_fraction,
+)
 from lab.errors import RequestError, show, unknown
 from lab.scenario import checking
 from lab.scenario import strategy_table as brain
+from lab.scenario.changes import (
+    Change,
+    SetCongestionControl,
+    SetDemand,
+    SetLinkDelay,
+    SetLinkLoss,
+    SetLinkRate,
+    SetLinkUp,
+    SetStationRate,
+    SetStrategy,
+    SetStrategyParameter,
+    SetTier1Demand,
+)
 from lab.scenario.congestion import CONGESTION_CONTROLS
-from lab.scenario.loading import build
 from lab.scenario.schema import Scenario, StrategyChoice
 
 Kind = Literal["number", "switch", "name", "parameter"]
@@ -87,11 +105,33 @@ def after(scenario: Scenario, target: str, value: Any) -> Scenario:
 
 
 def change(scenario: Scenario, target: str, value: Any) -> Change:
-    """A checked value as engines take it: rates of links, cells and users are multiplied by `rate_scale`."""
-    rate = target.endswith("_mbps") and not target.startswith("strategy")
-    return Change(
-        target, value, value * scenario.rate_scale if rate and value is not None else value
-    )
+    """Return the change that a checked value of a target stands for, with rates as on the wire."""
+
+    def wire_bps(mbps: float | None) -> int | None:
+        return None if mbps is None else bps_from_mbps(mbps * scenario.rate_scale)
+
+    match target.split("."):
+        case ["strategy"]:
+            return SetStrategy(value["name"], value["params"])
+        case ["strategy", key]:
+            return SetStrategyParameter(key, value)
+        case ["link", link, "rate_mbps"]:
+            return SetLinkRate(link, bps_from_mbps(value * scenario.rate_scale))
+        case ["link", link, "delay_ms"]:
+            return SetLinkDelay(link, ns_from_ms(value))
+        case ["link", link, "loss"]:
+            return SetLinkLoss(link, ppm_from_fraction(value))
+        case ["link", link, "up"]:
+            return SetLinkUp(link, value)
+        case ["cell", ap, "tier1_mbps"]:
+            return SetTier1Demand(ap, wire_bps(value))
+        case ["cell", ap, user, "rate_mbps"]:
+            return SetStationRate(ap, user, bps_from_mbps(value * scenario.rate_scale))
+        case ["user", user, "demand_mbps"]:
+            return SetDemand(user, wire_bps(value))
+        case ["cc"]:
+            return SetCongestionControl(value)
+    raise RequestError(f"target {unknown(target, targets(scenario))}")
 
 
 def _strategy(scenario: Scenario) -> list[Target]:
@@ -125,7 +165,7 @@ def _rate(name: str, bps: int, scale: float, help: str) -> Target:
     return Target(
         name,
         "number",
-        round(units.mbps_from_bps(bps) / scale, 6),
+        round(mbps_from_bps(bps) / scale, 6),
         "Mb/s",
         MIN_MBPS,
         MAX_MBPS,
@@ -139,7 +179,7 @@ def _tier1(name: str) -> Target:
 
 
 def _network(scenario: Scenario) -> list[Target]:
-    topology, scale = build(scenario), scenario.rate_scale
+    topology, scale = scenario.network, scenario.rate_scale
     rows = []
     for link in topology.links:
         name = f"link.{link.id}"
@@ -150,7 +190,7 @@ def _network(scenario: Scenario) -> list[Target]:
                 Target(
                     f"{name}.delay_ms",
                     "number",
-                    units.ms_from_ns(link.delay_ns),
+                    ms_from_ns(link.delay_ns),
                     "ms",
                     0,
                     MAX_DELAY_MS,
@@ -159,7 +199,7 @@ def _network(scenario: Scenario) -> list[Target]:
                 Target(
                     f"{name}.loss",
                     "number",
-                    units.fraction_from_ppm(forward),
+                    fraction_from_ppm(forward),
                     "fraction",
                     0,
                     1,
@@ -218,7 +258,7 @@ def _checked_strategy(scenario: Scenario, value: Any) -> dict[str, Any]:
         StrategyChoice, {"name": value} if isinstance(value, str) else value, "flip", "strategy"
     )
     params = brain.checked_params(choice.name, choice.params, "flip", "strategy", "params")
-    brain.check_fit(choice.name, build(scenario), "flip")
+    brain.check_fit(choice.name, scenario.network, "flip")
     return {"name": choice.name, "params": params}
 
 

@@ -207,6 +207,10 @@ class Wiring:
         """Return the interfaces of a host, the one over which it opens its connections first."""
         return tuple(each for each in self.interfaces if each.node == node)
 
+    def addresses(self, node: str) -> int:
+        """Count the addresses of a host: how many subflows a connection of it should have."""
+        return sum(1 + len(each.further) for each in self.of(node))
+
     def at(self, node: str, link: str) -> Interface:
         """Return a host's interface on a link or at an access point."""
         return next(each for each in self.of(node) if each.link == link)

@@ -6,7 +6,7 @@ import pytest
 
 from controller.observation import Arc
 from controller.plan import Plan
-from lab.scenario.loading import Overrides, build, load
+from lab.scenario.loading import Overrides, load
 from lab.topologies import parallel_paths
 from lab.topologies.topology import wire
 from lab.topologies.topology_file import describe
@@ -19,7 +19,7 @@ def arcs(topology):
 
 @pytest.fixture
 def testbed():
-    return arcs(build(load("testbed_wifi_lte", Overrides())))
+    return arcs(load("testbed_wifi_lte", Overrides()).network)
 
 
 def test_a_station_hangs_on_the_air_of_its_access_point(testbed):

@@ -14,11 +14,13 @@ from typing import Any
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from lab.engines import ENGINES, Change, Engine, Entry
+from lab.run.engine import Engine
 from lab.run.recorder import Recorder
 from lab.run.runner import Outcome, run
 from lab.scenario import loading as scenarios
-from lab.scenario.loading import Overrides, build
+from lab.scenario.changes import Change
+from lab.scenario.engine_table import ENGINES, Entry
+from lab.scenario.loading import Overrides
 
 EVERY = ("reno", "cubic", "lia", "olia", "balia", "wvegas")
 PATHS = {"ue2": ("wifi1", "lte1"), "ue3": ("lte1", "wifi1"), "ue1": ("wifi1",), "ue4": ("lte1",)}
@@ -177,7 +179,7 @@ def finished(
     """A finished run of testbed_wifi_lte in `folder`, made by the real runner."""
     of = scenarios.load("testbed_wifi_lte", Overrides(strategy=strategy, settings=settings))
     folder.mkdir(parents=True)
-    return run(of, Testbed(), Recorder(folder, of, engine, build(of)))
+    return run(of, Testbed(), Recorder(folder, of, engine))
 
 
 if __name__ == "__main__":

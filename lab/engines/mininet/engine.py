@@ -17,8 +17,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from controller import units
-from lab.engines import Change, Engine, congestion_controls
 from lab.engines.mininet import ebpf, execute, probes
 from lab.engines.mininet import host_agent_process as host_agents
 from lab.engines.mininet import pox_process as pox
@@ -33,10 +31,27 @@ from lab.engines.mininet.network.network import Network
 from lab.engines.mininet.telemetry import Telemetry
 from lab.engines.mininet.traffic_processes import Hosts
 from lab.engines.mininet.workload import Workload
+from lab.engines.registry import congestion_controls, refuse
 from lab.errors import LabError
+from lab.run.engine import Engine
+from lab.run.frame import Frame
 from lab.run.recorder import Recorder
+from lab.run.report import Report, mptcp_verdict
+from lab.scenario.changes import (
+    Change,
+    SetCongestionControl,
+    SetDemand,
+    SetLinkDelay,
+    SetLinkLoss,
+    SetLinkRate,
+    SetLinkUp,
+    SetStationRate,
+    SetStrategy,
+    SetStrategyParameter,
+    SetTier1Demand,
+)
 from lab.scenario.schema import Scenario
-from lab.topologies.topology import Topology, wire
+from lab.topologies.topology import wire
 from lab.topologies.topology_file import describe
 
 STATE = Path("/run/multipath-lab")
@@ -52,10 +67,10 @@ class MininetEngine(Engine):
             capabilities.require_native()
             build.require(congestion_controls(scenario))
 
-    def open(self, topology: Topology, scenario: Scenario, recorder: Recorder) -> None:
+    def open(self, scenario: Scenario, recorder: Recorder) -> None:
         """Everything up to the first packet of traffic; t = 0 is when the flows start."""
-        self.topology, self.scenario, self.recorder = topology, scenario, recorder
-        self.wiring = wire(topology)
+        self.topology, self.scenario, self.recorder = scenario.network, scenario, recorder
+        self.wiring = wire(self.topology)
         self.host_agents: HostAgents | None = None
         self._sampled_s = 0.0
         self._undo = ExitStack()
@@ -71,7 +86,7 @@ class MininetEngine(Engine):
         self._measure_links()
         self._start_traffic()
 
-    def advance(self, until_s: float) -> list[dict[str, Any]]:
+    def advance(self, until_s: float) -> list[Frame]:
         """Wait until then, starting and stopping flows on the way, and take one sample."""
         self.workload.until(until_s)
         if self.pox.revive():
@@ -88,33 +103,40 @@ class MininetEngine(Engine):
         )
         self._sampled_s = until_s
         frame, wrong = self.telemetry.frame(until_s, late_s)
+        self.workload.completed(self.telemetry.sampler.newly_complete())
         for reason in wrong:
             self._event("warning", text=f"overloaded: {reason}", overloaded=True)
         return [frame]
 
     def apply(self, change: Change) -> None:
-        """Carry out a change of the strategy, a link, a station or a user."""
-        kind, _, rest = change.target.partition(".")
-        if kind == "strategy" and rest:
-            self.pox.send("params", {rest: change.scaled})
-        elif kind == "strategy":
-            self.pox.send("strategy", change.scaled)
-        elif kind == "link":
-            link, key = rest.rsplit(".", 1)
-            self._change_link(link, key, change.scaled)
-        elif kind == "cell":
-            ap, user, _ = rest.split(".")
-            self.links.set_station_rate(ap, user, units.bps_from_mbps(change.scaled))
-            self.agents.set_rate(ap, user, units.bps_from_mbps(change.scaled))
-        elif kind == "user":
-            self.workload.set_demand(rest.split(".")[0], change.scaled)
-        elif kind == "cc":
-            self.laws.load(change.scaled)
-            self.workload.cc = change.scaled
-        else:
-            raise LabError(f"change {change.target}: the emulation cannot change it while it runs")
+        """Carry out a change of the strategy, a link, a station, a demand or the congestion control."""
+        match change:
+            case SetStrategy(name, params):
+                self.pox.send("strategy", {"name": name, "params": dict(params)})
+            case SetStrategyParameter(key, value):
+                self.pox.send("params", {key: value})
+            case SetLinkRate() | SetLinkDelay() | SetLinkLoss():
+                self.links.change(change)
+                shape = self.links.shape(change.link)
+                self.pox.send("link", {"link": change.link} | shape)
+            case SetLinkUp(link, up):
+                self.links.change(change)
+                self.pox.send("link", {"link": link, "up": up})
+            case SetStationRate(ap, user, rate_bps):
+                self.links.set_station_rate(ap, user, rate_bps)
+                self.agents.set_rate(ap, user, rate_bps)
+            case SetDemand(user, rate_bps):
+                self.workload.set_demand(user, rate_bps)
+            case SetCongestionControl(name):
+                refuse("mininet", "cc", name)
+                self.laws.load(name)
+                self.workload.cc = name
+            case SetTier1Demand(ap):
+                raise LabError(
+                    f"change the Tier 1 demand of {ap}: the emulation cannot do this yet"
+                )
 
-    def close(self) -> dict[str, Any] | None:
+    def close(self) -> Report | None:
         """The report of what was measured, and a clean machine."""
         try:
             return self._report() if self.started_at is not None else None
@@ -246,6 +268,7 @@ class MininetEngine(Engine):
             self.hosts,
             self.links,
             folder / "pox" / "decisions.jsonl",
+            self.scenario.rate_scale,
         )
         self._undo.callback(self.telemetry.close)
         if self.topology.cells:
@@ -283,42 +306,29 @@ class MininetEngine(Engine):
 
     # --- apply, close
 
-    def _change_link(self, link: str, key: str, value: Any) -> None:
-        self.links.change(link, key, value)
-        self.pox.send(
-            "link",
-            {"link": link} | ({"up": bool(value)} if key == "up" else self.links.shape(link)),
-        )
-
-    def _report(self) -> dict[str, Any]:
-        """What the run's result needs beside its samples."""
+    def _report(self) -> Report:
+        """Return what the run's result needs beside its samples."""
         sampler = self.telemetry.sampler
         users = self.topology.multipath
         counters = {user: self._mptcp_counters(user) for user in users}
         queued = {user: each["OFOQueue"] for user, each in counters.items() if "OFOQueue" in each}
         connections = sampler.report(self.workload.now_s(), queued)
-        interfaces = {user: len(self.wiring.of(user)) for user in users}
-        verdict = probes.verdict(
-            sampler.connections.values(), self.telemetry.receiving(), counters, interfaces
+        checks = self.workload.mptcp_checks(
+            sampler.connections.values(), self.telemetry.receiving()
         )
-        if verdict["verified"] is False:
-            self._event(
-                "warning", text=f"this was not Multipath TCP: {verdict['why']}", mptcp=False
-            )
+        verdict = mptcp_verdict(checks, probes.joins(counters), probes.fallbacks(counters))
+        if verdict.verified is False:
+            self._event("warning", text=f"this was not Multipath TCP: {verdict.why}", mptcp=False)
             self._log_counters()
-        seen = {
-            ebpf.our_name(subflow["cc"])
+        used = {
+            ebpf.our_name(subflow.cc)
             for each in connections
-            for subflow in each["subflows"]
-            if subflow["cc"]
+            for subflow in each.subflows
+            if subflow.cc
         }
-        overload = self.telemetry.watchdog.verdict()
-        return {
-            "connections": connections,
-            "mptcp": verdict,
-            "cc": "+".join(sorted(seen)) or None,
-            "overload": overload,
-        }
+        return Report(
+            connections, verdict, "+".join(sorted(used)) or None, self.telemetry.watchdog.verdict()
+        )
 
     def _mptcp_counters(self, host: str) -> dict[str, int]:
         return probes.mptcp_counters(

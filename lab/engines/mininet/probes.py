@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
@@ -98,32 +98,13 @@ def mptcp_counters(netstat: str) -> dict[str, int]:
     return dict(zip(lines[0][1:], map(int, lines[1][1:]), strict=True)) if len(lines) == 2 else {}
 
 
-def verdict(
-    connections: Iterable[Any],
-    status: Mapping[str, Mapping[str, Any]],
-    counters: Mapping[str, Mapping[str, int]],
-    interfaces: Mapping[str, int],
-) -> dict[str, Any]:
-    """Was it really Multipath TCP? Every connection of a multipath user must be, with a subflow on each interface.
+def joins(counters: Mapping[str, Mapping[str, int]]) -> int:
+    """Count the further subflows that users' kernels opened, from their MPTCP counters."""
+    return sum(each.get("MPJoinSynAckRx", 0) for each in counters.values())
 
-    None if no user was meant to be multipath.
-    """
-    meant = [each for each in connections if each.opened.multipath]
-    joins = sum(each.get("MPJoinSynAckRx", 0) for each in counters.values())
-    fallbacks = sum(
+
+def fallbacks(counters: Mapping[str, Mapping[str, int]]) -> int:
+    """Count the connections that became plain TCP, from the kernels' MPTCP counters."""
+    return sum(
         count for each in counters.values() for name, count in each.items() if "Fallback" in name
     )
-    why = []
-    for each in meant:
-        if not status.get(each.opened.id, {}).get("mptcp"):
-            why.append(f"{each.opened.id} is plain TCP")
-        elif len(each.subflows) < interfaces[each.opened.user]:
-            why.append(
-                f"{each.opened.id} has {len(each.subflows)} of {interfaces[each.opened.user]} subflows"
-            )
-    return {
-        "verified": not why if meant else None,
-        "joins": joins,
-        "fallbacks": fallbacks,
-        "why": "; ".join(why) or None,
-    }

@@ -14,6 +14,8 @@ from typing import Any
 from controller import units
 from lab.engines.mininet.kernel.netlink import TcpSocket
 from lab.engines.mininet.kernel.pacing import frame_rate_bps
+from lab.run.frame import SubflowSample, UserSample
+from lab.run.report import ConnectionReport, SubflowReport
 from lab.topologies.topology import Interface, Wiring
 
 Endpoint = tuple[str, int]
@@ -59,6 +61,15 @@ class Connection:
     completion_s: float | None = None
 
 
+@dataclass(frozen=True)
+class HostSamples:
+    """Hold what hosts carried: Mb/s by access point or link and tier, users and subflows by ID."""
+
+    tier_mbps: Mapping[str, Mapping[int, float]]
+    users: Mapping[str, UserSample]
+    subflows: Mapping[str, SubflowSample]
+
+
 class Sampler:
     """Turns sockets into subflow, user and tier rates."""
 
@@ -68,6 +79,7 @@ class Sampler:
         }
         self._routed: dict[Endpoint, tuple[int, tuple[str, ...]]] = {}
         self.connections: dict[str, Connection] = {}
+        self._complete: set[str] = set()
 
     def open(self, opened: Opened) -> None:
         """Know a flow from now on."""
@@ -113,52 +125,57 @@ class Sampler:
         down = connection.opened.direction == "down"
         subflow.sender, subflow.receiver = (server, user) if down else (user, server)
 
-    def frame(
+    def sample(
         self,
         elapsed_s: float,
         status: Mapping[str, Mapping[str, Any]],
         tiers: Mapping[str, Mapping[str, int]],
-    ) -> dict[str, Any]:
-        """`ap`, `user` and `sf` of a sample, as means over the last `elapsed_s`; `status` holds each flow's receiving end."""
-        aps: dict[str, dict[str, float]] = {}
-        users: dict[str, dict[str, float]] = {}
-        subflows: dict[str, dict[str, Any]] = {}
+    ) -> HostSamples:
+        """Return the means over the last `elapsed_s`; `status` holds each flow's receiving end."""
+        tier_mbps: dict[str, dict[int, float]] = {}
+        users: dict[str, float] = {}
+        subflows: dict[str, SubflowSample] = {}
         for name, connection in self.connections.items():
             got = status.get(name, {})
             rate = _rate_mbps(int(got.get("bytes", 0)) - connection.received, elapsed_s)
             connection.received = int(got.get("bytes", connection.received))
             connection.completion_s = got.get("done_s")
-            user = users.setdefault(connection.opened.user, {"mbps": 0.0})
-            user["mbps"] = round(user["mbps"] + rate, 4)
+            user = connection.opened.user
+            users[user] = round(users.get(user, 0.0) + rate, 4)
             for subflow in connection.subflows.values():
                 link = subflow.interface.link
-                tier = tiers.get(connection.opened.user, {}).get(link, 1)
-                row = _subflow_row(subflow, elapsed_s, tier)
-                subflows[f"{name}/{subflow.number}"] = {
-                    "user": connection.opened.user,
-                    "ap": link,
-                    **row,
-                }
-                ap = aps.setdefault(link, {"tier1_mbps": 0.0, "tier2_mbps": 0.0})
-                ap[f"tier{tier}_mbps"] = round(ap[f"tier{tier}_mbps"] + row["mbps"], 4)
-        return {"ap": aps, "user": users, "sf": subflows}
+                tier = tiers.get(user, {}).get(link, 1)
+                row = _subflow_sample(subflow, elapsed_s, tier, user)
+                subflows[f"{name}/{subflow.number}"] = row
+                sums = tier_mbps.setdefault(link, {1: 0.0, 2: 0.0})
+                sums[tier] = round(sums[tier] + row.mbps, 4)
+        return HostSamples(
+            tier_mbps, {user: UserSample(mbps) for user, mbps in users.items()}, subflows
+        )
 
-    def report(self, duration_s: float, queued: Mapping[str, int]) -> list[dict[str, Any]]:
+    def newly_complete(self) -> list[str]:
+        """Return the flows whose files were complete at the last sample and not before."""
+        complete = {
+            name for name, each in self.connections.items() if each.completion_s is not None
+        }
+        new, self._complete = complete - self._complete, complete
+        return sorted(new)
+
+    def report(self, duration_s: float, queued: Mapping[str, int]) -> tuple[ConnectionReport, ...]:
         """`connections` of the result. `queued`: segments that each user's kernel put aside because data before them was missing."""
-        return [
-            {
-                "id": name,
-                "user": each.opened.user,
-                "throughput_mbps": round(_rate_mbps(each.received, duration_s), 4),
-                "completion_s": each.completion_s,
-                "out_of_order_fraction": self._out_of_order(each, queued),
-                "receive_buffer_max_bytes": None,
-                "subflows": [
+        return tuple(
+            ConnectionReport(
+                id=name,
+                user=each.opened.user,
+                throughput_mbps=round(_rate_mbps(each.received, duration_s), 4),
+                completion_s=each.completion_s,
+                out_of_order_fraction=self._out_of_order(each, queued),
+                subflows=tuple(
                     _subflow_report(name, subflow, duration_s) for subflow in each.subflows.values()
-                ],
-            }
+                ),
+            )
             for name, each in self.connections.items()
-        ]
+        )
 
     def _out_of_order(self, connection: Connection, queued: Mapping[str, int]) -> float | None:
         """Of all segments; the kernel counts per host, so a user's connections share one figure, and uploads have none."""
@@ -177,7 +194,7 @@ def _rate_mbps(byte_count: int, elapsed_s: float) -> float:
     return max(0, byte_count) * 8 / elapsed_s / 1e6
 
 
-def _subflow_row(subflow: Subflow, elapsed_s: float, tier: int) -> dict[str, Any]:
+def _subflow_sample(subflow: Subflow, elapsed_s: float, tier: int, user: str) -> SubflowSample:
     sender, receiver = subflow.sender, subflow.receiver
     received = receiver.bytes_received if receiver else subflow.received
     segments = receiver.segments_in if receiver else subflow.segments
@@ -192,15 +209,17 @@ def _subflow_row(subflow: Subflow, elapsed_s: float, tier: int) -> dict[str, Any
     if sender:
         subflow.rtt_sum_ms, subflow.looks = subflow.rtt_sum_ms + sender.rtt_ms, subflow.looks + 1
     subflow.backup_s += elapsed_s if backup else 0.0
-    return {
-        "mbps": round(rate, 4),
-        "cwnd": sender.cwnd if sender else None,
-        "rtt_ms": round(sender.rtt_ms, 3) if sender else None,
-        "tier": tier,
-        "backup": backup,
-        "expected_mbps": _expected_mbps(sender),
-        "out_of_order": round(late_now / arrived, 5) if arrived > 0 else 0.0,
-    }
+    return SubflowSample(
+        mbps=round(rate, 4),
+        cwnd=sender.cwnd if sender else None,
+        rtt_ms=round(sender.rtt_ms, 3) if sender else None,
+        tier=tier,
+        backup=backup,
+        expected_mbps=_expected_mbps(sender),
+        out_of_order=round(late_now / arrived, 5) if arrived > 0 else 0.0,
+        user=user,
+        ap=subflow.interface.link,
+    )
 
 
 def _expected_mbps(sender: TcpSocket | None) -> float | None:
@@ -208,17 +227,17 @@ def _expected_mbps(sender: TcpSocket | None) -> float | None:
     return None if rate_bps is None else round(units.mbps_from_bps(rate_bps), 4)
 
 
-def _subflow_report(connection: str, subflow: Subflow, duration_s: float) -> dict[str, Any]:
+def _subflow_report(connection: str, subflow: Subflow, duration_s: float) -> SubflowReport:
     sender = subflow.sender
-    return {
-        "id": f"{connection}/{subflow.number}",
-        "path": list(subflow.path) or [subflow.interface.switch],
-        "throughput_mbps": round(_rate_mbps(subflow.received, duration_s), 4),
-        "rtt_ms_mean": round(subflow.rtt_sum_ms / subflow.looks, 3) if subflow.looks else None,
-        "segments": sender.segments_out if sender else None,
-        "out_of_order_segments": subflow.out_of_order,
-        "lost_segments": max(0, sender.retransmitted - sender.spurious) if sender else None,
-        "retransmitted_segments": sender.retransmitted if sender else None,
-        "backup_s": round(subflow.backup_s, 3),
-        "cc": sender.cc if sender else None,
-    }
+    return SubflowReport(
+        id=f"{connection}/{subflow.number}",
+        path=subflow.path or (subflow.interface.switch,),
+        throughput_mbps=round(_rate_mbps(subflow.received, duration_s), 4),
+        rtt_ms_mean=round(subflow.rtt_sum_ms / subflow.looks, 3) if subflow.looks else None,
+        segments=sender.segments_out if sender else None,
+        out_of_order_segments=subflow.out_of_order,
+        lost_segments=max(0, sender.retransmitted - sender.spurious) if sender else None,
+        retransmitted_segments=sender.retransmitted if sender else None,
+        backup_s=round(subflow.backup_s, 3),
+        cc=sender.cc if sender else None,
+    )

@@ -15,8 +15,9 @@ from lab.engines.mininet.network.shaping import FQ, NETEM
 from lab.engines.mininet.sampler import Sampler
 from lab.engines.mininet.traffic_processes import Hosts
 from lab.engines.mininet.watchdog import Watchdog
+from lab.run.frame import ApSample, Direction, Frame, LinkSample
 from lab.run.recorder import Follower
-from lab.topologies.topology import Cell, Topology, Wiring
+from lab.topologies.topology import Cell, Topology, Trunk, Wiring
 
 
 class Telemetry:
@@ -30,7 +31,9 @@ class Telemetry:
         hosts: Hosts,
         links: Links,
         decisions: Path,
+        rate_scale: float,
     ) -> None:
+        self.rate_scale = rate_scale  # decisions are written in the scenario's units
         self.topology, self.wiring, self.hosts, self.links = topology, wiring, hosts, links
         self.agents: Agents | None = None
         self.sampler, self.watchdog = Sampler(wiring), Watchdog()
@@ -42,7 +45,9 @@ class Telemetry:
             diagnosis.sockets()
         self._scheduler = netlink.Scheduler()
         self._device = {
-            trunk.a_port: self._scheduler.index(trunk.a_port) for trunk in wiring.trunks
+            port: self._scheduler.index(port)
+            for trunk in wiring.trunks
+            for port in (trunk.a_port, trunk.b_port)
         }
         self._radio = {ap: self._scheduler.index(f"{ap}-wlan1") for ap in links.cells}
         self._watched = [(number, NETEM) for number in self._device.values()] + [
@@ -65,8 +70,8 @@ class Telemetry:
             diagnosis.close()
         self._scheduler.close()
 
-    def frame(self, t: float, late_s: float) -> tuple[dict[str, Any], list[str]]:
-        """The frame at `t`, and what is wrong with the machine since just now."""
+    def frame(self, t: float, late_s: float) -> tuple[Frame, list[str]]:
+        """Return the frame at `t`, and the reasons for overload that are new with it."""
         self._read_decisions()
         now = time.monotonic()
         elapsed_s, self._sampled = now - self._sampled, now
@@ -76,19 +81,17 @@ class Telemetry:
             for kind in ("server", "user")
         }
         self.sampler.take(of["server"], of["user"])
-        frame = self.sampler.frame(elapsed_s, self.receiving(), self._tiers)
+        hosts = self.sampler.sample(elapsed_s, self.receiving(), self._tiers)
         queues = self._scheduler.queues(self._watched)
-        frame["link"] = {
-            trunk.link: self._link(trunk.a_port, queues, elapsed_s) for trunk in self.wiring.trunks
-        }
+        links = {trunk.link: self._link(trunk, queues, elapsed_s) for trunk in self.wiring.trunks}
         wrong = self.watchdog.look(t, late_s, self.links.lag_ms(queues, self._radio))
         self._queues = queues
         occupancy = self.agents.occupancy(self._tiers) if self.agents else {}
-        frame["ap"] = {
-            cell.ap: self._ap(cell, frame["ap"].get(cell.ap, {}), occupancy)
+        aps = {
+            cell.ap: self._ap(cell, hosts.tier_mbps.get(cell.ap, {}), occupancy)
             for cell in self.topology.cells
         }
-        return {"t": round(t, 3), **frame}, wrong
+        return Frame(round(t, 3), aps, links, hosts.users, hosts.subflows), wrong
 
     def receiving(self) -> dict[str, Any]:
         """Every flow's status at the end that receives."""
@@ -114,28 +117,37 @@ class Telemetry:
                 self._meter[line["ap"]] = line["meter_mbps"]
 
     def _ap(
-        self, cell: Cell, row: Mapping[str, float], occupancy: Mapping[str, float]
-    ) -> dict[str, Any]:
-        seen = occupancy.get(cell.ap)
-        return {
-            "tier1_mbps": row.get("tier1_mbps", 0.0),
-            "tier2_mbps": row.get("tier2_mbps", 0.0),
-            "mac_occupancy": None if seen is None else round(seen, 4),
-            "meter_mbps": self._meter.get(cell.ap),
-            "stations": len(cell.stations),
-        }
+        self, cell: Cell, tier_mbps: Mapping[int, float], occupancy: Mapping[str, float]
+    ) -> ApSample:
+        measured = occupancy.get(cell.ap)
+        meter_mbps = self._meter.get(cell.ap)
+        return ApSample(
+            tier_mbps.get(1, 0.0),
+            tier_mbps.get(2, 0.0),
+            None if measured is None else round(measured, 4),
+            None if meter_mbps is None else meter_mbps * self.rate_scale,
+            len(cell.stations),
+        )
 
     def _link(
+        self, trunk: Trunk, queues: Mapping[tuple[int, int], netlink.Queue], elapsed_s: float
+    ) -> LinkSample:
+        """Return what a shaped trunk carried; an unshaped one has no queue to read."""
+        ab, ba = (self._direction(port, queues, elapsed_s) for port in (trunk.a_port, trunk.b_port))
+        return LinkSample.of(ab, ba) if ab and ba else LinkSample()
+
+    def _direction(
         self, port: str, queues: Mapping[tuple[int, int], netlink.Queue], elapsed_s: float
-    ) -> dict[str, Any]:
-        """What left a shaped trunk towards the users; an unshaped one has no queue to read."""
+    ) -> Direction | None:
+        """Return what left a port since the last sample; None without a queue."""
         key = (self._device[port], NETEM)
         now, before = queues.get(key), self._queues.get(key)
         if now is None or before is None:
-            return {"mbps": None, "backlog": None, "loss": None}
-        sent, dropped = now.sent_packets - before.sent_packets, now.drops - before.drops
-        return {
-            "mbps": round((now.sent_bytes - before.sent_bytes) * 8 / elapsed_s / 1e6, 4),
-            "backlog": now.backlog_packets,
-            "loss": round(dropped / (sent + dropped), 5) if sent + dropped else 0.0,
-        }
+            return None
+        return Direction.of(
+            now.sent_bytes - before.sent_bytes,
+            now.sent_packets - before.sent_packets,
+            now.drops - before.drops,
+            now.backlog_packets,
+            elapsed_s,
+        )

@@ -11,6 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from lab.run.report import Overload
+
 LATE_S = 0.5
 IDLE_SHARE = 0.10
 LAG_MS = 60.0
@@ -75,20 +77,18 @@ class Watchdog:
             return 1.0
         return (self._processors[0] - before[0]) / (self._processors[1] - before[1])
 
-    def verdict(self, proc: Path = Path("/proc")) -> dict[str, object]:
-        """The evidence, for result.json."""
+    def verdict(self, proc: Path = Path("/proc")) -> Overload:
+        """Return whether the machine kept up, with the evidence."""
         squeezed = time_squeeze((proc / "net/softnet_stat").read_text()) - (self._squeezed or 0)
-        return {
-            "overloaded": bool(self.reasons),
-            "reasons": list(self.reasons.values()),
+        idle = [look.idle_share for look in self.looks] or [1.0]
+        figures = {
             "late_max_s": round(max((look.late_s for look in self.looks), default=0.0), 3),
-            "idle_share_min": round(min((look.idle_share for look in self.looks), default=1.0), 3),
-            "idle_share_mean": round(
-                sum(look.idle_share for look in self.looks) / max(1, len(self.looks)), 3
-            ),
+            "idle_share_min": round(min(idle), 3),
+            "idle_share_mean": round(sum(idle) / len(idle), 3) if self.looks else 0.0,
             "lag_max_ms": round(max((look.lag_ms for look in self.looks), default=0.0), 1),
             "time_squeeze": squeezed,
         }
+        return Overload(bool(self.reasons), tuple(self.reasons.values()), figures)
 
 
 def idle_and_total(stat: str) -> tuple[int, int]:

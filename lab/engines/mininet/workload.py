@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import zip_longest
 from typing import Any
 
-from controller import units
 from lab.engines.mininet.ebpf import kernel_name
-from lab.engines.mininet.sampler import Opened, Sampler
+from lab.engines.mininet.sampler import Connection, Opened, Sampler
 from lab.engines.mininet.traffic_processes import Hosts
-from lab.scenario.flows import Act, Flow, plan
+from lab.run.report import MptcpCheck
+from lab.scenario.demands import Demands, Rates
+from lab.scenario.flows import PAUSED_BPS, Act, Flow, plan
 from lab.scenario.loading import scaled_traffic
 from lab.scenario.schema import Scenario
 from lab.topologies.topology import Topology, Wiring
@@ -31,7 +32,7 @@ class Workload:
         self.cc: str | None = None  # of connections opened from now on, instead of the scenario's
         self._acts = plan(scaled_traffic(scenario), scenario.seed, scenario.duration_s)
         self._opened: dict[str, Flow] = {}
-        self._demand: dict[str, int | None] = {}
+        self._demands = Demands()
         self._zero = 0.0
 
     def prepare(self) -> list[str]:
@@ -71,17 +72,33 @@ class Workload:
                 self._do(act)
         self._sleep_until(t)
 
-    def set_demand(self, user: str, mbps: float | None) -> None:
-        """Limit all connections of a user together, those to come included."""
-        flows = {act.flow.id for act in self._acts if act.flow.user == user} | {
-            each.id for each in self._opened.values() if each.user == user
-        }
-        self._demand[user] = (
-            None if mbps is None else units.bps_from_mbps(mbps / max(1, len(flows)))
-        )
-        for flow in self._opened.values():
-            if flow.user == user:
-                self.hosts.ask(user, do="rate", id=flow.id, rate_bps=self._demand[user])
+    def set_demand(self, user: str, rate_bps: int | None) -> None:
+        """Change what all connections of a user ask for together."""
+        self._set_rates(self._demands.set_demand(user, rate_bps))
+
+    def completed(self, names: Iterable[str]) -> None:
+        """Divide the demands of users anew whose files are complete."""
+        for name in names:
+            self._set_rates(self._demands.end(self._opened[name]))
+
+    def mptcp_checks(
+        self, connections: Iterable[Connection], receiving: Mapping[str, Mapping[str, Any]]
+    ) -> list[MptcpCheck]:
+        """Return what each connection of a multipath user is, and what it should be."""
+        return [
+            MptcpCheck(
+                each.opened.id,
+                bool(receiving.get(each.opened.id, {}).get("mptcp")),
+                len(each.subflows),
+                self.wiring.addresses(each.opened.user),
+            )
+            for each in connections
+            if each.opened.multipath
+        ]
+
+    def _set_rates(self, rates: Rates) -> None:
+        for flow, rate_bps in rates.items():
+            self.hosts.ask(flow.user, do="rate", id=flow.id, rate_bps=rate_bps)
 
     def _sleep_until(self, t: float) -> None:
         time.sleep(max(0.0, self._zero + t - time.monotonic()))
@@ -89,12 +106,21 @@ class Workload:
     def _do(self, act: Act) -> None:
         if act.verb == "stop":
             self.hosts.ask(act.flow.user, do="stop", id=act.flow.id)
+            self._set_rates(self._demands.end(act.flow))
         elif act.verb == "rate":
-            self.hosts.ask(act.flow.user, do="rate", id=act.flow.id, rate_bps=act.rate_bps)
+            self._set_rates(self._demands.set_silent(act.flow, act.rate_bps == PAUSED_BPS))
 
     def _start(self, starting: list[Flow]) -> None:
         """Let connected flows go; connect the others first."""
         self._connect(flow for flow in starting if flow.id not in self._opened)
+        for flow in starting:
+            self._set_rates(
+                {
+                    each: rate_bps
+                    for each, rate_bps in self._demands.start(flow).items()
+                    if each != flow or rate_bps != flow.rate_bps
+                }
+            )
         for batch in _one_each(starting):
             self.hosts.ask_all({flow.user: {"do": "go", "id": flow.id} for flow in batch})
 
@@ -119,10 +145,7 @@ class Workload:
         found = {
             name: count for answer in answers.values() for name, count in answer["subflows"].items()
         }
-        wanted = {
-            flow.id: sum(1 + len(each.further) for each in self.wiring.of(flow.user)) - 1
-            for flow in flows
-        }
+        wanted = {flow.id: self.wiring.addresses(flow.user) - 1 for flow in flows}
         return {
             name: want - have
             for name, want in wanted.items()
@@ -154,7 +177,7 @@ class Workload:
             "mptcp": flow.user in self.topology.multipath,
             "direction": flow.direction,
             "cc": kernel_name(self.cc or flow.cc),
-            "rate_bps": self._demand.get(flow.user, flow.rate_bps),
+            "rate_bps": flow.rate_bps,
             "volume_bytes": flow.volume_bytes,
             "receive_buffer_bytes": self.receive_buffer_bytes,
         }

@@ -62,7 +62,7 @@ def main(*laws: str) -> None:
             gc.disable()  # the compiler keeps all it makes, and scanning that takes a tenth longer
             compiled.speed_up(where)
             testbed = scenario.load("testbed_wifi_lte")
-            Network(scenario.build(testbed), testbed.multipath, [], testbed.seed).run(1)
+            Network(testbed.network, testbed.multipath, [], testbed.seed).run(1)
     if not code_cache.is_complete(where):
         sys.exit(f"error: {code_cache.failure(where)}")
 

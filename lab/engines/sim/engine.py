@@ -6,11 +6,10 @@ and pause), a look at the access points ten times a second, and a step of contro
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from controller import units
 from controller.control import Control
-from lab.engines import Change, Engine
 from lab.engines.sim import compiled, compiler
 from lab.engines.sim.cells import Cells
 from lab.engines.sim.controller import Brain
@@ -22,12 +21,28 @@ from lab.engines.sim.sampler import Sampler
 from lab.engines.sim.tables import LARGEST_WINDOW, MPTCP_PAYLOAD_BYTES
 from lab.errors import LabError
 from lab.radio.occupancy import PERIOD_S
+from lab.run.engine import Engine
+from lab.run.frame import Frame
 from lab.run.recorder import Recorder
+from lab.run.report import Report
+from lab.scenario.changes import (
+    Change,
+    SetCongestionControl,
+    SetDemand,
+    SetLinkDelay,
+    SetLinkLoss,
+    SetLinkRate,
+    SetLinkUp,
+    SetStationRate,
+    SetStrategy,
+    SetStrategyParameter,
+    SetTier1Demand,
+)
 from lab.scenario.congestion import BY_DELAY
-from lab.scenario.flows import Act, Flow, plan
+from lab.scenario.demands import Demands, Rates
+from lab.scenario.flows import PAUSED_BPS, Act, plan
 from lab.scenario.loading import scaled_traffic
 from lab.scenario.schema import Scenario
-from lab.topologies.topology import Topology
 
 LOOK_NS = round(PERIOD_S * at.NS_PER_S)
 
@@ -37,9 +52,10 @@ class SimEngine(Engine):
 
     _network: Network | None = None
 
-    def open(self, topology: Topology, scenario: Scenario, recorder: Recorder) -> None:
+    def open(self, scenario: Scenario, recorder: Recorder) -> None:
         """Lay out the tables; the flows that begin at 0 have begun."""
         self.recorder, self.scenario = recorder, scenario
+        topology = scenario.network
         self._is_slow = self._begins_interpreted()
         self._acts: list[Act] = plan(scaled_traffic(scenario), scenario.seed, scenario.duration_s)
         flows = {act.flow.id: act.flow for act in self._acts}
@@ -57,7 +73,7 @@ class SimEngine(Engine):
         self._cc: str | None = None
         self._look_ns = 0
         self._occupancies: dict[str, list[float]] = {}
-        self._stopped: set[str] = set()
+        self.demands = Demands()
         buffer_bytes = LARGEST_WINDOW * MPTCP_PAYLOAD_BYTES
         if scenario.multipath.receive_buffer_kb * 1000 > buffer_bytes:
             self._event(
@@ -76,7 +92,7 @@ class SimEngine(Engine):
             )
         return to_come
 
-    def advance(self, until_s: float) -> list[dict[str, Any]]:
+    def advance(self, until_s: float) -> list[Frame]:
         """Simulate until then and take one sample; the runner keeps the pace."""
         until_ns = round(until_s * at.NS_PER_S)
         while True:
@@ -96,39 +112,33 @@ class SimEngine(Engine):
             )
         seen = {ap: sum(values) / len(values) for ap, values in self._occupancies.items()}
         self._occupancies = {}
+        for flow in self.sampler.completed():
+            self._set_rates(self.demands.end(flow))
         return [self.sampler.frame(self.brain.tiers, seen, self.brain.limits_bps)]
 
     def apply(self, change: Change) -> None:
-        """Carry out a change of the strategy, a link, a station or a user."""
-        kind, _, rest = change.target.partition(".")
-        if kind == "strategy" and rest:
-            self.brain.control.change({rest: change.scaled})
-        elif kind == "strategy":
-            self.brain.control.switch(change.scaled["name"], change.scaled["params"])
-        elif kind == "link":
-            link, _, key = rest.rpartition(".")
-            self.network.set_link(link, key, change.scaled)
-        elif kind == "cell" and rest.endswith(".tier1_mbps"):
-            self.brain.demand(
-                rest.partition(".")[0],
-                None if change.scaled is None else units.bps_from_mbps(change.scaled),
-            )
-        elif kind == "cell":
-            ap, user, _ = rest.split(".")
-            self.cells.change(ap, user, units.bps_from_mbps(change.scaled))
-        elif kind == "user":
-            self._change_demand(rest.split(".")[0], change.scaled)
-        elif kind == "cc":
-            if change.scaled in BY_DELAY and self.scenario.multipath.expected_by == "window":
-                raise LabError(
-                    f"change cc to {change.scaled}: it goes by delay, and windows hold what is expected"
-                )
-            self._cc = change.scaled
-        else:
-            raise LabError(f"change {change.target}: the simulator cannot change it while it runs")
+        """Carry out a change of the strategy, a link, a station, a demand or the congestion control."""
+        match change:
+            case SetStrategy(name, params):
+                self.brain.control.switch(name, dict(params))
+            case SetStrategyParameter(key, value):
+                self.brain.control.change({key: value})
+            case SetLinkRate() | SetLinkDelay() | SetLinkLoss() | SetLinkUp():
+                self.network.set_link(change)
+            case SetTier1Demand(ap, rate_bps):
+                self.brain.demand(ap, rate_bps)
+            case SetStationRate(ap, user, rate_bps):
+                self.cells.change(ap, user, rate_bps)
+            case SetDemand(user, rate_bps):
+                self._set_rates(self.demands.set_demand(user, rate_bps))
+            case SetCongestionControl(name):
+                if name in BY_DELAY and self.scenario.multipath.expected_by == "window":
+                    why = "it reacts to delay, and expected_by 'window' limits windows"
+                    raise LabError(f"change cc to {name}: {why}")
+                self._cc = name
 
-    def close(self) -> dict[str, Any] | None:
-        """The report; there is nothing to undo."""
+    def close(self) -> Report | None:
+        """Return the report; there is nothing to undo."""
         return self.sampler.report() if self._network is not None else None
 
     # --- between packets
@@ -136,13 +146,19 @@ class SimEngine(Engine):
     def _act(self, act: Act) -> None:
         if act.verb == "start":
             cc = self._cc or act.flow.cc
-            self.network.start(act.flow, cc)
+            rates = self.demands.start(act.flow)
+            self.network.start(replace(act.flow, rate_bps=rates.pop(act.flow)), cc)
             self.sampler.opened(act.flow, cc)
+            self._set_rates(rates)
         elif act.verb == "stop":
             self.network.stop(act.flow)
-            self._stopped.add(act.flow.id)
+            self._set_rates(self.demands.end(act.flow))
         else:
-            self.network.demand(act.flow, act.rate_bps)
+            self._set_rates(self.demands.set_silent(act.flow, act.rate_bps == PAUSED_BPS))
+
+    def _set_rates(self, rates: Rates) -> None:
+        for flow, rate_bps in rates.items():
+            self.network.demand(flow, rate_bps)
 
     def _look(self) -> None:
         """At the users' places and the access points; then it is control's turn."""
@@ -160,16 +176,6 @@ class SimEngine(Engine):
         self.brain.hand_over(user, old, new)
         self.observer.redraw()
         self._event("handover", **{"user": user, "from": old, "to": new, "rssi_dbm": rssi_dbm})
-
-    def _change_demand(self, user: str, mbps: float | None) -> None:
-        """All connections of a user share what it demands."""
-        started = [
-            each.flow for each in self.sampler.connections.values() if each.flow.user == user
-        ]
-        mine: list[Flow] = [flow for flow in started if flow.id not in self._stopped]
-        rate_bps = None if mbps is None else units.bps_from_mbps(mbps / max(1, len(mine)))
-        for flow in mine:
-            self.network.demand(flow, rate_bps)
 
     def _event(self, kind: str, **fields: Any) -> None:
         now_ns = self._network.now_ns if self._network else 0

@@ -21,8 +21,14 @@ from lab.engines.sim.tables import (
     with_places,
     with_room,
 )
-from lab.errors import LabError
 from lab.radio import wifi
+from lab.scenario.changes import (
+    LinkChange,
+    SetLinkDelay,
+    SetLinkLoss,
+    SetLinkRate,
+    SetLinkUp,
+)
 from lab.scenario.flows import Flow
 from lab.scenario.schema import Multipath
 from lab.topologies.topology import Station, Topology
@@ -91,7 +97,7 @@ class Network:
                 at_ns = established_ns + rtt_ns if established_ns else self.now_ns + rtt_ns
                 established_ns = established_ns or at_ns
                 events.schedule(w.row, at_ns, at.JOINED, f)
-        self.demand(flow, int(row[c + at.DEMAND_BPS]))
+        self.demand(flow, flow.rate_bps)
 
     def stop(self, flow: Flow) -> None:
         """Close a connection at once."""
@@ -103,7 +109,6 @@ class Network:
     def demand(self, flow: Flow, rate_bps: int | None) -> None:
         """What the application hands over from now on [bit/s]; None: as much as goes, of UDP what the scenario says."""
         c, w = self.tables.connections[flow.id], self.w
-        rate_bps = flow.rate_bps if flow.protocol == "udp" and rate_bps is None else rate_bps
         w.row[c + at.DEMAND_BPS] = at.UNLIMITED if rate_bps is None else rate_bps
         if w.row[c + at.CONN_STATE] != at.RUNNING:
             return
@@ -187,28 +192,30 @@ class Network:
 
     # --- links and cells
 
-    def set_link(self, link: str, key: str, value: float) -> None:
-        """Change `rate_mbps`, `delay_ms` or `up` of both directions, or `loss` of the data direction; subflows find other ways."""
-        both = [place for (name, _), place in self.tables.links.items() if name == link]
-        data = both[1:] if self._data_goes_up else both[:1]
-        for hop in data if key == "loss" else both:
-            if key == "up":
-                self.w.row[hop + at.UP] = int(bool(value))
-            elif key == "loss":
-                self.w.row[hop + at.LOSS_PPM] = units.ppm_from_fraction(value)
-            elif key == "rate_mbps":
-                self.w.row[hop + at.RATE_BPS] = units.bps_from_mbps(value)
-            elif key == "delay_ms":
-                self.w.row[hop + at.DELAY_NS] = units.ns_from_ms(value)
-            else:
-                raise LabError(
-                    f"change {key} of link {link}: the simulator cannot change it while it runs"
-                )
-        if key == "up":
-            self.routes.set_link(link, bool(value))
-            for subflow in self.subflows():
-                if subflow.way:
-                    self._lay(subflow)
+    def set_link(self, change: LinkChange) -> None:
+        """Change both directions of a link; loss acts only in the direction of data."""
+        both = [hop for (name, _), hop in self.tables.links.items() if name == change.link]
+        match change:
+            case SetLinkRate(_, rate_bps):
+                self._set(both, at.RATE_BPS, rate_bps)
+            case SetLinkDelay(_, delay_ns):
+                self._set(both, at.DELAY_NS, delay_ns)
+            case SetLinkLoss(_, loss_ppm):
+                self._set(both[1:] if self._data_goes_up else both[:1], at.LOSS_PPM, loss_ppm)
+            case SetLinkUp(link, up):
+                self._set(both, at.UP, int(up))
+                self._reroute_around(link, up)
+
+    def _set(self, hops: Iterable[int], field: int, value: int) -> None:
+        for hop in hops:
+            self.w.row[hop + field] = value
+
+    def _reroute_around(self, link: str, up: bool) -> None:
+        """Find new paths for all subflows after a link went up or down."""
+        self.routes.set_link(link, up)
+        for subflow in self.subflows():
+            if subflow.way:
+                self._lay(subflow)
 
     def set_station(self, ap: str, station: Station) -> None:
         """A station's rate when alone: the price of its packets on a WiFi cell, and what a bearer's blocks carry."""

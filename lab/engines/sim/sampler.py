@@ -6,9 +6,8 @@ has received in order. Window and round trip are the sender's.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sized
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from controller import units
 from lab.engines.sim.cells import Cells
@@ -16,6 +15,22 @@ from lab.engines.sim.core import layout as at
 from lab.engines.sim.movement import Movement
 from lab.engines.sim.network import Network
 from lab.engines.sim.routes import Subflow
+from lab.run.frame import (
+    ApSample,
+    Direction,
+    Frame,
+    LinkSample,
+    SubflowSample,
+    UserSample,
+)
+from lab.run.report import (
+    ConnectionReport,
+    MptcpCheck,
+    MptcpVerdict,
+    Report,
+    SubflowReport,
+    mptcp_verdict,
+)
 from lab.scenario.flows import Flow
 from lab.topologies.topology import Link, Topology
 
@@ -52,6 +67,7 @@ class Connection:
     cc: str | None  # of UDP
     subflows: list[Seen] = field(default_factory=list)
     read: int = 0
+    is_complete: bool = False
 
 
 class Sampler:
@@ -64,7 +80,7 @@ class Sampler:
         self.connections: dict[str, Connection] = {}
         self._trunks = [link for link in topology.links if self._is_trunk(link)]
         self._sampled_ns = 0
-        self._links: dict[str, tuple[int, int, int]] = {}
+        self._links: dict[int, list[int]] = {}
 
     def opened(self, flow: Flow, cc: str) -> None:
         """Know a connection from now on."""
@@ -79,43 +95,55 @@ class Sampler:
         tiers: Mapping[tuple[str, str], int],
         occupancies: Mapping[str, float | None],
         limits_bps: Mapping[str, int | None],
-    ) -> dict[str, Any]:
-        """One sample: the means since the last."""
+    ) -> Frame:
+        """Return one sample: the means since the last one."""
         now_ns = self.network.now_ns
         elapsed_ns, self._sampled_ns = now_ns - self._sampled_ns, now_ns
-        users: dict[str, dict[str, float]] = {}
-        subflows: dict[str, dict[str, Any]] = {}
+        users: dict[str, float] = {}
+        subflows: dict[str, SubflowSample] = {}
         carried = {cell.ap: {1: 0.0, 2: 0.0} for cell in self.topology.cells}
         for name, connection in self.connections.items():
-            user = users.setdefault(connection.flow.user, {"mbps": 0.0})
-            user["mbps"] = round(user["mbps"] + self._read_mbps(connection, elapsed_ns), 4)
+            user = connection.flow.user
+            users[user] = round(users.get(user, 0.0) + self._read_mbps(connection, elapsed_ns), 4)
             for n, seen in enumerate(connection.subflows, 1):
                 if not self._established(seen):
                     continue
-                seen.tier = tiers.get((connection.flow.user, seen.link), 1)
-                row = subflows[f"{name}/{n}"] = self._subflow_row(connection, seen, elapsed_ns)
+                seen.tier = tiers.get((user, seen.link), 1)
+                row = self._subflow_sample(connection, seen, elapsed_ns)
+                subflows[f"{name}/{n}"] = row
                 for ap in carried.keys() & {seen.link, *seen.of.way}:
-                    carried[ap][seen.tier] += row["mbps"]
-                if self.movement.walkers:
-                    row |= {"user": connection.flow.user, "ap": seen.link}
-        for name, (x_m, y_m) in self.movement.places.items():
-            if name in users:
-                users[name] |= {"x_m": round(x_m, 2), "y_m": round(y_m, 2)}
-        return {
-            "t": round(now_ns / at.NS_PER_S, 3),
-            "ap": {
-                cell.ap: _ap_row(
-                    self.cells.at(cell.ap),
-                    carried[cell.ap],
-                    occupancies.get(cell.ap),
-                    limits_bps.get(cell.ap),
+                    carried[ap][seen.tier] += row.mbps
+        return Frame(
+            round(now_ns / at.NS_PER_S, 3),
+            {
+                cell.ap: ApSample(
+                    round(carried[cell.ap][1], 4),
+                    round(carried[cell.ap][2], 4),
+                    _rounded(occupancies.get(cell.ap)),
+                    _mbps(limits_bps.get(cell.ap)),
+                    len(self.cells.at(cell.ap)),
                 )
                 for cell in self.topology.cells
             },
-            "link": {link.id: self._link_row(link.id, link.b, elapsed_ns) for link in self._trunks},
-            "user": users,
-            "sf": subflows,
-        }
+            {link.id: self._link_sample(link, elapsed_ns) for link in self._trunks},
+            {user: self._user_sample(user, mbps) for user, mbps in users.items()},
+            subflows,
+        )
+
+    def _user_sample(self, user: str, mbps: float) -> UserSample:
+        """Return a user's rate with its position, where it has one."""
+        if user not in self.movement.places:
+            return UserSample(mbps)
+        x_m, y_m = self.movement.places[user]
+        return UserSample(mbps, round(x_m, 2), round(y_m, 2))
+
+    def completed(self) -> Iterator[Flow]:
+        """Yield each connection whose file is complete, once."""
+        for connection in self.connections.values():
+            done = self.network.w.row[connection.place + at.DONE_NS] > 0
+            if done and not connection.is_complete:
+                connection.is_complete = True
+                yield connection.flow
 
     def _is_trunk(self, link: Link) -> bool:
         """Between two switches, by cable."""
@@ -136,7 +164,7 @@ class Sampler:
         before, connection.read = connection.read, self._read_bytes(connection)
         return _rate_mbps(connection.read - before, elapsed_ns)
 
-    def _subflow_row(self, connection: Connection, seen: Seen, elapsed_ns: int) -> dict[str, Any]:
+    def _subflow_sample(self, connection: Connection, seen: Seen, elapsed_ns: int) -> SubflowSample:
         w, f = self.network.w, seen.place
         received = int(w.row[f + at.RCV_NXT]) * int(w.row[connection.place + at.SEGMENT_BYTES])
         segments, late = (
@@ -150,126 +178,110 @@ class Sampler:
         seen.rtt_sum_ms, seen.looks = seen.rtt_sum_ms + rtt_ms, seen.looks + 1
         backup, expected_bps = bool(w.row[f + at.BACKUP]), int(w.row[f + at.EXPECTED_BPS])
         seen.backup_ns += elapsed_ns if backup else 0
-        return {
-            "mbps": round(rate, 4),
-            "cwnd": int(w.window[f + at.CWND]),
-            "rtt_ms": round(rtt_ms, 3),
-            "tier": seen.tier,
-            "backup": backup,
-            "expected_mbps": _mbps(expected_bps or None),
-            "out_of_order": round(late_now / arrived, 5) if arrived else 0.0,
-        }
-
-    def _link_row(self, link: str, towards: str, elapsed_ns: int) -> dict[str, Any]:
-        """What left a shaped link towards the users; an unshaped one has no queue to read."""
-        place = self.network.tables.links[link, towards]
-        read = (at.RATE_BPS, at.DELAY_NS, at.JITTER_NS, at.LOSS_PPM)
-        if not any(self.network.hop(place, each) for each in read):
-            return {"mbps": None, "backlog": None, "loss": None}
-        now = tuple(
-            self.network.hop(place, each) for each in (at.OUT_BYTES, at.OUT_PACKETS, at.DROPS)
+        moves = bool(self.movement.walkers)
+        return SubflowSample(
+            round(rate, 4),
+            int(w.window[f + at.CWND]),
+            round(rtt_ms, 3),
+            seen.tier,
+            backup,
+            _mbps(expected_bps or None),
+            round(late_now / arrived, 5) if arrived else 0.0,
+            connection.flow.user if moves else None,
+            seen.link if moves else None,
         )
-        before = self._links.get(link, (0, 0, 0))
-        self._links[link] = (now[0], now[1], now[2])
-        sent, dropped = now[1] - before[1], now[2] - before[2]
-        return {
-            "mbps": round(_rate_mbps(now[0] - before[0], elapsed_ns), 4),
-            "backlog": self.network.queued(place),
-            "loss": round(dropped / (sent + dropped), 5) if sent + dropped else 0.0,
-        }
 
-    def report(self) -> dict[str, Any]:
-        """What the run's result needs beside its samples."""
+    def _link_sample(self, link: Link, elapsed_ns: int) -> LinkSample:
+        """Return what a shaped link carried; an unshaped one has no queue to read."""
+        toward_b, toward_a = (self.network.tables.links[link.id, end] for end in (link.b, link.a))
+        shape = (at.RATE_BPS, at.DELAY_NS, at.JITTER_NS, at.LOSS_PPM)
+        if not any(self.network.hop(hop, each) for hop in (toward_b, toward_a) for each in shape):
+            return LinkSample()
+        return LinkSample.of(
+            self._direction(toward_b, elapsed_ns), self._direction(toward_a, elapsed_ns)
+        )
+
+    def _direction(self, hop: int, elapsed_ns: int) -> Direction:
+        """Return what one direction of a link carried since the last sample."""
+        counters = (at.OUT_BYTES, at.OUT_PACKETS, at.DROPS)
+        now = [self.network.hop(hop, each) for each in counters]
+        before = self._links.get(hop, [0, 0, 0])
+        self._links[hop] = now
+        sent_bytes, sent, dropped = (a - b for a, b in zip(now, before, strict=True))
+        backlog = self.network.queued(hop)
+        return Direction(
+            round(_rate_mbps(sent_bytes, elapsed_ns), 4),
+            backlog,
+            round(dropped / (sent + dropped), 5) if sent + dropped else 0.0,
+        )
+
+    def report(self) -> Report:
+        """Return what the run's result needs beside its samples."""
         elapsed_ns = max(1, self.network.now_ns)
         laws = {each.cc for each in self.connections.values() if each.cc}
-        return {
-            "connections": [
-                self._connection(name, each, elapsed_ns) for name, each in self.connections.items()
-            ],
-            "mptcp": self._verdict(),
-            "cc": "+".join(sorted(laws)) or None,
-            "overload": {"overloaded": False, "reasons": []},
-        }
+        return Report(
+            tuple(self._report(name, each, elapsed_ns) for name, each in self.connections.items()),
+            self._verdict(),
+            "+".join(sorted(laws)) or None,
+        )
 
-    def _connection(self, name: str, connection: Connection, elapsed_ns: int) -> dict[str, Any]:
+    def _report(self, name: str, connection: Connection, elapsed_ns: int) -> ConnectionReport:
         row, c = self.network.w.row, connection.place
         done_ns, started_ns = int(row[c + at.DONE_NS]), int(row[c + at.STARTED_NS])
-        segments = sum(
-            int(self.network.w.row[each.place + at.SEGMENTS_RECEIVED])
-            for each in connection.subflows
-        )
+        segments = sum(int(row[each.place + at.SEGMENTS_RECEIVED]) for each in connection.subflows)
         joined = [
             (n, each) for n, each in enumerate(connection.subflows, 1) if self._established(each)
         ]
-        return {
-            "id": name,
-            "user": connection.flow.user,
-            "throughput_mbps": round(_rate_mbps(self._read_bytes(connection), elapsed_ns), 4),
-            "completion_s": round((done_ns - started_ns) / at.NS_PER_S, 6) if done_ns else None,
-            "out_of_order_fraction": round(int(row[c + at.DATA_OUT_OF_ORDER]) / segments, 5)
+        return ConnectionReport(
+            id=name,
+            user=connection.flow.user,
+            throughput_mbps=round(_rate_mbps(self._read_bytes(connection), elapsed_ns), 4),
+            completion_s=round((done_ns - started_ns) / at.NS_PER_S, 6) if done_ns else None,
+            out_of_order_fraction=round(int(row[c + at.DATA_OUT_OF_ORDER]) / segments, 5)
             if segments
             else 0.0,
-            "receive_buffer_max_bytes": int(row[c + at.REORDER_BUFFERED_MAX])
+            receive_buffer_max_bytes=int(row[c + at.REORDER_BUFFERED_MAX])
             * int(row[c + at.SEGMENT_BYTES]),
-            "subflows": [
-                self._subflow(f"{name}/{n}", connection, each, elapsed_ns) for n, each in joined
-            ],
-        }
-
-    def _subflow(
-        self, name: str, connection: Connection, seen: Seen, elapsed_ns: int
-    ) -> dict[str, Any]:
-        row, f = self.network.w.row, seen.place
-        received = int(row[f + at.RCV_NXT]) * int(
-            self.network.w.row[connection.place + at.SEGMENT_BYTES]
+            subflows=tuple(
+                self._subflow_report(f"{name}/{n}", connection, each, elapsed_ns)
+                for n, each in joined
+            ),
         )
-        return {
-            "id": name,
-            "path": list(seen.of.way),
-            "tier": seen.tier,
-            "throughput_mbps": round(_rate_mbps(received, elapsed_ns), 4),
-            "rtt_ms_mean": round(seen.rtt_sum_ms / seen.looks, 3) if seen.looks else None,
-            "segments": int(row[f + at.SEGMENTS_SENT]),
-            "out_of_order_segments": int(row[f + at.SEGMENTS_OUT_OF_ORDER]),
-            "lost_segments": int(row[f + at.SEGMENTS_DROPPED]),
-            "retransmitted_segments": int(row[f + at.SEGMENTS_RETRANSMITTED]),
-            "backup_s": round(seen.backup_ns / at.NS_PER_S, 3),
-            "cc": connection.cc,
-        }
 
-    def _verdict(self) -> dict[str, Any]:
-        """Every connection of a multipath user must be Multipath TCP, with a subflow on each address."""
+    def _subflow_report(
+        self, name: str, connection: Connection, seen: Seen, elapsed_ns: int
+    ) -> SubflowReport:
+        row, f = self.network.w.row, seen.place
+        received = int(row[f + at.RCV_NXT]) * int(row[connection.place + at.SEGMENT_BYTES])
+        return SubflowReport(
+            id=name,
+            path=tuple(seen.of.way),
+            tier=seen.tier,
+            throughput_mbps=round(_rate_mbps(received, elapsed_ns), 4),
+            rtt_ms_mean=round(seen.rtt_sum_ms / seen.looks, 3) if seen.looks else None,
+            segments=int(row[f + at.SEGMENTS_SENT]),
+            out_of_order_segments=int(row[f + at.SEGMENTS_OUT_OF_ORDER]),
+            lost_segments=int(row[f + at.SEGMENTS_DROPPED]),
+            retransmitted_segments=int(row[f + at.SEGMENTS_RETRANSMITTED]),
+            backup_s=round(seen.backup_ns / at.NS_PER_S, 3),
+            cc=connection.cc,
+        )
+
+    def _verdict(self) -> MptcpVerdict:
+        """Judge every connection of a multipath user."""
         meant = [
             each
             for each in self.connections.values()
             if each.cc and each.flow.user in self.topology.multipath
         ]
-        joins = sum(max(0, sum(map(self._established, each.subflows)) - 1) for each in meant)
         granted = self.network.tables.multipath.server_enabled
-        why = [] if granted else [f"{each.flow.id} is plain TCP" for each in meant]
-        for each in meant:
-            up = sum(map(self._established, each.subflows))
-            if granted and up < len(each.subflows):
-                why.append(f"{each.flow.id} has {up} of {len(each.subflows)} subflows")
-        fallbacks = 0 if granted else len(meant)
-        return {
-            "verified": not why if meant else None,
-            "joins": joins,
-            "fallbacks": fallbacks,
-            "why": "; ".join(why) or None,
-        }
-
-
-def _ap_row(
-    stations: Sized, carried: Mapping[int, float], occupancy: float | None, limit_bps: int | None
-) -> dict[str, Any]:
-    return {
-        "tier1_mbps": round(carried[1], 4),
-        "tier2_mbps": round(carried[2], 4),
-        "mac_occupancy": _rounded(occupancy),
-        "meter_mbps": _mbps(limit_bps),
-        "stations": len(stations),
-    }
+        up = {each.flow.id: sum(map(self._established, each.subflows)) for each in meant}
+        checks = [
+            MptcpCheck(each.flow.id, granted, up[each.flow.id], len(each.subflows))
+            for each in meant
+        ]
+        joins = sum(max(0, count - 1) for count in up.values())
+        return mptcp_verdict(checks, joins, 0 if granted else len(meant))
 
 
 def _rate_mbps(byte_count: int, elapsed_ns: int) -> float:

@@ -9,14 +9,13 @@ import tempfile
 import time
 from pathlib import Path
 
-from lab import engines
-from lab.engines import Options
+from lab.engines import Options, registry
 from lab.engines.sim import compiler
 from lab.errors import LabError
 from lab.run.manifest import ROOT
 from lab.run.recorder import RUNS, Recorder
 from lab.scenario import loading as scenario
-from lab.scenario.loading import Overrides, build
+from lab.scenario.loading import Overrides
 
 WARM_UP_S, SIMULATED_S = 2.0, 20.0
 LIMIT_S = 600
@@ -30,9 +29,9 @@ def packets_per_s(name: str, *settings: str) -> tuple[float]:
         name, Overrides(settings=(*settings, f"duration_s={WARM_UP_S + SIMULATED_S}"))
     )
     with tempfile.TemporaryDirectory() as folder:
-        recorder = Recorder(Path(folder), loaded, "sim", build(loaded))
-        engine = engines.create("sim", Options(speed=0.0))
-        engine.open(build(loaded), loaded, recorder)
+        recorder = Recorder(Path(folder), loaded, "sim")
+        engine = registry.create("sim", Options(speed=0.0))
+        engine.open(loaded, recorder)
         engine.advance(WARM_UP_S)
         began = time.perf_counter()
         engine.advance(WARM_UP_S + SIMULATED_S)
@@ -41,7 +40,7 @@ def packets_per_s(name: str, *settings: str) -> tuple[float]:
         recorder.close()
     assert report is not None
     segments = sum(
-        each["segments"] for connection in report["connections"] for each in connection["subflows"]
+        each.segments or 0 for connection in report.connections for each in connection.subflows
     )
     return (segments * SIMULATED_S / (WARM_UP_S + SIMULATED_S) / took_s,)
 

@@ -12,13 +12,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import quantiles
-from typing import Any
 from urllib.request import urlopen
 
+from lab.run.frame import ApSample, Frame, LinkSample, SubflowSample, UserSample
 from lab.run.manifest import ROOT
 from lab.run.recorder import Recorder
 from lab.scenario import loading as scenario
-from lab.scenario.loading import Overrides, build
+from lab.scenario.loading import Overrides
 
 VIEWERS, FRAMES, FRAMES_PER_S = 40, 100, 10
 DEMO = "testbed_wifi_lte"
@@ -79,7 +79,7 @@ def viewers() -> tuple[float, float]:
     with tempfile.TemporaryDirectory() as made, ThreadPoolExecutor(VIEWERS) as pool:
         folder = Path(made, "runs", "watched")
         folder.mkdir(parents=True)
-        recorder = Recorder(folder, loaded, "sim", build(loaded))
+        recorder = Recorder(folder, loaded, "sim")
         with _dashboard(folder.parent) as (url, spent_s):
             watching = [
                 pool.submit(watch, f"{url}/api/runs/watched/stream") for _ in range(VIEWERS)
@@ -98,29 +98,14 @@ def viewers() -> tuple[float, float]:
     return quantiles(late_ms, n=100)[98], share
 
 
-def _frame(t: float) -> dict[str, Any]:
+def _frame(t: float) -> Frame:
     """Return a sample as large as those of the demo."""
-    ap = {
-        "tier1_mbps": 9.1,
-        "tier2_mbps": 0.1,
-        "mac_occupancy": 0.97,
-        "meter_mbps": 0.1,
-        "stations": 3,
-    }
-    subflow = {
-        "mbps": 4.5,
-        "cwnd": 17.0,
-        "rtt_ms": 41.2,
-        "tier": 1,
-        "backup": False,
-        "expected_mbps": None,
-        "out_of_order": 12,
-    }
-    users = {f"ue{n}": {"mbps": 5.2, "x_m": None, "y_m": None} for n in range(1, 5)}
-    return {
-        "t": t,
-        "ap": {"wifi1": ap, "lte1": ap},
-        "link": {"wifi": {"mbps": 9.2, "backlog": 4, "loss": 0.0}},
-        "user": users,
-        "sf": {f"ue{n}-1/{k}": subflow for n in range(1, 5) for k in (1, 2)},
-    }
+    ap = ApSample(9.1, 0.1, 0.97, 0.1, 3)
+    subflow = SubflowSample(4.5, 17, 41.2, 1, False, None, 0.12)
+    return Frame(
+        t,
+        {"wifi1": ap, "lte1": ap},
+        {"wifi": LinkSample(9.2, 0.4, 4, 0.0)},
+        {f"ue{n}": UserSample(5.2) for n in range(1, 5)},
+        {f"ue{n}-1/{k}": subflow for n in range(1, 5) for k in (1, 2)},
+    )

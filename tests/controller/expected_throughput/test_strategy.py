@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from controller.command import Expect, Route, SetBackup
 from controller.strategies.expected_throughput import ExpectedThroughput
-from lab.scenario.loading import Overrides, build, load
+from lab.scenario.loading import Overrides, load
 from lab.topologies import collision, fat_tree, pooling
 
 FIG_1, WITHIN, BETWEEN, TREE = (
@@ -92,7 +92,7 @@ def test_whoever_comes_first_all_end_up_with_a_fair_share_of_a_fat_tree(order):
 
 @pytest.mark.parametrize(
     "topology",
-    [FIG_1, WITHIN, BETWEEN, TREE, build(load("campus", Overrides()))],
+    [FIG_1, WITHIN, BETWEEN, TREE, load("campus", Overrides()).network],
     ids=lambda each: each.name,
 )
 def test_nothing_is_said_twice_and_a_controller_that_starts_again_disturbs_nobody(topology):
@@ -184,7 +184,7 @@ def test_a_better_path_is_taken_when_a_link_comes_back():
 
 
 def test_on_a_radio_slow_stations_count_for_the_air_they_take():
-    network = made(build(load("campus", Overrides(settings=("rate_scale=1",)))))
+    network = made(load("campus", Overrides(settings=("rate_scale=1",))).network)
     network.come("ue1", "ue2", "ue3")
     air = {user: network.mbps(user)[n] for user, n in (("ue1", 0), ("ue2", 0), ("ue3", 1))}
     assert air["ue1"] + air["ue2"] + air["ue3"] * 42 / 19.1 <= 42.001

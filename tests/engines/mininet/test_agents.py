@@ -15,7 +15,6 @@ from lab.engines.mininet.machine.ledger import Ledger
 from lab.engines.mininet.programs import ap_agent
 from lab.engines.mininet.programs.ap_agent import FQ, PFIFO, LteAgent, WifiAgent, mean
 from lab.errors import LabError
-from lab.scenario.loading import build
 from lab.topologies.topology import wire
 
 STATIONS = {
@@ -134,7 +133,7 @@ def start(load, tmp_path, monkeypatch):
             return spawn([sys.executable, "-c", program, argv[-1]], doing, **options)
 
         monkeypatch.setattr(shell, "spawn", in_place)
-        topology = build(load())
+        topology = load().network
         made.append(
             Agents(
                 topology,

@@ -19,7 +19,6 @@ from lab.engines.mininet.machine.ledger import Ledger
 from lab.engines.mininet.programs import host_agent
 from lab.engines.mininet.programs.host_agent import Agent, Host
 from lab.errors import LabError
-from lab.scenario.loading import build
 from lab.topologies import collision, parallel_paths
 from lab.topologies.topology import wire
 
@@ -309,7 +308,7 @@ def test_the_ports_on_the_way_of_the_data(load):
 
 
 def test_multipath_users_and_servers_have_agents(load):
-    topology = build(load())
+    topology = load().network
     found = asked(topology)
     assert {host: spec["endpoints"] for host, spec in found["hosts"].items()} == {
         "ue2": True,
@@ -326,7 +325,7 @@ def test_multipath_users_and_servers_have_agents(load):
     ("interval_s", "period_s"), [(0.5, 0.5), (2, 0.5), (3, 0.75), (4, 1.0), (30, 1.0)]
 )
 def test_hosts_report_four_times_per_control_interval_within_bounds(load, interval_s, period_s):
-    topology = build(load())
+    topology = load().network
     found = asked(topology, interval_s)
     assert found["period_s"] == period_s
 
@@ -350,7 +349,7 @@ def test_pacing_stands_behind_what_shapes_an_interface(load):
     assert [line.split(" handle")[0] for line in hosts["ue1"]["paced"]] == [
         f"qdisc replace dev ue1-eth{n} parent 30:1" for n in (1, 2)
     ]
-    mobile = build(load())
+    mobile = load().network
     hosts = asked(mobile)["hosts"]
     assert [line.split(" handle")[0] for line in hosts["ue3"]["paced"]] == [
         "qdisc replace dev ue3-lte0 root"

@@ -10,14 +10,13 @@ from lab.engines.mininet.kernel import netlink
 from lab.engines.mininet.machine import shell
 from lab.engines.mininet.network import host_setup
 from lab.errors import LabError
-from lab.scenario.loading import build
 from lab.topologies import shared_bottleneck
 from lab.topologies.topology import Interface, wire
 
 
 @pytest.fixture
 def wiring(load):
-    return wire(build(load()))
+    return wire(load().network)
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ from lab.engines.mininet.network import links as module
 from lab.engines.mininet.network import wifi_cell
 from lab.engines.mininet.network.links import Links
 from lab.engines.mininet.network.wifi_cell import Clock
-from lab.scenario.loading import build
 from lab.topologies import parallel_paths
 from lab.topologies.topology import Link, Node, Topology, wire
 
@@ -80,13 +79,13 @@ def test_a_path_is_shaped_in_both_directions_and_loses_in_one(shaped):
 
 
 def test_the_delay_of_an_access_point_is_on_its_wire(shaped, load):
-    links = shaped(build(load()))
+    links = shaped(load().network)
     assert "delay 5000us rate 1000000000bit" in of(links.lines, "s1-eth2")[0]
     assert "delay 20000us 2000us" in of(links.lines, "s1-eth3")[0]
 
 
 def test_an_lte_user_has_a_queue_and_a_wifi_user_a_price(shaped, load):
-    links = shaped(build(load()))
+    links = shaped(load().network)
     port = links.wiring.at("ue4", "lte1").port
     assert [line.split()[:2] for line in of(links.lines, port)] == [
         ["qdisc", "replace"],
@@ -148,7 +147,7 @@ def test_a_host_link_is_shaped_at_both_ends(shaped):
 
 
 def test_a_station_that_moves_is_priced_anew(shaped, load):
-    links = shaped(build(load()))
+    links = shaped(load().network)
     links.set_station_rate("wifi1", "ue3", 2_000_000)
     links.set_station_rate("lte1", "ue3", 2_000_000)  # the agent's business
     assert links.cells["wifi1"].prices["10.1.0.3"] == 2_000_000
@@ -156,7 +155,7 @@ def test_a_station_that_moves_is_priced_anew(shaped, load):
 
 def test_packets_that_wait_longer_than_their_clock_says_are_late(shaped, load, monkeypatch):
     monkeypatch.setattr(module.time, "monotonic_ns", lambda: 1_000_000_000)
-    links = shaped(build(load()))
+    links = shaped(load().network)
     cell = links.cells["wifi1"]
 
     def lag(waiting, next_free_ns):

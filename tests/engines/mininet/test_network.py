@@ -8,7 +8,6 @@ from lab.engines.mininet.machine import shell
 from lab.engines.mininet.machine.ledger import Ledger
 from lab.engines.mininet.network.network import Network, _pair, _working_directory
 from lab.errors import LabError
-from lab.scenario.loading import build
 from lab.topologies.topology import wire
 
 
@@ -27,7 +26,7 @@ class Net(dict):
 
 @pytest.fixture
 def network(load, tmp_path):
-    topology = build(load())
+    topology = load().network
     made = Network(topology, wire(topology), Ledger(tmp_path / "ledger"), tmp_path)
     made._net = Net({node.id: Node(1000 + n) for n, node in enumerate(topology.nodes)})
     return made

@@ -9,7 +9,6 @@ from machine import needs_root
 from lab.engines.mininet.machine import shell, upstreams
 from lab.engines.mininet.machine.ledger import Ledger
 from lab.engines.mininet.network.network import Network
-from lab.scenario.loading import build
 from lab.topologies import parallel_paths
 from lab.topologies.topology import wire
 
@@ -86,7 +85,7 @@ def test_hostapd_reads_the_configuration_of_mininet_wifi(tmp_path, monkeypatch):
 def test_a_scenario_with_radios_names_every_station(load):
     from lab.engines.mininet.network import nodes
 
-    topology = build(load())
+    topology = load().network
     network = nodes.empty()
     for user in topology.users[:2]:
         network.addStation(user, mac="02:00:00:00:00:01", ip="10.1.0.1/8", position="10,10,0")

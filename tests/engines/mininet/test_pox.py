@@ -13,7 +13,6 @@ from lab.engines.mininet import pox_process as pox
 from lab.engines.mininet.machine import shell
 from lab.engines.mininet.machine.ledger import Ledger
 from lab.errors import LabError
-from lab.scenario.loading import build
 from lab.topologies import parallel_paths
 from lab.topologies.topology import wire
 from lab.topologies.topology_file import describe
@@ -51,7 +50,7 @@ def described(topology):
 
 
 def test_pox_accepts_the_description_of_the_testbed(load):
-    topology = build(load())
+    topology = load().network
     read = plan.read(json.dumps(described(topology)))
     assert read.multipath == ("ue2", "ue3")
     assert read.names == {1: "wifi1", 2: "lte1", 3: "s1"}
@@ -72,7 +71,7 @@ def test_the_description_has_the_fields_of_the_documentation(load):
         .replace(", ...", "")
         .replace("[...]", "[]")
     )
-    shown, real = json.loads(block), described(build(load()))
+    shown, real = json.loads(block), described(load().network)
     assert set(shown) == set(real)
     for table in ("switches", "aps"):
         name = next(iter(shown[table]))

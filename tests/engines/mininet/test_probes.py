@@ -3,7 +3,6 @@
 from types import SimpleNamespace
 
 from lab.engines.mininet import probes
-from lab.scenario.loading import build
 from lab.topologies import pooling
 from lab.topologies.topology import wire
 
@@ -109,7 +108,7 @@ def test_what_is_asked_of_a_path_is_its_slowest_link_and_all_its_delays():
 
 
 def test_what_is_asked_of_a_radio_counts_the_wires_behind_it(load):
-    topology = build(load())
+    topology = load().network
     asked = probes.asked(topology, wire(topology).at("ue3", "lte1"))
     assert asked["rate_mbps"] == 11.5
     assert 40 <= asked["rtt_ms"] < 41

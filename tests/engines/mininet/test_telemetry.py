@@ -10,7 +10,6 @@ from lab.engines.mininet.kernel.netlink import Queue
 from lab.engines.mininet.network.shaping import NETEM
 from lab.engines.mininet.sampler import Opened
 from lab.engines.mininet.telemetry import Telemetry
-from lab.scenario.loading import build
 from lab.topologies.topology import wire
 
 
@@ -80,7 +79,7 @@ def seen(load, tmp_path, monkeypatch):
     monkeypatch.setattr(netlink, "Scheduler", Scheduler)
     Scheduler.numbers, Scheduler.read, clock = {}, {}, [10.0]
     monkeypatch.setattr(telemetry.time, "monotonic", lambda: clock[0])
-    topology = build(load())
+    topology = load().network
     made = Telemetry(
         topology, wire(topology), Network(), Hosts(), Links(), tmp_path / "decisions.jsonl"
     )

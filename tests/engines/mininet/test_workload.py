@@ -5,7 +5,6 @@ import pytest
 from lab.engines.mininet import workload as module
 from lab.engines.mininet.workload import Workload, _one_each
 from lab.scenario.flows import Flow
-from lab.scenario.loading import build
 from lab.topologies.topology import wire
 
 
@@ -62,7 +61,7 @@ def work(load, monkeypatch):
             "duration_s=20",
             *(f"{key}={value}" for key, value in settings.items()),
         )
-        topology = build(scenario)
+        topology = scenario.network
         return Workload(scenario, topology, wire(topology), Hosts(clock), Sampler())
 
     return make

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import pytest
@@ -32,7 +32,7 @@ class Simulation:
 
     def __init__(self, of: scenario.Scenario) -> None:
         self.scenario, self.notes, self.engine = of, Notes(), SimEngine()
-        self.engine.open(scenario.build(of), of, self.notes)
+        self.engine.open(of, self.notes)
         self.network, self.t = self.engine.network, 0.0
 
     def run(self, seconds: float, step_s: float = 0.5) -> list[dict[str, Any]]:
@@ -40,7 +40,7 @@ class Simulation:
         frames, end = [], self.t + seconds
         while self.t < end - 1e-9:
             self.t = round(min(self.t + step_s, end), 9)
-            frames += self.engine.advance(self.t)
+            frames += [frame.to_json() for frame in self.engine.advance(self.t)]
         return frames
 
     def flip(self, target: str, value: Any) -> None:
@@ -53,7 +53,8 @@ class Simulation:
     def report(self) -> dict[str, Any]:
         report = self.engine.close()
         assert report is not None
-        return report
+        parts = {"connections": report.connections_json(), "mptcp": asdict(report.mptcp)}
+        return parts | {"cc": report.cc, "overload": report.overload.to_json()}
 
 
 @pytest.fixture

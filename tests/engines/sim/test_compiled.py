@@ -119,8 +119,8 @@ def python(script, *arguments, cwd=ROOT, **environment):
 ENGINE = """
 import json, shutil, sys
 from pathlib import Path
-from lab import engines
-from lab.engines import Options
+from lab.engines import registry
+from lab.run.engine import Options
 from lab.engines.sim import compiled, compiler
 from lab.run.recorder import Recorder
 from lab.scenario import loading
@@ -128,9 +128,9 @@ from lab.scenario.loading import Overrides, build
 compiler.COMMAND[:] = [sys.executable, "-c", ""]
 settings = Overrides(settings=("rate_scale=0.3", "duration_s=4"))
 scenario = loading.load("testbed_wifi_lte", settings)
-recorder = Recorder(Path(sys.argv[1]), scenario, "sim", build(scenario))
-engine = engines.create("sim", Options(speed=0.0))
-engine.open(build(scenario), scenario, recorder)
+recorder = Recorder(Path(sys.argv[1]), scenario, "sim")
+engine = registry.create("sim", Options(speed=0.0))
+engine.open(scenario, recorder)
 frames, fast = [], []
 for half_seconds in range(1, 9):
     if half_seconds == 4 and len(sys.argv) > 2:

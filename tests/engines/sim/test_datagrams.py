@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from lab import engines
-from lab.engines import Options
+from lab.engines import registry
 from lab.engines.sim.core import layout as at
 from lab.errors import MachineLacks, RequestError
+from lab.run.engine import Options
 from lab.scenario import loading as scenario
 from lab.scenario.flows import Flow
 
@@ -94,8 +94,8 @@ def udp(**keys):
 
 def test_the_emulation_refuses_it():
     with pytest.raises(MachineLacks, match="traffic 'udp' on engine 'mininet'"):
-        engines.admit("mininet", udp(), Options())
-    engines.admit("sim", udp(), Options(speed=0.0))
+        registry.admit("mininet", udp(), Options())
+    registry.admit("sim", udp(), Options(speed=0.0))
 
 
 @pytest.mark.parametrize(

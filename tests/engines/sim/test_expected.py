@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from controller.command import Expect
-from lab import engines
-from lab.engines import Options
+from lab.engines import registry
 from lab.engines.sim.core import congestion, expected_rate
 from lab.engines.sim.core import layout as at
 from lab.errors import LabError, MachineLacks, RequestError
+from lab.run.engine import Options
 from lab.scenario import loading as scenario
 from lab.scenario.loading import Overrides
 
@@ -115,7 +115,7 @@ def test_a_law_that_goes_by_delay_is_refused():
         "pooling", Overrides(settings=("multipath.expected_by=window", "multipath.cc=wvegas"))
     )
     with pytest.raises(RequestError, match="wvegas"):
-        engines.admit("sim", of, Options(speed=0.0))
+        registry.admit("sim", of, Options(speed=0.0))
 
 
 def test_nor_can_it_be_changed_to(paths):
@@ -127,4 +127,4 @@ def test_nor_can_it_be_changed_to(paths):
 def test_the_emulation_holds_rates_by_pacing():
     of = scenario.load("pooling", Overrides(settings=("multipath.expected_by=window",)))
     with pytest.raises(MachineLacks, match="by pacing"):
-        engines.admit("mininet", of, Options())
+        registry.admit("mininet", of, Options())

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from lab import engines
-from lab.engines import Options
+from lab.engines import registry
 from lab.run import inbox
+from lab.run.engine import Options
 from lab.run.recorder import Recorder
 from lab.run.runner import run
 from lab.scenario import loading as scenario
-from lab.scenario.loading import Overrides, build
+from lab.scenario.loading import Overrides
 from lab.scenario.targets import targets
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -24,8 +24,8 @@ def record(folder, *settings, on_progress=lambda _: None):
     """Run testbed_wifi_lte, small, into a folder."""
     folder.mkdir()
     of = scenario.load("testbed_wifi_lte", Overrides(settings=(*SMALL, *settings)))
-    recorder = Recorder(folder, of, "sim", build(of))
-    outcome = run(of, engines.create("sim", Options(speed=0.0)), recorder, on_progress)
+    recorder = Recorder(folder, of, "sim")
+    outcome = run(of, registry.create("sim", Options(speed=0.0)), recorder, on_progress)
     assert not outcome.error, outcome.error
     return outcome
 

@@ -7,13 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from lab import engines
-from lab.engines import Options
+from lab.engines import registry
 from lab.engines.sim import tables
 from lab.engines.sim.core import layout as at
 from lab.engines.sim.core import linux_scheduler, mptcp, reinjection, rings, sender
 from lab.engines.sim.network import Network
 from lab.errors import MachineLacks
+from lab.run.engine import Options
 from lab.scenario import loading as scenario
 from lab.scenario.flows import Flow
 from lab.scenario.loading import Overrides
@@ -339,13 +339,13 @@ def test_penalisation_without_a_scheduler_it_belongs_to_is_refused():
 
 def test_the_emulation_has_the_kernels_scheduler_under_both_names():
     for name in ("linux", "lowest_rtt"):
-        engines.admit(
+        registry.admit(
             "mininet",
             scenario.load("pooling", Overrides(settings=(f"multipath.scheduler={name}",))),
             Options(),
         )
     with pytest.raises(MachineLacks, match="one packet scheduler"):
-        engines.admit(
+        registry.admit(
             "mininet",
             scenario.load("pooling", Overrides(settings=("multipath.scheduler=redundant",))),
             Options(),

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from controller import units
 from lab.engines.mininet.kernel.netlink import Queue
 from lab.engines.mininet.machine import shell
 from lab.engines.mininet.machine.ledger import Ledger
 from lab.engines.mininet.network import shaping, wifi_cell
 from lab.engines.mininet.network.network import Network
 from lab.engines.mininet.network.shaping import FQ
+from lab.scenario.changes import (
+    LinkChange,
+    SetLinkDelay,
+    SetLinkLoss,
+    SetLinkRate,
+    SetLinkUp,
+)
 from lab.topologies import topology_file as description
 from lab.topologies.link_delay import link_delay_ns
 from lab.topologies.topology import Cell, Interface, Link, Topology, Trunk, Wiring
-
-FIELDS: dict[str, tuple[str, Callable[[float], int]]] = {
-    "rate_mbps": ("rate_bps", units.bps_from_mbps),
-    "delay_ms": ("delay_ns", units.ns_from_ms),
-    "loss": ("loss_ppm", units.ppm_from_fraction),
-}
 
 
 class Links:
@@ -73,29 +73,39 @@ class Links:
                 host,
             )
 
-    def change(self, link_id: str, key: str, value: Any) -> None:
-        """Change `rate_mbps`, `delay_ms`, `loss` or `up` of a link while packets are under way."""
+    def change(self, change: LinkChange) -> None:
+        """Change a link while packets are in flight."""
+        link_id = change.link
         trunk = next((each for each in self.wiring.trunks if each.link == link_id), None)
-        if key == "up":
+        if isinstance(change, SetLinkUp):
             port = (
                 trunk.a_port
                 if trunk
                 else next(each.port for each in self.wiring.interfaces if each.link == link_id)
             )
-            state = "up" if value else "down"
+            state = "up" if change.up else "down"
             shell.run(["ip", "link", "set", port, state], f"take link {link_id} {state}")
             return
-        name, convert = FIELDS[key]
-        if key == "loss" and self.data_goes_up:
-            name = "loss_back_ppm"
-        change: dict[str, Any] = {name: convert(value)}
-        self.links[link_id] = replace(self.links[link_id], **change)
+        self.links[link_id] = self._changed(self.links[link_id], change)
         if trunk:
             self._shape(self._trunk(trunk), f"change {link_id}")
         else:
             own = next(each for each in self.wiring.interfaces if each.link == link_id)
             self._shape([self._towards_host(own)], f"change {link_id}")
             self._shape([self._from_host(own)], f"change {link_id}", own.node)
+
+    def _changed(self, link: Link, change: LinkChange) -> Link:
+        """Return the link after a change; loss acts only in the direction of data."""
+        match change:
+            case SetLinkRate(_, rate_bps):
+                return replace(link, rate_bps=rate_bps)
+            case SetLinkDelay(_, delay_ns):
+                return replace(link, delay_ns=delay_ns)
+            case SetLinkLoss(_, loss_ppm) if self.data_goes_up:
+                return replace(link, loss_back_ppm=loss_ppm)
+            case SetLinkLoss(_, loss_ppm):
+                return replace(link, loss_ppm=loss_ppm)
+        return link
 
     def shape(self, link_id: str) -> dict[str, Any]:
         """What a controller is told of a link: rate, delay and loss as they are now."""

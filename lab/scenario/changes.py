@@ -1,4 +1,4 @@
-"""Changes of a running network: one frozen class per kind, which both engines match.
+"""Describe changes of a running network: one frozen class per kind, which both engines match.
 
 A change holds integers as they are on the wire (bit/s, ns); `lab.scenario.targets` makes it from a
 flip or an event, which are text and numbers in the scenario's units.
@@ -13,7 +13,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class SetLinkRate:
-    """Both directions of a link carry at most `rate_bps` from now on."""
+    """Limit both directions of a link to `rate_bps` each."""
 
     link: str
     rate_bps: int
@@ -21,7 +21,7 @@ class SetLinkRate:
 
 @dataclass(frozen=True)
 class SetLinkDelay:
-    """Each direction of a link delays packets by `delay_ns` from now on."""
+    """Delay packets by `delay_ns` in each direction of a link."""
 
     link: str
     delay_ns: int
@@ -29,7 +29,7 @@ class SetLinkDelay:
 
 @dataclass(frozen=True)
 class SetLinkLoss:
-    """A link loses `loss_ppm` of the packets in each direction that carries data."""
+    """Lose `loss_ppm` of the packets in each direction of a link that carries data."""
 
     link: str
     loss_ppm: int
@@ -37,7 +37,7 @@ class SetLinkLoss:
 
 @dataclass(frozen=True)
 class SetLinkUp:
-    """A link carries packets again, or nothing at all."""
+    """Take a link up or down; a link that is down carries nothing."""
 
     link: str
     up: bool
@@ -45,7 +45,7 @@ class SetLinkUp:
 
 @dataclass(frozen=True)
 class SetStationRate:
-    """A user's rate when it is alone on an access point."""
+    """Set a user's rate when it is alone on an access point."""
 
     ap: str
     user: str
@@ -54,7 +54,7 @@ class SetStationRate:
 
 @dataclass(frozen=True)
 class SetTier1Demand:
-    """All Tier 1 traffic of an access point asks for at most `rate_bps`; None: no limit."""
+    """Limit all Tier 1 traffic of an access point to `rate_bps`; None: no limit."""
 
     ap: str
     rate_bps: int | None
@@ -62,7 +62,7 @@ class SetTier1Demand:
 
 @dataclass(frozen=True)
 class SetDemand:
-    """All connections of a user together ask for `rate_bps`; None: as much as possible."""
+    """Set what all connections of a user ask for together; None: as much as possible."""
 
     user: str
     rate_bps: int | None
@@ -70,14 +70,14 @@ class SetDemand:
 
 @dataclass(frozen=True)
 class SetCongestionControl:
-    """Connections that open from now on use this congestion control."""
+    """Use this congestion control for connections that open from now on."""
 
     name: str
 
 
 @dataclass(frozen=True)
 class SetStrategy:
-    """Another strategy decides from the next step on; `params` holds every parameter."""
+    """Let another strategy decide from the next step on; `params` holds every parameter."""
 
     name: str
     params: Mapping[str, Any]
@@ -85,7 +85,7 @@ class SetStrategy:
 
 @dataclass(frozen=True)
 class SetStrategyParameter:
-    """One parameter of the running strategy has this value from the next step on."""
+    """Set one parameter of the running strategy from its next step on."""
 
     key: str
     value: Any

@@ -1,0 +1,84 @@
+"""Know the engines: where each one is, what it can run, and what it refuses."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from typing import Any
+
+from lab.engines.mininet.vm import vm_kernel
+from lab.errors import LabError, MachineLacks, RequestError
+from lab.run.engine import Engine, Options
+from lab.scenario.congestion import BY_DELAY
+from lab.scenario.engine_table import VARIANTS, entry
+from lab.scenario.schema import Scenario
+
+SLOW_MACHINE = "MULTIPATH_LAB_SLOW_MACHINE"  # set inside a VM without KVM
+
+
+def create(name: str, options: Options) -> Engine:
+    """An engine that has not been opened."""
+    module, _, attribute = entry(name).path.partition(":")
+    try:
+        cls: type[Engine] = getattr(importlib.import_module(module), attribute)
+    except ImportError as error:
+        raise MachineLacks(f"load engine '{name}': {error}. Try: ./run_lab.sh doctor") from error
+    if not issubclass(cls, Engine):
+        raise LabError(f"load engine '{name}': {attribute} is not an Engine")
+    engine = cls()
+    engine.options, engine.real_time = options, entry(name).real_time
+    return engine
+
+
+def refuse(name: str, setting: str, value: Any) -> None:
+    """Refuse a setting of `multipath`, or a kind of `traffic`, that the engine cannot run."""
+    engine = entry(name)
+    able: tuple[Any, ...] = {
+        "cc": engine.cc,
+        "scheduler": engine.schedulers,
+        "expected_by": engine.expected_by,
+        "penalisation": engine.penalisation,
+        "traffic": engine.traffic,
+    }.get(setting, engine.variants)
+    if value not in able:
+        asked, *known = (
+            str(each).lower() if isinstance(each, bool) else each for each in (value, *able)
+        )
+        raise MachineLacks(
+            f"{setting} '{asked}' on engine '{name}': {engine.lacks[setting]}. Choose from: {', '.join(known)}"
+        )
+
+
+def admit(name: str, scenario: Scenario, options: Options) -> None:
+    """Refuse a whole scenario that the engine cannot run, before anything starts."""
+    if entry(name).real_time and options.speed != 1.0:
+        raise RequestError(f"--speed on engine '{name}': it runs in real time. Leave out --speed")
+    kind = scenario.topology.kind
+    if kind in entry(name).topologies:
+        raise RequestError(
+            f"topology '{kind}' on engine '{name}': {entry(name).topologies[kind]}. Choose --engine sim"
+        )
+    for setting in ("scheduler", "expected_by", "penalisation", *VARIANTS):
+        refuse(name, setting, getattr(scenario.multipath, setting))
+    for flow in scenario.traffic:
+        refuse(name, "traffic", flow.kind)
+    for cc in congestion_controls(scenario):
+        refuse(name, "cc", cc)
+        if cc in BY_DELAY and scenario.multipath.expected_by == "window":
+            raise RequestError(
+                f"cc '{cc}' with multipath.expected_by 'window': it goes by delay. Write expected_by: pacing"
+            )
+
+
+def congestion_controls(scenario: Scenario) -> list[str]:
+    """Every congestion control a scenario names, in order."""
+    named = [scenario.multipath.cc, *(flow.cc for flow in scenario.traffic if flow.cc)]
+    named += [event.value for event in scenario.events if event.target == "cc"]
+    return list(dict.fromkeys(named))
+
+
+def is_slow(name: str, in_vm: bool) -> bool:
+    """Tell whether an engine runs on emulated processors: in a VM without KVM."""
+    if not entry(name).real_time:
+        return False
+    return SLOW_MACHINE in os.environ or (in_vm and not vm_kernel.remembered_kvm())
