@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 import types
+from dataclasses import replace
 from pathlib import Path
 
 import fake_engine
@@ -18,6 +19,7 @@ from click.testing import CliRunner
 
 from lab.__main__ import cli
 from lab.errors import LabError, MachineLacks
+from lab.run.report import Overload
 from lab.scenario import loading as scenario
 from lab.scenario.engine_table import ENGINES
 
@@ -298,9 +300,8 @@ def test_the_summary_names_what_matters(lab, tmp_path):
 
 
 def test_an_overloaded_run_carries_a_banner(lab, tmp_path, monkeypatch):
-    monkeypatch.setitem(
-        fake_engine.REPORT, "overload", {"overloaded": True, "reasons": ["no idle time"]}
-    )
+    overloaded = replace(fake_engine.REPORT, overload=Overload(True, ("no idle time",)))
+    monkeypatch.setattr(fake_engine, "REPORT", overloaded)
     got = lab(
         "run", "testbed_wifi_lte", "--engine", "fake", "--duration", 1, "--out", tmp_path / "r"
     )
@@ -414,7 +415,7 @@ def test_a_run_in_the_virtual_machine_is_followed_through_its_folder(lab, machin
         "run", "testbed_wifi_lte", "--engine", "mininet", "--vm", *asked, "--out", tmp_path / "r"
     )
     assert got.exit_code == 0
-    assert "wifi1 2.00 + 0.50   lte1" in got.stderr
+    assert "wifi1 8.00 + 2.00   lte1" in got.stderr
     assert "complete" in got.stdout
     written = yaml.safe_load((tmp_path / "r" / "scenario.yaml").read_text())
     assert (written["seed"], written["topology"]["multipath"], written["strategy"]["name"]) == (
@@ -478,7 +479,11 @@ def test_a_lost_virtual_machine_keeps_what_was_measured(lab, machine, tmp_path, 
         tmp_path / "r",
     )
     result = json.loads(got.stdout)
-    assert (got.exit_code, result["status"], result["throughput_mbps"]) == (130, "interrupted", 4.0)
+    assert (got.exit_code, result["status"], result["throughput_mbps"]) == (
+        130,
+        "interrupted",
+        16.0,
+    )
 
 
 def test_every_scenario_that_comes_with_the_lab_is_in_the_table():

@@ -25,6 +25,7 @@ def verdict(base, other, direction=1):
 def runs(load, tmp_path):
     """Write finished runs: strategy, and the total of each repeat."""
     from lab.run import metrics
+    from lab.run.frame import Frame, UserSample
 
     def make(strategy, totals, *settings, status="complete", engine="fake", rate_scale=1.0):
         folders = []
@@ -33,15 +34,10 @@ def runs(load, tmp_path):
             folder = tmp_path / f"{strategy}-{seed}-{len(list(tmp_path.iterdir()))}"
             folder.mkdir()
             (folder / "scenario.yaml").write_text(yaml.safe_dump(resolved(scenario)))
-            header = {
-                "run_id": folder.name,
-                "scenario": "s",
-                "strategy": strategy,
-                "engine": engine,
-                "seed": seed,
-                "status": status,
-            }
-            frames = [{"t": 1.0, "user": {"ue1": {"mbps": total}}, "ap": {}, "sf": {}}]
+            header = metrics.Header(
+                folder.name, "s", strategy, engine, seed, scenario.rate_scale, status
+            )
+            frames = [Frame(1.0, user={"ue1": UserSample(total)})]
             result = metrics.result(header, scenario.network, frames, None)
             unit = {"schema": 1} if rate_scale is None else {"schema": 2, "rate_scale": rate_scale}
             (folder / "result.json").write_text(json.dumps(result | unit))

@@ -19,7 +19,6 @@ from machine import emulation, needs_emulation
 
 from lab.__main__ import cli
 from lab.scenario.schema import (
-    Checkpoint,
     Event,
     Mobility,
     Multipath,
@@ -203,7 +202,6 @@ def test_every_key_of_a_scenario_is_documented_and_no_other():
         ("strategy", StrategyChoice),
         ("events", Event),
         ("mobility", Mobility),
-        ("checkpoints", Checkpoint),
     ],
 )
 def test_every_key_of_its_parts_too(key, part):

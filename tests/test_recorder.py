@@ -16,6 +16,7 @@ import yaml
 
 from lab.errors import LabError, RequestError
 from lab.run import recorder as recording
+from lab.run.frame import Frame
 from lab.run.recorder import Follower, new_folder, read_events, read_samples
 from lab.scenario.loading import experiment, from_data
 
@@ -28,7 +29,7 @@ def test_a_new_folder_introduces_itself(load, record):
     manifest = json.loads((folder / "manifest.json").read_text())
     assert manifest["experiment"] == experiment(scenario, "fake")
     assert manifest["params"]["cth"] == 0.85
-    assert manifest["links_asked"]["wifi1"]["ue1"] == {"rate_mbps": 10.5}
+    assert manifest["links_asked"]["wifi1"]["ue1"] == {"rate_mbps": 42.0}
     assert manifest["host"]["kernel"]
     assert from_data(yaml.safe_load((folder / "scenario.yaml").read_text()), "x") == scenario
     assert {path.name for path in folder.iterdir()} == {
@@ -66,9 +67,9 @@ def test_a_cut_last_line_is_left_out_and_damage_before_it_is_not(tmp_path):
 
 def test_a_killed_process_leaves_every_line_it_wrote(tmp_path):
     program = (
-        "import sys, time; from pathlib import Path; from lab.scenario import loading as scenario; from lab.run.recorder import Recorder; "
+        "import sys, time; from pathlib import Path; from lab.scenario import loading as scenario; from lab.run.recorder import Recorder; from lab.run.frame import Frame; "
         "s = scenario.load('testbed_wifi_lte'); r = Recorder(Path(sys.argv[1]), s, 'fake')\n"
-        "for n in range(100): r.sample({'t': n})\n"
+        "for n in range(100): r.sample(Frame(n))\n"
         "print('written', flush=True); time.sleep(60)"
     )
     argv = [sys.executable, "-c", program, str(tmp_path)]
@@ -82,16 +83,16 @@ def test_a_killed_process_leaves_every_line_it_wrote(tmp_path):
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_a_full_disk_is_one_clear_error(load, record):
     recorder = record(load())
-    recorder.sample({"t": 0.5})
+    recorder.sample(Frame(0.5))
     recorder.event(0.5, "warning")
     (recorder.folder / "log.txt").unlink()
     (recorder.folder / "log.txt").symlink_to("/dev/full")
     with pytest.raises(LabError, match=r"record log.txt in .*[Nn]o space left.*kept"):
         recorder.log("x")
     with pytest.raises(LabError, match="kept"):
-        recorder.sample({"t": 1.0})  # recording has stopped
+        recorder.sample(Frame(1.0))  # recording has stopped
     recorder.close()
-    assert read_samples(recorder.folder) == [{"t": 0.5}]
+    assert [frame["t"] for frame in read_samples(recorder.folder)] == [0.5]
 
 
 def test_result_is_whole_or_not_there(load, record, monkeypatch):
@@ -113,7 +114,7 @@ def test_under_sudo_the_folder_belongs_to_the_caller(load, record, monkeypatch):
         os, "chown", lambda path, uid, gid, **_: given.append((Path(path).name, uid, gid))
     )
     recorder = record(load())
-    recorder.sample({"t": 1})
+    recorder.sample(Frame(1))
     recorder.close()
     assert ("samples.jsonl", 1234, 99) in given
     assert ("run", 1234, 99) in given

@@ -13,6 +13,7 @@ from lab.errors import LabError, MachineLacks
 from lab.run import inbox
 from lab.run.recorder import read_events, read_samples
 from lab.run.runner import run
+from lab.scenario.changes import SetDemand, SetLinkUp, SetStrategyParameter
 
 
 def flips(outcome):
@@ -40,16 +41,16 @@ def test_a_duration_that_is_no_multiple_of_the_interval_ends_in_a_short_sample(g
 
 def test_scenario_events_happen_at_their_time_in_file_units(go):
     events = "events=[{at_s: 1, target: user.ue1.demand_mbps, value: 8}, {at_s: 0, target: user.ue2.demand_mbps, value: 4}]"
-    outcome, engine = go(events)
+    outcome, engine = go(events, "rate_scale=0.25")
     rates = [frame["user"]["ue1"]["mbps"] for frame in read_samples(outcome.folder)]
-    assert rates == [1.0, 1.0, 2.0, 2.0]  # scaled by 0.25 for the engine
+    assert rates == [4.0, 4.0, 8.0, 8.0]  # the fake gives 1 Mb/s on the wire without a demand
     assert [
         (event["t"], event["target"], event["value"], event["ok"]) for event in flips(outcome)
     ] == [
         (0, "user.ue2.demand_mbps", 4.0, True),
         (1, "user.ue1.demand_mbps", 8.0, True),
     ]
-    assert engine.changes[1].value == 8.0
+    assert engine.changes[1] == SetDemand("ue1", 2_000_000)  # on the wire
 
 
 def test_events_after_the_end_are_said_not_swallowed(go):
@@ -83,13 +84,16 @@ def test_flips_from_the_inbox_are_checked_applied_and_recorded(load, record):
     assert "nonsense" not in refused[2]
     control = next(event for event in read_events(outcome.folder) if event["kind"] == "control")
     assert "choose stop" in control["error"]
-    assert [change.target for change in engine.changes] == [
+    demand, strategy, parameter, link = engine.changes
+    assert isinstance(demand, SetDemand)
+    assert strategy.params["alpha"] == 0.5
+    assert parameter == SetStrategyParameter("cth", 0.3)
+    assert link == SetLinkUp("lte", False)
+    assert [flip["target"] for flip in outcome.result["flips"]] == [
         "user.ue1.demand_mbps",
         "strategy",
         "strategy.cth",
-        "link.lte.up",
     ]
-    assert engine.changes[1].scaled["params"]["alpha"] == 0.5
     assert list((recorder.folder / "inbox").glob("*.json")) == []
     assert outcome.result["strategy"] == "none"  # what it started with
 
@@ -126,8 +130,8 @@ def test_a_signal_keeps_what_was_measured(load, record):
 
 def test_a_signal_while_opening_still_closes(go):
     class Opening(FakeEngine):
-        def open(self, topology, scenario, recorder):
-            super().open(topology, scenario, recorder)
+        def open(self, scenario, recorder):
+            super().open(scenario, recorder)
             os.kill(os.getpid(), signal.SIGINT)
             time.sleep(5)
 
@@ -163,7 +167,7 @@ def test_an_engine_that_cannot_open_is_closed(go):
 
 def test_what_the_machine_lacks_has_its_own_exit_code(go):
     class Lacking(FakeEngine):
-        def open(self, topology, scenario, recorder):
+        def open(self, scenario, recorder):
             raise MachineLacks("start the emulation: no root. Try: sudo ./run_lab.sh run ...")
 
         def close(self):
@@ -221,7 +225,7 @@ def test_progress_tells_phase_time_and_what_is_left(load, record):
     run(scenario, FakeEngine(), record(scenario), seen.append)
     assert [progress.phase for progress in seen] == ["starting", "running", "running", "stopping"]
     assert seen[2].eta_s == 0
-    assert seen[1].frame["ap"]["wifi1"]["tier1_mbps"] == 2.0
+    assert seen[1].frame.ap["wifi1"].tier1_mbps == 2.0
 
 
 def test_half_an_engine_cannot_be_made():

@@ -6,6 +6,16 @@ import pytest
 
 from lab.errors import RequestError
 from lab.scenario import targets
+from lab.scenario.changes import (
+    SetCongestionControl,
+    SetDemand,
+    SetLinkDelay,
+    SetLinkLoss,
+    SetLinkRate,
+    SetLinkUp,
+    SetStationRate,
+    SetStrategyParameter,
+)
 
 
 def test_targets_of_the_testbed_name_unit_bounds_and_start(load):
@@ -69,11 +79,21 @@ def test_after_a_change_of_strategy_its_parameters_are_the_targets(load):
     assert targets.check_flip(after, "strategy.cth", 0.3) == 0.3
 
 
-def test_rates_are_scaled_for_the_engine_and_parameters_are_not(load):
+def test_a_change_holds_rates_on_the_wire_and_parameters_as_they_are(load):
     scenario = load("rate_scale=0.25", "strategy.name=meter_throttling")
-    assert targets.change(scenario, "cell.wifi1.ue1.rate_mbps", 20.0).scaled == 5.0
-    assert targets.change(scenario, "user.ue1.demand_mbps", None).scaled is None
-    assert targets.change(scenario, "strategy.min_rate_mbps", 0.2).scaled == 0.2
+
+    def change(target, value):
+        return targets.change(scenario, target, value)
+
+    assert change("cell.wifi1.ue1.rate_mbps", 20.0) == SetStationRate("wifi1", "ue1", 5_000_000)
+    assert change("link.wifi.rate_mbps", 20.0) == SetLinkRate("wifi", 5_000_000)
+    assert change("link.wifi.delay_ms", 3.0) == SetLinkDelay("wifi", 3_000_000)
+    assert change("link.wifi.loss", 0.05) == SetLinkLoss("wifi", 50_000)
+    assert change("link.wifi.up", False) == SetLinkUp("wifi", False)
+    assert change("user.ue1.demand_mbps", 8.0) == SetDemand("ue1", 2_000_000)
+    assert change("user.ue1.demand_mbps", None) == SetDemand("ue1", None)
+    assert change("cc", "lia") == SetCongestionControl("lia")
+    assert change("strategy.min_rate_mbps", 0.2) == SetStrategyParameter("min_rate_mbps", 0.2)
 
 
 def test_loss_in_percent_is_refused_with_the_fraction():

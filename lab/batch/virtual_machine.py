@@ -11,6 +11,7 @@ from typing import Any
 from lab.batch.jobs import Job, OnProgress
 from lab.engines import registry
 from lab.errors import LabError, MachineLacks
+from lab.run.frame import Frame
 from lab.run.recorder import (
     REQUEST,
     TRACE,
@@ -92,8 +93,7 @@ def _follower(folder: Path, duration_s: float, on_progress: OnProgress) -> Calla
     def report() -> None:
         for line in (each for each in log.new() if not each.startswith(TRACE)):
             on_progress(Progress(line.partition(" ")[2], 0.0, duration_s))
-        for frame in samples.new()[-1:]:
-            t = frame["t"]
-            on_progress(Progress("running", t, duration_s, frame, duration_s - t))
+        for frame in map(Frame.from_json, samples.new()[-1:]):
+            on_progress(Progress("running", frame.t, duration_s, frame, duration_s - frame.t))
 
     return report

@@ -16,7 +16,6 @@ from lab.run import process
 from lab.run.metrics import SCHEMA
 from lab.scenario.loading import experiment
 from lab.scenario.schema import Scenario
-from lab.topologies.topology import Link
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMIT = "MULTIPATH_LAB_COMMIT"  # asking git takes two seconds in a VM
@@ -56,23 +55,29 @@ def manifest(run_id: str, scenario: Scenario, engine: str, started: float) -> di
             "cpus": os.cpu_count(),
             "memory_mb": _memory_mb(),
         },
-        "links_asked": {
-            link.id: _asked(link) for link in scenario.network.links if link.rate_bps is not None
-        }
-        | {
-            cell.ap: {s.user: {"rate_mbps": units.mbps_from_bps(s.rate_bps)} for s in cell.stations}
-            for cell in scenario.network.cells
-        },
+        "links_asked": _links(scenario),
         "links_measured": {},
     }
 
 
-def _asked(link: Link) -> dict[str, float]:
+def _links(scenario: Scenario) -> dict[str, Any]:
+    """Return each shaped link and station as it should be, in the scenario's units."""
+    network, scale = scenario.network, scenario.rate_scale
     return {
-        "rate_mbps": units.mbps_from_bps(link.rate_bps or 0),
-        "delay_ms": units.ms_from_ns(link.delay_ns),
-        "loss": units.fraction_from_ppm(max(link.loss_ppm, link.loss_back_ppm)),
-        "queue_packets": link.queue_packets,
+        link.id: {
+            "rate_mbps": units.mbps_from_bps(link.rate_bps) / scale,
+            "delay_ms": units.ms_from_ns(link.delay_ns),
+            "loss": units.fraction_from_ppm(max(link.loss_ppm, link.loss_back_ppm)),
+            "queue_packets": link.queue_packets,
+        }
+        for link in network.links
+        if link.rate_bps is not None
+    } | {
+        cell.ap: {
+            each.user: {"rate_mbps": units.mbps_from_bps(each.rate_bps) / scale}
+            for each in cell.stations
+        }
+        for cell in network.cells
     }
 
 

@@ -45,7 +45,7 @@ def result(
 ) -> dict[str, Any]:
     """Return the whole of result.json; `report` is None after a crash."""
     known = report or Report()
-    weights = intervals(frames)
+    weights = intervals([frame.t for frame in frames])
     aps = {ap: _ap(frames, weights, ap, topology) for ap in topology.ids("wifi", "lte")}
     users = {
         user: _user(frames, weights, user, topology, known.connections) for user in topology.users
@@ -79,10 +79,9 @@ def result(
     }
 
 
-def intervals(frames: Sequence[Frame]) -> list[float]:
-    """The length in s of the interval each frame stands for; the first begins at 0."""
-    ends = [frame.t for frame in frames]
-    return [end - start for start, end in zip([0.0, *ends], ends, strict=False)]
+def intervals(ends_s: Sequence[float]) -> list[float]:
+    """Return the length in s of the interval before each of these times; the first begins at 0."""
+    return [end - start for start, end in zip([0.0, *ends_s], ends_s, strict=False)]
 
 
 def mean(values: Iterable[float | None], weights: Sequence[float]) -> float | None:
@@ -118,7 +117,7 @@ def convergence_s(frames: Sequence[Frame]) -> float | None:
     if not frames or frames[-1].t < CONVERGENCE_AT_LEAST_S:
         return None
     totals = [sum(user.mbps or 0.0 for user in frame.user.values()) for frame in frames]
-    weights = intervals(frames)
+    weights = intervals([frame.t for frame in frames])
     half = frames[-1].t / 2
     late = [
         weight if frame.t > half else 0.0 for frame, weight in zip(frames, weights, strict=True)

@@ -16,7 +16,7 @@ import testbed  # noqa: E402
 
 from dashboard import create_app  # noqa: E402
 from dashboard.serve import listen, server  # noqa: E402
-from lab.engines.registry import ENGINES  # noqa: E402
+from lab.scenario.engine_table import ENGINES  # noqa: E402
 
 
 @pytest.fixture(autouse=True)

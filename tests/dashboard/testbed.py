@@ -15,10 +15,12 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from lab.run.engine import Engine
+from lab.run.frame import Frame
 from lab.run.recorder import Recorder
+from lab.run.report import ConnectionReport, MptcpVerdict, Report, SubflowReport
 from lab.run.runner import Outcome, run
 from lab.scenario import loading as scenarios
-from lab.scenario.changes import Change
+from lab.scenario.changes import Change, SetStationRate, SetStrategy, SetStrategyParameter
 from lab.scenario.engine_table import ENGINES, Entry
 from lab.scenario.loading import Overrides
 
@@ -29,52 +31,45 @@ PATHS = {"ue2": ("wifi1", "lte1"), "ue3": ("lte1", "wifi1"), "ue1": ("wifi1",), 
 class Testbed(Engine):
     """Tier 2 takes from WiFi what the meter lets it; the meter halves while the access point is full."""
 
-    def open(self, topology: Any, scenario: Any, recorder: Any) -> None:
-        self.topology, self.recorder, self.now = topology, recorder, 0.0
+    def open(self, scenario: Any, recorder: Any) -> None:
+        self.topology, self.recorder, self.now = scenario.network, recorder, 0.0
         self.strategy = {"name": scenario.strategy.name, "params": dict(scenario.strategy.params)}
         self.meter = {"wifi1": None, "lte1": None}
         self.far, self.dice = 1.0, random.Random(scenario.seed)
         recorder.command(["ip", "link", "add", "s1-eth1"])
 
-    def advance(self, until_s: float) -> list[dict[str, Any]]:
+    def advance(self, until_s: float) -> list[Frame]:
         if int(until_s / 2) > int(self.now / 2):
             self._decide(until_s)
         self.now = until_s
         return [self._frame(until_s)]
 
     def apply(self, change: Change) -> None:
-        if change.target == "strategy":
-            self.strategy = change.value
-            self.meter = {"wifi1": None, "lte1": None}
-        elif change.target.startswith("strategy."):
-            self.strategy["params"][change.target.partition(".")[2]] = change.value
-        elif change.target == "cell.wifi1.ue3.rate_mbps":
-            self.far = change.value / 19.1
+        match change:
+            case SetStrategy(name, params):
+                self.strategy = {"name": name, "params": dict(params)}
+                self.meter = {"wifi1": None, "lte1": None}
+            case SetStrategyParameter(key, value):
+                self.strategy["params"][key] = value
+            case SetStationRate("wifi1", "ue3", rate_bps):
+                self.far = rate_bps / 19_100_000
 
-    def close(self) -> dict[str, Any] | None:
-        subflows = {
-            user: [
-                {"id": f"{user}/{n}", "path": ["s1", ap], "tier": n, "throughput_mbps": 3.0}
-                for n, ap in enumerate(PATHS[user], 1)
-            ]
+    def close(self) -> Report:
+        connections = tuple(
+            ConnectionReport(
+                user,
+                user,
+                4.0,
+                subflows=tuple(
+                    SubflowReport(f"{user}/{n}", ("s1", ap), n, 3.0)
+                    for n, ap in enumerate(PATHS[user], 1)
+                    if n == 1 or user in self.topology.multipath
+                ),
+            )
             for user in self.topology.users
-        }
-        connections = [
-            {
-                "id": user,
-                "user": user,
-                "throughput_mbps": 4.0,
-                "subflows": found if user in self.topology.multipath else found[:1],
-            }
-            for user, found in subflows.items()
-        ]
-        joins = len(self.topology.multipath)
-        return {
-            "connections": connections,
-            "mptcp": {"verified": True, "joins": joins, "fallbacks": 0},
-            "cc": "reno",
-            "overload": {},
-        }
+        )
+        verdict = MptcpVerdict(True, len(self.topology.multipath), 0)
+        return Report(connections, verdict, "reno")
 
     def _decide(self, t: float) -> None:
         if self.strategy["name"] != "meter_throttling":
@@ -109,7 +104,7 @@ class Testbed(Engine):
             + self.dice.uniform(-0.08, 0.03),
         )
 
-    def _frame(self, t: float) -> dict[str, Any]:
+    def _frame(self, t: float) -> Frame:
         multipath = bool(self.topology.multipath)
         ap = {}
         for name, capacity in (("wifi1", 10.5), ("lte1", 11.5)):
@@ -153,13 +148,9 @@ class Testbed(Engine):
                     "user": name,
                     "ap": at,
                 }
-        return {
-            "t": t,
-            "ap": ap,
-            "link": {"wifi": {"mbps": w["tier1_mbps"], "backlog": 3, "loss": 0.0}},
-            "user": {k: {"mbps": v} for k, v in user.items()},
-            "sf": sf,
-        }
+        link = {"mbps_ab": w["tier1_mbps"], "mbps_ba": 0, "backlog": 3, "loss": 0.0}
+        users = {name: {"mbps": rate} for name, rate in user.items()}
+        return Frame.from_json({"t": t, "ap": ap, "link": {"wifi": link}, "user": users, "sf": sf})
 
 
 def register() -> None:

@@ -9,9 +9,10 @@ import tempfile
 import time
 from pathlib import Path
 
-from lab.engines import Options, registry
+from lab.engines import registry
 from lab.engines.sim import compiler
 from lab.errors import LabError
+from lab.run.engine import Options
 from lab.run.manifest import ROOT
 from lab.run.recorder import RUNS, Recorder
 from lab.scenario import loading as scenario

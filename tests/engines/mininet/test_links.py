@@ -8,6 +8,7 @@ from lab.engines.mininet.network import links as module
 from lab.engines.mininet.network import wifi_cell
 from lab.engines.mininet.network.links import Links
 from lab.engines.mininet.network.wifi_cell import Clock
+from lab.scenario.changes import SetLinkDelay, SetLinkLoss, SetLinkRate, SetLinkUp
 from lab.topologies import parallel_paths
 from lab.topologies.topology import Link, Node, Topology, wire
 
@@ -94,9 +95,9 @@ def test_an_lte_user_has_a_queue_and_a_wifi_user_a_price(shaped, load):
     ]
     assert of(links.lines, port)[2].endswith("pfifo limit 200")
     assert links.cells["wifi1"].prices == {
-        "10.1.0.1": 10_500_000,
-        "10.1.0.2": 10_500_000,
-        "10.1.0.3": 4_775_000,
+        "10.1.0.1": 42_000_000,
+        "10.1.0.2": 42_000_000,
+        "10.1.0.3": 19_100_000,
     }
     assert [node for node, _ in links.network.ran] == ["ue1", "ue2", "ue3"]
     assert any("pinned /pins/wifi1/downlink" in line for line in of(links.lines, "wifi1-wlan1"))
@@ -108,24 +109,24 @@ def test_a_wire_without_a_shape_is_left_alone(shaped):
 
 def test_a_change_replaces_the_whole_line(shaped):
     links = shaped(two_paths(loss=0.01))
-    links.change("path1", "rate_mbps", 5)
+    links.change(SetLinkRate("path1", 5_000_000))
     assert "delay 10000us loss 1% rate 5000000bit" in of(links.later, "s1-eth2")[0]
     links.later.clear()
-    links.change("path1", "delay_ms", 40)
+    links.change(SetLinkDelay("path1", 40_000_000))
     assert "delay 40000us loss 1% rate 5000000bit" in of(links.later, "s1-eth2")[0]
 
 
 def test_loss_acts_where_the_data_goes(shaped):
     links = shaped(two_paths(), goes_up=True)
-    links.change("path1", "loss", 0.05)
+    links.change(SetLinkLoss("path1", 50_000))
     assert "loss" not in of(links.later, "s1-eth2")[0]
     assert "loss 5%" in of(links.later, "p1-eth2")[0]
 
 
 def test_a_link_goes_down_at_its_port(shaped):
     links = shaped(two_paths())
-    links.change("path2", "up", False)
-    links.change("access1", "up", True)
+    links.change(SetLinkUp("path2", False))
+    links.change(SetLinkUp("access1", True))
     assert links.later == ["link set s1-eth3 down", "link set p1-eth1 up"]
 
 
@@ -142,7 +143,7 @@ def test_a_host_link_is_shaped_at_both_ends(shaped):
     assert node == "ue1"
     assert "rate 10000000bit" in line
     assert "loss" not in line
-    links.change("a", "rate_mbps", 4)
+    links.change(SetLinkRate("a", 4_000_000))
     assert "rate 4000000bit" in of(links.later, port)[0]
 
 

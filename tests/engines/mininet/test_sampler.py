@@ -43,7 +43,7 @@ def look(made, wifi_bytes, lte_bytes, read_bytes, elapsed_s=1.0):
     server = [socket(SERVER, WIFI, token=7), socket(SERVER, LTE, token=7)]
     user = [socket(WIFI, SERVER, wifi_bytes, 9), socket(LTE, SERVER, lte_bytes, 9)]
     made.take(server, user)
-    return made.frame(
+    return made.sample(
         elapsed_s,
         {"ue1-1": {"bytes": read_bytes, "done_s": None}},
         {"ue1": {"wifi1": 1, "lte1": 2}},
@@ -54,13 +54,10 @@ def test_rates_are_differences_at_the_receiver():
     made = sampler()
     look(made, 1000, 1000, 2000)
     frame = look(made, 126_000, 63_500, 189_500)
-    assert frame["sf"]["ue1-1/1"]["mbps"] == 1.0
-    assert frame["sf"]["ue1-1/2"]["mbps"] == 0.5
-    assert frame["user"]["ue1"]["mbps"] == 1.5
-    assert frame["ap"] == {
-        "wifi1": {"tier1_mbps": 1.0, "tier2_mbps": 0.0},
-        "lte1": {"tier1_mbps": 0.0, "tier2_mbps": 0.5},
-    }
+    assert frame.subflows["ue1-1/1"].mbps == 1.0
+    assert frame.subflows["ue1-1/2"].mbps == 0.5
+    assert frame.users["ue1"].mbps == 1.5
+    assert frame.tier_mbps == {"wifi1": {1: 1.0, 2: 0.0}, "lte1": {1: 0.0, 2: 0.5}}
 
 
 def test_a_join_belongs_to_the_connection_of_its_token_and_comes_second():
@@ -83,9 +80,9 @@ def test_a_closed_subflow_keeps_its_counters():
     made = sampler()
     look(made, 125_000, 125_000, 250_000)
     made.take([socket(SERVER, WIFI, token=7)], [socket(WIFI, SERVER, 250_000, 9)])
-    frame = made.frame(1.0, {"ue1-1": {"bytes": 375_000}}, {})
-    assert frame["sf"]["ue1-1/2"]["mbps"] == 0.0
-    assert made.report(2.0, {})[0]["subflows"][1]["throughput_mbps"] == 0.5
+    frame = made.sample(1.0, {"ue1-1": {"bytes": 375_000}}, {})
+    assert frame.subflows["ue1-1/2"].mbps == 0.0
+    assert made.report(2.0, {})[0].subflows[1].throughput_mbps == 0.5
 
 
 def test_out_of_order_is_what_the_connections_receiver_put_aside():
@@ -94,9 +91,9 @@ def test_out_of_order_is_what_the_connections_receiver_put_aside():
         [socket(SERVER, WIFI, token=7), socket(SERVER, LTE, token=7)],
         [socket(WIFI, SERVER, segments_in=60), socket(LTE, SERVER, segments_in=20)],
     )
-    made.frame(1.0, {}, {})
-    assert made.report(2.0, {"ue1": 20})[0]["out_of_order_fraction"] == 0.25
-    assert made.report(2.0, {})[0]["out_of_order_fraction"] is None
+    made.sample(1.0, {}, {})
+    assert made.report(2.0, {"ue1": 20})[0].out_of_order_fraction == 0.25
+    assert made.report(2.0, {})[0].out_of_order_fraction is None
 
 
 def test_windows_and_round_trips_are_the_senders():
@@ -105,8 +102,8 @@ def test_windows_and_round_trips_are_the_senders():
         [socket(SERVER, WIFI, token=7, cwnd=42, rtt_ms=33.0)],
         [socket(WIFI, SERVER, token=9, cwnd=3, rtt_ms=1.0)],
     )
-    row = made.frame(1.0, {}, {})["sf"]["ue1-1/1"]
-    assert (row["cwnd"], row["rtt_ms"]) == (42, 33.0)
+    row = made.sample(1.0, {}, {}).subflows["ue1-1/1"]
+    assert (row.cwnd, row.rtt_ms) == (42, 33.0)
 
 
 def test_a_subflow_has_the_controllers_number_and_path():
@@ -114,16 +111,18 @@ def test_a_subflow_has_the_controllers_number_and_path():
     made.routed(WIFI, 2, ("s1", "c1", "wifi1"))
     made.routed(LTE, 1, ("s1", "lte1"))
     frame = look(made, 0, 0, 0)
-    assert frame["sf"]["ue1-1/2"]["ap"] == "wifi1"
+    assert frame.subflows["ue1-1/2"].ap == "wifi1"
     made.routed(WIFI, 2, ("s1", "wifi1"))
     look(made, 0, 0, 0)
-    paths = {each["id"]: each["path"] for each in made.report(1.0, {})[0]["subflows"]}
-    assert paths == {"ue1-1/2": ["s1", "wifi1"], "ue1-1/1": ["s1", "lte1"]}
+    paths = {each.id: each.path for each in made.report(1.0, {})[0].subflows}
+    assert paths == {"ue1-1/2": ("s1", "wifi1"), "ue1-1/1": ("s1", "lte1")}
 
 
 def test_what_holds_the_sender_is_the_expected_rate():
     made = sampler()
     made.take([socket(SERVER, WIFI, token=7, pacing_limit=pacing.payload_rate(4_500_000))], [])
-    assert made.frame(1.0, {}, {})["sf"]["ue1-1/1"]["expected_mbps"] == pytest.approx(4.5, abs=1e-3)
+    assert made.sample(1.0, {}, {}).subflows["ue1-1/1"].expected_mbps == pytest.approx(
+        4.5, abs=1e-3
+    )
     made.take([socket(SERVER, WIFI, token=7)], [])
-    assert made.frame(1.0, {}, {})["sf"]["ue1-1/1"]["expected_mbps"] is None
+    assert made.sample(1.0, {}, {}).subflows["ue1-1/1"].expected_mbps is None

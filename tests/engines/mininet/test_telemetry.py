@@ -81,7 +81,7 @@ def seen(load, tmp_path, monkeypatch):
     monkeypatch.setattr(telemetry.time, "monotonic", lambda: clock[0])
     topology = load().network
     made = Telemetry(
-        topology, wire(topology), Network(), Hosts(), Links(), tmp_path / "decisions.jsonl"
+        topology, wire(topology), Network(), Hosts(), Links(), tmp_path / "decisions.jsonl", 0.5
     )
     made.clock, made.decisions = clock, tmp_path / "decisions.jsonl"
     made.watchdog.look = lambda t, late_s, lag_ms: ["slow"] if late_s > 1 else []
@@ -96,7 +96,8 @@ def say(seen, **line):
 
 def frame(seen, t, late_s=0.0, elapsed_s=0.5):
     seen.clock[0] += elapsed_s
-    return seen.frame(t, late_s)
+    frame, wrong = seen.frame(t, late_s)
+    return frame.to_json(), wrong
 
 
 def test_a_users_rate_is_counted_where_it_is_received(seen):
@@ -117,7 +118,7 @@ def test_an_access_point_shows_the_meter_and_the_tiers_that_pox_decided(seen):
     }
     say(seen, kind="observation", aps={"wifi1": {"meter_mbps": 0.4}}, tiers={"ue3": {"wifi1": 2}})
     say(seen, kind="decision", ap="wifi1", meter_mbps=0.2)
-    assert frame(seen, 1.0)[0]["ap"]["wifi1"]["meter_mbps"] == 0.2
+    assert frame(seen, 1.0)[0]["ap"]["wifi1"]["meter_mbps"] == 0.1  # 0.2 in scenario units
     assert seen.agents.tiers == {"ue3": {"wifi1": 2}}
     say(seen, kind="decision", ap="wifi1", meter_mbps=None)
     assert frame(seen, 1.5)[0]["ap"]["wifi1"]["meter_mbps"] is None
@@ -128,17 +129,20 @@ def test_without_agents_nothing_is_made_up(seen):
 
 
 def test_a_trunk_shows_what_left_it_and_what_it_lost(seen):
-    port = seen._device["s1-eth2"]
-    Scheduler.read = {(port, NETEM): Queue(0, 0, 0, 0)}
-    assert frame(seen, 0.5)[0]["link"]["wifi"] == {
-        "mbps": None,
-        "backlog": None,
-        "loss": None,
-    }  # nothing to compare with
-    Scheduler.read = {(port, NETEM): Queue(7, 10, 250_000, 90)}
+    unknown = dict.fromkeys(("mbps", "mbps_ab", "mbps_ba", "backlog", "loss"))
+    down, up = seen._device["s1-eth2"], seen._device["wifi1-eth1"]
+    Scheduler.read = {(port, NETEM): Queue(0, 0, 0, 0) for port in (down, up)}
+    assert frame(seen, 0.5)[0]["link"]["wifi"] == unknown  # nothing to compare with
+    Scheduler.read = {
+        (down, NETEM): Queue(7, 10, 250_000, 90),
+        (up, NETEM): Queue(1, 0, 12_500, 90),
+    }
     row = frame(seen, 1.0)[0]["link"]
-    assert row["wifi"] == {"mbps": 4.0, "backlog": 7, "loss": 0.1}
-    assert row["lte"] == {"mbps": None, "backlog": None, "loss": None}
+    assert row["wifi"] == {"mbps": 4.0, "mbps_ab": 4.0, "mbps_ba": 0.2, "backlog": 7, "loss": 0.1}
+    assert row["lte"] == unknown
+    Scheduler.read[up, NETEM] = Queue(3, 0, 1_012_500, 190)
+    row = frame(seen, 1.5)[0]["link"]["wifi"]
+    assert (row["mbps"], row["backlog"], row["loss"]) == (16.0, 3, 0.0)  # of the busier direction
 
 
 def test_what_is_wrong_with_the_machine_comes_along(seen):

@@ -146,21 +146,29 @@ def test_flows_stop_and_pause_in_time(work):
     made.until(20)
     assert made.hosts.did("stop") == [(3, "ue1", "ue1-1")]
     rates = [request["rate_bps"] for _, _, request in made.hosts.asked if request["do"] == "rate"]
-    assert rates == [0, 1_000_000, 0]  # times rate_scale
+    assert rates == [0, 4_000_000, 0]
 
 
-def test_a_demand_is_shared_by_a_users_connections_also_those_to_come(work):
+def test_a_demand_is_divided_among_the_open_connections_also_later_ones(work):
     made = work("{user: ue1}", "{user: ue1, start_s: 2}")
     made.prepare()
     made.begin()
-    made.set_demand("ue1", 6.0)
-    assert [request for _, _, request in made.hosts.asked if request["do"] == "rate"] == [
-        {"do": "rate", "id": "ue1-1", "rate_bps": 3_000_000}
-    ]
+    made.set_demand("ue1", 6_000_000)
+
+    def rates():
+        return {
+            request["id"]: request["rate_bps"]
+            for _, _, request in made.hosts.asked
+            if request["do"] == "rate"
+        }
+
+    assert rates() == {"ue1-1": 6_000_000}
     made.until(2)
-    assert made.hosts.asked[-2][2]["rate_bps"] == 3_000_000
+    assert rates() == {"ue1-1": 3_000_000, "ue1-2": 3_000_000}
+    made.completed(["ue1-1"])
+    assert rates()["ue1-2"] == 6_000_000
     made.set_demand("ue1", None)
-    assert made.hosts.asked[-1][2]["rate_bps"] is None
+    assert rates() == {"ue1-1": 3_000_000, "ue1-2": None}
 
 
 def test_another_congestion_control_is_for_connections_to_come(work):

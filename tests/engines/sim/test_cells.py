@@ -29,7 +29,8 @@ def test_an_idle_cell_is_empty(testbed):
 
 def test_a_slow_station_takes_the_time_of_the_fast(testbed):
     """Two greedy stations with equal packets: 1 / (1/r1 + 1/r2) each (MP-SDN, eq (2)), less the acknowledgements."""
-    simulation = testbed("topology.multipath=[]", "topology.users.ue1.wifi_mbps=8")
+    settings = ("topology.multipath=[]", "topology.users.ue1.wifi_mbps=8", "rate_scale=0.25")
+    simulation = testbed(*settings)
     simulation.run(3)
     total = mean(simulation.run(5), "wifi1", "tier1_mbps")
     share = 1 / (1 / 2 + 1 / 10.5)
@@ -67,9 +68,7 @@ def test_proportional_fair_shares(testbed):
 def test_a_bearer_alone_gets_the_whole_cell(testbed):
     simulation = testbed("topology.multipath=[]", "traffic.3.start_s=50")
     simulation.run(3)
-    assert simulation.mbps(simulation.run(3), "ue4") == pytest.approx(
-        46 * 0.25 * 1448 / 1514, rel=0.03
-    )
+    assert simulation.mbps(simulation.run(3), "ue4") == pytest.approx(46 * 1448 / 1514, rel=0.03)
 
 
 def test_a_meter_lets_its_rate_and_burst_through_and_no_more(testbed):

@@ -120,7 +120,7 @@ def test_a_law_that_goes_by_delay_is_refused():
 
 def test_nor_can_it_be_changed_to(paths):
     simulation = paths(*TWO, multipath={"expected_by": "window"})
-    with pytest.raises(LabError, match="goes by delay"):
+    with pytest.raises(LabError, match="reacts to delay"):
         simulation.flip("cc", "wvegas")
 
 

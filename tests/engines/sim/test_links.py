@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from lab.engines.sim import tables
 from lab.engines.sim.core import layout as at
 from lab.engines.sim.network import Network
+from lab.scenario.changes import SetLinkUp
 from lab.scenario.flows import Flow
 from lab.scenario.schema import Multipath
 from lab.topologies.topology import Link, Node, Topology
@@ -128,8 +129,8 @@ def test_where_the_table_ends_makes_no_difference(monkeypatch):
         network = started(chain(2, rate_bps=50_000_000, delay_ns=20_000_000, queue_packets=3_000))
         size = len(network.w.row)
         network.run(4 * SECOND)
-        network.set_link("l1", "up", False)
-        network.set_link("l1", "up", True)
+        network.set_link(SetLinkUp("l1", False))
+        network.set_link(SetLinkUp("l1", True))
         network.run(6 * SECOND)
         c, f = places(network)
         seen.append(
