@@ -7,18 +7,31 @@ export async function api(path, options = {}) {
   const headers = body === undefined ? {} : { "Content-Type": "application/json" };
   let response;
   try {
-    response = await fetch(path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body) });
+    response = await fetch(path, {
+      method,
+      headers,
+      body: body === undefined ? undefined : JSON.stringify(body),
+    });
   } catch {
-    throw new Error("the dashboard does not answer. Check that ./run_lab.sh is still running in the terminal.");
+    throw new Error(
+      "the dashboard does not answer. Check that ./run_lab.sh is still running in the terminal.",
+    );
   }
   const text = await response.text();
   const answer = text ? JSON.parse(text) : null;
-  if (!response.ok) throw Object.assign(new Error(answer?.error ?? response.statusText), { status: response.status });
+  if (!response.ok)
+    throw Object.assign(new Error(answer?.error ?? response.statusText), {
+      status: response.status,
+    });
   return answer;
 }
 
 export function toast(text, bad = false) {
-  const note = element("div", { class: bad ? "toast bad" : "toast", role: bad ? "alert" : "status" }, text);
+  const note = element(
+    "div",
+    { class: bad ? "toast bad" : "toast", role: bad ? "alert" : "status" },
+    text,
+  );
   $("toasts").append(note);
   setTimeout(() => note.remove(), bad ? 9000 : 3500);
 }
@@ -28,16 +41,24 @@ export function element(name, attributes = {}, ...children) {
   for (const [key, value] of Object.entries(attributes)) {
     if (key.startsWith("on")) made.addEventListener(key.slice(2), value);
     else if (value === true) made.setAttribute(key, "");
-    else if (value !== false && value !== null && value !== undefined) made.setAttribute(key, value);
+    else if (value !== false && value !== null && value !== undefined)
+      made.setAttribute(key, value);
   }
   made.append(...children.filter((child) => child !== null && child !== undefined));
   return made;
 }
 
-export const number = (value, digits = 2) => (value === null || value === undefined ? "–" : Number(value).toFixed(digits));
+export const number = (value, digits = 2) =>
+  value === null || value === undefined ? "–" : Number(value).toFixed(digits);
 export const pill = (status) => element("span", { class: `pill ${status}` }, status);
-export const started = (text) => (text ? new Date(text).toLocaleString([], { dateStyle: "short", timeStyle: "medium" }) : "");
-export const verified = (doc) => (doc.verified === null || doc.verified === undefined ? "–" : doc.verified ? "verified" : "NOT verified");
+export const started = (text) =>
+  text ? new Date(text).toLocaleString([], { dateStyle: "short", timeStyle: "medium" }) : "";
+export const verified = (doc) =>
+  doc.verified === null || doc.verified === undefined
+    ? "–"
+    : doc.verified
+      ? "verified"
+      : "NOT verified";
 
 export function dark() {
   const chosen = document.documentElement.dataset.theme;
@@ -49,7 +70,11 @@ export function banners(rows) {
   const text = JSON.stringify(rows);
   if (box.dataset.shown === text) return;
   box.dataset.shown = text;
-  box.replaceChildren(...rows.map(([kind, text]) => element("div", { class: `banner ${kind}`, role: kind === "bad" ? "alert" : "status" }, text)));
+  box.replaceChildren(
+    ...rows.map(([kind, text]) =>
+      element("div", { class: `banner ${kind}`, role: kind === "bad" ? "alert" : "status" }, text),
+    ),
+  );
 }
 
 function changeTheme() {
@@ -59,10 +84,17 @@ function changeTheme() {
   document.dispatchEvent(new Event("theme"));
 }
 
-const typing = (event) => event.target.closest("input, select, textarea, button, summary, a, [contenteditable]");
+const typing = (event) =>
+  event.target.closest("input, select, textarea, button, summary, a, [contenteditable]");
 let lastKey = "";
 document.addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, textarea")) return;
+  if (
+    event.ctrlKey ||
+    event.metaKey ||
+    event.altKey ||
+    event.target.closest("input, select, textarea")
+  )
+    return;
   if (event.key === " " && typing(event)) return;
   const pair = lastKey + event.key;
   lastKey = event.key === "g" ? "g" : "";

@@ -1,14 +1,38 @@
 // Draw charts and extend them while a run is running. The server sends the figures; this file
 // appends new frames, marks events, redraws and shows tables.
-import { dark, element, number } from "./app.js";
+import { dark, element } from "./app.js";
+import { thin, valueTable } from "./series.js";
 
-const LIGHT = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#E69F00", "#56B4E9", "#8a7f00"];
-const DARK = ["#56B4E9", "#FF8A3D", "#2CC79B", "#E79BC4", "#F2F2F2", "#E69F00", "#8ab4f8", "#F0E442"];
+const LIGHT = [
+  "#0072B2",
+  "#D55E00",
+  "#009E73",
+  "#CC79A7",
+  "#000000",
+  "#E69F00",
+  "#56B4E9",
+  "#8a7f00",
+];
+const DARK = [
+  "#56B4E9",
+  "#FF8A3D",
+  "#2CC79B",
+  "#E79BC4",
+  "#F2F2F2",
+  "#E69F00",
+  "#8ab4f8",
+  "#F0E442",
+];
 const MOST_POINTS = 1200; // of a line; with more, it is thinned to half
 const WINDOW_S = 60; // of a running run; a finished run is shown whole
 const SLOWEST_MS = 500; // between two redraws
 const FASTEST_MS = 200;
-const CONFIG = { displaylogo: false, showSendToCloud: false, scrollZoom: false, modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"] };
+const CONFIG = {
+  displaylogo: false,
+  showSendToCloud: false,
+  scrollZoom: false,
+  modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"],
+};
 
 export const colour = (n) => (n < 0 ? "#8b949c" : (dark() ? DARK : LIGHT)[n % LIGHT.length]);
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -24,15 +48,23 @@ export class Charts {
     this.paused = false;
     this.waitMs = FASTEST_MS;
     this.redrawn = [];
-    this.visibility = new IntersectionObserver((entries) => {
-      for (const entry of entries) {
-        const card = entry.target.card;
-        card.visible = entry.isIntersecting;
-        if (card.visible && card.dirty) { if (this.paused) this.draw(card); else this.redrawSoon(); }
-      }
-    }, { rootMargin: "120px" });
+    this.visibility = new IntersectionObserver(
+      (entries) => {
+        for (const entry of entries) {
+          const card = entry.target.card;
+          card.visible = entry.isIntersecting;
+          if (card.visible && card.dirty) {
+            if (this.paused) this.draw(card);
+            else this.redrawSoon();
+          }
+        }
+      },
+      { rootMargin: "120px" },
+    );
     this.sizes = new ResizeObserver((entries) => {
-      for (const { target } of entries) if (target.layout && target.clientWidth && target.layout.width !== target.clientWidth) Plotly.Plots.resize(target);
+      for (const { target } of entries)
+        if (target.layout && target.clientWidth && target.layout.width !== target.clientWidth)
+          Plotly.Plots.resize(target);
     });
     document.addEventListener("theme", () => this.restyle());
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.restyle());
@@ -40,7 +72,11 @@ export class Charts {
 
   set(figures) {
     const names = new Set(figures.map((each) => each.name));
-    for (const [name, card] of this.cards) if (!names.has(name)) { card.node.remove(); this.cards.delete(name); }
+    for (const [name, card] of this.cards)
+      if (!names.has(name)) {
+        card.node.remove();
+        this.cards.delete(name);
+      }
     for (const each of figures) {
       const card = this.cards.get(each.name) ?? this.card(each);
       card.traces = each.figure.data;
@@ -51,12 +87,31 @@ export class Charts {
   }
 
   card(each) {
-    const plot = element("div", { class: "plot", role: "img", "aria-label": `${each.title}. The button Table shows the values.` });
+    const plot = element("div", {
+      class: "plot",
+      role: "img",
+      "aria-label": `${each.title}. The button Table shows the values.`,
+    });
     const table = element("div", { class: "scroll", hidden: true });
     const button = element("button", { type: "button", "aria-pressed": "false" }, "Table");
-    const node = element("figure", { class: "card chart", id: `chart-${each.name}` }, element("header", {}, element("h3", {}, each.title), button), plot, table,
-      each.explains ? element("p", { class: "help" }, each.explains) : null);
-    const card = { node, plot, table, visible: false, dirty: true, revision: 0, traces: [], layout: {} };
+    const node = element(
+      "figure",
+      { class: "card chart", id: `chart-${each.name}` },
+      element("header", {}, element("h3", {}, each.title), button),
+      plot,
+      table,
+      each.explains ? element("p", { class: "help" }, each.explains) : null,
+    );
+    const card = {
+      node,
+      plot,
+      table,
+      visible: false,
+      dirty: true,
+      revision: 0,
+      traces: [],
+      layout: {},
+    };
     node.card = card;
     button.addEventListener("click", () => {
       table.hidden = !table.hidden;
@@ -86,8 +141,14 @@ export class Charts {
       }
       card.dirty = true;
     }
-    const known = new Set([...this.cards.values()].flatMap((card) => card.traces.map((trace) => `${trace.meta.key[0]}/${trace.meta.key[1]}`)));
-    for (const kind of ["ap", "user", "sf"]) for (const name of Object.keys(frame[kind] ?? {})) if (!known.has(`${kind}/${name}`)) unknown = true;
+    const known = new Set(
+      [...this.cards.values()].flatMap((card) =>
+        card.traces.map((trace) => `${trace.meta.key[0]}/${trace.meta.key[1]}`),
+      ),
+    );
+    for (const kind of ["ap", "user", "sf"])
+      for (const name of Object.keys(frame[kind] ?? {}))
+        if (!known.has(`${kind}/${name}`)) unknown = true;
     this.redrawSoon();
     return unknown;
   }
@@ -102,7 +163,13 @@ export class Charts {
 
   redrawSoon() {
     if (this.timer || document.hidden) return;
-    this.timer = setTimeout(() => { this.timer = null; this.redraw(); }, this.live ? this.waitMs : 0);
+    this.timer = setTimeout(
+      () => {
+        this.timer = null;
+        this.redraw();
+      },
+      this.live ? this.waitMs : 0,
+    );
   }
 
   redraw() {
@@ -112,14 +179,15 @@ export class Charts {
     for (const card of cards) this.draw(card);
     if (!cards.length) return;
     const took = performance.now() - began;
-    const every = Math.max(FASTEST_MS, Math.min(SLOWEST_MS, took * 2)); // from start to start; drawing takes at most half of the time
+    const every = Math.max(FASTEST_MS, Math.min(SLOWEST_MS, took * 2));
     this.waitMs = Math.max(60, every - took);
     this.redrawn = [...this.redrawn.filter((at) => began - at < 5000), began];
   }
 
   draw(card) {
-    if (!card.table.hidden) card.table.replaceChildren(tableOf(card));
-    else if (window.Plotly) Plotly.react(card.plot, [...card.traces, ...this.tickTrace()], this.layoutOf(card), CONFIG);
+    if (!card.table.hidden) card.table.replaceChildren(valueTable(card.traces));
+    else if (window.Plotly)
+      Plotly.react(card.plot, [...card.traces, ...this.tickTrace()], this.layoutOf(card), CONFIG);
     else return; // Plotly is still loading: the card stays dirty
     card.dirty = false;
   }
@@ -133,7 +201,9 @@ export class Charts {
     this.redrawSoon();
   }
 
-  rate() { return this.redrawn.filter((at) => performance.now() - at < 5000).length / 5; }
+  rate() {
+    return this.redrawn.filter((at) => performance.now() - at < 5000).length / 5;
+  }
 
   pause(paused) {
     this.paused = paused;
@@ -146,12 +216,17 @@ export class Charts {
   }
 
   restyle() {
-    for (const card of this.cards.values()) for (const trace of card.traces) trace.line.color = colour(trace.meta.colour);
+    for (const card of this.cards.values())
+      for (const trace of card.traces) trace.line.color = colour(trace.meta.colour);
     this.refresh();
   }
 
   layoutOf(card) {
-    const ink = css("--ink"), grid = css("--grid"), flip = css("--flip"), mark = css("--mark"), paper = css("--card");
+    const ink = css("--ink"),
+      grid = css("--grid"),
+      flip = css("--flip"),
+      mark = css("--mark"),
+      paper = css("--card");
     const layout = structuredClone(card.layout);
     layout.datarevision = ++card.revision;
     if (this.live && this.t > WINDOW_S) layout.xaxis.range = [this.t - WINDOW_S, this.t];
@@ -160,43 +235,64 @@ export class Charts {
     layout.hoverlabel = { bgcolor: paper, bordercolor: css("--line"), font: { color: ink } };
     layout.modebar = { bgcolor: "rgba(0,0,0,0)", color: mark, activecolor: ink };
     layout.font = { ...layout.font, color: ink, family: "system-ui, sans-serif" };
-    for (const axis of ["xaxis", "yaxis", "yaxis2"]) if (layout[axis]) Object.assign(layout[axis], { gridcolor: grid, linecolor: grid, zeroline: false });
-    const tint = (each) => (each.run !== undefined ? colour(each.run) : each.kind === "flip" ? flip : mark);
-    layout.shapes = this.marks.map((each) => ({ type: "line", x0: each.t, x1: each.t, yref: "paper", y0: 0, y1: 1, line: { color: tint(each), width: 1.6, dash: "dot" } }));
-    layout.annotations = this.marks.map((each) => ({ x: each.t, y: 1, yref: "paper", yanchor: "top", showarrow: false, text: `<b>${each.number}</b>`, font: { color: paper, size: 11 }, bgcolor: tint(each), borderpad: 2, hovertext: `${each.word}: ${each.title}. ${each.reason}` }));
-    if (this.ticks.length) layout.yaxis9 = { overlaying: "y", range: [0, 1], visible: false, fixedrange: true, tickmode: "auto" };
+    for (const axis of ["xaxis", "yaxis", "yaxis2"])
+      if (layout[axis])
+        Object.assign(layout[axis], { gridcolor: grid, linecolor: grid, zeroline: false });
+    const tint = (each) =>
+      each.run !== undefined ? colour(each.run) : each.kind === "flip" ? flip : mark;
+    layout.shapes = this.marks.map((each) => ({
+      type: "line",
+      x0: each.t,
+      x1: each.t,
+      yref: "paper",
+      y0: 0,
+      y1: 1,
+      line: { color: tint(each), width: 1.6, dash: "dot" },
+    }));
+    layout.annotations = this.marks.map((each) => ({
+      x: each.t,
+      y: 1,
+      yref: "paper",
+      yanchor: "top",
+      showarrow: false,
+      text: `<b>${each.number}</b>`,
+      font: { color: paper, size: 11 },
+      bgcolor: tint(each),
+      borderpad: 2,
+      hovertext: `${each.word}: ${each.title}. ${each.reason}`,
+    }));
+    if (this.ticks.length)
+      layout.yaxis9 = {
+        overlaying: "y",
+        range: [0, 1],
+        visible: false,
+        fixedrange: true,
+        tickmode: "auto",
+      };
     return layout;
   }
 
   tickTrace() {
     if (!this.ticks.length) return [];
-    return [{ x: this.ticks.map((each) => each.t), y: this.ticks.map(() => 0.025), yaxis: "y9", mode: "markers", type: "scatter", name: "decisions", showlegend: false,
-      marker: { symbol: "line-ns-open", size: 8, color: css("--mark"), line: { width: 1.2, color: css("--mark") } },
-      text: this.ticks.map((each) => `${each.title}: ${each.reason}`), hovertemplate: "%{text}<extra></extra>", meta: { key: [], colour: -1 } }];
+    return [
+      {
+        x: this.ticks.map((each) => each.t),
+        y: this.ticks.map(() => 0.025),
+        yaxis: "y9",
+        mode: "markers",
+        type: "scatter",
+        name: "decisions",
+        showlegend: false,
+        marker: {
+          symbol: "line-ns-open",
+          size: 8,
+          color: css("--mark"),
+          line: { width: 1.2, color: css("--mark") },
+        },
+        text: this.ticks.map((each) => `${each.title}: ${each.reason}`),
+        hovertemplate: "%{text}<extra></extra>",
+        meta: { key: [], colour: -1 },
+      },
+    ];
   }
-}
-
-// Keep every peak: of each four points keep the least and the greatest.
-function thin(trace) {
-  const x = [], y = [];
-  for (let i = 0; i < trace.x.length; i += 4) {
-    const group = [0, 1, 2, 3].map((j) => i + j).filter((j) => j < trace.x.length);
-    const low = group.reduce((a, b) => (trace.y[b] !== null && trace.y[b] < trace.y[a] ? b : a));
-    const high = group.reduce((a, b) => (trace.y[b] !== null && trace.y[b] > (trace.y[a] ?? -Infinity) ? b : a));
-    for (const j of [...new Set([low, high])].sort((a, b) => a - b)) { x.push(trace.x[j]); y.push(trace.y[j]); }
-  }
-  trace.x = x;
-  trace.y = y;
-}
-
-function tableOf(card) {
-  const lines = card.traces.filter((trace) => trace.meta.key.length);
-  const head = element("tr", {}, element("th", {}, "Line"), ...["now", "mean", "least", "most"].map((text) => element("th", { class: "num" }, text)));
-  const rows = lines.map((trace) => {
-    const known = trace.y.filter((value) => value !== null);
-    const mean = known.reduce((a, b) => a + b, 0) / known.length;
-    const cells = known.length ? [trace.y.at(-1), mean, Math.min(...known), Math.max(...known)] : [null, null, null, null];
-    return element("tr", {}, element("td", {}, trace.name), ...cells.map((value) => element("td", { class: "num" }, number(value, 3))));
-  });
-  return element("table", {}, element("caption", { class: "hidden" }, "Values of this chart"), element("thead", {}, head), element("tbody", {}, ...rows));
 }

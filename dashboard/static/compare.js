@@ -15,25 +15,59 @@ function swatches() {
 
 function showMetrics(comparison) {
   const labels = comparison.groups.map((group) => group.label);
-  const head = element("tr", {}, element("th", {}, "Metric"), ...comparison.groups.map((group) => element("th", { class: "num" }, `${group.label} (n = ${group.n})`)));
+  const head = element(
+    "tr",
+    {},
+    element("th", {}, "Metric"),
+    ...comparison.groups.map((group) =>
+      element("th", { class: "num" }, `${group.label} (n = ${group.n})`),
+    ),
+  );
   $("metrics").tHead.replaceChildren(head);
-  $("metrics").tBodies[0].replaceChildren(...Object.entries(comparison.metrics).map(([metric, cells]) => element("tr", {}, element("td", {}, metric), ...labels.map((label) => {
-    const cell = cells[label];
-    const interval = cell?.low === null || cell?.low === undefined ? "" : ` [${number(cell.low, 3)}, ${number(cell.high, 3)}]`;
-    return element("td", { class: "num" }, `${number(cell?.mean, 3)}${interval}`);
-  }))));
+  $("metrics").tBodies[0].replaceChildren(
+    ...Object.entries(comparison.metrics).map(([metric, cells]) =>
+      element(
+        "tr",
+        {},
+        element("td", {}, metric),
+        ...labels.map((label) => {
+          const cell = cells[label];
+          const interval =
+            cell?.low === null || cell?.low === undefined
+              ? ""
+              : ` [${number(cell.low, 3)}, ${number(cell.high, 3)}]`;
+          return element("td", { class: "num" }, `${number(cell?.mean, 3)}${interval}`);
+        }),
+      ),
+    ),
+  );
   $("table-card").hidden = false;
-  const words = Object.entries(comparison.verdicts).flatMap(([label, each]) => Object.entries(each).map(([metric, text]) => [label, metric, text]));
+  const words = Object.entries(comparison.verdicts).flatMap(([label, each]) =>
+    Object.entries(each).map(([metric, text]) => [label, metric, text]),
+  );
   const single = comparison.groups.every((group) => group.n === 1);
-  const rows = single ? [element("li", {}, "One run each: not enough runs to tell a difference from chance. Repeat each run at least five times, such as with --repeat 5.")]
-    : words.map(([label, metric, text]) => element("li", {}, element("b", {}, `${label}, ${metric}: `), text));
-  $("verdicts").querySelector("ul").replaceChildren(...rows);
+  const rows = single
+    ? [
+        element(
+          "li",
+          {},
+          "One run each: not enough runs to tell a difference from chance. Repeat each run at least five times, such as with --repeat 5.",
+        ),
+      ]
+    : words.map(([label, metric, text]) =>
+        element("li", {}, element("b", {}, `${label}, ${metric}: `), text),
+      );
+  $("verdicts")
+    .querySelector("ul")
+    .replaceChildren(...rows);
   $("verdicts").hidden = !words.length;
 }
 
 async function load() {
   swatches();
-  const warnings = docs.filter((doc) => doc.verified === false).map((doc) => ["bad", `${doc.label}: Multipath TCP NOT verified.`]);
+  const warnings = docs
+    .filter((doc) => doc.verified === false)
+    .map((doc) => ["bad", `${doc.label}: Multipath TCP NOT verified.`]);
   try {
     const charts = new Charts($("charts"));
     const { figures, marks } = await api(`/api/compare/charts?runs=${runs}`);

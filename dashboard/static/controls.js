@@ -8,15 +8,24 @@ let box, send;
 export function controls(into, run, flip) {
   box = into;
   send = flip;
-  const groups = Map.groupBy ? Map.groupBy(run.targets, (each) => each.group) : grouped(run.targets);
-  box.replaceChildren(...[...groups].map(([name, targets], n) => element("details", { open: n === 0 }, element("summary", {}, name), ...targets.map(row))));
+  const groups = Map.groupBy
+    ? Map.groupBy(run.targets, (each) => each.group)
+    : grouped(run.targets);
+  box.replaceChildren(
+    ...[...groups].map(([name, targets], n) =>
+      element("details", { open: n === 0 }, element("summary", {}, name), ...targets.map(row)),
+    ),
+  );
 }
 
 // Show new values, and other parameters if the strategy has changed; keep what is being typed.
 export function refill(run) {
   const names = run.targets.map((each) => each.name).join();
   const shown = [...box.querySelectorAll("form")].map((form) => form.dataset.target).join();
-  if (names !== shown) { controls(box, run, send); return; }
+  if (names !== shown) {
+    controls(box, run, send);
+    return;
+  }
   for (const target of run.targets) {
     const form = box.querySelector(`form[data-target="${CSS.escape(target.name)}"]`);
     const field = form.querySelector("input, select");
@@ -40,9 +49,24 @@ const written = (value) => (value === null || value === undefined ? "" : String(
 function field(target, id) {
   const { value, choices } = target;
   const about = { id, "aria-describedby": `${id}-help` };
-  if (choices.length) return element("select", about, ...choices.map((each) => option(each, each, each === written(value))));
-  if (typeof value === "boolean") return element("select", about, option("true", "on", value), option("false", "off", !value));
-  return element("input", { ...about, type: "number", step: "any", min: target.minimum, max: target.maximum, value: written(value), placeholder: target.nullable ? "unlimited" : null, required: !target.nullable });
+  if (choices.length)
+    return element(
+      "select",
+      about,
+      ...choices.map((each) => option(each, each, each === written(value))),
+    );
+  if (typeof value === "boolean")
+    return element("select", about, option("true", "on", value), option("false", "off", !value));
+  return element("input", {
+    ...about,
+    type: "number",
+    step: "any",
+    min: target.minimum,
+    max: target.maximum,
+    value: written(value),
+    placeholder: target.nullable ? "unlimited" : null,
+    required: !target.nullable,
+  });
 }
 
 function typed(target, input) {
@@ -54,12 +78,40 @@ function typed(target, input) {
 function row(target) {
   const id = `t-${target.name.replaceAll(".", "-")}`;
   const input = field(target, id);
-  const unit = HIDE_UNITS.includes(target.unit) ? "" : target.unit === "fraction" ? "" : target.unit;
-  const bounds = target.minimum === null ? "" : ` ${target.minimum} to ${target.maximum}${unit ? ` ${unit}` : ""}`;
-  const form = element("form", { class: "target", "data-target": target.name, "data-value": written(target.value), title: target.name, novalidate: true },
-    element("label", { for: id }, target.label), element("span", { class: "unit-box" }, input, element("span", {}, unit)), element("button", { type: "submit" }, "Set"),
-    element("p", { class: "help", id: `${id}-help` }, [target.help, bounds].filter(Boolean).join(".")));
-  form.addEventListener("submit", (event) => { event.preventDefault(); send(target.name, typed(target, input)); });
-  if (input.tagName === "SELECT") { form.querySelector("button").hidden = true; input.addEventListener("change", () => send(target.name, typed(target, input))); }
+  const unit = HIDE_UNITS.includes(target.unit)
+    ? ""
+    : target.unit === "fraction"
+      ? ""
+      : target.unit;
+  const bounds =
+    target.minimum === null
+      ? ""
+      : ` ${target.minimum} to ${target.maximum}${unit ? ` ${unit}` : ""}`;
+  const form = element(
+    "form",
+    {
+      class: "target",
+      "data-target": target.name,
+      "data-value": written(target.value),
+      title: target.name,
+      novalidate: true,
+    },
+    element("label", { for: id }, target.label),
+    element("span", { class: "unit-box" }, input, element("span", {}, unit)),
+    element("button", { type: "submit" }, "Set"),
+    element(
+      "p",
+      { class: "help", id: `${id}-help` },
+      [target.help, bounds].filter(Boolean).join("."),
+    ),
+  );
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    send(target.name, typed(target, input));
+  });
+  if (input.tagName === "SELECT") {
+    form.querySelector("button").hidden = true;
+    input.addEventListener("change", () => send(target.name, typed(target, input)));
+  }
   return form;
 }

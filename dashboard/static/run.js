@@ -1,65 +1,61 @@
 // Show a run, running or finished: charts, tiles, controls and the event log.
-// Each tab has one stream of server-sent events, closed while the tab is hidden.
+// Each tab has one stream, closed while the tab is hidden.
 import { $, api, banners, data, element, number, toast } from "./app.js";
 import { Charts } from "./charts.js";
 import { controls, refill } from "./controls.js";
+import { EventLog } from "./event_log.js";
+import { Stream } from "./stream.js";
 
 let run = data("run");
 const path = `/api/runs/${encodeURIComponent(run.id)}`;
 const charts = new Charts($("charts"), { live: !run.state.over });
-// What has arrived so far: `orders` has the last orders of each decision's subject.
-const received = { seq: 0, events: new Set(), orders: new Map(), marks: 0, t: run.state.t ?? 0, frame: null };
+const log = new EventLog($("log"), $("all-events"));
+const stream = new Stream(path, messageArrived, (error) =>
+  banners([["warn", `${error.message} Reconnecting …`]]),
+);
+stream.over = run.state.over;
 let paused = false; // the charts, not the run
-let source = null, polling = null, reloading = null;
+let t = run.state.t ?? 0; // of the last frame
+let hasFrame = false;
+let reloading = null;
 
 async function load() {
   const found = await api(`${path}/charts`);
   charts.marks = [];
   charts.ticks = [];
-  received.events.clear();
-  received.orders.clear();
-  received.marks = 0;
-  $("log").tBodies[0].replaceChildren();
+  log.clear();
   for (const event of found.events) eventArrived(event, true);
   charts.set(found.figures);
   $("waiting")?.toggleAttribute("hidden", found.figures.length > 0);
-  received.seq = found.seq;
+  stream.seq = found.seq;
   if (found.last) showFrame(found.last);
 }
 
 // ---- messages
 
 function sampleArrived(frame) {
-  if (frame.t <= received.t && received.frame) return;
+  if (frame.t <= t && hasFrame) return;
   showFrame(frame);
   if ((charts.append(frame) || !charts.cards.size) && !reloading) {
-    reloading = setTimeout(async () => { reloading = null; await load().catch(() => null); }, 1200);
+    reloading = setTimeout(async () => {
+      reloading = null;
+      await load().catch(() => null);
+    }, 1200);
   }
 }
 
 function eventArrived(event, old = false) {
-  if (received.events.has(event.n)) return;
-  received.events.add(event.n);
-  if (changesNothing(event)) Object.assign(event, { quiet: true, mark: "none" });
-  if (event.mark === "line") event.number = ++received.marks;
+  if (!log.add(event)) return;
   charts.mark(event);
-  logEvent(event);
   if (event.kind === "flip" && event.ok && !old) changeApplied(event);
   if (event.kind === "flip" && !event.ok && !old) toast(`${event.title}: ${event.reason}`, true);
-}
-
-// Whether a decision leaves its subject as it is.
-function changesNothing(event) {
-  if (!event.subject) return false;
-  const before = received.orders.get(event.subject);
-  received.orders.set(event.subject, event.orders);
-  return event.orders === before;
 }
 
 async function changeApplied(event) {
   toast(`Changed at ${number(event.t, 1)} s: ${event.title}`);
   run = await api(path);
-  $("strategy").textContent = run.targets.find((each) => each.name === "strategy")?.value ?? run.strategy;
+  $("strategy").textContent =
+    run.targets.find((each) => each.name === "strategy")?.value ?? run.strategy;
   refill(run);
   if (event.title.startsWith("strategy")) charts.set((await api(`${path}/charts`)).figures);
 }
@@ -71,62 +67,51 @@ function stateArrived(state) {
   showState();
 }
 
-function message(type, body, seq) {
-  received.seq = Math.max(received.seq, seq);
+function messageArrived(type, body) {
   if (type === "sample") sampleArrived(body);
   else if (type === "event") eventArrived(body);
   else stateArrived(body);
-}
-
-function connect() {
-  if (source || polling || run.state.over || document.hidden) return;
-  source = new EventSource(`${path}/stream?since=${received.seq}`);
-  for (const type of ["sample", "event", "status"]) source.addEventListener(type, (event) => message(type, JSON.parse(event.data), Number(event.lastEventId)));
-  source.onerror = () => {
-    if (source?.readyState !== EventSource.CLOSED) return;
-    source = null;
-    polling = setTimeout(poll, 1000);
-  };
-}
-
-async function poll() {
-  polling = null;
-  if (document.hidden || run.state.over) return;
-  try {
-    const found = await api(`${path}/frames?since=${received.seq}`);
-    for (const each of found.messages) message(each.type, each.data, each.seq);
-    stateArrived(found.status);
-  } catch (error) {
-    banners([["warn", `${error.message} Reconnecting …`]]);
-  }
-  polling = setTimeout(poll, 1000);
-}
-
-function disconnect() {
-  source?.close();
-  source = null;
-  clearTimeout(polling);
-  polling = null;
 }
 
 // ---- the page
 
 function showFrame(frame) {
   charts.t = frame.t;
-  received.frame = frame;
-  received.t = frame.t;
-  const sum = (key) => Object.values(frame.ap ?? {}).reduce((total, ap) => total + (ap[key] ?? 0), 0);
+  hasFrame = true;
+  t = frame.t;
+  const sum = (key) =>
+    Object.values(frame.ap ?? {}).reduce((total, ap) => total + (ap[key] ?? 0), 0);
   const tiles = [];
-  const users = Object.values(frame.user ?? {}).reduce((total, user) => total + (user.mbps ?? 0), 0);
+  const users = Object.values(frame.user ?? {}).reduce(
+    (total, user) => total + (user.mbps ?? 0),
+    0,
+  );
   tiles.push(["All users", number(users), "Mb/s", ""]);
-  if (Object.keys(frame.ap ?? {}).length) tiles.push(["Tier 1", number(sum("tier1_mbps")), "Mb/s", "first subflows"], ["Tier 2", number(sum("tier2_mbps")), "Mb/s", "additional subflows"]);
+  if (Object.keys(frame.ap ?? {}).length)
+    tiles.push(
+      ["Tier 1", number(sum("tier1_mbps")), "Mb/s", "first subflows"],
+      ["Tier 2", number(sum("tier2_mbps")), "Mb/s", "additional subflows"],
+    );
   for (const [name, ap] of Object.entries(frame.ap ?? {})) {
-    const limit = ap.meter_mbps === null || ap.meter_mbps === undefined ? "no limit on Tier 2" : `Tier 2 limited to ${number(ap.meter_mbps)} Mb/s`;
+    const limit =
+      ap.meter_mbps === null || ap.meter_mbps === undefined
+        ? "no limit on Tier 2"
+        : `Tier 2 limited to ${number(ap.meter_mbps)} Mb/s`;
     tiles.push([`${name} occupancy`, number(ap.mac_occupancy), "", limit, ap.mac_occupancy]);
   }
   const threshold = run.targets.find((each) => each.name === "strategy.cth")?.value ?? 0.85;
-  $("tiles").replaceChildren(...tiles.map(([name, value, unit, sub, full]) => element("div", { class: "tile" }, element("div", { class: "name" }, name),
-    element("div", { class: "value" }, value, " ", element("small", {}, unit)), full === undefined ? null : gauge(full, full >= threshold), element("div", { class: "sub" }, sub || "\u00a0"))));
+  $("tiles").replaceChildren(
+    ...tiles.map(([name, value, unit, sub, full]) =>
+      element(
+        "div",
+        { class: "tile" },
+        element("div", { class: "name" }, name),
+        element("div", { class: "value" }, value, " ", element("small", {}, unit)),
+        full === undefined ? null : gauge(full, full >= threshold),
+        element("div", { class: "sub" }, sub || "\u00a0"),
+      ),
+    ),
+  );
   clock();
 }
 
@@ -137,13 +122,15 @@ function gauge(value, hot) {
 }
 
 function clock() {
-  const total = run.duration_s || 0, over = run.state.over;
-  const part = total ? Math.min(100, (100 * received.t) / total) : 0;
+  const total = run.duration_s || 0,
+    over = run.state.over;
+  const part = total ? Math.min(100, (100 * t) / total) : 0;
   $("progress").style.width = `${over ? 100 : part}%`;
   $("progress").parentElement.setAttribute("aria-valuenow", String(Math.round(part)));
   const speed = run.state.speed === "max" || run.state.paused ? null : Number(run.state.speed ?? 1);
-  const left = !over && speed && total ? `, about ${Math.max(0, Math.round((total - received.t) / speed))} s left` : "";
-  $("clock").textContent = total ? `${number(received.t, 1)} of ${total} s${left}` : "";
+  const left =
+    !over && speed && total ? `, about ${Math.max(0, Math.round((total - t) / speed))} s left` : "";
+  $("clock").textContent = total ? `${number(t, 1)} of ${total} s${left}` : "";
 }
 
 function showState() {
@@ -153,8 +140,13 @@ function showState() {
   $("pill").textContent = text;
   const rows = [];
   if (state.error) rows.push(["bad", `The run failed: ${state.error}`]);
-  if (state.status === "cut") rows.push(["bad", "The process of this run ended without a result. The page shows what it had written."]);
-  if (state.overloaded) rows.push(["bad", `This machine is overloaded, do not trust the numbers: ${state.overloaded}`]);
+  if (state.status === "cut")
+    rows.push([
+      "bad",
+      "The process of this run ended without a result. The page shows what it had written.",
+    ]);
+  if (state.overloaded)
+    rows.push(["bad", `This machine is overloaded, do not trust the numbers: ${state.overloaded}`]);
   if (run.rate_note) rows.push(["warn", run.rate_note]);
   const kind = { yes: "good", no: "bad" }[state.verdict.is];
   if (kind) rows.push([kind, state.verdict.text]);
@@ -165,7 +157,8 @@ function showState() {
   $("pause-run").hidden = !can("pause");
   $("speed").hidden = !can("speed");
   $("pause-run").textContent = state.paused ? "Resume run" : "Pause run";
-  if (state.speed !== null && document.activeElement !== $("speed")) $("speed").value = String(state.speed);
+  if (state.speed !== null && document.activeElement !== $("speed"))
+    $("speed").value = String(state.speed);
   $("pause-charts").hidden = state.over;
   $("exports").hidden = !state.over;
   $("controls").hidden = state.over || !run.targets.length;
@@ -173,17 +166,9 @@ function showState() {
   clock();
 }
 
-function logEvent(event) {
-  const badge = event.number ? element("span", { class: "badge" }, String(event.number)) : "";
-  const row = element("tr", { "data-kind": event.kind, class: event.ok ? "" : "bad" }, element("td", { class: "num" }, badge), element("td", { class: "num" }, number(event.t, 1)), element("td", {}, event.word), element("td", {}, event.title), element("td", {}, event.reason));
-  row.hidden = event.quiet && !$("all-events").checked;
-  row.quiet = event.quiet;
-  $("log").tBodies[0].prepend(row);
-  while ($("log").tBodies[0].rows.length > 2000) $("log").tBodies[0].lastElementChild.remove();
-}
-
 async function runEnded() {
-  disconnect();
+  stream.over = true;
+  stream.disconnect();
   charts.finish();
   run = await api(path);
   await load();
@@ -210,22 +195,39 @@ async function post(what, body) {
 const flip = (target, value) => post("flips", { target, value });
 
 function suggestions() {
-  $("try").replaceChildren(...run.to_try.map((each) => {
-    const value = each.value === true ? "on" : each.value === false ? "off" : String(each.value);
-    const button = element("button", { type: "button" }, element("b"), element("span", {}, each.text, element("small", {}, `${each.target} = ${value}`)));
-    button.addEventListener("click", async () => { await flip(each.target, each.value); button.classList.add("done"); });
-    return element("li", {}, button);
-  }));
+  $("try").replaceChildren(
+    ...run.to_try.map((each) => {
+      const value = each.value === true ? "on" : each.value === false ? "off" : String(each.value);
+      const button = element(
+        "button",
+        { type: "button" },
+        element("b"),
+        element("span", {}, each.text, element("small", {}, `${each.target} = ${value}`)),
+      );
+      button.addEventListener("click", async () => {
+        await flip(each.target, each.value);
+        button.classList.add("done");
+      });
+      return element("li", {}, button);
+    }),
+  );
 }
 
 $("pause-charts").addEventListener("click", () => pauseCharts(!paused));
 $("pause-run").addEventListener("click", () => post(run.state.paused ? "resume" : "pause"));
 $("stop").addEventListener("click", () => post("stop"));
-$("speed").addEventListener("change", () => post("speed", { speed: $("speed").value === "max" ? "max" : Number($("speed").value) }));
-$("all-events").addEventListener("change", () => { for (const row of $("log").tBodies[0].rows) row.hidden = row.quiet && !$("all-events").checked; });
+$("speed").addEventListener("change", () =>
+  post("speed", { speed: $("speed").value === "max" ? "max" : Number($("speed").value) }),
+);
 $("note-form")?.addEventListener("submit", async (event) => {
   event.preventDefault();
-  const body = { tags: $("tags").value.split(",").map((tag) => tag.trim()).filter(Boolean), note: $("note").value };
+  const body = {
+    tags: $("tags")
+      .value.split(",")
+      .map((tag) => tag.trim())
+      .filter(Boolean),
+    note: $("note").value,
+  };
   try {
     await api(path, { method: "PATCH", body });
     toast("Saved.");
@@ -234,14 +236,28 @@ $("note-form")?.addEventListener("submit", async (event) => {
   }
 });
 document.addEventListener("shortcut", ({ detail: event }) => {
-  if (event.key === " " && !run.state.over) { event.preventDefault(); pauseCharts(!paused); }
+  if (event.key === " " && !run.state.over) {
+    event.preventDefault();
+    pauseCharts(!paused);
+  }
   if (event.key === "f") $("targets").querySelector("select, input")?.focus();
   if (event.key === "e") $("log-title").focus();
 });
-document.addEventListener("visibilitychange", () => { if (document.hidden) disconnect(); else { connect(); charts.redrawSoon(); } });
+document.addEventListener("visibilitychange", () => {
+  if (document.hidden) stream.disconnect();
+  else {
+    stream.connect();
+    charts.redrawSoon();
+  }
+});
 setInterval(() => {
-  if (run.state.over) { $("rate").textContent = ""; return; }
-  const behind = paused ? `charts paused; the run is at ${number(received.t, 1)} s` : `charts redrawn ${number(charts.rate(), 1)} times a second`;
+  if (run.state.over) {
+    $("rate").textContent = "";
+    return;
+  }
+  const behind = paused
+    ? `charts paused; the run is at ${number(t, 1)} s`
+    : `charts redrawn ${number(charts.rate(), 1)} times a second`;
   $("rate").textContent = behind;
 }, 500);
 
@@ -260,5 +276,11 @@ $("intro-toggle").addEventListener("click", () => {
 suggestions();
 showState();
 await load().catch((error) => toast(error.message, true));
-connect();
-if (run.state.status === "starting") { await waitForScenario(); controls($("targets"), run, flip); suggestions(); await load(); showState(); }
+stream.connect();
+if (run.state.status === "starting") {
+  await waitForScenario();
+  controls($("targets"), run, flip);
+  suggestions();
+  await load();
+  showState();
+}

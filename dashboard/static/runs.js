@@ -6,15 +6,44 @@ const selected = new Set();
 let shown = "";
 
 function row(doc) {
-  const box = element("input", { type: "checkbox", checked: selected.has(doc.id), "aria-label": `select ${doc.id}` });
+  const box = element("input", {
+    type: "checkbox",
+    checked: selected.has(doc.id),
+    "aria-label": `select ${doc.id}`,
+  });
   box.addEventListener("change", () => {
-    if (box.checked) selected.add(doc.id); else selected.delete(doc.id);
+    if (box.checked) selected.add(doc.id);
+    else selected.delete(doc.id);
     buttons();
   });
-  return element("tr", {}, element("td", {}, box), element("td", {}, element("a", { href: `/runs/${doc.id}` }, doc.scenario || doc.id), element("br"), element("code", {}, doc.id)),
-    element("td", {}, doc.strategy), element("td", {}, doc.engine), element("td", { class: "num" }, String(doc.seed ?? "–")), element("td", { class: "num" }, number(doc.throughput_mbps)),
-    element("td", { class: "num" }, number(doc.tiers?.["1"])), element("td", { class: "num" }, number(doc.tiers?.["2"])), element("td", { class: doc.verified === false ? "bad" : "" }, verified(doc)),
-    element("td", {}, pill(doc.status), doc.overloaded ? element("div", { class: "bad" }, "overloaded") : null, doc.rates ? element("div", { class: "scale" }, doc.rates) : null), element("td", {}, ...doc.tags.map((tag) => element("span", { class: "tag" }, tag))), element("td", { class: "when" }, started(doc.started)));
+  return element(
+    "tr",
+    {},
+    element("td", {}, box),
+    element(
+      "td",
+      {},
+      element("a", { href: `/runs/${doc.id}` }, doc.scenario || doc.id),
+      element("br"),
+      element("code", {}, doc.id),
+    ),
+    element("td", {}, doc.strategy),
+    element("td", {}, doc.engine),
+    element("td", { class: "num" }, String(doc.seed ?? "–")),
+    element("td", { class: "num" }, number(doc.throughput_mbps)),
+    element("td", { class: "num" }, number(doc.tiers?.["1"])),
+    element("td", { class: "num" }, number(doc.tiers?.["2"])),
+    element("td", { class: doc.verified === false ? "bad" : "" }, verified(doc)),
+    element(
+      "td",
+      {},
+      pill(doc.status),
+      doc.overloaded ? element("div", { class: "bad" }, "overloaded") : null,
+      doc.rates ? element("div", { class: "scale" }, doc.rates) : null,
+    ),
+    element("td", {}, ...doc.tags.map((tag) => element("span", { class: "tag" }, tag))),
+    element("td", { class: "when" }, started(doc.started)),
+  );
 }
 
 function buttons() {
@@ -27,8 +56,10 @@ function buttons() {
 }
 
 async function remove() {
-  const named = [...selected].slice(0, 10).join("\n"), more = selected.size > 10 ? `\n… and ${selected.size - 10} more` : "";
-  if (!confirm(`Remove these runs and their folders? This cannot be undone.\n\n${named}${more}`)) return;
+  const named = [...selected].slice(0, 10).join("\n"),
+    more = selected.size > 10 ? `\n… and ${selected.size - 10} more` : "";
+  if (!confirm(`Remove these runs and their folders? This cannot be undone.\n\n${named}${more}`))
+    return;
   for (const id of [...selected]) {
     try {
       await api(`/api/runs/${encodeURIComponent(id)}`, { method: "DELETE" });
@@ -48,7 +79,8 @@ async function refresh() {
     const text = JSON.stringify(runs);
     if (text !== shown) {
       shown = text;
-      if (!$("search").value) for (const id of selected) if (!runs.some((doc) => doc.id === id)) selected.delete(id);
+      if (!$("search").value)
+        for (const id of selected) if (!runs.some((doc) => doc.id === id)) selected.delete(id);
       buttons();
       const empty = element("tr", {}, element("td", { colspan: 12, class: "muted" }, "No runs."));
       $("runs").tBodies[0].replaceChildren(...(runs.length ? runs.map(row) : [empty]));
@@ -57,7 +89,9 @@ async function refresh() {
     toast(error.message, true);
   }
 }
-$("compare").addEventListener("click", () => { location.href = `/compare?runs=${[...selected].map(encodeURIComponent).join(",")}`; });
+$("compare").addEventListener("click", () => {
+  location.href = `/compare?runs=${[...selected].map(encodeURIComponent).join(",")}`;
+});
 $("remove").addEventListener("click", remove);
 $("search").addEventListener("input", refresh);
 setInterval(() => document.hidden || refresh(), 2000);

@@ -2,39 +2,86 @@
 import { $, api, data, element } from "./app.js";
 
 const { scenario, strategies, engines, cc } = data("about");
-const option = (value, text = value, selected = false, disabled = false) => element("option", { value, selected, disabled }, text);
+const option = (value, text = value, selected = false, disabled = false) =>
+  element("option", { value, selected, disabled }, text);
 
 function fillStrategies() {
-  $("strategy").append(...strategies.map((each) => option(each.name, each.unfit ? `${each.name} (does not fit this network)` : each.name, each.name === scenario.strategy)));
+  $("strategy").append(
+    ...strategies.map((each) =>
+      option(
+        each.name,
+        each.unfit ? `${each.name} (does not fit this network)` : each.name,
+        each.name === scenario.strategy,
+      ),
+    ),
+  );
   $("strategy").addEventListener("change", fillParams);
   fillParams();
 }
 
 function input(id, param, value) {
-  const described = { id, name: param.name, "data-type": param.type, "aria-describedby": `${id}-help` };
-  if (param.choices) return element("select", described, ...param.choices.map((each) => option(each, each, String(each) === String(value))));
-  if (param.type === "boolean") return element("select", described, option("true", "on", value === true), option("false", "off", value === false));
-  if (["number", "integer"].includes(param.type)) return element("input", { ...described, type: "number", min: param.minimum, max: param.maximum, step: param.type === "integer" ? 1 : "any", value });
+  const described = {
+    id,
+    name: param.name,
+    "data-type": param.type,
+    "aria-describedby": `${id}-help`,
+  };
+  if (param.choices)
+    return element(
+      "select",
+      described,
+      ...param.choices.map((each) => option(each, each, String(each) === String(value))),
+    );
+  if (param.type === "boolean")
+    return element(
+      "select",
+      described,
+      option("true", "on", value === true),
+      option("false", "off", value === false),
+    );
+  if (["number", "integer"].includes(param.type))
+    return element("input", {
+      ...described,
+      type: "number",
+      min: param.minimum,
+      max: param.maximum,
+      step: param.type === "integer" ? 1 : "any",
+      value,
+    });
   return element("input", { ...described, value: value ?? "" });
 }
 
 function bounds(param) {
-  const from = param.minimum ?? null, to = param.maximum ?? null;
+  const from = param.minimum ?? null,
+    to = param.maximum ?? null;
   return from === null && to === null ? "" : ` ${from ?? "…"} to ${to ?? "…"}.`;
 }
 
 function fillParams() {
   const chosen = strategies.find((each) => each.name === $("strategy").value);
   const given = chosen.name === scenario.strategy ? scenario.params : {};
-  $("strategy-help").textContent = chosen.unfit ? `This strategy does not fit this network: ${chosen.unfit}.` : chosen.help;
+  $("strategy-help").textContent = chosen.unfit
+    ? `This strategy does not fit this network: ${chosen.unfit}.`
+    : chosen.help;
   $("params-box").hidden = !chosen.params.length;
-  $("params").replaceChildren(...chosen.params.map((param) => {
-    const id = `param-${param.name}`;
-    const unit = ["choice", "switch", "1"].includes(param.unit) ? "" : param.unit;
-    return element("div", { class: "field" }, element("label", { for: id }, param.name.replaceAll("_", " ")),
-      element("span", { class: "unit-box" }, input(id, param, given[param.name] ?? param.default), element("span", {}, unit)),
-      element("p", { class: "help", id: `${id}-help` }, `${param.help}.${bounds(param)}`));
-  }));
+  $("params").replaceChildren(
+    ...chosen.params.map((param) => {
+      const id = `param-${param.name}`;
+      const unit = ["choice", "switch", "1"].includes(param.unit) ? "" : param.unit;
+      return element(
+        "div",
+        { class: "field" },
+        element("label", { for: id }, param.name.replaceAll("_", " ")),
+        element(
+          "span",
+          { class: "unit-box" },
+          input(id, param, given[param.name] ?? param.default),
+          element("span", {}, unit),
+        ),
+        element("p", { class: "help", id: `${id}-help` }, `${param.help}.${bounds(param)}`),
+      );
+    }),
+  );
 }
 
 function typed(field) {
@@ -45,15 +92,30 @@ function typed(field) {
 function fillEngines() {
   const kinds = { sim: "simulation", mininet: "emulation" };
   const ordered = [...engines].sort((a, b) => Number(a.real_time) - Number(b.real_time));
-  $("engine").append(...ordered.map((each) => option(each.name, `${each.name}${kinds[each.name] ? `: ${kinds[each.name]}` : ""}${each.unfit ? " (cannot build this topology)" : ""}`, false, Boolean(each.unfit))));
+  $("engine").append(
+    ...ordered.map((each) =>
+      option(
+        each.name,
+        `${each.name}${kinds[each.name] ? `: ${kinds[each.name]}` : ""}${each.unfit ? " (cannot build this topology)" : ""}`,
+        false,
+        Boolean(each.unfit),
+      ),
+    ),
+  );
   const unfit = ordered.find((each) => each.unfit);
   $("engine-help").hidden = !unfit;
-  $("engine-help").textContent = unfit ? `Engine ${unfit.name} cannot build this topology: ${unfit.unfit}.` : "";
+  $("engine-help").textContent = unfit
+    ? `Engine ${unfit.name} cannot build this topology: ${unfit.unfit}.`
+    : "";
   const follow = () => {
     const engine = engines.find((each) => each.name === $("engine").value);
     $("speed-box").hidden = engine.real_time;
     $("vm-box").hidden = !engine.real_time;
-    $("cc").replaceChildren(...cc.filter((name) => engine.cc.includes(name)).map((name) => option(name, name, name === scenario.cc)));
+    $("cc").replaceChildren(
+      ...cc
+        .filter((name) => engine.cc.includes(name))
+        .map((name) => option(name, name, name === scenario.cc)),
+    );
   };
   $("engine").addEventListener("change", follow);
   follow();
@@ -62,7 +124,20 @@ function fillEngines() {
 function fillMultipath() {
   if (!Array.isArray(scenario.multipath)) return;
   $("multipath-box").hidden = false;
-  $("multipath").append(...scenario.users.map((user) => element("label", {}, element("input", { type: "checkbox", value: user, checked: scenario.multipath.includes(user) }), ` ${user}`)));
+  $("multipath").append(
+    ...scenario.users.map((user) =>
+      element(
+        "label",
+        {},
+        element("input", {
+          type: "checkbox",
+          value: user,
+          checked: scenario.multipath.includes(user),
+        }),
+        ` ${user}`,
+      ),
+    ),
+  );
 }
 
 function request() {
@@ -73,10 +148,22 @@ function request() {
     const value = typed($(`param-${param.name}`));
     if (value !== param.default) params[param.name] = value;
   }
-  const body = { scenario: scenario.name, strategy: chosen.name, params, cc: $("cc").value, engine: engine.name, seed: Number($("seed").value), duration_s: Number($("duration").value), set: {} };
+  const body = {
+    scenario: scenario.name,
+    strategy: chosen.name,
+    params,
+    cc: $("cc").value,
+    engine: engine.name,
+    seed: Number($("seed").value),
+    duration_s: Number($("duration").value),
+    set: {},
+  };
   if (engine.real_time) body.vm = $("vm").checked;
   else body.speed = $("speed").value === "max" ? "max" : Number($("speed").value);
-  if (Array.isArray(scenario.multipath)) body.set["topology.multipath"] = [...$("multipath").querySelectorAll("input:checked")].map((each) => each.value);
+  if (Array.isArray(scenario.multipath))
+    body.set["topology.multipath"] = [...$("multipath").querySelectorAll("input:checked")].map(
+      (each) => each.value,
+    );
   return body;
 }
 

@@ -1,0 +1,52 @@
+// Work on the series of a chart: thin them, and show them as a table.
+import { element, number } from "./app.js";
+
+// Keep every peak: of each four points keep the least and the greatest.
+export function thin(trace) {
+  const x = [],
+    y = [];
+  for (let i = 0; i < trace.x.length; i += 4) {
+    const group = [0, 1, 2, 3].map((j) => i + j).filter((j) => j < trace.x.length);
+    const low = group.reduce((a, b) => (trace.y[b] !== null && trace.y[b] < trace.y[a] ? b : a));
+    const high = group.reduce((a, b) =>
+      trace.y[b] !== null && trace.y[b] > (trace.y[a] ?? -Infinity) ? b : a,
+    );
+    for (const j of [...new Set([low, high])].sort((a, b) => a - b)) {
+      x.push(trace.x[j]);
+      y.push(trace.y[j]);
+    }
+  }
+  trace.x = x;
+  trace.y = y;
+}
+
+// A table with the present, mean, least and greatest value of each line.
+export function valueTable(traces) {
+  const lines = traces.filter((trace) => trace.meta.key.length);
+  const head = element(
+    "tr",
+    {},
+    element("th", {}, "Line"),
+    ...["now", "mean", "least", "most"].map((text) => element("th", { class: "num" }, text)),
+  );
+  const rows = lines.map((trace) => {
+    const known = trace.y.filter((value) => value !== null);
+    const mean = known.reduce((a, b) => a + b, 0) / known.length;
+    const cells = known.length
+      ? [trace.y.at(-1), mean, Math.min(...known), Math.max(...known)]
+      : [null, null, null, null];
+    return element(
+      "tr",
+      {},
+      element("td", {}, trace.name),
+      ...cells.map((value) => element("td", { class: "num" }, number(value, 3))),
+    );
+  });
+  return element(
+    "table",
+    {},
+    element("caption", { class: "hidden" }, "Values of this chart"),
+    element("thead", {}, head),
+    element("tbody", {}, ...rows),
+  );
+}
