@@ -1,4 +1,5 @@
-"""The brain: strategies that see observations and answer with commands.
+"""Decide what the network does: strategies turn an observation into commands.
 
-Nothing here reads a clock, a file or a socket. `controller.pox_ext` is the exception: it joins the brain to POX.
+Nothing here reads a clock, a file or a socket, except `controller.pox_ext`, which connects the
+strategies to POX, and `controller.user_file`.
 """

@@ -1,4 +1,4 @@
-"""What agents and the runner tell the controller (docs/formats.md), refused with a clear error when it is garbage."""
+"""Check the messages from AP agents and from the runner (docs/formats.md)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class _Message(BaseModel):
 
 
 class StationReport(_Message):
-    """A station as its access point sees it; `mac_occupancy` is that of its own bearer (LTE)."""
+    """Report one station of an access point; `mac_occupancy` is that of its LTE bearer."""
 
     rssi_dbm: float | None = None
     rate_mbps: Annotated[float, Field(gt=0)] | None = None
@@ -25,7 +25,10 @@ class StationReport(_Message):
 
 
 class ApReport(_Message):
-    """Sent ten times a second by the agent of an access point; `mac_occupancy` is min(1, backlog / MAC slots)."""
+    """Report an access point, twice a second, sent by its AP agent.
+
+    `mac_occupancy` is the mean of min(1, backlog / MAC slots) since the last report.
+    """
 
     kind: Literal["ap"]
     seq: Sequence
@@ -44,7 +47,7 @@ class ParamsFlip(_Message):
 
 
 class StrategyChoice(_Message):
-    """Name a strategy and its parameters; `file` is the Python file that defines it, if one does."""
+    """Name a strategy and its parameters; `file` is the user's file that defines it, if any."""
 
     name: str
     file: str | None = None
@@ -60,7 +63,11 @@ class StrategyFlip(_Message):
 
 
 class LinkState(_Message):
-    """A link, and what is new of it: whether it carries traffic, its rate, its delay one way, its loss from its end `a` and back."""
+    """Describe how a link has changed; None: unchanged.
+
+    `up` says whether the link carries traffic. `delay_ms` is one way. `loss` acts from the end `a`
+    of the link to `b`, `loss_back` from `b` to `a`.
+    """
 
     link: str
     up: bool | None = None
@@ -77,7 +84,7 @@ class LinkState(_Message):
 
 
 class LinkFlip(_Message):
-    """A link has changed."""
+    """Report that a link has changed."""
 
     kind: Literal["link"]
     seq: Sequence
@@ -91,7 +98,7 @@ _INBOX: TypeAdapter[InboxMessage] = TypeAdapter(
 
 
 def read_ap_report(datagram: bytes) -> ApReport:
-    """The report in a datagram, or `MessageRefused`."""
+    """Return the report in a datagram; raise `MessageRefused` if it is not valid."""
     try:
         return ApReport.model_validate_json(datagram)
     except ValidationError as error:
@@ -99,7 +106,7 @@ def read_ap_report(datagram: bytes) -> ApReport:
 
 
 def read_inbox_message(text: str | bytes) -> InboxMessage:
-    """The message in an inbox file, or `MessageRefused`."""
+    """Return the message in an inbox file; raise `MessageRefused` if it is not valid."""
     try:
         return _INBOX.validate_json(text)
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""What a strategy may ask for: declarative and idempotent, checked before it is carried out."""
+"""Define the commands of strategies and check them; they are declarative and idempotent."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from controller.errors import CommandRefused
 from controller.observation import Observation, Subflow, SubflowKey, air
 from controller.units import rate_text
 
-LOWEST_LIMIT_BPS = 50_000  # four full packets a second; a slower subflow times out
+LOWEST_LIMIT_BPS = 50_000  # four full packets a second
 
 
 @dataclass(frozen=True)
 class Throttle:
-    """TCP to these addresses through the switch of this access point shares one meter of this rate."""
+    """Send TCP to these addresses through one meter at the switch of an access point."""
 
     ap: str
     addresses: frozenset[str]
@@ -23,14 +23,14 @@ class Throttle:
 
 @dataclass(frozen=True)
 class Unthrottle:
-    """Nothing is metered at the switch of this access point."""
+    """Remove the meter at the switch of an access point."""
 
     ap: str
 
 
 @dataclass(frozen=True)
 class Route:
-    """A subflow takes this way, in both directions: the switches from its source to its destination."""
+    """Route a subflow, in both directions, over these switches, listed from its source."""
 
     subflow: SubflowKey
     path: tuple[str, ...]
@@ -38,7 +38,10 @@ class Route:
 
 @dataclass(frozen=True)
 class Expect:
-    """The sender holds a subflow to this rate of Ethernet frames (S-MPTCP, section V); None lets it go."""
+    """Pace the sender of a subflow at this rate of Ethernet frames (S-MPTCP, section V).
+
+    None removes the pacing rate.
+    """
 
     subflow: SubflowKey
     rate_bps: int | None
@@ -46,7 +49,10 @@ class Expect:
 
 @dataclass(frozen=True)
 class SetBackup:
-    """A subflow carries data only when no other can, or as usual again (MP_PRIO, RFC 8684, section 3.3.8)."""
+    """Set or clear the backup flag of a subflow (MP_PRIO, RFC 8684, section 3.3.8).
+
+    A backup subflow carries data only when no other one can.
+    """
 
     subflow: SubflowKey
     backup: bool
@@ -66,9 +72,11 @@ ACTIONS = {
 
 @dataclass(frozen=True)
 class Forecast:
-    """What a connection should bring with these subflows active, beside what all of them brought since the last step.
+    """Hold the throughput that a strategy expects of a connection with these subflows active.
 
-    Rates are wire bit/s; `buffer_bytes` is the receive buffer it should need; `measured_bps` is None when nobody measured.
+    Rates are wire rates in bit/s. `buffer_bytes` is the receive buffer that the connection should
+    need. `measured_bps` is what all its subflows carried since the last step, None without a
+    measurement.
     """
 
     active: tuple[SubflowKey, ...]
@@ -79,9 +87,10 @@ class Forecast:
 
 @dataclass(frozen=True)
 class Decision:
-    """What was decided, and why; without a command everything stays as it is.
+    """Hold what a strategy decided, and why; without a command nothing changes.
 
-    `about` is an access point, a subflow as `connection/number`, or with a forecast a connection.
+    `about` names an access point, a subflow as `connection/number`, or with a forecast a
+    connection.
     """
 
     about: str
@@ -91,7 +100,7 @@ class Decision:
 
     @property
     def action(self) -> str:
-        """`meter`, `release`, `route`, `expect`, `backup`, `normal` (no backup any more), `forecast` or `keep`."""
+        """Return meter, release, route, expect, backup, normal, forecast or keep."""
         if self.forecast is not None:
             return "forecast"
         if isinstance(self.command, SetBackup) and not self.command.backup:
@@ -109,7 +118,7 @@ def effective_floor_bps(min_rate_bps: int = 0) -> int:
 
 
 def raised_to_floor(decision: Decision, rate_scale: float) -> Decision:
-    """Return the decision with its meter or pacing rate raised to the floor, and the reason with it."""
+    """Return the decision with its rate raised to the floor; the reason says so."""
     command = decision.command
     if not isinstance(command, Throttle | Expect) or command.rate_bps is None:
         return decision
@@ -121,12 +130,12 @@ def raised_to_floor(decision: Decision, rate_scale: float) -> Decision:
 
 
 def about(key: SubflowKey) -> str:
-    """What a decision about this subflow is about."""
+    """Return the name of a subflow in decisions: `connection/number`."""
     return f"{key[0]}/{key[1]}"
 
 
 def checked(command: Command, observation: Observation) -> Command:
-    """The command itself, or `CommandRefused` when this network cannot carry it out."""
+    """Return the command; raise `CommandRefused` if this network cannot carry it out."""
     if isinstance(command, Throttle | Unthrottle):
         _check_ap(command, observation)
     else:
@@ -137,8 +146,9 @@ def checked(command: Command, observation: Observation) -> Command:
 def _check_ap(command: ApCommand, observation: Observation) -> None:
     aps = [ap.id for ap in observation.access_points]
     if command.ap not in aps:
+        known = ", ".join(aps) or "none"
         raise CommandRefused(
-            f"throttle at access point '{command.ap}': it is unknown, choose from {', '.join(aps) or 'none'}"
+            f"throttle at access point '{command.ap}': it is unknown, choose from {known}"
         )
     if isinstance(command, Throttle):
         _check_throttle(command, observation)
@@ -159,8 +169,9 @@ def _check_throttle(command: Throttle, observation: Observation) -> None:
         for address in each.addresses
     }
     for address in sorted(command.addresses - allowed):
+        known = ", ".join(sorted(allowed)) or "none"
         raise CommandRefused(
-            f"{doing}: address {address} belongs to no multipath user there, choose from {', '.join(sorted(allowed)) or 'none'}"
+            f"{doing}: address {address} belongs to no multipath user there, choose from {known}"
         )
 
 
@@ -174,7 +185,7 @@ def _check_subflow(command: SubflowCommand, observation: Observation) -> None:
         _check_path(f"route subflow {name}", command.path, subflow, observation)
     elif isinstance(command, Expect) and command.rate_bps is not None and command.rate_bps <= 0:
         raise CommandRefused(
-            f"hold subflow {name} to {command.rate_bps} bit/s: ask for 1 or more, or make it backup"
+            f"pace subflow {name} at {command.rate_bps} bit/s: ask for 1 or more, or make it backup"
         )
     elif (
         isinstance(command, SetBackup)
@@ -182,21 +193,22 @@ def _check_subflow(command: SubflowCommand, observation: Observation) -> None:
         and not _another_is_normal(subflow, observation)
     ):
         raise CommandRefused(
-            f"make subflow {name} backup: it is the last one of its connection that is not"
+            f"make subflow {name} backup: all other subflows of its connection are backup"
         )
 
 
 def _check_path(
     doing: str, path: tuple[str, ...], subflow: Subflow, observation: Observation
 ) -> None:
-    """From the source's switch to the destination's, over links there are, no switch twice."""
+    """Check that a path joins the ends of the subflow over existing links, without a loop."""
     joined = {(arc.tail, arc.head) for arc in observation.arcs}
     if not path or len(set(path)) != len(path):
+        text = " ".join(path) or "nothing"
         raise CommandRefused(
-            f"{doing}: a path names at least one switch and none twice, not {' '.join(path) or 'nothing'}"
+            f"{doing}: a path names at least one switch and none twice, not {text}"
         )
     source, destination = subflow.ends
-    # a station hangs on the air of its access point
+    # a station is behind the air of its access point
     last = path[-1] if (path[-1], destination) in joined else air(path[-1])
     first = path[0] if (source, path[0]) in joined else air(path[0])
     for tail, head in ((source, first), *pairwise(path), (last, destination)):

@@ -1,9 +1,10 @@
-"""One step of control: observation and pending changes in, checked decisions out.
+"""Run one control step: observation and pending changes in, checked decisions out.
 
-1) take over what was changed since the last step; a new strategy first makes the old one withdraw
-2) say which association is Tier 1 and which Tier 2, when the last answer is old or does not know an association
-3) ask the strategy
-4) check what it asks for
+1) Apply the changes since the last step. If the strategy is replaced, the old one withdraws first.
+2) Divide the associations into Tier 1 and Tier 2, if the last division is old or lacks an
+   association.
+3) Let the strategy decide.
+4) Check its commands.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from controller.units import ns_from_s
 
 @dataclass(frozen=True)
 class Step:
-    """What was observation (with its tiers), decided and refused in one step, and which strategy decided."""
+    """Hold the observation of a step (with its tiers), the strategy, and what was decided."""
 
     observation: Observation
     strategy: str
@@ -32,12 +33,12 @@ class Step:
 
 
 class Control:
-    """Owns the strategy; a change is checked at once and holds from the next step on."""
+    """Own the strategy; a change is checked at once and takes effect at the next step."""
 
     def __init__(
         self, name: str, params: dict[str, Any] | None = None, rate_scale: float = 1.0
     ) -> None:
-        """Start a strategy; `params` are in scenario units, the network carries them x `rate_scale`."""
+        """Start a strategy; `params` are in scenario units."""
         self.rate_scale = rate_scale
         self.strategy = strategies.make(name, params or {}, rate_scale)
         self._next = self.strategy
@@ -47,11 +48,11 @@ class Control:
 
     @property
     def params(self) -> StrategyParams:
-        """The parameters of the next step, pending changes included."""
+        """Return the parameters of the next step, pending changes included."""
         return self._next.params
 
     def change(self, values: dict[str, Any]) -> None:
-        """Change parameters from the next step on; `ParamsRefused` leaves all as it was."""
+        """Change parameters at the next step; `ParamsRefused` leaves all of them as they were."""
         doing = f"change parameters of strategy '{self._next.name}'"
         params = checked_params(
             type(self._next.params),
@@ -67,16 +68,19 @@ class Control:
         self._next = strategies.make(name, params or {}, self.rate_scale)
 
     def due(self, now_ns: int) -> bool:
-        """Whether a step should be made now; the first is due at once."""
+        """Return whether a step is due; the first one is due at once."""
         return self._due_ns is None or now_ns >= self._due_ns
 
     def wake(self) -> None:
-        """The next step is due at once: a subflow came or went, and the strategy wants to know."""
+        """Make the next step due at once if the strategy reacts to new and ended subflows."""
         if self.strategy.wakes_on_subflows:
             self._due_ns = None
 
     def step(self, observation: Observation) -> Step:
-        """Decide, and count the time to the next step from the moment this one was due."""
+        """Decide, and schedule the next step one interval after this one was due.
+
+        Raise `StrategyFailed` if the strategy raises an exception.
+        """
         leaving, self.strategy = self.strategy, self._next  # 1
         observation = replace(observation, rate_scale=self.rate_scale)
         observation = replace(observation, tiers=self._current_tiers(observation))  # 2
@@ -107,14 +111,14 @@ class Control:
 
 
 def _handed_over(tiers: Tiers, present: set[tuple[str, str]]) -> Tiers:
-    """Who has changed one access point for another keeps the tier until tiers are chosen again (MP-SDN, section V-A4)."""
+    """Return the tiers after handovers, at which a user keeps its tier (MP-SDN, section V-A4)."""
     gone, come = dict(set(tiers) - present), dict(present - set(tiers))
     moved = {(user, ap): (user, come[user]) for user, ap in gone.items() if user in come}
     return {moved.get(each, each): tier for each, tier in tiers.items()}
 
 
 def _withdrawn(observation: Observation, decisions: Iterable[Decision]) -> Observation:
-    """What the new strategy sees: no limit, and subflows as the old one leaves them."""
+    """Return the observation after the old strategy's decisions, without meters."""
     observation = replace(
         observation,
         access_points=tuple(replace(ap, meter_bps=None) for ap in observation.access_points),
@@ -139,7 +143,7 @@ def _checked_step(observation: Observation, strategy: str, decisions: Iterable[D
 
 
 def _after(command: Command, observation: Observation) -> Observation:
-    """What is true of the subflows once a command is carried out: the next one is checked against it."""
+    """Return the observation after a command; the next command is checked against it."""
     if isinstance(command, SetBackup):
         change: dict[str, Any] = {"backup": command.backup}
     elif isinstance(command, Expect):

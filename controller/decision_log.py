@@ -1,4 +1,4 @@
-"""What a controller writes down of its work: one JSON object per decision, observation and subflow (docs/formats.md)."""
+"""Describe decisions, observations and subflows in JSON and scenario units (docs/formats.md)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from controller.units import scenario_mbps
 
 
 def decision_line(strategy: str, decision: Decision, rate_scale: float = 1.0) -> dict[str, Any]:
-    """Return one decision with its reason; its rates in scenario units."""
+    """Return the line of one decision with its reason."""
     key = "connection" if decision.forecast else "subflow" if "/" in decision.about else "ap"
     line: dict[str, Any] = {
         "kind": "decision",
@@ -55,7 +55,7 @@ def _asked(command: Command | None, rate_scale: float) -> dict[str, Any]:
 
 
 def observation_line(step: Step) -> dict[str, Any]:
-    """What a step has seen, before its decisions took effect."""
+    """Return the line of what a step observed, before its decisions took effect."""
     aps = {
         ap.id: {
             "mac_occupancy": _rounded(ap.mac_occupancy),
@@ -71,7 +71,7 @@ def observation_line(step: Step) -> dict[str, Any]:
 
 
 def failure_line(strategy: str, failure: StrategyFailed) -> dict[str, Any]:
-    """Return the line that says that a strategy raised an exception: no step follows."""
+    """Return the line of an exception in a strategy; no step follows it."""
     return {
         "kind": "failed",
         "strategy": strategy,
@@ -82,7 +82,7 @@ def failure_line(strategy: str, failure: StrategyFailed) -> dict[str, Any]:
 
 
 def subflow_line(subflow: Subflow, rate_scale: float = 1.0, ended: bool = False) -> dict[str, Any]:
-    """A subflow that has just been answered, that has changed, or that is over."""
+    """Return the line of a subflow that was established, has changed, or has ended."""
     line = {
         "kind": "subflow",
         "connection": subflow.connection,

@@ -1,11 +1,11 @@
-"""Every refusal of the brain, in one tree.
+"""Define every error of the controller, in one tree.
 
 ControllerError (ValueError)
 ├── UnknownStrategy     no strategy has this name
 ├── ParamsRefused       a parameter is unknown, of the wrong type or out of bounds
-├── CommandRefused      a strategy asked for something that makes no sense on this network
-├── MessageRefused      a datagram or an inbox file cannot be understood
-├── PlanRefused         the topology file cannot be understood
+├── CommandRefused      this network cannot carry out a command
+├── MessageRefused      a datagram or an inbox file is not valid
+├── PlanRefused         the topology file is not valid
 ├── UserFileRefused     a user's own Python file cannot be imported
 └── StrategyFailed      a strategy raised an exception while the network ran
 """
@@ -14,31 +14,31 @@ from __future__ import annotations
 
 
 class ControllerError(ValueError):
-    """Something was refused; the message says what was tried, what is wrong and what to do."""
+    """Report what was tried, what is wrong, and what to do."""
 
 
 class UnknownStrategy(ControllerError):
-    """No strategy has this name; the message lists those that exist."""
+    """Report a strategy name that does not exist; the message lists those that do."""
 
 
 class ParamsRefused(ControllerError):
-    """A parameter is unknown, of the wrong type or out of bounds; nothing was changed."""
+    """Report a parameter that is unknown, of the wrong type or out of bounds."""
 
 
 class CommandRefused(ControllerError):
-    """A command names what is not there, or asks what would stop a connection; it was not carried out."""
+    """Report a command that the network cannot carry out or that would stop a connection."""
 
 
 class MessageRefused(ControllerError):
-    """A message is not one of those in docs/formats.md; it was not acted upon."""
+    """Report a message that is not one of docs/formats.md."""
 
 
 class PlanRefused(ControllerError):
-    """The topology file is incomplete or contradicts itself; nothing was started."""
+    """Report a topology file that is incomplete or contradicts itself; nothing was started."""
 
 
 class UserFileRefused(ControllerError):
-    """A user's own Python file cannot be imported; the message names the file and the line."""
+    """Report a user's Python file that cannot be imported, with file and line."""
 
 
 class StrategyFailed(ControllerError):

@@ -1,27 +1,31 @@
-"""When a folder may hold something new, asked without listing it."""
+"""Detect whether a folder may have new files, without listing it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-POLLS = 4  # into a folder that has changed
+POLLS = 4  # listings of a folder after it has changed
 
 
 class FolderChanges:
-    """Of a folder whose time of change [ns] is `changed_ns()`: to ask for it, of an open folder that is shared with a VM,
-    takes much less than the tenth of a second that listing it takes.
+    """Watch the modification time of a folder.
+
+    Reading the time of an open folder that is shared with a VM is fast; listing it takes a tenth of
+    a second.
     """
 
     def __init__(self, changed_ns: Callable[[], int]) -> None:
-        self._ask = changed_ns
-        self._changed_ns, self._looks = 0, 0
+        """Take a function that returns the modification time in ns."""
+        self._read_changed_ns = changed_ns
+        self._changed_ns, self._polls_left = 0, 0
 
     def may_have_changed(self) -> bool:
-        """Whether to look into it now.
+        """Return whether to list the folder now.
 
-        What comes in the same tick of the clock as the change before leaves no trace: a few more looks find it.
+        A file that comes within the same clock tick as the one before does not change the time, so
+        the folder is listed a few more times after each change.
         """
-        changed_ns = self._ask()
-        self._looks = POLLS if changed_ns != self._changed_ns else max(0, self._looks - 1)
+        changed_ns = self._read_changed_ns()
+        self._polls_left = POLLS if changed_ns != self._changed_ns else max(0, self._polls_left - 1)
         self._changed_ns = changed_ns
-        return self._looks > 0
+        return self._polls_left > 0

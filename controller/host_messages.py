@@ -1,7 +1,8 @@
-"""What the controller asks of hosts, and what hosts answer: datagrams of JSON (after DTMC, section IV; docs/formats.md).
+"""Encode and check the messages between the controller and host agents (docs/formats.md).
 
-Both carry a key that is handed over when a run starts; without it nothing is read. Nothing here imports a validation library:
-the agent of the hosts is a small program that must start quickly.
+They are datagrams of JSON, after DTMC, section IV. Each carries the key of the run; a datagram
+without it is refused. Nothing here imports a validation library, so that the host agent starts
+quickly.
 """
 
 from __future__ import annotations
@@ -21,9 +22,10 @@ LARGEST = 2**63
 
 @dataclass(frozen=True)
 class SubflowChange:
-    """How a subflow shall be; `source` sends towards the user, as in `Subflow`. `expected_mbps` counts Ethernet frames.
+    """Say how a subflow must be; None leaves a setting as it is.
 
-    None leaves it as it is; an expected rate of 0 lifts the one in force.
+    `source` is the end that sends towards the user, as in `Subflow`. `expected_mbps` is the pacing
+    rate of Ethernet frames on the wire; 0 removes it.
     """
 
     source: str
@@ -34,7 +36,7 @@ class SubflowChange:
 
 @dataclass(frozen=True)
 class HostCommand:
-    """What is to change about the subflows of a connection, to one of its two hosts; `seq` grows from order to order."""
+    """Command changes to the subflows of a connection, to one of its two hosts; `seq` grows."""
 
     seq: int
     host: str
@@ -44,7 +46,7 @@ class HostCommand:
 
 @dataclass(frozen=True)
 class SubflowState:
-    """A subflow as one of its hosts sees it. `token` is that of this host's end."""
+    """Describe a subflow as one of its hosts has it; `token` is that of this host's end."""
 
     token: str
     local: str
@@ -56,7 +58,7 @@ class SubflowState:
 
 @dataclass(frozen=True)
 class HostReport:
-    """All subflows that a host has, and the loss [fraction] that each of its addresses suffers on its way."""
+    """Report all subflows of a host and the loss (a fraction) on the path to each address."""
 
     seq: int
     host: str
@@ -65,20 +67,20 @@ class HostReport:
 
 
 def encode(message: HostCommand | HostReport, key: str) -> bytes:
-    """A message as a datagram."""
+    """Return a message as a datagram."""
     fields = {**vars(message), "subflows": [vars(each) for each in message.subflows]}
     return json.dumps({"v": VERSION, "key": key, **fields}, separators=(",", ":")).encode()
 
 
 def read_command(datagram: bytes, key: str) -> HostCommand:
-    """The order in a datagram, or `MessageRefused`."""
+    """Return the command in a datagram; raise `MessageRefused` if it is not valid."""
     reading = _Reading("read an order", datagram, key, {"seq", "host", "token", "subflows"})
     subflows = tuple(_subflow_change(each) for each in reading.parts("subflows", SubflowChange))
     return HostCommand(reading.count("seq"), reading.text("host"), reading.text("token"), subflows)
 
 
 def read_report(datagram: bytes, key: str) -> HostReport:
-    """The report in a datagram, or `MessageRefused`."""
+    """Return the report in a datagram; raise `MessageRefused` if it is not valid."""
     reading = _Reading(
         "read the report of a host", datagram, key, {"seq", "host", "subflows", "loss"}
     )
@@ -89,7 +91,7 @@ def read_report(datagram: bytes, key: str) -> HostReport:
 
 
 class _Part:
-    """One object of a message, read field by field."""
+    """Check one object of a message field by field."""
 
     def __init__(self, doing: str, values: Any, fields: set[str]) -> None:
         self.doing = doing
@@ -163,7 +165,7 @@ class _Part:
 
 
 class _Reading(_Part):
-    """A whole message: of this version, and from somebody who has the key."""
+    """Check a whole message: its version and its key, then its fields."""
 
     def __init__(self, doing: str, datagram: bytes, key: str, fields: set[str]) -> None:
         try:

@@ -1,4 +1,4 @@
-"""What a strategy may know: frozen data, the same from the emulation and from the simulator."""
+"""Hold what a strategy observes, as frozen data that both engines fill in."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from controller.paths import TCP, Flow
 ApKind = Literal["wifi", "lte"]
 Tiers = Mapping[tuple[str, str], int]  # (user, access point) -> 1 or 2
 SubflowKey = tuple[str, int]  # (connection, number)
-RECEIVE_BUFFER_BYTES = 4_000_000  # where nobody says otherwise
+RECEIVE_BUFFER_BYTES = 4_000_000  # the default
 
 
 @dataclass(frozen=True)
 class AccessPoint:
-    """An access point and the meter of the switch in front of it (MP-SDN, section III-B1).
+    """Describe an access point and the meter of the switch in front of it (MP-SDN, section III-B1).
 
-    `mac_occupancy` is the mean of min(1, backlog / MAC slots) since the last step, None without a report;
-    `tier2_bps` is what passed the meter since then, None when it was not measured; `meter_bps` is the limit, None without one.
+    `mac_occupancy` is the mean of min(1, backlog / MAC slots) since the last step, None without a
+    report. `tier2_bps` is what passed the meter since then, None if it was not measured.
+    `meter_bps` is the limit, None without one.
     """
 
     id: str
@@ -32,9 +33,10 @@ class AccessPoint:
 
 @dataclass(frozen=True)
 class Association:
-    """A user's connection to an access point, in the sense of MP-SDN, section III-A.
+    """Describe a user at an access point (MP-SDN, section III-A).
 
-    `rate_bps` is its rate when alone on the access point; `weight` its LTE resource weight (eq (3)).
+    `rate_bps` is its rate when alone at the access point; `weight` its LTE resource weight (eq
+    (3)).
     """
 
     user: str
@@ -46,17 +48,17 @@ class Association:
 
 
 def air(ap: str) -> str:
-    """The node that stands for the air of an access point."""
+    """Return the name of the node that stands for the air of an access point."""
     return f"{ap}~air"
 
 
 @dataclass(frozen=True)
 class Arc:
-    """One direction of a link: what leaves `tail` and enters `head`, which are switches or addresses of hosts.
+    """Describe one direction of a link, from `tail` to `head`: switches or host addresses.
 
-    The air of an access point is one arc between the switch and the node `air`, on which all its stations hang.
-    `used_bps` passed since the last step; `delay_s` is one way, `jitter_s` its standard deviation; `loss` is what is known
-    of random loss, a fraction.
+    The air of an access point is one arc between the switch and the node `air`; the arcs of its
+    stations start there. `used_bps` is what passed since the last step. `delay_s` is one way,
+    `jitter_s` its standard deviation. `loss` is the known random loss, a fraction.
     """
 
     link: str
@@ -71,11 +73,13 @@ class Arc:
 
 @dataclass(frozen=True)
 class Subflow:
-    """One subflow of a Multipath TCP connection; `source` sends towards the user, `path` lists the switches in that direction.
+    """Describe one subflow of an MPTCP connection, in the direction from `source` to its
+    user.
 
-    `source` and `destination` are `address:port`. Counters count since the subflow began and are None when nobody
-    counts: `sent_packets` entered the path towards the user, `lost_packets` of them did not come out,
-    `retransmitted_packets` were sent again by TCP. `device_loss` is the loss that the user's interface itself reports, a
+    `source` and `destination` are `address:port`; `path` lists the switches from source to
+    destination. Counters count since the subflow began and are None if nobody counts.
+    `sent_packets` entered the path; `lost_packets` of them did not leave it; TCP retransmitted
+    `retransmitted_packets`. `device_loss` is the loss that the user's interface reports, a
     fraction. `backup` and `expected_bps` are what the hosts have confirmed.
     """
 
@@ -97,16 +101,17 @@ class Subflow:
 
     @property
     def key(self) -> SubflowKey:
+        """Return connection and number."""
         return self.connection, self.number
 
     @property
     def ends(self) -> tuple[str, str]:
-        """The two addresses, without their ports."""
+        """Return the two addresses without their ports."""
         return self.source.rsplit(":", 1)[0], self.destination.rsplit(":", 1)[0]
 
     @property
     def flow(self) -> Flow:
-        """Its 5-tuple towards the user."""
+        """Return the 5-tuple in the direction of the user."""
         (source, source_port), (destination, port) = (
             end.rsplit(":", 1) for end in (self.source, self.destination)
         )
@@ -132,11 +137,11 @@ class Observation:
     rate_scale: float = 1.0
 
     def subflow(self, key: SubflowKey) -> Subflow | None:
-        """The subflow of this connection with this number, if it lives."""
+        """Return the subflow with this key, None if it is not open."""
         return next((each for each in self.subflows if each.key == key), None)
 
     def connections(self) -> dict[str, tuple[Subflow, ...]]:
-        """The subflows of every connection, by number; connections in the order in which they appeared."""
+        """Return the subflows of each connection by number; connections by first appearance."""
         found: dict[str, tuple[Subflow, ...]] = {}
         for each in self.subflows:
             found[each.connection] = (*found.get(each.connection, ()), each)
@@ -146,7 +151,7 @@ class Observation:
         }
 
     def of_user(self, user: str) -> tuple[Association, ...]:
-        """The associations of a user, by access point."""
+        """Return the associations of a user, by access point."""
         return tuple(
             sorted(
                 (each for each in self.associations if each.user == user), key=lambda each: each.ap
@@ -154,7 +159,7 @@ class Observation:
         )
 
     def at(self, ap: str) -> tuple[Association, ...]:
-        """The associations at an access point, by user."""
+        """Return the associations at an access point, by user."""
         return tuple(
             sorted(
                 (each for each in self.associations if each.ap == ap), key=lambda each: each.user
@@ -162,6 +167,6 @@ class Observation:
         )
 
     def addresses(self, ap: str, tier: int) -> frozenset[str]:
-        """The addresses at an access point that belong to this tier."""
+        """Return the addresses of one tier at an access point."""
         found = (each for each in self.at(ap) if self.tiers.get((each.user, each.ap), 1) == tier)
         return frozenset(address for each in found for address in each.addresses)

@@ -1,4 +1,4 @@
-"""The network as the topology file describes it (docs/formats.md, topology.json), checked as a whole before anything starts."""
+"""Read the network from topology.json (docs/formats.md), and check it before anything starts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from controller.units import bps_from_mbps
 Rate = Annotated[float, Field(gt=0)]
 Milliseconds = Annotated[float, Field(ge=0)]
 Fraction = Annotated[float, Field(ge=0, le=1)]
-UNSHAPED_BPS = 1_000_000_000  # what a link without a rate counts as
+UNSHAPED_BPS = 1_000_000_000  # the capacity of a link without a rate
 
 
 class _Part(BaseModel):
@@ -23,13 +23,18 @@ class _Part(BaseModel):
 
 
 class Switch(_Part):
+    """Describe a switch; `ports` maps a neighbouring switch to the port that leads to it."""
+
     dpid: Annotated[int, Field(ge=1)]
     ports: dict[str, str] = {}
 
 
 class Shape(_Part):
-    """What a link does: `delay_ms` is one way, `jitter_ms` the most it differs; `loss` from end `a` (of a host's link: from
-    the switch) to the other, `loss_back` the other way."""
+    """Describe what a link does.
+
+    `delay_ms` is one way; `jitter_ms` is the largest deviation from it. `loss` acts from end `a` to
+    `b`, on a host's link from the switch to the host; `loss_back` acts in the other direction.
+    """
 
     rate_mbps: Rate | None = None
     delay_ms: Milliseconds = 0
@@ -38,7 +43,10 @@ class Shape(_Part):
     loss_back: Fraction = 0
 
     def arcs(self, link: str, a: str, b: str) -> Iterator[Arc]:
-        """Its two directions; jitter is even between its bounds, so its standard deviation is smaller by the root of 3."""
+        """Return both directions of the link.
+
+        Jitter is uniform between its bounds, so its standard deviation is `jitter_ms` / sqrt(3).
+        """
         rate_bps = bps_from_mbps(self.rate_mbps) if self.rate_mbps else UNSHAPED_BPS
         delay_s, jitter_s = self.delay_ms / 1000, self.jitter_ms / 1000 / 3**0.5
         yield Arc(link, a, b, rate_bps, 0, delay_s, jitter_s, self.loss)
@@ -46,7 +54,7 @@ class Shape(_Part):
 
 
 class HostPort(Shape):
-    """A host's interface and the port it ends at; address and MAC are learned when they are missing."""
+    """Describe a host's interface and its switch port; a missing address or MAC is learned."""
 
     name: str
     switch: str
@@ -58,11 +66,13 @@ class HostPort(Shape):
 
     @property
     def addresses(self) -> tuple[str, ...]:
-        """All that are known before anything is sent."""
+        """Return all addresses that are known at the start."""
         return (self.address, *self.further) if self.address else self.further
 
 
 class Trunk(Shape):
+    """Describe a link between two switches."""
+
     link: str
     a: str
     a_port: str
@@ -71,18 +81,22 @@ class Trunk(Shape):
 
 
 class PlannedStation(_Part):
+    """Describe a station: its rate when alone, and its LTE resource weight."""
+
     rate_mbps: Rate
     weight: Rate = 1.0
 
 
 class PlannedAp(_Part):
+    """Describe an access point and its stations by user."""
+
     kind: Literal["wifi", "lte"]
     capacity_mbps: Annotated[float, Field(ge=0)]
     stations: dict[str, PlannedStation] = {}
 
 
 class Plan(_Part):
-    """Hold the whole file; every name it uses is one it defines.
+    """Hold the whole file; every name in it is checked.
 
     All rates are wire rates; a wire rate divided by `rate_scale` is in scenario units.
     """
@@ -97,11 +111,11 @@ class Plan(_Part):
 
     @model_validator(mode="after")
     def names_are_known(self) -> Plan:
+        """Check that every name that is used is defined."""
         for doing, name, known in self._uses():
             if name not in known:
-                raise ValueError(
-                    f"{doing} '{name}', which is unknown: choose from {', '.join(sorted(known)) or 'none'}"
-                )
+                choice = ", ".join(sorted(known)) or "none"
+                raise ValueError(f"{doing} '{name}', which is unknown: choose from {choice}")
         return self
 
     def _uses(self) -> list[tuple[str, str, dict[str, Any]]]:
@@ -128,22 +142,23 @@ class Plan(_Part):
 
     @property
     def names(self) -> dict[int, str]:
-        """Switches by datapath id."""
+        """Return the switch names by datapath id."""
         return {switch.dpid: name for name, switch in self.switches.items()}
 
     def trunk_ports(self, switch: str) -> dict[str, str]:
-        """The ports of a switch that lead to another one, and to which."""
+        """Return the ports of a switch that lead to another switch, and that switch."""
         towards = {each.a_port: each.b for each in self.trunks if each.a == switch}
         return towards | {each.b_port: each.a for each in self.trunks if each.b == switch}
 
     def access_points(self) -> tuple[AccessPoint, ...]:
+        """Return the access points as a strategy observes them, without measurements."""
         return tuple(
             AccessPoint(name, ap.kind, bps_from_mbps(ap.capacity_mbps))
             for name, ap in self.aps.items()
         )
 
     def arcs(self) -> tuple[Arc, ...]:
-        """Every direction of every link, unused; a station hangs on the air of its access point (`Arc`)."""
+        """Return both directions of every link; stations are behind the air (`Arc`)."""
         wires = [each.arcs(each.link, each.a, each.b) for each in self.trunks]
         for user, ports in self.hosts.items():
             for each in ports:
@@ -161,7 +176,7 @@ class Plan(_Part):
         return tuple(arc for both in wires for arc in both)
 
     def ap_of(self, host: str, address: str) -> str | None:
-        """The access point at which a host has this address."""
+        """Return the access point at which a host has this address, None if at none."""
         return next(
             (
                 each.switch
@@ -174,7 +189,7 @@ class Plan(_Part):
 
 @dataclass
 class StationState:
-    """What agents report about a station beyond the plan."""
+    """Hold what AP agents report of a station, beyond the plan."""
 
     rate_bps: int | None = None
     rssi_dbm: float | None = None
@@ -183,14 +198,14 @@ class StationState:
 
 @dataclass
 class Stations:
-    """The latest report of every station, by (user, access point)."""
+    """Hold the latest report of every station, by (user, access point)."""
 
     states: dict[tuple[str, str], StationState] = field(default_factory=dict)
 
     def associations(
         self, plan: Plan, addresses: dict[tuple[str, str], tuple[str, ...]]
     ) -> tuple[Association, ...]:
-        """Every station of the plan that is not reported as gone."""
+        """Return every station of the plan that is not reported as gone."""
         found = []
         for ap, line in plan.aps.items():
             for user, station in line.stations.items():
@@ -205,12 +220,11 @@ class Stations:
 
 
 def read(text: str, name: str = "topology.json") -> Plan:
-    """The plan in a topology file, or `PlanRefused` naming what is wrong where."""
+    """Return the plan in a topology file; raise `PlanRefused` that names the wrong key."""
     try:
         return Plan.model_validate_json(text)
     except ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise PlanRefused(
-            f"read {name}: {where + ': ' if where else ''}{first['msg']}. docs/formats.md shows the file"
-        ) from error
+        where = "".join(f"{part}." for part in first["loc"])[:-1]
+        text = f"{where}: {first['msg']}" if where else first["msg"]
+        raise PlanRefused(f"read {name}: {text}. docs/formats.md shows the file") from error

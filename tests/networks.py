@@ -1,4 +1,4 @@
-"""Networks as strategies see them, made from topologies and from lists of links."""
+"""Networks as strategies observe them, made from topologies and from lists of links."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Links = dict[tuple[str, str], float]  # ends, and what goes in that direction
 
 
 def arcs_of(topology: Topology) -> tuple[Arc, ...]:
-    """What a controller sees of a topology."""
+    """Return the plan of a topology."""
     return Plan.model_validate(describe(topology, wire(topology))).arcs()
 
 
@@ -32,5 +32,5 @@ def both_ways(links: Links) -> tuple[Arc, ...]:
 
 
 def without(arcs: Iterable[Arc], *links: str) -> tuple[Arc, ...]:
-    """What is left when these links are down."""
+    """Return the arcs without these links."""
     return tuple(arc for arc in arcs if arc.link not in links)

@@ -1,4 +1,4 @@
-"""A strategy of a user: it asks for what its parameter says."""
+"""A strategy of a user that decides what its parameter says."""
 
 from __future__ import annotations
 
@@ -12,13 +12,16 @@ from controller.units import bps_from_mbps
 
 
 class ScriptedParams(StrategyParams):
-    """`script` is a JSON object: {"routes": {"2": ["s1", "wifi1"]}, "expect": {"1": 2.5}, "backup": [2]}, by number of the subflow."""
+    """Hold a script by number of the subflow, as a JSON object.
 
-    script: str = param("{}", "JSON", "What to ask for")
+    {"routes": {"2": ["s1", "wifi1"]}, "expect": {"1": 2.5}, "backup": [2]}
+    """
+
+    script: str = param("{}", "JSON", "The commands")
 
 
 class Scripted(Strategy):
-    """Asks until it is so."""
+    """Repeat each command until the observation confirms it."""
 
     name = "scripted"
     wakes_on_subflows = True

@@ -1,8 +1,9 @@
-"""A small network without kernel modules: Open vSwitch in user space, network namespaces, and a real POX.
+"""A small network without kernel modules: Open vSwitch in user space, namespaces, and real POX.
 
-    user (wifi, lte) --- wifi1, lte1 --- s1 --- server, and a longer way: s1 --- c1 --- wifi1
+    user (wifi, lte) --- wifi1, lte1 --- s1 --- server, and a longer path: s1 --- c1 --- wifi1
 
-It has its own Open vSwitch (database, sockets and daemons in one temporary folder) and names of its own, and takes all of it away.
+It has an Open vSwitch of its own, with database, sockets and daemons in one temporary folder, and
+removes everything at the end. One machine or network namespace can run one such network at a time.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ MPTCP = 262
 
 
 def missing() -> str:
-    """Why these tests cannot run here; empty when they can."""
+    """Return why these tests cannot run here; empty if they can."""
     tools = [
         tool
         for tool in ("ovs-vswitchd", "ovsdb-server", "ip", "ethtool")
@@ -62,7 +63,7 @@ def missing() -> str:
 
 
 def eventually(what: Callable[[], Any], doing: str) -> Any:
-    """The first true answer of `what`. How long it may take is long enough for any machine: speed is nothing to be tested here."""
+    """Return the first true result of `what`; the time limit is long enough for any machine."""
     deadline = time.monotonic() + WITHIN_S
     while time.monotonic() < deadline:
         answer = what()
@@ -79,7 +80,7 @@ def free_port(kind: socket.SocketKind = socket.SOCK_STREAM) -> int:
 
 
 class Network:
-    """Bridges and namespaces; `with Network(folder) as network:` leaves nothing behind."""
+    """Bridges and namespaces; `with Network(folder) as network:` removes all of them."""
 
     switches, trunks = SWITCHES, TRUNKS
 
@@ -173,7 +174,7 @@ class Network:
     # --- POX
 
     def start_pox(self, strategy: str, **params: Any) -> None:
-        """POX with our component; its log is `pox.log`. A strategy may be the path of a Python file."""
+        """Start POX; its log is `pox.log`. `strategy` is a name or the path of a Python file."""
         file = ROOT / "tests" / "scripted.py" if strategy == "scripted" else Path(strategy)
         own = [f"--strategy_file={file}"] if file.suffix == ".py" else []
         argv = [
@@ -207,10 +208,10 @@ class Network:
                 self.pox.wait()
             self.pox = None
 
-    # --- the agents of the hosts
+    # --- host agents
 
     def start_agents(self) -> subprocess.Popen[bytes]:
-        """The agents of both hosts, ended by `reset`; their log is `hosts.log`."""
+        """Start the host agents of both hosts, ended by `reset`; their log is `hosts.log`."""
         holders = {
             host: self.start_inside(host, "import time; time.sleep(1e6)")
             for host in ("user", "server")
@@ -282,7 +283,10 @@ class Network:
             sender.sendto(json.dumps(message).encode(), ("127.0.0.1", self.agents_port))
 
     def reset(self) -> None:
-        """As if no controller had ever been there: hosts are made anew, since connections outlive their programs for a minute."""
+        """Remove everything that a controller left.
+
+        The hosts are new, because connections last a minute longer than their programs.
+        """
         self.stop_pox()
         self._ended.close()
         self._hosts.close()
@@ -414,7 +418,7 @@ class Network:
         table: int,
         called: str = "",
     ) -> None:
-        """Addresses are on link; each interface has a routing table of its own, and a port that is `called` so."""
+        """Attach an interface of a host, with a routing table of its own, to a port of a switch."""
         port, namespace = self.name(called or f"p{interface}"), self.name(host)
         self._command(
             "ip",

@@ -28,7 +28,7 @@ def download(
     pace_bps: int = PACE_BPS,
     port: int = 5001,
 ) -> Path:
-    """A download that goes on; the file holds a line per moment with the bytes so far."""
+    """Start a download without end; the returned file gets a line with the bytes so far."""
     progress = network.folder / f"progress-{time.monotonic_ns()}"
     network.start_inside("server", SEND, str(protocol), str(port), str(pace_bps))
     eventually(lambda: f":{port}" in network.inside("server", "ss", "-Hltn"), "listen")
@@ -38,7 +38,7 @@ def download(
 
 
 def mbps(progress: Path, over_s: float) -> float:
-    """What came in during the next seconds, by the clock of who received it, unless nothing comes any more."""
+    """Return the received rate over the next seconds, by the clock of the receiver."""
 
     def last() -> tuple[float, int]:
         at, total = progress.read_text().splitlines()[-1].split()
@@ -53,7 +53,7 @@ def mbps(progress: Path, over_s: float) -> float:
 
 
 def held_to(measure: Callable[[], float], expected_mbps: float, within: float) -> None:
-    """A busy machine brings less than a rate for a while, and then what has waited: look until it brings what it is held to."""
+    """Measure until the rate is as expected; a busy machine is slow for a while."""
     seen: list[float] = []
     while not seen or abs(seen[-1] - expected_mbps) > within * expected_mbps:
         assert len(seen) < MOST_LOOKS, f"{seen} Mb/s, and not {expected_mbps:.3f}"

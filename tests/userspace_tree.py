@@ -1,4 +1,4 @@
-"""A fat tree of twenty bridges in user space with some of its hosts: `userspace_network` on a larger scale, and no link has a rate."""
+"""A fat tree of twenty bridges in user space with some of its hosts; no link has a rate."""
 
 from __future__ import annotations
 

@@ -1,9 +1,11 @@
-"""A POX component: the brain on a network of Open vSwitch bridges.
+"""Run the controller as a POX component on a network of Open vSwitch bridges.
 
-    cd POX; PYTHONPATH=LAB python pox.py controller.pox_ext --topology=RUN/pox/topology.json --strategy=meter_throttling
+    cd POX
+    PYTHONPATH=LAB python pox.py controller.pox_ext --topology=RUN/pox/topology.json --strategy=NAME
 
-LAB is the folder that holds `controller/`. Every bridge needs OpenFlow 1.0 and 1.3, fail mode secure and two controllers:
-POX's own port (6633) and `--of13_port` (6653). docs/formats.md describes the files and messages.
+LAB is the folder that holds `controller/`. Every bridge needs OpenFlow 1.0 and 1.3, fail mode
+secure and two controllers: POX's own port (6633) and `--of13_port` (6653). docs/formats.md
+describes the files and messages.
 """
 
 from __future__ import annotations

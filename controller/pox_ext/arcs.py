@@ -1,4 +1,4 @@
-"""The links of the plan as arcs: those that are up, shaped as they are now, with what passed since the last step."""
+"""Observe the links of the plan as arcs: links in service, their shape now, and their use."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Ends = tuple[str, str, str]  # of an arc: its link, tail and head
 
 
 class Arcs:
-    """Knows where each arc is counted, and what was state of its link since the plan was read."""
+    """Hold where each arc is counted, and how its link has changed since the plan was read."""
 
     def __init__(self, plan: Plan, router: Router, counters: Counters, stations: Stations) -> None:
         self._router, self._counters, self._stations = router, counters, stations
@@ -50,21 +50,21 @@ class Arcs:
         self._link_states: dict[str, LinkState] = {}
 
     def change_link(self, state: LinkState) -> None:
-        """A link has changed."""
+        """Note the change of a link."""
         before = self._link_states.get(state.link, LinkState(link=state.link))
         self._link_states[state.link] = before.model_copy(
             update=state.model_dump(exclude_unset=True)
         )
 
     def documents(self) -> list[dict[str, Any]]:
-        """The table `links`: what a controller that is started again must be told."""
+        """Return the table `links`, from which a restarted controller restores them."""
         return [
             state.scaled(1 / self._rate_scale).model_dump(exclude_none=True)
             for state in self._link_states.values()
         ]
 
     def observed(self) -> tuple[Arc, ...]:
-        """Every arc that carries something."""
+        """Return every arc in service, with its use since the last step."""
         used = self._used()
         return tuple(
             self._now(arc, used[arc.link, arc.tail, arc.head])
@@ -73,7 +73,7 @@ class Arcs:
         )
 
     def delay_s(self, path: Path) -> float:
-        """How long a packet takes from the first switch of a path to the last."""
+        """Return the delay in s from the first switch of a path to the last."""
         return sum(
             self._shaped(arc).delay_s
             for hop in dict.fromkeys(pairwise(path))
@@ -115,17 +115,18 @@ class Arcs:
         )
 
     def _users(self, arc: Arc) -> list[str]:
-        """The stations whose arc it is: one, or all of an access point's air."""
+        """Return the stations behind an arc: one, or all of an access point's air."""
         if air(arc.link) not in (arc.tail, arc.head):
             return []
         owner = self._owner.get(arc.head) or self._owner.get(arc.tail)
         return [owner] if owner else self._stations_at[arc.link]
 
     def _used(self) -> Counter[Ends]:
-        """What the flows over every arc carry, counted at a switch: behind a link, and where a host hangs on.
+        """Return the rate of all flows on each arc, in bit/s.
 
-        A strategy takes its own flows off what is used. Ports are counted at another moment than flows, which Open vSwitch sums up
-        twice a second, so with ports the difference would be noise.
+        A flow is counted at the switch behind a link, or at the switch of its host. A strategy
+        subtracts its own flows from this use. Port counters are not used: Open vSwitch updates flow
+        counters twice a second, so the difference to port counters would be noise.
         """
         used: Counter[Ends] = Counter()
         for flow, route in self._router.routes.items():
@@ -136,7 +137,7 @@ class Arcs:
         return used
 
     def _over(self, flow: Flow, route: Route) -> Iterator[tuple[Ends, str]]:
-        """The arcs of a flow's way, each with the switch where it is counted."""
+        """Yield the arcs on a flow's path, each with the switch where it is counted."""
         first, last = route[0].switch, route[-1].switch
         yield from ((ends, first) for ends in self._joining(flow.source, first, ends_at_host=False))
         for hop, after in pairwise(route):
@@ -149,15 +150,15 @@ class Arcs:
         )
 
     def _joining(self, address: str, switch: str, ends_at_host: bool) -> Iterator[Ends]:
-        """The arc between a switch and an address, or the two that meet in the air."""
+        """Yield the arc between a switch and an address, or the two that meet in the air."""
         link = self._links.get(address, "")
-        way = (
+        nodes = (
             (switch, air(switch), address)
             if switch in self._stations_at and link == switch
             else (switch, address)
         )
         yield from (
-            (link, tail, head) for tail, head in pairwise(way if ends_at_host else way[::-1])
+            (link, tail, head) for tail, head in pairwise(nodes if ends_at_host else nodes[::-1])
         )
 
 

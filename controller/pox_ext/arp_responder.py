@@ -1,4 +1,7 @@
-"""ARP, answered by the controller: from the plan, from what was learned, else by asking at the ports of hosts."""
+"""Answer ARP requests for the hosts.
+
+Addresses come from the plan, or were learned, or are requested at the ports of hosts.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +15,14 @@ MOST_WAITING = 256
 
 
 class ArpResponder:
-    """Who asked for whom, until the answer is known; nothing is ever flooded between switches."""
+    """Hold requests until the answer is known; nothing is ever flooded between switches."""
 
     def __init__(self, plan: Plan, hosts: Hosts, switches: Switches) -> None:
         self._plan, self._hosts, self._switches = plan, hosts, switches
         self._waiting: dict[str, list[tuple[str, str, Arp]]] = {}
 
     def handle(self, switch: str, port: str, packet: Arp) -> None:
-        """A packet that came in by this port."""
+        """Handle an ARP packet that came in at this port."""
         if packet.operation != frames.ARP_REQUEST or packet.sender == packet.target:
             return
         place = self._hosts.place(packet.target)
@@ -29,21 +32,21 @@ class ArpResponder:
         if packet.target not in self._waiting and len(self._waiting) >= MOST_WAITING:
             del self._waiting[next(iter(self._waiting))]
         self._waiting.setdefault(packet.target, []).append((switch, port, packet))
-        self._broadcast_request(packet, but=(switch, port))
+        self._send_requests(packet, but=(switch, port))
 
     def learned(self, address: str) -> None:
-        """An address was seen: tell who has asked for it."""
+        """Answer the requests for an address that is now known."""
         place = self._hosts.place(address)
         if place is not None and place.mac:
             for switch, port, request in self._waiting.pop(address, ()):
                 self._reply(switch, port, request, place.mac)
 
-    def resolve(self, address: str, request: str) -> None:
-        """Ask where an address is, in the name of one that is known."""
-        place = self._hosts.place(request)
+    def resolve(self, address: str, sender: str) -> None:
+        """Request an address at the ports of hosts, in the name of a known host."""
+        place = self._hosts.place(sender)
         if place is not None and place.mac:
-            self._broadcast_request(
-                Arp(frames.ARP_REQUEST, place.mac, request, frames.BROADCAST, address)
+            self._send_requests(
+                Arp(frames.ARP_REQUEST, place.mac, sender, frames.BROADCAST, address)
             )
 
     def _reply(self, switch: str, port: str, request: Arp, mac: str) -> None:
@@ -54,16 +57,18 @@ class ArpResponder:
             )
             self._switches.send(switch, nicira.packet_out(reply, [nicira.output(number)]))
 
-    def _broadcast_request(self, asked: Arp, but: tuple[str, str] = ("", "")) -> None:
-        """Ask at the port where the address should be, else at every port of a host."""
-        place = self._hosts.place(asked.target)
-        request = frames.arp(frames.ARP_REQUEST, asked.sender_mac, asked.sender, "", asked.target)
+    def _send_requests(self, packet: Arp, but: tuple[str, str] = ("", "")) -> None:
+        """Request an address at its known port, or at every port of a host."""
+        place = self._hosts.place(packet.target)
+        request = frames.arp(
+            frames.ARP_REQUEST, packet.sender_mac, packet.sender, "", packet.target
+        )
         for switch in self._plan.switches if place is None else [place.switch]:
             for name, number in self._switches.ports(switch).items():
-                wanted = (
+                is_target = (
                     name == place.port
                     if place
                     else self._hosts.is_edge(switch, name) and (switch, name) != but
                 )
-                if wanted:
+                if is_target:
                     self._switches.send(switch, nicira.packet_out(request, [nicira.output(number)]))

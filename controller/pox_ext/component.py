@@ -1,4 +1,4 @@
-"""Everything that is opened when POX starts, and closed when it goes down."""
+"""Open files and sockets when POX starts, and close them when it stops."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def start(
     key_file: str | None,
     strategy_file: str | None,
 ) -> None:
-    """Check everything that was asked for, then open what is needed; what is wrong ends POX with one sentence."""
+    """Check the arguments, then start the controller; an error ends POX with one sentence."""
     log = core.getLogger("pox_ext")
     try:
         network = read_topology(topology)
@@ -50,7 +50,7 @@ def start(
     except ControllerError as error:
         log.error("%s", error)
         logging.shutdown()
-        os._exit(2)  # POX would go on without its component
+        os._exit(2)  # POX would continue without this component
     folder = RunFolder(Path(run) if run else Path(str(topology)).resolve().parent)
     writer = statistics.Writer(folder.statistics)
 
@@ -75,10 +75,10 @@ def start(
 
 
 def read_topology(path: str | None) -> plan.Plan:
-    """The plan in a file, or one `PlanRefused`."""
+    """Return the plan in a file; raise `PlanRefused` if there is none."""
     if not path:
         raise PlanRefused(
-            "start the controller: no topology. Add --topology=FILE (docs/formats.md shows the file)"
+            "start the controller: no topology. Add --topology=FILE (see docs/formats.md)"
         )
     try:
         text = Path(path).read_text(encoding="utf-8")
@@ -90,7 +90,7 @@ def read_topology(path: str | None) -> plan.Plan:
 
 
 def read_params(text: str) -> dict[str, Any]:
-    """The parameters in a JSON object, or one `ParamsRefused`."""
+    """Return the parameters in a JSON object; raise `ParamsRefused` if it is none."""
     try:
         values = json.loads(text or "{}")
     except ValueError as error:
@@ -98,24 +98,27 @@ def read_params(text: str) -> dict[str, Any]:
             f'read --params={text}: {error}. Write a JSON object such as {{"cth": 0.85}}'
         ) from error
     if not isinstance(values, dict):
-        raise ParamsRefused(f'read --params={text}: it is no object. Write {{"cth": 0.85}}')
+        raise ParamsRefused(f'read --params={text}: it is not an object. Write {{"cth": 0.85}}')
     return values
 
 
 def read_key(path: str | None) -> str:
-    """The key that hosts and this controller share, empty without a file."""
+    """Return the key that the hosts and this controller share, empty without a file."""
     if not path:
         return ""
     try:
         return Path(path).read_text(encoding="utf-8").strip()
     except OSError as error:
         raise PlanRefused(
-            f"read --key_file={path}: {error.strerror}. Give the file whose key the hosts' agents have"
+            f"read --key_file={path}: {error.strerror}. Give the key file of the host agents"
         ) from error
 
 
 class DatagramSocket(Task):  # type: ignore[misc]
-    """Hands every datagram that comes to a port of this machine to `handle`, with its sender's address, and sends from there."""
+    """Receive datagrams at a port of this machine, and send from there.
+
+    `handle` is called with each datagram and its sender's address.
+    """
 
     def __init__(self, port: int, handle: Callable[[bytes, Address], None]) -> None:
         Task.__init__(self)
@@ -126,12 +129,12 @@ class DatagramSocket(Task):  # type: ignore[misc]
         self.start()
 
     def send(self, data: bytes, address: Address) -> None:
-        """Send a datagram; one that cannot be sent is as good as lost."""
+        """Send a datagram; one that cannot be sent counts as lost."""
         with contextlib.suppress(OSError):
             self._socket.sendto(data, address)
 
     def run(self) -> Iterator[Any]:
-        """POX's cooperative loop."""
+        """Receive datagrams in POX's cooperative loop."""
         while core.running:
             yield Select([self._socket], [], [], 1.0)
             for data, sender in self._waiting():

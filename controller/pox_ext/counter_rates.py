@@ -1,4 +1,4 @@
-"""CounterRates from counters that grow, and now and then start again."""
+"""Compute rates from counters that grow and are sometimes reset."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ from collections.abc import Hashable
 
 
 class CounterRates:
-    """Remembers the last reading of every counter."""
+    """Hold the last reading of every counter."""
 
     def __init__(self) -> None:
         self._last: dict[Hashable, tuple[int, int]] = {}
 
     def rate_bps(self, name: Hashable, now_ns: int, total_bytes: int) -> int | None:
-        """Bit/s since the last reading; None at the first. A smaller total means that the counter started again at zero."""
+        """Return the rate in bit/s since the last reading, None at the first reading.
+
+        A smaller total means that the counter was reset to zero.
+        """
         before = self._last.get(name)
         self._last[name] = (now_ns, total_bytes)
         if before is None or now_ns <= before[0]:
@@ -21,9 +24,9 @@ class CounterRates:
         return round(grown_bytes * 8 * 1_000_000_000 / (now_ns - before[0]))
 
     def restart(self, name: Hashable, now_ns: int, total_bytes: int) -> None:
-        """Count from this reading on."""
+        """Set the reading from which the next rate counts."""
         self._last[name] = (now_ns, total_bytes)
 
     def forget(self, name: Hashable) -> None:
-        """The next reading is the first."""
+        """Forget a counter, so that its next reading counts as the first."""
         self._last.pop(name, None)

@@ -1,9 +1,11 @@
-"""The latest counters per port and flow: rates, what got lost on the count, and documents of the statistics file.
+"""Count packets per port and flow: rates, losses, and documents of the statistics file.
 
-Port counters do not see what a queue drops, so a loss shows only where a flow is counted twice: what entered its first switch
-and has not come out of its last one was lost, or is still under count. What the links' delay holds is known; what waits in queues
-comes and goes while what is lost stays, so the smallest difference of `LOSS_WINDOW_S` counts. A queue that never empties on the count
-still counts once. Flow entries are told apart by their cookie, the digest of their flow.
+Port counters do not include what a queue drops, so a loss shows only where a flow is counted twice:
+what entered its first switch and has not left its last one was lost, or is still in flight. The
+delay of the links gives the number of packets in flight. Packets that wait in queues come and go
+while lost ones stay missing, so the smallest difference within `LOSS_WINDOW_S` counts. A queue that
+never empties is counted as loss once. Flow entries are told apart by their cookie, the digest of
+their flow.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ Document = dict[str, Any]
 
 @dataclass
 class EntryCounter:
-    """An entry's packets and bytes since it was first seen, whether or not its counters began again meanwhile."""
+    """Count packets and bytes of a flow entry since it was first read, across counter resets."""
 
     packets: int = 0
     bytes: int = 0
@@ -46,7 +48,7 @@ class EntryCounter:
 
 @dataclass(frozen=True)
 class PathDelay:
-    """The count of a flow: the switches it passes, and how long a packet takes when no queue holds it [s]."""
+    """Hold the switches that a flow passes, and the delay in s over them without queues."""
 
     path: Path
     delay_s: float = 0.0
@@ -54,7 +56,7 @@ class PathDelay:
 
 @dataclass
 class PathCount:
-    """What was counted of a flow on its count: packets that entered, packets that did not come out."""
+    """Count the packets of a flow that entered its path, and those that did not leave it."""
 
     rate_bps: int | None = None
     sent: int = 0
@@ -63,7 +65,7 @@ class PathCount:
     _missing: list[tuple[float, int]] = field(default_factory=list)
 
     def update(self, first: EntryCounter, last: EntryCounter, delay_s: float, now_s: float) -> None:
-        """The counters where it enters and where it leaves, at one moment."""
+        """Add readings from the first and the last switch, taken at the same moment."""
         self.sent, self.bytes, self.rate_bps = first.packets, first.bytes, first.rate_bps
         in_flight = round((first.rate_bps or 0) / FRAME_BITS * delay_s)
         self._missing = [each for each in self._missing if each[0] > now_s - LOSS_WINDOW_S]
@@ -73,7 +75,7 @@ class PathCount:
 
 
 class Counters:
-    """Takes what the switches say; `look` sums it up once per step."""
+    """Collect the counters of the switches; `update` combines them once per step."""
 
     def __init__(self, ports: Callable[[str], dict[str, int]], rate_scale: float = 1.0) -> None:
         """Take `ports(switch)`, which returns the port numbers of a switch by port name.
@@ -88,7 +90,7 @@ class Counters:
         self._rates = CounterRates()
 
     def take_ports(self, switch: str, counts: Iterable[PortCount]) -> None:
-        """Port counters of a switch."""
+        """Add the port counters of a switch."""
         names = {number: name for name, number in self._port_numbers(switch).items()}
         now_ns = time.monotonic_ns()
         for count in counts:
@@ -100,7 +102,7 @@ class Counters:
             self._ports[switch, name] = {"switch": switch, "name": name} | vars(count) | rates
 
     def take_flows(self, switch: str, entries: Iterable[FlowCount]) -> None:
-        """Path entries of a switch."""
+        """Add the counters of the path entries of a switch."""
         now_ns = time.monotonic_ns()
         flows = self._flows[switch]
         for counter in flows.values():
@@ -111,12 +113,12 @@ class Counters:
             counter.rate_bps = self._rates.rate_bps((switch, entry.cookie), now_ns, entry.bytes)
 
     def flow_bps(self, switch: str, flow: Flow) -> int:
-        """What a flow carries through a switch."""
+        """Return the rate of a flow through a switch in bit/s."""
         counter = self._flows[switch].get(digest(flow))
         return 0 if counter is None else counter.rate_bps or 0
 
     def update(self, paths: Mapping[Flow, PathDelay], now_s: float) -> None:
-        """Sum up what has been counted of these flows, each in its own direction."""
+        """Update the counts of these flows, each in its own direction, and forget all others."""
         self._counts = {
             flow: self._summed(flow, each, now_s) for flow, each in paths.items() if each.path
         }
@@ -130,7 +132,10 @@ class Counters:
                 del flows[cookie]
 
     def data(self, flow: Flow) -> PathCount | None:
-        """Of a flow and its opposite direction the one that carries more; None when neither was counted."""
+        """Return the count of a flow or its opposite direction, whichever carries more bytes.
+
+        None if neither was counted.
+        """
         both = [
             count
             for count in (self._counts.get(flow), self._counts.get(flow.back()))
@@ -150,7 +155,11 @@ class Counters:
     def documents(
         self, subflows: Iterable[tuple[Joined, Subflow, bool]]
     ) -> dict[str, list[Document]]:
-        """The tables `ports`, `paths` and `subflows` (each with how it joined, and whether its path was paths for)."""
+        """Return the tables `ports`, `paths` and `subflows`.
+
+        Each subflow comes with the tracked subflow it was made from, and whether a strategy chose
+        its path.
+        """
         found = [self._document(*each) for each in subflows]
         by_path: dict[Path, list[Document]] = {}
         for each in found:
@@ -176,7 +185,7 @@ class Counters:
 
     @staticmethod
     def joined(document: Document) -> Joined:
-        """A subflow out of its document."""
+        """Return the tracked subflow in a document."""
         return Joined(
             document["connection"],
             document["number"],
@@ -185,7 +194,7 @@ class Counters:
         )
 
     def ap_documents(self, step: Step) -> list[Document]:
-        """The table `aps`."""
+        """Return the table `aps`."""
         return [
             {
                 "ap": ap.id,

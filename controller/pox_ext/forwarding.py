@@ -1,9 +1,13 @@
-"""Paths, in table 1 of every bridge, over POX's own OpenFlow 1.0 connection.
+"""Forward packets over paths in table 1 of every bridge, with POX's OpenFlow 1.0 connection.
 
-1) a SYN or SYN/ACK comes from the port of a host: both directions get their entries, the tracker sees the packet, it goes on
-2) any other packet without an entry does the same, even in the middle of a connection, so nothing is lost by a restart
-3) ARP is answered here; whom nobody knows is asked for at the ports of hosts; nothing is ever flooded between switches
-4) entries last as long as they are used and do not depend on this process; a link that changes moves the flows over it
+1) A SYN or SYN/ACK comes from the port of a host: write the entries of both directions, pass the
+   packet to the tracker, and send it on.
+2) Any other packet without an entry is handled the same way, even in the middle of a connection, so
+   that a restart loses nothing.
+3) ARP is answered here. Unknown addresses are requested at the ports of hosts; nothing is ever
+   flooded between switches.
+4) Entries last as long as they are used and do not depend on this process. When a link changes, the
+   flows over it move.
 """
 
 from __future__ import annotations
@@ -34,7 +38,7 @@ MOST_INSTALLED = 256
 
 
 class Forwarding:
-    """Listens to POX's OpenFlow events; `on_syn(packet)` is told of every SYN and SYN/ACK, `idle(cookie)` of entries nobody used."""
+    """Handle POX's OpenFlow events."""
 
     def __init__(
         self,
@@ -46,7 +50,11 @@ class Forwarding:
         on_switch: Callable[[str, str], None],
         on_idle: Callable[[int], None] = lambda _: None,
     ) -> None:
-        """`changed(switch, what)` is told when a switch is connected or lost, and when its table 1 is written (`ready`)."""
+        """Take the callbacks for events.
+
+        `on_syn(packet)` gets every SYN and SYN/ACK; `on_switch(switch, state)` gets `connected`,
+        `ready` (table 1 is written) and `lost`; `on_idle(cookie)` gets entries that nobody used.
+        """
         self._hosts, self._router, self._on_syn, self._on_switch, self._on_idle = (
             hosts,
             router,
@@ -68,7 +76,7 @@ class Forwarding:
     def _handle_ConnectionUp(self, event: Any) -> None:
         switch = self.switches.name(event.dpid)
         if switch is None:
-            self._log.warning("bridge %s is none of the topology file's: left alone", event.dpid)
+            self._log.warning("bridge %s is not in the topology file: ignored", event.dpid)
             return
         self.switches.changed(switch)
         self._on_switch(switch, "connected")
@@ -107,7 +115,10 @@ class Forwarding:
             self._on_idle(event.ofp.cookie)
 
     def _fixed_entries(self, switch: str) -> Iterator[bytes]:
-        """What table 1 holds beside paths: ARP, SYN and whatever has no path go to the controller, all else is dropped."""
+        """Yield the entries of table 1 besides paths.
+
+        ARP, SYN and IP without a path go to the controller; everything else is dropped.
+        """
         controller = [nicira.output(nicira.PORT_CONTROLLER)]
         ip = nicira.eth_type(nicira.ETH_IP)
         yield nicira.flow_mod(PATHS_TABLE, DROP_PRIORITY, b"")
@@ -121,7 +132,7 @@ class Forwarding:
         yield from self._edge_entries(switch)
 
     def _edge_entries(self, switch: str) -> Iterator[bytes]:
-        """SYN and SYN/ACK are seen once, where they enter."""
+        """Yield the entries that send SYN and SYN/ACK to the controller where they enter."""
         for name, number in self.switches.ports(switch).items():
             if self._hosts.is_edge(switch, name):
                 match = (
@@ -169,7 +180,7 @@ class Forwarding:
         if route is None:
             self._no_route(switch, packet.flow)
             return
-        if hop is None:  # it has strayed: somewhere on its way an entry is not what it should be
+        if hop is None:  # an entry on its path is wrong and sent it here
             self._install(packet.flow, route)
             return
         self._install(packet.flow, route)  # 2
@@ -178,7 +189,10 @@ class Forwarding:
             self.switches.send(switch, nicira.packet_out(data, actions, in_port))
 
     def _no_route(self, switch: str, flow: Flow) -> None:
-        """Ask where an unknown address is; what has no way is dropped for a second instead of coming here packet by packet."""
+        """Request the address of an unknown host.
+
+        A flow that has no path is dropped for a second, so that not each of its packets comes here.
+        """
         if self._hosts.place(flow.destination) is None:
             self._arp.resolve(flow.destination, flow.source)
             return
@@ -186,40 +200,49 @@ class Forwarding:
         self._entries.drop_for(switch, flow, NO_ROUTE_S)
 
     def _install(self, flow: Flow, route: Route) -> None:
-        """Both directions, unless that was done a moment ago."""
+        """Write both directions of a flow, unless that was done a moment ago."""
         now = time.monotonic()
         if now - self._installed.get(flow, 0.0) < SETTLING_S:
             return
         back = self._router.route(flow.back())
-        for each, way in ((flow, route), (flow.back(), back)):
-            if way is not None:
+        for each, its_route in ((flow, route), (flow.back(), back)):
+            if its_route is not None:
                 self._installed[each] = now
-                self._entries.write(each, way)
+                self._entries.write(each, its_route)
         while len(self._installed) > MOST_INSTALLED:
             del self._installed[next(iter(self._installed))]
 
-    # --- other ways
+    # --- other paths
 
     def pin(self, flow: Flow, path: Path) -> int:
-        """A flow and its opposite direction take this path (an empty one: any); how many directions moved."""
+        """Route a flow and its opposite direction over this path; an empty one frees them.
+
+        Return how many directions moved.
+        """
         self._router.pin(flow, path)
         return self.reroute([flow, flow.back()])
 
     def reroute(
         self, flows: Iterable[Flow] | None = None, done: Callable[[], None] = lambda: None
     ) -> int:
-        """Move the flows whose way has changed; how many. `done` is called when all are moved."""
+        """Move the flows whose path has changed, and return their number.
+
+        `done` is called when all are moved.
+        """
         moved = self._router.changed(flows)
         self._entries.move(moved, time.monotonic(), done)
         return len(moved)
 
     def tick(self) -> None:
-        """Finish moves that a switch holds up, and delete what flows that moved have left behind."""
+        """Finish moves that wait for a silent switch, and delete the entries they left behind."""
         self.switches.expire(time.monotonic())
         self._entries.delete_stale(time.monotonic(), self._router.switches)
 
     def set_link(self, link: str, up: bool) -> int | None:
-        """A link went down or came back; how many flows moved, None when it is no link between switches."""
+        """Set a link up or down.
+
+        Return how many flows moved, None if the link does not join two switches.
+        """
         ends = self._router.ends(link)
         if not ends:
             return None
@@ -228,7 +251,10 @@ class Forwarding:
         return self.reroute(done=lambda: None if up else self._clear(ends))  # 4
 
     def _clear(self, ends: list[tuple[str, str]]) -> None:
-        """Delete what an earlier controller left at a link that is down: its flows come here by their next packet."""
+        """Delete what an earlier controller installed at a link that is down.
+
+        The next packets of these flows come to the controller.
+        """
         for switch, name in ends:
             number = self.switches.port(switch, name)
             if number is not None:

@@ -1,6 +1,6 @@
-"""Ethernet, VLAN, ARP and IPv4 read from raw bytes.
+"""Read Ethernet, VLAN, ARP and IPv4 from raw bytes.
 
-POX's own parser gives up on the TCP header of a Multipath TCP v1 SYN, and with it on the ports, so nothing here uses it.
+POX's own parser fails at the TCP header of a Multipath TCP v1 SYN, and with it loses the ports.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _ETH_IP, _ETH_ARP, _VLAN = 0x0800, 0x0806, (0x8100, 0x88A8)
 
 @dataclass(frozen=True)
 class Arp:
-    """An ARP packet (RFC 826)."""
+    """Hold an ARP packet (RFC 826)."""
 
     operation: int
     sender_mac: str
@@ -31,7 +31,7 @@ class Arp:
 
 @dataclass(frozen=True)
 class Ip:
-    """An IPv4 packet; of a TCP segment also flags and options."""
+    """Hold an IPv4 packet, and the flags and options of a TCP segment."""
 
     flow: Flow
     flags: int = 0
@@ -39,13 +39,13 @@ class Ip:
 
     @property
     def is_syn(self) -> bool:
-        """A SYN or a SYN/ACK."""
+        """Return whether the packet is a SYN or a SYN/ACK."""
         return bool(self.flags & SYN)
 
 
 @dataclass(frozen=True)
 class Frame:
-    """An Ethernet frame; `payload` is None when it is neither ARP nor IPv4."""
+    """Hold an Ethernet frame; `payload` is None if it is neither ARP nor IPv4."""
 
     destination_mac: str
     source_mac: str
@@ -53,7 +53,7 @@ class Frame:
 
 
 def parse(data: bytes) -> Frame | None:
-    """The frame, or None when it ends too early or contradicts itself; never raises."""
+    """Return the frame, or None if it is cut short or contradicts itself; never raise."""
     try:
         return _frame(data)
     except (struct.error, OSError, IndexError):
@@ -103,19 +103,26 @@ def _ip(data: bytes) -> Ip | None:
 
 
 def arp(operation: int, sender_mac: str, sender: str, target_mac: str, target: str) -> bytes:
-    """An ARP frame; a request goes to everybody, a reply to `target_mac`."""
-    asked = b"\0" * 6 if operation == ARP_REQUEST else mac_bytes(target_mac)
+    """Return an ARP frame; a request goes to everybody, a reply to `target_mac`."""
+    requested_mac = b"\0" * 6 if operation == ARP_REQUEST else mac_bytes(target_mac)
     to = BROADCAST if operation == ARP_REQUEST else target_mac
     ethernet = mac_bytes(to) + mac_bytes(sender_mac) + struct.pack("!H", _ETH_ARP)
     fixed = struct.pack("!HHHH", 1, _ETH_IP, 0x0604, operation)
-    return ethernet + fixed + mac_bytes(sender_mac) + inet_aton(sender) + asked + inet_aton(target)
+    return (
+        ethernet
+        + fixed
+        + mac_bytes(sender_mac)
+        + inet_aton(sender)
+        + requested_mac
+        + inet_aton(target)
+    )
 
 
 def mac_text(raw: bytes) -> str:
-    """Six bytes as 02:00:0a:01:00:02."""
+    """Return six bytes as text: 02:00:0a:01:00:02."""
     return raw.hex(":")
 
 
 def mac_bytes(text: str) -> bytes:
-    """02:00:0a:01:00:02 as six bytes."""
+    """Return the six bytes of 02:00:0a:01:00:02."""
     return bytes.fromhex(text.replace(":", ""))

@@ -1,4 +1,4 @@
-"""The way to the agents of hosts: each is reached where its last report came from."""
+"""Exchange datagrams with host agents; each is reached at the address of its last report."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Address = tuple[str, int]
 
 
 class HostChannel:
-    """Reads reports and sends orders; without a key there are no hosts to be reached."""
+    """Read reports and send commands; without a key no host can be reached."""
 
     def __init__(
         self, key: str = "", send: Callable[[bytes, Address], None] = lambda *_: None
@@ -20,13 +20,13 @@ class HostChannel:
         self._addresses: dict[str, Address] = {}
 
     def report(self, data: bytes, sender: Address) -> HostReport:
-        """The report in a datagram, or `MessageRefused`."""
+        """Return the report in a datagram; raise `MessageRefused` if it is not valid."""
         report = host_messages.read_report(data, self.key)
         self._addresses[report.host] = sender
         return report
 
     def send(self, host: str, data: bytes) -> bool:
-        """Send to a host; False when it has never reported."""
+        """Send to a host; return False if it has never reported."""
         address = self._addresses.get(host)
         if address is not None:
             self._send(data, address)

@@ -1,8 +1,9 @@
-"""What hosts are asked for, until they confirm it: one order per connection and host, with what is still to be done in it.
+"""Send commands to hosts until they confirm them: one command per connection and host.
 
-1) a strategy asks something of a subflow: remember it, and tell both of its hosts at once
-2) what was not confirmed after `REPEAT_AFTER_S` is said again; a confirmed desired is kept, so that what a host loses is asked for again
-3) a connection that is over is forgotten
+1) A strategy changes a subflow: store the desired state, and send it to both hosts at once.
+2) Send what was not confirmed after `REPEAT_AFTER_S` once more. A confirmed state stays stored, so
+   that it is sent once more if a host loses it.
+3) Forget a connection that has ended.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ Send = Callable[[str, bytes], bool]
 
 @dataclass(frozen=True)
 class Desired:
-    """What was asked of a subflow; `backup` None: nothing, and `rate_bps` None: nothing, 0: no rate."""
+    """Hold the desired state of a subflow; None: no command, `rate_bps` 0: no pacing rate."""
 
     backup: bool | None = None
     rate_bps: int | None = None
 
     def unconfirmed(self, subflow: Subflow) -> Desired:
-        """What the hosts have not confirmed."""
+        """Return the part of it that the hosts have not confirmed."""
         is_confirmed = self.rate_bps is None or _is_same_rate(
             self.rate_bps, subflow.expected_bps or 0
         )
@@ -38,27 +39,32 @@ class Desired:
 
 
 class HostCommands:
-    """Wishes by subflow; `send(host, datagram)` returns False when the host cannot be reached."""
+    """Hold the desired state of each subflow."""
 
     def __init__(
         self, key: str, send: Send, host_of: Callable[[str], str | None], now_ms: Callable[[], int]
     ) -> None:
-        """`host_of(address)` names the host of an address, `now_ms` the time of day: a later controller counts on from it."""
+        """Take the functions that connect to the hosts.
+
+        `send(host, datagram)` returns False if the host cannot be reached. `host_of(address)` names
+        the host of an address. `now_ms` is the time of day; command numbers start there, so that
+        those of a restarted controller are larger.
+        """
         self._key, self._send, self._host_of, self._now_ms = key, send, host_of, now_ms
         self._desired: dict[SubflowKey, Desired] = {}
         self._due_s: dict[str, float] = {}
         self._seq = 0
 
     def set_backup(self, key: SubflowKey, backup: bool) -> None:
-        """Ask for a priority."""
+        """Set the desired backup flag of a subflow."""
         self._desire(key, replace(self._desired.get(key, Desired()), backup=backup))
 
     def expect(self, key: SubflowKey, rate_bps: int | None) -> None:
-        """Ask for a rate, or to lift it."""
+        """Set the desired pacing rate of a subflow; None removes it."""
         self._desire(key, replace(self._desired.get(key, Desired()), rate_bps=rate_bps or 0))
 
     def refresh(self, subflows: Iterable[Subflow], now_s: float) -> list[str]:
-        """Say what is due; the hosts that could not be reached."""
+        """Send the commands that are due; return the hosts that could not be reached."""
         connections: dict[str, list[Subflow]] = {}
         for each in subflows:
             connections.setdefault(each.connection, []).append(each)
@@ -111,5 +117,5 @@ def _change(subflow: Subflow, desired: Desired) -> SubflowChange:
 
 
 def _is_same_rate(desired_bps: int, confirmed_bps: int) -> bool:
-    """Two rates are one when they differ by less than what is lost on the way there and back."""
+    """Return whether two rates differ by no more than their conversion loses."""
     return abs(desired_bps - confirmed_bps) <= RATE_TOLERANCE * desired_bps

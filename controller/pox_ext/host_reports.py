@@ -1,4 +1,4 @@
-"""What the hosts have reported of themselves: their subflows, each from both of its ends, and the loss of their interfaces."""
+"""Hold what hosts report: their subflows, from both ends, and the loss of their interfaces."""
 
 from __future__ import annotations
 
@@ -11,18 +11,17 @@ from controller.paths import Flow
 from controller.units import bps_from_mbps
 
 TCP = 6
-MISSING_AFTER_S, MISSING_AFTER_REPORTS = (
-    5.0,
-    4,
-)  # within which a new subflow appears in its hosts' reports: slow hosts report late
+# A new subflow appears in the reports of its hosts within this time; slow hosts report late.
+MISSING_AFTER_S, MISSING_AFTER_REPORTS = 5.0, 4
 
 
 @dataclass(frozen=True)
 class Confirmed:
-    """What both ends of a subflow agree upon; None where no host has said anything.
+    """Hold what both ends of a subflow agree on; None if no host has reported it.
 
-    A subflow is backup when the host that was asked for it has reports so; it is the other one's reports that count, since
-    the first knows only what it has sent (MP_PRIO). An expected rate is in force when every end that reports holds it.
+    The backup flag is read from the other host than the one that sets it, because the first one
+    knows only what it has sent (MP_PRIO). An expected rate is in force when every end that reports
+    paces at it.
     """
 
     backup: bool | None = None
@@ -31,7 +30,7 @@ class Confirmed:
 
 
 class HostReports:
-    """The latest report of every host."""
+    """Hold the latest report of every host."""
 
     def __init__(self) -> None:
         self._latest: dict[str, HostReport] = {}
@@ -40,7 +39,7 @@ class HostReports:
         self._unreported_since: dict[Flow, tuple[float, int]] = {}
 
     def add(self, report: HostReport) -> bool:
-        """A report; False when a later one has come before."""
+        """Add a report; return False if a later one has come before."""
         before = self._latest.get(report.host)
         if before is not None and report.seq <= before.seq:
             return False
@@ -52,7 +51,7 @@ class HostReports:
         return True
 
     def confirmed(self, to_user: Flow) -> Confirmed:
-        """What is confirmed of a subflow, seen in the direction of its user."""
+        """Return what is confirmed of a subflow, given in the direction of its user."""
         source, destination = ends(to_user)
         server, user = (
             self._states.get((source, destination)),
@@ -70,18 +69,21 @@ class HostReports:
         )
 
     def loss(self, address: str) -> float | None:
-        """The loss that an interface reports, if it does."""
+        """Return the reported loss of an interface, a fraction, None without a report."""
         return next(
             (report.loss[address] for report in self._latest.values() if address in report.loss),
             None,
         )
 
     def reports_any(self, hosts: Iterable[str | None]) -> bool:
-        """Whether one of these hosts reports."""
+        """Return whether one of these hosts reports."""
         return any(host in self._latest for host in hosts)
 
     def is_over(self, to_user: Flow, hosts: Iterable[str | None], now_s: float) -> bool:
-        """Whether of these hosts, its ends, those that report have a subflow no more, or not yet after patience with them."""
+        """Return whether a subflow has ended: the hosts at its ends that report no longer list it.
+
+        A new subflow has `MISSING_AFTER_S` and `MISSING_AFTER_REPORTS` to appear in the reports.
+        """
         ends_of = set(hosts)
         if not self.reports_any(ends_of):
             return False
@@ -96,11 +98,14 @@ class HostReports:
         return now_s - since_s > MISSING_AFTER_S and reports - before >= MISSING_AFTER_REPORTS
 
     def forget(self, to_user: Flow) -> None:
-        """A subflow is over."""
+        """Forget a subflow that has ended."""
         self._unreported_since.pop(to_user, None)
 
     def subflows_at(self, host: str) -> Iterator[tuple[str, Flow]]:
-        """Token and direction, away from this host, of each of its subflows: what a controller that knows nothing takes over."""
+        """Yield token and 5-tuple, away from this host, of each of its subflows.
+
+        A restarted controller adopts them.
+        """
         for state in self._latest[host].subflows if host in self._latest else ():
             (source, source_port), (destination, port) = (
                 end.rsplit(":", 1) for end in (state.local, state.remote)
@@ -109,5 +114,5 @@ class HostReports:
 
 
 def ends(flow: Flow) -> tuple[str, str]:
-    """Both ends of a flow as `address:port`."""
+    """Return both ends of a flow as `address:port`."""
     return f"{flow.source}:{flow.source_port}", f"{flow.destination}:{flow.destination_port}"

@@ -1,4 +1,4 @@
-"""Where addresses are: from the plan, else learned from what arrives at ports that lead to no other switch."""
+"""Locate addresses: from the plan, or learned at ports that lead to no other switch."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from controller.plan import Plan
 
 @dataclass(frozen=True)
 class Place:
-    """A switch and the name of one of its ports, and the MAC address found there."""
+    """Name a switch and one of its ports, and the MAC address found there."""
 
     switch: str
     port: str
@@ -17,7 +17,7 @@ class Place:
 
 
 class Hosts:
-    """The places of addresses; the last one seen counts, so that a station may move to another access point."""
+    """Hold the place of each address; the last one counts, so that a station may move."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
@@ -37,14 +37,14 @@ class Hosts:
         self._fixed = frozenset(self._places)
 
     def is_edge(self, switch: str, port: str) -> bool:
-        """Whether hosts are behind this port."""
+        """Return whether hosts are behind this port."""
         return (switch, port) not in self._trunks
 
     def learn(self, address: str, mac: str, switch: str, port: str) -> bool:
-        """Note where a frame came from; True when its sender has moved to another port.
+        """Note where a frame came from; return True if its sender has moved to another port.
 
-        An address of the plan moves between access points of the same kind only: a host with several interfaces may
-        send from a wrong one, and that is no handover.
+        An address of the plan moves only between access points of the same kind: a host with
+        several interfaces may send from a wrong one, and that is no handover.
         """
         before = self._places.get(address)
         stays = before is not None and (before.switch, before.port) == (switch, port)
@@ -69,15 +69,15 @@ class Hosts:
         return kinds[0] is not None and kinds[0] == kinds[1]
 
     def place(self, address: str) -> Place | None:
-        """Where an address is, if known."""
+        """Return where an address is, None if unknown."""
         return self._places.get(address)
 
     def owner(self, address: str) -> str | None:
-        """The host of an address, if it is one of the plan."""
+        """Return the host of an address, None if it is not in the plan."""
         return self._owners.get(address)
 
     def at(self, user: str, ap: str) -> tuple[str, ...]:
-        """The addresses of a user at an access point."""
+        """Return the addresses of a user at an access point."""
         return tuple(
             sorted(
                 own
@@ -87,7 +87,7 @@ class Hosts:
         )
 
     def associations(self) -> dict[tuple[str, str], tuple[str, ...]]:
-        """The addresses of every user at every access point."""
+        """Return the addresses of every user at every access point."""
         return {
             (user, ap): self.at(user, ap)
             for ap, line in self._plan.aps.items()
@@ -95,7 +95,10 @@ class Hosts:
         }
 
     def _own(self, address: str, switch: str, port: str) -> None:
-        """A port of which the plan names one host without an address is that host's."""
+        """Give an address to the host at a port.
+
+        The plan must name exactly one host there, without an address.
+        """
         here = [
             (host, each)
             for host, ports in self._plan.hosts.items()

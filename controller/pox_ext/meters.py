@@ -1,10 +1,13 @@
-"""Table 0 and the meter of every access point's switch: what is found, what should be, and what passed.
+"""Manage table 0 and the meter of every access point's switch.
 
-1) a bridge connects: read its table 0 and its meter, so that a restarted controller goes on where the last one stopped
-2) bring it to what is desired; until the first decision that is what it has, and an entry to count every address
-3) what somebody else took away by hand is put back, after a while in which its effect can be seen
-4) Tier 2's throughput is what came to the meter minus what it dropped; changing a rate starts its counters again,
-   so they are read just before a change and again just after it
+1) A bridge connects: read its table 0 and its meter, so that a restarted controller continues with
+   what is installed.
+2) Write what is desired. Before the first decision that is what is installed, and an entry that
+   counts each address.
+3) Entries that somebody deletes by hand are written once more, after a while in which the effect
+   can be observed.
+4) The throughput of Tier 2 is what came to the meter minus what it dropped. A change of the rate
+   resets these counters, so they are read just before and just after it.
 """
 
 from __future__ import annotations
@@ -24,12 +27,19 @@ REPAIR_AFTER_S = 10.0
 
 
 class Meters:
-    """All bridges on the 1.3 channel, by name of the switch; those that are no access points hold the default entry only."""
+    """Hold all bridges on the OpenFlow 1.3 channel by switch name.
+
+    A switch that is no access point has only the default entry.
+    """
 
     def __init__(
         self, counted: Callable[[str], Iterable[str]], ready: Callable[[str], None]
     ) -> None:
-        """`counted(switch)` names the addresses to count there; `ready(switch)` is told when table 0 is written."""
+        """Take the callbacks.
+
+        `counted(switch)` returns the addresses to count there; `ready(switch)` is called when table
+        0 is written.
+        """
         self._counted, self._ready = counted, ready
         self.channels: dict[str, Channel] = {}
         self._installed: dict[str, Table0] = {}
@@ -40,7 +50,7 @@ class Meters:
         self._by_address: dict[tuple[str, str], int | None] = {}
 
     def connected(self, switch: str, channel: Channel) -> None:
-        """Read what a bridge holds, then bring it to what it should hold."""  # 1
+        """Read what a bridge has installed, then write what is desired."""  # 1
         self.channels[switch] = channel
 
         def with_meter(config: bytes | None) -> None:
@@ -53,25 +63,28 @@ class Meters:
         channel.request(of13.meter_config_request(), with_meter)
 
     def lost(self, switch: str, channel: Channel) -> None:
-        """A bridge is gone; what it should hold is kept for when it comes back."""
+        """Note that a bridge is gone; what is desired is kept until it comes back."""
         if self.channels.get(switch) is channel:
             del self.channels[switch]
             self._installed.pop(switch, None)
 
     def limit_bps(self, switch: str) -> int | None:
-        """The limit in force, None without one."""
+        """Return the rate of the meter in bit/s, None without one."""
         installed = self._installed.get(switch)
         return installed.rate_bps if installed else None
 
     def tier2_bps(self, switch: str, addresses: Iterable[str]) -> int | None:
-        """What Tier 2 carried at the last reading: through the meter, or to these addresses where found is none."""
+        """Return the throughput of Tier 2 at the last reading in bit/s.
+
+        It is measured at the meter, or at the entries of these addresses if there is no meter.
+        """
         if self.limit_bps(switch) is not None:
             return self._tier2_bps.get(switch)
         rates = [self._by_address.get((switch, address)) for address in addresses]
         return sum(rate for rate in rates if rate is not None) if switch in self.channels else None
 
     def apply(self, command: ApCommand) -> None:
-        """Bring a switch to what a strategy asks for."""
+        """Carry out the command of a strategy."""
         installed = self._installed.get(command.ap, Table0())
         throttled = isinstance(command, Throttle)
         addresses = command.addresses if isinstance(command, Throttle) else frozenset()
@@ -87,7 +100,7 @@ class Meters:
         self._apply_desired(command.ap)
 
     def read(self, switch: str, done: Callable[[], None]) -> None:
-        """Read meter and table 0 of a switch; `done` is called in any case."""  # 3, 4
+        """Read the meter and table 0 of a switch; call `done` in any case."""  # 3, 4
         channel, before = self.channels[switch], self._installed.get(switch)
 
         def with_flows(body: bytes | None, has_meter: bool) -> None:
@@ -98,9 +111,8 @@ class Meters:
                     self._by_address[key] = self._rates.rate_bps(
                         key, time.monotonic_ns(), entry.bytes
                     )
-            if (
-                body is not None and before is not None and before is self._installed.get(switch)
-            ):  # nothing was changed meanwhile
+            is_unchanged = before is self._installed.get(switch)
+            if body is not None and before is not None and is_unchanged:
                 self._repair(
                     switch, before, table0.read(entries, before.rate_bps if has_meter else None)
                 )
@@ -118,7 +130,7 @@ class Meters:
         channel.request(of13.meter_stats_request(), with_meter)
 
     def _repair(self, switch: str, installed: Table0, found: Table0) -> None:
-        """Put back what is installed to be found and has not been found for `REPAIR_AFTER_S`: somebody deleted it by hand."""
+        """Write entries once more that have been missing for `REPAIR_AFTER_S`."""
         if (found.addresses, replace(found, counted=installed.counted)) == (
             installed.addresses,
             installed,
@@ -133,7 +145,7 @@ class Meters:
             self._apply_desired(switch)
 
     def refresh(self, switch: str) -> None:
-        """Count the addresses that have been learned since."""
+        """Count the addresses that were learned since."""
         if switch in self._installed and self._desired.get(switch):
             self._desired[switch] = replace(
                 self._desired[switch], counted=frozenset(self._counted(switch))

@@ -1,7 +1,7 @@
-"""Multipath TCP options read from raw bytes: version 0 (RFC 6824) and version 1 (RFC 8684).
+"""Read Multipath TCP options from raw bytes: version 0 (RFC 6824) and version 1 (RFC 8684).
 
-The two versions differ in MP_CAPABLE: a v1 SYN carries no key, and the third ACK may carry data. In both the SYN/ACK
-carries the server's key, from which the token follows that every MP_JOIN towards the server names.
+The versions differ in MP_CAPABLE: a v1 SYN carries no key, and the third ACK may carry data. In
+both, the SYN/ACK carries the server's key. Every MP_JOIN to the server names the token of this key.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ _JOIN_LENGTHS = {12: "syn", 16: "syn_ack", 24: "ack"}
 
 @dataclass(frozen=True)
 class Capable:
-    """MP_CAPABLE (RFC 8684, section 3.1; RFC 6824, section 3.1): what its length leaves out is None."""
+    """Hold MP_CAPABLE (RFC 8684 and RFC 6824, section 3.1); a field is None if the option is too
+    short for it.
+    """
 
     version: int
     flags: int
@@ -37,13 +39,16 @@ class Capable:
     data_length: int | None = None
 
     def token(self) -> str | None:
-        """The sender's token in hexadecimal: the first 32 bits of the hash of its key (RFC 8684, section 3.2)."""
+        """Return the sender's token in hexadecimal (RFC 8684, section 3.2), None without a key."""
         return None if self.sender_key is None else token(self.sender_key, self.version)
 
 
 @dataclass(frozen=True)
 class Join:
-    """MP_JOIN (section 3.2 of both): only the SYN names the token, the third ACK neither address id nor backup flag."""
+    """Hold MP_JOIN (section 3.2 of both).
+
+    Only the SYN has the token; the third ACK has neither address id nor backup flag.
+    """
 
     step: str
     backup: bool
@@ -53,7 +58,10 @@ class Join:
 
 @dataclass(frozen=True)
 class Prio:
-    """MP_PRIO (section 3.3.8 of both): the priority of this subflow, or in v0 of the subflows of an address."""
+    """Hold MP_PRIO (section 3.3.8 of both): the priority of this subflow.
+
+    In v0 an address may follow; then it is the priority of the subflows of this address.
+    """
 
     backup: bool
     address_id: int | None = None
@@ -61,7 +69,7 @@ class Prio:
 
 @dataclass(frozen=True)
 class Other:
-    """Any other Multipath TCP option, by name."""
+    """Hold the name of any other Multipath TCP option."""
 
     name: str
 
@@ -70,15 +78,16 @@ Option = Capable | Join | Prio | Other
 
 
 def token(key: bytes, version: int) -> str:
-    """The first 32 bits of SHA-256 (version 1) or SHA-1 (version 0) of a key, in hexadecimal."""
+    """Return the first 32 bits of the hash of a key in hexadecimal: SHA-256 in v1, SHA-1 in v0."""
     digest = hashlib.sha256(key) if version else hashlib.sha1(key, usedforsecurity=False)
     return digest.hexdigest()[:8]
 
 
 def parse(options: bytes) -> Option | None:
-    """The most telling Multipath TCP option among TCP options, or None; never raises.
+    """Return the most important Multipath TCP option among TCP options, or None; never raise.
 
-    A segment may carry several (DSS with MP_PRIO): any of MP_CAPABLE, MP_JOIN and MP_PRIO goes before the others.
+    A segment may carry several (DSS with MP_PRIO): MP_CAPABLE, MP_JOIN and MP_PRIO go before the
+    others.
     """
     found = [option for option in map(_option, _mptcp_options(options)) if option is not None]
     named = [option for option in found if not isinstance(option, Other)]
@@ -86,7 +95,7 @@ def parse(options: bytes) -> Option | None:
 
 
 def _mptcp_options(options: bytes) -> Iterator[bytes]:
-    """The Multipath TCP options, each from its kind byte on (RFC 9293, section 3.1); stops where the list is broken."""
+    """Yield the Multipath TCP options (RFC 9293, section 3.1); stop where the list is broken."""
     at = 0
     while at < len(options) and options[at] != 0:
         if options[at] == 1:

@@ -1,6 +1,7 @@
-"""OpenFlow 1.0 messages with Nicira's extensions (table id, extended match) as bytes.
+"""Encode OpenFlow 1.0 messages with Nicira's extensions (table id, extended match).
 
-Only what paths need, and cheaper than building them from POX's classes. Layouts: openvswitch/nicira-ext.h and OpenFlow 1.0.0.
+Only what paths need; this is faster than POX's classes. Layouts: openvswitch/nicira-ext.h and
+OpenFlow 1.0.0.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _VERSION, _VENDOR, _PACKET_OUT, _BARRIER_REQUEST = 1, 4, 13, 18
 
 
 def _nxm(vendor: int, field: int, value: bytes, mask: bytes = b"") -> bytes:
-    """One extended match entry: vendor, field and whether a mask follows, then the length."""
+    """Return one extended match entry: vendor, field, whether a mask follows, length, value."""
     return (
         struct.pack("!HBB", vendor, field << 1 | bool(mask), len(value) + len(mask)) + value + mask
     )
@@ -48,12 +49,12 @@ def destination(address: str, prefix_bits: int = 32) -> bytes:
 
 
 def syn() -> bytes:
-    """TCP with the SYN flag set, whatever the other flags."""
+    """Match TCP with the SYN flag set, whatever the other flags."""
     return _nxm(1, 34, struct.pack("!H", SYN), struct.pack("!H", SYN))
 
 
 def match_flow(flow: Flow) -> bytes:
-    """Exactly this flow, whatever the port it enters by."""
+    """Match exactly this flow, at any port of entry."""
     match = (
         eth_type(ETH_IP)
         + protocol(flow.protocol)
@@ -68,7 +69,10 @@ def match_flow(flow: Flow) -> bytes:
 
 
 def output(port: int, ingress_port: int | None = None) -> bytes:
-    """Leave by a port; going back by the port of entry has a number of its own. The controller gets whole packets."""
+    """Send a packet out of a port; the controller gets whole packets.
+
+    OpenFlow has a number of its own for the port of entry.
+    """
     return struct.pack("!HHHH", 0, 8, PORT_IN if port == ingress_port else port, 0xFFFF)
 
 
@@ -77,7 +81,7 @@ def set_destination_mac(mac: str) -> bytes:
 
 
 def enable_table_ids(xid: int = 0) -> bytes:
-    """From here on the upper byte of a flow-mod's command is a table."""
+    """Make the upper byte of a flow-mod's command the number of a table."""
     return _vendor(NXT_FLOW_MOD_TABLE_ID, struct.pack("!B7x", 1), xid)
 
 
@@ -94,8 +98,11 @@ def flow_mod(
     out_port: int = PORT_NONE,
     flags: int = 0,
 ) -> bytes:
-    """Add, change or delete an entry; without actions it drops. A change of what is not there adds it. A delete may ask for
-    entries that leave by `out_port` only."""
+    """Add, change or delete an entry; an entry without actions drops packets.
+
+    A change of an entry that does not exist adds it. A delete may be limited to entries that leave
+    by `out_port`.
+    """
     fixed = struct.pack(
         "!QHHHHLHHH6x",
         cookie,
@@ -120,7 +127,7 @@ def packet_out(data: bytes, actions: Iterable[bytes], ingress_port: int = PORT_N
 
 
 def barrier(xid: int) -> bytes:
-    """Ask for an answer when everything before has been carried out."""
+    """Request a reply when everything before has been carried out."""
     return _message(_BARRIER_REQUEST, b"", xid)
 
 

@@ -1,14 +1,13 @@
-"""From reports, counters and SYNs to one `Observation`, and to the lines that describe it."""
+"""Make one `Observation` from reports, counters and SYN packets."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from controller.agent_messages import ApReport
 from controller.observation import AccessPoint, Observation, Subflow, Tiers
-from controller.paths import Flow
 from controller.plan import Plan, Stations, StationState
 from controller.pox_ext.arcs import Arcs
 from controller.pox_ext.counters import Counters, PathDelay
@@ -16,14 +15,15 @@ from controller.pox_ext.host_reports import HostReports, ends
 from controller.pox_ext.hosts import Hosts
 from controller.pox_ext.router import Router
 from controller.pox_ext.tracker import Joined, Tracker
+from controller.tiers import tier1_mean
 from controller.units import NS_PER_S, bps_from_mbps
 
-if TYPE_CHECKING:  # it needs POX, and who tests this has none
+if TYPE_CHECKING:  # it imports POX, which unit tests run without
     from controller.pox_ext.meters import Meters
 
 
 class Observer:
-    """Collects between two steps; knows neither a clock nor a file."""
+    """Collect reports and counters between two steps; it reads neither a clock nor a file."""
 
     def __init__(
         self,
@@ -35,13 +35,8 @@ class Observer:
         counters: Counters,
         host_reports: HostReports,
     ) -> None:
-        self._plan, self._hosts, self._router, self._tracker, self._meters = (
-            plan,
-            hosts,
-            router,
-            tracker,
-            meters,
-        )
+        self._plan, self._hosts, self._router = plan, hosts, router
+        self._tracker, self._meters = tracker, meters
         self._counters, self._host_reports = counters, host_reports
         self._reports: dict[str, list[ApReport]] = {}
         self._stations = Stations()
@@ -49,10 +44,15 @@ class Observer:
         self.tiers: Tiers = {}
 
     def add_report(self, report: ApReport) -> None:
-        """An agent's report; the latest says where stations are, all since the last step make the occupancy."""
+        """Add the report of an AP agent.
+
+        The latest report says where the stations are; the occupancy is the mean of all reports
+        since the last step.
+        """
         if report.ap not in self._plan.aps:
+            known = ", ".join(self._plan.aps) or "none"
             raise ValueError(
-                f"report of access point '{report.ap}', which is unknown: choose from {', '.join(self._plan.aps) or 'none'}"
+                f"report of access point '{report.ap}', which is unknown: choose from {known}"
             )
         self._reports.setdefault(report.ap, []).append(report)
         for user, station in report.stations.items():
@@ -62,7 +62,7 @@ class Observer:
             )
 
     def observe(self, now_ns: int) -> Observation:
-        """Everything since the last call."""
+        """Return what was observed since the last call."""
         self._count(now_ns)
         reports, self._reports = self._reports, {}
         observation = Observation(
@@ -84,18 +84,16 @@ class Observer:
     def _access_point(
         self, ap: AccessPoint, reports: list[ApReport], observation: Observation
     ) -> AccessPoint:
-        primary = {
-            user for (user, where), tier in self.tiers.items() if where == ap.id and tier == 1
-        }
+        tiers = {user: tier for (user, where), tier in self.tiers.items() if where == ap.id}
         return replace(
             ap,
-            mac_occupancy=_mean([occupancy(report, ap.kind, primary) for report in reports]),
+            mac_occupancy=_mean([occupancy(report, ap.kind, tiers) for report in reports]),
             tier2_bps=self._meters.tier2_bps(ap.id, observation.addresses(ap.id, tier=2)),
             meter_bps=self._meters.limit_bps(ap.id),
         )
 
     def _count(self, now_ns: int) -> None:
-        """Ask the counters about both directions of every subflow."""
+        """Update the counts of both directions of every subflow."""
         paths = {}
         for joined in self._tracker.subflows():
             for flow in (joined.flow, joined.flow.back()):
@@ -104,17 +102,15 @@ class Observer:
         self._counters.update(paths, now_ns / NS_PER_S)
 
     def subflow(self, joined: Joined) -> Subflow:
-        """A subflow as observation towards its user; packets are those of the direction that carries more."""
+        """Return a subflow in the direction of its user.
+
+        Its packet counts are those of the direction that carries more bytes.
+        """
         to_user = joined.flow.back() if self._is_user(joined.flow.source) else joined.flow
-        user, place = (
-            self._hosts.owner(to_user.destination) or to_user.destination,
-            self._hosts.place(to_user.destination),
-        )
-        ap, count, confirmed = (
-            place.switch if place else "",
-            self._counters.data(to_user),
-            self._host_reports.confirmed(to_user),
-        )
+        place = self._hosts.place(to_user.destination)
+        user = self._hosts.owner(to_user.destination) or to_user.destination
+        ap = place.switch if place else ""
+        count, confirmed = self._counters.data(to_user), self._host_reports.confirmed(to_user)
         return Subflow(
             joined.connection,
             joined.number,
@@ -133,17 +129,20 @@ class Observer:
         )
 
     def knows_tier(self, subflow: Subflow) -> bool:
-        """Whether a subflow's association has been given a tier, if it is at an access point; the first step gives one to all."""
+        """Return whether a subflow has a tier, or needs none because it is at no access point.
+
+        The first step gives a tier to every association.
+        """
         return subflow.ap not in self._plan.aps or (subflow.user, subflow.ap) in self.tiers
 
     def is_user(self, host: str) -> bool:
-        """Whether a host is a user, and no server."""
+        """Return whether a host is a user, not a server."""
         return host in self._plan.multipath or any(
             host in line.stations for line in self._plan.aps.values()
         )
 
     def _is_user(self, address: str) -> bool:
-        """Of a subflow's ends the user is the one with a radio, or else the one that opened it."""
+        """Return whether an end of a subflow is the user: it is at an access point or multipath."""
         place = self._hosts.place(address)
         return (
             place is None
@@ -152,20 +151,18 @@ class Observer:
         )
 
 
-def occupancy(report: ApReport, kind: str, primary: Iterable[str]) -> float:
-    """Of a WiFi access point its queue's; of LTE the mean over the bearers that carry Tier 1, where they are reported."""
-    own = [station.mac_occupancy for user, station in report.stations.items() if user in primary]
-    known = [each for each in own if each is not None]
-    return sum(known) / len(known) if kind == "lte" and known else report.mac_occupancy
+def occupancy(report: ApReport, kind: str, tiers: Mapping[str, int]) -> float:
+    """Return the MAC occupancy in a report.
+
+    For LTE it is the mean over the bearers that carry Tier 1, if their occupancies are reported.
+    """
+    bearers = {
+        user: station.mac_occupancy
+        for user, station in report.stations.items()
+        if station.mac_occupancy is not None
+    }
+    return tier1_mean(bearers, tiers) if kind == "lte" and bearers else report.mac_occupancy
 
 
 def _mean(values: list[float]) -> float | None:
     return sum(values) / len(values) if values else None
-
-
-def to_user(subflow: Subflow) -> Flow:
-    """The 5-tuple of a subflow in the direction of its user."""
-    (source, source_port), (destination, port) = (
-        end.rsplit(":", 1) for end in (subflow.source, subflow.destination)
-    )
-    return Flow(source, destination, 6, int(source_port), int(port))

@@ -1,7 +1,7 @@
-"""The second channel to every bridge: OpenFlow 1.3, for meters, table 0 and counters.
+"""Speak OpenFlow 1.3 with every bridge, for meters, table 0 and counters.
 
-A bridge whose second controller is this listener speaks 1.3 here while it speaks 1.0 to POX (docs/formats.md). Everything
-runs cooperatively in POX's own loop; nothing blocks and nothing needs a lock.
+A bridge whose second controller is this listener speaks 1.3 here and 1.0 to POX (docs/formats.md).
+Everything runs cooperatively in POX's own loop; nothing blocks and nothing needs a lock.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SELECT_TIMEOUT_S = 1.0
 
 
 class Channel:
-    """One bridge: requests with their answers, in the order of their transaction ids."""
+    """Hold the connection to one bridge, and the requests without a reply by transaction id."""
 
     def __init__(self, connection: socket.socket, listener: Listener) -> None:
         self.socket, self._listener = connection, listener
@@ -43,7 +43,7 @@ class Channel:
         self.flush()
 
     def flush(self) -> None:
-        """Send what is queued; a broken connection shows when it is read."""
+        """Send what is queued; a broken connection is noticed when it is read."""
         try:
             sent = self.socket.send(self._outbox)
             self._outbox = self._outbox[sent:]
@@ -51,7 +51,10 @@ class Channel:
             pass
 
     def request(self, request: tuple[int, bytes], callback: Callback) -> None:
-        """Ask for statistics; the callback comes in one piece, or None when the bridge refuses or goes."""
+        """Request statistics; call back with the whole reply.
+
+        Call back with None if the bridge refuses or closes the connection.
+        """
         kind, body = request
         self._send_request(of13.MULTIPART_REQUEST, struct.pack("!HH4x", kind, 0) + body, callback)
 
@@ -60,14 +63,14 @@ class Channel:
         self._send_request(of13.BARRIER_REQUEST, b"", done)
 
     def close(self) -> None:
-        """Callback everything that waits with None."""
+        """Close the connection, and call back with None for every open request."""
         self.socket.close()
         waiting, self._waiting = self._waiting, {}
         for callback, _ in waiting.values():
             callback(None)
 
     def receive(self) -> bool:
-        """Read what is there and act on it; False when the connection is over."""
+        """Read what has come and handle it; return False if the connection is closed."""
         try:
             data = self.socket.recv(65536)
         except BlockingIOError:
@@ -109,7 +112,8 @@ class Channel:
     def _agree(self, version: int) -> bool:
         if version < of13.VERSION:
             self._listener.warn(
-                f"speak OpenFlow 1.3 on port {self._listener.port}: a bridge offers version {version} at most. "
+                f"speak OpenFlow 1.3 on port {self._listener.port}: "
+                f"a bridge offers version {version} at most. "
                 "Try: ovs-vsctl set bridge NAME protocols=OpenFlow10,OpenFlow13"
             )
             return False
@@ -138,7 +142,7 @@ class Channel:
 
 
 class Listener(Task):  # type: ignore[misc]
-    """Accepts bridges; `up(channel)` and `down(channel)` are called when one is known and when it is gone."""
+    """Accept bridges; call `up(channel)` when one is known and `down(channel)` when it is gone."""
 
     def __init__(
         self,
@@ -155,7 +159,7 @@ class Listener(Task):  # type: ignore[misc]
         self._channels: list[Channel] = []
 
     def connected(self, channel: Channel) -> None:
-        """A channel knows its bridge; an older one to the same bridge is dead."""
+        """Note which bridge a channel belongs to; close an older channel to it."""
         for other in [
             each for each in self._channels if each.dpid == channel.dpid and each is not channel
         ]:
@@ -163,7 +167,7 @@ class Listener(Task):  # type: ignore[misc]
         self._up(channel)
 
     def run(self) -> Generator[Any, Any, None]:
-        """POX's cooperative loop."""
+        """Serve the channels in POX's cooperative loop."""
         from pox.core import core
 
         while core.running:

@@ -1,4 +1,4 @@
-"""OpenFlow 1.3 messages as bytes: the few that meters, table 0 and counters need (OpenFlow 1.3.5, section 7)."""
+"""Encode and decode OpenFlow 1.3 messages for meters, table 0 and counters (1.3.5, section 7)."""
 
 from __future__ import annotations
 
@@ -37,17 +37,20 @@ def message(kind: int, body: bytes = b"", xid: int = 0) -> bytes:
 
 
 def disable_async() -> bytes:
-    """No packet-in, port status or flow removed on this channel, whatever the role: POX hears them on the other."""
+    """Disable packet-in, port status and flow removed on this channel; POX gets them elsewhere."""
     return message(SET_ASYNC, struct.pack("!6L", 0, 0, 0, 0, 0, 0))
 
 
 def kbps(rate_bps: int) -> int:
-    """A meter counts in kb/s; less than one is one."""
+    """Return the rate of a meter in kb/s, at least 1."""
     return max(1, round(rate_bps / 1000))
 
 
 def burst_kbit(rate_bps: int) -> int:
-    """Ten full frames, or what the rate carries in 20 ms: a burst below one frame would starve a flow."""
+    """Return the burst of a meter in kbit: ten full frames, or what the rate carries in 20 ms.
+
+    A burst below one frame would starve a flow.
+    """
     return ceil(max(10 * FULL_FRAME_BITS, rate_bps * 0.020) / 1000)
 
 
@@ -62,7 +65,10 @@ def meter_mod(command: int, rate_bps: int = 0) -> bytes:
 
 
 def send_to_paths(address: str | None, metered: bool) -> bytes:
-    """TCP to this address goes to the table of the paths, through the meter or not; without an address everything does."""
+    """Send TCP to this address to the table of the paths, through the meter or not.
+
+    Without an address, send everything there.
+    """
     meter = struct.pack("!HHL", _METER_INSTRUCTION, 8, METER) if metered else b""
     return _table0(FLOW_ADD, address, meter + struct.pack("!HHB3x", _GOTO, 8, PATHS_TABLE))
 
@@ -95,7 +101,7 @@ def _oxm(field: int, value: bytes) -> bytes:
 
 
 def flow_stats_request(table: int) -> tuple[int, bytes]:
-    """Kind and body of a request for the entries of a table."""
+    """Return kind and body of a request for the entries of a table."""
     return FLOW_STATS, struct.pack("!B3xLL4xQQ", table, ANY, ANY, 0, 0) + _match(None)
 
 
@@ -113,7 +119,7 @@ def meter_config_request() -> tuple[int, bytes]:
 
 @dataclass(frozen=True)
 class FlowEntry:
-    """One entry with its counters; `address` and `metered` are those of table 0."""
+    """Hold an entry with its counters; `address` and `metered` are those of table 0."""
 
     cookie: int
     priority: int
@@ -124,7 +130,7 @@ class FlowEntry:
 
 
 class FlowCount(NamedTuple):
-    """What one entry with a cookie has counted."""
+    """Hold the counters of one entry that has a cookie."""
 
     cookie: int
     packets: int
@@ -133,7 +139,7 @@ class FlowCount(NamedTuple):
 
 @dataclass(frozen=True)
 class MeterCount:
-    """What came to the meter and what it dropped, in bytes."""
+    """Hold what came to the meter and what it dropped, in bytes."""
 
     offered_bytes: int
     dropped_bytes: int
@@ -141,7 +147,7 @@ class MeterCount:
 
 @dataclass(frozen=True)
 class PortCount:
-    """Counters of a port; what a switch does not count is 0."""
+    """Hold the counters of a port; 0 if the switch does not count it."""
 
     port: int
     rx_bytes: int
@@ -153,12 +159,12 @@ class PortCount:
 
 
 def flows(body: bytes) -> list[FlowEntry]:
-    """The entries in a flow statistics reply."""
+    """Return the entries in a flow statistics reply."""
     return [_flow(entry) for entry in _entries(body)]
 
 
 def flow_counts(body: bytes) -> list[FlowCount]:
-    """The counters of the entries in a flow statistics reply that have a cookie; the rest of them is not read."""
+    """Return the counters of the entries with a cookie in a flow statistics reply."""
     counts = (
         FlowCount(*struct.unpack_from("!QQQ", entry, 24))
         for entry in _entries(body)
@@ -200,7 +206,7 @@ def _is_metered(instructions: bytes) -> bool:
 
 
 def meter_count(body: bytes) -> MeterCount | None:
-    """The counters of our meter in a meter statistics reply, None without one."""
+    """Return the counters of our meter in a meter statistics reply, None without one."""
     for entry in _entries(body, length_at=4):
         meter, _, _, _, offered = struct.unpack_from("!LH6xLQQ", entry)
         if meter == METER:
@@ -212,7 +218,7 @@ def meter_count(body: bytes) -> MeterCount | None:
 
 
 def meter_rate_bps(body: bytes) -> int | None:
-    """The rate of our meter in a meter configuration reply, None without one."""
+    """Return the rate of our meter in a meter configuration reply, None without one."""
     for entry in _entries(body):
         _, _, meter = struct.unpack_from("!HHL", entry)
         if meter == METER and len(entry) >= 16:
@@ -221,7 +227,7 @@ def meter_rate_bps(body: bytes) -> int | None:
 
 
 def ports(body: bytes) -> list[PortCount]:
-    """The counters of every port in a port statistics reply; local ports left out."""
+    """Return the counters of every port in a port statistics reply, except local ports."""
     found = []
     for at in range(0, len(body) - 111, 112):
         port, rx_packets, tx_packets, rx, tx, rx_dropped, tx_dropped = struct.unpack_from(
@@ -234,7 +240,7 @@ def ports(body: bytes) -> list[PortCount]:
 
 
 def _entries(body: bytes, length_at: int = 0) -> Iterator[bytes]:
-    """Entries that carry their own length; stops where the list is broken."""
+    """Yield entries that carry their own length; stop where the list is broken."""
     while len(body) >= length_at + 2:
         (length,) = struct.unpack_from("!H", body, length_at)
         if length < 4 or length > len(body):

@@ -1,8 +1,9 @@
-"""The entries of paths in table 1: written, moved without a gap, and taken away again.
+"""Write the path entries of table 1, move them without a gap, and delete them.
 
-A flow moves to another path hop by hop from the last switch to the first, each step waiting until the bridges have carried out
-the one before: wherever a packet is, it finds a complete way, old or new. What the old way alone held is deleted a while later,
-when nothing is under way there any more. PathEntries are modified where they exist, so that their counters go on.
+A flow moves to another path hop by hop, from the last switch to the first. Each step waits until
+the bridges have carried out the one before, so that a packet finds a complete path, old or new,
+wherever it is. Entries that only the old path had are deleted some seconds later, when no packet is
+in flight there. Existing entries are modified, so that their counters continue.
 """
 
 from __future__ import annotations
@@ -19,19 +20,19 @@ from controller.pox_ext.switches import Switches
 
 PAIR_PRIORITY, TCP_PRIORITY = 100, 110
 IDLE_S = 600
-LINGER_S = 3.0  # longer than any packet is under way
-Move = tuple[Flow, Route, Route]  # what, from where, to where
+LINGER_S = 3.0  # longer than any packet is in flight
+Move = tuple[Flow, Route, Route]  # with the old and the new route
 
 
 class PathEntries:
-    """Writes the entries of flows into the bridges."""
+    """Write the flow entries of paths into the bridges."""
 
     def __init__(self, switches: Switches, hosts: Hosts) -> None:
         self._switches, self._hosts = switches, hosts
         self._stale: list[tuple[float, str, Flow]] = []
 
     def write(self, flow: Flow, route: Route, only: str | None = None) -> None:
-        """Write the entries from the last switch to the first, so that a packet does not overtake them."""
+        """Write the entries from the last switch to the first, so that no packet overtakes them."""
         for hop in reversed(route):
             if only in (None, hop.switch):
                 self._write_at(flow, hop)
@@ -39,7 +40,7 @@ class PathEntries:
     def move(
         self, moves: Iterable[Move], now_s: float, done: Callable[[], None] = lambda: None
     ) -> None:
-        """Move flows to other ways, all together; `done` is called when all are moved."""
+        """Move flows to other paths, all together; call `done` when all are moved."""
         moving = list(moves)
         for flow, old, new in moving:
             gone = {hop.switch for hop in old} - {hop.switch for hop in new}
@@ -47,7 +48,7 @@ class PathEntries:
         self._step(moving, 1, done)
 
     def delete_stale(self, now_s: float, switches_of: Callable[[Flow], Container[str]]) -> None:
-        """Delete what has lingered long enough; `switches_of(flow)` are the switches that a flow passes by now."""
+        """Delete the old entries that are due, except at the switches that a flow passes now."""
         due = [each for each in self._stale if each[0] <= now_s]
         self._stale = [each for each in self._stale if each[0] > now_s]
         for _, switch, flow in due:
@@ -61,14 +62,14 @@ class PathEntries:
                 self._switches.send(switch, gone)
 
     def drop_for(self, switch: str, flow: Flow, seconds: int) -> None:
-        """Drop a flow that has no way."""
+        """Drop a flow that has no path, for this many seconds."""
         self._switches.send(
             switch,
             nicira.flow_mod(PATHS_TABLE, priority(flow), nicira.match_flow(flow), hard_s=seconds),
         )
 
     def actions(self, hop: Hop, ingress_port: int | None = None) -> list[bytes]:
-        """How a packet leaves a switch; nothing when it cannot."""
+        """Return the actions that send a packet on, or nothing if the port is missing."""
         number = self._switches.port(hop.switch, hop.port)
         if number is None:
             return []
@@ -76,7 +77,7 @@ class PathEntries:
         return [*rewrite, nicira.output(number, ingress_port)]
 
     def _step(self, moves: list[Move], from_the_end: int, done: Callable[[], None]) -> None:
-        """Write the hop that is so far from the end, of every flow whose new way is that long; then the next."""
+        """Write the hop at this distance from the end of every longer new path; then the next."""
         writing = [(flow, new[-from_the_end]) for flow, _, new in moves if len(new) >= from_the_end]
         if not writing:
             done()
@@ -110,12 +111,15 @@ class PathEntries:
             self._switches.send(hop.switch, entry)
 
     def _entry_port(self, flow: Flow, hop: Hop) -> int | None:
-        """The port by which a flow enters, when it leaves by the same one: two stations of one access point."""
+        """Return the port of entry if a flow leaves by it, else None.
+
+        It does so between two stations of one access point.
+        """
         place = self._hosts.place(flow.source)
         same = place is not None and (place.switch, place.port) == (hop.switch, hop.port)
         return self._switches.port(hop.switch, hop.port) if same else None
 
 
 def priority(flow: Flow) -> int:
-    """TCP goes before pairs of addresses."""
+    """Return the priority of a flow's entry; TCP goes before pairs of addresses."""
     return TCP_PRIORITY if flow.protocol == frames.TCP else PAIR_PRIORITY

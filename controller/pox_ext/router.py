@@ -1,10 +1,10 @@
-"""Which switches and ports a flow passes: pure, so that the same flow takes the same way after a restart.
+"""Choose the switches and ports of a flow. Pure: the same flow gets the same path after a restart.
 
-1) find the places of both addresses
-2) take the path the flow is pinned to, if it joins them and all its links are up
-3) else list the shortest paths between their switches over the links that are up, and let the hash of the flow choose one;
-   both directions choose the same
-4) name the port at each switch, and the MAC address to write at the last
+1) Find the places of both addresses.
+2) Take the path that a strategy chose, if it joins the places and all its links are up.
+3) Else list the shortest paths between the switches over links that are up, and choose one by the
+   hash of the flow; both directions get the same one.
+4) Name the port at each switch, and the MAC address to write at the last one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MOST_ROUTES = 8192
 
 @dataclass(frozen=True)
 class Hop:
-    """Leave `switch` by `port`; before the last link the destination MAC is written, where it is known."""
+    """Name the port by which a flow leaves a switch; at the last one, the destination MAC."""
 
     switch: str
     port: str
@@ -34,7 +34,7 @@ Route = tuple[Hop, ...]
 
 
 class Router:
-    """Routes of flows over a plan; remembers those in use, the oldest forgotten first (they are found again)."""
+    """Route flows over a plan; hold the routes in use, and forget the oldest."""
 
     def __init__(self, plan: Plan, hosts: Hosts) -> None:
         self._plan, self._hosts = plan, hosts
@@ -44,7 +44,7 @@ class Router:
         self.routes: dict[Flow, Route] = {}
 
     def route(self, flow: Flow) -> Route | None:
-        """The way of a flow, or None when an address or a way is unknown."""
+        """Return the route of a flow, None if an address is unknown or no path exists."""
         source, destination = (
             self._hosts.place(flow.source),
             self._hosts.place(flow.destination),
@@ -63,26 +63,29 @@ class Router:
         return route
 
     def path(self, flow: Flow) -> tuple[str, ...]:
-        """The switches a flow passes; empty when it has no way."""
+        """Return the switches that a flow passes; empty without a route."""
         return tuple(hop.switch for hop in self.routes.get(flow) or self.route(flow) or ())
 
     def pin(self, flow: Flow, path: paths.Path) -> None:
-        """A flow and its opposite direction take this path from now on, while its links are up; an empty one lets them go."""
-        for each, way in ((flow, path), (flow.back(), path[::-1])):
+        """Route a flow and its opposite direction over this path while its links are up.
+
+        An empty path frees them.
+        """
+        for each, its_path in ((flow, path), (flow.back(), path[::-1])):
             self._pins.pop(each, None)
             if path:
-                self._pins[each] = way
+                self._pins[each] = its_path
 
     def is_pinned(self, flow: Flow) -> bool:
-        """Whether a path was asked for."""
+        """Return whether a strategy chose the path of a flow."""
         return flow in self._pins
 
     def switches(self, flow: Flow) -> set[str]:
-        """The switches of a flow's route in use."""
+        """Return the switches of a flow's route in use."""
         return {hop.switch for hop in self.routes.get(flow, ())}
 
     def forget(self, flow: Flow) -> None:
-        """A flow and its opposite direction are over."""
+        """Forget a flow and its opposite direction, which have ended."""
         self.pin(flow, ())
         for each in (flow, flow.back()):
             self.routes.pop(each, None)
@@ -91,19 +94,22 @@ class Router:
         return link not in self._down
 
     def set_link(self, link: str, up: bool) -> bool:
-        """A link of the plan went down or came back; True when that changed anything."""
+        """Set a link of the plan up or down; return True if that changed anything."""
         before = set(self._down)
         (self._down.discard if up else self._down.add)(link)
         self._paths.clear()
         return before != self._down
 
     def ends(self, link: str) -> list[tuple[str, str]]:
-        """The switches and ports at the ends of a link between switches."""
+        """Return the switches and ports at the ends of a link between switches."""
         found = [each for each in self._plan.trunks if each.link == link]
         return [end for each in found for end in ((each.a, each.a_port), (each.b, each.b_port))]
 
     def changed(self, flows: Iterable[Flow] | None = None) -> list[tuple[Flow, Route, Route]]:
-        """The flows that now go another way, the old and the new one; those that have none any more are forgotten."""
+        """Return the flows whose route has changed, with the old and the new route.
+
+        Flows without a route are forgotten.
+        """
         found = []
         for flow in list(self.routes if flows is None else flows):
             before = self.routes.pop(flow, ())
@@ -135,7 +141,7 @@ class Router:
         return near
 
     def _port(self, here: str, there: str) -> str:
-        """The first trunk in service between two switches."""
+        """Return the port of the first link in service between two switches."""
         for each in self._plan.trunks:
             if each.link not in self._down and {each.a, each.b} == {here, there}:
                 return each.a_port if each.a == here else each.b_port

@@ -1,4 +1,4 @@
-"""The folder by which the runner and POX talk: inbox in, decisions out (docs/formats.md)."""
+"""Exchange files with the runner: messages in the inbox, decisions out (docs/formats.md)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from controller.folder_changes import FolderChanges
 
 
 class RunFolder:
-    """`inbox/` is read in the order of its file names; `decisions.jsonl` grows by whole lines."""
+    """Read `inbox/` in the order of file names, and append whole lines to `decisions.jsonl`."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -30,14 +30,17 @@ class RunFolder:
         return self.path / "statistics.json"
 
     def write(self, *lines: dict[str, Any]) -> None:
-        """Append lines, stamped with the time of day, at once: a write into a folder shared with a VM is dear."""
+        """Append lines with the time of day in one write.
+
+        A write into a folder that is shared with a VM takes long.
+        """
         at = round(time.time(), 3)
         self._decisions.write(
             b"".join(json.dumps({"at": at, **line}).encode() + b"\n" for line in lines)
         )
 
     def messages(self) -> Iterator[InboxMessage | str]:
-        """Messages that have come, each deleted as it is read; a refusal comes as its text."""
+        """Yield new messages and delete their files; yield the text of an error for a bad one."""
         for file in sorted(self._inbox.glob("*.json")) if self._changes.may_have_changed() else ():
             text = file.read_bytes()
             file.unlink()

@@ -1,7 +1,7 @@
-"""The controller at work: a tick four times a second, and a step of control whenever one is due.
+"""Run the controller: a tick four times a second, and a control step whenever one is due.
 
-1) a step is due, and the bridges are there: ask them for their counters
-2) all have answered, or a second has passed: observe, decide, carry out, write down
+1) When a step is due and the bridges are connected, request their counters.
+2) When all have replied, or after a second: observe, decide, carry out, write down.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from controller.command import Command, Expect, Route, SetBackup, Throttle, Unth
 from controller.control import Control, Step
 from controller.errors import ControllerError, StrategyFailed
 from controller.plan import Plan
-from controller.pox_ext import openflow13_messages as of13
+from controller.pox_ext.counter_poll import CounterPoll
 from controller.pox_ext.counters import Counters
 from controller.pox_ext.forwarding import Forwarding
 from controller.pox_ext.frames import Ip
@@ -43,14 +43,13 @@ from controller.pox_ext.tracker import Tracker
 from controller.strategies import from_file
 
 TICK_S = 0.25
-REPLY_TIMEOUT_S = 1.0
-HOST_CHECK_S = 1.0  # between two looks at what hosts confirm, if no step is made
-PATIENCE_S = 10.0
+HOST_CHECK_S = 1.0  # between two checks of what hosts confirm, if no step is made
+PATIENCE_S = 10.0  # for switches and hosts to connect
 MOST_WARNINGS = 500
 
 
 class Session:
-    """Joins the brain to the network; everything but the statistics file happens in POX's own thread."""
+    """Connect the strategy to the network; all but the statistics file runs in POX's own thread."""
 
     def __init__(
         self,
@@ -62,13 +61,8 @@ class Session:
         patience_s: float = PATIENCE_S,
         hosts: HostChannel | None = None,
     ) -> None:
-        self._plan, self._control, self._folder, self._put, self._patience_s = (
-            plan,
-            control,
-            folder,
-            put,
-            patience_s,
-        )
+        self._plan, self._control, self._folder = plan, control, folder
+        self._put, self._patience_s = put, patience_s
         self._hosts = Hosts(plan)
         self._router = Router(plan, self._hosts)
         tracker, host_reports = Tracker(), HostReports()
@@ -105,49 +99,50 @@ class Session:
             self._hosts.owner,
             lambda: round(time.time() * 1000),
         )
+        self._poll = CounterPoll(self._meters, self._counters, plan.aps, self._step)
         self._readiness = Readiness(plan.switches)
         self._started_s = time.monotonic()
         self._warned: set[str] = set()
-        self._outstanding = 0
         self._host_check_due_s = 0.0
-        self._requested_s: float | None = None
         self._failed = False  # a strategy raised an exception: no further step is made
 
-    # --- what comes in
+    # --- reports and connections
 
     def datagram(self, data: bytes, _sender: Address) -> None:
-        """A report of an access point's agent."""
+        """Handle the report of an AP agent."""
         try:
             self._observer.add_report(read_ap_report(data))
         except ValueError as error:
             self.warn(str(error))
 
     def host_datagram(self, data: bytes, sender: Address) -> None:
-        """A report of a host's agent."""
+        """Handle the report of a host agent."""
         try:
             self._subflows.handle_report(self._channel.report(data, sender))
         except ControllerError as error:
             self.warn(str(error))
 
     def channel_up(self, channel: Channel) -> None:
+        """Read the meter and table 0 of a bridge that has connected with OpenFlow 1.3."""
         switch = self._plan.names.get(channel.dpid or 0)
         if switch is not None:
             self._meters.connected(switch, channel)
 
     def channel_down(self, channel: Channel) -> None:
+        """Note that the OpenFlow 1.3 connection of a bridge is closed."""
         switch = self._plan.names.get(channel.dpid or 0)
         if switch is not None:
             self._meters.lost(switch, channel)
             self._readiness.lost(switch, TABLE_0)
 
     def warn(self, text: str) -> None:
-        """Say something once; garbage without end is not written down without end."""
+        """Write a warning once; the number of warnings is bounded."""
         if text not in self._warned and len(self._warned) < MOST_WARNINGS:
             self._warned.add(text)
             self._folder.write({"kind": "warning", "text": text})
 
     def restore(self, tables: Tables) -> None:
-        """Take over the links and subflows that an earlier controller of this run has known."""
+        """Restore the links and subflows that an earlier controller of this run has written."""
         for document in tables.get("links", []):
             self._link(LinkState.model_validate(document).scaled(self._plan.rate_scale))
         self._subflows.restore(tables.get("subflows", []))
@@ -156,20 +151,19 @@ class Session:
         fallback = self._subflows.handle_syn(packet)
         if fallback is not None:
             flow = fallback.flow
-            self.warn(
-                f"{flow.source} asked {flow.destination}:{flow.destination_port} for Multipath TCP and got plain TCP"
-            )
+            server = f"{flow.destination}:{flow.destination_port}"
+            self.warn(f"{flow.source} requested Multipath TCP of {server} and got plain TCP")
 
     def _counted_addresses(self, switch: str) -> list[str]:
         users = [user for user in self._plan.multipath if switch in self._plan.aps]
         return [address for user in users for address in self._hosts.at(user, switch)]
 
-    def _switch_changed(self, switch: str, what: str) -> None:
-        if what == "ready":
+    def _switch_changed(self, switch: str, state: str) -> None:
+        if state == "ready":
             self._part_ready(switch, TABLE_1)
             return
-        self._folder.write({"kind": "switch", "switch": switch, "state": what})
-        if what == "lost":
+        self._folder.write({"kind": "switch", "switch": switch, "state": state})
+        if state == "lost":
             self._readiness.lost(switch, TABLE_1)
 
     def _part_ready(self, switch: str, part: str) -> None:
@@ -182,7 +176,7 @@ class Session:
     # --- the loop
 
     def tick(self) -> None:
-        """Four times a second."""
+        """Handle messages, and make a control step if one is due; called four times a second."""
         for message in self._folder.messages():
             self._handle_message(message)
         now_s = time.monotonic()
@@ -192,17 +186,14 @@ class Session:
         late = self._late(now_s)
         for text in self._readiness.complaints() if late else ():
             self.warn(text)
-        if (
-            self._requested_s is None
-            and not self._failed
-            and (late or self._readiness.complete)
-            and self._control.due(time.monotonic_ns())
-        ):
-            self._request_counters()  # 1
-        elif self._requested_s is not None and (
-            self._outstanding == 0 or now_s - self._requested_s > REPLY_TIMEOUT_S
-        ):
+        if self._poll.is_over(now_s):
             self._step()  # 2
+        elif not self._poll.is_running and self._may_step(late):
+            self._poll.start()  # 1
+
+    def _may_step(self, late: bool) -> bool:
+        ready = late or self._readiness.complete
+        return ready and not self._failed and self._control.due(time.monotonic_ns())
 
     def _handle_message(self, message: InboxMessage | str) -> None:
         if isinstance(message, str):
@@ -231,12 +222,12 @@ class Session:
         }
 
     def _link(self, state: LinkState) -> int | None:
-        """A link has changed; how many flows moved."""
+        """Apply the change of a link; return how many flows moved."""
         self._observer.arcs.change_link(state)
         return None if state.up is None else self._forwarding.set_link(state.link, state.up)
 
     def _late(self, now_s: float) -> bool:
-        """Whether whoever is still missing has had its time: not so just after a start."""
+        """Return whether switches and hosts have had enough time to connect since the start."""
         return now_s - self._started_s > self._patience_s
 
     def _command_hosts(self, now_s: float) -> None:
@@ -244,38 +235,12 @@ class Session:
         unreachable = self._host_commands.refresh(self._subflows.refresh(now_s), now_s)
         for host in unreachable if self._late(now_s) else ():
             self.warn(
-                f"host {host} was asked for a priority or a rate, but no agent of it reports. See --key_file (docs/formats.md)"
+                f"host {host}: no host agent reports, so its subflows get no backup flag and no "
+                "pacing rate. See --key_file (docs/formats.md)"
             )
 
-    def _request_counters(self) -> None:
-        self._requested_s = time.monotonic()
-        channels = self._meters.channels
-        aps = [switch for switch in self._plan.aps if switch in channels]
-        self._outstanding = len(aps) + 2 * len(channels)
-        for switch in aps:
-            self._meters.read(switch, self._handle_reply)
-        for switch, channel in channels.items():
-            self._request_switch_counters(switch, channel)
-
-    def _request_switch_counters(self, switch: str, channel: Channel) -> None:
-        def with_ports(body: bytes | None) -> None:
-            self._counters.take_ports(switch, of13.ports(body or b""))
-            self._handle_reply()
-
-        def with_flows(body: bytes | None) -> None:
-            self._counters.take_flows(switch, of13.flow_counts(body or b""))
-            self._handle_reply()
-
-        channel.request(of13.port_stats_request(), with_ports)
-        channel.request(of13.flow_stats_request(of13.PATHS_TABLE), with_flows)
-
-    def _handle_reply(self) -> None:
-        self._outstanding -= 1
-        if self._outstanding == 0 and self._requested_s is not None:
-            self._step()
-
     def _step(self) -> None:
-        self._requested_s = None
+        self._poll.end()
         try:
             step = self._control.step(self._observer.observe(time.monotonic_ns()))
         except StrategyFailed as failure:
@@ -283,11 +248,11 @@ class Session:
             self._folder.write(lines.failure_line(self._control.strategy.name, failure))
             return
         self._observer.tiers = step.observation.tiers
-        decided = [
+        decisions = [
             lines.decision_line(step.strategy, decision, step.observation.rate_scale)
             for decision in step.decisions
         ]
-        self._folder.write(lines.observation_line(step), *decided)
+        self._folder.write(lines.observation_line(step), *decisions)
         for decision in step.decisions:
             if decision.command is not None:
                 self._apply_command(decision.command)
@@ -317,9 +282,12 @@ class Session:
             "strategy": step.strategy,
             "params": self._control.params.model_dump(),
         }
-        known = {"aps": self._counters.ap_documents(step), "links": self._observer.arcs.documents()}
+        network = {
+            "aps": self._counters.ap_documents(step),
+            "links": self._observer.arcs.documents(),
+        }
         return {
             "control": [control],
-            **known,
+            **network,
             **self._counters.documents(self._subflows.documents()),
         }

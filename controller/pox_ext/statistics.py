@@ -1,6 +1,7 @@
-"""The controller's statistics: a TinyDB file with the latest value per access point, port, path and subflow.
+"""Write the controller's statistics: the latest value per access point, port, path and subflow.
 
-One thread writes it, off the loop that answers switches; a reader finds a whole file at any time.
+The file is a TinyDB. A thread of its own writes it, so that the replies to switches do not wait. A
+reader always finds a whole file.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ Tables = dict[str, list[dict[str, Any]]]
 
 
 class ReplacedFile(Storage):
-    """Keeps the state in one file that is written aside and then renamed into place."""
+    """Keep the state in one file that is written beside and then renamed."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -36,14 +37,14 @@ class ReplacedFile(Storage):
         with open(aside, "w", encoding="utf-8") as file:
             file.write(
                 json.dumps(data)
-            )  # in one go: json.dump would build it piece by piece, in Python
+            )  # faster than json.dump, which encodes piece by piece in Python
             file.flush()
             os.fsync(file.fileno())
         os.replace(aside, self._path)
 
 
 def read(path: Path) -> Tables:
-    """All tables of a statistics file; none when there is no such file."""
+    """Return all tables of a statistics file; none if there is no file."""
     with TinyDB(path, storage=ReplacedFile) as database:
         return {
             name: [dict(document) for document in database.table(name)]
@@ -52,7 +53,7 @@ def read(path: Path) -> Tables:
 
 
 class Writer:
-    """Writes the tables it was given last; what was given meanwhile and is out of date is never written."""
+    """Write the latest tables; older ones that are not yet written are skipped."""
 
     def __init__(self, path: Path) -> None:
         self._cache = CachingMiddleware(ReplacedFile)  # type: ignore[no-untyped-call]
@@ -65,7 +66,7 @@ class Writer:
         self._thread.start()
 
     def put(self, tables: Tables) -> None:
-        """Replace all tables; returns at once."""
+        """Replace all tables; return at once."""
         with self._news:
             self._latest = tables
             self._news.notify()

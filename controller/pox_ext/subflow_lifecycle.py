@@ -1,8 +1,10 @@
-"""The lifecycle of subflows: they join, change and end, and each of these becomes a line of decisions.jsonl.
+"""Follow subflows from the handshake to the end, and write a line whenever one changes.
 
-1) a SYN/ACK (its tier must be known, at the first step at the latest), or the report of a server's host after this controller was started anew: a subflow has joined
-2) its path, its priority or its expected rate is another than before: say so
-3) its hosts do not have it any more, or nobody used its entries for long and no host reports: it is over
+1) A SYN/ACK completes a subflow; its line is written when its tier is known, at the first step at
+   the latest. A controller that was restarted learns older subflows from the server's host report.
+2) Its path, its backup flag or its expected rate has changed: write a line.
+3) Its hosts no longer report it, or its entries were idle for long and no host reports: it has
+   ended.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from controller.pox_ext.counters import Counters
 from controller.pox_ext.frames import Ip
 from controller.pox_ext.host_reports import HostReports
 from controller.pox_ext.hosts import Hosts
-from controller.pox_ext.observer import Observer, to_user
+from controller.pox_ext.observer import Observer
 from controller.pox_ext.router import Router
 from controller.pox_ext.tracker import Fallback, Joined, Tracker
 
@@ -26,7 +28,7 @@ Logged = tuple[tuple[str, ...], bool, int | None]  # path, backup, expected rate
 
 
 class SubflowLifecycle:
-    """`write` takes a line, `changed()` is called when a subflow has come or gone."""
+    """Handle handshakes, reports and idle entries."""
 
     def __init__(
         self,
@@ -39,26 +41,22 @@ class SubflowLifecycle:
         changed: Callable[[], None],
         rate_scale: float,
     ) -> None:
+        """Take the parts of the controller; call `changed()` when a subflow has come or gone."""
         self._rate_scale = rate_scale
-        self._tracker, self._host_reports, self._observer, self._router, self._hosts = (
-            tracker,
-            host_reports,
-            observer,
-            router,
-            hosts,
-        )
+        self._tracker, self._host_reports, self._observer = tracker, host_reports, observer
+        self._router, self._hosts = router, hosts
         self._write, self._changed = write, changed
         self._written: dict[SubflowKey, Logged] = {}
 
     def handle_syn(self, packet: Ip) -> Fallback | None:
-        """A SYN or SYN/ACK; the answer says that a connection fell back to TCP."""
+        """Handle a SYN or SYN/ACK; return the fallback to TCP that it shows, if any."""
         event = self._tracker.handle_syn(packet)
         if isinstance(event, Joined):
             self._joined(event)  # 1
         return event if isinstance(event, Fallback) else None
 
     def handle_report(self, report: HostReport) -> None:
-        """A host's report."""
+        """Handle a host report; adopt the subflows of a server that are not yet known."""
         if self._host_reports.add(report) and not self._is_user(report.host):
             known = {each.flow for each in self._tracker.subflows()}
             for token, flow in self._host_reports.subflows_at(report.host):
@@ -66,18 +64,18 @@ class SubflowLifecycle:
                     self._joined(self._tracker.adopt(token, flow.back()))
 
     def handle_idle_entry(self, cookie: int) -> None:
-        """Nobody has used an entry for long."""
+        """Handle an entry that nobody used for long."""
         for joined in self._tracker.subflows():
             here = cookie in (digest(joined.flow), digest(joined.flow.back()))
             if here and not self._host_reports.reports_any(self._hosts_of(joined.flow)):
                 self._end(joined)  # 3
 
     def refresh(self, now_s: float) -> list[Subflow]:
-        """The subflows that live; what has changed of them is said."""
+        """Return the open subflows, and write a line for each that has changed."""
         open_subflows = []
         for joined in self._tracker.subflows():
             subflow = self._observer.subflow(joined)
-            if self._host_reports.is_over(to_user(subflow), self._hosts_of(joined.flow), now_s):
+            if self._host_reports.is_over(subflow.flow, self._hosts_of(joined.flow), now_s):
                 self._end(joined)  # 3
             else:
                 open_subflows.append(subflow)
@@ -85,18 +83,18 @@ class SubflowLifecycle:
         return open_subflows
 
     def flow(self, key: SubflowKey) -> Flow | None:
-        """The 5-tuple of a subflow towards its user, if it lifecycle."""
+        """Return the 5-tuple of a subflow in the direction of its user, None if it is not open."""
         joined = self._tracker.find(*key)
-        return None if joined is None else to_user(self._observer.subflow(joined))
+        return None if joined is None else self._observer.subflow(joined).flow
 
     def restore(self, documents: Iterable[dict[str, Any]]) -> None:
-        """Take over what an earlier controller of this run has seen."""
+        """Restore the subflows that an earlier controller of this run has written."""
         for document in documents:
             joined = Counters.joined(document)
             self._tracker.restore(joined)
             subflow = self._observer.subflow(joined)
             if document["pinned"]:
-                self._router.pin(to_user(subflow), tuple(document["path"]))
+                self._router.pin(subflow.flow, tuple(document["path"]))
             for flow in (joined.flow, joined.flow.back()):
                 self._router.routes.pop(flow, None)
                 self._router.route(flow)
@@ -105,10 +103,10 @@ class SubflowLifecycle:
             )
 
     def documents(self) -> list[tuple[Joined, Subflow, bool]]:
-        """Every subflow with how it joined, and whether its path was asked for."""
+        """Return every subflow, as tracked and as observed, and whether its path was chosen."""
         found = [(joined, self._observer.subflow(joined)) for joined in self._tracker.subflows()]
         return [
-            (joined, subflow, self._router.is_pinned(to_user(subflow))) for joined, subflow in found
+            (joined, subflow, self._router.is_pinned(subflow.flow)) for joined, subflow in found
         ]
 
     def _joined(self, joined: Joined) -> None:
@@ -118,17 +116,16 @@ class SubflowLifecycle:
     def _end(self, joined: Joined) -> None:
         subflow = self._observer.subflow(joined)
         self._tracker.remove(joined)
-        self._host_reports.forget(to_user(subflow))
+        self._host_reports.forget(subflow.flow)
         self._router.forget(joined.flow)
         if self._written.pop(subflow.key, None):
             self._write(lines.subflow_line(subflow, self._rate_scale, ended=True))
         self._changed()
 
     def _log(self, subflow: Subflow) -> None:
-        if self._observer.knows_tier(subflow) and self._written.get(subflow.key) != _logged(
-            subflow
-        ):
-            self._written[subflow.key] = _logged(subflow)
+        state = _logged(subflow)
+        if self._observer.knows_tier(subflow) and self._written.get(subflow.key) != state:
+            self._written[subflow.key] = state
             self._write(lines.subflow_line(subflow, self._rate_scale))
 
     def _hosts_of(self, flow: Flow) -> list[str | None]:

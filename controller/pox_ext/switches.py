@@ -1,4 +1,4 @@
-"""The bridges on POX's own OpenFlow 1.0 connection: their ports, and messages to them with a word when they are carried out."""
+"""Send messages to the bridges on POX's OpenFlow 1.0 connection, and confirm them by barriers."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from controller.plan import Plan
 from controller.pox_ext import nicira
 
 HIGHEST_PORT = 0xFF00
-BARRIER_TIMEOUT_S = 2.0  # after which an answer is not waited for any more
+BARRIER_TIMEOUT_S = 2.0  # a silent bridge is not waited for longer
 
 
 class Switches:
-    """Bridges by the names of the plan; one that is not connected has no ports and takes no messages."""
+    """Hold bridges by their names in the plan; a disconnected one has no ports."""
 
     def __init__(self, nexus: Any, plan: Plan) -> None:
         self._nexus, self._plan = nexus, plan
@@ -23,15 +23,15 @@ class Switches:
         self._xid = 0
 
     def name(self, dpid: int) -> str | None:
-        """What the plan calls a bridge."""
+        """Return the name of a bridge in the plan, None if it is not there."""
         return self._plan.names.get(dpid)
 
     def port(self, switch: str, name: str) -> int | None:
-        """The number of a port, if the switch is connected and has it."""
+        """Return the number of a port, None if the switch is disconnected or lacks it."""
         return self.ports(switch).get(name)
 
     def ports(self, switch: str) -> dict[str, int]:
-        """The ports of a switch by name, local ones left out."""
+        """Return the port numbers of a switch by name, except local ports."""
         if switch not in self._ports:
             connection = self._connection(switch)
             if connection is None:
@@ -41,7 +41,7 @@ class Switches:
         return self._ports[switch]
 
     def port_name(self, switch: str, number: int) -> str:
-        """The name of a port, empty when there is none."""
+        """Return the name of a port, empty if there is none."""
         return next((name for name, known in self.ports(switch).items() if known == number), "")
 
     def connected(self, switch: str) -> bool:
@@ -53,7 +53,10 @@ class Switches:
             connection.send(message)
 
     def after(self, switch: str, done: Callable[[], None]) -> None:
-        """Call back when everything sent so far has been carried out, when the switch is gone, or is silent for long."""
+        """Call back when everything sent so far has been carried out.
+
+        Call back as well if the switch disconnects, or does not reply for `BARRIER_TIMEOUT_S`.
+        """
         if self._connection(switch) is None:
             done()
             return
@@ -62,21 +65,21 @@ class Switches:
         self.send(switch, nicira.barrier(self._xid))
 
     def answered(self, xid: int) -> None:
-        """A barrier has been passed."""
+        """Handle a barrier reply."""
         if xid in self._waiting:
             self._waiting.pop(xid)[1]()
 
     def expire(self, now_s: float) -> None:
-        """Wait no longer for those that are silent: what waits for them must not wait for ever."""
+        """Call back for switches that have not replied in time."""
         for xid in [xid for xid, (_, _, until_s) in self._waiting.items() if until_s <= now_s]:
             self.answered(xid)
 
     def changed(self, switch: str) -> None:
-        """The ports of a switch are others than before."""
+        """Forget the ports of a switch, because they have changed."""
         self._ports.pop(switch, None)
 
     def lost(self, switch: str) -> None:
-        """A switch is gone, and with it what it was asked to do."""
+        """Note that a switch is disconnected, and call back for everything it had to do."""
         self.changed(switch)
         for xid in [xid for xid, (where, _, _) in self._waiting.items() if where == switch]:
             self.answered(xid)

@@ -1,7 +1,8 @@
-"""What table 0 of an access point's switch holds, and the messages from what is there to what should be.
+"""Compute the messages that change table 0 of a switch from the installed to the desired entries.
 
-Every address of a multipath user has an entry, so that its traffic is counted under every strategy; those of Tier 2 pass the
-meter. Entries are changed in an order in which none ever names a meter that is not there.
+Every address of a multipath user has an entry, so that its traffic is counted under every strategy.
+Those of Tier 2 pass the meter. The order of the messages ensures that no entry names a missing
+meter.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from controller.pox_ext.openflow13_messages import FlowEntry, kbps
 
 @dataclass(frozen=True)
 class Table0:
-    """Addresses that are counted, those of them that are metered, and the rate of the meter (None: no meter)."""
+    """Hold the counted and the metered addresses, and the meter's rate in bit/s, if any."""
 
     counted: frozenset[str] = frozenset()
     metered: frozenset[str] = frozenset()
@@ -27,7 +28,7 @@ class Table0:
 
 
 def read(flows: list[FlowEntry], rate_bps: int | None) -> Table0:
-    """What a switch says it holds."""
+    """Return the table that a switch reports."""
     addresses = frozenset(each.address for each in flows if each.address)
     metered = frozenset(each.address for each in flows if each.address and each.metered)
     return Table0(
@@ -39,7 +40,7 @@ def read(flows: list[FlowEntry], rate_bps: int | None) -> Table0:
 
 
 def changes(installed: Table0, desired: Table0) -> list[bytes]:
-    """The messages that lead from `installed` to `desired`; none when nothing differs."""
+    """Return the messages that lead from `installed` to `desired`; none if they are equal."""
     messages = (
         [openflow13.send_to_paths(None, metered=False)]
         if desired.default and not installed.default
@@ -69,7 +70,7 @@ def _meter(installed_bps: int | None, desired_bps: int) -> list[bytes]:
 
 
 def resets_counters(installed: Table0, desired: Table0) -> bool:
-    """Whether the change resets the meter's counters."""
+    """Return whether the change resets the counters of the meter."""
     rates = [
         None if table.rate_bps is None else kbps(table.rate_bps) for table in (installed, desired)
     ]

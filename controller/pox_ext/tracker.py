@@ -1,11 +1,15 @@
-"""The table of Multipath TCP connections and subflows, built from SYN and SYN/ACK alone.
+"""Track Multipath TCP connections and subflows from SYN and SYN/ACK packets alone.
 
-1) an MP_JOIN SYN names the token of the connection it joins: remember it until it is answered
-2) a SYN/ACK with MP_CAPABLE carries the server's key: the connection is known by its token, the subflow is its first
-3) a SYN/ACK with MP_JOIN: the subflow joins the connection its SYN has named
-4) a SYN/ACK without an option after a SYN with one: the connection fell back to TCP (RFC 8684, section 3.7)
-5) a subflow is over when somebody who knows says so: its number is not given again while its connection lives
-Subflows that the server opens towards a client name the client's token, whose key v1 shows in no SYN: they stand under that token.
+1) An MP_JOIN SYN names the token of its connection: store it until the SYN/ACK.
+2) A SYN/ACK with MP_CAPABLE carries the server's key: its token names the connection, and this is
+   its first subflow.
+3) A SYN/ACK with MP_JOIN: the subflow joins the connection that its SYN named.
+4) A SYN/ACK without an option after a SYN with MP_CAPABLE: the connection fell back to TCP (RFC
+   8684, section 3.7).
+5) A removed subflow's number is not reused while its connection exists.
+
+A subflow that the server opens names the client's token. In v1 no SYN shows the client's key, so
+such subflows are listed under that token.
 """
 
 from __future__ import annotations
@@ -22,7 +26,7 @@ MOST_CONNECTIONS, MOST_REQUESTS = 4096, 1024
 
 @dataclass(frozen=True)
 class Joined:
-    """A subflow was answered; `flow` is the direction of its SYN."""
+    """Name a subflow whose handshake is complete; `flow` is the direction of its SYN."""
 
     connection: str
     number: int
@@ -32,13 +36,16 @@ class Joined:
 
 @dataclass(frozen=True)
 class Fallback:
-    """A SYN request for Multipath TCP and the answer did not."""
+    """Name a flow that requested Multipath TCP and got plain TCP."""
 
     flow: Flow
 
 
 class Tracker:
-    """Connections by token, and subflows in the order in which they were answered; both bounded, the oldest forgotten first."""
+    """Hold subflows by the token of their connection, in the order of their SYN/ACKs.
+
+    Their number is bounded; the oldest are forgotten first.
+    """
 
     def __init__(self) -> None:
         self._requests: dict[Flow, Capable | Join] = {}
@@ -46,7 +53,7 @@ class Tracker:
         self._numbers: dict[str, int] = {}
 
     def handle_syn(self, packet: Ip) -> Joined | Fallback | None:
-        """Take a SYN or SYN/ACK into account; the answer is what is new."""
+        """Handle a SYN or SYN/ACK; return the new subflow or the fallback."""
         if not packet.is_syn:
             return None
         option = parse(packet.options)
@@ -57,25 +64,25 @@ class Tracker:
         return None
 
     def restore(self, joined: Joined) -> None:
-        """Take over a subflow that an earlier controller has seen."""
+        """Add a subflow that an earlier controller has tracked."""
         self._add(joined)
 
     def adopt(self, token: str, flow: Flow) -> Joined:
-        """Take over a subflow that its host knows and nobody here has seen."""
+        """Add a subflow that its host reports and whose handshake was not observed."""
         return self._add(Joined(token, self._numbers.get(token, 0) + 1, flow))
 
     def subflows(self) -> list[Joined]:
-        """All subflows known."""
+        """Return all subflows."""
         return [subflow for subflows in self._subflows.values() for subflow in subflows]
 
     def find(self, connection: str, number: int) -> Joined | None:
-        """The subflow of a connection with this number, if it lives."""
+        """Return the subflow of a connection with this number, None if it is not open."""
         return next(
             (each for each in self._subflows.get(connection, ()) if each.number == number), None
         )
 
     def remove(self, joined: Joined) -> None:
-        """Forget a subflow, and with its last one the connection."""  # 5
+        """Remove a subflow, and with its last one the connection."""  # 5
         left = [each for each in self._subflows.get(joined.connection, ()) if each != joined]
         if left:
             self._subflows[joined.connection] = left
@@ -97,7 +104,7 @@ class Tracker:
     def _join(self, token: str, flow: Flow, backup: bool) -> Joined | None:
         known = self._subflows.get(token, [])
         if any(each.flow == flow for each in known):
-            return None  # the answer was sent again
+            return None  # a retransmitted SYN/ACK
         return self._add(Joined(token, self._numbers.get(token, 0) + 1, flow, backup))
 
     def _add(self, joined: Joined) -> Joined:

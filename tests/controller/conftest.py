@@ -1,4 +1,4 @@
-"""A network of bridges in user space, made once per file; hosts are made anew, and all else emptied, before every test."""
+"""A network of bridges in user space, built once per file and reset before each test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DatagramSocket and inbox files: understood or refused, never guessed."""
+"""Datagrams and inbox files are either valid or refused."""
 
 import json
 
@@ -54,13 +54,13 @@ def test_the_documented_inbox_messages_are_read():
         ({"extra": 1}, "extra"),
     ],
 )
-def test_a_wrong_report_is_refused_and_says_where(change, where):
+def test_an_invalid_report_is_refused_with_its_key(change, where):
     with pytest.raises(MessageRefused, match=where):
         read_ap_report(json.dumps({**REPORT, **change}).encode())
 
 
 @given(st.binary(max_size=200))
-def test_garbage_is_refused(data):
+def test_invalid_data_is_refused(data):
     for read in (read_ap_report, read_inbox_message):
         with pytest.raises(MessageRefused):
             read(data)

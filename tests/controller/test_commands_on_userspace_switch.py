@@ -1,4 +1,6 @@
-"""Routes, priorities and expected rates: real POX, real Open vSwitch (in user space), real Multipath TCP and the hosts' agents."""
+"""Routes, backup flags and pacing rates with real POX, Open vSwitch in user space, kernel Multipath
+TCP and the host agents.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ pytestmark = [
     pytest.mark.skipif(bool(missing()), reason=missing()),
 ]
 DETOUR = ["s1", "c1", "wifi1"]
-EVEN = {"1": 2.0, "2": 2.0}  # Mb/s: of two idle subflows the kernel would leave one alone
+EVEN = {"1": 2.0, "2": 2.0}  # Mb/s; without it the kernel uses one of two idle subflows only
 PAYLOAD = 1420 / 1514
 
 
@@ -30,12 +32,12 @@ def scripted(network: Network, **script: object) -> Network:
 
 
 def ask(network: Network, seq: int, **script: object) -> None:
-    """Another script from now on."""
+    """Replace the script."""
     network.tell(seq, "params", {"script": json.dumps(script)})
 
 
 def subflow(network: Network, number: int) -> dict[str, object]:
-    """What was said last about a subflow."""
+    """The last line about a subflow."""
     return next(
         (line for line in reversed(network.lines("subflow")) if line["subflow"] == number), {}
     )
@@ -50,7 +52,7 @@ def interface_mbps(network: Network, interface: str, over_s: float) -> float:
     return (received() - before) * 8 / 1e6 / (time.monotonic() - since)
 
 
-def test_a_pinned_subflow_takes_its_way_without_a_stall_and_goes_back_when_it_breaks(network):
+def test_a_routed_subflow_moves_without_a_stall_and_moves_back_when_its_path_breaks(network):
     scripted(network, routes={"2": DETOUR}, expect=EVEN)
     progress = download(network, MPTCP, pace_bps=100_000_000)
     eventually(lambda: subflow(network, 2).get("path") == DETOUR, "route the second subflow")
@@ -71,7 +73,7 @@ def test_a_pinned_subflow_takes_its_way_without_a_stall_and_goes_back_when_it_br
     )
 
 
-def test_a_killed_controller_comes_back_to_the_ways_that_were_asked_for(network):
+def test_a_restarted_controller_keeps_the_routes_of_a_strategy(network):
     scripted(network, routes={"2": DETOUR}, expect=EVEN)
     progress = download(network, MPTCP, pace_bps=100_000_000)
     eventually(lambda: subflow(network, 2).get("path") == DETOUR, "route the second subflow")
@@ -80,11 +82,11 @@ def test_a_killed_controller_comes_back_to_the_ways_that_were_asked_for(network)
     )
     network.stop_pox(signal.SIGKILL)
     assert mbps(progress, 1) > 2
-    network.ofctl("del-flows", "c1")  # and a switch has lost everything
+    network.ofctl("del-flows", "c1")  # the switch loses all entries
     known, said = len(network.lines("ready")), len(network.lines("subflow"))
     network.start_pox(
         "scripted", **FAST, script=json.dumps({"expect": EVEN})
-    )  # nobody asks for the way again
+    )  # no strategy routes it
     eventually(lambda: len(network.lines("ready")) > known, "connect again")
     eventually(
         lambda: "tcp,nw_src" in network.ofctl("dump-flows", "c1", "table=1"), "put the way back"
@@ -93,7 +95,7 @@ def test_a_killed_controller_comes_back_to_the_ways_that_were_asked_for(network)
     assert not [line for line in network.lines("subflow")[said:] if line["path"] == ["s1", "wifi1"]]
 
 
-def test_a_backup_subflow_rests_until_it_is_wanted_again(network):
+def test_a_backup_subflow_carries_nothing_until_it_is_normal_again(network):
     scripted(network, expect=EVEN)
     progress = download(network, MPTCP, pace_bps=100_000_000)
     eventually(lambda: subflow(network, 2).get("expected_mbps"), "hold both subflows")
@@ -112,7 +114,7 @@ def test_a_backup_subflow_rests_until_it_is_wanted_again(network):
     assert "backup" in [line["action"] for line in network.lines("decision")]
 
 
-def test_a_rate_is_held_within_five_percent_and_lifted(network):
+def test_a_pacing_rate_is_kept_within_five_percent_and_removed(network):
     scripted(network)
     progress = download(network, MPTCP, pace_bps=100_000_000)
     eventually(lambda: len(network.lines("subflow")) >= 2, "see both subflows")
@@ -121,7 +123,7 @@ def test_a_rate_is_held_within_five_percent_and_lifted(network):
         lambda: subflow(network, 2)["expected_mbps"] and subflow(network, 1)["expected_mbps"],
         "confirm the rates",
     )
-    time.sleep(1.0)  # what was under way
+    time.sleep(1.0)  # packets in flight
     held_to(lambda: mbps(progress, 4), 5.0 * PAYLOAD, within=0.05)
     held_to(lambda: interface_mbps(network, "wifi", 3), 2.0, within=0.05)
     held_to(lambda: interface_mbps(network, "lte", 3), 3.0, within=0.05)
@@ -130,7 +132,7 @@ def test_a_rate_is_held_within_five_percent_and_lifted(network):
     assert eventually(lambda: mbps(progress, 1) > 20, "go at full speed")
 
 
-def test_rates_and_backups_survive_the_controller(network):
+def test_pacing_rates_and_backup_flags_survive_the_controller(network):
     scripted(network, expect={"1": 3.0}, backup=[2])
     progress = download(network, MPTCP, pace_bps=100_000_000)
     eventually(
@@ -140,7 +142,7 @@ def test_rates_and_backups_survive_the_controller(network):
     network.stop_pox(signal.SIGKILL)
     time.sleep(1.0)
     held_to(lambda: mbps(progress, 2), 3.0 * PAYLOAD, within=0.08)
-    (network.run / "statistics.json").unlink()  # only the hosts remember
+    (network.run / "statistics.json").unlink()  # now only the hosts have this state
     known, said = len(network.lines("ready")), len(network.lines("subflow"))
     network.start_pox("scripted", **FAST, script=json.dumps({"expect": {"1": 3.0}, "backup": [2]}))
     eventually(lambda: len(network.lines("ready")) > known, "connect again")
@@ -153,18 +155,18 @@ def test_rates_and_backups_survive_the_controller(network):
     held_to(lambda: mbps(progress, 2), 3.0 * PAYLOAD, within=0.08)
 
 
-def test_a_subflow_that_ends_leaves_the_observation(network):
+def test_a_subflow_that_has_ended_is_not_observed(network):
     scripted(network)
     download(network, MPTCP)
     eventually(lambda: len(network.lines("subflow")) >= 2, "see both subflows")
-    network.inside("user", "ip", "mptcp", "endpoint", "delete", "id", "1")  # that of wifi
+    network.inside("user", "ip", "mptcp", "endpoint", "delete", "id", "1")  # the one of wifi
     eventually(
         lambda: [line["subflow"] for line in network.lines("subflow") if line.get("ended")] == [2],
         "see it end",
     )
 
 
-def test_nobody_but_the_registered_controller_is_obeyed(network):
+def test_a_host_carries_out_commands_of_its_controller_only(network):
     agents = network.start_agents()
     start(network, "none")
     download(network, MPTCP)

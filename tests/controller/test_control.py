@@ -1,4 +1,4 @@
-"""One step of control, flips, and what is refused."""
+"""Control steps, changes of the strategy, and refused commands."""
 
 from dataclasses import replace
 
@@ -34,7 +34,7 @@ def at(seconds: float, meter_bps: int | None = None) -> Observation:
     )
 
 
-def test_half_a_strategy_cannot_be_made():
+def test_an_incomplete_strategy_cannot_be_instantiated():
     class Half(Strategy):
         name = "half"
 
@@ -45,13 +45,14 @@ def test_half_a_strategy_cannot_be_made():
 def test_an_unknown_strategy_lists_the_known_ones():
     with pytest.raises(
         UnknownStrategy,
-        match="'fixed' is unknown: choose from disjoint, expected_throughput, loss_aware, meter_throttling, none",
+        match="'fixed' is unknown: choose from disjoint, expected_throughput, loss_aware, "
+        "meter_throttling, none",
     ):
         make("fixed", {})
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
-def test_every_parameter_introduces_itself(name):
+def test_every_parameter_has_a_unit_and_a_help_text(name):
     for key, field in STRATEGIES[name].Params.model_fields.items():
         assert field.description, key
         assert field.json_schema_extra["unit"], key
@@ -84,7 +85,7 @@ def test_steps_are_due_every_interval_and_do_not_drift():
     assert not control.due(12 * SECOND)
 
 
-def test_a_changed_parameter_holds_from_the_next_step_on():
+def test_a_changed_parameter_takes_effect_at_the_next_step():
     control = Control("meter_throttling")
     control.step(at(0))
     assert control.step(at(2, meter_bps=MBPS // 10)).decisions[0].command.rate_bps == MBPS // 10
@@ -92,7 +93,7 @@ def test_a_changed_parameter_holds_from_the_next_step_on():
     assert control.step(at(4, meter_bps=MBPS // 10)).decisions[0].command.rate_bps == MBPS
 
 
-def test_changes_add_up_until_the_step():
+def test_several_changes_before_a_step_all_take_effect():
     control = Control("meter_throttling")
     control.change({"min_rate_mbps": 1})
     control.change({"cth": 0.3})
@@ -116,7 +117,7 @@ def test_a_wrong_parameter_is_refused_and_changes_nothing(values, message):
     assert control.params == type(control.params)()
 
 
-def test_flipping_the_strategy_withdraws_first():
+def test_a_replaced_strategy_withdraws_first():
     control = Control("meter_throttling")
     control.step(at(0))
     control.switch("none")
@@ -127,13 +128,13 @@ def test_flipping_the_strategy_withdraws_first():
     assert control.step(at(4)).decisions[0].command.rate_bps == MBPS // 2
 
 
-def test_a_limit_left_behind_by_another_controller_is_lifted():
+def test_a_meter_of_an_earlier_controller_is_removed():
     assert [each.command for each in Control("none").step(at(0, meter_bps=MBPS)).decisions] == [
         Unthrottle("wifi1")
     ]
 
 
-def test_tiers_hold_for_the_categorisation_interval_unless_somebody_comes():
+def test_tiers_last_for_the_categorisation_interval_unless_an_association_is_new():
     control = Control("meter_throttling", {"categorisation_interval_s": 10})
     control.step(at(0))
     faster = tuple(
@@ -151,8 +152,8 @@ def test_tiers_hold_for_the_categorisation_interval_unless_somebody_comes():
     ).observation.tiers
 
 
-def test_who_is_handed_over_keeps_the_tier_until_tiers_are_chosen_again():
-    """At wifi2 ue2 would be better off than on LTE, but nobody looks before 10 s are over."""
+def test_a_user_keeps_its_tier_at_a_handover_until_the_next_division():
+    """At wifi2 ue2 gets more than on LTE, but tiers are divided every 10 s only."""
     control = Control("meter_throttling", {"categorisation_interval_s": 10})
     control.step(at(0))
     elsewhere = (
@@ -189,7 +190,7 @@ def test_who_is_handed_over_keeps_the_tier_until_tiers_are_chosen_again():
         (Throttle("wifi1", frozenset({"10.2.0.2"}), MBPS), "10.2.0.2 belongs to no multipath user"),
     ],
 )
-def test_a_command_that_makes_no_sense_is_refused(command, message):
+def test_an_impossible_throttle_is_refused(command, message):
     with pytest.raises(CommandRefused, match=message):
         checked(command, NETWORK)
 
@@ -228,7 +229,7 @@ ROUTED = replace(
         (Route(("c", 2), ("s1", "s3", "s2")), "no link leads from s1 to s3"),
     ],
 )
-def test_a_subflow_is_not_told_what_it_cannot_do(command, message):
+def test_an_impossible_command_to_a_subflow_is_refused(command, message):
     with pytest.raises(CommandRefused, match=message):
         checked(command, ROUTED)
 
@@ -242,12 +243,12 @@ def test_a_subflow_is_not_told_what_it_cannot_do(command, message):
         SetBackup(("c", 2), True),
     ],
 )
-def test_what_a_subflow_can_do_is_passed_on(command):
+def test_a_possible_command_to_a_subflow_is_accepted(command):
     assert checked(command, ROUTED) == command
 
 
 class Asks(Strategy):
-    """Asks for what a test wants."""
+    """Return the commands of a test."""
 
     name = "asks"
     wanted: tuple[SetBackup, ...] = ()
@@ -259,12 +260,12 @@ class Asks(Strategy):
         return []
 
 
-def test_the_last_normal_subflow_stays_so_even_within_one_step(monkeypatch):
+def test_the_last_normal_subflow_cannot_become_backup_within_one_step(monkeypatch):
     monkeypatch.setitem(STRATEGIES, "asks", Asks)
     monkeypatch.setattr(Asks, "wanted", (SetBackup(("c", 1), True), SetBackup(("c", 2), True)))
     step = Control("asks").step(ROUTED)
     assert [each.command for each in step.decisions] == [SetBackup(("c", 1), True)]
-    assert "the last one" in step.refused[0]
+    assert "all other subflows of its connection are backup" in step.refused[0]
 
 
 def test_a_swap_of_the_only_normal_subflow_is_carried_out_in_order(monkeypatch):
@@ -277,7 +278,7 @@ def test_a_swap_of_the_only_normal_subflow_is_carried_out_in_order(monkeypatch):
     assert [each.action for each in step.decisions] == ["normal", "backup"]
 
 
-def test_a_step_is_hurried_only_for_a_strategy_that_wants_it(monkeypatch):
+def test_a_new_subflow_wakes_only_a_strategy_that_reacts_to_it(monkeypatch):
     monkeypatch.setitem(STRATEGIES, "asks", Asks)
     control = Control("asks")
     control.step(ROUTED)

@@ -1,4 +1,4 @@
-"""Counters of ports and flows, and the links they make visible."""
+"""Counters of ports and flows, and the arcs that are observed from them."""
 
 from __future__ import annotations
 
@@ -24,22 +24,71 @@ SECOND_NS = 1_000_000_000
 PLAN = {
     "switches": {"s1": {"dpid": 1}, "wifi1": {"dpid": 2}, "lte1": {"dpid": 3}},
     "hosts": {
-        "srv1": [{"name": "eth", "switch": "s1", "port": "s1-srv", "address": "10.0.0.1", "link": "server"}],
-        "ue1": [
-            {"name": "w", "switch": "wifi1", "port": "wifi1-wlan1", "address": "10.1.0.1", "link": "wifi1"},
-            {"name": "l", "switch": "lte1", "port": "lte1-ue1", "address": "10.2.0.1", "link": "lte1"},
+        "srv1": [
+            {
+                "name": "eth",
+                "switch": "s1",
+                "port": "s1-srv",
+                "address": "10.0.0.1",
+                "link": "server",
+            }
         ],
-        "ue2": [{"name": "w", "switch": "wifi1", "port": "wifi1-wlan1", "address": "10.1.0.2", "link": "wifi1"}],
+        "ue1": [
+            {
+                "name": "w",
+                "switch": "wifi1",
+                "port": "wifi1-wlan1",
+                "address": "10.1.0.1",
+                "link": "wifi1",
+            },
+            {
+                "name": "l",
+                "switch": "lte1",
+                "port": "lte1-ue1",
+                "address": "10.2.0.1",
+                "link": "lte1",
+            },
+        ],
+        "ue2": [
+            {
+                "name": "w",
+                "switch": "wifi1",
+                "port": "wifi1-wlan1",
+                "address": "10.1.0.2",
+                "link": "wifi1",
+            }
+        ],
     },
     "trunks": [
-        {"link": "wifi", "a": "s1", "a_port": "s1-wifi1", "b": "wifi1", "b_port": "wifi1-s1", "delay_ms": 5, "loss": 0.01, "loss_back": 0.02, "rate_mbps": 20},
-        {"link": "lte", "a": "s1", "a_port": "s1-lte1", "b": "lte1", "b_port": "lte1-s1", "delay_ms": 20},
+        {
+            "link": "wifi",
+            "a": "s1",
+            "a_port": "s1-wifi1",
+            "b": "wifi1",
+            "b_port": "wifi1-s1",
+            "delay_ms": 5,
+            "loss": 0.01,
+            "loss_back": 0.02,
+            "rate_mbps": 20,
+        },
+        {
+            "link": "lte",
+            "a": "s1",
+            "a_port": "s1-lte1",
+            "b": "lte1",
+            "b_port": "lte1-s1",
+            "delay_ms": 20,
+        },
     ],
     "aps": {
-        "wifi1": {"kind": "wifi", "capacity_mbps": 10, "stations": {"ue1": {"rate_mbps": 10}, "ue2": {"rate_mbps": 5}}},
+        "wifi1": {
+            "kind": "wifi",
+            "capacity_mbps": 10,
+            "stations": {"ue1": {"rate_mbps": 10}, "ue2": {"rate_mbps": 5}},
+        },
         "lte1": {"kind": "lte", "capacity_mbps": 8, "stations": {"ue1": {"rate_mbps": 8}}},
     },
-}  # fmt: skip
+}
 NUMBERS = {
     "s1": ["s1-srv", "s1-wifi1", "s1-lte1"],
     "wifi1": ["wifi1-s1", "wifi1-wlan1"],
@@ -78,7 +127,7 @@ def world(monkeypatch):
     return World(monkeypatch)
 
 
-def test_a_tally_goes_on_when_the_counters_begin_again():
+def test_a_count_continues_when_the_counters_are_reset():
     counter = EntryCounter()
     for packets in (10, 30, 5):
         counter.add_reading(packets, packets * 100)
@@ -86,7 +135,7 @@ def test_a_tally_goes_on_when_the_counters_begin_again():
 
 
 def counted(world: World, readings: list[tuple[int, int]], delay_s: float = 0.0):
-    """One reading a second of packets that entered at s1 and came out at wifi1."""
+    """Add one reading a second of packets that entered at s1 and left at wifi1."""
     for second, (entered, came_out) in enumerate(readings):
         world.now_ns = second * SECOND_NS
         world.entries("s1", down=entered)
@@ -95,32 +144,32 @@ def counted(world: World, readings: list[tuple[int, int]], delay_s: float = 0.0)
     return world.counters.data(DOWN)
 
 
-def test_what_did_not_come_out_is_lost_when_it_stays_away(world):
+def test_packets_that_stay_missing_are_lost(world):
     way = counted(world, [(1000 * n, 1000 * n - 10 * n - 40 * (n % 2)) for n in range(10)])
     assert way.sent == 9000
     assert way.rate_bps == 1000 * FRAME_BITS
-    assert 50 <= way.lost <= 90  # of 90, what was under way only now and then is not among them
+    assert 50 <= way.lost <= 90  # of 90; packets that were in flight only sometimes are not counted
 
 
-def test_what_waits_now_and_then_is_not_lost(world):
+def test_packets_that_wait_in_a_queue_are_not_lost(world):
     assert counted(world, [(1000 * n, 1000 * n - 150 * (n % 2)) for n in range(10)]).lost == 0
 
 
-def test_what_the_delay_of_the_links_holds_is_not_lost(world):
+def test_packets_in_flight_are_not_lost(world):
     assert (
         counted(world, [(1000 * n, max(0, 1000 * n - 100)) for n in range(10)], delay_s=0.1).lost
         == 0
     )
 
 
-def test_a_loss_once_counted_stays(world):
+def test_a_counted_loss_stays(world):
     lossy = [(1000 * n, 990 * n) for n in range(10)]
     idle = [(9000, 8910)] * int(LOSS_WINDOW_S + 2)
     assert counted(world, lossy + idle).lost == 90
     assert all(before <= after for before, after in pairwise([0, 90]))
 
 
-def test_data_may_go_up(world):
+def test_uploads_are_counted_too(world):
     for second in range(2):
         world.now_ns = second * SECOND_NS
         for switch in ("s1", "wifi1"):
@@ -133,7 +182,7 @@ def test_data_may_go_up(world):
     assert world.counters.data(Flow("10.0.0.1", "10.1.0.9", 6, 1, 1)) is None
 
 
-def test_links_are_arcs_in_both_directions_with_what_passed(world):
+def test_links_are_arcs_in_both_directions_with_their_use(world):
     for flow in (DOWN, DOWN.back()):
         world.router.route(flow)
     for second in range(2):
@@ -151,7 +200,7 @@ def test_links_are_arcs_in_both_directions_with_what_passed(world):
     assert world.arcs.delay_s(("s1", "wifi1")) == 0.005
 
 
-def test_the_air_is_what_its_stations_take_together(world):
+def test_the_use_of_the_air_is_the_sum_of_its_stations(world):
     other = Flow("10.0.0.1", "10.1.0.2", 6, 5001, 40001)
     for flow in (DOWN, DOWN.back(), other):
         world.router.route(flow)
@@ -181,7 +230,7 @@ def test_a_station_that_moves_away_has_a_slower_arc(world):
     assert world.arc("wifi1", "wifi1~air").capacity_bps == 4_000_000
 
 
-def test_a_link_that_changed_is_seen_as_it_is(world):
+def test_a_changed_link_is_observed_as_it_is_now(world):
     world.arcs.change_link(LinkState(link="wifi", rate_mbps=5, delay_ms=50))
     world.arcs.change_link(LinkState(link="wifi", loss=0.1))
     down, up = world.arc("s1", "wifi1"), world.arc("wifi1", "s1")

@@ -1,4 +1,4 @@
-"""Twenty switches: real POX, real Open vSwitch (in user space), real Multipath TCP. Ways through the core, and who finds others."""
+"""A fat tree of twenty switches: real POX, Open vSwitch in user space, kernel Multipath TCP."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tree]:
 
 
 def subflows(tree: Tree) -> dict[Way, dict[str, Any]]:
-    """The latest line about every subflow."""
+    """The latest line about each subflow."""
     return {(line["source"], line["destination"]): line for line in tree.lines("subflow")}
 
 
@@ -53,7 +53,7 @@ def decided(line: dict[str, Any]) -> bool:
 
 
 def core_of(tree: Tree) -> dict[Way, set[str]]:
-    """The core switch of every subflow, as POX has said it."""
+    """The core switch of each subflow, as POX has written it."""
     return {way: {line["path"][2]} for way, line in subflows(tree).items()}
 
 
@@ -93,7 +93,7 @@ def test_two_subflows_of_one_connection_pass_different_core_switches(tree):
     eventually(lambda: through_cores(tree) == core_of(tree), "clear what the ways before have left")
 
 
-def test_who_asks_for_an_address_is_answered_and_no_question_travels(tree):
+def test_arp_requests_are_answered_and_not_forwarded(tree):
     for user, server in tree.pairs.items():
         mac = "02:00:" + ":".join(f"{int(part):02x}" for part in tree.address(server).split("."))
         assert f"{tree.address(server)} dev eth lladdr {mac}" in tree.inside(
@@ -104,19 +104,19 @@ def test_who_asks_for_an_address_is_answered_and_no_question_travels(tree):
         assert re.findall(r"n_packets=(\d+)", entry) == ["0"]
 
 
-def test_a_core_link_that_breaks_moves_who_was_on_it_and_nothing_ends(tree):
+def test_subflows_on_a_broken_core_link_move_and_none_ends(tree):
     link = core_link(tree, "ue1", 2)
     before = set(subflows(tree))
     assert crossing(tree, link)
     tree.break_link(link, 1)
     eventually(lambda: not crossing(tree, link), "find a way round")
-    time.sleep(2)  # TCP tries again
+    time.sleep(2)  # TCP retransmits
     assert mbps(tree.progress["ue1"], 4) > 0.5
     assert set(subflows(tree)) == before
     assert not [line for line in tree.lines("subflow") if line.get("ended")]
 
 
-def test_forwarding_outlives_pox_which_comes_back_and_goes_on_deciding(tree):
+def test_forwarding_continues_without_pox_and_a_restarted_pox_decides(tree):
     before = {way: (line["connection"], line["subflow"]) for way, line in subflows(tree).items()}
     tree.stop_pox(signal.SIGKILL)
     assert all(mbps(progress, 2) > 0.5 for progress in tree.progress.values())

@@ -1,4 +1,4 @@
-"""What forwarding does with packets, on bridges that only take notes."""
+"""Forwarding of packets over bridges that record messages."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SERVER, USER = ("10.0.0.1", "02:00:00:00:00:01"), ("10.1.0.1", "02:00:00:00:00:0
 
 
 class Bridge:
-    """Notes what it is sent: flow-mods as (command, priority), packets as (data, port); answers barriers when it is told to."""
+    """Record flow-mods as (command, priority) and packets as (data, port)."""
 
     def __init__(self, ports: list[str], answer: Callable[[int], None]) -> None:
         self.answer, self.slow, self.barriers = answer, False, []
@@ -63,8 +63,18 @@ class World:
 
     def __init__(self, **known: bool) -> None:
         self.bridges = {name: Bridge(ports, self.answered) for name, ports in PORTS.items()}
-        hosts = {name: [{"name": "eth", "switch": switch, "port": f"{switch}-host", "address": address, "mac": mac if known.get(name, True) else None}]
-                 for name, switch, (address, mac) in (("srv1", "s1", SERVER), ("ue1", "ap", USER))}  # fmt: skip
+        hosts = {
+            name: [
+                {
+                    "name": "eth",
+                    "switch": switch,
+                    "port": f"{switch}-host",
+                    "address": address,
+                    "mac": mac if known.get(name, True) else None,
+                }
+            ]
+            for name, switch, (address, mac) in (("srv1", "s1", SERVER), ("ue1", "ap", USER))
+        }
         trunks = [
             {"link": a + b, "a": a, "a_port": f"{a}-{b}", "b": b, "b_port": f"{b}-{a}"}
             for a, b in LINKS
@@ -111,7 +121,7 @@ def tcp(flags: int, port: int = 40000) -> bytes:
     return frames.mac_bytes(SERVER[1]) + frames.mac_bytes(USER[1]) + b"\x08\x00" + ip + segment
 
 
-def test_a_syn_installs_both_directions_and_goes_on_by_the_first_link():
+def test_a_syn_installs_both_directions_and_is_sent_on():
     world = World()
     world.comes("ap", "ap-host", tcp(SYN))
     middle = next(name for name in ("up", "low") if name in world.entries)
@@ -127,7 +137,7 @@ def test_data_in_the_middle_of_a_connection_gets_a_path_but_is_not_tracked():
     assert world.seen == []
 
 
-def test_entries_are_not_written_again_for_every_packet_that_was_on_its_way():
+def test_entries_are_not_rewritten_for_each_packet_in_flight():
     world = World()
     for _ in range(5):
         world.comes("ap", "ap-host", tcp(ACK))
@@ -150,13 +160,13 @@ def test_a_link_down_moves_its_flows_and_clears_its_ends():
 
 
 def pinned(world: World, *middle: str) -> int:
-    """A flow that has its entries takes the way over this switch."""
+    """Route the installed flow over this switch."""
     flow = world.seen[0].flow
     return world.forwarding.pin(flow, ("ap", *middle, "s1"))
 
 
 def one_flow() -> tuple[World, str, str]:
-    """A world with one flow, the switch it passes in the middle, and the one it does not."""
+    """Return a world with one flow, the switch in its middle, and the other one."""
     world = World()
     world.comes("ap", "ap-host", tcp(SYN))
     old = next(name for name in ("up", "low") if name in world.entries)
@@ -165,7 +175,7 @@ def one_flow() -> tuple[World, str, str]:
     return world, old, "low" if old == "up" else "up"
 
 
-def test_a_pinned_flow_moves_and_its_old_entries_go_later():
+def test_a_routed_flow_moves_and_its_old_entries_are_deleted_later():
     world, old, new = one_flow()
     assert pinned(world, new) == 2
     assert world.entries == {"ap": 2, new: 2, "s1": 2}
@@ -176,7 +186,7 @@ def test_a_pinned_flow_moves_and_its_old_entries_go_later():
     assert pinned(world, new) == 0
 
 
-def test_a_flow_that_came_back_keeps_its_entries():
+def test_a_flow_that_moves_back_keeps_its_entries():
     world, old, new = one_flow()
     pinned(world, new)
     pinned(world, old)
@@ -186,7 +196,7 @@ def test_a_flow_that_came_back_keeps_its_entries():
     assert world.bridges[new].entries[-2:] == [(4, 110)] * 2
 
 
-def test_a_new_way_is_complete_before_the_first_packet_takes_it():
+def test_a_new_path_is_complete_before_its_first_packet():
     world, _, new = one_flow()
     for bridge in world.bridges.values():
         bridge.slow = True
@@ -199,7 +209,7 @@ def test_a_new_way_is_complete_before_the_first_packet_takes_it():
     assert world.entries == {"ap": 2, "s1": 2, new: 2}
 
 
-def test_a_switch_that_goes_does_not_hold_up_the_others():
+def test_a_disconnected_switch_does_not_delay_the_others():
     world, _, new = one_flow()
     world.bridges[new].slow = True
     pinned(world, new)
@@ -207,7 +217,7 @@ def test_a_switch_that_goes_does_not_hold_up_the_others():
     assert world.entries["ap"] == world.entries["s1"] == 2
 
 
-def test_a_pinned_way_over_a_broken_link_gives_way_to_the_shortest():
+def test_a_chosen_path_over_a_broken_link_is_replaced_by_the_shortest():
     world, _, new = one_flow()
     pinned(world, new)
     assert world.forwarding.set_link(f"{new}ap", up=False) == 2
@@ -216,7 +226,7 @@ def test_a_pinned_way_over_a_broken_link_gives_way_to_the_shortest():
     assert new in world.forwarding._router.path(world.seen[0].flow)
 
 
-def test_without_a_way_packets_are_dropped_in_the_bridge():
+def test_packets_without_a_path_are_dropped_in_the_bridge():
     world = World()
     for link in ("s1up", "s1low"):
         world.forwarding.set_link(link, up=False)
@@ -225,7 +235,7 @@ def test_without_a_way_packets_are_dropped_in_the_bridge():
     assert world.bridges["ap"].packets == []
 
 
-def test_arp_is_answered_here_from_the_plan():
+def test_arp_is_answered_from_the_plan():
     world = World()
     world.comes("ap", "ap-host", frames.arp(frames.ARP_REQUEST, USER[1], USER[0], "", SERVER[0]))
     ((data, port),) = world.bridges["ap"].packets
@@ -235,7 +245,7 @@ def test_arp_is_answered_here_from_the_plan():
     assert PORTS["ap"][port - 1] == "ap-host"
 
 
-def test_whom_nobody_knows_is_asked_for_and_the_answer_goes_to_the_asker():
+def test_an_unknown_address_is_requested_and_the_reply_is_passed_on():
     world = World(srv1=False)
     world.comes("ap", "ap-host", frames.arp(frames.ARP_REQUEST, USER[1], USER[0], "", SERVER[0]))
     ((asked, port),) = world.bridges["s1"].packets
@@ -251,13 +261,13 @@ def test_whom_nobody_knows_is_asked_for_and_the_answer_goes_to_the_asker():
 
 
 @pytest.mark.parametrize("data", [b"", bytes(13), bytes(60), tcp(SYN)[:30]])
-def test_garbage_is_not_forwarded(data):
+def test_invalid_frames_are_not_forwarded(data):
     world = World()
     world.comes("ap", "ap-host", data)
     assert world.entries == {}
 
 
-def test_a_packet_that_strays_has_the_way_of_its_flow_written_again(monkeypatch):
+def test_a_packet_at_a_wrong_switch_makes_its_path_be_rewritten(monkeypatch):
     world = World()
     monkeypatch.setattr(forwarding.time, "monotonic", lambda: clock[0])
     clock = [100.0]
@@ -269,7 +279,7 @@ def test_a_packet_that_strays_has_the_way_of_its_flow_written_again(monkeypatch)
     assert world.bridges[other].packets == []
 
 
-def test_a_switch_that_does_not_answer_holds_up_no_move_for_long(monkeypatch):
+def test_a_silent_switch_delays_a_move_for_a_limited_time(monkeypatch):
     monkeypatch.setattr(forwarding.time, "monotonic", lambda: clock[0])
     clock = [100.0]
     world = World()

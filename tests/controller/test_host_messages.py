@@ -1,4 +1,4 @@
-"""HostCommands and reports: read as they were written, and nothing else is."""
+"""Commands to hosts and host reports are read as they were encoded; anything else is refused."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def changed(message, **changes):
     return json.dumps(json.loads(host_messages.encode(message, KEY)) | changes).encode()
 
 
-def test_what_was_written_is_read():
+def test_encoded_messages_are_read():
     assert host_messages.read_command(host_messages.encode(ORDER, KEY), KEY) == ORDER
     assert host_messages.read_report(host_messages.encode(REPORT, KEY), KEY) == REPORT
 
@@ -80,7 +80,7 @@ def test_what_was_written_is_read():
         ({"subflows": [{}] * 257}, "subflows: no list"),
     ],
 )
-def test_another_order_is_refused_and_says_why(changes, why):
+def test_an_invalid_command_is_refused_with_the_reason(changes, why):
     with pytest.raises(MessageRefused, match=why):
         host_messages.read_command(changed(ORDER, **changes), KEY)
 
@@ -88,13 +88,13 @@ def test_another_order_is_refused_and_says_why(changes, why):
 @pytest.mark.parametrize(
     "changes", [{"loss": {"a": 2}}, {"loss": [1]}, {"loss": {"a": "0"}}, {"subflows": None}]
 )
-def test_another_report_is_refused(changes):
+def test_an_invalid_report_is_refused(changes):
     with pytest.raises(MessageRefused, match="read the report of a host"):
         host_messages.read_report(changed(REPORT, **changes), KEY)
 
 
 @pytest.mark.parametrize("read", [host_messages.read_command, host_messages.read_report])
-def test_garbage_is_refused_whatever_it_is(read):
+def test_invalid_datagrams_are_refused(read):
     chance = random.Random(1)
     whole = [
         host_messages.encode(ORDER, KEY),

@@ -162,7 +162,7 @@ def test_after_its_return_it_is_counted_anew():
     paths = lossy(loss_source="network", window_packets=1000)
     paths.send(1, 1000, lost=50)
     assert paths.look() == {1: True}
-    paths.send(1, 20, lost=20)  # what was under way
+    paths.send(1, 20, lost=20)  # packets in flight
     assert paths.look() == {1: False}
     paths.send(1, 20, lost=20)
     assert paths.look() == {}

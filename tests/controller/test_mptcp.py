@@ -1,4 +1,4 @@
-"""Multipath TCP options and frames out of raw bytes."""
+"""Multipath TCP options and frames are read from raw bytes."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_priority_is_found_behind_data_sequence_signals():
         option(15, 0, b""),
     ],
 )
-def test_what_no_version_knows_is_no_option(raw):
+def test_unknown_options_are_ignored(raw):
     assert mptcp.parse(raw) is None
 
 
@@ -128,13 +128,13 @@ def test_ports_and_options_of_a_version_1_syn_are_read(vlan):
     assert mptcp.parse(frame.payload.options) == Capable(1, 1)
 
 
-def test_data_is_no_option():
+def test_payload_is_not_read_as_an_option():
     frame = frames.parse(segment(ACK, b"", payload=option(0, 1, b"\x01" + KEY)))
     assert not frame.payload.is_syn
     assert frame.payload.options == b""
 
 
-def test_arp_is_written_as_it_is_read():
+def test_an_encoded_arp_frame_is_read_back():
     reply = frames.arp(
         frames.ARP_REPLY, "02:00:00:00:00:01", "10.0.0.1", "02:00:00:00:00:02", "10.1.0.2"
     )

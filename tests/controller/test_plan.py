@@ -1,4 +1,4 @@
-"""The network as arcs: every direction of every link, once."""
+"""The plan lists every direction of every link as an arc."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def testbed():
     return arcs(load("testbed_wifi_lte", Overrides()).network)
 
 
-def test_a_station_hangs_on_the_air_of_its_access_point(testbed):
+def test_a_station_is_behind_the_air_of_its_access_point(testbed):
     assert (
         testbed["wifi1", "wifi1~air"].capacity_bps
         == testbed["wifi1~air", "10.1.0.1"].capacity_bps
@@ -32,7 +32,7 @@ def test_a_station_hangs_on_the_air_of_its_access_point(testbed):
     assert ("wifi1", "10.1.0.1") not in testbed
 
 
-def test_an_unshaped_link_counts_as_a_gigabit_and_carries_the_delay_of_its_access_point(testbed):
+def test_an_unshaped_link_counts_as_a_gigabit_and_has_the_delay_of_its_access_point(testbed):
     assert testbed["s1", "wifi1"] == Arc("wifi", "s1", "wifi1", 1_000_000_000, delay_s=0.005)
     assert testbed["10.0.0.1", "s1"].link == "server"
 

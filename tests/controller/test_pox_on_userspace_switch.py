@@ -1,4 +1,4 @@
-"""The whole controller: real POX, real Open vSwitch (in user space), real Multipath TCP."""
+"""The whole controller: real POX, Open vSwitch in user space, kernel Multipath TCP."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_both_subflows_are_listed_under_one_token(network):
     assert f"/{token}(" in network.inside("server", "ss", "-Htie")
 
 
-def test_saturation_drives_the_meter_to_the_floor_and_a_flip_lifts_the_floor(network):
+def test_saturation_lowers_the_meter_to_the_floor_and_a_flip_raises_the_floor(network):
     start(network, "meter_throttling")
     eventually(lambda: network.meter_kbps("wifi1") == 100, "start at the floor")
     download(network, TCP, "10.1.0.1", port=5002)
@@ -83,7 +83,7 @@ def test_saturation_drives_the_meter_to_the_floor_and_a_flip_lifts_the_floor(net
     assert "MAC occupancy 1.00 >= 0.85" in network.lines("decision")[-1]["reason"]
 
 
-def test_the_meter_limits_what_passes_and_its_counters_say_so(network):
+def test_the_meter_limits_traffic_and_its_counters_agree(network):
     start(network, "meter_throttling")
     eventually(lambda: network.meter_kbps("wifi1") == 100, "install the meter")
     progress = download(network, TCP, "10.1.0.1")
@@ -96,7 +96,7 @@ def test_the_meter_limits_what_passes_and_its_counters_say_so(network):
     assert eventually(lambda: mbps(progress, 1) > 2, "go on at full rate")
 
 
-def test_a_meter_deleted_by_hand_is_put_back_with_its_flows(network):
+def test_a_meter_deleted_by_hand_is_restored_with_its_entries(network):
     start(network, "meter_throttling")
     eventually(lambda: network.meter_kbps("wifi1") == 100, "install the meter")
     network.ofctl("del-meters", "wifi1")
@@ -105,7 +105,7 @@ def test_a_meter_deleted_by_hand_is_put_back_with_its_flows(network):
     eventually(lambda: "meter:1" in network.ofctl("dump-flows", "wifi1"), "put its flows back")
 
 
-def test_traffic_goes_on_while_the_controller_stands_still_and_after_it_was_killed(network):
+def test_traffic_continues_while_the_controller_is_stopped_and_after_it_was_killed(network):
     start(network, "meter_throttling", min_rate_mbps=1)
     progress = download(network, MPTCP)
     eventually(lambda: len(network.lines("subflow")) >= 2, "see both subflows")
@@ -123,7 +123,7 @@ def test_traffic_goes_on_while_the_controller_stands_still_and_after_it_was_kill
     assert "subflows" in (network.run / "statistics.json").read_text()
 
 
-def test_a_connection_nobody_remembers_gets_its_path_back(network):
+def test_a_connection_without_entries_gets_its_path_back(network):
     start(network, "none")
     progress = download(network, TCP)
     network.stop_pox(signal.SIGKILL)
@@ -135,7 +135,7 @@ def test_a_connection_nobody_remembers_gets_its_path_back(network):
     eventually(lambda: mbps(progress, 1) > 2, "go on when TCP tries again")
 
 
-def test_flipping_the_strategy_takes_the_meter_away_and_puts_it_back(network):
+def test_switching_the_strategy_removes_the_meter_and_installs_it_again(network):
     start(network, "meter_throttling")
     eventually(lambda: network.meter_kbps("wifi1") == 100, "install the meter")
     network.tell(1, "strategy", {"name": "none", "params": FAST})
@@ -149,7 +149,7 @@ def test_flipping_the_strategy_takes_the_meter_away_and_puts_it_back(network):
     assert "choose from disjoint, expected_throughput" in warning[0]["text"]
 
 
-def test_a_link_that_is_down_carries_nothing_and_comes_back(network):
+def test_a_link_that_is_down_carries_nothing_until_it_is_up(network):
     start(network, "none")
     progress = download(network, TCP)
     network.tell(1, "link", {"link": "lte", "up": False})
@@ -160,7 +160,7 @@ def test_a_link_that_is_down_carries_nothing_and_comes_back(network):
     eventually(lambda: mbps(progress, 1) > 2, "go on when TCP tries again")
 
 
-def test_a_wrong_start_ends_with_one_sentence(network):
+def test_a_start_with_wrong_arguments_ends_with_one_sentence(network):
     network.start_pox("fixed")
     assert network.pox.wait(10) == 2
     assert "strategy 'fixed' is unknown: choose from" in (network.folder / "pox.log").read_text()
@@ -179,7 +179,7 @@ class Broken(Strategy):
 """
 
 
-def test_a_strategy_from_a_file_that_fails_is_said_with_its_line_and_no_step_follows(network):
+def test_a_strategy_that_fails_is_reported_with_its_line_and_no_step_follows(network):
     file = network.folder / "broken.py"
     file.write_text(BROKEN)
     start(network, str(file))

@@ -73,7 +73,7 @@ def test_changed_parameters_and_another_strategy_are_scaled_too():
         control.change({"min_rate_mbps": "much"})
 
 
-def test_the_floor_holds_for_pacing_rates_as_for_meters():
+def test_the_floor_applies_to_pacing_rates_too():
     asked = Decision("c/1", "a small share", Expect(("c", 1), 20_000))
     raised = raised_to_floor(asked, 0.1)
     assert raised.command.rate_bps == effective_floor_bps() == 50_000
@@ -82,7 +82,7 @@ def test_the_floor_holds_for_pacing_rates_as_for_meters():
     assert raised_to_floor(lifted, 0.1) is lifted
 
 
-def test_lines_quote_scenario_units():
+def test_lines_are_in_scenario_units():
     subflow = Subflow("c", 1, "ue1", "wifi1", "a:1", "b:2", expected_bps=100_000)
     assert lines.subflow_line(subflow, 0.1)["expected_mbps"] == 1
 

@@ -111,7 +111,7 @@ def test_a_link_that_goes_down_moves_its_flows_and_no_others():
     assert {port: router.path(flow(port)) for port in range(100)} == before
 
 
-def test_a_pin_is_kept_while_its_links_are_up_and_joins_the_places():
+def test_a_chosen_path_is_used_while_its_links_are_up_and_it_joins_the_places():
     _, _, router = made()
     other = "low" if "up" in router.path(flow()) else "up"
     router.pin(flow(), ("s1", other, "wifi1"))
@@ -135,7 +135,7 @@ def test_a_pin_is_kept_while_its_links_are_up_and_joins_the_places():
     assert not router.is_pinned(flow())
 
 
-def test_without_a_way_there_is_no_route_and_none_is_remembered():
+def test_without_a_path_there_is_no_route():
     _, _, router = made()
     router.route(flow())
     for link in ("s1up", "s1low"):
@@ -182,6 +182,6 @@ def test_nothing_is_learned_from_a_link_between_switches():
         ({"switches": {"s1": {"dpid": 0}}}, r"switches\.s1\.dpid"),
     ],
 )
-def test_a_wrong_topology_file_is_refused_and_says_where(change, message):
+def test_an_invalid_topology_file_is_refused_with_its_key(change, message):
     with pytest.raises(PlanRefused, match=message):
         made(change)

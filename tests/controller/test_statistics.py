@@ -10,7 +10,7 @@ from controller.pox_ext import statistics
 from controller.pox_ext.run_folder import RunFolder
 
 
-def test_what_was_given_last_is_what_is_read(tmp_path):
+def test_the_latest_tables_are_written(tmp_path):
     writer = statistics.Writer(tmp_path / "statistics.json")
     for value in range(50):
         writer.put({"ports": [{"port": 1, "mbps": value}], "aps": []})
@@ -47,7 +47,7 @@ def test_a_missing_or_broken_file_holds_nothing(tmp_path):
     assert statistics.read(tmp_path / "broken.json") == {}
 
 
-def test_messages_come_in_order_once_and_garbage_comes_as_text(tmp_path):
+def test_messages_are_read_once_and_in_order_and_invalid_ones_give_a_text(tmp_path):
     folder = RunFolder(tmp_path)
     for seq in (2, 1):
         (tmp_path / "inbox" / f"{seq:06d}.json").write_text(

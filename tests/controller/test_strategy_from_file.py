@@ -1,4 +1,4 @@
-"""A strategy in a Python file of a user, and what becomes of an error in it."""
+"""A strategy is loaded from a Python file of a user; an error in it names file and line."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_two_files_with_one_name_are_refused(file, tmp_path):
     assert f"{first} has this name too" in refusal(file(name="other/mine.py"))
 
 
-def test_another_name_than_the_files_is_refused(file):
+def test_a_name_that_differs_from_the_files_is_refused(file):
     path = file(
         'from controller.strategies.none import NoStrategy\nclass A(NoStrategy):\n    name = "a"'
     )
@@ -128,7 +128,7 @@ def test_another_name_than_the_files_is_refused(file):
         ),
     ],
 )
-def test_what_is_wrong_with_a_file_is_said_with_file_and_line(file, text, says):
+def test_an_error_in_a_file_is_reported_with_file_and_line(file, text, says):
     path = file(text)
     assert refusal(path) == f"import {path}, {says}"
     with pytest.raises(UnknownStrategy):

@@ -1,0 +1,67 @@
+"""Request the counters of all bridges for a control step, and report when all have replied."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+
+from controller.pox_ext import openflow13_messages as of13
+from controller.pox_ext.counters import Counters
+from controller.pox_ext.meters import Meters
+from controller.pox_ext.openflow13_channel import Channel
+
+REPLY_TIMEOUT_S = 1.0
+
+
+class CounterPoll:
+    """Count the open requests of one poll; `done()` is called when the last reply has come."""
+
+    def __init__(
+        self, meters: Meters, counters: Counters, aps: Iterable[str], done: Callable[[], None]
+    ) -> None:
+        self._meters, self._counters, self._aps, self._done = meters, counters, list(aps), done
+        self._outstanding = 0
+        self._started_s: float | None = None
+
+    @property
+    def is_running(self) -> bool:
+        """Return whether a poll was started and not ended."""
+        return self._started_s is not None
+
+    def is_over(self, now_s: float) -> bool:
+        """Return whether a running poll has all replies, or has waited `REPLY_TIMEOUT_S`."""
+        if self._started_s is None:
+            return False
+        return self._outstanding == 0 or now_s - self._started_s > REPLY_TIMEOUT_S
+
+    def start(self) -> None:
+        """Request meters, ports and path entries of every connected bridge."""
+        self._started_s = time.monotonic()
+        channels = self._meters.channels
+        aps = [switch for switch in self._aps if switch in channels]
+        self._outstanding = len(aps) + 2 * len(channels)
+        for switch in aps:
+            self._meters.read(switch, self._replied)
+        for switch, channel in channels.items():
+            self._request(switch, channel)
+
+    def end(self) -> None:
+        """End the poll; later replies still update the counters."""
+        self._started_s = None
+
+    def _request(self, switch: str, channel: Channel) -> None:
+        def with_ports(body: bytes | None) -> None:
+            self._counters.take_ports(switch, of13.ports(body or b""))
+            self._replied()
+
+        def with_flows(body: bytes | None) -> None:
+            self._counters.take_flows(switch, of13.flow_counts(body or b""))
+            self._replied()
+
+        channel.request(of13.port_stats_request(), with_ports)
+        channel.request(of13.flow_stats_request(of13.PATHS_TABLE), with_flows)
+
+    def _replied(self) -> None:
+        self._outstanding -= 1
+        if self._outstanding == 0 and self.is_running:
+            self._done()
