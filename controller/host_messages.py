@@ -36,7 +36,7 @@ class SubflowChange:
 
 @dataclass(frozen=True)
 class HostCommand:
-    """Command changes to the subflows of a connection, to one of its two hosts; `seq` grows."""
+    """Request changes to the subflows of a connection from one of its hosts; `seq` grows."""
 
     seq: int
     host: str
