@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -9,6 +10,7 @@ from test_cli import lab  # noqa: F401 - a fixture
 
 from lab.batch import jobs, virtual_machine
 from lab.cli import crosscheck as crosschecking
+from lab.engines import registry
 from lab.engines.mininet.vm import launch as vm
 from lab.errors import RequestError
 from lab.evaluation import crosscheck, crosscheck_runs, studies
@@ -237,13 +239,16 @@ def in_vm(command, monkeypatch):
 
     def inside() -> None:
         monkeypatch.setattr(crosscheck_runs, "needs_vm", lambda: False)
+        monkeypatch.setenv(registry.SLOW_MACHINE, "1")
         command("testbed_wifi_lte", only="slow")
+        monkeypatch.delenv(registry.SLOW_MACHINE)
         monkeypatch.setattr(crosscheck_runs, "needs_vm", lambda: True)
 
     monkeypatch.setattr(crosscheck_runs, "needs_vm", lambda: True)
     monkeypatch.setitem(
         engine_table.ENGINES, "slow", replace(engine_table.ENGINES["slow"], real_time=True)
     )
+    monkeypatch.setattr(registry.vm_kernel, "remembered_kvm", lambda: False)
     machine = OneVm(inside)
     monkeypatch.setattr(virtual_machine, "launcher", lambda: machine)
     return machine
@@ -252,7 +257,8 @@ def in_vm(command, monkeypatch):
 def test_one_vm_makes_all_runs_of_a_study_and_none_is_started_for_nothing(command, in_vm, tmp_path):
     assert command("testbed_wifi_lte") == 0
     ((argv, shared),) = in_vm.commands
-    assert argv[1:] == [
+    assert argv[:2] == ["env", f"{registry.SLOW_MACHINE}=1"]
+    assert argv[3:] == [
         *("-m", "lab", "crosscheck", "testbed_wifi_lte", "--repeat", "2", "--engine", "slow"),
         *("--runs", str(tmp_path / "runs")),
     ]
@@ -260,6 +266,21 @@ def test_one_vm_makes_all_runs_of_a_study_and_none_is_started_for_nothing(comman
     assert len(list(shared.glob("*/*/result.json"))) == 4
     assert command("testbed_wifi_lte") == 0
     assert len(in_vm.commands) == 1
+
+
+def test_all_engines_run_at_the_rate_scale_of_the_first_one(command, monkeypatch, tmp_path):
+    """`slow` is compared with `fake`, which runs on a slow machine at a quarter of the rates."""
+    monkeypatch.setitem(
+        engine_table.ENGINES, "fake", replace(engine_table.ENGINES["fake"], real_time=True)
+    )
+    monkeypatch.setenv(registry.SLOW_MACHINE, "1")
+    assert command("testbed_wifi_lte") == 0
+    results = [json.loads(path.read_text()) for path in tmp_path.glob("runs/*/*/*/*/result.json")]
+    assert {(each["engine"], each["rate_scale"]) for each in results} == {
+        ("fake", 0.25),
+        ("slow", 0.25),
+    }
+    assert "Rate scale 0.25." in (tmp_path / "crosscheck.md").read_text()
 
 
 def test_an_interruption_in_the_vm_writes_no_page(command, in_vm, tmp_path):

@@ -25,6 +25,7 @@ from lab.evaluation.reproduction import (
 from lab.evaluation.reproduction.base import Case, Claim, Paper
 from lab.evaluation.reproduction.relations import Constant, Every, Relation, Value
 from lab.evaluation.reproduction.runs import reproduce
+from lab.run.frame import ApSample, Frame
 from lab.scenario.loading import Overrides, load
 
 LOW, HIGH, NEAR, WIDE = (
@@ -121,10 +122,7 @@ def test_throughput_of_a_node_ends_with_its_last_connection():
 def test_the_rate_that_tier_1_lacks_of_its_demand():
     """10, 10, 5 and 5 Mb/s of frames are demanded; Tier 2 gets 1, 1, 3 and 3."""
     tiers = [(5, 9.0, 1.0), (10, 10.0, 1.0), (15, 4.0, 3.0), (20, 5.0, 3.0)]
-    frames = [
-        {"t": t, "ap": {"wifi1": {"tier1_mbps": first, "tier2_mbps": second}}}
-        for t, first, second in tiers
-    ]
+    frames = [Frame(t, {"wifi1": ApSample(first, second)}) for t, first, second in tiers]
     got = mp_sdn_runs.swapped({}, frames)
     part = 1448 / 1514
     assert got["un"] == pytest.approx((20 * part - 19 + 10 * part - 9) / 4)
@@ -161,13 +159,19 @@ def test_total_sd_and_settling_time_of_several_connections(tmp_path):
     assert s_mptcp_runs.measure(Case("within-none", ""), {}, folder) == {"total": 18.0}
 
 
+def subflow(mbps):
+    """Return a subflow of samples.jsonl."""
+    rest = ("cwnd", "rtt_ms", "tier", "backup", "expected_mbps", "out_of_order")
+    return {"mbps": mbps} | dict.fromkeys(rest)
+
+
 def test_paths_before_during_and_after_a_loss(tmp_path):
     """WiFi carries 40, 3 in the first 0.5 s of the loss, then 0, and 20 after it; LTE 30."""
     wifi = [
         40.0 if t <= 60 else 3.0 if t == 61 else 0.0 if t <= 120 else 20.0 for t in range(1, 181)
     ]
     rows = [
-        {"t": n / 2, "sf": {"ue1-1/1": {"mbps": mbps}, "ue1-1/2": {"mbps": 30.0}}}
+        {"t": n / 2, "sf": {"ue1-1/1": subflow(mbps), "ue1-1/2": subflow(30.0)}}
         for n, mbps in enumerate(wifi, 1)
     ]
     folder = written(tmp_path, "samples.jsonl", rows)

@@ -15,6 +15,7 @@ import lab
 from lab.batch import jobs, virtual_machine
 from lab.batch.jobs import Display
 from lab.batch.request import Request, placed, plan
+from lab.engines import registry
 from lab.errors import LabError, MachineLacks, RequestError
 from lab.evaluation import crosscheck
 from lab.evaluation.page_file import read_page, write_page
@@ -96,7 +97,8 @@ class CrossCheck:
         """Run this command inside one virtual machine; it writes into the study's folder."""
         shared = self._folder(study, engine)
         shared.mkdir(parents=True, exist_ok=True)
-        argv = [sys.executable, "-m", "lab", "crosscheck", study.scenario]
+        slow = ["env", f"{registry.SLOW_MACHINE}=1"] if registry.is_slow(engine, True) else []
+        argv = [*slow, sys.executable, "-m", "lab", "crosscheck", study.scenario]
         argv += ["--repeat", str(self.repeat), "--engine", engine]
         argv += ["--runs", str(self.runs.absolute())]
         launch = virtual_machine.launcher()
@@ -116,11 +118,11 @@ class CrossCheck:
         if engine == first:
             return request
         reference = self._unscaled_request(study, case, first)
-        vm = engine_table.entry(first).real_time and needs_vm()
-        rate_scale = plan(replace(reference, repeat=1, vm=vm))[0].rate_scale
+        rate_scale = plan(replace(reference, repeat=1))[0].rate_scale
         return replace(request, settings=(*request.settings, f"rate_scale={rate_scale:g}"))
 
     def _unscaled_request(self, study: Study, case: Case, engine: str) -> Request:
+        real_time = engine_table.entry(engine).real_time
         return Request(
             study.scenario,
             engine,
@@ -130,7 +132,8 @@ class CrossCheck:
             duration_s=case.duration_s or study.duration_s,
             settings=case.settings,
             out=self._folder(study, engine) / case.name,
-            wait=engine_table.entry(engine).real_time,
+            vm=real_time and needs_vm(),
+            wait=real_time,
         )
 
     def _folder(self, study: Study, engine: str) -> Path:

@@ -191,6 +191,11 @@ def new_folder(scenario: Scenario, out: Path | None = None, runs: Path = RUNS) -
     raise LabError(f"make a run folder in {runs}: a thousand of this second are there already")
 
 
+def read_frames(folder: Path) -> list[Frame]:
+    """Return the samples of a run; a cut last line is left out."""
+    return [Frame.from_json(line) for line in read_samples(folder)]
+
+
 def read_samples(folder: Path) -> list[dict[str, Any]]:
     """The frames of a run; a cut last line is left out."""
     return list(read_lines(folder / "samples.jsonl"))

@@ -25,7 +25,7 @@ from lab.run import inbox, metrics
 from lab.run.engine import Engine
 from lab.run.frame import Frame
 from lab.run.pace import CONTROLS, Pace
-from lab.run.recorder import Follower, Recorder, read_samples
+from lab.run.recorder import Follower, Recorder, read_frames
 from lab.run.report import Report
 from lab.scenario import targets
 from lab.scenario.schema import Event, Scenario
@@ -253,7 +253,7 @@ def conclude(
     """Write result.json from what was recorded, close the folder, and say how it ended."""
     status = "failed" if error else "interrupted" if interrupted else "complete"
     try:
-        frames = [Frame.from_json(line) for line in read_samples(recorder.folder)]
+        frames = read_frames(recorder.folder)
         header = _header(scenario, recorder, status)
         result = metrics.result(header, scenario.network, frames, report)
         if error:

@@ -12,7 +12,8 @@ from typing import Any
 from lab.evaluation.reproduction.base import Case
 from lab.evaluation.reproduction.relations import Numbers
 from lab.results.statistics import mean
-from lab.run.recorder import read_lines
+from lab.run.frame import Frame
+from lab.run.recorder import read_frames
 
 NONE, REGULATED = "none", "meter_throttling"
 SHARES = (0, 20, 40, 60, 80)  # percent of the users that are multipath
@@ -23,7 +24,7 @@ CATEGORISED_S = (2, 5, 10, 25, 45)
 GOODPUT = 1448 / 1514  # the share of a frame that is data
 SWAP_S = 10  # Tier 1 demands 10 and 5 Mb/s in turn, for so long each (Figures 14 and 15)
 DEMAND_PHASES_S = {"before": (5, 15), "low": (20, 30), "after": (34.5, 45)}
-Frames = Sequence[Mapping[str, Any]]
+Frames = Sequence[Frame]
 Measure = Callable[[Mapping[str, Any], Frames], Numbers]
 
 
@@ -101,7 +102,7 @@ def measure(case: Case, result: Mapping[str, Any], folder: Path) -> Numbers:
     own = next((own for prefix, own in OWN.items() if case.name.startswith(prefix)), None)
     if own is None:
         return numbers
-    return {**numbers, **own(result, list(read_lines(folder / "samples.jsonl")))}
+    return {**numbers, **own(result, read_frames(folder))}
 
 
 def swapped(_result: Mapping[str, Any], frames: Frames) -> Numbers:
@@ -110,15 +111,15 @@ def swapped(_result: Mapping[str, Any], frames: Frames) -> Numbers:
     They are the mean rate that Tier 1 lacks of its demand, and the mean rate of Tier 2. `un+`
     counts a Tier 1 above its demand as 0.
     """
-    cells = [frame["ap"]["wifi1"] for frame in frames]
+    cells = [frame.ap["wifi1"] for frame in frames]
     lacking = [
-        _demand_mbps(frame["t"]) * GOODPUT - cell["tier1_mbps"]
+        _demand_mbps(frame.t) * GOODPUT - (cell.tier1_mbps or 0.0)
         for frame, cell in zip(frames, cells, strict=True)
     ]
     return {
         "un": mean(lacking),
         "un+": mean([max(0.0, each) for each in lacking]),
-        "ac": mean([cell["tier2_mbps"] for cell in cells]),
+        "ac": mean([cell.tier2_mbps or 0.0 for cell in cells]),
     }
 
 
@@ -128,13 +129,12 @@ def demanded(_result: Mapping[str, Any], frames: Frames) -> Numbers:
     `before`: the demand is high; `low`: it is low; `after`: it is high again, from two intervals
     after the change on.
     """
-    return {
-        f"t{tier}_{phase}": mean(
-            [each["ap"]["wifi2"][f"tier{tier}_mbps"] for each in frames if start < each["t"] <= end]
-        )
-        for phase, (start, end) in DEMAND_PHASES_S.items()
-        for tier in (1, 2)
-    }
+    numbers = {}
+    for phase, (start, end) in DEMAND_PHASES_S.items():
+        cells = [frame.ap["wifi2"] for frame in frames if start < frame.t <= end]
+        numbers[f"t1_{phase}"] = mean([cell.tier1_mbps or 0.0 for cell in cells])
+        numbers[f"t2_{phase}"] = mean([cell.tier2_mbps or 0.0 for cell in cells])
+    return numbers
 
 
 def second_half(user: str, ap: str) -> Measure:
@@ -148,8 +148,8 @@ def second_half(user: str, ap: str) -> Measure:
             for subflow in each["subflows"]
             if ap in subflow["path"]
         ]
-        half = [frame["sf"] for frame in frames if frame["t"] > frames[-1]["t"] / 2]
-        rates = [sum(each.get(id_, {"mbps": 0.0})["mbps"] for id_ in subflows) for each in half]
+        half = [frame.sf for frame in frames if frame.t > frames[-1].t / 2]
+        rates = [sum(each[id_].mbps for id_ in subflows if id_ in each) for each in half]
         return {"used": mean(rates)}
 
     return used

@@ -14,7 +14,7 @@ from typing import Any
 from lab.evaluation.reproduction.base import FRAME_BITS, Case
 from lab.evaluation.reproduction.relations import Numbers
 from lab.results.statistics import mean
-from lab.run.recorder import read_lines
+from lab.run.recorder import read_frames
 
 PLAIN, AWARE = "none", "loss_aware"
 MBPS = (10, 20, 30, 40, 50)
@@ -83,12 +83,10 @@ def measure(case: Case, result: Mapping[str, Any], folder: Path) -> Numbers:
     numbers = {"T": float(result["throughput_mbps"])}
     if not case.name.startswith(DYNAMIC):
         return numbers
-    frames = list(read_lines(folder / "samples.jsonl"))
+    frames = read_frames(folder)
 
     def rates(side: str, after_s: float, until_s: float) -> list[float]:
-        return [
-            each["sf"][SUBFLOWS[side]]["mbps"] for each in frames if after_s < each["t"] <= until_s
-        ]
+        return [each.sf[SUBFLOWS[side]].mbps for each in frames if after_s < each.t <= until_s]
 
     for side, (phase, span) in product(SUBFLOWS, PHASES_S.items()):
         numbers[f"{side}_{phase}"] = mean(rates(side, *span))

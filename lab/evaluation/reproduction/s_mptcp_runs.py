@@ -17,7 +17,8 @@ from typing import Any
 from lab.evaluation.reproduction.base import Case
 from lab.evaluation.reproduction.relations import Numbers
 from lab.results.statistics import mean
-from lab.run.recorder import read_lines
+from lab.run.frame import Frame
+from lab.run.recorder import read_frames
 
 PLAIN, DISJOINT, NETWORK = "none", "disjoint", "expected_throughput"
 LOSS_BASED = ("balia", "olia", "lia")
@@ -65,13 +66,12 @@ def cases() -> Iterable[Case]:
 
 def measure(case: Case, _result: Mapping[str, Any], folder: Path) -> Numbers:
     """Return `total` [Mb/s] of a collision, after 10 s; of Figure 1 also `sd` and `settles`."""
-    frames = list(read_lines(folder / "samples.jsonl"))
+    frames = read_frames(folder)
     connections = [
-        [(frame["t"], _rate_mbps(frame, user)) for frame in frames]
-        for user in sorted(frames[-1]["user"])
+        [(frame.t, _rate_mbps(frame, user)) for frame in frames] for user in sorted(frames[-1].user)
     ]
     if not case.name.startswith("pooling"):
-        end = frames[-1]["t"]
+        end = frames[-1].t
         return {"total": sum(_mean(each, LAST_START_S, end) for each in connections)}
     means = [_mean(each, *JUDGED_S) for each in connections]
     return {"total": sum(means), "sd": pstdev(means), "settles": settles_s(connections)}
@@ -95,9 +95,9 @@ def settles_s(connections: Sequence[Rates]) -> float:
     return MOST_S
 
 
-def _rate_mbps(frame: Mapping[str, Any], user: str) -> float:
+def _rate_mbps(frame: Frame, user: str) -> float:
     """Return the rate of a user; 0 before its connection starts."""
-    return float(frame["user"].get(user, {}).get("mbps") or 0.0)
+    return frame.user[user].mbps if user in frame.user else 0.0
 
 
 def _mean(rates: Rates, after_s: float, until_s: float) -> float:
