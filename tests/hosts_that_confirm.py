@@ -1,4 +1,4 @@
-"""A network in which every command is checked and takes effect at once, for strategies that steer subflows."""
+"""A network whose hosts confirm every command at once, for strategies that steer subflows."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ PORTS = count(40_000)
 
 
 class Confirming:
-    """Connections come and go; paths are chosen by hash until a strategy chooses."""
+    """Connections open and close; a hash chooses paths until a strategy does."""
 
     def __init__(self, topology: Topology, strategy: Strategy, rate_scale: float = 1.0) -> None:
         self.rate_scale = rate_scale
         self.topology, self.wiring, self.strategy = topology, wire(topology), strategy
         self.every = self.arcs = arcs_of(topology)
         self.subflows: dict[tuple[str, int], Subflow] = {}
-        self.told: list[Decision] = []
+        self.decided: list[Decision] = []
 
-    def come(
+    def open(
         self, *users: str, only: int | None = None, ports: int | None = None
     ) -> list[Decision]:
-        """Open a connection for each of these users, whole or its first subflows only, and make one step.
+        """Open connections of these users, or their first subflows, and make one step.
 
         `ports` is the user's first port, for tests that need the same hashes twice.
         """
@@ -50,18 +50,18 @@ class Confirming:
                     self.subflows[key] = self._hashed(Subflow(*key, user, link, *ends))
         return self.step()
 
-    def go(self, user: str) -> list[Decision]:
-        """A user's connection ends, and one step."""
+    def close(self, user: str) -> list[Decision]:
+        """Close a user's connection, and make one step."""
         self.subflows = {key: each for key, each in self.subflows.items() if each.user != user}
         return self.step()
 
     def down(self, *links: str) -> list[Decision]:
-        """Only these links are down, and one step."""
+        """Take these links down and all others up, and make one step."""
         self.arcs = without(self.every, *links)
         return self.step()
 
     def change(self, link: str, capacity_bps: int) -> list[Decision]:
-        """Another capacity in both directions, and one step."""
+        """Change the capacity in both directions, and make one step."""
         self.arcs = tuple(
             replace(arc, capacity_bps=capacity_bps) if arc.link == link else arc
             for arc in self.arcs
@@ -69,18 +69,18 @@ class Confirming:
         return self.step()
 
     def step(self) -> list[Decision]:
-        """One decision, checked and carried out."""
-        self.told = self.strategy.decide(self.seen())
-        for decision in self.told:
+        """Make one step: check the commands and carry them out."""
+        self.decided = self.strategy.decide(self.observation())
+        for decision in self.decided:
             self._carry_out(decision)
-        return self.told
+        return self.decided
 
     def withdraw(self) -> None:
-        """What the strategy does when another takes over."""
-        for decision in self.strategy.withdraw(self.seen()):
+        """Withdraw the strategy."""
+        for decision in self.strategy.withdraw(self.observation()):
             self._carry_out(decision)
 
-    def seen(self) -> Observation:
+    def observation(self) -> Observation:
         return Observation(
             0,
             subflows=tuple(self.subflows.values()),
@@ -89,7 +89,7 @@ class Confirming:
         )
 
     def mbps(self, user: str) -> list[float]:
-        """What each subflow of a user may expect."""
+        """Return the pacing rate of each subflow of a user."""
         return [0.0 if each.backup else (each.expected_bps or 0) / 1e6 for each in self.of(user)]
 
     def paths(self, user: str) -> list[tuple[str, ...]]:
@@ -99,7 +99,7 @@ class Confirming:
         return [each for each in self.subflows.values() if each.user == user]
 
     def overload(self) -> float:
-        """The most that is expected of an arc, as a part of what it carries."""
+        """Return the largest load of an arc, relative to its capacity."""
         graph, carried = build_graph(self.arcs), dict[int, float]()
         for each in self.subflows.values():
             path = arc_path(graph, each.ends[0], each.path, each.ends[1])
@@ -115,7 +115,7 @@ class Confirming:
         return replace(subflow, path=switches_on(graph, found[digest(subflow.flow) % len(found)]))
 
     def _carry_out(self, decision: Decision) -> None:
-        command = checked(decision.command, self.seen())
+        command = checked(decision.command, self.observation())
         assert decision.about == about(command.subflow)
         assert any(
             letter.isdigit() for letter in decision.reason.replace(self.of_about(decision).user, "")
@@ -130,12 +130,12 @@ class Confirming:
 
 
 def commands(decisions: Iterable[Decision], kind: type) -> list[object]:
-    """Those of one kind."""
+    """Return the commands of one kind."""
     return [each.command for each in decisions if isinstance(each.command, kind)]
 
 
 def used_twice(paths: Iterable[tuple[str, ...]], arcs: Iterable[Arc]) -> set[str]:
-    """Links between switches that more than one of these paths crosses in the same direction."""
+    """Return links that more than one of these paths crosses in the same direction."""
     links = {(arc.tail, arc.head): arc.link for arc in arcs}
     crossed = [links[ends] for path in paths for ends in pairwise(path)]
     return {link for link in crossed if crossed.count(link) > 1}

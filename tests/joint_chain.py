@@ -1,7 +1,8 @@
-"""Two BALIA windows together as one Markov chain: what the chain per subflow is measured against.
+"""Compute two BALIA windows in one joint Markov chain, to test the chain per subflow.
 
-States are pairs (w_1, w_2). A step is one segment, of subflow i with probability q_i proportional to w_i / mu_i (DTMC
-selection, eq (11), with the q_i that are missing there); its own round trip is random, the other's is its mean.
+States are pairs (w_1, w_2). A step is one segment, of subflow i with probability q_i proportional
+to w_i / mu_i (DTMC selection, eq (11), with the q_i that are missing there); its own round trip is
+random, the other's is its mean.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ State = tuple[int, int]
 
 
 def mean_windows(walks: Sequence[Walk]) -> tuple[float, ...]:
-    """E[w] of both in time, in segments; the state space is (W - 1)^2, so W must be small."""
+    """Return E[w] of both in segments; there are (W - 1)^2 states, so W must be small."""
     states = list(product(*(range(int(SMALLEST_WINDOW), walk.largest + 1) for walk in walks)))
     place = {state: n for n, state in enumerate(states)}
     matrix = np.zeros((len(states), len(states)))
@@ -35,12 +36,12 @@ def mean_windows(walks: Sequence[Walk]) -> tuple[float, ...]:
 
 
 def rates(state: State, walks: Sequence[Walk]) -> list[float]:
-    """Segments per second of every subflow."""
+    """Return the segments per second of every subflow."""
     return [w / walk.mean_rtt_s for w, walk in zip(state, walks, strict=True)]
 
 
 def row(state: State, walks: Sequence[Walk]) -> dict[State, float]:
-    """The chances of the next states."""
+    """Return the probabilities of the next states."""
     found: dict[State, float] = {}
     sending = rates(state, walks)
     for n, walk in enumerate(walks):
@@ -52,7 +53,7 @@ def row(state: State, walks: Sequence[Walk]) -> dict[State, float]:
 
 
 def one_row(window: int, walk: Walk, others: Field) -> dict[int, float]:
-    """The chances of one subflow's next windows, whoever sends."""
+    """Return the probabilities of one subflow's next windows."""
     found = dict(fall(window, walk, others))
     up = climb(window, walk, others) if window < walk.largest else 0.0
     found[window + 1] = found.get(window + 1, 0.0) + up
@@ -61,7 +62,7 @@ def one_row(window: int, walk: Walk, others: Field) -> dict[int, float]:
 
 
 def stationary(matrix: np.ndarray) -> np.ndarray:
-    """The distribution that a step leaves as it is."""
+    """Return the stationary distribution."""
     size = len(matrix)
     equations = np.vstack([matrix.T - np.eye(size), np.ones(size)])
     return np.linalg.lstsq(equations, np.append(np.zeros(size), 1), rcond=None)[0]

@@ -1,4 +1,4 @@
-"""The families of networks, and how hosts, servers and ports are named."""
+"""The kinds of networks, and the names of hosts, servers and ports."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CAMPUS = campus.Params(
 
 
 def links_of_paths(topology: Topology, user: str) -> list[list[list[str]]]:
-    """For every interface of a user the links of every shortest path from its server."""
+    """Return for each interface of a user the links of each shortest path from its server."""
     links = {frozenset((link.a, link.b)): link.id for link in topology.links}
     near: dict[str, set[str]] = {node.id: set() for node in topology.nodes}
     for link in topology.links:
@@ -77,7 +77,7 @@ def test_subflows_of_one_connection_can_collide():
         ]
 
 
-def test_two_connections_can_collide_but_one_cannot_with_itself():
+def test_two_connections_can_collide_but_subflows_of_one_cannot():
     topology = check(collision.build(collision.Params(among="connections")))
     (first, second), (other, _) = links_of_paths(topology, "ue1"), links_of_paths(topology, "ue2")
     ups = [
@@ -169,7 +169,7 @@ def test_a_user_talks_to_its_server_or_to_the_first():
     ]
 
 
-def test_every_port_leads_somewhere_else():
+def test_every_port_has_its_own_name_and_every_interface_its_own_address():
     for topology in (
         SMALL,
         campus.build(CAMPUS),
@@ -186,7 +186,7 @@ def test_every_port_leads_somewhere_else():
         assert len(addresses) == len(set(addresses))
 
 
-def test_a_server_nobody_has_is_refused():
+def test_an_unknown_server_is_refused():
     nodes = (replace(SMALL.nodes[0], server="srv3"), *SMALL.nodes[1:])
     with pytest.raises(
         RequestError,

@@ -28,7 +28,7 @@ class Params(BaseModel):
 
 
 def build(params: Params, rate_scale: float = 1.0) -> Topology:
-    nodes = (Node("ue1", "user"), Node("s1", "switch"), Node("s2", "switch"), Node("srv1", "server"))
+    nodes = (Node("ue1", "user"), *(Node(s, "switch") for s in ("s1", "s2")), Node("srv1", "server"))
     door = Link("door", "s1", "s2", bps_from_mbps(params.door_mbps * rate_scale))
     return Topology("doorway", nodes, (door, Link("a", "s2", "ue1"), Link("b", "s1", "srv1")))
 '''

@@ -161,7 +161,7 @@ def test_traffic_of_all_users_at_once():
     assert from_data(resolved(of), "again") == of
 
 
-def test_what_walks_has_no_rate_of_its_own_to_change():
+def test_the_rate_of_a_moving_station_cannot_be_changed():
     assert "cell.wifi1.tier1_mbps" in targets(scenario.load("moving_users"))
     assert not any(
         name.startswith("cell.") and name.count(".") == 3
@@ -180,7 +180,7 @@ def test_a_demand_may_end():
         check_flip(of, "cell.wifi1.tier1_mbps", 0)
 
 
-def test_nobody_walks_where_nobody_has_a_place():
+def test_mobility_needs_a_topology_with_positions():
     with pytest.raises(
         RequestError, match="mobility: topology 'rat_setup' gives nobody a position"
     ):

@@ -1,4 +1,4 @@
-"""The baseline that keeps the subflows of one connection apart and looks at each connection alone."""
+"""The baseline that keeps the subflows of each connection apart."""
 
 from __future__ import annotations
 
@@ -22,43 +22,43 @@ def made(topology):
 @pytest.mark.parametrize("attempt", range(6))
 def test_subflows_of_one_connection_are_kept_apart_and_the_first_stays(attempt):
     network = made(WITHIN)
-    network.come("ue1", only=1)
+    network.open("ue1", only=1)
     first = network.paths("ue1")[0]
-    network.come("ue1")
+    network.open("ue1")
     assert network.paths("ue1")[0] == first
     assert {path[1] for path in network.paths("ue1")} == {"c1", "c2"}
     assert network.step() == []
 
 
-def test_subflows_of_two_connections_collide_by_chance():
+def test_subflows_of_two_connections_collide_at_random():
     seen = set()
     for _ in range(24):
         network = made(BETWEEN)
-        network.come("ue1", "ue2")
+        network.open("ue1", "ue2")
         paths = [path for user in BETWEEN.users for path in network.paths(user)]
         seen.add(len(used_twice(paths, network.arcs)) // 2)
     assert seen == {0, 1, 2}
 
 
-def test_where_paths_must_meet_they_share_as_few_links_as_possible():
+def test_paths_share_as_few_links_as_possible():
     network = made(TREE)
-    network.come("ue1")
+    network.open("ue1")
     assert {path[2] for path in network.paths("ue1")} == {"c1", "c2", "c3", "c4"}
 
 
-def test_nobody_moves_where_there_is_nothing_to_choose():
+def test_no_subflow_moves_if_there_is_one_path_only():
     network = made(pooling.build(pooling.Params()))
-    assert network.come("ue1", "ue2", "ue3") == []
+    assert network.open("ue1", "ue2", "ue3") == []
 
 
-def test_a_broken_link_is_left():
+def test_a_subflow_leaves_a_broken_link():
     network = made(WITHIN)
-    network.come("ue1")
+    network.open("ue1")
     network.down("up1")
     assert [path[1] for path in network.paths("ue1")] == ["c2", "c2"]
 
 
-def test_where_no_path_leads_nothing_is_asked():
+def test_without_a_path_there_is_no_command():
     network = made(WITHIN)
-    network.come("ue1")
+    network.open("ue1")
     assert network.down("up1", "up2") == []

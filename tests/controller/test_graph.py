@@ -1,4 +1,4 @@
-"""Places, paths and what a bit takes of them; networkx is the oracle."""
+"""The graph: vertices, paths and the use of arcs, compared with networkx."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_the_addresses_of_one_interface_are_one_place():
     assert len(graph.tail) == 2 * 48
 
 
-def test_links_that_bear_one_name_lead_to_as_many_places():
+def test_links_with_one_name_are_separate_arcs():
     graph = build_graph(
         Arc("core", tail, head, 1)
         for tail, head in ("ab", "ba", "ac", "ca", "bd", "db", "cd", "dc")
@@ -96,7 +96,7 @@ def test_paths_are_all_simple_paths_that_are_short_enough(links):
     )
 
 
-def test_paths_end_at_the_number_asked_for():
+def test_the_number_of_paths_is_limited():
     graph = build_graph(arcs_of(fat_tree.build(fat_tree.Params(k=8))))
     found = simple_paths(graph, graph.vertex["10.0.0.1"], graph.vertex["10.16.0.1"])
     assert len(found) == 64

@@ -1,4 +1,4 @@
-"""The AIMD law of MP-SDN, section V, on vectors."""
+"""The control law of MP-SDN, section V, on vectors."""
 
 from dataclasses import replace
 
@@ -76,7 +76,7 @@ def test_an_unused_limit_does_not_grow():
     assert next_mbps(law(), mac_occupancy=0.1, tier2_bps=None) == 4.75
 
 
-def test_a_raised_floor_holds_at_the_next_step():
+def test_a_raised_floor_applies_at_the_next_step():
     at_floor = seen(replace(AP, mac_occupancy=1.0, meter_bps=MBPS // 10, tier2_bps=MBPS // 10))
     assert law().decide(at_floor)[0].command.rate_bps == MBPS // 10
     assert law(min_rate_mbps=1).decide(at_floor)[0].command.rate_bps == MBPS
@@ -88,7 +88,7 @@ def test_without_a_report_the_limit_is_kept_with_the_reason():
     assert "no report" in decision.reason
 
 
-def test_a_meter_starts_at_the_floor_and_goes_with_the_last_secondary_connection():
+def test_a_meter_starts_at_the_floor_and_ends_with_the_last_tier_2_association():
     (start,) = law().decide(seen(replace(AP, meter_bps=None)))
     assert start.command.rate_bps == MBPS // 10
     (end,) = law().decide(seen(AP, tier=1))

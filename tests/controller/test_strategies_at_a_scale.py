@@ -116,9 +116,9 @@ def test_the_same_paths_and_reasons_on_a_scaled_network(name, network):
     ]
     users = made[0].topology.users
     for act in (
-        lambda each: each.come(users[0], ports=41_000),
-        lambda each: each.come(*users, ports=42_000),
-        lambda each: each.go(users[0]),
+        lambda each: each.open(users[0], ports=41_000),
+        lambda each: each.open(*users, ports=42_000),
+        lambda each: each.close(users[0]),
         lambda each: each.step(),
     ):
         whole, part = (act(each) for each in made)
@@ -129,7 +129,7 @@ def test_a_pacing_rate_below_the_floor_is_raised_and_quoted():
     """Two connections of 0.4 Mb/s each share a link of 0.8 Mb/s: 0.04 Mb/s on the wire."""
     topology = collision.build(collision.Params(among="connections", rate_mbps=0.4), SCALE)
     network = Confirming(topology, make("expected_throughput", {}, SCALE), rate_scale=SCALE)
-    paced = [each for each in network.come("ue1") if isinstance(each.command, Expect)]
+    paced = [each for each in network.open("ue1") if isinstance(each.command, Expect)]
     assert [each.command.rate_bps for each in paced] == [effective_floor_bps()] * 2
     assert all("0.5 Mb/s on this subflow" in each.reason for each in paced)
     assert network.step() == []

@@ -1,4 +1,4 @@
-"""Collisions: the tables of MP-SDN's model, section 2.1 and 8.3 of its notes."""
+"""Collisions: the tables of the model of MP-SDN (its notes, sections 2.1 and 8.3)."""
 
 import pytest
 
@@ -45,22 +45,22 @@ def test_a_frame_is_abandoned_after_the_last_attempt():
     assert transmissions(10) == pytest.approx(sum(0.3844**n for n in range(RETRY_LIMIT)), rel=1e-3)
 
 
-def test_nobody_collides_with_itself():
+def test_one_contender_never_collides():
     assert transmissions(0) == transmissions(0.7) == transmissions(1) == 1
 
 
-def test_between_whole_numbers_it_grows():
+def test_collisions_grow_between_whole_numbers_of_contenders():
     steps = [transmissions(1 + n / 10) for n in range(100)]
     assert steps == sorted(steps)
 
 
-def test_weak_stations_cost_wifi_much():
+def test_a_slow_station_lowers_the_rates_of_a_wifi_cell():
     for m, mbps in enumerate(WIFI_SERIES):
         rates = [54_000_000] * 5 + [6_000_000] * m
         assert len(rates) * wifi_share_bps(rates, "bianchi") / 1e6 == pytest.approx(mbps, abs=0.006)
 
 
-def test_weak_stations_cost_lte_little():
+def test_a_slow_user_hardly_lowers_the_rates_of_an_lte_cell():
     for m, mbps in enumerate(LTE_SERIES):
         users = {f"s{n}": (40e6, 4.0) for n in range(5)} | {f"w{n}": (5e6, 0.5) for n in range(m)}
         shares = shares_bps(

@@ -1,4 +1,4 @@
-"""Proportional-fair shares: MP-SDN eq (3), and what is left over."""
+"""Proportional-fair shares: MP-SDN eq (3), and resources that a user leaves unused."""
 
 import pytest
 from hypothesis import given
@@ -21,7 +21,7 @@ def test_alone_a_user_gets_its_whole_rate():
     }
 
 
-def test_what_one_leaves_the_other_takes():
+def test_a_user_takes_the_resources_that_another_leaves():
     got = shares_bps(
         {"a": Bearer(10 * MBPS, 1, False, 1 * MBPS), "b": Bearer(10 * MBPS, 1, True, 9 * MBPS)}
     )
@@ -29,7 +29,7 @@ def test_what_one_leaves_the_other_takes():
     assert got["a"] == pytest.approx(5 * MBPS)  # it may grow to its fair share at once
 
 
-def test_a_silent_cell_lets_anybody_start():
+def test_every_user_of_an_idle_cell_can_start():
     got = shares_bps({name: Bearer(10 * MBPS, 1, False, 0) for name in "ab"})
     assert all(share >= 5 * MBPS for share in got.values())
 
@@ -65,10 +65,10 @@ def test_backlogged_users_share_by_weight(cell):
 
 @pytest.mark.parametrize(("snr_db", "quality"), [(-20, 1), (0, 2), (22, 13), (30, 15), (60, 15)])
 def test_channel_quality(snr_db, quality):
-    """22 dB: log2(1 + 158.5 / 5.53) = 4.89 bit per symbol, which covers CQI 13 (4.52) and not 14 (5.12)."""
+    """22 dB: log2(1 + 158.5 / 5.53) = 4.89 bit per symbol: CQI 13 (4.52), not 14 (5.12)."""
     assert cqi(snr_db) == quality
 
 
-def test_ten_megahertz_at_their_best():
+def test_the_best_rate_of_ten_megahertz():
     """5.5547 bit per symbol over 50 blocks of 180 kHz, three quarters of them for data."""
     assert rate_bps(15, BLOCKS[10]) == pytest.approx(37.5 * MBPS, rel=1e-3)

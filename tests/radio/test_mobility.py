@@ -1,4 +1,4 @@
-"""Random waypoints: inside the area, at the speeds asked for, the same for the same seed."""
+"""Random waypoints: inside the area, within the speed limits, the same for the same seed."""
 
 from itertools import pairwise
 
@@ -19,14 +19,14 @@ def places(one, until_s=200):
 
 
 @given(st.integers(0, 2**32 - 1))
-def test_everybody_stays_inside_and_keeps_to_the_speed(seed):
+def test_users_stay_inside_the_area_and_within_the_speed_limits(seed):
     seen = places(walker(seed))
     assert all(0 <= x <= 200 and 0 <= y <= 200 for x, y in seen)
     assert all(distance_m(a, b) <= 5 / 2 + 1e-9 for a, b in pairwise(seen))
     assert seen[0] == (100, 100)
 
 
-def test_one_speed_is_walked_at_that_speed():
+def test_equal_limits_give_one_constant_speed():
     seen = places(walker(speeds=(2.0, 2.0)))
     steps = [distance_m(a, b) for a, b in pairwise(seen)]
     assert sum(step == pytest.approx(1.0) for step in steps) > 0.9 * len(
@@ -34,18 +34,18 @@ def test_one_speed_is_walked_at_that_speed():
     )  # the others turn a corner
 
 
-def test_the_seed_and_the_name_decide_and_nothing_else():
+def test_movement_depends_only_on_the_seed_and_the_name():
     assert places(walker()) == places(walker())
     assert places(walker()) != places(walker(seed=2))
     assert places(walker()) != places(walker(user="ue2"))
 
 
-def test_who_looks_less_often_sees_the_same():
+def test_fewer_samples_show_the_same_movement():
     often, seldom = walker(), walker()
     assert [often.at(t) for t in range(200)][::10] == [seldom.at(t) for t in range(0, 200, 10)]
 
 
-def test_a_pause_is_kept():
+def test_a_user_waits_for_the_pause():
     one = walker(pause_s=7.0)
     one.at(0.0)
     leg = one.leg
@@ -53,7 +53,7 @@ def test_a_pause_is_kept():
     assert one.at(leg.arrives_s + 3) == one.at(leg.arrives_s + 6) == leg.target
 
 
-def test_draws_are_spread_over_all_numbers():
+def test_random_numbers_are_spread_evenly():
     drawn = [uniform(1, "ue", n) for n in range(2000)]
     assert all(0 <= each < 1 for each in drawn)
     assert sum(drawn) / len(drawn) == pytest.approx(0.5, abs=0.03)

@@ -1,4 +1,4 @@
-"""MAC occupancy: of WiFi the longer backlog, of LTE the bearers that carry Tier 1."""
+"""MAC occupancy: the longer backlog for WiFi, the bearers that carry Tier 1 for LTE."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The air by numbers that can be worked out by hand."""
+"""Rates and frame times that can be worked out by hand."""
 
 import pytest
 from hypothesis import given
@@ -11,7 +11,8 @@ from lab.radio.wifi import byte_price_ps, fixed_ns
 
 
 def test_a_full_frame_of_802_11a_at_54_mbps():
-    """34 DIFS + 67.5 backoff + 20 preamble + 214 / 54 overhead + 12112 / 54 frame + 16 SIFS + 28 ACK = 393.8 us."""
+    """34 DIFS + 67.5 backoff + 20 preamble + 214 / 54 overhead + 12112 / 54 frame + 16 SIFS
+    + 28 ACK = 393.8 us."""
     assert STANDARDS["11a"].frame_us(54.0) == pytest.approx(
         34 + 67.5 + 20 + 214 / 54 + 12112 / 54 + 16 + 28
     )
@@ -21,17 +22,18 @@ def test_a_full_frame_of_802_11a_at_54_mbps():
 
 
 def test_802_11g_waits_less_and_extends_more():
-    """6 us less of DIFS and 6 of SIFS, and 6 more behind the frame and behind its acknowledgement."""
+    """DIFS and SIFS are 6 us shorter each; 6 us follow the frame and its acknowledgement."""
     assert STANDARDS["11g"].frame_us(54.0) == pytest.approx(STANDARDS["11a"].frame_us(54.0))
 
 
 @pytest.mark.parametrize(("mbps", "us"), [(6, 44), (9, 44), (12, 32), (18, 32), (24, 28), (54, 28)])
-def test_acknowledgements_go_at_basic_rates(mbps, us):
+def test_acknowledgements_are_sent_at_basic_rates(mbps, us):
     assert STANDARDS["11a"].ack_us(mbps) == us
 
 
 def test_aggregation_shares_what_does_not_depend_on_length():
-    """(28 DIFS + 67.5 backoff + 36 preamble + 6 + 10 SIFS + 34 ACK) / 16 + 214 / 65 + 12112 / 65 = 201 us: 60 of 65 Mb/s."""
+    """(28 DIFS + 67.5 backoff + 36 preamble + 6 + 10 SIFS + 34 ACK) / 16 + 214 / 65 + 12112 / 65
+    = 201 us: 60 of 65 Mb/s."""
     assert STANDARDS["11n24"].frame_us(65.0) == pytest.approx(
         (28 + 67.5 + 36 + 6 + 10 + 34) / 16 + 12326 / 65
     )
@@ -45,7 +47,8 @@ def test_the_rate_that_a_signal_allows(dbm, mbps):
 
 
 def test_log_distance():
-    """Free space at 1 m and 5180 MHz is 46.7 dB, so 16 dBm are -30.7 there, and 30 dB less for every tenfold distance."""
+    """Free space at 1 m and 5180 MHz is 46.7 dB, so 16 dBm are -30.7 dBm there, and 30 dB less for
+    every tenfold distance."""
     radio = Radio("11a", 5180, 16.0, 3.0)
     assert radio.rssi_dbm(1) == pytest.approx(-30.7, abs=0.1)
     assert radio.rssi_dbm(10) - radio.rssi_dbm(100) == pytest.approx(30)
@@ -58,7 +61,7 @@ def test_noise_of_ten_megahertz():
 
 
 @given(st.floats(0, 500), st.sampled_from(sorted(STANDARDS)))
-def test_a_full_frame_goes_at_the_stations_rate(distance_m, standard):
+def test_a_full_frame_is_sent_at_the_stations_rate(distance_m, standard):
     one = station("ue1", Radio(standard, 5180, 16.0, 3.0), distance_m)
     took_ns = fixed_ns(one) + 1514 * byte_price_ps(one) / 1000
     assert took_ns == pytest.approx(1514 * 8e9 / one.rate_bps, rel=1e-4)
@@ -66,7 +69,7 @@ def test_a_full_frame_goes_at_the_stations_rate(distance_m, standard):
 
 
 @given(st.floats(1, 400), st.floats(1, 400), st.sampled_from(["11a", "lte"]))
-def test_who_is_nearer_is_never_slower(a_m, b_m, standard):
+def test_a_nearer_station_is_never_slower(a_m, b_m, standard):
     radio = Radio(standard, 2120, 30.0, 3.0, blocks=50)
     near, far = (station("ue1", radio, each) for each in sorted((a_m, b_m)))
     assert near.rate_bps >= far.rate_bps
@@ -74,7 +77,7 @@ def test_who_is_nearer_is_never_slower(a_m, b_m, standard):
     assert near.rate_bps <= best_bps(radio)
 
 
-def test_rate_scale_scales_a_station_and_not_what_it_shares():
+def test_rate_scale_changes_the_rate_of_a_station_only():
     whole, half = (
         station("ue1", Radio("11a", 5180, 16.0, 3.0, rate_scale=scale), 30.0)
         for scale in (1.0, 0.5)

@@ -1,4 +1,4 @@
-"""What one connection could get on its paths (S-MPTCP, Algorithm 2)."""
+"""The rates that one connection could get on its paths (S-MPTCP, Algorithm 2)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_vectors(paths, room, rates):
 
 
 @given(st.lists(uses, min_size=1, max_size=4), rooms)
-def test_no_arc_is_asked_for_more_than_it_has_and_no_room_is_left_on_all_of_a_path(paths, room):
+def test_no_arc_is_overloaded_and_every_separate_path_is_full(paths, room):
     rates = largest_rates(paths, room)
     left = room_left({arc: max(0.0, each) for arc, each in room.items()}, paths, rates)
     assert min(rates) >= 0

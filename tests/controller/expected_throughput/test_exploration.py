@@ -1,4 +1,4 @@
-"""Which paths subflows take (S-MPTCP, Algorithm 1)."""
+"""The paths of subflows (S-MPTCP, Algorithm 1)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FIG_1, WITHIN, BETWEEN, TREE = (
 
 
 def asked(topology, graph, user):
-    """What the subflows of a user's connection ask for."""
+    """Return the path requests of a user's subflows."""
     wiring = wire(topology)
     source = graph.vertex[wiring.of(topology.server_of(user))[0].address]
     return [
@@ -33,7 +33,7 @@ def asked(topology, graph, user):
 
 
 def come(topology, users):
-    """Paths and rates in Mb/s after users have come in this order."""
+    """Return paths and rates in Mb/s after users arrived in this order."""
     graph = build_graph(arcs_of(topology))
     paths, uses, shares = {}, {}, {}
     for user in users:
@@ -87,7 +87,7 @@ def test_a_subflow_keeps_its_path_when_that_is_as_good():
 
 
 def test_a_path_is_added_from_the_richest_when_nothing_is_free():
-    """Two paths of 10, both full: a's holder has another one, b's has not."""
+    """Both paths of 10 are full; the user of a has another path, the user of b has none."""
     links = {("s", "a"): 10, ("s", "b"): 10, ("a", "t"): 10, ("b", "t"): 10}
     graph = build_graph(both_ways(links | {("s", "z"): 10}))
     source, goal = graph.vertex["s"], graph.vertex["t"]
@@ -111,7 +111,7 @@ def test_a_subflow_that_is_left_over_keeps_apart_from_the_others():
     assert [switches_on(graph, each) for each in found] == [("a", "t"), ("b", "t")]
 
 
-def test_where_only_one_way_leads_both_take_it_and_where_none_leads_none():
+def test_two_subflows_share_the_only_path_and_get_none_if_there_is_none():
     graph = build_graph(without(arcs_of(WITHIN), "up1"))
     paths = [
         switches_on(graph, each) for each in explore(graph, asked(WITHIN, graph, "ue1"), {}, {})

@@ -1,4 +1,4 @@
-"""Flows and the paths they are split into; networkx is the oracle (S-MPTCP, Algorithm 1, stage 1)."""
+"""Flows and their paths, compared with networkx (S-MPTCP, Algorithm 1, stage 1)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_no_flow_is_larger(links, goals):
 
 
 @given(networks)
-def test_what_comes_in_goes_out_and_no_arc_carries_more_than_it_can(links):
+def test_a_flow_is_conserved_and_no_arc_exceeds_its_capacity(links):
     graph, flow = flow_of(links)
     gained = dict.fromkeys(range(len(graph.names)), 0.0)
     for arc, rate in flow.on_arc.items():
@@ -95,7 +95,7 @@ def test_a_choice_made_too_early_is_undone():
     assert flow_of(links)[1].rate_bps == 2
 
 
-def test_each_destination_gets_as_many_paths_as_it_wants():
+def test_each_destination_gets_at_most_the_paths_it_wants():
     links = {("a", "b"): 4.0, ("a", "c"): 3.0, ("b", "f"): 4.0, ("c", "f"): 3.0, ("a", "g"): 1.0}
     graph, flow = flow_of(links, "fg")
     found = split(graph, flow, graph.vertex["a"], {graph.vertex["f"]: 1, graph.vertex["g"]: 2})

@@ -1,4 +1,4 @@
-"""The window law, its inverses and the chance of the largest rate, on vectors."""
+"""The window law, its inverses and the probability of the largest rate, on vectors."""
 
 import pytest
 from hypothesis import assume, example, given
@@ -25,7 +25,7 @@ def test_a_subflow_beside_a_faster_one():
     assert rtt_of_increase(10, 0.016, rest, rest) == pytest.approx(0.1)
 
 
-def test_alone_it_is_reno():
+def test_a_single_subflow_behaves_like_reno():
     assert increase(10, 0.1, 0, 0) == pytest.approx(1 / 10)
     assert after_loss(10, 0.1, 0) == 5
 
@@ -74,7 +74,7 @@ def test_coupling_never_adds_more_than_reno_and_never_leaves_more_than_half(
     assert after_loss(window, rtt_s, best) <= max(2, window / 2)
 
 
-def test_the_chance_of_the_largest_rate():
+def test_the_probability_of_the_largest_rate():
     rtts_s = [(0.05, 0.01), (0.1, 0.02)]
     assert probability_of_largest(0, (10, 10), rtts_s) == pytest.approx(0.9873, abs=1e-4)
     assert probability_of_largest(1, (10, 10), rtts_s) == pytest.approx(0.0127, abs=1e-4)

@@ -1,4 +1,4 @@
-"""The chain of one subflow against matrices, and against two subflows in one chain."""
+"""The chain of one subflow, compared with matrices and with a joint chain of two subflows."""
 
 import joint_chain
 import numpy as np
@@ -31,7 +31,7 @@ def test_every_row_is_a_distribution(others, loss):
 
 @pytest.mark.parametrize("others", [Field(), BESIDE])
 @pytest.mark.parametrize("loss", [1e-3, 0.03, 0.3])
-def test_going_down_the_windows_solves_the_chain(others, loss):
+def test_the_stationary_distribution_solves_the_chain(others, loss):
     subject = walk(loss=loss)
     matrix = np.zeros((11, 11))
     for w in range(2, 13):
@@ -42,7 +42,7 @@ def test_going_down_the_windows_solves_the_chain(others, loss):
     assert ours / ours.sum() == pytest.approx(joint_chain.stationary(matrix), abs=1e-8)
 
 
-def test_windows_that_are_hardly_ever_reached_change_nothing(monkeypatch):
+def test_rare_windows_do_not_change_the_mean(monkeypatch):
     subject = walk(largest=64, loss=0.05)
     short = chain.mean_window(subject, Field())
     assert chain.largest_state(subject) < 64

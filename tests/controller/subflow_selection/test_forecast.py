@@ -1,4 +1,4 @@
-"""The forecast on the paper's two networks; figures are those of the corrected model, in Mb/s, to their last digit."""
+"""The forecast on the paper's two networks, compared with the corrected model in Mb/s."""
 
 import pytest
 
@@ -94,5 +94,5 @@ def test_a_path_caps_its_window():
     assert window_cap(PathQuality(1e6, 0, 0.02), Model()) == 4
 
 
-def test_a_dead_path_is_a_path_all_the_same():
+def test_a_path_that_loses_everything_still_has_a_forecast():
     assert 0 < mbps([PathQuality(8e6, 1.0, 0.1), PathQuality(8e6, 0, 0.1)]) < 16

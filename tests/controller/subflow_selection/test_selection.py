@@ -1,4 +1,4 @@
-"""Algorithm 1 in its readings, and the exhaustive search, on fifteen paths and on small random networks."""
+"""Algorithm 1 in its three readings, and the exhaustive search."""
 
 from itertools import combinations
 
@@ -33,7 +33,7 @@ def test_the_order_begins_with_the_short_paths():
         ("printed", 1e6, list(range(1, 16))),
     ],
 )
-def test_three_readings(accept, rl_max_kb, expected):
+def test_three_readings_of_algorithm_1(accept, rl_max_kb, expected):
     assert numbers(greedy(FIFTEEN, Model(), rl_max_kb * KB, accept)) == expected
 
 

@@ -1,4 +1,4 @@
-"""From what is observed to active sets, and how they are asked for."""
+"""From observations to sets of subflows, and the commands for them."""
 
 from __future__ import annotations
 
@@ -65,13 +65,13 @@ def test_three_of_fifteen_stay_active(kind):
     assert decisions[0].forecast.throughput_bps == pytest.approx(1.936 * MBPS, rel=0.001)
 
 
-def test_what_is_as_it_should_be_is_not_asked_again():
+def test_no_command_is_repeated_once_it_is_confirmed():
     confirmed = [replace(each, backup=each.number > 3) for each in full_mesh()]
     (only,) = strategy().decide(seen(*confirmed))
     assert only.action == "forecast"
 
 
-def test_the_search_is_all_that_differs():
+def test_the_two_strategies_differ_in_their_search_only():
     assert asked(strategy(SubflowSelection, rl_max_kb=8).decide(seen(*full_mesh())))[0] == (
         "c/3",
         True,
@@ -79,7 +79,7 @@ def test_the_search_is_all_that_differs():
     assert asked(strategy(Optimum, rl_max_kb=8).decide(seen(*full_mesh())))[0] == ("c/1", True)
 
 
-def test_a_set_may_need_half_of_the_receive_buffer_unless_it_is_told_otherwise():
+def test_a_set_may_need_half_of_the_receive_buffer_by_default():
     clean = (
         SERVER,
         *(
@@ -94,12 +94,12 @@ def test_a_set_may_need_half_of_the_receive_buffer_unless_it_is_told_otherwise()
     assert asked(strategy(rl_max_kb=12).decide(two)) == [("c/2", True)]
 
 
-def test_a_subflow_is_activated_before_another_is_put_aside():
+def test_a_subflow_becomes_normal_before_another_becomes_backup():
     order = asked(strategy().decide(seen(subflow(1), subflow(2, backup=True), subflow(9))))
     assert order == [("c/2", False), ("c/9", True)]
 
 
-def test_nothing_is_put_aside_before_one_of_the_chosen_is_active():
+def test_no_subflow_becomes_backup_before_a_chosen_one_is_normal():
     waiting = seen(subflow(1, backup=True), subflow(2, backup=True), subflow(9))
     assert asked(strategy().decide(waiting)) == [("c/1", False), ("c/2", False)]
 
@@ -112,13 +112,13 @@ def test_each_connection_has_its_own_set_and_a_lone_subflow_none():
     assert [each.about for each in decisions if each.forecast] == ["c", "e"]
 
 
-def test_where_a_path_is_unknown_all_stay_as_they_are():
+def test_all_subflows_stay_as_they_are_if_a_path_is_unknown():
     decisions = strategy().decide(seen(subflow(1), replace(subflow(9), path=())))
     assert [(each.about, each.action) for each in decisions] == [("c/9", "keep")]
     assert "its path is unknown" in decisions[0].reason
 
 
-def test_the_forecast_is_written_down_beside_the_measurement():
+def test_the_forecast_is_logged_beside_the_measurement():
     decision = strategy().decide(
         seen(subflow(1, rate_bps=600_000), subflow(2, rate_bps=None), subflow(3, rate_bps=900_000))
     )[0]
@@ -136,7 +136,7 @@ def test_the_forecast_is_written_down_beside_the_measurement():
     }
 
 
-def test_withdrawing_makes_every_subflow_ordinary():
+def test_withdrawing_makes_every_subflow_normal():
     withdrawn = strategy().withdraw(seen(subflow(1), subflow(2, backup=True)))
     assert [each.command for each in withdrawn] == [SetBackup(("c", 2), False)]
 
@@ -179,7 +179,7 @@ def test_the_air_of_an_access_point_is_part_of_the_path():
 @pytest.mark.parametrize(
     ("used", "own", "left"), [(0, 0, 10), (4, 4, 10), (4.4, 4, 10), (4, 0, 6), (12, 0, 1)]
 )
-def test_available_is_what_others_leave_in_tenths(used, own, left):
+def test_available_bandwidth_is_what_others_leave_in_tenths(used, own, left):
     path = (Arc("a", "x", "y", 10 * MBPS, used_bps=round(used * MBPS)), SERVER)
     assert available_bps(path, {"a": own * MBPS}) == left * MBPS
 
