@@ -1,5 +1,7 @@
 """Run `python -m dashboard`."""
 
+import sys
+
 from dashboard.serve import main
 
-main(prog_name="dashboard")
+main(sys.argv[1:])

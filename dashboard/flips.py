@@ -52,7 +52,7 @@ def loaded(folder: Path) -> Scenario:
 
 def network(folder: Path) -> Topology:
     """Return the network of a run; raise `LookupError` while there is none."""
-    return _network(loaded(folder))
+    return loaded(folder).network
 
 
 def present(folder: Path) -> tuple[Scenario, dict[str, Any]]:
@@ -118,7 +118,7 @@ def _strategy_changes(scenario: Scenario, known: dict[str, Target]) -> list[Sugg
     other = _other_strategy(scenario, known)
     if other is None:
         return []
-    has_tiers = bool(_network(scenario).cells)
+    has_tiers = bool(scenario.network.cells)
     watch = "Tier 2, and what it costs Tier 1" if has_tiers else "how much each subflow carries"
     doing = "Switch the strategy off" if other == "none" else f"Switch to strategy {other}"
     found = [Suggestion("strategy", other, f"{doing}: watch {watch}")]
@@ -132,7 +132,7 @@ def _other_strategy(scenario: Scenario, known: dict[str, Target]) -> str | None:
     """Return `none` if another strategy runs, else the first one that fits this network."""
     if scenario.strategy.name != "none":
         return "none"
-    unfit = strategy_table.unfit(_network(scenario))
+    unfit = strategy_table.unfit(scenario.network)
     preferred = ("meter_throttling", "expected_throughput", *known["strategy"].choices)
     return next((name for name in preferred if name != "none" and not unfit[name]), None)
 
@@ -211,7 +211,3 @@ def _flipped(folder: Path) -> list[tuple[str, Any]]:
 @lru_cache(maxsize=64)
 def _loaded(path: Path, changed_ns: int) -> Scenario:
     return loading.load(str(path))
-
-
-def _network(scenario: Scenario) -> Topology:
-    return scenario.network

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import secrets
 import signal
@@ -127,24 +128,21 @@ def serve(
         waitress.close()
 
 
-@click.command()
-@click.option("--port", type=click.IntRange(1, 65535), help="Default: 8080, or the next free port.")
-@click.option("--no-browser", is_flag=True, help="Do not open a browser.")
-@click.option("--no-demo", is_flag=True, help="Do not start the demo run.")
-@click.option(
-    "--with",
-    "extension_folders",
-    multiple=True,
-    type=click.Path(exists=True, file_okay=False),
-    metavar="DIR",
-    help="Offer the strategies, topologies and congestion controls in DIR too.",
-)
-def main(
-    port: int | None, no_browser: bool, no_demo: bool, extension_folders: tuple[str, ...]
-) -> None:
-    """Start the dashboard and a demo run."""
+def main(argv: Sequence[str]) -> None:
+    """Start the dashboard with the arguments of `lab up`, which checks and explains them."""
+    parser = argparse.ArgumentParser(prog="dashboard", epilog="See ./run_lab.sh up --help.")
+    parser.add_argument("--port", type=int)
+    parser.add_argument("--no-browser", action="store_true")
+    parser.add_argument("--no-demo", action="store_true")
+    parser.add_argument("--with", dest="extension_folders", action="append", default=[])
+    given = parser.parse_args(argv)
     try:
-        serve(port, not no_browser, not no_demo, extension_folders=extension_folders)
+        serve(
+            given.port,
+            not given.no_browser,
+            not given.no_demo,
+            extension_folders=given.extension_folders,
+        )
     except LabError as error:
         click.echo(f"error: {error}", err=True)
         sys.exit(error.exit_code)

@@ -1,6 +1,7 @@
-"""Numbers like the testbed's, without a network: an engine for the tests of the dashboard, and finished run folders.
+"""Offer an engine for the tests of the dashboard: numbers like the testbed's, without a network.
 
-`python tests/dashboard/testbed.py run testbed_wifi_lte --engine testbed` is the real runner with this engine.
+`python tests/dashboard/testbed.py run testbed_wifi_lte --engine testbed` is the command line with
+this engine.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ PATHS = {"ue2": ("wifi1", "lte1"), "ue3": ("lte1", "wifi1"), "ue1": ("wifi1",), 
 
 
 class Testbed(Engine):
-    """Tier 2 takes from WiFi what the meter lets it; the meter halves while the access point is full."""
+    """Limit Tier 2 by a meter, which is halved while its access point is full."""
 
     def open(self, scenario: Any, recorder: Any) -> None:
         self.topology, self.recorder, self.now = scenario.network, recorder, 0.0
         self.strategy = {"name": scenario.strategy.name, "params": dict(scenario.strategy.params)}
         self.meter = {"wifi1": None, "lte1": None}
-        self.far, self.dice = 1.0, random.Random(scenario.seed)
+        self.far, self.rng = 1.0, random.Random(scenario.seed)
         recorder.command(["ip", "link", "add", "s1-eth1"])
 
     def advance(self, until_s: float) -> list[Frame]:
@@ -101,7 +102,7 @@ class Testbed(Engine):
             1.0,
             (0.99 if ap == "wifi1" else 0.9)
             - (0.1 if self.meter[ap] else 0)
-            + self.dice.uniform(-0.08, 0.03),
+            + self.rng.uniform(-0.08, 0.03),
         )
 
     def _frame(self, t: float) -> Frame:
@@ -116,10 +117,10 @@ class Testbed(Engine):
             )
             slowed = (1.0 if name == "lte1" else 1 - 0.085 * tier2 / self.far) if tier2 else 1.0
             tier1 = max(0.5, capacity * slowed * 0.94 - tier2)
-            tier1 *= min(1, t / 2) * self.dice.uniform(0.95, 1.03)
+            tier1 *= min(1, t / 2) * self.rng.uniform(0.95, 1.03)
             ap[name] = {
                 "tier1_mbps": tier1,
-                "tier2_mbps": tier2 * self.dice.uniform(0.85, 1.05),
+                "tier2_mbps": tier2 * self.rng.uniform(0.85, 1.05),
                 "mac_occupancy": self._occupancy(name),
                 "meter_mbps": meter,
                 "stations": 3,
@@ -137,7 +138,7 @@ class Testbed(Engine):
                 rtt = (
                     (38 if at == "wifi1" else 95)
                     + 12 * math.sin(t / 3 + n)
-                    + self.dice.uniform(-4, 4)
+                    + self.rng.uniform(-4, 4)
                 )
                 sf[f"{name}/{n}"] = {
                     "mbps": 1.0,
@@ -154,7 +155,7 @@ class Testbed(Engine):
 
 
 def register() -> None:
-    """Make `--engine testbed` known."""
+    """Add the engine `testbed` to the table."""
     ENGINES["testbed"] = Entry(
         f"{__name__}:Testbed",
         EVERY,
@@ -167,7 +168,7 @@ def register() -> None:
 def finished(
     folder: Path, *settings: str, strategy: str = "none", engine: str = "testbed"
 ) -> Outcome:
-    """A finished run of testbed_wifi_lte in `folder`, made by the real runner."""
+    """Make a finished run of testbed_wifi_lte in `folder`, with the real runner."""
     of = scenarios.load("testbed_wifi_lte", Overrides(strategy=strategy, settings=settings))
     folder.mkdir(parents=True)
     return run(of, Testbed(), Recorder(folder, of, engine))
