@@ -84,9 +84,10 @@ def choices(name: str) -> Row:
 
 
 def picture(kind: str) -> list[Part]:
-    """Return the description of a kind of topology, with its drawings."""
+    """Return the docstring of a topology's builder, without its verb `Return`, in parts."""
     texts = (row["picture"] for row in catalogue.topology_rows() if row["kind"] == kind)
-    text = (next(texts, "") or "").replace("`", "")
+    text = (next(texts, "") or "").replace("`", "").removeprefix("Return ")
+    text = text[:1].upper() + text[1:]
     return [Part("  " in part, part) for part in text.split("\n\n") if part]
 
 
