@@ -23,7 +23,6 @@ from lab.evaluation.reproduction.relations import Constant, Found, Relation, Val
 from lab.results.tables import markdown_table
 
 WIFI_APS = ("wifi1", "wifi2", "wifi3")
-TESTBED_SCALE = 0.25  # of the testbed's rates
 KINDS = {
     "down": "30 users, 200 m",
     "up": "30 users, 200 m, uploads",
@@ -81,7 +80,7 @@ def _testbed() -> Iterable[Relation]:
 def _idle_capacity() -> Iterable[Relation]:
     wifi, lte = (1 - 24 / 42) * 19.1, (1 - 24 / 46) * 32.9  # Mb/s of frames that are left
     for case, mbps in (("idle-wifi", wifi), ("idle-lte", lte)):
-        idle = Constant(round(mbps * TESTBED_SCALE * GOODPUT, 3))
+        idle = Constant(round(mbps * GOODPUT, 3))
         yield Relation(_of(case, "used"), ">=", idle, 0.8)
     yield Relation(_of("demand", "t2_low"), ">", _of("demand", "t2_before"), 5)
     yield Relation(_of("demand", "t1_after"), "~", _of("demand", "t1_before"))

@@ -48,20 +48,19 @@ def collision(among: str, strategy: str) -> str:
 
 
 def cases() -> Iterable[Case]:
-    """Yield all experiments, at the paper's rates."""
-    scale = ("rate_scale=1",)
+    """Yield all experiments."""
     for cc in (*LOSS_BASED, DELAY_BASED):
-        yield Case(pooling(cc), "pooling", scale, cc, PLAIN)
+        yield Case(pooling(cc), "pooling", (), cc, PLAIN)
     for name, method in ((BY_PACING, "pacing"), (BY_WINDOW, "window")):
-        settings = (*scale, f"multipath.expected_by={method}")
+        settings = (f"multipath.expected_by={method}",)
         yield Case(name, "pooling", settings, None, NETWORK)
     for delay_ms in DELAYS_MS[1:]:
-        settings = (*scale, f"topology.path_delay_ms={delay_ms}")
+        settings = (f"topology.path_delay_ms={delay_ms}",)
         yield Case(delayed(delay_ms), "pooling", settings, None, NETWORK)
     for among in WHOLE_MBPS:
         for strategy in (PLAIN, DISJOINT, NETWORK):
             name = collision(among, strategy)
-            yield Case(name, f"collision_{among}", scale, None, strategy)
+            yield Case(name, f"collision_{among}", (), None, strategy)
 
 
 def measure(case: Case, _result: Mapping[str, Any], folder: Path) -> Numbers:
