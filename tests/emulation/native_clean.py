@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -57,6 +58,13 @@ def of_a_run(word: bytes) -> list[int]:
     return sorted(pid for pid, command in processes() if word in command)
 
 
+def mininet_files(folder: str) -> Iterator[Path]:
+    """Yield files with a word that begins with mn; random names may contain these letters."""
+    for file in Path(folder).iterdir():
+        if re.search(r"(?<![A-Za-z0-9])mn", file.name):
+            yield file
+
+
 def state() -> State:
     """Return everything that a run could leave on a machine."""
     radios, bpf = Path("/sys/class/ieee80211"), Path("/run/multipath-lab")
@@ -70,7 +78,7 @@ def state() -> State:
         "processes": {f"{pid} {command[:80]!r}" for pid, command in processes() if any(word in command for word in OURS)},
         "mounts": {line.split()[1] for line in Path("/proc/self/mounts").read_text().splitlines()},
         "settings": {line for name in SETTINGS for line in output("sysctl", "-a", "--pattern", f"^{name.replace('.', '[.]')}") if steady(line)},
-        "files": {str(each) for each in (*bpf.rglob("*"), *Path("/tmp").glob("*mn*"), *Path("/var/run").glob("*mn*"))},
+        "files": {str(each) for each in (*bpf.rglob("*"), *mininet_files("/tmp"), *mininet_files("/var/run"))},
     }  # fmt: skip
 
 
