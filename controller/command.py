@@ -89,11 +89,11 @@ class Forecast:
 class Decision:
     """Hold what a strategy decided, and why; without a command nothing changes.
 
-    `about` names an access point, a subflow as `connection/number`, or with a forecast a
+    `subject` names an access point, a subflow as `connection/number`, or with a forecast a
     connection.
     """
 
-    about: str
+    subject: str
     reason: str
     command: Command | None = None
     forecast: Forecast | None = None
@@ -129,7 +129,7 @@ def raised_to_floor(decision: Decision, rate_scale: float) -> Decision:
     return replace(decision, reason=reason, command=replace(command, rate_bps=floor_bps))
 
 
-def about(key: SubflowKey) -> str:
+def subflow_name(key: SubflowKey) -> str:
     """Return the name of a subflow in decisions: `connection/number`."""
     return f"{key[0]}/{key[1]}"
 
@@ -176,10 +176,10 @@ def _check_throttle(command: Throttle, observation: Observation) -> None:
 
 
 def _check_subflow(command: SubflowCommand, observation: Observation) -> None:
-    name = about(command.subflow)
+    name = subflow_name(command.subflow)
     subflow = observation.subflow(command.subflow)
     if subflow is None:
-        known = ", ".join(about(each.key) for each in observation.subflows) or "none"
+        known = ", ".join(subflow_name(each.key) for each in observation.subflows) or "none"
         raise CommandRefused(f"command a subflow: '{name}' is unknown, choose from {known}")
     if isinstance(command, Route):
         _check_path(f"route subflow {name}", command.path, subflow, observation)

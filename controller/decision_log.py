@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from controller.command import Command, Decision, Expect, Forecast, Route, Throttle, about
+from controller.command import Command, Decision, Expect, Forecast, Route, Throttle, subflow_name
 from controller.control import Step
 from controller.errors import StrategyFailed
 from controller.observation import Subflow
@@ -13,33 +13,33 @@ from controller.units import scenario_mbps
 
 def decision_line(strategy: str, decision: Decision, rate_scale: float = 1.0) -> dict[str, Any]:
     """Return the line of one decision with its reason."""
-    key = "connection" if decision.forecast else "subflow" if "/" in decision.about else "ap"
+    key = "connection" if decision.forecast else "subflow" if "/" in decision.subject else "ap"
     line: dict[str, Any] = {
         "kind": "decision",
         "strategy": strategy,
-        key: decision.about,
+        key: decision.subject,
         "action": decision.action,
     }
     return (
         line
-        | _asked(decision.command, rate_scale)
-        | _foreseen(decision.forecast, rate_scale)
+        | _command_fields(decision.command, rate_scale)
+        | _forecast_fields(decision.forecast, rate_scale)
         | {"reason": decision.reason}
     )
 
 
-def _foreseen(forecast: Forecast | None, rate_scale: float) -> dict[str, Any]:
+def _forecast_fields(forecast: Forecast | None, rate_scale: float) -> dict[str, Any]:
     if forecast is None:
         return {}
     return {
-        "active": [about(key) for key in forecast.active],
+        "active": [subflow_name(key) for key in forecast.active],
         "forecast_mbps": scenario_mbps(forecast.throughput_bps, rate_scale),
         "forecast_buffer_kb": forecast.buffer_bytes / 1000,
         "measured_mbps": _mbps(forecast.measured_bps, rate_scale),
     }
 
 
-def _asked(command: Command | None, rate_scale: float) -> dict[str, Any]:
+def _command_fields(command: Command | None, rate_scale: float) -> dict[str, Any]:
     match command:
         case Throttle():
             return {

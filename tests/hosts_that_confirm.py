@@ -8,7 +8,7 @@ from itertools import count, pairwise
 
 from networks import arcs_of, without
 
-from controller.command import Decision, Expect, Route, SetBackup, about, checked
+from controller.command import Decision, Expect, Route, SetBackup, checked, subflow_name
 from controller.graph import arc_path, arc_use, build_graph, simple_paths, switches_on
 from controller.observation import Arc, Observation, Subflow
 from controller.paths import digest
@@ -116,7 +116,7 @@ class Confirming:
 
     def _carry_out(self, decision: Decision) -> None:
         command = checked(decision.command, self.observation())
-        assert decision.about == about(command.subflow)
+        assert decision.subject == subflow_name(command.subflow)
         assert any(
             letter.isdigit() for letter in decision.reason.replace(self.of_about(decision).user, "")
         ), decision.reason
@@ -126,7 +126,9 @@ class Confirming:
         self.subflows[command.subflow] = replace(self.subflows[command.subflow], **change)
 
     def of_about(self, decision: Decision) -> Subflow:
-        return next(each for each in self.subflows.values() if about(each.key) == decision.about)
+        return next(
+            each for each in self.subflows.values() if subflow_name(each.key) == decision.subject
+        )
 
 
 def commands(decisions: Iterable[Decision], kind: type) -> list[object]:

@@ -1,4 +1,4 @@
-"""Speak OpenFlow 1.3 with every bridge, for meters, table 0 and counters.
+"""Exchange OpenFlow 1.3 messages with every bridge, for meters, table 0 and counters.
 
 A bridge whose second controller is this listener speaks 1.3 here and 1.0 to POX (docs/formats.md).
 Everything runs cooperatively in POX's own loop; nothing blocks and nothing needs a lock.

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from controller.command import Decision, Route, about
+from controller.command import Decision, Route, subflow_name
 from controller.graph import ArcPath, Graph, arc_path, build_graph, simple_paths, switches_on
 from controller.observation import Observation, Subflow
 from controller.paths import digest
@@ -62,7 +62,7 @@ def _moves(graph: Graph, subflows: tuple[Subflow, ...]) -> list[Decision]:
                 f"path {' '.join(path)} shares {shared} links with other subflows of the connection"
             )
             text += f", the present path {_shared(present, used)}" if present else ""
-            decisions.append(Decision(about(subflow.key), text, Route(subflow.key, path)))
+            decisions.append(Decision(subflow_name(subflow.key), text, Route(subflow.key, path)))
         used.update(chosen or ())
     return decisions
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from controller import paths
-from controller.command import Decision, Route, about
+from controller.command import Decision, Route, subflow_name
 from controller.observation import Observation
 
 
@@ -22,5 +22,5 @@ def hashed_paths(observation: Observation) -> list[Decision]:
         path = paths.choose(found, each.flow) if found else each.path
         if path != each.path:
             text = f"strategy withdrawn: the hash of the subflow chooses path {' '.join(path)}"
-            decisions.append(Decision(about(each.key), text, Route(each.key, path)))
+            decisions.append(Decision(subflow_name(each.key), text, Route(each.key, path)))
     return decisions

@@ -21,7 +21,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from controller.command import Decision, SetBackup, about
+from controller.command import Decision, SetBackup, subflow_name
 from controller.observation import Observation, Subflow, SubflowKey
 from controller.plan import Plan
 from controller.strategies.base import Strategy, StrategyParams, param, without_subflows
@@ -211,7 +211,7 @@ class LossAware(Strategy):
             ]
         self._windows[worst.subflow.key].set_mode(True, now_ns)
         kept = [
-            _keep(each.subflow, f"{each.text()}, but {about(worst.subflow.key)} loses more")
+            _keep(each.subflow, f"{each.text()}, but {subflow_name(worst.subflow.key)} loses more")
             for each in ranked[1:]
         ]
         return [_set_backup(worst.subflow, True, worst.text()), *kept]
@@ -239,8 +239,8 @@ class LossAware(Strategy):
 
 
 def _set_backup(subflow: Subflow, backup: bool, reason: str) -> Decision:
-    return Decision(about(subflow.key), reason, SetBackup(subflow.key, backup))
+    return Decision(subflow_name(subflow.key), reason, SetBackup(subflow.key, backup))
 
 
 def _keep(subflow: Subflow, reason: str) -> Decision:
-    return Decision(about(subflow.key), reason)
+    return Decision(subflow_name(subflow.key), reason)

@@ -139,7 +139,7 @@ def test_only_the_subflow_with_the_largest_loss_becomes_backup_and_one_stays_nor
     paths.send(3, 1000, lost=30)
     assert paths.step() == {3: True}
     paths.send(1, 1000, lost=900)
-    (kept,) = (each for each in paths.decisions() if each.about == "c/1")
+    (kept,) = (each for each in paths.decisions() if each.subject == "c/1")
     assert kept.command is None
     assert "last normal subflow" in kept.reason
 

@@ -19,8 +19,8 @@ from controller.command import (
     Route,
     SetBackup,
     SubflowCommand,
-    about,
     effective_floor_bps,
+    subflow_name,
 )
 from controller.graph import arc_use, switches_on
 from controller.observation import Subflow
@@ -126,4 +126,4 @@ def _differs(present_bps: int | None, then_bps: int | None) -> bool:
 
 
 def _decision(subflow: Subflow, reason: str, command: SubflowCommand) -> Decision:
-    return Decision(about(subflow.key), reason, command)
+    return Decision(subflow_name(subflow.key), reason, command)

@@ -17,7 +17,7 @@ confirm, so a controller that starts again takes them over and changes nothing.
 
 from __future__ import annotations
 
-from controller.command import Decision, Expect, SetBackup, about
+from controller.command import Decision, Expect, SetBackup, subflow_name
 from controller.graph import build_graph
 from controller.observation import Observation
 from controller.strategies.base import Strategy, StrategyParams, param
@@ -89,7 +89,7 @@ class ExpectedThroughput(Strategy):
         why = "strategy withdrawn"
         paced = [
             Decision(
-                about(each.key),
+                subflow_name(each.key),
                 f"{why}: pacing at {rate_text(each.expected_bps, observation.rate_scale)} ends",
                 Expect(each.key, None),
             )
@@ -98,7 +98,7 @@ class ExpectedThroughput(Strategy):
         ]
         backups = [
             Decision(
-                about(each.key),
+                subflow_name(each.key),
                 f"{why}: subflow {each.number} is backup no longer",
                 SetBackup(each.key, False),
             )

@@ -17,7 +17,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Literal
 
-from controller.command import Decision, Forecast, SetBackup, about
+from controller.command import Decision, Forecast, SetBackup, subflow_name
 from controller.observation import Arc, Observation, Subflow
 from controller.plan import Plan
 from controller.strategies.base import Strategy, StrategyParams, param, without_subflows
@@ -114,7 +114,7 @@ class Selecting(Strategy):
         if len(known) < len(paths):
             lost = subflows[paths.index(None)]
             text = f"path {' '.join(lost.path)} is unknown" if lost.path else "its path is unknown"
-            return [Decision(about(lost.key), f"{text}: all subflows stay as they are")]
+            return [Decision(subflow_name(lost.key), f"{text}: all subflows stay as they are")]
         buffer_bytes = observation.receive_buffer_bytes
         largest = self.params.largest_window or min(
             LARGEST_WINDOW, buffer_bytes * 8 // SEGMENT_BITS
@@ -202,4 +202,4 @@ def _text(choice: Choice, subflows: int, rate_scale: float) -> str:
 
 
 def _set_backup(subflow: Subflow, backup: bool, reason: str) -> Decision:
-    return Decision(about(subflow.key), reason, SetBackup(subflow.key, backup))
+    return Decision(subflow_name(subflow.key), reason, SetBackup(subflow.key, backup))

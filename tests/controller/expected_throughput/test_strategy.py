@@ -107,7 +107,7 @@ def test_a_command_that_hosts_did_not_confirm_is_repeated():
     network = made(FIG_1)
     first = network.strategy.decide(network.observation())
     network.open("ue1", "ue2")
-    unconfirmed = [each for each in network.decided if each.about == "ue2-1/1"]
+    unconfirmed = [each for each in network.decided if each.subject == "ue2-1/1"]
     network.subflows["ue2-1", 1] = network.of("ue2")[0].__class__(
         **{**vars(network.of("ue2")[0]), "expected_bps": None}
     )

@@ -54,7 +54,7 @@ def strategy(kind=SubflowSelection, **params: object):
 
 
 def asked(decisions) -> list[tuple[str, bool]]:
-    return [(each.about, each.command.backup) for each in decisions if each.command]
+    return [(each.subject, each.command.backup) for each in decisions if each.command]
 
 
 @pytest.mark.parametrize("kind", [SubflowSelection, Optimum])
@@ -109,12 +109,12 @@ def test_each_connection_has_its_own_set_and_a_lone_subflow_none():
         seen(subflow(1), subflow(9), subflow(9, "d"), subflow(2, "e"), subflow(15, "e"))
     )
     assert asked(decisions) == [("c/9", True), ("e/15", True)]
-    assert [each.about for each in decisions if each.forecast] == ["c", "e"]
+    assert [each.subject for each in decisions if each.forecast] == ["c", "e"]
 
 
 def test_all_subflows_stay_as_they_are_if_a_path_is_unknown():
     decisions = strategy().decide(seen(subflow(1), replace(subflow(9), path=())))
-    assert [(each.about, each.action) for each in decisions] == [("c/9", "keep")]
+    assert [(each.subject, each.action) for each in decisions] == [("c/9", "keep")]
     assert "its path is unknown" in decisions[0].reason
 
 

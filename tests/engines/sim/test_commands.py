@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from controller import strategies
-from controller.command import Decision, Expect, Route, SetBackup, about
+from controller.command import Decision, Expect, Route, SetBackup, subflow_name
 from controller.strategies.base import Strategy
 from lab.engines.sim.core import layout as at
 from lab.scenario import loading as scenario
@@ -34,7 +34,9 @@ class Scripted(Strategy):
         known = {each.key for each in seen.subflows}
         now = [command for command in self.todo if command.subflow in known]
         self.todo = [command for command in self.todo if command not in now]
-        return [Decision(about(command.subflow), "the test says so", command) for command in now]
+        return [
+            Decision(subflow_name(command.subflow), "the test says so", command) for command in now
+        ]
 
     def withdraw(self, seen):
         return []
@@ -76,7 +78,7 @@ def colliding():
 
 
 def carried(frames, subflow):
-    return sum(frame["sf"][about(subflow)]["mbps"] for frame in frames) / len(frames)
+    return sum(frame["sf"][subflow_name(subflow)]["mbps"] for frame in frames) / len(frames)
 
 
 # --- backup
