@@ -70,7 +70,9 @@ class MeterThrottlingParams(StrategyParams):
         "Multiply the limit by 1 + g, as the text of the paper says, or by g, as eq (4) is printed",
     )
     windup_guard: bool = param(
-        True, "switch", "Use the measured Tier-2 throughput so that an unused limit does not grow"
+        True,
+        "switch",
+        "Use the measured throughput of Tier 2 so that an unused limit does not grow",
     )
     primary_selection: tiers.Selection = param(
         "priority", "choice", "How the primary connection of a multipath user is chosen"

@@ -45,39 +45,51 @@ def build(params: Params, rate_scale: float = 1.0) -> Topology:
                            \\up4-- c4 --down4--/  \\-access22-- ue2
     """
 
-    def link(id: str, a: str, b: str) -> Link:
-        return Link(
-            id,
-            a,
-            b,
-            bps_from_mbps(params.rate_mbps * rate_scale),
-            ns_from_ms(params.delay_ms),
-            queue_packets=params.queue_packets,
-        )
+    links = _Links(params, rate_scale)
+    return links.of_subflows() if params.among == "subflows" else links.of_connections()
 
-    def paths(numbers: tuple[int, ...], a: str, b: str) -> list[Link]:
+
+class _Links:
+    """Build the links of both networks, which have one shape."""
+
+    def __init__(self, params: Params, rate_scale: float) -> None:
+        self.rate_bps = bps_from_mbps(params.rate_mbps * rate_scale)
+        self.delay_ns = ns_from_ms(params.delay_ms)
+        self.queue_packets = params.queue_packets
+
+    def of_subflows(self) -> Topology:
+        """Return Figure 2(a)."""
+        links = [
+            Link("server1", "s1", "srv1"),
+            *self._paths((1, 2), "s1", "s2"),
+            self._link("access1", "s2", "ue1"),
+            self._link("access2", "s2", "ue1"),
+        ]
+        return _topology([Node("ue1", "user", "access1")], ("s1", "s2", "c1", "c2"), links)
+
+    def of_connections(self) -> Topology:
+        """Return Figure 2(b)."""
+        ends = [(n, side) for n in (1, 2) for side in (1, 2)]
+        links = [Link(f"server{n}", f"e{n}", f"srv{n}") for n in (1, 2)]
+        links += [self._link(f"in{n}{side}", f"e{n}", f"a{side}") for n, side in ends]
+        links += [*self._paths((1, 2), "a1", "b1"), *self._paths((3, 4), "a2", "b2")]
+        links += [self._link(f"access{n}{side}", f"b{side}", f"ue{n}") for n, side in ends]
+        users = [Node(f"ue{n}", "user", f"access{n}1", server=f"srv{n}") for n in (1, 2)]
+        switches = ("e1", "e2", "a1", "a2", "b1", "b2", "c1", "c2", "c3", "c4")
+        return _topology(users, switches, links)
+
+    def _link(self, id: str, a: str, b: str) -> Link:
+        return Link(id, a, b, self.rate_bps, self.delay_ns, queue_packets=self.queue_packets)
+
+    def _paths(self, numbers: tuple[int, ...], a: str, b: str) -> list[Link]:
         return [
             each
             for n in numbers
-            for each in (link(f"up{n}", a, f"c{n}"), link(f"down{n}", f"c{n}", b))
+            for each in (self._link(f"up{n}", a, f"c{n}"), self._link(f"down{n}", f"c{n}", b))
         ]
 
-    if params.among == "subflows":
-        users = [Node("ue1", "user", "access1")]
-        switches: tuple[str, ...] = ("s1", "s2", "c1", "c2")
-        links = [
-            Link("server1", "s1", "srv1"),
-            *paths((1, 2), "s1", "s2"),
-            link("access1", "s2", "ue1"),
-            link("access2", "s2", "ue1"),
-        ]
-    else:
-        users = [Node(f"ue{n}", "user", f"access{n}1", server=f"srv{n}") for n in (1, 2)]
-        switches = ("e1", "e2", "a1", "a2", "b1", "b2", "c1", "c2", "c3", "c4")
-        links = [Link(f"server{n}", f"e{n}", f"srv{n}") for n in (1, 2)]
-        links += [link(f"in{n}{side}", f"e{n}", f"a{side}") for n in (1, 2) for side in (1, 2)]
-        links += [*paths((1, 2), "a1", "b1"), *paths((3, 4), "a2", "b2")]
-        links += [link(f"access{n}{side}", f"b{side}", f"ue{n}") for n in (1, 2) for side in (1, 2)]
+
+def _topology(users: list[Node], switches: tuple[str, ...], links: list[Link]) -> Topology:
     servers = [Node(f"srv{n}", "server") for n in range(1, len(users) + 1)]
     nodes = (*users, *(Node(name, "switch") for name in switches), *servers)
     return Topology("collision", nodes, tuple(links), multipath=tuple(user.id for user in users))

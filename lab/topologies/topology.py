@@ -16,12 +16,9 @@ from typing import Literal
 from lab.radio.signal import Radio
 
 NodeKind = Literal["user", "server", "switch", "wifi", "lte"]
-SUBNETS = {
-    "server": "10.0.0",
-    "wifi": "10.1.0",
-    "lte": "10.2.0",
-}  # wired user interfaces take 10.16.0, 10.17.0, ...
-SECOND_RADIO = 3  # a user's second WiFi interface takes 10.3.0
+SUBNETS = {"server": "10.0.0", "wifi": "10.1.0", "lte": "10.2.0"}
+SECOND_RADIO = 3  # the subnet of a user's second WiFi interface is 10.3.0
+FIRST_WIRED = 16  # the subnets of a user's wired interfaces are 10.16.0, 10.17.0, ...
 
 
 @dataclass(frozen=True)
@@ -225,49 +222,71 @@ def wire(topology: Topology) -> Wiring:
     addresses on an interface are n + N, n + 2N, ... in the same subnet, with N the number of users.
     Ports have Mininet's names: `s1-eth1`, and `wifi1-wlan1` for a radio.
     """
-    hosts = {node.id: node.kind for node in topology.nodes if node.kind in ("user", "server")}
-    number = {user: n for n, user in enumerate(topology.users, 1)}
-    number |= {server: n for n, server in enumerate(topology.ids("server"), 1)}
-    subflows = {node.id: node.subflows for node in topology.nodes}
-    next_port = {node.id: count(1) for node in topology.nodes}
-    next_wired = {user: count(16) for user in topology.users}
-    next_radio = {user: count(0) for user in topology.users}
-    interfaces, trunks = [], []
-
-    def port(node: str) -> str:
-        return f"{node}-eth{next(next_port[node])}"
-
-    def attach(host: str, subnet: str, name: str, switch: str, switch_port: str, link: str) -> None:
-        address = f"{subnet}.{number[host]}"
-        mac = "02:00:" + ":".join(f"{int(part):02x}" for part in address.split("."))
-        further = tuple(
-            f"{subnet}.{number[host] + k * len(topology.users)}" for k in range(1, subflows[host])
-        )
-        interfaces.append(Interface(host, name, address, mac, switch, switch_port, link, further))
-
+    names = _Names(topology)
     for link in topology.links:
-        ends = [end for end in (link.a, link.b) if end in hosts]
+        names.add_link(link)
+    for cell in topology.cells:
+        names.add_cell(cell)
+    order = {node.id: (position, node.home) for position, node in enumerate(topology.nodes)}
+    interfaces = sorted(
+        names.interfaces,
+        key=lambda each: (order[each.node][0], each.link != order[each.node][1], each.address),
+    )
+    dpid = {switch: n for n, switch in enumerate(topology.switches, 1)}
+    return Wiring(tuple(interfaces), tuple(names.trunks), dpid)
+
+
+class _Names:
+    """Name interfaces and ports in the order of the links and cells."""
+
+    def __init__(self, topology: Topology) -> None:
+        self.interfaces: list[Interface] = []
+        self.trunks: list[Trunk] = []
+        self.users = len(topology.users)
+        self.hosts = {
+            node.id: node.kind for node in topology.nodes if node.kind in ("user", "server")
+        }
+        self.number = {user: n for n, user in enumerate(topology.users, 1)}
+        self.number |= {server: n for n, server in enumerate(topology.ids("server"), 1)}
+        self.subflows = {node.id: node.subflows for node in topology.nodes}
+        self.next_port = {node.id: count(1) for node in topology.nodes}
+        self.next_wired = {user: count(FIRST_WIRED) for user in topology.users}
+        self.next_radio = {user: count(0) for user in topology.users}
+
+    def add_link(self, link: Link) -> None:
+        ends = [end for end in (link.a, link.b) if end in self.hosts]
         if not ends:
-            trunks.append(Trunk(link.id, link.a, port(link.a), link.b, port(link.b)))
-            continue
+            ports = self._port(link.a), self._port(link.b)
+            self.trunks.append(Trunk(link.id, link.a, ports[0], link.b, ports[1]))
+            return
         host = ends[0]
         switch = link.b if host == link.a else link.a
-        subnet = SUBNETS["server"] if hosts[host] == "server" else f"10.{next(next_wired[host])}.0"
-        attach(host, subnet, port(host), switch, port(switch), link.id)
-    for cell in topology.cells:
-        for user in (each.user for each in cell.stations if each.user in hosts):
+        server = self.hosts[host] == "server"
+        subnet = SUBNETS["server"] if server else f"10.{next(self.next_wired[host])}.0"
+        self._attach(host, subnet, self._port(host), switch, self._port(switch), link.id)
+
+    def add_cell(self, cell: Cell) -> None:
+        ap = cell.ap
+        for user in (each.user for each in cell.stations if each.user in self.hosts):
             if cell.kind == "lte":
-                attach(user, SUBNETS["lte"], f"{user}-lte0", cell.ap, port(cell.ap), cell.ap)
+                self._attach(user, SUBNETS["lte"], f"{user}-lte0", ap, self._port(ap), ap)
                 continue
-            radio = next(next_radio[user])
+            radio = next(self.next_radio[user])
             subnet = SUBNETS["wifi"] if radio == 0 else f"10.{SECOND_RADIO + radio - 1}.0"
-            attach(user, subnet, f"{user}-wlan{radio}", cell.ap, f"{cell.ap}-wlan1", cell.ap)
-    order = {node.id: (position, node.home) for position, node in enumerate(topology.nodes)}
-    interfaces.sort(
-        key=lambda each: (order[each.node][0], each.link != order[each.node][1], each.address)
-    )
-    return Wiring(
-        tuple(interfaces),
-        tuple(trunks),
-        {switch: n for n, switch in enumerate(topology.switches, 1)},
-    )
+            self._attach(user, subnet, f"{user}-wlan{radio}", ap, f"{ap}-wlan1", ap)
+
+    def _port(self, node: str) -> str:
+        return f"{node}-eth{next(self.next_port[node])}"
+
+    def _attach(
+        self, host: str, subnet: str, name: str, switch: str, switch_port: str, link: str
+    ) -> None:
+        number = self.number[host]
+        address = f"{subnet}.{number}"
+        mac = "02:00:" + ":".join(f"{int(part):02x}" for part in address.split("."))
+        further = tuple(
+            f"{subnet}.{number + k * self.users}" for k in range(1, self.subflows[host])
+        )
+        self.interfaces.append(
+            Interface(host, name, address, mac, switch, switch_port, link, further)
+        )
