@@ -125,8 +125,8 @@ class Plan(_Part):
         uses += [("aps names", ap, self.switches) for ap in self.aps]
         uses += [
             (f"aps.{ap}.stations names", user, self.hosts)
-            for ap, line in self.aps.items()
-            for user in line.stations
+            for ap, planned in self.aps.items()
+            for user in planned.stations
         ]
         uses += [
             (f"trunk '{each.link}' ends at", end, self.switches)
@@ -159,7 +159,7 @@ class Plan(_Part):
 
     def arcs(self) -> tuple[Arc, ...]:
         """Return both directions of every link; stations are behind the air (`Arc`)."""
-        wires = [each.arcs(each.link, each.a, each.b) for each in self.trunks]
+        pairs = [each.arcs(each.link, each.a, each.b) for each in self.trunks]
         for user, ports in self.hosts.items():
             for each in ports:
                 station = (
@@ -170,10 +170,10 @@ class Plan(_Part):
                     if station
                     else (each, each.switch)
                 )
-                wires += [shape.arcs(each.link, near, address) for address in each.addresses]
+                pairs += [shape.arcs(each.link, near, address) for address in each.addresses]
         for name, ap in self.aps.items():
-            wires.append(Shape(rate_mbps=ap.capacity_mbps or None).arcs(name, name, air(name)))
-        return tuple(arc for both in wires for arc in both)
+            pairs.append(Shape(rate_mbps=ap.capacity_mbps or None).arcs(name, name, air(name)))
+        return tuple(arc for both in pairs for arc in both)
 
     def ap_of(self, host: str, address: str) -> str | None:
         """Return the access point at which a host has this address, None if at none."""
@@ -207,8 +207,8 @@ class Stations:
     ) -> tuple[Association, ...]:
         """Return every station of the plan that is not reported as gone."""
         found = []
-        for ap, line in plan.aps.items():
-            for user, station in line.stations.items():
+        for ap, planned in plan.aps.items():
+            for user, station in planned.stations.items():
                 state = self.states.get((user, ap), StationState())
                 rate_bps = state.rate_bps or bps_from_mbps(station.rate_mbps)
                 if state.associated:

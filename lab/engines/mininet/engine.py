@@ -162,7 +162,12 @@ class MininetEngine(Engine):
         self.pox = pox.Pox(folder, upstream, self.ledger, strategy.name, dict(strategy.params), KEY)
         self._undo.callback(self.pox.stop)
         self.pox.start(
-            describe(self.topology, self.wiring, self.scenario.multipath.receive_buffer_kb)
+            describe(
+                self.topology,
+                self.wiring,
+                self.scenario.multipath.receive_buffer_kb,
+                self.scenario.rate_scale,
+            )
         )
 
     def _build_network(self) -> None:

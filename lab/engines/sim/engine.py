@@ -64,7 +64,8 @@ class SimEngine(Engine):
         )
         self.cells = Cells(self.network, topology.cells)
         self.observer = Observer(topology, self.network, self.cells)
-        control = Control(scenario.strategy.name, scenario.strategy.params)
+        strategy = scenario.strategy
+        control = Control(strategy.name, strategy.params, scenario.rate_scale)
         self.brain = Brain(self.network, self.observer, control, self._event)
         self.movement = Movement(
             topology, scenario.mobility, scenario.seed, self.cells, self._handed_over
