@@ -23,7 +23,8 @@ def free(network: Network) -> list[int]:
 
 
 def on_links(network: Network) -> list[int]:
-    """Return the packets whose arrival is scheduled; in a wired network these are all packets in flight."""
+    """Return the packets whose arrival is scheduled; in a wired network these are all packets in
+    flight."""
     row = network.w.row
     scheduled = [
         int(row[row[at.HEAP] + n * events.FIELDS + events.EVENT]) for n in range(row[at.HEAP_COUNT])

@@ -1,4 +1,7 @@
-"""The coupled laws by the vectors of their papers, without a network: windows in segments, round trips in seconds, l in bytes."""
+"""Check the coupled laws by the vectors of their papers, without packets.
+
+Windows are in segments, round trips in seconds, l in bytes.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,9 @@ import pytest
 from lab.engines.sim.core import congestion
 from lab.engines.sim.core import layout as at
 from lab.engines.sim.core.laws import wvegas
-from lab.engines.sim.network import Network
-from lab.scenario.flows import Flow
-from lab.scenario.schema import Multipath
-from lab.topologies.topology import Link, Node, Topology
 
-from .rows import places
+from .networks import MS, SECOND, Connection
 
-SECOND, MS = 1_000_000_000, 1_000_000
 SETS = {
     "A": ((10, 10), (0.1, 0.1), (1e5, 1e5)),
     "B": ((20, 10), (0.05, 0.1), (2e5, 5e4)),
@@ -22,63 +20,6 @@ SETS = {
     "D": ((10, 20, 30), (0.03, 0.06, 0.12), (1e5, 4e5, 1e5)),
     "E": ((10,), (0.1,), (0,)),
 }
-
-
-class Connection:
-    """A connection's subflows, established, in congestion avoidance."""
-
-    def __init__(self, law, windows, rtts_s, between=None, **multipath):
-        nodes = (
-            Node("ue1", "user", "l2", len(windows)),
-            Node("s1", "switch"),
-            Node("srv1", "server"),
-        )
-        links = (Link("l1", "s1", "srv1"), Link("l2", "s1", "ue1"))
-        flow = Flow("ue1-1", "ue1", "down", law, None, None)
-        network = Network(
-            Topology("one", nodes, links, multipath=("ue1",)),
-            Multipath(**multipath),
-            [flow],
-            seed=1,
-        )
-        network.start(flow, law)
-        self.w, self.rows = network.w, [each.place for each in network.subflows()]
-        self.place, _ = places(network)
-        for f, window, rtt_s, segments in zip(
-            self.rows, windows, rtts_s, between or [0] * len(windows), strict=True
-        ):
-            self.w.row[f + at.STATE], self.w.row[f + at.SRTT_NS] = (
-                at.ESTABLISHED,
-                round(rtt_s * SECOND),
-            )
-            self.w.row[f + at.SND_UNA] = int(segments)
-            self.set(f, window)
-
-    def set(self, f, window, ssthresh=1.0):
-        self.w.window[f + at.CWND], self.w.window[f + at.SSTHRESH] = float(window), ssthresh
-
-    def windows(self):
-        return [float(self.w.window[f + at.CWND]) for f in self.rows]
-
-    def increases(self):
-        """What one acknowledged segment adds to each window, the others being as they are."""
-        found = []
-        for f in self.rows:
-            before = float(self.w.window[f + at.CWND])
-            congestion.on_ack(self.w, f, 1, SECOND)
-            found.append(float(self.w.window[f + at.CWND]) - before)
-            self.set(f, before)
-        return found
-
-    def after_loss(self):
-        """Each window after a loss, the others being as they are."""
-        found = []
-        for f in self.rows:
-            before = float(self.w.window[f + at.CWND])
-            congestion.on_loss(self.w, f, SECOND)
-            found.append(float(self.w.window[f + at.CWND]))
-            self.set(f, before)
-        return found
 
 
 def made(name, law, **multipath):
@@ -109,9 +50,9 @@ def test_increase_per_segment(law, name, increases):
     assert made(name, law).increases() == pytest.approx(increases, abs=5e-8)
 
 
-def test_olia_measures_paths_as_its_draft_does_if_it_is_asked_to():
-    drafted = made("D", "olia", olia_metric="draft").increases()
-    assert drafted == pytest.approx((0.0132231, 0.0232782, -0.0086318), abs=5e-8)
+def test_olia_rates_paths_as_its_draft_if_configured():
+    draft = made("D", "olia", olia_metric="draft").increases()
+    assert draft == pytest.approx((0.0132231, 0.0232782, -0.0086318), abs=5e-8)
     for name in "ABC":
         assert made(name, "olia", olia_metric="draft").increases() == pytest.approx(
             made(name, "olia").increases()
@@ -124,12 +65,12 @@ def test_lia_and_olia_halve(law, name):
     assert made(name, law).after_loss() == pytest.approx([window / 2 for window in SETS[name][0]])
 
 
-@pytest.mark.parametrize(("name", "drafted", "kernel"), [
+@pytest.mark.parametrize(("name", "draft", "kernel"), [
     ("A", (5, 5), (5, 5)), ("B", (10, 2.5), (10, 3)), ("C", (4, 20), (4, 20)), ("D", (5, 10, 10), (5, 10, 15)), ("E", (5,), (5,)),
 ])  # fmt: skip
-def test_balia_after_a_loss(name, drafted, kernel):
+def test_balia_after_a_loss(name, draft, kernel):
     assert made(name, "balia", balia_decrease="draft").after_loss() == pytest.approx(
-        drafted, abs=1e-9
+        draft, abs=1e-9
     )
     assert made(name, "balia").after_loss() == pytest.approx(kernel, abs=1e-9)
 
@@ -144,7 +85,7 @@ def test_a_backup_and_a_closed_subflow_count_in_no_sum(law):
 
 @pytest.mark.parametrize("law", ["lia", "olia", "balia"])
 def test_two_subflows_together_take_as_much_as_one_reno_flow(law):
-    """w = sqrt(1/(2p)) each at equal loss and round trip: the mean increase pays for the mean decrease there."""
+    """At equal loss and round trip, mean increase equals mean decrease at w = sqrt(1/(2p)) each."""
     p = 0.01
     window = (1 / (2 * p)) ** 0.5
     pair = Connection(law, (window, window), (0.1, 0.1), (1e5, 1e5))
@@ -156,7 +97,7 @@ def test_balia_grows_by_a_segment_per_acknowledgement_at_most():
     assert far.increases()[1] <= 1
 
 
-def test_olia_leaves_a_bad_path_with_one_segment_and_not_in_slow_start():
+def test_olia_keeps_one_segment_on_a_bad_path_and_does_not_enter_slow_start():
     pair = Connection("olia", (1.0005, 1), (0.5, 0.5), (10, 9e5))
     f = pair.rows[0]
     pair.set(f, 1.001, ssthresh=50.0)
@@ -171,7 +112,7 @@ def test_olia_leaves_a_bad_path_with_one_segment_and_not_in_slow_start():
 
 
 def vegas(window=24, ssthresh=1.0, subflows=1):
-    """A base round trip of 30 ms."""
+    """Return a wVegas connection with a base round trip of 30 ms."""
     connection = Connection("wvegas", (window,) * subflows, (0.03,) * subflows)
     for f in connection.rows:
         connection.w.row[f + at.BASE_RTT_NS] = 30 * MS
@@ -188,8 +129,9 @@ def after_round(connection, rtt_ms, f=0):
     ("others", "window", "ssthresh"),
     [(24 / 0.036 / 0.6 * 0.4, 25, 100), (24 / 0.036 / 0.3 * 0.7, 23, 22)],
 )
-def test_wvegas_goes_towards_its_share_of_ten_segments_in_queues(others, window, ssthresh):
-    """At 36 ms 4 of 24 segments are in queues: fewer than alpha = 6 at weight 0.6, more than 3 at 0.3."""
+def test_wvegas_approaches_its_share_of_ten_segments_in_queues(others, window, ssthresh):
+    """At 36 ms 4 of 24 segments are in queues: fewer than alpha = 6 at weight 0.6, more than 3 at
+    0.3."""
     connection = vegas(subflows=2)
     f, other = connection.rows
     connection.w.window[f + at.SSTHRESH] = 24.0
@@ -212,13 +154,13 @@ def test_wvegas_leaves_slow_start_when_more_than_one_segment_is_in_queues():
     assert connection.w.window[connection.rows[0] + at.SSTHRESH] == 20
 
 
-def test_wvegas_goes_up_where_there_is_no_queue():
+def test_wvegas_grows_while_there_is_no_queue():
     connection = vegas()
     assert after_round(connection, 30) == 25
     assert after_round(connection, 30) == 26
 
 
-def test_wvegas_halves_after_a_loss_and_keeps_two():
+def test_wvegas_halves_after_a_loss_down_to_two_segments():
     connection = vegas(window=25)
     assert connection.after_loss() == [12]
     connection.set(connection.rows[0], 3)

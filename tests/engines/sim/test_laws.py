@@ -1,4 +1,4 @@
-"""The laws by vectors, without a network."""
+"""Check Reno, Cubic and what all laws share by vectors, without packets."""
 
 from __future__ import annotations
 
@@ -10,15 +10,13 @@ from lab.engines.sim.core import congestion, dispatch
 from lab.engines.sim.core import layout as at
 from lab.engines.sim.core.laws import cubic
 
+from .networks import BULK, SECOND, chain, started
 from .rows import places
-from .test_links import BULK, chain, started
-
-SECOND = 1_000_000_000
 
 
 @pytest.fixture
 def subflow():
-    """A world with one subflow, and where its row begins."""
+    """Make a world with one subflow; return it and the place of the subflow's row."""
 
     def make(law, cwnd, ssthresh=1.0):
         network = started(chain(2))
@@ -48,7 +46,7 @@ def test_slow_start_grows_by_what_was_acknowledged_up_to_the_threshold(subflow, 
 
 
 @pytest.mark.parametrize("law", dispatch.LAWS)
-def test_a_timeout_starts_again_from_one(subflow, law):
+def test_a_timeout_sets_the_window_to_one_segment(subflow, law):
     w, f = subflow(law, 20.0)
     congestion.on_timeout(w, f, SECOND)
     assert w.window[f + at.CWND] == 1
@@ -98,7 +96,8 @@ def test_cubic_fast_convergence(subflow):
 
 
 def test_cubic_ends_slow_start_before_a_deep_queue_overflows():
-    """Reno fills it: HyStart sees the round trip grow, or a long train of acknowledgements."""
+    """Reno fills it; HyStart detects that the round trip grows, or a long train of
+    acknowledgements."""
     network, dropped = None, {}
     for law in ("reno", "cubic"):
         network = started(

@@ -1,8 +1,6 @@
-"""Links, cells and meters against what can be computed by hand."""
+"""Check links and the packet table by results that can be computed by hand."""
 
 from __future__ import annotations
-
-from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -10,34 +8,11 @@ from hypothesis import strategies as st
 
 from lab.engines.sim import tables
 from lab.engines.sim.core import layout as at
-from lab.engines.sim.network import Network
 from lab.scenario.changes import SetLinkUp
 from lab.scenario.flows import Flow
-from lab.scenario.schema import Multipath
-from lab.topologies.topology import Link, Node, Topology
 
+from .networks import SECOND, chain, started
 from .rows import free, on_links, places
-
-SECOND = 1_000_000_000
-BULK = Flow("ue1-1", "ue1", "down", "reno", None, None)
-
-
-def chain(count: int, **shape: int) -> Topology:
-    """ue1 - s1 - s2 ... - srv1 over so many links of one shape."""
-    names = ["ue1", *(f"s{n}" for n in range(1, count)), "srv1"]
-    nodes = [
-        Node("ue1", "user", "l1"),
-        *(Node(name, "switch") for name in names[1:-1]),
-        Node("srv1", "server"),
-    ]
-    links = [Link(f"l{n}", b, a, **shape) for n, (a, b) in enumerate(pairwise(names), 1)]
-    return Topology("chain", tuple(nodes), tuple(links))
-
-
-def started(topology: Topology, flow: Flow = BULK) -> Network:
-    network = Network(topology, Multipath(), [flow], seed=1)
-    network.start(flow, flow.cc)
-    return network
 
 
 def test_ten_links_of_10_ms_make_a_200_ms_round_trip():
@@ -59,7 +34,7 @@ def test_a_20_mbps_link_carries_1448_of_1514_bytes():
     assert rate_bps == pytest.approx(20e6 * 1448 / 1514, rel=0.002)
 
 
-def test_a_queue_holds_what_it_was_given():
+def test_a_queue_holds_as_many_packets_as_its_size():
     network = started(chain(2, rate_bps=5_000_000, delay_ns=50_000_000, queue_packets=30))
     deepest = 0
     for step in range(1, 400):
@@ -69,14 +44,14 @@ def test_a_queue_holds_what_it_was_given():
     assert sum(network.hop(place, at.DROPS) for place in network.tables.links.values()) > 0
 
 
-def test_jitter_keeps_the_order():
+def test_jitter_does_not_reorder_packets():
     network = started(chain(2, rate_bps=5_000_000, delay_ns=20_000_000, jitter_ns=15_000_000))
     network.run(3 * SECOND)
     w, (_, f) = network.w, places(network)
     assert w.row[f + at.SEGMENTS_RECEIVED] > 500
     assert (
         w.row[f + at.SEGMENTS_OUT_OF_ORDER] <= w.row[f + at.SEGMENTS_DROPPED] * 60
-    )  # only what a drop has left behind
+    )  # only what follows a drop
 
 
 @settings(max_examples=25)
@@ -88,7 +63,7 @@ def test_jitter_keeps_the_order():
     jitter_ns=st.sampled_from([0, 3_000_000]),
     milliseconds=st.integers(1, 1500),
 )
-def test_what_is_sent_is_received_lost_or_under_way(
+def test_every_segment_is_received_dropped_or_in_flight(
     rate_bps, loss_ppm, loss_back_ppm, queue_packets, jitter_ns, milliseconds
 ):
     shape = {
@@ -121,9 +96,9 @@ def test_what_is_sent_is_received_lost_or_under_way(
     assert w.row[c + at.DATA_RCV_NXT] == w.row[f + at.RCV_NXT]
 
 
-def test_where_the_table_ends_makes_no_difference(monkeypatch):
-    """With no place to spare it is made anew for every way that is written down."""
-    seen = []
+def test_growing_the_table_does_not_change_results(monkeypatch):
+    """Without spare places the table is copied for every new route."""
+    results = []
     for spare in (tables.SPARE, 0):
         monkeypatch.setattr(tables, "SPARE", spare)
         network = started(chain(2, rate_bps=50_000_000, delay_ns=20_000_000, queue_packets=3_000))
@@ -133,18 +108,18 @@ def test_where_the_table_ends_makes_no_difference(monkeypatch):
         network.set_link(SetLinkUp("l1", True))
         network.run(6 * SECOND)
         c, f = places(network)
-        seen.append(
+        results.append(
             [
                 int(network.w.row[each])
                 for each in (c + at.DATA_RCV_NXT, f + at.SEGMENTS_SENT, at.EVENTS_SCHEDULED)
             ]
         )
-    assert seen[0] == seen[1]
-    assert seen[0][0] > 10_000
+    assert results[0] == results[1]
+    assert results[0][0] > 10_000
     assert len(network.w.row) > size
 
 
-def test_more_packets_than_there_was_room_for():
+def test_the_packet_table_grows_when_packets_run_out():
     network = started(chain(2, rate_bps=1_000_000_000, delay_ns=50_000_000, queue_packets=9_000))
     before = int(network.w.row[at.HEAP_SIZE])
     network.run(3 * SECOND)

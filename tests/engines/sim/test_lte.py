@@ -1,4 +1,4 @@
-"""LTE cells: who is served in a TTI, what an error costs, and what of it TCP sees."""
+"""Check LTE cells: which bearer a TTI serves, the delay of block errors, and their effect on TCP."""
 
 from __future__ import annotations
 
@@ -16,21 +16,20 @@ from lab.scenario.flows import Flow
 from lab.scenario.schema import Multipath
 from lab.topologies.topology import Cell, Link, Node, Station, Topology
 
+from .networks import MS, SECOND
 from .rows import places
 
-MS = 1_000_000
-SECOND = 1000 * MS
 LONG = 15_140  # a packet so long that a few of them keep a bearer busy
 
 
 def set_error(network: Network, error: float) -> None:
-    """How often a block of the cell's fails."""
+    """Set the block error rate of a cell."""
     for h in network.tables.stations.values():
         network.w.row[network.hop(h, at.MEDIUM) + at.BLOCK_ERROR_PPM] = round(error * 1e6)
 
 
 class Air:
-    """A network that is one LTE cell, and packets that are put into it; stations are (Mb/s alone, weight)."""
+    """Hold one LTE cell and put packets into it; stations are (Mb/s alone, weight)."""
 
     def __init__(
         self, *stations: tuple[float, float], error: float = BLOCK_ERROR, queue_packets: int = 2000
@@ -53,7 +52,7 @@ class Air:
         self.network = Network(
             topology, Multipath(), [Flow("ue1-1", "ue1", "down", "reno", None, None)], seed=1
         )
-        self.arrivals: list[tuple[int, int]] = []  # when, and which
+        self.arrivals: list[tuple[int, int]] = []  # time, number
         self.put_in = 0
         set_error(self.network, error)
 
@@ -74,7 +73,7 @@ class Air:
             event_loop.enter_hop(w.row, h, p, now_ns)
 
     def run(self, until_ns: int) -> None:
-        """Let TTIs pass, and note what arrives; nobody answers."""
+        """Let TTIs pass and note what arrives; nothing is acknowledged."""
         w = self.network.w
         while events.next_ns(w.row) < until_ns:
             now_ns = int(events.next_ns(w.row))
@@ -87,7 +86,7 @@ class Air:
                 links.free_packet(w.row, p)
 
     def mbps(self, seconds: float) -> list[float]:
-        """What each user gets of a cell where all have more than enough."""
+        """Return the rate of each user while packets wait for all of them."""
         users = [user for ap, user, direction in self.network.tables.stations if direction == DOWN][
             ::-1
         ]
@@ -120,7 +119,7 @@ LTE_SERIES = {
     "stations",
     [[(30, 2), (12, 1)], [(10, 1), (10, 1), (10, 1)], [(8, 0.25), (20, 3), (37.5, 1), (11.5, 1)]],
 )
-def test_shares_of_those_who_wait(stations):
+def test_waiting_users_get_their_weighted_shares(stations):
     """MP-SDN, eq (3): w_i r_i / sum_j w_j, in the paper's own example 20 and 4."""
     expected = [mbps * weight / sum(each for _, each in stations) for mbps, weight in stations]
     assert Air(*stations).mbps(4) == pytest.approx(expected, rel=0.03)
@@ -133,8 +132,9 @@ def test_weak_users_cost_the_cell_little(weak):
     )
 
 
-def test_alone_a_user_gets_its_rate_whatever_must_be_sent_again():
-    """Of ten TTIs one is an attempt again: 1.111 per block, which first attempts make up for. Where none or all fail, 1 and 4."""
+def test_a_user_alone_gets_its_rate_in_spite_of_retransmissions():
+    """One TTI of ten is a retransmission: 1.111 attempts per block, which the rate on the air makes
+    up for. It is 1 if no attempt fails, and 4 if all do."""
     attempts = {0: 1, BLOCK_ERROR: 1.111, 1: ATTEMPTS}
     for error, mean in attempts.items():
         assert Air((20, 1), error=error).mbps(4) == pytest.approx([20 * 1.111 / mean], rel=0.01)
@@ -158,8 +158,9 @@ def test_a_packet_waits_for_a_tti_and_8_ms_for_every_error():
         )
 
 
-def test_what_follows_an_error_waits_for_it():
-    """Half of all blocks fail. Packets of 1500 bytes at 12 Mb/s: one per TTI of those that no error takes."""
+def test_later_blocks_wait_for_a_failed_one():
+    """Half of all blocks fail. Packets of 1500 bytes at 12 Mb/s: one per TTI without a
+    retransmission."""
     air = Air((12 / 1.111, 1), error=0.5)
     air.put("ue1", 200, 1500)
     air.run(5 * SECOND)
@@ -168,11 +169,11 @@ def test_what_follows_an_error_waits_for_it():
         sum(at_ns == other for other, _ in air.arrivals)
         for at_ns in sorted({each for each, _ in air.arrivals})
     ]
-    assert max(together) > 3  # they come in bursts
+    assert max(together) > 3  # they arrive in bursts
 
 
-def test_those_who_need_little_share_a_tti():
-    """Ten acknowledgements of 78 bytes are 0.3 ms at 20 Mb/s; the rest is for who has more."""
+def test_small_packets_of_several_users_share_a_tti():
+    """Ten acknowledgements of 78 bytes are 0.3 ms at 20 Mb/s; the rest goes to the user with more."""
     air = Air(*[(20, 1)] * 11, error=0)
     for n in range(1, 11):
         air.put(f"ue{n}", size=78)
@@ -183,8 +184,9 @@ def test_those_who_need_little_share_a_tti():
     assert sorted(air.arrivals) == [(2 * MS, number) for number in range(1, 12)]
 
 
-def test_who_comes_back_is_served_first_but_not_for_long():
-    """The means of the other and its own, e^(-t/T) and 1 - e^(-t/T), meet after T ln 2: 69 of 100 TTIs. Then both take turns."""
+def test_a_returning_user_is_served_first_for_a_while():
+    """The means of the other and its own, e^(-t/T) and 1 - e^(-t/T), meet after T ln 2: 69 of 100
+    TTIs. Then both take turns."""
     air, begins_ns = Air((10, 1), (10, 1), error=0), SECOND
     air.put("ue1", 1500)
     air.run(begins_ns)
@@ -198,8 +200,8 @@ def test_who_comes_back_is_served_first_but_not_for_long():
     assert got[1] - got[0] == pytest.approx(0.2 * all_bps / 2, rel=0.05)
 
 
-def test_nothing_happens_while_nothing_waits():
-    """No event; and what failed long ago takes no air now."""
+def test_an_empty_cell_schedules_no_events():
+    """Retransmissions of long ago take no air now."""
     air = Air((12 / 1.111, 1), error=1)
     for now_ns in (0, 40 * MS, 3600 * SECOND):
         air.put("ue1", size=1500, now_ns=now_ns)
@@ -225,7 +227,7 @@ PUTS = st.lists(
 
 @settings(max_examples=25)
 @given(puts=PUTS, error=st.sampled_from([0, 0.1, 0.7, 1]), metered=st.booleans())
-def test_what_is_put_in_arrives_is_dropped_or_waits(puts, error, metered):
+def test_every_packet_arrives_is_dropped_or_waits(puts, error, metered):
     air = Air((3, 1), (20, 0.3), (0.5, 2), (0.01, 1), error=error, queue_packets=40)
     network, now_ns, sizes = air.network, 0, {}
     if metered:
@@ -257,7 +259,7 @@ def test_what_is_put_in_arrives_is_dropped_or_waits(puts, error, metered):
 
 
 def round_trip_ms(error: float) -> float:
-    """Of a transfer of two segments, which are acknowledged at once."""
+    """Return the round-trip time of a transfer of two segments, which are acknowledged at once."""
     nodes = (Node("ue1", "user", "lte1"), Node("lte1", "lte"), Node("srv1", "server"))
     cell = Cell("lte1", "lte", (Station("ue1", 40_000_000),), delay_ns=20 * MS)
     flow = Flow("ue1-1", "ue1", "down", "reno", None, 2 * 1448)
@@ -270,14 +272,15 @@ def round_trip_ms(error: float) -> float:
     set_error(network, error)
     network.start(flow, "reno")
     row, (_, f) = network.w.row, places(network)
-    row[f + at.SRTT_NS] = 0  # so that the first sample, of which it takes an eighth, can be told
+    row[f + at.SRTT_NS] = 0  # so that it is an eighth of the first sample
     network.run(SECOND)
     assert row[f + at.SEGMENTS_DROPPED] == row[f + at.SEGMENTS_RETRANSMITTED] == 0
     return 8 * int(row[f + at.SRTT_NS]) / MS
 
 
-def test_errors_are_seen_in_the_round_trip():
-    """Twice 20 ms, a TTI each way and the wait for it; where every block takes four attempts, three times 8 ms more each way."""
+def test_block_errors_lengthen_the_round_trip():
+    """Twice 20 ms, a TTI in each direction and the wait for it; with four attempts per block, three
+    times 8 ms more in each direction."""
     quick, slow = round_trip_ms(0), round_trip_ms(1)
     assert 42 <= quick <= 44.2
     assert slow - quick == pytest.approx(2 * (ATTEMPTS - 1) * HARQ_TTIS, abs=1e-6)

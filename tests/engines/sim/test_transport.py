@@ -1,4 +1,4 @@
-"""TCP and MPTCP: windows, losses, paths, buffers, and what applications ask for."""
+"""Check TCP and MPTCP over links: windows, losses, paths, buffers, and the rates of applications."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ import pytest
 
 from lab.engines.sim.core import layout as at
 
+from .networks import FAST, SLOW
 from .rows import places
-
-FAST = {"rate_mbps": 20, "delay_ms": 10}
-SLOW = {"rate_mbps": 12, "delay_ms": 37}
 
 
 def sub(simulation, number=1, flow="ue1-1"):
@@ -24,7 +22,7 @@ def test_reno_keeps_the_square_root_of_2_over_p(paths):
     assert 0.6 < window / (2 / 0.01) ** 0.5 < 1.4
 
 
-def test_two_paths_carry_the_sum_of_their_rates(paths):
+def test_two_paths_reach_the_sum_of_their_rates(paths):
     simulation = paths(FAST, SLOW)
     simulation.run(5)
     assert simulation.mbps(simulation.run(5)) > 0.9 * 32 * 1420 / 1514
@@ -43,18 +41,18 @@ def test_a_further_subflow_joins_one_round_trip_after_the_first(paths):
     }
 
 
-def test_what_starts_at_0_has_connected_before_as_in_the_emulation(paths):
+def test_flows_that_start_at_0_are_established_as_in_the_emulation(paths):
     simulation = paths(FAST, SLOW)
     first = simulation.run(0.06, 0.06)[-1][
         "sf"
-    ]  # one round trip of the first subflow, and of the second not yet half
+    ]  # a round trip of the first subflow, less than half of one of the second
     assert set(first) == {"ue1-1/1", "ue1-1/2"}
     assert all(each["cwnd"] >= 10 for each in first.values())
     sent = [each["segments"] for each in simulation.report()["connections"][0]["subflows"]]
     assert min(sent) == 10
 
 
-def test_a_server_that_refuses_multipath_gives_plain_tcp_and_says_so(paths):
+def test_a_server_that_refuses_multipath_falls_back_to_tcp_and_reports_it(paths):
     simulation = paths(FAST, SLOW, multipath={"server_enabled": False})
     simulation.run(1)
     report = simulation.report()
@@ -62,7 +60,7 @@ def test_a_server_that_refuses_multipath_gives_plain_tcp_and_says_so(paths):
     assert len(report["connections"][0]["subflows"]) == 1
 
 
-def test_a_small_buffer_holds_a_connection_back(paths):
+def test_a_small_receive_buffer_limits_a_connection(paths):
     slow = {"rate_mbps": 2, "delay_ms": 200, "queue_packets": 100}
     rates = []
     for kilobytes in (32, 4000):
@@ -85,7 +83,7 @@ def test_a_dead_path_does_not_stop_the_connection(paths):
     assert simulation.mbps(simulation.run(3)) > 0.8 * 32 * 1420 / 1514
 
 
-def test_a_timer_that_runs_out_is_doubled(paths):
+def test_the_rto_doubles_after_every_timeout(paths):
     simulation = paths(FAST)
     simulation.run(2)
     simulation.flip("link.path1.up", False)
@@ -95,7 +93,7 @@ def test_a_timer_that_runs_out_is_doubled(paths):
     assert w.window[f + at.CWND] == 1
 
 
-def test_losses_are_repaired_and_the_order_kept(paths):
+def test_losses_are_repaired_and_data_stay_in_order(paths):
     simulation = paths(
         {"rate_mbps": 10, "delay_ms": 10, "loss_both": 0.03},
         traffic={"kind": "file", "volume_mb": 1},
@@ -111,7 +109,7 @@ def test_losses_are_repaired_and_the_order_kept(paths):
     )
 
 
-def test_round_robin_takes_turns(paths):
+def test_round_robin_uses_subflows_in_turn(paths):
     simulation = paths(
         FAST,
         {**FAST, "delay_ms": 60},
@@ -126,7 +124,7 @@ def test_round_robin_takes_turns(paths):
     assert lowest.run(4, 4)[-1]["sf"]["ue1-1/2"]["mbps"] < 0.1
 
 
-def test_an_application_gets_its_rate_and_a_flip_changes_it(paths):
+def test_an_application_gets_its_rate_and_a_change_of_its_demand(paths):
     simulation = paths(FAST, traffic={"kind": "rate", "rate_mbps": 3, "parallel": 2})
     simulation.run(2)
     assert simulation.mbps(simulation.run(3)) == pytest.approx(3, rel=0.02)
@@ -150,7 +148,7 @@ def test_on_off_traffic_pauses(paths):
     assert any(rate == pytest.approx(4, rel=0.05) for rate in rates)
 
 
-def test_flows_start_and_stop_when_they_are_told(paths):
+def test_flows_start_and_stop_at_their_times(paths):
     simulation = paths(FAST, traffic={"start_s": 1, "stop_s": 3})
     rates = [frame["user"].get("ue1", {"mbps": 0})["mbps"] for frame in simulation.run(5, 1)]
     assert rates[0] == 0
@@ -164,7 +162,7 @@ def test_uploads_use_the_other_direction(paths):
     assert simulation.mbps(simulation.run(4)) > 0.9 * 32 * 1420 / 1514
 
 
-def test_two_subflows_on_one_link_take_more_than_one_share(paths):
+def test_two_subflows_on_one_link_fill_it_with_another_flow(paths):
     from lab.scenario import loading as scenario
 
     users = [{"id": "mp", "subflows": 2}, {"id": "sp"}]
@@ -183,7 +181,7 @@ def test_two_subflows_on_one_link_take_more_than_one_share(paths):
 
 
 @pytest.mark.parametrize("direction", ["down", "up"])
-def test_a_changed_loss_hits_the_data_whichever_way_it_goes(paths, direction):
+def test_a_changed_loss_applies_to_the_direction_of_the_data(paths, direction):
     simulation = paths(FAST, traffic={"direction": direction})
     simulation.run(1)
     simulation.flip("link.path1.loss", 1.0)

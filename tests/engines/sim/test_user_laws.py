@@ -14,8 +14,8 @@ from lab.engines.sim.core import layout as at
 from lab.errors import RequestError
 from lab.run.manifest import ROOT
 
+from .networks import chain, started
 from .rows import places
-from .test_links import chain, started
 
 SCALABLE = '''"""Scalable TCP (Kelly, CCR 33(2), 2003): 0.01 segments more per segment, an eighth less after a loss."""
 
@@ -136,7 +136,8 @@ print(compiled.is_fast(), list(map(int, network.w.row)), list(map(float, network
 
 @pytest.mark.whole
 def test_a_users_law_gives_the_same_bytes_interpreted_and_compiled(scalable, tmp_path):
-    """The same table entries after ten seconds with losses; the compiler's cache is named after the law too."""
+    """The same table entries after ten seconds with losses; the compiler's cache is named after the
+    law too."""
     pytest.importorskip("numba")
     tables = {}
     for off in ("0", "1"):

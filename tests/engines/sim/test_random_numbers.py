@@ -1,4 +1,4 @@
-"""Random numbers: the same for the same seed and name, evenly spread, of any size."""
+"""Check random streams: the same for the same seed and name, and evenly distributed."""
 
 import pytest
 
@@ -11,14 +11,14 @@ def numbers(seed, name, count=20_000, below=1000):
     return [random_numbers.random_below(table, 0, below) for _ in range(count)]
 
 
-def test_a_stream_is_named_by_seed_and_name():
+def test_a_random_stream_depends_on_seed_and_name():
     assert numbers(1, "a", 50) == numbers(1, "a", 50)
     assert numbers(1, "a", 50) != numbers(2, "a", 50)
     assert numbers(1, "a", 50) != numbers(1, "b", 50)
 
 
-def test_numbers_are_within_bounds_and_even():
-    drawn = numbers(1, "link/path1/p1")
-    assert min(drawn) == 0
-    assert max(drawn) == 999
-    assert sum(drawn) / len(drawn) == pytest.approx(499.5, rel=0.02)
+def test_random_numbers_are_within_bounds_and_evenly_distributed():
+    found = numbers(1, "link/path1/p1")
+    assert min(found) == 0
+    assert max(found) == 999
+    assert sum(found) / len(found) == pytest.approx(499.5, rel=0.02)

@@ -1,4 +1,4 @@
-"""UDP: as much as it is told to, whatever becomes of it."""
+"""Check UDP traffic: it keeps its rate whatever is lost."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ from lab.run.engine import Options
 from lab.scenario import loading as scenario
 from lab.scenario.flows import Flow
 
+from .networks import MS, chain, started
 from .rows import on_links, places
-from .test_links import chain, started
 
 PATH = {"rate_mbps": 10, "delay_ms": 10, "queue_packets": 50}
 UDP = {"user": "ue1", "kind": "udp", "rate_mbps": 3}
-MS = 1_000_000
 
 
-def test_what_fits_arrives_at_its_rate(paths):
+def test_udp_below_the_link_rate_loses_nothing(paths):
     simulation = paths(PATH, traffic=[UDP])
     simulation.run(1)
     assert simulation.mbps(simulation.run(4)) == pytest.approx(3, rel=0.002)
@@ -27,7 +26,7 @@ def test_what_fits_arrives_at_its_rate(paths):
     assert connection["subflows"][0]["lost_segments"] == 0
 
 
-def test_what_does_not_fit_is_lost_and_tcp_beside_it_gets_the_rest(paths):
+def test_udp_above_the_link_rate_is_lost_and_tcp_gets_the_rest(paths):
     simulation = paths(PATH, traffic=[{**UDP, "rate_mbps": 8}, {"user": "ue1"}])
     simulation.run(3)
     frames = simulation.run(5)
@@ -43,7 +42,7 @@ def test_what_does_not_fit_is_lost_and_tcp_beside_it_gets_the_rest(paths):
     assert alone.report()["connections"][0]["subflows"][0]["lost_segments"] > 100
 
 
-def test_every_datagram_is_received_lost_or_under_way():
+def test_every_datagram_is_received_dropped_or_in_flight():
     flow = Flow("ue1-1", "ue1", "down", "reno", 3_000_000, None, "udp")
     network = started(chain(3, rate_bps=2_000_000, delay_ns=20 * MS, loss_ppm=50_000), flow)
     for step in range(1, 40):
@@ -56,7 +55,7 @@ def test_every_datagram_is_received_lost_or_under_way():
     assert row[f + at.SEGMENTS_DROPPED] > 0
 
 
-def test_it_starts_stops_and_changes_its_rate(paths):
+def test_udp_starts_stops_and_changes_its_rate(paths):
     simulation = paths(PATH, traffic=[{**UDP, "start_s": 1, "stop_s": 4}])
     rates = [frame["user"].get("ue1", {"mbps": 0})["mbps"] for frame in simulation.run(2, 1)]
     assert rates == [0, pytest.approx(3, rel=0.02)]
@@ -67,7 +66,7 @@ def test_it_starts_stops_and_changes_its_rate(paths):
     assert simulation.mbps(simulation.run(2, 1)[1:]) == 0
 
 
-def test_it_goes_over_one_network_and_is_nothing_a_strategy_or_the_verdict_on_mptcp_looks_at(paths):
+def test_udp_uses_one_network_and_is_ignored_by_strategies_and_the_mptcp_verdict(paths):
     simulation = paths(PATH, PATH, traffic=[{"user": "ue1"}, UDP])
     simulation.run(2)
     assert set(simulation.engine.observer.alive()) == {("ue1-1", 1), ("ue1-1", 2)}
@@ -78,7 +77,7 @@ def test_it_goes_over_one_network_and_is_nothing_a_strategy_or_the_verdict_on_mp
     assert report["connections"][1]["subflows"][0]["cc"] is None
 
 
-def test_the_meters_of_tier_2_do_not_see_it(testbed):
+def test_meters_do_not_count_udp(testbed):
     simulation = testbed("traffic=[{user: ue3, kind: udp, rate_mbps: 2}]", "rate_scale=1")
     for ap in ("wifi1", "lte1"):
         simulation.network.set_meter(ap, ["ue3"], 100_000)
@@ -92,7 +91,7 @@ def udp(**keys):
     return scenario.from_data(data, "paths.yaml")
 
 
-def test_the_emulation_refuses_it():
+def test_the_emulation_refuses_udp():
     with pytest.raises(MachineLacks, match="traffic 'udp' on engine 'mininet'"):
         registry.admit("mininet", udp(), Options())
     registry.admit("sim", udp(), Options(speed=0.0))
@@ -102,6 +101,6 @@ def test_the_emulation_refuses_it():
     ("keys", "message"),
     [({"rate_mbps": None}, "needs rate_mbps"), ({"cc": "reno"}, "no congestion control")],
 )
-def test_what_makes_no_sense_is_refused(keys, message):
+def test_udp_without_a_rate_or_with_congestion_control_is_refused(keys, message):
     with pytest.raises(RequestError, match=message):
         udp(**keys)

@@ -1,4 +1,4 @@
-"""S-MPTCP's flow control on the host by the numbers of its description, and over a link."""
+"""Check S-MPTCP's flow control on the host by the numbers of its description, and over a link."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from lab.run.engine import Options
 from lab.scenario import loading as scenario
 from lab.scenario.loading import Overrides
 
+from .networks import MS, Connection
 from .test_commands import FIRST, SECOND, TWO, WIRE, carried, known, told
-from .test_coupled_laws import MS, Connection
 
 __all__ = ["known"]
 
 
-def held(mbps, cwnd, ssthresh=1.0, law="reno", rtt_ms=30, base_ms=30):
-    """A world with a subflow of which so much is expected, and where its row begins."""
+def expecting(mbps, cwnd, ssthresh=1.0, law="reno", rtt_ms=30, base_ms=30):
+    """Return a world with a subflow that has this expected rate, and the place of its row."""
     connection = Connection(law, (cwnd,), (rtt_ms / 1000,), expected_by="window")
     w, f = connection.w, connection.rows[0]
     connection.set(f, cwnd, ssthresh)
@@ -28,27 +28,27 @@ def held(mbps, cwnd, ssthresh=1.0, law="reno", rtt_ms=30, base_ms=30):
     return w, f
 
 
-def test_nine_mbps_over_30_ms_are_cut_to_20_segments_when_the_queue_has_grown():
+def test_9_mbps_over_30_ms_reduce_the_window_to_20_segments_when_the_queue_has_grown():
     """9 Mb/s are 743.06 frames of 1514 bytes; 0.9 of them in 30 ms are 20.06."""
-    w, f = held(9, 40.0)
+    w, f = expecting(9, 40.0)
     congestion.on_round(w, f, 36 * MS, 10)  # 1111 segments/s; 40 x 6/36 = 6.67 in queues
     assert w.window[f + at.CWND] == w.window[f + at.SSTHRESH] == pytest.approx(20.06, abs=0.005)
     assert w.window[f + at.LAST_ROUND_QUEUE] == pytest.approx(6.667, abs=0.001)
     assert w.window[f + at.GROWTH_DIVISOR] == 5
 
 
-def test_a_queue_that_shrinks_is_left_alone_and_so_is_a_short_one():
-    w, f = held(9, 40.0)
+def test_a_shrinking_or_short_queue_does_not_reduce_the_window():
+    w, f = expecting(9, 40.0)
     w.window[f + at.LAST_ROUND_QUEUE] = 7.0
     congestion.on_round(w, f, 36 * MS, 10)
     assert w.window[f + at.CWND] == 40
-    w, f = held(9, 40.0)
+    w, f = expecting(9, 40.0)
     congestion.on_round(w, f, 30 * MS, 10)
     assert w.window[f + at.CWND] == 40
 
 
-def test_growth_counts_a_fifth_above_what_is_expected_and_in_full_below():
-    w, f = held(9, 40.0)
+def test_the_window_grows_by_a_fifth_above_the_expected_rate_and_fully_below():
+    w, f = expecting(9, 40.0)
     congestion.on_round(w, f, 30 * MS, 10)
     congestion.on_ack(w, f, 1, 0)
     assert w.window[f + at.CWND] == pytest.approx(40 + 1 / 40 / 5)
@@ -58,8 +58,8 @@ def test_growth_counts_a_fifth_above_what_is_expected_and_in_full_below():
     assert w.window[f + at.CWND] == pytest.approx(20 + 1 / 20)
 
 
-def test_slow_start_ends_at_the_rate_that_is_expected():
-    w, f = held(9, 20.0, ssthresh=1e9)
+def test_slow_start_ends_at_the_expected_rate():
+    w, f = expecting(9, 20.0, ssthresh=1e9)
     congestion.on_ack(w, f, 2, 0)
     assert w.window[f + at.CWND] == 22
     w.window[f + at.CWND] = 23.0  # 767 segments/s
@@ -69,23 +69,23 @@ def test_slow_start_ends_at_the_rate_that_is_expected():
 
 
 def test_the_window_does_not_fall_below_two_segments():
-    w, f = held(0.5, 8.0)
+    w, f = expecting(0.5, 8.0)
     congestion.on_round(w, f, 60 * MS, 10)
     assert w.window[f + at.CWND] == expected_rate.MIN_WINDOW
 
 
 @pytest.mark.parametrize("law", ["reno", "cubic", "lia", "olia", "balia"])
-def test_a_loss_is_the_laws_own_business(law):
-    (w, f), (alone, _) = held(9, 20.0, law=law), held(9, 20.0, law=law)
+def test_a_loss_is_left_to_the_law(law):
+    (w, f), (alone, _) = expecting(9, 20.0, law=law), expecting(9, 20.0, law=law)
     alone.row[at.EXPECTED_BY_WINDOW] = 0
     for each in (w, alone):
         congestion.on_loss(each, f, MS)
     assert w.window[f + at.CWND] == alone.window[f + at.CWND]
 
 
-def test_nothing_changes_where_nothing_is_expected_or_pacing_holds_it():
+def test_the_window_grows_normally_without_an_expected_rate_or_with_pacing():
     for mbps, by_window in ((0, 1), (9, 0)):
-        w, f = held(mbps, 40.0)
+        w, f = expecting(mbps, 40.0)
         w.row[at.EXPECTED_BY_WINDOW] = by_window
         congestion.on_round(w, f, 36 * MS, 10)
         congestion.on_ack(w, f, 1, 0)
@@ -93,8 +93,9 @@ def test_nothing_changes_where_nothing_is_expected_or_pacing_holds_it():
 
 
 @pytest.mark.parametrize("cc", ["reno", "balia"])
-def test_a_window_alone_holds_a_shared_link_to_what_is_expected(paths, cc):
-    """The queue it makes elsewhere would tell it; alone on its link it may take what is left (growth only slows down)."""
+def test_windows_keep_subflows_at_their_expected_rates(paths, cc):
+    """Growth above the expected rate is only slower, so a subflow alone on its link uses what is
+    left."""
     multipath = {"cc": cc, "expected_by": "window"}
     simulation = paths(
         *TWO, strategy={"name": "scripted", "params": {"interval_s": 0.5}}, multipath=multipath
@@ -110,21 +111,21 @@ def test_a_window_alone_holds_a_shared_link_to_what_is_expected(paths, cc):
     assert max(rtts) < 1.6  # a hundred packets would make 4 of the first
 
 
-def test_a_law_that_goes_by_delay_is_refused():
-    of = scenario.load(
+def test_a_law_that_reacts_to_delay_is_refused():
+    wanted = scenario.load(
         "pooling", Overrides(settings=("multipath.expected_by=window", "multipath.cc=wvegas"))
     )
     with pytest.raises(RequestError, match="wvegas"):
-        registry.admit("sim", of, Options(speed=0.0))
+        registry.admit("sim", wanted, Options(speed=0.0))
 
 
-def test_nor_can_it_be_changed_to(paths):
+def test_a_change_to_a_law_that_reacts_to_delay_is_refused(paths):
     simulation = paths(*TWO, multipath={"expected_by": "window"})
     with pytest.raises(LabError, match="reacts to delay"):
         simulation.flip("cc", "wvegas")
 
 
-def test_the_emulation_holds_rates_by_pacing():
-    of = scenario.load("pooling", Overrides(settings=("multipath.expected_by=window",)))
+def test_the_emulation_refuses_expected_rates_by_window():
+    wanted = scenario.load("pooling", Overrides(settings=("multipath.expected_by=window",)))
     with pytest.raises(MachineLacks, match="by pacing"):
-        registry.admit("mininet", of, Options())
+        registry.admit("mininet", wanted, Options())

@@ -1,0 +1,116 @@
+"""Build networks and connections for tests of the packet core."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from lab.engines.sim.core import congestion, linux_scheduler, sender
+from lab.engines.sim.core import layout as at
+from lab.engines.sim.network import Network
+from lab.scenario.flows import Flow
+from lab.scenario.schema import Multipath
+from lab.topologies.topology import Link, Node, Topology
+
+from .rows import places
+
+SECOND, MS = 1_000_000_000, 1_000_000
+BULK = Flow("ue1-1", "ue1", "down", "reno", None, None)
+FAST, SLOW = {"rate_mbps": 20, "delay_ms": 10}, {"rate_mbps": 12, "delay_ms": 37}
+
+
+def chain(count: int, **shape: int) -> Topology:
+    """Return ue1 - s1 - s2 ... - srv1 over `count` links of one shape."""
+    names = ["ue1", *(f"s{n}" for n in range(1, count)), "srv1"]
+    nodes = [
+        Node("ue1", "user", "l1"),
+        *(Node(name, "switch") for name in names[1:-1]),
+        Node("srv1", "server"),
+    ]
+    links = [Link(f"l{n}", b, a, **shape) for n, (a, b) in enumerate(pairwise(names), 1)]
+    return Topology("chain", tuple(nodes), tuple(links))
+
+
+def started(topology: Topology, flow: Flow = BULK) -> Network:
+    """Return a network whose flow has started."""
+    network = Network(topology, Multipath(), [flow], seed=1)
+    network.start(flow, flow.cc)
+    return network
+
+
+class Connection:
+    """Hold the established subflows of a connection in congestion avoidance."""
+
+    def __init__(self, law, windows, rtts_s, between=None, **multipath):
+        nodes = (
+            Node("ue1", "user", "l2", len(windows)),
+            Node("s1", "switch"),
+            Node("srv1", "server"),
+        )
+        links = (Link("l1", "s1", "srv1"), Link("l2", "s1", "ue1"))
+        flow = Flow("ue1-1", "ue1", "down", law, None, None)
+        network = Network(
+            Topology("one", nodes, links, multipath=("ue1",)),
+            Multipath(**multipath),
+            [flow],
+            seed=1,
+        )
+        network.start(flow, law)
+        self.w, self.rows = network.w, [each.place for each in network.subflows()]
+        self.place, _ = places(network)
+        for f, window, rtt_s, segments in zip(
+            self.rows, windows, rtts_s, between or [0] * len(windows), strict=True
+        ):
+            self.w.row[f + at.STATE], self.w.row[f + at.SRTT_NS] = (
+                at.ESTABLISHED,
+                round(rtt_s * SECOND),
+            )
+            self.w.row[f + at.SND_UNA] = int(segments)
+            self.set(f, window)
+
+    def set(self, f, window, ssthresh=1.0):
+        self.w.window[f + at.CWND], self.w.window[f + at.SSTHRESH] = float(window), ssthresh
+
+    def windows(self):
+        return [float(self.w.window[f + at.CWND]) for f in self.rows]
+
+    def increases(self):
+        """Return what one acknowledged segment adds to each window while the others stay the same."""
+        found = []
+        for f in self.rows:
+            before = float(self.w.window[f + at.CWND])
+            congestion.on_ack(self.w, f, 1, SECOND)
+            found.append(float(self.w.window[f + at.CWND]) - before)
+            self.set(f, before)
+        return found
+
+    def after_loss(self):
+        """Return each window after a loss while the others stay the same."""
+        found = []
+        for f in self.rows:
+            before = float(self.w.window[f + at.CWND])
+            congestion.on_loss(self.w, f, SECOND)
+            found.append(float(self.w.window[f + at.CWND]))
+            self.set(f, before)
+        return found
+
+
+def two_subflows(windows=(10, 2), rtts_s=(0.1, 0.03), **multipath):
+    """Return a connection of two subflows and 1000 segments, none of which is assigned."""
+    connection = Connection("reno", windows, rtts_s, **multipath)
+    connection.w.row[connection.place + at.TOTAL_SEGMENTS] = 1000
+    linux_scheduler.grow_buffers(connection.w, connection.place)
+    return connection
+
+
+def assign(connection, number, segments, first_dsn=0):
+    """Give segments to the subflow with this number, counted from 0."""
+    row, c = connection.w.row, connection.place
+    for dsn in range(first_dsn, first_dsn + segments):
+        sender.queue_segment(row, connection.rows[number], dsn)
+    row[c + at.DATA_SND_NXT] = max(row[c + at.DATA_SND_NXT], first_dsn + segments)
+
+
+def queued(connection):
+    """Return how many unacknowledged segments each subflow has."""
+    row = connection.w.row
+    return [int(linux_scheduler.unacknowledged(row, f)) for f in connection.rows]

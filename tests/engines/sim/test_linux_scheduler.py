@@ -1,0 +1,194 @@
+"""Check Linux's scheduler by hand and over links."""
+
+from __future__ import annotations
+
+import pytest
+
+from lab.engines.sim.core import layout as at
+from lab.engines.sim.core import linux_scheduler, mptcp, reinjection, rings
+
+from .networks import FAST, MS, SECOND, SLOW, assign, queued, two_subflows
+
+SEGMENT = 1420 + 896  # bytes of a socket's memory
+
+
+def test_a_burst_goes_to_the_subflow_with_the_shortest_queue_time():
+    """23 x 2316 B over 170.4 kB/s is 0.31 s; 30 x 2316 B over 113.6 kB/s 0.61 s."""
+    connection = two_subflows(scheduler="linux")
+    w, (first, second) = connection.w, connection.rows
+    assert linux_scheduler.pacing_rate(w, first) == 170_400  # 1.2 x 10 x 1420 B in 100 ms
+    assert linux_scheduler.pacing_rate(w, second) == 113_600
+    assign(connection, 0, 23)
+    assert linux_scheduler.choose_subflow(w, connection.place) == second
+    assign(connection, 1, 30, 23)
+    assert linux_scheduler.choose_subflow(w, connection.place) == first
+
+
+def test_no_subflow_gets_data_while_the_memory_of_the_best_is_full():
+    connection = two_subflows(scheduler="linux")
+    assign(connection, 0, 38)  # 38 x 2316 B: more than 87380
+    assign(connection, 1, 30, 38)
+    assert not linux_scheduler.has_free_memory(connection.w.row, connection.rows[0])
+    assert linux_scheduler.has_free_memory(connection.w.row, connection.rows[1])
+    assert linux_scheduler.choose_subflow(connection.w, connection.place) == at.NOTHING
+
+
+def test_the_mean_pacing_rate_follows_the_sockets_with_every_burst():
+    connection = two_subflows(scheduler="linux")
+    w, second = connection.w, connection.rows[1]
+    assign(connection, 0, 38)
+    linux_scheduler.choose_subflow(w, connection.place)
+    assign(connection, 1, 10, 38)
+    connection.set(second, 8)
+    assert linux_scheduler.choose_subflow(w, connection.place) == second
+    had, burst = 10 * SEGMENT, linux_scheduler.BURST_BYTES
+    assert w.row[second + at.MEAN_PACING_RATE] == (113_600 * had + 454_400 * burst) // (had + burst)
+
+
+def test_the_pacing_rate_is_twice_the_window_in_slow_start_and_at_most_the_expected_rate():
+    connection = two_subflows(scheduler="linux")
+    connection.set(connection.rows[0], 10, 100.0)
+    assert linux_scheduler.pacing_rate(connection.w, connection.rows[0]) == 284_000
+    connection.w.row[connection.rows[0] + at.EXPECTED_BPS] = 800_000
+    assert linux_scheduler.pacing_rate(connection.w, connection.rows[0]) == 100_000
+
+
+def test_a_burst_is_two_fragments_and_waits_in_the_socket_for_the_window():
+    connection = two_subflows(scheduler="linux")
+    assert mptcp.assign(connection.w, connection.place, connection.rows[1], SECOND) == 46
+    mptcp.push(connection.w, connection.place, SECOND)
+    w, (first, second) = connection.w, connection.rows
+    assert [int(w.row[f + at.SND_NXT]) for f in (first, second)] == [10, 2]
+    assert queued(connection) == [46, 46]  # both wait, and their memory is full
+
+
+def test_a_socket_gets_more_memory_if_its_window_is_larger_than_its_queue():
+    """tcp_sndbuf_expand: 8704 B for each segment of the window, while the application waits and the
+    window is not full."""
+    connection = two_subflows((60, 2), scheduler="linux")
+    assert connection.w.row[connection.place + at.SEND_WINDOW] == (10_240 + 2 * 87_380) // 1420
+    linux_scheduler.grow_buffers(connection.w, connection.place)
+    assert connection.w.row[connection.rows[0] + at.SNDBUF_BYTES] == 60 * 8704
+    assert (
+        connection.w.row[connection.place + at.SEND_WINDOW] == (10_240 + 60 * 8704 + 87_380) // 1420
+    )
+
+
+def test_a_backup_is_chosen_while_no_other_is_active():
+    connection = two_subflows(scheduler="linux")
+    w, (first, second) = connection.w, connection.rows
+    w.row[second + at.BACKUP] = 1
+    assign(connection, 0, 30)
+    assert linux_scheduler.choose_subflow(w, connection.place) == first
+    w.row[first + at.IS_STALE] = 1
+    assert linux_scheduler.choose_subflow(w, connection.place) == second
+    w.row[first + at.ACKS_RECEIVED] += 1  # an acknowledgement has arrived
+    assert linux_scheduler.choose_subflow(w, connection.place) == first
+
+
+def expire_timer(connection):
+    """Let the connection's timer expire now."""
+    connection.w.row[connection.place + at.REINJECT_TIMER_NS] = connection.w.row[
+        connection.place + at.REINJECT_EVENT_NS
+    ] = SECOND
+    assert reinjection.on_reinject_timer(connection.w.row, connection.place, SECOND)
+    mptcp.push(connection.w, connection.place, SECOND)
+
+
+def test_the_oldest_fragment_is_reinjected_over_an_idle_subflow_when_the_timer_expires():
+    """Of data 5 to 29 the rest of the first 32 kB: 5 to 22."""
+    connection = two_subflows(scheduler="linux")
+    (
+        connection.w.row[connection.place + at.DATA_SND_UNA],
+        connection.w.row[connection.place + at.TOTAL_SEGMENTS],
+    ) = 5, 30
+    assign(connection, 0, 25, 5)
+    expire_timer(connection)
+    w, second = connection.w, connection.rows[1]
+    assert [int(w.row[rings.segment(w.row, second, n) + rings.SEG_DSN]) for n in range(18)] == list(
+        range(5, 23)
+    )
+    assert queued(connection) == [25, 18]
+    expire_timer(connection)
+    assert queued(connection) == [25, 18]  # no subflow is idle
+    assert w.row[connection.place + at.REINJECTED] == 18
+
+
+def test_a_subflow_without_acknowledgements_at_five_timers_is_stale_and_all_is_reinjected():
+    connection = two_subflows(scheduler="linux")
+    connection.w.row[connection.place + at.TOTAL_SEGMENTS] = 30
+    assign(connection, 0, 30)
+    w, (first, second) = connection.w, connection.rows
+    for count in range(1, 6):
+        assert w.row[first + at.IS_STALE] == 0
+        w.row[second + at.ACKS_RECEIVED] += 1
+        expire_timer(connection)
+        assert w.row[first + at.STALE_COUNT] == count
+    assert w.row[first + at.IS_STALE] == 1
+    assert queued(connection) == [
+        30,
+        23 + 23,
+    ]  # a fragment by the timer, and one of everything that is reinjected: memory is full
+    assert w.row[connection.place + at.REINJECT_COUNT] == 7
+
+
+def test_the_connections_timer_is_as_long_as_the_longest_rto_of_its_subflows():
+    connection = two_subflows(scheduler="linux")
+    w, (first, second) = connection.w, connection.rows
+    assign(connection, 0, 5)
+    linux_scheduler.restart_timer(w.row, connection.place, SECOND)
+    assert w.row[connection.place + at.REINJECT_TIMER_NS] == SECOND + 200 * MS
+    w.row[first + at.RTO_TIMER_NS], w.row[second + at.RTO_TIMER_NS] = (
+        SECOND + 300 * MS,
+        SECOND + 700 * MS,
+    )
+    linux_scheduler.restart_timer(w.row, connection.place, SECOND)
+    assert w.row[connection.place + at.REINJECT_TIMER_NS] == SECOND + 700 * MS
+    w.row[second + at.STALE_COUNT] = 1
+    linux_scheduler.restart_timer(w.row, connection.place, SECOND)
+    assert w.row[connection.place + at.REINJECT_TIMER_NS] == SECOND + 300 * MS
+    w.row[connection.place + at.DATA_SND_UNA] = 5
+    linux_scheduler.restart_timer(w.row, connection.place, SECOND)
+    assert w.row[connection.place + at.REINJECT_TIMER_NS] == 0
+
+
+def test_linux_reaches_the_sum_of_two_paths(paths):
+    simulation = paths(FAST, SLOW, multipath={"scheduler": "linux"})
+    simulation.run(5)
+    assert simulation.mbps(simulation.run(5)) > 0.9 * 32 * 1420 / 1514
+
+
+@pytest.mark.whole
+def test_linux_stalls_behind_a_path_that_is_much_slower_than_its_window_says(testbed):
+    """A policed path keeps a short round trip, so its pacing rate is high: seconds of data wait in
+    its socket, and the other path waits for them. The emulation showed 75,532 bytes not yet sent on
+    a throttled subflow."""
+    rates = dict.fromkeys(("lowest_rtt", "linux"), 0.0)
+    for seed in (1, 2, 3):  # the stalls are seconds long, and few
+        for scheduler in rates:
+            simulation = testbed(
+                f"multipath.scheduler={scheduler}", f"seed={seed}", strategy="meter_throttling"
+            )
+            simulation.run(6)
+            frames = simulation.run(24)
+            rates[scheduler] += sum(simulation.mbps(frames, user) for user in ("ue2", "ue3"))
+    f = next(
+        each
+        for each in simulation.network.tables.subflows["ue3-1"]
+        if each.ends.user.link == "wifi1"
+    ).place
+    row = simulation.network.w.row
+    assert 40_000 < (row[f + at.WRITE_SEQ] - row[f + at.SND_NXT]) * 1420 < 100_000
+    assert rates["linux"] < 0.9 * rates["lowest_rtt"]
+
+
+@pytest.mark.parametrize("scheduler", ["linux", "redundant"])
+def test_a_dead_path_does_not_stop_the_connection(paths, scheduler):
+    simulation = paths(FAST, SLOW, multipath={"scheduler": scheduler})
+    simulation.run(3)
+    simulation.flip("link.path1.up", False)
+    simulation.run(5)
+    assert simulation.mbps(simulation.run(2)) > 0.85 * 12 * 1420 / 1514
+    simulation.flip("link.path1.up", True)
+    simulation.run(8)
+    assert simulation.mbps(simulation.run(3)) > 0.8 * 20 * 1420 / 1514

@@ -1,0 +1,97 @@
+"""Check windows of senders that are idle or limited by their application (RFC 2861 and 7661, as
+Linux)."""
+
+from __future__ import annotations
+
+import pytest
+
+from lab.engines.sim.core import layout as at
+
+from .ends import Ends
+from .networks import MS
+
+
+@pytest.fixture
+def ends():
+    return Ends()
+
+
+@pytest.mark.parametrize(("pause_ms", "cwnd", "ssthresh"), [
+    (299, 40, 20), (350, 20, 30), (650, 10, 30), (5000, 10, 30),
+])  # fmt: skip
+def test_an_idle_period_halves_the_window_for_every_rto(ends, pause_ms, cwnd, ssthresh):
+    """RFC 2861; tcp_cwnd_restart: down to ten segments, with SSTHRESH at three quarters of the
+    window before."""
+    ends.set_window(40.0, 20.0)
+    ends.w.row[ends.f + at.RTO_NS], ends.w.row[ends.f + at.LAST_SENT_NS] = 300 * MS, ends.now_ns
+    ends.now_ns += pause_ms * MS
+    ends.write(1)
+    assert (ends.w.window[ends.f + at.CWND], ends.w.window[ends.f + at.SSTHRESH]) == (
+        cwnd,
+        ssthresh,
+    )
+
+
+def test_an_idle_period_keeps_a_small_window_and_stops_the_clock_of_cubic(ends):
+    ends.set_window(4.0, 3.0)
+    (
+        ends.w.row[ends.f + at.RTO_NS],
+        ends.w.row[ends.f + at.LAST_SENT_NS],
+        ends.w.row[ends.f + at.EPOCH_NS],
+    ) = (
+        300 * MS,
+        900 * MS,
+        700 * MS,
+    )
+    ends.write(1)
+    assert ends.w.window[ends.f + at.CWND] == 4
+    assert ends.w.row[ends.f + at.EPOCH_NS] == 800 * MS
+
+
+def test_a_sender_with_segments_in_flight_is_not_idle(ends):
+    ends.write(1)
+    ends.set_window(40.0, 20.0)
+    ends.now_ns += 5000 * MS
+    ends.write(1)
+    assert ends.w.window[ends.f + at.CWND] == 40
+
+
+def test_slow_start_grows_to_twice_the_segments_in_flight(ends):
+    """tcp_is_cwnd_limited: with four of ten segments in flight the window grows only while it is
+    below eight."""
+    ends.set_window(10.0, ssthresh=100.0)
+    ends.write(4)
+    ends.arrive_and_acknowledge(0, 1, 2, 3)
+    assert ends.w.window[ends.f + at.CWND] == 10
+    ends.write(6)
+    ends.arrive_and_acknowledge(*range(4, 10))
+    assert (
+        ends.w.window[ends.f + at.CWND] == 12
+    )  # 2 x 6; the next acknowledgements do not change it
+
+
+def test_a_window_that_was_full_grows_for_the_whole_round_trip(ends):
+    """At the last of ten acknowledgements one segment is in flight; the window was full in this
+    round (tcp_cwnd_validate)."""
+    ends.write(10)
+    ends.arrive_and_acknowledge(*range(10))
+    assert ends.w.window[ends.f + at.CWND] == pytest.approx(11, abs=0.1)
+    ends.write(3)
+    before = ends.w.window[ends.f + at.CWND]
+    ends.arrive_and_acknowledge(10, 11, 12)
+    assert (
+        ends.w.window[ends.f + at.CWND] == before
+    )  # three of eleven: the application limits the sender
+
+
+def test_a_sender_without_data_remembers_that_its_window_was_full(ends):
+    """Its round is over and three segments are in flight; it stays limited by the window until it
+    sends."""
+    ends.write(10)
+    ends.arrive_and_acknowledge(*range(5))
+    ends.write(3)
+    ends.arrive_and_acknowledge(*range(5, 10))
+    assert ends.send() == []
+    before = ends.w.window[ends.f + at.CWND]
+    ends.arrive_and_acknowledge(10)
+    assert ends.w.window[ends.f + at.CWND] > before
