@@ -74,7 +74,7 @@ class Connection:
         return [float(self.w.window[f + at.CWND]) for f in self.rows]
 
     def increases(self):
-        """Return what one acknowledged segment adds to each window while the others stay the same."""
+        """Return what one acknowledged segment adds to each window while the others stay."""
         found = []
         for f in self.rows:
             before = float(self.w.window[f + at.CWND])
@@ -84,7 +84,7 @@ class Connection:
         return found
 
     def after_loss(self):
-        """Return each window after a loss while the others stay the same."""
+        """Return each window after a loss while the others stay."""
         found = []
         for f in self.rows:
             before = float(self.w.window[f + at.CWND])

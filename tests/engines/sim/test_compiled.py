@@ -69,7 +69,7 @@ def test_a_failed_compilation_is_recorded_and_not_repeated(tmp_path):
 
 @pytest.fixture
 def started(tmp_path, monkeypatch):
-    """The commands of processes started in the background; numba is there and nothing is compiled."""
+    """The commands of background processes, with numba and without compiled code."""
     commands = []
     monkeypatch.setenv("MULTIPATH_LAB_CACHE", str(tmp_path))
     monkeypatch.delenv("NUMBA_DISABLE_JIT", raising=False)

@@ -66,7 +66,8 @@ def test_lia_and_olia_halve(law, name):
 
 
 @pytest.mark.parametrize(("name", "draft", "kernel"), [
-    ("A", (5, 5), (5, 5)), ("B", (10, 2.5), (10, 3)), ("C", (4, 20), (4, 20)), ("D", (5, 10, 10), (5, 10, 15)), ("E", (5,), (5,)),
+    ("A", (5, 5), (5, 5)), ("B", (10, 2.5), (10, 3)), ("C", (4, 20), (4, 20)),
+    ("D", (5, 10, 10), (5, 10, 15)), ("E", (5,), (5,)),
 ])  # fmt: skip
 def test_balia_after_a_loss(name, draft, kernel):
     assert made(name, "balia", balia_decrease="draft").after_loss() == pytest.approx(

@@ -65,7 +65,8 @@ def test_reno(subflow):
 
 
 @pytest.mark.parametrize(("peak", "k", "seconds", "window"), [
-    (100, 4.2172, 1, 86.681), (100, 4.2172, 2, 95.640), (100, 4.2172, 5, 100.192), (10, 1.9574, 1, 9.6489), (1000, 9.0856, 1, 788.555),
+    (100, 4.2172, 1, 86.681), (100, 4.2172, 2, 95.640), (100, 4.2172, 5, 100.192),
+    (10, 1.9574, 1, 9.6489), (1000, 9.0856, 1, 788.555),
 ])  # fmt: skip
 def test_cubic_curve(subflow, peak, k, seconds, window):
     w, f = subflow("cubic", float(peak))

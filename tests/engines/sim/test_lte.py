@@ -1,4 +1,4 @@
-"""Check LTE cells: which bearer a TTI serves, the delay of block errors, and their effect on TCP."""
+"""Check LTE cells: which bearer a TTI serves, what block errors delay, and what TCP sees of it."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ def test_later_blocks_wait_for_a_failed_one():
 
 
 def test_small_packets_of_several_users_share_a_tti():
-    """Ten acknowledgements of 78 bytes are 0.3 ms at 20 Mb/s; the rest goes to the user with more."""
+    """Ten acknowledgements of 78 bytes are 0.3 ms at 20 Mb/s; the rest is for the other user."""
     air = Air(*[(20, 1)] * 11, error=0)
     for n in range(1, 11):
         air.put(f"ue{n}", size=78)

@@ -87,7 +87,8 @@ def parallel(*shapes):
 
 
 SHAPES = st.fixed_dictionaries({
-    "rate_bps": st.integers(100_000, 20_000_000), "delay_ns": st.integers(1, 100).map(lambda ms: ms * MS),
+    "rate_bps": st.integers(100_000, 20_000_000),
+    "delay_ns": st.integers(1, 100).map(lambda ms: ms * MS),
     "loss_ppm": st.sampled_from([0, 1_000, 50_000]), "loss_back_ppm": st.sampled_from([0, 20_000]),
     "queue_packets": st.integers(2, 60), "jitter_ns": st.sampled_from([0, 3_000_000]),
 })  # fmt: skip

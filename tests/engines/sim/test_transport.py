@@ -1,4 +1,4 @@
-"""Check TCP and MPTCP over links: windows, losses, paths, buffers, and the rates of applications."""
+"""Check TCP and MPTCP over links: windows, losses, paths, buffers and application rates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A congestion control law in a user's own file runs like a built-in one, interpreted and compiled."""
+"""Check that a law in a user's own file runs like a built-in one, interpreted and compiled."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lab.run.manifest import ROOT
 from .networks import chain, started
 from .rows import places
 
-SCALABLE = '''"""Scalable TCP (Kelly, CCR 33(2), 2003): 0.01 segments more per segment, an eighth less after a loss."""
+SCALABLE = '''"""Scalable TCP (Kelly, CCR 33(2), 2003)."""
 
 from __future__ import annotations
 

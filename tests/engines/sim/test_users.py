@@ -8,7 +8,7 @@ from lab.engines.sim.core import layout as at
 from lab.engines.sim.core import links
 from lab.engines.sim.network import Network
 from lab.engines.sim.routes import DOWN, UP
-from lab.radio.contention import given_up, transmissions
+from lab.radio.contention import abandoned, transmissions
 from lab.radio.mobility import distance_m
 from lab.scenario.flows import Flow
 from lab.scenario.schema import Multipath
@@ -72,9 +72,9 @@ def test_a_saturated_cell_carries_what_the_numeric_model_says(weak):
     """Equal packets for 5 stations of 54 and m of 6 Mb/s, sent k(n) times each, n = N as there."""
     rates = [54] * 5 + [6] * weak
     network = cell_of(rates)
-    network.set_collisions("wifi1", transmissions(len(rates)), [], given_up(len(rates)))
+    network.set_collisions("wifi1", transmissions(len(rates)), [], abandoned(len(rates)))
     took_ns = sent_down(network, [f"ue{n}" for n in range(1, len(rates) + 1)], 50)
-    delivered = len(rates) * 50 * (1 - given_up(len(rates)))
+    delivered = len(rates) * 50 * (1 - abandoned(len(rates)))
     assert delivered * 1514 * 8e3 / took_ns == pytest.approx(WIFI_SERIES[weak], rel=0.002)
 
 
