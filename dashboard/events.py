@@ -111,9 +111,9 @@ def _action(event: Event) -> str:
             rate = event.get("expected_mbps")
             return "no expected rate" if rate is None else f"expected rate {_rate(rate)}"
         case "backup":
-            return "make it a backup subflow"
+            return "set to backup"
         case "normal":
-            return "use it, no longer as a backup"
+            return "no longer a backup"
         case "forecast":
             active = len(event.get("active", []))
             return f"forecast {_rate(event.get('forecast_mbps'))} over {active} subflows"

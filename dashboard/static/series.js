@@ -27,7 +27,7 @@ export function valueTable(traces) {
     "tr",
     {},
     element("th", {}, "Line"),
-    ...["now", "mean", "least", "most"].map((text) => element("th", { class: "num" }, text)),
+    ...["now", "mean", "minimum", "maximum"].map((text) => element("th", { class: "num" }, text)),
   );
   const rows = lines.map((trace) => {
     const known = trace.y.filter((value) => value !== null);
