@@ -1,4 +1,4 @@
-"""The command line: exit codes, JSON and nothing else, messages without a traceback."""
+"""The command line: exit codes, JSON output, messages without a traceback."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def lab():
 
 
 def start(*args, **options):
-    """The same in a process of its own."""
+    """Start the command line with the fake engine in another process."""
     paths = os.pathsep.join([str(ROOT), str(ROOT / "tests")])
     argv = [sys.executable, str(ROOT / "tests" / "fake_engine.py"), *map(str, args)]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
@@ -71,7 +71,7 @@ def test_list_says_which_engine_runs_which_congestion_control(lab):
     assert "mininet" not in rows["wvegas"]
 
 
-def test_the_parameters_of_a_topology_are_listed_down_to_those_of_a_list(lab):
+def test_the_parameters_of_a_topology_include_those_of_list_elements(lab):
     rows = {
         row["name"]: row
         for row in json.loads(lab("list", "params", "parallel_paths", "--json").output)
@@ -89,18 +89,18 @@ def test_the_parameters_of_a_topology_are_listed_down_to_those_of_a_list(lab):
         "number",
         None,
     )
-    said = lab("list", "params", "parallel_path")
-    assert said.exit_code == 2
-    assert "did you mean 'parallel_paths'?" in said.output
+    refused = lab("list", "params", "parallel_path")
+    assert refused.exit_code == 2
+    assert "did you mean 'parallel_paths'?" in refused.output
 
 
-def test_check_tells_of_events_that_never_come(lab):
-    asked = ("check", "dynamic_loss", "--set", "duration_s=40")
-    assert "warning: the run ends at 40 s, before its events at 60 s" in lab(*asked).output
+def test_check_warns_of_events_after_the_end(lab):
+    command = ("check", "dynamic_loss", "--set", "duration_s=40")
+    assert "warning: the run ends at 40 s, before its events at 60 s" in lab(*command).output
     assert "warning" not in lab("check", "dynamic_loss").output
 
 
-def test_several_runs_are_not_put_into_the_folder_of_one(lab, tmp_path):
+def test_several_runs_are_not_written_into_the_folder_of_one_run(lab, tmp_path):
     one = tmp_path / "one"
     assert (
         lab(
@@ -116,7 +116,7 @@ def test_several_runs_are_not_put_into_the_folder_of_one(lab, tmp_path):
         ).exit_code
         == 0
     )
-    said = lab(
+    refused = lab(
         "run",
         "uneven_paths",
         "--engine",
@@ -129,8 +129,8 @@ def test_several_runs_are_not_put_into_the_folder_of_one(lab, tmp_path):
         "--out",
         str(one),
     )
-    assert said.exit_code == 2
-    assert "the folder of one run" in said.output
+    assert refused.exit_code == 2
+    assert "the folder of one run" in refused.output
 
 
 def test_check_starts_nothing(lab):
@@ -223,7 +223,7 @@ def test_a_wrong_request_is_refused_before_anything_starts(lab, tmp_path, args, 
     assert not out.exists()
 
 
-def test_run_prints_result_json_and_nothing_else(lab, tmp_path):
+def test_run_with_json_prints_only_the_result(lab, tmp_path):
     got = lab(
         "run",
         "testbed_wifi_lte",
@@ -274,7 +274,7 @@ def test_overrides_reach_the_run(lab, tmp_path):
     assert (written["multipath"]["cc"], written["topology"]["multipath"]) == ("cubic", [])
 
 
-def test_the_summary_names_what_matters(lab, tmp_path):
+def test_the_summary_has_access_points_users_and_the_verdict(lab, tmp_path):
     got = lab(
         "run",
         "testbed_wifi_lte",
@@ -299,7 +299,7 @@ def test_the_summary_names_what_matters(lab, tmp_path):
     assert "**Question.** Which users lose" in page
 
 
-def test_an_overloaded_run_carries_a_banner(lab, tmp_path, monkeypatch):
+def test_the_summary_of_an_overloaded_run_has_a_banner(lab, tmp_path, monkeypatch):
     overloaded = replace(fake_engine.REPORT, overload=Overload(True, ("no idle time",)))
     monkeypatch.setattr(fake_engine, "REPORT", overloaded)
     got = lab(
@@ -318,7 +318,9 @@ def test_a_failed_run_says_why_and_exits_4(lab, tmp_path, monkeypatch):
     assert "error: start Open vSwitch: it is not running" in got.stderr
 
 
-def test_a_failure_inside_is_told_without_its_trace(lab, machine, tmp_path, monkeypatch):
+def test_a_failure_in_the_virtual_machine_is_reported_without_a_traceback(
+    lab, machine, tmp_path, monkeypatch
+):
     monkeypatch.setattr(
         fake_engine.FakeEngine, "fails_to_open", "start Open vSwitch: it is not running"
     )
@@ -365,20 +367,19 @@ def test_no_error_shows_a_traceback(args):
     assert "Traceback" not in err
 
 
-def test_the_command_line_starts_lean():
+def test_the_command_line_imports_no_heavy_package_at_start():
     """Inside the virtual machine every import is ten times slower."""
-    program = "import sys, lab.__main__; print([m for m in ('numpy', 'scipy', 'networkx', 'flask', 'plotly', 'tinydb') if m in sys.modules])"
-    assert (
-        subprocess.run(
-            [sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=True
-        ).stdout
-        == "[]\n"
+    heavy = ("numpy", "scipy", "networkx", "flask", "plotly", "tinydb")
+    program = f"import sys, lab.__main__; print([m for m in {heavy} if m in sys.modules])"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=True
     )
+    assert done.stdout == "[]\n"
 
 
 @pytest.fixture
 def machine(monkeypatch):
-    """A virtual machine that runs the command right here, on the fake engine."""
+    """Replace the virtual machine: run the command in this process, on the fake engine."""
     from lab.engines.mininet import vm
     from lab.engines.mininet.vm import launch as real_vm
 
@@ -401,7 +402,7 @@ def machine(monkeypatch):
 
 
 def test_a_run_in_the_virtual_machine_is_followed_through_its_folder(lab, machine, tmp_path):
-    asked = [
+    options = [
         "--seed",
         3,
         "--duration",
@@ -412,7 +413,7 @@ def test_a_run_in_the_virtual_machine_is_followed_through_its_folder(lab, machin
         "meter_throttling",
     ]
     got = lab(
-        "run", "testbed_wifi_lte", "--engine", "mininet", "--vm", *asked, "--out", tmp_path / "r"
+        "run", "testbed_wifi_lte", "--engine", "mininet", "--vm", *options, "--out", tmp_path / "r"
     )
     assert got.exit_code == 0
     assert "wifi1 8.00 + 2.00   lte1" in got.stderr
@@ -442,7 +443,7 @@ def test_a_virtual_machine_that_does_not_start_leaves_a_failed_run(
     assert json.loads((tmp_path / "r" / "result.json").read_text())["status"] == "failed"
 
 
-def test_a_machine_that_cannot_start_one_leaves_nothing(lab, machine, tmp_path, monkeypatch):
+def test_without_a_virtual_machine_no_folder_is_left(lab, machine, tmp_path, monkeypatch):
     def lacking(command, wait=False):
         raise MachineLacks(
             f"start the VM: taken{' although waited for' if wait else ''}. Wait for it with --wait"
@@ -457,7 +458,7 @@ def test_a_machine_that_cannot_start_one_leaves_nothing(lab, machine, tmp_path, 
     assert not (tmp_path / "r").exists()
 
 
-def test_a_lost_virtual_machine_keeps_what_was_measured(lab, machine, tmp_path, monkeypatch):
+def test_a_lost_virtual_machine_keeps_the_samples(lab, machine, tmp_path, monkeypatch):
     run_inside = machine.run_in_vm
 
     def lost(command, wait=False):
@@ -496,10 +497,10 @@ def test_every_scenario_that_comes_with_the_lab_is_in_the_table():
 def test_the_command_for_a_host_starts_after_the_two_dashes(lab, monkeypatch):
     from lab.engines.mininet import execute
 
-    asked = []
+    calls = []
     monkeypatch.setattr(
-        execute, "main", lambda run, host, argv, runs: asked.append((run, host, argv)) or 0
+        execute, "main", lambda run, host, argv, runs: calls.append((run, host, argv)) or 0
     )
     assert lab("exec", "r1", "ue3", "--", "ss", "-tni").exit_code == 0
     assert lab("exec", "r1", "machine", "sh", "-c", "--", "x").exit_code == 0
-    assert asked == [("r1", "ue3", ["ss", "-tni"]), ("r1", "machine", ["sh", "-c", "--", "x"])]
+    assert calls == [("r1", "ue3", ["ss", "-tni"]), ("r1", "machine", ["sh", "-c", "--", "x"])]

@@ -102,12 +102,8 @@ def test_the_emulation_without_root_answers_with_a_command_to_paste(client, monk
     }
     answer = client.post("/api/runs", json=request)
     assert answer.status_code == 409
-    assert (
-        answer.json["command"]
-        == "sudo ./run_lab.sh run testbed_wifi_lte --engine mininet --set topology.multipath=[]".replace(
-            "topology.multipath=[]", "'topology.multipath=[]'"
-        )
-    )
+    command = "sudo ./run_lab.sh run testbed_wifi_lte --engine mininet"
+    assert answer.json["command"] == f"{command} --set 'topology.multipath=[]'"
 
 
 def test_a_run_that_cannot_start_leaves_no_folder(client, app, runs):

@@ -25,9 +25,15 @@ QUIET = [
     "--disable-default-apps",
     "--no-first-run",
 ]
-POINTS = "() => Math.max(0, ...[...document.querySelectorAll('#chart-tiers .plot')].map(p => (p.data ?? [{x: []}])[0].x.length))"
+POINTS = """() => {
+  const plots = [...document.querySelectorAll('#chart-tiers .plot')];
+  return Math.max(0, ...plots.map(plot => (plot.data ?? [{x: []}])[0].x.length));
+}"""
 MARKS = "() => (document.querySelector('#chart-tiers .plot').layout?.annotations ?? []).length"
-WIDTHS = "() => [...document.querySelectorAll('#charts .plot .main-svg')].map(s => [s.clientWidth, s.closest('.card').clientWidth])"
+WIDTHS = """() => {
+  const drawings = [...document.querySelectorAll('#charts .plot .main-svg')];
+  return drawings.map(svg => [svg.clientWidth, svg.closest('.card').clientWidth]);
+}"""
 LINES = "() => document.querySelector('#chart-total .plot')?.data?.length ?? 0"
 
 pytestmark = [pytest.mark.browser, pytest.mark.whole]
@@ -40,11 +46,13 @@ def page(address):
         from playwright.sync_api import sync_playwright
     except ImportError:
         pytest.skip(
-            "THE BROWSER TEST DID NOT RUN: playwright is missing. Try: python -m pip install -r requirements-dev.txt"
+            "THE BROWSER TEST DID NOT RUN: playwright is missing. "
+            "Try: python -m pip install -r requirements-dev.txt"
         )
     if not CHROMIUM:
         pytest.skip(
-            "THE BROWSER TEST DID NOT RUN: chromium is missing. Try: sudo apt install chromium, or set CHROMIUM_PATH"
+            "THE BROWSER TEST DID NOT RUN: chromium is missing. "
+            "Try: sudo apt install chromium, or set CHROMIUM_PATH"
         )
     outside, broken = [], []
     with sync_playwright() as playwright:

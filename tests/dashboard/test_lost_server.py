@@ -26,7 +26,8 @@ import sys, pathlib
 from dashboard import create_app
 from dashboard.serve import listen, server
 sock = listen(None)
-app = create_app({"RUNS": pathlib.Path(sys.argv[1]), "TESTING": True, "COMMAND": [sys.executable, sys.argv[2]]})
+command = [sys.executable, sys.argv[2]]
+app = create_app({"RUNS": pathlib.Path(sys.argv[1]), "TESTING": True, "COMMAND": command})
 import testbed
 testbed.register()
 print(sock.getsockname()[1], flush=True)

@@ -81,7 +81,10 @@ class Testbed(Engine):
                 new, action, why = 0.1, "meter", "first limit at the floor R_m"
             elif full >= self.strategy["params"]["cth"]:
                 new, action = max(0.1, limit / 2), "meter"
-                why = f"MAC occupancy {full:.2f} >= {self.strategy['params']['cth']}: limit {limit:.2f} Mb/s halved to {new:.2f} Mb/s"
+                why = (
+                    f"MAC occupancy {full:.2f} >= {self.strategy['params']['cth']}: "
+                    f"limit {limit:.2f} Mb/s halved to {new:.2f} Mb/s"
+                )
             else:
                 new, action = min(5.0, limit * 1.4), "meter"
                 why = f"MAC occupancy {full:.2f}: limit raised from {limit:.2f} to {new:.2f} Mb/s"
