@@ -12,7 +12,7 @@ import copy
 import hashlib
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from lab.scenario import checking, targets
 from lab.scenario import strategy_table as brain
 from lab.scenario.schema import Scenario, StrategyChoice, TopologyChoice, Traffic
 from lab.topologies.checks import check
+from lab.topologies.data_directions import with_loss_on_data
 from lab.topologies.families import TOPOLOGIES
 from lab.topologies.topology import Topology
 
@@ -94,6 +95,7 @@ def from_data(raw: dict[str, Any], source: str, overrides: Overrides = Overrides
     _check_against(scenario, source)
     flows = tuple(_for_everyone(scenario.traffic, scenario.network.users))
     scenario = scenario.model_copy(update={"traffic": flows})
+    scenario = scenario.with_network(with_loss_on_data(scenario.network, scenario.data_flows))
     _check_events(scenario, source)
     return scenario
 
@@ -128,12 +130,6 @@ def _build(scenario: Scenario) -> Topology:
     family = TOPOLOGIES[scenario.topology.kind]
     drawn = {"seed": scenario.seed} if has_positions(scenario) else {}
     topology: Topology = family.build(params, scenario.rate_scale, **drawn)
-    if all(flow.direction == "up" for flow in scenario.traffic):
-        turned = tuple(
-            replace(link, loss_ppm=link.loss_back_ppm, loss_back_ppm=link.loss_ppm)
-            for link in topology.links
-        )
-        topology = replace(topology, links=turned)
     return check(topology)
 
 

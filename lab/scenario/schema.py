@@ -180,6 +180,11 @@ class Scenario(Part):
         copy._network = network
         return copy
 
+    @property
+    def data_flows(self) -> tuple[tuple[str, str], ...]:
+        """Return a pair of user and direction, "down" or "up", for each flow."""
+        return tuple((flow.user, flow.direction) for flow in self.traffic)
+
     @model_validator(mode="after")
     def is_sampled_at_least_once(self) -> Scenario:
         if self.sample_interval_s > self.duration_s:

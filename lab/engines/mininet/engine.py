@@ -188,7 +188,9 @@ class MininetEngine(Engine):
         self.network.build()
         self._start_host_agents()
         self.recorder.log("shaping: links and cells")
-        self.links = Links(self.topology, self.wiring, self.network, self.ledger, self._goes_up())
+        self.links = Links(
+            self.topology, self.wiring, self.network, self.ledger, self.scenario.data_flows
+        )
         self.links.start()
 
     def _busy(self) -> list[str]:

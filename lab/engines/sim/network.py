@@ -31,6 +31,7 @@ from lab.scenario.changes import (
 )
 from lab.scenario.flows import Flow
 from lab.scenario.schema import Multipath
+from lab.topologies.data_directions import data_directions
 from lab.topologies.topology import Station, Topology
 
 RTO_FIRST_NS = 1_000_000_000  # RFC 6298, (2.1)
@@ -48,7 +49,15 @@ class Network:
         flows = list(flows)
         for flow in flows:
             self.tables.add_connection(flow)
-        self._data_goes_up = bool(flows) and all(flow.direction == "up" for flow in flows)
+        data = data_directions(topology, ((flow.user, flow.direction) for flow in flows))
+        self._data_hops = {  # by link: the hops that data can cross
+            link.id: [
+                self.tables.links[link.id, end]
+                for direction, end in (("ab", link.b), ("ba", link.a))
+                if direction in data[link.id]
+            ]
+            for link in topology.links
+        }
         self._directions = {(flow.user, flow.direction) for flow in flows}
         self._directions |= {
             (relay, direction) for relay in topology.relays for direction in (DOWN, UP)
@@ -193,15 +202,15 @@ class Network:
     # --- links and cells
 
     def set_link(self, change: LinkChange) -> None:
-        """Change both directions of a link; loss acts only in the direction of data."""
+        """Change both directions of a link; loss acts in the directions of data."""
         both = [hop for (name, _), hop in self.tables.links.items() if name == change.link]
         match change:
             case SetLinkRate(_, rate_bps):
                 self._set(both, at.RATE_BPS, rate_bps)
             case SetLinkDelay(_, delay_ns):
                 self._set(both, at.DELAY_NS, delay_ns)
-            case SetLinkLoss(_, loss_ppm):
-                self._set(both[1:] if self._data_goes_up else both[:1], at.LOSS_PPM, loss_ppm)
+            case SetLinkLoss(link, loss_ppm):
+                self._set(self._data_hops[link], at.LOSS_PPM, loss_ppm)
             case SetLinkUp(link, up):
                 self._set(both, at.UP, int(up))
                 self._reroute_around(link, up)

@@ -48,8 +48,9 @@ def shaped(monkeypatch):
         ),
     )
 
-    def make(topology, goes_up=False):
-        links = Links(topology, wire(topology), Network(), None, goes_up)
+    def make(topology, direction="down"):
+        flows = [(user, direction) for user in topology.users]
+        links = Links(topology, wire(topology), Network(), None, flows)
         links.start()
         links.lines = lines[:]
         lines.clear()
@@ -117,7 +118,7 @@ def test_a_change_replaces_the_whole_line(shaped):
 
 
 def test_loss_acts_where_the_data_goes(shaped):
-    links = shaped(two_paths(), goes_up=True)
+    links = shaped(two_paths(), "up")
     links.change(SetLinkLoss("path1", 50_000))
     assert "loss" not in of(links.later, "s1-eth2")[0]
     assert "loss 5%" in of(links.later, "p1-eth2")[0]

@@ -21,6 +21,7 @@ from lab.scenario.changes import (
     SetLinkUp,
 )
 from lab.topologies import topology_file as description
+from lab.topologies.data_directions import data_directions, with_loss
 from lab.topologies.link_delay import link_delay_ns
 from lab.topologies.topology import Cell, Interface, Link, Topology, Trunk, Wiring
 
@@ -34,15 +35,11 @@ class Links:
         wiring: Wiring,
         network: Network,
         ledger: Ledger,
-        data_goes_up: bool,
+        flows: Iterable[tuple[str, str]],
     ) -> None:
-        """`data_goes_up`: all traffic goes to the servers, so that `loss` of a link acts in that direction."""
-        self.wiring, self.network, self.ledger, self.data_goes_up = (
-            wiring,
-            network,
-            ledger,
-            data_goes_up,
-        )
+        """Prepare the shapes; `flows` are pairs of a user and the direction of its data."""
+        self.wiring, self.network, self.ledger = wiring, network, ledger
+        self.data_directions = data_directions(topology, flows)
         self.cells_of = topology.cells
         self.links = {link.id: link for link in topology.links}
         self.cells: dict[str, wifi_cell.RunningCell] = {}
@@ -95,16 +92,14 @@ class Links:
             self._shape([self._from_host(own)], f"change {link_id}", own.node)
 
     def _changed(self, link: Link, change: LinkChange) -> Link:
-        """Return the link after a change; loss acts only in the direction of data."""
+        """Return the link after a change; loss acts in the directions of data."""
         match change:
             case SetLinkRate(_, rate_bps):
                 return replace(link, rate_bps=rate_bps)
             case SetLinkDelay(_, delay_ns):
                 return replace(link, delay_ns=delay_ns)
-            case SetLinkLoss(_, loss_ppm) if self.data_goes_up:
-                return replace(link, loss_back_ppm=loss_ppm)
             case SetLinkLoss(_, loss_ppm):
-                return replace(link, loss_ppm=loss_ppm)
+                return with_loss(link, self.data_directions[link.id], loss_ppm)
         return link
 
     def shape(self, link_id: str) -> dict[str, Any]:

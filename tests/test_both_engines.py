@@ -1,0 +1,162 @@
+"""Check that one rule holds in both engines: where `loss` of a link acts, and what its sample shows.
+
+The simulator runs. Of the emulation the code that shapes links runs, with fakes for `tc`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lab.engines.mininet.machine import shell
+from lab.engines.mininet.network.links import Links
+from lab.engines.sim.core import layout as at
+from lab.engines.sim.network import Network
+from lab.run.frame import Direction, LinkSample
+from lab.run.recorder import Recorder, read_frames
+from lab.run.runner import run
+from lab.scenario import flows as traffic
+from lab.scenario import loading, targets
+from lab.scenario.loading import Overrides
+from lab.scenario.schema import Scenario
+from lab.topologies.topology import wire
+
+LOSSES = {  # by scenario: a link, and the ends between which its data travels
+    "fat_tree": [("a1x1-e1x1", "e1x1", "a1x1"), ("a3x1-e3x1", "a3x1", "e3x1")],
+    "two_paths": [("path1", "s1", "p1")],
+}
+CASES = [(name, *case) for name, each in LOSSES.items() for case in each]
+
+
+def loaded(name: str, *settings: str) -> Scenario:
+    return loading.load(name, Overrides(settings=settings))
+
+
+class Emulated:
+    """Shape the links of a scenario, and keep the lines of `tc`."""
+
+    def __init__(self, scenario: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.lines: list[str] = []
+        topology = scenario.network
+        monkeypatch.setattr(shell, "run", self._run)
+        self.wiring = wire(topology)
+        self.links = Links(topology, self.wiring, self, None, scenario.data_flows)  # type: ignore[arg-type]
+        self.links.start()
+
+    def _run(self, argv: list[str], doing: str, stdin: str = "") -> None:
+        self.lines += stdin.splitlines()
+
+    def run(self, host: str, argv: list[str], doing: str, stdin: str) -> None:
+        """Leave out what is shaped inside a host."""
+
+    def apply(self, change: targets.Change) -> None:
+        self.lines.clear()
+        self.links.change(change)  # type: ignore[arg-type]
+
+    def loses(self, link: str, source: str) -> bool:
+        trunk = next(each for each in self.wiring.trunks if each.link == link)
+        port = trunk.a_port if trunk.a == source else trunk.b_port
+        (line,) = (each for each in self.lines if f" dev {port} " in each)
+        return "loss 10%" in line
+
+
+class Simulated:
+    """Lay out the tables of a scenario."""
+
+    def __init__(self, scenario: Scenario, _: pytest.MonkeyPatch) -> None:
+        acts = traffic.plan(loading.scaled_traffic(scenario), scenario.seed, scenario.duration_s)
+        flows = {act.flow.id: act.flow for act in acts}.values()
+        self.network = Network(scenario.network, scenario.multipath, flows, scenario.seed)
+        self.ends = {link.id: (link.a, link.b) for link in scenario.network.links}
+
+    def apply(self, change: targets.Change) -> None:
+        self.network.set_link(change)  # type: ignore[arg-type]
+
+    def loses(self, link: str, source: str) -> bool:
+        a, b = self.ends[link]
+        hop = self.network.tables.links[link, b if source == a else a]
+        return self.network.hop(hop, at.LOSS_PPM) == 100_000
+
+
+@pytest.fixture(params=[Simulated, Emulated])
+def make(request, monkeypatch):
+    return lambda scenario: request.param(scenario, monkeypatch)
+
+
+@pytest.mark.parametrize(("name", "link", "source", "destination"), CASES)
+def test_a_changed_loss_acts_on_data_only(make, name, link, source, destination):
+    scenario = loaded(name)
+    engine = make(scenario)
+    engine.apply(targets.change(scenario, f"link.{link}.loss", 0.1))
+    assert engine.loses(link, source)
+    assert not engine.loses(link, destination)
+
+
+@pytest.mark.parametrize(("name", "link", "source", "destination"), CASES)
+def test_a_changed_loss_turns_with_the_traffic(make, name, link, source, destination):
+    scenario = loaded(name, "traffic_direction=up")
+    engine = make(scenario)
+    engine.apply(targets.change(scenario, f"link.{link}.loss", 0.1))
+    assert engine.loses(link, destination)
+    assert not engine.loses(link, source)
+
+
+@pytest.mark.parametrize("direction", ["down", "up"])
+def test_the_loss_of_a_file_acts_on_data_only(make, direction):
+    scenario = loaded("two_paths", "topology.paths.1.loss=0.1", f"traffic_direction={direction}")
+    engine = make(scenario)
+    assert engine.loses("path1", "s1") == (direction == "down")
+    assert engine.loses("path1", "p1") == (direction == "up")
+    assert targets.targets(scenario)["link.path1.loss"].value == 0.1
+
+
+def test_loss_acts_in_both_directions_if_data_travels_in_both(make):
+    flows = "traffic=[{user: ue1, kind: bulk}, {user: all, kind: bulk, direction: up}]"
+    scenario = loaded("two_paths", flows)
+    engine = make(scenario)
+    engine.apply(targets.change(scenario, "link.path1.loss", 0.1))
+    assert engine.loses("path1", "s1")
+    assert engine.loses("path1", "p1")
+
+
+def test_a_sample_shows_the_busier_direction():
+    data, acks = Direction(80.0, 30, 0.1), Direction(2.0, 1, 0.0)
+    for sample in (LinkSample.of(data, acks), LinkSample.of(acks, data)):
+        assert (sample.mbps, sample.backlog, sample.loss) == (80.0, 30, 0.1)
+    assert LinkSample.of(acks, data).mbps_ba == 80.0
+
+
+@pytest.fixture(scope="module")
+def throughputs(tmp_path_factory) -> dict[float, tuple[float, Path]]:
+    """Run a fat tree with and without loss on each link between aggregation and servers."""
+    from lab.engines import registry
+    from lab.run.engine import Options
+
+    found = {}
+    for loss in (0.0, 0.1):
+        lossy = [f"a{pod}x{a}-e{pod}x{e}" for pod in (1, 2) for a in (1, 2) for e in (1, 2)]
+        events = ", ".join(
+            f"{{at_s: 0, target: link.{each}.loss, value: {loss}}}" for each in lossy
+        )
+        scenario = loaded("fat_tree", "duration_s=8", f"events=[{events}]")
+        folder = tmp_path_factory.mktemp("tree")
+        outcome = run(
+            scenario, registry.create("sim", Options(0.0)), Recorder(folder, scenario, "sim")
+        )
+        found[loss] = (outcome.result["throughput_mbps"], folder)
+    return found
+
+
+def test_loss_towards_the_core_lowers_throughput(throughputs):
+    assert throughputs[0.1][0] < 0.5 * throughputs[0.0][0]
+
+
+def test_links_towards_the_core_report_data_in_their_direction(throughputs):
+    frame = read_frames(throughputs[0.0][1])[-1]
+    busy = {name: link for name, link in frame.link.items() if (link.mbps or 0) > 4}
+    assert any("a1x" in name for name in busy)
+    for name, link in busy.items():
+        climbs = any(f"a{pod}x" in name for pod in (1, 2))
+        assert (link.mbps_ba > link.mbps_ab) == climbs, name
+        assert link.mbps == max(link.mbps_ab, link.mbps_ba)
