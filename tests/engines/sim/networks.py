@@ -114,3 +114,16 @@ def queued(connection):
     """Return how many unacknowledged segments each subflow has."""
     row = connection.w.row
     return [int(linux_scheduler.unacknowledged(row, f)) for f in connection.rows]
+
+
+FEW_USERS = ("topology.users=10", "topology.multipath_percent=50")
+
+
+def mean(frames, ap, key):
+    """Return the mean of an access point's value over frames."""
+    return sum(frame["ap"][ap][key] for frame in frames) / len(frames)
+
+
+def both_tiers(frames, ap):
+    """Return the mean rate of an access point."""
+    return mean(frames, ap, "tier1_mbps") + mean(frames, ap, "tier2_mbps")

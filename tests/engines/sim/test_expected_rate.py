@@ -14,7 +14,7 @@ from lab.scenario import loading as scenario
 from lab.scenario.loading import Overrides
 
 from .networks import MS, Connection
-from .test_commands import FIRST, SECOND, TWO, WIRE, carried, known, told
+from .scripted import FIRST, SECOND, TWO, WIRE, goodput, known, request
 
 __all__ = ["known"]
 
@@ -100,14 +100,14 @@ def test_windows_keep_subflows_at_their_expected_rates(paths, cc):
     simulation = paths(
         *TWO, strategy={"name": "scripted", "params": {"interval_s": 0.5}}, multipath=multipath
     )
-    told(simulation, Expect(FIRST, 20_000_000), Expect(SECOND, 12_000_000))
+    request(simulation, Expect(FIRST, 20_000_000), Expect(SECOND, 12_000_000))
     simulation.run(4)
     w, rtts = simulation.network.w, []
     frames = simulation.run(4)
     for subflow in simulation.network.tables.subflows["ue1-1"]:
         rtts.append(w.row[subflow.place + at.SRTT_NS] / w.row[subflow.place + at.BASE_RTT_NS])
-    assert carried(frames, FIRST) == pytest.approx(20 * WIRE, rel=0.1)
-    assert carried(frames, SECOND) == pytest.approx(12 * WIRE, rel=0.1)
+    assert goodput(frames, FIRST) == pytest.approx(20 * WIRE, rel=0.1)
+    assert goodput(frames, SECOND) == pytest.approx(12 * WIRE, rel=0.1)
     assert max(rtts) < 1.6  # a hundred packets would make 4 of the first
 
 
