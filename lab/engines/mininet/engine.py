@@ -51,7 +51,7 @@ from lab.scenario.changes import (
     SetTier1Demand,
 )
 from lab.scenario.schema import Scenario
-from lab.topologies.topology import wire
+from lab.topologies.topology import Interface, wire
 from lab.topologies.topology_file import describe
 
 STATE = Path("/run/multipath-lab")
@@ -244,26 +244,32 @@ class MininetEngine(Engine):
         self.pox.wait_ready()
 
     def _measure_links(self) -> None:
-        """Rate and round trip of the interfaces of every user with traffic, one after the other; more than 10 % off is a warning."""
+        """Measure the path to each interface of every user with traffic, one after the other.
+
+        A figure that is more than 10 % off is a warning.
+        """
         self.recorder.log("measuring every link")
         measured = {}
         for each in self.wiring.interfaces:
             if each.node in self.topology.users and each.node in self.hosts.names:
-                server = self.wiring.of(self.topology.server_of(each.node))[0].address
-                ask = partial(
-                    self.hosts.ask,
-                    each.node,
-                    do="probe",
-                    server=server,
-                    bind=each.address,
-                    packets=probes.PACKETS,
-                )
-                measured[each.name], wrong = probes.tried(
-                    each.name, probes.asked(self.topology, each), ask
-                )
-                for complaint in wrong:
+                comparison, complaints = probes.best_attempt(each.name, partial(self._probe, each))
+                measured[each.name] = comparison.to_json()
+                for complaint in complaints:
                     self._event("warning", text=complaint)
         self.recorder.describe(links_measured=measured)
+
+    def _probe(self, interface: Interface) -> probes.Comparison:
+        server = self.wiring.of(self.topology.server_of(interface.node))[0].address
+        answer = self.hosts.ask(
+            interface.node,
+            do="probe",
+            server=server,
+            bind=interface.address,
+            packets=probes.PACKETS,
+        )
+        scale = self.scenario.rate_scale
+        expected = probes.expected_figures(self.topology, interface, scale)
+        return probes.compare(expected, answer["rate_bps"], answer["rtt_ms"], scale)
 
     def _start_traffic(self) -> None:
         """Agents, sampling, exec; then connect, and go."""

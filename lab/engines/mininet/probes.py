@@ -1,89 +1,124 @@
-"""From text and reports to numbers, and what to think of them. Pure."""
+"""Compute what a path should achieve, compare it with what was measured, and read counters. Pure.
+
+Figures of a path are a `PathFigures`. Rates of one that is reported are in the scenario's units.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any
 
 from controller import units
 from controller.paths import shortest
+from lab.topologies.link_delay import link_delay_ns
 from lab.topologies.topology import Interface, Link, Topology
 
 PACKETS = 100  # of a burst that measures a rate; every queue holds as many
+PING_BITS = 98 * 8  # of one echo request in an Ethernet frame
 TOLERANCE = 0.10
-TRIES = 2
+MAX_ATTEMPTS = 2
 RTT_FLOOR_MS = 2.0  # what the machine itself may add to a round trip
 
 
-def asked(topology: Topology, interface: Interface) -> dict[str, float | None]:
-    """Rate [Mb/s] and round trip [ms] an interface should have when nobody else is there."""
+@dataclass(frozen=True)
+class PathFigures:
+    """Hold the rate in Mb/s and the round trip in ms of a path; None is unlimited or unknown."""
+
+    rate_mbps: float | None
+    rtt_ms: float | None
+
+    def rounded(self, digits_of_rtt: int) -> PathFigures:
+        """Return the figures as a document shows them."""
+        return PathFigures(_rounded(self.rate_mbps, 4), _rounded(self.rtt_ms, digits_of_rtt))
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Hold what a path should achieve beside what was measured."""
+
+    asked: PathFigures
+    measured: PathFigures
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the entry of `links_measured` in manifest.json."""
+        return asdict(self)
+
+    def complaints(self, name: str) -> Iterator[str]:
+        """Yield a sentence for each figure that is off by more than a tenth."""
+        for key, unit, slack in (("rate_mbps", "Mb/s", 0.0), ("rtt_ms", "ms", RTT_FLOOR_MS)):
+            wanted, got = getattr(self.asked, key), getattr(self.measured, key)
+            if wanted is None:
+                continue
+            if got is None:
+                yield f"{name}: expected {wanted:g} {unit}, but no answer came back"
+            elif abs(got - wanted) > TOLERANCE * wanted + slack:
+                change = got / wanted - 1
+                yield f"{name}: expected {wanted:g} {unit}, measured {got:g} ({change:+.0%})"
+
+
+def expected_figures(
+    topology: Topology, interface: Interface, rate_scale: float = 1.0
+) -> PathFigures:
+    """Return what the path to an interface achieves without other traffic.
+
+    The topology holds wire rates; the returned rate is in the scenario's units. The round trip
+    includes the time that one ping takes on the slowest link in both directions.
+    """
     cell = next((cell for cell in topology.cells if cell.ap == interface.link), None)
-    way = _way(topology, topology.server_of(interface.node), interface)
-    rates = [link.rate_bps for link in way if link.rate_bps]
-    delay_ns = sum(link.delay_ns for link in way)
+    links = _links_to(topology, topology.server_of(interface.node), interface)
+    rates = [link.rate_bps for link in links if link.rate_bps]
+    delay_ns = sum(link_delay_ns(link, topology.cells)[0] for link in links)
     if cell is not None:
         rates.append(next(each.rate_bps for each in cell.stations if each.user == interface.node))
-        delay_ns += cell.delay_ns
     rate_bps = min(rates, default=0)
-    serialisation_ms = 2 * 98 * 8 / rate_bps * 1000 if rate_bps else 0.0
-    return {
-        "rate_mbps": units.mbps_from_bps(rate_bps) or None,
-        "rtt_ms": 2 * units.ms_from_ns(delay_ns) + serialisation_ms,
-    }
+    serialisation_ms = 2 * PING_BITS / rate_bps * 1000 if rate_bps else 0.0
+    rate_mbps = units.scenario_mbps(rate_bps, rate_scale) or None
+    return PathFigures(rate_mbps, 2 * units.ms_from_ns(delay_ns) + serialisation_ms)
 
 
-def _way(topology: Topology, server: str, interface: Interface) -> list[Link]:
-    """The links of a shortest way from a server to an interface, its own included when it is wired."""
+def _links_to(topology: Topology, server: str, interface: Interface) -> list[Link]:
+    """Return the links of a shortest path from a server to an interface, its own wire included."""
     links = {frozenset((link.a, link.b)): link for link in topology.links}
     neighbours: dict[str, set[str]] = {node.id: set() for node in topology.nodes}
     for link in topology.links:
         neighbours[link.a].add(link.b)
         neighbours[link.b].add(link.a)
     for user in topology.users:
-        neighbours[user] = set()  # nobody's way leads through a user
-    way = shortest(neighbours, server, interface.switch)[0]
+        neighbours[user] = set()  # a user forwards nothing
+    path = shortest(neighbours, server, interface.switch)[0]
     own = [link for link in topology.links if link.id == interface.link]
-    return [*(links[frozenset(ends)] for ends in pairwise(way)), *own]
+    return [*(links[frozenset(ends)] for ends in pairwise(path)), *own]
 
 
-def compare(wanted: Mapping[str, float | None], got: Mapping[str, float | None]) -> dict[str, Any]:
-    """What was asked of a link beside what was measured."""
-    rate, rtt = got.get("rate_bps"), got.get("rtt_ms")
-    return {
-        "asked": {key: None if value is None else round(value, 4) for key, value in wanted.items()},
-        "measured": {
-            "rate_mbps": round(rate / 1e6, 4) if rate else None,
-            "rtt_ms": round(rtt, 3) if rtt else None,
-        },
-    }
+def compare(
+    wanted: PathFigures, rate_bps: float | None, rtt_ms: float | None, rate_scale: float = 1.0
+) -> Comparison:
+    """Return the comparison of expected figures with a wire rate and a round trip."""
+    rate_mbps = units.scenario_mbps(rate_bps, rate_scale) if rate_bps else None
+    measured = PathFigures(rate_mbps, rtt_ms or None)
+    return Comparison(wanted.rounded(4), measured.rounded(3))
 
 
-def tried(
-    name: str, wanted: Mapping[str, float | None], measure: Callable[[], Mapping[str, float | None]]
-) -> tuple[dict[str, Any], list[str]]:
-    """The best of a few measurements, and what is wrong with it: a busy machine delays some packets, a wrong link all of them."""
-    tries: list[tuple[dict[str, Any], list[str]]] = []
-    while len(tries) < TRIES and all(wrong for _, wrong in tries):
-        measured = compare(wanted, measure())
-        tries.append((measured, list(complaints(name, measured))))
-    return min(tries, key=lambda each: len(each[1]))
+def best_attempt(name: str, measure: Callable[[], Comparison]) -> tuple[Comparison, list[str]]:
+    """Measure up to twice; return the best comparison and its complaints.
+
+    A busy machine delays some packets; a wrong link delays all of them.
+    """
+    attempts: list[tuple[Comparison, list[str]]] = []
+    while len(attempts) < MAX_ATTEMPTS and all(wrong for _, wrong in attempts):
+        comparison = measure()
+        attempts.append((comparison, list(comparison.complaints(name))))
+    return min(attempts, key=lambda each: len(each[1]))
 
 
-def complaints(name: str, measured: Mapping[str, Any]) -> Iterator[str]:
-    """One sentence for each number that is more than a tenth off."""
-    for key, unit, slack in (("rate_mbps", "Mb/s", 0.0), ("rtt_ms", "ms", RTT_FLOOR_MS)):
-        wanted, got = measured["asked"][key], measured["measured"][key]
-        if wanted is None:
-            continue
-        if got is None:
-            yield f"{name}: asked for {wanted:g} {unit}, and nothing came back"
-        elif abs(got - wanted) > TOLERANCE * wanted + slack:
-            yield f"{name}: asked for {wanted:g} {unit}, measured {got:g} ({got / wanted - 1:+.0%})"
+def _rounded(value: float | None, digits: int) -> float | None:
+    return None if value is None else round(value, digits)
 
 
 def tier1_occupancy(report: Mapping[str, Any], tiers: Mapping[str, Mapping[str, int]]) -> float:
-    """An access point's MAC occupancy; of an LTE cell, the mean over the bearers that carry Tier 1."""
+    """Return an access point's MAC occupancy, for LTE the mean over the bearers of Tier 1."""
     bearers = [
         each["mac_occupancy"]
         for user, each in report["stations"].items()
@@ -93,7 +128,7 @@ def tier1_occupancy(report: Mapping[str, Any], tiers: Mapping[str, Mapping[str, 
 
 
 def mptcp_counters(netstat: str) -> dict[str, int]:
-    """The MPTcpExt counters of /proc/PID/net/netstat."""
+    """Return the MPTcpExt counters of /proc/PID/net/netstat."""
     lines = [line.split() for line in netstat.splitlines() if line.startswith("MPTcpExt:")]
     return dict(zip(lines[0][1:], map(int, lines[1][1:]), strict=True)) if len(lines) == 2 else {}
 

@@ -1,49 +1,59 @@
-"""From text and reports to numbers."""
+"""Compare what a path achieves with what it should achieve, and read counters."""
 
 from lab.engines.mininet import probes
+from lab.engines.mininet.probes import PathFigures
 from lab.topologies import pooling
 from lab.topologies.topology import wire
 
-ASKED = {"rate_mbps": 10.0, "rtt_ms": 10.0}
+EXPECTED = PathFigures(rate_mbps=10.0, rtt_ms=10.0)
+
+
+def comparison(rate_bps, rtt_ms, rate_scale=1.0):
+    return probes.compare(EXPECTED, rate_bps, rtt_ms, rate_scale)
 
 
 def complaints(rate_bps, rtt_ms):
-    return list(
-        probes.complaints(
-            "ue1-wlan0", probes.compare(ASKED, {"rate_bps": rate_bps, "rtt_ms": rtt_ms})
-        )
-    )
+    return list(comparison(rate_bps, rtt_ms).complaints("ue1-wlan0"))
 
 
-def test_within_a_tenth_nobody_complains():
+def test_figures_within_a_tenth_cause_no_complaint():
     assert complaints(9.2e6, 11.5) == []
 
 
-def test_more_than_a_tenth_off_is_said_with_the_figure():
-    assert complaints(8.0e6, 10.0) == ["ue1-wlan0: asked for 10 Mb/s, measured 8 (-20%)"]
-    assert "asked for 10 ms, measured 20 (+100%)" in complaints(10e6, 20.0)[0]
+def test_a_figure_more_than_a_tenth_off_is_reported():
+    assert complaints(8.0e6, 10.0) == ["ue1-wlan0: expected 10 Mb/s, measured 8 (-20%)"]
+    assert "expected 10 ms, measured 20 (+100%)" in complaints(10e6, 20.0)[0]
 
 
-def test_silence_is_said():
+def test_a_missing_answer_is_reported():
     assert len(complaints(None, None)) == 2
 
 
-def test_a_link_is_measured_again_when_something_is_off_and_the_best_counts():
+def test_a_measured_rate_is_reported_in_the_scenarios_units():
+    found = comparison(2.3e6, 11.0, rate_scale=0.25)
+    assert found.to_json() == {
+        "asked": {"rate_mbps": 10.0, "rtt_ms": 10.0},
+        "measured": {"rate_mbps": 9.2, "rtt_ms": 11.0},
+    }
+    assert list(found.complaints("ue1-wlan0")) == []
+
+
+def test_a_link_is_measured_twice_when_a_figure_is_off_and_the_best_counts():
     good, slow, both = (
-        {"rate_bps": 9.9e6, "rtt_ms": 10.0},
-        {"rate_bps": 7e6, "rtt_ms": 10.0},
-        {"rate_bps": 7e6, "rtt_ms": 30.0},
+        comparison(9.9e6, 10.0),
+        comparison(7e6, 10.0),
+        comparison(7e6, 30.0),
     )
 
-    def tried(*answers):
+    def attempt(*answers):
         left = list(answers)
-        measured, wrong = probes.tried("ue1-wlan0", ASKED, lambda: left.pop(0))
-        return measured["measured"]["rate_mbps"], len(wrong), len(left)
+        best, wrong = probes.best_attempt("ue1-wlan0", lambda: left.pop(0))
+        return best.measured.rate_mbps, len(wrong), len(left)
 
-    assert tried(good, slow) == (9.9, 0, 1)
-    assert tried(both, good) == (9.9, 0, 0)
-    assert tried(slow, both) == (7.0, 1, 0)
-    assert tried(both, slow) == (7.0, 1, 0)
+    assert attempt(good, slow) == (9.9, 0, 1)
+    assert attempt(both, good) == (9.9, 0, 0)
+    assert attempt(slow, both) == (7.0, 1, 0)
+    assert attempt(both, slow) == (7.0, 1, 0)
 
 
 def test_lte_occupancy_is_that_of_tier_1_bearers():
@@ -73,15 +83,25 @@ def test_joins_and_fallbacks_are_the_kernels_own_counts():
     assert (probes.joins(counters), probes.fallbacks(counters)) == (4, 2)
 
 
-def test_what_is_asked_of_a_path_is_its_slowest_link_and_all_its_delays():
+def test_a_path_is_as_fast_as_its_slowest_link_and_has_all_its_delays():
     topology = pooling.build(pooling.Params(path_delay_ms=30))
-    asked = probes.asked(topology, wire(topology).at("ue3", "link16"))
-    assert asked["rate_mbps"] == 9
-    assert 60 <= asked["rtt_ms"] < 61
+    expected = probes.expected_figures(topology, wire(topology).at("ue3", "link16"))
+    assert expected.rate_mbps == 9
+    assert 60 <= expected.rtt_ms < 61
 
 
-def test_what_is_asked_of_a_radio_counts_the_wires_behind_it(load):
+def test_the_path_to_a_radio_counts_the_wires_behind_it(load):
     topology = load().network
-    asked = probes.asked(topology, wire(topology).at("ue3", "lte1"))
-    assert asked["rate_mbps"] == 46
-    assert 40 <= asked["rtt_ms"] < 41
+    expected = probes.expected_figures(topology, wire(topology).at("ue3", "lte1"))
+    assert expected.rate_mbps == 46
+    assert 40 <= expected.rtt_ms < 41
+
+
+def test_expected_rates_are_in_the_scenarios_units(load):
+    whole, quarter = load(), load("rate_scale=0.25")
+    found = [
+        probes.expected_figures(each.network, wire(each.network).at("ue3", "lte1"), each.rate_scale)
+        for each in (whole, quarter)
+    ]
+    assert found[0].rate_mbps == found[1].rate_mbps == 46
+    assert found[0].rtt_ms < found[1].rtt_ms  # a ping takes longer on a slower wire

@@ -109,12 +109,12 @@ def _run(ledger: Ledger, command: GuestCommand) -> int:
 def _boot_and_run(ledger: Ledger, command: GuestCommand) -> int:
     """Boot the VM and poll it until the command has ended; return its status."""
     image = vm_kernel.require()
+    boot = guest.boot_argv(image, command.shared)  # it finds out whether KVM works
     folder = guest.prepare(command.argv, command.shared, command.files)
     monitor = _Monitor(folder, command.on_interrupt or (folder / "stop").touch)
     files = {"output.txt": sys.stdout, "errors.txt": sys.stderr} if command.show else {}
     output = [_Follower(folder / name, to) for name, to in files.items()]
-    argv = guest.boot_argv(image, command.shared)
-    with guest.booted(ledger, argv, folder) as qemu, _interrupts() as interrupts:
+    with guest.booted(ledger, boot, folder) as qemu, _interrupts() as interrupts:
         while (status := monitor.poll(qemu.poll() is not None, len(interrupts))) is None:
             command.on_poll()
             for follower in output:
