@@ -8,7 +8,7 @@ from typing import Any, Literal
 from flask import Blueprint, Response, request
 from pydantic import BaseModel, ConfigDict, Field
 
-from dashboard import code_paths, exports, flips, openapi, view
+from dashboard import code_paths, exports, flips, openapi, scenario_pages, view
 from dashboard.errors import Problem
 from dashboard.http import (
     body,
@@ -68,7 +68,7 @@ def description() -> Any:
 
 @route("GET", "/api/scenarios", "List the scenarios that come with the lab.")
 def scenarios() -> Any:
-    return catalogue.scenario_rows()
+    return scenario_pages.rows()
 
 
 @route(

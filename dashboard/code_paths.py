@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from dashboard.errors import Problem
+from lab.errors import RequestError
+from lab.scenario import strategy_table
 from lab.scenario.loading import PROSE
 
 ENDINGS = (".py", ".c")
@@ -19,10 +20,9 @@ FILE_KEY = "file"  # `topology: {file: PATH.py}`
 
 
 def refuse(document: Any, doing: str) -> None:
-    """Raise a 422 `Problem` if a request or a scenario names a file of code anywhere."""
+    """Raise a `RequestError`, which is sent as 422, if a document names a file of code anywhere."""
     for key, value in find(document):
-        raise Problem(
-            422,
+        raise RequestError(
             f"{doing}: {key}: '{value}' is the path of a file, and over HTTP only names are "
             "accepted. Put the file into a folder DIR, start the dashboard with --with DIR, and "
             "write the file's name without its ending",
@@ -48,5 +48,10 @@ def find(document: Any, key: str = "") -> Iterator[tuple[str, str]]:
 
 
 def is_path(text: str) -> bool:
-    """Return whether a text can be the path of a file of code."""
+    """Return whether a text can be the path of a file of code.
+
+    A strategy such as `loss_aware/improved` is a name if it is registered.
+    """
+    if text in strategy_table.strategies():
+        return False
     return "/" in text or "\\" in text or text.lower().endswith(ENDINGS)

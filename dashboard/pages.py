@@ -16,7 +16,6 @@ from werkzeug.wrappers import Response as AnyResponse
 from dashboard import glossary, scenario_pages, view
 from dashboard.errors import Problem
 from dashboard.http import folder_of, requested_runs, store
-from lab.scenario import catalogue
 
 pages = Blueprint("pages", __name__)
 FOREVER = "public, max-age=31536000, immutable"
@@ -29,7 +28,7 @@ def home() -> str:
 
 @pages.get("/scenarios/<name>")
 def scenario(name: str) -> str:
-    found = next((row for row in catalogue.scenario_rows() if row["name"] == name), None)
+    found = next((row for row in scenario_pages.rows() if row["name"] == name), None)
     if found is None:
         raise Problem(404, f"scenario '{name}' is unknown. Choose one from the list")
     if "error" in found:

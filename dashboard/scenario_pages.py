@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+from dashboard import code_paths
 from lab.scenario import catalogue, loading, strategy_table
 
 Row = dict[str, Any]  # of the catalogue
@@ -51,16 +53,21 @@ class Part:
     text: str
 
 
+def rows() -> list[Row]:
+    """Return the row of every scenario; one that names a file of code is not loaded."""
+    return catalogue.scenario_rows(partial(code_paths.refuse, doing="load the scenario"))
+
+
 def groups() -> list[Group]:
     """Return all scenarios in groups; groups without a scenario are left out."""
     found: dict[tuple[str, str], list[Row]] = {each: [] for each in (*GROUPS.values(), OTHERS)}
-    for row in catalogue.scenario_rows():
+    for row in rows():
         first, *_ = re.split(r"[\s,]", row.get("paper") or "")
         found[GROUPS.get(first, OTHERS)].append(row)
     return [
-        Group(title, about, tuple(sorted(rows, key=_first_figure)))
-        for (title, about), rows in found.items()
-        if rows
+        Group(title, about, tuple(sorted(in_group, key=_first_figure)))
+        for (title, about), in_group in found.items()
+        if in_group
     ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from typing import Any
 
 from lab.errors import LabError, RequestError, unknown
@@ -15,11 +16,15 @@ from lab.topologies.families import TOPOLOGIES
 Row = dict[str, Any]
 
 
-def scenario_rows() -> list[Row]:
-    """Return a row per scenario; a scenario that does not load has an `error` instead."""
+def scenario_rows(refuse: Callable[[Any], None] = lambda document: None) -> list[Row]:
+    """Return a row per scenario; a scenario that does not load has an `error` instead.
+
+    `refuse` can raise a `LabError` for the plain document of a scenario before it is loaded.
+    """
     rows = []
     for name in loading.names():
         try:
+            refuse(checking.read(loading.find(name)))
             rows.append(_scenario_row(loading.load(name)))
         except LabError as error:
             rows.append({"name": name, "title": name, "error": str(error)})

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
+import yaml
 
 from dashboard import code_paths, create_app
-from dashboard.errors import Problem
 from dashboard.runs import StartRequest, checked
-from lab.scenario import loading
+from lab.errors import RequestError
+from lab.scenario import loading, strategy_table
 
 START = {"scenario": "testbed_wifi_lte", "engine": "testbed"}
 
@@ -49,11 +50,32 @@ def test_a_change_of_a_running_run_takes_no_path(client, running_run, target):
     assert "only names are accepted" in answer.json["error"]
 
 
-def test_a_scenario_file_that_names_a_file_is_not_started_over_http(monkeypatch, tmp_path):
+def test_a_scenario_that_names_a_file_is_neither_loaded_nor_started_over_http(
+    client, monkeypatch, tmp_path
+):
     monkeypatch.setattr(loading, "FOLDER", tmp_path)
     (tmp_path / "own.yaml").write_text("name: own\ntopology: {file: doorway.py}\n")
-    with pytest.raises(Problem, match=r"topology\.file: 'doorway\.py'"):
+    with pytest.raises(RequestError, match=r"topology\.file: 'doorway\.py'"):
         checked(StartRequest(scenario="own"))
+    assert "doorway.py" in client.get("/api/scenarios").json[0]["error"]
+    assert client.get("/").status_code == 200
+    assert client.get("/scenarios/own").status_code == 422
+
+
+def test_a_registered_name_with_a_slash_is_a_name(monkeypatch):
+    assert code_paths.is_path("none/improved")
+    monkeypatch.setattr(strategy_table, "strategies", lambda: {"none/improved": object})
+    assert not code_paths.is_path("none/improved")
+
+
+def test_the_page_of_a_run_loads_no_file_that_its_scenario_names(client, runs):
+    path = runs / "plain" / "scenario.yaml"
+    scenario = yaml.safe_load(path.read_text())
+    path.write_text(yaml.safe_dump(scenario | {"topology": {"file": "doorway.py"}}))
+    run = client.get("/api/runs/plain").json
+    assert run["targets"] == []
+    assert client.get("/runs/plain").status_code == 200
+    assert client.get("/api/runs/plain/charts").status_code == 200
 
 
 @pytest.mark.parametrize("name", loading.names())
