@@ -91,6 +91,20 @@ def test_a_law_without_on_loss_halves_like_reno(tmp_path):
     assert windows("greedy") == pytest.approx([14, 7])
 
 
+def test_a_law_can_use_functions_of_the_core(tmp_path):
+    """Also in a process that runs compiled code, if numba is there."""
+    started(chain(2))
+    path = tmp_path / "coupled.py"
+    path.write_text(
+        "from lab.engines.sim.core.laws.siblings import siblings\n"
+        "def on_ack(w, f, acked, now_ns):\n"
+        "    for r in siblings(w, f):\n"
+        "        w.window[r] += acked\n"
+    )
+    user_laws.register(path)
+    assert windows("coupled") == pytest.approx([12, 6])
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
