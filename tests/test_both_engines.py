@@ -1,10 +1,12 @@
-"""Check that one rule holds in both engines: where `loss` of a link acts, and what its sample shows.
+"""Check that one rule holds in both engines: where `loss` of a link acts, what its delay is, and
+what its sample shows.
 
 The simulator runs. Of the emulation the code that shapes links runs, with fakes for `tc`.
 """
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,7 @@ from lab.run.recorder import Recorder, read_frames
 from lab.run.runner import run
 from lab.scenario import flows as traffic
 from lab.scenario import loading, targets
+from lab.scenario.changes import SetLinkDelay
 from lab.scenario.loading import Overrides
 from lab.scenario.schema import Scenario
 from lab.topologies.topology import wire
@@ -40,6 +43,7 @@ class Emulated:
         self.lines: list[str] = []
         topology = scenario.network
         monkeypatch.setattr(shell, "run", self._run)
+        monkeypatch.setattr(Links, "_start_cell", lambda *_: None)  # needs the kernel
         self.wiring = wire(topology)
         self.links = Links(topology, self.wiring, self, None, scenario.data_flows)  # type: ignore[arg-type]
         self.links.start()
@@ -60,6 +64,14 @@ class Emulated:
         (line,) = (each for each in self.lines if f" dev {port} " in each)
         return "loss 10%" in line
 
+    def delay_ms(self, link: str) -> float:
+        (line,) = (each for each in self.lines if f" dev {self._port(link)} " in each)
+        (text,) = re.findall(r" delay ([\d.]+)us", line)
+        return float(text) / 1000
+
+    def _port(self, link: str) -> str:
+        return next(each.a_port for each in self.wiring.trunks if each.link == link)
+
 
 class Simulated:
     """Lay out the tables of a scenario."""
@@ -77,6 +89,14 @@ class Simulated:
         a, b = self.ends[link]
         hop = self.network.tables.links[link, b if source == a else a]
         return self.network.hop(hop, at.LOSS_PPM) == 100_000
+
+    def delay_ms(self, link: str) -> float:
+        delays = {
+            self.network.hop(self.network.tables.links[link, end], at.DELAY_NS)
+            for end in self.ends[link]
+        }
+        (delay_ns,) = delays
+        return delay_ns / 1e6
 
 
 @pytest.fixture(params=[Simulated, Emulated])
@@ -118,6 +138,16 @@ def test_loss_acts_in_both_directions_if_data_travels_in_both(make):
     engine.apply(targets.change(scenario, "link.path1.loss", 0.1))
     assert engine.loses("path1", "s1")
     assert engine.loses("path1", "p1")
+
+
+@pytest.mark.parametrize(("link", "ap"), [("wifi", "wifi1"), ("lte", "lte1")])
+def test_a_changed_delay_of_a_link_keeps_the_delay_of_the_cell_at_its_end(make, link, ap):
+    scenario = loaded("testbed_wifi_lte")
+    (cell,) = (each for each in scenario.network.cells if each.ap == ap)
+    assert cell.delay_ns > 0
+    engine = make(scenario)
+    engine.apply(SetLinkDelay(link, 7_000_000))
+    assert engine.delay_ms(link) == 7 + cell.delay_ns / 1e6
 
 
 def test_a_sample_shows_the_busier_direction():

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from controller.tiers import tier1_mean
 from lab.engines.sim.core import layout as at
 from lab.engines.sim.network import Network
 from lab.engines.sim.routes import DOWN, UP
-from lab.radio import contention, rates
-from lab.radio.occupancy import occupancy
+from lab.radio import contention
+from lab.radio.occupancy import bearer_occupancy, waiting_uploads, wifi_occupancy
 from lab.topologies.topology import Cell, Station
 
 REMEMBERED = 0.1  # the weight of one look at the contenders
@@ -40,8 +41,8 @@ class Cells:
         seen = {}
         for cell in self.cells:
             if cell.kind == "wifi":
-                seen[cell.ap] = occupancy(
-                    max(self.network.backlog(cell.ap), self._waiting_up(cell.ap))
+                seen[cell.ap] = wifi_occupancy(
+                    self.network.backlog(cell.ap), self._waiting_uploads(cell.ap)
                 )
             else:
                 seen[cell.ap] = self._bearers(cell, tiers)
@@ -51,17 +52,14 @@ class Cells:
 
     # --- WiFi
 
-    def _waiting_up(self, ap: str) -> int:
-        """Frames of uploads that wait for the air: how long the last of them will, over what one of them takes."""
-        sending = [
-            each
+    def _waiting_uploads(self, ap: str) -> int:
+        """Return how many frames of uploads wait for the air."""
+        rates_bps = [
+            each.rate_bps
             for each in self.at(ap)
             if self.network.uploads(each.user) and self.network.sends_up(ap, each.user)
         ]
-        if not sending:
-            return 0
-        frame_ns = sum(8e9 * rates.FRAME_BYTES / each.rate_bps for each in sending) / len(sending)
-        return round(self.network.waits_up_ns(ap) / frame_ns)
+        return waiting_uploads(self.network.waits_up_ns(ap), rates_bps)
 
     def _contend(self, air: str) -> None:
         """Who holds a frame now; how often all must send theirs until the next look, and what they lose."""
@@ -81,17 +79,18 @@ class Cells:
     # --- LTE
 
     def _bearers(self, cell: Cell, tiers: Mapping[tuple[str, str], int]) -> float:
-        own = {each.user: occupancy(self._queued(cell.ap, each.user)) for each in cell.stations}
-        primary = [each for user, each in own.items() if tiers.get((user, cell.ap), 1) == 1]
-        counted = primary or list(own.values())
-        return sum(counted) / max(1, len(counted))
+        bearers = {
+            each.user: bearer_occupancy(self._queued(cell.ap, each.user)) for each in cell.stations
+        }
+        here = {user: tier for (user, ap), tier in tiers.items() if ap == cell.ap}
+        return tier1_mean(bearers, here)
 
-    def _queued(self, ap: str, user: str) -> int:
-        """What waits for a bearer in the direction of its user's data."""
+    def _queued(self, ap: str, user: str) -> list[int]:
+        """Return the packets in a bearer's downlink queue, and with uploads in its uplink queue."""
         directions = (DOWN, UP) if self.network.uploads(user) else (DOWN,)
-        return max(
+        return [
             self.network.station(ap, user, direction, at.QUEUE_COUNT) for direction in directions
-        )
+        ]
 
     # --- changes
 

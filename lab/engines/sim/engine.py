@@ -63,7 +63,7 @@ class SimEngine(Engine):
             topology, scenario.multipath, flows.values(), scenario.seed
         )
         self.cells = Cells(self.network, topology.cells)
-        self.observer = Observer(topology, self.network, self.cells)
+        self.observer = Observer(topology, self.network, self.cells, scenario.rate_scale)
         strategy = scenario.strategy
         control = Control(strategy.name, strategy.params, scenario.rate_scale)
         self.brain = Brain(self.network, self.observer, control, self._event)

@@ -32,6 +32,7 @@ from lab.scenario.changes import (
 from lab.scenario.flows import Flow
 from lab.scenario.schema import Multipath
 from lab.topologies.data_directions import data_directions
+from lab.topologies.link_delay import link_delay_ns
 from lab.topologies.topology import Station, Topology
 
 RTO_FIRST_NS = 1_000_000_000  # RFC 6298, (2.1)
@@ -207,13 +208,21 @@ class Network:
         match change:
             case SetLinkRate(_, rate_bps):
                 self._set(both, at.RATE_BPS, rate_bps)
-            case SetLinkDelay(_, delay_ns):
-                self._set(both, at.DELAY_NS, delay_ns)
+            case SetLinkDelay(link, delay_ns):
+                self._set(both, at.DELAY_NS, self._with_cell_delay_ns(link, delay_ns))
             case SetLinkLoss(link, loss_ppm):
                 self._set(self._data_hops[link], at.LOSS_PPM, loss_ppm)
             case SetLinkUp(link, up):
                 self._set(both, at.UP, int(up))
                 self._reroute_around(link, up)
+
+    def _with_cell_delay_ns(self, link: str, delay_ns: int) -> int:
+        """Return a link's own delay plus that of the cell at its end."""
+        topology = self.tables.topology
+        (changed,) = (
+            replace(each, delay_ns=delay_ns) for each in topology.links if each.id == link
+        )
+        return link_delay_ns(changed, topology.cells)[0]
 
     def _set(self, hops: Iterable[int], field: int, value: int) -> None:
         for hop in hops:

@@ -40,8 +40,13 @@ class CountedArc:
 class Observer:
     """Collects between two steps of control."""
 
-    def __init__(self, topology: Topology, network: Network, cells: Cells) -> None:
+    def __init__(
+        self, topology: Topology, network: Network, cells: Cells, rate_scale: float
+    ) -> None:
+        """`rate_scale` is the scenario's; the rates of an observation are wire rates."""
         self._topology, self._network, self._cells = topology, network, cells
+        self._rate_scale = rate_scale
+        self._receive_buffer_kb = network.tables.multipath.receive_buffer_kb
         self._users = frozenset(topology.users)
         self.redraw()
         self._occupancies: dict[str, list[float]] = {}
@@ -54,7 +59,12 @@ class Observer:
             replace(cell, stations=tuple(self._cells.at(cell.ap))) for cell in self._topology.cells
         )
         plan = Plan.model_validate(
-            describe(replace(self._topology, cells=cells), self._network.tables.wiring)
+            describe(
+                replace(self._topology, cells=cells),
+                self._network.tables.wiring,
+                self._receive_buffer_kb,
+                self._rate_scale,
+            )
         )
         self._owner = {
             address: host
@@ -113,7 +123,8 @@ class Observer:
             ),
             tiers,
             tuple(self._arc(each, elapsed_ns) for each in self._arcs if self._is_up(each)),
-            self._network.tables.multipath.receive_buffer_kb * 1000,
+            self._receive_buffer_kb * 1000,
+            self._rate_scale,
         )
 
     def _associations(self) -> Iterator[Association]:

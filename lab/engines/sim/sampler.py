@@ -209,11 +209,7 @@ class Sampler:
         self._links[hop] = now
         sent_bytes, sent, dropped = (a - b for a, b in zip(now, before, strict=True))
         backlog = self.network.queued(hop)
-        return Direction(
-            round(_rate_mbps(sent_bytes, elapsed_ns), 4),
-            backlog,
-            round(dropped / (sent + dropped), 5) if sent + dropped else 0.0,
-        )
+        return Direction.of(sent_bytes, sent, dropped, backlog, elapsed_ns / at.NS_PER_S)
 
     def report(self) -> Report:
         """Return what the run's result needs beside its samples."""
