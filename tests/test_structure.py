@@ -1,0 +1,179 @@
+"""The house: no import circle, imports point down, short functions, few dictionaries without a type.
+
+Every import counts: at the top of a file, inside a function, and for type checking only.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import networkx as nx
+
+ROOT = Path(__file__).resolve().parents[1]
+ROOMS = (  # from low to high: a file imports from its own room and from rooms before it
+    "controller",
+    "controller/strategies",
+    "controller/pox_ext",
+    "lab/errors.py",
+    "lab/__init__.py",
+    "lab/user_file.py",
+    "lab/radio",
+    "lab/topologies",
+    "lab/scenario",
+    "lab/run",
+    "lab/engines/sim/core",
+    "lab/engines/sim",
+    "lab/engines/mininet/machine",
+    "lab/engines/mininet/kernel",
+    "lab/engines/mininet/ebpf",
+    "lab/engines/mininet/network",
+    "lab/engines/mininet/programs",
+    "lab/engines/mininet/vm",
+    "lab/engines/mininet",
+    "lab/engines",
+    "lab/batch",
+    "lab/results",
+    "lab/evaluation",
+    "lab/cli",
+    "lab/__main__.py",
+    "dashboard",
+)
+EDGES = {  # where text and JSON come in and go out: dictionaries of anything are allowed there
+    "dashboard/": "HTTP",
+    "lab/cli/": "printed rows and JSON",
+    "lab/scenario/checking.py": "YAML before it is checked",
+    "lab/scenario/loading.py": "YAML before it is checked",
+    "lab/scenario/catalogue.py": "rows of `list` and of HTTP",
+    "lab/run/metrics.py": "result.json",
+    "lab/run/recorder.py": "the files of a run folder",
+    "lab/run/manifest.py": "manifest.json",
+    "lab/run/inbox.py": "files in the inbox",
+    "lab/results/documents.py": "result.json of other runs",
+    "lab/results/storage.py": "TinyDB",
+    "lab/results/store.py": "TinyDB",
+    "lab/topologies/topology_file.py": "topology.json",
+    "controller/agent_messages.py": "datagrams",
+    "controller/decision_log.py": "decisions.jsonl",
+    "controller/pox_ext/statistics.py": "TinyDB",
+}
+MAX_UNTYPED = 60
+MAX_MODULE_LINES = 300
+MAX_FUNCTION_LINES = 60
+P90_FUNCTION_LINES = 20
+
+
+@cache
+def modules() -> dict[str, Path]:
+    """Return every module of the project by its dotted name."""
+    found = {}
+    for top in ("controller", "lab", "dashboard"):
+        for path in sorted((ROOT / top).rglob("*.py")):
+            parts = path.relative_to(ROOT).with_suffix("").parts
+            found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def imported(path: Path) -> Iterator[str]:
+    """Yield each module of the project that a file names in an import."""
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in modules())
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            for alias in node.names:
+                whole = f"{node.module}.{alias.name}"
+                name = whole if whole in modules() else node.module or ""
+                if name in modules():
+                    yield name
+
+
+@cache
+def imports() -> nx.DiGraph:
+    """Return the graph of imports: an edge leads from a file to one that it imports."""
+    graph = nx.DiGraph()
+    graph.add_nodes_from(modules())
+    for name, path in modules().items():
+        graph.add_edges_from((name, other) for other in imported(path) if other != name)
+    return graph
+
+
+def room(name: str) -> int:
+    """Return the number of the room in which a module is."""
+    path = modules()[name].relative_to(ROOT).as_posix()
+    inside = [each for each in ROOMS if path == each or path.startswith(f"{each}/")]
+    assert inside, f"{path} is in no room"
+    return ROOMS.index(max(inside, key=len))
+
+
+def functions() -> Iterator[tuple[int, str]]:
+    """Yield length in lines and place of each function."""
+    for path in modules().values():
+        for node in ast.walk(tree(path)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                assert node.end_lineno is not None
+                where = f"{path.relative_to(ROOT)}:{node.lineno} {node.name}"
+                yield node.end_lineno - node.lineno + 1, where
+
+
+def test_there_is_no_import_circle():
+    circles = [
+        sorted(each) for each in nx.strongly_connected_components(imports()) if len(each) > 1
+    ]
+    assert not circles
+
+
+def test_imports_point_down():
+    wrong = [f"{a} imports {b}" for a, b in imports().edges if room(b) > room(a)]
+    assert not wrong, "\n".join(sorted(wrong))
+
+
+def test_the_core_of_the_simulator_imports_nothing_outside_itself():
+    core = "lab.engines.sim.core"
+    wrong = [
+        f"{a} imports {b}"
+        for a, b in imports().edges
+        if a.startswith(core) and not b.startswith(core)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_no_library_imports_the_command_line():
+    wrong = [
+        f"{a} imports {b}"
+        for a, b in imports().edges
+        if b.startswith("lab.cli") and not a.startswith(("lab.cli", "lab.__main__"))
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_dictionaries_of_anything_are_rare_outside_the_edges():
+    found = {}
+    for path in modules().values():
+        place = path.relative_to(ROOT).as_posix()
+        if not place.startswith(tuple(EDGES)):
+            text = path.read_text(encoding="utf-8")
+            found[place] = len(re.findall(r"(?:dict|Mapping)\[str, (?:Any|object)\]", text))
+    listed = "\n".join(f"{count} {place}" for place, count in sorted(found.items()) if count)
+    assert sum(found.values()) < MAX_UNTYPED, listed
+
+
+def test_functions_are_short():
+    lengths = sorted(functions())
+    assert lengths[-1][0] <= MAX_FUNCTION_LINES, lengths[-1]
+    assert lengths[int(0.9 * len(lengths))][0] <= P90_FUNCTION_LINES
+
+
+def test_modules_are_short():
+    lengths = {
+        path: len(path.read_text(encoding="utf-8").splitlines()) for path in modules().values()
+    }
+    long = {str(path.relative_to(ROOT)): n for path, n in lengths.items() if n > MAX_MODULE_LINES}
+    assert not long
