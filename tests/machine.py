@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 
-from lab.engines.mininet.machine import capabilities
+from lab.engines.mininet.install import capabilities
 
 needs_root = pytest.mark.skipif(
     os.geteuid() != 0, reason="needs root: run the tests with sudo to include it"

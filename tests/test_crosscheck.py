@@ -12,6 +12,7 @@ from lab.batch import jobs, virtual_machine
 from lab.cli import crosscheck as crosschecking
 from lab.engines import registry
 from lab.engines.mininet.vm import launch as vm
+from lab.engines.mininet.vm import vm_kernel
 from lab.errors import RequestError
 from lab.evaluation import crosscheck, crosscheck_runs, studies
 from lab.evaluation.studies import Case, Measured, Metric, Study
@@ -239,9 +240,9 @@ def in_vm(command, monkeypatch):
 
     def inside() -> None:
         monkeypatch.setattr(crosscheck_runs, "needs_vm", lambda: False)
-        monkeypatch.setenv(registry.SLOW_MACHINE, "1")
+        monkeypatch.setenv(vm_kernel.SLOW_MACHINE, "1")
         command("testbed_wifi_lte", only="slow")
-        monkeypatch.delenv(registry.SLOW_MACHINE)
+        monkeypatch.delenv(vm_kernel.SLOW_MACHINE)
         monkeypatch.setattr(crosscheck_runs, "needs_vm", lambda: True)
 
     monkeypatch.setattr(crosscheck_runs, "needs_vm", lambda: True)
@@ -257,7 +258,7 @@ def in_vm(command, monkeypatch):
 def test_one_vm_makes_all_runs_of_a_study_and_none_is_started_for_nothing(command, in_vm, tmp_path):
     assert command("testbed_wifi_lte") == 0
     ((argv, shared),) = in_vm.commands
-    assert argv[:2] == ["env", f"{registry.SLOW_MACHINE}=1"]
+    assert argv[:2] == ["env", f"{vm_kernel.SLOW_MACHINE}=1"]
     assert argv[3:] == [
         *("-m", "lab", "crosscheck", "testbed_wifi_lte", "--repeat", "2", "--engine", "slow"),
         *("--runs", str(tmp_path / "runs")),
@@ -273,7 +274,7 @@ def test_all_engines_run_at_the_rate_scale_of_the_first_one(command, monkeypatch
     monkeypatch.setitem(
         engine_table.ENGINES, "fake", replace(engine_table.ENGINES["fake"], real_time=True)
     )
-    monkeypatch.setenv(registry.SLOW_MACHINE, "1")
+    monkeypatch.setenv(vm_kernel.SLOW_MACHINE, "1")
     assert command("testbed_wifi_lte") == 0
     results = [json.loads(path.read_text()) for path in tmp_path.glob("runs/*/*/*/*/result.json")]
     assert {(each["engine"], each["rate_scale"]) for each in results} == {

@@ -16,10 +16,9 @@ import networkx as nx
 ROOT = Path(__file__).resolve().parents[1]
 ROOMS = (  # from low to high: a file imports from its own room and from rooms before it
     "controller",
-    "controller/strategies",
     "controller/pox_ext",
-    "lab/errors.py",
     "lab/__init__.py",
+    "lab/errors.py",
     "lab/user_file.py",
     "lab/radio",
     "lab/topologies",
@@ -30,9 +29,10 @@ ROOMS = (  # from low to high: a file imports from its own room and from rooms b
     "lab/engines/mininet/machine",
     "lab/engines/mininet/kernel",
     "lab/engines/mininet/ebpf",
-    "lab/engines/mininet/network",
     "lab/engines/mininet/programs",
+    "lab/engines/mininet/network",
     "lab/engines/mininet/vm",
+    "lab/engines/mininet/install",
     "lab/engines/mininet",
     "lab/engines",
     "lab/batch",

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from lab.batch.jobs import Job, OnProgress
-from lab.engines import registry
 from lab.errors import LabError, MachineLacks
 from lab.run.frame import Frame
 from lab.run.recorder import (
@@ -31,7 +30,7 @@ def run_job(job: Job, on_progress: OnProgress) -> Outcome:
     Ctrl-C is passed on to the run inside. Raise `MachineLacks` if the machine cannot start.
     """
     launch, scenario = launcher(), job.scenario
-    launch.vm_kernel.require(registry.congestion_controls(scenario))
+    launch.vm_kernel.require(scenario.congestion_controls)
     folder = new_folder(scenario, job.out)
     on_progress(Progress("starting the virtual machine", 0.0, scenario.duration_s))
     error = None

@@ -6,7 +6,7 @@ import json
 
 import click
 
-from lab.engines.mininet.machine import capabilities
+from lab.engines.mininet.install import capabilities
 from lab.evaluation import bench
 
 

@@ -32,14 +32,14 @@ def doctor(ctx: click.Context, as_json: bool) -> None:
 
     Report what it lacks, too, and what to type.
     """
-    ctx.exit(_emulation("machine.doctor").main(as_json))
+    ctx.exit(_emulation("install.doctor").main(as_json))
 
 
 @click.command("setup-emulation")
 @click.pass_context
 def setup_emulation(ctx: click.Context) -> None:
     """Install what the emulation needs."""
-    ctx.exit(_emulation("machine.setup").main())
+    ctx.exit(_emulation("install.setup").main())
 
 
 @click.command(context_settings=PASS_ON)

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import importlib
 import os
-from typing import Any
 
 from lab.engines.mininet.vm import vm_kernel
 from lab.errors import LabError, MachineLacks, RequestError
 from lab.run.engine import Engine, Options
 from lab.scenario.congestion import BY_DELAY
-from lab.scenario.engine_table import VARIANTS, entry
+from lab.scenario.engine_table import VARIANTS, entry, refuse
 from lab.scenario.schema import Scenario
-
-SLOW_MACHINE = "MULTIPATH_LAB_SLOW_MACHINE"  # set inside a VM without KVM
 
 
 def create(name: str, options: Options) -> Engine:
@@ -30,25 +27,6 @@ def create(name: str, options: Options) -> Engine:
     return engine
 
 
-def refuse(name: str, setting: str, value: Any) -> None:
-    """Refuse a setting of `multipath`, or a kind of `traffic`, that the engine cannot run."""
-    engine = entry(name)
-    able: tuple[Any, ...] = {
-        "cc": engine.cc,
-        "scheduler": engine.schedulers,
-        "expected_by": engine.expected_by,
-        "penalisation": engine.penalisation,
-        "traffic": engine.traffic,
-    }.get(setting, engine.variants)
-    if value not in able:
-        asked, *known = (
-            str(each).lower() if isinstance(each, bool) else each for each in (value, *able)
-        )
-        raise MachineLacks(
-            f"{setting} '{asked}' on engine '{name}': {engine.lacks[setting]}. Choose from: {', '.join(known)}"
-        )
-
-
 def admit(name: str, scenario: Scenario, options: Options) -> None:
     """Refuse a whole scenario that the engine cannot run, before anything starts."""
     if entry(name).real_time and options.speed != 1.0:
@@ -62,7 +40,7 @@ def admit(name: str, scenario: Scenario, options: Options) -> None:
         refuse(name, setting, getattr(scenario.multipath, setting))
     for flow in scenario.traffic:
         refuse(name, "traffic", flow.kind)
-    for cc in congestion_controls(scenario):
+    for cc in scenario.congestion_controls:
         refuse(name, "cc", cc)
         if cc in BY_DELAY and scenario.multipath.expected_by == "window":
             raise RequestError(
@@ -70,15 +48,8 @@ def admit(name: str, scenario: Scenario, options: Options) -> None:
             )
 
 
-def congestion_controls(scenario: Scenario) -> list[str]:
-    """Every congestion control a scenario names, in order."""
-    named = [scenario.multipath.cc, *(flow.cc for flow in scenario.traffic if flow.cc)]
-    named += [event.value for event in scenario.events if event.target == "cc"]
-    return list(dict.fromkeys(named))
-
-
 def is_slow(name: str, in_vm: bool) -> bool:
     """Tell whether an engine runs on emulated processors: in a VM without KVM."""
     if not entry(name).real_time:
         return False
-    return SLOW_MACHINE in os.environ or (in_vm and not vm_kernel.remembered_kvm())
+    return vm_kernel.SLOW_MACHINE in os.environ or (in_vm and not vm_kernel.remembered_kvm())

@@ -16,6 +16,7 @@ from lab.batch import jobs, virtual_machine
 from lab.batch.jobs import Display
 from lab.batch.request import Request, placed, plan
 from lab.engines import registry
+from lab.engines.mininet.vm import vm_kernel
 from lab.errors import LabError, MachineLacks, RequestError
 from lab.evaluation import crosscheck
 from lab.evaluation.page_file import read_page, write_page
@@ -97,7 +98,7 @@ class CrossCheck:
         """Run this command inside one virtual machine; it writes into the study's folder."""
         shared = self._folder(study, engine)
         shared.mkdir(parents=True, exist_ok=True)
-        slow = ["env", f"{registry.SLOW_MACHINE}=1"] if registry.is_slow(engine, True) else []
+        slow = ["env", f"{vm_kernel.SLOW_MACHINE}=1"] if registry.is_slow(engine, True) else []
         argv = [*slow, sys.executable, "-m", "lab", "crosscheck", study.scenario]
         argv += ["--repeat", str(self.repeat), "--engine", engine]
         argv += ["--runs", str(self.runs.absolute())]
@@ -157,7 +158,7 @@ class CrossCheck:
 
 def needs_vm() -> bool:
     """Return whether the emulation can only run in the virtual machine here."""
-    from lab.engines.mininet.machine import capabilities
+    from lab.engines.mininet.install import capabilities
 
     try:
         capabilities.require_native()

@@ -5,7 +5,7 @@ Both engines run the same clock; `lab/engines/mininet/network/wifi_cell.bpf.c` d
 
 from __future__ import annotations
 
-from lab.topologies.topology import Cell, Station
+from lab.radio.cell import Cell, Station
 
 FRAME_BYTES = 1514  # a full Ethernet frame
 

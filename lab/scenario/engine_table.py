@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
-from lab.errors import RequestError, unknown
+from lab.errors import MachineLacks, RequestError, unknown
 from lab.scenario.congestion import CONGESTION_CONTROLS
 
 
@@ -76,3 +77,22 @@ def entry(name: str) -> Entry:
     if name not in ENGINES:
         raise RequestError(f"engine {unknown(name, sorted(ENGINES))}")
     return ENGINES[name]
+
+
+def refuse(name: str, setting: str, value: Any) -> None:
+    """Refuse a setting of `multipath`, or a kind of `traffic`, that the engine cannot run."""
+    engine = entry(name)
+    able: tuple[Any, ...] = {
+        "cc": engine.cc,
+        "scheduler": engine.schedulers,
+        "expected_by": engine.expected_by,
+        "penalisation": engine.penalisation,
+        "traffic": engine.traffic,
+    }.get(setting, engine.variants)
+    if value not in able:
+        asked, *known = (
+            str(each).lower() if isinstance(each, bool) else each for each in (value, *able)
+        )
+        raise MachineLacks(
+            f"{setting} '{asked}' on engine '{name}': {engine.lacks[setting]}. Choose from: {', '.join(known)}"
+        )

@@ -174,6 +174,13 @@ class Scenario(Part):
         assert self._network is not None, "a Scenario is made by lab.scenario.loading"
         return self._network
 
+    @property
+    def congestion_controls(self) -> list[str]:
+        """Return every congestion control that the scenario names, in order."""
+        named = [self.multipath.cc, *(flow.cc for flow in self.traffic if flow.cc)]
+        named += [event.value for event in self.events if event.target == "cc"]
+        return list(dict.fromkeys(named))
+
     def with_network(self, network: Topology) -> Scenario:
         """Return the scenario with this network, which `lab.scenario.loading` built from it."""
         copy = self.model_copy()

@@ -20,7 +20,8 @@ from dataclasses import replace
 from typing import Literal
 
 from controller.paths import hops_to
-from lab.topologies.topology import Cell, Interface, Link, Topology, Wiring, wire
+from lab.radio.cell import Cell
+from lab.topologies.topology import Interface, Link, Topology, Wiring, wire
 
 Direction = Literal["ab", "ba"]
 Directions = frozenset[Direction]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from lab.topologies.topology import Cell, Link
+from lab.radio.cell import Cell
+from lab.topologies.topology import Link
 
 
 def link_delay_ns(link: Link, cells: Iterable[Cell]) -> tuple[int, int]:

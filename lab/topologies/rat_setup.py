@@ -10,8 +10,9 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from controller.units import bps_from_mbps, ns_from_ms, ppm_from_fraction
+from lab.radio.cell import Cell, Station
 from lab.radio.contention import transmissions
-from lab.topologies.topology import Cell, Link, Node, Station, Topology
+from lab.topologies.topology import Link, Node, Topology
 from lab.topologies.wifi_lte import Delay
 
 # The rate of each of five nodes that share a cell, in Mb/s. The study gives orderings only; these

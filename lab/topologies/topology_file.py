@@ -6,8 +6,9 @@ from collections.abc import Container, Iterable
 from typing import Any
 
 from controller import units
+from lab.radio.cell import Cell
 from lab.topologies.link_delay import link_delay_ns
-from lab.topologies.topology import Cell, Interface, Link, Topology, Trunk, Wiring
+from lab.topologies.topology import Interface, Link, Topology, Trunk, Wiring
 
 MILLION = 1_000_000
 

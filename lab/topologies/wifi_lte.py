@@ -8,7 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from controller.units import bps_from_mbps, ns_from_ms
 from lab.errors import unknown
-from lab.topologies.topology import Cell, Link, Node, Station, Topology
+from lab.radio.cell import Cell, Station
+from lab.topologies.topology import Link, Node, Topology
 
 Rate = Annotated[float, Field(gt=0, le=10_000)]
 Delay = Annotated[float, Field(ge=0, le=5_000)]

@@ -11,13 +11,14 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from controller.units import ns_from_ms
+from lab.radio.cell import Cell
 from lab.radio.lte import BLOCKS
 from lab.radio.mobility import Place, distance_m
 from lab.radio.random_streams import uniform
 from lab.radio.rates import STANDARDS
 from lab.radio.signal import Radio
 from lab.radio.stations import best_bps, station
-from lab.topologies.topology import Cell, Link, Node, Topology
+from lab.topologies.topology import Link, Node, Topology
 from lab.topologies.wifi_lte import Delay
 
 POSITIONS = True  # users have places, which the seed decides, and may move

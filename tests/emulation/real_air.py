@@ -28,8 +28,9 @@ from pathlib import Path
 
 from emulation.small_network import NoLedger
 
+from lab.engines.mininet.kernel import shaping
 from lab.engines.mininet.machine import upstreams
-from lab.engines.mininet.network import radios, shaping
+from lab.engines.mininet.network import radios
 from lab.engines.mininet.traffic_processes import Hosts
 
 # 14 and 5 dB above the noise: in the error model, frames of 9 Mb/s reach only the first station

@@ -15,8 +15,7 @@ import time
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from lab.engines.mininet.kernel import netlink
-from lab.engines.mininet.network import shaping
+from lab.engines.mininet.kernel import netlink, shaping
 from lab.engines.mininet.traffic_processes import Hosts
 
 SERVER = "10.0.0.1"

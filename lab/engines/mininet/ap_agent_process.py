@@ -16,7 +16,8 @@ from lab.engines.mininet import probes
 from lab.engines.mininet.machine import shell
 from lab.engines.mininet.machine.ledger import Ledger
 from lab.errors import LabError
-from lab.topologies.topology import Cell, Topology, Wiring
+from lab.radio.cell import Cell
+from lab.topologies.topology import Topology, Wiring
 
 TIMEOUT_S = 30
 PROGRAM = "lab.engines.mininet.programs.ap_agent"

@@ -23,7 +23,8 @@ from lab.engines.mininet import pox_process as pox
 from lab.engines.mininet.ap_agent_process import Agents
 from lab.engines.mininet.ebpf import build, load
 from lab.engines.mininet.host_agent_process import HostAgents
-from lab.engines.mininet.machine import capabilities, lock, shell, upstreams
+from lab.engines.mininet.install import capabilities
+from lab.engines.mininet.machine import lock, shell, upstreams
 from lab.engines.mininet.machine.ledger import Ledger
 from lab.engines.mininet.network import wifi_cell
 from lab.engines.mininet.network.links import Links
@@ -31,7 +32,6 @@ from lab.engines.mininet.network.network import Network
 from lab.engines.mininet.telemetry import Telemetry
 from lab.engines.mininet.traffic_processes import Hosts
 from lab.engines.mininet.workload import Workload
-from lab.engines.registry import congestion_controls, refuse
 from lab.errors import LabError
 from lab.run.engine import Engine
 from lab.run.frame import Frame
@@ -50,6 +50,7 @@ from lab.scenario.changes import (
     SetStrategyParameter,
     SetTier1Demand,
 )
+from lab.scenario.engine_table import refuse
 from lab.scenario.schema import Scenario
 from lab.topologies.topology import Interface, wire
 from lab.topologies.topology_file import describe
@@ -65,7 +66,7 @@ class MininetEngine(Engine):
         """Refuse a machine that cannot emulate it. The VM's guest was looked at from outside."""
         if not os.environ.get("MULTIPATH_LAB_VM"):
             capabilities.require_native()
-            build.require(congestion_controls(scenario))
+            build.require(scenario.congestion_controls)
 
     def open(self, scenario: Scenario, recorder: Recorder) -> None:
         """Everything up to the first packet of traffic; t = 0 is when the flows start."""
@@ -298,7 +299,7 @@ class MininetEngine(Engine):
         self._undo.callback(executor.close)
         self.laws = load.Laws()
         self._undo.callback(self.laws.close)
-        self.laws.load(*congestion_controls(self.scenario))
+        self.laws.load(*self.scenario.congestion_controls)
         self.workload = Workload(
             self.scenario, self.topology, self.wiring, self.hosts, self.telemetry.sampler
         )

@@ -14,9 +14,9 @@ from typing import Any
 
 from controller import paths
 from lab.engines.mininet import pox_process as pox
+from lab.engines.mininet.kernel import shaping
 from lab.engines.mininet.machine import shell
 from lab.engines.mininet.machine.ledger import Ledger
-from lab.engines.mininet.network import shaping
 from lab.engines.mininet.network import wifi_cell as cell
 from lab.engines.mininet.network.links import has_shape
 from lab.engines.mininet.network.network import Network

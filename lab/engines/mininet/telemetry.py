@@ -9,15 +9,16 @@ from typing import Any
 
 from lab.engines.mininet.ap_agent_process import Agents
 from lab.engines.mininet.kernel import netlink
+from lab.engines.mininet.kernel.shaping import FQ, NETEM
 from lab.engines.mininet.network.links import Links
 from lab.engines.mininet.network.network import Network
-from lab.engines.mininet.network.shaping import FQ, NETEM
 from lab.engines.mininet.sampler import Sampler
 from lab.engines.mininet.traffic_processes import Hosts
 from lab.engines.mininet.watchdog import Watchdog
+from lab.radio.cell import Cell
 from lab.run.frame import ApSample, Direction, Frame, LinkSample
 from lab.run.recorder import Follower
-from lab.topologies.topology import Cell, Topology, Trunk, Wiring
+from lab.topologies.topology import Topology, Trunk, Wiring
 
 
 class Telemetry:

@@ -14,8 +14,8 @@ from lab.engines.sim.core import layout as at
 from lab.engines.sim.network import Network
 from lab.engines.sim.routes import DOWN, UP
 from lab.radio import contention
+from lab.radio.cell import Cell, Station
 from lab.radio.occupancy import bearer_occupancy, waiting_uploads, wifi_occupancy
-from lab.topologies.topology import Cell, Station
 
 REMEMBERED = 0.1  # the weight of one look at the contenders
 

@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from lab.engines.sim.cells import Cells
+from lab.radio.cell import Cell
 from lab.radio.mobility import Place, Walker, distance_m
 from lab.radio.stations import station
 from lab.scenario.schema import Mobility
-from lab.topologies.topology import Cell, Topology
+from lab.topologies.topology import Topology
 
 EVERY_LOOKS = 5
 HandedOver = Callable[[str, str, str, float], None]  # user, from, to, RSSI in dBm

@@ -22,6 +22,7 @@ from lab.engines.sim.tables import (
     with_room,
 )
 from lab.radio import wifi
+from lab.radio.cell import Station
 from lab.scenario.changes import (
     LinkChange,
     SetLinkDelay,
@@ -33,7 +34,7 @@ from lab.scenario.flows import Flow
 from lab.scenario.schema import Multipath
 from lab.topologies.data_directions import data_directions
 from lab.topologies.link_delay import link_delay_ns
-from lab.topologies.topology import Station, Topology
+from lab.topologies.topology import Topology
 
 RTO_FIRST_NS = 1_000_000_000  # RFC 6298, (2.1)
 METER_BURST_PACKETS, METER_BURST_NS = 10, 20_000_000  # a policer that holds less starves a TCP flow

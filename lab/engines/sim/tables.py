@@ -11,10 +11,11 @@ from lab.engines.sim.core import events, links, random_numbers, rings, sender
 from lab.engines.sim.core import layout as at
 from lab.engines.sim.routes import DOWN, UP, Ends, Subflow
 from lab.radio import lte, wifi
+from lab.radio.cell import Cell, Station
 from lab.scenario.flows import Flow
 from lab.scenario.schema import Multipath
 from lab.topologies.link_delay import link_delay_ns
-from lab.topologies.topology import Cell, Interface, Link, Station, Topology, Wiring, wire
+from lab.topologies.topology import Interface, Link, Topology, Wiring, wire
 
 FRAME_BYTES = 1514  # a full Ethernet frame
 TCP_PAYLOAD_BYTES = 1448  # of it, with time stamps (RFC 7323)

@@ -6,8 +6,8 @@ from lab.engines.mininet.machine import shell
 from lab.engines.mininet.machine.ledger import Ledger
 from lab.engines.mininet.network import wifi_cell as module
 from lab.engines.mininet.network.wifi_cell import LAYOUT
+from lab.radio.cell import Cell, Station
 from lab.radio.wifi import limit_ns, price_ps
-from lab.topologies.topology import Cell, Station
 
 
 def test_airtime_per_byte():

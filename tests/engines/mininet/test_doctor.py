@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from lab.engines.mininet.machine import doctor
-from lab.engines.mininet.machine.capabilities import facts, require_native, verdicts
-from lab.engines.mininet.machine.probe import Probe
+from lab.engines.mininet.install import doctor
+from lab.engines.mininet.install.capabilities import facts, require_native, verdicts
+from lab.engines.mininet.install.probe import Probe
 from lab.errors import MachineLacks
 
 

@@ -8,8 +8,8 @@ from contextlib import closing
 import pytest
 from machine import needs_root
 
+from lab.engines.mininet.kernel import shaping
 from lab.engines.mininet.kernel.netlink import Scheduler
-from lab.engines.mininet.network import shaping
 from lab.errors import LabError
 
 pytestmark = needs_root

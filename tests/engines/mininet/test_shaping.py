@@ -5,7 +5,7 @@ import subprocess
 import pytest
 from machine import needs_root
 
-from lab.engines.mininet.network import shaping
+from lab.engines.mininet.kernel import shaping
 
 
 def test_a_link_has_a_rate_so_that_netem_keeps_the_order():

@@ -7,7 +7,7 @@ import pytest
 from lab.engines.mininet import telemetry
 from lab.engines.mininet.kernel import netlink
 from lab.engines.mininet.kernel.netlink import Queue
-from lab.engines.mininet.network.shaping import NETEM
+from lab.engines.mininet.kernel.shaping import NETEM
 from lab.engines.mininet.sampler import Opened
 from lab.engines.mininet.telemetry import Telemetry
 from lab.topologies.topology import wire

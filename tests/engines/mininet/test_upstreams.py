@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from lab.engines.mininet.machine import setup, shell, upstreams
+from lab.engines.mininet.install import setup
+from lab.engines.mininet.machine import shell, upstreams
 from lab.engines.mininet.vm import vm_kernel
 from lab.errors import CommandFailed, MachineLacks
 

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from machine import emulation, needs_emulation
 
-from lab.engines import registry
 from lab.engines.mininet.machine.ledger import Ledger, user_ledger
 from lab.engines.mininet.vm import guest, launch, vm_kernel
 from lab.errors import LabError, MachineLacks, RequestError
@@ -179,7 +178,7 @@ def test_kvm_is_used_where_it_works(tmp_path, monkeypatch, kvm):
 def test_a_guest_without_kvm_knows_that_it_is_slow(tmp_path, monkeypatch, kvm):
     monkeypatch.setattr(vm_kernel, "remembered_kvm", lambda: kvm)
     script = (guest.prepare(["true"], tmp_path) / "start.sh").read_text()
-    assert (f"export {registry.SLOW_MACHINE}=1" in script) is not kvm
+    assert (f"export {vm_kernel.SLOW_MACHINE}=1" in script) is not kvm
 
 
 def test_no_command_is_a_wrong_request():

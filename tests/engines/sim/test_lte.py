@@ -11,10 +11,11 @@ from lab.engines.sim.core import layout as at
 from lab.engines.sim.network import Network
 from lab.engines.sim.routes import DOWN, UP
 from lab.engines.sim.tables import with_room
+from lab.radio.cell import Cell, Station
 from lab.radio.lte import ATTEMPTS, BLOCK_ERROR, HARQ_TTIS, on_air_bps
 from lab.scenario.flows import Flow
 from lab.scenario.schema import Multipath
-from lab.topologies.topology import Cell, Link, Node, Station, Topology
+from lab.topologies.topology import Link, Node, Topology
 
 from .networks import MS, SECOND
 from .rows import places

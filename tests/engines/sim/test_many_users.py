@@ -8,10 +8,11 @@ from lab.engines.sim.core import layout as at
 from lab.engines.sim.core import links
 from lab.engines.sim.network import Network
 from lab.engines.sim.routes import DOWN, UP
+from lab.radio.cell import Cell, Station
 from lab.radio.contention import abandoned, transmissions
 from lab.scenario.flows import Flow
 from lab.scenario.schema import Multipath
-from lab.topologies.topology import Cell, Link, Node, Station, Topology
+from lab.topologies.topology import Link, Node, Topology
 
 from .networks import FEW_USERS, both_tiers, mean
 

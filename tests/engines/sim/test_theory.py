@@ -8,11 +8,12 @@ import pytest
 from lab.engines.sim.core import layout as at
 from lab.engines.sim.network import Network
 from lab.engines.sim.routes import DOWN
+from lab.radio.cell import Cell, Station
 from lab.run import metrics
 from lab.scenario import loading as scenario
 from lab.scenario.flows import Flow
 from lab.scenario.schema import Multipath
-from lab.topologies.topology import Cell, Link, Node, Station, Topology
+from lab.topologies.topology import Link, Node, Topology
 
 pytestmark = pytest.mark.whole
 

@@ -7,12 +7,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from lab.engines.mininet.kernel import shaping
 from lab.engines.mininet.kernel.netlink import Queue
+from lab.engines.mininet.kernel.shaping import FQ
 from lab.engines.mininet.machine import shell
 from lab.engines.mininet.machine.ledger import Ledger
-from lab.engines.mininet.network import shaping, wifi_cell
+from lab.engines.mininet.network import wifi_cell
 from lab.engines.mininet.network.network import Network
-from lab.engines.mininet.network.shaping import FQ
+from lab.radio.cell import Cell
 from lab.scenario.changes import (
     LinkChange,
     SetLinkDelay,
@@ -23,7 +25,7 @@ from lab.scenario.changes import (
 from lab.topologies import topology_file as description
 from lab.topologies.data_directions import data_directions, with_loss
 from lab.topologies.link_delay import link_delay_ns
-from lab.topologies.topology import Cell, Interface, Link, Topology, Trunk, Wiring
+from lab.topologies.topology import Interface, Link, Topology, Trunk, Wiring
 
 
 class Links:

@@ -17,10 +17,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from lab.engines.mininet.kernel import netlink
+from lab.engines.mininet.kernel import netlink, shaping
 from lab.engines.mininet.machine import shell
 from lab.engines.mininet.machine.ledger import Ledger
-from lab.engines.mininet.network import bridges, host_setup, radios, shaping
+from lab.engines.mininet.network import bridges, host_setup, radios
 from lab.engines.mininet.programs import userspace_path_manager
 from lab.errors import LabError
 from lab.topologies.topology import Interface, Topology, Wiring

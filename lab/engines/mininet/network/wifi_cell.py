@@ -14,8 +14,8 @@ from lab.engines.mininet.kernel import bpf_object
 from lab.engines.mininet.kernel.bpf import Map
 from lab.engines.mininet.machine import shell
 from lab.engines.mininet.machine.ledger import Ledger
+from lab.radio.cell import Cell
 from lab.radio.wifi import limit_ns, price_ps
-from lab.topologies.topology import Cell
 
 SOURCE = Path(__file__).with_name("wifi_cell.bpf.c")
 LAYOUT = struct.Struct("=IxxxxQQQQQQQ")  # struct cell

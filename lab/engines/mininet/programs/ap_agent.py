@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from lab.engines.mininet.kernel.netlink import Handle, Queue, Scheduler
-from lab.engines.mininet.network.shaping import FQ, PFIFO, burst_bytes
+from lab.engines.mininet.kernel.shaping import FQ, PFIFO, burst_bytes
 from lab.radio.lte import SMALLEST_BPS, Bearer, shares_bps
 from lab.radio.occupancy import PERIOD_S, occupancy
 

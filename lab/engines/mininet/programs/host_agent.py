@@ -31,7 +31,7 @@ from controller.host_messages import (
     encode,
     read_command,
 )
-from lab.engines.mininet.kernel import netlink
+from lab.engines.mininet.kernel import netlink, shaping
 from lab.engines.mininet.kernel.netlink import TcpSocket
 from lab.engines.mininet.kernel.pacing import (
     UNLIMITED,
@@ -42,7 +42,6 @@ from lab.engines.mininet.kernel.pacing import (
 )
 from lab.engines.mininet.kernel.path_manager import PathManager
 from lab.engines.mininet.machine import shell
-from lab.engines.mininet.network import shaping
 from lab.engines.mininet.programs.userspace_path_manager import Opener
 from lab.errors import LabError
 

@@ -15,7 +15,6 @@ import uuid
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from lab.engines import registry
 from lab.engines.mininet.kernel import pacing
 from lab.engines.mininet.machine import shell, upstreams
 from lab.engines.mininet.machine.ledger import Ledger
@@ -92,7 +91,7 @@ def _start_script(argv: list[str], folder: Path) -> str:
         "PATH": ":".join(map(str, programs)),
     }
     if not vm_kernel.remembered_kvm():
-        settings[registry.SLOW_MACHINE] = "1"
+        settings[vm_kernel.SLOW_MACHINE] = "1"
     lines = [f"export {name}={shlex.quote(value)}" for name, value in settings.items()]
     command = ["exec", "bash", str(HERE / "guest.sh"), str(folder), str(PROJECT), *argv]
     return "\n".join([*lines, shlex.join(command)]) + "\n"

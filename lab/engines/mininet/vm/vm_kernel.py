@@ -23,6 +23,7 @@ from lab.engines.mininet.machine import shell
 from lab.engines.mininet.machine.upstreams import cache
 from lab.errors import CommandFailed, MachineLacks
 
+SLOW_MACHINE = "MULTIPATH_LAB_SLOW_MACHINE"  # set inside a VM without KVM
 META_PACKAGE = "linux-image-6.12-amd64"
 GUEST_MODULES = (
     "openvswitch",

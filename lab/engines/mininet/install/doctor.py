@@ -5,8 +5,8 @@ from __future__ import annotations
 import json as encoder
 from dataclasses import asdict
 
-from lab.engines.mininet.machine.capabilities import Fact, facts, verdicts
-from lab.engines.mininet.machine.probe import Probe
+from lab.engines.mininet.install.capabilities import Fact, facts, verdicts
+from lab.engines.mininet.install.probe import Probe
 from lab.errors import MachineLacks
 
 

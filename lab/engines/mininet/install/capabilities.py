@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from lab.engines.mininet.install.probe import MODULES, Probe
 from lab.engines.mininet.machine import upstreams
 from lab.engines.mininet.machine.packages import PACKAGES, install_command
-from lab.engines.mininet.machine.probe import MODULES, Probe
 from lab.errors import MachineLacks
 
 NATIVE_PROGRAMS = (
