@@ -11,12 +11,17 @@ class CounterRates:
     def __init__(self) -> None:
         self._last: dict[Hashable, tuple[int, int]] = {}
 
-    def rate_bps(self, name: Hashable, now_ns: int, total_bytes: int) -> int | None:
+    def rate_bps(
+        self, name: Hashable, now_ns: int, total_bytes: int, least_ns: int = 0
+    ) -> int | None:
         """Return the rate in bit/s since the last reading, None at the first reading.
 
-        A smaller total means that the counter was reset to zero.
+        A smaller total means that the counter was reset to zero. A reading less than `least_ns`
+        after the last one is ignored, and the result is None.
         """
         before = self._last.get(name)
+        if before is not None and 0 <= now_ns - before[0] < least_ns:
+            return None
         self._last[name] = (now_ns, total_bytes)
         if before is None or now_ns <= before[0]:
             return None

@@ -24,6 +24,7 @@ from controller.pox_ext.openflow13_channel import Channel
 from controller.pox_ext.table0 import Table0
 
 REPAIR_AFTER_S = 10.0
+MIN_PERIOD_NS = 100_000_000  # a rate over less time shows single bursts
 
 
 class Meters:
@@ -121,8 +122,10 @@ class Meters:
         def with_meter(body: bytes | None) -> None:
             count = of13.meter_count(body or b"")
             if count is not None:
-                passed = count.offered_bytes - count.dropped_bytes
-                self._tier2_bps[switch] = self._rates.rate_bps(switch, time.monotonic_ns(), passed)
+                # The age is the clock of the switch: replies that POX reads late are right too.
+                self._tier2_bps[switch] = self._rates.rate_bps(
+                    switch, count.age_ns, count.passed_bytes, MIN_PERIOD_NS
+                )
             channel.request(
                 of13.flow_stats_request(table=0), lambda flows: with_flows(flows, count is not None)
             )
@@ -181,8 +184,6 @@ class Meters:
             if count is None:
                 self._rates.forget(switch)
             else:
-                self._rates.restart(
-                    switch, time.monotonic_ns(), count.offered_bytes - count.dropped_bytes
-                )
+                self._rates.restart(switch, count.age_ns, count.passed_bytes)
 
         self.channels[switch].request(of13.meter_stats_request(), start)

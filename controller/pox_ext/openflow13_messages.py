@@ -9,6 +9,8 @@ from math import ceil
 from socket import inet_aton, inet_ntoa
 from typing import NamedTuple
 
+from controller.units import NS_PER_S
+
 VERSION = 4
 HELLO, ERROR, ECHO_REQUEST, ECHO_REPLY, FEATURES_REQUEST, FEATURES_REPLY = 0, 1, 2, 3, 5, 6
 (
@@ -139,10 +141,16 @@ class FlowCount(NamedTuple):
 
 @dataclass(frozen=True)
 class MeterCount:
-    """Hold what came to the meter and what it dropped, in bytes."""
+    """Hold what came to the meter and what it dropped, in bytes, and the meter's age."""
 
     offered_bytes: int
     dropped_bytes: int
+    age_ns: int
+
+    @property
+    def passed_bytes(self) -> int:
+        """Return what passed the meter, in bytes."""
+        return self.offered_bytes - self.dropped_bytes
 
 
 @dataclass(frozen=True)
@@ -208,12 +216,12 @@ def _is_metered(instructions: bytes) -> bool:
 def meter_count(body: bytes) -> MeterCount | None:
     """Return the counters of our meter in a meter statistics reply, None without one."""
     for entry in _entries(body, length_at=4):
-        meter, _, _, _, offered = struct.unpack_from("!LH6xLQQ", entry)
+        meter, _, _, _, offered, age_s, age_ns = struct.unpack_from("!LH6xLQQLL", entry)
         if meter == METER:
             dropped = sum(
                 struct.unpack_from("!QQ", entry, at)[1] for at in range(40, len(entry) - 15, 16)
             )
-            return MeterCount(offered, dropped)
+            return MeterCount(offered, dropped, age_s * NS_PER_S + age_ns)
     return None
 
 

@@ -17,7 +17,8 @@ from controller.user_file import described, line_of
 def failures_of(strategy: type[Strategy], method: str) -> Iterator[None]:
     """Raise `StrategyFailed` for every exception of a block that runs a method of a strategy.
 
-    The line is the last one in the strategy's file that ran, or where the method is defined.
+    The line is the last one in the strategy's file that ran, or the one where the method is
+    defined.
     """
     try:
         yield
@@ -31,7 +32,10 @@ def failures_of(strategy: type[Strategy], method: str) -> Iterator[None]:
 
 
 def decisions(strategy: Strategy, method: str, observation: Observation) -> list[Decision]:
-    """Return the decisions of `decide` or `withdraw`; raise `StrategyFailed` if there is no such list."""
+    """Return the decisions of `decide` or `withdraw`.
+
+    Raise `StrategyFailed` for an exception, and if the result is not a list of decisions.
+    """
     with failures_of(type(strategy), method):
         found = list(getattr(strategy, method)(observation))
         wrong = next((each for each in found if not isinstance(each, Decision)), None)

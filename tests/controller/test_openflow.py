@@ -87,7 +87,8 @@ def test_meter_statistics_replies_are_read():
     stats = struct.pack("!LH6xLQQLL", 1, 56, 1, 690, 1_039_260, 6, 0) + struct.pack(
         "!QQ", 391, 590_390
     )
-    assert of13.meter_count(stats) == of13.MeterCount(1_039_260, 590_390)
+    assert of13.meter_count(stats) == of13.MeterCount(1_039_260, 590_390, 6_000_000_000)
+    assert of13.meter_count(stats).passed_bytes == 448_870
     assert of13.meter_count(b"") is None
     assert (
         of13.meter_rate_bps(
@@ -143,6 +144,15 @@ def test_rates_continue_when_a_counter_is_reset():
     assert rates.rate_bps("x", 5 * SECOND, 1000) == 4000
     rates.forget("x")
     assert rates.rate_bps("x", 6 * SECOND, 1000) is None
+
+
+def test_a_reading_that_comes_too_soon_is_ignored():
+    rates = CounterRates()
+    assert rates.rate_bps("x", 0, 0, SECOND) is None
+    assert rates.rate_bps("x", SECOND // 2, 5000, SECOND) is None
+    assert rates.rate_bps("x", SECOND, 1000, SECOND) == 8000
+    assert rates.rate_bps("x", 0, 1000, SECOND) is None  # a clock that was reset is a first reading
+    assert rates.rate_bps("x", SECOND, 2000, SECOND) == 8000
 
 
 def test_an_independent_decoder_reads_the_same():
