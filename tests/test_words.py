@@ -34,3 +34,43 @@ def without_verb(folder: str) -> list[str]:
 def test_every_docstring_begins_with_a_verb():
     wrong = [each for room in ROOMS for each in without_verb(room)]
     assert not wrong, "\n".join(wrong)
+
+
+TEXTS = ("*.py", "*.md", "*.html", "*.js", "*.yaml", "*.c", "*.h", "*.sh")
+PLACES = (*ROOMS, "templates", "docs", "scenarios")
+
+
+def retired() -> Iterator[tuple[re.Pattern[str], str]]:
+    """Yield each expression that is retired, and what to write instead."""
+    lines = (ROOT / "tests" / "words" / "retired.txt").read_text(encoding="utf-8").splitlines()
+    for line in lines:
+        if line and not line.startswith("#"):
+            expression, _, instead = line.partition(" => ")
+            yield re.compile(expression), instead
+
+
+def texts() -> Iterator[Path]:
+    """Yield the files whose words people read."""
+    yield ROOT / "README.md"
+    yield ROOT / "run_lab.sh"
+    for place in PLACES:
+        for kind in TEXTS:
+            yield from sorted((ROOT / place).rglob(kind))
+
+
+def test_retired_words_stay_away():
+    words = list(retired())
+    wrong = [
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()[:80]} (write: {instead})"
+        for path in texts()
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        for expression, instead in words
+        if expression.search(line)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_every_retired_expression_would_be_found():
+    for expression, instead in retired():
+        assert instead
+        assert not expression.search(""), expression
