@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 
-from controller.pox_ext import openflow13_messages as of13
+from controller.pox_ext import openflow13_messages as messages
 from controller.pox_ext.counters import Counters
 from controller.pox_ext.meters import Meters
 from controller.pox_ext.openflow13_channel import Channel
@@ -51,15 +51,15 @@ class CounterPoll:
 
     def _request(self, switch: str, channel: Channel) -> None:
         def with_ports(body: bytes | None) -> None:
-            self._counters.take_ports(switch, of13.ports(body or b""))
+            self._counters.take_ports(switch, messages.ports(body or b""))
             self._replied()
 
         def with_flows(body: bytes | None) -> None:
-            self._counters.take_flows(switch, of13.flow_counts(body or b""))
+            self._counters.take_flows(switch, messages.flow_counts(body or b""))
             self._replied()
 
-        channel.request(of13.port_stats_request(), with_ports)
-        channel.request(of13.flow_stats_request(of13.PATHS_TABLE), with_flows)
+        channel.request(messages.port_stats_request(), with_ports)
+        channel.request(messages.flow_stats_request(messages.PATHS_TABLE), with_flows)
 
     def _replied(self) -> None:
         self._outstanding -= 1

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from controller.command import ApCommand, Throttle
-from controller.pox_ext import openflow13_messages as of13
+from controller.pox_ext import openflow13_messages as messages
 from controller.pox_ext import table0
 from controller.pox_ext.counter_rates import CounterRates
 from controller.pox_ext.openflow13_channel import Channel
@@ -55,13 +55,13 @@ class Meters:
         self.channels[switch] = channel
 
         def with_meter(config: bytes | None) -> None:
-            rate_bps = of13.meter_rate_bps(config or b"")
+            rate_bps = messages.meter_rate_bps(config or b"")
             channel.request(
-                of13.flow_stats_request(table=0),
+                messages.flow_stats_request(table=0),
                 lambda body: self._take_over(switch, body or b"", rate_bps),
             )
 
-        channel.request(of13.meter_config_request(), with_meter)
+        channel.request(messages.meter_config_request(), with_meter)
 
     def lost(self, switch: str, channel: Channel) -> None:
         """Note that a bridge is gone; what is desired is kept until it comes back."""
@@ -105,7 +105,7 @@ class Meters:
         channel, before = self.channels[switch], self._installed.get(switch)
 
         def with_flows(body: bytes | None, has_meter: bool) -> None:
-            entries = of13.flows(body or b"")
+            entries = messages.flows(body or b"")
             for entry in entries:
                 if entry.address is not None:
                     key = (switch, entry.address)
@@ -120,17 +120,18 @@ class Meters:
             done()
 
         def with_meter(body: bytes | None) -> None:
-            count = of13.meter_count(body or b"")
+            count = messages.meter_count(body or b"")
             if count is not None:
                 # The age is the clock of the switch: replies that POX reads late are right too.
                 self._tier2_bps[switch] = self._rates.rate_bps(
                     switch, count.age_ns, count.passed_bytes, MIN_PERIOD_NS
                 )
             channel.request(
-                of13.flow_stats_request(table=0), lambda flows: with_flows(flows, count is not None)
+                messages.flow_stats_request(table=0),
+                lambda flows: with_flows(flows, count is not None),
             )
 
-        channel.request(of13.meter_stats_request(), with_meter)
+        channel.request(messages.meter_stats_request(), with_meter)
 
     def _repair(self, switch: str, installed: Table0, found: Table0) -> None:
         """Write entries once more that have been missing for `REPAIR_AFTER_S`."""
@@ -156,7 +157,7 @@ class Meters:
             self._apply_desired(switch)
 
     def _take_over(self, switch: str, flows: bytes, rate_bps: int | None) -> None:
-        installed = table0.read(of13.flows(flows), rate_bps)
+        installed = table0.read(messages.flows(flows), rate_bps)
         self._installed[switch] = installed
         counted = frozenset(self._counted(switch))
         self._desired.setdefault(switch, replace(installed, counted=counted, default=True))  # 2
@@ -180,10 +181,10 @@ class Meters:
 
     def _restart_count(self, switch: str) -> None:
         def start(body: bytes | None) -> None:
-            count = of13.meter_count(body or b"")
+            count = messages.meter_count(body or b"")
             if count is None:
                 self._rates.forget(switch)
             else:
                 self._rates.restart(switch, count.age_ns, count.passed_bytes)
 
-        self.channels[switch].request(of13.meter_stats_request(), start)
+        self.channels[switch].request(messages.meter_stats_request(), start)

@@ -13,7 +13,7 @@ from typing import Any
 
 from pox.lib.recoco import Select, Task
 
-from controller.pox_ext import openflow13_messages as of13
+from controller.pox_ext import openflow13_messages as messages
 
 Callback = Callable[[bytes | None], None]
 SELECT_TIMEOUT_S = 1.0
@@ -28,7 +28,7 @@ class Channel:
         self._inbox, self._outbox = b"", b""
         self._xid = 0
         self._waiting: dict[int, tuple[Callback, list[bytes]]] = {}
-        self.send(of13.message(of13.HELLO))
+        self.send(messages.message(messages.HELLO))
 
     def fileno(self) -> int:
         return self.socket.fileno()
@@ -56,11 +56,13 @@ class Channel:
         Call back with None if the bridge refuses or closes the connection.
         """
         kind, body = request
-        self._send_request(of13.MULTIPART_REQUEST, struct.pack("!HH4x", kind, 0) + body, callback)
+        self._send_request(
+            messages.MULTIPART_REQUEST, struct.pack("!HH4x", kind, 0) + body, callback
+        )
 
     def barrier(self, done: Callback) -> None:
         """Call back when everything sent so far has been carried out."""
-        self._send_request(of13.BARRIER_REQUEST, b"", done)
+        self._send_request(messages.BARRIER_REQUEST, b"", done)
 
     def close(self) -> None:
         """Close the connection, and call back with None for every open request."""
@@ -83,7 +85,7 @@ class Channel:
     def _send_request(self, kind: int, body: bytes, callback: Callback) -> None:
         self._xid += 1
         self._waiting[self._xid] = (callback, [])
-        self.send(of13.message(kind, body, self._xid))
+        self.send(messages.message(kind, body, self._xid))
 
     def _messages(self) -> Iterator[tuple[int, int, int, bytes]]:
         while len(self._inbox) >= 8:
@@ -94,30 +96,30 @@ class Channel:
             yield version, kind, xid, body
 
     def _take(self, version: int, kind: int, xid: int, body: bytes) -> bool:
-        if kind == of13.HELLO:
+        if kind == messages.HELLO:
             return self._agree(version)
-        if kind == of13.ECHO_REQUEST:
-            self.send(of13.message(of13.ECHO_REPLY, body, xid))
-        elif kind == of13.FEATURES_REPLY:
+        if kind == messages.ECHO_REQUEST:
+            self.send(messages.message(messages.ECHO_REPLY, body, xid))
+        elif kind == messages.FEATURES_REPLY:
             (self.dpid,) = struct.unpack_from("!Q", body)
             self._listener.connected(self)
-        elif kind == of13.ERROR:
+        elif kind == messages.ERROR:
             self._refused(xid, body)
-        elif kind == of13.BARRIER_REPLY:
+        elif kind == messages.BARRIER_REPLY:
             self._finish(xid, b"")
-        elif kind == of13.MULTIPART_REPLY:
+        elif kind == messages.MULTIPART_REPLY:
             self._part(xid, body)
         return True
 
     def _agree(self, version: int) -> bool:
-        if version < of13.VERSION:
+        if version < messages.VERSION:
             self._listener.warn(
                 f"speak OpenFlow 1.3 on port {self._listener.port}: "
                 f"a bridge offers version {version} at most. "
                 "Try: ovs-vsctl set bridge NAME protocols=OpenFlow10,OpenFlow13"
             )
             return False
-        self.send(of13.message(of13.FEATURES_REQUEST) + of13.disable_async())
+        self.send(messages.message(messages.FEATURES_REQUEST) + messages.disable_async())
         return True
 
     def _refused(self, xid: int, body: bytes) -> None:

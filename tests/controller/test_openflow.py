@@ -8,7 +8,7 @@ import pytest
 
 from controller.paths import Flow
 from controller.pox_ext import nicira, table0
-from controller.pox_ext import openflow13_messages as of13
+from controller.pox_ext import openflow13_messages as messages
 from controller.pox_ext.counter_rates import CounterRates
 from controller.pox_ext.table0 import Table0
 
@@ -17,9 +17,9 @@ A, B = "10.1.0.1", "10.1.0.2"
 
 
 def kinds(messages: list[bytes]) -> list[str]:
-    names = {of13.FLOW_MOD: "flow", of13.METER_MOD: "meter"}
+    names = {messages.FLOW_MOD: "flow", messages.METER_MOD: "meter"}
     return [
-        f"{names[each[1]]} {each[8 + 17 if each[1] == of13.FLOW_MOD else 8 + 1]}"
+        f"{names[each[1]]} {each[8 + 17 if each[1] == messages.FLOW_MOD else 8 + 1]}"
         for each in messages
     ]
 
@@ -49,18 +49,18 @@ def test_only_differences_are_sent():
     ("rate_bps", "burst"), [(100_000, 122), (5_000_000, 122), (20_000_000, 400)]
 )
 def test_the_burst_is_ten_frames_or_20_ms(rate_bps, burst):
-    assert of13.burst_kbit(rate_bps) == burst
+    assert messages.burst_kbit(rate_bps) == burst
 
 
 def test_a_meter_mod_has_the_layout_of_the_specification():
     assert (
-        of13.meter_mod(of13.METER_ADD, 100_000).hex(" ", 4)
+        messages.meter_mod(messages.METER_ADD, 100_000).hex(" ", 4)
         == "041d0020 00000000 0000000d 00000001 00010010 00000064 0000007a 00000000"
     )
 
 
 def test_a_flow_mod_is_read_back_from_flow_statistics():
-    message = of13.send_to_paths(A, metered=True)
+    message = messages.send_to_paths(A, metered=True)
     match_and_instructions = message[48:]
     entry = (
         struct.pack(
@@ -68,7 +68,7 @@ def test_a_flow_mod_is_read_back_from_flow_statistics():
         )
         + match_and_instructions
     )
-    (read,) = of13.flows(entry)
+    (read,) = messages.flows(entry)
     assert (read.address, read.metered, read.cookie, read.packets, read.bytes, read.priority) == (
         A,
         True,
@@ -77,7 +77,7 @@ def test_a_flow_mod_is_read_back_from_flow_statistics():
         4500,
         100,
     )
-    assert of13.flow_counts(entry) == [of13.FlowCount(7, 3, 4500)]
+    assert messages.flow_counts(entry) == [messages.FlowCount(7, 3, 4500)]
     assert table0.read([read], 100_000) == Table0(
         frozenset({A}), frozenset({A}), 100_000, default=False
     )
@@ -87,25 +87,25 @@ def test_meter_statistics_replies_are_read():
     stats = struct.pack("!LH6xLQQLL", 1, 56, 1, 690, 1_039_260, 6, 0) + struct.pack(
         "!QQ", 391, 590_390
     )
-    assert of13.meter_count(stats) == of13.MeterCount(1_039_260, 590_390, 6_000_000_000)
-    assert of13.meter_count(stats).passed_bytes == 448_870
-    assert of13.meter_count(b"") is None
+    assert messages.meter_count(stats) == messages.MeterCount(1_039_260, 590_390, 6_000_000_000)
+    assert messages.meter_count(stats).passed_bytes == 448_870
+    assert messages.meter_count(b"") is None
     assert (
-        of13.meter_rate_bps(
-            of13.meter_mod(0, 2_000_000)[8:].replace(b"\0\0\0\x0d", b"\0\x18\0\x0d", 1)
+        messages.meter_rate_bps(
+            messages.meter_mod(0, 2_000_000)[8:].replace(b"\0\0\0\x0d", b"\0\x18\0\x0d", 1)
         )
         == 2_000_000
     )
-    assert of13.meter_rate_bps(b"") is None
+    assert messages.meter_rate_bps(b"") is None
 
 
 @pytest.mark.parametrize("body", [b"\0", bytes(3), bytes(50), b"\xff" * 60])
 def test_a_truncated_reply_has_no_entries(body):
-    assert of13.meter_count(body) is None
-    assert of13.meter_rate_bps(body) is None
-    assert of13.ports(body) == []
-    assert of13.flows(body[:3]) == []
-    assert of13.flow_counts(body) == []
+    assert messages.meter_count(body) is None
+    assert messages.meter_rate_bps(body) is None
+    assert messages.ports(body) == []
+    assert messages.flows(body[:3]) == []
+    assert messages.flow_counts(body) == []
 
 
 def test_a_path_entry_has_niciras_layout():
@@ -180,9 +180,9 @@ def test_an_independent_decoder_reads_the_same():
     )
     silence = parser.OFPSetAsync(Datapath, [0, 0], [0, 0], [0, 0])
     ours = (
-        of13.send_to_paths(A, metered=True),
-        of13.meter_mod(of13.METER_MODIFY, 2_000_000),
-        of13.disable_async(),
+        messages.send_to_paths(A, metered=True),
+        messages.meter_mod(messages.METER_MODIFY, 2_000_000),
+        messages.disable_async(),
     )
     for message, mine in zip((flow_mod, meter_mod, silence), ours, strict=True):
         message.set_xid(0)
