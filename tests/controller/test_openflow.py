@@ -16,11 +16,11 @@ SECOND = 1_000_000_000
 A, B = "10.1.0.1", "10.1.0.2"
 
 
-def kinds(messages: list[bytes]) -> list[str]:
+def kinds(sent: list[bytes]) -> list[str]:
     names = {messages.FLOW_MOD: "flow", messages.METER_MOD: "meter"}
     return [
         f"{names[each[1]]} {each[8 + 17 if each[1] == messages.FLOW_MOD else 8 + 1]}"
-        for each in messages
+        for each in sent
     ]
 
 
