@@ -103,8 +103,8 @@ CROWDED_LTE = (
     "where LTE is crowded, and primary connections are not regulated"
 )
 SAWTOOTH = (
-    "The limit is halved from 2.0 to 1.0 Mb/s when the cell is full, and grows back in two or "
-    "three intervals: on average three quarters of the idle capacity are used"
+    "The limit of Tier 2 alternates between about 4 and 11 Mb/s, because the cell is full at the "
+    "higher value: on average 70 % of the idle capacity is used"
 )
 FULL_QUEUE = (
     "The queue of a saturated cell is full in every measurement (occupancy 0.99), so short "
