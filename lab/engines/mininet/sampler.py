@@ -197,7 +197,7 @@ def _rate_mbps(byte_count: int, elapsed_s: float) -> float:
 def _subflow_sample(subflow: Subflow, elapsed_s: float, tier: int, user: str) -> SubflowSample:
     sender, receiver = subflow.sender, subflow.receiver
     received = receiver.bytes_received if receiver else subflow.received
-    segments = receiver.segments_in if receiver else subflow.segments
+    segments = receiver.data_segments_in if receiver else subflow.segments
     late = receiver.out_of_order if receiver else subflow.out_of_order
     rate, arrived, late_now = (
         _rate_mbps(received - subflow.received, elapsed_s),
@@ -227,6 +227,15 @@ def _expected_mbps(sender: TcpSocket | None) -> float | None:
     return None if rate_bps is None else round(units.mbps_from_bps(rate_bps), 4)
 
 
+def _lost_segments(subflow: Subflow) -> int | None:
+    """Return how many data segments left the sender, did not arrive and are not in flight."""
+    sender, receiver = subflow.sender, subflow.receiver
+    if sender is None or receiver is None:
+        return None
+    arrived = receiver.data_segments_in
+    return max(0, sender.data_segments_out - arrived - sender.in_flight)
+
+
 def _subflow_report(connection: str, subflow: Subflow, duration_s: float) -> SubflowReport:
     sender = subflow.sender
     return SubflowReport(
@@ -234,9 +243,9 @@ def _subflow_report(connection: str, subflow: Subflow, duration_s: float) -> Sub
         path=subflow.path or (subflow.interface.switch,),
         throughput_mbps=round(_rate_mbps(subflow.received, duration_s), 4),
         rtt_ms_mean=round(subflow.rtt_sum_ms / subflow.looks, 3) if subflow.looks else None,
-        segments=sender.segments_out if sender else None,
+        segments=sender.data_segments_out if sender else None,
         out_of_order_segments=subflow.out_of_order,
-        lost_segments=max(0, sender.retransmitted - sender.spurious) if sender else None,
+        lost_segments=_lost_segments(subflow),
         retransmitted_segments=sender.retransmitted if sender else None,
         backup_s=round(subflow.backup_s, 3),
         cc=sender.cc if sender else None,

@@ -1,4 +1,4 @@
-"""The traffic programs of all hosts, seen from the runner: ask one, or ask all at once."""
+"""Start the traffic program of each host, and send it commands."""
 
 from __future__ import annotations
 
@@ -16,32 +16,35 @@ from lab.engines.mininet.machine.ledger import Ledger
 from lab.engines.mininet.network.network import Network
 from lab.errors import LabError
 
-PROGRAM = Path(__file__).parent / "programs" / "traffic.py"
+PROJECT = Path(__file__).resolve().parents[3]
+PROGRAM = "lab.engines.mininet.programs.traffic"
 ANSWER_TIMEOUT_S = 15
 
 
-class Hosts:
-    """One traffic program in each of these hosts; to start one costs a second under software emulation."""
+class TrafficProcesses:
+    """Hold one traffic program per host; to start one takes a second under software emulation."""
 
-    def __init__(self, network: Network, ledger: Ledger, names: Iterable[str]) -> None:
+    def __init__(self, network: Network, ledger: Ledger, hosts: Iterable[str]) -> None:
         self._programs: dict[str, subprocess.Popen[str]] = {}
-        for host in names:
-            argv = network.inside(host, [sys.executable, "-SE", str(PROGRAM)])
+        for host in hosts:
+            argv = network.inside(host, [sys.executable, "-SE", "-m", PROGRAM])
             pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "start_new_session": True}
-            program = shell.spawn(argv, f"start the traffic program of {host}", **pipes)
+            doing = f"start the traffic program of {host}"
+            program = shell.spawn(argv, doing, cwd=PROJECT, **pipes)
             ledger.record("process", pid=program.pid)
             self._programs[host] = program
 
     @property
-    def names(self) -> tuple[str, ...]:
+    def hosts(self) -> tuple[str, ...]:
+        """Return the hosts that have a traffic program."""
         return tuple(self._programs)
 
-    def ask(self, host: str, **request: Any) -> dict[str, Any]:
-        """One host's answer."""
-        return self.ask_all({host: request})[host]
+    def send(self, host: str, **request: Any) -> dict[str, Any]:
+        """Send a command to one host and return the answer."""
+        return self.send_all({host: request})[host]
 
-    def ask_all(self, requests: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-        """Send to all first, then collect, so that the hosts work at the same time."""
+    def send_all(self, requests: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+        """Send a command to each host, then collect the answers, so that hosts work in parallel."""
         for host, request in requests.items():
             pipe = self._programs[host].stdin
             assert pipe is not None
@@ -54,22 +57,26 @@ class Hosts:
                 ) from problem
         return {host: self._answer(host, str(request["do"])) for host, request in requests.items()}
 
-    def _answer(self, host: str, verb: str) -> dict[str, Any]:
+    def _answer(self, host: str, command: str) -> dict[str, Any]:
         pipe = self._programs[host].stdout
         assert pipe is not None
         readable, _, _ = select.select([pipe], [], [], ANSWER_TIMEOUT_S)
         line = pipe.readline() if readable else ""
         if not line:
             raise LabError(
-                f"ask {host} to {verb}: no answer in {ANSWER_TIMEOUT_S} s. Is the machine overloaded?"
+                f"ask {host} to {command}: no answer in {ANSWER_TIMEOUT_S} s. "
+                "Is the machine overloaded?"
             )
         answer: dict[str, Any] = json.loads(line)
         if "error" in answer:
-            raise LabError(f"ask {host} to {verb}: {answer['error']}")
+            raise LabError(f"ask {host} to {command}: {answer['error']}")
         return answer
 
     def stop(self) -> None:
-        """Close every program's input; they end by themselves. One that ended before leaves words that cannot be sent."""
+        """Close every program's input, so that it ends.
+
+        If a program has ended already, a command may be left that cannot be sent.
+        """
         for program in self._programs.values():
             for pipe in (program.stdin, program.stdout):
                 if pipe:

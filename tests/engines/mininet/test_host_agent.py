@@ -34,12 +34,12 @@ def tcp(source=LOCAL, destination=REMOTE, token=0x9AD01F22, **fields):
         "cwnd": 10,
         "bytes_acked": 0,
         "bytes_received": 0,
-        "segments_out": 0,
-        "segments_in": 0,
+        "data_segments_out": 0,
+        "data_segments_in": 0,
     }
     plain |= {
         "retransmitted": 3,
-        "spurious": 0,
+        "in_flight": 0,
         "out_of_order": 0,
         "pacing_limit": 2**64 - 1,
         "backup": False,

@@ -24,12 +24,12 @@ def socket(source, destination, received=0, token=None, **more):
         "rtt_ms": 20.0,
         "cwnd": 10,
         "bytes_acked": 0,
-        "segments_out": 0,
-        "segments_in": 0,
+        "data_segments_out": 0,
+        "data_segments_in": 0,
     }
     fields |= {
         "retransmitted": 0,
-        "spurious": 0,
+        "in_flight": 0,
         "out_of_order": 0,
         "backup": False,
         "pacing_limit": 2**64 - 1,
@@ -89,7 +89,7 @@ def test_out_of_order_is_what_the_connections_receiver_put_aside():
     made = sampler()
     made.take(
         [socket(SERVER, WIFI, token=7), socket(SERVER, LTE, token=7)],
-        [socket(WIFI, SERVER, segments_in=60), socket(LTE, SERVER, segments_in=20)],
+        [socket(WIFI, SERVER, data_segments_in=60), socket(LTE, SERVER, data_segments_in=20)],
     )
     made.sample(1.0, {}, {})
     assert made.report(2.0, {"ue1": 20})[0].out_of_order_fraction == 0.25

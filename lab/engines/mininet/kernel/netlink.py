@@ -42,7 +42,9 @@ class TcpSocket:
 
     `token` identifies its connection at this end. `backup` is set if either end has set the subflow
     to backup. `remote_id` is the other end's address ID (0: of the first subflow). `pacing_limit`
-    is in bytes of payload per second.
+    is in bytes of payload per second. `data_segments_out` counts retransmissions too;
+    `data_segments_in` counts every data segment that arrived. `in_flight` is the kernel's estimate
+    of the data segments on their way (tcp_packets_in_flight).
     """
 
     source: tuple[str, int]
@@ -52,10 +54,10 @@ class TcpSocket:
     cwnd: int
     bytes_acked: int
     bytes_received: int
-    segments_out: int
-    segments_in: int
+    data_segments_out: int
+    data_segments_in: int
+    in_flight: int
     retransmitted: int
-    spurious: int
     out_of_order: int
     pacing_limit: int
     token: int | None
@@ -114,9 +116,9 @@ def tcp_socket(payload: bytes) -> TcpSocket:
     found = dict(attributes(payload[72:]))
     info = found.get(DIAG_INFO, b"").ljust(248, b"\0")
     rtt_us, cwnd = struct.unpack_from("=I", info, 68)[0], struct.unpack_from("=I", info, 80)[0]
-    pacing_limit, bytes_acked, bytes_received, segments_out, segments_in = struct.unpack_from(
-        "=QQQII", info, 112
-    )
+    unacked, sacked, lost, resent = struct.unpack_from("=IIII", info, 24)
+    pacing_limit, bytes_acked, bytes_received = struct.unpack_from("=QQQ", info, 112)
+    data_segments_in, data_segments_out = struct.unpack_from("=II", info, 152)
     token, backup, remote_id = _subflow(found.get(DIAG_ULP_INFO, b""))
     return TcpSocket(
         source=(source, source_port),
@@ -126,10 +128,10 @@ def tcp_socket(payload: bytes) -> TcpSocket:
         cwnd=cwnd,
         bytes_acked=bytes_acked,
         bytes_received=bytes_received,
-        segments_out=segments_out,
-        segments_in=segments_in,
+        data_segments_out=data_segments_out,
+        data_segments_in=data_segments_in,
+        in_flight=max(0, unacked - sacked - lost + resent),
         retransmitted=struct.unpack_from("=I", info, 100)[0],
-        spurious=struct.unpack_from("=I", info, 216)[0],
         out_of_order=struct.unpack_from("=I", info, 224)[0],
         pacing_limit=pacing_limit,
         token=token,

@@ -1,0 +1,134 @@
+"""Move the data of one flow: send it at a rate or as fast as possible, or receive and count it."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import struct
+import threading
+import time
+from typing import Any, NamedTuple
+
+from lab.engines.mininet.programs.receive_buffer import MPTCP_INFO, SOL_MPTCP, ReceiveBuffer
+
+IPPROTO_MPTCP = 262  # RFC 8684 on Linux: a program must request it for a socket
+FLAG_FALLBACK = 1  # mptcpi_flags: the connection fell back to TCP (linux/mptcp.h)
+CHUNK_BYTES = 1 << 18
+COUNT_S = 0.05  # between two counts of a receiver
+SLICE_S = 0.02  # an application-limited flow writes its data at this interval
+ZEROS = bytes(CHUNK_BYTES)
+
+
+class FlowRequest(NamedTuple):
+    """Describe a flow; `server` and `bind` are addresses, `direction` is "down" or "up".
+
+    `rate_bps` and `volume_bytes` are None if they are unlimited. It is a tuple because
+    `dataclasses` takes long to load on an emulated processor.
+    """
+
+    id: str
+    server: str
+    bind: str
+    mptcp: bool
+    direction: str
+    cc: str
+    rate_bps: int | None = None
+    volume_bytes: int | None = None
+    receive_buffer_bytes: int | None = None
+
+    @classmethod
+    def from_json(cls, request: dict[str, Any]) -> FlowRequest:
+        """Return the flow in a request; a key that it does not know is left out."""
+        return cls(**{key: request[key] for key in cls._fields if key in request})
+
+
+class Flow:
+    """Move data at one end of a connection."""
+
+    def __init__(self, request: FlowRequest, connection: socket.socket, sends: bool) -> None:
+        self.connection, self.sends = connection, sends
+        self.rate_bps, self._volume_bytes = request.rate_bps, request.volume_bytes
+        self.started_s, self.bytes = 0.0, 0
+        self.done_s: float | None = None
+        self.error: str | None = None
+        self._buffer: ReceiveBuffer | None = None
+
+    def go(self) -> None:
+        """Start to move data."""
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def _run(self) -> None:
+        self.started_s = time.time()
+        try:
+            (self._send if self.sends else self._receive)()
+            self.done_s = time.time() - self.started_s
+        except OSError as problem:
+            self.error = problem.strerror or str(problem)
+
+    def _send(self) -> None:
+        """Send until the volume is done.
+
+        At a rate, write one slice of data every 20 ms; slices that are late are not made up for.
+        """
+        left = self._volume_bytes
+        while left is None or left > 0:
+            began = time.monotonic()
+            size = CHUNK_BYTES if self.rate_bps is None else int(self.rate_bps * SLICE_S / 8)
+            data = ZEROS[: size if left is None else min(size, left)]
+            if data:
+                self.connection.sendall(data)
+                self.bytes += len(data)
+            left = None if left is None else left - len(data)
+            if self.rate_bps is not None:
+                time.sleep(max(0.0, SLICE_S - (time.monotonic() - began)))
+        self.connection.shutdown(socket.SHUT_WR)
+
+    def _receive(self) -> None:
+        """Let the kernel copy each packet when it comes, and count 20 times a second.
+
+        A program that woke for every packet would cost more than the packet. One that reads seldom
+        would be no ordinary receiver: between two reads the window cannot grow, and then Linux
+        delays its acknowledgements.
+        """
+        self.connection.setsockopt(
+            socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("@ll", 0, int(COUNT_S * 1e6))
+        )
+        self._buffer = ReceiveBuffer(self.connection, is_mptcp(self.connection))
+        buffer, received = bytearray(CHUNK_BYTES), 1
+        while received:
+            with contextlib.suppress(BlockingIOError):
+                received = self.connection.recv_into(buffer, CHUNK_BYTES, socket.MSG_WAITALL)
+                self.bytes += received
+            self._buffer.poll()
+
+    def status(self) -> dict[str, Any]:
+        """Return the counters, and what the kernel says of the connection."""
+        return {
+            "bytes": self.bytes,
+            "done_s": self.done_s,
+            "error": self.error,
+            "sends": self.sends,
+            "mptcp": is_mptcp(self.connection),
+            "receive_buffer_max_bytes": self._buffer.most_bytes if self._buffer else None,
+        }
+
+
+def open_socket(mptcp: bool) -> socket.socket:
+    """Return a stream socket, of MPTCP if wanted."""
+    return socket.socket(
+        socket.AF_INET, socket.SOCK_STREAM, IPPROTO_MPTCP if mptcp else socket.IPPROTO_TCP
+    )
+
+
+def is_mptcp(connection: socket.socket) -> bool:
+    """Return whether a connection is MPTCP now: the peer agreed, and it did not fall back."""
+    try:
+        info = connection.getsockopt(SOL_MPTCP, MPTCP_INFO, 16)
+    except OSError:
+        return False
+    return not struct.unpack_from("=BBBBBBxxI", info)[6] & FLAG_FALLBACK
+
+
+def further_subflows(connection: socket.socket) -> int | None:
+    """Return how many subflows a connection has beyond its first, None if it is not MPTCP."""
+    return connection.getsockopt(SOL_MPTCP, MPTCP_INFO, 16)[0] if is_mptcp(connection) else None

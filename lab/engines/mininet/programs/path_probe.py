@@ -1,0 +1,98 @@
+"""Measure rate and round trip of the path from a server to an address of a user.
+
+The server answers each request with a burst of full frames.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+import threading
+import time
+
+PROBE_PORT = 5002
+SO_RCVBUFFORCE = 33
+FRAME_BYTES, PAYLOAD_BYTES = 1514, 1472
+WARM_UP_PACKETS = 10
+MAX_PACKETS = 1000
+RECEIVE_BUFFER_BYTES = 1 << 20
+TIMEOUT_S = 1.0
+MIN_ARRIVALS = 10
+ZEROS = bytes(PAYLOAD_BYTES)
+
+
+def serve() -> None:
+    """Answer probes in a thread of its own."""
+    listener = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    listener.bind(("", PROBE_PORT))
+    threading.Thread(target=_answer, args=(listener,), daemon=True).start()
+
+
+def _answer(listener: socket.socket) -> None:
+    """Send as many full frames as requested, back to back; queues on the path must hold them."""
+    while True:
+        request, peer = listener.recvfrom(64)
+        for _ in range(min(int(request), MAX_PACKETS)):
+            listener.sendto(ZEROS, peer)
+
+
+def measure(server: str, bind: str, packets: int) -> tuple[float | None, float | None]:
+    """Return the rate in bit/s and the round trip in ms of an otherwise empty path."""
+    rtt_ms = _ping_ms(server, bind)
+    _burst_bps(server, bind, WARM_UP_PACKETS)  # the first use of path and program is slow
+    return _burst_bps(server, bind, packets), rtt_ms
+
+
+def _burst_bps(server: str, bind: str, packets: int) -> float | None:
+    """Return the rate in bit/s of Ethernet frames at which a burst arrives, without its first
+    fifth.
+
+    The clock is read here: the kernel's receive stamp of a WiFi frame is the time its cell gave it,
+    not its arrival.
+    """
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, RECEIVE_BUFFER_BYTES)
+        probe.bind((bind, 0))
+        probe.settimeout(TIMEOUT_S)
+        probe.sendto(str(packets).encode(), (server, PROBE_PORT))
+        arrivals: list[float] = []
+        try:
+            while len(arrivals) < packets:
+                probe.recv(2048)
+                arrivals.append(time.monotonic())
+        except TimeoutError:
+            pass
+    counted = arrivals[len(arrivals) // 5 :]
+    if len(counted) < MIN_ARRIVALS or counted[-1] <= counted[0]:
+        return None
+    return (len(counted) - 1) * FRAME_BYTES * 8 / (counted[-1] - counted[0])
+
+
+def _ping_ms(server: str, bind: str, count: int = 6) -> float | None:
+    """Return the shortest of a few round trips in ms.
+
+    The server's kernel answers; with the first ping the controller learns the path.
+    """
+    best = None
+    with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP) as ping:
+        ping.bind((bind, 0))
+        ping.settimeout(TIMEOUT_S)
+        for number in range(count):
+            sent_s = time.monotonic()
+            ping.sendto(_echo_request(os.getpid() & 0xFFFF, number), (server, 0))
+            try:
+                ping.recv(2048)
+            except TimeoutError:
+                continue
+            rtt_ms = (time.monotonic() - sent_s) * 1000
+            best = rtt_ms if best is None else min(best, rtt_ms)
+    return best
+
+
+def _echo_request(ident: int, number: int) -> bytes:
+    """Return an ICMP echo request (RFC 792) with its checksum (RFC 1071)."""
+    words = struct.unpack("!4H", struct.pack("!BBHHH", 8, 0, 0, ident, number))
+    total = sum(words)
+    total = (total & 0xFFFF) + (total >> 16)
+    return struct.pack("!BBHHH", 8, 0, ~total & 0xFFFF, ident, number)

@@ -1,0 +1,97 @@
+"""Measure how much data a receiver holds back because data before it is missing.
+
+No counter of the kernel says so. The difference between two of them does:
+
+    arrived - delivered = held back + duplicates so far
+
+`arrived` counts every data segment of every subflow, `delivered` what is in order for the
+application. The duplicates only grow, so each fall of the difference is data that was held back and
+then delivered. The largest fall is the most data held back at once.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+import time
+
+SOL_MPTCP, MPTCP_INFO, MPTCP_TCPINFO = 284, 1, 2  # linux/mptcp.h
+INFO_BYTES = 192  # of a struct tcp_info, up to its data_segs_in and some more
+MAX_SUBFLOWS = 64
+SUBFLOW_DATA = struct.Struct("=IIII")  # struct mptcp_subflow_data
+PERIOD_S = 0.05  # between two polls
+MAX_ATTEMPTS = 3  # to read all counters while no data arrives
+
+
+class ReceiveBuffer:
+    """Poll the receiving end of one connection; `most_bytes` is the result so far."""
+
+    def __init__(self, connection: socket.socket, is_mptcp: bool) -> None:
+        self._connection, self._is_mptcp = connection, is_mptcp
+        self._segment_bytes = 0  # of a full segment: the largest that arrived
+        self._subflows, self._peak, self._due_s = 0, 0, 0.0
+        self.most_bytes: int | None = None
+
+    def poll(self) -> None:
+        """Read the counters if the last time was 50 ms ago."""
+        now = time.monotonic()
+        if now < self._due_s:
+            return
+        self._due_s = now + PERIOD_S
+        try:
+            infos, delivered = self._multipath() if self._is_mptcp else self._plain()
+        except OSError:  # the connection has ended, or this kernel cannot say
+            return
+        if infos:
+            self.take([(info.segments, info.segment_bytes) for info in infos], delivered)
+
+    def take(self, arrived: list[tuple[int, int]], delivered: int) -> None:
+        """Take one reading: segments and segment size of each subflow, and delivered bytes."""
+        self._segment_bytes = max(self._segment_bytes, *(size for _, size in arrived))
+        difference = sum(count for count, _ in arrived) * self._segment_bytes - delivered
+        if len(arrived) != self._subflows:  # counters of another subflow begin or end
+            self._subflows, self._peak = len(arrived), difference
+        self._peak = max(self._peak, difference)
+        self.most_bytes = max(self.most_bytes or 0, self._peak - difference)
+
+    def _plain(self) -> tuple[list[TcpInfo], int]:
+        info = TcpInfo(self._connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, INFO_BYTES))
+        return [info], info.bytes_received
+
+    def _multipath(self) -> tuple[list[TcpInfo], int]:
+        """Read all subflows between two equal readings of what is delivered."""
+        for _ in range(MAX_ATTEMPTS):
+            before = self._delivered()
+            infos = self._subflow_infos()
+            if self._delivered() == before:
+                return infos, before
+        return [], 0
+
+    def _delivered(self) -> int:
+        """Return the data sequence number up to which data is in order."""
+        info = self._connection.getsockopt(SOL_MPTCP, MPTCP_INFO, 40)
+        return int(struct.unpack_from("=Q", info, 32)[0])
+
+    def _subflow_infos(self) -> list[TcpInfo]:
+        """Read the struct tcp_info of every subflow. Python's own getsockopt passes no request."""
+        import ctypes  # slow to load, and a host that only sends does not need it
+
+        buffer = ctypes.create_string_buffer(SUBFLOW_DATA.size + MAX_SUBFLOWS * INFO_BYTES)
+        SUBFLOW_DATA.pack_into(buffer, 0, SUBFLOW_DATA.size, 0, 0, INFO_BYTES)
+        length = ctypes.c_uint(len(buffer))
+        library = ctypes.CDLL(None, use_errno=True)
+        number = self._connection.fileno()
+        if library.getsockopt(number, SOL_MPTCP, MPTCP_TCPINFO, buffer, ctypes.byref(length)):
+            raise OSError(ctypes.get_errno(), "read the subflows")
+        header, count, _, size = SUBFLOW_DATA.unpack_from(buffer, 0)
+        starts = range(header, header + min(count, MAX_SUBFLOWS) * size, size)
+        return [TcpInfo(buffer.raw[start : start + size]) for start in starts]
+
+
+class TcpInfo:
+    """Hold what is needed of a struct tcp_info (linux/tcp.h)."""
+
+    def __init__(self, raw: bytes) -> None:
+        (self.segment_bytes,) = struct.unpack_from("=I", raw, 20)  # tcpi_rcv_mss
+        (self.bytes_received,) = struct.unpack_from("=Q", raw, 128)
+        (self.segments,) = struct.unpack_from("=I", raw, 152)  # tcpi_data_segs_in
