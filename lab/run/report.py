@@ -18,8 +18,9 @@ class SubflowReport:
     """Describe one subflow over the whole run.
 
     `segments` counts every data segment the sender transmitted, retransmissions included;
-    `lost_segments` those of them that did not arrive; `retransmitted_segments` those that repeat an
-    earlier one on the same subflow. `path` lists the switches from server to user.
+    `lost_segments` those of them that neither arrived nor are in flight at the end;
+    `retransmitted_segments` those that repeat an earlier one on the same subflow. `path` lists the
+    switches from server to user.
     """
 
     id: str
@@ -39,7 +40,8 @@ class SubflowReport:
 class ConnectionReport:
     """Describe one connection over the whole run; `completion_s` counts from its own start.
 
-    `receive_buffer_max_bytes` is the most data its receiver held back for reordering at once.
+    `receive_buffer_max_bytes` is the most data its receiver held back at once because data before
+    it was missing. The emulation measures it every 50 ms.
     """
 
     id: str

@@ -34,7 +34,7 @@ from typing import Any
 from emulation.small_network import NoLedger
 
 from lab.engines.mininet.kernel import netlink
-from lab.engines.mininet.traffic_processes import Hosts
+from lab.engines.mininet.traffic_processes import TrafficProcesses
 from lab.evaluation.studies import TWO_PATHS
 from lab.scenario import loading as scenario
 from lab.scenario.schema import Scenario
@@ -102,7 +102,7 @@ class Paths:
 
 
 class Hosted:
-    """Hold a user with an address per path, and a server, as `Hosts` expects them."""
+    """Hold a user with an address per path, and a server, as `TrafficProcesses` expects them."""
 
     hosts = ("user", "server")
 
@@ -127,8 +127,8 @@ class Hosted:
             upward.append(Direction(*reversed(ends), *shape))
         self._configure(len(upward))
         self.paths = Paths([*self.downward, *upward], loaded.seed)
-        self.programs = Hosts(self, NoLedger(), self.hosts)
-        self.programs.ask("server", do="serve", mptcp=True)
+        self.programs = TrafficProcesses(self, NoLedger(), self.hosts)
+        self.programs.send("server", do="serve", mptcp=True)
 
     def _tun(self, host: str, name: str) -> int:
         def make() -> int:
@@ -166,7 +166,7 @@ class Hosted:
         ).stdout
 
     def flow(self) -> dict[str, Any]:
-        return self.programs.ask("user", do="status")["flows"]["f"]
+        return self.programs.send("user", do="status")["flows"]["f"]
 
     def received(self) -> dict[str, int]:
         """Return the bytes that the user has received: in total, and by path."""
@@ -222,9 +222,9 @@ def measure(loaded: Scenario) -> dict[str, Any]:
     volume_bytes = None if traffic.volume_mb is None else round(traffic.volume_mb * 1e6)
     buffer_bytes = loaded.multipath.receive_buffer_kb * 1000
     more = {"rate_bps": None, "volume_bytes": volume_bytes, "receive_buffer_bytes": buffer_bytes}
-    net.programs.ask("user", do="connect", id="f", **request, **more)
+    net.programs.send("user", do="connect", id="f", **request, **more)
     time.sleep(1)  # the second subflow joins
-    net.programs.ask("user", do="go", id="f")
+    net.programs.send("user", do="go", id="f")
     began, due, frames = time.monotonic(), changes(loaded), []
     last_s, last = 0.0, {"whole": 0}
     while last_s < loaded.duration_s:

@@ -31,7 +31,7 @@ from emulation.small_network import NoLedger
 from lab.engines.mininet.kernel import shaping
 from lab.engines.mininet.machine import upstreams
 from lab.engines.mininet.network import radios
-from lab.engines.mininet.traffic_processes import Hosts
+from lab.engines.mininet.traffic_processes import TrafficProcesses
 
 # 14 and 5 dB above the noise: in the error model, frames of 9 Mb/s reach only the first station
 PLACES_M = {"ap": 0, "strong": 119, "weak": 238}
@@ -62,7 +62,7 @@ model : {{ type = "path_loss"; positions = ({positions});
 
 
 class RealAir:
-    """Hold the network, as `Hosts` expects it."""
+    """Hold the network, as `TrafficProcesses` expects it."""
 
     hosts = (*STATIONS, "server")
 
@@ -128,8 +128,8 @@ class RealAir:
             self.run(name, f"tc {shaping.link(device, None, DELAY_NS)}")
         self._start_medium()
         self._associate()
-        self.programs = Hosts(self, NoLedger(), self.hosts)
-        self.programs.ask("server", do="serve", mptcp=False)
+        self.programs = TrafficProcesses(self, NoLedger(), self.hosts)
+        self.programs.send("server", do="serve", mptcp=False)
 
     def _start_medium(self) -> None:
         macs = {name: self._mac(name) for name in PLACES_M}
@@ -211,9 +211,9 @@ class RealAir:
                 "volume_bytes": None,
                 "receive_buffer_bytes": BUFFER_BYTES,
             }
-            self.programs.ask(name, do="connect", **request, **more)
+            self.programs.send(name, do="connect", **request, **more)
         for name in names:
-            self.programs.ask(name, do="go", id=f"{scene}-{name}")
+            self.programs.send(name, do="go", id=f"{scene}-{name}")
         time.sleep(WARM_UP_S)
         before, idle, began = self._received(scene, names), _idle(), time.monotonic()
         counters, ticks, lost = self._counters(), _ticks(), self._lost()
@@ -223,7 +223,7 @@ class RealAir:
         dump = self.run("ap", "iw dev ap-wlan1 station dump")
         senders = self.run("server", "ss -tin state established")
         for name in names:
-            self.programs.ask(name, do="stop", id=f"{scene}-{name}")
+            self.programs.send(name, do="stop", id=f"{scene}-{name}")
         time.sleep(1)
         return {
             "mbps": {
@@ -248,7 +248,7 @@ class RealAir:
 
     def _received(self, scene: str, names: tuple[str, ...]) -> dict[str, int]:
         return {
-            name: self.programs.ask(name, do="status")["flows"][f"{scene}-{name}"]["bytes"]
+            name: self.programs.send(name, do="status")["flows"][f"{scene}-{name}"]["bytes"]
             for name in names
         }
 

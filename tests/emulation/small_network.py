@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from lab.engines.mininet.kernel import netlink, shaping
-from lab.engines.mininet.traffic_processes import Hosts
+from lab.engines.mininet.traffic_processes import TrafficProcesses
 
 SERVER = "10.0.0.1"
 PORT = 5001
@@ -60,8 +60,8 @@ class SmallNetwork:
         for holder in self._holders.values():
             holder.stdout.readline()
         self._build()
-        self.programs = Hosts(self, NoLedger(), self.hosts)
-        self.programs.ask("server", do="serve", mptcp=True)
+        self.programs = TrafficProcesses(self, NoLedger(), self.hosts)
+        self.programs.send("server", do="serve", mptcp=True)
         self._diagnosis = netlink.inside(self.pid("server"), netlink.Diagnosis)
         return self
 
@@ -143,16 +143,16 @@ class SmallNetwork:
             "cc": cc,
             "rate_bps": None,
         }
-        self.programs.ask(
+        self.programs.send(
             "user", do="connect", **request, volume_bytes=None, receive_buffer_bytes=4_000_000
         )
-        self.programs.ask("user", do="go", id=id)
+        self.programs.send("user", do="go", id=id)
 
     def received(self) -> dict[str, int]:
         """Return the bytes that the user's applications have read, by flow."""
         return {
             name: flow["bytes"]
-            for name, flow in self.programs.ask("user", do="status")["flows"].items()
+            for name, flow in self.programs.send("user", do="status")["flows"].items()
         }
 
     def watch(self, duration_s: float, every_s: float = 0.05) -> list[dict[str, Any]]:

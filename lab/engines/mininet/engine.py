@@ -30,7 +30,7 @@ from lab.engines.mininet.network import wifi_cell
 from lab.engines.mininet.network.links import Links
 from lab.engines.mininet.network.network import Network
 from lab.engines.mininet.telemetry import Telemetry
-from lab.engines.mininet.traffic_processes import Hosts
+from lab.engines.mininet.traffic_processes import TrafficProcesses
 from lab.engines.mininet.workload import Workload
 from lab.errors import LabError
 from lab.run.engine import Engine
@@ -182,10 +182,10 @@ class MininetEngine(Engine):
         self.network = Network(self.topology, self.wiring, self.ledger, scratch)
         self._undo.callback(self.network.stop)
         self.network.create()
-        self.hosts = Hosts(
+        self.programs = TrafficProcesses(
             self.network, self.ledger, self._busy()
         )  # their programs load while the network is built
-        self._undo.callback(self.hosts.stop)
+        self._undo.callback(self.programs.stop)
         self.network.build()
         self._start_host_agents()
         self.recorder.log("shaping: links and cells")
@@ -224,7 +224,7 @@ class MininetEngine(Engine):
 
     def _start_servers(self) -> None:
         """The servers listen."""
-        servers = [host for host in self.hosts.names if host in self.topology.ids("server")]
+        servers = [host for host in self.programs.hosts if host in self.topology.ids("server")]
         for server in servers:
             if not self.scenario.multipath.server_enabled:
                 self.network.run(
@@ -232,7 +232,7 @@ class MininetEngine(Engine):
                     ["sysctl", "-qw", "net.mptcp.enabled=0"],
                     f"switch MPTCP off on {server}",
                 )
-        for server, answer in self.hosts.ask_all(
+        for server, answer in self.programs.send_all(
             {server: {"do": "serve", "mptcp": True} for server in servers}
         ).items():
             if not answer["mptcp"]:
@@ -252,7 +252,7 @@ class MininetEngine(Engine):
         self.recorder.log("measuring every link")
         measured = {}
         for each in self.wiring.interfaces:
-            if each.node in self.topology.users and each.node in self.hosts.names:
+            if each.node in self.topology.users and each.node in self.programs.hosts:
                 comparison, complaints = probes.best_attempt(each.name, partial(self._probe, each))
                 measured[each.name] = comparison.to_json()
                 for complaint in complaints:
@@ -261,7 +261,7 @@ class MininetEngine(Engine):
 
     def _probe(self, interface: Interface) -> probes.Comparison:
         server = self.wiring.of(self.topology.server_of(interface.node))[0].address
-        answer = self.hosts.ask(
+        answer = self.programs.send(
             interface.node,
             do="probe",
             server=server,
@@ -279,7 +279,7 @@ class MininetEngine(Engine):
             self.topology,
             self.wiring,
             self.network,
-            self.hosts,
+            self.programs,
             self.links,
             folder / "pox" / "decisions.jsonl",
             self.scenario.rate_scale,
@@ -301,7 +301,7 @@ class MininetEngine(Engine):
         self._undo.callback(self.laws.close)
         self.laws.load(*self.scenario.congestion_controls)
         self.workload = Workload(
-            self.scenario, self.topology, self.wiring, self.hosts, self.telemetry.sampler
+            self.scenario, self.topology, self.wiring, self.programs, self.telemetry.sampler
         )
         again = self.workload.prepare()
         self.pox.wait_settled()
@@ -351,7 +351,7 @@ class MininetEngine(Engine):
 
     def _log_counters(self) -> None:
         """What every kernel counted of Multipath TCP, for who wants to know why something is missing."""
-        for host in self.hosts.names:
+        for host in self.programs.hosts:
             counted = {name: count for name, count in self._mptcp_counters(host).items() if count}
             self.recorder.log(f"{host} counted {json.dumps(counted)}")
 

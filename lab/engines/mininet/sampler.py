@@ -59,6 +59,7 @@ class Connection:
     subflows: dict[Endpoint, Subflow] = field(default_factory=dict)
     received: int = 0
     completion_s: float | None = None
+    receive_buffer_max_bytes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -140,6 +141,7 @@ class Sampler:
             rate = _rate_mbps(int(got.get("bytes", 0)) - connection.received, elapsed_s)
             connection.received = int(got.get("bytes", connection.received))
             connection.completion_s = got.get("done_s")
+            connection.receive_buffer_max_bytes = got.get("receive_buffer_max_bytes")
             user = connection.opened.user
             users[user] = round(users.get(user, 0.0) + rate, 4)
             for subflow in connection.subflows.values():
@@ -170,6 +172,7 @@ class Sampler:
                 throughput_mbps=round(_rate_mbps(each.received, duration_s), 4),
                 completion_s=each.completion_s,
                 out_of_order_fraction=self._out_of_order(each, queued),
+                receive_buffer_max_bytes=each.receive_buffer_max_bytes,
                 subflows=tuple(
                     _subflow_report(name, subflow, duration_s) for subflow in each.subflows.values()
                 ),

@@ -13,7 +13,7 @@ from lab.engines.mininet.kernel.shaping import FQ, NETEM
 from lab.engines.mininet.network.links import Links
 from lab.engines.mininet.network.network import Network
 from lab.engines.mininet.sampler import Sampler
-from lab.engines.mininet.traffic_processes import Hosts
+from lab.engines.mininet.traffic_processes import TrafficProcesses
 from lab.engines.mininet.watchdog import Watchdog
 from lab.radio.cell import Cell
 from lab.run.frame import ApSample, Direction, Frame, LinkSample
@@ -29,18 +29,18 @@ class Telemetry:
         topology: Topology,
         wiring: Wiring,
         network: Network,
-        hosts: Hosts,
+        programs: TrafficProcesses,
         links: Links,
         decisions: Path,
         rate_scale: float,
     ) -> None:
         self.rate_scale = rate_scale  # decisions are written in the scenario's units
-        self.topology, self.wiring, self.hosts, self.links = topology, wiring, hosts, links
+        self.topology, self.wiring, self.programs, self.links = topology, wiring, programs, links
         self.agents: Agents | None = None
         self.sampler, self.watchdog = Sampler(wiring), Watchdog()
         # a netlink socket stays in the namespace it was opened in; the first question makes the kernel load a module
         self._diagnoses = {
-            host: netlink.inside(network.pid(host), netlink.Diagnosis) for host in hosts.names
+            host: netlink.inside(network.pid(host), netlink.Diagnosis) for host in programs.hosts
         }
         for diagnosis in self._diagnoses.values():
             diagnosis.sockets()
@@ -96,7 +96,7 @@ class Telemetry:
 
     def receiving(self) -> dict[str, Any]:
         """Every flow's status at the end that receives."""
-        answers = self.hosts.ask_all({host: {"do": "status"} for host in self._diagnoses})
+        answers = self.programs.send_all({host: {"do": "status"} for host in self._diagnoses})
         return {
             name: flow
             for answer in answers.values()

@@ -9,7 +9,7 @@ from typing import Any
 
 from lab.engines.mininet.ebpf import kernel_name
 from lab.engines.mininet.sampler import Connection, Opened, Sampler
-from lab.engines.mininet.traffic_processes import Hosts
+from lab.engines.mininet.traffic_processes import TrafficProcesses
 from lab.run.report import MptcpCheck
 from lab.scenario.demands import Demands, Rates
 from lab.scenario.flows import PAUSED_BPS, Act, Flow, plan
@@ -25,9 +25,19 @@ class Workload:
     """Acts on the time line of a run; `sampler` is told about every connection."""
 
     def __init__(
-        self, scenario: Scenario, topology: Topology, wiring: Wiring, hosts: Hosts, sampler: Sampler
+        self,
+        scenario: Scenario,
+        topology: Topology,
+        wiring: Wiring,
+        programs: TrafficProcesses,
+        sampler: Sampler,
     ) -> None:
-        self.topology, self.wiring, self.hosts, self.sampler = topology, wiring, hosts, sampler
+        self.topology, self.wiring, self.programs, self.sampler = (
+            topology,
+            wiring,
+            programs,
+            sampler,
+        )
         self.receive_buffer_bytes = scenario.multipath.receive_buffer_kb * 1000
         self.cc: str | None = None  # of connections opened from now on, instead of the scenario's
         self._acts = plan(scaled_traffic(scenario), scenario.seed, scenario.duration_s)
@@ -48,7 +58,7 @@ class Workload:
             if not connecting or time_opened == TIMES_OPENED:
                 break
             for flow in connecting:
-                self.hosts.ask(flow.user, do="stop", id=flow.id)
+                self.programs.send(flow.user, do="stop", id=flow.id)
                 again.append(flow.id)
         return again
 
@@ -98,14 +108,14 @@ class Workload:
 
     def _set_rates(self, rates: Rates) -> None:
         for flow, rate_bps in rates.items():
-            self.hosts.ask(flow.user, do="rate", id=flow.id, rate_bps=rate_bps)
+            self.programs.send(flow.user, do="rate", id=flow.id, rate_bps=rate_bps)
 
     def _sleep_until(self, t: float) -> None:
         time.sleep(max(0.0, self._zero + t - time.monotonic()))
 
     def _do(self, act: Act) -> None:
         if act.verb == "stop":
-            self.hosts.ask(act.flow.user, do="stop", id=act.flow.id)
+            self.programs.send(act.flow.user, do="stop", id=act.flow.id)
             self._set_rates(self._demands.end(act.flow))
         elif act.verb == "rate":
             self._set_rates(self._demands.set_silent(act.flow, act.rate_bps == PAUSED_BPS))
@@ -122,7 +132,7 @@ class Workload:
                 }
             )
         for batch in _one_each(starting):
-            self.hosts.ask_all({flow.user: {"do": "go", "id": flow.id} for flow in batch})
+            self.programs.send_all({flow.user: {"do": "go", "id": flow.id} for flow in batch})
 
     def _lacking_after_a_while(self) -> list[Flow]:
         """The connections that lack a subflow when all are there, or none has come for some time."""
@@ -141,7 +151,7 @@ class Workload:
         """
         flows = [flow for flow in self._opened.values() if flow.user in self.topology.multipath]
         servers = {self.topology.server_of(flow.user) for flow in flows}
-        answers = self.hosts.ask_all({server: {"do": "subflows"} for server in sorted(servers)})
+        answers = self.programs.send_all({server: {"do": "subflows"} for server in sorted(servers)})
         found = {
             name: count for answer in answers.values() for name, count in answer["subflows"].items()
         }
@@ -154,7 +164,7 @@ class Workload:
 
     def _connect(self, connecting: Iterable[Flow]) -> None:
         for batch in _one_each(connecting):
-            answers = self.hosts.ask_all({flow.user: self._request(flow) for flow in batch})
+            answers = self.programs.send_all({flow.user: self._request(flow) for flow in batch})
             for flow in batch:
                 endpoint = (self.wiring.of(flow.user)[0].address, answers[flow.user]["port"])
                 self.sampler.open(

@@ -96,6 +96,22 @@ def test_out_of_order_is_what_the_connections_receiver_put_aside():
     assert made.report(2.0, {})[0].out_of_order_fraction is None
 
 
+def test_lost_segments_left_the_sender_did_not_arrive_and_are_not_in_flight():
+    made = sampler()
+    made.take(
+        [socket(SERVER, WIFI, token=7, data_segments_out=100, in_flight=10, retransmitted=8)],
+        [socket(WIFI, SERVER, token=9, data_segments_in=85)],
+    )
+    subflow = made.report(1.0, {})[0].subflows[0]
+    assert (subflow.segments, subflow.lost_segments, subflow.retransmitted_segments) == (100, 5, 8)
+
+
+def test_the_most_data_held_back_is_what_the_receiving_program_counted():
+    made = sampler()
+    made.sample(1.0, {"ue1-1": {"bytes": 9, "receive_buffer_max_bytes": 70_000}}, {})
+    assert made.report(1.0, {})[0].receive_buffer_max_bytes == 70_000
+
+
 def test_windows_and_round_trips_are_the_senders():
     made = sampler()
     made.take(

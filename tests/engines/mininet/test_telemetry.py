@@ -45,11 +45,11 @@ class Network:
         return 1
 
 
-class Hosts:
-    names = ("ue1", "ue2", "ue3", "ue4", "srv1")
+class TrafficProcesses:
+    hosts = ("ue1", "ue2", "ue3", "ue4", "srv1")
     bytes = 0
 
-    def ask_all(self, requests):
+    def send_all(self, requests):
         assert all(request == {"do": "status"} for request in requests.values())
         receiver = {"flows": {"ue1-1": {"bytes": self.bytes, "sends": False, "mptcp": False}}}
         sender = {"flows": {"ue1-1": {"bytes": 99, "sends": True}}}
@@ -81,7 +81,13 @@ def seen(load, tmp_path, monkeypatch):
     monkeypatch.setattr(telemetry.time, "monotonic", lambda: clock[0])
     topology = load().network
     made = Telemetry(
-        topology, wire(topology), Network(), Hosts(), Links(), tmp_path / "decisions.jsonl", 0.5
+        topology,
+        wire(topology),
+        Network(),
+        TrafficProcesses(),
+        Links(),
+        tmp_path / "decisions.jsonl",
+        0.5,
     )
     made.clock, made.decisions = clock, tmp_path / "decisions.jsonl"
     made.watchdog.look = lambda t, late_s, lag_ms: ["slow"] if late_s > 1 else []
@@ -103,7 +109,7 @@ def frame(seen, t, late_s=0.0, elapsed_s=0.5):
 def test_a_users_rate_is_counted_where_it_is_received(seen):
     seen.sampler.open(Opened("ue1-1", "ue1", ("10.1.0.1", 4000), "down", False))
     frame(seen, 0.5)
-    seen.hosts.bytes = 125_000
+    seen.programs.bytes = 125_000
     assert frame(seen, 1.0)[0]["user"] == {"ue1": {"mbps": 2.0}}
 
 

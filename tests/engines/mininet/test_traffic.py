@@ -1,4 +1,4 @@
-"""The traffic program, for real, on the loopback interface."""
+"""Run the traffic program on the loopback interface."""
 
 import fcntl
 import json
@@ -15,21 +15,26 @@ from pathlib import Path
 import pytest
 from userspace_network import eventually
 
-from lab.engines.mininet import probes
-from lab.engines.mininet import traffic_processes as hosts
+from lab.engines.mininet import probes, traffic_processes
 from lab.engines.mininet.kernel import netlink
-from lab.engines.mininet.programs import traffic
+from lab.engines.mininet.programs import flow
+from lab.engines.mininet.programs.flow import FlowRequest
+from lab.engines.mininet.programs.receive_buffer import ReceiveBuffer
 
-PROGRAM = Path(hosts.PROGRAM)
+REQUEST = FlowRequest("f", "127.0.0.1", "127.0.0.2", mptcp=True, direction="down", cc="reno")
 
 
 class Host:
     def __init__(self):
         self.program = subprocess.Popen(
-            [sys.executable, "-SE", str(PROGRAM)], stdin=-1, stdout=-1, text=True
+            [sys.executable, "-SE", "-m", traffic_processes.PROGRAM],
+            cwd=traffic_processes.PROJECT,
+            stdin=-1,
+            stdout=-1,
+            text=True,
         )
 
-    def ask(self, **request):
+    def send(self, **request):
         self.program.stdin.write(json.dumps(request) + "\n")
         self.program.stdin.flush()
         return json.loads(self.program.stdout.readline())
@@ -46,7 +51,7 @@ def pair():
     if not Path("/proc/sys/net/mptcp/enabled").exists():
         pytest.skip("this kernel has no Multipath TCP")
     server, user = Host(), Host()
-    if "error" in server.ask(do="serve", mptcp=True):
+    if "error" in server.send(do="serve", mptcp=True):
         pytest.skip("port 5001 of this machine is taken")
     yield server, user
     user.close()
@@ -54,24 +59,16 @@ def pair():
 
 
 def start(user, mptcp=True, **more):
-    request = {
-        "id": "f",
-        "server": "127.0.0.1",
-        "bind": "127.0.0.2",
-        "mptcp": mptcp,
-        "direction": "down",
-        "cc": "reno",
-    }
-    answer = user.ask(do="connect", **(request | {"rate_bps": None, "volume_bytes": None} | more))
-    user.ask(do="go", id="f")
+    answer = user.send(do="connect", **(REQUEST._asdict() | {"mptcp": mptcp} | more))
+    user.send(do="go", id="f")
     return answer
 
 
-def test_a_file_arrives_whole_and_says_when(pair):
+def test_a_file_arrives_whole_and_its_time_is_reported(pair):
     _server, user = pair
     start(user, volume_bytes=3_000_000)
     deadline = time.monotonic() + 5
-    while (flow := user.ask(do="status")["flows"]["f"])[
+    while (flow := user.send(do="status")["flows"]["f"])[
         "done_s"
     ] is None and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -80,11 +77,11 @@ def test_a_file_arrives_whole_and_says_when(pair):
     assert flow["error"] is None
 
 
-def test_plain_tcp_is_told_from_multipath(pair):
+def test_plain_tcp_is_distinguished_from_multipath(pair):
     _server, user = pair
     start(user, mptcp=False, rate_bps=1_000_000)
     time.sleep(0.2)
-    assert user.ask(do="status")["flows"]["f"]["mptcp"] is False
+    assert user.send(do="status")["flows"]["f"]["mptcp"] is False
 
 
 @pytest.mark.whole
@@ -92,12 +89,12 @@ def test_a_rate_limits_the_application_and_can_be_changed(pair):
     _server, user = pair
     start(user, rate_bps=0)
     time.sleep(0.3)
-    assert user.ask(do="status")["flows"]["f"]["bytes"] == 0
-    user.ask(do="rate", id="f", rate_bps=8_000_000)
+    assert user.send(do="status")["flows"]["f"]["bytes"] == 0
+    user.send(do="rate", id="f", rate_bps=8_000_000)
     time.sleep(0.5)
-    began, before = time.monotonic(), user.ask(do="status")["flows"]["f"]["bytes"]
+    began, before = time.monotonic(), user.send(do="status")["flows"]["f"]["bytes"]
     time.sleep(1.0)
-    sent = (user.ask(do="status")["flows"]["f"]["bytes"] - before) * 8 / (time.monotonic() - began)
+    sent = (user.send(do="status")["flows"]["f"]["bytes"] - before) * 8 / (time.monotonic() - began)
     assert 5_000_000 < sent < 8_500_000
 
 
@@ -113,20 +110,20 @@ def test_the_kernel_confirms_congestion_control_and_token(pair):
 
 def test_a_probe_measures_a_rate_and_a_round_trip(pair):
     _server, user = pair
-    got = user.ask(do="probe", server="127.0.0.1", bind="127.0.0.2", packets=probes.PACKETS)
+    got = user.send(do="probe", server="127.0.0.1", bind="127.0.0.2", packets=probes.PACKETS)
     if "error" in got:
         pytest.skip("raw sockets need root")
     assert got["rtt_ms"] < 50
     assert got["rate_bps"] > 1e6
 
 
-def test_what_cannot_be_done_is_said_and_the_program_goes_on(pair):
+def test_a_command_that_fails_is_answered_and_the_program_continues(pair):
     _server, user = pair
-    assert "KeyError" in user.ask(do="stop", id="nobody")["error"]
-    assert user.ask(do="status") == {"flows": {}}
+    assert "KeyError" in user.send(do="stop", id="nobody")["error"]
+    assert user.send(do="status") == {"flows": {}}
 
 
-def test_it_ends_with_its_input():
+def test_the_program_ends_with_its_input():
     assert Host().close() == 0
 
 
@@ -148,9 +145,9 @@ def received():
             return connection.recv_into(*arguments)
 
     counted = Counted()
-    flow = traffic.Flow({}, counted, sends=False)
-    flow.go()
-    yield flow, sender, counted
+    receiving = flow.Flow(REQUEST, counted, sends=False)
+    receiving.go()
+    yield receiving, sender, counted
     sender.close()
     connection.close()
 
@@ -159,8 +156,9 @@ def waiting_bytes(connection):
     return struct.unpack("i", fcntl.ioctl(connection.fileno(), termios.FIONREAD, b"\0\0\0\0"))[0]
 
 
-def test_data_is_read_as_it_comes_by_a_program_that_seldom_wakes(received):
-    """A program that read every 50 ms would leave data where they are most of the time, one that woke for each would wake 200 times."""
+def test_the_kernel_copies_data_at_once_for_a_program_that_seldom_wakes(received):
+    """A program that read every 50 ms would mostly leave data in the socket; one that woke for
+    each packet would wake 200 times."""
     _flow, sender, connection = received
     left, began = 0, time.monotonic()
     for _ in range(100):
@@ -168,15 +166,52 @@ def test_data_is_read_as_it_comes_by_a_program_that_seldom_wakes(received):
         time.sleep(0.005)
         left += waiting_bytes(connection) > 0
     assert left < 50
-    assert connection.calls <= (time.monotonic() - began) / traffic.COUNT_S + 2
+    assert connection.calls <= (time.monotonic() - began) / flow.COUNT_S + 2
 
 
-def test_what_has_come_is_counted_soon_and_the_end_at_once(received):
-    flow, sender, _connection = received
+def test_received_data_is_counted_soon_and_the_end_at_once(received):
+    receiving, sender, _connection = received
     sender.sendall(bytes(1234))
-    eventually(lambda: flow.bytes == 1234, "count what has come")
-    assert flow.done_s is None
+    eventually(lambda: receiving.bytes == 1234, "count what has come")
+    assert receiving.done_s is None
     sender.sendall(bytes(66))
     sender.shutdown(socket.SHUT_WR)
-    eventually(lambda: flow.done_s is not None, "see the end")
-    assert (flow.bytes, flow.error) == (1300, None)
+    eventually(lambda: receiving.done_s is not None, "notice the end")
+    assert (receiving.bytes, receiving.error) == (1300, None)
+
+
+@pytest.mark.parametrize("mptcp", [True, False])
+def test_a_path_without_loss_holds_no_data_back(pair, mptcp):
+    _server, user = pair
+    start(user, mptcp=mptcp, volume_bytes=20_000_000)
+
+    def status():
+        return user.send(do="status")["flows"]["f"]
+
+    eventually(lambda: status()["done_s"] is not None, "receive the file")
+    assert status()["mptcp"] is mptcp
+    assert status()["receive_buffer_max_bytes"] == 0
+
+
+def readings(*counters):
+    """Return the most data held back, from segments of two subflows and delivered bytes."""
+    buffer = ReceiveBuffer(None, is_mptcp=True)
+    for first, second, delivered in counters:
+        buffer.take([(first, 1000), (second, 1000)], delivered)
+    return buffer.most_bytes
+
+
+def test_data_held_back_is_what_waits_for_another_subflow():
+    assert readings((0, 0, 0), (10, 10, 20_000), (10, 50, 20_000), (11, 60, 71_000)) == 40_000
+
+
+def test_duplicates_do_not_count_as_held_back():
+    assert readings((0, 0, 0), (10, 10, 20_000), (10, 15, 20_000), (20, 15, 30_000)) == 0
+
+
+def test_a_subflow_that_ends_takes_its_counters_with_it():
+    buffer = ReceiveBuffer(None, is_mptcp=True)
+    buffer.take([(100, 1000), (50, 1000)], 150_000)
+    buffer.take([(110, 1000)], 160_000)
+    buffer.take([(120, 1000)], 170_000)
+    assert buffer.most_bytes == 0

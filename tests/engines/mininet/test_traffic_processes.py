@@ -1,13 +1,17 @@
-"""The traffic programs of the hosts, here in the place of hosts: this machine."""
+"""Start traffic programs and send them commands; this machine takes the place of the hosts."""
 
 import pytest
 
 from lab.engines.mininet import traffic_processes as module
 from lab.engines.mininet.machine.ledger import Ledger
-from lab.engines.mininet.traffic_processes import Hosts
+from lab.engines.mininet.traffic_processes import TrafficProcesses
 from lab.errors import LabError
 
-ECHO = "import json, sys\nfor line in sys.stdin: print(json.dumps(json.loads(line) | {'by': sys.argv[1]}), flush=True)"
+ECHO = (
+    "import json, sys\n"
+    "for line in sys.stdin:\n"
+    "    print(json.dumps(json.loads(line) | {'by': sys.argv[1]}), flush=True)"
+)
 SILENT = "import sys; sys.stdin.read()"
 
 
@@ -26,7 +30,7 @@ def make(tmp_path):
     made = []
 
     def start(program=""):
-        made.append(Hosts(Network(program), Ledger(tmp_path / "ledger"), ("a", "b")))
+        made.append(TrafficProcesses(Network(program), Ledger(tmp_path / "ledger"), ("a", "b")))
         return made[-1]
 
     yield start
@@ -36,35 +40,35 @@ def make(tmp_path):
             program.wait(5)
 
 
-def test_each_answers_for_itself(make):
-    hosts = make(ECHO)
-    assert hosts.ask("a", do="x", n=1) == {"do": "x", "n": 1, "by": "a"}
-    answers = hosts.ask_all({"a": {"do": "x"}, "b": {"do": "y"}})
+def test_each_host_answers_its_own_command(make):
+    programs = make(ECHO)
+    assert programs.send("a", do="x", n=1) == {"do": "x", "n": 1, "by": "a"}
+    answers = programs.send_all({"a": {"do": "x"}, "b": {"do": "y"}})
     assert [(each["do"], each["by"]) for each in answers.values()] == [("x", "a"), ("y", "b")]
 
 
-def test_they_are_written_down(make, tmp_path):
-    hosts = make(ECHO)
+def test_every_process_is_in_the_ledger(make, tmp_path):
+    programs = make(ECHO)
     assert [each["pid"] for each in Ledger(tmp_path / "ledger").entries()] == [
-        each.pid for each in hosts._programs.values()
+        each.pid for each in programs._programs.values()
     ]
 
 
-def test_the_real_program_answers_and_its_errors_are_ours(make):
-    hosts = make()
-    assert hosts.ask("a", do="status") == {"flows": {}}
+def test_the_traffic_program_answers_and_its_errors_are_raised(make):
+    programs = make()
+    assert programs.send("a", do="status") == {"flows": {}}
     with pytest.raises(LabError, match="ask a to go: KeyError: 'none'"):
-        hosts.ask("a", do="go", id="none")
+        programs.send("a", do="go", id="none")
 
 
-def test_no_answer_is_an_error(make, monkeypatch):
+def test_a_missing_answer_is_an_error(make, monkeypatch):
     monkeypatch.setattr(module, "ANSWER_TIMEOUT_S", 0.1)
     with pytest.raises(LabError, match=r"ask b to status: no answer in 0.1 s"):
-        make(SILENT).ask("b", do="status")
+        make(SILENT).send("b", do="status")
 
 
-def test_one_that_has_ended_is_an_error(make):
-    hosts = make("pass")
-    hosts._programs["a"].wait(5)
+def test_a_program_that_has_ended_is_an_error(make):
+    programs = make("pass")
+    programs._programs["a"].wait(5)
     with pytest.raises(LabError, match="ask a to status: its traffic program has ended"):
-        hosts.ask("a", do="status")
+        programs.send("a", do="status")

@@ -1,4 +1,4 @@
-"""A scenario's flows on the time line, with hosts that only remember."""
+"""Act on the time line of a scenario's flows; the traffic programs only record commands."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from lab.topologies.topology import wire
 
 
 class Clock:
-    """Time that passes when somebody sleeps."""
+    """Advance time only when somebody sleeps."""
 
     now = 100.0
 
@@ -20,23 +20,27 @@ class Clock:
         self.now += seconds
 
 
-class Hosts:
+class TrafficProcesses:
     def __init__(self, clock):
-        self.clock, self.asked, self.joined = clock, [], lambda now, name: 1
+        self.clock, self.requests, self.joined = clock, [], lambda now, name: 1
 
-    def ask(self, host, **request):
-        return self.ask_all({host: request})[host]
+    def send(self, host, **request):
+        return self.send_all({host: request})[host]
 
-    def ask_all(self, requests):
+    def send_all(self, requests):
         for host, request in requests.items():
-            self.asked.append((round(self.clock.now - 100, 3), host, request))
-        names = [request["id"] for _, _, request in self.asked if request["do"] == "connect"]
+            self.requests.append((round(self.clock.now - 100, 3), host, request))
+        names = [request["id"] for _, _, request in self.requests if request["do"] == "connect"]
         joined = {name: self.joined(self.clock.now - 100, name) for name in names}
-        return {host: {"port": 40_000 + len(self.asked), "subflows": joined} for host in requests}
+        return {
+            host: {"port": 40_000 + len(self.requests), "subflows": joined} for host in requests
+        }
 
-    def did(self, verb):
+    def commands(self, verb):
         return [
-            (at, host, request["id"]) for at, host, request in self.asked if request["do"] == verb
+            (at, host, request["id"])
+            for at, host, request in self.requests
+            if request["do"] == verb
         ]
 
 
@@ -62,7 +66,7 @@ def work(load, monkeypatch):
             *(f"{key}={value}" for key, value in settings.items()),
         )
         topology = scenario.network
-        return Workload(scenario, topology, wire(topology), Hosts(clock), Sampler())
+        return Workload(scenario, topology, wire(topology), TrafficProcesses(clock), Sampler())
 
     return make
 
@@ -70,72 +74,78 @@ def work(load, monkeypatch):
 def test_flows_connect_before_the_clock_starts(work):
     made = work("{user: ue1}", "{user: ue2}", "{user: ue3, start_s: 4}")
     made.prepare()
-    assert made.hosts.did("connect") == [(0, "ue1", "ue1-1"), (0, "ue2", "ue2-1")]
-    assert not made.hosts.did("go")
+    assert made.programs.commands("connect") == [(0, "ue1", "ue1-1"), (0, "ue2", "ue2-1")]
+    assert not made.programs.commands("go")
     made.begin()
-    assert made.hosts.did("go") == [(0, "ue1", "ue1-1"), (0, "ue2", "ue2-1")]
+    assert made.programs.commands("go") == [(0, "ue1", "ue1-1"), (0, "ue2", "ue2-1")]
     made.until(5)
-    assert made.hosts.did("go")[2:] == made.hosts.did("connect")[2:] == [(4, "ue3", "ue3-1")]
+    assert (
+        made.programs.commands("go")[2:]
+        == made.programs.commands("connect")[2:]
+        == [(4, "ue3", "ue3-1")]
+    )
     assert made.now_s() == 5
 
 
 def test_the_clock_starts_when_the_servers_have_every_subflow(work):
     made = work("{user: ue1}", "{user: ue2}")
-    made.hosts.joined = lambda now, name: int(now >= 1)
+    made.programs.joined = lambda now, name: int(now >= 1)
     assert made.prepare() == []
-    assert made.hosts.clock.now - 100 == pytest.approx(1, abs=0.2)
-    assert {host for _, host, request in made.hosts.asked if request["do"] == "subflows"} == {
+    assert made.programs.clock.now - 100 == pytest.approx(1, abs=0.2)
+    assert {host for _, host, request in made.programs.requests if request["do"] == "subflows"} == {
         "srv1"
     }
 
 
-def test_a_connection_that_lacks_a_subflow_is_opened_anew(work):
+def test_a_connection_that_lacks_a_subflow_is_opened_once_more(work):
     made = work("{user: ue2}", "{user: ue3}")
-    made.hosts.joined = lambda now, name: int(name == "ue3-1" or now > module.SUBFLOWS_WITHIN_S + 1)
+    made.programs.joined = lambda now, name: int(
+        name == "ue3-1" or now > module.SUBFLOWS_WITHIN_S + 1
+    )
     assert made.prepare() == ["ue2-1"]
-    (stopped,) = made.hosts.did("stop")
+    (stopped,) = made.programs.commands("stop")
     assert stopped == (pytest.approx(module.SUBFLOWS_WITHIN_S, abs=0.2), "ue2", "ue2-1")
-    assert [name for _, _, name in made.hosts.did("connect")] == ["ue2-1", "ue3-1", "ue2-1"]
+    assert [name for _, _, name in made.programs.commands("connect")] == ["ue2-1", "ue3-1", "ue2-1"]
     assert [opened.id for opened in made.sampler.opened] == ["ue2-1", "ue3-1", "ue2-1"]
 
 
-def test_one_that_never_gets_it_runs_without(work):
+def test_a_connection_that_never_gets_its_subflows_runs_without_them(work):
     made = work("{user: ue2}")
-    made.hosts.joined = lambda now, name: 0
+    made.programs.joined = lambda now, name: 0
     assert made.prepare() == ["ue2-1", "ue2-1"]
-    assert len(made.hosts.did("connect")) == module.TIMES_OPENED
-    assert len(made.hosts.did("stop")) == module.TIMES_OPENED - 1
-    assert made.hosts.clock.now - 100 == pytest.approx(
+    assert len(made.programs.commands("connect")) == module.TIMES_OPENED
+    assert len(made.programs.commands("stop")) == module.TIMES_OPENED - 1
+    assert made.programs.clock.now - 100 == pytest.approx(
         module.TIMES_OPENED * module.SUBFLOWS_WITHIN_S, abs=0.5
     )
 
 
 @pytest.mark.parametrize("flow", ["{user: ue1}", "{user: ue2}"])
-def test_nobody_waits_for_subflows_of_plain_tcp(work, flow):
+def test_plain_tcp_is_not_delayed_by_missing_subflows(work, flow):
     made = work(flow)
-    made.hosts.joined = lambda now, name: None if "ue2" in flow else 0
+    made.programs.joined = lambda now, name: None if "ue2" in flow else 0
     assert made.prepare() == []
-    assert made.hosts.clock.now == 100
+    assert made.programs.clock.now == 100
 
 
-def test_a_flow_is_asked_for_as_the_scenario_says(work):
+def test_a_connect_command_holds_what_the_scenario_says(work):
     made = work(
         "{user: ue3, kind: file, volume_mb: 2, direction: up, cc: cubic}",
         **{"multipath.receive_buffer_kb": 500},
     )
     made.prepare()
-    (_, _, request) = made.hosts.asked[0]
+    (_, _, request) = made.programs.requests[0]
     assert request == {"do": "connect", "id": "ue3-1", "server": "10.0.0.1", "bind": "10.2.0.3", "mptcp": True, "direction": "up",
                        "cc": "cubic", "rate_bps": None, "volume_bytes": 2_000_000, "receive_buffer_bytes": 500_000}  # fmt: skip
     (opened,) = made.sampler.opened
     assert (opened.endpoint, opened.multipath) == (("10.2.0.3", 40_001), True)
 
 
-def test_only_multipath_users_ask_for_it(work):
+def test_only_multipath_users_request_mptcp(work):
     made = work("{user: ue1}", "{user: ue2}")
     made.prepare()
     assert [
-        request["mptcp"] for _, _, request in made.hosts.asked if request["do"] == "connect"
+        request["mptcp"] for _, _, request in made.programs.requests if request["do"] == "connect"
     ] == [False, True]
 
 
@@ -144,8 +154,10 @@ def test_flows_stop_and_pause_in_time(work):
     made.prepare()
     made.begin()
     made.until(20)
-    assert made.hosts.did("stop") == [(3, "ue1", "ue1-1")]
-    rates = [request["rate_bps"] for _, _, request in made.hosts.asked if request["do"] == "rate"]
+    assert made.programs.commands("stop") == [(3, "ue1", "ue1-1")]
+    rates = [
+        request["rate_bps"] for _, _, request in made.programs.requests if request["do"] == "rate"
+    ]
     assert rates == [0, 4_000_000, 0]
 
 
@@ -158,7 +170,7 @@ def test_a_demand_is_divided_among_the_open_connections_also_later_ones(work):
     def rates():
         return {
             request["id"]: request["rate_bps"]
-            for _, _, request in made.hosts.asked
+            for _, _, request in made.programs.requests
             if request["do"] == "rate"
         }
 
@@ -171,19 +183,21 @@ def test_a_demand_is_divided_among_the_open_connections_also_later_ones(work):
     assert rates() == {"ue1-1": 3_000_000, "ue1-2": None}
 
 
-def test_another_congestion_control_is_for_connections_to_come(work):
+def test_a_changed_congestion_control_holds_for_later_connections(work):
     made = work("{user: ue1}", "{user: ue1, start_s: 2}")
     made.prepare()
     made.begin()
     made.cc = "cubic"
     made.until(2)
-    assert [request["cc"] for _, _, request in made.hosts.asked if request["do"] == "connect"] == [
+    assert [
+        request["cc"] for _, _, request in made.programs.requests if request["do"] == "connect"
+    ] == [
         "reno",
         "cubic",
     ]
 
 
-def test_a_host_is_asked_for_one_flow_at_a_time():
+def test_a_host_gets_one_command_at_a_time():
     def flow(user, number):
         return Flow(f"{user}-{number}", user, "down", "reno", None, None)
 

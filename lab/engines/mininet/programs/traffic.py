@@ -28,6 +28,7 @@ import json
 import socket
 import sys
 import threading
+from collections.abc import Callable
 from typing import Any
 
 from lab.engines.mininet.programs import path_probe
@@ -43,7 +44,7 @@ class TrafficProgram:
 
     def __init__(self) -> None:
         self.flows: dict[str, Flow] = {}
-        self._commands = {
+        self._commands: dict[str, Callable[[dict[str, Any]], Answer]] = {
             "serve": lambda request: self.serve(bool(request["mptcp"])),
             "connect": lambda request: self.connect(FlowRequest.from_json(request)),
             "subflows": lambda _: self.subflows(),
