@@ -21,6 +21,7 @@ from flask import Flask
 from dashboard import create_app
 from dashboard.errors import Problem
 from dashboard.runs import Launcher, StartRequest
+from lab import extensions
 from lab.errors import LabError, MachineLacks
 from lab.run.recorder import RUNS
 
@@ -89,6 +90,9 @@ def serve(
     extension_folders: Sequence[str] = (),
 ) -> None:
     """Serve until Ctrl-C or SIGTERM, then end the runs that the dashboard started."""
+    extensions.add_from_environment()
+    for each in extension_folders:
+        extensions.add(Path(each))
     sock = listen(port)
     address = f"http://{HOST}:{sock.getsockname()[1]}"
     ticket = secrets.token_urlsafe(16)

@@ -14,10 +14,12 @@ from typing import Any
 
 import click
 
-from lab import __version__
+from lab import __version__, extensions
 from lab.batch.request import Request
+from lab.cli import check as checking
 from lab.cli import lists, machine
 from lab.cli import run as running
+from lab.cli.own_files import with_option
 from lab.errors import LabError
 from lab.run.recorder import RUNS
 from lab.run.runner import EXIT_INTERRUPTED
@@ -64,10 +66,10 @@ def cli() -> None:
     "--strategy",
     "strategies",
     multiple=True,
-    metavar="NAME",
+    metavar="NAME|FILE",
     help="Replace the scenario's strategy. Give it several times to compare strategies.",
 )
-@click.option("--cc", metavar="NAME", help="Replace the scenario's congestion control.")
+@click.option("--cc", metavar="NAME|FILE", help="Replace the scenario's congestion control.")
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), help="Replace the scenario's seed.")
 @click.option(
     "--repeat",
@@ -109,13 +111,18 @@ def cli() -> None:
     help="Print result.json only. Several runs: a list.",
 )
 @click.option("--quiet", is_flag=True, help="Print errors only.")
+@with_option
 @click.pass_context
 def run(ctx: click.Context, /, report: bool, as_json: bool, quiet: bool, **request: Any) -> None:
     """Run SCENARIO: a name from `list scenarios`, or a file.
 
+    A strategy or congestion control can be a file of your own: see docs/extend.md.
+
     Exit codes: 0 done, 2 wrong request, 3 this machine lacks something, 4 the run failed,
     130 interrupted.
     """
+    request["strategies"] = tuple(map(extensions.strategy_name, request["strategies"]))
+    request["cc"] = request["cc"] and extensions.cc_name(request["cc"])
     ctx.exit(running.run(Request(**request), running.Output(report, as_json, quiet)))
 
 
@@ -124,17 +131,15 @@ def run(ctx: click.Context, /, report: bool, as_json: bool, quiet: bool, **reque
 @click.option(
     "--set", "settings", multiple=True, metavar="KEY.PATH=VALUE", help="Change a key first."
 )
-def check(scenario: str, settings: tuple[str, ...]) -> None:
-    """Check every key and value of SCENARIO. Start nothing."""
-    from lab.scenario.loading import Overrides, load
+@click.option("--strategy", metavar="NAME|FILE", help="Replace the scenario's strategy first.")
+@click.option("--cc", metavar="NAME|FILE", help="Replace the scenario's congestion control first.")
+@with_option
+def check(scenario: str, settings: tuple[str, ...], strategy: str | None, cc: str | None) -> None:
+    """Check every key and value of SCENARIO. Start nothing.
 
-    loaded = load(scenario, Overrides(settings=settings))
-    click.echo(f"{loaded.name}: valid. {loaded.title}")
-    if late := [f"{event.at_s:g}" for event in loaded.events if event.at_s > loaded.duration_s]:
-        click.echo(
-            f"warning: the run ends at {loaded.duration_s:g} s, "
-            f"before its events at {', '.join(late)} s"
-        )
+    Files of your own that it uses are imported, which runs them.
+    """
+    checking.check(scenario, settings, strategy, cc)
 
 
 @cli.command()
@@ -235,9 +240,9 @@ def bench(ctx: click.Context, only: str | None) -> None:
     "--with",
     "extension_folders",
     multiple=True,
-    type=click.Path(exists=True, file_okay=False),
-    metavar="DIR",
-    help="Offer the strategies, topologies and congestion controls in DIR too.",
+    type=click.Path(exists=True),
+    metavar="PATH",
+    help="Add strategies, topologies, congestion controls and scenarios from a folder or file.",
 )
 @click.pass_context
 def up(

@@ -11,6 +11,8 @@ from controller import user_file
 from controller.errors import UserFileRefused
 from lab.errors import RequestError
 
+IN_VM = "MULTIPATH_LAB_VM"  # set inside the virtual machine
+
 
 def import_file(path: Path) -> ModuleType:
     """Return the module of a file.
@@ -34,14 +36,27 @@ def check_file(path: Path) -> None:
         raise RequestError(f"import {path}: a Python file ends in .py")
     if not path.is_file():
         raise RequestError(f"import {path}: there is no such file")
-    if os.geteuid() != 0:
+    check_rights(path)
+
+
+def check_rights(path: Path) -> None:
+    """Raise `RequestError` if this process runs as root and another user can change a file.
+
+    The file and its folder must belong to root or to the user of `sudo`, and only the owner may
+    write. Inside the virtual machine, which is discarded after a run, root runs every file.
+    """
+    if os.geteuid() != 0 or os.environ.get(IN_VM):
         return
-    status = path.stat()
-    if status.st_uid not in (0, int(os.environ.get("SUDO_UID", "0"))):
-        raise RequestError(
-            f"import {path}: root does not run a file of another user. Try: sudo chown root {path}"
-        )
-    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        raise RequestError(
-            f"import {path}: root does not run a file that others may write. Try: chmod go-w {path}"
-        )
+    for each, noun in ((path, "file"), (path.resolve().parent, "folder")):
+        status = each.stat()
+        what = "a file" if noun == "file" else f"a file in a folder, {each},"
+        if status.st_uid not in (0, int(os.environ.get("SUDO_UID", "0"))):
+            raise RequestError(
+                f"import {path}: root does not run {what} of another user. "
+                f"Try: sudo chown root {each}"
+            )
+        if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            raise RequestError(
+                f"import {path}: root does not run {what} that others may write. "
+                f"Try: chmod go-w {each}"
+            )

@@ -21,7 +21,9 @@ from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import Any, Protocol
 
+from lab import extensions
 from lab.errors import LabError
+from lab.extensions import Extension
 from lab.run.engine import Options
 from lab.run.recorder import read_document
 from lab.run.runner import EXIT_INTERRUPTED, Outcome, Progress
@@ -127,7 +129,9 @@ def _side_by_side(
     waiting: dict[Future[Outcome | None], int] = {}
     workers = min(len(jobs), os.cpu_count() or 1)
     with (
-        ProcessPoolExecutor(workers, initializer=_ignore_signals, initargs=(stopped,)) as pool,
+        ProcessPoolExecutor(
+            workers, initializer=_begin, initargs=(stopped, extensions.registered())
+        ) as pool,
         _signals_as_ctrl_c(),
     ):
         try:
@@ -167,9 +171,13 @@ def _ended(waiting: Mapping[Future[Outcome | None], int]) -> Iterator[tuple[int,
             yield waiting[future], outcome
 
 
-def _ignore_signals(stopped: Event) -> None:
-    """Make a worker ignore signals between runs; during a run, the runner handles them."""
+def _begin(stopped: Event, files: Sequence[Extension]) -> None:
+    """Prepare a worker process: register the user's files, and ignore signals between runs.
+
+    During a run, the runner handles signals.
+    """
     global _stopped
+    extensions.restore(files)
     _stopped = stopped
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)

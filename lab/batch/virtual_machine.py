@@ -22,6 +22,7 @@ from lab.run.recorder import (
     write_scenario,
 )
 from lab.run.runner import EXIT_INTERRUPTED, Outcome, Progress, conclude
+from lab.scenario.used import user_files
 
 
 def run_job(job: Job, on_progress: OnProgress) -> Outcome:
@@ -36,7 +37,10 @@ def run_job(job: Job, on_progress: OnProgress) -> Outcome:
     error = None
     try:
         inside = launch.GuestCommand(
-            argv_inside(job, folder), folder, _follower(folder, scenario.duration_s, on_progress)
+            argv_inside(job, folder),
+            folder,
+            _follower(folder, scenario.duration_s, on_progress),
+            files=files_inside(job),
         )
         code = launch.run_in_vm(inside, wait=job.options.wait)
     except MachineLacks:  # nothing was started, so the folder is empty
@@ -71,7 +75,13 @@ def argv_inside(job: Job, folder: Path) -> list[str]:
     scenario = str(folder.resolve() / REQUEST)
     argv = [sys.executable, "-m", "lab", "run", scenario, "--engine", job.engine]
     pcap = ["--pcap"] if job.options.pcap else []
-    return [*argv, *pcap, "--out", str(folder.resolve()), "--quiet"]
+    own = [word for path in files_inside(job) for word in ("--with", str(path))]
+    return [*argv, *pcap, *own, "--out", str(folder.resolve()), "--quiet"]
+
+
+def files_inside(job: Job) -> tuple[Path, ...]:
+    """Return the files of the user that the run inside reads, under the same paths."""
+    return tuple(each.path for each in user_files(job.scenario, job.engine))
 
 
 def launcher() -> Any:

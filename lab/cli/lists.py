@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from lab.cli.own_files import with_option
 from lab.results.tables import text_table
 from lab.scenario import catalogue
 from lab.scenario.catalogue import Row
@@ -24,6 +25,7 @@ def listing() -> None:
 
 @listing.command()
 @as_json_option
+@with_option
 def scenarios(as_json: bool) -> None:
     """List the scenarios that come with the lab."""
     rows = catalogue.scenario_rows()
@@ -34,6 +36,7 @@ def scenarios(as_json: bool) -> None:
 
 @listing.command()
 @as_json_option
+@with_option
 def strategies(as_json: bool) -> None:
     """List the controller's strategies."""
     show(catalogue.strategy_rows(), ("name", "help"), as_json)
@@ -41,6 +44,7 @@ def strategies(as_json: bool) -> None:
 
 @listing.command()
 @as_json_option
+@with_option
 def cc(as_json: bool) -> None:
     """List the congestion controls.
 
@@ -51,6 +55,7 @@ def cc(as_json: bool) -> None:
 
 @listing.command()
 @as_json_option
+@with_option
 def topologies(as_json: bool) -> None:
     """List the kinds of topology and their parameters."""
     show(catalogue.topology_rows(), ("kind", "help", "params"), as_json)
@@ -59,6 +64,7 @@ def topologies(as_json: bool) -> None:
 @listing.command()
 @click.argument("name")
 @as_json_option
+@with_option
 def params(name: str, as_json: bool) -> None:
     """List the parameters of a strategy or of a kind of topology."""
     show(catalogue.parameter_rows(name), PARAMETER_COLUMNS, as_json)
@@ -67,6 +73,7 @@ def params(name: str, as_json: bool) -> None:
 @listing.command()
 @click.argument("scenario")
 @as_json_option
+@with_option
 def targets(scenario: str, as_json: bool) -> None:
     """List everything that can be changed while SCENARIO runs."""
     show(catalogue.target_rows(scenario), TARGET_COLUMNS, as_json)

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import os
+from pathlib import Path
 
+from lab import extensions
+from lab.congestion import BY_DELAY
+from lab.engines.mininet import ebpf
 from lab.engines.mininet.vm import vm_kernel
 from lab.errors import LabError, MachineLacks, RequestError
 from lab.run.engine import Engine, Options
-from lab.scenario.congestion import BY_DELAY
 from lab.scenario.engine_table import VARIANTS, entry, refuse
 from lab.scenario.schema import Scenario
+
+_loaded: dict[Path, str] = {}  # digests of the users' laws that engines of this process have loaded
 
 
 def create(name: str, options: Options) -> Engine:
@@ -22,6 +28,7 @@ def create(name: str, options: Options) -> Engine:
         raise MachineLacks(f"load engine '{name}': {error}. Try: ./run_lab.sh doctor") from error
     if not issubclass(cls, Engine):
         raise LabError(f"load engine '{name}': {attribute} is not an Engine")
+    load_laws(name)
     engine = cls()
     engine.options, engine.real_time = options, entry(name).real_time
     return engine
@@ -40,12 +47,36 @@ def admit(name: str, scenario: Scenario, options: Options) -> None:
         refuse(name, setting, getattr(scenario.multipath, setting))
     for flow in scenario.traffic:
         refuse(name, "traffic", flow.kind)
+    load_laws(name)
     for cc in scenario.congestion_controls:
         refuse(name, "cc", cc)
         if cc in BY_DELAY and scenario.multipath.expected_by == "window":
             raise RequestError(
                 f"cc '{cc}' with multipath.expected_by 'window': it goes by delay. Write expected_by: pacing"
             )
+
+
+def load_laws(name: str) -> None:
+    """Give an engine the registered congestion controls that have a file for it.
+
+    Raise `RequestError` that names the file, and the line of an error in it.
+    """
+    suffix = entry(name).law_suffix
+    paths = [extensions.law_file(each, suffix) for each in extensions.law_names(suffix)]
+    for path in filter(None, paths):
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        if _loaded.get(path) != digest:
+            _load_law(path)
+            _loaded[path] = digest
+
+
+def _load_law(path: Path) -> None:
+    if path.suffix == extensions.C:
+        ebpf.register(ebpf.user_law(path))
+    else:
+        from lab.engines.sim import user_laws
+
+        user_laws.register(path)
 
 
 def is_slow(name: str, in_vm: bool) -> bool:

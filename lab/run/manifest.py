@@ -16,6 +16,7 @@ from lab.run import process
 from lab.run.metrics import SCHEMA
 from lab.scenario.loading import experiment
 from lab.scenario.schema import Scenario
+from lab.scenario.used import user_files
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMIT = "MULTIPATH_LAB_COMMIT"  # asking git takes two seconds in a VM
@@ -55,6 +56,7 @@ def manifest(run_id: str, scenario: Scenario, engine: str, started: float) -> di
             "cpus": os.cpu_count(),
             "memory_mb": _memory_mb(),
         },
+        "extensions": [each.row() for each in user_files(scenario, engine)],
         "links_asked": _links(scenario),
         "links_measured": {},
     }

@@ -20,10 +20,12 @@ from typing import Any, TextIO
 import yaml
 
 from lab.errors import LabError, RequestError
+from lab.extensions import COPIES, Extension
 from lab.run.frame import Frame
 from lab.run.manifest import ROOT, manifest
 from lab.scenario.loading import resolved
 from lab.scenario.schema import Scenario
+from lab.scenario.used import files_named, user_files
 
 RUNS = ROOT / "data" / "runs"
 TRACE = "  | "  # begins the lines of log.txt that say where a failure came from
@@ -55,6 +57,7 @@ class Recorder:
             (folder / "inbox").mkdir(exist_ok=True)
             write_scenario(folder / "scenario.yaml", scenario)
             self._document("manifest.json", _pretty(self._manifest))
+            self._copy(user_files(scenario, engine))
             for name in ("samples.jsonl", "events.jsonl", "commands.sh", "log.txt"):
                 (folder / name).touch()
         except OSError as error:
@@ -99,6 +102,20 @@ class Recorder:
             merge = isinstance(present, dict) and isinstance(value, dict)
             self._manifest[key] = present | value if merge else value
         self._write("manifest.json", _pretty(self._manifest))
+
+    def use(self, name: str) -> None:
+        """Keep the user's file with this name too: a flip has chosen what it defines."""
+        files = files_named({name}, self.engine)
+        kept = self._manifest.get("extensions", [])
+        if added := [each for each in files if each.row() not in kept]:
+            self._copy(added)
+            self.describe(extensions=[*kept, *(each.row() for each in added)])
+
+    def _copy(self, files: Iterable[Extension]) -> None:
+        """Copy files of the user into the run folder; nothing is ever loaded from there."""
+        for each in files:
+            (self.folder / COPIES).mkdir(exist_ok=True)
+            (self.folder / COPIES / each.path.name).write_bytes(each.source)
 
     def result(self, result: dict[str, Any]) -> None:
         """Write result.json: whole or not at all."""

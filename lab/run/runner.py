@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 import time
 import traceback
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from controller.folder_changes import FolderChanges
+from lab import extensions
 from lab.errors import LabError, RequestError
 from lab.run import inbox, metrics
 from lab.run.engine import Engine
@@ -31,6 +33,7 @@ from lab.scenario import targets
 from lab.scenario.schema import Event, Scenario
 
 EXIT_INTERRUPTED = 130
+STRATEGY_FAILED = "failed"  # the kind of a line in decisions.jsonl
 LOOK_EVERY_S = 0.05  # into the inbox, while waiting
 
 
@@ -133,7 +136,7 @@ class _Run:
         scenario, steps = self.scenario, 0
         began = time.monotonic()
         self._apply_due()
-        while self.now < scenario.duration_s and not self.stop_asked:
+        while self.now < scenario.duration_s and not self.stop_asked and not self.error:
             steps = max(steps, self._steps_gone(time.monotonic() - began)) + 1
             until = min(round(steps * scenario.sample_interval_s, 9), scenario.duration_s)
             scale = scenario.rate_scale
@@ -203,6 +206,8 @@ class _Run:
             self._note("flip", ok=False, target=target, value=value, error=str(error), **source)
             return
         self.scenario = targets.after(self.scenario, target, value)
+        if target in ("strategy", "cc"):
+            self.recorder.use(value["name"] if target == "strategy" else value)
         if source.get("source") == "inbox":
             self.recorder.flips.append({"t": self.now, "target": target, "value": value})
         self._note("flip", ok=True, target=target, value=value, **source)
@@ -211,11 +216,18 @@ class _Run:
         self.recorder.event(self.now, kind, **fields)
 
     def _follow_decisions(self) -> None:
-        """Take over what POX wrote since the last look, with times of the run."""
-        if entries := self.decisions.new():
+        """Record what POX wrote since the last call, with times of the run.
+
+        If its strategy raised an exception, the run has failed.
+        """
+        entries = self.decisions.new()
+        failures = [entry["text"] for entry in entries if entry["kind"] == STRATEGY_FAILED]
+        if entries:
             self.recorder.events(
                 (entry.pop("at") - self.started, entry.pop("kind"), entry) for entry in entries
             )
+        for text in failures:
+            self._fail("run", LabError(f"run '{self.scenario.name}': {text}"))
 
     def _progress(self, phase: str, frame: Frame | None = None, eta_s: float | None = None) -> None:
         self.on_progress(Progress(phase, self.now, self.scenario.duration_s, frame, eta_s))
@@ -226,13 +238,14 @@ class _Run:
     def _fail(self, doing: str, error: Exception) -> None:
         """Keep the first failure; the trace goes into the log."""
         if not isinstance(error, LabError):
-            error = LabError(
-                f"{doing} '{self.scenario.name}': {type(error).__name__}: {error}. Details: {self.recorder.folder / 'log.txt'}"
-            )
+            details = self.recorder.folder / "log.txt"
+            text = f"{doing} '{self.scenario.name}': {extensions.described(error)}"
+            error = LabError(f"{text}. Details: {details}")
         self.error = self.error or error
         if not self.recorder.broken:
             try:
-                self.recorder.trace(traceback.format_exc())
+                if sys.exc_info()[0]:
+                    self.recorder.trace(traceback.format_exc())
                 self._note("error", error=str(error))
             except LabError as broken:
                 self.error = broken

@@ -6,10 +6,10 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from lab import extensions
 from lab.errors import LabError, RequestError, unknown
 from lab.scenario import checking, loading, strategy_table, targets
-from lab.scenario.congestion import CONGESTION_CONTROLS
-from lab.scenario.engine_table import ENGINES
+from lab.scenario.engine_table import ENGINES, congestion_controls
 from lab.scenario.schema import Scenario
 from lab.topologies.families import TOPOLOGIES
 
@@ -49,9 +49,9 @@ def congestion_control_rows() -> list[Row]:
         {
             "name": name,
             "help": text,
-            "engines": [engine for engine, entry in ENGINES.items() if name in entry.cc],
+            "engines": [each for each in ENGINES if name in congestion_controls(each)],
         }
-        for name, text in CONGESTION_CONTROLS.items()
+        for name, text in extensions.congestion_controls().items()
     ]
 
 
@@ -65,7 +65,7 @@ def engine_rows() -> list[Row]:
         {
             "name": name,
             "real_time": entry.real_time,
-            "cc": list(entry.cc),
+            "cc": list(congestion_controls(name)),
             "schedulers": list(entry.schedulers),
             "cannot_build": dict(entry.topologies),
         }

@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from lab import extensions
+from lab.congestion import BUILT_IN
 from lab.errors import MachineLacks, RequestError, unknown
-from lab.scenario.congestion import CONGESTION_CONTROLS
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,7 @@ class Entry:
 
     `real_time`: the engine follows the wall clock, so it has neither speed nor pause.
     `topologies`: the kinds that it cannot build, each with the reason.
+    `cc`: the built-in congestion controls. `law_suffix`: the ending of a user's own for this engine.
     `variants`: of congestion control, where the draft and the kernel differ.
     """
 
@@ -33,6 +35,7 @@ class Entry:
     expected_by: tuple[str, ...] = ("pacing",)
     penalisation: tuple[bool, ...] = (False,)
     traffic: tuple[str, ...] = ("bulk", "file", "rate", "on_off")
+    law_suffix: str = extensions.C
 
 
 KERNEL_LACKS = {
@@ -53,7 +56,7 @@ VARIANTS = ("balia_decrease", "olia_metric")
 ENGINES: dict[str, Entry] = {
     "sim": Entry(
         "lab.engines.sim.engine:SimEngine",
-        tuple(CONGESTION_CONTROLS),
+        tuple(BUILT_IN),
         ("lowest_rtt", "linux", "round_robin", "redundant"),
         {},
         real_time=False,
@@ -61,6 +64,7 @@ ENGINES: dict[str, Entry] = {
         expected_by=("pacing", "window"),
         penalisation=(False, True),
         traffic=("bulk", "file", "rate", "on_off", "udp"),
+        law_suffix=extensions.PYTHON,
     ),
     "mininet": Entry(
         "lab.engines.mininet.engine:MininetEngine",
@@ -79,11 +83,22 @@ def entry(name: str) -> Entry:
     return ENGINES[name]
 
 
+def congestion_controls(name: str) -> tuple[str, ...]:
+    """Return what an engine can run: built-in ones, and a user's own with a file for the engine."""
+    engine = entry(name)
+    return (*engine.cc, *extensions.law_names(engine.law_suffix))
+
+
 def refuse(name: str, setting: str, value: Any) -> None:
     """Refuse a setting of `multipath`, or a kind of `traffic`, that the engine cannot run."""
     engine = entry(name)
+    if setting == "cc" and (missing := extensions.missing_half(value, engine.law_suffix)):
+        raise RequestError(
+            f"cc '{value}' on engine '{name}': {missing} is missing. Write it (docs/extend.md), or "
+            "choose another engine"
+        )
     able: tuple[Any, ...] = {
-        "cc": engine.cc,
+        "cc": congestion_controls(name),
         "scheduler": engine.schedulers,
         "expected_by": engine.expected_by,
         "penalisation": engine.penalisation,
@@ -94,5 +109,6 @@ def refuse(name: str, setting: str, value: Any) -> None:
             str(each).lower() if isinstance(each, bool) else each for each in (value, *able)
         )
         raise MachineLacks(
-            f"{setting} '{asked}' on engine '{name}': {engine.lacks[setting]}. Choose from: {', '.join(known)}"
+            f"{setting} '{asked}' on engine '{name}': {engine.lacks[setting]}. "
+            f"Choose from: {', '.join(known)}"
         )

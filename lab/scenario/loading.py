@@ -16,10 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from lab import extensions
 from lab.errors import RequestError, show, unknown
 from lab.scenario import checking, targets
 from lab.scenario import strategy_table as brain
 from lab.scenario.schema import Scenario, StrategyChoice, TopologyChoice, Traffic
+from lab.scenario.used import user_files
 from lab.topologies.checks import check
 from lab.topologies.data_directions import with_loss_on_data
 from lab.topologies.families import TOPOLOGIES
@@ -54,15 +56,24 @@ class Overrides:
 
 
 def names() -> list[str]:
-    """The scenarios that come with the lab."""
-    return sorted(path.stem for path in FOLDER.glob("*.yaml"))
+    """Return the scenarios that come with the lab, and those in files registered with `--with`."""
+    return sorted(_files())
+
+
+def _files() -> dict[str, Path]:
+    files = {path.stem: path for path in FOLDER.glob("*.yaml")}
+    for name, path in extensions.scenario_files().items():
+        if name in files:
+            raise RequestError(f"use {path}: a built-in scenario has this name: rename the file")
+        files[name] = path
+    return files
 
 
 def find(wanted: str) -> Path:
-    """The file of a scenario: a name in scenarios/, a path, or a run folder."""
-    path = Path(wanted)
-    if wanted in names():
-        return FOLDER / f"{wanted}.yaml"
+    """Return the file of a scenario: a name from `names`, a path, or a run folder."""
+    path, files = Path(wanted), _files()
+    if wanted in files:
+        return files[wanted]
     if path.is_dir() and (path / "scenario.yaml").is_file():
         return path / "scenario.yaml"
     if path.is_file():
@@ -72,22 +83,44 @@ def find(wanted: str) -> Path:
         raise RequestError(
             f"read scenario {wanted}: {wrong}. Give a file, or a name from ./run_lab.sh list scenarios"
         )
-    known = names()
-    raise RequestError(f"scenario {unknown(wanted, known)}, or give a path")
+    raise RequestError(f"scenario {unknown(wanted, sorted(files))}, or give a path")
 
 
 def load(wanted: str, overrides: Overrides = Overrides()) -> Scenario:
-    """The scenario in a file, with overrides applied and everything checked."""
+    """Return the scenario in a file, with overrides applied and everything checked."""
     path = find(wanted)
-    return from_data(checking.read(path), path.name, overrides)
+    try:
+        return from_data(checking.read(path), path.name, overrides, path.parent)
+    except RequestError as error:
+        raise RequestError(f"{error}{_files_of_a_run(path.parent)}") from error
 
 
-def from_data(raw: dict[str, Any], source: str, overrides: Overrides = Overrides()) -> Scenario:
-    """The scenario in plain data; `source` names it in errors."""
+def _files_of_a_run(folder: Path) -> str:
+    """Return what to type if a run used files of a user that are not registered now."""
+    try:
+        manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+        paths = [each["path"] for each in manifest["extensions"]]
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
+    present = {str(each.path) for each in extensions.registered()}
+    missing = [f"--with {path}" for path in paths if path not in present]
+    return f". That run used a file of your own: add {' '.join(missing)}" if missing else ""
+
+
+def from_data(
+    raw: dict[str, Any],
+    source: str,
+    overrides: Overrides = Overrides(),
+    folder: Path | None = None,
+) -> Scenario:
+    """Return the scenario in plain data; `source` names it in errors.
+
+    `topology.file` is relative to `folder`; without a folder it is refused.
+    """
     raw = copy.deepcopy(raw)
     _override(raw, overrides)
     _resolve_rate_scale(raw, overrides.slow_machine)
-    scenario = checking.validate(Scenario, _with_choices(raw, source), source)
+    scenario = checking.validate(Scenario, _with_choices(raw, source, folder), source)
     scenario = scenario.model_copy(
         update={"traffic": tuple(_as_asked(flow, scenario) for flow in scenario.traffic)}
     )
@@ -173,6 +206,8 @@ def experiment(scenario: Scenario, engine: str) -> str:
     """A digest of everything that decides what is measured; not of prose, and not of the time of the start."""
     left_out = (*PROSE, RESOLVED)
     decides = {key: value for key, value in resolved(scenario).items() if key not in left_out}
+    if files := user_files(scenario, engine):
+        decides["extensions"] = [[each.kind, each.name, each.sha256] for each in files]
     return hashlib.sha256(
         json.dumps({"engine": engine, **decides}, sort_keys=True).encode()
     ).hexdigest()
@@ -195,11 +230,11 @@ def _override(raw: dict[str, Any], overrides: Overrides) -> None:
         checking.override(raw, setting)
 
 
-def _with_choices(raw: dict[str, Any], source: str) -> dict[str, Any]:
+def _with_choices(raw: dict[str, Any], source: str, folder: Path | None) -> dict[str, Any]:
     """The data with topology and strategy replaced by their checked choices; absent ones stay absent."""
     out = dict(raw)
     if isinstance(raw.get("topology"), dict):
-        out["topology"] = _topology(raw["topology"], source)
+        out["topology"] = _topology(raw["topology"], source, folder)
     elif "topology" in raw:
         raise RequestError(
             f"{source}: topology: {show(raw['topology'])} is no mapping: write 'topology: {{kind: ...}}'"
@@ -214,9 +249,11 @@ def _with_choices(raw: dict[str, Any], source: str) -> dict[str, Any]:
     return out
 
 
-def _topology(raw: dict[str, Any], source: str) -> TopologyChoice:
+def _topology(raw: dict[str, Any], source: str, folder: Path | None) -> TopologyChoice:
     params = dict(raw)
     kind = params.pop("kind", None)
+    if "file" in params:
+        kind = _topology_in_file(params.pop("file"), kind, source, folder)
     if kind not in TOPOLOGIES:
         said = (
             f"is missing: choose from {', '.join(TOPOLOGIES)}"
@@ -227,6 +264,22 @@ def _topology(raw: dict[str, Any], source: str) -> TopologyChoice:
     return TopologyChoice(
         kind=kind, params=checking.validate(TOPOLOGIES[kind].Params, params, source, "topology")
     )
+
+
+def _topology_in_file(file: Any, kind: Any, source: str, folder: Path | None) -> str:
+    """Register the file of a topology and return its kind."""
+    place = f"{source}: topology.file"
+    if folder is None:
+        raise RequestError(f"{place}: a path is accepted only in a scenario file")
+    if not isinstance(file, str):
+        raise RequestError(f"{place}: {show(file)} is not the path of a Python file")
+    try:
+        found = extensions.add_topology(folder / file)
+    except RequestError as error:
+        raise RequestError(f"{place}: {error}") from error
+    if kind not in (None, found):
+        raise RequestError(f"{place}: it defines '{found}', and kind is '{kind}': leave out kind")
+    return found
 
 
 def _built(scenario: Scenario, source: str) -> Topology:

@@ -14,8 +14,8 @@ from pydantic import (
     model_validator,
 )
 
+from lab import extensions
 from lab.errors import unknown
-from lab.scenario.congestion import CONGESTION_CONTROLS
 from lab.topologies.topology import Topology
 
 DAY_S = 86_400
@@ -31,9 +31,9 @@ class Part(BaseModel):
 
 
 def known_cc(name: str | None) -> str | None:
-    """The name itself if it is a congestion control."""
-    if name is not None and name not in CONGESTION_CONTROLS:
-        raise ValueError(unknown(name, CONGESTION_CONTROLS))
+    """Return the name if it is a congestion control; raise `ValueError` with the known ones."""
+    if name is not None and name not in (known := extensions.congestion_controls()):
+        raise ValueError(unknown(name, known))
     return name
 
 

@@ -19,6 +19,7 @@ from controller.units import (
     ns_from_ms,
     ppm_from_fraction,
 )
+from lab import extensions
 from lab.errors import RequestError, show, unknown
 from lab.scenario import checking
 from lab.scenario import strategy_table as brain
@@ -35,7 +36,6 @@ from lab.scenario.changes import (
     SetStrategyParameter,
     SetTier1Demand,
 )
-from lab.scenario.congestion import CONGESTION_CONTROLS
 from lab.scenario.schema import Scenario, StrategyChoice
 
 Kind = Literal["number", "switch", "name", "parameter"]
@@ -247,7 +247,7 @@ def _cc(scenario: Scenario) -> Target:
         "cc",
         "name",
         scenario.multipath.cc,
-        choices=tuple(CONGESTION_CONTROLS),
+        choices=tuple(extensions.congestion_controls()),
         help="of connections opened from now on",
     )
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from controller.control import Control
+from lab.congestion import BY_DELAY
 from lab.engines.sim import compiled, compiler
 from lab.engines.sim.cells import Cells
 from lab.engines.sim.controller import Brain
@@ -38,7 +39,6 @@ from lab.scenario.changes import (
     SetStrategyParameter,
     SetTier1Demand,
 )
-from lab.scenario.congestion import BY_DELAY
 from lab.scenario.demands import Demands, Rates
 from lab.scenario.flows import PAUSED_BPS, Act, plan
 from lab.scenario.loading import scaled_traffic

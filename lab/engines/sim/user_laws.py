@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from types import FunctionType, ModuleType
 
+from controller.user_file import described
 from lab.engines.sim import compiled
 from lab.engines.sim.core import dispatch
 from lab.engines.sim.core.jit import jit
@@ -42,7 +43,8 @@ def load(path: Path, name: str) -> ModuleType:
     except OSError as error:
         raise RequestError(f"load congestion control {path}: {error.strerror}") from error
     except Exception as error:
-        raise RequestError(f"load congestion control {path}: {error!r}") from error
+        text = described(error, law.__file__)
+        raise RequestError(f"load congestion control {text}") from error
     for value in list(vars(law).values()):
         if isinstance(value, FunctionType) and value.__module__ == law.__name__:
             jit(value)

@@ -1,6 +1,10 @@
-"""The congestion controls a scenario can name. Which engine can run which is in `lab.engines.ENGINES`."""
+"""List the built-in congestion controls that a scenario can name.
 
-CONGESTION_CONTROLS = {
+`lab.extensions` adds those in files of a user; `lab.scenario.engine_table` says which engine can run
+which.
+"""
+
+BUILT_IN = {
     "reno": "uncoupled: every subflow as an ordinary TCP connection (RFC 5681)",
     "cubic": "uncoupled: window grows with the cube of the time since the last loss (RFC 9438)",
     "lia": "coupled: linked increases (RFC 6356)",
@@ -8,4 +12,4 @@ CONGESTION_CONTROLS = {
     "balia": "coupled: balanced linked adaptation (Peng et al., 2016)",
     "wvegas": "coupled, by delay: weighted Vegas (Cao et al., 2012)",
 }
-BY_DELAY = frozenset({"wvegas"})  # the others go by losses
+BY_DELAY = frozenset({"wvegas"})  # the others react to losses

@@ -1,0 +1,289 @@
+"""Register what a user wrote in files of their own, outside the project.
+
+A file is named after what it defines:
+
+    NAME.py     a class derived from `Strategy`: a strategy
+    NAME.py     `Params` and `build`: a topology
+    NAME.py     `on_ack` or `on_round`: a congestion control law for the simulator
+    NAME.c      the same law for the emulation's kernel; it is beside NAME.py
+    NAME.yaml   a scenario
+
+Such a file is code with the rights of whoever starts the lab. A path comes from the command line
+(`--strategy`, `--cc`, `--with`), from MULTIPATH_LAB_PATH, or from a scenario file named on the
+command line; it never comes over HTTP, and never from a run folder.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import os
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from controller.errors import StrategyFailed, UserFileRefused
+from controller.user_file import described as described_in
+from controller.user_file import line_of
+from lab import congestion, user_file
+from lab.errors import RequestError
+
+Kind = Literal["strategy", "topology", "cc", "scenario"]
+PATH = "MULTIPATH_LAB_PATH"  # folders, separated by colons
+COPIES = "extensions"  # the folder of a run that keeps copies; nothing is loaded from there
+NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
+PYTHON, C, YAML = ".py", ".c", ".yaml"
+
+
+@dataclass(frozen=True)
+class Extension:
+    """Describe one file: what it defines, under which name, and the bytes that were read."""
+
+    kind: Kind
+    name: str
+    path: Path
+    source: bytes
+
+    @property
+    def sha256(self) -> str:
+        """Return the digest of the bytes that were read."""
+        return hashlib.sha256(self.source).hexdigest()
+
+    def row(self) -> dict[str, str]:
+        """Return the entry of `extensions` in manifest.json."""
+        return {
+            "kind": self.kind,
+            "name": self.name,
+            "path": str(self.path),
+            "sha256": self.sha256,
+        }
+
+
+_registered: dict[tuple[str, str], Extension] = {}  # by name and ending
+
+
+# --- what is registered
+
+
+def registered() -> tuple[Extension, ...]:
+    """Return all registered files, in the order of their registration."""
+    return tuple(_registered.values())
+
+
+def restore(files: Iterable[Extension]) -> None:
+    """Register in this process what another process of this run has registered."""
+    for each in files:
+        _register(each.kind, each.path)
+
+
+def strategy_file(name: str) -> Path | None:
+    """Return the file of a strategy, None for a built-in one."""
+    return _file(name, PYTHON, "strategy")
+
+
+def topology_file(kind: str) -> Path | None:
+    """Return the file of a kind of topology, None for a built-in one."""
+    return _file(kind, PYTHON, "topology")
+
+
+def law_file(name: str, suffix: str) -> Path | None:
+    """Return the file of a congestion control, ".py" or ".c"; None for a built-in or missing one."""
+    return _file(name, suffix, "cc")
+
+
+def scenario_files() -> dict[str, Path]:
+    """Return the registered scenario files by name."""
+    return {each.name: each.path for each in registered() if each.kind == "scenario"}
+
+
+def law_names(suffix: str = "") -> tuple[str, ...]:
+    """Return the names of the congestion controls that have a file, or one with this ending."""
+    found = (each for each in registered() if each.kind == "cc")
+    return tuple(dict.fromkeys(each.name for each in found if each.path.suffix.endswith(suffix)))
+
+
+def congestion_controls() -> dict[str, str]:
+    """Return every congestion control with one line of help: built-in ones, then users' own."""
+    return congestion.BUILT_IN | {name: _law_help(name) for name in law_names()}
+
+
+def missing_half(name: str, suffix: str) -> Path | None:
+    """Return the file that a user's congestion control lacks, None if it lacks nothing."""
+    if name not in law_names() or law_file(name, suffix):
+        return None
+    other = law_file(name, C if suffix == PYTHON else PYTHON)
+    assert other is not None
+    return other.with_suffix(suffix)
+
+
+def described(error: Exception) -> str:
+    """Return an exception's type and text, after the file and line of a user where it came from."""
+    if isinstance(error, StrategyFailed):
+        return str(error)
+    for each in registered():
+        if line_of(error, str(each.path)):
+            return described_in(error, str(each.path))
+    return f"{type(error).__name__}: {error}"
+
+
+# --- registration
+
+
+def add(path: Path) -> None:
+    """Register a file, or every file directly in a folder that defines something.
+
+    Raise `RequestError` that names the file, and the line of an error in it.
+    """
+    if not path.exists():
+        raise RequestError(f"--with {path}: there is no such file or folder")
+    if not path.is_dir():
+        kind = _defined_in(path)
+        if kind is None:
+            raise RequestError(
+                f"--with {path}: it defines nothing: no class derived from Strategy, no Params and "
+                "build, no on_ack. See docs/extend.md"
+            )
+        _register(kind, path)
+        return
+    for each in sorted(path.iterdir()):
+        if each.suffix in (PYTHON, C, YAML) and (kind := _defined_in(each)):
+            _register(kind, each)
+
+
+def add_from_environment() -> None:
+    """Register the folders that MULTIPATH_LAB_PATH names."""
+    for folder in filter(None, os.environ.get(PATH, "").split(":")):
+        add(Path(folder))
+
+
+def is_path(text: str) -> bool:
+    """Return whether the value of an option is the path of a file, not a name."""
+    return "/" in text or text.endswith((PYTHON, C))
+
+
+def strategy_name(text: str) -> str:
+    """Return the name that `--strategy` stands for; register the file if it is a path."""
+    return _register("strategy", Path(text)) if is_path(text) else text
+
+
+def cc_name(text: str) -> str:
+    """Return the name that `--cc` stands for; register the file, and the one beside it, if a path."""
+    return _register("cc", Path(text)) if is_path(text) else text
+
+
+def add_topology(path: Path) -> str:
+    """Register the topology in a file and return its kind."""
+    return _register("topology", path)
+
+
+def _register(kind: Kind, path: Path) -> str:
+    """Register one file; of a law, the other half beside it too. Return the name."""
+    path = Path(os.path.abspath(path))
+    endings = {"strategy": (PYTHON,), "topology": (PYTHON,), "cc": (PYTHON, C), "scenario": (YAML,)}
+    if path.suffix not in endings[kind]:
+        raise RequestError(
+            f"use {path} as {kind}: its name must end in {' or '.join(endings[kind])}"
+        )
+    if not path.is_file():
+        raise RequestError(f"use {path} as {kind}: there is no such file")
+    _check_name(kind, path)
+    if kind != "scenario":
+        user_file.check_rights(path)
+    made = Extension(kind, path.stem, path, path.read_bytes())
+    if _registered.get((made.name, path.suffix)) != made:
+        _define(made)
+        _registered[made.name, path.suffix] = made
+    other = path.with_suffix(C if path.suffix == PYTHON else PYTHON)
+    if kind == "cc" and (made.name, other.suffix) not in _registered and other.is_file():
+        _register("cc", other)
+    return made.name
+
+
+def _define(made: Extension) -> None:
+    """Add a strategy or topology to its table; engines load the laws that they run."""
+    if made.kind == "strategy":
+        from controller.strategies import from_file
+
+        try:
+            from_file.register(str(made.path))
+        except UserFileRefused as error:
+            raise RequestError(str(error)) from error
+    elif made.kind == "topology":
+        from lab.topologies import families
+
+        families.register(made.path)
+
+
+def _check_name(kind: Kind, path: Path) -> None:
+    doing = f"use {path} as {kind}"
+    if not NAME.fullmatch(path.stem):
+        raise RequestError(
+            f"{doing}: '{path.stem}' cannot be a name: use a-z, 0-9 and _, beginning with a letter"
+        )
+    if kind == "cc" and path.stem in congestion.BUILT_IN:
+        raise RequestError(f"{doing}: a built-in congestion control has this name: rename the file")
+    if path.parent.name == COPIES and (path.parents[1] / "manifest.json").exists():
+        raise RequestError(
+            f"{doing}: it is the copy in a run folder, and nothing is loaded from there: "
+            "give the original file"
+        )
+    for each in registered():
+        same_thing = each.kind == kind and each.path.parent == path.parent
+        both_code = "scenario" not in (kind, each.kind)
+        if each.name == path.stem and not same_thing and (both_code or kind == each.kind):
+            raise RequestError(f"{doing}: {each.path} has this name too: rename one")
+
+
+def _file(name: str, suffix: str, kind: Kind) -> Path | None:
+    found = _registered.get((name, suffix))
+    return found.path if found and found.kind == kind else None
+
+
+# --- what a file defines, read without running it
+
+
+def _defined_in(path: Path) -> Kind | None:
+    if path.suffix in (C, YAML):
+        return "cc" if path.suffix == C else "scenario"
+    if path.suffix != PYTHON:
+        return None
+    try:
+        module = ast.parse(path.read_bytes(), str(path))
+    except (OSError, SyntaxError, ValueError) as error:
+        line = f", line {error.lineno}" if isinstance(error, SyntaxError) else ""
+        raise RequestError(f"import {path}{line}: {type(error).__name__}: {error}") from error
+    classes = [each for each in module.body if isinstance(each, ast.ClassDef)]
+    functions = {each.name for each in module.body if isinstance(each, ast.FunctionDef)}
+    if any(_is_strategy(each) for each in classes):
+        return "strategy"
+    if "build" in functions and "Params" in {each.name for each in classes}:
+        return "topology"
+    return "cc" if functions & {"on_ack", "on_round"} else None
+
+
+def _is_strategy(definition: ast.ClassDef) -> bool:
+    """Return whether a class derives from `Strategy` by name, or has the method `decide`."""
+    bases = {ast.unparse(base).rpartition(".")[2] for base in definition.bases}
+    methods = {each.name for each in definition.body if isinstance(each, ast.FunctionDef)}
+    return "Strategy" in bases or bool(bases and "decide" in methods)
+
+
+def _law_help(name: str) -> str:
+    """Return the first line of a law's docstring, or of the comment at the start of its C file."""
+    return next(filter(None, _help_lines(name)), "of your own")
+
+
+def _help_lines(name: str) -> Iterator[str]:
+    if (python := _registered.get((name, PYTHON))) is not None:
+        try:
+            yield (ast.get_docstring(ast.parse(python.source)) or "").partition("\n")[0]
+        except (SyntaxError, ValueError):
+            return  # the engine reports the error with its line
+    if (c := _registered.get((name, C))) is not None:
+        for line in c.source.decode(errors="replace").splitlines():
+            text = line.strip().lstrip("/*").rstrip("*/").strip()
+            if text and not text.startswith("SPDX"):
+                yield text if line.lstrip().startswith(("/", "*")) else ""
+                return

@@ -1,0 +1,41 @@
+"""List the files of a user that a scenario uses by name."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+
+from lab import extensions
+from lab.extensions import Extension
+from lab.scenario.engine_table import ENGINES
+from lab.scenario.schema import Scenario
+
+
+def strategies(scenario: Scenario) -> list[str]:
+    """Return every strategy that a scenario names, in order."""
+    named = [scenario.strategy.name]
+    for event in scenario.events:
+        if event.target == "strategy":
+            named.append(event.value["name"] if isinstance(event.value, dict) else event.value)
+    return list(dict.fromkeys(named))
+
+
+def user_files(scenario: Scenario, engine: str) -> tuple[Extension, ...]:
+    """Return the files of a user that a run of the scenario on this engine loads."""
+    names = {
+        *strategies(scenario),
+        *scenario.congestion_controls,
+        scenario.topology.kind,
+    }
+    return files_named(names, engine)
+
+
+def files_named(names: Container[str], engine: str) -> tuple[Extension, ...]:
+    """Return the registered files with these names; of a law, the engine's half."""
+    suffix = ENGINES[engine].law_suffix if engine in ENGINES else extensions.PYTHON
+    return tuple(
+        each
+        for each in extensions.registered()
+        if each.name in names
+        and each.kind != "scenario"
+        and (each.kind != "cc" or each.path.suffix == suffix)
+    )
