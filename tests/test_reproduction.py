@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from pathlib import Path
 
 import pytest
 from test_cli import lab  # noqa: F401 - a fixture
@@ -25,6 +26,7 @@ from lab.evaluation.reproduction import (
 from lab.evaluation.reproduction.base import Case, Claim, Paper
 from lab.evaluation.reproduction.relations import Constant, Every, Relation, Value
 from lab.evaluation.reproduction.runs import reproduce
+from lab.results.documents import FinishedRun
 from lab.run.frame import ApSample, Frame
 from lab.scenario.loading import Overrides, load
 
@@ -115,7 +117,7 @@ def test_throughput_of_a_node_ends_with_its_last_connection():
         "users": ["ue1"],
         "connections": [connection(2.0, 0.5, 0.5), connection(4.0, 1.0, 0.0)],
     }
-    got = rat_study_runs.measure(Case("", ""), result, None)
+    got = rat_study_runs.measure(Case("", ""), FinishedRun(result, Path()))
     assert got == pytest.approx({"T": 4.0, "W": 3.0, "L": 1.0})
 
 
@@ -123,7 +125,7 @@ def test_the_rate_that_tier_1_lacks_of_its_demand():
     """10, 10, 5 and 5 Mb/s of frames are demanded; Tier 2 gets 1, 1, 3 and 3."""
     tiers = [(5, 9.0, 1.0), (10, 10.0, 1.0), (15, 4.0, 3.0), (20, 5.0, 3.0)]
     frames = [Frame(t, {"wifi1": ApSample(first, second)}) for t, first, second in tiers]
-    got = mp_sdn_runs.swapped({}, frames)
+    got = mp_sdn_runs.swapped(FinishedRun({}, Path()), frames)
     part = 1448 / 1514
     assert got["un"] == pytest.approx((20 * part - 19 + 10 * part - 9) / 4)
     assert got["un+"] == pytest.approx((10 * part - 9 + 5 * part - 4) / 4)
@@ -151,12 +153,12 @@ def test_total_sd_and_settling_time_of_several_connections(tmp_path):
     folder = written(
         tmp_path, "samples.jsonl", [{"t": n / 2, "user": users(n / 2)} for n in range(1, 121)]
     )
-    assert s_mptcp_runs.measure(Case("pooling-lia", ""), {}, folder) == {
+    assert s_mptcp_runs.measure(Case("pooling-lia", ""), FinishedRun({}, folder)) == {
         "total": 18.0,
         "sd": 3.0,
         "settles": 0.0,
     }
-    assert s_mptcp_runs.measure(Case("within-none", ""), {}, folder) == {"total": 18.0}
+    assert s_mptcp_runs.measure(Case("within-none", ""), FinishedRun({}, folder)) == {"total": 18.0}
 
 
 def subflow(mbps):
@@ -175,7 +177,9 @@ def test_paths_before_during_and_after_a_loss(tmp_path):
         for n, mbps in enumerate(wifi, 1)
     ]
     folder = written(tmp_path, "samples.jsonl", rows)
-    got = mptcp_la_runs.measure(Case("dynamic-none", ""), {"throughput_mbps": 50.0}, folder)
+    got = mptcp_la_runs.measure(
+        Case("dynamic-none", ""), FinishedRun({"throughput_mbps": 50.0}, folder)
+    )
     wanted = {
         "wifi_before": 40.0,
         "wifi_lossy": 0.0,
@@ -189,7 +193,7 @@ def test_paths_before_during_and_after_a_loss(tmp_path):
         **dict.fromkeys(["lte_before", "lte_lossy", "lte_late"], 30.0),
     }
     assert mptcp_la_runs.measure(
-        Case("clean-10-10-none", ""), {"throughput_mbps": 50.0}, folder
+        Case("clean-10-10-none", ""), FinishedRun({"throughput_mbps": 50.0}, folder)
     ) == {"T": 50.0}
 
 
@@ -214,7 +218,7 @@ def test_numbers_of_a_subflow_selection(tmp_path):
     folder = written(
         tmp_path, "events.jsonl", [*forecasts, {"kind": "decision", "action": "backup"}]
     )
-    got = dtmc.measure(Case("", ""), result, folder)
+    got = dtmc.measure(Case("", ""), FinishedRun(result, folder))
     assert got == pytest.approx(
         {
             "T": 2.0,
@@ -228,7 +232,7 @@ def test_numbers_of_a_subflow_selection(tmp_path):
     )
     written(tmp_path, "events.jsonl", [])
     assert (
-        dtmc.measure(Case("", ""), result, folder)["active"] == 3.0
+        dtmc.measure(Case("", ""), FinishedRun(result, folder))["active"] == 3.0
     )  # without a forecast all are active
 
 

@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 WIRE_RATES_SCHEMA = 1  # of a manifest and a result with rates on the wire
+
+
+@dataclass(frozen=True)
+class FinishedRun:
+    """Hold the result.json of a run, and the folder with its other files."""
+
+    result: Mapping[str, Any]
+    folder: Path
 
 
 def tolerant_document(path: Path) -> dict[str, Any] | None:

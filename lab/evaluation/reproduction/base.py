@@ -6,12 +6,11 @@ if all of them hold, disagrees if one fails, and is not significant otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 from lab.evaluation.reproduction.relations import Found, Judged, Numbers
+from lab.results.documents import FinishedRun
 from lab.results.statistics import mean
 from lab.results.tables import markdown_table
 
@@ -71,13 +70,13 @@ class Claim:
 class Paper:
     """Describe a paper by its name on the command line.
 
-    `measure` returns the numbers of a run from its case, its result and its folder.
+    `measure` returns the numbers of a finished run of a case.
     """
 
     name: str
     title: str
     cases: tuple[Case, ...]
-    measure: Callable[[Case, Mapping[str, Any], Path], Numbers]
+    measure: Callable[[Case, FinishedRun], Numbers]
     page: Callable[[Found], str]
 
 

@@ -7,10 +7,8 @@ the congestion control BALIA.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from itertools import pairwise
-from pathlib import Path
-from typing import Any
 
 from lab.evaluation.reproduction.base import (
     FRAME_BITS,
@@ -32,6 +30,7 @@ from lab.evaluation.reproduction.relations import (
     Value,
     within,
 )
+from lab.results.documents import FinishedRun
 from lab.results.tables import markdown_table
 from lab.run.recorder import read_events
 
@@ -82,17 +81,17 @@ def _cases() -> Iterable[Case]:
             yield _chain_case(n, loss)
 
 
-def measure(_case: Case, result: Mapping[str, Any], folder: Path) -> Numbers:
+def measure(_case: Case, run: FinishedRun) -> Numbers:
     """Return goodput and forecast [Mb/s], shares of segments [%], the mean RTT [ms], and `active`.
 
     `active` is the number of subflows that the last forecast keeps active.
     """
-    (connection,) = result["connections"]
+    (connection,) = run.result["connections"]
     subflows = connection["subflows"]
     segments = sum(each["segments"] for each in subflows)
     forecasts = [
         each
-        for each in read_events(folder)
+        for each in read_events(run.folder)
         if each["kind"] == "decision" and each.get("action") == "forecast"
     ]
     last = forecasts[-1] if forecasts else {"active": subflows, "forecast_mbps": 0.0}
@@ -101,7 +100,7 @@ def measure(_case: Case, result: Mapping[str, Any], folder: Path) -> Numbers:
         return 100 * float(sum(each[number] for each in subflows)) / float(segments)
 
     return {
-        "T": result["throughput_mbps"],
+        "T": run.result["throughput_mbps"],
         "out_of_order": 100 * (connection["out_of_order_fraction"] or 0.0),
         "retransmitted": percent("retransmitted_segments"),
         "lost": percent("lost_segments"),

@@ -5,12 +5,11 @@ Rates are goodput in Mb/s.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
 
 from lab.evaluation.reproduction.base import Case
 from lab.evaluation.reproduction.relations import Numbers
+from lab.results.documents import FinishedRun
 from lab.results.statistics import mean
 from lab.run.frame import Frame
 from lab.run.recorder import read_frames
@@ -25,7 +24,7 @@ GOODPUT = 1448 / 1514  # the share of a frame that is data
 SWAP_S = 10  # Tier 1 demands 10 and 5 Mb/s in turn, for so long each (Figures 14 and 15)
 DEMAND_PHASES_S = {"before": (5, 15), "low": (20, 30), "after": (34.5, 45)}
 Frames = Sequence[Frame]
-Measure = Callable[[Mapping[str, Any], Frames], Numbers]
+Measure = Callable[[FinishedRun, Frames], Numbers]
 
 
 def name(kind: str, *parts: object) -> str:
@@ -85,12 +84,13 @@ def _swap_case(key: str, value: float) -> Case:
     return Case(name("swap", key, value), "demand_swap", settings, None, None, 60)
 
 
-def measure(case: Case, result: Mapping[str, Any], folder: Path) -> Numbers:
+def measure(case: Case, run: FinishedRun) -> Numbers:
     """Return totals and means of a run, and the numbers of its own experiment.
 
     `T`: all access points; `sp`, `mp`: the mean of single-path and of multipath users; `T_ID`: an
     access point or a user; `t2_ID`: Tier 2 of an access point.
     """
+    result = run.result
     users = result["users"].values()
     numbers = {"T": sum(each["throughput_mbps"] for each in result["aps"].values())}
     for short, kind in (("sp", "single_path"), ("mp", "multipath")):
@@ -102,10 +102,10 @@ def measure(case: Case, result: Mapping[str, Any], folder: Path) -> Numbers:
     own = next((own for prefix, own in OWN.items() if case.name.startswith(prefix)), None)
     if own is None:
         return numbers
-    return {**numbers, **own(result, read_frames(folder))}
+    return {**numbers, **own(run, read_frames(run.folder))}
 
 
-def swapped(_result: Mapping[str, Any], frames: Frames) -> Numbers:
+def swapped(_run: FinishedRun, frames: Frames) -> Numbers:
     """Return T1-BW-Un (`un`) and T2-BW-Ac (`ac`) of wifi1 (MP-SDN, section VI-C).
 
     They are the mean rate that Tier 1 lacks of its demand, and the mean rate of Tier 2. `un+`
@@ -123,7 +123,7 @@ def swapped(_result: Mapping[str, Any], frames: Frames) -> Numbers:
     }
 
 
-def demanded(_result: Mapping[str, Any], frames: Frames) -> Numbers:
+def demanded(_run: FinishedRun, frames: Frames) -> Numbers:
     """Return both tiers of wifi2 in each phase of the demand (Figure 13).
 
     `before`: the demand is high; `low`: it is low; `after`: it is high again, from two intervals
@@ -140,10 +140,10 @@ def demanded(_result: Mapping[str, Any], frames: Frames) -> Numbers:
 def second_half(user: str, ap: str) -> Measure:
     """Return a function that measures `used`: a user's rate by an access point, second half."""
 
-    def used(result: Mapping[str, Any], frames: Frames) -> Numbers:
+    def used(run: FinishedRun, frames: Frames) -> Numbers:
         subflows = [
             subflow["id"]
-            for each in result["connections"]
+            for each in run.result["connections"]
             if each["user"] == user
             for subflow in each["subflows"]
             if ap in subflow["path"]

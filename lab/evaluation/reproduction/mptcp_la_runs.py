@@ -6,13 +6,12 @@ receive buffer of 1000 kB. One path loses packets. Other cases use one path alon
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from itertools import product
-from pathlib import Path
-from typing import Any
 
 from lab.evaluation.reproduction.base import FRAME_BITS, Case
 from lab.evaluation.reproduction.relations import Numbers
+from lab.results.documents import FinishedRun
 from lab.results.statistics import mean
 from lab.run.recorder import read_frames
 
@@ -74,16 +73,16 @@ def _pair_case(side: str, loss: float, pair: Pair, strategy: str) -> Case:
     return Case(name, "static_loss", tuple(settings), None, named, DURATION_S)
 
 
-def measure(case: Case, result: Mapping[str, Any], folder: Path) -> Numbers:
+def measure(case: Case, run: FinishedRun) -> Numbers:
     """Return `T`, the goodput in Mb/s; in the run with changing loss also that of both paths.
 
     `SIDE_before`, `SIDE_lossy` and `SIDE_late` are means of a path in each phase; `..._most` are
     maxima of WiFi, while packets are lost and in the 5 s after.
     """
-    numbers = {"T": float(result["throughput_mbps"])}
+    numbers = {"T": float(run.result["throughput_mbps"])}
     if not case.name.startswith(DYNAMIC):
         return numbers
-    frames = read_frames(folder)
+    frames = read_frames(run.folder)
 
     def rates(side: str, after_s: float, until_s: float) -> list[float]:
         return [each.sf[SUBFLOWS[side]].mbps for each in frames if after_s < each.t <= until_s]

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 from lab.evaluation.reproduction.base import Case
 from lab.evaluation.reproduction.relations import Numbers
+from lab.results.documents import FinishedRun
 from lab.results.statistics import mean
 
 CUBIC, LIA, OLIA = "cubic", "lia", "olia"
@@ -61,12 +59,13 @@ def cell(name: str) -> Cell:
     return Cell(int(setup), wifi, int(parallel), int(volume), int(buffer), interfaces, cc)
 
 
-def measure(case: Case, result: Mapping[str, Any], _folder: Path) -> Numbers:
+def measure(case: Case, run: FinishedRun) -> Numbers:
     """Return T, W and L of a run in Mb/s, means over the nodes.
 
     T of a node is its volume over the time until all of it has arrived; W and L are the parts of T
     by WiFi and by LTE.
     """
+    result = run.result
     duration_s = result["duration_s"]
     nodes = []
     for user in result["users"]:

@@ -13,6 +13,7 @@ from lab.errors import RequestError, unknown
 from lab.evaluation.page_file import write_page
 from lab.evaluation.reproduction import PAPERS
 from lab.evaluation.reproduction.base import Case, Paper
+from lab.results.documents import FinishedRun
 from lab.run.manifest import ROOT
 from lab.run.recorder import read_document
 from lab.run.runner import Outcome
@@ -49,7 +50,9 @@ def reproduce(
     if any(len(each) < repeat for each in outcomes):
         return None
     found = {
-        case.name: [paper.measure(case, outcome.result, outcome.folder) for outcome in each]
+        case.name: [
+            paper.measure(case, FinishedRun(outcome.result, outcome.folder)) for outcome in each
+        ]
         for case, each in zip(paper.cases, outcomes, strict=True)
     }
     page = pages / f"{name}.md"

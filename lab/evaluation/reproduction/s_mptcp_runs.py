@@ -9,13 +9,12 @@ It is MOST_S if that never happens.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Sequence
 from statistics import pstdev
-from typing import Any
 
 from lab.evaluation.reproduction.base import Case
 from lab.evaluation.reproduction.relations import Numbers
+from lab.results.documents import FinishedRun
 from lab.results.statistics import mean
 from lab.run.frame import Frame
 from lab.run.recorder import read_frames
@@ -63,9 +62,9 @@ def cases() -> Iterable[Case]:
             yield Case(name, f"collision_{among}", (), None, strategy)
 
 
-def measure(case: Case, _result: Mapping[str, Any], folder: Path) -> Numbers:
+def measure(case: Case, run: FinishedRun) -> Numbers:
     """Return `total` [Mb/s] of a collision, after 10 s; of Figure 1 also `sd` and `settles`."""
-    frames = read_frames(folder)
+    frames = read_frames(run.folder)
     connections = [
         [(frame.t, _rate_mbps(frame, user)) for frame in frames] for user in sorted(frames[-1].user)
     ]
