@@ -1,3 +1,3 @@
-"""An emulation lab for Multipath TCP and software-defined networking."""
+"""Provide an emulation lab for Multipath TCP and software-defined networking."""
 
 __version__ = "0.1.0"

@@ -1,7 +1,7 @@
-"""Every error a user can meet, in one tree. The command line turns `exit_code` into its own.
+"""Define every error that a user can meet. The command line exits with `exit_code`.
 
 LabError                  4  the run failed
-├── RequestError          2  what was asked for makes no sense (file, key, value)
+├── RequestError          2  the request makes no sense (file, key, value)
 ├── MachineLacks          3  this machine lacks something; the message ends with what to type
 └── CommandFailed         4  a command of the emulation failed
 """
@@ -15,25 +15,25 @@ from typing import Any
 
 
 class LabError(Exception):
-    """Something went wrong; the message says what was tried, what happened and what to do."""
+    """Report a failure: what was tried, what happened and what to do."""
 
     exit_code = 4
 
 
 class RequestError(LabError):
-    """The request is wrong: nothing was started."""
+    """Report a wrong request; nothing was started."""
 
     exit_code = 2
 
 
 class MachineLacks(LabError):
-    """This machine lacks a tool, a module or a right: nothing was started."""
+    """Report a tool, a module or a right that this machine lacks; nothing was started."""
 
     exit_code = 3
 
 
 class CommandFailed(LabError):
-    """A command the emulation issued did not succeed."""
+    """Report a command of the emulation that did not succeed."""
 
     def __init__(self, doing: str, argv: Sequence[str], status: int, stderr: str) -> None:
         self.argv, self.status, self.stderr = tuple(argv), status, stderr.strip()
@@ -46,7 +46,7 @@ class CommandFailed(LabError):
 
 
 def show(value: Any) -> str:
-    """A value as the file would hold it, short."""
+    """Return a value as a file would hold it, shortened."""
     text = (
         "true"
         if value is True
@@ -60,7 +60,7 @@ def show(value: Any) -> str:
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """', did you mean ...?' or nothing; `ue9` is not meant to be `ue1`."""
+    """Return `(did you mean 'X'?)`, or an empty text; `ue9` does not suggest `ue1`."""
     close = get_close_matches(
         word, list(known), 1, 0.7 if any(each.isdigit() for each in word) else 0.6
     )
@@ -68,6 +68,6 @@ def nearest(word: str, known: Iterable[str]) -> str:
 
 
 def unknown(value: Any, known: Iterable[str]) -> str:
-    """That a value is none of these, and which one it may be meant to be."""
+    """Return that a value is unknown, with the nearest known one and all of them."""
     known = list(known)
     return f"{show(value)} is unknown{nearest(str(value), known)}: choose from {', '.join(known)}"

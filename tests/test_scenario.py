@@ -124,7 +124,7 @@ def test_a_key_written_twice_is_refused(tmp_path):
         ("name: x\ntitle a\nseed: 1", "line 3 ('seed: 1'): a key without ':', there or above"),
         (
             "multipath:\n    cc: lia\n  scheduler: linux",
-            "line 3 ('scheduler: linux'): it is indented otherwise",
+            "line 3 ('scheduler: linux'): wrong indentation",
         ),
         (
             "traffic: [{user: ue1}\nseed: 1",

@@ -52,7 +52,7 @@ class Engine(ABC):
 
     @abstractmethod
     def advance(self, until_s: float) -> list[Frame]:
-        """Go on until t = `until_s`; return the frames that became due, with rates on the wire."""
+        """Run until t = `until_s`; return the frames that became due, with rates on the wire."""
 
     @abstractmethod
     def apply(self, change: Change) -> None:

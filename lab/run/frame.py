@@ -1,7 +1,7 @@
 """Hold one sample of a running network, which both engines fill in, and its line of samples.jsonl.
 
-Every figure is the mean over the interval that ends at `t`. Rates are Mb/s of received payload. Engines
-measure rates on the wire; the runner records them in the scenario's units (`in_scenario_units`).
+Every figure is the mean over the interval that ends at `t`. Rates are Mb/s of received payload.
+Engines measure rates on the wire; the runner records scenario units (`in_scenario_units`).
 A figure that nobody measured is None, never zero.
 """
 
@@ -16,7 +16,7 @@ DIGITS = 4  # of a rate in samples.jsonl
 
 @dataclass(frozen=True)
 class ApSample:
-    """Describe one access point: payload per tier, MAC occupancy from 0 to 1, Tier 2 limit, stations."""
+    """Describe one access point: payload per tier, MAC occupancy, Tier 2 limit, stations."""
 
     tier1_mbps: float | None = 0.0
     tier2_mbps: float | None = 0.0
@@ -45,7 +45,7 @@ class Direction:
 
 @dataclass(frozen=True)
 class LinkSample:
-    """Describe one shaped link: Ethernet frames in each direction, queue and loss of the busier direction.
+    """Describe one shaped link: Ethernet frames in each direction, queue and loss of the busier one.
 
     `backlog` counts packets; `loss` is the fraction of packets that were dropped or lost. An
     unshaped link has no queue to read: all its figures are None.
@@ -100,7 +100,7 @@ class SubflowSample:
 
 @dataclass(frozen=True)
 class Frame:
-    """Hold one sample of the whole network, `t` seconds after the start; each mapping is keyed by ID."""
+    """Hold one sample of the network, `t` seconds after the start; mappings are keyed by ID."""
 
     t: float
     ap: Mapping[str, ApSample] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""The only way into a run: one small JSON file, written beside and renamed into `RUN/inbox/`.
+"""Send changes into a run: one small JSON file each, renamed into `RUN/inbox/`.
 
 {"target": "link.path1.loss", "value": 0.05}     a flip
 {"control": "stop"}                              end now, keep what was measured
@@ -17,7 +17,7 @@ from lab.errors import RequestError
 
 
 def send(folder: Path, message: dict[str, Any]) -> str:
-    """Put a message into a run's inbox and return its number; the run checks it and records what became of it."""
+    """Put a message into a run's inbox; return its number. The run checks and records it."""
     inbox = folder / "inbox"
     seq = f"{time.time_ns():020d}"
     try:
@@ -32,10 +32,10 @@ def send(folder: Path, message: dict[str, Any]) -> str:
 
 
 def receive(folder: Path) -> Iterator[tuple[str, dict[str, Any], str]]:
-    """Take every waiting message in order: number, message, and what is wrong with it (then the message is empty).
+    """Yield every waiting message in order: number, message and problem (with one, no message).
 
-    A message goes away only after what became of it has been recorded: whoever looks at the inbox first and at the record
-    after that misses none.
+    A message is removed only after its outcome is recorded, so a reader of the inbox and then
+    of the record misses none.
     """
     for path in sorted((folder / "inbox").glob("*.json")):
         problem, message = "", {}

@@ -1,4 +1,4 @@
-"""What produced a run: manifest.json, so that the result alone can say it."""
+"""Write down what produced a run: manifest.json."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from lab.scenario.used import user_files
 ROOT = Path(__file__).resolve().parents[2]
 COMMIT = "MULTIPATH_LAB_COMMIT"  # asking git takes two seconds in a VM
 SEED_FIXES = {
-    "mininet": "the random choices of the traffic and of the network emulation's set-up; not the timing of packets, which is the machine's",
+    "mininet": "the random choices of traffic and network; not the timing of packets",
 }
 
 
 def manifest(run_id: str, scenario: Scenario, engine: str, started: float) -> dict[str, Any]:
-    """What produced the result, so that the result alone can say it."""
+    """Return the manifest of a run that starts at `started` (s since 1970)."""
     return {
         "schema": SCHEMA,
         "run_id": run_id,
@@ -85,7 +85,10 @@ def _links(scenario: Scenario) -> dict[str, Any]:
 
 @cache
 def commit() -> str | None:
-    """The project's commit, with `+` if files differ from it; None outside a checkout. A VM is told by who starts it."""
+    """Return the project's commit, with `+` if files differ from it; None outside a checkout.
+
+    Inside a VM the environment gives it, because git takes two seconds there.
+    """
     if COMMIT in os.environ:
         return os.environ[COMMIT] or None
     try:

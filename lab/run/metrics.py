@@ -1,6 +1,7 @@
 """Compute the numbers of result.json from the samples and the engine's report: pure functions.
 
-A frame holds means over the interval that ends at its `t`, so a mean over the run weighs each frame by its interval.
+A frame holds means over the interval that ends at its `t`, so a mean over the run weighs each frame
+by its interval.
 Rates are receivers' goodput in Mb/s. What was not measured is null, never zero.
 """
 
@@ -85,7 +86,7 @@ def intervals(ends_s: Sequence[float]) -> list[float]:
 
 
 def mean(values: Iterable[float | None], weights: Sequence[float]) -> float | None:
-    """Weighted mean of what was measured; None if nothing was."""
+    """Return the weighted mean of the values that are not None; None if there is none."""
     pairs = [
         (value, weight)
         for value, weight in zip(values, weights, strict=True)
@@ -96,13 +97,16 @@ def mean(values: Iterable[float | None], weights: Sequence[float]) -> float | No
 
 
 def jain(rates: Sequence[float]) -> float | None:
-    """(sum x)^2 / (n sum x^2) (Jain, Chiu and Hawe 1984): 1 if all are equal, 1/n if one takes everything."""
+    """Return (sum x)^2 / (n sum x^2) (Jain, Chiu and Hawe 1984); None without traffic.
+
+    It is 1 if all rates are equal, and 1/n if one user gets everything.
+    """
     squares = sum(rate * rate for rate in rates)
     return sum(rates) ** 2 / (len(rates) * squares) if squares else None
 
 
 def sd(rates: Sequence[float]) -> float | None:
-    """Standard deviation over the users there are (not an estimate for others)."""
+    """Return the standard deviation over exactly these users; None without users."""
     if not rates:
         return None
     centre = sum(rates) / len(rates)
@@ -110,9 +114,10 @@ def sd(rates: Sequence[float]) -> float | None:
 
 
 def convergence_s(frames: Sequence[Frame]) -> float | None:
-    """When the total throughput, as a mean over the last 5 s, came within 10 % of its mean over the second half, and stayed.
+    """Return the time in s from which on the total throughput stayed settled.
 
-    None for runs shorter than 20 s, for silent ones, and for those that never settle.
+    Settled: its mean over the last 5 s is within 10 % of its mean over the second half of the
+    run. None for runs shorter than 20 s, without traffic, or that never settle.
     """
     if not frames or frames[-1].t < CONVERGENCE_AT_LEAST_S:
         return None

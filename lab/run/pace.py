@@ -1,4 +1,4 @@
-"""How fast simulated time passes: as fast as possible, times real time, or not at all."""
+"""Control how fast simulated time passes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CONTROLS = ("pause", "resume", "speed")
 
 
 def checked_speed(value: Any) -> float:
-    """0 for `max`, else times real time; or an error that says what to write."""
+    """Return 0 for `max`, else a multiple of real time; raise `RequestError` for anything else."""
     try:
         speed = 0.0 if value == "max" else float(value)
     except (TypeError, ValueError):
@@ -26,14 +26,17 @@ def checked_speed(value: Any) -> float:
 
 
 class Pace:
-    """Says how long to wait. A pause or a new speed counts from where the run is, so that nothing is caught up."""
+    """Compute how long to wait.
+
+    A pause or a new speed counts from where the run is, so lost time is not made up.
+    """
 
     def __init__(self, speed: float, clock: Callable[[], float] = time.monotonic) -> None:
         self.speed, self.paused, self._clock = speed, False, clock
         self._from: tuple[float, float] = (clock(), 0.0)
 
     def wait_s(self, now_s: float) -> float:
-        """Real seconds until the run may go beyond `now_s`; 0 if it may at once."""
+        """Return the real seconds until the run may pass `now_s`; 0 if it may now."""
         if self.paused:
             return math.inf
         if not self.speed:

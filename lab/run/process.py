@@ -1,7 +1,8 @@
-"""Is the process that writes a run folder still there?
+"""Find out whether the process that writes a run folder still exists.
 
-A process is named by its id, by when it was started (ids are used again) and by the boot it belongs to (a run in a virtual
-machine has an id that means nothing outside). What is not known is judged by how fresh the folder is.
+A process is identified by its id, its start time (ids are reused) and the boot it belongs to (the
+id of a process in a virtual machine means nothing outside). Where these are unknown, a folder
+that was written lately counts as being written.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 PROC = Path("/proc")
-QUIET_S = 60.0  # a folder of another machine in which nothing was written for so long is not being written
+QUIET_S = 60.0  # after so long without a write, a folder of another machine is not being written
 WRITTEN = ("samples.jsonl", "events.jsonl", "log.txt", "manifest.json")
 
 
 @cache
 def boot_id() -> str | None:
-    """Names this boot of this kernel; None where there is no such thing."""
+    """Return the id of this boot of the kernel; None where it has none."""
     try:
         return (PROC / "sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     except OSError:
@@ -27,7 +28,10 @@ def boot_id() -> str | None:
 
 
 def started(pid: int) -> int | None:
-    """When a process was started, in clock ticks since the boot; None if it is gone, or where there is no /proc."""
+    """Return when a process started, in clock ticks since the boot.
+
+    None if it has ended, or without /proc.
+    """
     try:
         stat = (PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -37,7 +41,7 @@ def started(pid: int) -> int | None:
 
 
 def alive(manifest: dict[str, Any], folder: Path) -> bool:
-    """Whether the process that a manifest names still writes its folder."""
+    """Tell whether the process that a manifest names still writes its folder."""
     pid = manifest.get("pid")
     if not isinstance(pid, int) or manifest.get("boot_id") != boot_id():
         return _fresh(folder)
@@ -47,7 +51,7 @@ def alive(manifest: dict[str, Any], folder: Path) -> bool:
 
 
 def exists(pid: int) -> bool:
-    """Whether there is a process with this id."""
+    """Tell whether a process with this id exists."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -1,4 +1,4 @@
-"""The run folder: what a run leaves behind, written so that a lost process, a full disk or a power cut keeps what was measured.
+"""Write the run folder so that a lost process, a full disk or a power cut keeps what was measured.
 
     manifest.json  scenario.yaml  samples.jsonl  events.jsonl  commands.sh  log.txt  inbox/  result.json
 
@@ -29,18 +29,21 @@ from lab.scenario.used import files_named, user_files
 
 RUNS = ROOT / "data" / "runs"
 TRACE = "  | "  # begins the lines of log.txt that say where a failure came from
-REQUEST = "request.yaml"  # the scenario on its way into a virtual machine
+REQUEST = "request.yaml"  # the scenario for a virtual machine
 BEFORE_THE_RUN = {"vm", REQUEST}  # what may be in a run folder before the run writes into it
 
 
 class Recorder:
-    """Writes one run folder. A failed write ends the recording with one `LabError`; what is there stays valid."""
+    """Write one run folder.
+
+    A failed write ends the recording with one `LabError`; what was written before stays valid.
+    """
 
     def __init__(self, folder: Path, scenario: Scenario, engine: str) -> None:
-        """Use `folder`, which exists. If a run that was lost began in it, its manifest and lines are kept."""
+        """Use `folder`, which exists; keep manifest and lines of a lost run in it."""
         self.folder, self.scenario, self.engine = folder, scenario, engine
         self.run_id = folder.name
-        self.flips: list[dict[str, Any]] = []  # that were made while the run went on
+        self.flips: list[dict[str, Any]] = []  # made during the run
         self.started = time.time()
         lost = (folder / "manifest.json").exists()
         self._manifest = (
@@ -96,7 +99,7 @@ class Recorder:
         self._append("log.txt", textwrap.indent(text.rstrip(), TRACE) + "\n")
 
     def describe(self, **fields: Any) -> None:
-        """Add to the manifest, such as `links_measured={ID: {...}}` or `versions={...}` (dictionaries are merged)."""
+        """Add fields to the manifest; dictionaries such as `versions={...}` are merged."""
         for key, value in fields.items():
             present = self._manifest.get(key)
             merge = isinstance(present, dict) and isinstance(value, dict)
@@ -167,21 +170,24 @@ class Recorder:
 
 
 def give_away(folder: Path) -> None:
-    """Under sudo, a run folder belongs to the user who called it."""
+    """Give a run folder to the user who called sudo."""
     if owner := sudo_caller():
         for path in (folder, *folder.rglob("*")):
             os.chown(path, *owner, follow_symlinks=False)
 
 
 def write_scenario(path: Path, scenario: Scenario) -> None:
-    """The complete scenario, loadable again."""
+    """Write the complete scenario into a file that can be loaded."""
     path.write_text(
         yaml.safe_dump(resolved(scenario), sort_keys=False, allow_unicode=True), encoding="utf-8"
     )
 
 
 def new_folder(scenario: Scenario, out: Path | None = None, runs: Path = RUNS) -> Path:
-    """A folder for one run: `out` itself if given, which must be empty; else one named after the start and the scenario."""
+    """Make a folder for one run and return it.
+
+    `out` itself if given, which must be empty; else one named after start time and scenario.
+    """
     try:
         if out is not None:
             if out.exists() and (
@@ -214,17 +220,20 @@ def read_frames(folder: Path) -> list[Frame]:
 
 
 def read_samples(folder: Path) -> list[dict[str, Any]]:
-    """The frames of a run; a cut last line is left out."""
+    """Return the samples of a run; a last line that is cut is left out."""
     return list(read_lines(folder / "samples.jsonl"))
 
 
 def read_events(folder: Path) -> list[dict[str, Any]]:
-    """The events of a run; a cut last line is left out."""
+    """Return the events of a run; a last line that is cut is left out."""
     return list(read_lines(folder / "events.jsonl"))
 
 
 def read_lines(path: Path) -> Iterator[dict[str, Any]]:
-    """The objects of a JSON Lines file. Only the last line may be cut; damage before it is an error."""
+    """Return the objects of a JSON Lines file.
+
+    Only the last line may be cut; damage before it raises `RequestError`.
+    """
     try:
         lines = path.read_bytes().split(b"\n")
     except OSError as error:
@@ -243,13 +252,16 @@ def read_lines(path: Path) -> Iterator[dict[str, Any]]:
 
 
 class Follower:
-    """The lines another process appends to a file, as they come; an unfinished line waits for its rest."""
+    """Read the lines that another process appends to a file; an unfinished line waits."""
 
     def __init__(self, path: Path, parse: Callable[[str], Any] = json.loads) -> None:
         self.path, self._parse, self._offset = path, parse, 0
 
     def new(self) -> list[Any]:
-        """What was completed since the last call; nothing while there is no file. A damaged line raises `RequestError`."""
+        """Return what was completed since the last call; nothing without a file.
+
+        A damaged line raises `RequestError`.
+        """
         try:
             with self.path.open("rb") as file:
                 file.seek(self._offset)
@@ -267,7 +279,7 @@ class Follower:
 
 
 def read_document(folder: Path, name: str) -> dict[str, Any]:
-    """`manifest.json` or `result.json` of a run folder."""
+    """Return `manifest.json` or `result.json` of a run folder."""
     try:
         document: dict[str, Any] = json.loads((folder / name).read_text(encoding="utf-8"))
     except FileNotFoundError as error:
@@ -283,13 +295,13 @@ def read_document(folder: Path, name: str) -> dict[str, Any]:
 
 
 def sudo_caller() -> tuple[int, int] | None:
-    """User and group that called sudo, if this process runs as root under it."""
+    """Return user and group of the caller of sudo, if this process runs as root under it."""
     uid, gid = os.environ.get("SUDO_UID", ""), os.environ.get("SUDO_GID", "")
     return (int(uid), int(gid)) if os.geteuid() == 0 and uid.isdigit() and gid.isdigit() else None
 
 
 def _made(folder: Path) -> Path:
-    """The folder, made with its parents, each given to the caller of sudo."""
+    """Make a folder with its parents, each given to the caller of sudo."""
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     for each in missing:

@@ -1,7 +1,7 @@
 """Hold what an engine reports when a run ends; both engines fill it in.
 
-Rates are Mb/s of received payload, on the wire as an engine measures them; `in_scenario_units` converts
-them. A figure that nobody measured is None, never zero.
+Rates are Mb/s of received payload, on the wire; `in_scenario_units` converts them. A figure that
+nobody measured is None, never zero.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class Overload:
 
 @dataclass(frozen=True)
 class Report:
-    """Hold what result.json needs beside the samples; `cc` was read back from the running connections."""
+    """Hold what result.json needs beside the samples; `cc` was read back from connections."""
 
     connections: tuple[ConnectionReport, ...] = ()
     mptcp: MptcpVerdict = MptcpVerdict()

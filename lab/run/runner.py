@@ -1,9 +1,9 @@
-"""One run, whatever the engine: open, advance and record, apply what is due, close, compute the result.
+"""Run a scenario on any engine: open, advance and record, apply what is due, close, compute.
 
 1) build the network, open the engine
-2) until the end: advance one sample interval, record the frames, wait until they are due if a speed is asked for,
-   then apply scenario events that are due and the flips waiting in inbox/; while paused only the latter
-3) close the engine, whatever happened; write result.json with status complete, interrupted or failed
+2) until the end: advance one sample interval and record the frames; wait until they are due if the
+   run has a speed; apply scenario events that are due and flips in inbox/ (if paused, only flips)
+3) close the engine, whatever happened; write result.json: complete, interrupted or failed
 """
 
 from __future__ import annotations
@@ -39,7 +39,10 @@ LOOK_EVERY_S = 0.05  # into the inbox, while waiting
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run is; `frame` is the latest sample, `eta_s` the seconds of real time that are left."""
+    """Say how far a run is.
+
+    `frame` is the latest sample, `eta_s` the seconds of real time that are left.
+    """
 
     phase: str
     t: float
@@ -50,7 +53,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a run: its result, its folder, and the exit code with the reason if it is not 0."""
+    """Say how a run ended: result, folder, exit code, and the error if the code is not 0."""
 
     result: dict[str, Any]
     folder: Path
@@ -59,7 +62,7 @@ class Outcome:
 
 
 class Interrupted(BaseException):
-    """The user or the system asked the run to end."""
+    """Interrupt a run: the user or the system requested its end."""
 
 
 def run(
@@ -68,7 +71,7 @@ def run(
     recorder: Recorder,
     on_progress: Callable[[Progress], None] = lambda _: None,
 ) -> Outcome:
-    """Run a scenario that was admitted to the engine. Returns; it raises nothing that a run can cause."""
+    """Run a scenario that the engine admitted; nothing that a run can cause is raised."""
     return _Run(scenario, engine, recorder, on_progress).outcome()
 
 
@@ -150,7 +153,10 @@ class _Run:
             self._progress("running", frames[-1] if frames else None, left)
 
     def _steps_gone(self, elapsed_s: float) -> int:
-        """Samples that an engine in real time would take a whole interval late: they are left out, so that `t` stays true."""
+        """Count the samples that a real-time engine would take a whole interval late.
+
+        They are left out, so that `t` stays true.
+        """
         return int(elapsed_s / self.scenario.sample_interval_s) - 1 if self.engine.real_time else 0
 
     def _wait_until_due(self) -> None:
@@ -161,7 +167,7 @@ class _Run:
             self._apply_due()
 
     def _apply_due(self) -> None:
-        """Scenario events whose time has come, then the inbox."""
+        """Apply scenario events that are due, then the inbox."""
         while self.due and self.due[0].at_s <= self.now and self.now < self.scenario.duration_s:
             event: Event = self.due.pop(0)
             self._flip(event.target, event.value, source="scenario")
@@ -198,7 +204,7 @@ class _Run:
         self._note("control", ok=True, seq=seq, **asked)
 
     def _flip(self, target: str, value: Any, **source: Any) -> None:
-        """Check and apply one change; a refused one is recorded with the reason and the run goes on."""
+        """Check and apply one change, or record why it is refused; the run goes on."""
         try:
             value = targets.check_flip(self.scenario, target, value)
             self.engine.apply(targets.change(self.scenario, target, value))
@@ -296,7 +302,10 @@ def _header(scenario: Scenario, recorder: Recorder, status: str) -> metrics.Head
 
 @contextmanager
 def _signals(stop: Callable[[], None]) -> Iterator[threading.Event]:
-    """SIGINT and SIGTERM call `stop`; until the yielded event is set they also raise `Interrupted` where they hit."""
+    """Call `stop` on SIGINT and SIGTERM.
+
+    Until the yielded event is set they also raise `Interrupted` where they arrive.
+    """
     quiet = threading.Event()
 
     def handle(number: int, _: Any) -> None:

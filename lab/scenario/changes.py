@@ -29,7 +29,7 @@ class SetLinkDelay:
 
 @dataclass(frozen=True)
 class SetLinkLoss:
-    """Lose `loss_ppm` of the packets in each direction of a link that carries data."""
+    """Set the loss of a link, in each direction that carries data, to `loss_ppm`."""
 
     link: str
     loss_ppm: int

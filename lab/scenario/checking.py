@@ -1,6 +1,7 @@
-"""From text and plain data to checked models: one error that names file, key, value and cure.
+"""Turn text and plain data into checked models.
 
-Keys of nested values are written `topology.paths[1].loss`; things in a list are counted from 1.
+An error names file, key, value and what to write. Keys of nested values are written
+`topology.paths[1].loss`; entries of a list are counted from 1.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ YAML_CURES = (  # what its parser says, and what to do about it; the first that 
     ),
     (
         "expected <block end>",
-        "it is indented otherwise than what it belongs to. Let keys of one thing begin in one column",
+        "wrong indentation. Start the keys of one mapping in the same column",
     ),
     ("expected ',' or ']'", "a ',' is missing, or a '[' not closed before it. Write [..., ...]"),
     (
@@ -62,7 +63,7 @@ Loc = Sequence[str | int]
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML as everywhere, except that a key written twice is an error."""
+    """Load YAML, but refuse a key that is written twice."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: set[str] = set()
@@ -80,7 +81,7 @@ class _Loader(yaml.SafeLoader):
 
 
 def parse(text: str, source: str) -> Any:
-    """The plain data in YAML text."""
+    """Return the plain data in YAML text; raise `RequestError` if it is not YAML."""
     try:
         return yaml.load(text, _Loader)
     except yaml.MarkedYAMLError as error:
@@ -90,7 +91,7 @@ def parse(text: str, source: str) -> Any:
 
 
 def _not_yaml(text: str, error: yaml.MarkedYAMLError) -> str:
-    """Where YAML cannot be read, what stands there, and what is probably meant."""
+    """Say where YAML cannot be read, quote that line, and suggest a correction."""
     problem = error.problem or error.context or "it cannot be read"
     if error.problem_mark is None:
         return problem
@@ -104,7 +105,7 @@ def _not_yaml(text: str, error: yaml.MarkedYAMLError) -> str:
 
 
 def read(path: Path) -> dict[str, Any]:
-    """The mapping in a YAML file."""
+    """Return the mapping in a YAML file."""
     try:
         raw = parse(path.read_text(encoding="utf-8"), path.name)
     except (OSError, UnicodeDecodeError) as error:
@@ -119,8 +120,8 @@ def read(path: Path) -> dict[str, Any]:
 def override(raw: dict[str, Any], setting: str) -> None:
     """Apply one `key.path=value` to the data of a file; the value is typed as in YAML.
 
-    A step into a list is a number from 1, or the `id` of one of its entries. A parameter of the strategy may be called as it is where
-    it is flipped, `strategy.cth`.
+    A step into a list is a number from 1, or the `id` of one of its entries. `strategy.cth` stands
+    for `strategy.params.cth`, as in a flip.
     """
     path, equals, text = setting.partition("=")
     steps = path.strip().split(".")
@@ -162,7 +163,10 @@ def _position(entries: list[Any], step: str, setting: str) -> int:
 
 
 def validate(model: type[Model], data: Any, source: str, *prefix: str | int) -> Model:
-    """A checked instance, or one `RequestError` with a line for everything that is wrong."""
+    """Return a checked instance of a model.
+
+    Raise one `RequestError` with a line for every problem.
+    """
     problems = [f"{source}: {where([*prefix, *loc])}: {text}" for loc, text in _unmeasurable(data)]
     if not problems:
         try:
@@ -173,7 +177,7 @@ def validate(model: type[Model], data: Any, source: str, *prefix: str | int) -> 
 
 
 def where(loc: Loc) -> str:
-    """A place in a file, as people write it."""
+    """Return a place in a file as people write it."""
     text = ""
     for step in loc:
         text += f"[{step + 1}]" if isinstance(step, int) else f".{step}" if text else step
@@ -181,7 +185,10 @@ def where(loc: Loc) -> str:
 
 
 def described(model: type[BaseModel]) -> list[dict[str, Any]]:
-    """Each key's name, type, unit, bounds, default and help, for people and for forms; `paths[].loss` is a key of a list's rows."""
+    """Return each key's name, type, unit, bounds, default and help.
+
+    `paths[].loss` is a key of the entries of a list.
+    """
     schema = model.model_json_schema()
     return list(_rows(schema, schema.get("$defs", {}), ""))
 
@@ -204,14 +211,14 @@ def _rows(schema: dict[str, Any], named: dict[str, Any], before: str) -> Iterato
 
 
 def _resolved(field: dict[str, Any], named: dict[str, Any]) -> dict[str, Any]:
-    """A field with what its reference says, or the one kind of value that it has beside null."""
+    """Return a field with its reference resolved; an optional one as if it were required."""
     kinds = [each for each in field.get("anyOf", []) if each.get("type") != "null"]
     field = field | (kinds[0] if len(kinds) == 1 else {})
     return field | (named[field["$ref"].rpartition("/")[2]] if "$ref" in field else {})
 
 
 def unit(key: str) -> str:
-    """The unit in a key's last word, or nothing."""
+    """Return the unit that the last word of a key names, or an empty text."""
     return (
         "fraction from 0 to 1"
         if key in FRACTIONS
@@ -222,14 +229,14 @@ def unit(key: str) -> str:
 
 
 def _tuples(data: Any) -> Any:
-    """Lists as tuples all the way down: strict models hold tuples, so that they are frozen."""
+    """Turn lists into tuples at every level, because strict frozen models hold tuples."""
     if isinstance(data, dict):
         return {key: _tuples(value) for key, value in data.items()}
     return tuple(_tuples(each) for each in data) if isinstance(data, (list, tuple)) else data
 
 
 def _unmeasurable(data: Any, *loc: str | int) -> Iterator[tuple[Loc, str]]:
-    """Where data hold infinity, not-a-number, or keys that are no words."""
+    """Yield each place with infinity, not-a-number, or a key that is not text."""
     if isinstance(data, float) and not math.isfinite(data):
         yield loc, f"{data} is not a number that can be measured"
     pairs = (
@@ -268,7 +275,7 @@ def _problem(model: type[BaseModel], error: dict[str, Any], source: str, prefix:
 
 
 def _cure(kind: str, key: str, value: Any, ctx: dict[str, Any], message: str) -> str:
-    """What is wrong with one value, and what to write."""
+    """Return what is wrong with one value, and what to write."""
     if kind == "value_error":
         return str(ctx["error"])
     if kind == "literal_error":
@@ -303,7 +310,7 @@ def _cure(kind: str, key: str, value: Any, ctx: dict[str, Any], message: str) ->
 
 
 def _model_at(model: type[BaseModel], loc: Loc) -> type[BaseModel]:
-    """The model whose key was wrong: follow the path through fields, tuples and optionals."""
+    """Return the model whose key is wrong, through fields, tuples and optional values."""
     for step in loc:
         if isinstance(step, str) and step in model.model_fields:
             model = _inner(model.model_fields[step].annotation) or model

@@ -1,4 +1,4 @@
-"""What the hosts do and when: a scenario's traffic as flows, and their starts, stops and pauses as a time line. Pure."""
+"""Turn a scenario's traffic into flows and a time line of starts, stops and pauses. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ PAUSED_BPS = 0
 
 @dataclass(frozen=True)
 class Flow:
-    """One connection: `ue2-1` is the first of ue2. `rate_bps` limits its application; None: as fast as it goes."""
+    """Describe one connection; `ue2-1` is the first one of ue2.
+
+    `rate_bps` limits its application; None: as much as possible.
+    """
 
     id: str
     user: str
@@ -27,7 +30,7 @@ class Flow:
 
 @dataclass(frozen=True)
 class Act:
-    """At `at_s`, `start` or `stop` a flow, or set its `rate`."""
+    """Start or stop a flow, or set its rate, at `at_s` seconds."""
 
     at_s: float
     verb: str
@@ -36,7 +39,10 @@ class Act:
 
 
 def plan(traffic: Iterable[Traffic], seed: int, duration_s: float) -> list[Act]:
-    """The time line of a run. Rates come scaled and with their congestion control (`lab.scenario.scaled_traffic`)."""
+    """Return the time line of a run, ordered by time.
+
+    Rates and volumes come as on the wire (`lab.scenario.loading.scaled_traffic`).
+    """
     acts: list[Act] = []
     count: dict[str, int] = {}
     for each in traffic:
@@ -69,7 +75,7 @@ def plan(traffic: Iterable[Traffic], seed: int, duration_s: float) -> list[Act]:
 
 
 def _on_off(each: Traffic, flow: Flow, chance: random.Random, duration_s: float) -> Iterator[Act]:
-    """Exponential periods of sending and silence, sending first."""
+    """Yield the changes between exponential periods of sending and silence, sending first."""
     now, end, on = each.start_s, min(duration_s, each.stop_s or duration_s), True
     while True:
         now += chance.expovariate(1 / (each.on_s if on else each.off_s))

@@ -1,9 +1,11 @@
-"""A scenario file becomes a frozen `Scenario`, or one error. Every check of the whole file happens here, before anything starts.
+"""Load a scenario file: return a frozen `Scenario`, or raise one error.
 
-1) read the file, refuse duplicate keys          2) apply what the command line overrides
-3) check topology and strategy parameters        4) check the rest
-5) build the network, once                       6) check traffic and mobility against it
-7) write out the traffic of all users            8) check events against all of it
+Every check of the whole file happens here, before anything starts:
+
+1) read the file, refuse duplicate keys     2) apply what the command line overrides
+3) check topology and strategy parameters   4) check the rest
+5) build the network, once                  6) check traffic and mobility against it
+7) write out the traffic of all users       8) check events against all of it
 """
 
 from __future__ import annotations
@@ -134,7 +136,7 @@ def from_data(
 
 
 def _as_asked(flow: Traffic, scenario: Scenario) -> Traffic:
-    """A flow with what `traffic_direction`, `traffic_parallel` and `traffic_volume_mb` say of all flows."""
+    """Apply `traffic_direction`, `traffic_parallel` and `traffic_volume_mb` to one flow."""
     asked = {
         "direction": scenario.traffic_direction,
         "parallel": scenario.traffic_parallel,
@@ -145,7 +147,7 @@ def _as_asked(flow: Traffic, scenario: Scenario) -> Traffic:
 
 
 def _for_everyone(traffic: Iterable[Traffic], users: Iterable[str]) -> Iterator[Traffic]:
-    """A flow of `all` is one of each user."""
+    """Yield the flows; a flow of `all` becomes one flow for each user."""
     for flow in traffic:
         for user in users if flow.user == EVERYONE else (flow.user,):
             yield flow.model_copy(update={"user": user})
@@ -167,14 +169,14 @@ def _build(scenario: Scenario) -> Topology:
 
 
 def has_positions(scenario: Scenario) -> bool:
-    """Whether its users are somewhere, drawn from the seed."""
+    """Tell whether the users of a scenario have positions, drawn from the seed."""
     return bool(getattr(TOPOLOGIES[scenario.topology.kind], "POSITIONS", False))
 
 
 def scaled_traffic(scenario: Scenario) -> tuple[Traffic, ...]:
     """Return the flows as they are on the wire, each with its congestion control.
 
-    Rates and volumes are multiplied by `rate_scale`, so that a file takes as long as it would without.
+    Rates and volumes are multiplied by `rate_scale`, so that completion times hold.
     """
     return tuple(
         flow.model_copy(
@@ -193,7 +195,7 @@ def _scaled(figure: float | None, rate_scale: float) -> float | None:
 
 
 def resolved(scenario: Scenario) -> dict[str, Any]:
-    """The complete scenario as plain data: written into the run folder, and loadable again."""
+    """Return the complete scenario as plain data, which can be loaded once more."""
     data = scenario.model_dump(mode="json")
     data["topology"] = {
         "kind": scenario.topology.kind,
@@ -203,7 +205,10 @@ def resolved(scenario: Scenario) -> dict[str, Any]:
 
 
 def experiment(scenario: Scenario, engine: str) -> str:
-    """A digest of everything that decides what is measured; not of prose, and not of the time of the start."""
+    """Return a digest of everything that decides what is measured.
+
+    Texts for people and the time of the start are left out.
+    """
     left_out = (*PROSE, RESOLVED)
     decides = {key: value for key, value in resolved(scenario).items() if key not in left_out}
     if files := user_files(scenario, engine):
@@ -231,7 +236,7 @@ def _override(raw: dict[str, Any], overrides: Overrides) -> None:
 
 
 def _with_choices(raw: dict[str, Any], source: str, folder: Path | None) -> dict[str, Any]:
-    """The data with topology and strategy replaced by their checked choices; absent ones stay absent."""
+    """Replace topology and strategy by their checked choices; missing keys stay missing."""
     out = dict(raw)
     if isinstance(raw.get("topology"), dict):
         out["topology"] = _topology(raw["topology"], source, folder)

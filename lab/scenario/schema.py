@@ -1,4 +1,7 @@
-"""The keys of a scenario file: names, units, bounds and defaults. Rates are unscaled, in Mb/s; delays one way, in ms."""
+"""Define the keys of a scenario file: names, units, bounds and defaults.
+
+Rates are Mb/s in scenario units; delays are one way, in ms.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ Positive = Annotated[float, Field(gt=0, le=DAY_S)]
 
 
 class Part(BaseModel):
-    """Frozen, and an unknown key is an error."""
+    """Freeze a part of a scenario, and refuse unknown keys."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
@@ -38,7 +41,9 @@ def known_cc(name: str | None) -> str | None:
 
 
 class Traffic(Part):
-    """What one user does, or each (user `all`). `rate_mbps` limits the application of `rate` and `on_off`; `on_off` means exponential periods.
+    """Describe what one user does, or each user (`all`).
+
+    `rate_mbps` limits the application of `rate` and `on_off`; `on_off` has exponential periods.
 
     `udp` sends `rate_mbps` whatever happens, over the user's first network.
     """
@@ -73,12 +78,16 @@ class Traffic(Part):
 
 
 class Multipath(Part):
-    """How connections use their paths. `server_enabled: false` makes the server refuse Multipath TCP.
+    """Describe how connections use their paths.
 
-    `balia_decrease` and `olia_metric`: where the law's draft and the kernel of multipath-tcp.org differ, which to follow.
-    `expected_by`: what holds a subflow to its expected throughput, its pace, or its window by S-MPTCP's Algorithm 5.
-    `penalisation`: while the receiver has no room, send again what it waits for and halve the slower subflow's window, as the
-    kernel of multipath-tcp.org does (mptcp_rcv_buf_optimization); upstream Linux does not, so it is off by default.
+    `server_enabled: false` makes the server refuse Multipath TCP.
+    `balia_decrease` and `olia_metric` choose between the draft of the congestion control and the
+    kernel of multipath-tcp.org, where the two differ.
+    `expected_by` says what limits a subflow to its expected throughput: its pacing rate, or its
+    window by S-MPTCP's Algorithm 5.
+    `penalisation`: while the receiver's window is full, reinject the data that it waits for, and
+    halve the window of the slower subflow (mptcp_rcv_buf_optimization of the multipath-tcp.org
+    kernel). Upstream Linux does not do this, so it is off by default.
     """
 
     cc: str = "reno"
@@ -102,21 +111,21 @@ class Multipath(Part):
 
 
 class StrategyChoice(Part):
-    """A strategy by name, and its parameters; after loading, `params` holds every parameter."""
+    """Name a strategy; after loading, `params` holds every parameter."""
 
     name: str = "none"
     params: dict[str, Any] = {}
 
 
 class TopologyChoice(Part):
-    """A family of networks by name, and its checked parameters."""
+    """Name a family of networks, with its checked parameters."""
 
     kind: str
     params: SerializeAsAny[BaseModel]
 
 
 class Event(Part):
-    """A timed change of anything `list targets` shows."""
+    """Change any target of `list targets` at a given time."""
 
     at_s: Seconds
     target: str
@@ -124,7 +133,7 @@ class Event(Part):
 
 
 class Mobility(Part):
-    """Random waypoints between two speeds."""
+    """Move users between random waypoints, at speeds between two bounds."""
 
     kind: Literal["random_waypoint"] = "random_waypoint"
     speed_min_mps: Annotated[float, Field(gt=0, le=100)] = 1
@@ -141,9 +150,9 @@ class Mobility(Part):
 
 
 class Scenario(Part):
-    """One experiment, complete and checked. `lab.scenario` makes it; `topology` and `strategy` hold every parameter.
+    """Describe one experiment, complete and checked; `lab.scenario.loading` makes it.
 
-    What `traffic_direction`, `traffic_parallel` and `traffic_volume_mb` say holds for every flow of `traffic`.
+    `traffic_direction`, `traffic_parallel` and `traffic_volume_mb` apply to every flow of `traffic`.
     """
 
     name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]

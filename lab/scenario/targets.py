@@ -1,9 +1,12 @@
-"""Everything that can be changed while a run goes on, with unit and bounds, derived from the scenario.
+"""List everything that can be changed during a run, with unit and bounds.
 
-strategy                       which strategy decides        cell.AP.USER.rate_mbps    a station's rate when alone
-strategy.PARAMETER             one of its parameters         user.ID.demand_mbps       limits the application; null: unlimited
-link.ID.rate_mbps|delay_ms|loss|up                           cell.AP.tier1_mbps        limits all Tier 1; null: unlimited
-cc                             of connections opened from now on
+strategy                    the strategy that decides
+strategy.PARAMETER          one of its parameters
+link.ID.rate_mbps           also delay_ms, loss and up
+cell.AP.USER.rate_mbps      a station's rate when it is alone
+cell.AP.tier1_mbps          a limit of all Tier 1; null: unlimited
+user.ID.demand_mbps         what all connections of a user ask for together; null: unlimited
+cc                          congestion control of connections that open from now on
 """
 
 from __future__ import annotations
@@ -46,7 +49,7 @@ MAX_DELAY_MS = 5_000
 
 @dataclass(frozen=True)
 class Target:
-    """One thing that can be changed. `value` is what the scenario starts with, in the unscaled units of the file."""
+    """Describe one target; `value` is the scenario's own, in scenario units."""
 
     name: str
     kind: Kind
@@ -63,13 +66,16 @@ class Target:
 
 
 def targets(scenario: Scenario) -> dict[str, Target]:
-    """All targets of a scenario by name, in reading order."""
+    """Return all targets of a scenario by name, in reading order."""
     rows = [*_strategy(scenario), *_network(scenario), *_users(scenario), _cc(scenario)]
     return {row.name: row for row in rows}
 
 
 def check_flip(scenario: Scenario, target: str, value: Any) -> Any:
-    """The value to apply, normalised; or an error that names the target, the value and what is allowed."""
+    """Return the normalised value of a flip.
+
+    Raise `RequestError` with target, value and what is allowed.
+    """
     known = targets(scenario)
     if target not in known:
         raise RequestError(f"target {unknown(target, known)}")
@@ -93,7 +99,7 @@ def check_flip(scenario: Scenario, target: str, value: Any) -> Any:
 
 
 def after(scenario: Scenario, target: str, value: Any) -> Scenario:
-    """The scenario as far as later checks depend on it: which strategy runs, with which parameters."""
+    """Return the scenario after a flip, as far as later checks need it: strategy and parameters."""
     if target == "strategy":
         return scenario.model_copy(update={"strategy": StrategyChoice(**value)})
     if target.startswith("strategy."):
@@ -253,7 +259,7 @@ def _cc(scenario: Scenario) -> Target:
 
 
 def _checked_strategy(scenario: Scenario, value: Any) -> dict[str, Any]:
-    """A name, or {"name", "params"}; every parameter is filled in."""
+    """Return {"name", "params"} with every parameter, from a name or such a mapping."""
     choice = checking.validate(
         StrategyChoice, {"name": value} if isinstance(value, str) else value, "flip", "strategy"
     )
