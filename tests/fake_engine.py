@@ -42,6 +42,7 @@ class FakeEngine(Engine):
 
     def open(self, scenario: Scenario, recorder: Recorder) -> None:
         self.topology, self.changes, self.closed = scenario.network, [], False
+        self.folder = recorder.folder
         self.rates = dict.fromkeys(self.topology.users, 1.0)
         recorder.command(["ip", "link", "add", "s1-eth1"])
         if self.fails_to_open:

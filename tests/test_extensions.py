@@ -17,7 +17,7 @@ from lab.batch.jobs import Job, run_all
 from lab.batch.virtual_machine import argv_inside, files_inside
 from lab.engines import registry
 from lab.engines.mininet import ebpf
-from lab.engines.sim import compiled
+from lab.engines.sim import code_cache, compiled
 from lab.engines.sim.core import dispatch
 from lab.errors import RequestError
 from lab.run.engine import Options
@@ -81,8 +81,9 @@ KNOWN = {"keep_all.py": STRATEGY, "doorway.py": TOPOLOGY, "scalable.py": LAW, "s
 
 
 @pytest.fixture(autouse=True)
-def _only_built_in():
-    """Take out of all tables what a test has registered."""
+def _only_built_in(monkeypatch):
+    """Take out of all tables what a test has registered; compile nothing for it."""
+    monkeypatch.setattr(code_cache, "is_wanted", lambda: False)
     tables = (
         extensions._registered,
         strategies.STRATEGIES,
@@ -299,6 +300,38 @@ def test_the_emulation_gets_the_c_half(my):
     scenario = loading.load("two_paths", Overrides(cc="scalable"))
     registry.admit("mininet", scenario, Options())
     assert ebpf.law_sources()["scalable"] == my / "scalable.c"
+
+
+# --- failures during a run
+
+
+def test_a_strategy_that_fails_ends_the_run_with_file_and_line(my, tmp_path):
+    (my / "keep_all.py").write_text(
+        STRATEGY.replace("        return []", "        return [1 / 0]", 1)
+    )
+    done = lab(
+        *(
+            "run",
+            "two_paths",
+            "--strategy",
+            my / "keep_all.py",
+            "--out",
+            tmp_path / "run",
+            "--quiet",
+        )
+    )
+    assert done.exit_code == 4
+    result = read_document(tmp_path / "run", "result.json")
+    assert result["status"] == "failed"
+    assert f"{my / 'keep_all.py'}, line 12: ZeroDivisionError" in result["error"]
+
+
+def test_a_law_that_fails_ends_the_run_with_file_and_line(my, tmp_path):
+    (my / "scalable.py").write_text(LAW.replace("acked\n", "unknown\n"))
+    done = lab("run", "two_paths", "--cc", my / "scalable.py", "--out", tmp_path / "run", "--quiet")
+    assert done.exit_code == 4
+    error = read_document(tmp_path / "run", "result.json")["error"]
+    assert f"{my / 'scalable.py'}, line 7: NameError" in error
 
 
 # --- refused

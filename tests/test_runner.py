@@ -259,3 +259,31 @@ def test_samples_that_a_slow_machine_cannot_take_are_left_out_and_times_stay_tru
     assert times[0] == 0.1
     assert times[1] >= 0.4
     assert times[-1] == 1.0
+
+
+def test_a_new_congestion_control_is_for_connections_to_come(go):
+    outcome, _ = go(
+        "events=[{at_s: 1, target: cc, value: olia}, {at_s: 1, target: strategy, value: none}]"
+    )
+    notes = [event.get("note") for event in flips(outcome)]
+    assert notes == ["connections that are open keep their congestion control", None]
+
+
+def test_a_strategy_that_fails_in_pox_ends_the_run_as_failed(go):
+    engine = FakeEngine()
+    text = "strategy 'mine' failed in decide: /home/me/mine.py, line 12: KeyError: 'x'"
+    line = {"at": 0, "kind": "failed", "strategy": "mine", "line": 12, "text": text}
+
+    def write(until_s):
+        if until_s == 1.0:
+            folder = engine.folder / "pox"
+            folder.mkdir()
+            (folder / "decisions.jsonl").write_text(json.dumps(line) + "\n")
+
+    engine.on_advance = write
+    outcome, _ = go(engine=engine)
+    assert (outcome.exit_code, outcome.result["status"]) == (4, "failed")
+    assert "/home/me/mine.py, line 12: KeyError" in outcome.result["error"]
+    assert [frame["t"] for frame in read_samples(outcome.folder)] == [0.5, 1.0]
+    assert engine.closed
+    assert [event["kind"] for event in read_events(outcome.folder)] == ["failed", "error"]

@@ -33,6 +33,7 @@ from lab.scenario import targets
 from lab.scenario.schema import Event, Scenario
 
 EXIT_INTERRUPTED = 130
+CC_NOTE = "connections that are open keep their congestion control"
 STRATEGY_FAILED = "failed"  # the kind of a line in decisions.jsonl
 LOOK_EVERY_S = 0.05  # into the inbox, while waiting
 
@@ -216,6 +217,8 @@ class _Run:
             self.recorder.use(value["name"] if target == "strategy" else value)
         if source.get("source") == "inbox":
             self.recorder.flips.append({"t": self.now, "target": target, "value": value})
+        if target == "cc":
+            source["note"] = CC_NOTE
         self._note("flip", ok=True, target=target, value=value, **source)
 
     def _note(self, kind: str, **fields: Any) -> None:
