@@ -1,1 +1,1 @@
-"""The embedded packet-level twin of the emulation: virtual time, the same rules, the same brain."""
+"""Simulate the packets of a scenario in virtual time, with the rules and the controller of the emulation."""

@@ -1,7 +1,8 @@
-"""What the agent of the access points does in the emulation: ten times a second it looks at the queues.
+"""Measure the access points of a simulated network, and keep their stations.
 
-Where WiFi frames can collide, it also counts who contends for the air: of each access point on it and of each station, whether
-it holds a frame at that moment, as a mean over about a second.
+The AP agent does the same in the emulation: it measures MAC occupancy ten times a second. Where
+WiFi frames can collide, the contenders for the air are counted too. A contender is an access point
+or a station that has a frame to send at that moment; their number is a mean over about a second.
 """
 
 from __future__ import annotations
@@ -11,20 +12,20 @@ from dataclasses import replace
 
 from controller.tiers import tier1_mean
 from lab.engines.sim.core import layout as at
-from lab.engines.sim.network import Network
 from lab.engines.sim.routes import DOWN, UP
+from lab.engines.sim.wireless import Wireless
 from lab.radio import contention
 from lab.radio.cell import Cell, Station
 from lab.radio.occupancy import bearer_occupancy, waiting_uploads, wifi_occupancy
 
-REMEMBERED = 0.1  # the weight of one look at the contenders
+SMOOTHING = 0.1  # the weight of one measurement in the mean number of contenders
 
 
 class Cells:
-    """Keeps the stations' rates, and who contends for the air."""
+    """Hold the stations of each access point, and the mean number of contenders for each air."""
 
-    def __init__(self, network: Network, cells: Iterable[Cell]) -> None:
-        self.network, self.cells = network, list(cells)
+    def __init__(self, wireless: Wireless, cells: Iterable[Cell]) -> None:
+        self.wireless, self.cells = wireless, list(cells)
         self.stations: dict[tuple[str, str], Station] = {
             (cell.ap, station.user): station for cell in self.cells for station in cell.stations
         }
@@ -32,53 +33,55 @@ class Cells:
             cell.ap: 1.0 for cell in self.cells if cell.collisions and not cell.medium
         }
 
-    def at(self, ap: str) -> list[Station]:
-        """The stations of an access point now."""
+    def stations_at(self, ap: str) -> list[Station]:
+        """Return the stations of an access point now."""
         return [station for (where, _), station in self.stations.items() if where == ap]
 
-    def look(self, tiers: Mapping[tuple[str, str], int]) -> dict[str, float]:
-        """Every access point's MAC occupancy now; of LTE the mean over the bearers that carry Tier 1."""
-        seen = {}
-        for cell in self.cells:
-            if cell.kind == "wifi":
-                seen[cell.ap] = wifi_occupancy(
-                    self.network.backlog(cell.ap), self._waiting_uploads(cell.ap)
-                )
-            else:
-                seen[cell.ap] = self._bearers(cell, tiers)
+    def measure(self, tiers: Mapping[tuple[str, str], int]) -> dict[str, float]:
+        """Return the MAC occupancy of each access point now; update collisions.
+
+        `tiers` has the tier of each user at each access point.
+        """
+        occupancies = {
+            cell.ap: self._wifi(cell.ap) if cell.kind == "wifi" else self._lte(cell, tiers)
+            for cell in self.cells
+        }
         for air in self.contenders:
-            self._contend(air)
-        return seen
+            self._update_collisions(air)
+        return occupancies
 
     # --- WiFi
 
-    def _waiting_uploads(self, ap: str) -> int:
-        """Return how many frames of uploads wait for the air."""
+    def _wifi(self, ap: str) -> float:
+        """Return the MAC occupancy of a WiFi access point."""
         rates_bps = [
             each.rate_bps
-            for each in self.at(ap)
-            if self.network.uploads(each.user) and self.network.sends_up(ap, each.user)
+            for each in self.stations_at(ap)
+            if self.wireless.network.has_data(each.user, UP)
+            and self.wireless.is_sending(ap, each.user)
         ]
-        return waiting_uploads(self.network.waits_up_ns(ap), rates_bps)
+        uploads = waiting_uploads(self.wireless.uplink_wait_ns(ap), rates_bps)
+        return wifi_occupancy(self.wireless.backlog(ap), uploads)
 
-    def _contend(self, air: str) -> None:
-        """Who holds a frame now; how often all must send theirs until the next look, and what they lose."""
+    def _update_collisions(self, air: str) -> None:
+        """Count the contenders for an air, and set how often frames are sent and lost until the
+        next measurement."""
         here = [cell for cell in self.cells if air in (cell.ap, cell.medium)]
-        stations = [(cell.ap, each.user) for cell in here for each in self.at(cell.ap)]
-        holding = sum(self.network.backlog(cell.ap) > 0 for cell in here)
-        holding += sum(self.network.sends_up(*each) for each in stations)
-        contenders = self.contenders[air] + REMEMBERED * (holding - self.contenders[air])
+        stations = [(cell.ap, each.user) for cell in here for each in self.stations_at(cell.ap)]
+        sending = sum(self.wireless.backlog(cell.ap) > 0 for cell in here)
+        sending += sum(self.wireless.is_sending(*each) for each in stations)
+        contenders = self.contenders[air] + SMOOTHING * (sending - self.contenders[air])
         self.contenders[air] = contenders
-        p_sent, p_lost = contention.transmissions(contenders), contention.abandoned(contenders)
+        sent, lost = contention.transmissions(contenders), contention.abandoned(contenders)
         for cell in here:
-            loss = 1 - (1 - cell.loss_ppm / 1e6) * (1 - p_lost)
-            self.network.set_collisions(
-                cell.ap, p_sent, [each for each in stations if each[0] == cell.ap], loss
-            )
+            loss = 1 - (1 - cell.loss_ppm / 1e6) * (1 - lost)
+            users = [user for ap, user in stations if ap == cell.ap]
+            self.wireless.set_collisions(cell.ap, sent, users, loss)
 
     # --- LTE
 
-    def _bearers(self, cell: Cell, tiers: Mapping[tuple[str, str], int]) -> float:
+    def _lte(self, cell: Cell, tiers: Mapping[tuple[str, str], int]) -> float:
+        """Return the MAC occupancy of an LTE base station."""
         bearers = {
             each.user: bearer_occupancy(self._queued(cell.ap, each.user)) for each in cell.stations
         }
@@ -87,24 +90,23 @@ class Cells:
 
     def _queued(self, ap: str, user: str) -> list[int]:
         """Return the packets in a bearer's downlink queue, and with uploads in its uplink queue."""
-        directions = (DOWN, UP) if self.network.uploads(user) else (DOWN,)
-        return [
-            self.network.station(ap, user, direction, at.QUEUE_COUNT) for direction in directions
-        ]
+        network = self.wireless.network
+        directions = (DOWN, UP) if network.has_data(user, UP) else (DOWN,)
+        return [network.station(ap, user, direction, at.QUEUE_COUNT) for direction in directions]
 
     # --- changes
 
-    def change(self, ap: str, user: str, rate_bps: int) -> None:
-        """A station's rate when alone."""
-        self.place(ap, replace(self.stations[ap, user], rate_bps=rate_bps))
+    def set_rate(self, ap: str, user: str, rate_bps: int) -> None:
+        """Set a station's rate when alone."""
+        self.set_station(ap, replace(self.stations[ap, user], rate_bps=rate_bps))
 
-    def place(self, ap: str, station: Station) -> None:
-        """A station as it is from now on, or a new one."""
+    def set_station(self, ap: str, station: Station) -> None:
+        """Replace or add a station of an access point."""
         self.stations[ap, station.user] = station
-        self.network.set_station(ap, station)
+        self.wireless.set_station(ap, station)
 
     def hand_over(self, user: str, old: str, new: str, station: Station) -> None:
-        """A station leaves one WiFi cell for another."""
+        """Move a station from one WiFi cell to another."""
         del self.stations[old, user]
-        self.network.hand_over(user, old, new)
-        self.place(new, station)
+        self.wireless.hand_over(user, old, new)
+        self.set_station(new, station)

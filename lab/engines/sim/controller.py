@@ -1,84 +1,88 @@
-"""The controller inside the simulator: the same `Control` as in POX, stepped in virtual time."""
+"""Run the controller inside the simulator: the same `Control` as in POX, in virtual time."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
-from controller import decision_log as lines
+from controller import decision_log
 from controller.command import Command, Expect, Route, SetBackup, Throttle, Unthrottle
-from controller.control import Control
+from controller.control import Control, Step
 from controller.observation import SubflowKey, Tiers
 from lab.engines.sim.core import layout as at
-from lab.engines.sim.network import Network
 from lab.engines.sim.observer import Observer
+from lab.engines.sim.wireless import Wireless
 
-Record = Callable[..., None]  # kind, then the fields of an event
+RecordEvent = Callable[..., None]  # kind, then the fields of an event
 
 
-class Brain:
-    """Asks the strategy when it is time and carries out what it says; everything decided becomes an event."""
+class SimController:
+    """Run the control steps when they are due, execute their commands, and record decisions.
+
+    `limits_bps` has the Tier 2 limit of each access point, None without one.
+    """
 
     def __init__(
-        self, network: Network, observer: Observer, control: Control, record: Record
+        self, wireless: Wireless, observer: Observer, control: Control, record: RecordEvent
     ) -> None:
-        self.network, self.observer, self.control, self.record = network, observer, control, record
+        self.wireless, self.network = wireless, wireless.network
+        self.observer, self.control, self.record = observer, control, record
         self.tiers: Tiers = {}
-        self.limits_bps: dict[str, int | None] = dict.fromkeys(network.tables.cells)
-        self.demands_bps: dict[str, int | None] = {}  # of all Tier 1 of an access point
+        self.limits_bps: dict[str, int | None] = dict.fromkeys(self.network.tables.cells)
+        self._tier1_demands_bps: dict[str, int | None] = {}
         self._known: set[SubflowKey] = set()
 
     def step_if_due(self, now_ns: int) -> None:
-        """Observe, decide, carry out, write down."""
-        self._meet(self.observer.alive())
+        """Record new subflows; if a step is due, observe, decide, record and execute."""
+        self._update_subflows(self.observer.active_subflows())
         if not self.control.due(now_ns):
             return
         step = self.control.step(self.observer.observe(now_ns, self.tiers, self.limits_bps))
         self.tiers = step.observation.tiers
-        for line in (
-            lines.observation_line(step),
-            *(
-                lines.decision_line(step.strategy, each, step.observation.rate_scale)
-                for each in step.decisions
-            ),
-        ):
-            self.record(line.pop("kind"), **line)
+        self._record(step)
         for decision in step.decisions:
             if decision.command is not None:
-                self._carry_out(decision.command)
+                self._execute(decision.command)
         for text in step.refused:
             self.record("warning", text=text)
-        for ap in self.demands_bps:
-            self._meter_demand(ap)
+        for ap in self._tier1_demands_bps:
+            self._meter_tier1(ap)
 
-    def demand(self, ap: str, rate_bps: int | None) -> None:
-        """Tier 1 of an access point asks for no more than this from now on: the switch's second meter; None: for all there is."""
-        self.demands_bps[ap] = rate_bps
-        self._meter_demand(ap)
+    def set_tier1_demand(self, ap: str, rate_bps: int | None) -> None:
+        """Limit all Tier 1 traffic of an access point with the switch's second meter; None: no
+        limit."""
+        self._tier1_demands_bps[ap] = rate_bps
+        self._meter_tier1(ap)
 
     def hand_over(self, user: str, old: str, new: str) -> None:
-        """Until tiers are chosen again, the association at another access point is what the old one was."""
+        """Keep a user's tier at its new access point until tiers are chosen anew."""
         self.tiers = {
-            (who, new if (who, ap) == (user, old) else ap): tier
-            for (who, ap), tier in self.tiers.items()
+            (each, new if (each, ap) == (user, old) else ap): tier
+            for (each, ap), tier in self.tiers.items()
         }
 
-    def _meter_demand(self, ap: str) -> None:
-        here = (each.node for each in self.network.tables.wiring.interfaces if each.link == ap)
-        primary = [user for user in here if self.tiers.get((user, ap), 1) == 1]
-        self.network.set_meter(ap, primary, self.demands_bps[ap], at.DEMAND_METER)
-
-    def _meet(self, alive: Collection[SubflowKey]) -> None:
-        """A strategy may want to know at once that subflows came or went."""
-        for key in sorted(set(alive) - self._known):
-            line = lines.subflow_line(
-                self.observer.subflow(key, self.tiers), self.control.rate_scale
-            )
+    def _record(self, step: Step) -> None:
+        """Record what a step observed, and what it decided."""
+        scale = step.observation.rate_scale
+        lines = [decision_log.decision_line(step.strategy, each, scale) for each in step.decisions]
+        for line in (decision_log.observation_line(step), *lines):
             self.record(line.pop("kind"), **line)
-        if self._known != set(alive):
-            self._known = set(alive)
+
+    def _meter_tier1(self, ap: str) -> None:
+        here = (each.node for each in self.network.tables.wiring.interfaces if each.link == ap)
+        users = [user for user in here if self.tiers.get((user, ap), 1) == 1]
+        self.wireless.set_meter(ap, users, self._tier1_demands_bps[ap], at.DEMAND_METER)
+
+    def _update_subflows(self, active: Collection[SubflowKey]) -> None:
+        """Record new subflows; let a strategy that reacts to new and ended ones decide at once."""
+        for key in sorted(set(active) - self._known):
+            subflow = self.observer.subflow(key, self.tiers)
+            line = decision_log.subflow_line(subflow, self.control.rate_scale)
+            self.record(line.pop("kind"), **line)
+        if self._known != set(active):
+            self._known = set(active)
             self.control.wake()
 
-    def _carry_out(self, command: Command) -> None:
+    def _execute(self, command: Command) -> None:
         network = self.network
         match command:
             case Route(key, path):
@@ -89,14 +93,11 @@ class Brain:
                 network.set_backup(network.subflow(key), backup)
             case Throttle(ap, addresses, rate_bps):
                 here = [each for each in network.tables.wiring.interfaces if each.link == ap]
-                self._meter(
-                    ap,
-                    [each.node for each in here if addresses & {each.address, *each.further}],
-                    rate_bps,
-                )
+                users = [each.node for each in here if addresses & {each.address, *each.further}]
+                self._meter_tier2(ap, users, rate_bps)
             case Unthrottle(ap):
-                self._meter(ap, [], None)
+                self._meter_tier2(ap, [], None)
 
-    def _meter(self, ap: str, users: list[str], rate_bps: int | None) -> None:
+    def _meter_tier2(self, ap: str, users: list[str], rate_bps: int | None) -> None:
         self.limits_bps[ap] = rate_bps
-        self.network.set_meter(ap, users, rate_bps)
+        self.wireless.set_meter(ap, users, rate_bps)

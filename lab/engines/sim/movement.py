@@ -1,9 +1,11 @@
-"""Users that walk: where they are, what their access points give them there, and which WiFi cell they are on.
+"""Move the users that walk: their positions, the rates there, and their WiFi cells.
 
 Twice a second, in the order of the users:
-1) everybody takes a step            2) who is on WiFi and nearer to another access point is handed over
-3) every station gets the rate of its place
-A user keeps its networks: who has only LTE stays on it, who has only WiFi takes its slowest rate where nothing better is heard.
+1) move the user
+2) if the user is on WiFi and nearer to another access point, hand it over
+3) set the rate of each of its stations for the new position
+A user keeps its networks: with LTE alone it stays on LTE, and with WiFi alone it takes the slowest
+WiFi rate where the signal is too weak for a better one.
 """
 
 from __future__ import annotations
@@ -17,12 +19,12 @@ from lab.radio.stations import station
 from lab.scenario.schema import Mobility
 from lab.topologies.topology import Topology
 
-EVERY_LOOKS = 5
-HandedOver = Callable[[str, str, str, float], None]  # user, from, to, RSSI in dBm
+STEP_MEASUREMENTS = 5  # measurements of the access points between two steps
+HandoverListener = Callable[[str, str, str, float], None]  # user, from, to, RSSI in dBm
 
 
 class Movement:
-    """Everybody's place; without mobility that at which the topology has put them."""
+    """Hold the position of each user; without mobility it is the topology's."""
 
     def __init__(
         self,
@@ -30,9 +32,10 @@ class Movement:
         mobility: Mobility | None,
         seed: int,
         cells: Cells,
-        tell: HandedOver,
+        on_handover: HandoverListener,
     ) -> None:
-        self.cells, self.tell = cells, tell
+        """Place the users; `on_handover` is called after each handover."""
+        self.cells, self._on_handover = cells, on_handover
         self.places: dict[str, Place] = {
             node.id: node.place_m for node in topology.nodes if node.place_m is not None
         }
@@ -48,15 +51,16 @@ class Movement:
             ]
 
     def step(self, now_s: float) -> None:
-        """Move everybody to where they are at this time."""
+        """Move every user to its position at this time."""
         for walker in self.walkers:
             user = walker.user
-            self.places[user] = walker.at(now_s)
-            for ap in [where for where, who in self.cells.stations if who == user]:
+            self.places[user] = walker.at(now_s)  # 1
+            for ap in [ap for ap, each in self.cells.stations if each == user]:
                 best = self._nearest(user) if self._by_ap[ap].kind == "wifi" else ap
                 self._serve(user, ap, best)
 
     def distance_m(self, user: str, ap: str) -> float:
+        """Return the distance between a user and an access point in m."""
         return distance_m(self.places[user], self.places[ap])
 
     def _nearest(self, user: str) -> str:
@@ -68,7 +72,7 @@ class Movement:
         assert radio is not None
         now = station(user, radio, self.distance_m(user, best))
         if best != ap:
-            self.cells.hand_over(user, ap, best, now)  # 2
-            self.tell(user, ap, best, now.rssi_dbm or 0.0)
+            self.cells.hand_over(user, ap, best, now)  # 2, 3
+            self._on_handover(user, ap, best, now.rssi_dbm or 0.0)
         else:
-            self.cells.place(ap, now)  # 3
+            self.cells.set_station(ap, now)  # 3

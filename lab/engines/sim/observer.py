@@ -1,4 +1,7 @@
-"""From the counters of the simulated network to one `Observation`, as the controller of the emulation makes it from its switches."""
+"""Make an `Observation` from the counters of a simulated network.
+
+In the emulation the controller makes it from the counters of its switches.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ MILLION = 1_000_000
 
 @dataclass(frozen=True)
 class CountedArc:
-    """An arc, the hops that count what passes it, and the users whose stations these are."""
+    """Hold an arc, the hops that count its traffic, and the users of those that are stations."""
 
     arc: Arc
     hops: list[int]
@@ -38,25 +41,26 @@ class CountedArc:
 
 
 class Observer:
-    """Collects between two steps of control."""
+    """Collect measurements between two control steps, and turn them into an observation."""
 
     def __init__(
         self, topology: Topology, network: Network, cells: Cells, rate_scale: float
     ) -> None:
-        """`rate_scale` is the scenario's; the rates of an observation are wire rates."""
+        """Prepare the first observation; `rate_scale` is the scenario's."""
         self._topology, self._network, self._cells = topology, network, cells
         self._rate_scale = rate_scale
         self._receive_buffer_kb = network.tables.multipath.receive_buffer_kb
         self._users = frozenset(topology.users)
-        self.redraw()
+        self.update_arcs()
         self._occupancies: dict[str, list[float]] = {}
         self._counted: dict[Hashable, int] = {}
         self._observed_ns = 0
 
-    def redraw(self) -> None:
-        """The network, with every station where it is now."""
+    def update_arcs(self) -> None:
+        """Find the arcs of the network, with each station at its access point of now."""
         cells = tuple(
-            replace(cell, stations=tuple(self._cells.at(cell.ap))) for cell in self._topology.cells
+            replace(cell, stations=tuple(self._cells.stations_at(cell.ap)))
+            for cell in self._topology.cells
         )
         plan = Plan.model_validate(
             describe(
@@ -77,54 +81,63 @@ class Observer:
         ]
 
     def _ends_at_a_relay(self, arc: Arc) -> bool:
-        """Nobody's way leads through another sender's radios: from the air to a relay there are acknowledgements only."""
+        """Return whether an arc leads from the air to a relay; only acknowledgements cross it."""
         return arc.head in self._topology.relays and arc.tail in self._network.tables.cells
 
-    def see(self, occupancies: Mapping[str, float]) -> None:
-        """One look at the access points; a step takes the mean of all since the last one."""
+    def add_occupancies(self, occupancies: Mapping[str, float]) -> None:
+        """Add one measurement of each access point; an observation has the mean of all of them."""
         for ap, value in occupancies.items():
             self._occupancies.setdefault(ap, []).append(value)
 
-    def alive(self) -> dict[SubflowKey, routes.Subflow]:
-        """The subflows that are established and have something to do."""
+    def active_subflows(self) -> dict[SubflowKey, routes.Subflow]:
+        """Return the established TCP subflows of connections that are not complete."""
         return {
             (connection, number): subflow
             for connection, subflows in self._network.tables.subflows.items()
             for number, subflow in enumerate(subflows, 1)
-            if self._network.alive(subflow)
+            if self._network.is_active(subflow)
         }
 
     def observe(
         self, now_ns: int, tiers: Tiers, limits_bps: Mapping[str, int | None]
     ) -> Observation:
-        """Everything since the last call."""
+        """Return what happened since the last call.
+
+        `tiers` are those of the last step; `limits_bps` has the Tier 2 limit of each access point.
+        """
         elapsed_ns, self._observed_ns = now_ns - self._observed_ns, now_ns
-        occupancies, self._occupancies = self._occupancies, {}
-        carried_bps = self._tier2_bps(tiers, elapsed_ns)
-        aps = tuple(
-            AccessPoint(
-                cell.ap,
-                cell.kind,
-                cell.capacity_bps,
-                mac_occupancy=_mean(occupancies.get(cell.ap, [])),
-                tier2_bps=carried_bps.get(cell.ap),
-                meter_bps=limits_bps[cell.ap],
-            )
-            for cell in self._topology.cells
-        )
         return Observation(
             now_ns,
-            aps,
+            self._access_points(tiers, limits_bps, elapsed_ns),
             tuple(self._associations()),
             frozenset(self._topology.multipath),
             tuple(
                 self._counted_subflow(key, each, tiers, elapsed_ns)
-                for key, each in self.alive().items()
+                for key, each in self.active_subflows().items()
             ),
             tiers,
             tuple(self._arc(each, elapsed_ns) for each in self._arcs if self._is_up(each)),
             self._receive_buffer_kb * 1000,
             self._rate_scale,
+        )
+
+    # --- access points
+
+    def _access_points(
+        self, tiers: Tiers, limits_bps: Mapping[str, int | None], elapsed_ns: int
+    ) -> tuple[AccessPoint, ...]:
+        occupancies, self._occupancies = self._occupancies, {}
+        tier2_bps = self._tier2_bps(tiers, elapsed_ns)
+        return tuple(
+            AccessPoint(
+                cell.ap,
+                cell.kind,
+                cell.capacity_bps,
+                mac_occupancy=_mean(occupancies.get(cell.ap, [])),
+                tier2_bps=tier2_bps.get(cell.ap),
+                meter_bps=limits_bps[cell.ap],
+            )
+            for cell in self._topology.cells
         )
 
     def _associations(self) -> Iterator[Association]:
@@ -136,42 +149,44 @@ class Observer:
                     user, ap, station.rate_bps, station.weight, addresses, station.rssi_dbm
                 )
 
-    def _grown(self, what: Hashable, count: int) -> int:
-        """By how much a counter has grown since the last step."""
-        before, self._counted[what] = self._counted.get(what, 0), count
+    def _growth(self, counter: Hashable, count: int) -> int:
+        """Return by how much a counter has grown since the last step."""
+        before, self._counted[counter] = self._counted.get(counter, 0), count
         return count - before
 
     def _tier2_bps(self, tiers: Tiers, elapsed_ns: int) -> dict[str, int]:
-        """What passed the place of the meter for Tier 2 since the last step, in bit/s of Ethernet frames."""
+        """Return the Tier 2 data that passed each access point's meter, in bit/s of Ethernet
+        frames."""
         sums = dict.fromkeys(self._network.tables.cells, 0)
         for ap, user, direction in self._network.tables.stations:
             passed = self._network.station(ap, user, direction, at.METER_PASSED_BYTES)
-            grown = self._grown(("meter", ap, user, direction), passed)
-            if (
-                direction == (UP if self._network.uploads(user) else DOWN)
-                and tiers.get((user, ap), 1) == 2
-            ):
-                sums[ap] += grown
-        return {ap: _bps(grown, elapsed_ns) for ap, grown in sums.items()} if elapsed_ns else {}
+            growth = self._growth(("meter", ap, user, direction), passed)
+            data_direction = UP if self._network.has_data(user, UP) else DOWN
+            if direction == data_direction and tiers.get((user, ap), 1) == 2:
+                sums[ap] += growth
+        return {ap: _bps(growth, elapsed_ns) for ap, growth in sums.items()} if elapsed_ns else {}
+
+    # --- subflows
 
     def subflow(self, key: SubflowKey, tiers: Tiers) -> Subflow:
-        """What is known of a subflow when it begins."""
+        """Return a subflow without its counters."""
         subflow = self._network.subflow(key)
         flow, user, ap = subflow.ends.flow, subflow.ends.user.node, subflow.ends.user.switch
         ends = f"{flow.source}:{flow.source_port}", f"{flow.destination}:{flow.destination_port}"
-        return Subflow(*key, user, ap, *ends, tiers.get((user, ap), 1), subflow.way)
+        return Subflow(*key, user, ap, *ends, tiers.get((user, ap), 1), subflow.path)
 
     def _counted_subflow(
         self, key: SubflowKey, subflow: routes.Subflow, tiers: Tiers, elapsed_ns: int
     ) -> Subflow:
-        """Packets are those that carry data, whichever way they go."""
+        """Return a subflow with its counters, which count data packets in either direction."""
         row, f = self._network.w.row, subflow.place
         sent = int(row[f + at.SEGMENTS_SENT])
+        sent_bytes = self._growth(key, sent) * FRAME_BYTES
         return replace(
             self.subflow(key, tiers),
             backup=bool(row[f + at.BACKUP]),
             expected_bps=int(row[f + at.EXPECTED_BPS]) or None,
-            rate_bps=_bps(self._grown(key, sent) * FRAME_BYTES, elapsed_ns) if elapsed_ns else None,
+            rate_bps=_bps(sent_bytes, elapsed_ns) if elapsed_ns else None,
             sent_packets=sent,
             lost_packets=int(row[f + at.SEGMENTS_DROPPED]),
             retransmitted_packets=int(row[f + at.SEGMENTS_RETRANSMITTED]),
@@ -179,14 +194,15 @@ class Observer:
         )
 
     def _device_loss(self, subflow: routes.Subflow) -> float:
-        """What the links of its way lose by chance: packets that a full queue drops are not among them."""
-        hops = self._network.routes.hops(subflow.ends, subflow.way)[subflow.data]
+        """Return the random loss of a subflow's path, without packets that a full queue drops."""
+        hops = self._network.routes.hops(subflow.ends, subflow.path)[subflow.data_direction]
         return 1.0 - prod(1.0 - self._network.hop(h, at.LOSS_PPM) / MILLION for h in hops)
 
     # --- arcs
 
     def _counted_arc(self, arc: Arc) -> CountedArc:
-        """Where an arc is counted: a direction of a link, a station, or all stations of an access point."""
+        """Find the hops of an arc: of a direction of a link, of a station, or of all stations of an
+        access point."""
         tables, user = self._network.tables, self._owner.get(arc.head) or self._owner.get(arc.tail)
         if arc.link not in tables.cells:
             return CountedArc(arc, [tables.links[arc.link, self._owner.get(arc.head, arc.head)]])
@@ -195,28 +211,23 @@ class Observer:
             return CountedArc(arc, [tables.stations[arc.link, user, direction]], [user])
         hops = [
             hop
-            for (ap, _, way), hop in tables.stations.items()
-            if (ap, way) == (arc.link, direction)
+            for (ap, _, each), hop in tables.stations.items()
+            if (ap, each) == (arc.link, direction)
         ]
-        return CountedArc(arc, hops, [each.user for each in self._cells.at(arc.link)])
+        return CountedArc(arc, hops, [each.user for each in self._cells.stations_at(arc.link)])
 
     def _is_up(self, counted: CountedArc) -> bool:
         return any(self._network.hop(h, at.UP) for h in counted.hops)
 
     def _arc(self, counted: CountedArc, elapsed_ns: int) -> Arc:
-        """As it is now, with what passed since the last step."""
+        """Return an arc as it is now, with the rate that passed since the last step."""
         arc, hops = counted.arc, counted.hops
-        grown = self._grown(
-            (arc.link, arc.tail, arc.head), sum(self._network.hop(h, at.OUT_BYTES) for h in hops)
-        )
-        arc = replace(arc, used_bps=_bps(grown, elapsed_ns) if elapsed_ns else 0)
+        out_bytes = sum(self._network.hop(h, at.OUT_BYTES) for h in hops)
+        growth = self._growth((arc.link, arc.tail, arc.head), out_bytes)
+        arc = replace(arc, used_bps=_bps(growth, elapsed_ns) if elapsed_ns else 0)
         if counted.stations:
-            return replace(
-                arc,
-                capacity_bps=max(
-                    self._cells.stations[arc.link, user].rate_bps for user in counted.stations
-                ),
-            )
+            stations = (self._cells.stations[arc.link, user] for user in counted.stations)
+            return replace(arc, capacity_bps=max(each.rate_bps for each in stations))
         rate_bps, delay_ns, loss_ppm = (
             self._network.hop(hops[0], each) for each in (at.RATE_BPS, at.DELAY_NS, at.LOSS_PPM)
         )

@@ -1,8 +1,10 @@
-"""Ways through the network, and the hops of each.
+"""Choose the path of each subflow, and list the hops of a path.
 
-1) the way the controller has asked for, while all of its links are up
-2) else of the shortest ways the one that the hash of addresses and ports says, as in the emulation
-3) where none is left, one over links that are down: what takes it is lost
+A subflow takes the first of these paths that exists:
+1) the path that the controller requested, while all of its links are up
+2) of the shortest paths over links that are up, the one that the hash of addresses and ports
+   chooses, as in the emulation
+3) of the shortest paths over all links, chosen in the same way; packets on it are lost
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ Hops = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Ends:
-    """The interfaces that a subflow joins, and its addresses and ports as seen towards its user."""
+    """Hold the two interfaces of a subflow, and its addresses and ports in the direction of its
+    user."""
 
     server: Interface
     user: Interface
@@ -31,17 +34,21 @@ class Ends:
 
 @dataclass
 class Subflow:
-    """A subflow's row in its table, its ends, the direction of its data, the switches it passes towards its user, and those asked for."""
+    """Hold where a subflow's row begins, its ends, the direction of its data, and its paths.
+
+    `path` is the path that it takes and `requested_path` the one that the controller requested;
+    both list the switches from the server to the user, and are empty if there is none.
+    """
 
     place: int
     ends: Ends
-    data: str
-    way: Path = ()
-    asked: Path = ()
+    data_direction: str
+    path: Path = ()
+    requested_path: Path = ()
 
 
 class Routes:
-    """Knows which links are up, and where each of their directions stands in the table of hops."""
+    """Track which links are up, and where the row of each direction of a link begins."""
 
     def __init__(
         self,
@@ -49,51 +56,65 @@ class Routes:
         links: Mapping[tuple[str, str], int],
         stations: Mapping[tuple[str, str, str], int],
     ) -> None:
-        """`links` by link and the node it leads to, `stations` by access point, user and direction."""
+        """Start with all links up.
+
+        `links` has hops by link and the node that it leads to, `stations` by access point, user and
+        direction.
+        """
         self._wiring, self._links, self._stations = wiring, links, stations
         self._broken: set[str] = set()
 
     def set_link(self, link: str, up: bool) -> None:
-        """A link came back or went down."""
+        """Record that a link came up or went down."""
         (self._broken.discard if up else self._broken.add)(link)
 
-    def way(self, ends: Ends, asked: Path = ()) -> Path:
-        """The switches from the server to the user."""
+    def path(self, ends: Ends, requested: Path = ()) -> Path:
+        """Return the switches from the server to the user.
+
+        Raise `LabError` if no links connect them.
+        """
         up = self._neighbours(self._broken)
-        if asked and all(there in up[here] for here, there in pairwise(asked)):  # 1
-            return asked
-        between = ends.server.switch, ends.user.switch
-        found = paths.between(up, *between) or paths.between(self._neighbours(()), *between)  # 2, 3
+        if requested and all(there in up[here] for here, there in pairwise(requested)):  # 1
+            return requested
+        server, user = ends.server.switch, ends.user.switch
+        all_links = self._neighbours(())
+        found = paths.between(up, server, user) or paths.between(all_links, server, user)  # 2, 3
         if not found:
             raise LabError(
-                f"connect {ends.user.node} and {ends.server.node}: no way leads from {between[0]} to {between[1]}"
+                f"connect {ends.user.node} and {ends.server.node}: "
+                f"no path leads from {server} to {user}"
             )
         return paths.choose(found, ends.flow)
 
-    def hops(self, ends: Ends, way: Path) -> dict[str, Hops]:
-        """The hops of a way towards the user and back."""
-        steps = [(self._trunk(here, there).link, here, there) for here, there in pairwise(way)]
+    def hops(self, ends: Ends, path: Path) -> dict[str, Hops]:
+        """Return the hops of a path in both directions, towards the user and back."""
+        steps = [(self._trunk(here, there).link, here, there) for here, there in pairwise(path)]
         down = [
-            self._links[ends.server.link, way[0]],
+            self._links[ends.server.link, path[0]],
             *(self._links[link, there] for link, _, there in steps),
         ]
         up = [
             *(self._links[link, here] for link, here, _ in reversed(steps)),
             self._links[ends.server.link, ends.server.node],
         ]
-        return {DOWN: (*down, self._last(ends.user, DOWN)), UP: (self._last(ends.user, UP), *up)}
+        return {
+            DOWN: (*down, self._user_hop(ends.user, DOWN)),
+            UP: (self._user_hop(ends.user, UP), *up),
+        }
 
-    def _last(self, user: Interface, direction: str) -> int:
+    def _user_hop(self, user: Interface, direction: str) -> int:
+        """Return the hop of the user's own link or radio."""
         if (user.link, user.node, direction) in self._stations:
             return self._stations[user.link, user.node, direction]
         return self._links[user.link, user.node if direction == DOWN else user.switch]
 
     def _trunk(self, here: str, there: str) -> Trunk:
-        """The first link between two switches, one that is up if there is any."""
+        """Return the first link between two switches, if possible one that is up."""
         found = [each for each in self._wiring.trunks if {each.a, each.b} == {here, there}]
         return next((each for each in found if each.link not in self._broken), found[0])
 
     def _neighbours(self, broken: Container[str]) -> dict[str, set[str]]:
+        """Return the neighbours of each switch over links that are not broken."""
         near: dict[str, set[str]] = {switch: set() for switch in self._wiring.dpid}
         for each in self._wiring.trunks:
             if each.link not in broken:

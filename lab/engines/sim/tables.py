@@ -1,4 +1,5 @@
-"""From a topology and its flows to the table of `layout`: rows are made once, before the first event."""
+"""Make the rows of a run's table (`core.layout`) from a topology and its flows, before the first
+event."""
 
 from __future__ import annotations
 
@@ -6,9 +7,8 @@ from collections.abc import Iterable, Mapping
 
 from controller import paths
 from controller.units import ppm_from_fraction
-from lab.engines.sim.compiled import floats, ints
-from lab.engines.sim.core import events, links, random_numbers, rings, sender
 from lab.engines.sim.core import layout as at
+from lab.engines.sim.core import links, random_numbers
 from lab.engines.sim.routes import DOWN, UP, Ends, Subflow
 from lab.radio import lte, wifi
 from lab.radio.cell import Cell, Station
@@ -18,16 +18,14 @@ from lab.topologies.link_delay import link_delay_ns
 from lab.topologies.topology import Interface, Link, Topology, Wiring, wire
 
 FRAME_BYTES = 1514  # a full Ethernet frame
-TCP_PAYLOAD_BYTES = 1448  # of it, with time stamps (RFC 7323)
-MPTCP_PAYLOAD_BYTES = 1420  # of it, with a 64-bit data sequence signal as upstream Linux sends it (RFC 8684, section 3.3)
+TCP_PAYLOAD_BYTES = 1448  # of a full frame, with time stamps (RFC 7323)
+# of a full frame with a 64-bit data sequence signal, as upstream Linux sends it (RFC 8684, 3.3)
+MPTCP_PAYLOAD_BYTES = 1420
 TCP_ACK_BYTES = FRAME_BYTES - TCP_PAYLOAD_BYTES
 UDP_PAYLOAD_BYTES = 1472
 MPTCP_ACK_BYTES = TCP_ACK_BYTES + 12  # with a 64-bit data acknowledgement
-NO_THRESHOLD = float(at.FOREVER)
-LARGEST_WINDOW = 1 << 16  # segments of a receive buffer that are kept apart
-HOST_NOISE_NS = 100_000  # within which a host sends what it has decided to send
-PACKETS = 2048  # room for packets under way to begin with
-SPARE = 1 << 16  # places beyond those that are asked for
+LARGEST_WINDOW = 1 << 16  # segments; a larger receive buffer is cut to it
+HOST_NOISE_NS = 100_000  # a host sends within this time of its decision to send
 SCHEDULERS = {
     "lowest_rtt": at.LOWEST_RTT,
     "round_robin": at.ROUND_ROBIN,
@@ -36,18 +34,21 @@ SCHEDULERS = {
 }
 VARIANTS = {"kernel": at.KERNEL, "draft": at.DRAFT}
 TCP, UDP, SERVER_PORT = 6, 17, 5001
-FIRST_PORT, PORTS = (
-    32_768,
-    28_232,
-)  # from which hosts take the ports of their own end, as Linux does
+FIRST_PORT, PORTS = 32_768, 28_232  # local ports as Linux chooses them
 
 Row = Mapping[int, int]
 
 
 class Tables:
-    """The rows that become the `World`, and where each begins."""
+    """Hold all rows in `values`, and where each of them begins.
+
+    `links` has the hops of links by link and the node that a hop leads to; `stations` the hops of
+    stations by access point, user and direction; `cells` the rows of access points, `airs` that of
+    the cell whose air each of them uses; `connections` and `subflows` those of each flow by its ID.
+    """
 
     def __init__(self, topology: Topology, multipath: Multipath, seed: int) -> None:
+        """Make the rows of the network; `add_connection` makes those of the flows."""
         self.topology, self.multipath, self.seed = topology, multipath, seed
         self.wiring: Wiring = wire(topology)
         self.values: list[int] = []
@@ -58,8 +59,8 @@ class Tables:
             at.PENALISATION: int(multipath.penalisation),
             at.EXPECTED_BY_WINDOW: int(multipath.expected_by == "window"),
         })  # fmt: skip
-        self.links: dict[tuple[str, str], int] = {}  # (link, node it leads to)
-        self.stations: dict[tuple[str, str, str], int] = {}  # (access point, user, direction)
+        self.links: dict[tuple[str, str], int] = {}
+        self.stations: dict[tuple[str, str, str], int] = {}
         self.cells = {
             cell.ap: self._add(at.CELL_FIELDS, _cell_row(cell)) for cell in topology.cells
         }
@@ -68,12 +69,12 @@ class Tables:
             self._add_stations(cell)
         self.connections: dict[str, int] = {}
         self.subflows: dict[str, list[Subflow]] = {}
-        self.slots = 64
+        self.ring_size = 64  # segments; a power of two
         for link in topology.links:
             self._add_link(link)
 
     def _add(self, fields: int, row: Row, ring: int = 0) -> int:
-        """Where the new row begins, and `fields` later its ring; what is not named is 0."""
+        """Append a row, and behind it a ring; return where the row begins. Other fields are 0."""
         begins = len(self.values)
         self.values += [row.get(field, 0) for field in range(fields)] + [0] * ring
         return begins
@@ -89,7 +90,7 @@ class Tables:
         )
 
     def _add_link(self, link: Link) -> None:
-        """Both directions; the delay of an access point is added to that of its links. A relay's link is the air."""
+        """Add both directions of a link; those of a link to a relay are hops of the air."""
         for ap, relay in ((link.a, link.b), (link.b, link.a)):
             if (ap, relay, DOWN) in self.stations:
                 self.links[link.id, relay], self.links[link.id, ap] = (
@@ -110,7 +111,7 @@ class Tables:
             )
 
     def _add_stations(self, cell: Cell) -> None:
-        """A row and direction for each station, and for each that may come."""
+        """Add both directions of each station, and of each that may be handed over to the cell."""
         add = self._add_air if cell.kind == "wifi" else self._add_bearers
         add(cell)
 
@@ -126,7 +127,7 @@ class Tables:
                 })  # fmt: skip
 
     def _add_bearers(self, cell: Cell) -> None:
-        """A scheduler for each direction, which finds its first bearer, and each bearer the next."""
+        """Add a scheduler for each direction and its bearers, which form a list."""
         for direction in (DOWN, UP):
             following = at.NOTHING
             ring = lte.HARQ_TTIS * lte.ATTEMPTS
@@ -160,26 +161,21 @@ class Tables:
     # --- connections
 
     def add_connection(self, flow: Flow) -> None:
-        """A connection and its subflows; multipath ones have one for every address of their user, UDP is on the first."""
-        datagrams = flow.protocol == "udp"
-        multipath = (
-            flow.user in self.topology.multipath and self.multipath.server_enabled and not datagrams
-        )
+        """Add a connection and its subflows.
+
+        A multipath connection has a subflow for each address of its user, any other one uses the
+        first address.
+        """
+        is_multipath, payload, ack = self._sizes(flow)
         own = [
             (each, address)
             for each in self.wiring.of(flow.user)
             for address in (each.address, *each.further)
         ]
-        ends = own if multipath else own[:1]
-        payload, ack = (
-            (MPTCP_PAYLOAD_BYTES, MPTCP_ACK_BYTES)
-            if multipath
-            else (TCP_PAYLOAD_BYTES, TCP_ACK_BYTES)
-        )
-        payload = UDP_PAYLOAD_BYTES if datagrams else payload
+        ends = own if is_multipath else own[:1]
         window = min(LARGEST_WINDOW, max(2, self.multipath.receive_buffer_kb * 1000 // payload))
-        while self.slots < 2 * window:
-            self.slots *= 2
+        while self.ring_size < 2 * window:
+            self.ring_size *= 2
         volume = flow.volume_bytes
         place = self._add(at.CONN_FIELDS, {
             at.FIRST: len(self.values) + at.CONN_FIELDS,
@@ -191,7 +187,7 @@ class Tables:
             at.VOLUME_BYTES: at.FOREVER if volume is None else volume,
             at.RECEIVE_WINDOW: window,
             at.SEND_WINDOW: window,
-            at.DATAGRAMS: int(datagrams),
+            at.DATAGRAMS: int(flow.protocol == "udp"),
             at.SCHEDULER: SCHEDULERS[self.multipath.scheduler],
             at.DEMAND_BPS: at.UNLIMITED if flow.rate_bps is None else flow.rate_bps,
         })  # fmt: skip
@@ -201,10 +197,19 @@ class Tables:
             for n, (interface, address) in enumerate(ends, 1)
         ]
 
+    def _sizes(self, flow: Flow) -> tuple[bool, int, int]:
+        """Return whether a flow is Multipath TCP, its payload per frame, and the size of an
+        acknowledgement."""
+        if flow.protocol == "udp":
+            return False, UDP_PAYLOAD_BYTES, TCP_ACK_BYTES
+        if flow.user in self.topology.multipath and self.multipath.server_enabled:
+            return True, MPTCP_PAYLOAD_BYTES, MPTCP_ACK_BYTES
+        return False, TCP_PAYLOAD_BYTES, TCP_ACK_BYTES
+
     def _add_subflow(
         self, name: str, connection: int, flow: Flow, interface: Interface, address: str
     ) -> Subflow:
-        """Its ways are found when it begins."""
+        """Add a subflow without a path; it gets one when its connection starts."""
         first, second = random_numbers.new_stream(self.seed, f"host/{name}")
         server = self.wiring.of(self.topology.server_of(flow.user))[0]
         port = FIRST_PORT + random_numbers.new_stream(self.seed, f"port/{name}")[0] % PORTS
@@ -216,55 +221,6 @@ class Tables:
             self._add(at.SUB_FIELDS, row), Ends(server, interface, towards_user), flow.direction
         )
 
-    # --- the whole
-
-    def world(self) -> at.World:
-        """Both tables, with room for everything that is known now, and some packets."""
-        subflows = [each.place for several in self.subflows.values() for each in several]
-        window = floats([0.0] * len(self.values))
-        for f in subflows:
-            window[f + at.CWND], window[f + at.SSTHRESH], window[f + at.GROWTH_DIVISOR] = (
-                sender.INITIAL_WINDOW,
-                NO_THRESHOLD,
-                1.0,
-            )
-        end = len(self.values)
-        for rings_at, places, fields in (
-            (at.RING, subflows, rings.SUBFLOW_FIELDS),
-            (at.CONN_RING, self.connections.values(), rings.CONNECTION_FIELDS),
-        ):
-            for place in places:
-                self.values[place + rings_at] = end
-                end += self.slots * fields
-        self.values[at.RING_SIZE], self.values[at.PLACES_USED] = self.slots, end
-        row = ints(self.values + [0] * (end - len(self.values)))
-        return with_room(at.World(row, window), PACKETS)
-
-
-def with_room(w: at.World, packets: int) -> at.World:
-    """So many more packets, and room for as many more events."""
-    size = int(w.row[at.HEAP_SIZE])
-    w, begins = with_places(w, packets * at.PACKET_FIELDS)
-    w, heap_begins = with_places(w, (size + packets) * events.FIELDS)
-    row, old = w.row, int(w.row[at.HEAP])
-    for p in range(begins, heap_begins, at.PACKET_FIELDS):
-        row[p + at.NEXT_FREE], row[at.FREE_PACKET] = row[at.FREE_PACKET], p
-    row[at.FREE_PACKETS] += packets
-    row[heap_begins : heap_begins + size * events.FIELDS] = row[old : old + size * events.FIELDS]
-    row[at.HEAP], row[at.HEAP_SIZE] = heap_begins, size + packets
-    return w
-
-
-def with_places(w: at.World, count: int) -> tuple[at.World, int]:
-    """So many more places, all 0, and where they begin."""
-    begins = int(w.row[at.PLACES_USED])
-    if begins + count > len(w.row):
-        longer = ints([0] * (begins + count + SPARE))
-        longer[: len(w.row)] = w.row
-        w = w._replace(row=longer)
-    w.row[at.PLACES_USED] = begins + count
-    return w, begins
-
 
 def _cell_row(cell: Cell) -> Row:
     return {
@@ -274,7 +230,7 @@ def _cell_row(cell: Cell) -> Row:
 
 
 def bearer(station: Station) -> Row:
-    """What a station's rate and weight are to the scheduler."""
+    """Return the fields of a bearer that follow from its station's rate and weight."""
     return {
         at.RATE_BPS: lte.on_air_bps(station.rate_bps),
         at.WEIGHT_PPM: ppm_from_fraction(station.weight),
@@ -282,7 +238,7 @@ def bearer(station: Station) -> Row:
 
 
 def _visitors(cell: Cell, cells: Iterable[Cell]) -> list[Station]:
-    """Stations of other WiFi cells that may be handed over to this one."""
+    """Return the stations of other WiFi cells that may be handed over to this one."""
     if cell.kind == "lte" or cell.radio is None:
         return []
     here = {each.user for each in cell.stations}

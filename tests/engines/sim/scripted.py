@@ -47,7 +47,7 @@ def known(monkeypatch):
 
 def request(simulation, *commands):
     """Let the strategy issue these commands at its next step; return the strategy."""
-    strategy = simulation.engine.brain.control.strategy
+    strategy = simulation.engine.controller.control.strategy
     strategy.todo += commands
     return strategy
 

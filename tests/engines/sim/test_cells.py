@@ -6,6 +6,7 @@ import pytest
 
 from lab.engines.sim.core import layout as at
 from lab.engines.sim.routes import DOWN
+from lab.engines.sim.wireless import Wireless
 
 THREE = [f"traffic.{n}.user={user}" for n, user in enumerate(("ue1", "ue2", "ue2", "ue2"), 1)]
 
@@ -74,7 +75,7 @@ def test_a_bearer_alone_gets_the_whole_cell(testbed):
 def test_a_meter_lets_its_rate_and_burst_through_and_no_more(testbed):
     simulation = testbed()
     network = simulation.network
-    network.set_meter("wifi1", ["ue3"], 1_000_000)
+    Wireless(network).set_meter("wifi1", ["ue3"], 1_000_000)
     simulation.run(10)
     passed = network.station("wifi1", "ue3", DOWN, at.METER_PASSED_BYTES)
     most = 1_000_000 * 10 / 8 + 10 * 1514
@@ -99,7 +100,7 @@ def test_what_goes_into_the_air_comes_out_is_lost_or_waits(testbed):
                 assert left == network.hop(place, at.QUEUE_COUNT)
             elif direction == DOWN:
                 waiting[ap] += left
-        assert waiting["wifi1"] == network.backlog("wifi1")
+        assert waiting["wifi1"] == Wireless(network).backlog("wifi1")
 
 
 def test_the_testbed_loses_with_plain_mptcp_and_comes_back_with_a_meter(testbed):

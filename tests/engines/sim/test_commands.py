@@ -98,8 +98,8 @@ def test_a_route_separates_colliding_subflows_without_loss(colliding):
     simulation = colliding()
     simulation.run(2)
     assert (
-        simulation.network.subflow(FIRST).way
-        == simulation.network.subflow(SECOND).way
+        simulation.network.subflow(FIRST).path
+        == simulation.network.subflow(SECOND).path
         == ("s1", "c2", "s2")
     )
     lost = [
@@ -138,11 +138,11 @@ def test_subflows_leave_a_broken_link_and_return_when_it_is_up(colliding):
     simulation = colliding()
     simulation.run(2)
     simulation.flip("link.up2.up", False)
-    assert simulation.network.subflow(FIRST).way == ("s1", "c1", "s2")
+    assert simulation.network.subflow(FIRST).path == ("s1", "c1", "s2")
     simulation.run(2)
     assert simulation.mbps(simulation.run(2)) > 0.95 * 10 * WIRE
     simulation.flip("link.up2.up", True)
-    assert simulation.network.subflow(FIRST).way == ("s1", "c2", "s2")
+    assert simulation.network.subflow(FIRST).path == ("s1", "c2", "s2")
 
 
 def test_a_requested_path_is_left_while_it_is_broken(colliding):
@@ -150,9 +150,9 @@ def test_a_requested_path_is_left_while_it_is_broken(colliding):
     request(simulation, Route(SECOND, ("s1", "c1", "s2")))
     simulation.run(2)
     simulation.flip("link.down1.up", False)
-    assert simulation.network.subflow(SECOND).way == ("s1", "c2", "s2")
+    assert simulation.network.subflow(SECOND).path == ("s1", "c2", "s2")
     simulation.flip("link.down1.up", True)
-    assert simulation.network.subflow(SECOND).way == ("s1", "c1", "s2")
+    assert simulation.network.subflow(SECOND).path == ("s1", "c1", "s2")
 
 
 def test_packets_are_lost_if_no_path_is_left(colliding):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lab.engines.sim import tables
+from lab.engines.sim import world
 from lab.engines.sim.core import layout as at
 from lab.scenario.changes import SetLinkUp
 from lab.scenario.flows import Flow
@@ -99,8 +99,8 @@ def test_every_segment_is_received_dropped_or_in_flight(
 def test_growing_the_table_does_not_change_results(monkeypatch):
     """Without spare places the table is copied for every new route."""
     results = []
-    for spare in (tables.SPARE, 0):
-        monkeypatch.setattr(tables, "SPARE", spare)
+    for spare in (world.SPARE, 0):
+        monkeypatch.setattr(world, "SPARE", spare)
         network = started(chain(2, rate_bps=50_000_000, delay_ns=20_000_000, queue_packets=3_000))
         size = len(network.w.row)
         network.run(4 * SECOND)

@@ -10,7 +10,8 @@ from lab.engines.sim.core import event_loop, events, links, lte
 from lab.engines.sim.core import layout as at
 from lab.engines.sim.network import Network
 from lab.engines.sim.routes import DOWN, UP
-from lab.engines.sim.tables import with_room
+from lab.engines.sim.wireless import Wireless
+from lab.engines.sim.world import with_room
 from lab.radio.cell import Cell, Station
 from lab.radio.lte import ATTEMPTS, BLOCK_ERROR, HARQ_TTIS, on_air_bps
 from lab.scenario.flows import Flow
@@ -64,7 +65,7 @@ class Air:
         self, user: str, packets: int = 1, size: int = 1514, now_ns: int = 0, direction: str = DOWN
     ) -> None:
         h = self.hop(user, direction)
-        place = self.network._written((h,))
+        place = self.network.write_hops((h,))
         for _ in range(packets):
             if self.network.w.row[at.FREE_PACKETS] < event_loop.NEW_PER_EVENT:
                 self.network.w = with_room(self.network.w, packets)
@@ -232,8 +233,8 @@ def test_every_packet_arrives_is_dropped_or_waits(puts, error, metered):
     air = Air((3, 1), (20, 0.3), (0.5, 2), (0.01, 1), error=error, queue_packets=40)
     network, now_ns, sizes = air.network, 0, {}
     if metered:
-        network._directions |= {("ue2", DOWN), ("ue2", UP)}
-        network.set_meter("lte1", ["ue2"], 500_000)
+        network._data_directions |= {("ue2", DOWN), ("ue2", UP)}
+        Wireless(network).set_meter("lte1", ["ue2"], 500_000)
     for user, packets, size, gap_ms, direction in puts:
         now_ns += gap_ms * MS
         air.run(now_ns)

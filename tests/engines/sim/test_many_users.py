@@ -8,6 +8,7 @@ from lab.engines.sim.core import layout as at
 from lab.engines.sim.core import links
 from lab.engines.sim.network import Network
 from lab.engines.sim.routes import DOWN, UP
+from lab.engines.sim.wireless import Wireless
 from lab.radio.cell import Cell, Station
 from lab.radio.contention import abandoned, transmissions
 from lab.scenario.flows import Flow
@@ -50,7 +51,7 @@ def cell_of(stations, overhead=0.0):
 
 def airtime_down_ns(network, users, packets, size=1514):
     """Return the airtime of sending packets to each of these users in turn [ns]."""
-    nowhere = network._written(())
+    nowhere = network.write_hops(())
     w = network.w
     for _ in range(packets):
         for user in users:
@@ -66,7 +67,7 @@ def test_a_saturated_cell_reaches_the_rate_of_the_numeric_model(weak):
     the model."""
     rates = [54] * 5 + [6] * weak
     network = cell_of(rates)
-    network.set_collisions("wifi1", transmissions(len(rates)), [], abandoned(len(rates)))
+    Wireless(network).set_collisions("wifi1", transmissions(len(rates)), [], abandoned(len(rates)))
     took_ns = airtime_down_ns(network, [f"ue{n}" for n in range(1, len(rates) + 1)], 50)
     delivered = len(rates) * 50 * (1 - abandoned(len(rates)))
     assert delivered * 1514 * 8e3 / took_ns == pytest.approx(WIFI_SERIES[weak], rel=0.002)
@@ -115,7 +116,7 @@ def test_every_packet_comes_out_is_dropped_or_waits(simulated, name, settings):
                 waiting[ap] += went
             else:
                 assert went == 0
-        assert waiting == {ap: network.backlog(ap) for ap in waiting}
+        assert waiting == {ap: Wireless(network).backlog(ap) for ap in waiting}
 
 
 def test_contenders_are_few_with_downloads_and_many_with_uploads(simulated):
@@ -127,7 +128,7 @@ def test_contenders_are_few_with_downloads_and_many_with_uploads(simulated):
         )
         simulation.run(6)
         for ap, contenders in simulation.engine.cells.contenders.items():
-            assert least < contenders <= min(most, len(simulation.engine.cells.at(ap)) + 1)
+            assert least < contenders <= min(most, len(simulation.engine.cells.stations_at(ap)) + 1)
 
 
 def test_no_station_contends_without_traffic(simulated):
@@ -142,7 +143,7 @@ def test_the_meter_of_uploads_spares_acknowledgements_and_other_users(simulated)
     network = simulation.network
     on_wifi = [user for ap, user in simulation.engine.cells.stations if ap == "wifi2"]
     first, *others = on_wifi
-    network.set_meter("wifi2", [first], 500_000)
+    Wireless(network).set_meter("wifi2", [first], 500_000)
     simulation.run(10)
     passed = network.station("wifi2", first, UP, at.METER_PASSED_BYTES)
     assert 0.4 < passed * 8 / 10 / 500_000 < 1.3

@@ -26,7 +26,7 @@ def test_a_round_trip_over_lte_and_back_is_60_ms(simulated):
     )
     simulation.run(1)
     (subflow,) = simulation.network.tables.subflows["ue1-1"]
-    assert subflow.way == ("n1", "lte1")
+    assert subflow.path == ("n1", "lte1")
     assert 60e6 < simulation.network.w.row[subflow.place + at.BASE_RTT_NS] < 65e6
 
 

@@ -26,7 +26,7 @@ def begun(name: str, seed: int = 1) -> Simulation:
 
 
 def ways(simulation: Simulation) -> dict[Flow, Path]:
-    return {each.ends.flow: each.way for each in simulation.network.subflows() if each.way}
+    return {each.ends.flow: each.path for each in simulation.network.subflows() if each.path}
 
 
 @pytest.mark.parametrize(

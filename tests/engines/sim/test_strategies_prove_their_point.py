@@ -24,7 +24,7 @@ def simulation(name: str, strategy: str, seed: int) -> Simulation:
 
 def cores(run: Simulation) -> list[str]:
     """The core switch that each subflow crosses."""
-    ways = [subflow.way for subflow in run.engine.observer.alive().values()]
+    ways = [subflow.path for subflow in run.engine.observer.active_subflows().values()]
     return [next(name for name in way if name.startswith("c")) for way in ways]
 
 
@@ -64,7 +64,7 @@ def test_a_strategy_that_is_flipped_away_leaves_nothing_behind(name, strategy):
 
 
 def ways(run: Simulation) -> dict[tuple[str, int], tuple[str, ...]]:
-    return {key: subflow.way for key, subflow in run.engine.observer.alive().items()}
+    return {key: subflow.path for key, subflow in run.engine.observer.active_subflows().items()}
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -6,6 +6,7 @@ import pytest
 
 from lab.engines import registry
 from lab.engines.sim.core import layout as at
+from lab.engines.sim.wireless import Wireless
 from lab.errors import MachineLacks, RequestError
 from lab.run.engine import Options
 from lab.scenario import loading as scenario
@@ -69,7 +70,7 @@ def test_udp_starts_stops_and_changes_its_rate(paths):
 def test_udp_uses_one_network_and_is_ignored_by_strategies_and_the_mptcp_verdict(paths):
     simulation = paths(PATH, PATH, traffic=[{"user": "ue1"}, UDP])
     simulation.run(2)
-    assert set(simulation.engine.observer.alive()) == {("ue1-1", 1), ("ue1-1", 2)}
+    assert set(simulation.engine.observer.active_subflows()) == {("ue1-1", 1), ("ue1-1", 2)}
     report = simulation.report()
     assert report["mptcp"] == {"verified": True, "joins": 1, "fallbacks": 0, "why": None}
     assert report["cc"] == "reno"
@@ -80,7 +81,7 @@ def test_udp_uses_one_network_and_is_ignored_by_strategies_and_the_mptcp_verdict
 def test_meters_do_not_count_udp(testbed):
     simulation = testbed("traffic=[{user: ue3, kind: udp, rate_mbps: 2}]", "rate_scale=1")
     for ap in ("wifi1", "lte1"):
-        simulation.network.set_meter(ap, ["ue3"], 100_000)
+        Wireless(simulation.network).set_meter(ap, ["ue3"], 100_000)
     simulation.run(1)
     assert simulation.mbps(simulation.run(2), "ue3") == pytest.approx(2, rel=0.01)
 

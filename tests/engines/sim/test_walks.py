@@ -66,7 +66,7 @@ def test_an_address_and_a_tier_survive_a_handover(simulated):
     def tiers():
         kinds = {
             (user, "lte" if ap == "lte1" else "wifi"): tier
-            for (user, ap), tier in simulation.engine.brain.tiers.items()
+            for (user, ap), tier in simulation.engine.controller.tiers.items()
         }
         assert len(kinds) == len(simulation.engine.cells.stations)
         return kinds

@@ -1,0 +1,88 @@
+"""Hold the connections of a run, and read their counters from the tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from lab.engines.sim.core import layout as at
+from lab.engines.sim.network import Network
+from lab.engines.sim.routes import Subflow
+from lab.scenario.flows import Flow
+
+
+@dataclass
+class SubflowCounters:
+    """Hold a subflow's counters at the last sample, and sums over all samples."""
+
+    subflow: Subflow
+    received_bytes: int = 0
+    segments: int = 0
+    out_of_order: int = 0
+    rtt_sum_ms: float = 0.0
+    samples: int = 0
+    backup_ns: int = 0
+    tier: int = 1
+
+    @property
+    def place(self) -> int:
+        """Return where the subflow's row begins."""
+        return self.subflow.place
+
+    @property
+    def link(self) -> str:
+        """Return the link or access point of the user's interface."""
+        return self.subflow.ends.user.link
+
+
+@dataclass
+class Connection:
+    """Hold a connection that was started; `cc` is None for UDP."""
+
+    flow: Flow
+    place: int
+    cc: str | None
+    subflows: list[SubflowCounters] = field(default_factory=list)
+    read_bytes: int = 0
+    is_complete: bool = False
+
+
+class Connections(dict[str, Connection]):
+    """Hold the connections that were started, by flow ID, and read what the tables say of them."""
+
+    def __init__(self, network: Network) -> None:
+        super().__init__()
+        self._network = network
+
+    def add(self, flow: Flow, cc: str) -> None:
+        """Add a connection that has started."""
+        tables = self._network.tables
+        self[flow.id] = Connection(
+            flow,
+            tables.connections[flow.id],
+            None if flow.protocol == "udp" else cc,
+            [SubflowCounters(each) for each in tables.subflows[flow.id]],
+        )
+
+    def count(self, place: int, counter: int) -> int:
+        """Return a field of the row that begins at `place`."""
+        return int(self._network.w.row[place + counter])
+
+    def is_established(self, subflow: SubflowCounters) -> bool:
+        """Return whether a subflow is established, or was until it was closed."""
+        return self.count(subflow.place, at.STATE) in (at.ESTABLISHED, at.CLOSED)
+
+    def read_bytes(self, connection: Connection) -> int:
+        """Return how many bytes the receiving application has read, in order."""
+        c = connection.place
+        segments, size = self.count(c, at.DATA_RCV_NXT), self.count(c, at.SEGMENT_BYTES)
+        return min(segments * size, self.count(c, at.VOLUME_BYTES))
+
+    def received_bytes(self, connection: Connection, subflow: SubflowCounters) -> int:
+        """Return how many bytes a subflow has received, in order."""
+        segments = self.count(subflow.place, at.RCV_NXT)
+        return segments * self.count(connection.place, at.SEGMENT_BYTES)
+
+
+def rate_mbps(byte_count: int, elapsed_ns: int) -> float:
+    """Return the mean rate in Mb/s, at least 0; 0 for no time."""
+    return max(0, byte_count) * 8000 / elapsed_ns if elapsed_ns else 0.0

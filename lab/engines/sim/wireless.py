@@ -1,0 +1,126 @@
+"""Read and change the access points of a running network: stations, collisions, meters, handovers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from controller import units
+from lab.engines.sim.core import layout as at
+from lab.engines.sim.network import Network
+from lab.engines.sim.routes import DOWN, UP
+from lab.engines.sim.tables import FRAME_BYTES, bearer
+from lab.radio import wifi
+from lab.radio.cell import Station
+from lab.topologies.topology import Interface
+
+# A policer with a smaller bucket starves a TCP flow; the bucket holds the larger of the two.
+METER_BURST_PACKETS, METER_BURST_NS = 10, 20_000_000
+
+
+class Wireless:
+    """Give access to the cells of a network."""
+
+    def __init__(self, network: Network) -> None:
+        self.network = network
+
+    # --- counters
+
+    def backlog(self, ap: str) -> int:
+        """Return how many packets wait for the air at a WiFi access point."""
+        return int(self.network.w.row[self.network.tables.cells[ap] + at.BACKLOG])
+
+    def is_sending(self, ap: str, user: str) -> bool:
+        """Return whether a station has a frame that waits for the air or is on it."""
+        return self.network.station(ap, user, UP, at.BUSY_UNTIL_NS) > self.network.now_ns
+
+    def uplink_wait_ns(self, ap: str) -> int:
+        """Return how long a new frame of a station would wait for the air of a WiFi cell."""
+        air = self.network.tables.airs[ap]
+        busy_until_ns = int(self.network.w.row[air + at.UPLINK_BUSY_UNTIL_NS])
+        return max(0, busy_until_ns - self.network.now_ns)
+
+    # --- stations
+
+    def set_station(self, ap: str, station: Station) -> None:
+        """Set what follows from a station's rate: its airtime in a WiFi cell, its blocks in an LTE
+        cell."""
+        for direction in (DOWN, UP):
+            hop = self.network.tables.stations[ap, station.user, direction]
+            if self.network.hop(hop, at.KIND) == at.BEARER:
+                fields = bearer(station)
+            else:
+                fields = {
+                    at.BYTE_AIRTIME_PS: wifi.byte_price_ps(station),
+                    at.FRAME_AIRTIME_NS: wifi.fixed_ns(station),
+                }
+            for field, value in fields.items():
+                self.network.w.row[hop + field] = value
+
+    def set_collisions(
+        self, ap: str, transmissions: float, users: Iterable[str], loss: float
+    ) -> None:
+        """Set how often each frame is sent on the air of an access point, and the fraction of
+        frames that these stations lose."""
+        tables, row = self.network.tables, self.network.w.row
+        row[tables.airs[ap] + at.TRANSMISSIONS_PPM] = units.ppm_from_fraction(transmissions)
+        for user in users:
+            for direction in (DOWN, UP):
+                row[tables.stations[ap, user, direction] + at.LOSS_PPM] = units.ppm_from_fraction(
+                    loss
+                )
+
+    # --- handovers
+
+    def hand_over(self, user: str, old: str, new: str) -> None:
+        """Move a user's radio to another WiFi cell with its address and meter.
+
+        Packets on the wire to the old access point are lost there.
+        """
+        interface = self.network.tables.wiring.at(user, old)
+        moved = replace(interface, switch=new, port=f"{new}-wlan1", link=new)
+        self._rewire(interface, moved)
+        for direction in (DOWN, UP):
+            self._switch_hop(user, direction, old, new)
+        for subflow in self.network.subflows():
+            if subflow.ends.user == interface:
+                self.network.move(subflow, moved)
+
+    def _rewire(self, interface: Interface, moved: Interface) -> None:
+        wiring = self.network.tables.wiring
+        interfaces = tuple(moved if each is interface else each for each in wiring.interfaces)
+        self.network.tables.wiring = replace(wiring, interfaces=interfaces)
+
+    def _switch_hop(self, user: str, direction: str, old: str, new: str) -> None:
+        """Take the hop at the old cell down and that at the new one up, which takes over the
+        meter if the new cell has one."""
+        tables, row = self.network.tables, self.network.w.row
+        before, after = (tables.stations[ap, user, direction] for ap in (old, new))
+        row[before + at.UP], row[after + at.UP] = 0, 1
+        number = int(row[before + at.METERED])
+        is_set = row[self._meter(new, number) + at.METER_BPS] > 0
+        row[after + at.METERED], row[before + at.METERED] = number if is_set else 0, 0
+
+    # --- meters
+
+    def set_meter(
+        self, ap: str, users: Iterable[str], rate_bps: int | None, number: int = at.TIER_2_METER
+    ) -> None:
+        """Let the data of these users share a meter of an access point; None removes the meter."""
+        row = self.network.w.row
+        metered = set(users) if rate_bps is not None else set()
+        for (where, user, direction), hop in self.network.tables.stations.items():
+            if where == ap and self.network.has_data(user, direction):
+                if user in metered:
+                    row[hop + at.METERED] = number
+                elif row[hop + at.METERED] == number:
+                    row[hop + at.METERED] = 0
+        if rate_bps is not None:
+            meter = self._meter(ap, number)
+            packets_ns = METER_BURST_PACKETS * FRAME_BYTES * 8 * at.NS_PER_S // rate_bps
+            row[meter + at.METER_BPS] = rate_bps
+            row[meter + at.METER_BURST_NS] = max(packets_ns, METER_BURST_NS)
+
+    def _meter(self, ap: str, number: int) -> int:
+        """Return the place that the fields of a meter are relative to."""
+        return self.network.tables.cells[ap] + (number - 1) * at.METER_FIELDS
