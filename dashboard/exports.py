@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from lab.run.recorder import read_document, read_events, read_samples
+from lab.run.reading import read_document, read_events, read_samples
 
 
 def as_csv(folder: Path) -> bytes:

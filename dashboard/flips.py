@@ -15,8 +15,8 @@ from typing import Any
 from dashboard import code_paths
 from lab.errors import LabError, RequestError
 from lab.run import inbox
-from lab.run.recorder import read_lines
-from lab.scenario import catalogue, checking, loading, strategy_table, targets
+from lab.run.reading import read_lines
+from lab.scenario import catalogue, loading, strategy_table, targets, yaml_text
 from lab.scenario.schema import Scenario
 from lab.scenario.targets import Target
 from lab.topologies.topology import Topology
@@ -211,5 +211,5 @@ def _flipped(folder: Path) -> list[tuple[str, Any]]:
 
 @lru_cache(maxsize=64)
 def _loaded(path: Path, changed_ns: int) -> Scenario:
-    code_paths.refuse(checking.read(path), "show the run")
+    code_paths.refuse(yaml_text.read(path), "show the run")
     return loading.load(str(path))

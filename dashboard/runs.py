@@ -25,7 +25,7 @@ from lab.errors import RequestError, unknown
 from lab.results.store import Store
 from lab.run.manifest import ROOT
 from lab.run.recorder import new_folder
-from lab.scenario import catalogue, checking, loading
+from lab.scenario import catalogue, loading, yaml_text
 from lab.scenario.schema import Scenario
 
 REPORTS_WITHIN_S = 5.0  # a run that cannot start reports it within this time
@@ -216,7 +216,7 @@ def _refuse_code(request: StartRequest) -> None:
     code_paths.refuse(names | {"params": request.params, "set": request.set}, doing)
     if request.scenario not in loading.names():
         raise RequestError(f"scenario {unknown(request.scenario, loading.names())}")
-    scenario = checking.read(loading.find(request.scenario))
+    scenario = yaml_text.read(loading.find(request.scenario))
     code_paths.refuse(scenario, f"{doing}: scenario '{request.scenario}'")
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from dashboard import events, state
 from dashboard.state import RunState
-from lab.run.recorder import Follower
+from lab.run.reading import Follower
 
 EVENTS = 10_000_000
 KEPT = 4000  # messages in memory; older ones are read from the files

@@ -13,7 +13,7 @@ from dashboard.stream import EVENTS
 from lab.errors import RequestError, unknown
 from lab.results import rate_scale
 from lab.results.store import Store
-from lab.run.recorder import read_events, read_lines
+from lab.run.reading import read_events, read_lines
 from lab.scenario import catalogue
 
 MOST_COMPARED = 6

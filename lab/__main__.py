@@ -21,8 +21,8 @@ from lab.cli import lists, machine
 from lab.cli import run as running
 from lab.cli.own_files import with_option
 from lab.errors import LabError
+from lab.run.outcome import EXIT_INTERRUPTED
 from lab.run.recorder import RUNS
-from lab.run.runner import EXIT_INTERRUPTED
 
 
 class CommandLine(click.Group):

@@ -16,12 +16,13 @@ from lab.engines.mininet.network.links import Links
 from lab.engines.sim.core import layout as at
 from lab.engines.sim.network import Network
 from lab.run.frame import Direction, LinkSample
-from lab.run.recorder import Recorder, read_frames
+from lab.run.reading import read_frames
+from lab.run.recorder import Recorder
 from lab.run.runner import run
 from lab.scenario import flows as traffic
 from lab.scenario import loading, targets
 from lab.scenario.changes import SetLinkDelay
-from lab.scenario.loading import Overrides
+from lab.scenario.overrides import Overrides
 from lab.scenario.schema import Scenario
 from lab.topologies.topology import wire
 

@@ -16,8 +16,9 @@ from lab.engines.mininet.vm import vm_kernel
 from lab.errors import RequestError
 from lab.evaluation import crosscheck, crosscheck_runs, studies
 from lab.evaluation.studies import Case, Measured, Metric, Study
-from lab.run.runner import EXIT_INTERRUPTED
+from lab.run.outcome import EXIT_INTERRUPTED
 from lab.scenario import engine_table
+from lab.scenario.overrides import Overrides
 
 STUDY = Study(
     "testbed_wifi_lte",
@@ -296,8 +297,6 @@ def test_every_case_is_a_valid_experiment(study):
 
     for case in study.cases:
         duration_s = case.duration_s or study.duration_s
-        scenario.load(
-            study.scenario, scenario.Overrides(case.strategy, None, 1, duration_s, case.settings)
-        )
+        scenario.load(study.scenario, Overrides(case.strategy, None, 1, duration_s, case.settings))
     named = {name for metric in study.metrics for name in metric.cases}
     assert named <= {case.name for case in study.cases}

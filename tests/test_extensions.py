@@ -21,10 +21,11 @@ from lab.engines.sim import code_cache, compiled
 from lab.engines.sim.core import dispatch
 from lab.errors import RequestError
 from lab.run.engine import Options
-from lab.run.recorder import read_document
-from lab.run.runner import Outcome
+from lab.run.outcome import Outcome
+from lab.run.reading import read_document
 from lab.scenario import loading
-from lab.scenario.loading import Overrides, experiment
+from lab.scenario.loading import experiment
+from lab.scenario.overrides import Overrides
 from lab.topologies import families
 
 STRATEGY = '''"""Keep what there is."""

@@ -16,6 +16,7 @@ from lab.evaluation import crosscheck
 from lab.evaluation.studies import TWO_PATHS, Measured
 from lab.run.manifest import ROOT
 from lab.scenario import loading as scenario
+from lab.scenario.overrides import Overrides
 
 
 @pytest.fixture
@@ -59,9 +60,7 @@ def test_a_sample_is_the_rate_since_the_last_one():
 
 def test_a_lossy_path_becomes_a_backup_and_comes_back():
     case = next(case for case in TWO_PATHS.cases if case.name == "backup")
-    loaded = scenario.load(
-        TWO_PATHS.scenario, scenario.Overrides(case.strategy, None, 1, 25, case.settings)
-    )
+    loaded = scenario.load(TWO_PATHS.scenario, Overrides(case.strategy, None, 1, 25, case.settings))
     assert changes(loaded) == [
         (8, 2, 0.05, ""),
         (9.5, 2, None, "backup"),

@@ -12,7 +12,7 @@ from lab.errors import RequestError
 from lab.run import inbox
 from lab.run.engine import Options
 from lab.run.pace import Pace, checked_speed
-from lab.run.recorder import read_events
+from lab.run.reading import read_events
 from lab.run.runner import run
 
 

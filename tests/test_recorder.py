@@ -17,7 +17,8 @@ import yaml
 from lab.errors import LabError, RequestError
 from lab.run import recorder as recording
 from lab.run.frame import Frame
-from lab.run.recorder import Follower, new_folder, read_events, read_samples
+from lab.run.reading import Follower, read_events, read_samples
+from lab.run.recorder import new_folder
 from lab.scenario.loading import experiment, from_data
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -28,7 +28,8 @@ from lab.evaluation.reproduction.relations import Constant, Every, Relation, Val
 from lab.evaluation.reproduction.runs import reproduce
 from lab.results.documents import FinishedRun
 from lab.run.frame import ApSample, Frame
-from lab.scenario.loading import Overrides, load
+from lab.scenario.loading import load
+from lab.scenario.overrides import Overrides
 
 LOW, HIGH, NEAR, WIDE = (
     [9.9, 10, 10.1, 10, 10],

@@ -11,7 +11,7 @@ from fake_engine import FakeEngine
 
 from lab.errors import LabError, MachineLacks
 from lab.run import inbox
-from lab.run.recorder import read_events, read_samples
+from lab.run.reading import read_events, read_samples
 from lab.run.runner import run
 from lab.scenario.changes import SetDemand, SetLinkUp, SetStrategyParameter
 

@@ -49,9 +49,14 @@ EDGES = {  # where text and JSON come in and go out: dictionaries of anything ar
     "lab/cli/": "printed rows and JSON",
     "lab/scenario/checking.py": "YAML before it is checked",
     "lab/scenario/loading.py": "YAML before it is checked",
+    "lab/scenario/overrides.py": "YAML before it is checked",
+    "lab/scenario/yaml_text.py": "YAML before it is checked",
     "lab/scenario/catalogue.py": "rows of `list` and of HTTP",
     "lab/run/metrics.py": "result.json",
+    "lab/run/frame.py": "lines of samples.jsonl",
+    "lab/run/report.py": "result.json",
     "lab/run/recorder.py": "the files of a run folder",
+    "lab/run/reading.py": "the files of a run folder",
     "lab/run/manifest.py": "manifest.json",
     "lab/run/inbox.py": "files in the inbox",
     "lab/results/documents.py": "result.json of other runs",
@@ -61,6 +66,8 @@ EDGES = {  # where text and JSON come in and go out: dictionaries of anything ar
     "controller/agent_messages.py": "datagrams",
     "controller/decision_log.py": "decisions.jsonl",
     "controller/pox_ext/statistics.py": "TinyDB",
+    "lab/engines/mininet/pox_process.py": "messages to POX",
+    "lab/engines/mininet/traffic_processes.py": "messages to the traffic programs",
 }
 MAX_UNTYPED = 60
 MAX_MODULE_LINES = 300

@@ -11,7 +11,8 @@ from lab.errors import RequestError
 from lab.radio.mobility import distance_m
 from lab.run.engine import Options
 from lab.scenario import loading as scenario
-from lab.scenario.loading import Overrides, from_data, resolved
+from lab.scenario.loading import from_data, resolved
+from lab.scenario.overrides import Overrides
 from lab.scenario.targets import check_flip, targets
 from lab.topologies import rat_setup, wireless_set
 from lab.topologies.checks import check

@@ -25,8 +25,8 @@ from lab import extensions
 from lab.errors import LabError
 from lab.extensions import Extension
 from lab.run.engine import Options
-from lab.run.recorder import read_document
-from lab.run.runner import EXIT_INTERRUPTED, Outcome, Progress
+from lab.run.outcome import EXIT_INTERRUPTED, Outcome, Progress
+from lab.run.reading import read_document
 from lab.scenario import engine_table
 from lab.scenario.loading import experiment
 from lab.scenario.schema import Scenario

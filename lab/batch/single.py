@@ -6,8 +6,8 @@ from lab.batch import virtual_machine
 from lab.batch.jobs import Job, OnProgress
 from lab.engines import registry
 from lab.run import runner
+from lab.run.outcome import Outcome
 from lab.run.recorder import Recorder, new_folder
-from lab.run.runner import Outcome
 
 
 def run_job(job: Job, on_progress: OnProgress) -> Outcome:

@@ -11,17 +11,9 @@ from typing import Any
 from lab.batch.jobs import Job, OnProgress
 from lab.errors import LabError, MachineLacks
 from lab.run.frame import Frame
-from lab.run.recorder import (
-    REQUEST,
-    TRACE,
-    Follower,
-    Recorder,
-    give_away,
-    new_folder,
-    read_document,
-    write_scenario,
-)
-from lab.run.runner import EXIT_INTERRUPTED, Outcome, Progress, conclude
+from lab.run.outcome import EXIT_INTERRUPTED, Outcome, Progress, conclude
+from lab.run.reading import Follower, read_document
+from lab.run.recorder import REQUEST, TRACE, Recorder, give_away, new_folder, write_scenario
 from lab.scenario.used import user_files
 
 

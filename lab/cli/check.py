@@ -9,7 +9,8 @@ import click
 from lab import extensions
 from lab.engines import registry
 from lab.scenario import engine_table
-from lab.scenario.loading import Overrides, load
+from lab.scenario.loading import load
+from lab.scenario.overrides import Overrides
 
 
 def check(scenario: str, settings: Sequence[str], strategy: str | None, cc: str | None) -> None:

@@ -10,7 +10,7 @@ import click
 from lab.cli.terminal import Terminal
 from lab.evaluation.crosscheck import PAGE
 from lab.evaluation.crosscheck_runs import RUNS, CrossCheck
-from lab.run.runner import EXIT_INTERRUPTED
+from lab.run.outcome import EXIT_INTERRUPTED
 
 
 def main(

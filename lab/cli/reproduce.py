@@ -6,7 +6,7 @@ import click
 
 from lab.cli.terminal import Terminal
 from lab.evaluation.reproduction.runs import reproduce
-from lab.run.runner import EXIT_INTERRUPTED
+from lab.run.outcome import EXIT_INTERRUPTED
 
 QUICK = 3  # seeds
 

@@ -13,7 +13,7 @@ from lab.batch.request import Request, checked
 from lab.cli import view
 from lab.cli.terminal import Terminal
 from lab.results import compare
-from lab.run.runner import EXIT_INTERRUPTED, Outcome
+from lab.run.outcome import EXIT_INTERRUPTED, Outcome
 
 
 @dataclass(frozen=True)

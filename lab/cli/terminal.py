@@ -10,7 +10,7 @@ from lab.batch.jobs import Job
 from lab.batch.single import run_job
 from lab.cli import view
 from lab.errors import LabError
-from lab.run.runner import Outcome
+from lab.run.outcome import Outcome
 from lab.scenario import engine_table
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from lab.results import rate_scale, verdict
 from lab.results.tables import cell_text, text_table
-from lab.run.runner import Progress
+from lab.run.outcome import Progress
 from lab.scenario.schema import Scenario
 
 PLAIN_EVERY_S = 10.0

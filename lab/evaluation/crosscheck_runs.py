@@ -22,8 +22,9 @@ from lab.evaluation import crosscheck
 from lab.evaluation.page_file import read_page, write_page
 from lab.evaluation.studies import Case, Measured, Study, is_evidence
 from lab.run.manifest import ROOT
-from lab.run.recorder import give_away, read_document, read_samples
-from lab.run.runner import EXIT_INTERRUPTED
+from lab.run.outcome import EXIT_INTERRUPTED
+from lab.run.reading import read_document, read_samples
+from lab.run.recorder import give_away
 from lab.scenario import engine_table
 
 TRIES = 3

@@ -16,8 +16,8 @@ from lab.errors import RequestError
 from lab.results.documents import WIRE_RATES_SCHEMA
 from lab.results.rate_scale import WIRE_LABEL
 from lab.results.statistics import mean
-from lab.run.recorder import read_document
-from lab.scenario import checking
+from lab.run.reading import read_document
+from lab.scenario import yaml_text
 from lab.scenario.loading import PROSE
 
 NAMED_RUNS = 5
@@ -98,7 +98,7 @@ def grouped(folders: Sequence[Path]) -> list[Group]:
 def read_run(folder: Path) -> Run:
     """Read a finished run from its folder."""
     result = read_document(folder, "result.json")
-    scenario = checking.read(folder / "scenario.yaml")
+    scenario = yaml_text.read(folder / "scenario.yaml")
     settings = dict(_flat({k: v for k, v in scenario.items() if k not in LEFT_OUT}))
     if "strategy.name" not in settings:
         raise RequestError(

@@ -9,61 +9,31 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
-import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from pathlib import Path
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from controller.folder_changes import FolderChanges
 from lab import extensions
 from lab.errors import LabError, RequestError
-from lab.run import inbox, metrics
+from lab.run import inbox
 from lab.run.engine import Engine
 from lab.run.frame import Frame
+from lab.run.outcome import Outcome, Progress, conclude
 from lab.run.pace import CONTROLS, Pace
-from lab.run.recorder import Follower, Recorder, read_frames
+from lab.run.reading import Follower
+from lab.run.recorder import Recorder
 from lab.run.report import Report
+from lab.run.signals import Interrupted, stop_on_signals
 from lab.scenario import targets
 from lab.scenario.schema import Event, Scenario
 
-EXIT_INTERRUPTED = 130
 CC_NOTE = "connections that are open keep their congestion control"
 STRATEGY_FAILED = "failed"  # the kind of a line in decisions.jsonl
 LOOK_EVERY_S = 0.05  # into the inbox, while waiting
-
-
-@dataclass(frozen=True)
-class Progress:
-    """Say how far a run is.
-
-    `frame` is the latest sample, `eta_s` the seconds of real time that are left.
-    """
-
-    phase: str
-    t: float
-    duration_s: float
-    frame: Frame | None = None
-    eta_s: float | None = None
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """Say how a run ended: result, folder, exit code, and the error if the code is not 0."""
-
-    result: dict[str, Any]
-    folder: Path
-    exit_code: int = 0
-    error: str = ""
-
-
-class Interrupted(BaseException):
-    """Interrupt a run: the user or the system requested its end."""
 
 
 def run(
@@ -106,7 +76,7 @@ class _Run:
 
     def outcome(self) -> Outcome:
         interrupted, report = False, None
-        with _signals(self._ask_to_stop) as quiet:
+        with stop_on_signals(self._ask_to_stop) as quiet:
             try:
                 self._progress("starting")
                 if self.pace:
@@ -263,66 +233,3 @@ class _Run:
         if self.due and not interrupted and not self.error:
             self._note("warning", text=f"{len(self.due)} events of the scenario lie after its end")
         return conclude(self.recorder.scenario, self.recorder, report, self.error, interrupted)
-
-
-def conclude(
-    scenario: Scenario,
-    recorder: Recorder,
-    report: Report | None,
-    error: LabError | None,
-    interrupted: bool,
-) -> Outcome:
-    """Write result.json from what was recorded, close the folder, and say how it ended."""
-    status = "failed" if error else "interrupted" if interrupted else "complete"
-    try:
-        frames = read_frames(recorder.folder)
-        header = _header(scenario, recorder, status)
-        result = metrics.result(header, scenario.network, frames, report)
-        if error:
-            result["error"] = str(error)
-        recorder.result(result)
-    except LabError as problem:
-        error = error or problem
-        header = _header(scenario, recorder, "failed")
-        result = metrics.result(header, scenario.network, [], None) | {"error": str(error)}
-    recorder.close()
-    code = error.exit_code if error else EXIT_INTERRUPTED if interrupted else 0
-    return Outcome(result, recorder.folder, code, str(error or ""))
-
-
-def _header(scenario: Scenario, recorder: Recorder, status: str) -> metrics.Header:
-    return metrics.Header(
-        recorder.run_id,
-        scenario.name,
-        scenario.strategy.name,
-        recorder.engine,
-        scenario.seed,
-        scenario.rate_scale,
-        status,
-        tuple(recorder.flips),
-    )
-
-
-@contextmanager
-def _signals(stop: Callable[[], None]) -> Iterator[threading.Event]:
-    """Call `stop` on SIGINT and SIGTERM.
-
-    Until the yielded event is set they also raise `Interrupted` where they arrive.
-    """
-    quiet = threading.Event()
-
-    def handle(number: int, _: Any) -> None:
-        stop()
-        if not quiet.is_set():
-            quiet.set()
-            raise Interrupted(signal.Signals(number).name)
-
-    if threading.current_thread() is not threading.main_thread():
-        yield quiet
-        return
-    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield quiet
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

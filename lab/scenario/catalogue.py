@@ -8,7 +8,7 @@ from typing import Any
 
 from lab import extensions
 from lab.errors import LabError, RequestError, unknown
-from lab.scenario import checking, loading, strategy_table, targets
+from lab.scenario import checking, loading, strategy_table, targets, yaml_text
 from lab.scenario.engine_table import ENGINES, congestion_controls
 from lab.scenario.schema import Scenario
 from lab.topologies.families import TOPOLOGIES
@@ -24,7 +24,7 @@ def scenario_rows(refuse: Callable[[Any], None] = lambda document: None) -> list
     rows = []
     for name in loading.names():
         try:
-            refuse(checking.read(loading.find(name)))
+            refuse(yaml_text.read(loading.find(name)))
             rows.append(_scenario_row(loading.load(name)))
         except LabError as error:
             rows.append({"name": name, "title": name, "error": str(error)})

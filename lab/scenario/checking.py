@@ -9,10 +9,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any, TypeVar, get_args
 
-import yaml
 from pydantic import BaseModel, ValidationError
 
 from lab.errors import RequestError, nearest, show, unknown
@@ -35,131 +33,9 @@ SHAPES = {
     "string_type": "text",
     "bool_type": "true or false",
 }
-YAML_CURES = (  # what its parser says, and what to do about it; the first that fits
-    ("'\\t' that cannot start", "it begins with a tab. Indent with spaces"),
-    (
-        "mapping values are not allowed",
-        "a ':' too many, or too much indentation. Put text that holds ': ' in quotes",
-    ),
-    ("could not find expected ':'", "a key without ':', there or above. Write 'key: value'"),
-    (
-        "but found '<scalar>'",
-        "text goes on behind a quote. Put all of it in quotes, one inside it twice",
-    ),
-    (
-        "expected <block end>",
-        "wrong indentation. Start the keys of one mapping in the same column",
-    ),
-    ("expected ',' or ']'", "a ',' is missing, or a '[' not closed before it. Write [..., ...]"),
-    (
-        "expected ',' or '}'",
-        "a ',' is missing, or a '{' not closed before it. Write {key: value, ...}",
-    ),
-    ("unexpected end of stream", "a quote is not closed. Write it at both ends"),
-)
 FRACTIONS = ("loss", "loss_both")
 Model = TypeVar("Model", bound=BaseModel)
 Loc = Sequence[str | int]
-
-
-class _Loader(yaml.SafeLoader):
-    """Load YAML, but refuse a key that is written twice."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen: set[str] = set()
-        for key, _ in node.value:
-            if not isinstance(key, yaml.ScalarNode):
-                raise yaml.constructor.ConstructorError(
-                    None, None, "a key must be a word", key.start_mark
-                )
-            if key.value in seen:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"key '{key.value}' is written twice", key.start_mark
-                )
-            seen.add(key.value)
-        return super().construct_mapping(node, deep)
-
-
-def parse(text: str, source: str) -> Any:
-    """Return the plain data in YAML text; raise `RequestError` if it is not YAML."""
-    try:
-        return yaml.load(text, _Loader)
-    except yaml.MarkedYAMLError as error:
-        raise RequestError(f"{source}: {_not_yaml(text, error)}") from error
-    except (yaml.YAMLError, ValueError) as error:
-        raise RequestError(f"{source}: is not YAML: {error}") from error
-
-
-def _not_yaml(text: str, error: yaml.MarkedYAMLError) -> str:
-    """Say where YAML cannot be read, quote that line, and suggest a correction."""
-    problem = error.problem or error.context or "it cannot be read"
-    if error.problem_mark is None:
-        return problem
-    number = error.problem_mark.line
-    line = text.splitlines()[number].strip() if number < len(text.splitlines()) else ""
-    cure = next(
-        (cure for said, cure in YAML_CURES if said in problem),
-        f"{problem}. Check indentation, brackets and quotes there",
-    )
-    return f"line {number + 1} ('{line}'): {cure}" if line else f"line {number + 1}: {cure}"
-
-
-def read(path: Path) -> dict[str, Any]:
-    """Return the mapping in a YAML file."""
-    try:
-        raw = parse(path.read_text(encoding="utf-8"), path.name)
-    except (OSError, UnicodeDecodeError) as error:
-        raise RequestError(f"read {path}: {getattr(error, 'strerror', None) or error}") from error
-    if not isinstance(raw, dict):
-        raise RequestError(
-            f"{path.name}: holds no keys. Write 'name: ...', 'topology: ...', 'traffic: ...'"
-        )
-    return raw
-
-
-def override(raw: dict[str, Any], setting: str) -> None:
-    """Apply one `key.path=value` to the data of a file; the value is typed as in YAML.
-
-    A step into a list is a number from 1, or the `id` of one of its entries. `strategy.cth` stands
-    for `strategy.params.cth`, as in a flip.
-    """
-    path, equals, text = setting.partition("=")
-    steps = path.strip().split(".")
-    if not equals or not all(steps):
-        raise RequestError(f"--set {setting}: write key.path=value, such as topology.multipath=[]")
-    if len(steps) == 2 and steps[0] == "strategy" and steps[1] not in ("name", "params"):
-        steps.insert(1, "params")
-    here: Any = raw
-    for step in steps[:-1]:
-        if isinstance(here, list):
-            here = here[_position(here, step, setting)]
-        elif isinstance(here, dict):
-            if here.get(step) is None:
-                here[step] = {}
-            here = here[step]
-        else:
-            raise RequestError(f"--set {setting}: '{step}' is inside a plain value")
-    value = parse(text, f"--set {path}")
-    if isinstance(here, list):
-        here[_position(here, steps[-1], setting)] = value
-    elif isinstance(here, dict):
-        here[steps[-1]] = value
-    else:
-        raise RequestError(f"--set {setting}: '{steps[-1]}' is inside a plain value")
-
-
-def _position(entries: list[Any], step: str, setting: str) -> int:
-    ids = [
-        str(each["id"]) if isinstance(each, dict) and "id" in each else str(n)
-        for n, each in enumerate(entries, 1)
-    ]
-    if step in ids:
-        return ids.index(step)
-    if step.isdigit() and 1 <= int(step) <= len(entries):
-        return int(step) - 1
-    raise RequestError(
-        f"--set {setting}: no entry '{step}': choose from {', '.join(ids) or 'an empty list'}"
-    )
 
 
 def validate(model: type[Model], data: Any, source: str, *prefix: str | int) -> Model:

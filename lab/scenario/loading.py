@@ -14,7 +14,6 @@ import copy
 import hashlib
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +21,10 @@ from lab import extensions
 from lab.errors import RequestError, show, unknown
 from lab.scenario import checking, targets
 from lab.scenario import strategy_table as brain
+from lab.scenario.overrides import Overrides, apply
 from lab.scenario.schema import Scenario, StrategyChoice, TopologyChoice, Traffic
 from lab.scenario.used import user_files
+from lab.scenario.yaml_text import read
 from lab.topologies.checks import check
 from lab.topologies.data_directions import with_loss_on_data
 from lab.topologies.families import TOPOLOGIES
@@ -40,21 +41,7 @@ PROSE = (
 )  # changes nothing that is measured
 RESOLVED = "slow_machine_rate_scale"  # has become rate_scale
 AUTO = "auto"
-
-
-@dataclass(frozen=True)
-class Overrides:
-    """Hold what the command line changes in a file: first the named options, then each `--set`.
-
-    On a `slow_machine` a scenario whose `rate_scale` is `auto` runs at `slow_machine_rate_scale`.
-    """
-
-    strategy: str | None = None
-    cc: str | None = None
-    seed: int | None = None
-    duration_s: float | None = None
-    settings: tuple[str, ...] = ()
-    slow_machine: bool = False
+NO_OVERRIDES = Overrides()
 
 
 def names() -> list[str]:
@@ -88,11 +75,11 @@ def find(wanted: str) -> Path:
     raise RequestError(f"scenario {unknown(wanted, sorted(files))}, or give a path")
 
 
-def load(wanted: str, overrides: Overrides = Overrides()) -> Scenario:
+def load(wanted: str, overrides: Overrides = NO_OVERRIDES) -> Scenario:
     """Return the scenario in a file, with overrides applied and everything checked."""
     path = find(wanted)
     try:
-        return from_data(checking.read(path), path.name, overrides, path.parent)
+        return from_data(read(path), path.name, overrides, path.parent)
     except RequestError as error:
         raise RequestError(f"{error}{_files_of_a_run(path.parent)}") from error
 
@@ -112,7 +99,7 @@ def _files_of_a_run(folder: Path) -> str:
 def from_data(
     raw: dict[str, Any],
     source: str,
-    overrides: Overrides = Overrides(),
+    overrides: Overrides = NO_OVERRIDES,
     folder: Path | None = None,
 ) -> Scenario:
     """Return the scenario in plain data; `source` names it in errors.
@@ -120,7 +107,7 @@ def from_data(
     `topology.file` is relative to `folder`; without a folder it is refused.
     """
     raw = copy.deepcopy(raw)
-    _override(raw, overrides)
+    apply(raw, overrides)
     _resolve_rate_scale(raw, overrides.slow_machine)
     scenario = checking.validate(Scenario, _with_choices(raw, source, folder), source)
     scenario = scenario.model_copy(
@@ -216,23 +203,6 @@ def experiment(scenario: Scenario, engine: str) -> str:
     return hashlib.sha256(
         json.dumps({"engine": engine, **decides}, sort_keys=True).encode()
     ).hexdigest()
-
-
-def _override(raw: dict[str, Any], overrides: Overrides) -> None:
-    if overrides.strategy is not None:
-        present = raw.get("strategy")
-        if not (isinstance(present, dict) and present.get("name") == overrides.strategy):
-            raw["strategy"] = {
-                "name": overrides.strategy
-            }  # another strategy's parameters mean nothing to it
-    if overrides.cc is not None:
-        checking.override(raw, f"multipath.cc={overrides.cc}")
-    if overrides.seed is not None:
-        raw["seed"] = overrides.seed
-    if overrides.duration_s is not None:
-        raw["duration_s"] = float(overrides.duration_s)
-    for setting in overrides.settings:
-        checking.override(raw, setting)
 
 
 def _with_choices(raw: dict[str, Any], source: str, folder: Path | None) -> dict[str, Any]:

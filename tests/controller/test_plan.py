@@ -6,7 +6,8 @@ import pytest
 
 from controller.observation import Arc
 from controller.plan import Plan
-from lab.scenario.loading import Overrides, load
+from lab.scenario.loading import load
+from lab.scenario.overrides import Overrides
 from lab.topologies import parallel_paths
 from lab.topologies.topology import wire
 from lab.topologies.topology_file import describe

@@ -8,7 +8,7 @@ import yaml
 from dashboard import code_paths, create_app
 from dashboard.runs import StartRequest, checked
 from lab.errors import RequestError
-from lab.scenario import loading, strategy_table
+from lab.scenario import loading, strategy_table, yaml_text
 
 START = {"scenario": "testbed_wifi_lte", "engine": "testbed"}
 
@@ -81,7 +81,7 @@ def test_the_page_of_a_run_loads_no_file_that_its_scenario_names(client, runs):
 @pytest.mark.parametrize("name", loading.names())
 def test_no_scenario_of_the_lab_names_a_file(name):
     text = loading.find(name)
-    assert list(code_paths.find(loading.checking.read(text))) == []
+    assert list(code_paths.find(yaml_text.read(text))) == []
 
 
 def test_runs_started_here_get_the_extension_folders_of_the_server(runs, tmp_path):

@@ -17,13 +17,14 @@ if __name__ == "__main__":
 
 from lab.run.engine import Engine
 from lab.run.frame import Frame
+from lab.run.outcome import Outcome
 from lab.run.recorder import Recorder
 from lab.run.report import ConnectionReport, MptcpVerdict, Report, SubflowReport
-from lab.run.runner import Outcome, run
+from lab.run.runner import run
 from lab.scenario import loading as scenarios
 from lab.scenario.changes import Change, SetStationRate, SetStrategy, SetStrategyParameter
 from lab.scenario.engine_table import ENGINES, Entry
-from lab.scenario.loading import Overrides
+from lab.scenario.overrides import Overrides
 
 EVERY = ("reno", "cubic", "lia", "olia", "balia", "wvegas")
 PATHS = {"ue2": ("wifi1", "lte1"), "ue3": ("lte1", "wifi1"), "ue1": ("wifi1",), "ue4": ("lte1",)}

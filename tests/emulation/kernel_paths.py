@@ -37,6 +37,7 @@ from lab.engines.mininet.kernel import netlink
 from lab.engines.mininet.traffic_processes import TrafficProcesses
 from lab.evaluation.studies import TWO_PATHS
 from lab.scenario import loading as scenario
+from lab.scenario.overrides import Overrides
 from lab.scenario.schema import Scenario
 
 SERVER = "10.0.0.1"
@@ -257,7 +258,7 @@ def measure(loaded: Scenario) -> dict[str, Any]:
 def main(name: str, seed: int, out: Path) -> None:
     sys.setswitchinterval(0.0005)
     case = next(each for each in TWO_PATHS.cases if each.name == name)
-    overrides = scenario.Overrides(
+    overrides = Overrides(
         case.strategy, None, seed, case.duration_s or TWO_PATHS.duration_s, case.settings
     )
     out.write_text(json.dumps(measure(scenario.load(TWO_PATHS.scenario, overrides))) + "\n")

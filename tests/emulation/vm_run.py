@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from lab.run import inbox
-from lab.run.recorder import read_events, read_samples
+from lab.run.reading import read_events, read_samples
 
 ROOT = Path(__file__).resolve().parents[2]
 SCENARIO = "testbed_wifi_lte"

@@ -15,7 +15,7 @@ from typing import Any
 from lab.engines.mininet.machine import shell
 from lab.engines.mininet.machine.ledger import Ledger
 from lab.errors import LabError
-from lab.run.recorder import Follower
+from lab.run.reading import Follower
 
 PROJECT = Path(__file__).resolve().parents[3]
 READY_TIMEOUT_S = 90

@@ -17,7 +17,7 @@ from lab.engines.mininet.traffic_processes import TrafficProcesses
 from lab.engines.mininet.watchdog import Watchdog
 from lab.radio.cell import Cell
 from lab.run.frame import ApSample, Direction, Frame, LinkSample
-from lab.run.recorder import Follower
+from lab.run.reading import Follower
 from lab.topologies.topology import Topology, Trunk, Wiring
 
 

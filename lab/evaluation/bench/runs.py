@@ -16,7 +16,7 @@ from lab.run.engine import Options
 from lab.run.manifest import ROOT
 from lab.run.recorder import RUNS, Recorder
 from lab.scenario import loading as scenario
-from lab.scenario.loading import Overrides
+from lab.scenario.overrides import Overrides
 
 WARM_UP_S, SIMULATED_S = 2.0, 20.0
 LIMIT_S = 600

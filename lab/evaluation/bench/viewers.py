@@ -18,7 +18,7 @@ from lab.run.frame import ApSample, Frame, LinkSample, SubflowSample, UserSample
 from lab.run.manifest import ROOT
 from lab.run.recorder import Recorder
 from lab.scenario import loading as scenario
-from lab.scenario.loading import Overrides
+from lab.scenario.overrides import Overrides
 
 VIEWERS, FRAMES, FRAMES_PER_S = 40, 100, 10
 DEMO = "testbed_wifi_lte"

@@ -32,7 +32,7 @@ from lab.evaluation.reproduction.relations import (
 )
 from lab.results.documents import FinishedRun
 from lab.results.tables import markdown_table
-from lab.run.recorder import read_events
+from lab.run.reading import read_events
 
 PLAIN, CHOSEN, BEST = "none", "subflow_selection", "optimum"
 PATHS = 15

@@ -12,7 +12,7 @@ from lab.evaluation.reproduction.relations import Numbers
 from lab.results.documents import FinishedRun
 from lab.results.statistics import mean
 from lab.run.frame import Frame
-from lab.run.recorder import read_frames
+from lab.run.reading import read_frames
 
 NONE, REGULATED = "none", "meter_throttling"
 SHARES = (0, 20, 40, 60, 80)  # percent of the users that are multipath

@@ -13,7 +13,7 @@ from lab.evaluation.reproduction.base import FRAME_BITS, Case
 from lab.evaluation.reproduction.relations import Numbers
 from lab.results.documents import FinishedRun
 from lab.results.statistics import mean
-from lab.run.recorder import read_frames
+from lab.run.reading import read_frames
 
 PLAIN, AWARE = "none", "loss_aware"
 MBPS = (10, 20, 30, 40, 50)

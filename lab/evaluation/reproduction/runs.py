@@ -15,8 +15,8 @@ from lab.evaluation.reproduction import PAPERS
 from lab.evaluation.reproduction.base import Case, Paper
 from lab.results.documents import FinishedRun
 from lab.run.manifest import ROOT
-from lab.run.recorder import read_document
-from lab.run.runner import Outcome
+from lab.run.outcome import Outcome
+from lab.run.reading import read_document
 
 PAGES = ROOT / "docs" / "reproduction"
 RUNS = ROOT / "data" / "reproduction"

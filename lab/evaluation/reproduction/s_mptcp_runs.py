@@ -17,7 +17,7 @@ from lab.evaluation.reproduction.relations import Numbers
 from lab.results.documents import FinishedRun
 from lab.results.statistics import mean
 from lab.run.frame import Frame
-from lab.run.recorder import read_frames
+from lab.run.reading import read_frames
 
 PLAIN, DISJOINT, NETWORK = "none", "disjoint", "expected_throughput"
 LOSS_BASED = ("balia", "olia", "lia")

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from controller.command import Expect, Route, SetBackup
 from controller.strategies.expected_throughput import ExpectedThroughput
-from lab.scenario.loading import Overrides, load
+from lab.scenario.loading import load
+from lab.scenario.overrides import Overrides
 from lab.topologies import collision, fat_tree, pooling
 
 FIG_1, WITHIN, BETWEEN, TREE = (

@@ -8,7 +8,8 @@ from controller.strategies import STRATEGIES
 from lab.errors import RequestError
 from lab.scenario import loading as scenario
 from lab.scenario import strategy_table as brain
-from lab.scenario.loading import FOLDER, Overrides
+from lab.scenario.loading import FOLDER
+from lab.scenario.overrides import Overrides
 from lab.scenario.targets import check_flip, targets
 
 from .conftest import Simulation

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lab.scenario import loading as scenario
-from lab.scenario.loading import Overrides
+from lab.scenario.overrides import Overrides
 
 from .conftest import Simulation
 

@@ -8,7 +8,7 @@ import pytest
 
 from lab.run import metrics
 from lab.scenario import loading as scenario
-from lab.scenario.loading import Overrides
+from lab.scenario.overrides import Overrides
 
 from .conftest import Simulation
 

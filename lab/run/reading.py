@@ -1,0 +1,91 @@
+"""Read the files of a run folder, also while another process writes them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from lab.errors import RequestError
+from lab.run.frame import Frame
+
+
+def read_frames(folder: Path) -> list[Frame]:
+    """Return the samples of a run; a cut last line is left out."""
+    return [Frame.from_json(line) for line in read_samples(folder)]
+
+
+def read_samples(folder: Path) -> list[dict[str, Any]]:
+    """Return the samples of a run; a last line that is cut is left out."""
+    return list(read_lines(folder / "samples.jsonl"))
+
+
+def read_events(folder: Path) -> list[dict[str, Any]]:
+    """Return the events of a run; a last line that is cut is left out."""
+    return list(read_lines(folder / "events.jsonl"))
+
+
+def read_lines(path: Path) -> Iterator[dict[str, Any]]:
+    """Return the objects of a JSON Lines file.
+
+    Only the last line may be cut; damage before it raises `RequestError`.
+    """
+    try:
+        lines = path.read_bytes().split(b"\n")
+    except OSError as error:
+        raise RequestError(f"read {path}: {error.strerror}") from error
+    whole, rest = lines[:-1], lines[-1]
+    if rest:
+        whole.append(rest)
+    for n, line in enumerate(whole, 1):
+        try:
+            entry = json.loads(line)
+        except ValueError as error:
+            if n == len(whole):
+                return
+            raise RequestError(f"read {path}: line {n} is damaged: {error}") from error
+        yield entry
+
+
+class Follower:
+    """Read the lines that another process appends to a file; an unfinished line waits."""
+
+    def __init__(self, path: Path, parse: Callable[[str], Any] = json.loads) -> None:
+        self.path, self._parse, self._offset = path, parse, 0
+
+    def new(self) -> list[Any]:
+        """Return what was completed since the last call; nothing without a file.
+
+        A damaged line raises `RequestError`.
+        """
+        try:
+            with self.path.open("rb") as file:
+                file.seek(self._offset)
+                text = file.read()
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise RequestError(f"read {self.path}: {error.strerror}") from error
+        whole = text[: text.rfind(b"\n") + 1]
+        self._offset += len(whole)
+        try:
+            return [self._parse(line) for line in whole.decode().splitlines()]
+        except ValueError as error:
+            raise RequestError(f"read {self.path}: a line is damaged: {error}") from error
+
+
+def read_document(folder: Path, name: str) -> dict[str, Any]:
+    """Return `manifest.json` or `result.json` of a run folder."""
+    try:
+        document: dict[str, Any] = json.loads((folder / name).read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        wrong = f"it holds no {name}" if folder.exists() else "there is no such folder"
+        raise RequestError(f"read {folder}: {wrong}: give the folder of a finished run") from error
+    except NotADirectoryError as error:
+        raise RequestError(
+            f"read {folder}: it is a file: give the folder of a finished run"
+        ) from error
+    except (OSError, ValueError) as error:
+        raise RequestError(f"read {folder / name}: {error}") from error
+    return document

@@ -1,0 +1,86 @@
+"""Apply what the command line changes in a scenario file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from lab.errors import RequestError
+from lab.scenario.yaml_text import parse
+
+
+@dataclass(frozen=True)
+class Overrides:
+    """Hold what the command line changes in a file: first the named options, then each `--set`.
+
+    On a `slow_machine` a scenario whose `rate_scale` is `auto` runs at `slow_machine_rate_scale`.
+    """
+
+    strategy: str | None = None
+    cc: str | None = None
+    seed: int | None = None
+    duration_s: float | None = None
+    settings: tuple[str, ...] = ()
+    slow_machine: bool = False
+
+
+def apply(raw: dict[str, Any], overrides: Overrides) -> None:
+    if overrides.strategy is not None:
+        present = raw.get("strategy")
+        if not (isinstance(present, dict) and present.get("name") == overrides.strategy):
+            raw["strategy"] = {
+                "name": overrides.strategy
+            }  # another strategy's parameters mean nothing to it
+    if overrides.cc is not None:
+        set_value(raw, f"multipath.cc={overrides.cc}")
+    if overrides.seed is not None:
+        raw["seed"] = overrides.seed
+    if overrides.duration_s is not None:
+        raw["duration_s"] = float(overrides.duration_s)
+    for setting in overrides.settings:
+        set_value(raw, setting)
+
+
+def set_value(raw: dict[str, Any], setting: str) -> None:
+    """Apply one `key.path=value` to the data of a file; the value is typed as in YAML.
+
+    A step into a list is a number from 1, or the `id` of one of its entries. `strategy.cth` stands
+    for `strategy.params.cth`, as in a flip.
+    """
+    path, equals, text = setting.partition("=")
+    steps = path.strip().split(".")
+    if not equals or not all(steps):
+        raise RequestError(f"--set {setting}: write key.path=value, such as topology.multipath=[]")
+    if len(steps) == 2 and steps[0] == "strategy" and steps[1] not in ("name", "params"):
+        steps.insert(1, "params")
+    here: Any = raw
+    for step in steps[:-1]:
+        if isinstance(here, list):
+            here = here[_position(here, step, setting)]
+        elif isinstance(here, dict):
+            if here.get(step) is None:
+                here[step] = {}
+            here = here[step]
+        else:
+            raise RequestError(f"--set {setting}: '{step}' is inside a plain value")
+    value = parse(text, f"--set {path}")
+    if isinstance(here, list):
+        here[_position(here, steps[-1], setting)] = value
+    elif isinstance(here, dict):
+        here[steps[-1]] = value
+    else:
+        raise RequestError(f"--set {setting}: '{steps[-1]}' is inside a plain value")
+
+
+def _position(entries: list[Any], step: str, setting: str) -> int:
+    ids = [
+        str(each["id"]) if isinstance(each, dict) and "id" in each else str(n)
+        for n, each in enumerate(entries, 1)
+    ]
+    if step in ids:
+        return ids.index(step)
+    if step.isdigit() and 1 <= int(step) <= len(entries):
+        return int(step) - 1
+    raise RequestError(
+        f"--set {setting}: no entry '{step}': choose from {', '.join(ids) or 'an empty list'}"
+    )
