@@ -1,4 +1,4 @@
-"""The agent of the access points, seen from the runner: start it, hear its reports, tell it about changed rates."""
+"""Start the AP agent, receive its reports, and send it changed rates of stations."""
 
 from __future__ import annotations
 
@@ -7,54 +7,51 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from controller.agent_messages import ApReport
+from controller.tiers import tier1_mean
 from lab.engines.mininet import pox_process as pox
-from lab.engines.mininet import probes
 from lab.engines.mininet.machine import shell
 from lab.engines.mininet.machine.ledger import Ledger
+from lab.engines.mininet.programs.ap_agent import AccessPoint, Station
 from lab.errors import LabError
 from lab.radio.cell import Cell
 from lab.topologies.topology import Topology, Wiring
 
 TIMEOUT_S = 30
+DATAGRAM_BYTES = 65536
 PROGRAM = "lab.engines.mininet.programs.ap_agent"
 
 
-class Agents:
-    """One process for all access points. It reports to POX, and here."""
+class ApAgentProcess:
+    """Hold the one process for all access points. It reports to POX and to this process."""
 
     def __init__(
-        self, topology: Topology, wiring: Wiring, ledger: Ledger, state: Path, log: Path
+        self,
+        topology: Topology,
+        wiring: Wiring,
+        uploaders: Container[str],
+        ledger: Ledger,
+        folders: tuple[Path, Path],
     ) -> None:
-        """`state` is a folder for its configuration, `log` takes what it says when it fails."""
-        self.log, self._seen = log, dict[str, list[float]]()
+        """Start it. `uploaders` are the users with uploads.
+
+        `folders` are that of its configuration and that of its log, which shows why it failed.
+        """
+        state, run = folders
+        self._log, self._occupancies = run / "agents.log", dict[str, list[float]]()
         self._reports = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._reports.bind(("127.0.0.1", 0))
-        aps = {
-            cell.ap: {
-                "kind": cell.kind,
-                "device": f"{cell.ap}-wlan1",
-                "stations": _stations(cell, wiring),
-            }
-            for cell in topology.cells
-        }
         configuration = state / "agents.json"
         ledger.record("file", path=str(configuration))
-        configuration.write_text(
-            json.dumps({"aps": aps, "ports": [pox.AGENTS_PORT, self._reports.getsockname()[1]]})
-        )
-        with log.open("a") as errors:
-            self._process = shell.spawn(
-                [sys.executable, "-SE", "-m", PROGRAM, str(configuration)],
-                "start the agent of the access points",
-                stdin=subprocess.PIPE,
-                stderr=errors,
-                cwd=pox.PROJECT,
-                start_new_session=True,
-            )
+        aps = {each.ap: asdict(_access_point(each, wiring, uploaders)) for each in topology.cells}
+        ports = [pox.AP_AGENT_PORT, self._reports.getsockname()[1]]
+        configuration.write_text(json.dumps({"aps": aps, "ports": ports}))
+        self._process = self._start(configuration)
         ledger.record("process", pid=self._process.pid)
         try:
             self._wait_for(set(aps))
@@ -62,41 +59,59 @@ class Agents:
             self.close()
             raise
 
+    def _start(self, configuration: Path) -> subprocess.Popen[Any]:
+        with self._log.open("a") as errors:
+            return shell.spawn(
+                [sys.executable, "-SE", "-m", PROGRAM, str(configuration)],
+                "start the AP agent",
+                stdin=subprocess.PIPE,
+                stderr=errors,
+                cwd=pox.PROJECT,
+                start_new_session=True,
+            )
+
     def _wait_for(self, silent: set[str]) -> None:
-        """Until every access point has reported: from then on LTE shares are kept, and POX sees."""
+        """Wait until every access point has been reported: from then on LTE cells are divided."""
         deadline = time.monotonic() + TIMEOUT_S
         self._reports.settimeout(0.5)
         while silent:
             try:
-                silent.discard(json.loads(self._reports.recv(65536))["ap"])
+                silent.discard(self._receive().ap)
             except TimeoutError as problem:
                 if self._process.poll() is not None or time.monotonic() > deadline:
-                    said = self.log.read_text().strip().splitlines()[-1:] or ["it said nothing"]
+                    last = self._log.read_text().strip().splitlines()[-1:] or ["its log is empty"]
                     raise LabError(
-                        f"start the agent of {', '.join(sorted(silent))}: no report: {said[0]}. See {self.log}"
+                        f"start the AP agent: no report of {', '.join(sorted(silent))}: {last[0]}. "
+                        f"See {self._log}"
                     ) from problem
         self._reports.setblocking(False)
 
+    def _receive(self) -> ApReport:
+        return ApReport.model_validate_json(self._reports.recv(DATAGRAM_BYTES))
+
     def occupancy(self, tiers: Mapping[str, Mapping[str, int]]) -> dict[str, float]:
-        """MAC occupancy per access point since the last call; without a new report the last one holds."""
+        """Return the mean MAC occupancy of each access point since the last call.
+
+        `tiers` has the tier of each user by access point. Without a new report the last mean holds.
+        """
         new: dict[str, list[float]] = {}
         while True:
             try:
-                report = json.loads(self._reports.recv(65536))
+                report = self._receive()
             except BlockingIOError:
                 break
-            new.setdefault(report["ap"], []).append(probes.tier1_occupancy(report, tiers))
-        self._seen |= new
-        return {ap: sum(values) / len(values) for ap, values in self._seen.items()}
+            new.setdefault(report.ap, []).append(_occupancy(report, tiers))
+        self._occupancies |= new
+        return {ap: sum(values) / len(values) for ap, values in self._occupancies.items()}
 
     def set_rate(self, ap: str, user: str, rate_bps: int) -> None:
-        """A station's rate when alone has changed."""
+        """Change the rate of a station when alone."""
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps({"ap": ap, "user": user, "rate_bps": rate_bps}) + "\n")
         self._process.stdin.flush()
 
     def close(self) -> None:
-        """End it by ending its input."""
+        """End the process by ending its input."""
         self._reports.close()
         if self._process.stdin:
             self._process.stdin.close()
@@ -107,12 +122,26 @@ class Agents:
             self._process.wait()
 
 
-def _stations(cell: Cell, wiring: Wiring) -> dict[str, Any]:
-    return {
-        each.user: {
-            "rate_bps": each.rate_bps,
-            "weight": each.weight,
-            "device": wiring.at(each.user, cell.ap).port,
-        }
+def _occupancy(report: ApReport, tiers: Mapping[str, Mapping[str, int]]) -> float:
+    """Return the MAC occupancy in a report, for LTE the mean over the bearers of Tier 1."""
+    bearers = {
+        user: station.mac_occupancy
+        for user, station in report.stations.items()
+        if station.mac_occupancy is not None
+    }
+    if not bearers:
+        return report.mac_occupancy
+    return tier1_mean(bearers, {user: tiers.get(user, {}).get(report.ap, 1) for user in bearers})
+
+
+def _access_point(cell: Cell, wiring: Wiring, uploaders: Container[str]) -> AccessPoint:
+    stations = {
+        each.user: Station(
+            each.rate_bps,
+            each.weight,
+            wiring.at(each.user, cell.ap).port,
+            each.user in uploaders,
+        )
         for each in cell.stations
     }
+    return AccessPoint(cell.kind, f"{cell.ap}-wlan1", stations)

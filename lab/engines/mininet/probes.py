@@ -117,16 +117,6 @@ def _rounded(value: float | None, digits: int) -> float | None:
     return None if value is None else round(value, digits)
 
 
-def tier1_occupancy(report: Mapping[str, Any], tiers: Mapping[str, Mapping[str, int]]) -> float:
-    """Return an access point's MAC occupancy, for LTE the mean over the bearers of Tier 1."""
-    bearers = [
-        each["mac_occupancy"]
-        for user, each in report["stations"].items()
-        if "mac_occupancy" in each and tiers.get(user, {}).get(report["ap"], 1) == 1
-    ]
-    return sum(bearers) / len(bearers) if bearers else float(report["mac_occupancy"])
-
-
 def mptcp_counters(netstat: str) -> dict[str, int]:
     """Return the MPTcpExt counters of /proc/PID/net/netstat."""
     lines = [line.split() for line in netstat.splitlines() if line.startswith("MPTcpExt:")]

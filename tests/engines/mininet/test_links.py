@@ -18,7 +18,7 @@ class Air:
 
     def __init__(self, cell, _ledger):
         self.cell, self.pins, self.prices = cell, f"/pins/{cell.ap}", {}
-        self.clock = Clock(0, 0, 0, 0)
+        self.clock = Clock(0, 0, 0, 0, 0)
 
     def set_rate(self, address, rate_bps):
         self.prices[address] = rate_bps

@@ -56,19 +56,6 @@ def test_a_link_is_measured_twice_when_a_figure_is_off_and_the_best_counts():
     assert attempt(both, slow) == (7.0, 1, 0)
 
 
-def test_lte_occupancy_is_that_of_tier_1_bearers():
-    report = {
-        "ap": "lte1",
-        "mac_occupancy": 0.6,
-        "stations": {"ue2": {"mac_occupancy": 0.2}, "ue4": {"mac_occupancy": 1.0}},
-    }
-    assert probes.tier1_occupancy(report, {"ue2": {"lte1": 2}, "ue4": {"lte1": 1}}) == 1.0
-    assert (
-        probes.tier1_occupancy({"ap": "wifi1", "mac_occupancy": 0.7, "stations": {"ue1": {}}}, {})
-        == 0.7
-    )
-
-
 def test_mptcp_counters_by_name():
     text = "TcpExt: A B\nTcpExt: 1 2\nMPTcpExt: MPCapableSYNRX MPJoinSynAckRx\nMPTcpExt: 3 4\n"
     assert probes.mptcp_counters(text) == {"MPCapableSYNRX": 3, "MPJoinSynAckRx": 4}

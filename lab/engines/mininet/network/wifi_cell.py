@@ -25,9 +25,10 @@ ZERO = struct.pack("=I", 0)
 
 @dataclass(frozen=True)
 class Clock:
-    """Hold the state of a cell's clock: when the channel is free, and its counters."""
+    """Hold the state of a cell's clock: when each direction is free, and its counters."""
 
     next_free_ns: int
+    uplink_free_ns: int
     busy_ns: int
     drops: int
     sent: int
@@ -67,7 +68,21 @@ class RunningCell:
 
     def read(self) -> Clock:
         """Return the current state of the clock."""
-        _lock, next_free_ns, _uplink, _limit, _airtime, busy_ns, drops, sent = LAYOUT.unpack(
-            self._clock.read(ZERO, locked=True)
-        )
-        return Clock(next_free_ns, busy_ns, drops, sent)
+        return _clock(self._clock)
+
+
+class CellClock:
+    """Read the clock of a cell that another process runs."""
+
+    def __init__(self, ap: str) -> None:
+        self._clock = Map(PINS / ap / "cells", 4, LAYOUT.size)
+
+    def read(self) -> Clock:
+        """Return the current state of the clock."""
+        return _clock(self._clock)
+
+
+def _clock(cells: Map) -> Clock:
+    raw = cells.read(ZERO, locked=True)
+    _lock, next_free_ns, uplink_free_ns, _limit, _airtime, busy_ns, drops, sent = LAYOUT.unpack(raw)
+    return Clock(next_free_ns, uplink_free_ns, busy_ns, drops, sent)

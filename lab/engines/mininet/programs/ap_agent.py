@@ -1,8 +1,8 @@
-"""The agent of the access points: ten times a second it looks at their queues and shares out LTE cells;
-twice a second it reports what it saw to POX.
+"""Run the AP agent: it measures the queues of all access points and divides LTE cells.
 
-It is a process of its own, so that POX goes on seeing the access points when the runner stands still. Its configuration
-is one JSON file; it ends when its standard input does.
+It polls ten times a second and reports to POX and the runner twice a second. It is a process of its
+own, so that POX gets reports even if the runner stands still. Its configuration is one JSON file;
+it ends when its standard input ends.
 """
 
 from __future__ import annotations
@@ -12,138 +12,229 @@ import select
 import socket
 import sys
 import time
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
 
+from controller.tiers import tier1_mean
+from controller.units import mbps_from_bps
 from lab.engines.mininet.kernel.netlink import Handle, Queue, Scheduler
 from lab.engines.mininet.kernel.shaping import FQ, PFIFO, burst_bytes
+from lab.engines.mininet.network import wifi_cell
 from lab.radio.lte import SMALLEST_BPS, Bearer, shares_bps
-from lab.radio.occupancy import PERIOD_S, occupancy
+from lab.radio.occupancy import PERIOD_S, bearer_occupancy, waiting_uploads, wifi_occupancy
 
-LOOKS_PER_REPORT = 5  # a datagram is dearer than a look
-
-
-class WifiAgent:
-    """Watches one radio queue."""
-
-    def __init__(self, ap: dict[str, Any], scheduler: Scheduler) -> None:
-        self.ap, self.device = ap, scheduler.index(ap["device"])
-        self.queues: list[Handle] = [(self.device, FQ)]
-
-    def look(self, queues: Mapping[Handle, Queue], _elapsed_s: float) -> dict[str, Any]:
-        """The report of this moment."""
-        waiting = queues[self.device, FQ].backlog_packets
-        stations = {
-            user: {"rate_mbps": each["rate_bps"] / 1e6, "associated": True}
-            for user, each in self.ap["stations"].items()
-        }
-        return {
-            "backlog_packets": waiting,
-            "mac_occupancy": occupancy(waiting),
-            "stations": stations,
-        }
+POLLS_PER_REPORT = 5  # a datagram costs more than a poll
+MIN_CHANGE = 0.01  # of a rate that is set anew
 
 
-class LteAgent:
-    """Watches one queue per user and moves the users' rates to their proportional-fair shares."""
+@dataclass(frozen=True)
+class Station:
+    """Describe a user at an access point; `rate_bps` is its rate when alone there.
 
-    def __init__(self, ap: dict[str, Any], scheduler: Scheduler) -> None:
-        self.ap, self.scheduler = ap, scheduler
-        self.devices = {
-            user: scheduler.index(each["device"]) for user, each in ap["stations"].items()
-        }
-        self.queues: list[Handle] = [(device, PFIFO) for device in self.devices.values()]
-        self.sent = dict.fromkeys(self.devices, 0)
-        self.granted: dict[str, int] = {}
+    `device` is the port that has its LTE queue. `uploads`: the scenario has an upload of this user.
+    """
 
-    def look(self, queues: Mapping[Handle, Queue], elapsed_s: float) -> dict[str, Any]:
-        """Share out the cell, then report."""
-        seen = {user: queues[device, PFIFO] for user, device in self.devices.items()}
-        bearers = {}
-        for user, queue in seen.items():
-            used_bps = (queue.sent_bytes - self.sent[user]) * 8 / elapsed_s
-            self.sent[user] = queue.sent_bytes
-            station = self.ap["stations"][user]
-            bearers[user] = Bearer(
-                station["rate_bps"], station["weight"], queue.backlog_packets > 0, used_bps
-            )
-        for user, share in shares_bps(bearers).items():
-            self._grant(user, max(SMALLEST_BPS, round(share)))
-        stations = {
-            user: {
-                "rate_mbps": self.ap["stations"][user]["rate_bps"] / 1e6,
-                "associated": True,
-                "mac_occupancy": occupancy(queue.backlog_packets),
-            }
-            for user, queue in seen.items()
-        }
-        waiting = sum(queue.backlog_packets for queue in seen.values())
-        mean = sum(station["mac_occupancy"] for station in stations.values()) / max(
-            1, len(stations)
+    rate_bps: int
+    weight: float
+    device: str
+    uploads: bool = False
+
+
+Stations = dict[str, Station]
+
+
+@dataclass(frozen=True)
+class AccessPoint:
+    """Describe an access point; `device` is its radio."""
+
+    kind: str
+    device: str
+    stations: Stations
+
+
+@dataclass(frozen=True)
+class StationReport:
+    """Report one station; `mac_occupancy` is that of its LTE bearer."""
+
+    rate_mbps: float
+    mac_occupancy: float | None = None
+    associated: bool = True
+
+
+@dataclass(frozen=True)
+class Report:
+    """Report one access point, without its name."""
+
+    backlog_packets: int
+    mac_occupancy: float
+    stations: Mapping[str, StationReport]
+
+
+class Cell(Protocol):
+    """Measure one access point; `queues` are those it needs."""
+
+    queues: list[Handle]
+
+    def poll(self, queues: Mapping[Handle, Queue], elapsed_s: float) -> Report:
+        """Return the report of this moment; `elapsed_s` is the time since the last poll."""
+
+
+class WifiCell:
+    """Measure a WiFi cell: the queue of its radio, and the uploads that wait for the air."""
+
+    def __init__(self, ap: AccessPoint, scheduler: Scheduler, wait_ns: Callable[[], int]) -> None:
+        """Take `wait_ns`, which returns how long a new frame of an upload would wait."""
+        self._stations, self._wait_ns = ap.stations, wait_ns
+        self._handle = (scheduler.index(ap.device), FQ)
+        self.queues = [self._handle]
+
+    def poll(self, queues: Mapping[Handle, Queue], elapsed_s: float) -> Report:
+        """Return the report of this moment; the longer backlog counts."""
+        downlink = queues[self._handle].backlog_packets
+        rates_bps = [each.rate_bps for each in self._stations.values() if each.uploads]
+        uploads = waiting_uploads(self._wait_ns(), rates_bps) if rates_bps else 0
+        return Report(
+            max(downlink, uploads),
+            wifi_occupancy(downlink, uploads),
+            {
+                user: StationReport(mbps_from_bps(each.rate_bps))
+                for user, each in self._stations.items()
+            },
         )
-        return {"backlog_packets": waiting, "mac_occupancy": mean, "stations": stations}
+
+
+class LteCell:
+    """Measure the downlink queue of each user, and set its rate to its proportional-fair share.
+
+    The uplink has no rate limit, so no queue builds up there and uploads do not count.
+    """
+
+    def __init__(self, ap: AccessPoint, scheduler: Scheduler) -> None:
+        self._stations, self._scheduler = ap.stations, scheduler
+        self._devices = {
+            user: scheduler.index(each.device) for user, each in ap.stations.items()
+        }
+        self.queues = [(device, PFIFO) for device in self._devices.values()]
+        self._sent_bytes = dict.fromkeys(self._devices, 0)
+        self._granted_bps: dict[str, int] = {}
+
+    def poll(self, queues: Mapping[Handle, Queue], elapsed_s: float) -> Report:
+        """Divide the cell, and return the report of this moment."""
+        own = {user: queues[device, PFIFO] for user, device in self._devices.items()}
+        bearers = {user: self._bearer(user, queue, elapsed_s) for user, queue in own.items()}
+        for user, share_bps in shares_bps(bearers).items():
+            self._grant(user, max(SMALLEST_BPS, round(share_bps)))
+        occupancies = {
+            user: bearer_occupancy([queue.backlog_packets]) for user, queue in own.items()
+        }
+        return Report(
+            sum(queue.backlog_packets for queue in own.values()),
+            tier1_mean(occupancies, {}),
+            {
+                user: StationReport(mbps_from_bps(each.rate_bps), occupancies[user])
+                for user, each in self._stations.items()
+            },
+        )
+
+    def _bearer(self, user: str, queue: Queue, elapsed_s: float) -> Bearer:
+        used_bps = (queue.sent_bytes - self._sent_bytes[user]) * 8 / elapsed_s
+        self._sent_bytes[user] = queue.sent_bytes
+        station = self._stations[user]
+        return Bearer(station.rate_bps, station.weight, queue.backlog_packets > 0, used_bps)
 
     def _grant(self, user: str, rate_bps: int) -> None:
-        before = self.granted.get(user, 0)
-        if abs(rate_bps - before) > 0.01 * before:
-            self.scheduler.set_rate(self.devices[user], rate_bps, burst_bytes(rate_bps))
-            self.granted[user] = rate_bps
+        before = self._granted_bps.get(user, 0)
+        if abs(rate_bps - before) > MIN_CHANGE * before:
+            self._scheduler.set_rate(self._devices[user], rate_bps, burst_bytes(rate_bps))
+            self._granted_bps[user] = rate_bps
 
 
-AGENTS: dict[str, type[WifiAgent | LteAgent]] = {"wifi": WifiAgent, "lte": LteAgent}
+def make_cell(name: str, ap: AccessPoint, scheduler: Scheduler) -> Cell:
+    """Return what measures an access point."""
+    if ap.kind == "lte":
+        return LteCell(ap, scheduler)
+    clock = wifi_cell.CellClock(name)
+
+    def wait_ns() -> int:
+        return max(0, clock.read().uplink_free_ns - time.monotonic_ns())
+
+    return WifiCell(ap, scheduler, wait_ns)
 
 
-def serve(aps: dict[str, Any], ports: Iterable[int]) -> None:
-    """Look and report until standard input ends. A line of it replaces a station's rate: {"ap", "user", "rate_bps"}."""
-    scheduler = Scheduler()
-    agents = {name: AGENTS[ap["kind"]](ap, scheduler) for name, ap in aps.items()}
-    watched = [each for agent in agents.values() for each in agent.queues]
-    looks: dict[str, list[dict[str, Any]]] = {name: [] for name in aps}
-    socket_to_all = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+def serve(aps: Mapping[str, AccessPoint], ports: Iterable[int]) -> None:
+    """Poll and report until standard input ends; take changes of stations' rates from there."""
+    scheduler, ports = Scheduler(), list(ports)
+    cells = {name: make_cell(name, ap, scheduler) for name, ap in aps.items()}
+    handles = [each for cell in cells.values() for each in cell.queues]
+    reports: dict[str, list[Report]] = {name: [] for name in aps}
+    output = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     before, number, due = time.monotonic(), 0, time.monotonic()
-    while _take_changes(aps, max(0.0, due - time.monotonic())):
+    while take_changes(aps, max(0.0, due - time.monotonic())):
         if time.monotonic() < due:
             continue
         now = time.monotonic()
-        queues = scheduler.queues(watched)
-        for name, agent in agents.items():
-            looks[name].append(agent.look(queues, max(1e-3, now - before)))
-        if number % LOOKS_PER_REPORT == 0:
-            for name, seen in looks.items():
-                report = json.dumps(
-                    {"kind": "ap", "seq": number, "ap": name, **mean(seen)}
-                ).encode()
+        queues = scheduler.queues(handles)
+        for name, cell in cells.items():
+            reports[name].append(cell.poll(queues, max(1e-3, now - before)))
+        if number % POLLS_PER_REPORT == 0:
+            for name, polled in reports.items():
+                datagram = encode(name, number, mean(polled))
                 for port in ports:
-                    socket_to_all.sendto(report, ("127.0.0.1", port))
-                seen.clear()
+                    output.sendto(datagram, ("127.0.0.1", port))
+                polled.clear()
         before, number, due = now, number + 1, max(due + PERIOD_S, now)
 
 
-def mean(looks: list[dict[str, Any]]) -> dict[str, Any]:
-    """One report of several looks: the mean occupancies, and the latest of the rest."""
-    latest = dict(looks[-1])
-    latest["mac_occupancy"] = sum(look["mac_occupancy"] for look in looks) / len(looks)
-    for user, station in latest["stations"].items():
-        if "mac_occupancy" in station:
-            station["mac_occupancy"] = sum(
-                look["stations"][user]["mac_occupancy"] for look in looks
-            ) / len(looks)
-    return latest
+def mean(reports: Sequence[Report]) -> Report:
+    """Return the latest report with the mean occupancies of all of them."""
+
+    def of_bearer(user: str) -> float | None:
+        known = [each.stations[user].mac_occupancy for each in reports]
+        counted = [each for each in known if each is not None]
+        return sum(counted) / len(counted) if counted else None
+
+    latest = reports[-1]
+    stations = {
+        user: replace(station, mac_occupancy=of_bearer(user))
+        for user, station in latest.stations.items()
+    }
+    occupancy = sum(each.mac_occupancy for each in reports) / len(reports)
+    return replace(latest, mac_occupancy=occupancy, stations=stations)
 
 
-def _take_changes(aps: dict[str, Any], timeout_s: float) -> bool:
-    """Wait; take one change of a station's rate if it comes; False when standard input has ended."""
+def encode(ap: str, number: int, report: Report) -> bytes:
+    """Return the datagram of a report (`controller.agent_messages.ApReport`)."""
+    return json.dumps({"kind": "ap", "seq": number, "ap": ap, **asdict(report)}).encode()
+
+
+def take_changes(aps: Mapping[str, AccessPoint], timeout_s: float) -> bool:
+    """Wait, and take one change of a station's rate; return False once standard input has ended."""
     readable, _, _ = select.select([sys.stdin], [], [], timeout_s)
     if readable:
         line = sys.stdin.readline()
         if not line:
             return False
         change = json.loads(line)
-        aps[change["ap"]]["stations"][change["user"]]["rate_bps"] = change["rate_bps"]
+        stations = aps[change["ap"]].stations
+        station = stations[change["user"]]
+        stations[change["user"]] = replace(station, rate_bps=change["rate_bps"])
     return True
 
 
+def access_points(configuration: Mapping[str, Any]) -> dict[str, AccessPoint]:
+    """Return the access points in the configuration file."""
+    return {
+        name: AccessPoint(
+            ap["kind"],
+            ap["device"],
+            {user: Station(**station) for user, station in ap["stations"].items()},
+        )
+        for name, ap in configuration["aps"].items()
+    }
+
+
 if __name__ == "__main__":
-    with open(sys.argv[1], encoding="utf-8") as file:
-        configuration = json.load(file)
-    serve(configuration["aps"], configuration["ports"])
+    settings = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    serve(access_points(settings), settings["ports"])

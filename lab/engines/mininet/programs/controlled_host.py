@@ -1,0 +1,182 @@
+"""Act on one host for the controller: report its subflows, set backup and pacing rates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from math import prod
+
+from controller.errors import MessageRefused
+from controller.host_messages import HostCommand, HostReport, SubflowChange, SubflowState
+from controller.units import bps_from_mbps, mbps_from_bps
+from lab.engines.mininet.kernel import netlink, shaping
+from lab.engines.mininet.kernel.netlink import TcpSocket
+from lab.engines.mininet.kernel.pacing import (
+    UNLIMITED,
+    Endpoint,
+    Pacing,
+    frame_rate_bps,
+    payload_limit,
+)
+from lab.engines.mininet.kernel.path_manager import PathManager
+from lab.engines.mininet.machine import shell
+from lab.engines.mininet.programs.userspace_path_manager import UserspacePathManager
+from lab.errors import LabError
+
+
+@dataclass(frozen=True)
+class HostSettings:
+    """Describe a host; `pid` is a process in its namespaces.
+
+    `loss` lists for each of its addresses the devices by which data leaves on its path. `paced` are
+    the `tc` lines that prepare it for pacing. `endpoints`: it may set the backup of its addresses.
+    `opens` lists the addresses from which a path manager in user space opens subflows; None leaves
+    that to the kernel.
+    """
+
+    pid: int
+    endpoints: bool
+    loss: Mapping[str, list[str]]
+    paced: list[str] = field(default_factory=list)
+    opens: list[str] | None = None
+
+
+class ControlledHost:
+    """Hold one host: its sockets, and its path manager if it has several addresses."""
+
+    def __init__(self, name: str, settings: HostSettings, pacing: Pacing) -> None:
+        self.name, self._settings, self._pacing = name, settings, pacing
+        self._diagnosis = netlink.inside(settings.pid, netlink.Diagnosis)
+        opens = settings.opens
+        self._manager = (
+            netlink.inside(settings.pid, PathManager)
+            if settings.endpoints or opens is not None
+            else None
+        )
+        self.userspace_manager = None if opens is None else self._userspace_manager(opens)
+        self._backup: dict[str, bool] = {}
+        self._to_prepare = settings.paced
+        self._last_seq = -1
+
+    def report(self, seq: int, losses: Mapping[str, float]) -> HostReport:
+        """Return the present state; `losses` are fractions by device."""
+        subflows = sorted(
+            (each for each in self._diagnosis.sockets() if each.token is not None),
+            key=_order_of_joining,
+        )
+        loss = {
+            address: _combined(losses.get(device, 0.0) for device in devices)
+            for address, devices in self._settings.loss.items()
+        }
+        return HostReport(seq, self.name, tuple(_state(each) for each in subflows), loss)
+
+    def obey(self, command: HostCommand) -> None:
+        """Carry out a command that is newer than the last.
+
+        If the kernel refuses the change of one subflow, the others are changed all the same.
+        """
+        if command.seq <= self._last_seq:
+            raise MessageRefused(
+                f"obey command {command.seq} to {self.name}: "
+                f"command {self._last_seq} has come before"
+            )
+        self._last_seq = command.seq
+        own = {(each.source, each.destination): each for each in self._diagnosis.sockets()}
+        refused = []
+        for change in command.subflows:
+            ends = (_endpoint(change.source), _endpoint(change.destination))
+            subflow = own.get(ends) or own.get(ends[::-1])
+            try:
+                if subflow is not None:  # otherwise it has ended meanwhile
+                    self._change(subflow, change)
+            except LabError as problem:
+                refused.append(f"{change.source} to {change.destination}: {problem}")
+        if refused:
+            raise LabError(f"obey command {command.seq} to {self.name}: {'; '.join(refused)}")
+
+    def _change(self, subflow: TcpSocket, change: SubflowChange) -> None:
+        if change.backup is not None and self._manager is not None and self._settings.endpoints:
+            if self.userspace_manager is None:
+                self._set_backup(self._manager, subflow.source[0], change.backup)
+            else:
+                self._set_subflow_backup(self._manager, subflow, change.backup)
+        if change.expected_mbps is not None:
+            rate_bps = bps_from_mbps(change.expected_mbps) or None
+            if payload_limit(rate_bps) != min(subflow.pacing_limit, UNLIMITED):
+                self._prepare_pacing()
+                self._pacing.set_rate(
+                    self._settings.pid, subflow.source, subflow.destination, rate_bps
+                )
+
+    def _prepare_pacing(self) -> None:
+        """Prepare the host's interfaces when the first rate is set."""
+        lines, self._to_prepare = self._to_prepare, []
+        if lines:
+            argv = [*self._inside(), "tc", "-batch", "-"]
+            shell.run(argv, f"prepare {self.name} for pacing", stdin=shaping.batch(lines))
+
+    def _set_backup(self, manager: PathManager, address: str, backup: bool) -> None:
+        """Set the backup of an address.
+
+        The controller repeats a command if the other end has not heard it. The kernel notifies the
+        other end only of a change, so the opposite is set first.
+        """
+        repeated = self._backup.get(address, False) == backup
+        for each in (not backup, backup) if repeated else (backup,):
+            word = "backup" if each else "nobackup"
+            shell.journal_command(
+                [*self._inside(), "ip", "mptcp", "endpoint", "change", address, word]
+            )
+            manager.set_backup(address, each)
+        self._backup[address] = backup
+
+    def _set_subflow_backup(self, manager: PathManager, subflow: TcpSocket, backup: bool) -> None:
+        """Set the backup of one subflow, which a path manager in user space can.
+
+        A repeated command notifies the other end once more.
+        """
+        assert subflow.token is not None
+        (address, _), (remote, port) = subflow.source, subflow.destination
+        argv = ["pm_nl_ctl", "set", address, "token", str(subflow.token)]
+        argv += ["flags", "backup" if backup else "nobackup", "rip", remote, "rport", str(port)]
+        shell.journal_command([*self._inside(), *argv])
+        manager.set_subflow_backup(subflow.token, address, subflow.destination, backup)
+
+    def _userspace_manager(self, addresses: list[str]) -> UserspacePathManager:
+        assert self._manager is not None
+        manager, pid = self._manager, self._settings.pid
+        return netlink.inside(pid, lambda: UserspacePathManager(pid, manager, addresses))
+
+    def _inside(self) -> list[str]:
+        return ["mnexec", "-a", str(self._settings.pid)]
+
+
+def _state(subflow: TcpSocket) -> SubflowState:
+    rate_bps = frame_rate_bps(subflow.pacing_limit)
+    local, remote = (f"{address}:{port}" for address, port in (subflow.source, subflow.destination))
+    return SubflowState(
+        f"{subflow.token or 0:08x}",
+        local,
+        remote,
+        subflow.backup,
+        None if rate_bps is None else mbps_from_bps(rate_bps),
+        subflow.retransmitted,
+    )
+
+
+def _order_of_joining(subflow: TcpSocket) -> tuple[int, int, Endpoint, Endpoint]:
+    """Sort the subflows of a connection in the order in which they joined.
+
+    It is known at a server; a controller that starts again numbers them by it.
+    """
+    return subflow.token or 0, subflow.remote_id, subflow.source, subflow.destination
+
+
+def _combined(losses: Iterable[float]) -> float:
+    """Return the loss of a path, from the losses of its devices."""
+    return 1.0 - prod(1.0 - each for each in losses)
+
+
+def _endpoint(text: str) -> Endpoint:
+    address, _, port = text.rpartition(":")
+    return address, int(port) if port.isdecimal() else 0
