@@ -1,4 +1,4 @@
-"""The controller's process: POX with our extension. The runner starts it, tells it about flips, and never decides."""
+"""Start POX with our extension, send it changes, and restart it if it ends. It alone decides."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from lab import extensions
 from lab.engines.mininet.machine import shell
 from lab.engines.mininet.machine.ledger import Ledger
 from lab.errors import LabError
@@ -21,53 +22,55 @@ PROJECT = Path(__file__).resolve().parents[3]
 READY_TIMEOUT_S = 90
 PATIENCE_S = 180  # the network is built after POX has started
 SETTLED_WITHIN_S = 10.0
-OF_SUBFLOWS = {
-    "route",
-    "expect",
-    "backup",
-    "normal",
-}  # decisions that somebody has yet to carry out
-AGENTS_PORT, HOSTS_PORT = 6699, 6698
+# actions of decisions that a switch or a host has yet to carry out
+SUBFLOW_ACTIONS = {"route", "expect", "backup", "normal"}
+AP_AGENT_PORT, HOST_AGENT_PORT = 6699, 6698  # where POX receives the agents' reports
 
 
-@dataclass
-class Pox:
-    """POX as a child process; its folder is `RUN/pox`."""
+@dataclass(frozen=True)
+class RunningStrategy:
+    """Name a strategy with its parameters, in scenario units."""
 
-    folder: Path
-    upstream: Path
-    ledger: Ledger
-    strategy: str
-    params: dict[str, Any]
-    key_file: Path
-    _process: subprocess.Popen[bytes] | None = None
-    _sent: int = 0
-    restarts: int = field(default=0)
+    name: str
+    params: Mapping[str, Any]
 
-    def start(self, description: dict[str, Any]) -> None:
-        """Write the topology and start POX; it is ready when the switches have connected (`wait_ready`)."""
+    @property
+    def file(self) -> str | None:
+        """Return the user's file that defines it, None for a built-in strategy."""
+        path = extensions.strategy_file(self.name)
+        return None if path is None else str(path)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the value of a `strategy` message to POX (docs/formats.md)."""
+        plain = {"name": self.name, "params": dict(self.params)}
+        return plain if self.file is None else plain | {"file": self.file}
+
+
+class PoxProcess:
+    """Hold POX as a child process; its folder is `RUN/pox`."""
+
+    def __init__(
+        self,
+        folder: Path,
+        upstream: Path,
+        ledger: Ledger,
+        strategy: RunningStrategy,
+        key_file: Path,
+    ) -> None:
+        """Take the folder where POX is installed, and the file with the key of the host agent."""
+        self.folder, self.ledger, self.strategy = folder, ledger, strategy
+        self.restarts = 0
+        self._upstream, self._key_file = upstream, key_file
+        self._process: subprocess.Popen[bytes] | None = None
+        self._sent = 0
+
+    def start(self, description: Mapping[str, Any]) -> None:
+        """Write the topology and start POX; `wait_ready` waits until the switches have connected."""
         (self.folder / "inbox").mkdir(parents=True, exist_ok=True)
         (self.folder / "topology.json").write_text(json.dumps(description, indent=1))
         self._launch()
 
     def _launch(self) -> None:
-        argv = [
-            sys.executable,
-            "pox.py",
-            "--unthreaded-sh",  # hand-overs between threads are most of POX's cost under software emulation
-            "openflow.of_01",
-            "--port=6633",
-            "--address=127.0.0.1",
-            "pox_ext",
-            f"--strategy={self.strategy}",
-            f"--params={json.dumps(self.params)}",
-            f"--topology={self.folder / 'topology.json'}",
-            f"--run={self.folder}",
-            f"--agents_port={AGENTS_PORT}",
-            f"--hosts_port={HOSTS_PORT}",
-            f"--key_file={self.key_file}",
-            f"--patience_s={PATIENCE_S}",
-        ]
         environment = os.environ | {
             "PYTHONPATH": f"{PROJECT}:{PROJECT / 'controller'}",
             "PYTHONUNBUFFERED": "1",
@@ -75,74 +78,105 @@ class Pox:
         with (self.folder / "log.txt").open("ab") as log:
             streams = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log, "text": False}
             self._process = shell.spawn(
-                argv,
+                self._argv(),
                 "start POX",
-                cwd=self.upstream,
+                cwd=self._upstream,
                 env=environment,
                 start_new_session=True,
                 **streams,
             )
         self.ledger.record("process", pid=self._process.pid)
 
-    @property
-    def pid(self) -> int:
-        assert self._process is not None
-        return self._process.pid
+    def _argv(self) -> list[str]:
+        argv = [
+            sys.executable,
+            "pox.py",
+            "--unthreaded-sh",  # switching threads is most of POX's cost under software emulation
+            "openflow.of_01",
+            "--port=6633",
+            "--address=127.0.0.1",
+            "pox_ext",
+            f"--strategy={self.strategy.name}",
+            f"--params={json.dumps(dict(self.strategy.params))}",
+            f"--topology={self.folder / 'topology.json'}",
+            f"--run={self.folder}",
+            f"--agents_port={AP_AGENT_PORT}",
+            f"--hosts_port={HOST_AGENT_PORT}",
+            f"--key_file={self._key_file}",
+            f"--patience_s={PATIENCE_S}",
+        ]
+        file = self.strategy.file
+        return argv if file is None else [*argv, f"--strategy_file={file}"]
 
     def wait_ready(self) -> None:
-        """Until POX has written `ready`: every switch connected and its tables in place."""
+        """Wait until POX has written `ready`: all switches are connected and have their tables."""
         deadline = time.monotonic() + READY_TIMEOUT_S
         decisions = self.folder / "decisions.jsonl"
         while not (decisions.exists() and '"kind": "ready"' in decisions.read_text()):
-            if not self.alive():
+            if not self.is_alive():
                 raise LabError(
-                    f"start POX: it ended with status {self._status()}: {self._last_words()}"
+                    f"start POX: it ended with status {self._status()}: {self._end_of_log()}"
                 )
             if time.monotonic() > deadline:
                 raise LabError(
-                    f"start POX: the switches did not connect in {READY_TIMEOUT_S} s: {self._last_words()}"
+                    f"start POX: the switches did not connect in {READY_TIMEOUT_S} s: "
+                    f"{self._end_of_log()}"
                 )
             time.sleep(0.1)
 
     def wait_settled(self) -> None:
-        """Until a step of control has nothing more to ask of the subflows that are there; who never settles is not waited for long.
+        """Wait until a control step has nothing more to change on the open subflows.
 
-        Traffic that began earlier would take ways, and be held to rates, that nobody has chosen for it.
+        Traffic that began earlier would take paths and pacing rates that no strategy has chosen for
+        it. If that takes more than 10 s, the traffic starts anyway.
         """
-        said, deadline = (
-            Follower(self.folder / "decisions.jsonl"),
-            time.monotonic() + SETTLED_WITHIN_S,
-        )
-        said.new()  # steps in which not all subflows were there
-        while time.monotonic() < deadline and not _settled(said.new()):
+        decisions = Follower(self.folder / "decisions.jsonl")
+        deadline = time.monotonic() + SETTLED_WITHIN_S
+        decisions.new()  # skip the steps during which subflows were missing
+        while time.monotonic() < deadline and not _settled(decisions.new()):
             time.sleep(0.2)
 
-    def alive(self) -> bool:
+    def is_alive(self) -> bool:
+        """Return whether POX is running."""
         return self._process is not None and self._process.poll() is None
 
-    def revive(self) -> bool:
-        """Start POX again if it has died; True if it had. Forwarding went on meanwhile; POX rebuilds its tables itself."""
-        if self.alive():
+    def restart_if_ended(self) -> bool:
+        """Restart POX if it has ended; return whether it had.
+
+        Switches go on forwarding meanwhile, and POX rebuilds its tables.
+        """
+        if self.is_alive():
             return False
         self.restarts += 1
         self._launch()
         return True
 
-    def send(self, kind: str, value: dict[str, Any]) -> None:
-        """Tell POX about a flip: one file, renamed into its inbox."""
-        if kind == "params":
-            self.params |= value
-        elif kind == "strategy":
-            self.strategy, self.params = value["name"], dict(value["params"])
+    def set_strategy(self, strategy: RunningStrategy) -> None:
+        """Replace the running strategy."""
+        self.strategy = strategy
+        self._send("strategy", strategy.to_json())
+
+    def set_params(self, params: Mapping[str, Any]) -> None:
+        """Change parameters of the running strategy."""
+        merged = {**self.strategy.params, **params}
+        self.strategy = replace(self.strategy, params=merged)
+        self._send("params", params)
+
+    def set_link(self, link: str, state: Mapping[str, Any]) -> None:
+        """Report that a link has changed; `state` is a `LinkState` with wire rates."""
+        self._send("link", {"link": link, **state})
+
+    def _send(self, kind: str, value: Mapping[str, Any]) -> None:
+        """Write a message as one file, renamed into POX's inbox."""
         self._sent += 1
         target = self.folder / "inbox" / f"{self._sent:06d}.json"
         draft = target.with_suffix(".part")
-        draft.write_text(json.dumps({"seq": self._sent, "kind": kind, "value": value}))
+        draft.write_text(json.dumps({"seq": self._sent, "kind": kind, "value": dict(value)}))
         draft.rename(target)
 
     def stop(self) -> None:
-        """End POX; a stopped one is woken to hear it."""
-        if self._process is not None and self.alive():
+        """End POX, by force if it does not end within 3 s."""
+        if self._process is not None and self.is_alive():
             self._process.terminate()
             try:
                 self._process.wait(3)
@@ -153,14 +187,15 @@ class Pox:
     def _status(self) -> int | None:
         return self._process.returncode if self._process else None
 
-    def _last_words(self) -> str:
-        return " / ".join(
-            (self.folder / "log.txt").read_text(errors="replace").strip().splitlines()[-3:]
-        )
+    def _end_of_log(self) -> str:
+        lines = (self.folder / "log.txt").read_text(errors="replace").strip().splitlines()
+        return " / ".join(lines[-3:])
 
 
 def _settled(lines: Iterable[Mapping[str, Any]]) -> bool:
-    """Whether among these lines there is a step of control, and of subflows neither an order nor a change."""
+    """Return whether the lines hold a control step and no command or change of a subflow."""
     found = list(lines)
-    moved = any(line["kind"] == "subflow" or line.get("action") in OF_SUBFLOWS for line in found)
-    return not moved and any(line["kind"] == "observation" for line in found)
+    changes = any(
+        line["kind"] == "subflow" or line.get("action") in SUBFLOW_ACTIONS for line in found
+    )
+    return not changes and any(line["kind"] == "observation" for line in found)

@@ -1,72 +1,67 @@
-"""One frame per sample, put together from everything that can be read without starting a process."""
+"""Put together one frame per sample from everything that can be read without a new process."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from lab.engines.mininet.ap_agent_process import Agents
+from lab.engines.mininet.ap_agent_process import ApAgentProcess
+from lab.engines.mininet.emulated_network import EmulatedNetwork
 from lab.engines.mininet.kernel import netlink
+from lab.engines.mininet.kernel.netlink import TcpSocket
 from lab.engines.mininet.kernel.shaping import FQ, NETEM
-from lab.engines.mininet.network.links import Links
-from lab.engines.mininet.network.network import Network
 from lab.engines.mininet.sampler import Sampler
-from lab.engines.mininet.traffic_processes import TrafficProcesses
 from lab.engines.mininet.watchdog import Watchdog
 from lab.radio.cell import Cell
 from lab.run.frame import ApSample, Direction, Frame, LinkSample
 from lab.run.reading import Follower
-from lab.topologies.topology import Topology, Trunk, Wiring
+from lab.topologies.topology import Trunk
 
 
 class Telemetry:
-    """Reads sockets, queues, POX's decisions and the agents' reports; keeps what it saw last to difference it."""
+    """Read sockets, queues, POX's decisions and the AP agent's reports.
 
-    def __init__(
-        self,
-        topology: Topology,
-        wiring: Wiring,
-        network: Network,
-        programs: TrafficProcesses,
-        links: Links,
-        decisions: Path,
-        rate_scale: float,
-    ) -> None:
-        self.rate_scale = rate_scale  # decisions are written in the scenario's units
-        self.topology, self.wiring, self.programs, self.links = topology, wiring, programs, links
-        self.agents: Agents | None = None
-        self.sampler, self.watchdog = Sampler(wiring), Watchdog()
-        # a netlink socket stays in the namespace it was opened in; the first question makes the kernel load a module
+    It keeps the counters of the last sample, because rates are differences.
+    """
+
+    def __init__(self, emulated: EmulatedNetwork, decisions: Path, rate_scale: float) -> None:
+        """Take the file of POX's decisions, which has rates in scenario units."""
+        self.rate_scale = rate_scale
+        self.topology, self.wiring = emulated.topology, emulated.wiring
+        self.programs, self.links = emulated.programs, emulated.links
+        self.ap_agent: ApAgentProcess | None = None
+        self.sampler, self.watchdog = Sampler(self.wiring), Watchdog()
+        # a netlink socket stays in the namespace where it was opened
         self._diagnoses = {
-            host: netlink.inside(network.pid(host), netlink.Diagnosis) for host in programs.hosts
+            host: netlink.inside(emulated.network.pid(host), netlink.Diagnosis)
+            for host in self.programs.hosts
         }
         for diagnosis in self._diagnoses.values():
-            diagnosis.sockets()
+            diagnosis.sockets()  # the first request makes the kernel load a module
         self._scheduler = netlink.Scheduler()
-        self._device = {
-            port: self._scheduler.index(port)
-            for trunk in wiring.trunks
-            for port in (trunk.a_port, trunk.b_port)
-        }
-        self._radio = {ap: self._scheduler.index(f"{ap}-wlan1") for ap in links.cells}
-        self._watched = [(number, NETEM) for number in self._device.values()] + [
-            (number, FQ) for number in self._radio.values()
-        ]
-        self._queues = self._scheduler.queues(self._watched)
+        ports = [port for each in self.wiring.trunks for port in (each.a_port, each.b_port)]
+        self._device = {port: self._scheduler.index(port) for port in ports}
+        self._radio = {ap: self._scheduler.index(f"{ap}-wlan1") for ap in self.links.cells}
+        self._handles = [(number, NETEM) for number in self._device.values()]
+        self._handles += [(number, FQ) for number in self._radio.values()]
+        self._queues = self._scheduler.queues(self._handles)
         self._decisions = Follower(decisions)
-        self._meter: dict[str, float | None] = {}
+        self._meter_mbps: dict[str, float | None] = {}
         self._tiers: dict[str, dict[str, int]] = {}
         self._sampled = time.monotonic()
 
     def begin(self) -> None:
-        """t = 0: rates count from here, and what was decided before has been read."""
+        """Begin at t = 0: rates count from here, and earlier decisions have been read."""
         self._read_decisions()
         self._sampled = time.monotonic()
 
     def close(self) -> None:
-        """Let go of the hosts' namespaces: each would live, with its radios, as long as a socket in it."""
+        """Close the sockets in the hosts' namespaces.
+
+        A namespace with its radios would exist as long as a socket in it.
+        """
         for diagnosis in self._diagnoses.values():
             diagnosis.close()
         self._scheduler.close()
@@ -77,25 +72,21 @@ class Telemetry:
         now = time.monotonic()
         elapsed_s, self._sampled = now - self._sampled, now
         found = {host: diagnosis.sockets() for host, diagnosis in self._diagnoses.items()}
-        of = {
-            kind: [each for host in self.topology.ids(kind) for each in found.get(host, ())]
-            for kind in ("server", "user")
-        }
-        self.sampler.take(of["server"], of["user"])
+        self.sampler.take(_of(self.topology.ids("server"), found), _of(self.topology.users, found))
         hosts = self.sampler.sample(elapsed_s, self.receiving(), self._tiers)
-        queues = self._scheduler.queues(self._watched)
+        queues = self._scheduler.queues(self._handles)
         links = {trunk.link: self._link(trunk, queues, elapsed_s) for trunk in self.wiring.trunks}
-        wrong = self.watchdog.look(t, late_s, self.links.lag_ms(queues, self._radio))
+        reasons = self.watchdog.sample(t, late_s, self.links.lag_ms(queues, self._radio))
         self._queues = queues
-        occupancy = self.agents.occupancy(self._tiers) if self.agents else {}
+        occupancy = self.ap_agent.occupancy(self._tiers) if self.ap_agent else {}
         aps = {
             cell.ap: self._ap(cell, hosts.tier_mbps.get(cell.ap, {}), occupancy)
             for cell in self.topology.cells
         }
-        return Frame(round(t, 3), aps, links, hosts.users, hosts.subflows), wrong
+        return Frame(round(t, 3), aps, links, hosts.users, hosts.subflows), reasons
 
-    def receiving(self) -> dict[str, Any]:
-        """Every flow's status at the end that receives."""
+    def receiving(self) -> dict[str, dict[str, Any]]:
+        """Return every flow's status at the end that receives."""
         answers = self.programs.send_all({host: {"do": "status"} for host in self._diagnoses})
         return {
             name: flow
@@ -108,20 +99,20 @@ class Telemetry:
         for line in self._decisions.new():
             if line["kind"] == "observation":
                 self._tiers = line.get("tiers", self._tiers)
-                self._meter |= {
+                self._meter_mbps |= {
                     ap: row.get("meter_mbps") for ap, row in line.get("aps", {}).items()
                 }
             elif line["kind"] == "subflow":
                 address, port = line["destination"].rsplit(":", 1)
                 self.sampler.routed((address, int(port)), line["subflow"], tuple(line["path"]))
             elif line["kind"] == "decision" and "meter_mbps" in line:
-                self._meter[line["ap"]] = line["meter_mbps"]
+                self._meter_mbps[line["ap"]] = line["meter_mbps"]
 
     def _ap(
         self, cell: Cell, tier_mbps: Mapping[int, float], occupancy: Mapping[str, float]
     ) -> ApSample:
         measured = occupancy.get(cell.ap)
-        meter_mbps = self._meter.get(cell.ap)
+        meter_mbps = self._meter_mbps.get(cell.ap)
         return ApSample(
             tier_mbps.get(1, 0.0),
             tier_mbps.get(2, 0.0),
@@ -152,3 +143,8 @@ class Telemetry:
             now.backlog_packets,
             elapsed_s,
         )
+
+
+def _of(hosts: Iterable[str], sockets: Mapping[str, Iterable[TcpSocket]]) -> list[TcpSocket]:
+    """Return the sockets of these hosts."""
+    return [each for host in hosts for each in sockets.get(host, ())]

@@ -1,9 +1,11 @@
-"""Is this machine fast enough for what it emulates? A run that overloads it is evidence of nothing.
+"""Judge whether this machine is fast enough for what it emulates.
 
-Each sample is looked at in four ways: how late the tick came, how idle the processors were, whether packets whose time
-on the air had come were still waiting, and whether the kernel gave up in the middle of its packet work. The first three
-condemn a run when they last; the last is only reported, because a healthy run has some. Late packets are wrong results;
-a late tick or busy processors only threaten them, and the first moment of many flows in slow start has both.
+A run that overloads the machine is no evidence. Each sample checks four things: how late the tick
+came, how idle the processors were, whether packets whose time on the air had come were still
+waiting, and whether the kernel interrupted its packet work. The first three mark a run as
+overloaded when they last; the fourth is only reported, because a healthy run has some. Late packets
+make results wrong; a late tick or busy processors are only a risk, and the first moment of many
+flows in slow start has both.
 """
 
 from __future__ import annotations
@@ -20,8 +22,8 @@ PATIENCE_S = {"late": 2.0, "busy": 2.0, "lag": 1.0}  # how long a condition hold
 
 
 @dataclass(frozen=True)
-class Look:
-    """One sample of the machine. `lag_ms` is the largest of the cells."""
+class MachineSample:
+    """Hold one sample of the machine. `lag_ms` is the largest of the cells."""
 
     late_s: float
     idle_share: float
@@ -30,43 +32,49 @@ class Look:
 
 @dataclass
 class Watchdog:
-    """Judges looks as they come."""
+    """Judge the samples of a run one by one."""
 
-    looks: list[Look] = field(default_factory=list)
+    samples: list[MachineSample] = field(default_factory=list)
     reasons: dict[str, str] = field(default_factory=dict)
-    _held_s: dict[str, float] = field(default_factory=dict)
-    _looked_at: float = 0.0
+    _lasted_s: dict[str, float] = field(default_factory=dict)
+    _sampled_at: float = 0.0
     _processors: tuple[int, int] | None = None
     _squeezed: int | None = None
 
-    def look(self, t: float, late_s: float, lag_ms: float, proc: Path = Path("/proc")) -> list[str]:
-        """Take one look; the reasons that are new with it."""
+    def sample(
+        self, t: float, late_s: float, lag_ms: float, proc: Path = Path("/proc")
+    ) -> list[str]:
+        """Take one sample; return the reasons for overload that are new with it."""
         idle_share = self._idle_share((proc / "stat").read_text())
         if self._squeezed is None:
             self._squeezed = time_squeeze((proc / "net/softnet_stat").read_text())
-        seen = Look(late_s, idle_share, lag_ms)
-        self.looks.append(seen)
-        return self.judge(t, seen)
+        sample = MachineSample(late_s, idle_share, lag_ms)
+        self.samples.append(sample)
+        return self.judge(t, sample)
 
-    def judge(self, t: float, seen: Look) -> list[str]:
-        """Add up how long each condition has held, in s of the run; say which became a reason just now."""
-        span_s, self._looked_at = t - self._looked_at, t
-        lasted_s = {"late": seen.late_s, "busy": span_s, "lag": span_s}
+    def judge(self, t: float, sample: MachineSample) -> list[str]:
+        """Add up how long each condition has lasted, in s of the run.
+
+        Return those that have just become a reason.
+        """
+        span_s, self._sampled_at = t - self._sampled_at, t
+        added_s = {"late": sample.late_s, "busy": span_s, "lag": span_s}
         conditions = {
-            "late": (seen.late_s > LATE_S, f"the sampling tick came {seen.late_s:.2f} s late"),
+            "late": (sample.late_s > LATE_S, f"the sampling tick came {sample.late_s:.2f} s late"),
             "busy": (
-                seen.idle_share < IDLE_SHARE,
-                f"the processors were {seen.idle_share:.0%} idle",
+                sample.idle_share < IDLE_SHARE,
+                f"the processors were {sample.idle_share:.0%} idle",
             ),
             "lag": (
-                seen.lag_ms > LAG_MS,
-                f"packets due on the air waited {seen.lag_ms:.0f} ms longer",
+                sample.lag_ms > LAG_MS,
+                f"packets due on the air waited {sample.lag_ms:.0f} ms longer",
             ),
         }
         new = []
         for name, (holds, text) in conditions.items():
-            self._held_s[name] = self._held_s.get(name, 0.0) + lasted_s[name] if holds else 0.0
-            if self._held_s[name] >= PATIENCE_S[name] and name not in self.reasons:
+            before_s = self._lasted_s.get(name, 0.0)
+            self._lasted_s[name] = before_s + added_s[name] if holds else 0.0
+            if self._lasted_s[name] >= PATIENCE_S[name] and name not in self.reasons:
                 self.reasons[name] = f"at {t:.1f} s {text}"
                 new.append(self.reasons[name])
         return new
@@ -80,23 +88,23 @@ class Watchdog:
     def verdict(self, proc: Path = Path("/proc")) -> Overload:
         """Return whether the machine kept up, with the evidence."""
         squeezed = time_squeeze((proc / "net/softnet_stat").read_text()) - (self._squeezed or 0)
-        idle = [look.idle_share for look in self.looks] or [1.0]
+        idle = [each.idle_share for each in self.samples] or [1.0]
         figures = {
-            "late_max_s": round(max((look.late_s for look in self.looks), default=0.0), 3),
+            "late_max_s": round(max((each.late_s for each in self.samples), default=0.0), 3),
             "idle_share_min": round(min(idle), 3),
-            "idle_share_mean": round(sum(idle) / len(idle), 3) if self.looks else 0.0,
-            "lag_max_ms": round(max((look.lag_ms for look in self.looks), default=0.0), 1),
+            "idle_share_mean": round(sum(idle) / len(idle), 3) if self.samples else 0.0,
+            "lag_max_ms": round(max((each.lag_ms for each in self.samples), default=0.0), 1),
             "time_squeeze": squeezed,
         }
         return Overload(bool(self.reasons), tuple(self.reasons.values()), figures)
 
 
 def idle_and_total(stat: str) -> tuple[int, int]:
-    """Jiffies idle and in all, from /proc/stat."""
+    """Return the idle jiffies and all jiffies in /proc/stat."""
     fields = [int(number) for number in stat.splitlines()[0].split()[1:9]]
     return fields[3] + fields[4], sum(fields)
 
 
 def time_squeeze(softnet_stat: str) -> int:
-    """How often packet work was cut short, from /proc/net/softnet_stat (third column)."""
+    """Return how often packet work was interrupted (/proc/net/softnet_stat, third column)."""
     return sum(int(line.split()[2], 16) for line in softnet_stat.splitlines())

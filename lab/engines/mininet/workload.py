@@ -1,4 +1,4 @@
-"""The users at work: a scenario's flows, connected, started, stopped and limited when their time comes."""
+"""Connect, start, stop and limit a scenario's flows when their time comes."""
 
 from __future__ import annotations
 
@@ -15,29 +15,20 @@ from lab.scenario.demands import Demands, Rates
 from lab.scenario.flows import PAUSED_BPS, Act, Flow, plan
 from lab.scenario.loading import scaled_traffic
 from lab.scenario.schema import Scenario
-from lab.topologies.topology import Topology, Wiring
+from lab.topologies.topology import Wiring
 
-SUBFLOWS_WITHIN_S = 5.0  # when none came for so long, the missing ones do not come by themselves
-TIMES_OPENED = 3  # the kernel tries each subflow once; a handshake that fails ends it
+SUBFLOWS_WITHIN_S = 5.0  # if none joined for so long, the missing ones will not join
+MAX_ATTEMPTS = 3  # the kernel tries each subflow once; a failed handshake is final
 
 
 class Workload:
-    """Acts on the time line of a run; `sampler` is told about every connection."""
+    """Act on the time line of a run; `sampler` gets every connection."""
 
     def __init__(
-        self,
-        scenario: Scenario,
-        topology: Topology,
-        wiring: Wiring,
-        programs: TrafficProcesses,
-        sampler: Sampler,
+        self, scenario: Scenario, wiring: Wiring, programs: TrafficProcesses, sampler: Sampler
     ) -> None:
-        self.topology, self.wiring, self.programs, self.sampler = (
-            topology,
-            wiring,
-            programs,
-            sampler,
-        )
+        self.topology, self.wiring = scenario.network, wiring
+        self.programs, self.sampler = programs, sampler
         self.receive_buffer_bytes = scenario.multipath.receive_buffer_kb * 1000
         self.cc: str | None = None  # of connections opened from now on, instead of the scenario's
         self._acts = plan(scaled_traffic(scenario), scenario.seed, scenario.duration_s)
@@ -46,33 +37,33 @@ class Workload:
         self._zero = 0.0
 
     def prepare(self) -> list[str]:
-        """Connect the flows that start first, so that they start together, each with all of its subflows.
+        """Connect the flows that start at t = 0, so that all start together with all subflows.
 
-        Those that lack one are opened anew; their names are returned, once for each time.
+        A connection that lacks a subflow is opened once more; its name is returned each time.
         """
-        again: list[str] = []
+        reopened: list[str] = []
         connecting = [act.flow for act in self._acts if act.verb == "start" and act.at_s == 0]
-        for time_opened in range(1, TIMES_OPENED + 1):
+        for attempt in range(1, MAX_ATTEMPTS + 1):
             self._connect(connecting)
-            connecting = self._lacking_after_a_while()
-            if not connecting or time_opened == TIMES_OPENED:
+            connecting = self._incomplete_flows()
+            if not connecting or attempt == MAX_ATTEMPTS:
                 break
             for flow in connecting:
                 self.programs.send(flow.user, do="stop", id=flow.id)
-                again.append(flow.id)
-        return again
+                reopened.append(flow.id)
+        return reopened
 
     def begin(self) -> None:
-        """t = 0."""
+        """Start the clock, and act on what is due at t = 0."""
         self._zero = time.monotonic()
         self.until(0.0)
 
     def now_s(self) -> float:
-        """Time of the run."""
+        """Return the time of the run in s."""
         return time.monotonic() - self._zero
 
     def until(self, t: float) -> None:
-        """Sleep through the time line up to `t`, acting on the way; what is due together happens together."""
+        """Sleep until `t` and act on what is due meanwhile; simultaneous starts happen together."""
         while self._acts and self._acts[0].at_s <= t:
             due = [act for act in self._acts if act.at_s <= self._acts[0].at_s]
             self._sleep_until(due[0].at_s)
@@ -83,11 +74,11 @@ class Workload:
         self._sleep_until(t)
 
     def set_demand(self, user: str, rate_bps: int | None) -> None:
-        """Change what all connections of a user ask for together."""
+        """Change the demand of all connections of a user together."""
         self._set_rates(self._demands.set_demand(user, rate_bps))
 
     def completed(self, names: Iterable[str]) -> None:
-        """Divide the demands of users anew whose files are complete."""
+        """Divide the demand of each user anew after these flows have completed."""
         for name in names:
             self._set_rates(self._demands.end(self._opened[name]))
 
@@ -121,7 +112,7 @@ class Workload:
             self._set_rates(self._demands.set_silent(act.flow, act.rate_bps == PAUSED_BPS))
 
     def _start(self, starting: list[Flow]) -> None:
-        """Let connected flows go; connect the others first."""
+        """Start flows, after connecting those that are not connected."""
         self._connect(flow for flow in starting if flow.id not in self._opened)
         for flow in starting:
             self._set_rates(
@@ -134,8 +125,8 @@ class Workload:
         for batch in _one_each(starting):
             self.programs.send_all({flow.user: {"do": "go", "id": flow.id} for flow in batch})
 
-    def _lacking_after_a_while(self) -> list[Flow]:
-        """The connections that lack a subflow when all are there, or none has come for some time."""
+    def _incomplete_flows(self) -> list[Flow]:
+        """Wait for subflows; return the flows that lack one after 5 s without a new one."""
         missing, deadline = self._missing(), time.monotonic() + SUBFLOWS_WITHIN_S
         while missing and time.monotonic() < deadline:
             time.sleep(0.1)
@@ -145,9 +136,9 @@ class Workload:
         return [self._opened[name] for name in missing]
 
     def _missing(self) -> dict[str, int]:
-        """How many subflows each connection lacks, by the server's count: a user's kernel counts one as soon as it asks for it.
+        """Return how many subflows each connection lacks, as counted by the server.
 
-        What is plain TCP lacks none.
+        The kernel of a user counts a subflow as soon as it requests it. Plain TCP lacks none.
         """
         flows = [flow for flow in self._opened.values() if flow.user in self.topology.multipath]
         servers = {self.topology.server_of(flow.user) for flow in flows}
@@ -194,7 +185,7 @@ class Workload:
 
 
 def _one_each(starting: Iterable[Flow]) -> list[list[Flow]]:
-    """Rounds with at most one flow of each user, in order."""
+    """Return rounds with at most one flow of each user, in order."""
     by_user: dict[str, list[Flow]] = {}
     for flow in starting:
         by_user.setdefault(flow.user, []).append(flow)

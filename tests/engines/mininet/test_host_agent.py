@@ -1,23 +1,25 @@
-"""The agents of the hosts: what they report, whom they obey, and how the runner sees them."""
+"""The host agent: its reports, the commands it obeys, and its process."""
 
 import json
 import os
 import socket
 import sys
+from pathlib import Path
 
 import pytest
 
 from controller.errors import MessageRefused
 from controller.host_messages import HostCommand, SubflowChange, encode
-from lab.engines.mininet import host_agent_process as host_agents
-from lab.engines.mininet.host_agent_process import HostAgents, asked_of, ports_along
+from lab.engines.mininet import host_agent_process as module
+from lab.engines.mininet.host_agent_process import HostAgentProcess, ports_along, settings_of
 from lab.engines.mininet.kernel import netlink
 from lab.engines.mininet.kernel.netlink import TcpSocket
 from lab.engines.mininet.kernel.pacing import payload_rate
 from lab.engines.mininet.machine import shell
 from lab.engines.mininet.machine.ledger import Ledger
-from lab.engines.mininet.programs import host_agent
-from lab.engines.mininet.programs.host_agent import Agent, Host
+from lab.engines.mininet.programs import controlled_host, host_agent
+from lab.engines.mininet.programs.controlled_host import ControlledHost, HostSettings
+from lab.engines.mininet.programs.host_agent import HostAgent, Settings
 from lab.errors import LabError
 from lab.topologies import collision, parallel_paths
 from lab.topologies.topology import wire
@@ -48,7 +50,7 @@ def tcp(source=LOCAL, destination=REMOTE, token=0x9AD01F22, **fields):
 
 
 class Diagnosis:
-    """Sockets as the test wants them."""
+    """Return the sockets that a test has set."""
 
     def __init__(self):
         self.found = [tcp(), tcp(("10.1.0.3", 22), ("10.9.9.9", 1), token=None)]
@@ -58,16 +60,16 @@ class Diagnosis:
 
 
 class Manager:
-    """Remembers what it was asked for."""
+    """Record the requests."""
 
     def __init__(self):
-        self.asked = []
+        self.requests = []
 
     def set_backup(self, address, backup):
-        self.asked.append((address, backup))
+        self.requests.append((address, backup))
 
     def set_subflow_backup(self, token, address, remote, backup):
-        self.asked.append((token, address, remote, backup))
+        self.requests.append((token, address, remote, backup))
 
     def listen(self):
         return None
@@ -85,19 +87,19 @@ class Pacing:
 def host(monkeypatch):
     monkeypatch.setattr(netlink, "inside", lambda pid, make: make())
     monkeypatch.setattr(netlink, "Diagnosis", Diagnosis)
-    monkeypatch.setattr(host_agent, "PathManager", Manager)
-    return Host(
-        "ue3", {"pid": 7, "endpoints": True, "loss": {"10.1.0.3": ["s1-eth2", "p1-eth1"]}}, Pacing()
+    monkeypatch.setattr(controlled_host, "PathManager", Manager)
+    return ControlledHost(
+        "ue3", HostSettings(7, True, {"10.1.0.3": ["s1-eth2", "p1-eth1"]}), Pacing()
     )
 
 
-def order(seq, **asked):
+def command(seq, **change):
     return HostCommand(
-        seq, "ue3", "t", (SubflowChange("10.0.0.1:5001", "10.1.0.3:40112", **asked),)
+        seq, "ue3", "t", (SubflowChange("10.0.0.1:5001", "10.1.0.3:40112", **change),)
     )
 
 
-def test_a_host_reports_its_multipath_subflows_and_the_loss_on_their_way(host):
+def test_a_host_reports_its_multipath_subflows_and_the_loss_on_their_paths(host):
     host._diagnosis.found[0] = tcp(backup=True, pacing_limit=payload_rate(4_000_000))
     report = host.report(1, {"s1-eth2": 0.1, "p1-eth1": 0.5})
     (state,) = report.subflows
@@ -126,26 +128,26 @@ def test_a_server_reports_subflows_in_the_order_in_which_they_joined(host):
     ]
 
 
-def test_an_order_is_carried_out_in_whichever_direction_it_names_the_subflow(host):
-    host.obey(order(1, backup=True))
-    host.obey(order(2, expected_mbps=4.0))
+def test_a_command_may_name_a_subflow_in_either_direction(host):
+    host.obey(command(1, backup=True))
+    host.obey(command(2, expected_mbps=4.0))
     host._diagnosis.found[0] = tcp(pacing_limit=payload_rate(4_000_000))
-    host.obey(order(3, expected_mbps=4.0))  # it is so already
-    host.obey(order(4, expected_mbps=0))
-    assert host._manager.asked == [("10.1.0.3", True)]
+    host.obey(command(3, expected_mbps=4.0))  # it is so already
+    host.obey(command(4, expected_mbps=0))
+    assert host._manager.requests == [("10.1.0.3", True)]
     assert host._pacing.held == [(LOCAL, REMOTE, 4_000_000), (LOCAL, REMOTE, None)]
 
 
-def test_asked_again_the_other_end_is_told_again(host):
-    host.obey(order(1, backup=True))
-    host.obey(order(2, backup=True))
-    assert host._manager.asked == [("10.1.0.3", True), ("10.1.0.3", False), ("10.1.0.3", True)]
+def test_a_repeated_command_notifies_the_other_end_once_more(host):
+    host.obey(command(1, backup=True))
+    host.obey(command(2, backup=True))
+    assert host._manager.requests == [("10.1.0.3", True), ("10.1.0.3", False), ("10.1.0.3", True)]
 
 
-def test_an_old_order_is_refused_and_one_about_a_stranger_does_nothing(host):
-    host.obey(order(5, backup=True))
-    with pytest.raises(MessageRefused, match="order 5 has come before"):
-        host.obey(order(5, backup=False))
+def test_an_old_command_is_refused_and_an_unknown_subflow_changes_nothing(host):
+    host.obey(command(5, backup=True))
+    with pytest.raises(MessageRefused, match="command 5 has come before"):
+        host.obey(command(5, backup=False))
     host.obey(
         HostCommand(
             6,
@@ -157,17 +159,17 @@ def test_an_old_order_is_refused_and_one_about_a_stranger_does_nothing(host):
             ),
         )
     )
-    assert host._manager.asked == [("10.1.0.3", True)]
+    assert host._manager.requests == [("10.1.0.3", True)]
 
 
-def test_a_host_is_prepared_for_pacing_once_and_only_when_a_rate_is_asked_for(host, monkeypatch):
+def test_a_host_is_prepared_for_pacing_once_and_only_when_a_rate_is_set(host, monkeypatch):
     ran = []
     monkeypatch.setattr(shell, "run", lambda argv, doing, stdin=None: ran.append((argv, stdin)))
-    host._paced = ["qdisc replace dev ue3-eth1 root handle 40: fq"]
-    host.obey(order(1, backup=True))
+    host._to_prepare = ["qdisc replace dev ue3-eth1 root handle 40: fq"]
+    host.obey(command(1, backup=True))
     assert ran == []
-    host.obey(order(2, expected_mbps=4.0))
-    host.obey(order(3, expected_mbps=3.0))
+    host.obey(command(2, expected_mbps=4.0))
+    host.obey(command(3, expected_mbps=3.0))
     assert ran == [
         (
             ["mnexec", "-a", "7", "tc", "-batch", "-"],
@@ -176,7 +178,7 @@ def test_a_host_is_prepared_for_pacing_once_and_only_when_a_rate_is_asked_for(ho
     ]
 
 
-def test_what_the_kernel_refuses_of_one_subflow_keeps_no_other_from_its_due(host):
+def test_a_refused_change_of_one_subflow_does_not_stop_the_others(host):
     other = ("10.2.0.3", 40113)
     host._diagnosis.found = [tcp(), tcp(other)]
     refuse, kept = host._manager.set_backup, host._manager
@@ -192,66 +194,58 @@ def test_what_the_kernel_refuses_of_one_subflow_keeps_no_other_from_its_due(host
     )
     with pytest.raises(LabError, match="netlink request 30"):
         host.obey(HostCommand(1, "ue3", "t", both))
-    assert kept.asked == [("10.2.0.3", True)]
+    assert kept.requests == [("10.2.0.3", True)]
 
 
 def test_a_server_has_no_endpoint_to_change(host):
     host._manager = None
-    host.obey(order(1, backup=True, expected_mbps=2.0))
+    host.obey(command(1, backup=True, expected_mbps=2.0))
     assert host._pacing.held == [(LOCAL, REMOTE, 2_000_000)]
 
 
-def test_where_subflows_are_opened_in_user_space_one_is_changed_alone(host):
-    host = Host("ue3", {"pid": 7, "endpoints": True, "opens": ["10.2.0.3"], "loss": {}}, Pacing())
-    host.obey(order(1, backup=True))
-    host.obey(order(2, backup=True))
-    assert host._manager.asked == [(0x9AD01F22, "10.1.0.3", REMOTE, True)] * 2
-    server = Host("srv1", {"pid": 8, "endpoints": False, "opens": [], "loss": {}}, Pacing())
-    server.obey(order(1, backup=True))
-    assert server._manager.asked == []
+def test_a_path_manager_in_user_space_changes_one_subflow_alone(host):
+    host = ControlledHost("ue3", HostSettings(7, True, {}, opens=["10.2.0.3"]), Pacing())
+    host.obey(command(1, backup=True))
+    host.obey(command(2, backup=True))
+    assert host._manager.requests == [(0x9AD01F22, "10.1.0.3", REMOTE, True)] * 2
+    server = ControlledHost("srv1", HostSettings(8, False, {}, opens=[]), Pacing())
+    server.obey(command(1, backup=True))
+    assert server._manager.requests == []
 
 
 @pytest.fixture
 def agent(host, monkeypatch):
     monkeypatch.setattr(host_agent, "Pacing", Pacing)
-    hosts = {"ue3": {"pid": 7, "endpoints": True, "loss": {}}}
-    made = Agent(
-        {
-            "controller": list(CONTROLLER),
-            "key": KEY,
-            "period_s": 0.5,
-            "pins": "/none",
-            "hosts": hosts,
-        }
-    )
+    hosts = {"ue3": HostSettings(7, True, {})}
+    made = HostAgent(Settings(CONTROLLER, KEY, 0.5, Path("/none"), hosts))
     yield made
     made.socket.close()
     made._scheduler.close()
 
 
 def test_only_the_registered_controller_with_the_key_is_obeyed(agent):
-    whole = encode(order(1, backup=True), KEY)
+    whole = encode(command(1, backup=True), KEY)
     for sender in (("127.0.0.1", 6699), ("10.0.0.1", 6698)):
         with pytest.raises(MessageRefused, match="not the registered controller"):
             agent.read(whole, sender)
     with pytest.raises(MessageRefused, match="not this run's"):
-        agent.read(encode(order(1, backup=True), "guessed"), CONTROLLER)
+        agent.read(encode(command(1, backup=True), "guessed"), CONTROLLER)
     with pytest.raises(MessageRefused, match="choose from ue3"):
         agent.read(encode(HostCommand(1, "ue9", "t", ()), KEY), CONTROLLER)
-    assert agent.period_s == host_agent.RESTING_S
+    assert agent.period_s == host_agent.FULL_REPORT_S
     agent.obey(agent.read(whole, CONTROLLER))
     assert agent.period_s == 0.5
-    assert agent._hosts["ue3"]._manager.asked == [("10.1.0.3", True)]
+    assert agent._hosts["ue3"]._manager.requests == [("10.1.0.3", True)]
 
 
-def test_of_orders_that_wait_the_last_of_each_connection_is_carried_out(agent):
+def test_of_commands_that_wait_the_last_of_each_connection_is_carried_out(agent):
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as controller:
         controller.bind(("127.0.0.1", 0))
         agent._controller = controller.getsockname()
         for datagram in (
-            encode(order(1, expected_mbps=9.0), KEY),
-            encode(order(3, expected_mbps=4.0), KEY),
-            encode(order(2, expected_mbps=1.0), KEY),
+            encode(command(1, expected_mbps=9.0), KEY),
+            encode(command(3, expected_mbps=4.0), KEY),
+            encode(command(2, expected_mbps=1.0), KEY),
             b"{}",
             encode(
                 HostCommand(
@@ -264,13 +258,13 @@ def test_of_orders_that_wait_the_last_of_each_connection_is_carried_out(agent):
             ),
         ):
             controller.sendto(datagram, agent.socket.getsockname())
-        host_agent._obey(agent)
+        agent.obey_waiting()
     host = agent._hosts["ue3"]
     assert host._pacing.held == [(LOCAL, REMOTE, 4_000_000)]
-    assert host._manager.asked == [("10.1.0.3", True)]
+    assert host._manager.requests == [("10.1.0.3", True)]
 
 
-def test_a_host_speaks_when_there_is_something_new_and_every_two_seconds(agent, monkeypatch):
+def test_a_host_reports_every_change_and_every_two_seconds(agent, monkeypatch):
     now, said = 100.0, []
     monkeypatch.setattr(host_agent.time, "monotonic", lambda: now)
     agent.socket.close()
@@ -289,33 +283,34 @@ def test_a_host_speaks_when_there_is_something_new_and_every_two_seconds(agent, 
     assert said[2:] == [103.0]
 
 
-# --- as the runner sees them
+# --- the process
 
 
-def asked(topology, interval_s=2):
+def settings(topology, interval_s=2):
     network = type("Network", (), {"pid": staticmethod(lambda host: 7)})
-    return asked_of(topology, wire(topology), network, KEY, goes_up=False, interval_s=interval_s)
+    wiring = wire(topology)
+    return settings_of(topology, wiring, network, KEY, uploaders=(), interval_s=interval_s)
 
 
-def test_the_ports_on_the_way_of_the_data(load):
+def test_the_ports_on_the_path_of_the_data(load):
     topology = parallel_paths.build(
         parallel_paths.Params(paths=({"rate_mbps": 10}, {"rate_mbps": 5}))
     )
     wiring = wire(topology)
     interface = wiring.at("ue1", "access2")
-    assert ports_along(topology, wiring, interface, goes_up=False) == ["s1-eth3", "p2-eth1"]
-    assert ports_along(topology, wiring, interface, goes_up=True) == ["p2-eth2"]
+    assert ports_along(topology, wiring, interface, upload=False) == ["s1-eth3", "p2-eth1"]
+    assert ports_along(topology, wiring, interface, upload=True) == ["p2-eth2"]
 
 
-def test_multipath_users_and_servers_have_agents(load):
+def test_multipath_users_and_servers_are_controlled(load):
     topology = load().network
-    found = asked(topology)
-    assert {host: spec["endpoints"] for host, spec in found["hosts"].items()} == {
+    found = settings(topology)
+    assert {host: each.endpoints for host, each in found.hosts.items()} == {
         "ue2": True,
         "ue3": True,
         "srv1": False,
     }
-    assert found["hosts"]["ue2"]["loss"] == {
+    assert found.hosts["ue2"].loss == {
         "10.1.0.2": ["s1-eth2", "wifi1-wlan1"],
         "10.2.0.2": ["s1-eth3", "lte1-eth2"],
     }
@@ -326,32 +321,32 @@ def test_multipath_users_and_servers_have_agents(load):
 )
 def test_hosts_report_four_times_per_control_interval_within_bounds(load, interval_s, period_s):
     topology = load().network
-    found = asked(topology, interval_s)
-    assert found["period_s"] == period_s
+    found = settings(topology, interval_s)
+    assert found.period_s == period_s
 
 
 def test_a_user_with_many_paths_opens_its_subflows_itself(load):
     topology = parallel_paths.build(parallel_paths.Params(paths=[{"rate_mbps": 1}] * 15))
-    found = asked(topology)
-    assert [len(found["hosts"][host]["opens"]) for host in ("ue1", "srv1")] == [14, 0]
+    found = settings(topology)
+    assert [len(found.hosts[host].opens) for host in ("ue1", "srv1")] == [14, 0]
 
 
-def test_pacing_stands_behind_what_shapes_an_interface(load):
+def test_pacing_comes_behind_the_shape_of_an_interface(load):
     topology = parallel_paths.build(
         parallel_paths.Params(paths=({"rate_mbps": 10}, {"rate_mbps": 5}))
     )
-    hosts = asked(topology)["hosts"]
-    assert [line.split(" handle")[0] for line in hosts["srv1"]["paced"]] == [
+    hosts = settings(topology).hosts
+    assert [line.split(" handle")[0] for line in hosts["srv1"].paced] == [
         "qdisc replace dev srv1-eth1 root"
     ]
     within = collision.build(collision.Params())
-    hosts = asked(within)["hosts"]
-    assert [line.split(" handle")[0] for line in hosts["ue1"]["paced"]] == [
+    hosts = settings(within).hosts
+    assert [line.split(" handle")[0] for line in hosts["ue1"].paced] == [
         f"qdisc replace dev ue1-eth{n} parent 30:1" for n in (1, 2)
     ]
     mobile = load().network
-    hosts = asked(mobile)["hosts"]
-    assert [line.split(" handle")[0] for line in hosts["ue3"]["paced"]] == [
+    hosts = settings(mobile).hosts
+    assert [line.split(" handle")[0] for line in hosts["ue3"].paced] == [
         "qdisc replace dev ue3-lte0 root"
     ]
 
@@ -364,9 +359,12 @@ sys.stdin.read()
 """
 
 
+SETTINGS = Settings(CONTROLLER, KEY, 0.5, Path("/none"), {"ue3": HostSettings(7, True, {})})
+
+
 @pytest.fixture
 def started(tmp_path, monkeypatch):
-    """A program in the agents' place, as long as `SCRIPT` lets it run."""
+    """Start this program in the place of the host agent."""
 
     def start(script=SCRIPT):
         spawn = shell.spawn
@@ -376,9 +374,9 @@ def started(tmp_path, monkeypatch):
             lambda argv, doing, **options: spawn([sys.executable, "-c", script], doing, **options),
         )
         made.append(
-            HostAgents(
+            HostAgentProcess(
                 tmp_path / "hosts.json",
-                {"key": KEY},
+                SETTINGS,
                 Ledger(tmp_path / "ledger"),
                 tmp_path / "hosts.log",
             )
@@ -387,40 +385,41 @@ def started(tmp_path, monkeypatch):
 
     made = []
     yield start
-    for agents in made:
-        agents.close()
+    for agent in made:
+        agent.close()
 
 
-def test_what_the_agents_did_reaches_the_journals(started):
-    agents, told = started(), []
-    agents.wait()
-    with shell.journal_to(lambda at, argv, _stdin: told.append((at, argv))):
-        while not told:
-            agents.tell()
-    assert told == [(5.0, ["ip", "mptcp"])]
-    assert not agents.revive()
+def test_commands_of_the_agent_are_written_into_the_journals(started):
+    agent, done = started(), []
+    agent.wait()
+    with shell.journal_to(lambda at, argv, _stdin: done.append((at, argv))):
+        while not done:
+            agent.write_journal()
+    assert done == [(5.0, ["ip", "mptcp"])]
+    assert not agent.restart_if_ended()
 
 
-def test_the_configuration_is_for_one_user_and_listed(started, tmp_path):
+def test_only_this_user_can_read_the_configuration(started, tmp_path):
     started()
     assert os.stat(tmp_path / "hosts.json").st_mode & 0o777 == 0o600
-    assert json.loads((tmp_path / "hosts.json").read_text()) == {"key": KEY}
+    written = json.loads((tmp_path / "hosts.json").read_text())
+    assert Settings.from_json(written) == SETTINGS
     assert [each["kind"] for each in Ledger(tmp_path / "ledger").entries()] == ["file", "process"]
 
 
-def test_agents_that_end_are_started_again(started):
-    agents = started()
-    agents.wait()
-    agents._process.kill()
-    agents._process.wait()
-    agents.tell()
-    assert agents.revive()
-    agents.wait()
-    assert not agents.revive()
+def test_an_agent_that_ends_is_restarted(started):
+    agent = started()
+    agent.wait()
+    agent._process.kill()
+    agent._process.wait()
+    agent.write_journal()
+    assert agent.restart_if_ended()
+    agent.wait()
+    assert not agent.restart_if_ended()
 
 
-def test_agents_that_do_not_start_say_why(started, monkeypatch):
-    monkeypatch.setattr(host_agents, "START_TIMEOUT_S", 5)
-    agents = started("import sys; sys.exit('no namespace')")
-    with pytest.raises(Exception, match="start the agents of the hosts: no namespace"):
-        agents.wait()
+def test_an_agent_that_does_not_start_is_an_error_with_its_last_line(started, monkeypatch):
+    monkeypatch.setattr(module, "START_TIMEOUT_S", 5)
+    agent = started("import sys; sys.exit('no namespace')")
+    with pytest.raises(Exception, match="start the host agent: no namespace"):
+        agent.wait()

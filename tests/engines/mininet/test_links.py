@@ -162,7 +162,7 @@ def test_packets_that_wait_longer_than_their_clock_says_are_late(shaped, load, m
 
     def lag(waiting, next_free_ns):
         cell.clock = Clock(
-            next_free_ns, busy_ns=10_000_000, drops=0, sent=10
+            next_free_ns, 0, busy_ns=10_000_000, drops=0, sent=10
         )  # a packet takes 1 ms
         return links.lag_ms({(7, module.FQ): Queue(waiting, 0, 0, 0)}, {"wifi1": 7})
 

@@ -1,4 +1,4 @@
-"""POX as a child process: what it is told before it starts, while it runs, and how it ends."""
+"""Start POX as a child process, send it changes, restart and stop it."""
 
 import json
 import re
@@ -9,9 +9,13 @@ from pathlib import Path
 import pytest
 
 from controller import plan
+from controller.agent_messages import StrategyChoice
+from controller.strategies import STRATEGIES
+from lab import extensions
 from lab.engines.mininet import pox_process as pox
 from lab.engines.mininet.machine import shell
 from lab.engines.mininet.machine.ledger import Ledger
+from lab.engines.mininet.pox_process import RunningStrategy
 from lab.errors import LabError
 from lab.topologies import parallel_paths
 from lab.topologies.topology import wire
@@ -22,18 +26,17 @@ FORMATS = Path(__file__).resolve().parents[3] / "docs" / "formats.md"
 
 @pytest.fixture
 def made(tmp_path):
-    return pox.Pox(
+    return pox.PoxProcess(
         tmp_path / "pox",
         tmp_path,
         Ledger(tmp_path / "ledger"),
-        "meter_throttling",
-        {"cth": 0.85},
+        RunningStrategy("meter_throttling", {"cth": 0.85}),
         tmp_path / "key",
     )
 
 
 def start(made, monkeypatch, program, description=None):
-    """Start it with this Python text in POX's place."""
+    """Start this Python text in the place of POX."""
     spawn = shell.spawn
 
     def in_place(argv, doing, **options):
@@ -80,7 +83,7 @@ def test_the_description_has_the_fields_of_the_documentation(load):
     assert set(shown["trunks"][0]) == set(real["trunks"][0])
 
 
-def test_it_is_started_with_strategy_parameters_and_folder_and_written_down(made, monkeypatch):
+def test_pox_starts_with_strategy_and_folder_and_is_in_the_ledger(made, monkeypatch):
     start(made, monkeypatch, "input()", {"switches": {}})
     assert "--strategy=meter_throttling" in made.argv
     assert '--params={"cth": 0.85}' in made.argv
@@ -90,31 +93,65 @@ def test_it_is_started_with_strategy_parameters_and_folder_and_written_down(made
     assert [each["kind"] for each in made.ledger.entries()] == ["process"]
 
 
-def test_flips_are_numbered_files_and_outlive_a_restart(made):
+def test_changes_are_numbered_files_and_outlive_a_restart(made):
     (made.folder / "inbox").mkdir(parents=True)
-    made.send("params", {"cth": 0.5})
-    made.send("strategy", {"name": "none", "params": {}})
+    made.set_params({"cth": 0.5})
+    made.set_strategy(RunningStrategy("none", {}))
     first, second = sorted((made.folder / "inbox").iterdir())
     assert json.loads(first.read_text()) == {"seq": 1, "kind": "params", "value": {"cth": 0.5}}
     assert json.loads(second.read_text())["seq"] == 2
-    assert (made.strategy, made.params) == ("none", {})
+    assert made.strategy == RunningStrategy("none", {})
 
 
-def test_it_is_ready_when_it_says_so(made, monkeypatch):
+@pytest.fixture
+def own_strategy(tmp_path):
+    """Register a strategy in a file of the user."""
+    file = tmp_path / "first_only.py"
+    file.write_text(
+        "from controller.strategies.base import Strategy\n\n\n"
+        "class FirstOnly(Strategy):\n"
+        "    def decide(self, observation):\n        return []\n\n"
+        "    def withdraw(self, observation):\n        return []\n"
+    )
+    extensions.add(file)
+    yield file
+    extensions._registered.pop(("first_only", ".py"))
+    STRATEGIES.pop("first_only")
+
+
+def test_pox_gets_the_file_of_a_users_strategy_at_the_start_and_by_a_change(
+    made, monkeypatch, own_strategy
+):
+    made.strategy = RunningStrategy("first_only", {})
+    start(made, monkeypatch, "input()")
+    assert f"--strategy_file={own_strategy}" in made.argv
+    made._process.wait(10)
+    made.set_strategy(RunningStrategy("none", {}))
+    made.set_strategy(RunningStrategy("first_only", {}))
+    back, forth = sorted((made.folder / "inbox").iterdir())
+    assert json.loads(back.read_text())["value"] == {"name": "none", "params": {}}
+    message = StrategyChoice.model_validate(json.loads(forth.read_text())["value"])
+    assert message == StrategyChoice(name="first_only", file=str(own_strategy))
+    made.restart_if_ended()
+    assert f"--strategy_file={own_strategy}" in made.argv
+    made._process.wait(10)
+
+
+def test_pox_is_ready_once_it_has_written_so(made, monkeypatch):
     start(made, monkeypatch, "import time; time.sleep(60)")
     (made.folder / "decisions.jsonl").write_text('{"at": 1, "kind": "ready"}\n')
     made.wait_ready()
     made.stop()
-    assert not made.alive()
+    assert not made.is_alive()
 
 
-def test_one_that_ends_is_an_error_with_its_last_words(made, monkeypatch):
+def test_a_pox_that_ends_is_an_error_with_the_end_of_its_log(made, monkeypatch):
     start(made, monkeypatch, "import sys; sys.exit('no such strategy')")
     with pytest.raises(LabError, match="start POX: it ended with status 1: no such strategy"):
         made.wait_ready()
 
 
-def test_one_that_never_connects_is_an_error(made, monkeypatch):
+def test_a_pox_without_switches_is_an_error(made, monkeypatch):
     monkeypatch.setattr(pox, "READY_TIMEOUT_S", 0.2)
     start(made, monkeypatch, "import time; time.sleep(60)")
     with pytest.raises(LabError, match=r"the switches did not connect in 0.2 s"):
@@ -122,29 +159,29 @@ def test_one_that_never_connects_is_an_error(made, monkeypatch):
     made.stop()
 
 
-def test_one_that_died_is_started_again_once(made, monkeypatch):
+def test_a_pox_that_died_is_restarted_once(made, monkeypatch):
     start(made, monkeypatch, "import time; time.sleep(60)")
-    assert made.revive() is False
+    assert made.restart_if_ended() is False
     made._process.kill()
     made._process.wait()
-    assert made.revive() is True
-    assert (made.alive(), made.restarts) == (True, 1)
+    assert made.restart_if_ended() is True
+    assert (made.is_alive(), made.restarts) == (True, 1)
     made.stop()
 
 
-def test_one_that_was_stopped_is_killed_in_the_end(made, monkeypatch):
+def test_a_pox_that_does_not_end_is_killed(made, monkeypatch):
     wait = subprocess.Popen.wait
     monkeypatch.setattr(
         subprocess.Popen, "wait", lambda self, timeout=None: wait(self, timeout and 0.2)
     )
     start(made, monkeypatch, "import os, signal; os.kill(os.getpid(), signal.SIGSTOP)")
     made.stop()
-    assert not made.alive()
+    assert not made.is_alive()
 
 
-def test_traffic_waits_until_nothing_more_is_asked_of_subflows(made, monkeypatch):
+def test_traffic_waits_until_no_subflow_changes(made, monkeypatch):
     steps = [
-        [{"kind": "observation"}],  # before it was asked
+        [{"kind": "observation"}],  # before the wait began
         [],
         [{"kind": "subflow"}, {"kind": "observation"}],
         [{"kind": "observation"}, {"kind": "decision", "action": "expect"}],

@@ -1,6 +1,7 @@
-"""A frame put together from fakes that can be questioned."""
+"""Put a frame together from fakes."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 
@@ -14,7 +15,7 @@ from lab.topologies.topology import wire
 
 
 class Scheduler:
-    """Devices are numbered in the order in which they are asked for."""
+    """Number the devices in the order of the requests."""
 
     numbers, read = {}, {}
 
@@ -29,7 +30,7 @@ class Scheduler:
 
 
 class Sockets:
-    """No host has any."""
+    """Return no sockets."""
 
     closed = False
 
@@ -67,96 +68,95 @@ class Links:
         return 0.0
 
 
-class Agents:
+class ApAgent:
     def occupancy(self, tiers):
         self.tiers = tiers
         return {"wifi1": 0.97123}
 
 
 @pytest.fixture
-def seen(load, tmp_path, monkeypatch):
+def made(load, tmp_path, monkeypatch):
     monkeypatch.setattr(netlink, "inside", lambda pid, make: Sockets())
     monkeypatch.setattr(netlink, "Scheduler", Scheduler)
     Scheduler.numbers, Scheduler.read, clock = {}, {}, [10.0]
     monkeypatch.setattr(telemetry.time, "monotonic", lambda: clock[0])
     topology = load().network
-    made = Telemetry(
-        topology,
-        wire(topology),
-        Network(),
-        TrafficProcesses(),
-        Links(),
-        tmp_path / "decisions.jsonl",
-        0.5,
+    emulated = SimpleNamespace(
+        topology=topology,
+        wiring=wire(topology),
+        network=Network(),
+        programs=TrafficProcesses(),
+        links=Links(),
     )
+    made = Telemetry(emulated, tmp_path / "decisions.jsonl", 0.5)
     made.clock, made.decisions = clock, tmp_path / "decisions.jsonl"
-    made.watchdog.look = lambda t, late_s, lag_ms: ["slow"] if late_s > 1 else []
+    made.watchdog.sample = lambda t, late_s, lag_ms: ["slow"] if late_s > 1 else []
     made.begin()
     return made
 
 
-def say(seen, **line):
-    with seen.decisions.open("a") as file:
+def write(made, **line):
+    with made.decisions.open("a") as file:
         file.write(json.dumps(line) + "\n")
 
 
-def frame(seen, t, late_s=0.0, elapsed_s=0.5):
-    seen.clock[0] += elapsed_s
-    frame, wrong = seen.frame(t, late_s)
+def frame(made, t, late_s=0.0, elapsed_s=0.5):
+    made.clock[0] += elapsed_s
+    frame, wrong = made.frame(t, late_s)
     return frame.to_json(), wrong
 
 
-def test_a_users_rate_is_counted_where_it_is_received(seen):
-    seen.sampler.open(Opened("ue1-1", "ue1", ("10.1.0.1", 4000), "down", False))
-    frame(seen, 0.5)
-    seen.programs.bytes = 125_000
-    assert frame(seen, 1.0)[0]["user"] == {"ue1": {"mbps": 2.0}}
+def test_a_users_rate_is_counted_where_it_is_received(made):
+    made.sampler.open(Opened("ue1-1", "ue1", ("10.1.0.1", 4000), "down", False))
+    frame(made, 0.5)
+    made.programs.bytes = 125_000
+    assert frame(made, 1.0)[0]["user"] == {"ue1": {"mbps": 2.0}}
 
 
-def test_an_access_point_shows_the_meter_and_the_tiers_that_pox_decided(seen):
-    seen.agents = Agents()
-    assert frame(seen, 0.5)[0]["ap"]["wifi1"] == {
+def test_an_access_point_shows_the_meter_and_the_tiers_that_pox_decided(made):
+    made.ap_agent = ApAgent()
+    assert frame(made, 0.5)[0]["ap"]["wifi1"] == {
         "tier1_mbps": 0.0,
         "tier2_mbps": 0.0,
         "mac_occupancy": 0.9712,
         "meter_mbps": None,
         "stations": 3,
     }
-    say(seen, kind="observation", aps={"wifi1": {"meter_mbps": 0.4}}, tiers={"ue3": {"wifi1": 2}})
-    say(seen, kind="decision", ap="wifi1", meter_mbps=0.2)
-    assert frame(seen, 1.0)[0]["ap"]["wifi1"]["meter_mbps"] == 0.1  # 0.2 in scenario units
-    assert seen.agents.tiers == {"ue3": {"wifi1": 2}}
-    say(seen, kind="decision", ap="wifi1", meter_mbps=None)
-    assert frame(seen, 1.5)[0]["ap"]["wifi1"]["meter_mbps"] is None
+    write(made, kind="observation", aps={"wifi1": {"meter_mbps": 0.4}}, tiers={"ue3": {"wifi1": 2}})
+    write(made, kind="decision", ap="wifi1", meter_mbps=0.2)
+    assert frame(made, 1.0)[0]["ap"]["wifi1"]["meter_mbps"] == 0.1  # 0.2 in scenario units
+    assert made.ap_agent.tiers == {"ue3": {"wifi1": 2}}
+    write(made, kind="decision", ap="wifi1", meter_mbps=None)
+    assert frame(made, 1.5)[0]["ap"]["wifi1"]["meter_mbps"] is None
 
 
-def test_without_agents_nothing_is_made_up(seen):
-    assert frame(seen, 0.5)[0]["ap"]["lte1"]["mac_occupancy"] is None
+def test_without_an_agent_the_occupancy_is_unknown(made):
+    assert frame(made, 0.5)[0]["ap"]["lte1"]["mac_occupancy"] is None
 
 
-def test_a_trunk_shows_what_left_it_and_what_it_lost(seen):
+def test_a_link_shows_what_left_it_and_what_it_lost(made):
     unknown = dict.fromkeys(("mbps", "mbps_ab", "mbps_ba", "backlog", "loss"))
-    down, up = seen._device["s1-eth2"], seen._device["wifi1-eth1"]
+    down, up = made._device["s1-eth2"], made._device["wifi1-eth1"]
     Scheduler.read = {(port, NETEM): Queue(0, 0, 0, 0) for port in (down, up)}
-    assert frame(seen, 0.5)[0]["link"]["wifi"] == unknown  # nothing to compare with
+    assert frame(made, 0.5)[0]["link"]["wifi"] == unknown  # nothing to compare with
     Scheduler.read = {
         (down, NETEM): Queue(7, 10, 250_000, 90),
         (up, NETEM): Queue(1, 0, 12_500, 90),
     }
-    row = frame(seen, 1.0)[0]["link"]
+    row = frame(made, 1.0)[0]["link"]
     assert row["wifi"] == {"mbps": 4.0, "mbps_ab": 4.0, "mbps_ba": 0.2, "backlog": 7, "loss": 0.1}
     assert row["lte"] == unknown
     Scheduler.read[up, NETEM] = Queue(3, 0, 1_012_500, 190)
-    row = frame(seen, 1.5)[0]["link"]["wifi"]
+    row = frame(made, 1.5)[0]["link"]["wifi"]
     assert (row["mbps"], row["backlog"], row["loss"]) == (16.0, 3, 0.0)  # of the busier direction
 
 
-def test_what_is_wrong_with_the_machine_comes_along(seen):
-    assert frame(seen, 0.5)[1] == []
-    assert frame(seen, 1.0, late_s=2)[1] == ["slow"]
-    assert frame(seen, 1.5)[0]["t"] == 1.5
+def test_reasons_for_overload_come_with_a_frame(made):
+    assert frame(made, 0.5)[1] == []
+    assert frame(made, 1.0, late_s=2)[1] == ["slow"]
+    assert frame(made, 1.5)[0]["t"] == 1.5
 
 
-def test_no_namespace_is_held_when_it_is_closed(seen):
-    seen.close()
-    assert all(each.closed for each in seen._diagnoses.values())
+def test_closing_releases_every_namespace(made):
+    made.close()
+    assert all(each.closed for each in made._diagnoses.values())

@@ -1,4 +1,4 @@
-"""Where a path manager in user space opens subflows: for whom, when, and what it asks of the kernel."""
+"""Open subflows from user space: for which hosts, when, and with which requests to the kernel."""
 
 import socket
 import struct
@@ -12,8 +12,11 @@ from machine import needs_root
 from lab.engines.mininet.kernel import netlink, path_manager
 from lab.engines.mininet.kernel.netlink import attributes
 from lab.engines.mininet.kernel.path_manager import Established, PathManager, established
-from lab.engines.mininet.programs import userspace_path_manager as opener
-from lab.engines.mininet.programs.userspace_path_manager import Opener
+from lab.engines.mininet.programs.userspace_path_manager import (
+    UserspacePathManager,
+    further_addresses,
+    hosts_that_need_it,
+)
 from lab.errors import LabError
 from lab.topologies import parallel_paths
 from lab.topologies.topology import wire
@@ -32,30 +35,30 @@ def paths(number):
     return topology, wire(topology)
 
 
-def test_only_who_has_more_addresses_than_the_kernel_opens_is_crowded():
-    assert opener.crowded(*paths(9)) == frozenset()
-    assert opener.crowded(*paths(10)) == {"ue1", "srv1"}
-    assert opener.further_addresses(paths(3)[1], "ue1") == ["10.17.0.1", "10.18.0.1"]
+def test_only_a_user_with_more_addresses_than_the_kernel_opens_needs_it():
+    assert hosts_that_need_it(*paths(9)) == frozenset()
+    assert hosts_that_need_it(*paths(10)) == {"ue1", "srv1"}
+    assert further_addresses(paths(3)[1], "ue1") == ["10.17.0.1", "10.18.0.1"]
 
 
-def test_only_established_connections_are_heard_of():
+def test_only_established_connections_are_reported():
     assert list(
         established([(1, ABOUT), (path_manager.ESTABLISHED, ABOUT), (2, {1: b"\0" * 4})])
     ) == [Established(77, SERVER)]
 
 
 class Kernel:
-    """Takes what a path manager asks for; what it says comes from `said`."""
+    """Record the requests of a path manager; its messages come from `waiting`."""
 
     def __init__(self):
-        self.said, self.made, self.refuses = [], [], ()
+        self.waiting, self.made, self.refuses = [], [], ()
 
     def listen(self):
         return self
 
     def messages(self):
-        said, self.said = self.said, []
-        return said
+        waiting, self.waiting = self.waiting, []
+        return waiting
 
     def create(self, token, local, ident, server):
         if local in self.refuses:
@@ -63,20 +66,20 @@ class Kernel:
         self.made.append((token, local, ident, server))
 
 
-def test_every_further_address_gets_a_subflow_once_and_one_that_is_refused_costs_no_other():
+def test_every_further_address_gets_one_subflow_even_if_another_is_refused():
     kernel = Kernel()
     kernel.refuses = ("10.17.0.1",)
-    host = Opener(7, kernel, ["10.17.0.1", "10.18.0.1"])
+    host = UserspacePathManager(7, kernel, ["10.17.0.1", "10.18.0.1"])
     assert (host.act(), kernel.made) == ([], [])
-    kernel.said = [(path_manager.ESTABLISHED, ABOUT)]
+    kernel.waiting = [(path_manager.ESTABLISHED, ABOUT)]
     assert host.act() == ["open a subflow from 10.17.0.1: netlink request 1: no route"]
     assert kernel.made == [(77, "10.18.0.1", 2, SERVER)]
     assert (host.act(), len(kernel.made)) == ([], 1)
 
 
 @pytest.fixture
-def asked(monkeypatch):
-    """What a path manager asks of the kernel."""
+def requests(monkeypatch):
+    """Return the requests of a path manager to the kernel."""
 
     class Family:
         def __init__(self, _name):
@@ -90,11 +93,11 @@ def asked(monkeypatch):
     return sent
 
 
-def test_a_subflow_is_created_and_changed_by_its_connection_and_both_ends(asked):
+def test_a_subflow_is_created_and_changed_by_its_connection_and_both_ends(requests):
     manager = PathManager()
     manager.create(77, "10.18.0.1", 2, SERVER)
     manager.set_subflow_backup(77, "10.18.0.1", SERVER, True)
-    (create, created), (change, changed) = asked
+    (create, created), (change, changed) = requests
     assert (create, change) == (10, 7)  # MPTCP_PM_CMD_SUBFLOW_CREATE, _SET_FLAGS
     for body in (created, changed):
         assert body[4] == struct.pack("=I", 77)
@@ -127,13 +130,14 @@ def test_fifteen_subflows_of_which_one_becomes_backup(two_hosts):
     for address in CLIENT:
         configure(client, "ip", "address", "add", f"{address}/24", "dev", "mlpa")
     managers = [netlink.inside(pid, PathManager) for pid in two_hosts]
-    openers = [
+    userspace_managers = [
         netlink.inside(
-            pid, lambda pid=pid, manager=manager, opens=opens: Opener(pid, manager, opens)
+            pid,
+            lambda pid=pid, manager=manager, opens=opens: UserspacePathManager(pid, manager, opens),
         )
         for pid, manager, opens in zip(two_hosts, managers, (CLIENT[1:], []), strict=True)
     ]
-    looks = [netlink.inside(pid, netlink.Diagnosis) for pid in two_hosts]
+    diagnoses = [netlink.inside(pid, netlink.Diagnosis) for pid in two_hosts]
 
     def listening():
         listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, MPTCP)
@@ -149,19 +153,19 @@ def test_fifteen_subflows_of_which_one_becomes_backup(two_hosts):
     connection.connect(("10.9.0.2", 5001))
     accepted, _ = listener.accept()
     deadline = time.monotonic() + 5
-    while len(looks[1].sockets()) < len(CLIENT) and time.monotonic() < deadline:
+    while len(diagnoses[1].sockets()) < len(CLIENT) and time.monotonic() < deadline:
         connection.sendall(b"data")
         accepted.recv(100)
-        assert [each.act() for each in openers] == [[], []]
+        assert [each.act() for each in userspace_managers] == [[], []]
         time.sleep(0.05)
-    seen = looks[0].sockets()
-    assert sorted(each.source[0] for each in seen) == CLIENT
-    one = next(each for each in seen if each.source[0] == CLIENT[3])
+    found = diagnoses[0].sockets()
+    assert sorted(each.source[0] for each in found) == CLIENT
+    one = next(each for each in found if each.source[0] == CLIENT[3])
     managers[0].set_subflow_backup(one.token, one.source[0], one.destination, True)
     time.sleep(0.3)
-    assert [each.destination[0] for each in looks[1].sockets() if each.backup] == [CLIENT[3]]
+    assert [each.destination[0] for each in diagnoses[1].sockets() if each.backup] == [CLIENT[3]]
     managers[0].set_subflow_backup(one.token, one.source[0], one.destination, False)
     time.sleep(0.3)
-    assert not [each for each in looks[1].sockets() if each.backup]
-    for each in (connection, accepted, listener, *looks, *managers, *openers):
+    assert not [each for each in diagnoses[1].sockets() if each.backup]
+    for each in (connection, accepted, listener, *diagnoses, *managers, *userspace_managers):
         each.close()

@@ -1,45 +1,47 @@
-"""Overload: what lasts counts, what passes does not."""
+"""A condition that lasts is overload; one that passes is not."""
 
 import pytest
 
-from lab.engines.mininet.watchdog import Look, Watchdog, idle_and_total, time_squeeze
+from lab.engines.mininet.watchdog import MachineSample, Watchdog, idle_and_total, time_squeeze
 
-HEALTHY = Look(0.01, 0.5, 2.0)
+HEALTHY = MachineSample(0.01, 0.5, 2.0)
 
 
 BAD = {
-    "late": (Look(0.6, 0.5, 2.0), 4),
-    "busy": (Look(0.01, 0.05, 2.0), 4),
-    "lag": (Look(0.01, 0.5, 80.0), 2),
+    "late": (MachineSample(0.6, 0.5, 2.0), 4),
+    "busy": (MachineSample(0.01, 0.05, 2.0), 4),
+    "lag": (MachineSample(0.01, 0.5, 80.0), 2),
 }
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_what_lasts_is_overload_and_what_passes_is_not(name):
-    bad, looks = BAD[name]
+def test_a_condition_that_lasts_is_overload(name):
+    bad, samples = BAD[name]
     dog = Watchdog()
     assert dog.judge(0.5, HEALTHY) == []
-    said = []
-    for n in range(1, looks):
-        said += dog.judge(0.5 + 0.5 * n, bad)
-    said += dog.judge(3.0, HEALTHY)
-    assert said == []
-    for n in range(1, looks + 3):
-        said += dog.judge(3.0 + 0.5 * n, bad)
-    assert len(said) == 1  # said once
-    assert said[0].startswith(f"at {3.0 + 0.5 * looks:.1f} s")
+    reasons = []
+    for n in range(1, samples):
+        reasons += dog.judge(0.5 + 0.5 * n, bad)
+    reasons += dog.judge(3.0, HEALTHY)
+    assert reasons == []
+    for n in range(1, samples + 3):
+        reasons += dog.judge(3.0 + 0.5 * n, bad)
+    assert len(reasons) == 1  # reported once
+    assert reasons[0].startswith(f"at {3.0 + 0.5 * samples:.1f} s")
 
 
-def test_one_tick_that_came_very_late_is_enough():
+def test_one_tick_that_is_very_late_is_enough():
     dog = Watchdog()
     assert dog.judge(0.5, HEALTHY) == []
-    assert dog.judge(1.0, Look(2.5, 0.5, 2.0)) == ["at 1.0 s the sampling tick came 2.50 s late"]
+    assert dog.judge(1.0, MachineSample(2.5, 0.5, 2.0)) == [
+        "at 1.0 s the sampling tick came 2.50 s late"
+    ]
 
 
-def test_looks_far_apart_need_no_second_one():
+def test_a_long_interval_counts_in_full():
     dog = Watchdog()
     assert dog.judge(5.0, HEALTHY) == []
-    assert len(dog.judge(10.0, Look(0.01, 0.05, 2.0))) == 1
+    assert len(dog.judge(10.0, MachineSample(0.01, 0.05, 2.0))) == 1
 
 
 def test_kernel_counters():

@@ -66,7 +66,7 @@ def work(load, monkeypatch):
             *(f"{key}={value}" for key, value in settings.items()),
         )
         topology = scenario.network
-        return Workload(scenario, topology, wire(topology), TrafficProcesses(clock), Sampler())
+        return Workload(scenario, wire(topology), TrafficProcesses(clock), Sampler())
 
     return make
 
@@ -113,10 +113,10 @@ def test_a_connection_that_never_gets_its_subflows_runs_without_them(work):
     made = work("{user: ue2}")
     made.programs.joined = lambda now, name: 0
     assert made.prepare() == ["ue2-1", "ue2-1"]
-    assert len(made.programs.commands("connect")) == module.TIMES_OPENED
-    assert len(made.programs.commands("stop")) == module.TIMES_OPENED - 1
+    assert len(made.programs.commands("connect")) == module.MAX_ATTEMPTS
+    assert len(made.programs.commands("stop")) == module.MAX_ATTEMPTS - 1
     assert made.programs.clock.now - 100 == pytest.approx(
-        module.TIMES_OPENED * module.SUBFLOWS_WITHIN_S, abs=0.5
+        module.MAX_ATTEMPTS * module.SUBFLOWS_WITHIN_S, abs=0.5
     )
 
 

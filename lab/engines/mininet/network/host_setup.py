@@ -15,7 +15,7 @@ from pathlib import Path
 
 from lab.engines.mininet.kernel.path_manager import PathManager
 from lab.engines.mininet.machine import shell
-from lab.engines.mininet.programs.userspace_path_manager import MOST_SUBFLOWS
+from lab.engines.mininet.programs.userspace_path_manager import MAX_SUBFLOWS
 from lab.topologies.topology import Interface, Wiring
 
 SOCKET_BUFFERS = "10240 87380 16777216"  # least, first and most [bytes], as Mininet sets them
@@ -105,9 +105,9 @@ def endpoints(interfaces: Iterable[Interface], enter: Enter) -> None:
     """Make Multipath TCP open a subflow from every address of these interfaces."""
     manager = PathManager()
     try:
-        limits = ["subflow", str(MOST_SUBFLOWS), "add_addr_accepted", "0"]
+        limits = ["subflow", str(MAX_SUBFLOWS), "add_addr_accepted", "0"]
         shell.journal_command(enter(["ip", "mptcp", "limits", "set", *limits]))
-        manager.limit(MOST_SUBFLOWS)
+        manager.limit(MAX_SUBFLOWS)
         for each in interfaces:
             for address in (each.address, *each.further):
                 endpoint = [address, "dev", each.name, "subflow"]

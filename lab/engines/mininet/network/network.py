@@ -234,7 +234,7 @@ class Network:
         path manager supports, and their servers, use the path manager in user space.
         """
         interfaces, multipath = self.wiring.of(host), host in self.topology.multipath
-        userspace = host in userspace_path_manager.crowded(self.topology, self.wiring)
+        userspace = host in userspace_path_manager.hosts_that_need_it(self.topology, self.wiring)
         lines = [
             line
             for each in interfaces

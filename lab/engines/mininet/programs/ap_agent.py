@@ -113,9 +113,7 @@ class LteCell:
 
     def __init__(self, ap: AccessPoint, scheduler: Scheduler) -> None:
         self._stations, self._scheduler = ap.stations, scheduler
-        self._devices = {
-            user: scheduler.index(each.device) for user, each in ap.stations.items()
-        }
+        self._devices = {user: scheduler.index(each.device) for user, each in ap.stations.items()}
         self.queues = [(device, PFIFO) for device in self._devices.values()]
         self._sent_bytes = dict.fromkeys(self._devices, 0)
         self._granted_bps: dict[str, int] = {}

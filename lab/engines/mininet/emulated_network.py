@@ -1,0 +1,174 @@
+"""Build the network of a run with its controller and the programs in its hosts.
+
+The order of building matters: POX starts first because it is slow to load, and it needs only the
+description of the network. Whatever must be undone is in the ledger before it is done. Links are
+measured before traffic uses them.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from lab.engines.mininet import host_agent_process, probes
+from lab.engines.mininet.host_agent_process import HostAgentProcess
+from lab.engines.mininet.machine import upstreams
+from lab.engines.mininet.machine.ledger import Ledger
+from lab.engines.mininet.network import wifi_cell
+from lab.engines.mininet.network.links import Links
+from lab.engines.mininet.network.network import Network
+from lab.engines.mininet.pox_process import PoxProcess, RunningStrategy
+from lab.engines.mininet.traffic_processes import TrafficProcesses
+from lab.errors import LabError
+from lab.run.recorder import Recorder
+from lab.scenario.schema import Scenario
+from lab.topologies.topology import Interface, wire
+from lab.topologies.topology_file import describe
+
+STATE = Path("/run/multipath-lab")
+KEY = STATE / "key"  # of the messages between POX and the host agent
+RecordEvent = Callable[..., None]  # kind, then fields
+
+
+class EmulatedNetwork:
+    """Hold everything that runs before the traffic starts; `undo` ends it.
+
+    `host_agent` is None if no user has Multipath TCP.
+    """
+
+    links: Links
+    network: Network
+    programs: TrafficProcesses
+    pox: PoxProcess
+
+    def __init__(
+        self, scenario: Scenario, recorder: Recorder, undo: ExitStack, record_event: RecordEvent
+    ) -> None:
+        self.scenario, self.recorder = scenario, recorder
+        self._undo, self._record_event = undo, record_event
+        self.topology, self.wiring = scenario.network, wire(scenario.network)
+        self.ledger = Ledger()
+        self.host_agent: HostAgentProcess | None = None
+
+    def clean_up(self) -> None:
+        """Undo what the ledger lists: what an earlier run left, or what this one made."""
+        problems = self.ledger.undo_all()
+        if problems:
+            raise LabError(f"clean up: {'; '.join(problems)}. Type: ./run_lab.sh clean --force")
+
+    def build(self) -> None:
+        """Build everything, up to a measurement of every link."""
+        self._start_pox()
+        self._build_network()
+        self._start_servers()
+        self._connect_switches()
+        self._measure_links()
+
+    def users_with_traffic(self) -> list[str]:
+        """Return the users that have flows."""
+        users = {flow.user for flow in self.scenario.traffic}
+        return [user for user in self.topology.users if user in users]
+
+    def users_of(self, direction: str) -> frozenset[str]:
+        """Return the users that have a flow in a direction, "down" or "up"."""
+        return frozenset(user for user, own in self.scenario.data_flows if own == direction)
+
+    def _start_pox(self) -> None:
+        strategy = self.scenario.strategy
+        STATE.mkdir(parents=True, exist_ok=True)
+        host_agent_process.write_secret(KEY, secrets.token_hex(16), self.ledger)
+        running = RunningStrategy(strategy.name, strategy.params)
+        folder, upstream = self.recorder.folder / "pox", upstreams.folder("pox")
+        self.pox = PoxProcess(folder, upstream, self.ledger, running, KEY)
+        self._undo.callback(self.pox.stop)
+        buffer_kb, scale = self.scenario.multipath.receive_buffer_kb, self.scenario.rate_scale
+        self.pox.start(describe(self.topology, self.wiring, buffer_kb, scale))
+
+    def _build_network(self) -> None:
+        self.recorder.log("network: nodes, bridges, hostapd, association")
+        scratch = STATE / "wifi"
+        scratch.mkdir(parents=True, exist_ok=True)
+        self.ledger.record("folder", path=str(scratch))
+        # hosts see only what was mounted before they were created
+        wifi_cell.mount_pins(self.ledger)
+        self.network = Network(self.topology, self.wiring, self.ledger, scratch)
+        self._undo.callback(self.network.stop)
+        self.network.create()
+        users = self.users_with_traffic()
+        hosts = dict.fromkeys([*users, *map(self.topology.server_of, users)])
+        # these programs load while the network is built
+        self.programs = TrafficProcesses(self.network, self.ledger, hosts)
+        self._undo.callback(self.programs.stop)
+        self.network.build()
+        if self.topology.multipath:
+            self.host_agent = self._start_host_agent()  # it loads while links are shaped
+        self.recorder.log("shaping: links and cells")
+        flows = self.scenario.data_flows
+        self.links = Links(self.topology, self.wiring, self.network, self.ledger, flows)
+        self.links.start()
+
+    def _start_host_agent(self) -> HostAgentProcess:
+        settings = host_agent_process.settings_of(
+            self.topology,
+            self.wiring,
+            self.network,
+            KEY.read_text(),
+            uploaders=self.users_of("up") - self.users_of("down"),
+            interval_s=self.scenario.strategy.params["interval_s"],
+        )
+        log = self.recorder.folder / "hosts.log"
+        agent = HostAgentProcess(STATE / "hosts.json", settings, self.ledger, log)
+        self._undo.callback(agent.close)
+        return agent
+
+    def _start_servers(self) -> None:
+        """Let the servers listen."""
+        servers = [host for host in self.programs.hosts if host in self.topology.ids("server")]
+        if not self.scenario.multipath.server_enabled:
+            switch_off = ["sysctl", "-qw", "net.mptcp.enabled=0"]
+            for server in servers:
+                self.network.run(server, switch_off, f"switch MPTCP off on {server}")
+        commands = {server: {"do": "serve", "mptcp": True} for server in servers}
+        for server, answer in self.programs.send_all(commands).items():
+            if not answer["mptcp"]:
+                text = (
+                    f"{server} refuses Multipath TCP (net.mptcp.enabled=0): "
+                    "its connections are plain TCP"
+                )
+                self._record_event("warning", text=text, mptcp=False)
+
+    def _connect_switches(self) -> None:
+        self.recorder.log("POX: switches connect")
+        self.network.connect_controller()
+        self.pox.wait_ready()
+
+    def _measure_links(self) -> None:
+        """Measure the path to each interface of every user with traffic, one after the other.
+
+        A figure that is more than 10 % off is a warning.
+        """
+        self.recorder.log("measuring every link")
+        measured: dict[str, Any] = {}
+        users = self.users_with_traffic()
+        for each in (each for each in self.wiring.interfaces if each.node in users):
+            comparison, complaints = probes.best_attempt(each.name, partial(self._probe, each))
+            measured[each.name] = comparison.to_json()
+            for complaint in complaints:
+                self._record_event("warning", text=complaint)
+        self.recorder.describe(links_measured=measured)
+
+    def _probe(self, interface: Interface) -> probes.Comparison:
+        answer = self.programs.send(
+            interface.node,
+            do="probe",
+            server=self.wiring.of(self.topology.server_of(interface.node))[0].address,
+            bind=interface.address,
+            packets=probes.PACKETS,
+        )
+        scale = self.scenario.rate_scale
+        expected = probes.expected_figures(self.topology, interface, scale)
+        return probes.compare(expected, answer["rate_bps"], answer["rtt_ms"], scale)
