@@ -16,9 +16,9 @@ from typing import Any
 from controller import paths
 from lab.engines.mininet import pox_process as pox
 from lab.engines.mininet.kernel import shaping
+from lab.engines.mininet.kernel.cell_clock import PINS
 from lab.engines.mininet.machine import shell
 from lab.engines.mininet.machine.ledger import Ledger
-from lab.engines.mininet.network import wifi_cell
 from lab.engines.mininet.network.links import has_shape
 from lab.engines.mininet.network.network import Network
 from lab.engines.mininet.programs import userspace_path_manager
@@ -154,7 +154,7 @@ def settings_of(
     at_least_s, at_most_s = REPORT_PERIOD_S
     period_s = min(at_most_s, max(at_least_s, interval_s / PERIODS_PER_STEP))
     controller = ("127.0.0.1", pox.HOST_AGENT_PORT)
-    return Settings(controller, key, period_s, wifi_cell.PINS / "pacing", hosts)
+    return Settings(controller, key, period_s, PINS / "pacing", hosts)
 
 
 def paced(topology: Topology, interfaces: Iterable[Interface]) -> list[str]:

@@ -24,7 +24,7 @@ PATIENCE_S = 180  # the network is built after POX has started
 SETTLED_WITHIN_S = 10.0
 # actions of decisions that a switch or a host has yet to carry out
 SUBFLOW_ACTIONS = {"route", "expect", "backup", "normal"}
-AP_AGENT_PORT, HOST_AGENT_PORT = 6699, 6698  # where POX receives the agents' reports
+AP_AGENT_PORT, HOST_AGENT_PORT = 6699, 6698  # where POX receives their reports
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,9 @@
-"""Frames of a running network: counters of kernel sockets and queues, differenced. No process is spawned.
+"""Compute samples from counters of kernel sockets, as differences. It starts no process.
 
-Throughput is payload counted at the receiver: of a user, the bytes its application read; of a subflow, the bytes its
-socket received. Window and round trip are the sender's. A connection is known by its flow (`ue2-1`), its subflows are
-numbered as the controller does: from 1, in the order in which they joined.
+Throughput is payload counted at the receiver: of a user, the bytes its application read; of a
+subflow, the bytes its socket received. Window and round trip are the sender's. A connection is
+known by its flow (`ue2-1`). Its subflows have the controller's numbers: from 1, in the order in
+which they joined.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ SERVER_PORT = 5001
 
 
 @dataclass(frozen=True)
-class Opened:
-    """A flow of a user: where it was opened from, and which way its data goes."""
+class OpenedFlow:
+    """Describe a flow of a user: its local end point and the direction of its data."""
 
     id: str
     user: str
@@ -35,7 +36,7 @@ class Opened:
 
 @dataclass
 class Subflow:
-    """One subflow: its latest sockets at the sending and the receiving end, and what was seen at the last sample."""
+    """Hold the latest sockets of a subflow at both ends, and the counters of the last sample."""
 
     number: int
     interface: Interface
@@ -45,16 +46,16 @@ class Subflow:
     segments: int = 0
     out_of_order: int = 0
     rtt_sum_ms: float = 0.0
-    looks: int = 0
+    rtt_samples: int = 0
     backup_s: float = 0.0
     path: tuple[str, ...] = ()
 
 
 @dataclass
 class Connection:
-    """A flow, its token once known, and its subflows by the user's end point."""
+    """Hold a flow, its token once it is known, and its subflows by the user's end point."""
 
-    opened: Opened
+    opened: OpenedFlow
     token: int | None = None
     subflows: dict[Endpoint, Subflow] = field(default_factory=dict)
     received: int = 0
@@ -72,7 +73,7 @@ class HostSamples:
 
 
 class Sampler:
-    """Turns sockets into subflow, user and tier rates."""
+    """Compute rates of subflows, users and tiers from sockets."""
 
     def __init__(self, wiring: Wiring) -> None:
         self.interface = {
@@ -82,16 +83,16 @@ class Sampler:
         self.connections: dict[str, Connection] = {}
         self._complete: set[str] = set()
 
-    def open(self, opened: Opened) -> None:
-        """Know a flow from now on."""
+    def open(self, opened: OpenedFlow) -> None:
+        """Sample this flow from now on."""
         self.connections[opened.id] = Connection(opened)
 
     def routed(self, endpoint: Endpoint, number: int, path: tuple[str, ...]) -> None:
-        """The subflow of a user's end point has this number for the controller, and passes these switches."""
+        """Set the controller's number and path of the subflow at a user's end point."""
         self._routed[endpoint] = (number, path)
 
     def take(self, server: Iterable[TcpSocket], users: Iterable[TcpSocket]) -> None:
-        """Sort the sockets of all servers and users into connections and subflows."""
+        """Assign the sockets of all servers and users to connections and subflows."""
         at_user = {each.source: each for each in users if each.destination[1] == SERVER_PORT}
         at_server = [each for each in server if each.source[1] == SERVER_PORT]
         by_endpoint = {
@@ -164,7 +165,11 @@ class Sampler:
         return sorted(new)
 
     def report(self, duration_s: float, queued: Mapping[str, int]) -> tuple[ConnectionReport, ...]:
-        """`connections` of the result. `queued`: segments that each user's kernel put aside because data before them was missing."""
+        """Return the connections of the result.
+
+        `queued` counts the segments that each user's kernel put aside because data before them was
+        missing.
+        """
         return tuple(
             ConnectionReport(
                 id=name,
@@ -181,7 +186,10 @@ class Sampler:
         )
 
     def _out_of_order(self, connection: Connection, queued: Mapping[str, int]) -> float | None:
-        """Of all segments; the kernel counts per host, so a user's connections share one figure, and uploads have none."""
+        """Return the fraction of segments that were put aside.
+
+        The kernel counts per host, so a user's connections share one figure. Uploads have none.
+        """
         user = connection.opened.user
         down = [
             each
@@ -210,7 +218,8 @@ def _subflow_sample(subflow: Subflow, elapsed_s: float, tier: int, user: str) ->
     subflow.received, subflow.segments, subflow.out_of_order = received, segments, late
     backup = bool(sender and sender.backup)
     if sender:
-        subflow.rtt_sum_ms, subflow.looks = subflow.rtt_sum_ms + sender.rtt_ms, subflow.looks + 1
+        subflow.rtt_sum_ms += sender.rtt_ms
+        subflow.rtt_samples += 1
     subflow.backup_s += elapsed_s if backup else 0.0
     return SubflowSample(
         mbps=round(rate, 4),
@@ -245,7 +254,9 @@ def _subflow_report(connection: str, subflow: Subflow, duration_s: float) -> Sub
         id=f"{connection}/{subflow.number}",
         path=subflow.path or (subflow.interface.switch,),
         throughput_mbps=round(_rate_mbps(subflow.received, duration_s), 4),
-        rtt_ms_mean=round(subflow.rtt_sum_ms / subflow.looks, 3) if subflow.looks else None,
+        rtt_ms_mean=round(subflow.rtt_sum_ms / subflow.rtt_samples, 3)
+        if subflow.rtt_samples
+        else None,
         segments=sender.data_segments_out if sender else None,
         out_of_order_segments=subflow.out_of_order,
         lost_segments=_lost_segments(subflow),

@@ -8,7 +8,7 @@ from itertools import zip_longest
 from typing import Any
 
 from lab.engines.mininet.ebpf import kernel_name
-from lab.engines.mininet.sampler import Connection, Opened, Sampler
+from lab.engines.mininet.sampler import Connection, OpenedFlow, Sampler
 from lab.engines.mininet.traffic_processes import TrafficProcesses
 from lab.run.report import MptcpCheck
 from lab.scenario.demands import Demands, Rates
@@ -159,7 +159,7 @@ class Workload:
             for flow in batch:
                 endpoint = (self.wiring.of(flow.user)[0].address, answers[flow.user]["port"])
                 self.sampler.open(
-                    Opened(
+                    OpenedFlow(
                         flow.id,
                         flow.user,
                         endpoint,

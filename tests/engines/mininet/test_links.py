@@ -2,12 +2,12 @@
 
 import pytest
 
+from lab.engines.mininet.kernel.cell_clock import Clock
 from lab.engines.mininet.kernel.netlink import Queue
 from lab.engines.mininet.machine import shell
 from lab.engines.mininet.network import links as module
 from lab.engines.mininet.network import wifi_cell
 from lab.engines.mininet.network.links import Links
-from lab.engines.mininet.network.wifi_cell import Clock
 from lab.scenario.changes import SetLinkDelay, SetLinkLoss, SetLinkRate, SetLinkUp
 from lab.topologies import parallel_paths
 from lab.topologies.topology import Link, Node, Topology, wire

@@ -1,10 +1,10 @@
-"""Sockets become subflows, users and tiers."""
+"""Compute samples of subflows, users and tiers from sockets."""
 
 import pytest
 
 from lab.engines.mininet.kernel import pacing
 from lab.engines.mininet.kernel.netlink import TcpSocket
-from lab.engines.mininet.sampler import Opened, Sampler
+from lab.engines.mininet.sampler import OpenedFlow, Sampler
 from lab.topologies import wifi_lte
 from lab.topologies.topology import wire
 
@@ -14,7 +14,7 @@ WIFI, LTE, SERVER = ("10.1.0.1", 4000), ("10.2.0.1", 4001), ("10.0.0.1", 5001)
 def sampler():
     user = wifi_lte.User(id="ue1", wifi_mbps=10, lte_mbps=10)
     made = Sampler(wire(wifi_lte.build(wifi_lte.Params(users=(user,), multipath=("ue1",)))))
-    made.open(Opened("ue1-1", "ue1", WIFI, "down", True))
+    made.open(OpenedFlow("ue1-1", "ue1", WIFI, "down", True))
     return made
 
 
@@ -39,7 +39,7 @@ def socket(source, destination, received=0, token=None, **more):
     )
 
 
-def look(made, wifi_bytes, lte_bytes, read_bytes, elapsed_s=1.0):
+def sample(made, wifi_bytes, lte_bytes, read_bytes, elapsed_s=1.0):
     server = [socket(SERVER, WIFI, token=7), socket(SERVER, LTE, token=7)]
     user = [socket(WIFI, SERVER, wifi_bytes, 9), socket(LTE, SERVER, lte_bytes, 9)]
     made.take(server, user)
@@ -52,8 +52,8 @@ def look(made, wifi_bytes, lte_bytes, read_bytes, elapsed_s=1.0):
 
 def test_rates_are_differences_at_the_receiver():
     made = sampler()
-    look(made, 1000, 1000, 2000)
-    frame = look(made, 126_000, 63_500, 189_500)
+    sample(made, 1000, 1000, 2000)
+    frame = sample(made, 126_000, 63_500, 189_500)
     assert frame.subflows["ue1-1/1"].mbps == 1.0
     assert frame.subflows["ue1-1/2"].mbps == 0.5
     assert frame.users["ue1"].mbps == 1.5
@@ -62,7 +62,7 @@ def test_rates_are_differences_at_the_receiver():
 
 def test_a_join_belongs_to_the_connection_of_its_token_and_comes_second():
     made = sampler()
-    look(made, 0, 0, 0)
+    sample(made, 0, 0, 0)
     subflows = made.connections["ue1-1"].subflows
     assert [(each.number, each.interface.link) for each in subflows.values()] == [
         (1, "wifi1"),
@@ -70,7 +70,7 @@ def test_a_join_belongs_to_the_connection_of_its_token_and_comes_second():
     ]
 
 
-def test_a_strangers_socket_is_nobodys():
+def test_an_unknown_socket_belongs_to_no_connection():
     made = sampler()
     made.take([socket(SERVER, ("10.9.0.9", 1), token=99)], [])
     assert made.connections["ue1-1"].subflows == {}
@@ -78,14 +78,14 @@ def test_a_strangers_socket_is_nobodys():
 
 def test_a_closed_subflow_keeps_its_counters():
     made = sampler()
-    look(made, 125_000, 125_000, 250_000)
+    sample(made, 125_000, 125_000, 250_000)
     made.take([socket(SERVER, WIFI, token=7)], [socket(WIFI, SERVER, 250_000, 9)])
     frame = made.sample(1.0, {"ue1-1": {"bytes": 375_000}}, {})
     assert frame.subflows["ue1-1/2"].mbps == 0.0
     assert made.report(2.0, {})[0].subflows[1].throughput_mbps == 0.5
 
 
-def test_out_of_order_is_what_the_connections_receiver_put_aside():
+def test_out_of_order_segments_are_those_the_receiver_put_aside():
     made = sampler()
     made.take(
         [socket(SERVER, WIFI, token=7), socket(SERVER, LTE, token=7)],
@@ -126,15 +126,15 @@ def test_a_subflow_has_the_controllers_number_and_path():
     made = sampler()
     made.routed(WIFI, 2, ("s1", "c1", "wifi1"))
     made.routed(LTE, 1, ("s1", "lte1"))
-    frame = look(made, 0, 0, 0)
+    frame = sample(made, 0, 0, 0)
     assert frame.subflows["ue1-1/2"].ap == "wifi1"
     made.routed(WIFI, 2, ("s1", "wifi1"))
-    look(made, 0, 0, 0)
+    sample(made, 0, 0, 0)
     paths = {each.id: each.path for each in made.report(1.0, {})[0].subflows}
     assert paths == {"ue1-1/2": ("s1", "wifi1"), "ue1-1/1": ("s1", "lte1")}
 
 
-def test_what_holds_the_sender_is_the_expected_rate():
+def test_the_pacing_rate_of_the_sender_is_the_expected_rate():
     made = sampler()
     made.take([socket(SERVER, WIFI, token=7, pacing_limit=pacing.payload_rate(4_500_000))], [])
     assert made.sample(1.0, {}, {}).subflows["ue1-1/1"].expected_mbps == pytest.approx(

@@ -9,7 +9,7 @@ from lab.engines.mininet import telemetry
 from lab.engines.mininet.kernel import netlink
 from lab.engines.mininet.kernel.netlink import Queue
 from lab.engines.mininet.kernel.shaping import NETEM
-from lab.engines.mininet.sampler import Opened
+from lab.engines.mininet.sampler import OpenedFlow
 from lab.engines.mininet.telemetry import Telemetry
 from lab.topologies.topology import wire
 
@@ -107,7 +107,7 @@ def frame(made, t, late_s=0.0, elapsed_s=0.5):
 
 
 def test_a_users_rate_is_counted_where_it_is_received(made):
-    made.sampler.open(Opened("ue1-1", "ue1", ("10.1.0.1", 4000), "down", False))
+    made.sampler.open(OpenedFlow("ue1-1", "ue1", ("10.1.0.1", 4000), "down", False))
     frame(made, 0.5)
     made.programs.bytes = 125_000
     assert frame(made, 1.0)[0]["user"] == {"ue1": {"mbps": 2.0}}

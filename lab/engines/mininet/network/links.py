@@ -1,4 +1,4 @@
-"""The shape of a running network: wired links, LTE queues and WiFi cells, at the start and when they change."""
+"""Shape a running network: wired links, LTE queues and WiFi cells, also while they change."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from lab.topologies.topology import Interface, Link, Topology, Trunk, Wiring
 
 
 class Links:
-    """Shapes everything that a topology says has a shape."""
+    """Hold the shapes of all links and the cells that run."""
 
     def __init__(
         self,
@@ -105,27 +105,27 @@ class Links:
         return link
 
     def shape(self, link_id: str) -> dict[str, Any]:
-        """What a controller is told of a link: rate, delay and loss as they are now."""
+        """Return the state of a link for the controller: rate, delay and loss as they are now."""
         trunk = next((each for each in self.wiring.trunks if each.link == link_id), None)
         near = (
             trunk.a
             if trunk
             else next(each.switch for each in self.wiring.interfaces if each.link == link_id)
         )
-        told = description.shape(self.links[link_id], self.cells_of, near)
+        state = description.shape(self.links[link_id], self.cells_of, near)
         return {
-            key: told[key]
+            key: state[key]
             for key in ("rate_mbps", "delay_ms", "loss", "loss_back")
-            if told[key] is not None
+            if state[key] is not None
         }
 
     def set_station_rate(self, ap: str, user: str, rate_bps: int) -> None:
-        """Price a WiFi station anew; LTE rates are the agent's business."""
+        """Set the rate of a WiFi station; the AP agent sets those of LTE."""
         if ap in self.cells:
             self.cells[ap].set_rate(self.wiring.at(user, ap).address, rate_bps)
 
     def lag_ms(self, queues: Mapping[tuple[int, int], Queue], radios: Mapping[str, int]) -> float:
-        """How much longer packets wait for the air than their cell's clock says: the worst cell."""
+        """Return by how much packets of the worst cell wait longer than its clock says, in ms."""
         worst = 0.0
         for ap, air in self.cells.items():
             clock, waiting = air.read(), queues[radios[ap], FQ].backlog_packets
@@ -135,7 +135,7 @@ class Links:
         return worst
 
     def _trunk(self, trunk: Trunk) -> list[str]:
-        """Both directions of a trunk; the delay of an access point is added to its own."""
+        """Return the shape of both directions; the delay of an access point's cell is included."""
         link = self.links[trunk.link]
         delay_ns, jitter_ns = link_delay_ns(link, self.cells_of)
         if not has_shape(link, self.cells_of):
@@ -166,7 +166,7 @@ class Links:
         )
 
     def _shape(self, lines: list[str], doing: str, host: str | None = None) -> None:
-        """One process for all lines: on the machine, or inside a host."""
+        """Run `tc` once with all lines, on the machine or inside a host."""
         argv = ["tc", "-batch", "-"]
         if host is None:
             shell.run(argv, doing, stdin=shaping.batch(lines))

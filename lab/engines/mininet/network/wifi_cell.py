@@ -7,31 +7,17 @@ from __future__ import annotations
 
 import socket
 import struct
-from dataclasses import dataclass
 from pathlib import Path
 
 from lab.engines.mininet.kernel import bpf_object
 from lab.engines.mininet.kernel.bpf import Map
+from lab.engines.mininet.kernel.cell_clock import PINS, CellClock, Clock
 from lab.engines.mininet.machine import shell
 from lab.engines.mininet.machine.ledger import Ledger
 from lab.radio.cell import Cell
 from lab.radio.wifi import limit_ns, price_ps
 
 SOURCE = Path(__file__).with_name("wifi_cell.bpf.c")
-LAYOUT = struct.Struct("=IxxxxQQQQQQQ")  # struct cell
-PINS = Path("/run/multipath-lab/bpf")
-ZERO = struct.pack("=I", 0)
-
-
-@dataclass(frozen=True)
-class Clock:
-    """Hold the state of a cell's clock: when each direction is free, and its counters."""
-
-    next_free_ns: int
-    uplink_free_ns: int
-    busy_ns: int
-    drops: int
-    sent: int
 
 
 def program() -> Path:
@@ -58,9 +44,9 @@ class RunningCell:
         argv = ["bpftool", "prog", "loadall", str(program()), str(self.pins)]
         argv += ["type", "classifier", "pinmaps", str(self.pins)]
         shell.run(argv, f"load the cell of {cell.ap}")
-        self._clock = Map(self.pins / "cells", 4, LAYOUT.size)
+        self._clock = CellClock(cell.ap)
         self._airtimes = Map(self.pins / "airtimes", 4, 8)
-        self._clock.write(ZERO, LAYOUT.pack(0, 0, 0, limit_ns(cell), 0, 0, 0, 0), locked=True)
+        self._clock.start(limit_ns(cell))
 
     def set_rate(self, address: str, rate_bps: int) -> None:
         """Set the rate of a station's packets in both directions."""
@@ -68,21 +54,4 @@ class RunningCell:
 
     def read(self) -> Clock:
         """Return the current state of the clock."""
-        return _clock(self._clock)
-
-
-class CellClock:
-    """Read the clock of a cell that another process runs."""
-
-    def __init__(self, ap: str) -> None:
-        self._clock = Map(PINS / ap / "cells", 4, LAYOUT.size)
-
-    def read(self) -> Clock:
-        """Return the current state of the clock."""
-        return _clock(self._clock)
-
-
-def _clock(cells: Map) -> Clock:
-    raw = cells.read(ZERO, locked=True)
-    _lock, next_free_ns, uplink_free_ns, _limit, _airtime, busy_ns, drops, sent = LAYOUT.unpack(raw)
-    return Clock(next_free_ns, uplink_free_ns, busy_ns, drops, sent)
+        return self._clock.read()

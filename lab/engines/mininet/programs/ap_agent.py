@@ -19,9 +19,9 @@ from typing import Any, Protocol
 
 from controller.tiers import tier1_mean
 from controller.units import mbps_from_bps
+from lab.engines.mininet.kernel.cell_clock import CellClock
 from lab.engines.mininet.kernel.netlink import Handle, Queue, Scheduler
 from lab.engines.mininet.kernel.shaping import FQ, PFIFO, burst_bytes
-from lab.engines.mininet.network import wifi_cell
 from lab.radio.lte import SMALLEST_BPS, Bearer, shares_bps
 from lab.radio.occupancy import PERIOD_S, bearer_occupancy, waiting_uploads, wifi_occupancy
 
@@ -153,7 +153,7 @@ def make_cell(name: str, ap: AccessPoint, scheduler: Scheduler) -> Cell:
     """Return what measures an access point."""
     if ap.kind == "lte":
         return LteCell(ap, scheduler)
-    clock = wifi_cell.CellClock(name)
+    clock = CellClock(name)
 
     def wait_ns() -> int:
         return max(0, clock.read().uplink_free_ns - time.monotonic_ns())
