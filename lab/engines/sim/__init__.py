@@ -1,1 +1,1 @@
-"""Simulate the packets of a scenario in virtual time, with the rules and the controller of the emulation."""
+"""Simulate packets in virtual time, with the rules and the controller of the emulation."""

@@ -1,4 +1,4 @@
-"""Report a simulated run when it ends: its connections, their subflows, and the multipath verdict."""
+"""Report a simulated run when it ends: connections, their subflows, and the multipath verdict."""
 
 from __future__ import annotations
 

@@ -57,14 +57,8 @@ class Sampler:
         """
         now_ns = self.network.now_ns
         elapsed_ns, self._sampled_ns = now_ns - self._sampled_ns, now_ns
-        users, subflows = self._user_samples(elapsed_ns), {}
-        tier_mbps = {cell.ap: {1: 0.0, 2: 0.0} for cell in self.topology.cells}
-        for name, connection, counters in self._established():
-            counters.tier = tiers.get((connection.flow.user, counters.link), 1)
-            sample = self._subflow_sample(connection, counters, elapsed_ns)
-            subflows[name] = sample
-            for ap in tier_mbps.keys() & {counters.link, *counters.subflow.path}:
-                tier_mbps[ap][counters.tier] += sample.mbps
+        users = self._user_samples(elapsed_ns)
+        subflows, tier_mbps = self._subflow_samples(tiers, elapsed_ns)
         aps = {
             ap: ApSample(
                 round(mbps[1], 4),
@@ -118,6 +112,19 @@ class Sampler:
         return UserSample(mbps, round(x_m, 2), round(y_m, 2))
 
     # --- subflows
+
+    def _subflow_samples(
+        self, tiers: Mapping[tuple[str, str], int], elapsed_ns: int
+    ) -> tuple[dict[str, SubflowSample], dict[str, dict[int, float]]]:
+        """Return the sample of each subflow, and the sum of Mb/s per access point and tier."""
+        samples: dict[str, SubflowSample] = {}
+        tier_mbps = {cell.ap: {1: 0.0, 2: 0.0} for cell in self.topology.cells}
+        for name, connection, counters in self._established():
+            counters.tier = tiers.get((connection.flow.user, counters.link), 1)
+            samples[name] = sample = self._subflow_sample(connection, counters, elapsed_ns)
+            for ap in tier_mbps.keys() & {counters.link, *counters.subflow.path}:
+                tier_mbps[ap][counters.tier] += sample.mbps
+        return samples, tier_mbps
 
     def _subflow_sample(
         self, connection: Connection, counters: SubflowCounters, elapsed_ns: int

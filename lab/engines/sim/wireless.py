@@ -1,4 +1,4 @@
-"""Read and change the access points of a running network: stations, collisions, meters, handovers."""
+"""Read and change access points of a running network: stations, collisions, meters, handovers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ METER_BURST_PACKETS, METER_BURST_NS = 10, 20_000_000
 
 
 class Wireless:
-    """Give access to the cells of a network."""
+    """Read and change the access points of one network; it keeps nothing of its own."""
 
     def __init__(self, network: Network) -> None:
         self.network = network

@@ -1,4 +1,4 @@
-"""Simulations without a run folder."""
+"""Run simulations without a run folder."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lab.scenario.targets import change, check_flip
 
 @dataclass
 class Notes:
-    """Stands in for a recorder and keeps what it is told."""
+    """Record the events of a run, in the place of a recorder."""
 
     events: list[dict[str, Any]] = field(default_factory=list)
 
@@ -24,19 +24,19 @@ class Notes:
         self.events.append({"t": t, "kind": kind, **fields})
 
     def log(self, text: str) -> None:
-        """What is said to people is not kept."""
+        """Ignore the text."""
 
 
 class Simulation:
-    """An engine that has been opened, with short ways to ask it."""
+    """Open an engine and run it step by step."""
 
-    def __init__(self, of: scenario.Scenario) -> None:
-        self.scenario, self.notes, self.engine = of, Notes(), SimEngine()
-        self.engine.open(of, self.notes)
+    def __init__(self, loaded: scenario.Scenario) -> None:
+        self.scenario, self.notes, self.engine = loaded, Notes(), SimEngine()
+        self.engine.open(loaded, self.notes)
         self.network, self.t = self.engine.network, 0.0
 
     def run(self, seconds: float, step_s: float = 0.5) -> list[dict[str, Any]]:
-        """The frames of the next so many seconds."""
+        """Return the frames of the next seconds, with rates on the wire."""
         frames, end = [], self.t + seconds
         while self.t < end - 1e-9:
             self.t = round(min(self.t + step_s, end), 9)
@@ -47,7 +47,7 @@ class Simulation:
         self.engine.apply(change(self.scenario, target, check_flip(self.scenario, target, value)))
 
     def mbps(self, frames: list[dict[str, Any]], user: str = "ue1") -> float:
-        """A user's mean goodput over frames of equal length."""
+        """Return a user's mean goodput in Mb/s over frames of equal length."""
         return sum(frame["user"].get(user, {"mbps": 0.0})["mbps"] for frame in frames) / len(frames)
 
     def report(self) -> dict[str, Any]:
@@ -59,13 +59,13 @@ class Simulation:
 
 @pytest.fixture
 def simulation_of() -> Callable[[scenario.Scenario], Simulation]:
-    """Any scenario there is."""
+    """Simulate a scenario."""
     return Simulation
 
 
 @pytest.fixture
 def paths() -> Callable[..., Simulation]:
-    """One user and these paths; `traffic` and `multipath` as in a scenario file."""
+    """Simulate one user with these paths; `traffic` and `multipath` are as in a scenario file."""
 
     def make(*paths: dict[str, Any], traffic: Any = None, **keys: Any) -> Simulation:
         flows = traffic if isinstance(traffic, list) else [{"user": "ue1", **(traffic or {})}]
@@ -82,7 +82,7 @@ def paths() -> Callable[..., Simulation]:
 
 @pytest.fixture
 def testbed() -> Callable[..., Simulation]:
-    """testbed_wifi_lte with these `--set` values."""
+    """Simulate testbed_wifi_lte with these `--set` values."""
 
     def make(*settings: str, strategy: str = "none") -> Simulation:
         return Simulation(
@@ -94,7 +94,7 @@ def testbed() -> Callable[..., Simulation]:
 
 @pytest.fixture
 def simulated() -> Callable[..., Simulation]:
-    """Any scenario that comes with the lab, with these `--set` values."""
+    """Simulate a scenario that comes with the lab, with these `--set` values."""
 
     def make(name: str, *settings: str, strategy: str | None = None) -> Simulation:
         return Simulation(scenario.load(name, Overrides(strategy=strategy, settings=settings)))

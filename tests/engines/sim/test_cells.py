@@ -1,4 +1,4 @@
-"""The air: WiFi cells, LTE bearers, and the meter in front of them."""
+"""Check WiFi cells, LTE bearers, and the meter of an access point."""
 
 from __future__ import annotations
 
@@ -28,8 +28,9 @@ def test_an_idle_cell_is_empty(testbed):
     assert mean(frames, "lte1", "mac_occupancy") == 0
 
 
-def test_a_slow_station_takes_the_time_of_the_fast(testbed):
-    """Two greedy stations with equal packets: 1 / (1/r1 + 1/r2) each (MP-SDN, eq (2)), less the acknowledgements."""
+def test_a_slow_station_lowers_the_throughput_of_a_fast_one(testbed):
+    """Two saturated stations with equal packets get 1 / (1/r1 + 1/r2) each (MP-SDN, eq (2)), less
+    the acknowledgements."""
     settings = ("topology.multipath=[]", "topology.users.ue1.wifi_mbps=8", "rate_scale=0.25")
     simulation = testbed(*settings)
     simulation.run(3)
@@ -38,8 +39,9 @@ def test_a_slow_station_takes_the_time_of_the_fast(testbed):
     assert 0.75 * 2 * share < total < 1.5 * 2 * share
 
 
-def test_proportional_fair_shares(testbed):
-    """Weights 2 and 1, 30 and 12 Mb/s alone, make 20 and 4 together (eq (3), the paper's own example)."""
+def test_bearers_get_proportional_fair_shares(testbed):
+    """Stations of 30 and 12 Mb/s with weights 2 and 1 get 20 and 4 Mb/s (eq (3), the paper's
+    example)."""
     simulation = testbed(
         "topology.multipath=[]",
         "rate_scale=0.5",
@@ -66,13 +68,13 @@ def test_proportional_fair_shares(testbed):
         assert sent * 8 / 4e6 == pytest.approx(0.5 * mbps, rel=0.03)
 
 
-def test_a_bearer_alone_gets_the_whole_cell(testbed):
+def test_a_single_bearer_gets_the_whole_cell(testbed):
     simulation = testbed("topology.multipath=[]", "traffic.3.start_s=50")
     simulation.run(3)
     assert simulation.mbps(simulation.run(3), "ue4") == pytest.approx(46 * 1448 / 1514, rel=0.03)
 
 
-def test_a_meter_lets_its_rate_and_burst_through_and_no_more(testbed):
+def test_a_meter_passes_its_rate_and_burst(testbed):
     simulation = testbed()
     network = simulation.network
     Wireless(network).set_meter("wifi1", ["ue3"], 1_000_000)
@@ -84,7 +86,7 @@ def test_a_meter_lets_its_rate_and_burst_through_and_no_more(testbed):
     assert network.station("wifi1", "ue1", DOWN, at.METER_DROPS) == 0
 
 
-def test_what_goes_into_the_air_comes_out_is_lost_or_waits(testbed):
+def test_every_packet_on_the_air_arrives_is_dropped_or_waits(testbed):
     simulation = testbed("traffic.2.direction=up")
     network = simulation.network
     for _ in range(7):
@@ -103,7 +105,7 @@ def test_what_goes_into_the_air_comes_out_is_lost_or_waits(testbed):
         assert waiting["wifi1"] == Wireless(network).backlog("wifi1")
 
 
-def test_the_testbed_loses_with_plain_mptcp_and_comes_back_with_a_meter(testbed):
+def test_plain_mptcp_lowers_wifi_throughput_and_a_meter_restores_it(testbed):
     def wifi(*settings, strategy="none"):
         frames = testbed(*settings, strategy=strategy).run(10)
         return mean(frames, "wifi1", "tier1_mbps") + mean(frames, "wifi1", "tier2_mbps")

@@ -1,4 +1,5 @@
-"""Every strategy on every scenario: it runs, or is refused before anything starts; and the table of it in scenarios/README.md."""
+"""Check that every strategy runs on every scenario or is refused at the start, and that the table
+in scenarios/README.md says so."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ import pytest
 from controller.strategies import STRATEGIES
 from lab.errors import RequestError
 from lab.scenario import loading as scenario
-from lab.scenario import strategy_table as brain
+from lab.scenario import strategy_table
 from lab.scenario.loading import FOLDER
 from lab.scenario.overrides import Overrides
 from lab.scenario.targets import check_flip, targets
@@ -22,7 +23,7 @@ AFTER_END = "lie after its end"  # of events, in a run that is cut short
 
 
 def refusal(name: str, strategy: str) -> str | None:
-    """Why this strategy is refused here, without what names the file and the choices."""
+    """Return why a scenario refuses a strategy, without the file and the choices."""
     try:
         scenario.load(name, Overrides(strategy=strategy))
     except RequestError as error:
@@ -38,30 +39,27 @@ PAIRS = {
 
 
 def table() -> str:
-    """`yes`, or the number of the reason below the table."""
+    """Return the table; a cell is `yes` or the number of a reason below the table."""
     reasons = list(dict.fromkeys(why for why in PAIRS.values() if why))
     lines = [f"| scenario | {' | '.join(STRATEGIES)} |", "|---" * (len(STRATEGIES) + 1) + "|"]
     for name in scenario.names():
-        cells = (PAIRS[name, strategy] for strategy in STRATEGIES)
-        lines.append(
-            f"| {name} | {' | '.join(f'no ({reasons.index(why) + 1})' if why else 'yes' for why in cells)} |"
-        )
+        refusals = (PAIRS[name, strategy] for strategy in STRATEGIES)
+        cells = (f"no ({reasons.index(why) + 1})" if why else "yes" for why in refusals)
+        lines.append(f"| {name} | {' | '.join(cells)} |")
     return "\n".join(
         [*lines, "", *(f"({n}) {why[0].upper()}{why[1:]}." for n, why in enumerate(reasons, 1)), ""]
     )
 
 
-def test_the_table_in_the_readme_is_this_one():
-    """A stale one is written anew, so that it only has to be looked at and committed."""
+def test_the_table_in_the_readme_is_up_to_date():
+    """If the table is stale, this test writes it anew; check it and commit it."""
     before = README.read_text()
     head, _, rest = before.partition(BEGIN)
     tail = rest.partition(END)[2]
     after = f"{head}{BEGIN}{table()}{END}{tail}"
     if after != before:
         README.write_text(after)
-    assert after == before, (
-        f"{README} was stale and has been written anew: look at it and commit it"
-    )
+    assert after == before, f"{README} was stale and has been written anew: check it and commit it"
 
 
 def test_most_pairs_run():
@@ -69,7 +67,7 @@ def test_most_pairs_run():
 
 
 @pytest.mark.parametrize(("name", "strategy"), [pair for pair, why in PAIRS.items() if why is None])
-def test_it_runs(name, strategy):
+def test_a_strategy_runs_on_a_scenario_that_allows_it(name, strategy):
     run = Simulation(scenario.load(name, Overrides(strategy=strategy)))
     frames = run.run(2.5)
     assert sum(user["mbps"] for user in frames[-1]["user"].values()) > 0
@@ -79,15 +77,15 @@ def test_it_runs(name, strategy):
     }
 
 
-def test_campus_is_where_every_strategy_acts():
+def test_every_strategy_runs_on_campus():
     assert not any(PAIRS["campus", strategy] for strategy in STRATEGIES)
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_every_parameter_has_a_unit_a_help_and_bounds_that_can_be_flipped(strategy):
+def test_every_parameter_has_a_unit_a_help_text_and_bounds_within_which_it_can_be_changed(strategy):
     running = scenario.load("campus", Overrides(strategy=strategy))
     flippable = targets(running)
-    for row in brain.describe_params(strategy):
+    for row in strategy_table.describe_params(strategy):
         target = f"strategy.{row['name']}"
         assert row["unit"], target
         assert row["help"], target
@@ -101,7 +99,7 @@ def test_every_parameter_has_a_unit_a_help_and_bounds_that_can_be_flipped(strate
             assert check_flip(running, target, value) == value
 
 
-def test_a_flip_to_a_strategy_that_has_nothing_to_do_is_refused():
+def test_a_change_to_a_strategy_without_effect_is_refused():
     with pytest.raises(
         RequestError,
         match="'meter_throttling' has nothing to do in this network: it limits users at access",

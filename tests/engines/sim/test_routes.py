@@ -1,4 +1,4 @@
-"""Ways are those that the controller of the emulation would choose."""
+"""Check that the simulator chooses the same paths as the controller of the emulation."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from lab.topologies.topology_file import describe
 from .conftest import Simulation
 
 
-def begun(name: str, seed: int = 1) -> Simulation:
-    """A simulation whose first connections have chosen their ways."""
+def started(name: str, seed: int = 1) -> Simulation:
+    """Start a simulation; its first connections have paths."""
     simulation = Simulation(scenario.load(name, Overrides(strategy="none", seed=seed)))
     simulation.run(0.1, 0.1)
     return simulation
 
 
-def ways(simulation: Simulation) -> dict[Flow, Path]:
+def paths_by_flow(simulation: Simulation) -> dict[Flow, Path]:
     return {each.ends.flow: each.path for each in simulation.network.subflows() if each.path}
 
 
@@ -33,22 +33,24 @@ def ways(simulation: Simulation) -> dict[Flow, Path]:
     ("name", "link"),
     [("fat_tree", "c1-a1x1"), ("campus", "a1x1-e1x1"), ("collision_between", "up1")],
 )
-def test_both_engines_choose_the_same_ways_before_and_after_a_link_is_lost(name, link):
-    simulation = begun(name)
+def test_both_engines_choose_the_same_paths_before_and_after_a_link_breaks(name, link):
+    simulation = started(name)
     topology = simulation.network.tables.topology
     network = plan.read(json.dumps(describe(topology, wire(topology))))
     router = Router(network, Hosts(network))
-    before = ways(simulation)
+    before = paths_by_flow(simulation)
     assert before == {flow: router.path(flow) for flow in before}
     simulation.flip(f"link.{link}.up", False)
     router.set_link(link, up=False)
     router.changed()
-    after = ways(simulation)
+    after = paths_by_flow(simulation)
     assert after == {flow: router.path(flow) for flow in after}
     assert after == {flow: router.path(flow.back())[::-1] for flow in after}
     assert after != before
 
 
-def test_seeds_choose_other_ports_and_so_other_ways():
-    chosen = [tuple(ways(begun("collision_within", seed)).values()) for seed in range(1, 7)]
+def test_another_seed_chooses_other_ports_and_paths():
+    chosen = [
+        tuple(paths_by_flow(started("collision_within", seed)).values()) for seed in range(1, 7)
+    ]
     assert len(set(chosen)) > 1

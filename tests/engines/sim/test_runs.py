@@ -1,4 +1,4 @@
-"""Whole runs: the same bytes for the same seed; flips, events, refusals."""
+"""Check whole runs: the same seed gives the same bytes; changes, events and decisions."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ SMALL = ("rate_scale=0.1", "sample_interval_s=1", "strategy.name=meter_throttlin
 
 
 def record(folder, *settings, on_progress=lambda _: None):
-    """Run testbed_wifi_lte, small, into a folder."""
+    """Run testbed_wifi_lte at a tenth of its rates into a folder."""
     folder.mkdir()
-    of = scenario.load("testbed_wifi_lte", Overrides(settings=(*SMALL, *settings)))
-    recorder = Recorder(folder, of, "sim")
-    outcome = run(of, registry.create("sim", Options(speed=0.0)), recorder, on_progress)
+    loaded = scenario.load("testbed_wifi_lte", Overrides(settings=(*SMALL, *settings)))
+    recorder = Recorder(folder, loaded, "sim")
+    outcome = run(loaded, registry.create("sim", Options(speed=0.0)), recorder, on_progress)
     assert not outcome.error, outcome.error
     return outcome
 
@@ -45,7 +45,7 @@ def test_the_same_seed_gives_the_same_bytes_and_another_does_not(tmp_path):
     assert files(tmp_path / "a")[0] != files(tmp_path / "c")[0]
 
 
-def test_a_flip_changes_what_comes_after_it_and_nothing_before(tmp_path):
+def test_a_change_affects_the_samples_after_it_and_none_before(tmp_path):
     record(tmp_path / "plain", "duration_s=8")
     record(
         tmp_path / "flipped",
@@ -57,7 +57,7 @@ def test_a_flip_changes_what_comes_after_it_and_nothing_before(tmp_path):
     assert plain[4:] != flipped[4:]
 
 
-def test_stop_keeps_what_was_measured(tmp_path):
+def test_stop_keeps_the_measurements(tmp_path):
     folder = tmp_path / "run"
 
     def stop(progress):
@@ -82,7 +82,7 @@ def test_decisions_are_events_with_reasons(tmp_path):
     assert outcome.result["cc"] == "reno"
 
 
-def test_withdrawing_the_strategy_lifts_the_meters(testbed):
+def test_withdrawing_the_strategy_removes_the_meters(testbed):
     simulation = testbed("rate_scale=0.1", strategy="meter_throttling")
     wire_mbps = simulation.run(3)[-1]["ap"]["wifi1"]["meter_mbps"]
     assert wire_mbps == pytest.approx(0.05)  # the lowest meter; 0.1 Mb/s x 0.1 would be less
