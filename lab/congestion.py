@@ -1,6 +1,6 @@
 """List the built-in congestion controls that a scenario can name.
 
-`lab.extensions` adds those in files of a user; `lab.scenario.engine_table` says which engine can run
+`lab.extensions` adds those in a user's files; `lab.scenario.engine_table` says which engine can run
 which.
 """
 

@@ -38,7 +38,8 @@ class CommandFailed(LabError):
     def __init__(self, doing: str, argv: Sequence[str], status: int, stderr: str) -> None:
         self.argv, self.status, self.stderr = tuple(argv), status, stderr.strip()
         super().__init__(
-            f"{doing}: `{shlex.join(argv)}` ended with status {status}: {self.stderr or 'no message'}"
+            f"{doing}: `{shlex.join(argv)}` ended with status {status}:"
+            f" {self.stderr or 'no message'}"
         )
 
 

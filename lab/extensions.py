@@ -89,7 +89,7 @@ def topology_file(kind: str) -> Path | None:
 
 
 def law_file(name: str, suffix: str) -> Path | None:
-    """Return the file of a congestion control, ".py" or ".c"; None for a built-in or missing one."""
+    """Return the file of a congestion control, ".py" or ".c"; None if it has none."""
     return _file(name, suffix, "cc")
 
 
@@ -169,7 +169,7 @@ def strategy_name(text: str) -> str:
 
 
 def cc_name(text: str) -> str:
-    """Return the name that `--cc` stands for; register the file, and the one beside it, if a path."""
+    """Return the name that `--cc` stands for; register a path and the file beside it."""
     return _register("cc", Path(text)) if is_path(text) else text
 
 

@@ -67,8 +67,8 @@ def test_a_section_shows_means_ranges_differences_and_ratios():
     page = crosscheck.section(STUDY, FOUND, "Made by hand.")
     assert page.startswith("## testbed_wifi_lte\n\nMade by hand.\n")
     assert (
-        "| baseline | WiFi | 11.00 (10.00 to 12.00) | 10.00 (10.00 to 10.00) | -9 % | shared model |"
-        in page
+        "| baseline | WiFi | 11.00 (10.00 to 12.00) | 10.00 (10.00 to 10.00) | -9 % | shared"
+        " model |" in page
     )
     assert "| WiFi | none | 0.50 | 0.80 | 0.75 |" in page
     assert "| baseline | gone | - | - | - | independent |" in page

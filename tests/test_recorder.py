@@ -68,10 +68,10 @@ def test_a_cut_last_line_is_left_out_and_damage_before_it_is_not(tmp_path):
 
 def test_a_killed_process_leaves_every_line_it_wrote(tmp_path):
     program = (
-        "import sys, time; from pathlib import Path; from lab.scenario import loading as scenario; from lab.run.recorder import Recorder; from lab.run.frame import Frame; "
-        "s = scenario.load('testbed_wifi_lte'); r = Recorder(Path(sys.argv[1]), s, 'fake')\n"
-        "for n in range(100): r.sample(Frame(n))\n"
-        "print('written', flush=True); time.sleep(60)"
+        "import sys, time; from pathlib import Path; from lab.scenario import loading as scenario;"
+        " from lab.run.recorder import Recorder; from lab.run.frame import Frame; s ="
+        " scenario.load('testbed_wifi_lte'); r = Recorder(Path(sys.argv[1]), s, 'fake')\nfor n in"
+        " range(100): r.sample(Frame(n))\nprint('written', flush=True); time.sleep(60)"
     )
     argv = [sys.executable, "-c", program, str(tmp_path)]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:

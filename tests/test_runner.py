@@ -40,7 +40,10 @@ def test_a_duration_that_is_no_multiple_of_the_interval_ends_in_a_short_sample(g
 
 
 def test_scenario_events_happen_at_their_time_in_file_units(go):
-    events = "events=[{at_s: 1, target: user.ue1.demand_mbps, value: 8}, {at_s: 0, target: user.ue2.demand_mbps, value: 4}]"
+    events = (
+        "events=[{at_s: 1, target: user.ue1.demand_mbps, value: 8}, {at_s: 0, target:"
+        " user.ue2.demand_mbps, value: 4}]"
+    )
     outcome, engine = go(events, "rate_scale=0.25")
     rates = [frame["user"]["ue1"]["mbps"] for frame in read_samples(outcome.folder)]
     assert rates == [4.0, 4.0, 8.0, 8.0]  # the fake gives 1 Mb/s on the wire without a demand

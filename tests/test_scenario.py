@@ -36,16 +36,27 @@ duration_s: 120
 WRONG = {
     "topology.mutipath=[]": "topology: unknown key 'mutipath' (did you mean 'multipath'?)",
     "durations=5": "unknown key 'durations' (did you mean 'duration_s'?)",
-    "topology.users.ue1.wifi_kbps=9": "topology.users[1]: unknown key 'wifi_kbps' (did you mean 'wifi_mbps'?)",
+    "topology.users.ue1.wifi_kbps=9": (
+        "topology.users[1]: unknown key 'wifi_kbps' (did you mean 'wifi_mbps'?)"
+    ),
     "topology.multipath=[ue9]": "multipath user 'ue9' is unknown: choose from ue1, ue2, ue3, ue4",
-    "topology.kind=wifi": "topology.kind: 'wifi' is unknown (did you mean 'wifi_lte'?): choose from",
-    "topology.users.ue1.wifi_mbps=-2": "topology.users[1].wifi_mbps: -2 is out of range: write more than 0 Mb/s",
+    "topology.kind=wifi": (
+        "topology.kind: 'wifi' is unknown (did you mean 'wifi_lte'?): choose from"
+    ),
+    "topology.users.ue1.wifi_mbps=-2": (
+        "topology.users[1].wifi_mbps: -2 is out of range: write more than 0 Mb/s"
+    ),
     "topology=3": "topology: 3 is no mapping",
     "traffic=[]": "traffic: holds 0 entries: write at least 1",
     "traffic=3": "traffic: 3 is not a list",
     "traffic.1.user=ue7": "traffic[1].user: 'ue7' is unknown",
-    "traffic.1.kind=blk": "traffic[1].kind: 'blk' is unknown (did you mean 'bulk'?): choose from bulk, file, rate, on_off",
-    "traffic.1.rate_mbps=10Mbps": "traffic[1].rate_mbps: '10Mbps' is not a number in Mb/s: write 10",
+    "traffic.1.kind=blk": (
+        "traffic[1].kind: 'blk' is unknown (did you mean 'bulk'?): choose from bulk, file, rate,"
+        " on_off"
+    ),
+    "traffic.1.rate_mbps=10Mbps": (
+        "traffic[1].rate_mbps: '10Mbps' is not a number in Mb/s: write 10"
+    ),
     "traffic.1.kind=file": "traffic[1]: kind 'file' needs volume_mb",
     "traffic.1.kind=rate": "traffic[1]: kind 'rate' needs rate_mbps",
     "traffic.1.volume_mb=3": "volume_mb belongs to kind 'file', not 'bulk'",
@@ -56,16 +67,26 @@ WRONG = {
     "seed=true": "seed: true is not a whole number",
     "sample_interval_s=59": "",  # shorter than the 60 s of the run: allowed
     "name=A B": "name: 'A B' does not fit",
-    "multipath.cc=olai": "multipath.cc: 'olai' is unknown (did you mean 'olia'?): choose from reno, cubic",
+    "multipath.cc=olai": (
+        "multipath.cc: 'olai' is unknown (did you mean 'olia'?): choose from reno, cubic"
+    ),
     "multipath.server_enabled=no way": "multipath.server_enabled: 'no way' is not true or false",
     "strategy=none": "strategy: 'none' is not a mapping",
     "strategy.name=foo": "strategy.name: 'foo' is unknown: choose from",
-    "strategy={name: meter_throttling, params: {cth: 5}}": "strategy.params.cth: 5 is out of range: write at most 1",
+    "strategy={name: meter_throttling, params: {cth: 5}}": (
+        "strategy.params.cth: 5 is out of range: write at most 1"
+    ),
     "strategy.cth=0.5": "strategy.params: unknown key 'cth'. Known keys: interval_s",
-    "strategy={name: meter_throttling, params: {cht: 0.5}}": "strategy.params: unknown key 'cht' (did you mean 'cth'?)",
+    "strategy={name: meter_throttling, params: {cht: 0.5}}": (
+        "strategy.params: unknown key 'cht' (did you mean 'cth'?)"
+    ),
     "mobility={}": "mobility: topology 'wifi_lte' gives nobody a position",
-    "events=[{at_s: 1, target: link.wifi.u, value: 3}]": "events[1]: target 'link.wifi.u' is unknown (did you mean 'link.wifi.up'?)",
-    "events=[{at_s: 1, target: link.wifi.up, value: 3}]": "events[1]: link.wifi.up: 3 is neither true nor false",
+    "events=[{at_s: 1, target: link.wifi.u, value: 3}]": (
+        "events[1]: target 'link.wifi.u' is unknown (did you mean 'link.wifi.up'?)"
+    ),
+    "events=[{at_s: 1, target: link.wifi.up, value: 3}]": (
+        "events[1]: link.wifi.up: 3 is neither true nor false"
+    ),
 }
 
 

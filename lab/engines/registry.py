@@ -41,7 +41,8 @@ def admit(name: str, scenario: Scenario, options: Options) -> None:
     kind = scenario.topology.kind
     if kind in entry(name).topologies:
         raise RequestError(
-            f"topology '{kind}' on engine '{name}': {entry(name).topologies[kind]}. Choose --engine sim"
+            f"topology '{kind}' on engine '{name}': {entry(name).topologies[kind]}. Choose"
+            " --engine sim"
         )
     for setting in ("scheduler", "expected_by", "penalisation", *VARIANTS):
         refuse(name, setting, getattr(scenario.multipath, setting))
@@ -52,7 +53,8 @@ def admit(name: str, scenario: Scenario, options: Options) -> None:
         refuse(name, "cc", cc)
         if cc in BY_DELAY and scenario.multipath.expected_by == "window":
             raise RequestError(
-                f"cc '{cc}' with multipath.expected_by 'window': it goes by delay. Write expected_by: pacing"
+                f"cc '{cc}' with multipath.expected_by 'window': it goes by delay. Write"
+                " expected_by: pacing"
             )
 
 

@@ -45,7 +45,7 @@ class Direction:
 
 @dataclass(frozen=True)
 class LinkSample:
-    """Describe one shaped link: Ethernet frames in each direction, queue and loss of the busier one.
+    """Describe one shaped link: frames in each direction, queue and loss of the busier one.
 
     `backlog` counts packets; `loss` is the fraction of packets that were dropped or lost. An
     unshaped link has no queue to read: all its figures are None.

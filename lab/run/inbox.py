@@ -2,7 +2,7 @@
 
 {"target": "link.path1.loss", "value": 0.05}     a flip
 {"control": "stop"}                              end now, keep what was measured
-{"control": "pause"}, {"control": "resume"}, {"control": "speed", "value": 10}     engines without a clock of their own
+{"control": "pause"}, {"control": "resume"}, {"control": "speed", "value": 10}     simulated time only
 """
 
 from __future__ import annotations

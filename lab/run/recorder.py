@@ -1,6 +1,7 @@
 """Write the run folder so that a lost process, a full disk or a power cut keeps what was measured.
 
-    manifest.json  scenario.yaml  samples.jsonl  events.jsonl  commands.sh  log.txt  inbox/  result.json
+    manifest.json  scenario.yaml  samples.jsonl  events.jsonl
+    commands.sh    log.txt        inbox/         result.json
 
 Lines are appended and flushed one by one; documents are written beside and renamed into place.
 """
@@ -164,8 +165,8 @@ class Recorder:
 
     def _failed(self, what: str, error: OSError) -> LabError:
         self.broken = LabError(
-            f"record {what} in {self.folder}: {error.strerror or error}. What was recorded before is kept. "
-            "Free space or choose another folder with --out, then run again"
+            f"record {what} in {self.folder}: {error.strerror or error}. What was recorded before"
+            " is kept. Free space or choose another folder with --out, then run again"
         )
         return self.broken
 
@@ -198,7 +199,8 @@ def new_folder(scenario: Scenario, out: Path | None = None, runs: Path = RUNS) -
                     f"--out {out}: is there already and not empty. Choose another folder"
                 )
             return _made(out)
-        stem = f"{datetime.now():%Y%m%d-%H%M%S}-{scenario.name}-{scenario.strategy.name}-{scenario.seed}"
+        name = f"{scenario.name}-{scenario.strategy.name}-{scenario.seed}"
+        stem = f"{datetime.now():%Y%m%d-%H%M%S}-{name}"
         _made(runs)
         for n in range(1, 1000):
             folder = runs / (stem if n == 1 else f"{stem}-{n}")

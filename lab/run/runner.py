@@ -167,7 +167,8 @@ class _Run:
                     else "there is no such control"
                 )
                 raise RequestError(
-                    f"'{message['control']}' is not possible on engine '{self.recorder.engine}': {why}: choose stop"
+                    f"'{message['control']}' is not possible on engine '{self.recorder.engine}':"
+                    f" {why}: choose stop"
                 )
         except RequestError as error:
             self._note("control", ok=False, seq=seq, **asked, error=str(error))

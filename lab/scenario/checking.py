@@ -33,6 +33,12 @@ SHAPES = {
     "string_type": "text",
     "bool_type": "true or false",
 }
+LIMITS = {
+    "less_than_equal": ("le", "at most"),
+    "less_than": ("lt", "less than"),
+    "greater_than_equal": ("ge", "at least"),
+    "greater_than": ("gt", "more than"),
+}
 FRACTIONS = ("loss", "loss_both")
 Model = TypeVar("Model", bound=BaseModel)
 Loc = Sequence[str | int]
@@ -140,7 +146,10 @@ def _problem(model: type[BaseModel], error: dict[str, Any], source: str, prefix:
         known = sorted(_model_at(model, loc[:-1]).model_fields)
         outer = where([*prefix, *loc[:-1]])
         start = f"{source}: {outer}: " if outer else f"{source}: "
-        return f"{start}unknown key '{key}'{nearest(key, known)}. Known keys: {', '.join(known) or 'none'}"
+        return (
+            f"{start}unknown key '{key}'{nearest(key, known)}. Known keys:"
+            f" {', '.join(known) or 'none'}"
+        )
     if kind == "missing":
         return f"{source}: {place}: is missing. Add it"
     return (
@@ -166,10 +175,8 @@ def _cure(kind: str, key: str, value: Any, ctx: dict[str, Any], message: str) ->
         whole = "whole number" if kind.startswith("int_") else "number"
         asks = f"{show(value)} is not a {whole}" + (f" in {unit(key)}" if unit(key) else "")
         return f"{asks}: write {number[1]}" if number else asks
-    limits = {"less_than_equal": ("le", "at most"), "less_than": ("lt", "less than"),
-              "greater_than_equal": ("ge", "at least"), "greater_than": ("gt", "more than")}  # fmt: skip
-    if kind in limits:
-        name, words = limits[kind]
+    if kind in LIMITS:
+        name, words = LIMITS[kind]
         return f"{show(value)} is out of range: write {words} {ctx[name]:g} {unit(key)}".rstrip()
     if kind in SHAPES:
         return f"{show(value)} is not {SHAPES[kind]}"

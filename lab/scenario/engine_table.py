@@ -21,7 +21,7 @@ class Entry:
 
     `real_time`: the engine follows the wall clock, so it has neither speed nor pause.
     `topologies`: the kinds that it cannot build, each with the reason.
-    `cc`: the built-in congestion controls. `law_suffix`: the ending of a user's own for this engine.
+    `cc`: the built-in congestion controls. `law_suffix`: the ending of a user's own file.
     `variants`: of congestion control, where the draft and the kernel differ.
     """
 
@@ -48,8 +48,9 @@ KERNEL_LACKS = {
     "traffic": "its traffic program speaks TCP only",
 }
 EMULATION_TOPOLOGIES = {
-    "wireless_set": "the emulated radios do not model distance, and one machine cannot run thirty "
-    "of them",
+    "wireless_set": (
+        "the emulated radios do not model distance, and one machine cannot run thirty of them"
+    ),
     "rat_setup": "its senders use radios of their own, and in the emulation only users have radios",
 }
 VARIANTS = ("balia_decrease", "olia_metric")

@@ -70,7 +70,8 @@ def find(wanted: str) -> Path:
     if path.suffix in (".yaml", ".yml") or len(path.parts) > 1:
         wrong = "that folder is no run's" if path.is_dir() else "there is no such file"
         raise RequestError(
-            f"read scenario {wanted}: {wrong}. Give a file, or a name from ./run_lab.sh list scenarios"
+            f"read scenario {wanted}: {wrong}. Give a file, or a name from ./run_lab.sh list"
+            " scenarios"
         )
     raise RequestError(f"scenario {unknown(wanted, sorted(files))}, or give a path")
 
@@ -212,7 +213,8 @@ def _with_choices(raw: dict[str, Any], source: str, folder: Path | None) -> dict
         out["topology"] = _topology(raw["topology"], source, folder)
     elif "topology" in raw:
         raise RequestError(
-            f"{source}: topology: {show(raw['topology'])} is no mapping: write 'topology: {{kind: ...}}'"
+            f"{source}: topology: {show(raw['topology'])} is no mapping: write 'topology: {{kind:"
+            " ...}'"
         )
     if "strategy" in raw:
         choice = checking.validate(StrategyChoice, raw["strategy"], source, "strategy")
@@ -274,7 +276,8 @@ def _check_against(scenario: Scenario, source: str) -> None:
             raise RequestError(f"{source}: {place}: {unknown(flow.user, topology.users)}")
     if scenario.mobility and not has_positions(scenario):
         raise RequestError(
-            f"{source}: mobility: topology '{scenario.topology.kind}' gives nobody a position. Leave out mobility"
+            f"{source}: mobility: topology '{scenario.topology.kind}' gives nobody a position."
+            " Leave out mobility"
         )
 
 

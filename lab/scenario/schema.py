@@ -105,7 +105,8 @@ class Multipath(Part):
     def settings_go_together(self) -> Multipath:
         if self.penalisation and self.scheduler not in ("lowest_rtt", "round_robin"):
             raise ValueError(
-                f"penalisation belongs to the schedulers lowest_rtt and round_robin, not '{self.scheduler}'"
+                "penalisation belongs to the schedulers lowest_rtt and round_robin, not"
+                f" '{self.scheduler}'"
             )
         return self
 
@@ -144,7 +145,8 @@ class Mobility(Part):
     def speeds_in_order(self) -> Mobility:
         if self.speed_max_mps < self.speed_min_mps:
             raise ValueError(
-                f"speed_max_mps {self.speed_max_mps:g} is below speed_min_mps {self.speed_min_mps:g}"
+                f"speed_max_mps {self.speed_max_mps:g} is below speed_min_mps"
+                f" {self.speed_min_mps:g}"
             )
         return self
 
@@ -152,7 +154,7 @@ class Mobility(Part):
 class Scenario(Part):
     """Describe one experiment, complete and checked; `lab.scenario.loading` makes it.
 
-    `traffic_direction`, `traffic_parallel` and `traffic_volume_mb` apply to every flow of `traffic`.
+    `traffic_direction`, `traffic_parallel` and `traffic_volume_mb` apply to every flow.
     """
 
     name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
@@ -205,6 +207,7 @@ class Scenario(Part):
     def is_sampled_at_least_once(self) -> Scenario:
         if self.sample_interval_s > self.duration_s:
             raise ValueError(
-                f"sample_interval_s {self.sample_interval_s:g} is longer than duration_s {self.duration_s:g}"
+                f"sample_interval_s {self.sample_interval_s:g} is longer than duration_s"
+                f" {self.duration_s:g}"
             )
         return self

@@ -284,6 +284,7 @@ def _checked_number(row: Target, value: Any) -> float | None:
             else ""
         )
         raise RequestError(
-            f"{row.name}: {value:g} is not within {row.minimum:g} to {row.maximum:g} {row.unit}{percent}".rstrip()
+            f"{row.name}: {value:g} is not within {row.minimum:g} to {row.maximum:g}"
+            f" {row.unit}{percent}".rstrip()
         )
     return float(value)

@@ -1,11 +1,11 @@
-"""Record the golden set: digests of simulated runs, one per field, to tell what a change of the code changed.
+"""Record the golden set: a digest of each field of simulated runs, to show what a change alters.
 
-    python tests/golden/record.py record FILE [CASE...]     run every case and write the digests of its fields
-    python tests/golden/record.py compare FILE [CASE...]    run them again, and list each field that differs
+    python tests/golden/record.py record FILE [CASE...]     run every case, write the digests
+    python tests/golden/record.py compare FILE [CASE...]    run them, list each field that differs
 
-Every scenario runs with several seeds, every congestion control and every scheduler, at `rate_scale` 1.
-`tests/golden/golden.json` was recorded before the change that it judges; `tests/golden/README.md` lists the fields that
-a later change altered on purpose.
+Every scenario runs with several seeds, every congestion control and every packet scheduler, at
+`rate_scale` 1. golden.json was recorded before the change that it judges; README.md lists the
+fields that were altered on purpose.
 """
 
 from __future__ import annotations
@@ -169,9 +169,9 @@ def packed(found: dict[str, Any]) -> str:
     """The digests as text: the fields' names once, then a line of digests for each case."""
     columns = sorted({field for each in found.values() if isinstance(each, dict) for field in each})
     rows = {
-        name: each
-        if isinstance(each, str)
-        else " ".join(each.get(column, "-") for column in columns)
+        name: (
+            each if isinstance(each, str) else " ".join(each.get(column, "-") for column in columns)
+        )
         for name, each in found.items()
     }
     return json.dumps({"columns": columns, "cases": rows}, indent=0) + "\n"
