@@ -1,4 +1,4 @@
-"""Know the engines: where each one is, what it can run, and what it refuses."""
+"""Make engines by name, and refuse scenarios that an engine cannot run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _loaded: dict[Path, str] = {}  # digests of the users' laws that engines of this
 
 
 def create(name: str, options: Options) -> Engine:
-    """An engine that has not been opened."""
+    """Return a new engine; it has not been opened."""
     module, _, attribute = entry(name).path.partition(":")
     try:
         cls: type[Engine] = getattr(importlib.import_module(module), attribute)
@@ -41,8 +41,8 @@ def admit(name: str, scenario: Scenario, options: Options) -> None:
     kind = scenario.topology.kind
     if kind in entry(name).topologies:
         raise RequestError(
-            f"topology '{kind}' on engine '{name}': {entry(name).topologies[kind]}. Choose"
-            " --engine sim"
+            f"topology '{kind}' on engine '{name}': {entry(name).topologies[kind]}. "
+            "Choose --engine sim"
         )
     for setting in ("scheduler", "expected_by", "penalisation", *VARIANTS):
         refuse(name, setting, getattr(scenario.multipath, setting))
@@ -53,8 +53,8 @@ def admit(name: str, scenario: Scenario, options: Options) -> None:
         refuse(name, "cc", cc)
         if cc in BY_DELAY and scenario.multipath.expected_by == "window":
             raise RequestError(
-                f"cc '{cc}' with multipath.expected_by 'window': it goes by delay. Write"
-                " expected_by: pacing"
+                f"cc '{cc}' with multipath.expected_by 'window': it reacts to delay. "
+                "Write expected_by: pacing"
             )
 
 

@@ -1,0 +1,148 @@
+"""Check docs/definitions.md against the code: it is complete, and what it names exists."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import fields
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from lab.run import metrics
+from lab.run.frame import ApSample, LinkSample, SubflowSample, UserSample
+from lab.run.report import ConnectionReport, MptcpVerdict, Report, SubflowReport
+from lab.scenario import loading, targets
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = (ROOT / "docs" / "definitions.md").read_text(encoding="utf-8")
+WRITES_EVENTS = ("lab/run/runner.py", "lab/engines/sim", "lab/engines/mininet/engine.py")
+WRITES_LINES = ("controller/decision_log.py", "controller/pox_ext/session.py")
+RECORDING = {"_note", "_event", "record", "event"}
+
+
+def rows(section: str) -> dict[str, list[str]]:
+    """Return the cells of a section's table by each name of its first cell."""
+    text = PAGE.split(f"## {section}\n")[1].split("\n## ")[0]
+    lines = [line for line in text.splitlines() if line.startswith("| `")]
+    found: dict[str, list[str]] = {}
+    for line in lines:
+        first, *cells = (cell.strip() for cell in line.strip("|").split(" | "))
+        for name in re.findall(r"`([^`]+)`", first):
+            assert name not in found, f"{name} has two definitions"
+            found[name] = cells
+    return found
+
+
+SECTIONS = ("Flip targets", "Events", "Samples", "Results")
+NAMED = [
+    pytest.param(name, cells, id=f"{section}-{name}")
+    for section in SECTIONS
+    for name, cells in rows(section).items()
+]
+
+
+@cache
+def defined(path: Path) -> frozenset[str]:
+    """Return the functions and classes of a module, methods as `Class.method`."""
+    found: set[str] = set()
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            found.add(node.name)
+        if isinstance(node, ast.ClassDef):
+            inner = (each.name for each in node.body if isinstance(each, ast.FunctionDef))
+            found |= {f"{node.name}.{name}" for name in inner}
+    return frozenset(found)
+
+
+@pytest.mark.parametrize(("name", "cells"), NAMED)
+def test_each_row_has_a_definition_a_function_and_a_test(name, cells):
+    definition, functions, tests = cells
+    assert definition.endswith(".")
+    named = re.findall(r"`([^`:]+)(?::([^`]+))?`", functions + tests)
+    assert any(path.startswith("tests/") for path, _ in named)
+    assert any(not path.startswith("tests/") for path, _ in named)
+    for path, function in named:
+        assert (ROOT / path).is_file(), path
+        assert not function or function in defined(ROOT / path), f"{path}:{function}"
+
+
+def pattern(target: str) -> str:
+    """Return a target with its identifiers replaced by what they stand for."""
+    match target.split("."):
+        case ["strategy", _]:
+            return "strategy.PARAMETER"
+        case ["link", _, what]:
+            return f"link.ID.{what}"
+        case ["user", _, what]:
+            return f"user.ID.{what}"
+        case ["cell", _, what]:
+            return f"cell.AP.{what}"
+        case ["cell", _, _, what]:
+            return f"cell.AP.USER.{what}"
+    return target
+
+
+def test_every_target_of_every_scenario_is_defined():
+    known = {
+        pattern(target)
+        for name in loading.names()
+        for target in targets.targets(loading.load(name))
+    }
+    assert set(rows("Flip targets")) == known
+
+
+def kinds() -> Iterator[str]:
+    """Yield the kinds of events that the code writes."""
+    for place in WRITES_EVENTS:
+        path = ROOT / place
+        for module in [path] if path.is_file() else sorted(path.rglob("*.py")):
+            for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                    first = node.args[0] if node.args else None
+                    of_ledger = "ledger" in ast.unparse(node.func.value)
+                    named = isinstance(first, ast.Constant) and not of_ledger
+                    if named and node.func.attr in RECORDING:
+                        assert isinstance(first, ast.Constant)
+                        yield str(first.value)
+    for place in WRITES_LINES:
+        for node in ast.walk(ast.parse((ROOT / place).read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Dict):
+                for key, value in zip(node.keys, node.values, strict=True):
+                    if isinstance(key, ast.Constant) and key.value == "kind":
+                        assert isinstance(value, ast.Constant)
+                        yield str(value.value)
+
+
+def test_every_kind_of_event_is_defined():
+    assert set(rows("Events")) == set(kinds())
+
+
+def names(kind: type, prefix: str) -> set[str]:
+    return {f"{prefix}.{field.name}" for field in fields(kind)}
+
+
+def test_every_field_of_a_sample_is_defined():
+    known = {"t", "link.mbps"}
+    for kind, prefix in (
+        (ApSample, "ap"),
+        (LinkSample, "link"),
+        (UserSample, "user"),
+        (SubflowSample, "sf"),
+    ):
+        known |= names(kind, prefix)
+    assert set(rows("Samples")) == known
+
+
+def test_every_field_of_a_result_is_defined():
+    header = metrics.Header("run", "scenario", "none", "sim", 1, 1.0, "complete")
+    result = metrics.result(header, loading.load("testbed_wifi_lte").network, [], Report())
+    known = set(result) - {"aps", "users", "connections", "fairness", "mptcp"} | {"error"}
+    for part in ("aps", "users"):
+        known |= {f"{part}.{key}" for each in result[part].values() for key in each}
+    known |= {f"fairness.{key}" for key in result["fairness"]}
+    known |= names(ConnectionReport, "connections") | names(SubflowReport, "subflows")
+    known |= names(MptcpVerdict, "mptcp")
+    assert set(rows("Results")) == known
