@@ -10,7 +10,7 @@ from typing import Any
 
 
 class Interrupted(BaseException):
-    """Interrupt a run: the user or the system requested its end."""
+    """Report that the user or the system has requested the end of the run."""
 
 
 @contextmanager
