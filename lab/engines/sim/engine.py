@@ -32,19 +32,8 @@ from lab.run.engine import Engine
 from lab.run.frame import Frame
 from lab.run.recorder import Recorder
 from lab.run.report import Report
-from lab.scenario.changes import (
-    Change,
-    SetCongestionControl,
-    SetDemand,
-    SetLinkDelay,
-    SetLinkLoss,
-    SetLinkRate,
-    SetLinkUp,
-    SetStationRate,
-    SetStrategy,
-    SetStrategyParameter,
-    SetTier1Demand,
-)
+from lab.scenario import changes
+from lab.scenario.changes import Change
 from lab.scenario.demands import Demands, Rates
 from lab.scenario.flows import PAUSED_BPS, Act, plan
 from lab.scenario.loading import scaled_traffic
@@ -142,19 +131,24 @@ class SimEngine(Engine):
         """Apply a change of the strategy, a link, a station, a demand or the congestion
         control."""
         match change:
-            case SetStrategy(name, params):
+            case changes.SetStrategy(name, params):
                 self.controller.control.switch(name, dict(params))
-            case SetStrategyParameter(key, value):
+            case changes.SetStrategyParameter(key, value):
                 self.controller.control.change({key: value})
-            case SetLinkRate() | SetLinkDelay() | SetLinkLoss() | SetLinkUp():
+            case (
+                changes.SetLinkRate()
+                | changes.SetLinkDelay()
+                | changes.SetLinkLoss()
+                | changes.SetLinkUp()
+            ):
                 self.network.set_link(change)
-            case SetTier1Demand(ap, rate_bps):
+            case changes.SetTier1Demand(ap, rate_bps):
                 self.controller.set_tier1_demand(ap, rate_bps)
-            case SetStationRate(ap, user, rate_bps):
+            case changes.SetStationRate(ap, user, rate_bps):
                 self.cells.set_rate(ap, user, rate_bps)
-            case SetDemand(user, rate_bps):
+            case changes.SetDemand(user, rate_bps):
                 self._set_rates(self.demands.set_demand(user, rate_bps))
-            case SetCongestionControl(name):
+            case changes.SetCongestionControl(name):
                 self._set_cc(name)
 
     def _set_cc(self, name: str) -> None:

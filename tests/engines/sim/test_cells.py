@@ -21,6 +21,14 @@ def test_three_reno_flows_fill_the_mac(testbed):
     assert mean(simulation.run(5), "wifi1", "mac_occupancy") > 0.95
 
 
+@pytest.mark.parametrize("ap", ["wifi1", "lte1"])
+@pytest.mark.parametrize("direction", ["down", "up"])
+def test_saturating_traffic_of_either_direction_fills_the_mac(testbed, ap, direction):
+    simulation = testbed(f"traffic_direction={direction}")
+    simulation.run(4)
+    assert mean(simulation.run(4), ap, "mac_occupancy") > 0.8
+
+
 def test_an_idle_cell_is_empty(testbed):
     simulation = testbed("topology.multipath=[]", *(f"traffic.{n}.start_s=50" for n in range(1, 5)))
     frames = simulation.run(2)
