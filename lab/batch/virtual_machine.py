@@ -8,13 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from lab import extensions
 from lab.batch.jobs import Job, OnProgress
 from lab.errors import LabError, MachineLacks
 from lab.run.frame import Frame
 from lab.run.outcome import EXIT_INTERRUPTED, Outcome, Progress, conclude
 from lab.run.reading import Follower, read_document
 from lab.run.recorder import REQUEST, TRACE, Recorder, give_away, new_folder, write_scenario
-from lab.scenario.used import user_files
 
 
 def run_job(job: Job, on_progress: OnProgress) -> Outcome:
@@ -32,7 +32,7 @@ def run_job(job: Job, on_progress: OnProgress) -> Outcome:
             argv_inside(job, folder),
             folder,
             _follower(folder, scenario.duration_s, on_progress),
-            files=files_inside(job),
+            files=files_inside(),
         )
         code = launch.run_in_vm(inside, wait=job.options.wait)
     except MachineLacks:  # nothing was started, so the folder is empty
@@ -67,13 +67,16 @@ def argv_inside(job: Job, folder: Path) -> list[str]:
     scenario = str(folder.resolve() / REQUEST)
     argv = [sys.executable, "-m", "lab", "run", scenario, "--engine", job.engine]
     pcap = ["--pcap"] if job.options.pcap else []
-    own = [word for path in files_inside(job) for word in ("--with", str(path))]
+    own = [word for path in files_inside() for word in ("--with", str(path))]
     return [*argv, *pcap, *own, "--out", str(folder.resolve()), "--quiet"]
 
 
-def files_inside(job: Job) -> tuple[Path, ...]:
-    """Return the files of the user that the run inside reads, under the same paths."""
-    return tuple(each.path for each in user_files(job.scenario, job.engine))
+def files_inside() -> tuple[Path, ...]:
+    """Return the files of code of the user, which the run inside reads under the same paths.
+
+    All registered files are there, because a flip can name one that the scenario does not use.
+    """
+    return tuple(each.path for each in extensions.registered() if each.kind != "scenario")
 
 
 def launcher() -> Any:
