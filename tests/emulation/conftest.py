@@ -1,4 +1,4 @@
-"""Runs in a VM of their own."""
+"""Give tests runs in VMs."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ __all__ = ["emulation"]
 def start(
     emulation: None, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Callable[..., VmRun]]:
-    """Start a run in the VM; one that a test left running is ended."""
+    """Return a function that starts a run in a VM of its own; all runs are ended afterwards."""
     base: Path = tmp_path_factory.mktemp("runs")
-    made: list[VmRun] = []
+    runs: list[VmRun] = []
 
     def starting(name: str, *arguments: str) -> VmRun:
-        made.append(VmRun(base / f"{name}-{len(made)}", *arguments))
-        return made[-1]
+        runs.append(VmRun(base / f"{name}-{len(runs)}", *arguments))
+        return runs[-1]
 
     yield starting
-    for run in made:
+    for run in runs:
         run.kill()
 
 
 @pytest.fixture(scope="module")
 def vm(emulation: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[VmShell]:
-    """One VM for the runs of a module, one after the other."""
+    """Return one VM for the runs of a module."""
     machine = VmShell(tmp_path_factory.mktemp("vm"))
     yield machine
     machine.close()

@@ -1,4 +1,7 @@
-"""Where the decisions are made and what they do: one run with meter throttling, and hands on it while it goes on."""
+"""Interfere with one run under meter throttling: POX decides, switches and hosts carry it out.
+
+Rates in samples and decisions are in scenario units; Open vSwitch shows the wire.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +15,17 @@ from emulation.vm_run import POX, VmRun, mean, signalled
 from machine import needs_emulation
 
 pytestmark = needs_emulation
+SCALE = 0.2
+FLOOR_KBPS = 50  # of a meter on the wire: 0.1 Mb/s of the scenario would be 20 kb/s
 METER = "ovs-ofctl -O OpenFlow13 meter-stats wifi1; date +%s.%N"
 FLOWS = "ovs-appctl revalidator/wait; ovs-ofctl -O OpenFlow13 dump-flows wifi1 table=0; date +%s.%N"
 
 
 def bytes_counted(run: VmRun) -> tuple[float, float]:
-    """Bytes into meter 1 and bytes of the flows that go through it, at the same moment: the meter is read on either side."""
+    """Return the bytes into meter 1, and those of the flows through it at the same moment.
+
+    The meter is read before and after the flows.
+    """
     text = run.execute("machine", f"{METER}; {FLOWS}; {METER}")
     before, after = (int(number) for number in re.findall(r"byte_in_count:(\d+)", text))
     start_s, middle_s, end_s = (
@@ -35,56 +43,64 @@ def station_bytes(run: VmRun) -> int:
 
 @pytest.fixture(scope="module")
 def story(start: Callable[..., VmRun]) -> dict[str, Any]:
-    """One run of two minutes, what was done to it, and what was seen."""
+    """Make one run of two minutes; return what was done to it and what was read."""
     run = start(
-        "control", "--strategy", "meter_throttling", "--duration", "400", "--set", "rate_scale=0.2"
+        "control",
+        "--strategy",
+        "meter_throttling",
+        "--duration",
+        "400",
+        "--set",
+        f"rate_scale={SCALE}",
     )
-    seen: dict[str, Any] = {"run": run}
+    found: dict[str, Any] = {"run": run}
     run.wait_for("first sample", run.samples)
-    seen["first_sample_s"] = time.monotonic() - run.started
+    found["first_sample_s"] = time.monotonic() - run.started
 
     run.until(12)
-    seen["kbps_at_the_floor"] = run.meter_kbps("wifi1")
+    found["kbps_at_the_floor"] = run.meter_kbps("wifi1")
     run.flip("strategy.min_rate_mbps", 1)
-    run.wait_for("the new floor in Open vSwitch", lambda: run.meter_kbps("wifi1") == 1000)
+    run.wait_for("the new floor in Open vSwitch", lambda: run.meter_kbps("wifi1") == 1000 * SCALE)
     run.flip("strategy.min_rate_mbps", 0.1)
-    run.wait_for("the old floor", lambda: (run.meter_kbps("wifi1") or 1000) < 300)
+    run.wait_for("the old floor", lambda: run.meter_kbps("wifi1") == FLOOR_KBPS)
 
-    seen["station_bytes"] = [station_bytes(run)]
+    found["station_bytes"] = [station_bytes(run)]
     run.until(run.now() + 4)
-    seen["station_bytes"].append(station_bytes(run))
+    found["station_bytes"].append(station_bytes(run))
 
     run.execute("machine", signalled(POX, "STOP"))
-    seen["pox_stopped"] = run.now() + 1
+    found["pox_stopped"] = run.now() + 1
     run.until(run.now() + 2)
-    seen["counted"] = [bytes_counted(run)]
-    seen["meter_while_stopped"] = [run.meter_kbps("wifi1")]
+    found["counted"] = [bytes_counted(run)]
+    found["meter_while_stopped"] = [run.meter_kbps("wifi1")]
     run.until(run.now() + 20)
-    seen["counted"].append(bytes_counted(run))
-    seen["meter_while_stopped"].append(run.meter_kbps("wifi1"))
-    seen["pox_still_stopped"] = run.now()
+    found["counted"].append(bytes_counted(run))
+    found["meter_while_stopped"].append(run.meter_kbps("wifi1"))
+    found["pox_still_stopped"] = run.now()
     run.execute("machine", signalled(POX, "CONT"))
     run.wait_for(
-        "POX deciding again", lambda: run.events("decision")[-1]["t"] > seen["pox_still_stopped"]
+        "a decision of POX", lambda: run.events("decision")[-1]["t"] > found["pox_still_stopped"]
     )
     run.until(run.now() + 6)
 
     run.execute("machine", "ovs-ofctl -O OpenFlow13 del-meters wifi1")
-    seen["meter_deleted"] = run.now()
+    found["meter_deleted"] = run.now()
     run.until(run.now() + 8)
     run.wait_for("the meter put back", lambda: run.meter_kbps("wifi1") is not None)
     run.until(run.now() + 4)
 
-    seen["samples_without_runner"], seen["lines_without_runner"] = run.told_without_the_runner()
+    found["samples_without_runner"], found["lines_without_runner"] = (
+        run.written_without_the_runner()
+    )
 
     run.until(run.now() + 12)
     run.execute("machine", "pkill hostapd")
-    seen["hostapd_killed"] = run.now()
+    found["hostapd_killed"] = run.now()
     run.until(run.now() + 10)
-    seen["hostapd_over"] = run.now()
+    found["hostapd_over"] = run.now()
     run.kill()
-    seen["result"] = run.finish()
-    return seen
+    found["result"] = run.finish()
+    return found
 
 
 def test_the_first_sample_comes_in_time(story):
@@ -95,17 +111,17 @@ def test_the_first_sample_comes_in_time(story):
 
 
 def test_a_flip_reaches_the_switch_within_an_interval(story):
-    assert story["kbps_at_the_floor"] == 100
-    told = story["run"].decisions()
-    flipped = next(n for n, line in enumerate(told) if line["kind"] == "flip")
+    assert story["kbps_at_the_floor"] == FLOOR_KBPS
+    lines = story["run"].decisions()
+    flipped = next(n for n, line in enumerate(lines) if line["kind"] == "flip")
     lifted = next(
         n
-        for n, line in enumerate(told)
+        for n, line in enumerate(lines)
         if n > flipped and line.get("ap") == "wifi1" and line.get("meter_mbps") == 1
     )
-    print(f"flip decided after {told[lifted]['at'] - told[flipped]['at']:.1f} s")
+    print(f"flip decided after {lines[lifted]['at'] - lines[flipped]['at']:.1f} s")
     assert (
-        sum(line["kind"] == "observation" for line in told[flipped:lifted]) == 1
+        sum(line["kind"] == "observation" for line in lines[flipped:lifted]) == 1
     )  # the first interval after it decides
 
 
@@ -119,7 +135,10 @@ def test_a_stopped_pox_freezes_the_meter_and_not_the_traffic(story):
     assert story["meter_while_stopped"][0] == story["meter_while_stopped"][1]
     until = story["pox_still_stopped"]
     assert not [line for line in run.events("decision") if since + 1 < line["t"] < until]
-    assert mean(run.samples(), lambda frame: frame["ap"]["wifi1"]["tier1_mbps"], since, until) > 4
+    assert (
+        mean(run.samples(), lambda frame: frame["ap"]["wifi1"]["tier1_mbps"], since, until)
+        > 4 / SCALE
+    )
 
 
 def test_the_meters_bytes_are_the_tier_2_bytes(story):
@@ -131,7 +150,8 @@ def test_the_meters_bytes_are_the_tier_2_bytes(story):
 
 
 def test_without_the_meter_tier_2_is_free(story):
-    """At its best: a connection whose other subflow keeps the receive buffer full sends nothing for a second or two."""
+    """The best sample counts: a connection whose other subflow keeps the receive buffer full sends
+    nothing for a second or two."""
     samples, deleted = story["run"].samples(), story["meter_deleted"]
 
     def best_mbps(start: float, end: float) -> float:
@@ -152,7 +172,7 @@ def test_a_stopped_runner_does_not_stop_pox_deciding(story):
     assert story["lines_without_runner"] >= 4
 
 
-def test_a_stopped_runner_is_called_overload(story):
+def test_a_stopped_runner_counts_as_overload(story):
     assert story["result"]["overloaded"] is True
     assert story["result"]["overload"]["late_max_s"] > 5
 
@@ -167,7 +187,7 @@ def test_without_hostapd_only_the_wifi_subflows_stop(story):
     )
     lte = mean(run.samples(), lambda frame: frame["ap"]["lte1"]["tier1_mbps"], end - 4, end)
     assert wifi < 0.1
-    assert lte > 5
+    assert lte > 5 / SCALE
 
 
 def test_an_interrupted_run_keeps_what_was_measured(story):

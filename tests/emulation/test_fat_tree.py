@@ -1,4 +1,4 @@
-"""A fat tree of twenty switches and sixteen hosts in the VM: routes, a link that breaks, a controller that dies."""
+"""Run a fat tree of twenty switches and sixteen hosts: paths, a link that fails, a killed POX."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from emulation.seen import Way, subflows, tables
+from emulation.subflow_entries import Ends, subflows, tables
 from emulation.vm_run import POX, mean
 from emulation.vm_shell import Queued, VmShell
 from machine import emulation, needs_emulation
@@ -27,55 +27,65 @@ SOME_OF_THE_TREE = (
     f"traffic=[{', '.join(f'{{user: {each}, kind: bulk}}' for each in IN_THE_TREE)}]",
 )
 CORES = ["c1", "c2", "c3", "c4"]
-ASK_FOR = "ip neigh del {address} dev ue4-eth1; bash -c 'echo >/dev/udp/{address}/9'; sleep 2; ip neigh show {address}"
+RESOLVE = (
+    "ip neigh del {address} dev ue4-eth1; bash -c 'echo >/dev/udp/{address}/9'; sleep 2; "
+    "ip neigh show {address}"
+)
 
 
 @pytest.fixture(scope="module")
 def tree(vm: VmShell) -> dict[str, Any]:
-    """One run on twenty switches, what was done to it, and what was seen. Only core switches are looked at: each look is dear."""
-    asked = time.monotonic()
+    """Make one run on twenty switches; return what was done to it and what was read.
+
+    Only tables of core switches are read, because reading them is slow.
+    """
+    started = time.monotonic()
     run = vm.run(
         "fat_tree", *SOME_OF_THE_TREE, "--strategy", "expected_throughput", "--duration", "240"
     )
     run.wait_for("first sample", run.samples)
-    seen: dict[str, Any] = {"run": run, "first_sample_s": time.monotonic() - asked}
+    found: dict[str, Any] = {"run": run, "first_sample_s": time.monotonic() - started}
     run.wait_for(
         "rates for all",
         lambda: [decided(line) for line in subflows(run).values()] == [True] * 2 * len(IN_THE_TREE),
     )
     run.until(run.now() + 5)
-    seen["settled"], seen["subflows"], seen["tables"] = run.now(), subflows(run), tables(run, CORES)
+    found["settled"], found["subflows"], found["tables"] = (
+        run.now(),
+        subflows(run),
+        tables(run, CORES),
+    )
 
-    seen["asked"] = run.execute("ue4", ASK_FOR.format(address="10.0.0.4"))
-    seen["arp"] = run.execute(
+    found["resolved"] = run.execute("ue4", RESOLVE.format(address="10.0.0.4"))
+    found["arp"] = run.execute(
         "machine", "; ".join(f"ovs-ofctl dump-flows {each} table=1,arp" for each in CORES)
     )
 
-    seen["broken"] = broken = core_link(seen["subflows"], "ue1")
+    found["broken"] = broken = core_link(found["subflows"], "ue1")
     run.flip(f"link.{broken}.up", False)
-    seen["down"] = run.now()
+    found["down"] = run.now()
     run.wait_for(
-        "a way round",
+        "a path without it",
         lambda: not any(crosses(line["path"], broken) for line in subflows(run).values()),
     )
     run.until(run.now() + 12)
-    seen["rerouted"], seen["rerouted_tables"] = subflows(run), tables(run, CORES)
+    found["rerouted"], found["rerouted_tables"] = subflows(run), tables(run, CORES)
 
-    seen["killed"], ready = run.now(), readiness(run)
+    found["killed"], ready = run.now(), readiness(run)
     run.execute("machine", f"kill -9 $(pgrep -f '^[^ ]*{POX}' | head -1)")
     run.wait_for("POX back", lambda: readiness(run) > ready)
-    seen["back"] = run.now()
-    run.until(seen["back"] + 5)
-    seen["after_the_kill"] = subflows(run)
-    second = core_link(seen["after_the_kill"], "ue5")
+    found["back"] = run.now()
+    run.until(found["back"] + 5)
+    found["after_the_kill"] = subflows(run)
+    second = core_link(found["after_the_kill"], "ue5")
     run.flip(f"link.{second}.up", False)
     run.wait_for(
-        "a way round",
+        "a path without it",
         lambda: not any(crosses(line["path"], second) for line in subflows(run).values()),
     )
     run.stop()
-    seen["result"] = run.finish()
-    return seen
+    found["result"] = run.finish()
+    return found
 
 
 def decided(line: dict[str, Any]) -> bool:
@@ -86,8 +96,8 @@ def readiness(run: Queued) -> int:
     return sum(line["kind"] == "ready" for line in run.decisions())
 
 
-def core_link(lines: dict[Way, dict[str, Any]], user: str) -> str:
-    """The link between core and aggregation by which a user's second subflow comes down."""
+def core_link(lines: dict[Ends, dict[str, Any]], user: str) -> str:
+    """Return the link between core and aggregation on the path of a user's second subflow."""
     path = next(
         line["path"] for line in lines.values() if line["user"] == user and line["subflow"] == 2
     )
@@ -106,14 +116,16 @@ def all_mbps(run: Queued, start: float, end: float) -> float:
     return sum(user_mbps(run, user, start, end) for user in IN_THE_TREE)
 
 
-def core_of(lines: dict[Way, dict[str, Any]]) -> dict[Way, set[str]]:
-    """The core switch of every subflow, as POX has said it."""
-    return {way: {line["path"][2]} for way, line in lines.items()}
+def core_of(lines: dict[Ends, dict[str, Any]]) -> dict[Ends, set[str]]:
+    """Return the core switch of every subflow, as POX wrote it."""
+    return {ends: {line["path"][2]} for ends, line in lines.items()}
 
 
-def through(tables: dict[str, set[Way]], ways: Iterable[Way]) -> dict[Way, set[str]]:
-    """The core switches that have an entry for a subflow."""
-    return {way: {switch for switch, flows in tables.items() if way in flows} for way in ways}
+def through(tables: dict[str, set[Ends]], subflows: Iterable[Ends]) -> dict[Ends, set[str]]:
+    """Return the core switches that have an entry for each subflow."""
+    return {
+        ends: {switch for switch, flows in tables.items() if ends in flows} for ends in subflows
+    }
 
 
 def test_twenty_switches_and_sixteen_hosts_fit(tree):
@@ -133,43 +145,49 @@ def test_two_subflows_of_one_connection_pass_different_core_switches(tree):
         assert (
             len(
                 set().union(
-                    *(found[way] for way, line in tree["subflows"].items() if line["user"] == user)
+                    *(
+                        found[ends]
+                        for ends, line in tree["subflows"].items()
+                        if line["user"] == user
+                    )
                 )
             )
             == 2
         )
 
 
-def test_who_asks_for_an_address_is_answered_and_no_question_travels(tree):
-    assert "lladdr 02:00:0a:00:00:04" in tree["asked"]
+def test_arp_is_answered_at_the_edge_and_no_request_crosses_the_core(tree):
+    assert "lladdr 02:00:0a:00:00:04" in tree["resolved"]
     entries = re.findall(r"n_packets=(\d+).*?,arp ", tree["arp"])
     assert entries == ["0"] * len(CORES)
 
 
-def test_a_core_link_that_breaks_moves_who_was_on_it_and_nothing_ends(tree):
+def test_a_core_link_that_fails_moves_its_subflows_and_none_ends(tree):
     run, broken = tree["run"], tree["broken"]
-    assert [way for way, line in tree["subflows"].items() if crosses(line["path"], broken)]
-    assert not [way for way, line in tree["rerouted"].items() if crosses(line["path"], broken)]
+    assert [ends for ends, line in tree["subflows"].items() if crosses(line["path"], broken)]
+    assert not [ends for ends, line in tree["rerouted"].items() if crosses(line["path"], broken)]
     found = through(tree["rerouted_tables"], tree["rerouted"])
     assert all(
-        core <= found[way] for way, core in core_of(tree["rerouted"]).items()
-    )  # an old entry lingers for seconds
+        core <= found[ends] for ends, core in core_of(tree["rerouted"]).items()
+    )  # an old entry remains for seconds
     assert set(tree["rerouted"]) == set(tree["subflows"])
     assert user_mbps(run, "ue1", tree["down"] + 4, tree["killed"]) > 0.5 * user_mbps(
         run, "ue1", 5, tree["down"]
     )
 
 
-def test_a_killed_pox_is_started_again_and_goes_on(tree):
+def test_a_killed_pox_is_restarted_and_continues(tree):
     run = tree["run"]
     assert all_mbps(run, tree["killed"], tree["back"]) > 0.5 * all_mbps(
         run, tree["down"] + 4, tree["killed"]
     )
-    ways = {way: (line["connection"], line["subflow"]) for way, line in tree["rerouted"].items()}
+    numbers = {
+        ends: (line["connection"], line["subflow"]) for ends, line in tree["rerouted"].items()
+    }
     assert {
-        way: (line["connection"], line["subflow"]) for way, line in tree["after_the_kill"].items()
-    } == ways
+        ends: (line["connection"], line["subflow"]) for ends, line in tree["after_the_kill"].items()
+    } == numbers
     assert any("POX had ended" in event.get("text", "") for event in run.events("warning"))
     assert [
         flip for flip in run.events("flip") if flip["t"] > tree["back"] and flip.get("flows_moved")
-    ]  # the new one did it
+    ]  # moved by the restarted POX

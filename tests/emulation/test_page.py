@@ -1,4 +1,4 @@
-"""An emulation started, watched, changed and stopped from the page, without root: everything goes through the VM."""
+"""Start, watch, change and stop an emulation in the VM from the page, without root."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from machine import needs_emulation
 from dashboard import create_app
 
 pytestmark = needs_emulation
-ASKED = {
+REQUEST = {
     "scenario": "testbed_wifi_lte",
     "engine": "mininet",
     "vm": True,
@@ -46,8 +46,8 @@ def until(what: str, holds: Any) -> Any:
     return found
 
 
-def test_an_emulation_lives_on_the_page(client):
-    started = client.post("/api/runs", json=ASKED)
+def test_an_emulation_is_controlled_from_the_page(client):
+    started = client.post("/api/runs", json=REQUEST)
     assert started.status_code == 201, started.json
     run = started.json["id"]
     until("sample", lambda: messages(client, run, "sample"))

@@ -1,6 +1,7 @@
-"""MP-SDN on the real stack: who loses under plain MPTCP regains under meter throttling (MP-SDN, Figs 3, 9 and 12).
+"""MP-SDN on the kernel's stack: meter throttling gives back what single-path users lose.
 
-Runs take minutes, so all are made in one VM, each once, and questioned by many tests.
+MP-SDN, Figs 3, 9 and 12. Rates are in scenario units. Runs take minutes, so all are made once, in
+one VM, and checked by many tests.
 """
 
 from __future__ import annotations
@@ -20,20 +21,24 @@ from machine import needs_emulation
 pytestmark = needs_emulation
 SETTLED_S = 10
 RATE_SCALES = (0.2, 0.15, 0.1)
-LOOKS = ("--duration", "32", "--set", "sample_interval_s=1")
-BASELINE = ("--strategy", "none", "--set", "topology.multipath=[]", *LOOKS)
-PLAIN = ("--strategy", "none", *LOOKS)
-THROTTLED = ("--strategy", "meter_throttling", *LOOKS)
-IDLE = "traffic=[{user: ue1, kind: rate, rate_mbps: 12}, {user: ue2, kind: rate, rate_mbps: 12}, {user: ue3}, {user: ue4}]"
+COMMON = ("--duration", "32", "--set", "sample_interval_s=1")
+BASELINE = ("--strategy", "none", "--set", "topology.multipath=[]", *COMMON)
+PLAIN = ("--strategy", "none", *COMMON)
+THROTTLED = ("--strategy", "meter_throttling", *COMMON)
+IDLE = (
+    "traffic=[{user: ue1, kind: rate, rate_mbps: 12}, {user: ue2, kind: rate, rate_mbps: 12}, "
+    "{user: ue3}, {user: ue4}]"
+)
 IDLE_SCALE = 0.2
 IDLE_AIR = 1 - 2 * 12 / 42  # of the WiFi cell, when ue1 and ue2 take 12 of 42 Mb/s each
 
 
 @pytest.fixture(scope="module")
 def measured(vm: VmShell) -> Callable[..., tuple[Queued, dict[str, Any]]]:
-    """The finished run of a case, all at one `rate_scale`: the highest at which none of them overloads this machine.
+    """Return the finished run of a case.
 
-    An overloaded run is evidence of nothing; each is tried twice before all are made again with less to carry.
+    All runs have one `rate_scale`, the highest at which none overloads this machine. An overloaded
+    run is no evidence; each is tried twice before all are repeated at a lower scale.
     """
     done: dict[tuple[str, ...], tuple[Queued, dict[str, Any]]] = {}
 
@@ -54,7 +59,7 @@ def measured(vm: VmShell) -> Callable[..., tuple[Queued, dict[str, Any]]]:
 
 
 def user_mbps(run: Run, user: str, ap: str) -> float:
-    """What reached a user over an access point once things had settled."""
+    """Return the mean rate of a user over an access point after the first seconds."""
 
     def over(frame: dict[str, Any]) -> float:
         return sum(
@@ -84,23 +89,30 @@ def test_the_wifi_cell_loses_and_regains(measured):
     assert throttled > 0.9 * alone
 
 
+def floor(result: dict[str, Any]) -> float:
+    """Return the effective floor of the limit in scenario units."""
+    return max(0.1, 0.05 / result["rate_scale"])
+
+
 def settled_median(run: Run, ap: str, number: str) -> float:
     return median(frame["ap"][ap][number] for frame in run.samples() if frame["t"] > SETTLED_S)
 
 
 def test_tier_2_settles_near_the_floor_of_a_full_cell(measured):
-    """The floor is 0.1 Mb/s; the paper saw 0.09 to 0.16."""
-    run, _ = measured(*THROTTLED)
-    assert 0.04 < settled_median(run, "wifi1", "tier2_mbps") < 0.2
-    assert settled_median(run, "wifi1", "meter_mbps") < 0.2
+    """The floor is 0.1 Mb/s, and at least 0.05 Mb/s on the wire; the paper saw 0.09 to 0.16."""
+    run, result = measured(*THROTTLED)
+    floor_mbps = floor(result)
+    assert 0.4 * floor_mbps < settled_median(run, "wifi1", "tier2_mbps") < 2 * floor_mbps
+    assert settled_median(run, "wifi1", "meter_mbps") < 2 * floor_mbps
 
 
 def test_tier_2_of_lte_gets_little_more_than_stalls_leave_it(measured):
-    """ue3's first path is idle, and LTE not full, while its data wait for those on its throttled path: so the limit may rise for a while."""
+    """The limit may rise for a while: ue3's LTE path is idle while its receiver waits for data on
+    the throttled path."""
     plain, throttled = (
         settled_median(measured(*case)[0], "lte1", "tier2_mbps") for case in (PLAIN, THROTTLED)
     )
-    assert 0.04 < throttled < 0.25 * plain
+    assert 0.4 * floor(measured(*THROTTLED)[1]) < throttled < 0.25 * plain
 
 
 def test_three_reno_flows_fill_the_queue(measured):
@@ -109,7 +121,7 @@ def test_three_reno_flows_fill_the_queue(measured):
 
 
 @pytest.mark.parametrize("case", [PLAIN, THROTTLED])
-def test_it_was_really_multipath_and_really_reno(measured, case):
+def test_multipath_tcp_and_reno_are_verified(measured, case):
     _, result = measured(*case)
     assert result["mptcp"]["verified"] is True
     assert result["mptcp"]["joins"] == 2
@@ -129,7 +141,7 @@ def test_every_decision_has_a_reason(measured):
     assert all(line["reason"] for line in decisions)
 
 
-def test_links_were_measured_and_are_what_was_asked(measured):
+def test_measured_links_match_the_scenario(measured):
     run, _ = measured(*THROTTLED)
     links = json.loads((run.folder / "manifest.json").read_text())["links_measured"]
     assert set(links) == {"ue1-wlan0", "ue2-wlan0", "ue2-lte0", "ue3-lte0", "ue3-wlan0", "ue4-lte0"}
@@ -152,7 +164,7 @@ def test_the_commands_are_kept(measured):
         assert piece in commands
 
 
-def test_a_server_without_mptcp_is_said_loudly(vm):
+def test_a_server_without_mptcp_is_reported(vm):
     run = vm.run(SCENARIO, "--set", "multipath.server_enabled=false", "--duration", "6")
     result = run.finish()
     assert result["mptcp"]["verified"] is False
@@ -160,8 +172,9 @@ def test_a_server_without_mptcp_is_said_loudly(vm):
     assert "NOT" in run.console.read_text()
 
 
-def test_idle_air_is_taken_and_a_lower_threshold_gives_it_back(vm):
-    """UE1 and UE2 limited to 12 Mb/s each: UE3's secondary subflow takes four fifths of what they leave (Fig 12a)."""
+def test_idle_air_is_used_and_a_lower_threshold_gives_it_back(vm):
+    """UE1 and UE2 have 12 Mb/s each: UE3's secondary subflow takes four fifths of the rest (Fig
+    12a)."""
     run = vm.run(
         SCENARIO,
         "--strategy",
@@ -174,8 +187,8 @@ def test_idle_air_is_taken_and_a_lower_threshold_gives_it_back(vm):
         "60",
     )
     run.until(30)
-    # ue3 alone gets 19.1 Mb/s of frames, scaled; 1420 of 1514 bytes are payload
-    wanted = 0.8 * IDLE_AIR * 19.1 * IDLE_SCALE * 1420 / 1514
+    # ue3 alone gets 19.1 Mb/s of frames; 1420 of 1514 bytes are payload
+    wanted = 0.8 * IDLE_AIR * 19.1 * 1420 / 1514
     steps = [
         line
         for line in run.decisions()

@@ -1,4 +1,4 @@
-"""A run in the VM, seen from outside: started on the command line, followed through its folder."""
+"""Start a run in the VM on the command line, and follow it through its folder."""
 
 from __future__ import annotations
 
@@ -17,51 +17,53 @@ from lab.run.reading import read_events, read_samples
 
 ROOT = Path(__file__).resolve().parents[2]
 SCENARIO = "testbed_wifi_lte"
-WITHIN_S = 900  # any machine is faster; a test of speed is bench's affair
+WITHIN_S = 900  # every machine is faster; `bench` measures speed
 POX, RUNNER = "python[^ ]* pox.py", "python[^ ]* -m lab run"
 
 
 class Run:
-    """A run seen through its folder; `console` is what it prints."""
+    """Hold the folder of a run; `console` is the file of its output."""
 
     def __init__(self, folder: Path, console: Path) -> None:
         self.folder, self.console, self.started = folder, console, time.monotonic()
 
     def over(self) -> bool:
-        """Whether it has ended, well or not."""
+        """Return whether it has ended, well or not."""
         raise NotImplementedError
 
     def wait_for(self, what: str, holds: Callable[[], Any]) -> Any:
-        """What `holds` returns once it is true."""
+        """Wait until `holds` returns a true value, and return it."""
         deadline = time.monotonic() + WITHIN_S
         while not (value := holds()):
-            assert not self.over(), f"the run ended while waiting for {what}: {self.said()}"
-            assert time.monotonic() < deadline, f"no {what} in {WITHIN_S} s: {self.said()}"
+            assert not self.over(), (
+                f"the run ended while waiting for {what}: {self.end_of_output()}"
+            )
+            assert time.monotonic() < deadline, f"no {what} in {WITHIN_S} s: {self.end_of_output()}"
             time.sleep(0.1)
         return value
 
-    def said(self) -> str:
-        """The end of what it printed."""
+    def end_of_output(self) -> str:
+        """Return the end of its output."""
         return self.console.read_text()[-3000:] if self.console.exists() else ""
 
     def finish(self) -> dict[str, Any]:
-        """The result, once the run has ended."""
+        """Wait until the run has ended, and return its result."""
         deadline = time.monotonic() + WITHIN_S
         while not self.over():
-            assert time.monotonic() < deadline, f"no end in {WITHIN_S} s: {self.said()}"
+            assert time.monotonic() < deadline, f"no end in {WITHIN_S} s: {self.end_of_output()}"
             time.sleep(0.1)
-        assert (self.folder / "result.json").exists(), self.said()
+        assert (self.folder / "result.json").exists(), self.end_of_output()
         return json.loads((self.folder / "result.json").read_text())
 
     def overloads(self) -> bool:
-        """Whether it is too much for this machine: known at its end, or as soon as it says so."""
+        """Wait until the run reports an overload or ends; return whether it was overloaded."""
         deadline = time.monotonic() + WITHIN_S
         while not self.over():
             if (self.folder / "events.jsonl").exists() and any(
                 event.get("overloaded") for event in self.events("warning")
             ):
                 return True
-            assert time.monotonic() < deadline, f"no end in {WITHIN_S} s: {self.said()}"
+            assert time.monotonic() < deadline, f"no end in {WITHIN_S} s: {self.end_of_output()}"
             time.sleep(0.5)
         return bool(self.finish()["overloaded"])
 
@@ -72,18 +74,18 @@ class Run:
         return [event for event in read_events(self.folder) if event["kind"] == kind]
 
     def now(self) -> float:
-        """Time of the run: that of its latest sample."""
+        """Return the time of the latest sample."""
         return self.samples()[-1]["t"]
 
     def until(self, t: float) -> None:
-        """Wait until the run has got to `t`."""
+        """Wait until the run has reached `t`."""
         self.wait_for(f"sample at {t} s", lambda: self.samples() and self.now() >= t)
 
     def flip(self, target: str, value: Any) -> None:
         inbox.send(self.folder, {"target": target, "value": value})
 
     def stop(self) -> None:
-        """Ask it to end now."""
+        """End it now."""
         inbox.send(self.folder, {"control": "stop"})
 
     def execute(self, host: str, command: str) -> str:
@@ -105,28 +107,28 @@ class Run:
         ).stdout
 
     def meter_kbps(self, ap: str) -> int | None:
-        """The rate of meter 1 as Open vSwitch shows it."""
+        """Return the rate of meter 1 on the wire, as Open vSwitch shows it."""
         shown = re.search(
             r"rate=(\d+)", self.execute("machine", f"ovs-ofctl -O OpenFlow13 dump-meters {ap}")
         )
         return int(shown.group(1)) if shown else None
 
     def decisions(self) -> list[dict[str, Any]]:
-        """What POX wrote, by POX itself."""
+        """Return the lines that POX wrote."""
         text = (self.folder / "pox" / "decisions.jsonl").read_text()
         return [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]
 
-    def told_without_the_runner(self) -> tuple[int, int]:
-        """Let the runner stand still for twelve seconds: samples written and lines said by POX in seven of them."""
+    def written_without_the_runner(self) -> tuple[int, int]:
+        """Stop the runner for twelve seconds; return the samples and POX's lines of seven of them."""
         self.execute("machine", stopped(RUNNER, 12, after=5))
         time.sleep(7)
-        sampled, told = len(self.samples()), len(self.decisions())
+        sampled, decided = len(self.samples()), len(self.decisions())
         time.sleep(7)
-        return len(self.samples()) - sampled, len(self.decisions()) - told
+        return len(self.samples()) - sampled, len(self.decisions()) - decided
 
 
 class VmRun(Run):
-    """`run SCENARIO --engine mininet --vm` with more arguments, in `folder`: a VM of its own."""
+    """Run `run SCENARIO --engine mininet --vm` with more arguments in `folder`."""
 
     def __init__(self, folder: Path, *arguments: str, scenario: str = SCENARIO) -> None:
         argv = [
@@ -158,13 +160,17 @@ class VmRun(Run):
 
 
 def signalled(pattern: str, name: str) -> str:
-    """A shell command that sends a process a signal."""
+    """Return a shell command that sends a process a signal."""
     return f"kill -{name} $(pgrep -f '^[^ ]*{pattern}' | head -1)"
 
 
 def stopped(pattern: str, seconds: int, after: int = 0) -> str:
-    """A shell command that stops a process for so long, `after` seconds from now: even the one that would run the next command."""
-    return f"P=$(pgrep -f '^[^ ]*{pattern}' | head -1); (sleep {after}; kill -STOP $P; sleep {seconds}; kill -CONT $P) >/dev/null 2>&1 &"
+    """Return a shell command that stops a process for some seconds, `after` seconds from now.
+
+    It works even for the process that would run the next command.
+    """
+    signals = f"sleep {after}; kill -STOP $P; sleep {seconds}; kill -CONT $P"
+    return f"P=$(pgrep -f '^[^ ]*{pattern}' | head -1); ({signals}) >/dev/null 2>&1 &"
 
 
 def mean(
@@ -173,7 +179,7 @@ def mean(
     start: float = 0,
     end: float = 1e9,
 ) -> float:
-    """The mean of a number of the samples with start < t <= end; where it is missing it does not count."""
+    """Return the mean of a figure over the samples with start < t <= end, without missing ones."""
     values = [
         value for each in samples if start < each["t"] <= end and (value := pick(each)) is not None
     ]

@@ -1,4 +1,4 @@
-"""One VM for many runs: booted once, it runs what is put into its queue, one after the other."""
+"""Boot one VM for many runs, which it takes from a queue one after the other."""
 
 from __future__ import annotations
 
@@ -22,11 +22,15 @@ until [ -e "$1/over" ]; do
     fi
 done
 """
-BOOT = "from pathlib import Path; from lab.engines.mininet.vm import launch as vm; vm.run_in_vm(vm.GuestCommand({argv!r}, Path({folder!r})), wait=True)"
+BOOT = """
+from pathlib import Path
+from lab.engines.mininet.vm import launch
+launch.run_in_vm(launch.GuestCommand({argv!r}, Path({folder!r})), wait=True)
+"""
 
 
 class Queued(Run):
-    """A run in a VM that is there already."""
+    """Hold a run in a VM that has been booted before."""
 
     def __init__(self, folder: Path, vm: VmShell, number: int) -> None:
         self._vm, self._done = vm, vm.folder / f"{number}.done"
@@ -36,7 +40,7 @@ class Queued(Run):
         return self._done.exists() or self._vm.process.poll() is not None
 
     def kill(self) -> None:
-        """Ask it to stop, and wait until it has tidied up."""
+        """End the run, and wait until it has cleaned up."""
         if not self.over():
             self.wait_for("inbox", lambda: (self.folder / "inbox").is_dir())
             self.stop()
@@ -44,7 +48,7 @@ class Queued(Run):
 
 
 class VmShell:
-    """A VM and its queue; `close` ends it."""
+    """Hold a VM and its queue."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self._count = folder, 0
@@ -59,7 +63,10 @@ class VmShell:
             )
 
     def run(self, scenario: str, *arguments: str) -> Queued:
-        """`run SCENARIO --engine mininet` with more arguments; one that a failed test left running is ended first."""
+        """Run `run SCENARIO --engine mininet` with more arguments.
+
+        A run that a failed test left is ended first.
+        """
         if self._latest is not None:
             self._latest.kill()
         self._count += 1
@@ -83,7 +90,7 @@ class VmShell:
         return self._latest
 
     def close(self, within_s: float = 60) -> None:
-        """Let the VM go."""
+        """Switch the VM off."""
         (self.folder / "over").touch()
         deadline = time.monotonic() + within_s
         while self.process.poll() is None and time.monotonic() < deadline:
