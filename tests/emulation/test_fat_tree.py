@@ -130,7 +130,8 @@ def through(tables: dict[str, set[Ends]], subflows: Iterable[Ends]) -> dict[Ends
 
 def test_twenty_switches_and_sixteen_hosts_fit(tree):
     print(
-        f"fat tree: first sample {tree['first_sample_s']:.0f} s after the command, {tree['result']['throughput_mbps']} Mb/s"
+        f"fat tree: first sample {tree['first_sample_s']:.0f} s after the command, "
+        f"{tree['result']['throughput_mbps']} Mb/s"
     )
     described = json.loads((tree["run"].folder / "pox" / "topology.json").read_text())
     assert (len(described["switches"]), len(described["hosts"])) == (20, 16)

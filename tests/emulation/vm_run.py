@@ -119,7 +119,7 @@ class Run:
         return [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]
 
     def written_without_the_runner(self) -> tuple[int, int]:
-        """Stop the runner for twelve seconds; return the samples and POX's lines of seven of them."""
+        """Stop the runner for 12 s; return how many samples and lines of POX came in 7 of them."""
         self.execute("machine", stopped(RUNNER, 12, after=5))
         time.sleep(7)
         sampled, decided = len(self.samples()), len(self.decisions())

@@ -65,7 +65,7 @@ class PoxProcess:
         self._sent = 0
 
     def start(self, description: Mapping[str, Any]) -> None:
-        """Write the topology and start POX; `wait_ready` waits until the switches have connected."""
+        """Write the topology and start POX; `wait_ready` waits until its switches are connected."""
         (self.folder / "inbox").mkdir(parents=True, exist_ok=True)
         (self.folder / "topology.json").write_text(json.dumps(description, indent=1))
         self._launch()
