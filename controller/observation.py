@@ -78,7 +78,9 @@ class Subflow:
 
     `source` and `destination` are `address:port`; `path` lists the switches from source to
     destination. Counters count since the subflow began and are None if nobody counts.
-    `sent_packets` entered the path; `lost_packets` of them did not leave it; TCP retransmitted
+    `sent_packets` reached the first switch of the path in the direction of the data, so frames that
+    the sender's own link dropped are not among them; `rate_bps` is their rate in bit/s of Ethernet
+    frames since the last step. `lost_packets` of them did not leave the path; TCP retransmitted
     `retransmitted_packets`. `device_loss` is the loss that the user's interface reports, a
     fraction. `backup` and `expected_bps` are what the hosts have confirmed.
     """

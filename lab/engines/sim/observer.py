@@ -180,7 +180,8 @@ class Observer:
     ) -> Subflow:
         """Return a subflow with its counters, which count data packets in either direction."""
         row, f = self._network.w.row, subflow.place
-        sent = int(row[f + at.SEGMENTS_SENT])
+        dropped_first = int(row[f + at.SEGMENTS_DROPPED_FIRST])
+        sent = int(row[f + at.SEGMENTS_SENT]) - dropped_first
         sent_bytes = self._growth(key, sent) * FRAME_BYTES
         return replace(
             self.subflow(key, tiers),
@@ -188,7 +189,7 @@ class Observer:
             expected_bps=int(row[f + at.EXPECTED_BPS]) or None,
             rate_bps=_bps(sent_bytes, elapsed_ns) if elapsed_ns else None,
             sent_packets=sent,
-            lost_packets=int(row[f + at.SEGMENTS_DROPPED]),
+            lost_packets=int(row[f + at.SEGMENTS_DROPPED]) - dropped_first,
             retransmitted_packets=int(row[f + at.SEGMENTS_RETRANSMITTED]),
             device_loss=self._device_loss(subflow),
         )

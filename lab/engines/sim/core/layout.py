@@ -88,7 +88,7 @@ NEXT_FREE = SUBFLOW  # of a free packet
 SEGMENT, ACK, DATAGRAM = range(3)  # PACKET_TYPE
 
 # --- a subflow, its sender and its receiver
-SUB_FIELDS = 60
+SUB_FIELDS = 61
 (
     STATE, CONNECTION, LAW, BACKUP, REQUESTED_BACKUP,  # LAW: see `dispatch.number`
     DATA_ROUTE, ACK_ROUTE, RING,  # where the routes and the ring of its segments begin
@@ -108,6 +108,7 @@ SUB_FIELDS = 60
     # counters
     SEGMENTS_SENT, SEGMENTS_RETRANSMITTED, SEGMENTS_LOST, SEGMENTS_DROPPED, TIMEOUTS,
     SEGMENTS_RECEIVED, SEGMENTS_OUT_OF_ORDER,
+    SEGMENTS_DROPPED_FIRST,  # those of SEGMENTS_DROPPED that the sender's own link dropped
     # Linux's scheduler, see `linux_scheduler`; MEAN_PACING_RATE in bytes/s
     MEAN_PACING_RATE, SNDBUF_BYTES, ACKS_RECEIVED, ACKS_AT_CHECK, STALE_COUNT, IS_STALE,
     REDUNDANT_NXT,  # redundant scheduler: behind the last segment of data that it carried

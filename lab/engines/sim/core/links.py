@@ -43,7 +43,10 @@ def drop(row: Ints, h: int, p: int) -> None:
     row[h + at.DROPS] += 1
     row[h + at.DROPPED_BYTES] += row[p + at.SIZE]
     if row[p + at.PACKET_TYPE] != at.ACK:
-        row[row[p + at.SUBFLOW] + at.SEGMENTS_DROPPED] += 1
+        f = row[p + at.SUBFLOW]
+        row[f + at.SEGMENTS_DROPPED] += 1
+        if row[p + at.ROUTE_POSITION] == row[f + at.DATA_ROUTE]:
+            row[f + at.SEGMENTS_DROPPED_FIRST] += 1
     free_packet(row, p)
 
 
