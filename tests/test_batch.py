@@ -84,7 +84,7 @@ def test_another_experiment_in_the_folder_is_not_touched(several, tmp_path):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interruption_keeps_what_was_measured_and_starts_nothing_more(tmp_path, number):
+def test_an_interruption_keeps_the_samples_and_starts_no_further_run(tmp_path, number):
     process = start(
         *ARGUMENTS,
         "--engine",

@@ -1,4 +1,4 @@
-"""Traffic as a time line."""
+"""The time line of the traffic."""
 
 from lab.scenario.flows import PAUSED_BPS, plan
 from lab.scenario.schema import Traffic

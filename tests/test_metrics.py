@@ -1,4 +1,4 @@
-"""Numbers that can be checked in the head."""
+"""Metrics of runs whose numbers can be checked by mental arithmetic."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_convergence_is_when_the_five_second_mean_arrives():
     assert metrics.convergence_s(frames) == 14.5
 
 
-def test_what_never_settles_is_short_or_silent_has_no_convergence():
+def test_short_silent_or_unsettled_runs_have_no_convergence():
     assert metrics.convergence_s([frame(n / 2, ue1=1.0) for n in range(1, 20)]) is None
     assert metrics.convergence_s([frame(float(n), ue1=0.0) for n in range(1, 40)]) is None
     assert metrics.convergence_s([frame(float(n), ue1=float(n)) for n in range(1, 40)]) is None

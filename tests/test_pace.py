@@ -1,4 +1,4 @@
-"""Speed, pause and resume of runs whose time is not the wall's."""
+"""Speed, pause and resume of simulated runs."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def test_a_speed_is_real_seconds_per_simulated_second():
     assert pace.wait_s(1) == 0
 
 
-def test_as_fast_as_possible_never_waits():
+def test_a_run_as_fast_as_possible_never_waits():
     assert Pace(0, Clock()).wait_s(1000) == 0
 
 
-def test_a_machine_that_was_late_does_not_hurry_afterwards():
+def test_a_run_that_was_late_does_not_catch_up():
     clock = Clock()
     pace = Pace(1, clock)
     clock.now += 30
@@ -45,7 +45,7 @@ def test_a_machine_that_was_late_does_not_hurry_afterwards():
     assert pace.wait_s(1.5) == 0.5
 
 
-def test_nothing_is_caught_up_after_a_pause():
+def test_no_time_is_caught_up_after_a_pause():
     clock = Clock()
     pace = Pace(1, clock)
     pace.control("pause", None, 2.0)
@@ -75,7 +75,7 @@ def test_unknown_controls_are_refused_with_the_known_ones():
         Pace(1).control("rewind", None, 0)
 
 
-def test_a_paused_run_stands_still_takes_flips_and_goes_on(load, record):
+def test_a_paused_run_accepts_flips_and_can_be_resumed(load, record):
     scenario = load("duration_s=1")
     recorder, engine = record(scenario), FakeEngine()
     engine.options, engine.real_time = Options(20.0), False

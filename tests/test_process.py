@@ -1,4 +1,4 @@
-"""Whether a run folder's writer is still there."""
+"""Whether the process that writes a run folder is still running."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_this_process_is_alive_and_an_ended_one_is_not(tmp_path):
     assert not process.alive(named, tmp_path)
 
 
-def test_an_id_that_was_used_again_is_another_process(tmp_path):
+def test_a_reused_id_is_another_process(tmp_path):
     mine = {
         "pid": os.getpid(),
         "pid_started": process.started(os.getpid()),
@@ -35,7 +35,7 @@ def test_an_id_that_was_used_again_is_another_process(tmp_path):
     assert mine["pid_started"] is None or not process.alive(mine | {"pid_started": 1}, tmp_path)
 
 
-def test_a_run_of_another_kernel_is_judged_by_what_it_writes(tmp_path):
+def test_a_run_of_another_kernel_is_judged_by_the_age_of_its_files(tmp_path):
     inside = {"pid": os.getpid(), "pid_started": 7, "boot_id": "another"}
     samples = tmp_path / "samples.jsonl"
     samples.touch()

@@ -1,4 +1,4 @@
-"""What was written stays: after a kill, on a full disk, under sudo."""
+"""Run folders keep what was recorded: after a kill, on a full disk, under sudo."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from lab.scenario.loading import experiment, from_data
 ROOT = Path(__file__).resolve().parents[1]
 
 
-def test_a_new_folder_introduces_itself(load, record):
+def test_a_new_folder_has_a_manifest_and_the_scenario(load, record):
     scenario = load("strategy.name=meter_throttling")
     folder = record(scenario).folder
     manifest = json.loads((folder / "manifest.json").read_text())
@@ -38,7 +38,7 @@ def test_a_new_folder_introduces_itself(load, record):
     }  # fmt: skip
 
 
-def test_the_manifest_can_be_added_to(load, record):
+def test_fields_can_be_added_to_the_manifest(load, record):
     recorder = record(load())
     recorder.describe(links_measured={"wifi1": {"rate_mbps": 10.4}}, versions={"pox": "1"})
     manifest = json.loads((recorder.folder / "manifest.json").read_text())
@@ -58,7 +58,7 @@ def test_an_occupied_folder_is_refused(load, tmp_path):
         new_folder(load(), out=tmp_path)
 
 
-def test_a_cut_last_line_is_left_out_and_damage_before_it_is_not(tmp_path):
+def test_an_incomplete_last_line_is_left_out_and_other_damage_is_an_error(tmp_path):
     (tmp_path / "samples.jsonl").write_bytes(b'{"t":1}\n{"t":2}\n{"t":3,"us')
     assert read_samples(tmp_path) == [{"t": 1}, {"t": 2}]
     (tmp_path / "events.jsonl").write_bytes(b'{"t":1}\n{"t":\n{"t":3}\n')
@@ -96,7 +96,7 @@ def test_a_full_disk_is_one_clear_error(load, record):
     assert [frame["t"] for frame in read_samples(recorder.folder)] == [0.5]
 
 
-def test_result_is_whole_or_not_there(load, record, monkeypatch):
+def test_a_result_is_complete_or_missing(load, record, monkeypatch):
     recorder = record(load())
 
     def full(_: int) -> None:
@@ -127,7 +127,7 @@ def test_commands_are_kept_with_their_time(load, record):
     assert (recorder.folder / "commands.sh").read_text() == "tc qdisc add dev 'a b'  # 1.500 s\n"
 
 
-def test_a_follower_waits_for_the_rest_of_a_line(tmp_path):
+def test_a_follower_waits_for_the_end_of_a_line(tmp_path):
     path = tmp_path / "lines"
     follower = Follower(path)
     assert follower.new() == []

@@ -1,4 +1,4 @@
-"""The loop: samples, events, flips, and every way a run can end."""
+"""The loop of a run: samples, events, flips, and every possible end."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_a_run_is_sampled_to_its_end(go):
     assert engine.closed
 
 
-def test_a_duration_that_is_no_multiple_of_the_interval_ends_in_a_short_sample(go):
+def test_a_duration_that_is_no_multiple_of_the_interval_ends_with_a_short_sample(go):
     outcome, _ = go("duration_s=1.2")
     assert [frame["t"] for frame in read_samples(outcome.folder)] == [0.5, 1.0, 1.2]
 
@@ -56,7 +56,7 @@ def test_scenario_events_happen_at_their_time_in_file_units(go):
     assert engine.changes[1] == SetDemand("ue1", 2_000_000)  # on the wire
 
 
-def test_events_after_the_end_are_said_not_swallowed(go):
+def test_events_after_the_end_cause_a_warning(go):
     outcome, _ = go("events=[{at_s: 50, target: link.wifi.up, value: false}]")
     assert any(
         "1 events of the scenario lie after its end" in event.get("text", "")
@@ -101,7 +101,7 @@ def test_flips_from_the_inbox_are_checked_applied_and_recorded(load, record):
     assert outcome.result["strategy"] == "none"  # what it started with
 
 
-def test_stop_from_the_inbox_keeps_what_was_measured(load, record):
+def test_stop_from_the_inbox_keeps_the_samples(load, record):
     scenario = load("duration_s=2")
     recorder, engine = record(scenario), FakeEngine()
     engine.on_advance = lambda until_s: (
@@ -117,7 +117,7 @@ def test_stop_from_the_inbox_keeps_what_was_measured(load, record):
     assert engine.closed
 
 
-def test_a_signal_keeps_what_was_measured(load, record):
+def test_a_signal_keeps_the_samples(load, record):
     before = signal.getsignal(signal.SIGTERM)
     for number in (signal.SIGINT, signal.SIGTERM):
         scenario, engine = load("duration_s=2"), FakeEngine()
@@ -208,7 +208,7 @@ def test_a_full_disk_ends_the_run_with_one_error(load, record):
     assert engine.closed
 
 
-def test_decisions_of_pox_are_taken_over_with_times_of_the_run(load, record):
+def test_decisions_of_pox_are_recorded_with_times_of_the_run(load, record):
     scenario = load("duration_s=1")
     recorder, engine = record(scenario), FakeEngine()
     engine.started_at = 1000.0
@@ -223,7 +223,7 @@ def test_decisions_of_pox_are_taken_over_with_times_of_the_run(load, record):
     ]
 
 
-def test_progress_tells_phase_time_and_what_is_left(load, record):
+def test_progress_has_phase_time_and_remaining_time(load, record):
     scenario, seen = load("duration_s=1"), []
     run(scenario, FakeEngine(), record(scenario), seen.append)
     assert [progress.phase for progress in seen] == ["starting", "running", "running", "stopping"]
@@ -231,7 +231,7 @@ def test_progress_tells_phase_time_and_what_is_left(load, record):
     assert seen[1].frame.ap["wifi1"].tier1_mbps == 2.0
 
 
-def test_half_an_engine_cannot_be_made():
+def test_an_incomplete_engine_cannot_be_instantiated():
     import pytest
 
     from lab.run.engine import Engine
@@ -253,7 +253,7 @@ def test_a_flip_is_always_in_the_inbox_or_in_the_record(load, record):
     assert list((recorder.folder / "inbox").glob("*.json")) == []
 
 
-def test_samples_that_a_slow_machine_cannot_take_are_left_out_and_times_stay_true(load, record):
+def test_late_samples_of_a_slow_machine_are_left_out(load, record):
     scenario = load("duration_s=1", "sample_interval_s=0.1")
     recorder, engine = record(scenario), FakeEngine()
     engine.on_advance = lambda until_s: until_s == 0.1 and time.sleep(0.45)
@@ -264,7 +264,7 @@ def test_samples_that_a_slow_machine_cannot_take_are_left_out_and_times_stay_tru
     assert times[-1] == 1.0
 
 
-def test_a_new_congestion_control_is_for_connections_to_come(go):
+def test_a_new_congestion_control_is_for_later_connections(go):
     outcome, _ = go(
         "events=[{at_s: 1, target: cc, value: olia}, {at_s: 1, target: strategy, value: none}]"
     )

@@ -1,4 +1,4 @@
-"""A wrong scenario stops before anything starts, naming file, key, value and cure; a right one is complete."""
+"""A scenario with errors starts nothing; the error names file, key, value and correction."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("setting", "message"), [pair for pair in WRONG.items() if pair[1]])
-def test_what_is_wrong_is_named(load, setting, message):
+def test_an_error_names_key_value_and_correction(load, setting, message):
     with pytest.raises(RequestError) as caught:
         load(setting)
     assert str(caught.value).startswith("testbed_wifi_lte.yaml: ")
@@ -99,7 +99,7 @@ def test_what_is_wrong_is_named(load, setting, message):
     assert caught.value.exit_code == 2
 
 
-def test_everything_that_is_wrong_is_said_at_once(load):
+def test_all_errors_are_reported_at_once(load):
     with pytest.raises(RequestError) as caught:
         load("seed=-1", "duration_s=0", "nonsense=1")
     assert len(str(caught.value).splitlines()) == 3
@@ -166,7 +166,7 @@ def test_a_key_written_twice_is_refused(tmp_path):
         ("name: x\n? {a: 1}\n: b", "line 2 ('? {a: 1}'): a key must be a word"),
     ],
 )
-def test_what_yaml_stumbles_over_is_said_in_words(tmp_path, text, said):
+def test_a_yaml_error_names_line_and_correction(tmp_path, text, said):
     path = tmp_path / "bad.yaml"
     path.write_text(text)
     with pytest.raises(RequestError, match=re.escape(f"bad.yaml: {said}")):
@@ -177,7 +177,7 @@ def test_what_yaml_stumbles_over_is_said_in_words(tmp_path, text, said):
     "text",
     ["", "- a\n", "name: [\n", "!!python/object/apply:os.system [true]", "1: 2\n", "\tname: x"],
 )
-def test_what_is_no_scenario_is_refused(tmp_path, text):
+def test_a_file_that_is_no_scenario_is_refused(tmp_path, text):
     path = tmp_path / "bad.yaml"
     path.write_text(text)
     with pytest.raises(RequestError, match=r"bad\.yaml"):
@@ -189,7 +189,7 @@ def test_an_unknown_name_lists_the_known_ones():
         scenario.load("testbed_wifi_lt")
 
 
-def test_resolved_loads_again_as_the_same_experiment(load):
+def test_a_resolved_scenario_loads_as_the_same_experiment(load):
     first = load(
         "strategy={name: meter_throttling, params: {cth: 0.5}}",
         "events=[{at_s: 1, target: strategy, value: none}]",
@@ -203,11 +203,11 @@ def test_resolved_loads_again_as_the_same_experiment(load):
 @pytest.mark.parametrize(
     "setting", ["seed=2", "topology.multipath=[]", "duration_s=61", "strategy.params.interval_s=3"]
 )
-def test_what_is_measured_changes_the_experiment(load, setting):
+def test_settings_that_affect_results_change_the_experiment(load, setting):
     assert experiment(load(setting), "sim") != experiment(load(), "sim")
 
 
-def test_prose_does_not_change_the_experiment_but_the_engine_does(load):
+def test_texts_do_not_change_the_experiment_but_the_engine_does(load):
     assert experiment(load("title=Other"), "sim") == experiment(load(), "sim")
     assert experiment(load(), "mininet") != experiment(load(), "sim")
 

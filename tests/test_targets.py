@@ -1,4 +1,4 @@
-"""Everything that can be flipped has a unit and bounds, and what is outside them is refused."""
+"""Every flip target has a unit and bounds; values outside them are refused."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_targets_of_the_testbed_name_unit_bounds_and_start(load):
         ("strategy.interval_s", 1, 1.0),
     ],
 )
-def test_a_right_value_is_taken(load, target, value, expected):
+def test_a_valid_value_is_accepted(load, target, value, expected):
     assert targets.check_flip(load(), target, value) == expected
 
 
@@ -79,7 +79,7 @@ def test_after_a_change_of_strategy_its_parameters_are_the_targets(load):
     assert targets.check_flip(after, "strategy.cth", 0.3) == 0.3
 
 
-def test_a_change_holds_rates_on_the_wire_and_parameters_as_they_are(load):
+def test_a_change_has_wire_rates_and_unscaled_parameters(load):
     scenario = load("rate_scale=0.25", "strategy.name=meter_throttling")
 
     def change(target, value):

@@ -56,7 +56,7 @@ class Job:
 
 
 class Display(Protocol):
-    """Run jobs and show people how they go on. It must be possible to pickle `run`."""
+    """Run jobs and show their progress. It must be possible to pickle `run`."""
 
     def run(self, job: Job) -> Outcome:
         """Run one job, as `lab.batch.single.run_job` does, and show its progress."""

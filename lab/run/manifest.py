@@ -92,7 +92,7 @@ def commit() -> str | None:
     if COMMIT in os.environ:
         return os.environ[COMMIT] or None
     try:
-        asked = [
+        argv = [
             "git",
             "-C",
             str(ROOT),
@@ -103,7 +103,7 @@ def commit() -> str | None:
             "--exclude=*",
         ]
         return subprocess.run(
-            asked, capture_output=True, text=True, timeout=10, check=True
+            argv, capture_output=True, text=True, timeout=10, check=True
         ).stdout.strip()
     except (OSError, subprocess.SubprocessError):
         return None

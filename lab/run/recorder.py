@@ -55,9 +55,7 @@ class Recorder:
         )
         self._open: dict[str, TextIO] = {}
         self.broken: LabError | None = None
-        self.on_log: Callable[[str], None] = lambda _: (
-            None
-        )  # told every line of the log, for people who wait
+        self.on_log: Callable[[str], None] = lambda _: None  # called with every line of the log
         try:
             (folder / "inbox").mkdir(exist_ok=True)
             write_scenario(folder / "scenario.yaml", scenario)

@@ -33,7 +33,7 @@ from lab.scenario.schema import Event, Scenario
 
 CC_NOTE = "connections that are open keep their congestion control"
 STRATEGY_FAILED = "failed"  # the kind of a line in decisions.jsonl
-LOOK_EVERY_S = 0.05  # into the inbox, while waiting
+POLL_INBOX_EVERY_S = 0.05  # while waiting
 
 
 def run(
@@ -61,7 +61,7 @@ class _Run:
             on_progress,
         )
         self.now = 0.0
-        self.stop_asked = False
+        self.stop_requested = False
         self.error: LabError | None = None
         self.due = sorted(scenario.events, key=lambda event: event.at_s)
         self.started = time.time()
@@ -69,14 +69,14 @@ class _Run:
         if self.pace:
             engine.options = replace(
                 engine.options, speed=0.0
-            )  # the waiting is done here, where flips are seen meanwhile
+            )  # the waiting is done here, where flips are read meanwhile
         self.inbox_handle = os.open(recorder.folder / "inbox", os.O_RDONLY)
         self.inbox_changes = FolderChanges(lambda: os.fstat(self.inbox_handle).st_mtime_ns)
         self.decisions = Follower(recorder.folder / "pox" / "decisions.jsonl")
 
     def outcome(self) -> Outcome:
         interrupted, report = False, None
-        with stop_on_signals(self._ask_to_stop) as quiet:
+        with stop_on_signals(self._request_stop) as quiet:
             try:
                 self._progress("starting")
                 if self.pace:
@@ -87,11 +87,13 @@ class _Run:
                 self.recorder.on_log = lambda _: None
                 self.started = self.engine.started_at or time.time()
                 self._loop()
-                interrupted = self.stop_asked
+                interrupted = self.stop_requested
             except Interrupted:
                 interrupted = True
             except Exception as error:  # noqa: BLE001 - whatever an engine raises, the run is kept and marked
-                interrupted = self.stop_asked  # a Ctrl-C also reaches the engine's child processes
+                interrupted = (
+                    self.stop_requested
+                )  # a Ctrl-C also reaches the engine's child processes
                 if not interrupted:
                     self._fail("run", error)
             quiet.set()
@@ -110,7 +112,7 @@ class _Run:
         scenario, steps = self.scenario, 0
         began = time.monotonic()
         self._apply_due()
-        while self.now < scenario.duration_s and not self.stop_asked and not self.error:
+        while self.now < scenario.duration_s and not self.stop_requested and not self.error:
             steps = max(steps, self._steps_gone(time.monotonic() - began)) + 1
             until = min(round(steps * scenario.sample_interval_s, 9), scenario.duration_s)
             scale = scenario.rate_scale
@@ -133,8 +135,8 @@ class _Run:
     def _wait_until_due(self) -> None:
         """Keep the pace; what comes into the inbox meanwhile is applied at once."""
         self._apply_due()
-        while self.pace and not self.stop_asked and (wait_s := self.pace.wait_s(self.now)) > 0:
-            time.sleep(min(wait_s, LOOK_EVERY_S))
+        while self.pace and not self.stop_requested and (wait_s := self.pace.wait_s(self.now)) > 0:
+            time.sleep(min(wait_s, POLL_INBOX_EVERY_S))
             self._apply_due()
 
     def _apply_due(self) -> None:
@@ -154,10 +156,10 @@ class _Run:
 
     def _control(self, message: dict[str, Any], seq: str) -> None:
         """Stop; on engines that keep no time of their own also pause, resume and speed."""
-        asked = {key: value for key, value in message.items() if key in ("control", "value")}
+        fields = {key: value for key, value in message.items() if key in ("control", "value")}
         try:
             if message["control"] == "stop":
-                self.stop_asked = True
+                self.stop_requested = True
             elif self.pace:
                 self.pace.control(message["control"], message.get("value"), self.now)
             else:
@@ -171,9 +173,9 @@ class _Run:
                     f" {why}: choose stop"
                 )
         except RequestError as error:
-            self._note("control", ok=False, seq=seq, **asked, error=str(error))
+            self._note("control", ok=False, seq=seq, **fields, error=str(error))
             return
-        self._note("control", ok=True, seq=seq, **asked)
+        self._note("control", ok=True, seq=seq, **fields)
 
     def _flip(self, target: str, value: Any, **source: Any) -> None:
         """Check and apply one change, or record why it is refused; the run goes on."""
@@ -212,8 +214,8 @@ class _Run:
     def _progress(self, phase: str, frame: Frame | None = None, eta_s: float | None = None) -> None:
         self.on_progress(Progress(phase, self.now, self.scenario.duration_s, frame, eta_s))
 
-    def _ask_to_stop(self) -> None:
-        self.stop_asked = True
+    def _request_stop(self) -> None:
+        self.stop_requested = True
 
     def _fail(self, doing: str, error: Exception) -> None:
         """Keep the first failure; the trace goes into the log."""

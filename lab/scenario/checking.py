@@ -76,8 +76,8 @@ def described(model: type[BaseModel]) -> list[dict[str, Any]]:
 
 
 def _rows(schema: dict[str, Any], named: dict[str, Any], before: str) -> Iterator[dict[str, Any]]:
-    for key, asked in schema.get("properties", {}).items():
-        field = _resolved(asked, named)
+    for key, entry in schema.get("properties", {}).items():
+        field = _resolved(entry, named)
         yield {
             "name": before + key,
             "type": field.get("type", "text" if "enum" in field else "any"),

@@ -106,10 +106,10 @@ def refuse(name: str, setting: str, value: Any) -> None:
         "traffic": engine.traffic,
     }.get(setting, engine.variants)
     if value not in able:
-        asked, *known = (
+        requested, *known = (
             str(each).lower() if isinstance(each, bool) else each for each in (value, *able)
         )
         raise MachineLacks(
-            f"{setting} '{asked}' on engine '{name}': {engine.lacks[setting]}. "
+            f"{setting} '{requested}' on engine '{name}': {engine.lacks[setting]}. "
             f"Choose from: {', '.join(known)}"
         )

@@ -19,8 +19,7 @@ from typing import Any
 
 from lab import extensions
 from lab.errors import RequestError, show, unknown
-from lab.scenario import checking, targets
-from lab.scenario import strategy_table as brain
+from lab.scenario import checking, strategy_table, targets
 from lab.scenario.overrides import Overrides, apply
 from lab.scenario.schema import Scenario, StrategyChoice, TopologyChoice, Traffic
 from lab.scenario.used import user_files
@@ -112,7 +111,9 @@ def from_data(
     _resolve_rate_scale(raw, overrides.slow_machine)
     scenario = checking.validate(Scenario, _with_choices(raw, source, folder), source)
     scenario = scenario.model_copy(
-        update={"traffic": tuple(_as_asked(flow, scenario) for flow in scenario.traffic)}
+        update={
+            "traffic": tuple(_with_common_settings(flow, scenario) for flow in scenario.traffic)
+        }
     )
     scenario = scenario.with_network(_built(scenario, source))
     _check_against(scenario, source)
@@ -123,15 +124,17 @@ def from_data(
     return scenario
 
 
-def _as_asked(flow: Traffic, scenario: Scenario) -> Traffic:
+def _with_common_settings(flow: Traffic, scenario: Scenario) -> Traffic:
     """Apply `traffic_direction`, `traffic_parallel` and `traffic_volume_mb` to one flow."""
-    asked = {
+    common = {
         "direction": scenario.traffic_direction,
         "parallel": scenario.traffic_parallel,
         "volume_mb": scenario.traffic_volume_mb,
         "kind": None if scenario.traffic_volume_mb is None else "file",
     }
-    return flow.model_copy(update={key: value for key, value in asked.items() if value is not None})
+    return flow.model_copy(
+        update={key: value for key, value in common.items() if value is not None}
+    )
 
 
 def _for_everyone(traffic: Iterable[Traffic], users: Iterable[str]) -> Iterator[Traffic]:
@@ -151,13 +154,13 @@ def _build(scenario: Scenario) -> Topology:
     """Build the network on the wire: every rate is multiplied by `rate_scale`."""
     params = scenario.topology.params
     family = TOPOLOGIES[scenario.topology.kind]
-    drawn = {"seed": scenario.seed} if has_positions(scenario) else {}
-    topology: Topology = family.build(params, scenario.rate_scale, **drawn)
+    positions = {"seed": scenario.seed} if has_positions(scenario) else {}
+    topology: Topology = family.build(params, scenario.rate_scale, **positions)
     return check(topology)
 
 
 def has_positions(scenario: Scenario) -> bool:
-    """Tell whether the users of a scenario have positions, drawn from the seed."""
+    """Tell whether the users of a scenario have positions, which the seed decides."""
     return bool(getattr(TOPOLOGIES[scenario.topology.kind], "POSITIONS", False))
 
 
@@ -221,7 +224,7 @@ def _with_choices(raw: dict[str, Any], source: str, folder: Path | None) -> dict
         out["strategy"] = choice
     else:
         out["strategy"] = choice = StrategyChoice()
-    params = brain.checked_params(choice.name, choice.params, source, "strategy", "params")
+    params = strategy_table.checked_params(choice.name, choice.params, source, "strategy", "params")
     out["strategy"] = choice.model_copy(update={"params": params})
     return out
 
@@ -232,12 +235,12 @@ def _topology(raw: dict[str, Any], source: str, folder: Path | None) -> Topology
     if "file" in params:
         kind = _topology_in_file(params.pop("file"), kind, source, folder)
     if kind not in TOPOLOGIES:
-        said = (
+        problem = (
             f"is missing: choose from {', '.join(TOPOLOGIES)}"
             if kind is None
             else unknown(kind, TOPOLOGIES)
         )
-        raise RequestError(f"{source}: topology.kind: {said}")
+        raise RequestError(f"{source}: topology.kind: {problem}")
     return TopologyChoice(
         kind=kind, params=checking.validate(TOPOLOGIES[kind].Params, params, source, "topology")
     )
@@ -269,7 +272,7 @@ def _built(scenario: Scenario, source: str) -> Topology:
 def _check_against(scenario: Scenario, source: str) -> None:
     """Check that traffic, mobility and the strategy name what exists in the network, and fit it."""
     topology = scenario.network
-    brain.check_fit(scenario.strategy.name, topology, source)
+    strategy_table.check_fit(scenario.strategy.name, topology, source)
     for n, flow in enumerate(scenario.traffic):
         if flow.user not in (*topology.users, EVERYONE):
             place = checking.where(["traffic", n, "user"])

@@ -24,8 +24,7 @@ from controller.units import (
 )
 from lab import extensions
 from lab.errors import RequestError, show, unknown
-from lab.scenario import checking
-from lab.scenario import strategy_table as brain
+from lab.scenario import checking, strategy_table
 from lab.scenario.changes import (
     Change,
     SetCongestionControl,
@@ -84,7 +83,7 @@ def check_flip(scenario: Scenario, target: str, value: Any) -> Any:
         return _checked_strategy(scenario, value)
     if row.kind == "parameter":
         key = target.partition(".")[2]
-        return brain.checked_params(
+        return strategy_table.checked_params(
             scenario.strategy.name, scenario.strategy.params | {key: value}, "flip", "strategy"
         )[key]
     if row.kind == "switch":
@@ -147,11 +146,11 @@ def _strategy(scenario: Scenario) -> list[Target]:
             "strategy",
             "name",
             name,
-            choices=tuple(sorted(brain.strategies())),
+            choices=tuple(sorted(strategy_table.strategies())),
             help="which strategy decides",
         )
     ]
-    for each in brain.describe_params(name):
+    for each in strategy_table.describe_params(name):
         rows.append(
             Target(
                 f"strategy.{each['name']}",
@@ -263,8 +262,8 @@ def _checked_strategy(scenario: Scenario, value: Any) -> dict[str, Any]:
     choice = checking.validate(
         StrategyChoice, {"name": value} if isinstance(value, str) else value, "flip", "strategy"
     )
-    params = brain.checked_params(choice.name, choice.params, "flip", "strategy", "params")
-    brain.check_fit(choice.name, scenario.network, "flip")
+    params = strategy_table.checked_params(choice.name, choice.params, "flip", "strategy", "params")
+    strategy_table.check_fit(choice.name, scenario.network, "flip")
     return {"name": choice.name, "params": params}
 
 

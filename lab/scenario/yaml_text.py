@@ -37,17 +37,17 @@ class _Loader(yaml.SafeLoader):
     """Load YAML, but refuse a key that is written twice."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen: set[str] = set()
+        keys: set[str] = set()
         for key, _ in node.value:
             if not isinstance(key, yaml.ScalarNode):
                 raise yaml.constructor.ConstructorError(
                     None, None, "a key must be a word", key.start_mark
                 )
-            if key.value in seen:
+            if key.value in keys:
                 raise yaml.constructor.ConstructorError(
                     None, None, f"key '{key.value}' is written twice", key.start_mark
                 )
-            seen.add(key.value)
+            keys.add(key.value)
         return super().construct_mapping(node, deep)
 
 
@@ -69,7 +69,7 @@ def _not_yaml(text: str, error: yaml.MarkedYAMLError) -> str:
     number = error.problem_mark.line
     line = text.splitlines()[number].strip() if number < len(text.splitlines()) else ""
     cure = next(
-        (cure for said, cure in YAML_CURES if said in problem),
+        (cure for text, cure in YAML_CURES if text in problem),
         f"{problem}. Check indentation, brackets and quotes there",
     )
     return f"line {number + 1} ('{line}'): {cure}" if line else f"line {number + 1}: {cure}"
