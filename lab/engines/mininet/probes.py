@@ -38,17 +38,17 @@ class PathFigures:
 class Comparison:
     """Hold what a path should achieve beside what was measured."""
 
-    asked: PathFigures
+    expected: PathFigures
     measured: PathFigures
 
     def to_json(self) -> dict[str, Any]:
         """Return the entry of `links_measured` in manifest.json."""
-        return asdict(self)
+        return {"asked": asdict(self.expected), "measured": asdict(self.measured)}
 
     def complaints(self, name: str) -> Iterator[str]:
         """Yield a sentence for each figure that is off by more than a tenth."""
         for key, unit, slack in (("rate_mbps", "Mb/s", 0.0), ("rtt_ms", "ms", RTT_FLOOR_MS)):
-            wanted, got = getattr(self.asked, key), getattr(self.measured, key)
+            wanted, got = getattr(self.expected, key), getattr(self.measured, key)
             if wanted is None:
                 continue
             if got is None:

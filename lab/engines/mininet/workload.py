@@ -78,7 +78,7 @@ class Workload:
         self._set_rates(self._demands.set_demand(user, rate_bps))
 
     def completed(self, names: Iterable[str]) -> None:
-        """Divide the demand of each user anew after these flows have completed."""
+        """Divide the demands of the users of these completed flows among their other flows."""
         for name in names:
             self._set_rates(self._demands.end(self._opened[name]))
 

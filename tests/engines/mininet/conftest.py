@@ -1,4 +1,7 @@
-"""A pair of interfaces to try things on. The real numpy comes first: Mininet-WiFi makes do with an empty one where there is none."""
+"""Give tests a pair of interfaces.
+
+The real numpy is imported first: where it is missing, Mininet-WiFi uses an empty one.
+"""
 
 from __future__ import annotations
 

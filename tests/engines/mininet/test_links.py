@@ -14,7 +14,7 @@ from lab.topologies.topology import Link, Node, Topology, wire
 
 
 class Air:
-    """A cell that remembers what it was told."""
+    """Record the rates of a cell."""
 
     def __init__(self, cell, _ledger):
         self.cell, self.pins, self.prices = cell, f"/pins/{cell.ap}", {}

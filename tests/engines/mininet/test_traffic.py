@@ -119,7 +119,7 @@ def test_a_probe_measures_a_rate_and_a_round_trip(pair):
 
 def test_a_command_that_fails_is_answered_and_the_program_continues(pair):
     _server, user = pair
-    assert "KeyError" in user.send(do="stop", id="nobody")["error"]
+    assert "KeyError" in user.send(do="stop", id="unknown")["error"]
     assert user.send(do="status") == {"flows": {}}
 
 
@@ -129,7 +129,7 @@ def test_the_program_ends_with_its_input():
 
 @pytest.fixture
 def received():
-    """A flow that receives, the socket that sends to it, and how often its program asked the kernel for data."""
+    """Return a receiving flow, the socket that sends to it, and a count of its reads."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         sender = socket.create_connection(listener.getsockname())
         connection, _peer = listener.accept()

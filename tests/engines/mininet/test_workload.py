@@ -9,7 +9,7 @@ from lab.topologies.topology import wire
 
 
 class Clock:
-    """Advance time only when somebody sleeps."""
+    """Advance time only by sleeping."""
 
     now = 100.0
 
@@ -135,8 +135,18 @@ def test_a_connect_command_holds_what_the_scenario_says(work):
     )
     made.prepare()
     (_, _, request) = made.programs.requests[0]
-    assert request == {"do": "connect", "id": "ue3-1", "server": "10.0.0.1", "bind": "10.2.0.3", "mptcp": True, "direction": "up",
-                       "cc": "cubic", "rate_bps": None, "volume_bytes": 2_000_000, "receive_buffer_bytes": 500_000}  # fmt: skip
+    assert request == {
+        "do": "connect",
+        "id": "ue3-1",
+        "server": "10.0.0.1",
+        "bind": "10.2.0.3",
+        "mptcp": True,
+        "direction": "up",
+        "cc": "cubic",
+        "rate_bps": None,
+        "volume_bytes": 2_000_000,
+        "receive_buffer_bytes": 500_000,
+    }
     (opened,) = made.sampler.opened
     assert (opened.endpoint, opened.multipath) == (("10.2.0.3", 40_001), True)
 

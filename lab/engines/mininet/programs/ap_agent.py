@@ -26,7 +26,7 @@ from lab.radio.lte import SMALLEST_BPS, Bearer, shares_bps
 from lab.radio.occupancy import PERIOD_S, bearer_occupancy, waiting_uploads, wifi_occupancy
 
 POLLS_PER_REPORT = 5  # a datagram costs more than a poll
-MIN_CHANGE = 0.01  # of a rate that is set anew
+MIN_CHANGE = 0.01  # of a rate; smaller changes are not worth a request to the kernel
 
 
 @dataclass(frozen=True)

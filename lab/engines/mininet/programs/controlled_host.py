@@ -167,7 +167,7 @@ def _state(subflow: TcpSocket) -> SubflowState:
 def _order_of_joining(subflow: TcpSocket) -> tuple[int, int, Endpoint, Endpoint]:
     """Sort the subflows of a connection in the order in which they joined.
 
-    It is known at a server; a controller that starts again numbers them by it.
+    A server knows it; a controller that was restarted numbers the subflows by it.
     """
     return subflow.token or 0, subflow.remote_id, subflow.source, subflow.destination
 

@@ -41,7 +41,7 @@ DATAGRAM_BYTES = 65536
 
 @dataclass(frozen=True)
 class Settings:
-    """Hold the configuration; `period_s` lies between two looks for changes after a command."""
+    """Hold the configuration; after a command, changes are reported every `period_s`."""
 
     controller: Endpoint
     key: str
