@@ -69,6 +69,6 @@ def nearest(word: str, known: Iterable[str]) -> str:
 
 
 def unknown(value: Any, known: Iterable[str]) -> str:
-    """Return that a value is unknown, with the nearest known one and all of them."""
+    """Return the text for an unknown value, with the nearest known one and all of them."""
     known = list(known)
     return f"{show(value)} is unknown{nearest(str(value), known)}: choose from {', '.join(known)}"

@@ -142,7 +142,7 @@ def test_a_key_written_twice_is_refused(tmp_path):
     ("text", "said"),
     [
         ("name: x\n\ttitle: a", "line 2 ('title: a'): it begins with a tab. Indent with spaces"),
-        ("name: x\ntitle: a: b", "line 2 ('title: a: b'): a ':' too many"),
+        ("name: x\ntitle: a: b", "line 2 ('title: a: b'): one ':' too many"),
         ("name: x\ntitle a\nseed: 1", "line 3 ('seed: 1'): a key without ':', there or above"),
         (
             "multipath:\n    cc: lia\n  scheduler: linux",
@@ -160,8 +160,8 @@ def test_a_key_written_twice_is_refused(tmp_path):
             "traffic: [{user: ue1 kind: bulk}]",
             "line 1 ('traffic: [{user: ue1 kind: bulk}]'): a ',' is missing",
         ),
-        ('title: "A" and B', "line 1 ('title: \"A\" and B'): text goes on behind a quote"),
-        ("title: 'it's'", "line 1 ('title: 'it's''): text goes on behind a quote"),
+        ('title: "A" and B', "line 1 ('title: \"A\" and B'): text follows a closing quote"),
+        ("title: 'it's'", "line 1 ('title: 'it's''): text follows a closing quote"),
         ('name: "x\nseed: 1\n', "line 3: a quote is not closed"),
         ("name: x\n? {a: 1}\n: b", "line 2 ('? {a: 1}'): a key must be a word"),
     ],

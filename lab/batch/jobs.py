@@ -66,7 +66,7 @@ class Display(Protocol):
 
 
 def run_all(jobs: Sequence[Job], display: Display) -> list[Outcome]:
-    """Return the outcomes in the order of the jobs; after an interruption, those that exist."""
+    """Return the outcomes in the order of the jobs; after an interruption, of those that ran."""
     found = {n: outcome for n, job in enumerate(jobs) if (outcome := kept(job))}
     if found:
         display.say(f"{len(found)} of {len(jobs)} runs exist already")

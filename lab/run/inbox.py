@@ -2,7 +2,7 @@
 
 {"target": "link.path1.loss", "value": 0.05}     a flip
 {"control": "stop"}                              end now, keep what was measured
-{"control": "pause"}, {"control": "resume"}, {"control": "speed", "value": 10}     simulated time only
+{"control": "pause"}, {"control": "resume"}, {"control": "speed", "value": 10}   simulated time
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from lab.errors import RequestError
 
 
 def send(folder: Path, message: dict[str, Any]) -> str:
-    """Put a message into a run's inbox; return its number. The run checks and records it."""
+    """Put a message into a run's inbox and return its number; the run checks and records it."""
     inbox = folder / "inbox"
     seq = f"{time.time_ns():020d}"
     try:

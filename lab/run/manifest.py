@@ -19,7 +19,7 @@ from lab.scenario.schema import Scenario
 from lab.scenario.used import user_files
 
 ROOT = Path(__file__).resolve().parents[2]
-COMMIT = "MULTIPATH_LAB_COMMIT"  # asking git takes two seconds in a VM
+COMMIT = "MULTIPATH_LAB_COMMIT"  # set for a VM, where git takes two seconds
 SEED_FIXES = {
     "mininet": "the random choices of traffic and network; not the timing of packets",
 }

@@ -17,7 +17,7 @@ from lab.run.frame import ApSample, Frame
 from lab.run.report import ConnectionReport, Report
 from lab.topologies.topology import Topology
 
-SCHEMA = 2  # of manifest.json and result.json; schema 1 held rates as they were on the wire
+SCHEMA = 2  # of manifest.json and result.json; schema 1 held wire rates
 NOT_SAMPLED = ApSample(tier1_mbps=None, tier2_mbps=None)
 CONVERGED_WITHIN = 0.10  # of the mean over the second half of the run
 CONVERGENCE_WINDOW_S = 5.0
@@ -69,7 +69,7 @@ def result(
         "overloaded": known.overload.overloaded,
         "overload": known.overload.to_json() if report else {},
         "throughput_mbps": _rounded(sum(rates)) if rates else None,
-        # relayed traffic passes several access points: there, subflows are counted
+        # relayed traffic crosses several access points, so its subflows are summed instead
         "tiers": _tiers(frames, weights, {} if topology.relays else aps),
         "aps": aps,
         "users": users,

@@ -10,7 +10,7 @@ from typing import Any
 from lab.errors import RequestError, unknown
 
 MAX_SPEED = 1000
-FORGIVEN_S = 1.0  # a machine that was late for longer does not hurry afterwards
+FORGIVEN_S = 1.0  # a run that is later than this does not catch up
 CONTROLS = ("pause", "resume", "speed")
 
 
@@ -48,7 +48,7 @@ class Pace:
         return max(0.0, wait_s)
 
     def control(self, control: Any, value: Any, now_s: float) -> None:
-        """Carry out pause, resume or speed at `now_s`; anything else is an error."""
+        """Pause, resume or change the speed at `now_s`; raise `RequestError` for anything else."""
         if control not in CONTROLS:
             raise RequestError(f"control {unknown(control, ('stop', *CONTROLS))}")
         if control == "speed":

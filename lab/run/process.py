@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 PROC = Path("/proc")
-QUIET_S = 60.0  # after so long without a write, a folder of another machine is not being written
+QUIET_S = 60.0  # without a write for so long, the process on another machine has ended
 WRITTEN = ("samples.jsonl", "events.jsonl", "log.txt", "manifest.json")
 
 

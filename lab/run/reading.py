@@ -12,17 +12,17 @@ from lab.run.frame import Frame
 
 
 def read_frames(folder: Path) -> list[Frame]:
-    """Return the samples of a run; a cut last line is left out."""
+    """Return the samples of a run; an incomplete last line is left out."""
     return [Frame.from_json(line) for line in read_samples(folder)]
 
 
 def read_samples(folder: Path) -> list[dict[str, Any]]:
-    """Return the samples of a run; a last line that is cut is left out."""
+    """Return the samples of a run as plain data; an incomplete last line is left out."""
     return list(read_lines(folder / "samples.jsonl"))
 
 
 def read_events(folder: Path) -> list[dict[str, Any]]:
-    """Return the events of a run; a last line that is cut is left out."""
+    """Return the events of a run; an incomplete last line is left out."""
     return list(read_lines(folder / "events.jsonl"))
 
 
@@ -49,13 +49,13 @@ def read_lines(path: Path) -> Iterator[dict[str, Any]]:
 
 
 class Follower:
-    """Read the lines that another process appends to a file; an unfinished line waits."""
+    """Read the lines that another process appends to a file, each when it is complete."""
 
     def __init__(self, path: Path, parse: Callable[[str], Any] = json.loads) -> None:
         self.path, self._parse, self._offset = path, parse, 0
 
     def new(self) -> list[Any]:
-        """Return what was completed since the last call; nothing without a file.
+        """Return the lines completed since the last call; none if there is no file.
 
         A damaged line raises `RequestError`.
         """

@@ -1,4 +1,4 @@
-"""Write the run folder so that a lost process, a full disk or a power cut keeps what was measured.
+"""Write the run folder; a killed process, a full disk or a power failure keeps earlier lines.
 
     manifest.json  scenario.yaml  samples.jsonl  events.jsonl
     commands.sh    log.txt        inbox/         result.json
@@ -30,9 +30,9 @@ from lab.scenario.schema import Scenario
 from lab.scenario.used import files_named, user_files
 
 RUNS = ROOT / "data" / "runs"
-TRACE = "  | "  # begins the lines of log.txt that say where a failure came from
+TRACE = "  | "  # begins the lines of a traceback in log.txt
 REQUEST = "request.yaml"  # the scenario for a virtual machine
-BEFORE_THE_RUN = {"vm", REQUEST}  # what may be in a run folder before the run writes into it
+BEFORE_THE_RUN = {"vm", REQUEST}  # may be in a run folder before the run writes into it
 
 
 class Recorder:
@@ -42,10 +42,10 @@ class Recorder:
     """
 
     def __init__(self, folder: Path, scenario: Scenario, engine: str) -> None:
-        """Use `folder`, which exists; keep manifest and lines of a lost run in it."""
+        """Use `folder`, which exists; keep the files of a run that was killed there."""
         self.folder, self.scenario, self.engine = folder, scenario, engine
         self.run_id = folder.name
-        self.flips: list[dict[str, Any]] = []  # made during the run
+        self.flips: list[dict[str, Any]] = []  # changes made from outside during the run
         self.started = time.time()
         lost = (folder / "manifest.json").exists()
         self._manifest = (
@@ -72,11 +72,11 @@ class Recorder:
         self._append("samples.jsonl", _line(frame.to_json()))
 
     def event(self, t: float, kind: str, **fields: Any) -> None:
-        """Append something that happened at `t`, in s since the start of the run."""
+        """Append one event at `t`, in s since the start of the run."""
         self.events([(t, kind, fields)])
 
     def events(self, happened: Iterable[tuple[float, str, Mapping[str, Any]]]) -> None:
-        """Append what happened, each with its time and kind, in one go."""
+        """Append several events in one write, each with its time and kind."""
         self._append(
             "events.jsonl",
             "".join(
@@ -95,7 +95,7 @@ class Recorder:
         self.on_log(text)
 
     def trace(self, text: str) -> None:
-        """Append where a failure came from, set apart from what people read."""
+        """Append a traceback, with a prefix that sets it apart from the lines for people."""
         self._append("log.txt", textwrap.indent(text.rstrip(), TRACE) + "\n")
 
     def describe(self, **fields: Any) -> None:
@@ -107,7 +107,7 @@ class Recorder:
         self._write("manifest.json", _pretty(self._manifest))
 
     def use(self, name: str) -> None:
-        """Keep the user's file with this name too: a flip has chosen what it defines."""
+        """Copy and record the user's file with this name, because a flip has chosen it."""
         files = files_named({name}, self.engine)
         kept = self._manifest.get("extensions", [])
         if added := [each for each in files if each.row() not in kept]:
@@ -121,7 +121,7 @@ class Recorder:
             (self.folder / COPIES / each.path.name).write_bytes(each.source)
 
     def result(self, result: dict[str, Any]) -> None:
-        """Write result.json: whole or not at all."""
+        """Write result.json, completely or not at all."""
         self._write("result.json", _pretty(result))
 
     def close(self) -> None:

@@ -42,7 +42,7 @@ def run(
     recorder: Recorder,
     on_progress: Callable[[Progress], None] = lambda _: None,
 ) -> Outcome:
-    """Run a scenario that the engine admitted; nothing that a run can cause is raised."""
+    """Run a scenario that the engine admitted; failures are in the outcome, none is raised."""
     return _Run(scenario, engine, recorder, on_progress).outcome()
 
 
@@ -69,7 +69,7 @@ class _Run:
         if self.pace:
             engine.options = replace(
                 engine.options, speed=0.0
-            )  # the waiting is done here, where flips are read meanwhile
+            )  # this class waits, and reads flips meanwhile
         self.inbox_handle = os.open(recorder.folder / "inbox", os.O_RDONLY)
         self.inbox_changes = FolderChanges(lambda: os.fstat(self.inbox_handle).st_mtime_ns)
         self.decisions = Follower(recorder.folder / "pox" / "decisions.jsonl")
@@ -99,7 +99,7 @@ class _Run:
             quiet.set()
             try:
                 self._progress("stopping")
-                self._follow_decisions()  # what POX says of the network's end is no part of the run
+                self._follow_decisions()  # later lines of POX are about the end of the network
                 report = self.engine.close()
                 if report:
                     report = report.in_scenario_units(self.scenario.rate_scale)
@@ -133,7 +133,7 @@ class _Run:
         return int(elapsed_s / self.scenario.sample_interval_s) - 1 if self.engine.real_time else 0
 
     def _wait_until_due(self) -> None:
-        """Keep the pace; what comes into the inbox meanwhile is applied at once."""
+        """Keep the pace; apply messages that arrive in the inbox meanwhile."""
         self._apply_due()
         while self.pace and not self.stop_requested and (wait_s := self.pace.wait_s(self.now)) > 0:
             time.sleep(min(wait_s, POLL_INBOX_EVERY_S))
@@ -155,7 +155,7 @@ class _Run:
                 self._flip(str(message["target"]), message.get("value"), source="inbox", seq=seq)
 
     def _control(self, message: dict[str, Any], seq: str) -> None:
-        """Stop; on engines that keep no time of their own also pause, resume and speed."""
+        """Stop the run; pause, resume or change its speed where the engine keeps no real time."""
         fields = {key: value for key, value in message.items() if key in ("control", "value")}
         try:
             if message["control"] == "stop":
@@ -218,7 +218,7 @@ class _Run:
         self.stop_requested = True
 
     def _fail(self, doing: str, error: Exception) -> None:
-        """Keep the first failure; the trace goes into the log."""
+        """Keep the first failure, and write its traceback into the log."""
         if not isinstance(error, LabError):
             details = self.recorder.folder / "log.txt"
             text = f"{doing} '{self.scenario.name}': {extensions.described(error)}"

@@ -70,7 +70,7 @@ ENGINES: dict[str, Entry] = {
     "mininet": Entry(
         "lab.engines.mininet.engine:MininetEngine",
         ("reno", "cubic", "lia", "olia", "balia"),
-        ("linux", "lowest_rtt"),  # the default's name stands for what the kernel has
+        ("linux", "lowest_rtt"),  # both names mean the kernel's scheduler
         KERNEL_LACKS,
         topologies=EMULATION_TOPOLOGIES,
     ),

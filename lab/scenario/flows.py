@@ -25,7 +25,7 @@ class Flow:
     cc: str
     rate_bps: int | None
     volume_bytes: int | None
-    protocol: str = "tcp"  # or udp, at its rate whatever happens
+    protocol: str = "tcp"  # or udp, which sends at its rate without feedback
 
 
 @dataclass(frozen=True)

@@ -37,8 +37,8 @@ PROSE = (
     "question",
     "expect",
     "minutes",
-)  # changes nothing that is measured
-RESOLVED = "slow_machine_rate_scale"  # has become rate_scale
+)  # texts for people: they affect no result
+RESOLVED = "slow_machine_rate_scale"  # resolved to rate_scale
 AUTO = "auto"
 NO_OVERRIDES = Overrides()
 
@@ -196,7 +196,7 @@ def resolved(scenario: Scenario) -> dict[str, Any]:
 
 
 def experiment(scenario: Scenario, engine: str) -> str:
-    """Return a digest of everything that decides what is measured.
+    """Return a digest of everything that affects the results.
 
     Texts for people and the time of the start are left out.
     """

@@ -30,7 +30,7 @@ def apply(raw: dict[str, Any], overrides: Overrides) -> None:
         if not (isinstance(present, dict) and present.get("name") == overrides.strategy):
             raw["strategy"] = {
                 "name": overrides.strategy
-            }  # another strategy's parameters mean nothing to it
+            }  # the file's parameters belong to its own strategy
     if overrides.cc is not None:
         set_value(raw, f"multipath.cc={overrides.cc}")
     if overrides.seed is not None:

@@ -9,16 +9,16 @@ import yaml
 
 from lab.errors import RequestError
 
-YAML_CURES = (  # what its parser says, and what to do about it; the first that fits
+YAML_CURES = (  # part of the parser's message, and the correction; the first match counts
     ("'\\t' that cannot start", "it begins with a tab. Indent with spaces"),
     (
         "mapping values are not allowed",
-        "a ':' too many, or too much indentation. Put text that holds ': ' in quotes",
+        "one ':' too many, or too much indentation. Put text that holds ': ' in quotes",
     ),
     ("could not find expected ':'", "a key without ':', there or above. Write 'key: value'"),
     (
         "but found '<scalar>'",
-        "text goes on behind a quote. Put all of it in quotes, one inside it twice",
+        "text follows a closing quote. Put all of it in quotes; double a quote inside it",
     ),
     (
         "expected <block end>",
