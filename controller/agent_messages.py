@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from controller.errors import MessageRefused
+from controller.tiers import tier1_mean
 
 Sequence = Annotated[int, Field(ge=0)]
 
@@ -36,6 +38,18 @@ class ApReport(_Message):
     mac_occupancy: Annotated[float, Field(ge=0, le=1)]
     backlog_packets: Annotated[int, Field(ge=0)] = 0
     stations: dict[str, StationReport] = {}
+
+    def occupancy(self, tiers: Mapping[str, int]) -> float:
+        """Return the MAC occupancy, for LTE the mean over the bearers that carry Tier 1.
+
+        `tiers` has the tier of each user here, by default 1.
+        """
+        bearers = {
+            user: station.mac_occupancy
+            for user, station in self.stations.items()
+            if station.mac_occupancy is not None
+        }
+        return tier1_mean(bearers, tiers) if bearers else self.mac_occupancy
 
 
 class ParamsFlip(_Message):

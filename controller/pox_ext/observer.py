@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,6 @@ from controller.pox_ext.host_reports import HostReports, ends
 from controller.pox_ext.hosts import Hosts
 from controller.pox_ext.router import Router
 from controller.pox_ext.tracker import Joined, Tracker
-from controller.tiers import tier1_mean
 from controller.units import NS_PER_S, bps_from_mbps
 
 if TYPE_CHECKING:  # it imports POX, which unit tests run without
@@ -87,7 +85,7 @@ class Observer:
         tiers = {user: tier for (user, where), tier in self.tiers.items() if where == ap.id}
         return replace(
             ap,
-            mac_occupancy=_mean([occupancy(report, ap.kind, tiers) for report in reports]),
+            mac_occupancy=_mean([report.occupancy(tiers) for report in reports]),
             tier2_bps=self._meters.tier2_bps(ap.id, observation.addresses(ap.id, tier=2)),
             meter_bps=self._meters.limit_bps(ap.id),
         )
@@ -149,19 +147,6 @@ class Observer:
             or place.switch in self._plan.aps
             or self._hosts.owner(address) in self._plan.multipath
         )
-
-
-def occupancy(report: ApReport, kind: str, tiers: Mapping[str, int]) -> float:
-    """Return the MAC occupancy in a report.
-
-    For LTE it is the mean over the bearers that carry Tier 1, if their occupancies are reported.
-    """
-    bearers = {
-        user: station.mac_occupancy
-        for user, station in report.stations.items()
-        if station.mac_occupancy is not None
-    }
-    return tier1_mean(bearers, tiers) if kind == "lte" and bearers else report.mac_occupancy
 
 
 def _mean(values: list[float]) -> float | None:

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from controller.agent_messages import ApReport
-from controller.tiers import tier1_mean
 from lab.engines.mininet import pox_process as pox
 from lab.engines.mininet.machine import shell
 from lab.engines.mininet.machine.ledger import Ledger
@@ -100,7 +99,8 @@ class ApAgentProcess:
                 report = self._receive()
             except BlockingIOError:
                 break
-            new.setdefault(report.ap, []).append(_occupancy(report, tiers))
+            here = {user: own[report.ap] for user, own in tiers.items() if report.ap in own}
+            new.setdefault(report.ap, []).append(report.occupancy(here))
         self._occupancies |= new
         return {ap: sum(values) / len(values) for ap, values in self._occupancies.items()}
 
@@ -120,18 +120,6 @@ class ApAgentProcess:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-
-
-def _occupancy(report: ApReport, tiers: Mapping[str, Mapping[str, int]]) -> float:
-    """Return the MAC occupancy in a report, for LTE the mean over the bearers of Tier 1."""
-    bearers = {
-        user: station.mac_occupancy
-        for user, station in report.stations.items()
-        if station.mac_occupancy is not None
-    }
-    if not bearers:
-        return report.mac_occupancy
-    return tier1_mean(bearers, {user: tiers.get(user, {}).get(report.ap, 1) for user in bearers})
 
 
 def _access_point(cell: Cell, wiring: Wiring, uploaders: Container[str]) -> AccessPoint:
