@@ -1,5 +1,7 @@
-"""Decide what the network does: strategies turn an observation into commands.
+"""Decide how traffic is routed and limited: strategies turn an observation into commands.
 
-Nothing here reads a clock, a file or a socket, except `controller.pox_ext`, which connects the
-strategies to POX, and `controller.user_file`.
+An observation is frozen data about the network (`controller.observation`); commands are routes,
+meters, pacing rates and backup flags (`controller.command`). Only two parts of this package read
+clocks, files or sockets: `controller.pox_ext`, which connects the strategies to the POX controller,
+and `controller.user_file`, which imports Python files that users wrote.
 """

@@ -1,4 +1,9 @@
-"""Check the messages from AP agents and from the runner (docs/formats.md)."""
+"""Parse and validate the messages from AP agents and from the runner.
+
+An AP agent reports the state of one access point. The runner is the process that runs a scenario;
+it reports changed links and requests other strategies or parameters. docs/formats.md defines the
+fields.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +23,11 @@ class _Message(BaseModel):
 
 
 class StationReport(_Message):
-    """Report one station of an access point; `mac_occupancy` is that of its LTE bearer."""
+    """Hold what an AP agent reports about one station of its access point.
+
+    `associated` is False once the station has left. At an LTE base station, `mac_occupancy` is the
+    MAC occupancy (see `ApReport`) of the bearer of this station; elsewhere it is None.
+    """
 
     rssi_dbm: float | None = None
     rate_mbps: Annotated[float, Field(gt=0)] | None = None
@@ -27,9 +36,11 @@ class StationReport(_Message):
 
 
 class ApReport(_Message):
-    """Report an access point, twice a second, sent by its AP agent.
+    """Hold the report that the AP agent of an access point sends twice a second.
 
-    `mac_occupancy` is the mean of min(1, backlog / MAC slots) since the last report.
+    `stations` maps the name of a user to the report about its station. `backlog_packets` is the
+    number of packets that wait in the MAC. `mac_occupancy` is the mean of min(1, backlog / MAC
+    slots) since the previous report.
     """
 
     kind: Literal["ap"]
@@ -53,7 +64,7 @@ class ApReport(_Message):
 
 
 class ParamsFlip(_Message):
-    """Change parameters of the running strategy."""
+    """Request new parameters for the running strategy; `value` maps names to values."""
 
     kind: Literal["params"]
     seq: Sequence
@@ -61,7 +72,10 @@ class ParamsFlip(_Message):
 
 
 class StrategyChoice(_Message):
-    """Name a strategy and its parameters; `file` is the user's file that defines it, if any."""
+    """Name a strategy and its parameters.
+
+    `file` is the Python file that defines the strategy, None for a strategy of the project.
+    """
 
     name: str
     file: str | None = None
@@ -69,7 +83,7 @@ class StrategyChoice(_Message):
 
 
 class StrategyFlip(_Message):
-    """Replace the running strategy."""
+    """Request that another strategy replaces the running one."""
 
     kind: Literal["strategy"]
     seq: Sequence
@@ -77,10 +91,10 @@ class StrategyFlip(_Message):
 
 
 class LinkState(_Message):
-    """Describe how a link has changed; None: unchanged.
+    """Hold the new settings of a link that has changed; a setting that is None has not changed.
 
-    `up` says whether the link carries traffic. `delay_ms` is one way. `loss` acts from the end `a`
-    of the link to `b`, `loss_back` from `b` to `a`.
+    `up` is False while the link carries no traffic. `delay_ms` is the one-way delay. `loss` is the
+    fraction of packets lost from end `a` of the link to end `b`, `loss_back` from `b` to `a`.
     """
 
     link: str
@@ -91,14 +105,14 @@ class LinkState(_Message):
     loss_back: Annotated[float, Field(ge=0, le=1)] | None = None
 
     def scaled(self, factor: float) -> LinkState:
-        """Return the same state with the rate multiplied by `factor`."""
+        """Return this state with `rate_mbps` multiplied by `factor`."""
         if self.rate_mbps is None or factor == 1:
             return self
         return self.model_copy(update={"rate_mbps": round(self.rate_mbps * factor, 6)})
 
 
 class LinkFlip(_Message):
-    """Report that a link has changed."""
+    """Report to the controller that a link has changed."""
 
     kind: Literal["link"]
     seq: Sequence
@@ -112,7 +126,7 @@ _INBOX: TypeAdapter[InboxMessage] = TypeAdapter(
 
 
 def read_ap_report(datagram: bytes) -> ApReport:
-    """Return the report in a datagram; raise `MessageRefused` if it is not valid."""
+    """Return the report in a datagram from an AP agent; raise `MessageRefused` if it is invalid."""
     try:
         return ApReport.model_validate_json(datagram)
     except ValidationError as error:
@@ -120,7 +134,11 @@ def read_ap_report(datagram: bytes) -> ApReport:
 
 
 def read_inbox_message(text: str | bytes) -> InboxMessage:
-    """Return the message in an inbox file; raise `MessageRefused` if it is not valid."""
+    """Parse one file of the inbox, the folder in which the runner leaves messages.
+
+    Return a change of parameters, of the strategy or of a link. Raise `MessageRefused` if the text
+    is not a valid message.
+    """
     try:
         return _INBOX.validate_json(text)
     except ValidationError as error:

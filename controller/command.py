@@ -1,4 +1,8 @@
-"""Define the commands of strategies and check them; they are declarative and idempotent."""
+"""Define the commands that a strategy can give, and check them against the observed network.
+
+A command states the desired setting, so giving the same command twice has the effect of giving it
+once.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,10 @@ LOWEST_LIMIT_BPS = 50_000  # four full packets a second
 
 @dataclass(frozen=True)
 class Throttle:
-    """Send TCP to these addresses through one meter at the switch of an access point."""
+    """Limit the TCP traffic to `addresses` at the switch of access point `ap`.
+
+    All of this traffic passes one OpenFlow meter and shares its limit, `rate_bps`.
+    """
 
     ap: str
     addresses: frozenset[str]
@@ -23,14 +30,14 @@ class Throttle:
 
 @dataclass(frozen=True)
 class Unthrottle:
-    """Remove the meter at the switch of an access point."""
+    """Remove the meter at the switch of access point `ap`."""
 
     ap: str
 
 
 @dataclass(frozen=True)
 class Route:
-    """Route a subflow, in both directions, over these switches, listed from its source."""
+    """Route a subflow, in both directions, over the switches in `path`, listed from its source."""
 
     subflow: SubflowKey
     path: tuple[str, ...]
@@ -38,9 +45,9 @@ class Route:
 
 @dataclass(frozen=True)
 class Expect:
-    """Pace the sender of a subflow at this rate of Ethernet frames (S-MPTCP, section V).
+    """Set the pacing rate of a subflow at its sender (S-MPTCP, section V).
 
-    None removes the pacing rate.
+    `rate_bps` counts Ethernet frames on the wire. None removes the pacing rate.
     """
 
     subflow: SubflowKey
@@ -51,7 +58,7 @@ class Expect:
 class SetBackup:
     """Set or clear the backup flag of a subflow (MP_PRIO, RFC 8684, section 3.3.8).
 
-    A backup subflow carries data only when no other one can.
+    A backup subflow carries data only if no other subflow of its connection can.
     """
 
     subflow: SubflowKey
@@ -72,11 +79,12 @@ ACTIONS = {
 
 @dataclass(frozen=True)
 class Forecast:
-    """Hold the throughput that a strategy expects of a connection with these subflows active.
+    """Hold the throughput that a strategy forecasts for one connection.
 
-    Rates are wire rates in bit/s. `buffer_bytes` is the receive buffer that the connection should
-    need. `measured_bps` is what all its subflows carried since the last step, None without a
-    measurement.
+    The forecast holds if exactly the subflows in `active` carry data. All rates are wire rates in
+    bit/s. `buffer_bytes` is the receive buffer that the connection needs for this throughput.
+    `measured_bps` is the measured rate of all its subflows since the last control step, None
+    without a measurement.
     """
 
     active: tuple[SubflowKey, ...]
@@ -87,10 +95,10 @@ class Forecast:
 
 @dataclass(frozen=True)
 class Decision:
-    """Hold what a strategy decided, and why; without a command nothing changes.
+    """Hold one decision of a strategy and its reason.
 
-    `subject` names an access point, a subflow as `connection/number`, or with a forecast a
-    connection.
+    `subject` names what is decided on: an access point, a subflow as `connection/number`, or, if
+    there is a forecast, a connection. A decision without a command leaves the network as it is.
     """
 
     subject: str
@@ -100,7 +108,15 @@ class Decision:
 
     @property
     def action(self) -> str:
-        """Return meter, release, route, expect, backup, normal, forecast or keep."""
+        """Name the kind of decision, as the decision log shows it.
+
+        meter, release       set or remove the meter of an access point
+        route                route a subflow
+        expect               set or remove a pacing rate
+        backup, normal       set or clear a backup flag
+        forecast             the decision holds a forecast
+        keep                 no command, nothing changes
+        """
         if self.forecast is not None:
             return "forecast"
         if isinstance(self.command, SetBackup) and not self.command.backup:
@@ -111,14 +127,17 @@ class Decision:
 def effective_floor_bps(min_rate_bps: int = 0) -> int:
     """Return the lowest wire rate in bit/s that a meter or a pacing rate may have.
 
-    It is `min_rate_bps` (a wire rate too), but at least `LOWEST_LIMIT_BPS`. A strategy asks for no
-    less; `Control` raises what asks for less.
+    This is `min_rate_bps` (a wire rate too), but at least `LOWEST_LIMIT_BPS`. A strategy requests
+    no lower rate; if it does, `Control` raises the rate to `LOWEST_LIMIT_BPS`.
     """
     return max(min_rate_bps, LOWEST_LIMIT_BPS)
 
 
 def raised_to_floor(decision: Decision, rate_scale: float) -> Decision:
-    """Return the decision with its rate raised to the floor; the reason says so."""
+    """Return the decision with its meter or pacing rate raised to `LOWEST_LIMIT_BPS`.
+
+    If the rate was raised, the reason says so. Any other decision is returned unchanged.
+    """
     command = decision.command
     if not isinstance(command, Throttle | Expect) or command.rate_bps is None:
         return decision
@@ -130,12 +149,12 @@ def raised_to_floor(decision: Decision, rate_scale: float) -> Decision:
 
 
 def subflow_name(key: SubflowKey) -> str:
-    """Return the name of a subflow in decisions: `connection/number`."""
+    """Return `connection/number`, the name of a subflow in decisions, from its key."""
     return f"{key[0]}/{key[1]}"
 
 
 def checked(command: Command, observation: Observation) -> Command:
-    """Return the command; raise `CommandRefused` if this network cannot carry it out."""
+    """Return the command unchanged; raise `CommandRefused` if this network cannot carry it out."""
     if isinstance(command, Throttle | Unthrottle):
         _check_ap(command, observation)
     else:
@@ -200,7 +219,10 @@ def _check_subflow(command: SubflowCommand, observation: Observation) -> None:
 def _check_path(
     doing: str, path: tuple[str, ...], subflow: Subflow, observation: Observation
 ) -> None:
-    """Check that a path joins the ends of the subflow over existing links, without a loop."""
+    """Raise `CommandRefused` unless `path` joins both ends of the subflow.
+
+    Each step must follow an existing link, and no switch may occur twice.
+    """
     joined = {(arc.tail, arc.head) for arc in observation.arcs}
     if not path or len(set(path)) != len(path):
         text = " ".join(path) or "nothing"

@@ -1,10 +1,14 @@
-"""Run one control step: observation and pending changes in, checked decisions out.
+"""Run one control step: take the observation and pending changes, return checked decisions.
 
-1) Apply the changes since the last step. If the strategy is replaced, the old one withdraws first.
-2) Divide the associations into Tier 1 and Tier 2, if the last division is old or lacks an
-   association.
+1) Apply the changes requested since the last step. If another strategy replaces the running one,
+the old strategy first withdraws its commands.
+
+2) Divide the associations (a user at an access point) into Tier 1 and Tier 2. The division of an
+earlier step is kept while it is recent and the associations are still the same.
+
 3) Let the strategy decide.
-4) Check its commands.
+
+4) Check the commands of its decisions; a refused command is reported and not carried out.
 """
 
 from __future__ import annotations
@@ -24,7 +28,11 @@ from controller.units import ns_from_s
 
 @dataclass(frozen=True)
 class Step:
-    """Hold the observation of a step (with its tiers), the strategy, and what was decided."""
+    """Hold the result of one control step.
+
+    `observation` includes the tiers, and `strategy` names the strategy that decided. `decisions`
+    are the accepted decisions; `refused` holds an error message for each refused command.
+    """
 
     observation: Observation
     strategy: str
@@ -33,12 +41,19 @@ class Step:
 
 
 class Control:
-    """Own the strategy; a change is checked at once and takes effect at the next step."""
+    """Hold the running strategy and decide when a control step is due.
+
+    A change of parameters or of the strategy is validated when it is requested, and takes effect at
+    the next step.
+    """
 
     def __init__(
         self, name: str, params: dict[str, Any] | None = None, rate_scale: float = 1.0
     ) -> None:
-        """Start a strategy; `params` are in scenario units."""
+        """Create the strategy `name`; `params` are its parameters, with rates in scenario units.
+
+        A wire rate is a rate in scenario units multiplied by `rate_scale`.
+        """
         self.rate_scale = rate_scale
         self.strategy = strategies.make(name, params or {}, rate_scale)
         self._next = self.strategy
@@ -48,11 +63,14 @@ class Control:
 
     @property
     def params(self) -> StrategyParams:
-        """Return the parameters of the next step, pending changes included."""
+        """Return the parameters that the next step will use, pending changes included."""
         return self._next.params
 
     def change(self, values: dict[str, Any]) -> None:
-        """Change parameters at the next step; `ParamsRefused` leaves all of them as they were."""
+        """Change parameters at the next step; parameters missing in `values` stay as they are.
+
+        Raise `ParamsRefused` if a value is not valid; then no parameter changes.
+        """
         doing = f"change parameters of strategy '{self._next.name}'"
         params = checked_params(
             type(self._next.params),
@@ -64,20 +82,20 @@ class Control:
             self._next = type(self._next)(params)
 
     def switch(self, name: str, params: dict[str, Any] | None = None) -> None:
-        """Replace the strategy at the next step."""
+        """Replace the strategy by the strategy `name` at the next step."""
         self._next = strategies.make(name, params or {}, self.rate_scale)
 
     def due(self, now_ns: int) -> bool:
-        """Return whether a step is due; the first one is due at once."""
+        """Return whether a control step is due at `now_ns`; the first step is due immediately."""
         return self._due_ns is None or now_ns >= self._due_ns
 
     def wake(self) -> None:
-        """Make the next step due at once if the strategy reacts to new and ended subflows."""
+        """Make the next step due immediately, if the strategy reacts to new and ended subflows."""
         if self.strategy.wakes_on_subflows:
             self._due_ns = None
 
     def step(self, observation: Observation) -> Step:
-        """Decide, and schedule the next step one interval after this one was due.
+        """Run one control step; the next step is due one interval after this step was due.
 
         Raise `StrategyFailed` if the strategy raises an exception.
         """
@@ -111,14 +129,20 @@ class Control:
 
 
 def _handed_over(tiers: Tiers, present: set[tuple[str, str]]) -> Tiers:
-    """Return the tiers after handovers, at which a user keeps its tier (MP-SDN, section V-A4)."""
+    """Return the tiers with each handover applied: a user keeps its tier at its new access point.
+
+    `present` holds the current associations (user, access point). Source: MP-SDN, section V-A4.
+    """
     gone, come = dict(set(tiers) - present), dict(present - set(tiers))
     moved = {(user, ap): (user, come[user]) for user, ap in gone.items() if user in come}
     return {moved.get(each, each): tier for each, tier in tiers.items()}
 
 
 def _withdrawn(observation: Observation, decisions: Iterable[Decision]) -> Observation:
-    """Return the observation after the old strategy's decisions, without meters."""
+    """Return the observation as it will be after the old strategy has withdrawn.
+
+    The meters are gone, and the commands in `decisions` have taken effect.
+    """
     observation = replace(
         observation,
         access_points=tuple(replace(ap, meter_bps=None) for ap in observation.access_points),
@@ -143,7 +167,10 @@ def _checked_step(observation: Observation, strategy: str, decisions: Iterable[D
 
 
 def _after(command: Command, observation: Observation) -> Observation:
-    """Return the observation after a command; the next command is checked against it."""
+    """Return the observation as it will be after a command took effect.
+
+    The next command of the same step is checked against the result.
+    """
     if isinstance(command, SetBackup):
         change: dict[str, Any] = {"backup": command.backup}
     elif isinstance(command, Expect):

@@ -1,4 +1,7 @@
-"""Describe decisions, observations and subflows in JSON and scenario units (docs/formats.md)."""
+"""Convert decisions, observations and subflows to the JSON objects of the decision log.
+
+Each object becomes one line. Rates are in scenario units. docs/formats.md defines the fields.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from controller.units import scenario_mbps
 
 
 def decision_line(strategy: str, decision: Decision, rate_scale: float = 1.0) -> dict[str, Any]:
-    """Return the line of one decision with its reason."""
+    """Return one decision, with its command and its reason, as a JSON object."""
     key = "connection" if decision.forecast else "subflow" if "/" in decision.subject else "ap"
     line: dict[str, Any] = {
         "kind": "decision",
@@ -55,7 +58,10 @@ def _command_fields(command: Command | None, rate_scale: float) -> dict[str, Any
 
 
 def observation_line(step: Step) -> dict[str, Any]:
-    """Return the line of what a step observed, before its decisions took effect."""
+    """Return what a step observed before its decisions took effect, as a JSON object.
+
+    The object holds the measurements of each access point and the tier of each user.
+    """
     aps = {
         ap.id: {
             "mac_occupancy": _rounded(ap.mac_occupancy),
@@ -71,7 +77,7 @@ def observation_line(step: Step) -> dict[str, Any]:
 
 
 def failure_line(strategy: str, failure: StrategyFailed) -> dict[str, Any]:
-    """Return the line of an exception in a strategy; no step follows it."""
+    """Return the exception that ended a strategy as a JSON object; no step follows a failure."""
     return {
         "kind": "failed",
         "strategy": strategy,
@@ -82,7 +88,10 @@ def failure_line(strategy: str, failure: StrategyFailed) -> dict[str, Any]:
 
 
 def subflow_line(subflow: Subflow, rate_scale: float = 1.0, ended: bool = False) -> dict[str, Any]:
-    """Return the line of a subflow that was established, has changed, or has ended."""
+    """Return a subflow as a JSON object, written when it is established, changes or ends.
+
+    `ended` adds the field that marks the end.
+    """
     line = {
         "kind": "subflow",
         "connection": subflow.connection,

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 
 class ControllerError(ValueError):
-    """Report what was tried, what is wrong, and what to do."""
+    """Report an error whose message says what was tried, what is wrong and what the user can do."""
 
 
 class UnknownStrategy(ControllerError):
-    """Report a strategy name that does not exist; the message lists those that do."""
+    """Report a strategy name that does not exist; the message lists the names that exist."""
 
 
 class ParamsRefused(ControllerError):
@@ -26,25 +26,25 @@ class ParamsRefused(ControllerError):
 
 
 class CommandRefused(ControllerError):
-    """Report a command that the network cannot carry out or that would stop a connection."""
+    """Report a command that the network cannot carry out, or that would stop a connection."""
 
 
 class MessageRefused(ControllerError):
-    """Report a message that is not one of docs/formats.md."""
+    """Report a datagram or inbox file whose content does not follow docs/formats.md."""
 
 
 class PlanRefused(ControllerError):
-    """Report a topology file that is incomplete or contradicts itself; nothing was started."""
+    """Report a topology file that is incomplete or contradicts itself; nothing has been started."""
 
 
 class UserFileRefused(ControllerError):
-    """Report a user's Python file that cannot be imported, with file and line."""
+    """Report that a Python file of a user cannot be imported; name the file and the line."""
 
 
 class StrategyFailed(ControllerError):
-    """Report an exception that a strategy raised: the run has failed.
+    """Report an exception that a strategy raised while a scenario ran.
 
-    `file` and `line` say where it was raised; the message says it too.
+    The run has failed. `file` and `line` locate the raising statement; the message names both too.
     """
 
     def __init__(self, message: str, file: str, line: int) -> None:

@@ -1,4 +1,7 @@
-"""Detect whether a folder may have new files, without listing it."""
+"""Detect from the modification time of a folder whether it may have new files.
+
+This avoids listing the folder, which is slow if the folder is shared with a virtual machine.
+"""
 
 from __future__ import annotations
 
@@ -8,22 +11,22 @@ POLLS = 4  # listings of a folder after it has changed
 
 
 class FolderChanges:
-    """Watch the modification time of a folder.
+    """Remember the modification time of a folder, to list the folder only after a change.
 
-    Reading the time of an open folder that is shared with a VM is fast; listing it takes a tenth of
-    a second.
+    In a folder shared with a virtual machine, reading the time of the open folder is fast, and
+    listing takes a tenth of a second.
     """
 
     def __init__(self, changed_ns: Callable[[], int]) -> None:
-        """Take a function that returns the modification time in ns."""
+        """Store `changed_ns`, a function that returns the folder's modification time in ns."""
         self._read_changed_ns = changed_ns
         self._changed_ns, self._polls_left = 0, 0
 
     def may_have_changed(self) -> bool:
-        """Return whether to list the folder now.
+        """Read the modification time; return whether the caller should list the folder now.
 
-        A file that comes within the same clock tick as the one before does not change the time, so
-        the folder is listed a few more times after each change.
+        Two files created within one clock tick give the folder the same time. To miss neither, the
+        result is True for `POLLS` calls from each change on.
         """
         changed_ns = self._read_changed_ns()
         self._polls_left = POLLS if changed_ns != self._changed_ns else max(0, self._polls_left - 1)

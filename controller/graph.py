@@ -1,10 +1,8 @@
-"""Represent the network as a graph of numbered vertices and arcs.
+"""Represent the network as a graph of numbered vertices and arcs, in flat lists for speed.
 
-Flat lists keep large networks fast. Pure.
-
-A vertex is a switch, the air of an access point, or an interface of a host. The addresses of one
-interface are one vertex, because they share its link. Each direction between two vertices is one
-arc.
+A vertex is a switch, the air of an access point (a node between the access point and its stations),
+or an interface of a host. All addresses of one interface are one vertex, because they share one
+link. Each direction between two vertices is one arc.
 """
 
 from __future__ import annotations
@@ -26,10 +24,11 @@ AIR = air("")
 
 @dataclass(frozen=True)
 class Graph:
-    """Hold vertices and arcs by number.
+    """Hold vertices and arcs; their numbers are indices into the lists.
 
-    `vertex` has the number of each name and address; `leaving` and `entering` have the arcs of each
-    vertex.
+    `names` lists the vertices. `vertex` maps the name of a switch, or any address of a host, to its
+    vertex number. Arc `i` leads from vertex `tail[i]` to vertex `head[i]`. `leaving` and `entering`
+    list the arc numbers of each vertex.
     """
 
     names: tuple[str, ...]
@@ -41,14 +40,14 @@ class Graph:
     entering: list[list[int]]
 
     def between(self, tail: int, head: int) -> int | None:
-        """Return the arc from one vertex to another, or None."""
+        """Return the number of the arc from vertex `tail` to vertex `head`, or None."""
         return next((arc for arc in self.leaving[tail] if self.head[arc] == head), None)
 
 
 def build_graph(arcs: Iterable[Arc]) -> Graph:
-    """Return the graph of an observation's arcs.
+    """Return the graph of the arcs in an observation.
 
-    The first of several links between two vertices counts.
+    If several links join the same two vertices, only the first becomes an arc.
     """
     arcs = tuple(arcs)
     first_address = _first_addresses(arcs)
@@ -72,9 +71,10 @@ def build_graph(arcs: Iterable[Arc]) -> Graph:
 
 
 def _first_addresses(arcs: Sequence[Arc]) -> dict[str, str]:
-    """Return the first address of its interface for every further address.
+    """Map every further address of a host interface to the first address of that interface.
 
-    Further addresses are those to which the same link leads, and from which no other link leads on.
+    An address is a further one if a link already leads from the same switch to another address, and
+    this link is the only link of the address.
     """
     degree = Counter(arc.tail for arc in arcs)
     first: dict[tuple[str, str], str] = {}
@@ -90,9 +90,9 @@ def _first_addresses(arcs: Sequence[Arc]) -> dict[str, str]:
 def arc_path(
     graph: Graph, source: str, switches: Sequence[str], destination: str
 ) -> ArcPath | None:
-    """Return the arcs from an address over these switches to another address.
+    """Return the arcs from the address `source` over these switches to the address `destination`.
 
-    Return None if there is no switch, or no link between two neighbours of the list.
+    Return None if `switches` is empty, or if no link joins two neighbouring stops.
     """
     stops = [source, *switches, destination]
     if len(switches) == 0 or any(stop not in graph.vertex for stop in stops):
@@ -107,7 +107,10 @@ def arc_path(
 
 
 def _arcs_between(graph: Graph, here: int, there: int) -> list[int]:
-    """Return the arc between two vertices, or two arcs that meet in the air of an access point."""
+    """Return the arcs that lead from one vertex to the next stop of a path.
+
+    This is one arc, or two arcs that meet in the air of an access point, or an empty list.
+    """
     direct = graph.between(here, there)
     if direct is not None:
         return [direct]
@@ -120,16 +123,16 @@ def _arcs_between(graph: Graph, here: int, there: int) -> list[int]:
 
 
 def switches_on(graph: Graph, path: ArcPath) -> tuple[str, ...]:
-    """Return the switches of a path between two addresses, in the form of `Route.path`."""
+    """List the switches that a path between two addresses passes, as `Route.path` needs them."""
     inner = (graph.names[graph.head[arc]] for arc in path[:-1])
     return tuple(name for name in inner if not name.endswith(AIR))
 
 
 def arc_use(graph: Graph, path: ArcPath) -> ArcUse:
-    """Return the capacity in bit/s of each arc that one bit/s on this path takes.
+    """Return, for each arc of a path, the capacity in bit/s that one bit/s on the path takes.
 
-    It is 1 for a wired arc. In the air of an access point it is larger for a station that is slower
-    than the best station, because its frames take longer (MP-SDN, eq (2)).
+    For a wired arc this is 1. In the air of an access point it exceeds 1 for a station slower than
+    the fastest station, because the frames of the slow station take longer (MP-SDN, eq (2)).
     """
     parts = dict.fromkeys(path, 1.0)
     for one, other in pairwise(path):
@@ -145,7 +148,10 @@ def arc_use(graph: Graph, path: ArcPath) -> ArcUse:
 def hops_to(
     graph: Graph, destinations: Iterable[int], usable: Container[int] | None = None
 ) -> dict[int, int]:
-    """Return the number of usable arcs from each vertex to the nearest destination."""
+    """Map each vertex to the number of arcs to the nearest vertex in `destinations`.
+
+    Only arcs in `usable` count (None: all). Vertices that reach no destination are missing.
+    """
     hops = dict.fromkeys(destinations, 0)
     waiting = deque(hops)
     while waiting:
@@ -165,9 +171,10 @@ def simple_paths(
     extra_hops: int = EXTRA_HOPS,
     most: int = MOST_PATHS,
 ) -> list[ArcPath]:
-    """Return paths without a loop that are at most `extra_hops` longer than the shortest.
+    """Return loop-free paths that are at most `extra_hops` arcs longer than the shortest path.
 
-    The shortest come first; paths of equal length are sorted by the names of their vertices.
+    At most `most` paths are returned. The shortest come first; paths of equal length are sorted by
+    the names of their vertices.
     """
     hops = hops_to(graph, [destination])
     if source not in hops:
@@ -184,9 +191,10 @@ def simple_paths(
 def _of_length(
     graph: Graph, source: int, destination: int, length: int, hops: dict[int, int]
 ) -> Iterator[ArcPath]:
-    """Yield the paths of exactly this many arcs, depth first.
+    """Yield the loop-free paths of exactly `length` arcs, found depth first.
 
-    Skip branches too far from the destination.
+    `hops` holds the distance of each vertex to the destination; a branch that cannot reach the
+    destination within `length` arcs is skipped.
     """
     stack: list[tuple[int, ArcPath, frozenset[int]]] = [(source, (), frozenset({source}))]
     while stack:

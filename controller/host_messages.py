@@ -1,8 +1,9 @@
 """Encode and check the messages between the controller and host agents (docs/formats.md).
 
-They are datagrams of JSON, after DTMC, section IV. Each carries the key of the run; a datagram
-without it is refused. Nothing here imports a validation library, so that the host agent starts
-quickly.
+A host agent runs on a host; it reports the MPTCP subflows of the host and carries out commands. The
+messages are datagrams of JSON, after DTMC, section IV. Each contains the secret key of the run; a
+datagram without this key is refused. This module imports no validation library, so that the host
+agent starts quickly.
 """
 
 from __future__ import annotations
@@ -22,10 +23,11 @@ LARGEST = 2**63
 
 @dataclass(frozen=True)
 class SubflowChange:
-    """Say how a subflow must be; None leaves a setting as it is.
+    """Hold the desired settings of a subflow; a setting that is None stays as it is.
 
-    `source` is the end that sends towards the user, as in `Subflow`. `expected_mbps` is the pacing
-    rate of Ethernet frames on the wire; 0 removes it.
+    `source` and `destination` are `address:port`; `source` is the end that sends towards the user,
+    as in `Subflow`. `expected_mbps` is the pacing rate of Ethernet frames on the wire; 0 removes
+    the pacing rate.
     """
 
     source: str
@@ -36,7 +38,10 @@ class SubflowChange:
 
 @dataclass(frozen=True)
 class HostCommand:
-    """Request changes to the subflows of a connection from one of its hosts; `seq` grows."""
+    """Request changes to the subflows of one connection from one of its hosts.
+
+    `token` identifies the connection. `seq` is larger in each new command.
+    """
 
     seq: int
     host: str
@@ -46,7 +51,12 @@ class HostCommand:
 
 @dataclass(frozen=True)
 class SubflowState:
-    """Describe a subflow as one of its hosts has it; `token` is that of this host's end."""
+    """Describe a subflow as one of its hosts reports it.
+
+    `token` is the MPTCP token by which this host knows the connection. `local` and `remote` are
+    `address:port` as this host names them. `expected_mbps` is the pacing rate in Mb/s, None without
+    one.
+    """
 
     token: str
     local: str
@@ -58,7 +68,11 @@ class SubflowState:
 
 @dataclass(frozen=True)
 class HostReport:
-    """Report all subflows of a host and the loss (a fraction) on the path to each address."""
+    """Report all subflows of a host.
+
+    `loss` maps each address of the host to the loss on the path to this address, a fraction. `seq`
+    is larger in each new report.
+    """
 
     seq: int
     host: str
@@ -67,7 +81,7 @@ class HostReport:
 
 
 def encode(message: HostCommand | HostReport, key: str) -> bytes:
-    """Return a message as a datagram."""
+    """Return a message as the bytes of a datagram that contains the key of the run."""
     fields = {**vars(message), "subflows": [vars(each) for each in message.subflows]}
     return json.dumps({"v": VERSION, "key": key, **fields}, separators=(",", ":")).encode()
 
@@ -91,7 +105,10 @@ def read_report(datagram: bytes, key: str) -> HostReport:
 
 
 class _Part:
-    """Check one object of a message field by field."""
+    """Check the fields of one JSON object in a message.
+
+    Each method returns the value of a field, or raises `MessageRefused` if the value is not valid.
+    """
 
     def __init__(self, doing: str, values: Any, fields: set[str]) -> None:
         self.doing = doing
@@ -165,7 +182,7 @@ class _Part:
 
 
 class _Reading(_Part):
-    """Check a whole message: its version and its key, then its fields."""
+    """Check a whole message: first its version and its key, then its fields."""
 
     def __init__(self, doing: str, datagram: bytes, key: str, fields: set[str]) -> None:
         try:

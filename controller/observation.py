@@ -1,4 +1,7 @@
-"""Hold what a strategy observes, as frozen data that both engines fill in."""
+"""Hold what a strategy observes about the network, as frozen data.
+
+The simulator and the emulation both fill in the same classes.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +19,12 @@ RECEIVE_BUFFER_BYTES = 4_000_000  # the default
 
 @dataclass(frozen=True)
 class AccessPoint:
-    """Describe an access point and the meter of the switch in front of it (MP-SDN, section III-B1).
+    """Describe an access point and the meter of its switch (MP-SDN, section III-B1).
 
-    `mac_occupancy` is the mean of min(1, backlog / MAC slots) since the last step, None without a
-    report. `tier2_bps` is what passed the meter since then, None if it was not measured.
-    `meter_bps` is the limit, None without one.
+    `mac_occupancy` is the mean of min(1, backlog / MAC slots) since the last control step, None
+    without a report. `tier2_bps` is the rate of the Tier 2 traffic that the meter let pass since
+    the last step, None if it was not measured. `meter_bps` is the limit that the meter enforces,
+    None without a meter.
     """
 
     id: str
@@ -33,10 +37,10 @@ class AccessPoint:
 
 @dataclass(frozen=True)
 class Association:
-    """Describe a user at an access point (MP-SDN, section III-A).
+    """Describe the association of a user with an access point (MP-SDN, section III-A).
 
-    `rate_bps` is its rate when alone at the access point; `weight` its LTE resource weight (eq
-    (3)).
+    `rate_bps` is the rate the user gets when it is alone at the access point. `weight` is its LTE
+    resource weight (eq (3)). `addresses` are the user's addresses there.
     """
 
     user: str
@@ -48,17 +52,18 @@ class Association:
 
 
 def air(ap: str) -> str:
-    """Return the name of the node that stands for the air of an access point."""
+    """Return the name of the graph node that stands for the air of access point `ap`."""
     return f"{ap}~air"
 
 
 @dataclass(frozen=True)
 class Arc:
-    """Describe one direction of a link, from `tail` to `head`: switches or host addresses.
+    """Describe one direction of a link, from the node `tail` to the node `head`.
 
-    The air of an access point is one arc between the switch and the node `air`; the arcs of its
-    stations start there. `used_bps` is what passed since the last step. `delay_s` is one way,
-    `jitter_s` its standard deviation. `loss` is the known random loss, a fraction.
+    A node is a switch, a host address, or the air of an access point: one arc joins the switch of
+    the access point with its air, and one arc per station joins the air with the station.
+    `used_bps` is the mean rate since the last control step. `delay_s` is the one-way delay,
+    `jitter_s` its standard deviation. `loss` is the configured random loss, a fraction.
     """
 
     link: str
@@ -73,16 +78,16 @@ class Arc:
 
 @dataclass(frozen=True)
 class Subflow:
-    """Describe one subflow of an MPTCP connection, in the direction from `source` to its
-    user.
+    """Describe one subflow of an MPTCP connection, in the direction from `source` to its user.
 
     `source` and `destination` are `address:port`; `path` lists the switches from source to
-    destination. Counters count since the subflow began and are None if nobody counts.
-    `sent_packets` reached the first switch of the path in the direction of the data, so frames that
-    the sender's own link dropped are not among them; `rate_bps` is their rate in bit/s of Ethernet
-    frames since the last step. `lost_packets` of them did not leave the path; TCP retransmitted
-    `retransmitted_packets`. `device_loss` is the loss that the user's interface reports, a
-    fraction. `backup` and `expected_bps` are what the hosts have confirmed.
+    destination. Packet counters count since the subflow began, and are None if they are not
+    measured. `sent_packets` reached the first switch of the path in the direction of the data, so
+    frames that the sender's own link dropped are not counted. `rate_bps` is the rate of these
+    frames since the last control step, as Ethernet frames. `lost_packets` of them did not leave the
+    path. TCP retransmitted `retransmitted_packets`. `device_loss` is the loss that the user's
+    interface reports, a fraction. `backup` and `expected_bps` (the pacing rate) are the values that
+    the hosts have confirmed.
     """
 
     connection: str
@@ -103,17 +108,17 @@ class Subflow:
 
     @property
     def key(self) -> SubflowKey:
-        """Return connection and number."""
+        """Return the pair (connection, number) that identifies the subflow."""
         return self.connection, self.number
 
     @property
     def ends(self) -> tuple[str, str]:
-        """Return the two addresses without their ports."""
+        """Return the addresses of source and destination, without their ports."""
         return self.source.rsplit(":", 1)[0], self.destination.rsplit(":", 1)[0]
 
     @property
     def flow(self) -> Flow:
-        """Return the 5-tuple in the direction of the user."""
+        """Return the TCP 5-tuple of the packets that go to the user."""
         (source, source_port), (destination, port) = (
             end.rsplit(":", 1) for end in (self.source, self.destination)
         )
@@ -122,10 +127,12 @@ class Subflow:
 
 @dataclass(frozen=True)
 class Observation:
-    """Hold everything known at `now_ns`, which is the only clock of a strategy.
+    """Hold all that a strategy knows at the time `now_ns`; a strategy has no other clock.
 
+    `multipath` names the users that use MPTCP. `tiers` is empty until the first control step.
     `receive_buffer_bytes` is the receive buffer of every connection. Rates are wire rates; a wire
-    rate divided by `rate_scale` is in scenario units, as people read it (`units.rate_text`).
+    rate divided by `rate_scale` is in scenario units, the units that people read
+    (`units.rate_text`).
     """
 
     now_ns: int
@@ -139,11 +146,14 @@ class Observation:
     rate_scale: float = 1.0
 
     def subflow(self, key: SubflowKey) -> Subflow | None:
-        """Return the subflow with this key, None if it is not open."""
+        """Return the subflow with this key, or None if no open subflow has it."""
         return next((each for each in self.subflows if each.key == key), None)
 
     def connections(self) -> dict[str, tuple[Subflow, ...]]:
-        """Return the subflows of each connection by number; connections by first appearance."""
+        """Map each connection to its subflows, sorted by subflow number.
+
+        The connections are in the order in which they first occur in `subflows`.
+        """
         found: dict[str, tuple[Subflow, ...]] = {}
         for each in self.subflows:
             found[each.connection] = (*found.get(each.connection, ()), each)
@@ -153,7 +163,7 @@ class Observation:
         }
 
     def of_user(self, user: str) -> tuple[Association, ...]:
-        """Return the associations of a user, by access point."""
+        """Return the associations of a user, sorted by access point."""
         return tuple(
             sorted(
                 (each for each in self.associations if each.user == user), key=lambda each: each.ap
@@ -161,7 +171,7 @@ class Observation:
         )
 
     def at(self, ap: str) -> tuple[Association, ...]:
-        """Return the associations at an access point, by user."""
+        """Return the associations at access point `ap`, sorted by user."""
         return tuple(
             sorted(
                 (each for each in self.associations if each.ap == ap), key=lambda each: each.user
@@ -169,6 +179,9 @@ class Observation:
         )
 
     def addresses(self, ap: str, tier: int) -> frozenset[str]:
-        """Return the addresses of one tier at an access point."""
+        """Return the addresses of all associations at access point `ap` that are in this tier.
+
+        An association that was never divided into tiers counts as Tier 1.
+        """
         found = (each for each in self.at(ap) if self.tiers.get((each.user, each.ap), 1) == tier)
         return frozenset(address for each in found for address in each.addresses)

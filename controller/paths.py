@@ -16,7 +16,11 @@ Neighbours = Mapping[str, Iterable[str]]
 
 @dataclass(frozen=True, order=True)
 class Flow:
-    """Name one direction of traffic: a TCP 5-tuple, or two addresses (ports 0) otherwise."""
+    """Identify the packets of one direction of traffic.
+
+    For TCP this is the 5-tuple. For any other protocol it is the two addresses and the protocol
+    number, with both ports 0.
+    """
 
     source: str
     destination: str
@@ -25,18 +29,17 @@ class Flow:
     destination_port: int = 0
 
     def back(self) -> Flow:
-        """Return the opposite direction."""
+        """Return the flow of the opposite direction, with source and destination exchanged."""
         return Flow(
             self.destination, self.source, self.protocol, self.destination_port, self.source_port
         )
 
 
 def shortest(neighbours: Neighbours, source: str, destination: str) -> list[Path]:
-    """Return all paths with the fewest hops in a fixed order, 64 at most.
+    """Return all paths with the fewest hops from `source` to `destination`, at most 64.
 
-    Return an empty list if there is none.
-
-    `neighbours` has the next switches of each switch. A path includes both ends.
+    `neighbours` maps each switch to the switches next to it. A path lists its switches, both ends
+    included. The order of the paths is always the same. The list is empty if no path exists.
     """
     hops = hops_to(neighbours, destination)
     if source not in hops:
@@ -54,9 +57,9 @@ def shortest(neighbours: Neighbours, source: str, destination: str) -> list[Path
 
 
 def between(neighbours: Neighbours, source: str, destination: str) -> list[Path]:
-    """Return all shortest paths.
+    """Return all paths with the fewest hops between two switches, at most 64.
 
-    The opposite direction gives the same list with each path reversed.
+    Exchanging `source` and `destination` gives the same list with each path reversed.
     """
     if source <= destination:
         return shortest(neighbours, source, destination)
@@ -64,7 +67,7 @@ def between(neighbours: Neighbours, source: str, destination: str) -> list[Path]
 
 
 def hops_to(neighbours: Neighbours, destination: str) -> dict[str, int]:
-    """Return the number of hops to the destination from each switch that reaches it."""
+    """Map each switch that can reach `destination` to its distance in hops."""
     hops = {destination: 0}
     waiting = deque([destination])
     while waiting:
@@ -77,13 +80,17 @@ def hops_to(neighbours: Neighbours, destination: str) -> dict[str, int]:
 
 
 def choose(candidates: list[Path], flow: Flow) -> Path:
-    """Choose one of the paths by hash; both directions of a flow get the same one."""
+    """Return one of the candidate paths, chosen by a hash of the flow.
+
+    If the candidates of the opposite flow are the same paths reversed, it gets the same path
+    reversed.
+    """
     return candidates[digest(min(flow, flow.back())) % len(candidates)]
 
 
 @lru_cache(MOST_DIGESTS)
 def digest(flow: Flow) -> int:
-    """Return a 64-bit hash of a flow that is the same on every machine and after every restart."""
+    """Return a 64-bit hash of a flow; it is the same on every machine and after every restart."""
     ends = f"{flow.source}:{flow.source_port} {flow.destination}:{flow.destination_port}"
     text = f"{flow.protocol} {ends}"
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big")

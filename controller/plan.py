@@ -1,4 +1,4 @@
-"""Read the network from topology.json (docs/formats.md), and check it before anything starts."""
+"""Read the network from topology.json (docs/formats.md) and check it before anything starts."""
 
 from __future__ import annotations
 
@@ -23,17 +23,21 @@ class _Part(BaseModel):
 
 
 class Switch(_Part):
-    """Describe a switch; `ports` maps a neighbouring switch to the port that leads to it."""
+    """Describe a switch by its datapath id and its ports towards other switches.
+
+    `ports` maps the name of a neighbouring switch to the name of the port that leads to it.
+    """
 
     dpid: Annotated[int, Field(ge=1)]
     ports: dict[str, str] = {}
 
 
 class Shape(_Part):
-    """Describe what a link does.
+    """Describe rate, delay, jitter and loss of a link.
 
-    `delay_ms` is one way; `jitter_ms` is the largest deviation from it. `loss` acts from end `a` to
-    `b`, on a host's link from the switch to the host; `loss_back` acts in the other direction.
+    `rate_mbps` None means that the rate is not limited. `delay_ms` is one way; `jitter_ms` is the
+    largest deviation from it. `loss` is a fraction and acts from end `a` of the link to end `b`; on
+    a host's link `a` is the switch. `loss_back` acts in the other direction.
     """
 
     rate_mbps: Rate | None = None
@@ -43,7 +47,7 @@ class Shape(_Part):
     loss_back: Fraction = 0
 
     def arcs(self, link: str, a: str, b: str) -> Iterator[Arc]:
-        """Return both directions of the link.
+        """Yield the two arcs of a link between the nodes `a` and `b`, first from `a` to `b`.
 
         Jitter is uniform between its bounds, so its standard deviation is `jitter_ms` / sqrt(3).
         """
@@ -54,7 +58,11 @@ class Shape(_Part):
 
 
 class HostPort(Shape):
-    """Describe a host's interface and its switch port; a missing address or MAC is learned."""
+    """Describe an interface of a host, and the switch and port it is connected to.
+
+    `further` lists addresses of the interface besides `address`. The controller learns a missing
+    address or MAC address from the first packets.
+    """
 
     name: str
     switch: str
@@ -66,12 +74,12 @@ class HostPort(Shape):
 
     @property
     def addresses(self) -> tuple[str, ...]:
-        """Return all addresses that are known at the start."""
+        """Return all addresses of the interface that the topology file names."""
         return (self.address, *self.further) if self.address else self.further
 
 
 class Trunk(Shape):
-    """Describe a link between two switches."""
+    """Describe a link between the switches `a` and `b`, with the port at each end."""
 
     link: str
     a: str
@@ -81,14 +89,20 @@ class Trunk(Shape):
 
 
 class PlannedStation(_Part):
-    """Describe a station: its rate when alone, and its LTE resource weight."""
+    """Describe a station of an access point.
+
+    `rate_mbps` is the rate it gets when it is alone there, `weight` its LTE resource weight.
+    """
 
     rate_mbps: Rate
     weight: Rate = 1.0
 
 
 class PlannedAp(_Part):
-    """Describe an access point and its stations by user."""
+    """Describe an access point; `stations` maps the name of a user to its station.
+
+    A capacity of 0 stands for a link whose rate is not limited.
+    """
 
     kind: Literal["wifi", "lte"]
     capacity_mbps: Annotated[float, Field(ge=0)]
@@ -96,9 +110,10 @@ class PlannedAp(_Part):
 
 
 class Plan(_Part):
-    """Hold the whole file; every name in it is checked.
+    """Hold the content of topology.json; reading it checks every name that occurs in it.
 
-    All rates are wire rates; a wire rate divided by `rate_scale` is in scenario units.
+    All rates are wire rates; a wire rate divided by `rate_scale` is in scenario units. `multipath`
+    names the hosts that use MPTCP.
     """
 
     switches: dict[str, Switch]
@@ -111,7 +126,7 @@ class Plan(_Part):
 
     @model_validator(mode="after")
     def names_are_known(self) -> Plan:
-        """Check that every name that is used is defined."""
+        """Raise `ValueError` if a name of a switch or host is used but not defined."""
         for doing, name, known in self._uses():
             if name not in known:
                 choice = ", ".join(sorted(known)) or "none"
@@ -142,11 +157,11 @@ class Plan(_Part):
 
     @property
     def names(self) -> dict[int, str]:
-        """Return the switch names by datapath id."""
+        """Map the datapath id of each switch to its name."""
         return {switch.dpid: name for name, switch in self.switches.items()}
 
     def trunk_ports(self, switch: str) -> dict[str, str]:
-        """Return the ports of a switch that lead to another switch, and that switch."""
+        """Map each port of `switch` that leads to another switch to that neighbour's name."""
         towards = {each.a_port: each.b for each in self.trunks if each.a == switch}
         return towards | {each.b_port: each.a for each in self.trunks if each.b == switch}
 
@@ -158,7 +173,10 @@ class Plan(_Part):
         )
 
     def arcs(self) -> tuple[Arc, ...]:
-        """Return both directions of every link; stations are behind the air (`Arc`)."""
+        """Return both directions of every link, as `Arc` describes them.
+
+        A station is joined with the air of its access point, not with the switch.
+        """
         pairs = [each.arcs(each.link, each.a, each.b) for each in self.trunks]
         for user, ports in self.hosts.items():
             for each in ports:
@@ -176,7 +194,10 @@ class Plan(_Part):
         return tuple(arc for both in pairs for arc in both)
 
     def ap_of(self, host: str, address: str) -> str | None:
-        """Return the access point at which a host has this address, None if at none."""
+        """Return the access point to which a host connects with this address.
+
+        Return None if the interface with this address is not at an access point.
+        """
         return next(
             (
                 each.switch
@@ -189,7 +210,10 @@ class Plan(_Part):
 
 @dataclass
 class StationState:
-    """Hold what AP agents report of a station, beyond the plan."""
+    """Hold the values of a station that AP agents report and that override the plan.
+
+    A value that is None has not been reported.
+    """
 
     rate_bps: int | None = None
     rssi_dbm: float | None = None
@@ -198,14 +222,17 @@ class StationState:
 
 @dataclass
 class Stations:
-    """Hold the latest report of every station, by (user, access point)."""
+    """Hold the latest reported state of every station; the keys are (user, access point)."""
 
     states: dict[tuple[str, str], StationState] = field(default_factory=dict)
 
     def associations(
         self, plan: Plan, addresses: dict[tuple[str, str], tuple[str, ...]]
     ) -> tuple[Association, ...]:
-        """Return every station of the plan that is not reported as gone."""
+        """Return an association for every planned station, except those reported as gone.
+
+        `addresses` maps (user, access point) to the user's addresses there.
+        """
         found = []
         for ap, planned in plan.aps.items():
             for user, station in planned.stations.items():
@@ -220,7 +247,10 @@ class Stations:
 
 
 def read(text: str, name: str = "topology.json") -> Plan:
-    """Return the plan in a topology file; raise `PlanRefused` that names the wrong key."""
+    """Parse and check the text of a topology file.
+
+    `name` is the file name for error messages. Raise `PlanRefused` that names the wrong key.
+    """
     try:
         return Plan.model_validate_json(text)
     except ValidationError as error:

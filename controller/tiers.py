@@ -1,24 +1,25 @@
-"""Divide the associations of users into Tier 1 and Tier 2, the same for every strategy.
+"""Divide the associations of users into Tier 1 and Tier 2.
 
-Source: MP-SDN, section IV, Algorithm 1.
+The rules do not depend on the strategy. Source: MP-SDN, section IV, Algorithm 1.
 
-An association is a user at an access point. Every association of a single-path user is Tier 1. Of a
-multipath user the primary association is Tier 1 and the others are Tier 2. The primary is the one
-with the largest achievable throughput, estimated with eq (2) for WiFi and eq (3) for LTE.
+An association is a user at an access point. Every association of a single-path user is Tier 1. Each
+multipath user has one primary association, which is Tier 1; its other associations are Tier 2. The
+primary is the association with the largest achievable throughput, estimated with eq (2) for WiFi
+and eq (3) for LTE.
 
 Priority-based selection:
-1) Sort all associations by their rate when alone, the fastest first. Ties go by user and access
-   point.
+1) Sort all associations by the rate of their user when alone there, the fastest first. Break ties
+   by user and access point.
 2) Take the next association. If its user has a primary, skip it.
-3) Estimate for each association of the user the rate it would get if it joined the primaries chosen
-   so far. The best one is the primary.
-With `preseed`, the single association of each single-path user counts as chosen from the start; it
-is Tier 1 anyway.
+3) For each association of its user, estimate the rate the user would get there if the primaries
+   chosen so far share the access point. The association with the largest rate is the primary.
+With `preseed`, the associations of single-path users count as chosen primaries from the start.
 
-Connection filtering:
-1) At each access point drop the given share of the associations, the weakest signal first, but
-   never the last association of a user.
-2) Estimate with all remaining associations. The best one of each user is its primary.
+Connection filtering, the baseline of the paper:
+1) At each access point drop the share `filter_fraction` of its associations, the weakest signal
+   first, but never the last association of a user.
+2) Estimate the rates while all remaining associations share the access points. The association
+   of a user with the largest rate is its primary.
 """
 
 from __future__ import annotations
@@ -37,10 +38,11 @@ CW_MIN, BACKOFF_STAGES = 16, 6
 
 @dataclass(frozen=True)
 class Settings:
-    """Hold how primaries are chosen.
+    """Hold how the primary associations are chosen.
 
-    `contention` is the model of WiFi collisions: "none" sends each packet once, "bianchi" as often
-    as Bianchi's model.
+    `selection` and `preseed` are explained at the top of this file. `contention` is the model of
+    WiFi collisions: with "none" each packet is transmitted once, with "bianchi" as often as
+    Bianchi's model predicts.
     """
 
     selection: Selection = "priority"
@@ -51,7 +53,7 @@ class Settings:
 def categorise(
     observation: Observation, settings: Settings = Settings()
 ) -> dict[tuple[str, str], int]:
-    """Return the tier, 1 or 2, of every association (user, access point)."""
+    """Return the tier, 1 or 2, of every association; the keys are (user, access point)."""
     chosen = primaries(observation, settings)
     return {
         (each.user, each.ap): 1 if chosen.get(each.user, each.ap) == each.ap else 2
@@ -60,10 +62,11 @@ def categorise(
 
 
 def tier1_mean(occupancies: Mapping[str, float], tiers: Mapping[str, int]) -> float:
-    """Return the MAC occupancy of an LTE base station: the mean over the bearers that carry Tier 1.
+    """Return the MAC occupancy of an LTE base station: its mean over the bearers that carry Tier 1.
 
-    `occupancies` has that of each user's bearer, `tiers` the tier of each user there, by default 1.
-    If no bearer carries Tier 1, all of them count; without a bearer the result is 0.
+    `occupancies` maps each user to the MAC occupancy of its bearer. `tiers` maps each user to its
+    tier at this base station; a missing user counts as Tier 1. If no bearer carries Tier 1, the
+    mean is over all bearers; without any bearer it is 0.
     """
     primary = [each for user, each in occupancies.items() if tiers.get(user, 1) == 1]
     counted = primary or list(occupancies.values())
@@ -71,7 +74,7 @@ def tier1_mean(occupancies: Mapping[str, float], tiers: Mapping[str, int]) -> fl
 
 
 def primaries(observation: Observation, settings: Settings = Settings()) -> dict[str, str]:
-    """Return the primary access point of every multipath user that has more than one."""
+    """Map every multipath user that has more than one association to its primary access point."""
     choose = by_priority if settings.selection == "priority" else by_filtering
     multipath = {user for user in observation.multipath if len(observation.of_user(user)) > 1}
     chosen = choose(observation, multipath, settings)
@@ -81,9 +84,9 @@ def primaries(observation: Observation, settings: Settings = Settings()) -> dict
 def by_priority(
     observation: Observation, multipath: set[str], settings: Settings
 ) -> dict[str, str]:
-    """Choose primaries by priority, as the steps above say.
+    """Map each user in `multipath` to its primary access point, by priority-based selection.
 
-    Return the access point of each user.
+    The top of this file lists the steps.
     """
     kinds = {ap.id: ap.kind for ap in observation.access_points}
     order = sorted(
@@ -111,7 +114,10 @@ def by_priority(
 def by_filtering(
     observation: Observation, multipath: set[str], settings: Settings
 ) -> dict[str, str]:
-    """Choose primaries by connection filtering, the paper's baseline, as the steps above say."""
+    """Map each user in `multipath` to its primary access point, by connection filtering.
+
+    The top of this file lists the steps.
+    """
     kinds = {ap.id: ap.kind for ap in observation.access_points}
     left = filtered(observation.associations, [ap.id for ap in observation.access_points])  # 1
     chosen = {}
@@ -123,9 +129,9 @@ def by_filtering(
 
 
 def filter_fraction(users: int, associations: int) -> float:
-    """Return B_f = 1 - N_d / N_c, the share of associations that connection filtering drops.
+    """Return the share of associations that connection filtering drops, from 0 to 1.
 
-    Source: MP-SDN, section IV.
+    It is B_f = 1 - N_d / N_c for N_d users with N_c associations (MP-SDN, section IV).
     """
     return 1 - users / associations if associations else 0.0
 
@@ -133,7 +139,8 @@ def filter_fraction(users: int, associations: int) -> float:
 def filtered(associations: Iterable[Association], aps: Iterable[str]) -> list[Association]:
     """Return the associations that connection filtering keeps.
 
-    Access points go by name, weakest signals first.
+    Access points are filtered in the order of their names; at each, the weakest signals are dropped
+    first.
     """
     left = list(associations)
     fraction = filter_fraction(len({each.user for each in left}), len(left))
@@ -151,7 +158,10 @@ def filtered(associations: Iterable[Association], aps: Iterable[str]) -> list[As
 def share_bps(
     association: Association, others: Iterable[Association], kind: str, settings: Settings
 ) -> float:
-    """Return the rate in bit/s of an association that shares its access point with `others`."""
+    """Return the rate in bit/s of an association that shares its access point with `others`.
+
+    Only those of `others` count that belong to other users at the same access point.
+    """
     rest = [each for each in others if each.ap == association.ap and each.user != association.user]
     if kind == "wifi":
         return wifi_share_bps(
@@ -161,16 +171,21 @@ def share_bps(
 
 
 def wifi_share_bps(rates_bps: list[int], contention: str = "none") -> float:
-    """Return the equal share of each station in bit/s: T_w / N = 1 / (k sum 1/r) (MP-SDN, eq (2)).
+    """Return the rate in bit/s that each of N stations of a WiFi access point gets.
 
-    k is the mean number of transmissions of a packet; the stations are the contenders.
+    The share is equal: T_w / N = 1 / (k sum 1/r) (MP-SDN, eq (2)). `rates_bps` are the rates r of
+    the N stations when alone. k is the mean number of transmissions of a packet: 1, or with the
+    contention model "bianchi" that of N contending stations.
     """
     k = transmissions(len(rates_bps)) if contention == "bianchi" else 1.0
     return 1 / (k * sum(1 / rate for rate in rates_bps))
 
 
 def lte_share_bps(association: Association, others: Iterable[Association]) -> float:
-    """Return the proportional-fair share of one station in bit/s: w r / sum w (MP-SDN, eq (3))."""
+    """Return the proportional-fair share of one LTE station in bit/s: w r / sum w (MP-SDN, eq (3)).
+
+    w is the resource weight of a station, and r the rate of this station when alone.
+    """
     return (
         association.weight
         * association.rate_bps
@@ -181,13 +196,18 @@ def lte_share_bps(association: Association, others: Iterable[Association]) -> fl
 def transmissions(contenders: float) -> float:
     """Return the mean number of transmissions per delivered WiFi packet, 1 / (1 - p).
 
-    Source: the saturation model of G. Bianchi, IEEE JSAC 18(3), 2000, eqs (7) and (9).
+    p is the collision probability among `contenders` stations. Source: the saturation model of G.
+    Bianchi, IEEE JSAC 18(3), 2000, eqs (7) and (9).
     """
     return 1 / (1 - collision_probability(contenders))
 
 
 def collision_probability(contenders: float) -> float:
-    """Return Bianchi's p, the probability that a transmission collides, found by bisection."""
+    """Return the probability p that a WiFi transmission collides, after Bianchi's model.
+
+    `contenders` is the number of stations that always have a packet to send. p is found by
+    bisection.
+    """
     low, high = 0.0, 1.0
     for _ in range(60):
         p = (low + high) / 2
@@ -199,12 +219,18 @@ def collision_probability(contenders: float) -> float:
 
 
 def _attempt_probability(p: float) -> float:
-    """Return Bianchi's tau, in the form without the singularity at p = 1/2."""
+    """Return Bianchi's tau, the probability that a station transmits in a slot.
+
+    `p` is the collision probability. This form of the equation has no singularity at p = 1/2.
+    """
     return 2 / (1 + CW_MIN + p * CW_MIN * sum((2 * p) ** stage for stage in range(BACKOFF_STAGES)))
 
 
 def _signal(association: Association) -> tuple[float, str, str]:
-    """Sort weak signals first; where no signal strength is known, sort by rate."""
+    """Return a sort key that puts weak signals first.
+
+    Associations without a known signal strength come before all others, sorted by their rate.
+    """
     strength = (
         association.rate_bps / 1e9 - 1000 if association.rssi_dbm is None else association.rssi_dbm
     )

@@ -1,8 +1,8 @@
-"""Convert between the units people write (Mb/s, ms, fractions) and the integers used inside.
+"""Convert between the units that people write (Mb/s, ms, fractions) and those used in the code.
 
-No other module converts units. Rates inside are bit/s, times ns, loss parts per million.
-People write and read rates in scenario units. The network carries every rate multiplied by
-`rate_scale`: that product is the wire rate.
+No other module converts units. Inside, rates are in bit/s, times in ns, and loss in parts per
+million. People write and read rates in scenario units. The emulated or simulated network carries
+each of these rates multiplied by `rate_scale`: the product is the wire rate.
 """
 
 from __future__ import annotations
@@ -26,28 +26,28 @@ def wire_bps(mbps: float, rate_scale: float) -> int:
 
 
 def scenario_mbps(rate_bps: float, rate_scale: float) -> float:
-    """Convert bit/s on the wire to Mb/s in scenario units, rounded to a bit/s."""
+    """Convert a wire rate in bit/s to Mb/s in scenario units, rounded to whole bit/s."""
     mbps = mbps_from_bps(rate_bps)
     return mbps if rate_scale == 1 else round(mbps / rate_scale, 6)
 
 
 def rate_text(rate_bps: float, rate_scale: float) -> str:
-    """Return a wire rate in scenario units as text with three digits: "2.25 Mb/s"."""
+    """Format a wire rate in scenario units with three significant digits: "2.25 Mb/s"."""
     return f"{scenario_mbps(rate_bps, rate_scale):.3g} Mb/s"
 
 
 def ns_from_s(seconds: float) -> int:
-    """Convert s to ns."""
+    """Convert seconds to nanoseconds."""
     return round(seconds * NS_PER_S)
 
 
 def ns_from_ms(milliseconds: float) -> int:
-    """Convert ms to ns."""
+    """Convert milliseconds to nanoseconds."""
     return round(milliseconds * 1_000_000)
 
 
 def ms_from_ns(nanoseconds: float) -> float:
-    """Convert ns to ms."""
+    """Convert nanoseconds to milliseconds."""
     return nanoseconds / 1_000_000
 
 

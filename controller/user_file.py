@@ -1,7 +1,8 @@
-"""Import a Python file that a user wrote: a strategy or a topology outside the project.
+"""Import a Python file that a user wrote: a strategy or a topology from outside the project.
 
-The file runs with the rights of the process. Whoever calls `import_file` has made sure that the
-path comes from the command line or from a scenario file named there, and never from HTTP.
+The file runs with the rights of this process. The caller of `import_file` must make sure that the
+path comes from the command line or from a scenario file named on the command line, and never from
+an HTTP request.
 """
 
 from __future__ import annotations
@@ -18,11 +19,10 @@ PREFIX = "user_file_"  # of the module's name, so that it cannot hide a module o
 
 
 def import_file(path: str) -> ModuleType:
-    """Run a Python file and return its module.
+    """Run a Python file and return its module; each call runs the file anew.
 
-    Raise `UserFileRefused` naming the file and the line that failed.
-
-    A second call runs the file once more. No compiled copy is written beside the file.
+    No compiled copy is written next to the file. Raise `UserFileRefused`, which names the file and
+    the line that failed.
     """
     name = PREFIX + stem(path)
     loader = SourceFileLoader(name, path)
@@ -46,15 +46,18 @@ def import_file(path: str) -> ModuleType:
 
 
 def stem(path: str) -> str:
-    """Return a file's name without folder and ending; it names what the file defines."""
+    """Return the file name in `path` without folder and `.py`.
+
+    A strategy or topology that a user wrote has this name.
+    """
     name = path.replace("\\", "/").rpartition("/")[2]
     return name.removesuffix(".py")
 
 
 def described(error: BaseException, path: str, line: int | None = None) -> str:
-    """Return the place of an error in this file and its message: "my.py, line 3: NameError: ...".
+    """Format an error with its location in the file `path`: "my.py, line 3: NameError: ...".
 
-    `line` counts where no line of the file is known.
+    `line` is the line to show if the traceback contains no line of this file.
     """
     line = line_of(error, path) or line
     text = str(error.msg if isinstance(error, SyntaxError) else error).strip().partition("\n")[0]
@@ -63,7 +66,10 @@ def described(error: BaseException, path: str, line: int | None = None) -> str:
 
 
 def line_of(error: BaseException, path: str) -> int | None:
-    """Return the line of this file that ran last or cannot be parsed, None if there is none."""
+    """Return the line of the file `path` where an error occurred, or None.
+
+    It is the innermost line of this file in the traceback, or the line with the syntax error.
+    """
     if isinstance(error, SyntaxError) and error.filename == path:
         return error.lineno
     frames = traceback.extract_tb(error.__traceback__)
