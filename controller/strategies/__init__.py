@@ -1,4 +1,4 @@
-"""List the strategies in a table, and make one by its name."""
+"""List all strategies in the table `STRATEGIES`, and create a strategy object from its name."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = ["BUILT_IN", "STRATEGIES", "Strategy", "StrategyParams", "known", "mak
 
 
 def known(name: str) -> type[Strategy]:
-    """Return the strategy of this name, or raise `UnknownStrategy` with the known names."""
+    """Return the class of the strategy `name`. Raise `UnknownStrategy` with all valid names."""
     if name not in STRATEGIES:
         raise UnknownStrategy(
             f"strategy {name!r} is unknown: choose from {', '.join(sorted(STRATEGIES))}"
@@ -40,7 +40,11 @@ def known(name: str) -> type[Strategy]:
 
 
 def make(name: str, params: dict[str, Any], rate_scale: float = 1.0) -> Strategy:
-    """Return a strategy with these parameters in scenario units, the others at their defaults."""
+    """Create the strategy `name`. Parameters that are missing in `params` get their default values.
+
+    Rates in `params` are in scenario units: as in the scenario file, before they are multiplied by
+    `rate_scale`.
+    """
     strategy = known(name)
     checked = checked_params(strategy.Params, params, f"start strategy '{name}'", rate_scale)
     with failures_of(strategy, "__init__"):

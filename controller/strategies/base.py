@@ -1,4 +1,4 @@
-"""Define what a strategy is: it receives an observation and returns decisions."""
+"""Define the base class of all strategies, which turn an observation into decisions."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from controller.units import wire_bps
 
 
 def param(default: Any, unit: str, help: str, **bounds: Any) -> Any:
-    """Return a field of `Params` with its default, unit, help and bounds (ge, gt, le, lt)."""
+    """Declare a parameter as a pydantic field with unit, help text and bounds (ge, gt, le, lt)."""
     return Field(default, description=help, json_schema_extra={"unit": unit}, **bounds)
 
 
 class StrategyParams(BaseModel):
-    """Hold the parameters of every strategy; a strategy adds its own fields.
+    """Hold the parameters that all strategies have. A strategy derives a class with its own fields.
 
-    A field in "Mb/s" is in scenario units; `rate_bps` returns it as the network carries it.
+    A field whose unit is "Mb/s" holds the rate as in the scenario file. `rate_bps` returns that
+    rate multiplied by the network's rate scale, in bit/s.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
@@ -35,17 +36,24 @@ class StrategyParams(BaseModel):
     _rates_bps: dict[str, int] = PrivateAttr(default_factory=dict)
 
     def model_post_init(self, _context: Any) -> None:
-        """Convert the rates for a network that is not scaled."""
+        """Compute the values of `rate_bps` for a rate scale of 1 after the validation."""
         self._convert_rates(1.0)
 
     def scaled(self, rate_scale: float) -> Self:
-        """Return these parameters for a network whose rates are multiplied by `rate_scale`."""
+        """Return a copy of these parameters for a network with this rate scale.
+
+        The fields stay the same; only the values that `rate_bps` returns are multiplied by
+        `rate_scale`.
+        """
         params = self.model_copy()
         params._convert_rates(rate_scale)
         return params
 
     def rate_bps(self, field: str) -> int:
-        """Return the wire rate in bit/s of a field whose unit is "Mb/s"; KeyError for any other."""
+        """Return a field whose unit is "Mb/s" as a rate on the wire in bit/s.
+
+        Raise KeyError for a field with another unit.
+        """
         return self._rates_bps[field]
 
     def _convert_rates(self, rate_scale: float) -> None:
@@ -58,10 +66,11 @@ class StrategyParams(BaseModel):
 
 
 class Strategy(ABC):
-    """Decide what to change in the network, from observations alone.
+    """Decide what to change in the network. The observation is the only input.
 
-    The parameters may be replaced between two steps. What a strategy must know after a restart
-    comes with the observation, so that a new controller continues where the old one stopped.
+    The controller may replace `params` between two calls of `decide`. A restarted controller must
+    continue where the previous one stopped, so whatever a strategy has to know then is part of the
+    observation.
     """
 
     name: ClassVar[str]
@@ -73,31 +82,35 @@ class Strategy(ABC):
 
     @classmethod
     def unfit(cls, plan: Plan) -> str | None:
-        """Return why the strategy could never act on this network, or None if it could."""
+        """Return the reason why the strategy could never act on the network `plan`, or None."""
         return None
 
     @abstractmethod
     def decide(self, observation: Observation) -> list[Decision]:
-        """Return what to do now.
+        """Return the commands for the network now, in the order in which to carry them out.
 
-        `observation.now_ns` is the only clock, `observation.tiers` has the tiers.
+        Take the time only from `observation.now_ns`. `observation.tiers` says which associations
+        are Tier 1 and which are Tier 2.
         """
 
     @abstractmethod
     def withdraw(self, observation: Observation) -> list[Decision]:
-        """Return decisions that undo everything this strategy has installed."""
+        """Return the decisions that undo everything this strategy has installed in the network."""
 
     def tier_settings(self) -> tiers.Settings:
-        """Return how primaries are chosen while this strategy runs."""
+        """Return how a user's primary association (Tier 1) is chosen while this strategy runs."""
         return tiers.Settings()
 
     def categorisation_interval_s(self) -> float:
-        """Return the time in s between two choices of primaries."""
+        """Return the time in s from one choice of the primary associations (Tier 1) to the next."""
         return self.params.interval_s
 
 
 def without_subflows(plan: Plan) -> str | None:
-    """Return why a strategy that chooses among the subflows of a user could never act, or None."""
+    """Return a reason why a strategy that chooses among subflows cannot act here, or None.
+
+    It cannot act if no user of the network has more than one subflow.
+    """
     return (
         None
         if plan.multipath
@@ -108,7 +121,11 @@ def without_subflows(plan: Plan) -> str | None:
 def checked_params(
     schema: type[StrategyParams], values: dict[str, Any], doing: str, rate_scale: float = 1.0
 ) -> StrategyParams:
-    """Return the parameters, or raise `ParamsRefused` naming the key, the value and the bounds."""
+    """Validate `values` against `schema` and return the parameters, scaled by `rate_scale`.
+
+    Raise `ParamsRefused` for an invalid value: its message begins with `doing` and names the key,
+    the value and the bounds.
+    """
     try:
         return schema.model_validate(values).scaled(rate_scale)
     except ValidationError as error:

@@ -24,9 +24,9 @@ from controller.strategies.hashed import hashed_paths
 
 
 class Disjoint(Strategy):
-    """Keep the subflows of a connection apart.
+    """Keep the subflows of a connection on separate paths.
 
-    It has no memory: the paths come with the observation.
+    The strategy keeps no state: the present paths are part of the observation.
     """
 
     name = "disjoint"
@@ -49,7 +49,7 @@ class Disjoint(Strategy):
 
 
 def _moves(graph: Graph, subflows: tuple[Subflow, ...]) -> list[Decision]:
-    """Return the new routes of one connection's subflows."""
+    """Return a route command for each subflow of one connection that must change its path."""
     used: Counter[int] = Counter()
     decisions = []
     for subflow in subflows:
@@ -70,9 +70,10 @@ def _moves(graph: Graph, subflows: tuple[Subflow, ...]) -> list[Decision]:
 def _path(
     graph: Graph, subflow: Subflow, present: ArcPath | None, used: Counter[int]
 ) -> ArcPath | None:
-    """Return the path of a subflow beside the paths in use.
+    """Return the shortest path for a subflow that has the fewest links in common with `used`.
 
-    None if no path leads to its destination.
+    `used` counts the arcs of the connection's other subflows. The subflow keeps its path `present`
+    if no shortest path has fewer links in common, or if no path leads to its destination.
     """
     if not used and present is not None:  # 1
         return present

@@ -1,4 +1,4 @@
-"""Turn whatever a strategy raises into one error that names its file and line."""
+"""Turn exceptions of a strategy into `StrategyFailed`, which names the strategy's file and line."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from controller.user_file import described, line_of
 
 @contextmanager
 def failures_of(strategy: type[Strategy], method: str) -> Iterator[None]:
-    """Raise `StrategyFailed` for every exception of a block that runs a method of a strategy.
+    """Run the code of the `with` block, and turn each exception in it into `StrategyFailed`.
 
-    The line is the last one in the strategy's file that ran, or the one where the method is
-    defined.
+    The block calls `method` of the strategy. The error names the innermost line of the strategy's
+    file that was running. If none was, it names the line where `method` is defined.
     """
     try:
         yield
@@ -32,9 +32,9 @@ def failures_of(strategy: type[Strategy], method: str) -> Iterator[None]:
 
 
 def decisions(strategy: Strategy, method: str, observation: Observation) -> list[Decision]:
-    """Return the decisions of `decide` or `withdraw`.
+    """Call `decide` or `withdraw` (named by `method`) and return the resulting list of decisions.
 
-    Raise `StrategyFailed` for an exception, and if the result is not a list of decisions.
+    Raise `StrategyFailed` if the method raises, or if its result is not a list of decisions.
     """
     with failures_of(type(strategy), method):
         found = list(getattr(strategy, method)(observation))

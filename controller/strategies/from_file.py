@@ -17,10 +17,10 @@ from controller.user_file import import_file, stem
 
 
 def register(path: str) -> str:
-    """Add the strategy in a Python file to `STRATEGIES` and return its name.
+    """Load the strategy in a Python file, add it to `STRATEGIES`, and return its name.
 
-    Registering the same file once more loads it once more. Raise `UserFileRefused` as `load` does,
-    and if another registered file has this name.
+    A file that is registered a second time is loaded anew. Raise `UserFileRefused` for the reasons
+    that `load` gives, and if another file with the same name is registered.
     """
     before = STRATEGIES.get(stem(path))
     if before is not None and stem(path) not in BUILT_IN and source_file(before) != path:
@@ -31,10 +31,11 @@ def register(path: str) -> str:
 
 
 def load(path: str) -> type[Strategy]:
-    """Return the strategy class that a Python file defines.
+    """Import a Python file and return the strategy class that it defines.
 
-    Raise `UserFileRefused` with the file and the line if the file cannot be imported, if it does
-    not define exactly one strategy, if a method is missing, or if its name is a built-in's.
+    Raise `UserFileRefused`, with the file and the line, if the file cannot be imported, if it does
+    not define exactly one strategy, if the class lacks a method, or if its name is that of a
+    built-in one.
     """
     if stem(path) in BUILT_IN:
         text = "a built-in strategy has this name, rename the file"

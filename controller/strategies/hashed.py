@@ -1,4 +1,4 @@
-"""Return subflows to the paths that the network chooses without a strategy."""
+"""Move subflows back to the paths that the network chooses by hash when no strategy runs."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from controller.observation import Observation
 
 
 def hashed_paths(observation: Observation) -> list[Decision]:
-    """Return a route for each subflow that is not on the shortest path that its hash chooses.
+    """Return a route command for each subflow that is not on its hashed path.
 
-    Only links that are up count. A subflow stays if no path leads to its destination. A strategy
-    that chose paths calls this when it is withdrawn.
+    Without a strategy, the network sends a subflow over one of the shortest paths, chosen by a hash
+    of its addresses and ports. Links that are down are ignored. A subflow without any path to its
+    destination gets no command. Strategies that choose paths call this function in `withdraw`.
     """
     near: dict[str, set[str]] = {}
     for arc in observation.arcs:  # hosts and the air are dead ends, so no path leads through them

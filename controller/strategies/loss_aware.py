@@ -59,9 +59,11 @@ class LossAwareParams(StrategyParams):
 
 @dataclass
 class Window:
-    """Hold a subflow's window, and the mode that was commanded last.
+    """Hold the loss measurement of one subflow, and the mode that was last commanded for it.
 
-    `counted` has the counters of sent and lost packets at the last step, None after a pause.
+    Packets are counted over a measurement window of `window_packets`. `counted` holds the subflow's
+    sent and lost counters at the last step; it is None until they are read after a change of mode.
+    `backup` is the commanded mode, `since_ns` the time of that command.
     """
 
     backup: bool
@@ -71,18 +73,18 @@ class Window:
     lost: float = 0.0
 
     def restart(self) -> None:
-        """Begin a new window."""
+        """Begin a new measurement window with both counts at 0."""
         self.sent, self.lost = 0, 0.0
 
     def set_mode(self, backup: bool, now_ns: int) -> None:
-        """Remember the commanded mode, and begin a new window."""
+        """Record the mode that was commanded, backup or normal, and begin a new window."""
         self.backup, self.since_ns, self.counted = backup, now_ns, None
         self.restart()
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """Hold the counts of a subflow whose loss has reached gamma."""
+    """Hold the sent and lost packets of a subflow whose loss has reached the threshold gamma."""
 
     subflow: Subflow
     sent: int
@@ -91,18 +93,19 @@ class Verdict:
 
     @property
     def loss(self) -> float:
-        """Return the lost fraction of the packets."""
+        """Return the fraction of packets that were lost, from 0 to 1."""
         return self.lost / self.sent
 
     def text(self) -> str:
-        """Return the loss and the threshold as text."""
+        """Return the measured loss and the threshold gamma as text for the log."""
         return f"loss {self.loss:.3%} of {self.sent} packets >= {self.gamma:.3%}"
 
 
 class LossAware(Strategy):
-    """Run MPTCP-LA. Its memory is the windows.
+    """Run MPTCP-LA. It measures the loss of each subflow over a window of packets.
 
-    A restart or a change of parameters begins new ones.
+    The windows are its only state. After a restart of the controller, or a change of parameters,
+    all windows begin anew.
     """
 
     name = "loss_aware"
@@ -138,7 +141,7 @@ class LossAware(Strategy):
         ]
 
     def _commanded(self, subflow: Subflow) -> bool:
-        """Return whether the last command made the subflow backup."""
+        """Return whether the last command for the subflow made it backup."""
         window = self._windows.get(subflow.key)
         return window is not None and window.backup
 
@@ -160,7 +163,10 @@ class LossAware(Strategy):
         return decisions + self._leaving(verdicts, len(normal), observation.now_ns)
 
     def _judge(self, subflow: Subflow, observation: Observation) -> Verdict | None:
-        """Return a verdict if a normal subflow has lost too much; end its window if it is full."""
+        """Return a verdict if a normal subflow has lost too many packets, else None.
+
+        A window that has reached `window_packets` ends here, and a new one begins.
+        """
         window, gamma = self._windows[subflow.key], self._gamma(subflow, observation)
         self._count(window, subflow)  # 1
         reached = window.lost * (1 + ROUNDING) >= gamma * max(
@@ -174,9 +180,9 @@ class LossAware(Strategy):
         return verdict
 
     def _count(self, window: Window, subflow: Subflow) -> None:
-        """Add the packets sent and lost since the last step.
+        """Add the packets that the subflow sent and lost since the last step to its window.
 
-        Add nothing without counters or reports.
+        Nothing is added if a counter is missing, or if the counters restarted from a lower value.
         """
         by_source = {
             "device": 0,
@@ -195,7 +201,11 @@ class LossAware(Strategy):
         window.lost += newly_sent * (subflow.device_loss or 0.0) if device else lost - before[1]
 
     def _leaving(self, verdicts: list[Verdict], normal: int, now_ns: int) -> list[Decision]:
-        """Return the decisions on subflows that should become backup; at most one of them does."""
+        """Return the decisions on the subflows in `verdicts`: at most one of them becomes backup.
+
+        `normal` is the number of normal subflows of the connection. The last normal one is never
+        changed.
+        """
         ranked = sorted(verdicts, key=lambda each: (-each.loss, each.subflow.number))  # 3
         if not ranked:
             return []
@@ -217,7 +227,7 @@ class LossAware(Strategy):
         return [_set_backup(worst.subflow, True, worst.text()), *kept]
 
     def _returning(self, backups: Iterable[Subflow], observation: Observation) -> list[Decision]:
-        """Return a command for each backup subflow that becomes normal."""
+        """Return a command for each subflow in `backups` that may become normal (step 4)."""
         decisions = []
         for each in backups:
             gamma = self._gamma(each, observation)
@@ -232,7 +242,7 @@ class LossAware(Strategy):
         return now_ns - self._windows[subflow.key].since_ns >= ns_from_s(self.params.stay_s)
 
     def _gamma(self, subflow: Subflow, observation: Observation) -> float:
-        """Return the threshold for the kind of the subflow's access point, or for a cable."""
+        """Return the loss threshold for the subflow's interface: WiFi, LTE or cable."""
         kinds = {ap.id: ap.kind for ap in observation.access_points}
         by_kind = {"wifi": self.params.gamma_wifi, "lte": self.params.gamma_lte}
         return by_kind.get(kinds.get(subflow.ap, ""), self.params.gamma_wired)

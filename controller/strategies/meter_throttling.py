@@ -31,9 +31,9 @@ UNUSED_FRACTION = 0.5
 
 
 class MeterThrottlingParams(StrategyParams):
-    """Hold names and defaults of MP-SDN, section VI.
+    """Hold the parameters of MP-SDN, with the names and defaults of the paper's section VI.
 
-    `m_floor`, `windup_guard`, `preseed` and `contention` are ours.
+    `m_floor`, `windup_guard`, `preseed` and `contention` are not in the paper.
     """
 
     cth: float = param(
@@ -90,7 +90,8 @@ class MeterThrottlingParams(StrategyParams):
 class MeterThrottling(Strategy):
     """Run MP-SDN.
 
-    It has no memory: the limit in force comes with the observation, also after a restart.
+    The strategy keeps no state: the present limit of each access point is part of the observation,
+    also after a restart of the controller.
     """
 
     name = "meter_throttling"
@@ -131,9 +132,9 @@ class MeterThrottling(Strategy):
         return Decision(ap.id, reason, Throttle(ap.id, addresses, limit_bps))
 
     def next_limit(self, ap: AccessPoint, rate_scale: float = 1.0) -> tuple[int, str]:
-        """Return the limit for the next interval, and the reason.
+        """Return the limit for the next interval in bit/s on the wire, and the reason as text.
 
-        The limit is in bit/s on the wire; the reason quotes scenario units.
+        The rates in the text are in scenario units, that is, divided by `rate_scale`.
         """
         floor_bps = effective_floor_bps(self.params.rate_bps("min_rate_mbps"))
         if ap.meter_bps is None:  # 1

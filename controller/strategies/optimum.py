@@ -15,7 +15,7 @@ from controller.strategies.subflow_selection.strategy import Selecting, Selectin
 
 
 class OptimumParams(SelectingParams):
-    """Hold the parameters of the selection, and how far the search goes."""
+    """Hold the parameters of the selection, and the limits of the exhaustive search."""
 
     most_paths: int = param(
         6,
@@ -27,7 +27,7 @@ class OptimumParams(SelectingParams):
 
 
 class Optimum(Selecting):
-    """Search all sets, except those whose upper bound shows that they cannot be the best."""
+    """Search all sets of subflows, but skip a set whose upper bound cannot beat the best one."""
 
     name = "optimum"
     Params = OptimumParams

@@ -1,9 +1,12 @@
 """Choose paths and pacing rates for all subflows so that connections get equal rates (S-MPTCP).
 
-max_flow      the largest flow, and its paths       assignment   the paths and rates of all
-connections exploration   paths for one connection              decisions    the commands between
-two assignments estimation    the rates one connection could get    strategy     observation ->
-decisions allocation    rates for connections that share
+max_flow     computes the largest flow between hosts and splits it into paths
+exploration  finds paths for the subflows of one connection
+estimation   estimates the rates that one connection could get on its paths
+allocation   shares capacity between connections that have arcs in common
+assignment   holds the paths and rates of all connections
+decisions    derives the commands that turn one assignment into another
+strategy     turns an observation into decisions, with all of the above
 """
 
 from controller.strategies.expected_throughput.strategy import (

@@ -40,7 +40,7 @@ Shares = Mapping[str, Rates]
 
 
 def users_of_arcs(paths: Paths) -> dict[int, set[str]]:
-    """Return the connections on every arc."""
+    """Return for each arc the names of the connections with a path over it."""
     found: dict[int, set[str]] = {}
     for name, own in paths.items():
         for path in own:
@@ -50,7 +50,7 @@ def users_of_arcs(paths: Paths) -> dict[int, set[str]]:
 
 
 def neighbours(paths: Paths) -> dict[str, set[str]]:
-    """Return for each connection the others that share an arc with it."""
+    """Return for each connection the names of the others that share at least one arc with it."""
     found: dict[str, set[str]] = {name: set() for name in paths}
     for sharing in users_of_arcs(paths).values():
         for name in sharing:
@@ -59,9 +59,10 @@ def neighbours(paths: Paths) -> dict[str, set[str]]:
 
 
 def sharing_set(near: Mapping[str, Iterable[str]], start: Iterable[str]) -> set[str]:
-    """Return these connections and all that share arcs with them, directly or through others.
+    """Return `start` and all connections that share arcs with it, directly or through others.
 
-    This is the set "Set" of the paper.
+    `near` lists the neighbours of each connection, as `neighbours` returns them. The paper calls
+    the result "Set".
     """
     found = set(start)
     waiting = deque(found)
@@ -76,18 +77,19 @@ def sharing_set(near: Mapping[str, Iterable[str]], start: Iterable[str]) -> set[
 def reallocate(
     capacity_bps: Sequence[float], paths: Paths, shares: Shares, first: str, fairness: float = 0.9
 ) -> dict[str, Rates]:
-    """Return the shares in bit/s after connection `first` arrived or got new paths.
+    """Return the rates in bit/s of all connections after `first` has arrived or has got new paths.
 
-    A connection that is missing in `shares` has no rate yet.
+    `shares` holds the present rates of the connections, one rate per path. A connection that is
+    missing there has no rate yet.
     """
     return _WaterFilling(capacity_bps, paths, shares, fairness).run(first)
 
 
 class _WaterFilling:
-    """Run one allocation.
+    """Compute one new allocation of rates (the steps in the module docstring).
 
-    `load` counts the shares of all connections on the arcs, `final_load` only those of connections
-    that had their turn.
+    `load` is the load of each arc by all connections. `final_load` is the load by only those
+    connections that have had their turn.
     """
 
     def __init__(
@@ -103,7 +105,10 @@ class _WaterFilling:
             self._add(self.load, name, self.shares[name])
 
     def run(self, first: str) -> dict[str, Rates]:
-        """Give a turn to each connection that the filling reaches; return the shares of all."""
+        """Give a turn to connection `first`, then to all that the filling reaches.
+
+        Return all rates.
+        """
         order = {name: n for n, name in enumerate(self.paths)}
         together = sharing_set(self.near, [first])
         waiting, met = [(1, order[first], first)], {first}
@@ -116,7 +121,11 @@ class _WaterFilling:
         return self.shares
 
     def _turn(self, name: str, together: set[str]) -> bool:
-        """Set the share of one connection; return whether it took nothing from its neighbours."""
+        """Set the rates of the connection `name` (steps 1 to 4).
+
+        Return True if it got enough without taking capacity from its neighbours: they get no turn
+        then. `together` names the connections over which the mean rate is taken.
+        """
         own = self.paths[name]
         before = self.shares[name]
         self._add(self.load, name, [-rate for rate in before])
@@ -131,7 +140,10 @@ class _WaterFilling:
         return fair
 
     def _filled(self, name: str, alone: Rates, mean: float) -> Rates:
-        """Return the rates of a connection that may take capacity from others."""
+        """Return the rates of a connection that may take capacity from others (steps 3 and 4).
+
+        `alone` is what it gets while the others keep their rates; `mean` is the mean rate in bit/s.
+        """
         own = self.paths[name]
         room = self._room(self.final_load, own)
         if sum(largest_rates(own, room)) > mean:
@@ -142,9 +154,10 @@ class _WaterFilling:
         return self._levelled(name, alone, room)  # 4
 
     def _excess_on_paths(self, name: str, alone: Rates, mean: float) -> list[float]:
-        """Return for each path how far the other users of its full arcs are above the mean.
+        """Return for each path how far the others on its full arcs are above the mean, in bit/s.
 
-        The smallest arc counts.
+        "The others" are all connections except `name`. If a path has several full arcs, the
+        smallest excess among them is the result; without a full arc it is 0.
         """
         own = self.paths[name]
         left = room_left(self._room(self.load, own), own, alone)
@@ -155,7 +168,10 @@ class _WaterFilling:
         ]
 
     def _excess(self, name: str, arc: int, mean: float) -> float:
-        """Return how far the other connections on an arc are above the mean, as a sum."""
+        """Return the sum, in bit/s, of (rate - `mean`) over the others that use the arc.
+
+        "The others" are all connections except `name`.
+        """
         found = 0.0
         for each in self.users[arc] - {name}:
             rates = self._rates_left(each)
@@ -166,9 +182,10 @@ class _WaterFilling:
         return found
 
     def _levelled(self, name: str, alone: Rates, room_bps: Mapping[int, float]) -> Rates:
-        """Return the rates after raising each path.
+        """Return the rates of the connection after raising its rate on each path in turn (step 4).
 
-        A path is raised until the connection has as much as the poorest users of its narrowest arc.
+        The rate is raised until the connection has as much in total as the poorest connections on
+        the path's narrowest arc, or until the path is full.
         """
         own, rates = self.paths[name], list(alone)
         for n, path in enumerate(own):
@@ -179,9 +196,9 @@ class _WaterFilling:
         return tuple(rates)
 
     def _level(self, name: str, arc: int, elsewhere: float) -> float:
-        """Return the rate of each user of an arc if the poorest users get its capacity first.
+        """Return the total rate in bit/s that the poorest users of an arc reach if they share it.
 
-        `elsewhere` is the rate in bit/s that the connection itself has on its other paths.
+        `elsewhere` is the rate in bit/s that the connection `name` has on its other paths.
         """
         beside = [(elsewhere, self._part(name, arc))]
         for each in self.users[arc] - {name}:
@@ -197,16 +214,18 @@ class _WaterFilling:
         return min(levels)
 
     def _part(self, name: str, arc: int) -> float:
-        """Return the largest use of an arc by one bit/s of this connection.
+        """Return how many bit/s of the arc's capacity one bit/s of this connection takes.
 
-        It is more than 1 in the air, if the station is slow.
+        On a radio arc the result is more than 1 for a station slower than the fastest. If several
+        paths of the connection cross the arc, the largest value counts.
         """
         return max(path[arc] for path in self.paths[name] if arc in path)
 
     def _rates_left(self, name: str) -> Rates:
-        """Return the rates that a connection keeps.
+        """Return the rates that the connection can keep, one per path.
 
-        Connections that had their turn may have taken a part of its capacity.
+        Connections that have had their turn may have taken capacity on which its present rates
+        rely.
         """
         if name in self.done:
             return self.shares[name]
@@ -230,9 +249,9 @@ def _raised(
     room_bps: Mapping[int, float],
     excess: Sequence[float],
 ) -> Rates:
-    """Return the rates after the missing rate was distributed, as far as there is room.
+    """Return the rates `alone`, raised by up to `missing` bit/s in total, as far as there is room.
 
-    Each path gets a part in proportion to the excess of its users.
+    Each path gets a part of `missing` in proportion to its value in `excess`.
     """
     rates, left = list(alone), missing
     for _ in range(MOST_ROUNDS):
@@ -250,5 +269,5 @@ def _raised(
 
 
 def _narrowest(path: ArcUse, room_bps: Mapping[int, float]) -> float:
-    """Return the rate that a path has room for."""
+    """Return the rate in bit/s that the path can still carry, limited by its fullest arc."""
     return min(room_bps[arc] / part for arc, part in path.items())

@@ -36,9 +36,10 @@ WORTH = 0.05  # of a connection's rate: the least gain of a change that no conne
 
 @dataclass(frozen=True)
 class Connection:
-    """Hold a connection's subflows with their ends, paths and rates.
+    """Hold the subflows of one connection, and for each subflow its ends, its path and its rate.
 
-    A subflow without a path has None; rates are in bit/s.
+    The four tuples are parallel. A subflow without a path has None in `paths`; `rates` are in
+    bit/s.
     """
 
     subflows: tuple[Subflow, ...]
@@ -48,16 +49,16 @@ class Connection:
 
     @property
     def with_path(self) -> list[int]:
-        """Return the positions of the subflows that have a path."""
+        """Return the indices of the subflows that have a path."""
         return [n for n, each in enumerate(self.paths) if each is not None]
 
 
 @dataclass(frozen=True)
 class Assignment:
-    """Hold all connections by name, in the order in which they appeared.
+    """Hold the paths and rates of all connections, by the name of the connection.
 
-    The load of an unassigned connection does not count. `why` has the reason of each change since
-    the observation.
+    `unassigned` names the connections that still need paths; they add no load to the arcs. `why`
+    gives the reason for every connection that was changed since the observation.
     """
 
     graph: Graph
@@ -68,9 +69,10 @@ class Assignment:
     why: Mapping[str, str] = field(default_factory=dict)
 
     def paths_and_rates(self) -> tuple[Paths, Shares]:
-        """Return paths and rates of the assigned connections.
+        """Return two mappings for the assigned connections: the paths, and the rates in bit/s.
 
-        Subflows without a path are left out.
+        Subflows without a path are left out of both. The other subflows of a connection have one
+        path and one rate each.
         """
         here = {
             name: each
@@ -90,7 +92,7 @@ class Assignment:
         return sum(math.log(max(1.0, sum(rates))) for rates in self.paths_and_rates()[1].values())
 
     def overloaded(self) -> list[str]:
-        """Return the connections on an arc whose load is larger than its capacity."""
+        """Return the connections on an arc whose load is more than 2 % above its capacity."""
         paths, shares = self.paths_and_rates()
         full = {
             arc
@@ -102,9 +104,9 @@ class Assignment:
         ]
 
     def with_free_capacity(self) -> Iterator[str]:
-        """Yield the connections without a rate, and those that can get more at no one's cost.
+        """Yield the connections that have no rate, or could get more without a loss for any other.
 
-        The poorest first.
+        The poorest connection comes first.
         """
         paths, shares = self.paths_and_rates()
         carried = load(paths, shares)
@@ -118,9 +120,10 @@ class Assignment:
                 yield name
 
     def poor(self) -> list[str]:
-        """Return the connections below `fairness` times the mean, the poorest first.
+        """Return the connections clearly below `fairness` times the mean rate, the poorest first.
 
-        The mean is that of all connections that share arcs with it, directly or through others.
+        The mean is taken over the connection and all that share arcs with it, directly or through
+        others.
         """
         paths, shares = self.paths_and_rates()
         near, rate = neighbours(paths), {name: sum(rates) for name, rates in shares.items()}
@@ -133,8 +136,8 @@ class Assignment:
     def with_poor_raised(self) -> Assignment:
         """Return the assignment after one more turn for each poor connection, if better (step 4).
 
-        A newcomer that has enough ends the filling, which may leave a connection poor that gave way
-        to an earlier one.
+        Filling stops at a new connection that has enough. An earlier one may have given up capacity
+        for it and stay poor, so it gets one more turn here.
         """
         draft = self
         for name in self.poor():
@@ -143,7 +146,10 @@ class Assignment:
         return self.better_of(draft)
 
     def with_new_paths(self, name: str, why: str) -> Assignment:
-        """Return the assignment with new paths for one connection, and new rates (step 2)."""
+        """Return the assignment with new paths and rates for the connection `name` (step 2).
+
+        The rates of connections that share arcs with it can change too.
+        """
         connection = self.connections[name]
         paths, shares = self.paths_and_rates()
         others = {each: own for each, own in paths.items() if each != name}
@@ -171,7 +177,7 @@ class Assignment:
         return assigned.with_new_rates(name, why)
 
     def with_new_rates(self, first: str, why: str) -> Assignment:
-        """Return the assignment with new rates, allocated from one connection on (step 3)."""
+        """Return the assignment with new rates; the allocation begins with `first` (step 3)."""
         paths, shares = self.paths_and_rates()
         if first not in paths:
             return self
@@ -195,16 +201,20 @@ class Assignment:
         )
 
     def better_of(self, other: Assignment) -> Assignment:
-        """Return the other assignment if it is better by `WORTH`, else this one (step 5)."""
+        """Return `other` if its utility (eq (4)) is larger by log(1 + WORTH), else self.
+
+        This is step 5.
+        """
         return other if other.utility() > self.utility() + math.log(1 + WORTH) else self
 
 
 def observed(
     graph: Graph, observation: Observation, fairness: float, most_subflows: int
 ) -> Assignment:
-    """Return the paths and rates of an observation (step 1).
+    """Return the assignment that the observation shows (step 1).
 
-    The pair of a subflow without a link is None.
+    Subflows from number `most_subflows` on count as having no path. In `pairs`, a subflow has None
+    if one of its ends is not in the graph.
     """
     found: dict[str, Connection] = {}
     unassigned = []
@@ -227,9 +237,10 @@ def _pair(graph: Graph, subflow: Subflow) -> Pair | None:
 
 
 def _is_undecided(graph: Graph, subflow: Subflow, pair: Pair | None, path: ArcPath | None) -> bool:
-    """Return whether a subflow needs a decision.
+    """Return whether a subflow needs a new decision.
 
-    A backup without a path needs one once a path exists.
+    It does if it lost its path or has no rate, and is no backup. A backup without a path needs a
+    decision as soon as a path to its destination exists.
     """
     if path is None:
         return not subflow.backup or (pair is not None and pair[0] in hops_to(graph, [pair[1]]))
@@ -241,7 +252,7 @@ def _mean(rates: Collection[float]) -> float:
 
 
 def load(paths: Paths, shares: Shares) -> dict[int, float]:
-    """Return the load of every arc in bit/s."""
+    """Return the load of every arc in bit/s, summed over the rates on all paths that cross it."""
     carried: dict[int, float] = {}
     for name, own in paths.items():
         for path, rate in zip(own, shares[name], strict=True):

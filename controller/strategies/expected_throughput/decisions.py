@@ -37,9 +37,9 @@ ROUTE, LOWER, HIGHER, NORMAL, BACKUP = range(5)
 
 
 def decisions(before: Assignment, after: Assignment, rate_scale: float) -> list[Decision]:
-    """Return the commands in the order in which to carry them out.
+    """Return the commands that turn `before` into `after`, in the order of the module docstring.
 
-    Unchanged connections get none.
+    Connections that did not change get no command.
     """
     return _Comparison(before, after, rate_scale).decisions()
 
@@ -103,7 +103,7 @@ class _Comparison:
                 )
 
     def _share(self, name: str) -> str:
-        """Return a text with a connection's rate, and the mean of those that share arcs with it."""
+        """Return as text the connection's rate, and the mean of those that share arcs with it."""
         paths, shares = self.after.paths_and_rates()
         together = sharing_set(neighbours(paths), [name]) if name in paths else {name}
         own = sum(self.after.connections[name].rates)

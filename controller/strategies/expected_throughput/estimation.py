@@ -21,10 +21,11 @@ Rates = tuple[float, ...]  # bit/s of a connection's subflows, by number
 
 
 def largest_rates(paths: Sequence[ArcUse], room_bps: Mapping[int, float]) -> Rates:
-    """Return the rates in bit/s of a connection's subflows if it takes all it can.
+    """Return the rates in bit/s that the subflows of one connection get if it takes all it can.
 
-    `room_bps` is the free capacity of each arc, without the load of this connection. Where subflows
-    share a full arc, their sum is right; how it is divided among them is arbitrary.
+    There is one path and one rate per subflow. `room_bps` is the free capacity of each arc, counted
+    without the load of this connection. Where its subflows share a full arc, the sum of their rates
+    is exact; the division among them is arbitrary.
     """
     sharing = Counter(arc for path in paths for arc in path)
     room = {arc: max(room_bps[arc], 0.0) for arc in sharing}
@@ -47,7 +48,7 @@ def largest_rates(paths: Sequence[ArcUse], room_bps: Mapping[int, float]) -> Rat
 def room_left(
     room_bps: Mapping[int, float], paths: Iterable[ArcUse], rates: Iterable[float]
 ) -> dict[int, float]:
-    """Return the free capacity of each arc in bit/s after these paths carry these rates."""
+    """Return the capacity in bit/s that stays free on each arc if the paths carry these rates."""
     left = dict(room_bps)
     for path, rate in zip(paths, rates, strict=True):
         for arc, part in path.items():

@@ -38,7 +38,7 @@ SAME = 1e-6  # of the total rate: two candidates with a smaller difference are e
 
 @dataclass(frozen=True)
 class PathRequest:
-    """Hold the two ends of a subflow that needs a path, and its present path if it has one."""
+    """Hold source and destination of a subflow that needs a path, and its present path if any."""
 
     pair: Pair
     present: ArcPath | None = None
@@ -47,9 +47,10 @@ class PathRequest:
 def explore(
     graph: Graph, requests: Sequence[PathRequest], others: Paths, shares: Shares
 ) -> list[ArcPath | None]:
-    """Return a path for each subflow of a connection, or None where no path leads.
+    """Return a path for each subflow in `requests`; None if no path joins its two ends.
 
-    `others` and `shares` (bit/s) are the paths and the rates of the other connections.
+    All requests are from one connection. `others` and `shares` are the paths of the other
+    connections and the rates on them in bit/s.
     """
     wanted = Counter(each.pair for each in requests)
     candidates = {pair: simple_paths(graph, *pair) for pair in wanted}
@@ -63,7 +64,7 @@ def explore(
 def _over_free_capacity(
     graph: Graph, wanted: Mapping[Pair, int], others: Paths, shares: Shares
 ) -> Chosen:
-    """Return the paths of the largest flow over the free capacity (step 1)."""
+    """Return the paths of the largest flow over the capacity that others leave free (step 1)."""
     free = list(graph.capacity_bps)
     for name, own in others.items():
         for use, rate in zip(own, shares[name], strict=True):
@@ -79,7 +80,11 @@ def _over_free_capacity(
 def _widest(
     graph: Graph, free_bps: Sequence[float], source: int, ends: Mapping[int, int]
 ) -> list[tuple[ArcPath, float]]:
-    """Return the paths of the largest flow, or the widest paths in turn if those carry more."""
+    """Return paths and their rates in bit/s: the largest flow, or the widest paths in turn.
+
+    The widest paths are used one after another if they carry more than the largest flow does after
+    it is reduced to the wanted number of paths. `ends` maps each destination to that number.
+    """
     flow = max_flow(graph, free_bps, source, ends)
     found = split(graph, flow, source, ends)
     if _carried(found) > (1 - LEFT_OVER) * flow.rate_bps:
@@ -98,7 +103,7 @@ def _take(free_bps: list[float], use: ArcUse, rate_bps: float) -> None:
 
 
 def _by_source(wanted: Mapping[Pair, int]) -> dict[int, dict[int, int]]:
-    """Return for each source the number of paths wanted to each destination."""
+    """Group the wanted numbers of paths: source => destination => number of paths."""
     found: dict[int, dict[int, int]] = {}
     for (source, destination), count in wanted.items():
         found.setdefault(source, {})[destination] = count
@@ -106,7 +111,7 @@ def _by_source(wanted: Mapping[Pair, int]) -> dict[int, dict[int, int]]:
 
 
 class _Competition:
-    """Hold the connections on the candidates, and all that share arcs with these."""
+    """Hold the rates of the connections that use a candidate path or share arcs with its users."""
 
     def __init__(self, candidates: Chosen, others: Paths, shares: Shares) -> None:
         self._rates = {name: sum(rates) for name, rates in shares.items()}
@@ -117,9 +122,10 @@ class _Competition:
         self.mean = self._total / len(together) if together else 0.0
 
     def excess(self, path: ArcPath) -> int:
-        """Return how much the users of a path have above their equal part (eq (3)).
+        """Return how far the connections on a path are above the mean rate, as a sum (eq (3)).
 
-        The unit is `SAME`, so that candidates with a smaller difference are equal.
+        The result is an integer in units of `SAME` times the total rate, so that two paths with a
+        smaller difference compare as equal.
         """
         met = self._on(path)
         above = sum(self._rates[name] for name in met) - len(met) * self.mean
@@ -136,7 +142,10 @@ def _add_for_fairness(
     chosen: Chosen,
     competition: _Competition,
 ) -> None:
-    """Add candidates until the chosen paths can carry the mean, or none is left (step 2)."""
+    """Add paths to `chosen` until all of them, when empty, can carry the mean rate (step 2).
+
+    Stop before that if no candidate is left.
+    """
     while _alone_bps(graph, chosen) < competition.mean:
         used = _times_used(chosen)
         left = [
@@ -159,7 +168,7 @@ def _add_for_fairness(
 
 
 def _alone_bps(graph: Graph, chosen: Chosen) -> float:
-    """Return the rate that the chosen paths carry together without other connections."""
+    """Return the rate in bit/s that the chosen paths carry together if no others use them."""
     free = [0.0] * len(graph.capacity_bps)
     for arc in _times_used(chosen):
         free[arc] = graph.capacity_bps[arc]
@@ -173,9 +182,9 @@ def _alone_bps(graph: Graph, chosen: Chosen) -> float:
 
 
 def _fill_up(chosen: Chosen, pair: Pair, count: int, candidates: Iterable[ArcPath]) -> None:
-    """Add a path for each subflow of a pair that has none.
+    """Add paths to `chosen` until the pair has `count`, one for each of its subflows (step 3).
 
-    Use a chosen path twice only if no other is left.
+    A path is added a second time only if no unused candidate is left.
     """
     while len(chosen[pair]) < count:
         left = [path for path in candidates if path not in chosen[pair]] or list(candidates)
@@ -191,7 +200,7 @@ def _times_used(chosen: Chosen) -> Counter[int]:
 
 
 def _assigned(requests: Sequence[PathRequest], chosen: Chosen) -> list[ArcPath | None]:
-    """Return the path of each request: its present one if chosen, else the next one of its pair."""
+    """Return the path of each request: its present path if chosen, else a free one of its pair."""
     left = {pair: list(found) for pair, found in chosen.items()}
     given: list[ArcPath | None] = [None] * len(requests)
     for n, each in enumerate(requests):

@@ -33,14 +33,14 @@ LEFT_OVER = 0.01  # of the flow: a smaller rest gets no path
 
 @dataclass(frozen=True)
 class Flow:
-    """Hold a flow: its rate in bit/s, and the rate on each arc where it is not 0."""
+    """Hold a flow through the graph: its total rate in bit/s, and its rate on each used arc."""
 
     rate_bps: float
     on_arc: Mapping[int, float]
 
 
 class _Residual:
-    """Hold the residual graph: arc n is edge 2n, and the reverse of it is edge 2n + 1."""
+    """Hold the residual graph: edge 2n has the free capacity of arc n, edge 2n + 1 its flow."""
 
     def __init__(self, graph: Graph, room_bps: Sequence[float]) -> None:
         self.nothing = ZERO * max(room_bps, default=0.0)
@@ -52,9 +52,10 @@ class _Residual:
         ]
 
     def hops(self, source: int, destinations: Collection[int]) -> list[int]:
-        """Return the hops from each vertex to the nearest destination, -1 where no path leads.
+        """Return the number of hops from each vertex to the nearest destination, -1 if unknown.
 
-        The search ends at the source: vertices farther away than the source have -1 too.
+        The search stops at the source. A vertex has -1 if no path leads from it to a destination,
+        or if it is farther from all destinations than the source.
         """
         left, to, edges, nothing = self.left, self.to, self.edges, self.nothing
         hops = [-1] * len(edges)
@@ -72,9 +73,9 @@ class _Residual:
         return hops
 
     def send(self, source: int, hops: list[int]) -> float:
-        """Fill every path on which each edge leads one hop nearer.
+        """Send as much as possible along paths on which every edge leads one hop nearer (step 2).
 
-        Return the rate sent in bit/s.
+        Return the rate that was added to the flow, in bit/s.
         """
         left, to, edges, nothing = self.left, self.to, self.edges, self.nothing
         next_edge = [0] * len(edges)
@@ -109,9 +110,9 @@ class _Residual:
 def max_flow(
     graph: Graph, room_bps: Sequence[float], source: int, destinations: Collection[int]
 ) -> Flow:
-    """Return the largest flow if arc n has room for `room_bps[n]` >= 0.
+    """Return the largest flow from `source` to all `destinations` together.
 
-    The source must be no destination.
+    Arc n can carry `room_bps[n]` >= 0. The source must not be one of the destinations.
     """
     residual = _Residual(graph, room_bps)
     rate_bps = 0.0
@@ -128,9 +129,9 @@ def max_flow(
 def split(
     graph: Graph, flow: Flow, source: int, wanted: Mapping[int, int]
 ) -> list[tuple[ArcPath, float]]:
-    """Return the paths of a flow with the rate in bit/s of each, the widest first.
+    """Split a flow into paths; return each with its rate in bit/s, widest first (steps 4, 5).
 
-    `wanted` has the largest number of paths to each destination.
+    `wanted` maps each destination to the largest number of paths that may lead to it.
     """
     on_arc, left = dict(flow.on_arc), flow.rate_bps
     open_ends = Counter(wanted)
@@ -149,7 +150,7 @@ def split(
 
 
 def _width(graph: Graph, on_arc: Mapping[int, float], source: int, ends: Container[int]) -> float:
-    """Return the rate of the widest path to any of these ends."""
+    """Return the rate in bit/s of the widest path from the source to any of the `ends`."""
     waiting = [(float("-inf"), source)]
     done: set[int] = set()
     while waiting:
@@ -165,7 +166,10 @@ def _width(graph: Graph, on_arc: Mapping[int, float], source: int, ends: Contain
 
 
 def _first_shortest(graph: Graph, usable: set[int], source: int, ends: Iterable[int]) -> ArcPath:
-    """Return the first of the shortest paths over these arcs, by the names of their vertices."""
+    """Return a shortest path from the source to one of the `ends` over the arcs in `usable`.
+
+    Of several shortest paths, return the first one in the order of the vertex names.
+    """
     hops = hops_to(graph, ends, usable)
     path: list[int] = []
     here = source

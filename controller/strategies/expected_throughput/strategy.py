@@ -30,9 +30,9 @@ Capacities = dict[tuple[str, str], int]
 
 
 class ExpectedThroughputParams(StrategyParams):
-    """Hold the parameters.
+    """Hold the parameters of S-MPTCP: the paper's `fairness`, and a limit on subflows with a path.
 
-    `fairness` is the paper's, and a subflow beyond `max_subflows` becomes backup.
+    Subflows beyond `max_subflows` become backup.
     """
 
     interval_s: float = param(
@@ -51,7 +51,7 @@ class ExpectedThroughputParams(StrategyParams):
 
 
 class ExpectedThroughput(Strategy):
-    """Run S-MPTCP; its only memory is the last capacity of each link, to notice when one grows."""
+    """Run S-MPTCP. The only state is the last capacity of each link, to notice a growth."""
 
     name = "expected_throughput"
     wakes_on_subflows = True
@@ -108,7 +108,10 @@ class ExpectedThroughput(Strategy):
         return hashed_paths(observation) + paced + backups
 
     def _capacity_grew(self, observation: Observation) -> bool:
-        """Return whether a link is new, or has more capacity than at the last step."""
+        """Return whether a link is new, or its capacity grew, since the last step.
+
+        The result is False at the first step.
+        """
         before, self._capacities = (
             self._capacities,
             {(arc.tail, arc.head): arc.capacity_bps for arc in observation.arcs},
@@ -122,6 +125,6 @@ class ExpectedThroughput(Strategy):
 
 
 def _user(draft: Assignment, name: str) -> str:
-    """Return the user of a connection."""
+    """Return the id of the user to which the connection `name` belongs."""
     subflows = draft.connections[name].subflows
     return subflows[0].user if subflows else name

@@ -1,6 +1,9 @@
 """Select the subflows of a connection by a Markov-chain forecast (DTMC selection).
 
-balia           the window law of BALIA           forecast    a set of paths -> throughput and
-receive buffer chain           the mean windows of subflows      selection   the search for the best
-set path_quality    observation -> path qualities     strategy    observation -> decisions
+balia         computes how BALIA changes the congestion window
+chain         computes the mean windows of the subflows with Markov chains
+forecast      computes throughput and receive buffer of a set of paths
+path_quality  reads bandwidth, loss and round trip of a path from the observation
+selection     searches the best set of paths
+strategy      turns an observation into decisions, with all of the above
 """

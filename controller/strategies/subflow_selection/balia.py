@@ -27,7 +27,11 @@ ROUNDING = 1e-9  # both branches of the law meet at alpha = 1, and rounding must
 
 
 def increase(window: float, rtt_s: float, others: float, best: float) -> float:
-    """Return what one delivered segment adds to the window, in segments, at most 1 (eq (1a))."""
+    """Return the growth of the window for one delivered segment, in segments, at most 1 (eq (1a)).
+
+    Symbols as in the module docstring: `others` is the sum of Y over the other subflows, `best` the
+    largest Y among them, both in segments per second.
+    """
     rate = window / rtt_s
     alpha = best / rate if best > rate else 1.0
     added = rate * (1 + alpha) * (4 + alpha) / (10 * rtt_s * (others + rate) ** 2)
@@ -35,7 +39,7 @@ def increase(window: float, rtt_s: float, others: float, best: float) -> float:
 
 
 def after_loss(window: float, rtt_s: float, best: float) -> float:
-    """Return the window after a loss, in segments (eq (1b))."""
+    """Return the window in segments after a lost segment (eq (1b)). `best` is defined above."""
     alpha = best * rtt_s / window
     halves = LARGEST_DECREASE if alpha > LARGEST_DECREASE else alpha if alpha > 1 else 1.0
     left = window - window / 2 * halves
@@ -43,12 +47,12 @@ def after_loss(window: float, rtt_s: float, best: float) -> float:
 
 
 def rtt_of_increase(window: float, added: float, others: float, best: float) -> float | None:
-    """Return the round trip in seconds at which one delivered segment adds `added`.
+    """Return the round trip in s at which a delivered segment adds `added` segments, or None.
 
-    Return None if there is none. This is for eqs (3) and (5).
-
-    If this subflow has the largest Y, r = (sqrt(w/D) - w) / C. Otherwise, with a = best/w, r is the
-    root with a r >= 1 of (10 D C^2 - w a^2) r^2 + (20 D C w - 5 w a) r + (10 D w^2 - 4 w) = 0.
+    This inverts `increase` for eqs (3) and (5). Below, D is `added`, w is `window`, C is `others`,
+    r is the result. If this subflow has the largest Y, r = (sqrt(w/D) - w) / C. Otherwise, with a =
+    best/w, r is the root with a r >= 1 of (10 D C^2 - w a^2) r^2 + (20 D C w - 5 w a) r + (10 D w^2
+    - 4 w) = 0. None means that no such round trip exists.
     """
     a = best / window
     as_largest = (sqrt(window / added) - window) / others
@@ -63,9 +67,9 @@ def rtt_of_increase(window: float, added: float, others: float, best: float) -> 
 
 
 def rtt_of_loss(window: float, left: float, best: float) -> float:
-    """Return the round trip in seconds at which a loss leaves `left` (for eq (6a)).
+    """Return the round trip in s at which a loss leaves a window of `left` segments (eq (6a)).
 
-    `left` is from window/4 to window/2.
+    `left` must be from window/4 to window/2.
     """
     return 2 * (window - left) / best
 
@@ -73,10 +77,11 @@ def rtt_of_loss(window: float, left: float, best: float) -> float:
 def probability_of_largest(
     subflow: int, windows: Sequence[float], rtts_s: Sequence[tuple[float, float]]
 ) -> float:
-    """Return the probability that this subflow has the largest Y.
+    """Return the probability that this subflow has the largest Y = window / round trip.
 
-    This is Z of eq (10), corrected to the smallest round trip per window. `rtts_s` are (mean,
-    standard deviation > 0) of independent normal round trips, cut off below 0.
+    `subflow` is its index. This is Z of eq (10), corrected: the smallest round trip per window has
+    the largest Y. `rtts_s` holds the mean and the standard deviation (> 0) of each subflow's round
+    trip in s. The round trips are independent and normal, without their negative part.
     """
     mean, sd = rtts_s[subflow]
     low, high = max(0.0, mean - INTEGRATED_SDS * sd), mean + INTEGRATED_SDS * sd
@@ -95,12 +100,12 @@ def probability_of_largest(
 
 
 def _beyond(value: float, mean: float, sd: float) -> float:
-    """Return the probability that a normal variable is larger than a value."""
+    """Return the probability that a normal variable is larger than `value`."""
     return erfc((value - mean) / (sd * sqrt(2))) / 2
 
 
 def _roots(square: float, linear: float, constant: float) -> Iterable[float]:
-    """Return the real roots of a quadratic, or of a linear equation if `square` is 0."""
+    """Return the real roots x of square x^2 + linear x + constant = 0; `square` may be 0."""
     if square == 0:
         return [-constant / linear] if linear else []
     inside = linear**2 - 4 * square * constant

@@ -41,10 +41,10 @@ Weighted = tuple[tuple[float, float], ...]  # (value, probability)
 
 @dataclass(frozen=True)
 class Walk:
-    """Hold the parameters of one subflow's chain.
+    """Hold the parameters of the Markov chain of one subflow.
 
-    They are the largest window in segments, the probability of a loss, the round trips in s, and
-    their mean in s.
+    They are the largest window in segments, the probability that a segment is lost, the weighted
+    round trips in s, and the mean round trip in s.
     """
 
     largest: int
@@ -55,9 +55,10 @@ class Walk:
 
 @dataclass(frozen=True)
 class Field:
-    """Hold the means of the other subflows.
+    """Hold what the chain of one subflow needs to know about the other subflows.
 
-    `others` is the sum of window per round trip in segments/s, `best` the largest of them.
+    `others` is the sum over the other subflows of mean window / mean round trip, in segments/s.
+    `best` is the largest of these terms.
     """
 
     others: float = 0.0
@@ -65,7 +66,7 @@ class Field:
 
 
 def round_trips(mean_s: float, sd_s: float) -> Weighted:
-    """Return a few weighted round trips for a normal distribution without its negative part."""
+    """Return a few round trips in s, with weights, that stand for a normal distribution above 0."""
     if sd_s == 0:
         return ((mean_s, 1.0),)
     points = [(mean_s + sd_s * node, weight) for node, weight in NODES if mean_s + sd_s * node > 0]
@@ -74,7 +75,7 @@ def round_trips(mean_s: float, sd_s: float) -> Weighted:
 
 
 def mean_windows(walks: Sequence[Walk]) -> tuple[float, ...]:
-    """Return E[w] of every subflow in segments."""
+    """Return the mean congestion window E[w] of every subflow in segments."""
     means = [min(FIRST_WINDOW, float(walk.largest)) for walk in walks]
     for _ in range(MOST_ROUNDS):
         before = tuple(means)
@@ -86,7 +87,7 @@ def mean_windows(walks: Sequence[Walk]) -> tuple[float, ...]:
 
 
 def field(subflow: int, means: Sequence[float], walks: Sequence[Walk]) -> Field:
-    """Return the field of the other subflows for one subflow."""
+    """Return the sum and the largest term over all subflows except the one with index `subflow`."""
     rates = [
         mean / walk.mean_rtt_s
         for n, (mean, walk) in enumerate(zip(means, walks, strict=True))
@@ -96,7 +97,10 @@ def field(subflow: int, means: Sequence[float], walks: Sequence[Walk]) -> Field:
 
 
 def mean_window(walk: Walk, others: Field) -> float:
-    """Return E[w] over time, in segments; without loss the window stays at its largest."""
+    """Return the time average E[w] of the subflow's window in segments.
+
+    Without loss the window stays at the largest value.
+    """
     if walk.loss == 0:
         return float(walk.largest)
     shares = stationary(walk, others)
@@ -105,7 +109,7 @@ def mean_window(walk: Walk, others: Field) -> float:
 
 
 def stationary(walk: Walk, others: Field) -> dict[int, float]:
-    """Return pi(w) for each window, not normalised."""
+    """Return the stationary probability pi(w) of each window w, not normalised to a sum of 1."""
     shares: dict[int, float] = {}
     landed: dict[int, float] = {}
     down = 0.0  # through the cut below w
@@ -118,14 +122,14 @@ def stationary(walk: Walk, others: Field) -> dict[int, float]:
 
 
 def climb(window: int, walk: Walk, others: Field) -> float:
-    """Return the probability that a segment raises the window by one."""
+    """Return the probability that one segment raises the window from `window` to `window` + 1."""
     return (1 - walk.loss) * sum(
         p * increase(window, r, others.others, others.best) for r, p in walk.rtts_s
     )  # 2
 
 
 def fall(window: int, walk: Walk, others: Field) -> dict[int, float]:
-    """Return the probability of each window that a lost segment leaves."""
+    """Return where a lost segment leads: the possible new windows, each with its probability."""
     probabilities: dict[int, float] = {}
     for r, p in walk.rtts_s:
         left = after_loss(window, r, others.best)
@@ -137,10 +141,10 @@ def fall(window: int, walk: Walk, others: Field) -> dict[int, float]:
 
 
 def largest_state(walk: Walk) -> int:
-    """Return the largest window that the chain includes.
+    """Return the largest window, in segments, that the chain includes.
 
-    BALIA adds at most 1/w per segment, so reaching a large w without a loss is rare; windows that
-    are reached with a probability below `RARE` are left out.
+    BALIA adds at most 1/w per segment, so a large window w is rarely reached without a loss.
+    Windows that are reached with a probability below `RARE` are left out.
     """
     probability = 1.0
     for w in range(int(SMALLEST_WINDOW), walk.largest):

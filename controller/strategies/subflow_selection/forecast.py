@@ -1,6 +1,8 @@
 """Forecast the throughput and the receive buffer of a set of paths.
 
-Source: DTMC selection, sections III-C and III-D.
+Source: DTMC selection, sections III-C and III-D. For path or subflow s: b = bandwidth, l = loss
+probability, mu = mean round trip. S is the size of a segment, a that of an acknowledgement, w_s the
+congestion window.
 
 1) A path holds b (mu + queue) bytes; its window grows no further.
 2) `chain` gives E[w] of every subflow.
@@ -28,10 +30,10 @@ LARGEST_LOSS = 0.99  # the chain needs some segments that arrive
 
 @dataclass(frozen=True)
 class PathQuality:
-    """Hold Q_i = (b, l, mu, sigma) of a path.
+    """Hold the quality Q_i = (b, l, mu, sigma) of a path, as the paper calls it.
 
-    They are the bandwidth in bit/s, the probability of a loss, and the mean and standard deviation
-    of the round trip in seconds.
+    These are the bandwidth in bit/s, the probability that a segment is lost, and the mean and the
+    standard deviation of the round trip in seconds.
     """
 
     bandwidth_bps: float
@@ -42,9 +44,9 @@ class PathQuality:
 
 @dataclass(frozen=True)
 class Model:
-    """Hold the choices of the model.
+    """Hold the choices of the forecast model.
 
-    `queue_bdp` is a path's queue in products of its bandwidth and round trip.
+    `queue_bdp` is the queue of a path, as a multiple of its bandwidth-delay product.
     """
 
     round: Literal["paper", "pipelined"] = "paper"
@@ -56,7 +58,8 @@ class Model:
 class Estimate:
     """Hold the forecast for a set of paths.
 
-    `buffer_bytes` is the receive buffer; `windows` are E[w] of each path in segments.
+    `buffer_bytes` is the receive buffer that the set needs. `windows` holds the mean congestion
+    window of each path in segments.
     """
 
     throughput_bps: float
@@ -66,7 +69,7 @@ class Estimate:
 
 @lru_cache(maxsize=8192)
 def estimate(paths: tuple[PathQuality, ...], model: Model) -> Estimate:
-    """Return the forecast for these paths if they are used together."""
+    """Return the forecast for a connection that uses all these paths together."""
     windows = mean_windows([_walk(path, model) for path in paths])  # 2
     slowest_s = max(
         round_s(path, window, model) for path, window in zip(paths, windows, strict=True)
@@ -77,13 +80,13 @@ def estimate(paths: tuple[PathQuality, ...], model: Model) -> Estimate:
 
 
 def window_cap(path: PathQuality, model: Model) -> int:
-    """Return the largest window of a path in segments."""
+    """Return the largest window of a path in segments: what the path and its queue can hold."""
     held = (1 + model.queue_bdp) * path.bandwidth_bps * path.rtt_s / SEGMENT_BITS  # 1
     return max(SMALLEST_CAP, int(min(model.largest_window, held)))
 
 
 def round_s(path: PathQuality, window: float, model: Model) -> float:
-    """Return G of a subflow with this mean window, in seconds."""
+    """Return the duration G of one round in seconds, for a mean window in segments (step 3)."""
     segment_s = SEGMENT_BITS / path.bandwidth_bps
     sending_s = (window + DUPLICATE_ACKS * path.loss) * segment_s
     if model.round == "pipelined":

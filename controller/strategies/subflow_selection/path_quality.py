@@ -22,7 +22,7 @@ LOAD_STEPS = (
 
 
 def arcs_along(subflow: Subflow, arcs: ArcsByEnds) -> tuple[Arc, ...] | None:
-    """Return the arcs from a subflow's source to its destination, or None if one is unknown."""
+    """Return the arcs of the subflow's path, source to destination, or None if one is unknown."""
     source, destination = subflow.ends
     found: list[Arc] = []
     for tail, head in pairwise((source, *subflow.path, destination)):
@@ -35,7 +35,10 @@ def arcs_along(subflow: Subflow, arcs: ArcsByEnds) -> tuple[Arc, ...] | None:
 
 
 def quality(path: Sequence[Arc], bandwidth_bps: float, rtt_sd_of_mean: float) -> PathQuality:
-    """Return Q_i of a path; without a known jitter, sigma is `rtt_sd_of_mean` times mu."""
+    """Return the quality (b, l, mu, sigma) of a path.
+
+    If no arc has a known jitter, sigma is `rtt_sd_of_mean` times mu.
+    """
     rtt_s = max(SMALLEST_RTT_S, 2 * sum(arc.delay_s for arc in path))
     measured_sd_s = sqrt(2 * sum(arc.jitter_s**2 for arc in path))
     loss = 1 - prod(1 - arc.loss for arc in path)
@@ -43,15 +46,16 @@ def quality(path: Sequence[Arc], bandwidth_bps: float, rtt_sd_of_mean: float) ->
 
 
 def capacity_bps(path: Sequence[Arc]) -> float:
-    """Return the smallest capacity of the arcs."""
+    """Return the capacity of the path in bit/s: the smallest among its arcs."""
     return min(arc.capacity_bps for arc in path)
 
 
 def available_bps(path: Sequence[Arc], own_bps: Mapping[str, int]) -> float:
-    """Return the smallest capacity of the arcs, without the load of others.
+    """Return the rate in bit/s that a connection finds on a path that others use as well.
 
-    The result is in tenths of an arc's capacity, and at least one tenth. `own_bps` is the load of
-    the connection itself on each link.
+    `own_bps` is the load of the connection itself on each link, which is not subtracted. The free
+    part of each arc is rounded to tenths of its capacity and is at least one tenth. The smallest
+    arc counts.
     """
 
     def available(arc: Arc) -> float:

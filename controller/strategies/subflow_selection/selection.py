@@ -42,7 +42,7 @@ Starts = Literal["first", "all"]
 
 @dataclass(frozen=True)
 class Choice:
-    """Hold the positions of the chosen paths in ascending order, and the forecast for them."""
+    """Hold the indices of the chosen paths in ascending order, and the forecast for this set."""
 
     chosen: tuple[int, ...]
     estimate: Estimate
@@ -55,7 +55,11 @@ def greedy(
     accept: Accept = "gain",
     starts: Starts = "first",
 ) -> Choice:
-    """Return the choice of Algorithm 1; with `printed`, its last path may exceed the limit."""
+    """Return the set that Algorithm 1 chooses.
+
+    With `accept` set to `printed`, the buffer is checked before a path is added, so the set may
+    exceed `rl_max_bytes` by its last path.
+    """
     order = ranked(paths)
     firsts = order if starts == "all" else order[:1]
     found = (_grow(first, order, paths, model, rl_max_bytes, accept) for first in firsts)
@@ -63,7 +67,7 @@ def greedy(
 
 
 def ranked(paths: Sequence[PathQuality]) -> list[int]:
-    """Return the positions of the paths, sorted by T (step 1)."""
+    """Return the indices of the paths sorted by T, the largest first (step 1)."""
 
     def key(n: int) -> tuple[float, float, int]:
         path = paths[n]
@@ -84,7 +88,7 @@ def _grow(
     rl_max_bytes: float,
     accept: Accept,
 ) -> Choice:
-    """Return the set that grows from a first path (step 2)."""
+    """Return the set that begins with path `first` and accepts more paths in `order` (step 2)."""
     best = _choice((first,), paths, model)
     for each in order:
         if each == first:
@@ -102,7 +106,7 @@ def _grow(
 def exhaustive(
     paths: tuple[PathQuality, ...], model: Model, rl_max_bytes: float, most_paths: int
 ) -> Choice:
-    """Return the best of all sets of at most `most_paths` paths."""
+    """Return the best of all sets with at most `most_paths` paths."""
     bounds = sorted(_bounds(paths, model, rl_max_bytes, most_paths), reverse=True)
     best: Choice | None = None
     for bound_bps, positions in bounds:
@@ -119,7 +123,7 @@ def exhaustive(
 def _bounds(
     paths: Sequence[PathQuality], model: Model, rl_max_bytes: float, most_paths: int
 ) -> Iterator[tuple[float, tuple[int, ...]]]:
-    """Yield the upper bound of the throughput in bit/s and the positions of every set (step 4)."""
+    """Yield for every set its upper bound in bit/s and the indices of its paths (step 4)."""
     shortest_s = [round_s(path, SMALLEST_WINDOW, model) for path in paths]
     windows = _largest_windows(paths, model)
     for size in range(1, min(most_paths, len(paths)) + 1):
@@ -134,7 +138,10 @@ def _bounds(
 
 
 def _largest_windows(paths: Sequence[PathQuality], model: Model) -> list[list[float]]:
-    """Return the window of each path beside each other path; beside itself stands for alone."""
+    """Return a matrix: entry [i][j] is the mean window of path i if only i and j are used.
+
+    The windows are in segments. Entry [i][i] is the mean window of path i alone.
+    """
     windows = [[estimate((path,), model).windows[0]] * len(paths) for path in paths]
     for n, m in combinations(range(len(paths)), 2):
         windows[n][m], windows[m][n] = estimate((paths[n], paths[m]), model).windows

@@ -36,7 +36,7 @@ LARGEST_WINDOW = 512  # a chain with more states takes a controller too long
 
 
 class SelectingParams(StrategyParams):
-    """Hold the parameters of every search; the paper gives no values, so these are ours."""
+    """Hold the parameters of every search. The paper gives no values: the defaults are ours."""
 
     interval_s: float = param(2.0, "s", "Time between two selections", ge=0.2, le=60)
     rl_max_kb: float = param(
@@ -76,9 +76,9 @@ class SelectingParams(StrategyParams):
 
 
 class Selecting(Strategy):
-    """Select subflows by a search.
+    """Select subflows by a search for the best set of paths. A derived class defines the search.
 
-    It has no memory: which subflows are backup comes with the observation.
+    The strategy keeps no state: the observation says which subflows are backup.
     """
 
     wakes_on_subflows = True
@@ -91,7 +91,7 @@ class Selecting(Strategy):
 
     @abstractmethod
     def search(self, paths: Sequence[PathQuality], model: Model, rl_max_bytes: float) -> Choice:
-        """Return the set of paths to use."""
+        """Return the set of paths to use. Its receive buffer should be at most `rl_max_bytes`."""
 
     def decide(self, observation: Observation) -> list[Decision]:
         arcs = {(arc.tail, arc.head): arc for arc in observation.arcs}
@@ -143,7 +143,7 @@ class Selecting(Strategy):
 
 
 class SubflowSelectionParams(SelectingParams):
-    """Hold the parameters of the selection, and how Algorithm 1 is read."""
+    """Hold the parameters of the selection, and which reading of the paper's Algorithm 1 to use."""
 
     accept: Accept = param(
         "gain",
@@ -156,7 +156,7 @@ class SubflowSelectionParams(SelectingParams):
 
 
 class SubflowSelection(Selecting):
-    """Search with Algorithm 1 of the paper."""
+    """Select subflows with the greedy search (Algorithm 1 of the paper)."""
 
     name = "subflow_selection"
     Params = SubflowSelectionParams
@@ -167,7 +167,7 @@ class SubflowSelection(Selecting):
 
 
 def _decisions(subflows: Sequence[Subflow], choice: Choice, rate_scale: float) -> list[Decision]:
-    """Return the forecast, then the commands (steps 3 and 4)."""
+    """Return the forecast for the log, then the commands that carry out the choice (steps 3, 4)."""
     chosen = [subflows[n] for n in choice.chosen]
     rest = [each for each in subflows if each not in chosen]
     one_is_normal = any(not each.backup for each in chosen)
