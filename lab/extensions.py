@@ -252,8 +252,7 @@ def _defined_in(path: Path) -> Kind | None:
     try:
         module = ast.parse(path.read_bytes(), str(path))
     except (OSError, SyntaxError, ValueError) as error:
-        line = f", line {error.lineno}" if isinstance(error, SyntaxError) else ""
-        raise RequestError(f"import {path}{line}: {type(error).__name__}: {error}") from error
+        raise RequestError(f"import {described_in(error, str(path))}") from error
     classes = [each for each in module.body if isinstance(each, ast.ClassDef)]
     functions = {each.name for each in module.body if isinstance(each, ast.FunctionDef)}
     if any(_is_strategy(each) for each in classes):
