@@ -1,7 +1,7 @@
-"""Decide whether the emulation can run on this machine, natively and in the VM.
+"""Decide whether the emulation can run on this machine, natively or in a VM.
 
-`facts` lists everything the emulation needs and whether it is present; `verdicts` concludes from
-the list in which modes the lab can run.
+`facts` lists everything that the emulation needs and whether this machine has it. From this list,
+`verdicts` concludes in which modes the lab can run.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ VM_PROGRAMS = ("qemu-system-x86_64", "modprobe", "busybox")
 SETUP = "./run_lab.sh setup-emulation"
 USE_VM = "run with --vm: this kernel does not have it"
 NATIVE, VM, BOTH, OPTIONAL = "native", "vm", "both", "extra"
-"""The modes that a fact is needed for; OPTIONAL: for none."""
+"""The modes that need a fact (`Fact.needed_for`); no mode needs an OPTIONAL one."""
 EMBEDDED_MODE = "embedded engine"
 NATIVE_MODE = "emulation natively"
 VM_MODE = "emulation in the VM"
@@ -39,7 +39,11 @@ VM_MODE = "emulation in the VM"
 
 @dataclass(frozen=True)
 class Fact:
-    """Describe one thing the emulation needs; `fix` is what to type if it is missing."""
+    """Describe one thing that the emulation needs, and whether this machine has it.
+
+    `reason` says what it is needed for, `fix` what to type if it is missing. `needed_for` is
+    NATIVE, VM, BOTH or OPTIONAL. `note` adds a detail, such as a version.
+    """
 
     name: str
     present: bool
@@ -51,7 +55,11 @@ class Fact:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Say whether the lab can run in a mode, and what is missing if it cannot."""
+    """Say whether the lab can run in one of its three modes on this machine.
+
+    The modes are the embedded engine (the simulator), the emulation natively, and the emulation in
+    the VM. `missing` names what this machine lacks for the mode.
+    """
 
     mode: str
     possible: bool
@@ -64,7 +72,10 @@ class Verdict:
 
 
 def facts(probe: Probe | None = None) -> list[Fact]:
-    """List everything the emulation needs, in the order in which it is needed."""
+    """List everything that the emulation needs, and whether it is present.
+
+    `probe` examines the machine; the default examines this one.
+    """
     probe = probe or Probe()
     return [
         *_kernel_facts(probe),
@@ -77,7 +88,10 @@ def facts(probe: Probe | None = None) -> list[Fact]:
 
 
 def verdicts(table: list[Fact]) -> list[Verdict]:
-    """Return the verdicts on the three modes: the simulator, natively, in the VM."""
+    """Conclude from a list of facts whether the lab can run in each of its three modes.
+
+    The modes are the simulator, the emulation natively, and the emulation in the VM, in this order.
+    """
     return [
         Verdict(EMBEDDED_MODE, True),
         _verdict(table, NATIVE_MODE, NATIVE),
@@ -86,7 +100,10 @@ def verdicts(table: list[Fact]) -> list[Verdict]:
 
 
 def require_native(probe: Probe | None = None) -> None:
-    """Raise `MachineLacks` naming all that is missing, unless the emulation can run natively."""
+    """Check that the emulation can run natively on this machine.
+
+    Raises `MachineLacks` with the names of all that is missing. `probe` examines the machine.
+    """
     verdict = _verdict(facts(probe), NATIVE_MODE, NATIVE)
     if not verdict.possible:
         raise MachineLacks(

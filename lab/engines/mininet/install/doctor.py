@@ -11,9 +11,10 @@ from lab.errors import MachineLacks
 
 
 def main(json: bool = False, probe: Probe | None = None) -> int:
-    """Print a table of what is present and missing, and the verdicts.
+    """Print a table of what this machine has and lacks, and whether each mode can run.
 
-    Returns 0 if an emulation can run here, natively or in the VM, else 3.
+    With `json`, print both as JSON. `probe` examines the machine; the default examines this one.
+    Returns 0 if the emulation can run here, natively or in the VM, otherwise 3.
     """
     table = facts(probe)
     modes = verdicts(table)
@@ -29,7 +30,10 @@ def main(json: bool = False, probe: Probe | None = None) -> int:
 
 
 def lines(table: list[Fact]) -> list[str]:
-    """Return the table as text; the last column says what to type for what is missing."""
+    """Format a list of facts as lines of text with aligned columns, the column titles first.
+
+    The last column says what to type if the thing is missing.
+    """
     rows = [("what", "state", "why it matters", "what to type")]
     for fact in table:
         state = "yes" if fact.present else "no"

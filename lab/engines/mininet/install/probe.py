@@ -1,6 +1,6 @@
-"""Find out what this machine has by trying it, never by reading a version.
+"""Find out what this machine has. Each feature is tried; no version number is compared.
 
-Tests give a `Probe` that answers as another machine would.
+Tests use a `Probe` with other functions, which answer as another machine would.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ BPF_PASS = "1,6 0 0 4294967295"  # one classic BPF instruction: accept the packe
 
 @dataclass(frozen=True)
 class Module:
-    """Describe a kernel module: what it is for, and a command that uses it.
+    """Describe a kernel module: what the emulation needs it for, and a command that tests it.
 
-    The command runs in a network namespace that ends with it; it is empty if there is none.
+    The command succeeds only if the kernel has the module. It runs in a new network namespace,
+    which is removed when the command ends. It is empty for modules that no such command can test.
     """
 
     reason: str
@@ -64,7 +65,10 @@ def _has_python_module(name: str) -> bool:
 
 
 def _has_module(name: str) -> bool:
-    """Check whether a module is loaded or can be loaded; root also tries whether it is built in."""
+    """Return whether the kernel has a module: loaded, loadable, or built in.
+
+    Only root can find a module that is built in: this runs the command of the module (`MODULES`).
+    """
     if Path("/sys/module", name).exists():
         return True
     if shell.succeeds(["modprobe", "--dry-run", "--quiet", name]):
@@ -93,7 +97,10 @@ def _vm_kernel_version() -> str | None:
 
 
 def _laws_lack() -> list[str]:
-    """List what this kernel lacks for coupled congestion control; root tries to load the laws."""
+    """List what the running kernel lacks for coupled congestion control; empty if nothing.
+
+    If this process is root, it also loads the laws (LIA, OLIA, BALIA); a failure is listed too.
+    """
     lacking = build.lacking()
     if lacking or not _is_root():
         return lacking
@@ -114,10 +121,10 @@ def _laws_in_vm_lack() -> list[str]:
 
 @dataclass(frozen=True)
 class Probe:
-    """Answer questions about a machine; the defaults examine this one.
+    """Hold one function per question about a machine; the defaults examine this machine.
 
-    `kvm` is None if it has not been tried. `laws_lack` and `laws_in_vm_lack` list what the kernel
-    of the machine and that of the VM lack for coupled congestion control.
+    `kvm` returns None if KVM has not been tried. `laws_lack` lists what the machine's kernel lacks
+    for coupled congestion control as eBPF; `laws_in_vm_lack` does so for the kernel of the VM.
     """
 
     root: Callable[[], bool] = _is_root

@@ -1,7 +1,7 @@
-"""Install what the emulation needs, once: `./run_lab.sh setup-emulation`.
+"""Install everything that the emulation needs: `./run_lab.sh setup-emulation`.
 
-The steps are independent: a failed step is reported with what to type, and the others still run.
-What is there already is kept. What is in the cache is used without a network.
+If a step fails, the error says what to type, and the next steps still run. A step whose result is
+already there does nothing; so a machine without a network can use the cache folder of another one.
 """
 
 from __future__ import annotations
@@ -31,7 +31,11 @@ SETUP = "./run_lab.sh setup-emulation"
 
 @dataclass(frozen=True)
 class Step:
-    """Hold a step of the set-up; `run` returns what was done, or raises `LabError`."""
+    """Describe a step of the set-up.
+
+    `run` performs it and returns a text that says what was done, or raises `LabError`. The
+    emulation can run without the result of an `optional` step.
+    """
 
     name: str
     run: Callable[[], str]
@@ -39,7 +43,7 @@ class Step:
 
 
 def steps() -> list[Step]:
-    """Return all steps in order."""
+    """Return all steps of the set-up, in the order in which they run."""
     return [
         Step("packages", install_packages),
         Step("Python packages", install_python_packages),
@@ -60,9 +64,10 @@ def steps() -> list[Step]:
 
 
 def main() -> int:
-    """Run every step and print a line for each.
+    """Run every step of the set-up and print one line for each.
 
-    Returns 0 if everything is there, 3 if something is missing; the lines say what to type.
+    Returns 0 if all required steps succeeded, otherwise 3. The line of a failed step says what to
+    type.
     """
     missing = False
     for step in steps():
@@ -80,7 +85,10 @@ def main() -> int:
 
 
 def install_packages() -> str:
-    """Install the missing Debian packages; without root, raise `MachineLacks` with what to type."""
+    """Install the Debian packages that are missing, and return what was done, as text.
+
+    Without root, raise `MachineLacks` with the command to type.
+    """
     missing = missing_packages()
     if not missing:
         return "already there"
@@ -99,7 +107,7 @@ def install_packages() -> str:
 
 
 def missing_packages() -> list[str]:
-    """Return the packages that dpkg does not list as installed."""
+    """Return the names of the needed Debian packages that dpkg does not list as installed."""
     names = [package.name for package in PACKAGES]
     argv = ["dpkg-query", "-W", "-f", "${db:Status-Status} ${Package}\n"]
     try:
@@ -114,7 +122,10 @@ def missing_packages() -> list[str]:
 
 
 def install_python_packages() -> str:
-    """Install requirements-emulation.txt for this interpreter, unless those versions are there."""
+    """Install the Python packages of requirements-emulation.txt; return what was done, as text.
+
+    Nothing is installed if this interpreter already has all of them in these versions.
+    """
     file = PROJECT / "requirements-emulation.txt"
     wanted = [line.split("#")[0].strip() for line in file.read_text().splitlines()]
     if all(_installed(*each.split("==")) for each in wanted if each):
@@ -130,13 +141,13 @@ def install_python_packages() -> str:
 
 
 def build_hwsim_mgmt() -> str:
-    """Build the program that makes radios, unless it is built."""
+    """Build hwsim_mgmt, which makes simulated radios; return `already built` or `built`."""
     packages = "libnl-3-dev libnl-genl-3-dev libevent-dev pkg-config make gcc"
     return _build("hwsim_mgmt", upstreams.hwsim_mgmt(), packages)
 
 
 def build_wmediumd() -> str:
-    """Build the second model of the radio channel, unless it is built."""
+    """Build wmediumd, a second model of the radio channel; return `already built` or `built`."""
     packages = "libconfig-dev libnl-3-dev libnl-genl-3-dev libevent-dev pkg-config make gcc"
     return _build("wmediumd", upstreams.wmediumd(), packages)
 
@@ -154,9 +165,10 @@ def _build(name: str, program: Path, packages: str) -> str:
 
 
 def compile_upstreams() -> str:
-    """Compile the upstreams' Python: the VM cannot write to the cache and would compile each time.
+    """Compile the Python files of POX, Mininet and Mininet-WiFi; return what was done, as text.
 
-    A stamp file per interpreter names the commits that were compiled.
+    The VM cannot write into the cache folder, so it would compile them anew in every run. A stamp
+    file per Python version names the compiled commits; if they are current, nothing is done.
     """
     stamp = upstreams.folder() / f".compiled-{sys.implementation.cache_tag}"
     sources = [
@@ -177,7 +189,7 @@ def compile_upstreams() -> str:
 
 
 def try_kvm() -> str:
-    """Find out whether KVM works, so that the first run does not have to."""
+    """Find out now whether KVM works, so that the first run need not; return the result as text."""
     image = vm_kernel.find()
     if image is None or not shutil.which("qemu-system-x86_64"):
         raise MachineLacks(f"try KVM: the VM's kernel or QEMU is missing, see above. Try: {SETUP}")
@@ -187,7 +199,11 @@ def try_kvm() -> str:
 
 
 def read_types() -> str:
-    """Boot the VM once and copy the types that its kernel publishes."""
+    """Boot the VM once and copy the types (BTF) that its kernel publishes into the cache.
+
+    The laws are compiled against these types. Nothing is done if the copy exists. Returns what was
+    done, as text.
+    """
     image = vm_kernel.require()
     target = vm_kernel.types(image)
     if target.exists():
@@ -205,7 +221,10 @@ def read_types() -> str:
 
 
 def compile_laws() -> str:
-    """Compile the coupled laws for the kernels of this machine and of the VM that can run them."""
+    """Compile LIA, OLIA and BALIA for the kernels of this machine and of the VM; return a report.
+
+    A kernel that cannot run them is left out. `MachineLacks` is raised if neither kernel can.
+    """
     image = vm_kernel.find()
     kernels = {"this machine": build.RUNNING}
     if image:

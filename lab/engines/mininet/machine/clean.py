@@ -14,7 +14,7 @@ from lab.errors import LabError, MachineLacks
 
 
 def main(force: bool = False) -> int:
-    """Undo all ledgers; `force` first ends a run that is still running.
+    """Remove every resource that the ledgers list; `force` first ends a run that is still running.
 
     Returns 0 if everything is removed; 3 if a run is still running and `force` is not set, or if
     root is needed; 4 if something could not be removed.
@@ -35,7 +35,10 @@ def main(force: bool = False) -> int:
 
 
 def _refusal(force: bool) -> str:
-    """Return why nothing can be cleaned; empty if it can. With `force` a running run is ended."""
+    """Return the reason why cleaning is impossible; an empty string if it is possible.
+
+    With `force`, end the run that holds the emulation lock, if there is one.
+    """
     holder = lock.holder()
     if holder and not force:
         return (
@@ -53,13 +56,19 @@ def _refusal(force: bool) -> str:
 
 
 def _ledgers() -> tuple[Path, ...]:
-    """Return the ledgers of this machine. In the VM the user's belongs to the machine outside."""
+    """Return the paths of the ledgers to undo: the one written by root and the user's.
+
+    Inside the VM the user's ledger is left out: it belongs to the host.
+    """
     in_vm = bool(os.environ.get("MULTIPATH_LAB_VM"))
     return (ledger.MACHINE,) if in_vm else (ledger.MACHINE, ledger.user_ledger())
 
 
 def _end(pid: int, timeout_s: float = 20) -> bool:
-    """Send a run SIGTERM, wait while it cleans up after itself, then kill it."""
+    """End the run with process number `pid`, and return whether it has ended.
+
+    The run gets SIGTERM and `timeout_s` to clean up after itself; then it is killed.
+    """
     if pid <= 0:
         return False
     started = start_time(pid)

@@ -1,9 +1,10 @@
-"""Record every resource before it is made, so that it can be removed after any end of the run.
+"""Record every resource of a run in a file, the ledger, so that it can be removed afterwards.
 
-The ledger has one JSON object per line. A normal close and the clean-up after a kill are the same
-`undo_all`, in reverse order. Nothing is removed that is not listed. A process is listed with its
-start time, so that another process with a reused number is never mistaken for it. The file is
-deleted when everything in it has been undone.
+A resource is recorded before it is made; so it can be removed even if the run is killed. The ledger
+has one JSON object per line. `undo_all` removes the resources in reverse order, both at the normal
+end of a run and in the clean-up after a kill. It removes nothing that the ledger does not list. A
+process is listed with its start time: a later process with the same number is not killed. The file
+is deleted when every resource in it is removed.
 """
 
 from __future__ import annotations
@@ -19,20 +20,24 @@ from lab.engines.mininet.machine.undo import UNDO, undo_radios
 from lab.errors import LabError
 
 MACHINE = Path("/run/multipath-lab/ledger.jsonl")
-TRIES, PAUSE_S = 3, 1.0  # for what cannot be removed at once
+TRIES, PAUSE_S = 3, 1.0  # for resources whose removal fails at first
 
 
 def user_ledger() -> Path:
-    """Return the ledger of a user who starts the VM; `MACHINE` is that of native runs, by root."""
+    """Return the path of this user's ledger. It lists what starting a VM makes on this machine.
+
+    `MACHINE` is the ledger of the emulation itself; root writes it, natively or inside the VM.
+    """
     return upstreams.cache() / "vm" / "ledger.jsonl"
 
 
 class Ledger:
-    """Hold what exists because of a run.
+    """Record and remove the resources that runs have made on this machine.
 
-    `kind` is one of the keys of `undo.UNDO`. Its arguments are:
+    Each entry has a kind, one of the keys of `undo.UNDO` or "radios", and arguments. The kinds and
+    their arguments are:
 
-    process pid | daemon program, word | bridge name | interface name | radio name
+    process pid | daemon program, word | bridges names | interface name | radio name
     radios prefix, count | qdisc device, handle ("root" or "clsact")
     pin path (file or folder in a bpf file system) | mount path | sysctl name, value
     file path | folder path
@@ -42,7 +47,11 @@ class Ledger:
         self.path = path
 
     def record(self, kind: str, **arguments: Any) -> None:
-        """Record a resource before it is made; a process right after, when its number is known."""
+        """Append an entry for a resource of this kind (see the class); `KeyError` if it is unknown.
+
+        Call this before the resource is made. Only a process is recorded right after its start,
+        because its number is not known earlier.
+        """
         if kind not in UNDO and kind != "radios":
             raise KeyError(
                 f"'{kind}' cannot be undone: choose from {', '.join(sorted([*UNDO, 'radios']))}"
@@ -54,9 +63,10 @@ class Ledger:
             lines.write(json.dumps({"kind": kind, **arguments}) + "\n")
 
     def entries(self) -> list[dict[str, Any]]:
-        """Return the entries, oldest first.
+        """Return the entries of the file, oldest first; none if there is no file.
 
-        If a kill cut the last line short, the line is skipped: its resource was not made yet.
+        A last line that is incomplete because the run was killed is skipped: the resource on it was
+        not made yet. Any other line that is not JSON raises `LabError`.
         """
         try:
             lines = self.path.read_text().splitlines()
@@ -75,11 +85,12 @@ class Ledger:
         return found
 
     def undo_all(self, report: list[str] | None = None) -> list[str]:
-        """Undo all entries, newest first, and return the problems.
+        """Remove the resource of every entry, newest first, and return the error messages.
 
-        `report` collects what was removed. Failed entries are retried, because commands time out on
-        a busy machine. Radios come last: those of hosts return only after the hosts have ended. A
-        second call finds nothing.
+        Descriptions of the removed resources are appended to `report`. Failed removals are retried,
+        because commands time out on a busy machine. Radios are removed last: a host's radio leaves
+        the host's network namespace only after the host has ended. If nothing failed, the ledger
+        file is deleted.
         """
         removed = report if report is not None else []
         problems = self._undo_once(removed)

@@ -1,7 +1,7 @@
-"""Allow one emulation at a time per machine: a file lock that names its holder.
+"""Allow only one emulation at a time on a machine, by a lock on a file that names the holder.
 
-The kernel releases the lock when the holder ends, for whatever reason. The file remains; only
-a lock on it counts.
+The kernel releases the lock when the holding process ends, for whatever reason. The file remains:
+its content means nothing unless the file is locked.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from pathlib import Path
 from lab.errors import MachineLacks
 
 LOCK = Path("/tmp/multipath-lab-emulation.lock")
-RETRY_S = 0.5  # reading the holder takes the lock for an instant, so one failed attempt says little
+# `holder` takes the lock for an instant: one failed attempt does not prove a running emulation
+RETRY_S = 0.5
 
 
 @dataclass(frozen=True)
 class Holder:
-    """Name the process that holds the emulation, its task, and since when (s since 1970)."""
+    """Describe the process that holds the lock: number, task, start of the hold [s since 1970]."""
 
     pid: int
     task: str
@@ -36,9 +37,11 @@ class Holder:
 
 @contextmanager
 def hold(task: str, wait: bool = False, path: Path | None = None) -> Iterator[None]:
-    """Hold this machine's emulation while the block runs.
+    """Hold this machine's emulation lock while the `with` block runs.
 
-    If another process holds it, raise `MachineLacks` naming it, or wait for it if `wait` is set.
+    `task` describes the block; another process that finds the lock held shows it in its error. If
+    another process holds the lock: with `wait`, wait until it is released; otherwise raise
+    `MachineLacks` with that process and its task.
     """
     path = path or LOCK
     descriptor = _open(path)
@@ -59,7 +62,7 @@ def hold(task: str, wait: bool = False, path: Path | None = None) -> Iterator[No
 
 
 def holder(path: Path | None = None) -> Holder | None:
-    """Return the holder of the emulation; None if the file is not locked, whatever its content."""
+    """Return the process that holds the emulation lock; None if no process holds it."""
     path = path or LOCK
     try:
         descriptor = os.open(path, os.O_RDONLY)
@@ -72,9 +75,10 @@ def holder(path: Path | None = None) -> Holder | None:
 
 
 def _open(path: Path) -> int:
-    """Open the file for all users.
+    """Open the lock file and return its descriptor; create it, writable for all users, if missing.
 
-    Root may not open another user's file in /tmp with O_CREAT, so it is created separately.
+    Opening and creating are separate calls, because the kernel refuses O_CREAT for another user's
+    file in /tmp, even to root.
     """
     while True:
         try:
@@ -102,7 +106,10 @@ def _write(descriptor: int, holder: Holder) -> None:
 
 
 def _read(path: Path) -> Holder:
-    """Return the holder in the file, with the kernel's process number: any user can write to it."""
+    """Return the holder that the lock file names, with the process number from the kernel.
+
+    The number in the file is not trusted, because any user can write to the file.
+    """
     pid = _locker(path)
     try:
         return replace(Holder(**json.loads(path.read_text())), pid=pid)
@@ -111,7 +118,10 @@ def _read(path: Path) -> Holder:
 
 
 def _locker(path: Path) -> int:
-    """Return the process that holds the lock, from /proc/locks; 0 if it is not found."""
+    """Return the number of the process that holds the lock on this file; 0 if no process does.
+
+    The number is read from /proc/locks.
+    """
     about = path.stat()
     name = f"{os.major(about.st_dev):02x}:{os.minor(about.st_dev):02x}:{about.st_ino}"
     for line in Path("/proc/locks").read_text().splitlines():

@@ -1,6 +1,7 @@
-"""List the Debian packages the emulation needs, with the reason for each and its programs.
+"""List the Debian packages that the emulation needs, why it needs each, and their programs.
 
-`setup` installs them. `doctor` and `shell` name the one to install when a program is missing.
+`setup` installs the packages. When a program is missing, `doctor` and `shell` name the package that
+contains it.
 """
 
 from __future__ import annotations
@@ -10,7 +11,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Package:
-    """Describe a package, why it is needed, and those of its programs that are checked for."""
+    """Describe a Debian package and why the emulation needs it.
+
+    `programs` are the programs of the package that the lab calls.
+    """
 
     name: str
     reason: str
@@ -54,7 +58,7 @@ PACKAGES = (
 
 
 def install_command(program: str) -> str:
-    """Return what to type when a program is missing."""
+    """Return the advice for a missing program: the command that installs it, if it is known."""
     for package in PACKAGES:
         if program in package.programs:
             return f"sudo apt install {package.name}"

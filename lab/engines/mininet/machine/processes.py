@@ -1,4 +1,4 @@
-"""Identify processes by number and start time, and stop them; both are read from /proc."""
+"""Find processes in /proc, and kill them; number and start time together identify a process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 def start_time(pid: int) -> int | None:
     """Return when a process started [clock ticks since boot]; None if it has ended.
 
-    Number and start time together identify a process; the number alone is reused by a later one.
+    Number and start time together identify a process: the kernel reuses the number alone.
     """
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
@@ -23,7 +23,11 @@ def start_time(pid: int) -> int | None:
 
 
 def stop(pid: int, started: int | None, timeout_s: float = 3) -> bool:
-    """Kill the process with this start time and wait until it is gone; return whether it ran."""
+    """Kill a process and wait until it has ended, at most `timeout_s`.
+
+    `started` is its start time. If the process has ended already, or if its number belongs to a
+    process with another start time, do nothing and return False; otherwise return True.
+    """
     if started is None or start_time(pid) != started:
         return False
     try:
@@ -37,7 +41,7 @@ def stop(pid: int, started: int | None, timeout_s: float = 3) -> bool:
 
 
 def running(program: str, word: str) -> list[int]:
-    """Return the processes of this program that have the word in one of their arguments."""
+    """Return the numbers of the processes of `program` with `word` in one of their arguments."""
     found = []
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():

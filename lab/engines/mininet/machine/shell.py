@@ -1,7 +1,8 @@
-"""Start processes; no other module of the emulation does.
+"""Start commands; every module of the emulation that starts a process does it through this one.
 
-`run` waits for a command and checks its exit status, `spawn` leaves one running. Every command is
-passed to the journals with its time, so that a run can keep a script of what it did to the machine.
+`run` waits for a command and checks its exit status; `spawn` starts a command and returns. Both
+report the command to the journals: functions that other modules add here. With a journal, a run
+writes a script of every command it has issued on the machine.
 """
 
 from __future__ import annotations
@@ -18,25 +19,25 @@ from lab.engines.mininet.machine.packages import install_command
 from lab.errors import CommandFailed, MachineLacks
 
 Journal = Callable[[float, Sequence[str], str | None], None]
-"""Takes the time (s since 1970), the command, and its standard input."""
+"""A function that receives each command: time [s since 1970], arguments, standard input."""
 
 _journals: list[Journal] = []
 
 
 def add_journal(journal: Journal) -> None:
-    """Pass every command to this function from now on."""
+    """Call `journal` with every command from now on."""
     _journals.append(journal)
 
 
 def remove_journal(journal: Journal) -> None:
-    """Stop passing commands to this function; nothing happens if it was not added."""
+    """Stop calling `journal` with commands; do nothing if it was not added."""
     if journal in _journals:
         _journals.remove(journal)
 
 
 @contextmanager
 def journal_to(journal: Journal) -> Iterator[None]:
-    """Pass every command to this function while the block runs."""
+    """Call `journal` with every command while the `with` block runs."""
     add_journal(journal)
     try:
         yield
@@ -45,7 +46,10 @@ def journal_to(journal: Journal) -> Iterator[None]:
 
 
 def script_line(at: float, argv: Sequence[str], stdin: str | None = None) -> str:
-    """Return a command as a line of a shell script, with its time (UTC) in a comment above it."""
+    """Format a command for a shell script: a comment with its time (UTC), then the command.
+
+    `at` is the time in s since 1970. `stdin`, the standard input, becomes a here-document.
+    """
     stamp = time.strftime("%H:%M:%S", time.gmtime(at)) + f".{int(at % 1 * 1000):03d}"
     end = f" <<'END'\n{stdin.rstrip(chr(10))}\nEND" if stdin is not None else ""
     return f"# {stamp}\n{shlex.join(argv)}{end}\n"
@@ -60,11 +64,11 @@ def run(
     env: Mapping[str, str] | None = None,
     timeout_s: float | None = None,
 ) -> str:
-    """Run a command to its end and return what it printed.
+    """Run a command to its end and return its standard output.
 
-    `doing` describes the purpose; errors begin with it. Raises `CommandFailed` with the command's
-    message if it does not succeed (status 124 after `timeout_s`), `MachineLacks` with what to
-    install if there is no such program.
+    `doing` describes the purpose; error messages begin with it. Raises `CommandFailed` with the
+    command's message if its exit status is not 0, or with status 124 if it is still running after
+    `timeout_s`; `MachineLacks`, with the package to install, if the program is missing.
     """
     journal_command(argv, stdin)
     try:
@@ -89,9 +93,10 @@ def run(
 
 
 def spawn(argv: Sequence[str], doing: str, **options: Any) -> subprocess.Popen[Any]:
-    """Start a command and leave it running.
+    """Start a command and return its process without waiting for its end.
 
-    `options` are those of `subprocess.Popen`; `text` is True by default.
+    `doing` describes the purpose; error messages begin with it. `options` are passed to
+    `subprocess.Popen`; `text` is True by default. Raises `MachineLacks` if the program is missing.
     """
     journal_command(argv)
     try:
@@ -101,7 +106,10 @@ def spawn(argv: Sequence[str], doing: str, **options: Any) -> subprocess.Popen[A
 
 
 def succeeds(argv: Sequence[str], timeout_s: float = 10) -> bool:
-    """Return whether a command succeeds; it is not passed to the journals."""
+    """Run a command and return whether its exit status is 0.
+
+    A missing program or a timeout counts as a failure. The journals do not receive the command.
+    """
     try:
         quiet = subprocess.run(
             argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout_s, check=False
@@ -112,16 +120,19 @@ def succeeds(argv: Sequence[str], timeout_s: float = 10) -> bool:
 
 
 def journal_command(argv: Sequence[str], stdin: str | None = None, at: float | None = None) -> None:
-    """Pass a command to the journals, with the time it was issued (default: now).
+    """Report a command to the journals.
 
-    Call it where a system call or another process does the command's work instead.
+    `at` is the time when it was issued [s since 1970]; the default is now.
+
+    `run` and `spawn` call this. Other code calls it when a system call or another process does the
+    work of a command, so that the script of the run shows the equivalent command.
     """
     for journal in _journals:
         journal(time.time() if at is None else at, argv, stdin)
 
 
 def last_line(problem: CommandFailed) -> str:
-    """Return the last line of a failed command's message."""
+    """Return the last line that a failed command wrote to its standard error."""
     return (problem.stderr.splitlines() or ["no message"])[-1]
 
 

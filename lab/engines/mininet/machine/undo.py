@@ -1,6 +1,6 @@
-"""Remove each kind of resource.
+"""Remove the resources that a ledger lists, with one function for each kind of resource.
 
-Each function returns a description of what it removed, or None if there was nothing to remove.
+Each function returns a description of the removed resource, or None if there was none to remove.
 """
 
 from __future__ import annotations
@@ -22,18 +22,27 @@ RADIO_RETURN_S = 5.0  # the kernel removes a namespace in the background and the
 
 
 def process(pid: int, started: int | None) -> str | None:
-    """Kill a process; a namespace ends with the last process inside."""
+    """Kill the process with this number and start time.
+
+    The kernel removes a network namespace when the last process in it ends, so this removes a host.
+    """
     return f"process {pid}" if stop(pid, started) else None
 
 
 def daemon(program: str, word: str) -> str | None:
-    """Kill a daemon, identified by a word in its arguments: its process number is not known."""
+    """Kill every process of `program` with `word` in its arguments.
+
+    A daemon is found in this way because its process number is not known.
+    """
     killed = [pid for pid in running(program, word) if stop(pid, start_time(pid))]
     return f"{program} {', '.join(map(str, killed))}" if killed else None
 
 
 def bridges(names: list[str]) -> str | None:
-    """Remove bridges in one command: a busy machine took ten seconds for each of twenty."""
+    """Remove those of these Open vSwitch bridges that exist, all in one command.
+
+    With a command per bridge, a busy machine took ten seconds for each of twenty bridges.
+    """
     if not _ovs_is_running():
         return None
     listed = shell.run(["ovs-vsctl", "--timeout=60", "list-br"], "list the bridges").split()
@@ -66,9 +75,10 @@ def radio(name: str) -> str | None:
 def undo_radios(prefix: str, count: int = MANY) -> str | None:
     """Remove all radios whose names start with `prefix`.
 
-    There are `count`, or fewer if the run ended before it had made all. The radios of a removed
-    namespace return to the machine some time later: wait until all have returned, or until none has
-    returned for `RADIO_RETURN_S`.
+    There are `count` radios, or fewer if the run ended before it had made all of them. When a
+    host's network namespace is removed, the kernel moves its radio back to the machine, but with a
+    delay. So wait until `count` radios are removed, or until no radio has come back for
+    `RADIO_RETURN_S`.
     """
     names: list[str] = []
     latest = time.monotonic()
@@ -98,7 +108,7 @@ def qdisc(device: str, handle: str = "root") -> str | None:
 
 
 def pin(path: str) -> str | None:
-    """Unpin a file, or all files in a folder and the folder."""
+    """Delete a pinned eBPF program or map; if `path` is a folder, delete it with all pins in it."""
     return _delete(Path(path), "pin")
 
 
@@ -110,7 +120,7 @@ def mount(path: str) -> str | None:
 
 
 def sysctl(name: str, value: str) -> str | None:
-    """Restore the former value of a setting."""
+    """Set the sysctl `name` back to `value`, the value it had before the run."""
     setting = SYSCTL / name.replace(".", "/")
     if not setting.exists() or setting.read_text().split() == value.split():
         return None
@@ -137,7 +147,10 @@ def _delete(path: Path, kind: str) -> str | None:
 
 
 def _ovs_is_running() -> bool:
-    """Return whether the database answers: its socket may outlive it."""
+    """Return whether the database server of Open vSwitch accepts connections.
+
+    The existence of its socket file proves nothing: the file can remain after the server has ended.
+    """
     with socket.socket(socket.AF_UNIX) as database:
         return database.connect_ex("/var/run/openvswitch/db.sock") == 0
 

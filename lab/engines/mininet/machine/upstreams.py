@@ -1,6 +1,7 @@
 """List the upstream projects that the emulation uses, with their commits, and fetch them.
 
-They are kept in one cache folder per user, fetched by `setup` or copied from another machine:
+Each user has one cache folder for them. `setup` fetches the projects into it; on a machine without
+network, the folder can be copied from another machine. It contains:
 
     CACHE/upstreams/NAME   the sources at the pinned commit: a git clone, or a copy with the
                            commit in a file `.commit`
@@ -20,7 +21,7 @@ from lab.errors import CommandFailed, MachineLacks
 
 @dataclass(frozen=True)
 class Upstream:
-    """Describe a project: its URL, the commit that works with the others, and its purpose."""
+    """Describe an upstream project: its URL, the pinned commit, and why the emulation needs it."""
 
     name: str
     url: str
@@ -65,7 +66,10 @@ UPSTREAMS = (
 
 
 def cache() -> Path:
-    """Return this user's cache folder; it need not exist."""
+    """Return the path of this user's cache folder, which may not exist yet.
+
+    It is $MULTIPATH_LAB_CACHE, or else `multipath-lab` in $XDG_CACHE_HOME or ~/.cache.
+    """
     given = os.environ.get("MULTIPATH_LAB_CACHE")
     if given:
         return Path(given).absolute()
@@ -76,24 +80,25 @@ def cache() -> Path:
 
 
 def folder(name: str = "") -> Path:
-    """Return the folder of an upstream's sources, or the folder of all."""
+    """Return the folder of the sources of the upstream `name`; without a name, their parent."""
     return cache() / "upstreams" / name
 
 
 def hwsim_mgmt() -> Path:
-    """Return the path of the program that makes and removes simulated radios."""
+    """Return the path of hwsim_mgmt, the program that makes and removes simulated radios."""
     return folder("mac80211_hwsim_mgmt") / "hwsim_mgmt" / "hwsim_mgmt"
 
 
 def wmediumd() -> Path:
-    """Return the path of the program that is a second model of the radio channel."""
+    """Return the path of wmediumd, a program with an alternative model of the radio channel."""
     return folder("wmediumd") / "wmediumd" / "wmediumd"
 
 
 def commit(path: Path) -> str | None:
-    """Return the commit of the sources in a folder, without network; None if there are none.
+    """Return the commit of the sources in a folder; None if it cannot be found.
 
-    If a clone's HEAD names a commit it is read from the file, otherwise git resolves it.
+    It is read from the file `.commit` of a copy, or from `.git/HEAD` of a clone. If HEAD names a
+    branch instead of a commit, git resolves the branch. The network is not used.
     """
     stamp = path / ".commit"
     if stamp.is_file():
@@ -114,16 +119,17 @@ def commit(path: Path) -> str | None:
 
 
 def present(upstream: Upstream) -> bool:
-    """Return whether an upstream is there, at the pinned commit."""
+    """Return whether the cache contains the sources of an upstream at the pinned commit."""
     return commit(folder(upstream.name)) == upstream.commit
 
 
 def fetch(upstream: Upstream) -> str:
-    """Make sure an upstream is there at its commit; return what was done.
+    """Make sure that the cache has an upstream at its pinned commit; return what was done, as text.
 
-    1) Sources at the pinned commit are kept, and the network is not used.
-    2) Sources at another commit belong to the user: raise `MachineLacks`.
-    3) The commit is fetched into a folder beside it, which is renamed when it is complete.
+    1) If the sources are at the pinned commit, nothing is done and the network is not used.
+    2) Sources at another commit are not overwritten: `MachineLacks` is raised.
+    3) Otherwise the commit is fetched into a temporary folder next to the target folder. The
+       temporary folder is renamed when it is complete. `MachineLacks` is raised if fetching fails.
     """
     target = folder(upstream.name)
     if present(upstream):  # 1
@@ -161,7 +167,10 @@ def fetch(upstream: Upstream) -> str:
 
 
 def require() -> Path:
-    """Return the folder of all upstreams; raise `MachineLacks` naming all that are missing."""
+    """Return the folder that contains all upstreams.
+
+    Raises `MachineLacks` with the names of the missing ones; optional upstreams may be missing.
+    """
     missing = [each.name for each in UPSTREAMS if not each.optional and not present(each)]
     if missing:
         raise MachineLacks(

@@ -174,7 +174,7 @@ class Links:
             self.network.run(host, argv, doing, stdin=shaping.batch(lines))
 
     def _start_cell(self, cell: Cell) -> None:
-        """Load the cell's program and attach it to the radios of access point and stations."""
+        """Load the cell's program and attach it to the radios of the AP and the stations."""
         air = self.cells[cell.ap] = wifi_cell.RunningCell(cell, self.ledger)
         lines = shaping.air(f"{cell.ap}-wlan1", "downlink", str(air.pins))
         shell.run(

@@ -1,4 +1,4 @@
-"""Prepare the VM's guest, build the command line that boots it, and switch it off."""
+"""Write the files that a VM starts from, build the command line that boots it, switch it off."""
 
 from __future__ import annotations
 
@@ -53,9 +53,11 @@ STATISTICS_INTERVAL_MS = "3600000"  # nothing reads the port counters in Open vS
 
 
 def prepare(argv: list[str], shared: Path, files: Iterable[Path] = ()) -> Path:
-    """Write what the guest starts from into the folder `vm` of `shared`, and return that folder.
+    """Write the files that the guest starts from into a new folder `vm` in `shared`; return it.
 
-    What an earlier VM left there is removed. `files` are copied into it for the guest.
+    `argv` is the command that the guest will run. `files` are copied into the folder, so that the
+    guest can read them. A folder `vm` of an earlier VM is removed first. Raises `RequestError` if
+    the path of `shared` contains a blank.
     """
     shared = shared.absolute()
     if any(character.isspace() for character in str(shared)):
@@ -80,7 +82,10 @@ def prepare(argv: list[str], shared: Path, files: Iterable[Path] = ()) -> Path:
 
 
 def _start_script(argv: list[str], folder: Path) -> str:
-    """Return the script that sets the environment and starts guest.sh with the command."""
+    """Return a shell script that sets the environment and runs guest.sh with the command `argv`.
+
+    The guest runs this script when it has booted. `folder` is the guest's folder (`prepare`).
+    """
     settings = {name: value for name, value in os.environ.items() if name.startswith(PASSED_ON)}
     programs = [Path(sys.executable).parent, upstreams.hwsim_mgmt().parent, SYSTEM_PATH]
     settings |= {
@@ -98,14 +103,17 @@ def _start_script(argv: list[str], folder: Path) -> str:
 
 
 def _copy(file: Path, folder: Path) -> None:
-    """Copy a file into a folder, under its absolute path."""
+    """Copy a file into a folder, in which its absolute path becomes a relative one."""
     copy = folder / file.relative_to("/")
     copy.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(file, copy)
 
 
 def _write_switch_database(path: Path) -> None:
-    """Make Open vSwitch's database with its one row; each command would take 0.5 s in the guest."""
+    """Make a database for Open vSwitch in the guest, with the one row that its start requires.
+
+    It is made here because each of the two commands would take 0.5 s in the guest.
+    """
     row = {
         "external_ids": ["map", [["system-id", str(uuid.uuid4())]]],
         "other_config": ["map", [["stats-update-interval", STATISTICS_INTERVAL_MS]]],
@@ -117,9 +125,10 @@ def _write_switch_database(path: Path) -> None:
 
 
 def boot_argv(image: Path, shared: Path) -> list[str]:
-    """Return the command line that boots the VM.
+    """Return the command line that boots the VM with this kernel and shared folder.
 
-    It equals `vng -v -r IMAGE --user root ... -- 'bash start.sh'`.
+    It has the same effect as `vng -v -r IMAGE --user root ... -- 'bash start.sh'`. The first call
+    on a machine finds out whether KVM works, which can take some seconds.
     """
     shared = shared.absolute()
     script = shlex.join(["bash", str(shared / "vm" / "start.sh")])
@@ -142,7 +151,7 @@ def boot_argv(image: Path, shared: Path) -> list[str]:
 
 
 def _hidden_folders() -> list[str]:
-    """Return the folders that the lab needs and that the guest would not see."""
+    """Return the folders that the lab needs and that lie in a folder hidden from the guest."""
     needed = map(str, (PROJECT, Path(sys.prefix), Path(sys.base_prefix), upstreams.cache()))
     hidden = tuple(f"{folder}/" for folder in HIDDEN)
     return [folder for folder in dict.fromkeys(needed) if folder.startswith(hidden)]
@@ -150,7 +159,11 @@ def _hidden_folders() -> list[str]:
 
 @contextlib.contextmanager
 def booted(ledger: Ledger, argv: list[str], folder: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """Boot a VM that is switched off when the block ends, with a folder for its temporary files."""
+    """Boot a VM with the command line `argv`, and switch it off when the `with` block ends.
+
+    Yields the process that starts QEMU. `folder` takes the console's output (console.txt) and the
+    temporary files of the process, which are removed at the end.
+    """
     temporary = folder / "temporary"
     temporary.mkdir()
     ledger.record("folder", path=str(temporary))
@@ -175,7 +188,10 @@ def booted(ledger: Ledger, argv: list[str], folder: Path) -> Iterator[subprocess
 
 
 def _switch_off(process: subprocess.Popen[bytes]) -> None:
-    """Kill QEMU, so that its parent cleans up and ends; then kill what is left of both."""
+    """End a VM: kill QEMU, wait 2 s for the process that started it, then kill both.
+
+    `process` started QEMU. It cleans up after itself when QEMU has ended.
+    """
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
         for child in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split():
             os.kill(int(child), signal.SIGKILL)

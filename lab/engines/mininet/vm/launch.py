@@ -1,12 +1,14 @@
-"""Run a command in a throw-away VM that has a distribution's kernel and this machine's own files.
+"""Run a command in a throw-away VM with a distribution's kernel and the files of this machine.
 
-The guest sees the machine's files read-only, with its own overlay, and one shared folder in which
-what it writes appears at once on the machine. The folder `vm` in it holds what passes between both:
+The guest sees the machine's files. What it changes there stays in its own memory, and is lost when
+the VM ends. Only files in one shared folder are written through to the machine immediately. In the
+shared folder, the folder `vm` holds the files that host and guest exchange:
 
     host:   start.sh (environment and command), switches.db (Open vSwitch's database),
             files (the command's files), stop (interrupts the command)
     guest:  console.txt (the kernel's log), guest.txt (guest.sh's log), output.txt and errors.txt
-            (the command's output), started, exit_code (the command was started, its status)
+            (the command's output), started (exists once the command has started), exit_code (the
+            command's exit status)
 """
 
 from __future__ import annotations
@@ -29,8 +31,8 @@ from lab.engines.mininet.vm import guest, vm_kernel
 from lab.errors import LabError, MachineLacks, RequestError
 
 BOOT_TIMEOUT_S = 120
-BOOTS = 3  # attempts, if the kernel panics while it boots
-# `vm` starts its command when the guest has all modules and switches
+BOOTS = 3  # boots at most, if the kernel panics while it boots
+# `./run_lab.sh vm` starts its command after the modules are loaded and the switches are running
 COMPLETE = (
     "modprobe mac80211_hwsim radios=0; "
     "until [ -e /run/openvswitch/ovs-vswitchd.pid ]; do sleep 0.1; done; "
@@ -43,14 +45,15 @@ GRACE_S = 30  # from interrupting the command to switching the VM off
 
 @dataclass(frozen=True)
 class GuestCommand:
-    """Describe a command for the VM.
+    """Describe a command for the VM, and how this process reacts while the command runs.
 
-    It runs in the project's folder, and only what it writes into `shared` is kept. `on_poll` is
-    called about five times a second. Ctrl-C or SIGTERM calls `on_interrupt` (default: interrupt the
-    command, as Ctrl-C would). If the command then runs on for `GRACE_S`, or at the second Ctrl-C,
-    the VM is switched off. `show` copies the command's output to this process's output as it comes.
-    `files` are files that the command reads: those in a folder that the guest does not see, such as
-    /tmp, appear there under the same path.
+    The command runs in the project's folder. Only the files that it writes into the folder `shared`
+    are kept. `on_poll` is called about five times a second. The first Ctrl-C or SIGTERM calls
+    `on_interrupt`; by default this interrupts the command in the guest (SIGINT). The VM is switched
+    off if the command is still running `GRACE_S` later, or at the second Ctrl-C. With `show`, the
+    output of the command is copied to the output of this process while the command runs. `files`
+    are files that the command reads. The guest does not see some folders, such as /tmp; files in
+    these are copied into the guest, to the same path.
     """
 
     argv: list[str]
@@ -62,10 +65,12 @@ class GuestCommand:
 
 
 def run_in_vm(command: GuestCommand, *, wait: bool = False) -> int:
-    """Boot, run the command, return its exit status, or 130 if the VM was switched off first.
+    """Boot a VM, run the command in it, and return the exit status of the command.
 
-    The machine's emulation lock is held meanwhile; `wait` waits for it. Raises `MachineLacks` if a
-    part is missing or another emulation is running, `LabError` if the VM does not start.
+    The status is 130 if the VM was switched off before the command ended. This process holds the
+    machine's emulation lock during the run; with `wait`, it waits until the lock is free. Raises
+    `MachineLacks` if the kernel is missing or, without `wait`, if another emulation is running;
+    `LabError` if the VM does not start.
     """
     vm_kernel.require()
     with lock.hold(f"{command.shared.name} in the VM", wait), _ledger() as ledger:
@@ -85,7 +90,10 @@ def main(cmd: list[str]) -> int:
 
 @contextlib.contextmanager
 def _ledger() -> Iterator[Ledger]:
-    """Yield the user's ledger; what an earlier VM or this one leaves is removed."""
+    """Yield the user's ledger, in which a VM records its resources on this machine.
+
+    Before the `with` block, the remains of an earlier VM are removed; after it, those of this VM.
+    """
     ledger = Ledger(user_ledger())
     ledger.undo_all()
     try:
@@ -95,7 +103,10 @@ def _ledger() -> Iterator[Ledger]:
 
 
 def _run(ledger: Ledger, command: GuestCommand) -> int:
-    """Boot and run the command; retry the boot if the kernel panics during it."""
+    """Boot the VM, run the command, and return its exit status.
+
+    If the kernel panics before the command starts, boot once more, at most `BOOTS` times in all.
+    """
     for _ in range(BOOTS - 1):
         try:
             return _boot_and_run(ledger, command)
@@ -107,9 +118,9 @@ def _run(ledger: Ledger, command: GuestCommand) -> int:
 
 
 def _boot_and_run(ledger: Ledger, command: GuestCommand) -> int:
-    """Boot the VM and poll it until the command has ended; return its status."""
+    """Boot the VM once, poll it until the command has ended, and return its exit status."""
     image = vm_kernel.require()
-    boot = guest.boot_argv(image, command.shared)  # it finds out whether KVM works
+    boot = guest.boot_argv(image, command.shared)  # also finds out whether KVM works
     folder = guest.prepare(command.argv, command.shared, command.files)
     monitor = _Monitor(folder, command.on_interrupt or (folder / "stop").touch)
     files = {"output.txt": sys.stdout, "errors.txt": sys.stderr} if command.show else {}
@@ -126,23 +137,33 @@ def _boot_and_run(ledger: Ledger, command: GuestCommand) -> int:
 
 
 def _panicked(folder: Path) -> bool:
-    """Return whether the guest's kernel panicked, as happens now and then under emulation."""
+    """Return whether the guest's kernel log in `folder` shows a panic.
+
+    Without KVM, the kernel panics now and then.
+    """
     console = folder / "console.txt"
     return console.exists() and "Kernel panic" in console.read_text(errors="replace")
 
 
 class _Monitor:
-    """Decide from a VM's folder whether its command is running, has ended or has failed."""
+    """Decide whether the command in a VM is running, has ended or has failed.
+
+    The decision uses the files that the guest writes into `folder`. `interrupt` is called at the
+    first Ctrl-C.
+    """
 
     def __init__(self, folder: Path, interrupt: Callable[[], None]) -> None:
         self._folder, self._interrupt = folder, interrupt
         self._boots_until, self._stops_until = time.monotonic() + BOOT_TIMEOUT_S, float("inf")
 
     def poll(self, ended: bool, interrupts: int) -> int | None:
-        """Return the command's exit status, 130 if it was interrupted too long ago, None to go on.
+        """Return the exit status of the command, or None while it is running.
 
-        `ended` says that QEMU has ended. It is determined before the file is read, so that a status
-        written at the end is not missed.
+        `ended` says whether QEMU has ended, `interrupts` counts the Ctrl-C and SIGTERM received so
+        far. After an interrupt, return 130 if the command runs on for `GRACE_S`, if QEMU ends, or
+        at the second interrupt. Raises `LabError` if QEMU ended or the boot took too long. The
+        caller determines `ended` before this reads the status, so a status written at the end is
+        not missed.
         """
         status = self._folder / "exit_code"
         if status.exists():
@@ -165,7 +186,11 @@ class _Monitor:
 
 @contextlib.contextmanager
 def _interrupts() -> Iterator[list[int]]:
-    """Collect Ctrl-C and SIGTERM while the block runs, instead of ending this process."""
+    """Collect Ctrl-C and SIGTERM while the `with` block runs, so that they do not end this process.
+
+    Yields a list to which the number of each signal is appended. Outside the main thread signals
+    cannot be caught, and the list stays empty.
+    """
     received: list[int] = []
     if threading.current_thread() is not threading.main_thread():
         yield received
@@ -182,7 +207,7 @@ def _interrupts() -> Iterator[list[int]]:
 
 
 class _Follower:
-    """Copy what is appended to a file."""
+    """Copy a growing text file to an output; each `copy` writes what was appended meanwhile."""
 
     def __init__(self, path: Path, to: IO[str]) -> None:
         self._path, self._to, self._at = path, to, 0
@@ -198,7 +223,10 @@ class _Follower:
 
 
 def _failure(folder: Path, reason: str) -> LabError:
-    """Return the error of a VM that did not finish its command, with the end of its log."""
+    """Return the error for a VM whose command did not run to its end.
+
+    The message contains `reason` and the last three lines of the VM's log in `folder`.
+    """
     panicked = _panicked(folder)
     guest_log = folder / "guest.txt"
     log = guest_log if guest_log.exists() and not panicked else folder / "console.txt"

@@ -1,9 +1,12 @@
 """Run virtme-run, the part of virtme-ng that starts QEMU: `python start_qemu.py ARGUMENT...`
 
-Makes three changes to it. The guest caches the machine's files, which do not change meanwhile,
-instead of requesting each one anew; its Python starts four times faster. The shared folder is
-mounted separately and not cached. The guest does not see systemd-udevd, which would search for
-unneeded hardware for ten seconds. QEMU ends when the process that started it ends.
+This program changes three things in virtme-run:
+
+- The guest caches the machine's files, which do not change during a run, instead of requesting them
+  from the host at every access. Python starts four times faster in the guest. The shared folder is
+  a separate mount and is not cached.
+- The guest does not see systemd-udevd, which would search for unneeded hardware for ten seconds.
+- QEMU is killed when the process that started it ends.
 """
 
 from __future__ import annotations
@@ -34,7 +37,7 @@ def _die_with_parent() -> None:
 
 
 def main() -> int:
-    """Patch virtme-run and run it with this process's arguments; return its status."""
+    """Patch virtme-run, run it with the arguments of this process, and return its exit status."""
     _die_with_parent()
     os.register_at_fork(after_in_child=_die_with_parent)
     mkinitramfs: Any = import_module("virtme.mkinitramfs")

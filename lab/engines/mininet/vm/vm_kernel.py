@@ -1,9 +1,9 @@
-"""Provide the VM's kernel: a distribution's, unpacked into the cache and not installed.
+"""Provide the VM's kernel: a Debian package, unpacked into the cache and not installed.
 
 CACHE/vm/boot/vmlinuz-VERSION   the kernel
 CACHE/vm/lib/modules/VERSION    its modules, where virtme-ng finds them
-CACHE/vm/boot/types-VERSION     the kernel's types (BTF), as it publishes them when it runs
-CACHE/vm/kvm.json               whether KVM works here, tried once per kernel of this machine
+CACHE/vm/boot/types-VERSION     the kernel's types (BTF), which the running kernel publishes
+CACHE/vm/kvm.json               whether KVM works with the kernel that this machine runs
 """
 
 from __future__ import annotations
@@ -39,33 +39,37 @@ KVM_TIMEOUT_S = 8  # a working KVM prints within two seconds
 
 
 def find() -> Path | None:
-    """Return the newest kernel in the cache whose modules are there and indexed."""
+    """Return the image of the newest kernel in the cache; None if there is none.
+
+    A kernel counts only if the cache also has its modules and their index (modules.dep).
+    """
     images = (cache() / "vm" / "boot").glob("vmlinuz-*")
     ready = [image for image in images if (modules(image) / "modules.dep").exists()]
     return max(ready, key=lambda image: image.stat().st_mtime, default=None)
 
 
 def version(image: Path) -> str:
-    """Return the version of a kernel, from the name of its image."""
+    """Return the version of a kernel, such as 6.12.9-amd64, from the file name of its image."""
     return image.name.removeprefix("vmlinuz-")
 
 
 def modules(image: Path) -> Path:
-    """Return the folder of a kernel's modules."""
+    """Return the path of the folder with the modules of a kernel; `image` is the kernel's file."""
     return image.parents[1] / "lib" / "modules" / version(image)
 
 
 def types(image: Path) -> Path:
-    """Return the file with a kernel's types; it need not exist."""
+    """Return the path of the file with a kernel's types (BTF); the file may not exist."""
     return image.with_name(image.name.replace("vmlinuz-", "types-", 1))
 
 
 def require(congestion_controls: Iterable[str] = ()) -> Path:
-    """Return the VM's kernel, and compile the programs that these congestion controls need.
+    """Return the image of the VM's kernel, after compiling the eBPF programs that a run needs.
 
-    Registered laws are compiled too: a change during the run may name them, and the guest cannot
-    write to the cache. Raises `MachineLacks` if the kernel or the compiler is missing,
-    `RequestError` if the C file of a user does not compile.
+    These are the programs of the coupled laws among `congestion_controls`, and of all laws that a
+    user has registered: a change during the run may select one. They are compiled here because the
+    guest cannot write into the cache. Raises `MachineLacks` if the kernel or the compiler is
+    missing, `RequestError` if a C file of a user does not compile.
     """
     image = find()
     if image is None:
@@ -77,10 +81,12 @@ def require(congestion_controls: Iterable[str] = ()) -> Path:
 
 
 def install() -> str:
-    """Make sure the kernel is in the cache; return what was done. The network is used only then.
+    """Make sure that the VM's kernel is in the cache; return what was done, as text.
 
+    If the cache has no kernel, install one, which needs the network:
     1) find the package that META_PACKAGE depends on now   2) download and unpack it
     3) index its modules
+    Raises `MachineLacks` if this fails.
     """
     image = find()
     if image:
@@ -113,9 +119,10 @@ def install() -> str:
 
 
 def unpack_modules(image: Path) -> int:
-    """Decompress the modules the guest loads and their dependencies; return how many.
+    """Decompress the modules that the guest loads, and their dependencies.
 
-    Else the guest would need a second for it at every start.
+    The guest would otherwise spend a second on this at every start. Returns the number of modules
+    decompressed now; it is 0 if all were decompressed before.
     """
     home = image.parents[1]
     index = (modules(image) / "modules.dep").read_text().splitlines()
@@ -139,7 +146,10 @@ def unpack_modules(image: Path) -> int:
 
 
 def remembered_kvm() -> bool | None:
-    """Return whether KVM worked with this machine's kernel; None if it was not tried."""
+    """Return the stored result of the KVM test; None if this machine's kernel was not tested yet.
+
+    The result is False, without a test, if this user may not open /dev/kvm.
+    """
     if not os.access("/dev/kvm", os.R_OK | os.W_OK):
         return False
     try:
@@ -150,9 +160,10 @@ def remembered_kvm() -> bool | None:
 
 
 def kvm_works(image: Path) -> bool:
-    """Return whether KVM runs this kernel.
+    """Return whether KVM can run the kernel `image`.
 
-    /dev/kvm may exist and hang, so KVM is tried once for a few seconds and the result is stored.
+    /dev/kvm may exist and yet hang. So the first call tries KVM for a few seconds and stores the
+    result in kvm.json; later calls read it (`remembered_kvm`).
     """
     known = remembered_kvm()
     if known is None:
@@ -164,7 +175,10 @@ def kvm_works(image: Path) -> bool:
 
 
 def _try_kvm(image: Path) -> bool:
-    """Start the kernel without a root file system: KVM works if the kernel complains of that."""
+    """Try KVM: boot the kernel without a root file system, and return whether it boots.
+
+    It has booted if it prints that it cannot mount a root file system, within `KVM_TIMEOUT_S`.
+    """
     argv = ["qemu-system-x86_64", "-machine", "q35", "-accel", "kvm", "-cpu", "host", "-m", "512M"]
     argv += ["-display", "none", "-no-reboot", "-nodefaults", "-serial", "stdio"]
     argv += ["-kernel", str(image), "-append", "console=ttyS0 panic=-1"]
