@@ -1,4 +1,7 @@
-"""Call bpf(2): open, read and write pinned maps, and run pinned iterators, without a process."""
+"""Read and write pinned eBPF maps, and run pinned eBPF iterators, by the system call bpf(2).
+
+No bpftool process is started for this.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +43,10 @@ def _pinned(pin: Path, doing: str) -> int:
 
 
 def iterate(program: Path, link: Path) -> int:
-    """Pin an iterator program as a readable file; return its descriptor for `begin`."""
+    """Attach the pinned iterator `program`, and pin the result as the file `link`.
+
+    Reading the file runs the iterator. Returns the file descriptor of the link, for `begin`.
+    """
     pinned = _pinned(program, f"open the program {program}")
     try:
         ready = _bpf(
@@ -56,12 +62,16 @@ def iterate(program: Path, link: Path) -> int:
 
 
 def begin(ready: int) -> int:
-    """Start an iterator in the namespace of the caller; it proceeds as the descriptor is read."""
+    """Start a run of an iterator in the network namespace of the caller.
+
+    `ready` is the descriptor that `iterate` returned. Returns a new file descriptor: the iterator
+    runs while the caller reads from it, up to the end of file.
+    """
     return _bpf(ITER_CREATE, struct.pack("=II", ready, 0), "run an iterator")
 
 
 class Map:
-    """Access a pinned map with fixed key and value sizes [bytes]."""
+    """Read and write the entries of a pinned eBPF map with fixed key and value sizes [bytes]."""
 
     def __init__(self, pin: Path, key_bytes: int, value_bytes: int) -> None:
         self.pin, self.key_bytes, self.value_bytes = pin, key_bytes, value_bytes
@@ -78,18 +88,18 @@ class Map:
         _bpf(command, attributes, f"{verb} the map {self.pin}")
 
     def read(self, key: bytes, locked: bool = False) -> bytes:
-        """Return the value of a key; `locked` holds the value's spin lock meanwhile."""
+        """Return the value of a key. With `locked`, the kernel holds the value's spin lock."""
         value = ctypes.create_string_buffer(self.value_bytes)
         self._access(LOOKUP, key, value, BPF_F_LOCK if locked else 0)
         return value.raw
 
     def write(self, key: bytes, value: bytes, locked: bool = False) -> None:
-        """Set the value of a key; `locked` holds the value's spin lock meanwhile."""
+        """Set the value of a key. With `locked`, the kernel holds the value's spin lock."""
         buffer = ctypes.create_string_buffer(value, self.value_bytes)
         self._access(UPDATE, key, buffer, BPF_F_LOCK if locked else 0)
 
     def delete(self, key: bytes) -> None:
-        """Delete a key, which must exist."""
+        """Delete a key and its value; raise `LabError` if the map does not contain the key."""
         buffer = ctypes.create_string_buffer(key, self.key_bytes)
         _bpf(
             DELETE,

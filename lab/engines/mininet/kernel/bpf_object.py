@@ -1,4 +1,4 @@
-"""Compile eBPF programs from C once, and keep them by the digest of their source."""
+"""Compile eBPF programs from C, and cache the results under a digest of the source."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from lab.engines.mininet.machine import shell, upstreams
 
 
 def compiled(source: Path, description: str) -> Path:
-    """Return the object of a source file; it is compiled if this source is not in the cache."""
+    """Return the path of the eBPF object file of a C source file; compile it if it is not cached.
+
+    `description` names the program in errors.
+    """
     name = source.name.partition(".")[0]
     digest = hashlib.sha256(source.read_bytes()).hexdigest()[:16]
     target = upstreams.cache() / "bpf" / f"{name}-{digest}.o"
@@ -25,7 +28,7 @@ def compiled(source: Path, description: str) -> Path:
 
 
 def _include() -> list[str]:
-    """Return options for Debian's asm/types.h, which clang's bpf target does not find."""
+    """Return the compiler options with which clang's bpf target finds Debian's asm/types.h."""
     return [
         f"-I{folder}"
         for folder in Path("/usr/include").glob("*-linux-gnu")

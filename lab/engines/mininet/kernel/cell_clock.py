@@ -1,4 +1,7 @@
-"""Read the virtual clock of a running WiFi cell (see network/wifi_cell.bpf.c)."""
+"""Read the virtual clock of a running WiFi cell (see network/wifi_cell.bpf.c).
+
+The clock says until when the packets accepted so far occupy the radio channel.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,12 @@ ZERO = struct.pack("=I", 0)  # the only key of the map
 
 @dataclass(frozen=True)
 class Clock:
-    """Hold the state of a cell's clock: when each direction is free, and its counters."""
+    """Hold the state of a cell's clock; times are in ns of CLOCK_MONOTONIC.
+
+    A downlink packet can start at `next_free_ns`, an uplink packet at `uplink_free_ns`. Counters
+    since the start: `busy_ns` is the airtime of all packets, `sent` their number, `drops` the
+    number of dropped packets.
+    """
 
     next_free_ns: int
     uplink_free_ns: int
@@ -25,13 +33,16 @@ class Clock:
 
 
 class CellClock:
-    """Hold the map of the cell of an access point."""
+    """Start and read the clock of the cell of an access point, which is in a pinned eBPF map."""
 
     def __init__(self, ap: str) -> None:
         self._map = Map(PINS / ap / "cells", 4, LAYOUT.size)
 
     def start(self, limit_ns: int) -> None:
-        """Set the clock to zero, with a limit for the backlog."""
+        """Reset the clock and its counters to zero.
+
+        The cell drops a packet that would have to wait longer than `limit_ns`.
+        """
         self._map.write(ZERO, LAYOUT.pack(0, 0, 0, limit_ns, 0, 0, 0, 0), locked=True)
 
     def read(self) -> Clock:

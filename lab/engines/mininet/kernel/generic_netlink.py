@@ -1,4 +1,7 @@
-"""Send generic netlink commands; their families have names (linux/genetlink.h)."""
+"""Send generic netlink commands, and receive generic netlink messages (linux/genetlink.h).
+
+A family is one kernel interface, such as `mptcp_pm` or `nl80211`; it is found by its name.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,10 @@ HEADER_BYTES, NETLINK_HEADER_BYTES = 4, 16
 
 
 class Family:
-    """Send the commands of one family, in the network namespace where it was created."""
+    """Send the commands of one generic netlink family.
+
+    They act in the network namespace in which this object was created.
+    """
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -43,15 +49,15 @@ class Family:
         )
 
     def request(self, command: int, body: bytes, flags: int = ACK) -> list[bytes]:
-        """Send a command with its attributes and return the attributes of each answer.
+        """Send a command with the encoded attributes `body`; return those of each answer, encoded.
 
-        Raises `LabError` with the kernel's reason.
+        Raises `LabError` with the kernel's error if it refuses the command.
         """
         answers = request(self._socket, self._id, REQUEST | flags, _message(command, body))
         return [payload[HEADER_BYTES:] for _kind, payload in answers]
 
     def listen(self, group: str) -> Listener:
-        """Subscribe to the messages of a group, in the namespace of the caller."""
+        """Subscribe to a multicast group of the family, in the network namespace of the caller."""
         return Listener(self._groups[group])
 
     def close(self) -> None:
@@ -59,7 +65,7 @@ class Family:
 
 
 class Listener:
-    """Receive the kernel's messages to a group."""
+    """Receive the messages that the kernel sends to a generic netlink multicast group."""
 
     def __init__(self, group: int) -> None:
         self._socket = open_socket(NETLINK_GENERIC)
@@ -70,9 +76,9 @@ class Listener:
         return self._socket.fileno()
 
     def messages(self) -> Iterator[tuple[int, dict[int, bytes]]]:
-        """Yield command and attributes of each message since the last call.
+        """Yield the command number and the attributes of each message received since the last call.
 
-        Messages that did not fit into the socket's buffer are lost.
+        Does not wait for messages. Messages that did not fit into the socket's buffer are lost.
         """
         while True:
             try:

@@ -1,7 +1,8 @@
-"""Read TCP sockets and queues from the kernel over netlink, and change rates.
+"""Read TCP sockets and packet queues from the kernel over netlink, and change the rate of queues.
 
-It is cheap enough for a sampling loop: no process, no parsing of text. A netlink socket stays in
-the network namespace where it was opened, so one process can hold one socket per host.
+This is fast enough for a sampling loop, because it starts no process and parses no text. A netlink
+socket stays in the network namespace in which it was opened, so one process can have one socket per
+host.
 Struct layouts: linux/inet_diag.h, linux/tcp.h, linux/mptcp.h, linux/pkt_sched.h.
 """
 
@@ -21,9 +22,9 @@ NETLINK_ROUTE, NETLINK_SOCK_DIAG = 0, 4
 REQUEST, DUMP, ACK, ECHO = 0x1, 0x300, 0x4, 0x8
 ERROR, DONE = 2, 3
 SOCK_DIAG_BY_FAMILY = 20
-# the request's bit is number - 1; the kernel always adds ULP_INFO
+# attribute numbers; bit (number - 1) of a request asks for one. The kernel always sends ULP_INFO
 DIAG_INFO, DIAG_CONG, DIAG_ULP_INFO = 2, 4, 19
-ULP_MPTCP = 3  # nested in ULP_INFO, beside the name
+ULP_MPTCP = 3  # nested in ULP_INFO, next to the protocol's name
 TOKEN_LOCAL, SUBFLOW_FLAGS, ID_REMOTE = 2, 8, 9
 BACKUP_REMOTE, BACKUP_LOCAL = 1 << 4, 1 << 5  # MPTCP_SUBFLOW_FLAG_BKUP_REM, _LOC
 ESTABLISHED = 1 << 1
@@ -32,7 +33,7 @@ TCA_KIND, TCA_OPTIONS, TCA_STATS = 1, 2, 3
 CLONE_NEWNET = 0x40000000
 TICK_NS = 64  # the packet scheduler's clock
 BATCH = 16  # requests whose answers fit into a socket's buffer
-Handle = tuple[int, int]  # of a qdisc: the number of its interface, and its own major number
+Handle = tuple[int, int]  # of a qdisc: its interface's number, its major number
 T = TypeVar("T")
 
 
@@ -40,11 +41,12 @@ T = TypeVar("T")
 class TcpSocket:
     """Describe an established TCP socket, which may be an MPTCP subflow.
 
-    `token` identifies its connection at this end. `backup` is set if either end has set the subflow
-    to backup. `remote_id` is the other end's address ID (0: of the first subflow). `pacing_limit`
-    is in bytes of payload per second. `data_segments_out` counts retransmissions too;
+    `token` is the token that this host chose for the MPTCP connection; None for plain TCP. `backup`
+    is True if either end has made the subflow a backup. `remote_id` is the remote address ID; 0 is
+    the address of the first subflow. `cc` is the congestion control, `cwnd` is in segments,
+    `pacing_limit` in bytes of payload per second. `data_segments_out` includes retransmissions;
     `data_segments_in` counts every data segment that arrived. `in_flight` is the kernel's estimate
-    of the data segments on their way (tcp_packets_in_flight).
+    of the number of data segments in flight (tcp_packets_in_flight).
     """
 
     source: tuple[str, int]
@@ -66,7 +68,10 @@ class TcpSocket:
 
 
 def inside(pid: int, function: Callable[[], T]) -> T:
-    """Call a function in the network namespace of a process, and return its result."""
+    """Call `function` in the network namespace of process `pid`, and return its result.
+
+    The calling thread changes into the namespace and back. Raises `LabError` without root.
+    """
     here = os.open("/proc/self/ns/net", os.O_RDONLY)
     there = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY)
     try:
@@ -89,13 +94,16 @@ def _set_namespace(fd: int) -> None:
 
 
 class Diagnosis:
-    """Read the TCP sockets of one namespace (sock_diag(7))."""
+    """Read the TCP sockets of one network namespace (sock_diag(7)).
+
+    It is the namespace in which this object was created.
+    """
 
     def __init__(self) -> None:
         self._socket = open_socket(NETLINK_SOCK_DIAG)
 
     def sockets(self) -> list[TcpSocket]:
-        """Return every established IPv4 TCP socket."""
+        """Return all established IPv4 TCP sockets of the network namespace."""
         wanted = sum(1 << (number - 1) for number in (DIAG_INFO, DIAG_CONG))
         body = struct.pack("=BBBxI", socket.AF_INET, socket.IPPROTO_TCP, wanted, ESTABLISHED).ljust(
             56, b"\0"
@@ -110,7 +118,7 @@ class Diagnosis:
 
 
 def tcp_socket(payload: bytes) -> TcpSocket:
-    """Decode an inet_diag_msg and its attributes."""
+    """Decode one socket from the payload of a netlink answer: an inet_diag_msg and attributes."""
     source_port, destination_port = struct.unpack_from("!HH", payload, 4)
     source, destination = (socket.inet_ntoa(payload[at : at + 4]) for at in (8, 24))
     found = dict(attributes(payload[72:]))
@@ -152,7 +160,7 @@ def _subflow(ulp_info: bytes) -> tuple[int | None, bool, int]:
 
 @dataclass(frozen=True)
 class Queue:
-    """Hold the counters of a qdisc: packets waiting; drops, bytes and packets sent so far."""
+    """Hold the counters of a qdisc: packets in the queue now; drops and sent traffic so far."""
 
     backlog_packets: int
     drops: int
@@ -161,13 +169,17 @@ class Queue:
 
 
 class Scheduler:
-    """Read the queues of one namespace and change their rates."""
+    """Read the qdiscs of one network namespace, and change their rates.
+
+    It is the namespace in which this object was created. A qdisc is named by a `Handle`: the number
+    of its interface and its major number.
+    """
 
     def __init__(self) -> None:
         self._socket = open_socket(NETLINK_ROUTE)
 
     def index(self, device: str) -> int:
-        """Return the number of an interface."""
+        """Return the interface number of a network device; `LabError` if it does not exist."""
         body = struct.pack("=BxHiII", 0, 0, 0, 0, 0) + attribute(3, device.encode() + b"\0")
         try:
             _kind, payload = next(request(self._socket, RTM_GETLINK, REQUEST, body))
@@ -178,9 +190,10 @@ class Scheduler:
         return int(struct.unpack_from("=i", payload, 4)[0])
 
     def queues(self, wanted: Sequence[Handle]) -> dict[Handle, Queue]:
-        """Return the counters of these qdiscs, without missing ones.
+        """Return the counters of each qdisc of `wanted` that exists.
 
-        Reading all qdiscs of a machine with many switches would take too long.
+        The caller names the qdiscs, because reading all those of a machine with many switches takes
+        too long.
         """
         return {
             each: _queue(found.get(TCA_STATS, b"").ljust(36, b"\0"))
@@ -188,7 +201,7 @@ class Scheduler:
         }
 
     def losses(self, wanted: Sequence[Handle]) -> dict[Handle, float]:
-        """Return the random loss [fraction] of those of these qdiscs that are netem."""
+        """Return the configured random loss [fraction] of each netem qdisc among `wanted`."""
         return {
             each: struct.unpack_from("=I", found[TCA_OPTIONS], 8)[0] / 0xFFFFFFFF
             for each, found in self._qdiscs(wanted)
@@ -196,7 +209,7 @@ class Scheduler:
         }
 
     def _qdiscs(self, wanted: Sequence[Handle]) -> Iterator[tuple[Handle, dict[int, bytes]]]:
-        """Yield the attributes of those of these qdiscs that exist."""
+        """Yield the handle and the netlink attributes of each qdisc of `wanted` that exists."""
         bodies = [
             struct.pack("=BxxxiIII", 0, interface, major << 16, 0, 0) for interface, major in wanted
         ]
@@ -207,7 +220,7 @@ class Scheduler:
                 yield each, dict(attributes(answer[20:]))
 
     def set_rate(self, interface: int, rate_bps: int, burst_bytes: int) -> None:
-        """Change the rate of HTB class 1:1 of an interface, as `tc class replace` would."""
+        """Change the rate and the burst of HTB class 1:1 of an interface (`tc class replace`)."""
         limit = struct.pack("=BBHhHI", 0, 1, 0, 0, 0, rate_bps // 8)
         ticks = burst_bytes * 8 * 1_000_000_000 // rate_bps // TICK_NS
         options = attribute(1, limit + limit + struct.pack("=5I", ticks, ticks, 1514, 0, 0))
@@ -223,7 +236,10 @@ class Scheduler:
 
 
 def _queue(stats: bytes) -> Queue:
-    """Decode a tc_stats: bytes, packets, drops, overlimits, bps, pps, qlen, backlog."""
+    """Decode the kernel's counters of a qdisc (struct tc_stats).
+
+    Its fields are bytes, packets, drops, overlimits, bps, pps, qlen, backlog.
+    """
     sent_bytes, sent_packets, drops, _overlimits, _bps, _pps, waiting = struct.unpack_from(
         "=QIIIIII", stats
     )
@@ -231,7 +247,7 @@ def _queue(stats: bytes) -> Queue:
 
 
 def open_socket(protocol: int) -> socket.socket:
-    """Return a netlink socket of this protocol, in the namespace of the caller."""
+    """Open a netlink socket for a netlink protocol, in the network namespace of the caller."""
     opened = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, protocol)
     opened.bind((0, 0))
     opened.settimeout(5)
@@ -241,7 +257,11 @@ def open_socket(protocol: int) -> socket.socket:
 def request(
     netlink: socket.socket, kind: int, flags: int, body: bytes
 ) -> Iterator[tuple[int, bytes]]:
-    """Send one request and yield each answer's type and payload until the kernel is done."""
+    """Send one netlink request, and yield the message type and the payload of each answer.
+
+    The end of the answers is an end or error message, or, for a request without DUMP and ACK, the
+    first datagram. Raises `LabError` with the kernel's error if it refuses the request.
+    """
     netlink.send(struct.pack("=IHHII", 16 + len(body), kind, flags, 1, 0) + body)
     while True:
         data, at = netlink.recv(1 << 18), 0
@@ -264,9 +284,10 @@ def request(
 def request_each(
     netlink: socket.socket, kind: int, bodies: Sequence[bytes]
 ) -> Iterator[bytes | None]:
-    """Send a request for each body and yield the payload of each answer.
+    """Send one netlink request per body, and yield the payload of each answer in the same order.
 
-    None where the kernel refuses, as it does if the object does not exist.
+    The answer is None if the kernel refuses the request, for example because the requested object
+    does not exist.
     """
     for start in range(0, len(bodies), BATCH):
         batch = bodies[start : start + BATCH]
@@ -284,7 +305,7 @@ def request_each(
 
 
 def attributes(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield number and body of each attribute."""
+    """Decode netlink attributes: yield the number and the body of each."""
     at = 0
     while at + 4 <= len(data):
         length, kind = struct.unpack_from("=HH", data, at)
@@ -295,6 +316,6 @@ def attributes(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def attribute(kind: int, body: bytes) -> bytes:
-    """Return an attribute, padded to a multiple of 4 bytes."""
+    """Encode one netlink attribute (number `kind`), padded to a multiple of 4 bytes."""
     length = 4 + len(body)
     return struct.pack("=HH", length, kind) + body + b"\0" * (-length % 4)

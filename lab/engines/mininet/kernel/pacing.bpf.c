@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// Sets the pacing rate of TCP sockets: an iterator over the sockets of a network namespace, run
-// whenever a rate has changed. The kernel then paces each socket (SO_MAX_PACING_RATE), counting
-// payload.
+// Sets the pacing rates of TCP sockets. The program is an iterator: the kernel calls `pace` for
+// each TCP socket of a network namespace. It is run after a rate in the map `rates` has changed.
+// `pace` sets SO_MAX_PACING_RATE of each socket in the map; the kernel then paces the socket,
+// counting payload bytes.
 #include <linux/bpf.h>
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
@@ -11,7 +12,7 @@ char _license[] SEC("license") = "GPL";
 
 #define SOL_SOCKET 1
 #define SO_MAX_PACING_RATE 47
-#define KERNEL __attribute__((preserve_access_index)) // offsets are those of the running kernel
+#define KERNEL __attribute__((preserve_access_index)) // field offsets: from the running kernel
 
 struct sock_common {
 	__be32 skc_daddr, skc_rcv_saddr;
@@ -34,7 +35,7 @@ struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 4096);
 	__type(key, struct flow);
-	__type(value, __u32); // payload bytes per second; the largest number means no limit
+	__type(value, __u32); // payload bytes per second; 0xffffffff means no limit
 } rates SEC(".maps");
 
 SEC("iter/tcp")

@@ -1,9 +1,9 @@
-"""Limit a subflow to its expected throughput: the kernel paces its socket (S-MPTCP, section V).
+"""Limit subflows to their expected throughput: the kernel paces their sockets (S-MPTCP, section V).
 
-The paper limits subflows by other means. Here an eBPF iterator finds the socket by its addresses
-and ports and sets its SO_MAX_PACING_RATE. This works on any interface; on a slow machine the rate
-is kept where the interface has fq (`shaping.paced`). Rates count Ethernet frames here and payload
-in the kernel.
+The paper limits subflows by other means. Here an eBPF iterator finds the socket of a subflow by its
+addresses and ports, and sets its SO_MAX_PACING_RATE. This works on any interface. On a slow
+machine, the socket reaches its rate only if the interface has an fq qdisc (`shaping.paced`). The
+kernel's rate counts payload bytes; `rate_bps` in this module counts Ethernet frames.
 """
 
 from __future__ import annotations
@@ -23,41 +23,55 @@ Endpoint = tuple[str, int]
 
 
 def program() -> Path:
-    """Return the compiled pacing.bpf.c."""
+    """Compile pacing.bpf.c if needed, and return the path of the eBPF object file."""
     return bpf_object.compiled(SOURCE, "the pacing program")
 
 
 def payload_rate(rate_bps: int) -> int:
-    """Return the payload rate [bytes/s] of a rate of frames [bit/s]."""
+    """Convert a rate of Ethernet frames [bit/s] to the rate of their payload [bytes/s]."""
     return min(max(1, round(rate_bps / 8 * PAYLOAD_BYTES / FRAME_BYTES)), UNLIMITED - 1)
 
 
 def payload_limit(rate_bps: int | None) -> int:
-    """Return a socket's limit [bytes/s] for a rate of frames; None removes the limit."""
+    """Return the SO_MAX_PACING_RATE [payload bytes/s] for a rate of Ethernet frames [bit/s].
+
+    For None it is `UNLIMITED`, the value that removes the limit.
+    """
     return UNLIMITED if rate_bps is None else payload_rate(rate_bps)
 
 
 def frame_rate_bps(payload_bytes_per_s: int) -> int | None:
-    """Return the rate of frames [bit/s] of a socket's limit; None if it is not limited."""
+    """Convert a socket's SO_MAX_PACING_RATE to a rate of Ethernet frames [bit/s].
+
+    Returns None if the socket has no limit.
+    """
     if payload_bytes_per_s >= UNLIMITED:
         return None
     return round(payload_bytes_per_s * 8 * FRAME_BYTES / PAYLOAD_BYTES)
 
 
 class Pacing:
-    """Set the pacing rates of subflows.
+    """Set the pacing rates of subflows, by an eBPF program.
 
-    The program is loaded when the first rate is set, and unloaded when its pins are removed.
+    The program is loaded when the first rate is set. The kernel unloads it when the folder of its
+    pins is removed, which the clean-up of the run does.
     """
 
     def __init__(self, pins: Path) -> None:
-        """Use `pins`, a folder in a bpf file system that need not exist, for the program and map."""
+        """Pin the program and its map later in the folder `pins` of a bpf file system.
+
+        The folder may not exist yet.
+        """
         self._pins = pins
         self._rates: bpf.Map | None = None
         self._program = -1
 
     def set_rate(self, pid: int, local: Endpoint, remote: Endpoint, rate_bps: int | None) -> None:
-        """Pace a socket of the host of process `pid`; the rate counts frames, None removes it."""
+        """Set the pacing rate of the TCP socket with these two endpoints.
+
+        The socket is in the network namespace of process `pid`. The rate counts Ethernet frames;
+        None removes the limit.
+        """
         rates = self._loaded()
         key = _key(local, remote)
         value = struct.pack("=I", payload_limit(rate_bps))
@@ -80,7 +94,7 @@ class Pacing:
         return self._rates
 
     def _run(self) -> None:
-        """Run the iterator over all sockets of the namespace this is called in."""
+        """Run the iterator over all TCP sockets of the network namespace of the caller."""
         iterator = bpf.begin(self._program)
         try:
             while os.read(iterator, 4096):

@@ -24,25 +24,30 @@ Endpoint = tuple[str, int]
 
 @dataclass(frozen=True)
 class Established:
-    """Describe an established connection to a server; the token is that of this end."""
+    """Describe an established MPTCP connection; `token` is the one that this host chose for it."""
 
     token: int
     server: Endpoint
 
 
 class PathManager:
-    """Control the path manager of the network namespace where this is created.
+    """Control the MPTCP path manager of the network namespace in which this object was created.
 
-    With the kernel's own path manager, addresses are endpoints of all connections. With one in user
-    space (net.mptcp.pm_type=1) each subflow is opened and changed separately, and their number is
-    not limited; the kernel accepts them while a listener is open.
+    With the kernel's path manager, an endpoint is a local address from which every connection opens
+    a subflow: use `limit`, `add` and `set_backup`. With a path manager in user space
+    (net.mptcp.pm_type=1), each subflow is opened and changed separately: use `create` and
+    `set_subflow_backup`. The number of subflows is then not limited, but the kernel accepts the
+    subflows of a peer only while a listener (`listen`) is open.
     """
 
     def __init__(self) -> None:
         self._family = Family("mptcp_pm")
 
     def limit(self, subflows: int, add_addresses: int = 0) -> None:
-        """Limit the extra subflows and the accepted announced addresses of each connection."""
+        """Limit each connection's subflows beyond the first, and its accepted announced addresses.
+
+        `add_addresses` is the number of ADD_ADDR announcements of the peer that open a subflow.
+        """
         numbers = ((SUBFLOWS, subflows), (ADD_ADDRESSES, add_addresses))
         self._family.request(
             SET_LIMITS,
@@ -50,29 +55,35 @@ class PathManager:
         )
 
     def add(self, address: str, interface: int) -> None:
-        """Make every connection open a subflow from this address of an interface (its number)."""
+        """Add an endpoint: every connection opens a subflow from this local address.
+
+        `interface` is the number of the interface with this address.
+        """
         place = attribute(FLAGS, struct.pack("=I", SUBFLOW)) + attribute(
             INTERFACE, struct.pack("=i", interface)
         )
         self._family.request(ADD_ADDRESS, attribute(NESTED | ADDRESS, _address(address) + place))
 
     def set_backup(self, address: str, backup: bool) -> None:
-        """Set whether all subflows from this endpoint are backup, at both ends (MP_PRIO)."""
+        """Make all subflows from this local address backup or not, at both ends (MP_PRIO)."""
         flags = attribute(FLAGS, struct.pack("=I", BACKUP if backup else 0))
         self._family.request(SET_FLAGS, attribute(NESTED | ADDRESS, _address(address) + flags))
 
     def create(self, token: int, local: str, ident: int, server: Endpoint) -> None:
-        """Open a subflow of a connection from another local address; `ident` is its address ID."""
+        """Open another subflow of the connection `token`, from the address `local` to `server`.
+
+        `ident` is the address ID of `local`.
+        """
         own = _address(local) + attribute(ADDRESS_ID, bytes([ident]))
         self._family.request(CREATE_SUBFLOW, _ends(token, own, server))
 
     def set_subflow_backup(self, token: int, local: str, remote: Endpoint, backup: bool) -> None:
-        """Set whether one subflow of one connection is backup, at both ends (MP_PRIO)."""
+        """Make one subflow of the connection `token` backup or not, at both ends (MP_PRIO)."""
         own = _address(local) + attribute(FLAGS, struct.pack("=I", BACKUP if backup else 0))
         self._family.request(SET_FLAGS, _ends(token, own, remote))
 
     def listen(self) -> Listener:
-        """Subscribe to the events of connections; `established` decodes them."""
+        """Subscribe to the kernel's events about MPTCP connections; `established` decodes them."""
         return self._family.listen(EVENTS)
 
     def close(self) -> None:
@@ -80,7 +91,7 @@ class PathManager:
 
 
 def established(messages: Iterable[tuple[int, dict[int, bytes]]]) -> Iterator[Established]:
-    """Yield the established connections among the kernel's messages."""
+    """Yield the connection of each `established` event among these messages of a `Listener`."""
     for command, event in messages:
         if command == ESTABLISHED and {EVENT_TOKEN, EVENT_SERVER, EVENT_PORT} <= set(event):
             port = struct.unpack("!H", event[EVENT_PORT])[0]

@@ -1,13 +1,13 @@
-"""Build `tc` lines from rates and delays. Nothing is run, so tests need no root.
+"""Build `tc` commands from rates and delays. This module runs none of them, so tests need no root.
 
-These rules decide where a queue or a delay is placed:
+A command is one line for `tc -batch`; one process then runs all lines of a host.
+These rules decide on which device a queue or a delay is configured:
 
 - A queue that must drop packets or be observed is on a forwarding device; on the sending host it
   would never fill (TCP small queues).
 - The delay of an access point is on its wired side, so that a radio's queue holds only packets that
   wait for the channel.
-- netem always has a rate, because with one it keeps the order of packets in spite of jitter.
-- Each line is one command of `tc -batch`: one process shapes a whole host.
+- netem always gets a rate: only with a rate does it keep the order of packets despite jitter.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LINE_RATE_BPS = 1_000_000_000  # of an unshaped link; also keeps netem first-in 
 
 
 def burst_bytes(rate_bps: int) -> int:
-    """Return the depth of a token bucket: 4 ms of traffic, at least two frames."""
+    """Return the depth of a token bucket [bytes]: 4 ms at this rate, but at least two frames."""
     return max(2 * MTU_BYTES, rate_bps * 4 // 8 // 1000)
 
 
@@ -33,10 +33,11 @@ def link(
     loss_ppm: int = 0,
     queue_packets: int = UNLIMITED_PACKETS,
 ) -> str:
-    """Return the netem of one direction of a wired link: rate, delay without reordering, loss.
+    """Return the `tc` line of the netem qdisc for one direction of a wired link.
 
-    netem's limit counts packets that are queued or in flight, so it is the queue's length plus the
-    bandwidth-delay product.
+    `device` is the interface that sends in this direction. netem limits the rate, delays
+    packets without reordering them, and drops random packets. Its limit counts both queued packets
+    and packets in flight, so it is the length of the queue plus the bandwidth-delay product.
     """
     line_bps = rate_bps or LINE_RATE_BPS
     limit = queue_packets + (delay_ns + jitter_ns) * line_bps // (8 * MTU_BYTES * 10**9)
@@ -49,7 +50,10 @@ def link(
 
 
 def rate(device: str, rate_bps: int, queue_packets: int, verb: str = "replace") -> list[str]:
-    """Return an HTB with one class of this rate over a finite first-in first-out queue."""
+    """Return the `tc` lines of an HTB qdisc with one class of this rate and a finite FIFO queue.
+
+    `verb` is the `tc` command for the qdiscs: replace or add.
+    """
     return [
         f"qdisc {verb} dev {device} root handle 1: htb default 1",
         rate_class(device, rate_bps),
@@ -58,7 +62,7 @@ def rate(device: str, rate_bps: int, queue_packets: int, verb: str = "replace") 
 
 
 def rate_class(device: str, rate_bps: int) -> str:
-    """Return the class of `rate`; it can be replaced while traffic flows."""
+    """Return the `tc` line that sets the HTB class of `rate`; it can be run while traffic flows."""
     burst = burst_bytes(rate_bps)
     return (
         f"class replace dev {device} parent 1: classid 1:1 htb rate {rate_bps}bit "
@@ -67,9 +71,10 @@ def rate_class(device: str, rate_bps: int) -> str:
 
 
 def air(device: str, section: str, pins: str) -> list[str]:
-    """Return the queue of a radio.
+    """Return the `tc` lines for a radio: an fq qdisc and the eBPF program of its WiFi cell.
 
-    The cell's program gives each packet its departure time, and fq keeps it until then.
+    The program gives each packet a departure time; fq keeps the packet until then. `section` is the
+    name of the program in the folder `pins`: downlink or uplink.
     """
     return [
         f"qdisc replace dev {device} root handle 1: fq limit 20000 flow_limit 20000 nopacing",
@@ -79,16 +84,17 @@ def air(device: str, section: str, pins: str) -> list[str]:
 
 
 def paced(device: str, shaped: bool) -> str:
-    """Return the fq of a sender whose sockets are paced.
+    """Return the `tc` line of the fq qdisc for a device on which paced sockets send.
 
-    TCP gives each packet its departure time, and fq keeps it until then. TCP's own timer would send
-    one packet at a time and never make up for a delay; fq holds several packets and sends those
-    that are due together. `shaped`: the device has the netem of `link`, and fq is its child.
+    TCP gives each packet a departure time; fq keeps the packet until then. Without fq, TCP's own
+    timer would send one packet at a time and never make up for a late timer; fq holds several
+    packets and sends all that are due. If the device is `shaped`, it has the netem of `link`, and
+    fq becomes the child of that netem; otherwise fq is the root qdisc.
     """
     place = "parent 30:1" if shaped else "root"
     return f"qdisc replace dev {device} {place} handle 40: fq limit 20000 flow_limit 20000"
 
 
 def batch(lines: Iterable[str]) -> str:
-    """Return the text for `tc -batch -`."""
+    """Join `tc` lines to the text that `tc -batch -` reads from standard input."""
     return "\n".join(lines) + "\n"
