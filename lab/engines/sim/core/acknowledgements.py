@@ -1,10 +1,11 @@
-"""Process acknowledgements and timeouts as the sender of a subflow.
+"""Process acknowledgements and timeouts at the sender of a subflow.
 
-- RFC 2018 and 6675: selective acknowledgements; each one says how many segments have arrived, and
-  which one caused it
-- RFC 8985: losses are found by the order of transmissions, which also finds lost retransmissions. A
-  segment is lost after three later arrivals, in recovery after one, as in Linux while it has not
-  observed reordering (tcp_rack_reo_wnd): a path keeps the order
+- RFC 2018 and 6675: selective acknowledgements. Each acknowledgement says how many segments have
+  arrived, and which transmission caused it
+- RFC 8985: losses are found by the order of transmissions, so lost retransmissions are found too. A
+  segment is lost if one that was transmitted three or more transmissions later has arrived; in
+  recovery, any later one is enough. Linux does the same until it observes reordering
+  (tcp_rack_reo_wnd); here a path keeps the order of packets
 - RFC 6582: one reduction of the window per recovery, which ends at RECOVER
 - RFC 6298: the round-trip time and the timeout
 """
@@ -22,14 +23,17 @@ MAX_BACKOFF = 10  # doublings of the RTO
 
 @jit
 def is_remembered(row: Ints, f: int, number: int) -> bool:
-    """Return True if the ring still holds a transmission."""
+    """Return True if the ring of subflow `f` still holds transmission `number`."""
     return row[f + at.TRANSMISSIONS] - row[at.RING_SIZE] < number
 
 
 @jit
 def measure_rtt(row: Ints, f: int, number: int, now_ns: int) -> None:
-    """Take a sample of the round-trip time and set the RTO (RFC 6298, section 2); as exact as with
-    time stamps."""
+    """Take an RTT sample from the acknowledgement of transmission `number`, and set the RTO (RFC
+    6298, section 2).
+
+    A retransmission has another number, so the samples are as exact as with time stamps.
+    """
     if not is_remembered(row, f, number):
         return
     sample_ns = now_ns - row[rings.segment(row, f, number) + rings.SENT_NS]
@@ -44,8 +48,12 @@ def measure_rtt(row: Ints, f: int, number: int, now_ns: int) -> None:
 
 @jit
 def mark_arrived(row: Ints, f: int, seq: int, state: int) -> int:
-    """Give a segment that has arrived the state SACKED, or UNSENT to free its slot; return 1 if
-    this is new, else 0."""
+    """Record that segment `seq` of subflow `f` has arrived. Return 1 if the sender did not know
+    this before, else 0.
+
+    `state` is SACKED if it was selectively acknowledged; it is UNSENT if it was cumulatively
+    acknowledged, which frees its entry in the ring.
+    """
     slot = rings.segment(row, f, seq)
     before = row[slot + rings.SEG_STATE]
     if state == rings.UNSENT:
@@ -60,7 +68,8 @@ def mark_arrived(row: Ints, f: int, seq: int, state: int) -> int:
 
 @jit
 def mark_lost(row: Ints, f: int, slot: int) -> None:
-    """Give a segment in flight the state LOST, to be retransmitted."""
+    """Mark a segment in flight as lost, so that it is retransmitted. `slot` is the place of its
+    entry in the ring."""
     row[slot + rings.SEG_STATE] = rings.LOST
     row[f + at.PIPE] -= 1
     row[f + at.LOST] += 1
@@ -69,11 +78,12 @@ def mark_lost(row: Ints, f: int, slot: int) -> None:
 
 @jit
 def detect_losses(row: Ints, f: int, number: int, arrivals: int) -> tuple[int, int]:
-    """Mark as lost what was transmitted long enough before transmission `number`, which arrived,
-    and has not arrived.
+    """Find lost segments: those transmitted at least `threshold` transmissions before transmission
+    `number`, which has arrived, that are still not acknowledged.
 
-    Return how many segments are lost, and how many turn out to have arrived: they are among the
-    first `arrivals`, and the acknowledgement that reported it was lost.
+    Some of them have arrived after all: they are among the first `arrivals` segments that the
+    receiver got, and only their acknowledgement was lost. Return two numbers of segments: the newly
+    lost ones, and those found to have arrived.
     """
     threshold = 1
     if row[f + at.MODE] == at.OPEN:
@@ -101,8 +111,8 @@ def detect_losses(row: Ints, f: int, number: int, arrivals: int) -> tuple[int, i
 
 @jit
 def end_round(w: at.World, f: int, limited: bool, now_ns: int) -> None:
-    """End a round trip: let the congestion control act on the mean of its samples, and begin the
-    next one."""
+    """End a round trip of subflow `f` and begin the next one. If the window was fully used
+    (`limited`), let the congestion control act on the mean of the RTT samples."""
     row, samples = w.row, w.row[f + at.ROUND_SAMPLES]
     if limited and row[f + at.MODE] == at.OPEN and samples > 0:
         congestion.on_round(w, f, row[f + at.ROUND_RTT_SUM_NS] // samples, samples)
@@ -115,8 +125,8 @@ def end_round(w: at.World, f: int, limited: bool, now_ns: int) -> None:
 
 @jit
 def receive_ack(w: at.World, f: int, p: int, now_ns: int) -> None:
-    """Process an acknowledgement: SEQ is what the receiver expects next, TRANSMISSION what caused
-    it."""
+    """Process acknowledgement `p` at the sender. Its field SEQ is the segment that the receiver
+    expects next, TRANSMISSION the number of the transmission that caused it."""
     row = w.row
     limited = sender.is_cwnd_limited(w, f)
     number, expected = row[p + at.TRANSMISSION], row[p + at.SEQ]
@@ -149,8 +159,8 @@ def receive_ack(w: at.World, f: int, p: int, now_ns: int) -> None:
 
 @jit
 def on_timeout(w: at.World, f: int, now_ns: int) -> None:
-    """Mark everything in flight as lost and begin with one segment (RFC 6298, (5.4) to (5.6); RFC
-    5681, section 3.1)."""
+    """Mark everything in flight as lost, continue with a window of one segment, and double the RTO
+    (RFC 6298, (5.4) to (5.6); RFC 5681, section 3.1)."""
     row = w.row
     if row[f + at.MODE] != at.TIMED_OUT or row[f + at.SND_UNA] >= row[f + at.RECOVER]:
         congestion.on_timeout(w, f, now_ns)

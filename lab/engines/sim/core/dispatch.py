@@ -1,21 +1,24 @@
 """Call the functions of a subflow's congestion control law.
 
-`LAWS` is the only table of laws; each is a module with some of these functions, where `f` is the
-subflow:
+`LAWS` is the only table of laws. Each law is a module with some of these functions, which simulate
+the sender of subflow `f` (its window: CWND):
 
-    on_ack(w, f, acked, now_ns)        let the window grow: `acked` more segments were acknowledged
-                                       outside of recovery and slow start, and it was full
-    on_loss(w, f, now_ns)              set SSTHRESH, and CWND to it: a loss event, at most one per
-                                       window (default: Reno's)
-    on_round(w, f, rtt_ns, samples)    a round trip outside of recovery is over, and the window was
-                                       full at its end; `rtt_ns` is the mean of its samples
-                                       (default: S-MPTCP's flow control)
-    in_slow_start(w, f, now_ns)        an acknowledgement has arrived: slow start may have to end
+    on_ack(w, f, acked, now_ns)        let the window grow. `acked` more segments were acknowledged,
+                                       the sender is neither in fast recovery nor in slow start,
+                                       and it had used the whole window
+    on_loss(w, f, now_ns)              set SSTHRESH, and CWND to SSTHRESH. Called at a loss event,
+                                       at most once per window (default: Reno's)
+    on_round(w, f, rtt_ns, samples)    end a round trip. Called outside of loss recovery, if the
+                                       window was fully used; `rtt_ns` is the mean of `samples` RTT
+                                       samples (default: S-MPTCP's flow control, `expected_rate`)
+    in_slow_start(w, f, now_ns)        set SSTHRESH to CWND if slow start has to end. Called for
+                                       each acknowledgement that may let the window grow
 
-A law keeps its own state in LAW_1 to LAW_6 of the subflow's row of `w.window`, and finds the
-connection's other subflows with `laws.siblings`. The functions below have one branch for each law
-that has them. Their source is generated from the table, so the compiler sees direct calls: it
-cannot call through a table, and a chain of branches costs nothing.
+A law keeps its own state in the fields LAW_1 to LAW_6 of the subflow in the floating-point table.
+It finds all subflows of the connection with `laws.siblings`. The functions of this module that have
+the names above call the law of the subflow. Their source is generated from `LAWS`, with one branch
+for each law: the compiler cannot call a function that it gets from a table, but it sees the direct
+calls in these branches, and a chain of branches costs nothing.
 """
 
 from __future__ import annotations
@@ -51,18 +54,20 @@ in_slow_start: Callable[[at.World, int, int], None]
 
 
 def number(name: str) -> int:
-    """Return the value of a subflow's field LAW for a law."""
+    """Return the number of law `name`, as the field LAW of a subflow holds it."""
     return list(LAWS).index(name)
 
 
 def register(name: str, law: ModuleType) -> None:
-    """Add a law, or replace the one with this name."""
+    """Add a law to `LAWS`, or replace the one with the same name, and define the functions of
+    `HOOKS` anew."""
     LAWS[name] = law
     define()
 
 
 def source() -> str:
-    """Return the source of the functions of `HOOKS` for the laws of the table."""
+    """Return Python source that defines each function named in `HOOKS`: it calls the function of
+    this name of the law that the subflow uses."""
     lines = []
     for hook, (parameters, default) in HOOKS.items():
         lines += ["", "", "@jit", f"def {hook}({parameters}):", "    law = w.row[f + at.LAW]"]
@@ -83,7 +88,11 @@ def source() -> str:
 
 
 def define(filename: str = "<generated calls of congestion control laws>") -> None:
-    """Define the functions of `HOOKS`; the compiler's cache needs a `filename` that exists."""
+    """Define the functions named in `HOOKS` in this module, from the present `LAWS`.
+
+    Tracebacks and the compiler's cache name `filename` as the file of their source. The cache needs
+    a file that exists.
+    """
     module = globals()
     MARKED.difference_update(module[hook] for hook in HOOKS if hook in module)
     module.update({f"law_{n}": law for n, law in enumerate(LAWS.values())}, at=at, jit=jit)

@@ -1,4 +1,5 @@
-"""Run the simulation: virtual time advances from event to event."""
+"""Run the simulation: handle the scheduled events in the order of their times. Virtual time jumps
+from one event to the next."""
 
 from __future__ import annotations
 
@@ -6,13 +7,17 @@ from lab.engines.sim.core import events, links, lte, mptcp, receiver, reinjectio
 from lab.engines.sim.core import layout as at
 from lab.engines.sim.core.jit import Ints, jit
 
-# more packets and events than one event can create, besides those that wait in bearers
+# one event creates fewer packets and events than this, not counting packets that leave bearers
 NEW_PER_EVENT = 2 * mptcp.BURST + 16
 
 
 @jit
 def handle(w: at.World, event: int, now_ns: int) -> int:
-    """Handle one event; return a packet that is at its next hop now, else NOTHING."""
+    """Handle one event. If it leaves a packet that is at its next hop now, or at the end of its
+    route, return this packet; else NOTHING.
+
+    `event` is place * EVENT_KINDS + kind, as `events.pop` returns it.
+    """
     kind, place = event % at.EVENT_KINDS, event // at.EVENT_KINDS
     if kind == at.ARRIVAL:
         links.leave_air(w.row, place)
@@ -44,7 +49,8 @@ def handle(w: at.World, event: int, now_ns: int) -> int:
 
 @jit
 def enter_hop(row: Ints, h: int, p: int, now_ns: int) -> int:
-    """Let a packet enter hop `h`; return it if it is at its next hop already, else NOTHING."""
+    """Let packet `p` enter hop `h`. Return `p` if it is at its next hop (or the end of its route)
+    already; else NOTHING: it waits, is on its way, or was dropped."""
     if not links.admits(row, h, p):
         return at.NOTHING
     kind = row[h + at.KIND]
@@ -61,8 +67,11 @@ def enter_hop(row: Ints, h: int, p: int, now_ns: int) -> int:
 
 @jit
 def run(w: at.World, until_ns: int) -> bool:
-    """Handle all events before `until_ns`; return False to get more room for packets and events
-    first."""
+    """Handle all events that are due before `until_ns`, and return True.
+
+    Return False earlier if the integer table could become too short for new packets and events. The
+    caller then makes it longer and calls `run` once more.
+    """
     row = w.row
     while events.next_ns(row) < until_ns:
         may_be_scheduled = row[at.HEAP_COUNT] + row[at.PACKETS_IN_BEARERS] + NEW_PER_EVENT

@@ -1,8 +1,8 @@
-"""Keep the scheduled events in the order of their times; events of one time keep the order of
-scheduling.
+"""Keep the scheduled events in the order of their times. Events of the same time keep the order in
+which they were scheduled.
 
-They are a binary heap in the table. A timer that is postponed most of the time needs few events:
-see `start_timer`.
+They are a binary heap in the integer table. A timer that is postponed again and again needs few
+events: see `start_timer`.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from __future__ import annotations
 from lab.engines.sim.core import layout as at
 from lab.engines.sim.core.jit import Ints, jit
 
-# the row of an event. DUE_NS is 0 and left out where rows are compared; ORDER is the number of
-# events that were scheduled before it
+# an entry of the heap. DUE_NS is 0, so it is left out where entries are compared; ORDER is the
+# number of events that were scheduled before it
 DUE_NS, ORDER, EVENT, FIELDS = range(4)
 
 
 @jit
 def schedule(row: Ints, at_ns: int, kind: int, place: int) -> None:
-    """Let an event of this kind happen at `at_ns` to the entity whose row begins at `place`."""
+    """Schedule an event of this kind at `at_ns` for the entity whose row is at `place`."""
     heap, n, order = row[at.HEAP], row[at.HEAP_COUNT], row[at.EVENTS_SCHEDULED]
     row[at.HEAP_COUNT] = n + 1
     row[at.EVENTS_SCHEDULED] = order + 1
@@ -38,7 +38,11 @@ def schedule(row: Ints, at_ns: int, kind: int, place: int) -> None:
 
 @jit
 def pop(row: Ints) -> int:
-    """Remove the first event, which is due at `next_ns`, and return place * EVENT_KINDS + kind."""
+    """Remove the event that is due first. Return place * EVENT_KINDS + kind, where `place` is that
+    of the row of its entity.
+
+    Call `next_ns` before to get the time of this event.
+    """
     heap, count = row[at.HEAP], row[at.HEAP_COUNT] - 1
     row[at.HEAP_COUNT] = count
     first, last = row[heap + EVENT], heap + count * FIELDS
@@ -65,7 +69,7 @@ def pop(row: Ints) -> int:
 
 @jit
 def next_ns(row: Ints) -> int:
-    """Return when the first event is due, FOREVER if there is none."""
+    """Return the time of the event that is due first, in ns; FOREVER if none is scheduled."""
     return row[row[at.HEAP] + DUE_NS] if row[at.HEAP_COUNT] > 0 else at.FOREVER
 
 
@@ -75,10 +79,11 @@ def next_ns(row: Ints) -> int:
 
 @jit
 def start_timer(row: Ints, timer: int, due_ns: int, kind: int, place: int) -> None:
-    """Let a timer expire at `due_ns`, whatever it was set to.
+    """Set a timer to expire at `due_ns`, whether it was stopped or set to another time.
 
-    `timer` is the place of its first field. A timer that is postponed keeps its event, which
-    postpones itself when due.
+    `timer` is the place of its first field (see the comment above); `kind` and `place` describe its
+    event, as in `schedule`. If the timer is only postponed, its scheduled event stays as it is:
+    when that event is due, `timer_has_expired` schedules it for the later time.
     """
     row[timer] = due_ns
     if row[timer + 1] == 0 or due_ns < row[timer + 1]:
@@ -88,8 +93,11 @@ def start_timer(row: Ints, timer: int, due_ns: int, kind: int, place: int) -> No
 
 @jit
 def timer_has_expired(row: Ints, timer: int, now_ns: int, kind: int, place: int) -> bool:
-    """Return True if the timer whose event is due has expired; False if it was postponed or
-    stopped."""
+    """Handle the event of a timer. Return True if the timer has expired; False if it was stopped,
+    postponed, or set to an earlier time.
+
+    If it was postponed, schedule its event for the later time. Parameters as in `start_timer`.
+    """
     if now_ns != row[timer + 1]:
         return False  # the timer was set to an earlier time, and this event was replaced
     row[timer + 1] = 0

@@ -1,13 +1,17 @@
-"""Apply S-MPTCP's flow control on the host (its Algorithm 5, as repaired) to a congestion control
-law that reacts to losses.
+"""Limit the window of a subflow to its expected rate: S-MPTCP's flow control on the host (its
+Algorithm 5, as repaired), for congestion control laws that react to losses.
 
-Once per round trip, with t = w/rtt [segments/s] and q = w (rtt - base)/rtt segments in queues:
-1) t above the expected rate: a fifth of the law's growth counts; if the queue has not shrunk, w =
-   MU et base
-2) else the law's growth counts in full
-and for every acknowledgement
+Symbols: w is the window in segments, rtt the mean RTT of a round trip, base the lowest RTT, and et
+the expected rate in segments/s. Once per round trip, t = w/rtt is the rate in segments/s, and q = w
+(rtt - base)/rtt the number of segments in queues:
+1) if t > et: only a fifth of the law's growth counts; and if q is not smaller than in the last
+   round trip, w = MU et base
+2) otherwise the law's growth counts in full
+
+For every acknowledgement:
 3) slow start ends at SSTHRESH or at the expected rate
-A loss is left to the law.
+
+After a loss the law alone reduces the window.
 """
 
 from __future__ import annotations
@@ -22,8 +26,8 @@ MIN_WINDOW = 2.0
 
 @jit
 def segments_per_s(w: at.World, f: int) -> float:
-    """Return the expected rate in segments/s, counted as frames; 0 without one or if pacing applies
-    it."""
+    """Return the expected rate of subflow `f` in segments/s, counted as Ethernet frames. Return 0
+    if it has none, or if it is applied by pacing instead."""
     row = w.row
     if row[at.EXPECTED_BY_WINDOW] == 0:
         return 0.0
@@ -32,7 +36,8 @@ def segments_per_s(w: at.World, f: int) -> float:
 
 @jit
 def end_slow_start(w: at.World, f: int) -> None:
-    """Set SSTHRESH to the window when the rate has reached the expected one."""
+    """End slow start, by setting SSTHRESH to the window, when the subflow sends at its expected
+    rate."""
     window, rate = w.window, segments_per_s(w, f)
     if rate > 0.0 and window[f + at.CWND] * at.NS_PER_S / w.row[f + at.SRTT_NS] >= rate:  # 3
         window[f + at.SSTHRESH] = min(window[f + at.SSTHRESH], window[f + at.CWND])
@@ -40,7 +45,8 @@ def end_slow_start(w: at.World, f: int) -> None:
 
 @jit
 def slow_growth(w: at.World, f: int, before: float) -> None:
-    """Reduce the growth of a window from `before` to the part that counts."""
+    """Undo part of the growth of a subflow's window since it was `before`: one part in
+    GROWTH_DIVISOR stays."""
     if segments_per_s(w, f) > 0.0 and w.window[f + at.CWND] > before:
         growth = w.window[f + at.CWND] - before
         w.window[f + at.CWND] = before + growth / w.window[f + at.GROWTH_DIVISOR]
@@ -48,7 +54,8 @@ def slow_growth(w: at.World, f: int, before: float) -> None:
 
 @jit
 def on_round(w: at.World, f: int, rtt_ns: int, samples: int) -> None:
-    """Compare a round trip's rate with the expected one; `rtt_ns` is the mean of its samples."""
+    """Compare the rate of the last round trip with the expected rate, and limit the window (1 and 2
+    of this module). `rtt_ns` is the mean of the round trip's samples."""
     window, rate, base_ns = w.window, segments_per_s(w, f), w.row[f + at.BASE_RTT_NS]
     if rate <= 0.0:
         return

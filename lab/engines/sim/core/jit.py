@@ -1,8 +1,8 @@
-"""Mark functions that are to be compiled, and name the types of the tables that they work on.
+"""Mark the functions of the core that are to be compiled, and name the types of its two tables.
 
 The core imports nothing outside of this folder. `lab.engines.sim.compiled` compiles the marked
-functions and replaces them in their modules, so a marked function calls other modules' functions by
-the name of their module.
+functions and replaces them in their modules. Therefore a marked function calls a function of
+another module as `module.function`, never under an imported name that would stay interpreted.
 """
 
 from __future__ import annotations

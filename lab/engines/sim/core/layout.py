@@ -1,14 +1,25 @@
-"""Describe the tables that the core works on: an entity is a row, and its name is the place where
-its row begins.
+"""Describe the two tables that hold a simulated network, and define the words of the core.
 
-    w.row[f + at.PIPE]      field PIPE of the subflow whose row begins at f; `at` is this module
-    w.window[f + at.CWND]   the floating-point half of the same row
-    w.row[at.NOW]           a global field: the global row begins at 0
+- Table: a long list of numbers. `w.row` is the integer table, `w.window` the floating-point table.
+- Row: the numbers in the integer table that belong to one entity, such as a subflow, a hop or a
+  packet. They are adjacent and in the order of the fields below.
+- Place: a position in the integer table, an index from 0. The place of a row is the position of its
+  first field, and it names the entity: "subflow f" is the one whose row is at place f.
+- Field: one number of a row. The constants below are the positions of the fields within a row.
+- Hop: one direction of a link, of a WiFi station's air or of an LTE bearer. A route is a list of
+  adjacent places, each of which holds the place of a hop; NOTHING ends the list.
+- Ring: a circular buffer in the integer table. Entry number n is kept at position n modulo the size
+  of the ring, over an older entry.
 
-The variables are the same everywhere: f a subflow (r another one of its connection), c a connection
-or a cell, h a hop, p a packet, e one direction of an LTE cell. Functions that need no
-floating-point numbers get `row` alone. Times are in ns, sizes in bytes, rates in bit/s; sequence
-numbers count full segments, from 0. A fraction in ppm is in millionths.
+    w.row[f + at.PIPE]      field PIPE of subflow f; `at` is this module
+    w.window[f + at.CWND]   the floating-point table has fields of subflows only, at the same place
+    w.row[at.NOW]           a global field: the global row is at place 0
+
+The variables are the same everywhere: f is the place of a subflow (r of another subflow of its
+connection), c of a connection or a WiFi cell, h of a hop, p of a packet, e of one direction of an
+LTE cell. Functions that need no floating-point numbers get the integer table alone, as `row`. Times
+are in ns, sizes in bytes, rates in bit/s; sequence numbers count full segments, from 0. A fraction
+in ppm is in millionths.
 """
 
 from __future__ import annotations
@@ -23,11 +34,11 @@ FOREVER = 1 << 60  # a time or a number of segments that is never reached
 
 # --- global fields
 (
-    NOW, HOST_NOISE_NS,  # a host sends within HOST_NOISE_NS of when it could
-    HEAP, HEAP_SIZE, HEAP_COUNT, EVENTS_SCHEDULED,  # the events, see `events`
+    NOW, HOST_NOISE_NS,  # a host sends up to HOST_NOISE_NS later than it could
+    HEAP, HEAP_SIZE, HEAP_COUNT, EVENTS_SCHEDULED,  # the place of the event heap; events
     FREE_PACKET, FREE_PACKETS, PACKETS_IN_BEARERS,  # the first free packet, and how many are free
-    PLACES_USED,  # the first place of the table that belongs to no row
-    RING_SIZE,  # segments that a ring holds, see `rings`
+    PLACES_USED,  # the first place that nothing uses yet
+    RING_SIZE,  # entries of a ring of segments, see `rings`
     BALIA_DECREASE, OLIA_METRIC,  # KERNEL or DRAFT
     PENALISATION, EXPECTED_BY_WINDOW,  # 0 or 1: settings of the scenario
     GLOBAL_FIELDS,
@@ -37,17 +48,17 @@ KERNEL, DRAFT = range(2)
 # --- a hop: one direction of a link, of a WiFi station's air, or an LTE bearer
 HOP_FIELDS = 32
 (
-    KIND, UP, CELL,  # CELL: of its access point
-    MEDIUM,  # the cell, or the direction of an LTE cell, with whose hops it shares the air
+    KIND, UP, CELL,  # CELL: the row of its access point
+    MEDIUM,  # the row that holds the state of its air: a cell, or a direction of LTE
     RATE_BPS, DELAY_NS, JITTER_NS, LOSS_PPM,
-    QUEUE, QUEUE_SIZE, QUEUE_HEAD, QUEUE_COUNT,  # a ring; QUEUE is where it begins
+    QUEUE, QUEUE_SIZE, QUEUE_HEAD, QUEUE_COUNT,  # a ring; QUEUE is its place
     BUSY_UNTIL_NS, LAST_OUT_NS,  # the end of the last transmission; when the last packet leaves
     RNG_1, RNG_2,  # its random stream
     IN_PACKETS, IN_BYTES, OUT_PACKETS, OUT_BYTES, DROPS, DROPPED_BYTES,
     METERED, METER_DROPS, METER_PASSED_BYTES,  # METERED: 0 or the number of its cell's meter
-    FRAME_AIRTIME_NS, BYTE_AIRTIME_PS,  # WiFi: the air that a frame takes, and each of its bytes
+    FRAME_AIRTIME_NS, BYTE_AIRTIME_PS,  # WiFi: airtime of a frame, plus airtime per byte
     NEXT_BEARER, WEIGHT_PPM, HEAD_SENT_BITS,  # LTE; bits of the first packet that were sent
-    AIRTIME_NS, MEAN_AIRTIME,  # LTE: of this TTI, and its mean (see `lte`)
+    AIRTIME_NS, MEAN_AIRTIME,  # LTE: airtime in this TTI, and its mean (see `lte`)
 ) = range(HOP_FIELDS)  # fmt: skip
 WIRE, AIR_DOWN, AIR_UP, BEARER = range(4)  # KIND
 
@@ -56,7 +67,7 @@ CELL_FIELDS = 12
 (
     DOWNLINK_BUSY_UNTIL_NS, UPLINK_BUSY_UNTIL_NS,
     MAX_WAIT_NS,  # the access point's buffer, as time on the air
-    DOWNLINK_AIRTIME_NS,  # of the last frame down
+    DOWNLINK_AIRTIME_NS,  # of the last frame sent down
     BACKLOG,  # packets that wait for the air downwards
     TRANSMISSIONS_PPM,  # how often a frame is sent on average, because of collisions
     METER_BPS, METER_BURST_NS, METER_FULL_NS,  # METER_FULL_NS: when the bucket will be full
@@ -69,8 +80,8 @@ TIER_2_METER, DEMAND_METER = 1, 2  # METERED
 LTE_FIELDS = 9
 (
     FIRST_BEARER, IS_UPLINK,
-    IS_AWAKE, LAST_TTI,  # it has scheduled its next TTI; the last one that it served
-    HARQ_RING, HARQ_RING_SIZE,  # ns of air that retransmissions take of TTIs to come
+    IS_AWAKE, LAST_TTI,  # its next TTI is scheduled; the last TTI that it served
+    HARQ_RING, HARQ_RING_SIZE,  # airtime of retransmissions in the next TTIs, in ns
     BLOCK_ERROR_PPM, HARQ_TTIS, ATTEMPTS,
 ) = range(LTE_FIELDS)  # fmt: skip
 
@@ -78,10 +89,10 @@ LTE_FIELDS = 9
 PACKET_FIELDS = 8
 (
     SUBFLOW, PACKET_TYPE, SIZE,
-    ROUTE_POSITION,  # a place of its route, which lists hops, with NOTHING behind the last one
+    ROUTE_POSITION,  # the place in its route that holds its next hop
     SEQ,  # of a segment; of an acknowledgement, what the receiver expects next
-    DSN,  # the same at the level of the connection (RFC 8684)
-    TRANSMISSION,  # its number in the subflow; of an acknowledgement, that of its cause
+    DSN,  # data sequence number or data acknowledgement (RFC 8684)
+    TRANSMISSION,  # its number in the subflow; of an ACK, the number of its cause
     SEGMENTS_SO_FAR,  # acknowledgement: segments that the receiver has got
 ) = range(PACKET_FIELDS)  # fmt: skip
 NEXT_FREE = SUBFLOW  # of a free packet
@@ -91,8 +102,8 @@ SEGMENT, ACK, DATAGRAM = range(3)  # PACKET_TYPE
 SUB_FIELDS = 61
 (
     STATE, CONNECTION, LAW, BACKUP, REQUESTED_BACKUP,  # LAW: see `dispatch.number`
-    DATA_ROUTE, ACK_ROUTE, RING,  # where the routes and the ring of its segments begin
-    # sender: RFC 9293, section 3.3.1; WRITE_SEQ follows the last segment that it was given
+    DATA_ROUTE, ACK_ROUTE, RING,  # places of both routes and of the ring of segments
+    # sender: RFC 9293, section 3.3.1; WRITE_SEQ is behind the last segment it got
     SND_UNA, SND_NXT, WRITE_SEQ,
     # loss detection: RFC 6675 (PIPE), RFC 8985 (order of transmissions)
     PIPE, LOST, LOST_HINT, TRANSMISSIONS, LOSS_SCANNED,
@@ -111,7 +122,7 @@ SUB_FIELDS = 61
     SEGMENTS_DROPPED_FIRST,  # those of SEGMENTS_DROPPED that the sender's own link dropped
     # Linux's scheduler, see `linux_scheduler`; MEAN_PACING_RATE in bytes/s
     MEAN_PACING_RATE, SNDBUF_BYTES, ACKS_RECEIVED, ACKS_AT_CHECK, STALE_COUNT, IS_STALE,
-    REDUNDANT_NXT,  # redundant scheduler: behind the last segment of data that it carried
+    REDUNDANT_NXT,  # redundant scheduler: behind the last data segment that it sent
     PENALISED_NS,  # when it last halved the window of a slower subflow
 ) = range(SUB_FIELDS)  # fmt: skip
 IDLE, JOINING, ESTABLISHED, CLOSED = range(4)  # STATE
@@ -128,7 +139,7 @@ CONN_FIELDS = 33
 (
     CONN_STATE, FIRST, COUNT, SCHEDULER, DATAGRAMS,  # FIRST, COUNT: its subflows
     SEGMENT_BYTES, FRAME_BYTES, ACK_BYTES,  # payload of a segment, and frames on the wire
-    # application: WRITTEN follows the last segment that it has written
+    # application: WRITTEN is behind the last segment that it has written
     TOTAL_SEGMENTS, VOLUME_BYTES, WRITTEN, DEMAND_BPS, CREDIT_BITS,
     APP_EVENT_NS, STARTED_NS, DONE_NS,
     # sender, in data sequence numbers (RFC 8684)
@@ -144,7 +155,8 @@ LOWEST_RTT, ROUND_ROBIN, LINUX, REDUNDANT = range(4)  # SCHEDULER
 BACKUP_RANK = 1 << 50  # ranks a backup behind all other subflows, whose ranks are times in ns
 UNLIMITED = -1  # DEMAND_BPS
 
-# --- kinds of events; an event is (row of its entity) * EVENT_KINDS + kind
+# --- kinds of events; an event is place * EVENT_KINDS + kind,
+# where place is the place of the row of its entity
 EVENT_KINDS = 9
 (
     ARRIVAL,  # of a packet at its next hop or at the end of its route
@@ -155,8 +167,8 @@ EVENT_KINDS = 9
 
 
 class World(NamedTuple):
-    """Hold all of a run in two tables: each more would cost the compiler time for every function
-    that gets it."""
+    """Hold the two tables of a run. Each further table would cost compile time for every function
+    that gets the world."""
 
     row: Ints
     window: Floats
@@ -164,6 +176,6 @@ class World(NamedTuple):
 
 @jit
 def subflows(row: Ints, c: int) -> range:
-    """Return the places at which the rows of a connection's subflows begin."""
+    """Return the places of the rows of all subflows of connection `c`, in order."""
     first = row[c + FIRST]
     return range(first, first + row[c + COUNT] * SUB_FIELDS, SUB_FIELDS)

@@ -1,9 +1,8 @@
-"""Carry a packet over the hops of its route: links, the air of WiFi cells, and the meter in front
-of a cell.
+"""Carry packets over the hops of their routes: links, and the air of WiFi cells with the meter of
+the switch in front of each cell.
 
-LTE bearers are in `lte`. A route is a list of hops, with NOTHING behind the last one. A first-in
-first-out queue needs one event per packet, because the time of departure is known when the packet
-arrives.
+LTE bearers are in `lte`. A first-in first-out queue needs only one event per packet: the time at
+which a packet leaves is known when it arrives.
 """
 
 from __future__ import annotations
@@ -18,7 +17,12 @@ MILLION = 1_000_000
 
 @jit
 def new_packet(row: Ints, f: int, packet_type: int, route: int, size: int) -> int:
-    """Take a free packet for a subflow; `event_loop.run` stops before there is none."""
+    """Take a packet from the list of free packets, fill in its subflow, type, route and size (in
+    bytes), and return the place of its row.
+
+    `route` is the place of its first hop in the route. There is always a free packet:
+    `event_loop.run` stops before the list is empty.
+    """
     p = row[at.FREE_PACKET]
     row[at.FREE_PACKET] = row[p + at.NEXT_FREE]
     row[at.FREE_PACKETS] -= 1
@@ -31,7 +35,7 @@ def new_packet(row: Ints, f: int, packet_type: int, route: int, size: int) -> in
 
 @jit
 def free_packet(row: Ints, p: int) -> None:
-    """Put a packet back among the free ones."""
+    """Put packet `p` back into the list of free packets."""
     row[p + at.NEXT_FREE] = row[at.FREE_PACKET]
     row[at.FREE_PACKET] = p
     row[at.FREE_PACKETS] += 1
@@ -39,7 +43,8 @@ def free_packet(row: Ints, p: int) -> None:
 
 @jit
 def drop(row: Ints, h: int, p: int) -> None:
-    """Drop a packet at hop `h`."""
+    """Drop packet `p` at hop `h`: count it at the hop and, unless it is an acknowledgement, at its
+    subflow."""
     row[h + at.DROPS] += 1
     row[h + at.DROPPED_BYTES] += row[p + at.SIZE]
     if row[p + at.PACKET_TYPE] != at.ACK:
@@ -52,8 +57,11 @@ def drop(row: Ints, h: int, p: int) -> None:
 
 @jit
 def admits(row: Ints, h: int, p: int) -> bool:
-    """Count a packet in at hop `h`; drop it and return False if the link is down or loses it at
-    random."""
+    """Count packet `p` at the entrance of hop `h`. Return True if the hop takes it; else drop it
+    and return False.
+
+    A hop drops all packets while it is down, otherwise a random fraction of LOSS_PPM millionths.
+    """
     row[h + at.IN_PACKETS] += 1
     row[h + at.IN_BYTES] += row[p + at.SIZE]
     lost = row[h + at.UP] == 0
@@ -66,7 +74,8 @@ def admits(row: Ints, h: int, p: int) -> bool:
 
 @jit
 def count_out(row: Ints, h: int, p: int) -> None:
-    """Count a packet out of hop `h`."""
+    """Count packet `p` at the exit of hop `h`, and advance the packet to the
+    next hop of its route."""
     row[h + at.OUT_PACKETS] += 1
     row[h + at.OUT_BYTES] += row[p + at.SIZE]
     row[p + at.ROUTE_POSITION] += 1
@@ -74,9 +83,10 @@ def count_out(row: Ints, h: int, p: int) -> None:
 
 @jit
 def forward(row: Ints, p: int, at_ns: int, now_ns: int) -> int:
-    """Let a packet arrive at its next hop at `at_ns`; return it if that is now, else NOTHING.
+    """Let packet `p` arrive at its next hop, or at the end of its route, at `at_ns`. Return `p` if
+    that is now. Otherwise schedule the arrival, or drop the packet, and return NOTHING.
 
-    Links that only delay need no event: the packet passes them here.
+    Links with neither rate nor jitter need no event: here the packet crosses them and is delayed.
     """
     while True:
         h = row[row[p + at.ROUTE_POSITION]]
@@ -102,7 +112,11 @@ def forward(row: Ints, p: int, at_ns: int, now_ns: int) -> int:
 
 @jit
 def queue_length(row: Ints, h: int, now_ns: int) -> int:
-    """Return how many packets of a link have not left; its queue holds their times of departure."""
+    """Return how many packets of link `h` wait or are in transmission.
+
+    The queue of a link holds the end of each packet's transmission in ns; those that are over are
+    removed.
+    """
     head, count = row[h + at.QUEUE_HEAD], row[h + at.QUEUE_COUNT]
     size, queue = row[h + at.QUEUE_SIZE], row[h + at.QUEUE]
     while count > 0 and row[queue + head] <= now_ns:
@@ -115,8 +129,11 @@ def queue_length(row: Ints, h: int, now_ns: int) -> int:
 
 @jit
 def cross_wire(row: Ints, h: int, p: int, now_ns: int) -> int:
-    """Send a packet through a drop-tail queue, the link's rate, then its delay with jitter; packets
-    stay in order."""
+    """Send packet `p` over link `h`: through its drop-tail queue, at its rate, then with its delay
+    and jitter. Packets stay in order.
+
+    Return `p` if it is at its next hop now, else NOTHING.
+    """
     out_ns = now_ns
     if row[h + at.RATE_BPS] > 0:
         count = queue_length(row, h, now_ns)
@@ -143,10 +160,12 @@ def cross_wire(row: Ints, h: int, p: int, now_ns: int) -> int:
 
 @jit
 def passes_meter(row: Ints, h: int, p: int, now_ns: int) -> bool:
-    """Return True if the meter of a station's switch passes a packet.
+    """Return True if packet `p` of a station may pass the switch, False if the meter of hop `h`
+    drops it.
 
-    The meter is a token bucket, kept as the time at which it will be full. Acknowledgements
-    pass without being counted (MP-SDN, section V-C), and so does UDP.
+    The meter is a token bucket; its whole state is the time at which the bucket will be full.
+    Acknowledgements and UDP pass without being counted (MP-SDN, section V-C). A hop without a meter
+    passes everything.
     """
     if row[p + at.PACKET_TYPE] != at.SEGMENT:
         return True
@@ -165,18 +184,18 @@ def passes_meter(row: Ints, h: int, p: int, now_ns: int) -> bool:
 
 @jit
 def airtime_ns(row: Ints, h: int, p: int) -> int:
-    """Return the air that a frame takes: its fixed part and its bytes, for each of its
-    transmissions."""
+    """Return how long a frame occupies the air, in ns: a fixed part plus a part per byte, times the
+    mean number of transmissions."""
     once_ns = row[h + at.FRAME_AIRTIME_NS] + row[p + at.SIZE] * row[h + at.BYTE_AIRTIME_PS] // 1000
     return once_ns * row[row[h + at.MEDIUM] + at.TRANSMISSIONS_PPM] // MILLION
 
 
 @jit
 def send_down(row: Ints, h: int, p: int, now_ns: int) -> None:
-    """Send a packet from a WiFi access point to a station.
+    """Send packet `p` from a WiFi access point to a station over hop `h`, and schedule its arrival.
 
-    start = max(now, busy_until); busy_until = start + airtime; it is dropped if start - now exceeds
-    the buffer.
+    start = max(now, busy_until); busy_until = start + airtime. The packet is dropped if the meter
+    refuses it, or if start - now exceeds the access point's buffer (MAX_WAIT_NS).
     """
     c = row[h + at.MEDIUM]
     start_ns = max(now_ns, row[c + at.DOWNLINK_BUSY_UNTIL_NS])
@@ -193,12 +212,13 @@ def send_down(row: Ints, h: int, p: int, now_ns: int) -> None:
 
 @jit
 def send_up(row: Ints, h: int, p: int, now_ns: int) -> int:
-    """Send a packet from a station to its WiFi access point; return it if it is at its next hop
-    now.
+    """Send packet `p` from a station to its WiFi access point over hop `h`. Return `p` if it is at
+    its next hop now, else NOTHING.
 
-    start = max(now, uplink_busy_until); uplink_busy_until = start + airtime + (backlogged downlink
-    ? its airtime : 0); downlink_busy_until = max(now, downlink_busy_until) + airtime. The meter is
-    behind the access point, so what it drops has taken its air.
+    start = max(now, uplink_busy_until); downlink_busy_until = max(now, downlink_busy_until) +
+    airtime; uplink_busy_until = start + airtime, plus the airtime of the last downlink frame if the
+    downlink is busy. The packet is dropped if start - now exceeds MAX_WAIT_NS. The meter is behind
+    the access point: a packet that it drops has used the air.
     """
     c = row[h + at.MEDIUM]
     start_ns = max(now_ns, row[c + at.UPLINK_BUSY_UNTIL_NS])
@@ -220,8 +240,8 @@ def send_up(row: Ints, h: int, p: int, now_ns: int) -> int:
 
 @jit
 def leave_air(row: Ints, p: int) -> None:
-    """Take a packet off the access point's backlog if it has just crossed the air of a WiFi cell
-    downwards."""
+    """Take packet `p` off the backlog of a WiFi access point and count it out of its hop, if the
+    hop that it has just crossed is the downlink air of that access point. Otherwise do nothing."""
     h = row[row[p + at.ROUTE_POSITION] - 1]
     if h != at.NOTHING and row[h + at.KIND] == at.AIR_DOWN:
         row[row[h + at.CELL] + at.BACKLOG] -= 1

@@ -1,15 +1,16 @@
 """Schedule segments as upstream Linux does (net/mptcp/protocol.c of 6.12 and 6.18).
 
-mptcp_subflow_get_send: a subflow gets data before its window lets it send them, as far as its
-socket has memory. The time that queued data stay in a socket is their size over the socket's mean
-pacing rate. The next burst of 64 kB goes to the subflow with the shortest time, or to none while
-the memory of that one is full. An idle subflow has the time 0, however slow it is.
+mptcp_subflow_get_send: a subflow gets data before its congestion window lets it send them, as long
+as its socket has free memory. How long queued data will stay in a socket is estimated: their size
+over the socket's mean pacing rate. The next burst of 64 kB goes to the subflow with the shortest
+time. If the memory of that subflow's socket is full, no subflow gets data. An idle subflow has the
+time 0, however slow it is.
 
-__mptcp_retrans: no data are taken back from a subflow, neither after its timeout nor when it
-becomes backup. The connection has a timer of its own. When it expires, the oldest fragment of data
-is sent once more over an idle subflow. A subflow without an acknowledgement at five such times in a
-row is stale: it gets no data, and everything that is not acknowledged is reinjected over the
-others.
+__mptcp_retrans: data are never taken back from a subflow, neither after its timeout nor when it
+becomes a backup. Instead the connection has a reinjection timer. When it expires, the oldest
+fragment of unacknowledged data is sent once more over an idle subflow. A subflow that got no
+acknowledgement before five expiries in a row becomes stale: it gets no more data, and all
+unacknowledged data is reinjected over the other subflows.
 """
 
 from __future__ import annotations
@@ -34,27 +35,28 @@ ACTIVE_BELOW = 3  # a better subflow has a smaller count (mptcp_pm_subflow_chk_s
 
 @jit
 def unacknowledged(row: Ints, f: int) -> int:
-    """Return how many segments wait in a subflow's socket to be sent or acknowledged."""
+    """Return how many segments are in the socket of subflow `f`: those that wait to be sent, and
+    those that wait for their acknowledgement."""
     return row[f + at.WRITE_SEQ] - row[f + at.SND_UNA]
 
 
 @jit
 def memory_used(row: Ints, f: int) -> int:
-    """Return the memory of a subflow's socket that is in use, in bytes."""
+    """Return how much memory the segments in the socket of subflow `f` use, in bytes."""
     segment = row[row[f + at.CONNECTION] + at.SEGMENT_BYTES] + OVERHEAD_BYTES
     return unacknowledged(row, f) * segment
 
 
 @jit
 def has_free_memory(row: Ints, f: int) -> bool:
-    """Return True if a subflow's socket takes more data (sk_stream_memory_free)."""
+    """Return True if the socket of subflow `f` takes more data (sk_stream_memory_free)."""
     fits_ring = unacknowledged(row, f) < row[at.RING_SIZE] // 2
     return memory_used(row, f) < row[f + at.SNDBUF_BYTES] and fits_ring
 
 
 @jit
 def pacing_rate(w: at.World, f: int) -> int:
-    """Return the pacing rate of a subflow's socket in bytes/s."""
+    """Return the present pacing rate of the socket of subflow `f`, in bytes/s."""
     row = w.row
     cwnd, ssthresh = w.window[f + at.CWND], w.window[f + at.SSTHRESH]
     percent = SLOW_START_PERCENT if cwnd < ssthresh / 2.0 else AVOIDANCE_PERCENT
@@ -66,11 +68,11 @@ def pacing_rate(w: at.World, f: int) -> int:
 
 @jit
 def grow_buffers(w: at.World, c: int) -> None:
-    """Give more memory to sockets that do not fill their window while the application waits
-    (tcp_should_expand_sndbuf).
+    """Give more memory to sockets that do not fill their congestion window while the application
+    waits to write (tcp_should_expand_sndbuf).
 
-    The connection has the memory of its subflows together, for data that the other end has not
-    acknowledged.
+    Then set the send window of the connection: unacknowledged data may use the memory of all its
+    subflows together, up to the receive window.
     """
     row = w.row
     total = MIN_BUFFER_BYTES
@@ -89,7 +91,8 @@ def grow_buffers(w: at.World, c: int) -> None:
 
 @jit
 def is_active(row: Ints, f: int) -> bool:
-    """Return True if a subflow may get data; an acknowledgement ends its being stale."""
+    """Return True if subflow `f` may get data: it is established and not stale. A stale subflow
+    that has received an acknowledgement stops being stale."""
     if row[f + at.ACKS_RECEIVED] != row[f + at.ACKS_AT_CHECK]:
         row[f + at.IS_STALE] = 0
     return row[f + at.STATE] == at.ESTABLISHED and row[f + at.IS_STALE] == 0
@@ -97,9 +100,11 @@ def is_active(row: Ints, f: int) -> bool:
 
 @jit
 def choose_subflow(w: at.World, c: int) -> int:
-    """Return the subflow for the next burst, a backup only if no other is active, or NOTHING.
+    """Return the subflow for the next burst, or NOTHING if none is active or the socket of the best
+    one is full. A backup is chosen only if no other subflow is active.
 
-    Its mean pacing rate is updated with the rate of now.
+    The present pacing rate is added to the mean pacing rate of the chosen subflow, weighted with
+    the size of the burst.
     """
     row = w.row
     grow_buffers(w, c)
@@ -128,8 +133,12 @@ def choose_subflow(w: at.World, c: int) -> int:
 
 @jit
 def restart_timer(row: Ints, c: int, now_ns: int) -> None:
-    """Restart the connection's timer: as long as the longest RTO of its subflows that are not
-    silent (__mptcp_set_timeout)."""
+    """Restart the connection's reinjection timer, or stop it if all data is acknowledged
+    (__mptcp_set_timeout).
+
+    It runs as long as the longest of its subflows' retransmission timers still runs, leaving out
+    subflows without an acknowledgement since the last expiry; 200 ms if there is none.
+    """
     if row[c + at.DATA_SND_UNA] == row[c + at.DATA_SND_NXT]:
         row[c + at.REINJECT_TIMER_NS] = 0
         return
@@ -147,8 +156,12 @@ def restart_timer(row: Ints, c: int, now_ns: int) -> None:
 
 @jit
 def becomes_stale(row: Ints, c: int, f: int) -> bool:
-    """Check a subflow with unacknowledged data; return True if it becomes stale, because another
-    one is better."""
+    """Check subflow `f`, which has unacknowledged data, at an expiry of the reinjection timer.
+    Return True if it becomes stale now.
+
+    It does if it has received no acknowledgement before five expiries in a row while another active
+    subflow has.
+    """
     if row[f + at.ACKS_RECEIVED] != row[f + at.ACKS_AT_CHECK]:
         row[f + at.ACKS_AT_CHECK] = row[f + at.ACKS_RECEIVED]
         row[f + at.STALE_COUNT] = 0
@@ -165,8 +178,12 @@ def becomes_stale(row: Ints, c: int, f: int) -> bool:
 
 @jit
 def idle_subflow(row: Ints, c: int) -> int:
-    """Return a subflow without unacknowledged data or NOTHING, a backup only if all others are
-    silent; check the others."""
+    """Return an established subflow without unacknowledged data, or NOTHING. Check whether the
+    others become stale.
+
+    A backup is returned only if every subflow with unacknowledged data got no acknowledgement
+    before the last two expiries of the reinjection timer.
+    """
     idle, backup, least = at.NOTHING, at.NOTHING, at.FOREVER
     for k in range(row[c + at.COUNT] - 1, -1, -1):
         f = row[c + at.FIRST] + k * at.SUB_FIELDS
@@ -185,7 +202,7 @@ def idle_subflow(row: Ints, c: int) -> int:
 
 @jit
 def reinject_everything(row: Ints, c: int) -> None:
-    """Let subflows send all data once more that the other end has not acknowledged
+    """Queue all data that the other end has not acknowledged for reinjection
     (__mptcp_retransmit_pending_data)."""
     una = row[c + at.DATA_SND_UNA]
     row[c + at.REINJECT_COUNT] = row[c + at.DATA_SND_NXT] - una

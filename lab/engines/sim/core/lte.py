@@ -1,19 +1,21 @@
-"""Schedule an LTE cell, in each direction separately, once per TTI of 1 ms while packets wait.
+"""Schedule the air of an LTE cell, separately for each direction, once per TTI of 1 ms while
+packets wait.
 
 1) Blocks that failed are retransmitted first, 8 ms after their last attempt (HARQ; 3GPP TS 36.321,
    section 5.3.2.2).
-2) The rest of the TTI goes to the waiting bearer with the largest weight x rate / mean rate, as
-   much as it needs, then to the next one (proportional fair: Jalali et al., VTC 2000; with the
-   weights of MP-SDN, eq (3)).
+2) The rest of the TTI goes to the bearer with waiting packets that has the largest weight x rate /
+   mean rate, as much as it needs. What is left goes to the bearer with the second largest, and so
+   on (proportional fair: Jalali et al., VTC 2000; with the weights of MP-SDN, eq (3)).
 3) A block holds the next bytes of a bearer's queue, wherever packets begin and end (RLC
-   segmentation), and fails with the target error rate. Later blocks wait for it (RLC keeps the
-   order), so an error causes delay and never loss.
+   segmentation). It fails with the target error rate. Later blocks of the bearer wait for it (RLC
+   keeps the order), so an error causes delay and never loss.
 
-At a steady rate, rate / mean rate is 1 / (mean share of the air), so the mean air per TTI is what
-is kept. It does not change while the cell sleeps. It is taken half a TTI ahead, because one TTI is
-a large part of a small mean: the scheduler maximises the sum of weight x log(rate). How often a
-block fails is drawn when it is first sent, so its arrival is known then. If all attempts fail, the
-last one counts: RLC would retransmit the block, which is one in ten thousand.
+At a steady rate, rate / mean rate is 1 / (mean share of the air), so only the mean airtime per TTI
+of each bearer is kept. It does not change while no packets wait in the cell. For comparisons half a
+TTI is added to it, because a single TTI is a large part of a small mean; so the scheduler maximises
+the sum of weight x log(rate). The number of attempts of a block is drawn when it is first sent, so
+its arrival is known then. If all attempts fail, the block arrives with the last one: in reality RLC
+would retransmit it, which happens to one block in ten thousand.
 """
 
 from __future__ import annotations
@@ -25,16 +27,18 @@ from lab.engines.sim.core.links import MILLION, count_out, drop, forward, passes
 from lab.engines.sim.core.random_numbers import random_below
 
 TTI_NS = 1_000_000
-MEAN_TTIS = 100  # over which the mean air is taken
-FINE = 1024  # parts of a ns, the unit of these means
+MEAN_TTIS = 100  # over so many TTIs the mean airtime is taken
+FINE = 1024  # mean airtimes are kept in 1/1024 ns
 HALF_A_TTI = TTI_NS * FINE // MEAN_TTIS // 2  # what half a TTI adds to a mean
 
 
 @jit
 def enqueue(row: Ints, h: int, p: int, now_ns: int) -> None:
-    """Put a packet into the queue of its bearer; wake the scheduler at the next TTI.
+    """Put packet `p` into the queue of its bearer `h`. If the scheduler sleeps, wake it at the next
+    TTI.
 
-    The meter is in front of the cell for downlink packets, and behind it for uplink packets.
+    Drop the packet if the queue is full or, downlink, if the meter in front of the cell refuses it.
+    The meter of the uplink is behind the cell, see `_finish_packet`.
     """
     e = row[h + at.MEDIUM]
     count, size = row[h + at.QUEUE_COUNT], row[h + at.QUEUE_SIZE]
@@ -51,7 +55,8 @@ def enqueue(row: Ints, h: int, p: int, now_ns: int) -> None:
 
 @jit
 def on_tti(row: Ints, e: int, now_ns: int) -> None:
-    """Share out a TTI; schedule the next one if packets wait."""
+    """Divide one TTI of LTE direction `e` among its bearers. If packets are left, schedule the next
+    TTI."""
     left_ns = TTI_NS - _retransmissions_ns(row, e, now_ns // TTI_NS)  # 1
     while left_ns > 0:
         h = _next_bearer(row, row[e + at.FIRST_BEARER])  # 2
@@ -73,8 +78,8 @@ def on_tti(row: Ints, e: int, now_ns: int) -> None:
 
 @jit
 def _retransmissions_ns(row: Ints, e: int, now_tti: int) -> int:
-    """Return how much of this TTI retransmissions take; forget what they took of TTIs that the cell
-    slept through."""
+    """Return how much of this TTI HARQ retransmissions take, in ns. Clear this entry of the HARQ
+    ring, and the entries of the TTIs since the last one served."""
     ring, size = row[e + at.HARQ_RING], row[e + at.HARQ_RING_SIZE]
     for tti in range(max(row[e + at.LAST_TTI] + 1, now_tti - size), now_tti):
         row[ring + tti % size] = 0
@@ -86,8 +91,8 @@ def _retransmissions_ns(row: Ints, e: int, now_tti: int) -> int:
 
 @jit
 def _next_bearer(row: Ints, h: int) -> int:
-    """Return the bearer to serve of those from `h` on whose packets wait, the first of equals;
-    NOTHING without one."""
+    """Return the bearer to serve next, or NOTHING if no packets wait. Bearer `h` and those behind
+    it in the list take part; of equal ones the first wins."""
     best = at.NOTHING
     while h != at.NOTHING:
         if row[h + at.QUEUE_COUNT] > 0 and (best == at.NOTHING or _goes_before(row, h, best)):
@@ -98,14 +103,18 @@ def _next_bearer(row: Ints, h: int) -> int:
 
 @jit
 def _goes_before(row: Ints, h: int, other: int) -> bool:
-    """Return True if bearer `h` gains more by a TTI than the other."""
+    """Return True if bearer `h` has a larger weight / mean airtime than bearer `other`."""
     gain = row[h + at.WEIGHT_PPM] * (row[other + at.MEAN_AIRTIME] + HALF_A_TTI)
     return gain > row[other + at.WEIGHT_PPM] * (row[h + at.MEAN_AIRTIME] + HALF_A_TTI)
 
 
 @jit
 def _send_block(row: Ints, e: int, h: int, left_ns: int, now_ns: int) -> int:
-    """Send as much of a queue as fits into `left_ns` of this TTI; return the air that it takes."""
+    """Send a block of bearer `h`: as much of its queue as fits into `left_ns`, the rest of this
+    TTI. Return the airtime that it takes, in ns.
+
+    If the block needs further attempts, reserve as much airtime for each of them in later TTIs.
+    """
     rate_bps = row[h + at.RATE_BPS]
     free_bits = fitting_bits = left_ns * rate_bps // at.NS_PER_S
     if fitting_bits == 0:
@@ -135,7 +144,7 @@ def _send_block(row: Ints, e: int, h: int, left_ns: int, now_ns: int) -> int:
 
 @jit
 def _attempts(row: Ints, e: int, h: int) -> int:
-    """Draw how often a block will be sent."""
+    """Draw how many times a block of bearer `h` is sent until it arrives; at most ATTEMPTS."""
     attempts = 1
     while (
         attempts < row[e + at.ATTEMPTS]
@@ -147,7 +156,11 @@ def _attempts(row: Ints, e: int, h: int) -> int:
 
 @jit
 def _finish_packet(row: Ints, e: int, h: int, p: int, done_ns: int, now_ns: int) -> None:
-    """Let the first packet of a queue, whose last byte was sent, arrive with its block."""
+    """Take the first packet `p`, of which the last byte is sent now, out of the queue of bearer
+    `h`. Let it arrive with its block at `done_ns` plus the bearer's delay.
+
+    The meter behind the cell may drop an uplink packet.
+    """
     row[h + at.HEAD_SENT_BITS] = 0
     row[h + at.QUEUE_HEAD] = (row[h + at.QUEUE_HEAD] + 1) % row[h + at.QUEUE_SIZE]
     row[h + at.QUEUE_COUNT] -= 1

@@ -1,15 +1,17 @@
-"""Distribute a connection's data over its subflows, and restore their order (RFC 8684).
+"""Distribute a connection's data over its subflows, and put the data in order at the receiver (RFC
+8684).
 
 1) A subflow with lost segments retransmits them first.
-2) Of the subflows whose window has room the scheduler chooses one: that with the lowest round-trip
-   time, or each in turn; a backup only while no other subflow works (RFC 8684, section 3.3.8).
-   Linux's scheduler chooses among all (`linux_scheduler`). The redundant scheduler uses each that
-   has room.
-3) It gets what is to be reinjected, or else the next segment if the application has written it and
-   the receiver has room (RFC 8684, section 3.3.4: the data acknowledgement plus the receive
-   window). With the redundant scheduler it gets its own next segment: every subflow sends all data
-   that the other end has not acknowledged.
-4) If the receiver has no room, a subflow may send the segment once more that the receiver waits for
+2) Of the subflows whose congestion window has room the scheduler chooses one: lowest_rtt the one
+   with the lowest round-trip time, round_robin each in turn. A backup is chosen only while no other
+   subflow works (RFC 8684, section 3.3.8). Linux's scheduler may also choose a subflow whose window
+   is full (`linux_scheduler`). The redundant scheduler uses every subflow that has room.
+3) The chosen subflow gets a segment that is to be reinjected. If there is none, it gets the next
+   new segment, provided that the application has written it and it is within the send window (RFC
+   8684, section 3.3.4: the data acknowledgement plus the receive window). With the redundant
+   scheduler every subflow sends all data that the other end has not acknowledged, so each has its
+   own next segment.
+4) If the receive window is full, a subflow may retransmit the segment that the receiver waits for
    (`reinjection`).
 """
 
@@ -31,12 +33,13 @@ from lab.engines.sim.core.jit import Ints, jit
 
 BURST = 64  # segments sent in one event; the rest follows after the other events of the same time
 SLICE_NS = 20_000_000  # an application with a rate writes its data this often
-UNSENT_SEGMENTS = 16  # what the socket of such an application holds at most beyond what was sent
+UNSENT_SEGMENTS = 16  # such an application writes at most so far ahead of the sender
 
 
 @jit
 def can_take_new(w: at.World, f: int) -> bool:
-    """Return True if a subflow can send a new segment now."""
+    """Return True if subflow `f` can send a new segment now: it is established, has no lost
+    segments to retransmit, and its congestion window, pacing rate and ring have room."""
     row = w.row
     return (
         row[f + at.STATE] == at.ESTABLISHED
@@ -48,7 +51,8 @@ def can_take_new(w: at.World, f: int) -> bool:
 
 @jit
 def choose_subflow(w: at.World, c: int) -> int:
-    """Return the subflow for the next segment, or NOTHING if no window has room."""
+    """Return the subflow of connection `c` that sends the next segment, as the scheduler decides;
+    NOTHING if none can."""
     row = w.row
     first, count, scheduler = row[c + at.FIRST], row[c + at.COUNT], row[c + at.SCHEDULER]
     in_turn = scheduler == at.ROUND_ROBIN
@@ -79,22 +83,27 @@ def choose_subflow(w: at.World, c: int) -> int:
 
 @jit
 def send_limit(row: Ints, c: int) -> int:
-    """Return the first segment that must not be sent: it is not written, or the receiver or the
-    sender has no room."""
+    """Return the data sequence number behind the last segment that may be sent: it is limited by
+    what the application has written and by the send window."""
     window_end = row[c + at.DATA_SND_UNA] + row[c + at.SEND_WINDOW]
     return min(row[c + at.WRITTEN], row[c + at.TOTAL_SEGMENTS], window_end)
 
 
 @jit
 def next_redundant(row: Ints, c: int, f: int) -> int:
-    """Return the first segment that is not acknowledged and that a subflow has not sent."""
+    """Return the data sequence number that the redundant scheduler sends next over subflow `f`: the
+    first that is neither acknowledged nor sent over `f`."""
     return max(row[f + at.REDUNDANT_NXT], row[c + at.DATA_SND_UNA])
 
 
 @jit
 def take_next_dsn(row: Ints, c: int, f: int) -> int:
-    """Return the segment that a subflow sends next: a reinjected one, then a new one; NOTHING if
-    there is none."""
+    """Return the data sequence number of the segment that subflow `f` sends next, and count the
+    segment as given to it; NOTHING if there is none.
+
+    Segments to be reinjected come before new ones. A subflow that has timed out takes no reinjected
+    segments, unless Linux's scheduler runs.
+    """
     if row[c + at.SCHEDULER] == at.REDUNDANT:
         dsn = next_redundant(row, c, f)
         row[f + at.REDUNDANT_NXT] = dsn + 1
@@ -113,9 +122,11 @@ def take_next_dsn(row: Ints, c: int, f: int) -> int:
 
 @jit
 def assign(w: at.World, c: int, f: int, now_ns: int) -> int:
-    """Give a subflow its next segment; return how many it got.
+    """Give subflow `f` the segment that it sends next, and return how many segments it got.
 
-    Linux's scheduler gives it whole fragments, up to a burst or until its socket's memory is full.
+    Linux's scheduler gives whole fragments, until a burst is complete or the socket has no free
+    memory. If there is no segment to give and penalisation is on, retransmit the one that the
+    receiver waits for (`reinjection`).
     """
     row = w.row
     given, left, size = 0, linux_scheduler.BURST_BYTES, row[c + at.SEGMENT_BYTES]
@@ -136,7 +147,8 @@ def assign(w: at.World, c: int, f: int, now_ns: int) -> int:
 
 @jit
 def push(w: at.World, c: int, now_ns: int) -> None:
-    """Send everything that may be sent now."""
+    """Send everything that connection `c` may send now: steps 1 to 4 of this module. After BURST
+    segments, continue in another event of the same time."""
     row = w.row
     if row[c + at.CONN_STATE] != at.RUNNING:
         return
@@ -160,7 +172,12 @@ def push(w: at.World, c: int, now_ns: int) -> None:
 
 @jit
 def on_rto(w: at.World, f: int, now_ns: int) -> bool:
-    """Retransmit after a timeout of a subflow, and reinject after the first one."""
+    """Handle the event of a subflow's retransmission timer. If the timer has expired, mark all
+    segments in flight as lost and return True.
+
+    At the first of several timeouts in a row, the segments in flight are also queued for
+    reinjection over other subflows.
+    """
     row = w.row
     expired = events.timer_has_expired(row, f + at.RTO_TIMER_NS, now_ns, at.RTO_DUE, f)
     if not expired or row[f + at.STATE] != at.ESTABLISHED:
@@ -173,7 +190,9 @@ def on_rto(w: at.World, f: int, now_ns: int) -> bool:
 
 @jit
 def on_priority(row: Ints, f: int) -> bool:
-    """Accept an MP_PRIO option that has reached the sender (RFC 8684, section 3.3.8)."""
+    """Apply the backup flag that an MP_PRIO option has brought to the sender (RFC 8684, section
+    3.3.8). If the subflow is a backup now, let other subflows reinject what it has in flight.
+    Return True."""
     row[f + at.BACKUP] = row[f + at.REQUESTED_BACKUP]
     if row[f + at.BACKUP] == 1:
         reinjection.reinject_in_flight(row, f)
@@ -182,7 +201,8 @@ def on_priority(row: Ints, f: int) -> bool:
 
 @jit
 def on_join(row: Ints, f: int) -> bool:
-    """Establish a subflow at the end of its handshake."""
+    """Establish a subflow at the end of its handshake and return True; return False if it was
+    closed before."""
     if row[f + at.STATE] == at.CLOSED:
         return False
     row[f + at.STATE] = at.ESTABLISHED
@@ -191,7 +211,12 @@ def on_join(row: Ints, f: int) -> bool:
 
 @jit
 def on_application(row: Ints, c: int, now_ns: int) -> bool:
-    """Write the next slice of an application with a rate; slices do not pile up."""
+    """Let an application with a limited rate write the data of the next 20 ms, and schedule its
+    next write. Return True if TCP data may be sent now.
+
+    Data that TCP cannot send does not pile up: beyond a small amount, the application skips it. A
+    UDP application sends one datagram instead.
+    """
     if row[c + at.APP_EVENT_NS] != now_ns:
         return False  # the demand has changed since
     row[c + at.APP_EVENT_NS] = 0
@@ -213,8 +238,8 @@ def on_application(row: Ints, c: int, now_ns: int) -> bool:
 
 @jit
 def reassemble(row: Ints, c: int, dsn: int, now_ns: int) -> None:
-    """Put a segment into the receiver's reorder buffer; the application reads what is in order at
-    once."""
+    """Put segment `dsn` of the data into the receiver's reorder buffer. If data is in order now,
+    let the application read it without delay."""
     expected = row[c + at.DATA_RCV_NXT]
     if dsn == expected:
         expected += 1
@@ -238,8 +263,11 @@ def reassemble(row: Ints, c: int, dsn: int, now_ns: int) -> None:
 
 @jit
 def receive(w: at.World, p: int, now_ns: int) -> int:
-    """Receive a packet at the end of its route; return the acknowledgement that it causes if that
-    is at its first hop now."""
+    """Receive packet `p` at the end of its route.
+
+    If an acknowledgement answers it and is at its first hop now, return this acknowledgement; else
+    NOTHING.
+    """
     row = w.row
     f = row[p + at.SUBFLOW]
     c = row[f + at.CONNECTION]

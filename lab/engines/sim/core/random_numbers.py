@@ -1,7 +1,7 @@
-"""Generate random numbers that are the same everywhere (L'Ecuyer, CACM 31(6), 1988, Fig. 3).
+"""Generate random numbers that are the same on every machine (L'Ecuyer, CACM 31(6), 1988, Fig. 3).
 
-Two multiplicative generators are combined. Every link, side of a cell and subflow has a random
-stream of its own, whose state is kept in two adjacent places of the table.
+Two multiplicative generators are combined. Every hop and every subflow has its own random stream;
+the state of a stream is two adjacent integers in the integer table.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ M_2, A_2 = 2_147_483_399, 40_692
 
 @jit
 def random_below(table: Ints, place: int, below: int) -> int:
-    """Return the next number from 0 to `below` - 1 (2^31 at most) of the random stream kept at
-    `place`."""
+    """Return the next random integer from 0 to `below` - 1; `below` is at most 2^31. `place` is the
+    position of the stream's state in `table`."""
     first = table[place] * A_1 % M_1
     second = table[place + 1] * A_2 % M_2
     table[place] = first
@@ -26,7 +26,8 @@ def random_below(table: Ints, place: int, below: int) -> int:
 
 
 def new_stream(seed: int, name: str) -> tuple[int, int]:
-    """Return the first state of the random stream with this name."""
+    """Return the initial state of the random stream `name`, two integers derived from seed and
+    name."""
     digest = hashlib.sha256(f"{seed}/{name}".encode()).digest()
     return (
         1 + int.from_bytes(digest[:8], "big") % (M_1 - 1),

@@ -1,5 +1,5 @@
-"""Send data over another subflow that one subflow has in flight: after a timeout, for a backup, or
-for a full receiver."""
+"""Send data that one subflow has in flight over another subflow too: after a timeout, when a
+subflow becomes a backup, or when the receive window is full."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ SMALL_WINDOW, LONG_RTTS = 4, 4
 
 @jit
 def has_in_flight(row: Ints, f: int, dsn: int) -> bool:
-    """Return True if a subflow has this segment of the data in flight.
+    """Return True if segment `dsn` of the data was given to subflow `f` and is not acknowledged
+    there.
 
-    Subflows send the data in order, except for what was reinjected.
+    The search stops at the first larger number, because a subflow sends the data in order, except
+    for reinjected segments.
     """
     seq = row[f + at.SND_UNA]
     end = row[f + at.WRITE_SEQ]
@@ -27,7 +29,8 @@ def has_in_flight(row: Ints, f: int, dsn: int) -> bool:
 
 @jit
 def penalise(w: at.World, f: int) -> None:
-    """Halve the window of a subflow that holds the connection up."""
+    """Halve the congestion window of subflow `f`, because it holds up its connection; halve
+    SSTHRESH too unless slow start runs."""
     window = w.window
     if window[f + at.CWND] >= window[f + at.SSTHRESH]:
         window[f + at.SSTHRESH] = max(window[f + at.SSTHRESH] / 2.0, 2.0)
@@ -36,12 +39,14 @@ def penalise(w: at.World, f: int) -> None:
 
 @jit
 def retransmit_opportunistically(w: at.World, c: int, f: int, now_ns: int) -> int:
-    """Send the segment that a full receiver waits for once over subflow `f` too, and penalise the
-    slower one that has it.
+    """Retransmit the segment that the receiver waits for over subflow `f` while the receive window
+    is full, and penalise a slower subflow that has it in flight. Return 1 if the segment is
+    sent, else 0.
 
-    A subflow penalises at most once per round trip. Return 1 if the segment is sent, else 0. As
-    mptcp_rcv_buf_optimization of the multipath-tcp.org kernel (Raiciu et al., NSDI 2012, section
-    4.2). Upstream Linux (net/mptcp, 6.18) has neither.
+    A segment is retransmitted in this way at most once, and only if the window of the subflow that
+    has it in flight is small or its RTT is long. A subflow penalises others at most once per round
+    trip. This is mptcp_rcv_buf_optimization of the multipath-tcp.org kernel (Raiciu et al., NSDI
+    2012, section 4.2). Upstream Linux (net/mptcp, 6.18) does neither.
     """
     row = w.row
     dsn = row[c + at.DATA_SND_UNA]
@@ -69,7 +74,8 @@ def retransmit_opportunistically(w: at.World, c: int, f: int, now_ns: int) -> in
 
 @jit
 def reinject_in_flight(row: Ints, f: int) -> None:
-    """Let the other subflows send what a subflow has in flight."""
+    """Queue what subflow `f` has in flight for reinjection over other subflows. Do nothing for
+    Linux's and the redundant scheduler, and for a connection with a single subflow."""
     c = row[f + at.CONNECTION]
     if row[c + at.COUNT] < 2 or row[c + at.SCHEDULER] in (at.LINUX, at.REDUNDANT):
         return
@@ -88,7 +94,8 @@ def reinject_in_flight(row: Ints, f: int) -> None:
 
 @jit
 def take_reinjected(row: Ints, c: int) -> int:
-    """Return the next segment to be reinjected that is not acknowledged; NOTHING without one."""
+    """Remove segments from the queue for reinjection until one is not yet acknowledged. Return the
+    data sequence number of this one; NOTHING if the queue is empty."""
     while row[c + at.REINJECT_COUNT] > 0:
         dsn = row[rings.data(row, c, row[c + at.REINJECT_HEAD]) + rings.DSN_REINJECT]
         row[c + at.REINJECT_HEAD] += 1
@@ -101,8 +108,9 @@ def take_reinjected(row: Ints, c: int) -> int:
 
 @jit
 def on_reinject_timer(row: Ints, c: int, now_ns: int) -> bool:
-    """Send the oldest fragment over an idle subflow if the timer of Linux's scheduler has expired;
-    return True then."""
+    """Handle the event of the connection's reinjection timer, which Linux's scheduler uses. If the
+    timer has expired, reinject the oldest fragment over an idle subflow, restart the timer and
+    return True; else return False."""
     timer = c + at.REINJECT_TIMER_NS
     expired = events.timer_has_expired(row, timer, now_ns, at.REINJECT_DUE, c)
     if not expired or row[c + at.CONN_STATE] != at.RUNNING:

@@ -1,10 +1,10 @@
-"""Send the segments of a subflow as far as its congestion window allows; `acknowledgements` has the
-rest of the sender.
+"""Send the segments of a subflow as far as its congestion window allows. The sender's reaction to
+acknowledgements and timeouts is in `acknowledgements`.
 
-- RFC 6675, section 4: segments are sent while fewer are in flight (PIPE) than the window, first the
-  lost ones, then new ones
-- RFC 6298: the retransmission timer, with Linux's floor
-- RFC 2861 and 7661: an idle sender, and one that does not use its window
+- RFC 6675, section 4: while fewer segments are in flight (PIPE) than the window allows, send lost
+  segments first, then new ones
+- RFC 6298: the retransmission timer, with Linux's minimum
+- RFC 2861 and 7661: reduce the window of an idle sender; do not let a window grow that is not used
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def flight_size(row: Ints, f: int) -> int:
 
 @jit
 def queue_segment(row: Ints, f: int, dsn: int) -> None:
-    """Give a segment of the connection's data to a subflow, which sends it later."""
+    """Append segment `dsn` of the connection's data to the send queue of subflow `f`."""
     seq = row[f + at.WRITE_SEQ]
     row[rings.segment(row, f, seq) + rings.SEG_DSN] = dsn
     row[f + at.WRITE_SEQ] = seq + 1
@@ -34,8 +34,8 @@ def queue_segment(row: Ints, f: int, dsn: int) -> None:
 
 @jit
 def window_has_room(w: at.World, f: int) -> bool:
-    """Return True if the congestion window and the pacing rate let a subflow send one more segment
-    now."""
+    """Return True if the congestion window and the pacing rate let subflow `f` send one more
+    segment now."""
     row = w.row
     is_paced = row[f + at.PACED_UNTIL_NS] > row[at.NOW]
     return row[f + at.PIPE] < int(w.window[f + at.CWND]) and not is_paced
@@ -43,7 +43,8 @@ def window_has_room(w: at.World, f: int) -> bool:
 
 @jit
 def restart_rto(row: Ints, f: int, now_ns: int) -> None:
-    """Restart the retransmission timer (RFC 6298, (5.1) to (5.3))."""
+    """Restart the retransmission timer (RFC 6298, (5.1) to (5.3)), or stop it if nothing is in
+    flight."""
     if flight_size(row, f) == 0:
         row[f + at.RTO_TIMER_NS] = 0
         return
@@ -53,7 +54,8 @@ def restart_rto(row: Ints, f: int, now_ns: int) -> None:
 
 @jit
 def transmit(row: Ints, f: int, seq: int, now_ns: int) -> None:
-    """Transmit a segment, within HOST_NOISE_NS from now and behind the last one."""
+    """Transmit segment `seq` of subflow `f`. It leaves the host up to HOST_NOISE_NS from now, drawn
+    at random, and after the segment that was transmitted before it."""
     c, number = row[f + at.CONNECTION], row[f + at.TRANSMISSIONS]
     row[f + at.TRANSMISSIONS] = number + 1
     slot, transmission = rings.segment(row, f, seq), rings.segment(row, f, number)
@@ -81,11 +83,12 @@ def transmit(row: Ints, f: int, seq: int, now_ns: int) -> None:
 
 @jit
 def restart_after_idle(w: at.World, f: int, now_ns: int) -> None:
-    """Reduce the window of a subflow that has had nothing in flight (RFC 2861; Linux,
-    tcp_cwnd_restart).
+    """Reduce the congestion window of a subflow that had nothing in flight for longer than an RTO
+    (RFC 2861; Linux, tcp_cwnd_restart).
 
-    It is halved for every RTO of the pause, down to the initial window; SSTHRESH remembers it. The
-    clock of Cubic does not count the pause (bictcp_cwnd_event).
+    The window is halved for every RTO of the pause, down to the initial window; SSTHRESH becomes at
+    least 3/4 of the window before. The time since the last loss, on which Cubic's growth depends,
+    does not include the pause (bictcp_cwnd_event).
     """
     row = w.row
     window = w.window
@@ -104,7 +107,7 @@ def restart_after_idle(w: at.World, f: int, now_ns: int) -> None:
 
 @jit
 def take_first_lost(row: Ints, f: int) -> int:
-    """Return the first lost segment, to be retransmitted."""
+    """Return the sequence number of the first lost segment, and count it as retransmitted."""
     seq = max(row[f + at.LOST_HINT], row[f + at.SND_UNA])
     while row[rings.segment(row, f, seq) + rings.SEG_STATE] != rings.LOST:
         seq += 1
@@ -116,7 +119,8 @@ def take_first_lost(row: Ints, f: int) -> int:
 
 @jit
 def send(w: at.World, f: int, most: int, now_ns: int) -> int:
-    """Send up to `most` segments, lost ones first (RFC 6675, NextSeg); return how many."""
+    """Send up to `most` segments of subflow `f`, lost ones first (RFC 6675, NextSeg). Return how
+    many were sent."""
     row, sent = w.row, 0
     while (
         sent < most
@@ -141,8 +145,8 @@ def send(w: at.World, f: int, most: int, now_ns: int) -> int:
 
 @jit
 def validate_cwnd(w: at.World, f: int, has_sent: bool) -> None:
-    """Note whether the window limits the sender in this round trip, and how much is in flight
-    (tcp_cwnd_validate)."""
+    """Record whether the congestion window limits the sender in this round trip, and how many
+    segments it has sent that are not acknowledged (Linux, tcp_cwnd_validate)."""
     row = w.row
     limited, out = row[f + at.PIPE] >= int(w.window[f + at.CWND]), flight_size(row, f)
     is_new_round = row[f + at.SND_UNA] >= row[f + at.CWND_USAGE_SEQ]
@@ -155,8 +159,8 @@ def validate_cwnd(w: at.World, f: int, has_sent: bool) -> None:
 
 @jit
 def is_cwnd_limited(w: at.World, f: int) -> bool:
-    """Return True if the window may grow: it was full, or in slow start more than half full
-    (tcp_is_cwnd_limited)."""
+    """Return True if the congestion window may grow: the sender used all of it, or, in slow start,
+    more than half of it (Linux, tcp_is_cwnd_limited)."""
     window = w.window
     in_slow_start = window[f + at.CWND] < window[f + at.SSTHRESH]
     half_full = window[f + at.CWND] < 2 * w.row[f + at.MAX_PACKETS_OUT]

@@ -11,7 +11,8 @@ from lab.engines.sim.core.random_numbers import random_below
 
 @jit
 def send_datagram(row: Ints, c: int, now_ns: int) -> None:
-    """Send the next datagram, within HOST_NOISE_NS from now, and schedule the one after it."""
+    """Send the next datagram of connection `c`, up to HOST_NOISE_NS from now (drawn at random), and
+    schedule the one after it."""
     f = row[c + at.FIRST]
     p = links.new_packet(row, f, at.DATAGRAM, row[f + at.DATA_ROUTE], row[c + at.FRAME_BYTES])
     row[f + at.SEGMENTS_SENT] += 1
@@ -24,7 +25,7 @@ def send_datagram(row: Ints, c: int, now_ns: int) -> None:
 
 @jit
 def receive_datagram(row: Ints, p: int) -> None:
-    """Count a datagram that has reached its receiver."""
+    """Count datagram `p`, which has reached its receiver, and free the packet."""
     f = row[p + at.SUBFLOW]
     row[f + at.SEGMENTS_RECEIVED] += 1
     row[f + at.RCV_NXT] += 1

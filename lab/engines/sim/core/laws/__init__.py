@@ -1,2 +1,2 @@
-"""Hold the congestion control laws, one file each; `dispatch` has the table of them and the
-functions that each has."""
+"""Contain the congestion control laws, one module each. `dispatch` lists them and says which
+functions a law has."""

@@ -1,6 +1,8 @@
 """Implement BALIA, balanced linked adaptation (draft-walid-mptcp-congestion-control-04).
 
-It is a compromise between the friendliness of LIA and the responsiveness of OLIA.
+It is a compromise between the friendliness of LIA and the responsiveness of OLIA. Symbols: w is a
+subflow's window in segments, rtt its smoothed RTT in s, x = w/rtt its rate; sums and maxima are
+over the subflows of the connection.
 """
 
 from __future__ import annotations
@@ -13,7 +15,8 @@ from lab.engines.sim.core.laws.siblings import rate, rtt_s, siblings, total_rate
 
 @jit
 def alpha(w: at.World, f: int) -> float:
-    """Return max x / x of this subflow, which is at least 1."""
+    """Return alpha = max x / x of subflow `f`, which is at least 1 (x = window/RTT of a subflow,
+    the maximum is over its connection)."""
     best = 0.0
     for r in siblings(w, f):
         best = max(best, rate(w, r))
@@ -23,7 +26,8 @@ def alpha(w: at.World, f: int) -> float:
 
 @jit
 def on_ack(w: at.World, f: int, acked: int, now_ns: int) -> None:
-    """Set w += x/rtt / (sum x)^2 (1 + alpha)/2 (4 + alpha)/5 for every segment, at most 1."""
+    """Set w += x/rtt / (sum x)^2 (1 + alpha)/2 (4 + alpha)/5 for each of `acked` segments, at most
+    1 for each. Symbols: see the module docstring."""
     total, a = total_rate(w, f), alpha(w, f)
     grown = 1.0 / w.window[f + at.CWND]
     if total > 0.0:
@@ -34,8 +38,11 @@ def on_ack(w: at.World, f: int, acked: int, now_ns: int) -> None:
 
 @jit
 def on_loss(w: at.World, f: int, now_ns: int) -> None:
-    """Set w -= w/2 min(alpha, 1.5); the kernel computes alpha and w as whole numbers. A single
-    subflow halves as Reno."""
+    """Set w -= w/2 min(alpha, 1.5), where w is the window of subflow `f`.
+
+    The multipath-tcp.org kernel computes alpha and w as whole numbers. The only subflow of a
+    connection halves its window as Reno does.
+    """
     row = w.row
     if row[row[f + at.CONNECTION] + at.COUNT] < 2:
         reno.on_loss(w, f, now_ns)

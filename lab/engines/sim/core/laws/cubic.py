@@ -1,8 +1,8 @@
-"""Implement Cubic (RFC 9438): the window grows with the cube of the time since the last loss, at
-least as fast as Reno's.
+"""Implement Cubic (RFC 9438): the window grows with the cube of the time since the last loss, and
+at least as fast as Reno's window would.
 
-Slow start ends before the queue overflows (HyStart, as in Linux): when the round-trip time has
-grown, or when acknowledgements have arrived in one train for half a round trip.
+HyStart, as in Linux, ends slow start before the queue overflows: when the round-trip time has
+grown, or when acknowledgements have arrived close behind each other for half a round trip.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ TRAIN_GAP_NS, MIN_GROWTH_NS, MAX_GROWTH_NS = 2_000_000, 4_000_000, 16_000_000
 
 @jit
 def cube_root(value: float) -> float:
-    """Return the cube root by Newton's method, the same to the last bit on every machine."""
+    """Return the cube root of `value`, 0 if it is negative. Newton's method gives the same bits on
+    every machine."""
     if value <= 0.0:
         return 0.0
     root = max(value, 1.0)
@@ -34,8 +35,8 @@ def cube_root(value: float) -> float:
 
 @jit
 def in_slow_start(w: at.World, f: int, now_ns: int) -> None:
-    """Set SSTHRESH to the window when the path seems full: HyStart (Ha and Rhee, 2011; Linux,
-    tcp_cubic.c)."""
+    """End slow start by setting SSTHRESH to the window, when the path seems full: HyStart (Ha and
+    Rhee, 2011; Linux, tcp_cubic.c)."""
     row = w.row
     window = w.window
     if window[f + at.CWND] >= window[f + at.SSTHRESH] or window[f + at.CWND] < LOW_WINDOW:
@@ -53,8 +54,11 @@ def in_slow_start(w: at.World, f: int, now_ns: int) -> None:
 
 @jit
 def begin_epoch(w: at.World, f: int, now_ns: int) -> None:
-    """Begin congestion avoidance: W_max lies ahead after a loss, and is the window without one
-    (section 4.2)."""
+    """Begin congestion avoidance (RFC 9438, section 4.2): compute K, the time in s after which the
+    window reaches W_max.
+
+    After a loss W_max is above the present window; without one it becomes the present window.
+    """
     window = w.window
     w.row[f + at.EPOCH_NS] = now_ns
     window[f + W_EST] = window[f + at.CWND]
@@ -64,15 +68,17 @@ def begin_epoch(w: at.World, f: int, now_ns: int) -> None:
 
 @jit
 def curve(w: at.World, f: int, seconds: float) -> float:
-    """Return W_cubic(t) = C (t - K)^3 + W_max (eq (1))."""
+    """Return W_cubic(t) = C (t - K)^3 + W_max in segments, for t = `seconds` since congestion
+    avoidance began (RFC 9438, eq (1))."""
     since_k = seconds - w.window[f + K]
     return C * since_k * since_k * since_k + w.window[f + W_MAX]
 
 
 @jit
 def on_ack(w: at.World, f: int, acked: int, now_ns: int) -> None:
-    """Set w += (target - w)/w for every segment, and never below Reno's estimate (sections 4.2 to
-    4.4)."""
+    """Set w += (target - w)/w for each of `acked` segments; w is the window of subflow `f`, target
+    what W_cubic will be one RTT later. Never stay below the estimate of Reno's window (RFC 9438,
+    sections 4.2 to 4.4)."""
     row = w.row
     window = w.window
     if row[f + at.EPOCH_NS] == 0:
@@ -90,10 +96,10 @@ def on_ack(w: at.World, f: int, acked: int, now_ns: int) -> None:
 
 @jit
 def on_loss(w: at.World, f: int, now_ns: int) -> None:
-    """Set w = 0.7 w.
+    """Set the window w of subflow `f` to 0.7 w.
 
-    Fast convergence: W_max becomes smaller than w if w has not reached the last W_max (section
-    4.7).
+    Fast convergence: if w has not reached the W_max of the last loss, set W_max to 0.85 w instead
+    of w (RFC 9438, section 4.7).
     """
     window = w.window
     cwnd = window[f + at.CWND]

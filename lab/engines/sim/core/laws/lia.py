@@ -1,7 +1,7 @@
 """Implement LIA, linked increases (RFC 6356).
 
-Together the subflows grow as one connection on the best path would. Each of them halves by itself,
-as Reno.
+Together the subflows of a connection grow as fast as one TCP connection on the best path would.
+After a loss, the subflow alone halves its window, as Reno does.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from lab.engines.sim.core.laws.siblings import rate, rtt_s, siblings, total_rate
 
 @jit
 def on_ack(w: at.World, f: int, acked: int, now_ns: int) -> None:
-    """Set w += min(alpha/w_total, 1/w) for every segment (sections 3 and 4).
+    """Set w += min(alpha/w_total, 1/w) for each of `acked` segments (RFC 6356, sections 3 and 4).
 
-    alpha = w_total max(w/rtt^2) / (sum w/rtt)^2
+    alpha = w_total max(w/rtt^2) / (sum w/rtt)^2, where w is a subflow's window, w_total the sum of
+    all windows of the connection, and rtt a subflow's smoothed RTT.
     """
     total, best = total_rate(w, f), 0.0
     for r in siblings(w, f):

@@ -1,10 +1,12 @@
 """Implement OLIA, opportunistic linked increases (draft-khalili-mptcp-congestion-control-05).
 
-Windows move from the largest to the best paths:
-l  segments between the last two losses, or since the last one if these are more
-M  the subflows with the largest window
-B  the best subflows: with the largest l/rtt^2 (kernel) or l^2/rtt (draft)
-C  those of B that are not in M
+OLIA shrinks the largest windows in favour of windows on better paths. For one connection:
+- l: segments of a subflow acknowledged between its last two losses, or since the last loss if these
+  are more
+- M: the subflows with the largest window
+- B: the best subflows, those with the largest l/rtt^2 (multipath-tcp.org kernel) or l^2/rtt
+  (draft); rtt is the smoothed RTT
+- C: the subflows of B that are not in M
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ SAME = 1.0 - 1e-9  # rounding must not break a tie
 
 @jit
 def path_quality(w: at.World, r: int) -> float:
-    """Return l/rtt^2 or l^2/rtt: how much a path delivers between two losses."""
+    """Return l/rtt^2 or, as in the draft, l^2/rtt of subflow `r`: it is large if the path delivers
+    much between two losses. l and rtt: see the module docstring."""
     since_loss = w.row[r + at.SND_UNA] - w.window[r + LOSS_SEQ]
     between, rtt = max(since_loss, w.window[r + BETWEEN]), rtt_s(w, r)
     is_draft = w.row[at.OLIA_METRIC] == at.DRAFT
@@ -30,7 +33,9 @@ def path_quality(w: at.World, r: int) -> float:
 
 @jit
 def alpha(w: at.World, f: int) -> float:
-    """Return +1/(n |C|) in C, -1/(n |M|) in M if C is not empty, else 0."""
+    """Return the share of subflow `f` in the shift between windows, for n subflows that can send:
+    +1/(n |C|) if it is in C; -1/(n |M|) if it is in M and C is not empty; else 0. C and M: see
+    the module docstring."""
     n, largest, best = 0, 0, 0.0
     for r in siblings(w, f):
         if can_send(w, r):
@@ -50,9 +55,10 @@ def alpha(w: at.World, f: int) -> float:
 
 @jit
 def on_ack(w: at.World, f: int, acked: int, now_ns: int) -> None:
-    """Set w += (w/rtt^2) / (sum w/rtt)^2 + alpha/w for every segment.
+    """Set w += (w/rtt^2) / (sum w/rtt)^2 + alpha/w for each of `acked` segments; w is the window of
+    subflow `f`, rtt its smoothed RTT, and the sum is over its connection.
 
-    A window may shrink; SSTHRESH follows it, so that this does not start slow start.
+    The window may shrink. SSTHRESH never stays above it, so shrinking does not start slow start.
     """
     total, cwnd = total_rate(w, f), w.window[f + at.CWND]
     grown = rate(w, f) / rtt_s(w, f) / (total * total) if total > 0.0 else 1.0 / cwnd
@@ -62,7 +68,7 @@ def on_ack(w: at.World, f: int, acked: int, now_ns: int) -> None:
 
 @jit
 def on_loss(w: at.World, f: int, now_ns: int) -> None:
-    """Halve as Reno and begin a new l."""
+    """Halve the window as Reno does, and begin a new count l of segments between losses."""
     w.window[f + BETWEEN] = w.row[f + at.SND_UNA] - w.window[f + LOSS_SEQ]
     w.window[f + LOSS_SEQ] = float(w.row[f + at.SND_UNA])
     reno.on_loss(w, f, now_ns)

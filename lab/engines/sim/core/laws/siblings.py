@@ -1,6 +1,6 @@
-"""Look up the subflows of a connection for coupled congestion control.
+"""Read the windows and RTTs of all subflows of a connection, for coupled congestion control.
 
-A subflow that is a backup or not established has the rate 0, so it counts in no sum.
+A subflow that is a backup or not established has the rate 0, so it adds nothing to a sum.
 """
 
 from __future__ import annotations
@@ -11,31 +11,34 @@ from lab.engines.sim.core.jit import jit
 
 @jit
 def siblings(w: at.World, f: int) -> range:
-    """Return the places of all subflows of a subflow's connection."""
+    """Return the places of the rows of all subflows of the connection to which subflow `f` belongs;
+    `f` is one of them."""
     return at.subflows(w.row, w.row[f + at.CONNECTION])
 
 
 @jit
 def can_send(w: at.World, r: int) -> bool:
-    """Return True if a subflow is established and no backup."""
+    """Return True if subflow `r` is established and not a backup."""
     return w.row[r + at.STATE] == at.ESTABLISHED and w.row[r + at.BACKUP] == 0
 
 
 @jit
 def rtt_s(w: at.World, r: int) -> float:
-    """Return the smoothed round-trip time."""
+    """Return the smoothed round-trip time of subflow `r` in s."""
     return w.row[r + at.SRTT_NS] / at.NS_PER_S
 
 
 @jit
 def rate(w: at.World, r: int) -> float:
-    """Return x = w/rtt [segments/s]."""
+    """Return x = w/rtt of subflow `r` in segments/s (its window over its smoothed RTT); 0 if it is
+    a backup or not established."""
     return w.window[r + at.CWND] / rtt_s(w, r) if can_send(w, r) else 0.0
 
 
 @jit
 def total_rate(w: at.World, f: int) -> float:
-    """Return the sum of x over the connection."""
+    """Return the sum of the rates x = w/rtt, in segments/s, of all subflows of the connection of
+    `f`."""
     total = 0.0
     for r in siblings(w, f):
         total += rate(w, r)

@@ -1,13 +1,17 @@
-"""Implement wVegas, weighted Vegas (Cao et al., ICNP 2012; kernel 0.9x): each subflow keeps its
-share of ten segments in queues.
+"""Implement wVegas, weighted Vegas (Cao et al., ICNP 2012; multipath-tcp.org kernel 0.9x). The
+subflows of a connection keep ten segments in queues together; each has a share of them.
 
-Once per round trip, of the w segments in flight `diff` are in queues and `target` on the wire:
-1) slow start ends when more than GAMMA are in queues
-2) alpha, the segments it may keep there, is its share of TOTAL_ALPHA by rate, at least 2; it is
-   computed when `diff` has reached it
-3) w changes by one towards alpha
-4) a queue that is twice the smallest since the last time is given the time to drain
-Windows are whole numbers, as in the kernel. After a loss it halves as Reno and begins anew.
+Once per round trip the window w is divided: `diff` segments are in queues, `target` segments on the
+wire.
+1) slow start ends when more than GAMMA segments are in queues
+2) alpha is the number of segments that a subflow may keep in queues: its share of TOTAL_ALPHA by
+   rate, at least 2. It is computed anew when `diff` has reached it
+3) w changes by one segment, so that `diff` approaches alpha
+4) if the queueing delay has become twice the lowest since the last time this happened, w is reduced
+   so that the queue drains
+
+Windows are whole numbers, as in the kernel. After a loss the window is halved as in Reno, and the
+state above is cleared.
 """
 
 from __future__ import annotations
@@ -26,7 +30,8 @@ ALPHA, RATE, MIN_QUEUE_NS = at.LAW_1, at.LAW_2, at.LAW_3
 
 @jit
 def on_round(w: at.World, f: int, rtt_ns: int, samples: int) -> None:
-    """Change the window after a round trip; `rtt_ns` is the mean of its samples."""
+    """Change the window of subflow `f` after a round trip: steps 1 to 4 of this module. `rtt_ns` is
+    the mean of `samples` RTT samples; with fewer than three samples the window grows as in Reno."""
     window, base_ns = w.window, w.row[f + at.BASE_RTT_NS]
     cwnd = int(window[f + at.CWND])
     if samples < MIN_SAMPLES:
@@ -44,7 +49,8 @@ def on_round(w: at.World, f: int, rtt_ns: int, samples: int) -> None:
 
 @jit
 def step(w: at.World, f: int, cwnd: int, diff: int, rtt_ns: int) -> int:
-    """Return the window one segment nearer to that which keeps alpha in queues."""
+    """Return the window `cwnd` changed by at most one segment, so that `diff`, the segments in
+    queues, approaches alpha (2 and 3 of this module)."""
     if diff >= max(w.window[f + ALPHA], MIN_ALPHA):  # 2
         w.window[f + RATE] = cwnd * at.NS_PER_S / rtt_ns
         total = 0.0
@@ -61,7 +67,8 @@ def step(w: at.World, f: int, cwnd: int, diff: int, rtt_ns: int) -> int:
 
 @jit
 def drain(w: at.World, f: int, cwnd: int, rtt_ns: int) -> int:
-    """Return the window, smaller if the queue has doubled."""
+    """Return the window, reduced to about half of the segments on the wire if the queueing delay
+    has doubled, else unchanged (4 of this module)."""
     base_ns = w.row[f + at.BASE_RTT_NS]
     queue_ns = float(rtt_ns - base_ns)
     min_ns = w.window[f + MIN_QUEUE_NS]
@@ -74,7 +81,8 @@ def drain(w: at.World, f: int, cwnd: int, rtt_ns: int) -> int:
 
 @jit
 def on_loss(w: at.World, f: int, now_ns: int) -> None:
-    """Halve as Reno, in whole segments."""
+    """Halve the window as Reno does, rounded down to whole segments, and clear the state of wVegas
+    (its alpha, rate and lowest delay)."""
     reno.on_loss(w, f, now_ns)
     halved = max(float(int(w.window[f + at.CWND])), MIN_WINDOW)
     w.window[f + at.SSTHRESH] = w.window[f + at.CWND] = halved
