@@ -22,9 +22,9 @@ class AccessPoint:
     """Describe an access point and the meter of its switch (MP-SDN, section III-B1).
 
     `mac_occupancy` is the mean of min(1, backlog / MAC slots) since the last control step, None
-    without a report. `tier2_bps` is the rate of the Tier 2 traffic that the meter let pass since
-    the last step, None if it was not measured. `meter_bps` is the limit that the meter enforces,
-    None without a meter.
+    without a report. `tier2_bps` is the rate of the Tier 2 traffic since the last step, behind the
+    meter if there is one; None if it was not measured. `meter_bps` is the limit that the meter
+    enforces, None without a meter.
     """
 
     id: str

@@ -30,12 +30,15 @@ def launch(
     key_file: str | None = None,
     strategy_file: str | None = None,
 ) -> None:
-    """Start the controller with a `topology` file and `params`, a JSON object.
+    """Start the controller; POX calls this function with the command-line options.
 
-    `run` is a folder; without it, the folder of the topology file. `strategy_file` is a Python file
-    that defines the strategy. After `patience_s` seconds the controller warns about switches that
-    have not connected and decides without them. With a `key_file` it reads the reports of host
-    agents that have the same key, and sends them commands.
+    `topology` is the path of the topology file, and `params` a JSON object with parameters of the
+    strategy. `run` is the run folder, by default the folder of the topology file. `strategy_file`
+    is a Python file that defines the strategy. Bridges connect to the port `of13_port` with
+    OpenFlow 1.3; AP agents send to `agents_port`, host agents to `hosts_port`. After `patience_s`
+    seconds the controller warns about each switch that has not connected, and decides without it.
+    The controller exchanges messages with host agents only if `key_file` names a file with their
+    key.
     """
     from controller.pox_ext import component
 

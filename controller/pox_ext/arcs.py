@@ -1,4 +1,8 @@
-"""Observe the links of the plan as arcs: links in service, their shape now, and their use."""
+"""Observe the links of the plan as arcs, one arc per direction of a link.
+
+An arc states the current rate, delay and loss of its link, and the traffic on it. The plan is the
+content of the topology file. Links that are down are left out.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +24,7 @@ Ends = tuple[str, str, str]  # of an arc: its link, tail and head
 
 
 class Arcs:
-    """Hold where each arc is counted, and how its link has changed since the plan was read."""
+    """Hold the arcs of the plan, the changes of links, and where each arc's traffic is counted."""
 
     def __init__(self, plan: Plan, router: Router, counters: Counters, stations: Stations) -> None:
         self._router, self._counters, self._stations = router, counters, stations
@@ -50,21 +54,24 @@ class Arcs:
         self._link_states: dict[str, LinkState] = {}
 
     def change_link(self, state: LinkState) -> None:
-        """Note the change of a link."""
+        """Store the new settings of a link; settings that `state` does not set stay as they are."""
         before = self._link_states.get(state.link, LinkState(link=state.link))
         self._link_states[state.link] = before.model_copy(
             update=state.model_dump(exclude_unset=True)
         )
 
     def documents(self) -> list[dict[str, Any]]:
-        """Return the table `links`, from which a restarted controller restores them."""
+        """Return the link changes as rows of the table `links` in the statistics file.
+
+        Rates are in scenario units. A restarted controller restores the links from these rows.
+        """
         return [
             state.scaled(1 / self._rate_scale).model_dump(exclude_none=True)
             for state in self._link_states.values()
         ]
 
     def observed(self) -> tuple[Arc, ...]:
-        """Return every arc in service, with its use since the last step."""
+        """Return every arc whose link is up, with its mean rate since the last control step."""
         used = self._used()
         return tuple(
             self._now(arc, used[arc.link, arc.tail, arc.head])
@@ -73,7 +80,7 @@ class Arcs:
         )
 
     def delay_s(self, path: Path) -> float:
-        """Return the delay in s from the first switch of a path to the last."""
+        """Return the sum of the link delays, in s, from the first to the last switch of `path`."""
         return sum(
             self._shaped(arc).delay_s
             for hop in dict.fromkeys(pairwise(path))
@@ -115,7 +122,11 @@ class Arcs:
         )
 
     def _users(self, arc: Arc) -> list[str]:
-        """Return the stations behind an arc: one, or all of an access point's air."""
+        """Return the users whose station rates determine the capacity of this arc.
+
+        For the arc of one station this is its user. For the arc between an access point and its air
+        these are the users of all its stations. For a wired link the list is empty.
+        """
         if air(arc.link) not in (arc.tail, arc.head):
             return []
         owner = self._owner.get(arc.head) or self._owner.get(arc.tail)
@@ -124,9 +135,10 @@ class Arcs:
     def _used(self) -> Counter[Ends]:
         """Return the rate of all flows on each arc, in bit/s.
 
-        A flow is counted at the switch behind a link, or at the switch of its host. A strategy
-        subtracts its own flows from this use. Port counters are not used: Open vSwitch updates flow
-        counters twice a second, so the difference to port counters would be noise.
+        A flow on a link between switches is counted at the switch that the link leads to; on the
+        link of a host, at the switch next to the host. The rates include the flows of the strategy
+        that asks; it subtracts them itself. Port counters are not used: Open vSwitch updates flow
+        counters only twice a second, so differences between flow and port counters would be noise.
         """
         used: Counter[Ends] = Counter()
         for flow, route in self._router.routes.items():
@@ -137,7 +149,7 @@ class Arcs:
         return used
 
     def _over(self, flow: Flow, route: Route) -> Iterator[tuple[Ends, str]]:
-        """Yield the arcs on a flow's path, each with the switch where it is counted."""
+        """Yield the arcs that a flow passes, each with the switch that counts the flow there."""
         first, last = route[0].switch, route[-1].switch
         yield from ((ends, first) for ends in self._joining(flow.source, first, ends_at_host=False))
         for hop, after in pairwise(route):
@@ -150,7 +162,11 @@ class Arcs:
         )
 
     def _joining(self, address: str, switch: str, ends_at_host: bool) -> Iterator[Ends]:
-        """Yield the arc between a switch and an address, or the two that meet in the air."""
+        """Yield the arcs between a host address and its switch.
+
+        This is one arc, or two that meet in the air of an access point. The arcs lead to the host
+        if `ends_at_host`, else away from the host.
+        """
         link = self._links.get(address, "")
         nodes = (
             (switch, air(switch), address)

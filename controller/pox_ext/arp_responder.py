@@ -1,6 +1,7 @@
-"""Answer ARP requests for the hosts.
+"""Answer the ARP requests of hosts in their place.
 
-Addresses come from the plan, or were learned, or are requested at the ports of hosts.
+The MAC address of the answer comes from the topology file or from earlier packets. If it is
+unknown, it is requested at the ports where hosts are connected.
 """
 
 from __future__ import annotations
@@ -15,14 +16,17 @@ MOST_WAITING = 256
 
 
 class ArpResponder:
-    """Hold requests until the answer is known; nothing is ever flooded between switches."""
+    """Answer ARP requests, and store each request until its answer is known.
+
+    ARP packets are never flooded between switches.
+    """
 
     def __init__(self, plan: Plan, hosts: Hosts, switches: Switches) -> None:
         self._plan, self._hosts, self._switches = plan, hosts, switches
         self._waiting: dict[str, list[tuple[str, str, Arp]]] = {}
 
     def handle(self, switch: str, port: str, packet: Arp) -> None:
-        """Handle an ARP packet that came in at this port."""
+        """Handle an ARP packet that entered `switch` at `port`."""
         if packet.operation != frames.ARP_REQUEST or packet.sender == packet.target:
             return
         place = self._hosts.place(packet.target)
@@ -35,14 +39,14 @@ class ArpResponder:
         self._send_requests(packet, but=(switch, port))
 
     def learned(self, address: str) -> None:
-        """Answer the requests for an address that is now known."""
+        """Answer the stored requests for `address`, whose MAC address may have become known."""
         place = self._hosts.place(address)
         if place is not None and place.mac:
             for switch, port, request in self._waiting.pop(address, ()):
                 self._reply(switch, port, request, place.mac)
 
     def resolve(self, address: str, sender: str) -> None:
-        """Request an address at the ports of hosts, in the name of a known host."""
+        """Send an ARP request for `address`, with the known host address `sender` as its sender."""
         place = self._hosts.place(sender)
         if place is not None and place.mac:
             self._send_requests(
@@ -58,7 +62,11 @@ class ArpResponder:
             self._switches.send(switch, nicira.packet_out(reply, [nicira.output(number)]))
 
     def _send_requests(self, packet: Arp, but: tuple[str, str] = ("", "")) -> None:
-        """Request an address at its known port, or at every port of a host."""
+        """Send the ARP request `packet` to the port where its target is known to be.
+
+        If the place is unknown, send the request to every port with hosts, except to `but`, a pair
+        of switch and port.
+        """
         place = self._hosts.place(packet.target)
         request = frames.arp(
             frames.ARP_REQUEST, packet.sender_mac, packet.sender, "", packet.target

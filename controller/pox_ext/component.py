@@ -1,4 +1,4 @@
-"""Open files and sockets when POX starts, and close them when it stops."""
+"""Open the files and sockets of the controller when POX starts, and close them when it stops."""
 
 from __future__ import annotations
 
@@ -39,7 +39,10 @@ def start(
     key_file: str | None,
     strategy_file: str | None,
 ) -> None:
-    """Check the arguments, then start the controller; an error ends POX with one sentence."""
+    """Check the arguments and start the controller; `launch` describes the arguments.
+
+    If an argument is wrong, log one sentence and end POX with exit status 2.
+    """
     log = core.getLogger("pox_ext")
     try:
         network = read_topology(topology)
@@ -75,7 +78,7 @@ def start(
 
 
 def read_topology(path: str | None) -> plan.Plan:
-    """Return the plan in a file; raise `PlanRefused` if there is none."""
+    """Return the plan in the topology file `path`; raise `PlanRefused` if it cannot be read."""
     if not path:
         raise PlanRefused(
             "start the controller: no topology. Add --topology=FILE (see docs/formats.md)"
@@ -90,7 +93,7 @@ def read_topology(path: str | None) -> plan.Plan:
 
 
 def read_params(text: str) -> dict[str, Any]:
-    """Return the parameters in a JSON object; raise `ParamsRefused` if it is none."""
+    """Return the strategy parameters in `text`; raise `ParamsRefused` if it is no JSON object."""
     try:
         values = json.loads(text or "{}")
     except ValueError as error:
@@ -103,7 +106,10 @@ def read_params(text: str) -> dict[str, Any]:
 
 
 def read_key(path: str | None) -> str:
-    """Return the key that the hosts and this controller share, empty without a file."""
+    """Return the key that host agents and the controller share; empty if `path` is None.
+
+    Raise `PlanRefused` if the file cannot be read.
+    """
     if not path:
         return ""
     try:
@@ -115,9 +121,9 @@ def read_key(path: str | None) -> str:
 
 
 class DatagramSocket(Task):  # type: ignore[misc]
-    """Receive datagrams at a port of this machine, and send from there.
+    """Receive UDP datagrams at a port of the loopback interface, and send datagrams from it.
 
-    `handle` is called with each datagram and its sender's address.
+    `handle` is called with each datagram and the address of its sender.
     """
 
     def __init__(self, port: int, handle: Callable[[bytes, Address], None]) -> None:
@@ -129,12 +135,12 @@ class DatagramSocket(Task):  # type: ignore[misc]
         self.start()
 
     def send(self, data: bytes, address: Address) -> None:
-        """Send a datagram; one that cannot be sent counts as lost."""
+        """Send a datagram; if the socket refuses it, drop it without an error."""
         with contextlib.suppress(OSError):
             self._socket.sendto(data, address)
 
     def run(self) -> Iterator[Any]:
-        """Receive datagrams in POX's cooperative loop."""
+        """Receive datagrams as a task in POX's cooperative loop, until POX stops."""
         while core.running:
             yield Select([self._socket], [], [], 1.0)
             for data, sender in self._waiting():

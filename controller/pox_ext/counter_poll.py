@@ -1,4 +1,4 @@
-"""Request the counters of all bridges for a control step, and report when all have replied."""
+"""Request the counters of all bridges for a control step, and detect when all have replied."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ REPLY_TIMEOUT_S = 1.0
 
 
 class CounterPoll:
-    """Count the open requests of one poll; `done()` is called when the last reply has come."""
+    """Count the outstanding replies of a poll; `done()` is called when the last reply has come.
+
+    `aps` names the switches that have a meter.
+    """
 
     def __init__(
         self, meters: Meters, counters: Counters, aps: Iterable[str], done: Callable[[], None]
@@ -25,17 +28,20 @@ class CounterPoll:
 
     @property
     def is_running(self) -> bool:
-        """Return whether a poll was started and not ended."""
+        """Return whether a poll has been started and not yet ended."""
         return self._started_s is not None
 
     def is_over(self, now_s: float) -> bool:
-        """Return whether a running poll has all replies, or has waited `REPLY_TIMEOUT_S`."""
+        """Return whether a running poll can end.
+
+        It can if no reply is outstanding, or if `REPLY_TIMEOUT_S` has passed since its start.
+        """
         if self._started_s is None:
             return False
         return self._outstanding == 0 or now_s - self._started_s > REPLY_TIMEOUT_S
 
     def start(self) -> None:
-        """Request meters, ports and path entries of every connected bridge."""
+        """Request the counters of meters, ports and path entries from every connected bridge."""
         self._started_s = time.monotonic()
         channels = self._meters.channels
         aps = [switch for switch in self._aps if switch in channels]
@@ -46,7 +52,7 @@ class CounterPoll:
             self._request(switch, channel)
 
     def end(self) -> None:
-        """End the poll; later replies still update the counters."""
+        """End the poll; replies that come later still update the counters."""
         self._started_s = None
 
     def _request(self, switch: str, channel: Channel) -> None:

@@ -1,4 +1,4 @@
-"""Compute rates from counters that grow and are sometimes reset."""
+"""Compute rates in bit/s from byte counters that grow and are sometimes reset."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Hashable
 
 
 class CounterRates:
-    """Hold the last reading of every counter."""
+    """Hold the last reading of every counter, to compute the rate at its next reading."""
 
     def __init__(self) -> None:
         self._last: dict[Hashable, tuple[int, int]] = {}
@@ -14,10 +14,11 @@ class CounterRates:
     def rate_bps(
         self, name: Hashable, now_ns: int, total_bytes: int, least_ns: int = 0
     ) -> int | None:
-        """Return the rate in bit/s since the last reading, None at the first reading.
+        """Return the rate in bit/s since the last reading of the counter `name`.
 
-        A smaller total means that the counter was reset to zero. A reading less than `least_ns`
-        after the last one is ignored, and the result is None.
+        Return None at the first reading. A total smaller than the last one means that the counter
+        was reset to zero in between. A reading less than `least_ns` after the last one is ignored,
+        and the result is None.
         """
         before = self._last.get(name)
         if before is not None and 0 <= now_ns - before[0] < least_ns:
@@ -29,9 +30,9 @@ class CounterRates:
         return round(grown_bytes * 8 * 1_000_000_000 / (now_ns - before[0]))
 
     def restart(self, name: Hashable, now_ns: int, total_bytes: int) -> None:
-        """Set the reading from which the next rate counts."""
+        """Store a reading without computing a rate; the next rate starts from this reading."""
         self._last[name] = (now_ns, total_bytes)
 
     def forget(self, name: Hashable) -> None:
-        """Forget a counter, so that its next reading counts as the first."""
+        """Forget the counter `name`, so that its next reading counts as the first."""
         self._last.pop(name, None)

@@ -1,11 +1,11 @@
-"""Count packets per port and flow: rates, losses, and documents of the statistics file.
+"""Count packets per port and per flow, and derive rates, losses and rows of the statistics file.
 
-Port counters do not include what a queue drops, so a loss shows only where a flow is counted twice:
-what entered its first switch and has not left its last one was lost, or is still in flight. The
-delay of the links gives the number of packets in flight. Packets that wait in queues come and go
-while lost ones stay missing, so the smallest difference within `LOSS_WINDOW_S` counts. A queue that
-never empties is counted as loss once. Flow entries are told apart by their cookie, the digest of
-their flow.
+Port counters do not include the packets that a queue drops. Loss is therefore the difference
+between two counts of the same flow: the packets that entered the first switch of its path, minus
+those that left the last switch, minus those in flight. The delay of the links gives the number of
+packets in flight. Packets that wait in queues are missing for a while, lost packets stay missing,
+so the smallest difference within `LOSS_WINDOW_S` counts. A queue that never empties is counted as
+loss once. The cookie of a flow entry, a hash of the flow, tells which flow it counts.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Document = dict[str, Any]
 
 @dataclass
 class EntryCounter:
-    """Count packets and bytes of a flow entry since it was first read, across counter resets."""
+    """Count packets and bytes of a flow entry, and continue the count when the switch resets it."""
 
     packets: int = 0
     bytes: int = 0
@@ -39,7 +39,7 @@ class EntryCounter:
     _last: tuple[int, int] = (0, 0)
 
     def add_reading(self, packets: int, size: int) -> None:
-        """Add the next reading."""
+        """Add the next reading of the entry: total packets, and total bytes in `size`."""
         was_reset = packets < self._last[0]
         before = (0, 0) if was_reset else self._last
         self.packets, self.bytes = self.packets + packets - before[0], self.bytes + size - before[1]
@@ -48,7 +48,10 @@ class EntryCounter:
 
 @dataclass(frozen=True)
 class PathDelay:
-    """Hold the switches that a flow passes, and the delay in s over them without queues."""
+    """Hold the switches that a flow passes, and the link delay in s between the first and the last.
+
+    Waiting times in queues are not included.
+    """
 
     path: Path
     delay_s: float = 0.0
@@ -56,7 +59,10 @@ class PathDelay:
 
 @dataclass
 class PathCount:
-    """Count the packets of a flow that entered its path, and those that did not leave it."""
+    """Count the packets of a flow that entered its path, and how many of them were lost.
+
+    `rate_bps` and `bytes` are measured at the first switch of the path.
+    """
 
     rate_bps: int | None = None
     sent: int = 0
@@ -65,7 +71,11 @@ class PathCount:
     _missing: list[tuple[float, int]] = field(default_factory=list)
 
     def update(self, first: EntryCounter, last: EntryCounter, delay_s: float, now_s: float) -> None:
-        """Add readings from the first and the last switch, taken at the same moment."""
+        """Update the count from the entry counters at the first and the last switch of the path.
+
+        Both counters must be read at the same moment. `delay_s` is the link delay between the two
+        switches.
+        """
         self.sent, self.bytes, self.rate_bps = first.packets, first.bytes, first.rate_bps
         in_flight = round((first.rate_bps or 0) / FRAME_BITS * delay_s)
         self._missing = [each for each in self._missing if each[0] > now_s - LOSS_WINDOW_S]
@@ -75,12 +85,16 @@ class PathCount:
 
 
 class Counters:
-    """Collect the counters of the switches; `update` combines them once per step."""
+    """Collect the counters of all switches.
+
+    Once per step, `update` derives the counts of each flow from them.
+    """
 
     def __init__(self, ports: Callable[[str], dict[str, int]], rate_scale: float = 1.0) -> None:
-        """Take `ports(switch)`, which returns the port numbers of a switch by port name.
+        """Store `ports`, a function that maps the port names of a switch to port numbers.
 
-        Documents hold rates in scenario units: wire rates divided by `rate_scale`.
+        Rows of the statistics file hold rates in scenario units: wire rates divided by
+        `rate_scale`.
         """
         self._port_numbers, self._rate_scale = ports, rate_scale
         self._ports: dict[tuple[str, str], Document] = {}
@@ -90,7 +104,7 @@ class Counters:
         self._rates = CounterRates()
 
     def take_ports(self, switch: str, counts: Iterable[PortCount]) -> None:
-        """Add the port counters of a switch."""
+        """Store a reading of the port counters of a switch."""
         names = {number: name for name, number in self._port_numbers(switch).items()}
         now_ns = time.monotonic_ns()
         for count in counts:
@@ -102,7 +116,7 @@ class Counters:
             self._ports[switch, name] = {"switch": switch, "name": name} | vars(count) | rates
 
     def take_flows(self, switch: str, entries: Iterable[FlowCount]) -> None:
-        """Add the counters of the path entries of a switch."""
+        """Store a reading of the flow entries that route paths on a switch."""
         now_ns = time.monotonic_ns()
         flows = self._flows[switch]
         for counter in flows.values():
@@ -113,12 +127,15 @@ class Counters:
             counter.rate_bps = self._rates.rate_bps((switch, entry.cookie), now_ns, entry.bytes)
 
     def flow_bps(self, switch: str, flow: Flow) -> int:
-        """Return the rate of a flow through a switch in bit/s."""
+        """Return the rate in bit/s of a flow through a switch, 0 if it was not measured."""
         counter = self._flows[switch].get(digest(flow))
         return 0 if counter is None else counter.rate_bps or 0
 
     def update(self, paths: Mapping[Flow, PathDelay], now_s: float) -> None:
-        """Update the counts of these flows, each in its own direction, and forget all others."""
+        """Update the counts of the flows in `paths`, each in its own direction.
+
+        Forget the counts of all other flows.
+        """
         self._counts = {
             flow: self._summed(flow, each, now_s) for flow, each in paths.items() if each.path
         }
@@ -132,9 +149,10 @@ class Counters:
                 del flows[cookie]
 
     def data(self, flow: Flow) -> PathCount | None:
-        """Return the count of a flow or its opposite direction, whichever carries more bytes.
+        """Return the count of the data direction of a connection's flow.
 
-        None if neither was counted.
+        This is the count of `flow` or of its opposite direction, whichever carried more bytes; None
+        if neither was counted.
         """
         both = [
             count
@@ -155,10 +173,10 @@ class Counters:
     def documents(
         self, subflows: Iterable[tuple[Joined, Subflow, bool]]
     ) -> dict[str, list[Document]]:
-        """Return the tables `ports`, `paths` and `subflows`.
+        """Return the rows of the tables `ports`, `paths` and `subflows` of the statistics file.
 
-        Each subflow comes with the tracked subflow it was made from, and whether a strategy chose
-        its path.
+        Each element of `subflows` is a tuple: the subflow as tracked from its SYN packets, the
+        subflow as strategies observe it, and whether a strategy chose its path.
         """
         found = [self._document(*each) for each in subflows]
         by_path: dict[Path, list[Document]] = {}
@@ -185,7 +203,7 @@ class Counters:
 
     @staticmethod
     def joined(document: Document) -> Joined:
-        """Return the tracked subflow in a document."""
+        """Convert a row of the table `subflows` back to the tracked subflow."""
         return Joined(
             document["connection"],
             document["number"],
@@ -194,7 +212,7 @@ class Counters:
         )
 
     def ap_documents(self, step: Step) -> list[Document]:
-        """Return the table `aps`."""
+        """Return the rows of the table `aps`, one per access point, as the step observed them."""
         return [
             {
                 "ap": ap.id,

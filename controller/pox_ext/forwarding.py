@@ -1,13 +1,15 @@
-"""Forward packets over paths in table 1 of every bridge, with POX's OpenFlow 1.0 connection.
+"""Install the entries that forward packets in table 1 of every bridge.
 
-1) A SYN or SYN/ACK comes from the port of a host: write the entries of both directions, pass the
-   packet to the tracker, and send it on.
+All messages use POX's OpenFlow 1.0 connection to the bridge.
+
+1) A SYN or SYN/ACK comes from the port of a host: write the entries of both directions, report the
+   packet to the subflow tracker, and send it to its next hop.
 2) Any other packet without an entry is handled the same way, even in the middle of a connection, so
-   that a restart loses nothing.
-3) ARP is answered here. Unknown addresses are requested at the ports of hosts; nothing is ever
-   flooded between switches.
-4) Entries last as long as they are used and do not depend on this process. When a link changes, the
-   flows over it move.
+   that a restart of the controller interrupts no connection.
+3) ARP requests are answered here. Unknown addresses are requested at the ports of hosts. Nothing is
+   ever flooded between switches.
+4) Entries last as long as packets use them, even if this process ends. When a link changes, the
+   flows over it move to other paths.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ MOST_INSTALLED = 256
 
 
 class Forwarding:
-    """Handle POX's OpenFlow events."""
+    """Handle POX's OpenFlow events: route new flows, and move flows when links change."""
 
     def __init__(
         self,
@@ -50,10 +52,11 @@ class Forwarding:
         on_switch: Callable[[str, str], None],
         on_idle: Callable[[int], None] = lambda _: None,
     ) -> None:
-        """Take the callbacks for events.
+        """Register for the events of `nexus`, POX's OpenFlow object, and store the callbacks.
 
-        `on_syn(packet)` gets every SYN and SYN/ACK; `on_switch(switch, state)` gets `connected`,
-        `ready` (table 1 is written) and `lost`; `on_idle(cookie)` gets entries that nobody used.
+        `on_syn(packet)` gets every SYN and SYN/ACK. `on_switch(switch, state)` gets the states
+        `connected`, `ready` (table 1 is written) and `lost`. `on_idle(cookie)` gets the cookie of
+        each entry that was removed because no packet used it.
         """
         self._hosts, self._router, self._on_syn, self._on_switch, self._on_idle = (
             hosts,
@@ -115,9 +118,10 @@ class Forwarding:
             self._on_idle(event.ofp.cookie)
 
     def _fixed_entries(self, switch: str) -> Iterator[bytes]:
-        """Yield the entries of table 1 besides paths.
+        """Yield the messages that write the entries of table 1 that do not depend on flows.
 
-        ARP, SYN and IP without a path go to the controller; everything else is dropped.
+        ARP packets, SYN packets from hosts, and IP packets without a path entry go to the
+        controller. Multicast and everything else is dropped.
         """
         controller = [nicira.output(nicira.PORT_CONTROLLER)]
         ip = nicira.eth_type(nicira.ETH_IP)
@@ -132,7 +136,10 @@ class Forwarding:
         yield from self._edge_entries(switch)
 
     def _edge_entries(self, switch: str) -> Iterator[bytes]:
-        """Yield the entries that send SYN and SYN/ACK to the controller where they enter."""
+        """Yield the messages that write an entry for every port with hosts.
+
+        The entry sends each SYN and SYN/ACK that enters there to the controller.
+        """
         for name, number in self.switches.ports(switch).items():
             if self._hosts.is_edge(switch, name):
                 match = (
@@ -189,9 +196,10 @@ class Forwarding:
             self.switches.send(switch, nicira.packet_out(data, actions, in_port))
 
     def _no_route(self, switch: str, flow: Flow) -> None:
-        """Request the address of an unknown host.
+        """Handle a packet of a flow that has no route.
 
-        A flow that has no path is dropped for a second, so that not each of its packets comes here.
+        If the destination is unknown, request its address. If no path leads to it, drop the flow
+        for `NO_ROUTE_S`, so that not each of its packets comes to the controller.
         """
         if self._hosts.place(flow.destination) is None:
             self._arp.resolve(flow.destination, flow.source)
@@ -200,7 +208,10 @@ class Forwarding:
         self._entries.drop_for(switch, flow, NO_ROUTE_S)
 
     def _install(self, flow: Flow, route: Route) -> None:
-        """Write both directions of a flow, unless that was done a moment ago."""
+        """Write the entries of a flow and its opposite direction.
+
+        Skip both if the entries of `flow` were written less than `SETTLING_S` ago.
+        """
         now = time.monotonic()
         if now - self._installed.get(flow, 0.0) < SETTLING_S:
             return
@@ -215,9 +226,9 @@ class Forwarding:
     # --- other paths
 
     def pin(self, flow: Flow, path: Path) -> int:
-        """Route a flow and its opposite direction over this path; an empty one frees them.
+        """Route a flow and its opposite direction over `path`; an empty path ends this choice.
 
-        Return how many directions moved.
+        Return how many of the two directions moved.
         """
         self._router.pin(flow, path)
         return self.reroute([flow, flow.back()])
@@ -225,21 +236,21 @@ class Forwarding:
     def reroute(
         self, flows: Iterable[Flow] | None = None, done: Callable[[], None] = lambda: None
     ) -> int:
-        """Move the flows whose path has changed, and return their number.
+        """Move the flows whose route has changed; None means all flows in use.
 
-        `done` is called when all are moved.
+        Return the number of flows that move. `done` is called when all entries are written.
         """
         moved = self._router.changed(flows)
         self._entries.move(moved, time.monotonic(), done)
         return len(moved)
 
     def tick(self) -> None:
-        """Finish moves that wait for a silent switch, and delete the entries they left behind."""
+        """Stop waiting for bridges that do not reply, and delete the entries of old paths."""
         self.switches.expire(time.monotonic())
         self._entries.delete_stale(time.monotonic(), self._router.switches)
 
     def set_link(self, link: str, up: bool) -> int | None:
-        """Set a link up or down.
+        """Set a link up or down and move the flows that this affects.
 
         Return how many flows moved, None if the link does not join two switches.
         """
@@ -251,9 +262,10 @@ class Forwarding:
         return self.reroute(done=lambda: None if up else self._clear(ends))  # 4
 
     def _clear(self, ends: list[tuple[str, str]]) -> None:
-        """Delete what an earlier controller installed at a link that is down.
+        """Delete all path entries that send packets into a link that is down.
 
-        The next packets of these flows come to the controller.
+        These are entries of an earlier controller. The next packets of their flows come to this
+        controller.
         """
         for switch, name in ends:
             number = self.switches.port(switch, name)

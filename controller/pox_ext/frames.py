@@ -1,6 +1,6 @@
-"""Read Ethernet, VLAN, ARP and IPv4 from raw bytes.
+"""Parse Ethernet, VLAN, ARP and IPv4 headers from bytes, and build ARP frames.
 
-POX's own parser fails at the TCP header of a Multipath TCP v1 SYN, and with it loses the ports.
+POX's own parser fails at the TCP header of an MPTCP v1 SYN, and then does not return the ports.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ _ETH_IP, _ETH_ARP, _VLAN = 0x0800, 0x0806, (0x8100, 0x88A8)
 
 @dataclass(frozen=True)
 class Arp:
-    """Hold an ARP packet (RFC 826)."""
+    """Hold the fields of an ARP packet (RFC 826).
+
+    `sender` and `target` are IPv4 addresses.
+    """
 
     operation: int
     sender_mac: str
@@ -31,7 +34,7 @@ class Arp:
 
 @dataclass(frozen=True)
 class Ip:
-    """Hold an IPv4 packet, and the flags and options of a TCP segment."""
+    """Hold an IPv4 packet: its flow and, for a TCP segment, its flags and the option bytes."""
 
     flow: Flow
     flags: int = 0
@@ -45,7 +48,7 @@ class Ip:
 
 @dataclass(frozen=True)
 class Frame:
-    """Hold an Ethernet frame; `payload` is None if it is neither ARP nor IPv4."""
+    """Hold an Ethernet frame; `payload` is None if the frame is neither ARP nor IPv4."""
 
     destination_mac: str
     source_mac: str
@@ -53,7 +56,10 @@ class Frame:
 
 
 def parse(data: bytes) -> Frame | None:
-    """Return the frame, or None if it is cut short or contradicts itself; never raise."""
+    """Parse an Ethernet frame; return None if it is cut short or contradicts itself.
+
+    This function raises no exception, whatever the bytes are.
+    """
     try:
         return _frame(data)
     except (struct.error, OSError, IndexError):
@@ -103,7 +109,10 @@ def _ip(data: bytes) -> Ip | None:
 
 
 def arp(operation: int, sender_mac: str, sender: str, target_mac: str, target: str) -> bytes:
-    """Return an ARP frame; a request goes to everybody, a reply to `target_mac`."""
+    """Return an Ethernet frame with an ARP packet.
+
+    A request is broadcast; a reply is sent to `target_mac`.
+    """
     requested_mac = b"\0" * 6 if operation == ARP_REQUEST else mac_bytes(target_mac)
     to = BROADCAST if operation == ARP_REQUEST else target_mac
     ethernet = mac_bytes(to) + mac_bytes(sender_mac) + struct.pack("!H", _ETH_ARP)
@@ -119,10 +128,10 @@ def arp(operation: int, sender_mac: str, sender: str, target_mac: str, target: s
 
 
 def mac_text(raw: bytes) -> str:
-    """Return six bytes as text: 02:00:0a:01:00:02."""
+    """Format the six bytes of a MAC address as text: "02:00:0a:01:00:02"."""
     return raw.hex(":")
 
 
 def mac_bytes(text: str) -> bytes:
-    """Return the six bytes of 02:00:0a:01:00:02."""
+    """Return the six bytes of a MAC address written as "02:00:0a:01:00:02"."""
     return bytes.fromhex(text.replace(":", ""))

@@ -1,4 +1,7 @@
-"""Exchange datagrams with host agents; each is reached at the address of its last report."""
+"""Exchange datagrams with host agents, the programs that run on the hosts.
+
+A host agent is reached at the address from which its last report came.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,10 @@ Address = tuple[str, int]
 
 
 class HostChannel:
-    """Read reports and send commands; without a key no host can be reached."""
+    """Read the reports of host agents and send datagrams to them.
+
+    Both sides share `key`. `send(datagram, address)` transmits; without it no host can be reached.
+    """
 
     def __init__(
         self, key: str = "", send: Callable[[bytes, Address], None] = lambda *_: None
@@ -20,13 +26,16 @@ class HostChannel:
         self._addresses: dict[str, Address] = {}
 
     def report(self, data: bytes, sender: Address) -> HostReport:
-        """Return the report in a datagram; raise `MessageRefused` if it is not valid."""
+        """Parse a host report and remember the address of its sender.
+
+        Raise `MessageRefused` if the report is not valid.
+        """
         report = host_messages.read_report(data, self.key)
         self._addresses[report.host] = sender
         return report
 
     def send(self, host: str, data: bytes) -> bool:
-        """Send to a host; return False if it has never reported."""
+        """Send a datagram to the agent of `host`; return False if this host has never reported."""
         address = self._addresses.get(host)
         if address is not None:
             self._send(data, address)

@@ -1,8 +1,10 @@
-"""Send commands to hosts until they confirm them: one command per connection and host.
+"""Send commands to hosts and repeat them until the hosts confirm the desired settings.
 
-1) A strategy changes a subflow: store the desired state, and send it to both hosts at once.
-2) Send what was not confirmed after `REPEAT_AFTER_S` once more. A confirmed state stays stored, so
-   that it is sent once more if a host loses it.
+A host agent gets one command for all subflows of a connection.
+
+1) A strategy changes a setting of a subflow: store it, and make a command to both hosts due.
+2) Repeat what is not confirmed after `REPEAT_AFTER_S`. A confirmed setting stays stored, so that
+   the command is repeated if a host loses the setting.
 3) Forget a connection that has ended.
 """
 
@@ -22,13 +24,19 @@ Send = Callable[[str, bytes], bool]
 
 @dataclass(frozen=True)
 class Desired:
-    """Hold the desired state of a subflow; None: no command, `rate_bps` 0: no pacing rate."""
+    """Hold the desired settings of a subflow; None means that no strategy has set this setting.
+
+    A `rate_bps` of 0 means that the subflow must have no pacing rate.
+    """
 
     backup: bool | None = None
     rate_bps: int | None = None
 
     def unconfirmed(self, subflow: Subflow) -> Desired:
-        """Return the part of it that the hosts have not confirmed."""
+        """Return the settings that the hosts of `subflow` have not confirmed yet.
+
+        A setting that is confirmed, or that no strategy has set, is None in the result.
+        """
         is_confirmed = self.rate_bps is None or _is_same_rate(
             self.rate_bps, subflow.expected_bps or 0
         )
@@ -39,16 +47,20 @@ class Desired:
 
 
 class HostCommands:
-    """Hold the desired state of each subflow."""
+    """Store the desired settings of each subflow.
+
+    Send commands until the hosts confirm the settings.
+    """
 
     def __init__(
         self, key: str, send: Send, host_of: Callable[[str], str | None], now_ms: Callable[[], int]
     ) -> None:
-        """Take the functions that connect to the hosts.
+        """Store the functions that reach the hosts.
 
-        `send(host, datagram)` returns False if the host cannot be reached. `host_of(address)` names
-        the host of an address. `now_ms` is the time of day; command numbers start there, so that
-        those of a restarted controller are larger.
+        `send(host, datagram)` returns False if the host cannot be reached. `host_of(address)`
+        returns the name of the host with this address. `now_ms()` returns the time of day in ms.
+        Command numbers start from it, so that a restarted controller uses larger numbers than
+        before.
         """
         self._key, self._send, self._host_of, self._now_ms = key, send, host_of, now_ms
         self._desired: dict[SubflowKey, Desired] = {}
@@ -56,15 +68,22 @@ class HostCommands:
         self._seq = 0
 
     def set_backup(self, key: SubflowKey, backup: bool) -> None:
-        """Set the desired backup flag of a subflow."""
+        """Store the desired backup flag of a subflow and make its command due."""
         self._desire(key, replace(self._desired.get(key, Desired()), backup=backup))
 
     def expect(self, key: SubflowKey, rate_bps: int | None) -> None:
-        """Set the desired pacing rate of a subflow; None removes it."""
+        """Store the desired pacing rate of a subflow and make its command due.
+
+        None means that the subflow must have no pacing rate.
+        """
         self._desire(key, replace(self._desired.get(key, Desired()), rate_bps=rate_bps or 0))
 
     def refresh(self, subflows: Iterable[Subflow], now_s: float) -> list[str]:
-        """Send the commands that are due; return the hosts that could not be reached."""
+        """Send the commands that are due at `now_s`; return the hosts not reached.
+
+        `subflows` are all open subflows; the settings of connections that are not among them are
+        forgotten.
+        """
         connections: dict[str, list[Subflow]] = {}
         for each in subflows:
             connections.setdefault(each.connection, []).append(each)
@@ -117,5 +136,5 @@ def _change(subflow: Subflow, desired: Desired) -> SubflowChange:
 
 
 def _is_same_rate(desired_bps: int, confirmed_bps: int) -> bool:
-    """Return whether two rates differ by no more than their conversion loses."""
+    """Return whether two rates are equal except for rounding in the messages."""
     return abs(desired_bps - confirmed_bps) <= RATE_TOLERANCE * desired_bps

@@ -1,4 +1,4 @@
-"""Hold what hosts report: their subflows, from both ends, and the loss of their interfaces."""
+"""Hold what host agents report: the subflows of each host, and the loss on the path to it."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ MISSING_AFTER_S, MISSING_AFTER_REPORTS = 5.0, 4
 
 @dataclass(frozen=True)
 class Confirmed:
-    """Hold what both ends of a subflow agree on; None if no host has reported it.
+    """Hold the settings of a subflow that the reports of its two hosts confirm.
 
-    The backup flag is read from the other host than the one that sets it, because the first one
-    knows only what it has sent (MP_PRIO). An expected rate is in force when every end that reports
-    paces at it.
+    A setting that is None is not confirmed. The backup flag comes from the server's report: the
+    user's host sends the flag (MP_PRIO), and its own report shows only what it has sent. A pacing
+    rate is confirmed if every end that reports the subflow has the same rate.
+    `retransmitted_packets` is the sum of both ends.
     """
 
     backup: bool | None = None
@@ -30,7 +31,7 @@ class Confirmed:
 
 
 class HostReports:
-    """Hold the latest report of every host."""
+    """Store the latest report of every host."""
 
     def __init__(self) -> None:
         self._latest: dict[str, HostReport] = {}
@@ -39,7 +40,11 @@ class HostReports:
         self._unreported_since: dict[Flow, tuple[float, int]] = {}
 
     def add(self, report: HostReport) -> bool:
-        """Add a report; return False if a later one has come before."""
+        """Store a report and return True.
+
+        If an earlier report of this host has the same or a larger `seq`, ignore the report and
+        return False.
+        """
         before = self._latest.get(report.host)
         if before is not None and report.seq <= before.seq:
             return False
@@ -51,7 +56,10 @@ class HostReports:
         return True
 
     def confirmed(self, to_user: Flow) -> Confirmed:
-        """Return what is confirmed of a subflow, given in the direction of its user."""
+        """Return the confirmed settings of a subflow.
+
+        `to_user` is its 5-tuple in the direction to the user.
+        """
         source, destination = ends(to_user)
         server, user = (
             self._states.get((source, destination)),
@@ -69,20 +77,25 @@ class HostReports:
         )
 
     def loss(self, address: str) -> float | None:
-        """Return the reported loss of an interface, a fraction, None without a report."""
+        """Return the loss on the path to an address as its host reports it.
+
+        The loss is a fraction; None means that no host has reported it.
+        """
         return next(
             (report.loss[address] for report in self._latest.values() if address in report.loss),
             None,
         )
 
     def reports_any(self, hosts: Iterable[str | None]) -> bool:
-        """Return whether one of these hosts reports."""
+        """Return whether at least one of these hosts has sent a report."""
         return any(host in self._latest for host in hosts)
 
     def is_over(self, to_user: Flow, hosts: Iterable[str | None], now_s: float) -> bool:
-        """Return whether a subflow has ended: the hosts at its ends that report no longer list it.
+        """Return whether a subflow has ended: none of its hosts lists it in its reports any more.
 
-        A new subflow has `MISSING_AFTER_S` and `MISSING_AFTER_REPORTS` to appear in the reports.
+        `to_user` is its 5-tuple in the direction to the user, and `hosts` are the hosts at its
+        ends. A new subflow may be missing for `MISSING_AFTER_S` and `MISSING_AFTER_REPORTS` before
+        it counts as ended. The result is False if neither host sends reports.
         """
         ends_of = set(hosts)
         if not self.reports_any(ends_of):
@@ -98,13 +111,13 @@ class HostReports:
         return now_s - since_s > MISSING_AFTER_S and reports - before >= MISSING_AFTER_REPORTS
 
     def forget(self, to_user: Flow) -> None:
-        """Forget a subflow that has ended."""
+        """Forget when a subflow that has ended was last reported."""
         self._unreported_since.pop(to_user, None)
 
     def subflows_at(self, host: str) -> Iterator[tuple[str, Flow]]:
-        """Yield token and 5-tuple, away from this host, of each of its subflows.
+        """Yield the token and the 5-tuple of each subflow in the latest report of `host`.
 
-        A restarted controller adopts them.
+        The source of the 5-tuple is `host`. A restarted controller learns its subflows here.
         """
         for state in self._latest[host].subflows if host in self._latest else ():
             (source, source_port), (destination, port) = (
@@ -114,5 +127,5 @@ class HostReports:
 
 
 def ends(flow: Flow) -> tuple[str, str]:
-    """Return both ends of a flow as `address:port`."""
+    """Return source and destination of a flow, each as `address:port`."""
     return f"{flow.source}:{flow.source_port}", f"{flow.destination}:{flow.destination_port}"

@@ -1,4 +1,7 @@
-"""Locate addresses: from the plan, or learned at ports that lead to no other switch."""
+"""Find the switch and port at which each host address is.
+
+Addresses come from the topology file, or are learned at ports that lead to no other switch.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from controller.plan import Plan
 
 @dataclass(frozen=True)
 class Place:
-    """Name a switch and one of its ports, and the MAC address found there."""
+    """Hold the switch and port at which an address is, and its MAC address if known."""
 
     switch: str
     port: str
@@ -17,7 +20,7 @@ class Place:
 
 
 class Hosts:
-    """Hold the place of each address; the last one counts, so that a station may move."""
+    """Store the place of each address; a station that sends from a new port changes its place."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
@@ -37,14 +40,14 @@ class Hosts:
         self._fixed = frozenset(self._places)
 
     def is_edge(self, switch: str, port: str) -> bool:
-        """Return whether hosts are behind this port."""
+        """Return whether a port leads to hosts, not to another switch."""
         return (switch, port) not in self._trunks
 
     def learn(self, address: str, mac: str, switch: str, port: str) -> bool:
-        """Note where a frame came from; return True if its sender has moved to another port.
+        """Store the place from which `address` sent a frame; return True if the address has moved.
 
-        An address of the plan moves only between access points of the same kind: a host with
-        several interfaces may send from a wrong one, and that is no handover.
+        An address in the topology file may only move between access points of the same kind. A host
+        with several interfaces may send from the wrong interface, and that is no handover.
         """
         before = self._places.get(address)
         stays = before is not None and (before.switch, before.port) == (switch, port)
@@ -69,15 +72,15 @@ class Hosts:
         return kinds[0] is not None and kinds[0] == kinds[1]
 
     def place(self, address: str) -> Place | None:
-        """Return where an address is, None if unknown."""
+        """Return the place of an address, None if it is unknown."""
         return self._places.get(address)
 
     def owner(self, address: str) -> str | None:
-        """Return the host of an address, None if it is not in the plan."""
+        """Return the name of the host that has this address, None if it is unknown."""
         return self._owners.get(address)
 
     def at(self, user: str, ap: str) -> tuple[str, ...]:
-        """Return the addresses of a user at an access point."""
+        """Return the addresses that `user` has at the access point `ap`, sorted."""
         return tuple(
             sorted(
                 own
@@ -87,7 +90,7 @@ class Hosts:
         )
 
     def associations(self) -> dict[tuple[str, str], tuple[str, ...]]:
-        """Return the addresses of every user at every access point."""
+        """Map each planned station, as (user, access point), to the user's addresses there."""
         return {
             (user, ap): self.at(user, ap)
             for ap, line in self._plan.aps.items()
@@ -95,9 +98,9 @@ class Hosts:
         }
 
     def _own(self, address: str, switch: str, port: str) -> None:
-        """Give an address to the host at a port.
+        """Record which host has a learned address, if the topology file makes this certain.
 
-        The plan must name exactly one host there, without an address.
+        It does if exactly one interface is at this port, and that interface has no address.
         """
         here = [
             (host, each)
