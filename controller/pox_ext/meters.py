@@ -1,13 +1,13 @@
 """Manage table 0 and the meter of every access point's switch.
 
 1) A bridge connects: read its table 0 and its meter, so that a restarted controller continues with
-   what is installed.
-2) Write what is desired. Before the first decision that is what is installed, and an entry that
-   counts each address.
-3) Entries that somebody deletes by hand are written once more, after a while in which the effect
-   can be observed.
-4) The throughput of Tier 2 is what came to the meter minus what it dropped. A change of the rate
-   resets these counters, so they are read just before and just after it.
+   the installed state.
+2) Write the desired state. Before the first decision this is the installed state, plus an entry
+   for each address of a multipath user, so that its traffic is counted.
+3) Entries that somebody deletes by hand are written once more after `REPAIR_AFTER_S`. Until then
+   the effect of the deletion can be observed.
+4) The throughput of Tier 2 is the traffic that reached the meter minus what the meter dropped. A
+   change of the rate resets these counters, so they are read just before and just after it.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ MIN_PERIOD_NS = 100_000_000  # a rate over less time shows single bursts
 
 
 class Meters:
-    """Hold all bridges on the OpenFlow 1.3 channel by switch name.
+    """Hold the installed and the desired state of table 0 and the meter, for every switch.
 
-    A switch that is no access point has only the default entry.
+    A switch that is no access point has only the default entry, which sends all packets to table 1.
     """
 
     def __init__(
         self, counted: Callable[[str], Iterable[str]], ready: Callable[[str], None]
     ) -> None:
-        """Take the callbacks.
+        """Store the callbacks.
 
-        `counted(switch)` returns the addresses to count there; `ready(switch)` is called when table
-        0 is written.
+        `counted(switch)` returns the addresses whose traffic is counted there. `ready(switch)` is
+        called when table 0 of the switch is written.
         """
         self._counted, self._ready = counted, ready
         self.channels: dict[str, Channel] = {}
@@ -51,7 +51,7 @@ class Meters:
         self._by_address: dict[tuple[str, str], int | None] = {}
 
     def connected(self, switch: str, channel: Channel) -> None:
-        """Read what a bridge has installed, then write what is desired."""  # 1
+        """Read the state that a bridge has installed, then write the desired state."""  # 1
         self.channels[switch] = channel
 
         def with_meter(config: bytes | None) -> None:
@@ -64,20 +64,24 @@ class Meters:
         channel.request(messages.meter_config_request(), with_meter)
 
     def lost(self, switch: str, channel: Channel) -> None:
-        """Note that a bridge is gone; what is desired is kept until it comes back."""
+        """Handle the end of a bridge's connection.
+
+        Its desired state is kept for its next connection.
+        """
         if self.channels.get(switch) is channel:
             del self.channels[switch]
             self._installed.pop(switch, None)
 
     def limit_bps(self, switch: str) -> int | None:
-        """Return the rate of the meter in bit/s, None without one."""
+        """Return the rate of the meter at a switch in bit/s, None if it has no meter."""
         installed = self._installed.get(switch)
         return installed.rate_bps if installed else None
 
     def tier2_bps(self, switch: str, addresses: Iterable[str]) -> int | None:
-        """Return the throughput of Tier 2 at the last reading in bit/s.
+        """Return the throughput of Tier 2 at a switch in bit/s, None if it was not measured.
 
-        It is measured at the meter, or at the entries of these addresses if there is no meter.
+        `addresses` are the Tier 2 addresses. The rate is measured behind the meter. If there is no
+        meter, it is the sum over the entries of these addresses.
         """
         if self.limit_bps(switch) is not None:
             return self._tier2_bps.get(switch)
@@ -85,7 +89,7 @@ class Meters:
         return sum(rate for rate in rates if rate is not None) if switch in self.channels else None
 
     def apply(self, command: ApCommand) -> None:
-        """Carry out the command of a strategy."""
+        """Write the state that a Throttle or Unthrottle command requests."""
         installed = self._installed.get(command.ap, Table0())
         throttled = isinstance(command, Throttle)
         addresses = command.addresses if isinstance(command, Throttle) else frozenset()
@@ -101,7 +105,10 @@ class Meters:
         self._apply_desired(command.ap)
 
     def read(self, switch: str, done: Callable[[], None]) -> None:
-        """Read the meter and table 0 of a switch; call `done` in any case."""  # 3, 4
+        """Request the counters of the meter and of table 0, and repair missing entries.
+
+        `done` is called when both replies have come, or when one fails.
+        """  # 3, 4
         channel, before = self.channels[switch], self._installed.get(switch)
 
         def with_flows(body: bytes | None, has_meter: bool) -> None:
@@ -134,7 +141,11 @@ class Meters:
         channel.request(messages.meter_stats_request(), with_meter)
 
     def _repair(self, switch: str, installed: Table0, found: Table0) -> None:
-        """Write entries once more that have been missing for `REPAIR_AFTER_S`."""
+        """Write the desired state once more if the switch has lost entries.
+
+        It is written if `found`, the reported state, has differed from `installed` for
+        `REPAIR_AFTER_S`.
+        """
         if (found.addresses, replace(found, counted=installed.counted)) == (
             installed.addresses,
             installed,
@@ -149,7 +160,7 @@ class Meters:
             self._apply_desired(switch)
 
     def refresh(self, switch: str) -> None:
-        """Count the addresses that were learned since."""
+        """Add entries that count the addresses learned since the last call."""
         if switch in self._installed and self._desired.get(switch):
             self._desired[switch] = replace(
                 self._desired[switch], counted=frozenset(self._counted(switch))

@@ -1,7 +1,8 @@
-"""Read Multipath TCP options from raw bytes: version 0 (RFC 6824) and version 1 (RFC 8684).
+"""Parse MPTCP options from bytes: version 0 (RFC 6824) and version 1 (RFC 8684).
 
-The versions differ in MP_CAPABLE: a v1 SYN carries no key, and the third ACK may carry data. In
-both, the SYN/ACK carries the server's key. Every MP_JOIN to the server names the token of this key.
+The versions differ in MP_CAPABLE: a v1 SYN contains no key, and the third ACK may contain a data
+length. In both versions the SYN/ACK contains the server's key. The token, a hash of this key,
+identifies the connection in every MP_JOIN sent to the server.
 """
 
 from __future__ import annotations
@@ -28,8 +29,9 @@ _JOIN_LENGTHS = {12: "syn", 16: "syn_ack", 24: "ack"}
 
 @dataclass(frozen=True)
 class Capable:
-    """Hold MP_CAPABLE (RFC 8684 and RFC 6824, section 3.1); a field is None if the option is too
-    short for it.
+    """Hold an MP_CAPABLE option (RFC 8684 and RFC 6824, section 3.1).
+
+    A field is None if the option is too short to contain it.
     """
 
     version: int
@@ -39,15 +41,19 @@ class Capable:
     data_length: int | None = None
 
     def token(self) -> str | None:
-        """Return the sender's token in hexadecimal (RFC 8684, section 3.2), None without a key."""
+        """Return the token of the sender's key in hexadecimal (RFC 8684, section 3.2).
+
+        None without a key.
+        """
         return None if self.sender_key is None else token(self.sender_key, self.version)
 
 
 @dataclass(frozen=True)
 class Join:
-    """Hold MP_JOIN (section 3.2 of both).
+    """Hold an MP_JOIN option (section 3.2 of RFC 8684 and RFC 6824).
 
-    Only the SYN has the token; the third ACK has neither address id nor backup flag.
+    `step` is the packet of the handshake: syn, syn_ack or ack. Only the SYN has a token. The third
+    ACK has neither address id nor backup flag; these are then 0 and False.
     """
 
     step: str
@@ -58,9 +64,10 @@ class Join:
 
 @dataclass(frozen=True)
 class Prio:
-    """Hold MP_PRIO (section 3.3.8 of both): the priority of this subflow.
+    """Hold an MP_PRIO option, which sets the backup flag (section 3.3.8 of RFC 8684 and RFC 6824).
 
-    In v0 an address may follow; then it is the priority of the subflows of this address.
+    In v0 an address id may follow; then the flag applies to the subflows of this address. Without
+    one it applies to the subflow that carries the option.
     """
 
     backup: bool
@@ -69,7 +76,7 @@ class Prio:
 
 @dataclass(frozen=True)
 class Other:
-    """Hold the name of any other Multipath TCP option."""
+    """Hold the name of an MPTCP option other than MP_CAPABLE, MP_JOIN and MP_PRIO."""
 
     name: str
 
@@ -78,16 +85,20 @@ Option = Capable | Join | Prio | Other
 
 
 def token(key: bytes, version: int) -> str:
-    """Return the first 32 bits of the hash of a key in hexadecimal: SHA-256 in v1, SHA-1 in v0."""
+    """Return the first 32 bits of the hash of a key, in hexadecimal.
+
+    The hash is SHA-1 in version 0 and SHA-256 in version 1.
+    """
     digest = hashlib.sha256(key) if version else hashlib.sha1(key, usedforsecurity=False)
     return digest.hexdigest()[:8]
 
 
 def parse(options: bytes) -> Option | None:
-    """Return the most important Multipath TCP option among TCP options, or None; never raise.
+    """Parse the options of a TCP segment and return its most important MPTCP option.
 
-    A segment may carry several (DSS with MP_PRIO): MP_CAPABLE, MP_JOIN and MP_PRIO go before the
-    others.
+    A segment may contain several, such as DSS and MP_PRIO: the first MP_CAPABLE, MP_JOIN or MP_PRIO
+    is returned, or else the first other MPTCP option. Return None if there is none. This function
+    raises no exception, whatever the bytes are.
     """
     found = [option for option in map(_option, _mptcp_options(options)) if option is not None]
     named = [option for option in found if not isinstance(option, Other)]
@@ -95,7 +106,10 @@ def parse(options: bytes) -> Option | None:
 
 
 def _mptcp_options(options: bytes) -> Iterator[bytes]:
-    """Yield the Multipath TCP options (RFC 9293, section 3.1); stop where the list is broken."""
+    """Yield each MPTCP option among the options of a TCP segment (RFC 9293, section 3.1).
+
+    Stop at the first option whose length is not valid.
+    """
     at = 0
     while at < len(options) and options[at] != 0:
         if options[at] == 1:

@@ -1,7 +1,7 @@
-"""Encode OpenFlow 1.0 messages with Nicira's extensions (table id, extended match).
+"""Encode OpenFlow 1.0 messages with Nicira's extensions for table ids and extended matches.
 
-Only what paths need; this is faster than POX's classes. Layouts: openvswitch/nicira-ext.h and
-OpenFlow 1.0.0.
+Functions return the bytes of a message, or of a part of one. Only the parts that routing needs are
+here; they are faster than POX's classes. Layouts: openvswitch/nicira-ext.h and OpenFlow 1.0.0.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ _VERSION, _VENDOR, _PACKET_OUT, _BARRIER_REQUEST = 1, 4, 13, 18
 
 
 def _nxm(vendor: int, field: int, value: bytes, mask: bytes = b"") -> bytes:
-    """Return one extended match entry: vendor, field, whether a mask follows, length, value."""
+    """Return one entry of an extended match.
+
+    It contains vendor, field, whether there is a mask, length, value, and the mask if there is one.
+    """
     return (
         struct.pack("!HBB", vendor, field << 1 | bool(mask), len(value) + len(mask)) + value + mask
     )
@@ -49,12 +52,12 @@ def destination(address: str, prefix_bits: int = 32) -> bytes:
 
 
 def syn() -> bytes:
-    """Match TCP with the SYN flag set, whatever the other flags."""
+    """Return a match of TCP segments whose SYN flag is set, whatever their other flags are."""
     return _nxm(1, 34, struct.pack("!H", SYN), struct.pack("!H", SYN))
 
 
 def match_flow(flow: Flow) -> bytes:
-    """Match exactly this flow, at any port of entry."""
+    """Return a match of the packets of exactly this flow, entering at any port."""
     match = (
         eth_type(ETH_IP)
         + protocol(flow.protocol)
@@ -69,9 +72,10 @@ def match_flow(flow: Flow) -> bytes:
 
 
 def output(port: int, ingress_port: int | None = None) -> bytes:
-    """Send a packet out of a port; the controller gets whole packets.
+    """Return an action that sends a packet out of `port`; the controller gets whole packets.
 
-    OpenFlow has a number of its own for the port of entry.
+    If `port` is `ingress_port`, the port where the packet entered, the action uses PORT_IN:
+    OpenFlow sends a packet back only by this reserved number.
     """
     return struct.pack("!HHHH", 0, 8, PORT_IN if port == ingress_port else port, 0xFFFF)
 
@@ -81,7 +85,10 @@ def set_destination_mac(mac: str) -> bytes:
 
 
 def enable_table_ids(xid: int = 0) -> bytes:
-    """Make the upper byte of a flow-mod's command the number of a table."""
+    """Return a message that lets the following flow-mods name a table.
+
+    A flow-mod then has the table number in the upper byte of its command field.
+    """
     return _vendor(NXT_FLOW_MOD_TABLE_ID, struct.pack("!B7x", 1), xid)
 
 
@@ -98,10 +105,12 @@ def flow_mod(
     out_port: int = PORT_NONE,
     flags: int = 0,
 ) -> bytes:
-    """Add, change or delete an entry; an entry without actions drops packets.
+    """Return a message that adds, modifies or deletes a flow entry in `table`.
 
-    A change of an entry that does not exist adds it. A delete may be limited to entries that leave
-    by `out_port`.
+    An entry without actions drops its packets. Modifying an entry that does not exist adds it. A
+    delete with `out_port` affects only entries that send packets out of this port. An entry is
+    removed after `idle_s` seconds without packets, or `hard_s` seconds after it was written; 0
+    means never.
     """
     fixed = struct.pack(
         "!QHHHHLHHH6x",
@@ -120,14 +129,17 @@ def flow_mod(
 
 
 def packet_out(data: bytes, actions: Iterable[bytes], ingress_port: int = PORT_NONE) -> bytes:
-    """Send a packet out of a switch."""
+    """Return a message that makes a switch apply `actions` to the packet `data`.
+
+    `ingress_port` is the port where the packet entered.
+    """
     packed = b"".join(actions)
     fixed = struct.pack("!LHH", NO_BUFFER, ingress_port, len(packed))
     return _message(_PACKET_OUT, fixed + packed + data)
 
 
 def barrier(xid: int) -> bytes:
-    """Request a reply when everything before has been carried out."""
+    """Return a message that requests a reply after all earlier messages have been carried out."""
     return _message(_BARRIER_REQUEST, b"", xid)
 
 

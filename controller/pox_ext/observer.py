@@ -1,4 +1,4 @@
-"""Make one `Observation` from reports, counters and SYN packets."""
+"""Build the `Observation` of each control step from reports, counters and SYN packets."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ if TYPE_CHECKING:  # it imports POX, which unit tests run without
 
 
 class Observer:
-    """Collect reports and counters between two steps; it reads neither a clock nor a file."""
+    """Collect reports and counters between two control steps.
+
+    This class reads neither a clock nor a file.
+    """
 
     def __init__(
         self,
@@ -42,10 +45,10 @@ class Observer:
         self.tiers: Tiers = {}
 
     def add_report(self, report: ApReport) -> None:
-        """Add the report of an AP agent.
+        """Store the report of an AP agent; raise `ValueError` if its access point is unknown.
 
-        The latest report says where the stations are; the occupancy is the mean of all reports
-        since the last step.
+        The latest report determines the state of the stations. The MAC occupancy of an access point
+        is the mean of all its reports since the last step.
         """
         if report.ap not in self._plan.aps:
             known = ", ".join(self._plan.aps) or "none"
@@ -60,7 +63,7 @@ class Observer:
             )
 
     def observe(self, now_ns: int) -> Observation:
-        """Return what was observed since the last call."""
+        """Return the observation for the step at `now_ns`; AP reports count since the last call."""
         self._count(now_ns)
         reports, self._reports = self._reports, {}
         observation = Observation(
@@ -91,7 +94,7 @@ class Observer:
         )
 
     def _count(self, now_ns: int) -> None:
-        """Update the counts of both directions of every subflow."""
+        """Update the packet counts of both directions of every subflow."""
         paths = {}
         for joined in self._tracker.subflows():
             for flow in (joined.flow, joined.flow.back()):
@@ -100,9 +103,9 @@ class Observer:
         self._counters.update(paths, now_ns / NS_PER_S)
 
     def subflow(self, joined: Joined) -> Subflow:
-        """Return a subflow in the direction of its user.
+        """Convert a tracked subflow to a `Subflow`, whose direction is towards its user.
 
-        Its packet counts are those of the direction that carries more bytes.
+        The packet counts are those of the direction that carries more bytes.
         """
         to_user = joined.flow.back() if self._is_user(joined.flow.source) else joined.flow
         place = self._hosts.place(to_user.destination)
@@ -127,20 +130,27 @@ class Observer:
         )
 
     def knows_tier(self, subflow: Subflow) -> bool:
-        """Return whether a subflow has a tier, or needs none because it is at no access point.
+        """Return whether a subflow has a known tier or needs none.
 
-        The first step gives a tier to every association.
+        A subflow needs none if it is at no access point. The first control step gives a tier to
+        every association.
         """
         return subflow.ap not in self._plan.aps or (subflow.user, subflow.ap) in self.tiers
 
     def is_user(self, host: str) -> bool:
-        """Return whether a host is a user, not a server."""
+        """Return whether a host is a user: it uses MPTCP or is a station.
+
+        Other hosts are servers.
+        """
         return host in self._plan.multipath or any(
             host in line.stations for line in self._plan.aps.values()
         )
 
     def _is_user(self, address: str) -> bool:
-        """Return whether an end of a subflow is the user: it is at an access point or multipath."""
+        """Return whether `address` belongs to the user of its subflow, not to the server.
+
+        It does if it is at an access point, if its host uses MPTCP, or if its place is unknown.
+        """
         place = self._hosts.place(address)
         return (
             place is None

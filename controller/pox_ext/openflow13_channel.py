@@ -1,7 +1,8 @@
 """Exchange OpenFlow 1.3 messages with every bridge, for meters, table 0 and counters.
 
-A bridge whose second controller is this listener speaks 1.3 here and 1.0 to POX (docs/formats.md).
-Everything runs cooperatively in POX's own loop; nothing blocks and nothing needs a lock.
+Each bridge has two controllers: it speaks OpenFlow 1.0 to POX, and 1.3 to the listener in this file
+(docs/formats.md). All code runs as a task in POX's cooperative loop, so nothing blocks and nothing
+needs a lock.
 """
 
 from __future__ import annotations
@@ -20,7 +21,10 @@ SELECT_TIMEOUT_S = 1.0
 
 
 class Channel:
-    """Hold the connection to one bridge, and the requests without a reply by transaction id."""
+    """Hold the OpenFlow 1.3 connection to one bridge.
+
+    Requests without a reply are stored by their transaction id.
+    """
 
     def __init__(self, connection: socket.socket, listener: Listener) -> None:
         self.socket, self._listener = connection, listener
@@ -38,12 +42,15 @@ class Channel:
         return bool(self._outbox)
 
     def send(self, message: bytes) -> None:
-        """Queue a message and send what the socket takes at once."""
+        """Queue a message and send as much of the queue as the socket accepts without blocking."""
         self._outbox += message
         self.flush()
 
     def flush(self) -> None:
-        """Send what is queued; a broken connection is noticed when it is read."""
+        """Send as much of the queue as the socket accepts.
+
+        Ignore an error; reading a broken connection reports it.
+        """
         try:
             sent = self.socket.send(self._outbox)
             self._outbox = self._outbox[sent:]
@@ -51,9 +58,10 @@ class Channel:
             pass
 
     def request(self, request: tuple[int, bytes], callback: Callback) -> None:
-        """Request statistics; call back with the whole reply.
+        """Send a statistics request; `callback` gets the body of the whole reply.
 
-        Call back with None if the bridge refuses or closes the connection.
+        `request` is a pair of kind and body. `callback` gets None if the bridge refuses the request
+        or the connection closes.
         """
         kind, body = request
         self._send_request(
@@ -61,18 +69,21 @@ class Channel:
         )
 
     def barrier(self, done: Callback) -> None:
-        """Call back when everything sent so far has been carried out."""
+        """Call `done` when the bridge has carried out everything that was sent before."""
         self._send_request(messages.BARRIER_REQUEST, b"", done)
 
     def close(self) -> None:
-        """Close the connection, and call back with None for every open request."""
+        """Close the connection, and call the callback of every open request with None."""
         self.socket.close()
         waiting, self._waiting = self._waiting, {}
         for callback, _ in waiting.values():
             callback(None)
 
     def receive(self) -> bool:
-        """Read what has come and handle it; return False if the connection is closed."""
+        """Read and handle the messages that have arrived.
+
+        Return False if the connection is closed, or if the bridge does not speak OpenFlow 1.3.
+        """
         try:
             data = self.socket.recv(65536)
         except BlockingIOError:
@@ -144,7 +155,11 @@ class Channel:
 
 
 class Listener(Task):  # type: ignore[misc]
-    """Accept bridges; call `up(channel)` when one is known and `down(channel)` when it is gone."""
+    """Accept the OpenFlow 1.3 connections of bridges and serve them in POX's loop.
+
+    `up(channel)` is called when the bridge of a connection is known, `down(channel)` when its
+    connection has ended. `warn(text)` gets warnings for the user.
+    """
 
     def __init__(
         self,
@@ -161,7 +176,10 @@ class Listener(Task):  # type: ignore[misc]
         self._channels: list[Channel] = []
 
     def connected(self, channel: Channel) -> None:
-        """Note which bridge a channel belongs to; close an older channel to it."""
+        """Call `up` for a channel whose bridge is now known.
+
+        Close older channels of this bridge.
+        """
         for other in [
             each for each in self._channels if each.dpid == channel.dpid and each is not channel
         ]:
@@ -169,7 +187,7 @@ class Listener(Task):  # type: ignore[misc]
         self._up(channel)
 
     def run(self) -> Generator[Any, Any, None]:
-        """Serve the channels in POX's cooperative loop."""
+        """Accept connections and serve them, as a task in POX's cooperative loop."""
         from pox.core import core
 
         while core.running:

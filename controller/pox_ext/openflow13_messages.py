@@ -1,4 +1,8 @@
-"""Encode and decode OpenFlow 1.3 messages for meters, table 0 and counters (1.3.5, section 7)."""
+"""Encode and decode OpenFlow 1.3 messages for meters, table 0 and counters.
+
+Layouts: OpenFlow 1.3.5, section 7. Functions that encode return the bytes of a message; functions
+that decode take the body of a statistics reply.
+"""
 
 from __future__ import annotations
 
@@ -39,25 +43,29 @@ def message(kind: int, body: bytes = b"", xid: int = 0) -> bytes:
 
 
 def disable_async() -> bytes:
-    """Disable packet-in, port status and flow removed on this channel; POX gets them elsewhere."""
+    """Return a message that disables packet-in, port status and flow removed on this channel.
+
+    POX gets these messages on its OpenFlow 1.0 connection.
+    """
     return message(SET_ASYNC, struct.pack("!6L", 0, 0, 0, 0, 0, 0))
 
 
 def kbps(rate_bps: int) -> int:
-    """Return the rate of a meter in kb/s, at least 1."""
+    """Convert the rate of a meter from bit/s to kb/s, at least 1."""
     return max(1, round(rate_bps / 1000))
 
 
 def burst_kbit(rate_bps: int) -> int:
-    """Return the burst of a meter in kbit: ten full frames, or what the rate carries in 20 ms.
+    """Return the burst size in kbit for a meter with this rate.
 
-    A burst below one frame would starve a flow.
+    It is ten full frames, or what the rate carries in 20 ms if that is more. A burst below one
+    frame would starve a flow.
     """
     return ceil(max(10 * FULL_FRAME_BITS, rate_bps * 0.020) / 1000)
 
 
 def meter_mod(command: int, rate_bps: int = 0) -> bytes:
-    """Add, modify or delete the one meter of a switch."""
+    """Return a message that adds, modifies or deletes the one meter of a switch."""
     band = (
         struct.pack("!HHLL4x", 1, 16, kbps(rate_bps), burst_kbit(rate_bps))
         if command != METER_DELETE
@@ -67,16 +75,17 @@ def meter_mod(command: int, rate_bps: int = 0) -> bytes:
 
 
 def send_to_paths(address: str | None, metered: bool) -> bytes:
-    """Send TCP to this address to the table of the paths, through the meter or not.
+    """Return a message that adds an entry to table 0: it sends TCP to `address` on to table 1.
 
-    Without an address, send everything there.
+    Table 1 holds the entries of paths. If `metered`, the traffic passes the meter first. With
+    `address` None, this is the default entry, which matches all other packets.
     """
     meter = struct.pack("!HHL", _METER_INSTRUCTION, 8, METER) if metered else b""
     return _table0(FLOW_ADD, address, meter + struct.pack("!HHB3x", _GOTO, 8, PATHS_TABLE))
 
 
 def delete_entry(address: str) -> bytes:
-    """Delete the entry of an address."""
+    """Return a message that deletes the entry of `address` in table 0."""
     return _table0(FLOW_DELETE_STRICT, address, b"")
 
 
@@ -103,7 +112,7 @@ def _oxm(field: int, value: bytes) -> bytes:
 
 
 def flow_stats_request(table: int) -> tuple[int, bytes]:
-    """Return kind and body of a request for the entries of a table."""
+    """Return kind and body of a request for all entries of a table, with their counters."""
     return FLOW_STATS, struct.pack("!B3xLL4xQQ", table, ANY, ANY, 0, 0) + _match(None)
 
 
@@ -121,7 +130,11 @@ def meter_config_request() -> tuple[int, bytes]:
 
 @dataclass(frozen=True)
 class FlowEntry:
-    """Hold an entry with its counters; `address` and `metered` are those of table 0."""
+    """Hold a flow entry with its counters.
+
+    `address` is the IPv4 destination that it matches, None without one; `metered` is True if its
+    packets pass the meter. Only entries of table 0 use these two.
+    """
 
     cookie: int
     priority: int
@@ -132,7 +145,7 @@ class FlowEntry:
 
 
 class FlowCount(NamedTuple):
-    """Hold the counters of one entry that has a cookie."""
+    """Hold the packets and bytes that one flow entry has counted, and its cookie."""
 
     cookie: int
     packets: int
@@ -141,7 +154,10 @@ class FlowCount(NamedTuple):
 
 @dataclass(frozen=True)
 class MeterCount:
-    """Hold what came to the meter and what it dropped, in bytes, and the meter's age."""
+    """Hold the counters of a meter.
+
+    These are the bytes that reached it, the bytes that it dropped, and its age.
+    """
 
     offered_bytes: int
     dropped_bytes: int
@@ -149,13 +165,13 @@ class MeterCount:
 
     @property
     def passed_bytes(self) -> int:
-        """Return what passed the meter, in bytes."""
+        """Return the number of bytes that the meter let pass."""
         return self.offered_bytes - self.dropped_bytes
 
 
 @dataclass(frozen=True)
 class PortCount:
-    """Hold the counters of a port; 0 if the switch does not count it."""
+    """Hold the counters of a port; a counter that the switch does not support is 0."""
 
     port: int
     rx_bytes: int
@@ -167,12 +183,15 @@ class PortCount:
 
 
 def flows(body: bytes) -> list[FlowEntry]:
-    """Return the entries in a flow statistics reply."""
+    """Return all entries in the body of a flow statistics reply."""
     return [_flow(entry) for entry in _entries(body)]
 
 
 def flow_counts(body: bytes) -> list[FlowCount]:
-    """Return the counters of the entries with a cookie in a flow statistics reply."""
+    """Return the counters of the entries in a flow statistics reply.
+
+    Entries with cookie 0 are left out.
+    """
     counts = (
         FlowCount(*struct.unpack_from("!QQQ", entry, 24))
         for entry in _entries(body)
@@ -214,7 +233,10 @@ def _is_metered(instructions: bytes) -> bool:
 
 
 def meter_count(body: bytes) -> MeterCount | None:
-    """Return the counters of our meter in a meter statistics reply, None without one."""
+    """Return the counters of the switch's meter in a meter statistics reply.
+
+    Return None if the reply does not contain the meter that `meter_mod` adds.
+    """
     for entry in _entries(body, length_at=4):
         meter, _, _, _, offered, age_s, age_ns = struct.unpack_from("!LH6xLQQLL", entry)
         if meter == METER:
@@ -226,7 +248,10 @@ def meter_count(body: bytes) -> MeterCount | None:
 
 
 def meter_rate_bps(body: bytes) -> int | None:
-    """Return the rate of our meter in a meter configuration reply, None without one."""
+    """Return the rate in bit/s of the switch's meter in a meter configuration reply.
+
+    Return None if the reply does not contain the meter that `meter_mod` adds.
+    """
     for entry in _entries(body):
         _, _, meter = struct.unpack_from("!HHL", entry)
         if meter == METER and len(entry) >= 16:
@@ -235,7 +260,10 @@ def meter_rate_bps(body: bytes) -> int | None:
 
 
 def ports(body: bytes) -> list[PortCount]:
-    """Return the counters of every port in a port statistics reply, except local ports."""
+    """Return the counters of all ports in a port statistics reply.
+
+    Reserved ports such as LOCAL are left out.
+    """
     found = []
     for at in range(0, len(body) - 111, 112):
         port, rx_packets, tx_packets, rx, tx, rx_dropped, tx_dropped = struct.unpack_from(
@@ -248,7 +276,10 @@ def ports(body: bytes) -> list[PortCount]:
 
 
 def _entries(body: bytes, length_at: int = 0) -> Iterator[bytes]:
-    """Yield entries that carry their own length; stop where the list is broken."""
+    """Split a list of entries, each of which contains its own length in bytes.
+
+    The length is at offset `length_at` of each entry. Stop where a length is not valid.
+    """
     while len(body) >= length_at + 2:
         (length,) = struct.unpack_from("!H", body, length_at)
         if length < 4 or length > len(body):

@@ -1,9 +1,9 @@
-"""Write the path entries of table 1, move them without a gap, and delete them.
+"""Write the entries of paths in table 1, move flows without losing packets, and delete old entries.
 
-A flow moves to another path hop by hop, from the last switch to the first. Each step waits until
-the bridges have carried out the one before, so that a packet finds a complete path, old or new,
-wherever it is. Entries that only the old path had are deleted some seconds later, when no packet is
-in flight there. Existing entries are modified, so that their counters continue.
+A flow moves to another path hop by hop, from the last switch of the path to the first. Each step
+waits until the bridges have carried out the step before. A packet therefore finds a complete path,
+old or new, wherever it is. Entries that only the old path needs are deleted `LINGER_S` later, when
+no packet is in flight there. Existing entries are modified, so that their counters continue.
 """
 
 from __future__ import annotations
@@ -25,14 +25,18 @@ Move = tuple[Flow, Route, Route]  # with the old and the new route
 
 
 class PathEntries:
-    """Write the flow entries of paths into the bridges."""
+    """Write the flow entries of routes into the bridges."""
 
     def __init__(self, switches: Switches, hosts: Hosts) -> None:
         self._switches, self._hosts = switches, hosts
         self._stale: list[tuple[float, str, Flow]] = []
 
     def write(self, flow: Flow, route: Route, only: str | None = None) -> None:
-        """Write the entries from the last switch to the first, so that no packet overtakes them."""
+        """Write the entries of a route from its last switch to its first.
+
+        In this order no packet reaches a switch before its entry. `only` restricts the writing to
+        one switch.
+        """
         for hop in reversed(route):
             if only in (None, hop.switch):
                 self._write_at(flow, hop)
@@ -40,7 +44,10 @@ class PathEntries:
     def move(
         self, moves: Iterable[Move], now_s: float, done: Callable[[], None] = lambda: None
     ) -> None:
-        """Move flows to other paths, all together; call `done` when all are moved."""
+        """Move several flows to new routes together; call `done` when all entries are written.
+
+        Schedule the deletion of entries at switches that only the old routes pass.
+        """
         moving = list(moves)
         for flow, old, new in moving:
             gone = {hop.switch for hop in old} - {hop.switch for hop in new}
@@ -48,7 +55,11 @@ class PathEntries:
         self._step(moving, 1, done)
 
     def delete_stale(self, now_s: float, switches_of: Callable[[Flow], Container[str]]) -> None:
-        """Delete the old entries that are due, except at the switches that a flow passes now."""
+        """Delete the old entries that are due at `now_s`.
+
+        Keep an entry if its flow passes the switch now; `switches_of(flow)` returns the switches of
+        its route.
+        """
         due = [each for each in self._stale if each[0] <= now_s]
         self._stale = [each for each in self._stale if each[0] > now_s]
         for _, switch, flow in due:
@@ -62,14 +73,18 @@ class PathEntries:
                 self._switches.send(switch, gone)
 
     def drop_for(self, switch: str, flow: Flow, seconds: int) -> None:
-        """Drop a flow that has no path, for this many seconds."""
+        """Write an entry that drops a flow at `switch` for this many seconds."""
         self._switches.send(
             switch,
             nicira.flow_mod(PATHS_TABLE, priority(flow), nicira.match_flow(flow), hard_s=seconds),
         )
 
     def actions(self, hop: Hop, ingress_port: int | None = None) -> list[bytes]:
-        """Return the actions that send a packet on, or nothing if the port is missing."""
+        """Return the actions that send a packet to the next hop.
+
+        The list is empty if the switch has no such port. `ingress_port` is the port where the
+        packet entered.
+        """
         number = self._switches.port(hop.switch, hop.port)
         if number is None:
             return []
@@ -77,7 +92,11 @@ class PathEntries:
         return [*rewrite, nicira.output(number, ingress_port)]
 
     def _step(self, moves: list[Move], from_the_end: int, done: Callable[[], None]) -> None:
-        """Write the hop at this distance from the end of every longer new path; then the next."""
+        """Write one hop of every new route, then continue with the hop before it.
+
+        `from_the_end` counts the hops from the last switch, which is 1. Call `done` after the first
+        hop of the longest route.
+        """
         writing = [(flow, new[-from_the_end]) for flow, _, new in moves if len(new) >= from_the_end]
         if not writing:
             done()
@@ -111,9 +130,9 @@ class PathEntries:
             self._switches.send(hop.switch, entry)
 
     def _entry_port(self, flow: Flow, hop: Hop) -> int | None:
-        """Return the port of entry if a flow leaves by it, else None.
+        """Return the port of `hop` if the flow enters the switch by the port by which it leaves.
 
-        It does so between two stations of one access point.
+        This happens between two stations of one access point. Otherwise return None.
         """
         place = self._hosts.place(flow.source)
         same = place is not None and (place.switch, place.port) == (hop.switch, hop.port)
@@ -121,5 +140,8 @@ class PathEntries:
 
 
 def priority(flow: Flow) -> int:
-    """Return the priority of a flow's entry; TCP goes before pairs of addresses."""
+    """Return the priority of a flow's entry.
+
+    TCP entries have a higher priority than entries that match only two addresses.
+    """
     return TCP_PRIORITY if flow.protocol == frames.TCP else PAIR_PRIORITY

@@ -1,4 +1,4 @@
-"""Record which switches are ready: both their tables are written."""
+"""Record which switches are ready: table 0 and table 1 are both written."""
 
 from __future__ import annotations
 
@@ -8,28 +8,32 @@ TABLE_0, TABLE_1 = "table 0", "table 1"
 
 
 class Readiness:
-    """Collect the tables that are written, by switch."""
+    """Hold which tables of each switch have been written."""
 
     def __init__(self, switches: Iterable[str]) -> None:
         self._parts: dict[str, set[str]] = {switch: set() for switch in switches}
 
     @property
     def complete(self) -> bool:
-        """Return whether all switches are ready."""
+        """Return whether both tables of all switches are written."""
         return all(len(parts) == 2 for parts in self._parts.values())
 
     def ready(self, switch: str, part: str) -> bool:
-        """Note that a table is written; return True if it was the last one."""
+        """Record that table `part` of `switch` is written.
+
+        Return True if this completed the last switch, so that now all tables of all switches are
+        written.
+        """
         before = self.complete
         self._parts[switch].add(part)
         return self.complete and not before
 
     def lost(self, switch: str, part: str) -> None:
-        """Note that a channel to a switch is closed."""
+        """Record that the connection to `switch` for table `part` is closed."""
         self._parts[switch].discard(part)
 
     def complaints(self) -> Iterator[str]:
-        """Yield a warning for each switch that is not ready."""
+        """Yield a warning, with advice, for each switch whose tables are not both written."""
         for switch, parts in self._parts.items():
             if TABLE_1 not in parts:
                 yield (

@@ -1,10 +1,12 @@
-"""Choose the switches and ports of a flow. Pure: the same flow gets the same path after a restart.
+"""Choose the switches and ports that a flow passes.
 
-1) Find the places of both addresses.
-2) Take the path that a strategy chose, if it joins the places and all its links are up.
-3) Else list the shortest paths between the switches over links that are up, and choose one by the
-   hash of the flow; both directions get the same one.
-4) Name the port at each switch, and the MAC address to write at the last one.
+The choice depends only on the inputs: a flow gets the same path after a restart.
+
+1) Find the switches and ports of both addresses.
+2) Take the path that a strategy chose, if it joins these switches and all its links are up.
+3) Otherwise list the shortest paths between the switches over links that are up, and choose one by
+   a hash of the flow; both directions get the same path.
+4) Find the port at each switch, and the MAC address to write at the last switch.
 """
 
 from __future__ import annotations
@@ -23,7 +25,10 @@ MOST_ROUTES = 8192
 
 @dataclass(frozen=True)
 class Hop:
-    """Name the port by which a flow leaves a switch; at the last one, the destination MAC."""
+    """Hold a switch on a route and the port by which the flow leaves it.
+
+    At the last switch, `mac` is the destination MAC address to write into the frames.
+    """
 
     switch: str
     port: str
@@ -34,7 +39,7 @@ Route = tuple[Hop, ...]
 
 
 class Router:
-    """Route flows over a plan; hold the routes in use, and forget the oldest."""
+    """Choose the routes of flows and store the routes in use; at most `MOST_ROUTES` are stored."""
 
     def __init__(self, plan: Plan, hosts: Hosts) -> None:
         self._plan, self._hosts = plan, hosts
@@ -44,7 +49,10 @@ class Router:
         self.routes: dict[Flow, Route] = {}
 
     def route(self, flow: Flow) -> Route | None:
-        """Return the route of a flow, None if an address is unknown or no path exists."""
+        """Choose and store the route of a flow.
+
+        Return None if an address is unknown or no path exists.
+        """
         source, destination = (
             self._hosts.place(flow.source),
             self._hosts.place(flow.destination),
@@ -63,13 +71,13 @@ class Router:
         return route
 
     def path(self, flow: Flow) -> tuple[str, ...]:
-        """Return the switches that a flow passes; empty without a route."""
+        """Return the switches that a flow passes, in order; empty if it has no route."""
         return tuple(hop.switch for hop in self.routes.get(flow) or self.route(flow) or ())
 
     def pin(self, flow: Flow, path: paths.Path) -> None:
-        """Route a flow and its opposite direction over this path while its links are up.
+        """Route a flow over `path`, and its opposite direction over `path` reversed.
 
-        An empty path frees them.
+        The choice holds while all links of the path are up. An empty path ends it.
         """
         for each, its_path in ((flow, path), (flow.back(), path[::-1])):
             self._pins.pop(each, None)
@@ -77,15 +85,15 @@ class Router:
                 self._pins[each] = its_path
 
     def is_pinned(self, flow: Flow) -> bool:
-        """Return whether a strategy chose the path of a flow."""
+        """Return whether a strategy has chosen a path for this flow."""
         return flow in self._pins
 
     def switches(self, flow: Flow) -> set[str]:
-        """Return the switches of a flow's route in use."""
+        """Return the switches of the stored route of a flow; empty without a stored route."""
         return {hop.switch for hop in self.routes.get(flow, ())}
 
     def forget(self, flow: Flow) -> None:
-        """Forget a flow and its opposite direction, which have ended."""
+        """Forget the routes and chosen paths of a flow that has ended, in both directions."""
         self.pin(flow, ())
         for each in (flow, flow.back()):
             self.routes.pop(each, None)
@@ -94,21 +102,26 @@ class Router:
         return link not in self._down
 
     def set_link(self, link: str, up: bool) -> bool:
-        """Set a link of the plan up or down; return True if that changed anything."""
+        """Mark a link as up or down; return True if this changed its state."""
         before = set(self._down)
         (self._down.discard if up else self._down.add)(link)
         self._paths.clear()
         return before != self._down
 
     def ends(self, link: str) -> list[tuple[str, str]]:
-        """Return the switches and ports at the ends of a link between switches."""
+        """Return switch and port of each end of a link between switches.
+
+        Empty for any other link.
+        """
         found = [each for each in self._plan.trunks if each.link == link]
         return [end for each in found for end in ((each.a, each.a_port), (each.b, each.b_port))]
 
     def changed(self, flows: Iterable[Flow] | None = None) -> list[tuple[Flow, Route, Route]]:
-        """Return the flows whose route has changed, with the old and the new route.
+        """Choose the routes of flows anew, and return each flow whose route has changed.
 
-        Flows without a route are forgotten.
+        `flows` None means all flows with a stored route. Each tuple holds the flow, its old route
+        (empty if it had none) and its new route. A flow without a route is no longer stored and is
+        not returned.
         """
         found = []
         for flow in list(self.routes if flows is None else flows):
@@ -141,7 +154,7 @@ class Router:
         return near
 
     def _port(self, here: str, there: str) -> str:
-        """Return the port of the first link in service between two switches."""
+        """Return the port of `here` on the first link to `there` that is up."""
         for each in self._plan.trunks:
             if each.link not in self._down and {each.a, each.b} == {here, there}:
                 return each.a_port if each.a == here else each.b_port

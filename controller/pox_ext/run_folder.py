@@ -1,4 +1,8 @@
-"""Exchange files with the runner: messages in the inbox, decisions out (docs/formats.md)."""
+"""Exchange files with the runner, the process that runs a scenario (docs/formats.md).
+
+The runner puts messages into the folder `inbox/`; the controller appends its decisions to
+`decisions.jsonl`.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,7 @@ from controller.folder_changes import FolderChanges
 
 
 class RunFolder:
-    """Read `inbox/` in the order of file names, and append whole lines to `decisions.jsonl`."""
+    """Read the messages in `inbox/`, and append whole lines to `decisions.jsonl`."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -30,9 +34,9 @@ class RunFolder:
         return self.path / "statistics.json"
 
     def write(self, *lines: dict[str, Any]) -> None:
-        """Append lines with the time of day in one write.
+        """Append JSON lines, each with the time of day, in a single write.
 
-        A write into a folder that is shared with a VM takes long.
+        Writing into a folder that is shared with a virtual machine takes long.
         """
         at = round(time.time(), 3)
         self._decisions.write(
@@ -40,7 +44,10 @@ class RunFolder:
         )
 
     def messages(self) -> Iterator[InboxMessage | str]:
-        """Yield new messages and delete their files; yield the text of an error for a bad one."""
+        """Yield the new messages in the order of their file names, and delete the files.
+
+        For a message that is not valid, yield the text of the error.
+        """
         for file in sorted(self._inbox.glob("*.json")) if self._changes.may_have_changed() else ():
             text = file.read_bytes()
             file.unlink()

@@ -1,7 +1,8 @@
 """Run the controller: a tick four times a second, and a control step whenever one is due.
 
 1) When a step is due and the bridges are connected, request their counters.
-2) When all have replied, or after a second: observe, decide, carry out, write down.
+2) When all have replied, or after a second: observe, let the strategy decide, carry out its
+   commands, and write the decision log and the statistics.
 """
 
 from __future__ import annotations
@@ -49,7 +50,10 @@ MOST_WARNINGS = 500
 
 
 class Session:
-    """Connect the strategy to the network; all but the statistics file runs in POX's own thread."""
+    """Connect the strategy to the network.
+
+    Everything but the writing of the statistics file runs in POX's own thread.
+    """
 
     def __init__(
         self,
@@ -109,40 +113,40 @@ class Session:
     # --- reports and connections
 
     def datagram(self, data: bytes, _sender: Address) -> None:
-        """Handle the report of an AP agent."""
+        """Handle a datagram from an AP agent; write a warning if it is not valid."""
         try:
             self._observer.add_report(read_ap_report(data))
         except ValueError as error:
             self.warn(str(error))
 
     def host_datagram(self, data: bytes, sender: Address) -> None:
-        """Handle the report of a host agent."""
+        """Handle a datagram from a host agent; write a warning if it is not valid."""
         try:
             self._subflows.handle_report(self._channel.report(data, sender))
         except ControllerError as error:
             self.warn(str(error))
 
     def channel_up(self, channel: Channel) -> None:
-        """Read the meter and table 0 of a bridge that has connected with OpenFlow 1.3."""
+        """Read and write table 0 and meter of a bridge that has connected with OpenFlow 1.3."""
         switch = self._plan.names.get(channel.dpid or 0)
         if switch is not None:
             self._meters.connected(switch, channel)
 
     def channel_down(self, channel: Channel) -> None:
-        """Note that the OpenFlow 1.3 connection of a bridge is closed."""
+        """Handle the end of a bridge's OpenFlow 1.3 connection."""
         switch = self._plan.names.get(channel.dpid or 0)
         if switch is not None:
             self._meters.lost(switch, channel)
             self._readiness.lost(switch, TABLE_0)
 
     def warn(self, text: str) -> None:
-        """Write a warning once; the number of warnings is bounded."""
+        """Write a warning once; at most `MOST_WARNINGS` different warnings are written."""
         if text not in self._warned and len(self._warned) < MOST_WARNINGS:
             self._warned.add(text)
             self._folder.write({"kind": "warning", "text": text})
 
     def restore(self, tables: Tables) -> None:
-        """Restore the links and subflows that an earlier controller of this run has written."""
+        """Restore links and subflows from the statistics of an earlier controller of this run."""
         for document in tables.get("links", []):
             self._link(LinkState.model_validate(document).scaled(self._plan.rate_scale))
         self._subflows.restore(tables.get("subflows", []))
@@ -176,7 +180,10 @@ class Session:
     # --- the loop
 
     def tick(self) -> None:
-        """Handle messages, and make a control step if one is due; called four times a second."""
+        """Handle new messages, and run a control step if one is due.
+
+        Called every `TICK_S` seconds.
+        """
         for message in self._folder.messages():
             self._handle_message(message)
         now_s = time.monotonic()
@@ -222,12 +229,12 @@ class Session:
         }
 
     def _link(self, state: LinkState) -> int | None:
-        """Apply the change of a link; return how many flows moved."""
+        """Apply a link's new settings; return how many flows moved, None if it can move none."""
         self._observer.arcs.change_link(state)
         return None if state.up is None else self._forwarding.set_link(state.link, state.up)
 
     def _late(self, now_s: float) -> bool:
-        """Return whether switches and hosts have had enough time to connect since the start."""
+        """Return whether the time for switches and hosts to connect is over."""
         return now_s - self._started_s > self._patience_s
 
     def _command_hosts(self, now_s: float) -> None:

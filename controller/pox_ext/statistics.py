@@ -1,7 +1,7 @@
-"""Write the controller's statistics: the latest value per access point, port, path and subflow.
+"""Write the statistics file: the latest values per access point, port, path and subflow.
 
-The file is a TinyDB. A thread of its own writes it, so that the replies to switches do not wait. A
-reader always finds a whole file.
+The file is a TinyDB database. A separate thread writes it, so that writing does not delay messages
+to switches. The file is replaced as a whole, so a reader never finds a half-written one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Tables = dict[str, list[dict[str, Any]]]
 
 
 class ReplacedFile(Storage):
-    """Keep the state in one file that is written beside and then renamed."""
+    """Store the database in one file: write a new file, then rename it over the old one."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -44,7 +44,10 @@ class ReplacedFile(Storage):
 
 
 def read(path: Path) -> Tables:
-    """Return all tables of a statistics file; none if there is no file."""
+    """Return the rows of all tables in a statistics file, by table name.
+
+    The result is empty if the file does not exist or cannot be parsed.
+    """
     with TinyDB(path, storage=ReplacedFile) as database:
         return {
             name: [dict(document) for document in database.table(name)]
@@ -53,7 +56,10 @@ def read(path: Path) -> Tables:
 
 
 class Writer:
-    """Write the latest tables; older ones that are not yet written are skipped."""
+    """Write the statistics in a separate thread.
+
+    If new tables arrive before the last ones are written, only the newest are written.
+    """
 
     def __init__(self, path: Path) -> None:
         self._cache = CachingMiddleware(ReplacedFile)  # type: ignore[no-untyped-call]
@@ -66,13 +72,13 @@ class Writer:
         self._thread.start()
 
     def put(self, tables: Tables) -> None:
-        """Replace all tables; return at once."""
+        """Store new tables for the writing thread; return without waiting for the write."""
         with self._news:
             self._latest = tables
             self._news.notify()
 
     def close(self) -> None:
-        """Write what is left and stop."""
+        """Write the tables that are not written yet, and end the writing thread."""
         with self._news:
             self._open = False
             self._news.notify()

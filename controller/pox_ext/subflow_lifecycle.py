@@ -1,10 +1,11 @@
-"""Follow subflows from the handshake to the end, and write a line whenever one changes.
+"""Follow each subflow from handshake to end, and write a line to the decision log at each change.
 
-1) A SYN/ACK completes a subflow; its line is written when its tier is known, at the first step at
-   the latest. A controller that was restarted learns older subflows from the server's host report.
-2) Its path, its backup flag or its expected rate has changed: write a line.
-3) Its hosts no longer report it, or its entries were idle for long and no host reports: it has
-   ended.
+1) A SYN/ACK completes the handshake of a subflow. Its line is written when its tier is known, at
+   the first control step at the latest. After a restart, the controller learns older subflows from
+   the host report of the server.
+2) When its path, its backup flag or its pacing rate has changed, write a line.
+3) A subflow has ended when its hosts no longer report it. If neither host sends reports, it has
+   ended when its flow entry was removed because no packet used it. Write a line.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ Logged = tuple[tuple[str, ...], bool, int | None]  # path, backup, expected rate
 
 
 class SubflowLifecycle:
-    """Handle handshakes, reports and idle entries."""
+    """Handle handshakes, host reports and removed flow entries; write the lines of subflows."""
 
     def __init__(
         self,
@@ -41,7 +42,11 @@ class SubflowLifecycle:
         changed: Callable[[], None],
         rate_scale: float,
     ) -> None:
-        """Take the parts of the controller; call `changed()` when a subflow has come or gone."""
+        """Store the other parts of the controller.
+
+        `write(line)` appends a line to the decision log. `changed()` is called when a subflow
+        begins or ends.
+        """
         self._rate_scale = rate_scale
         self._tracker, self._host_reports, self._observer = tracker, host_reports, observer
         self._router, self._hosts = router, hosts
@@ -49,14 +54,18 @@ class SubflowLifecycle:
         self._written: dict[SubflowKey, Logged] = {}
 
     def handle_syn(self, packet: Ip) -> Fallback | None:
-        """Handle a SYN or SYN/ACK; return the fallback to TCP that it shows, if any."""
+        """Handle a SYN or SYN/ACK.
+
+        Return a `Fallback` if the packet shows that an MPTCP connection fell back to TCP, else
+        None.
+        """
         event = self._tracker.handle_syn(packet)
         if isinstance(event, Joined):
             self._joined(event)  # 1
         return event if isinstance(event, Fallback) else None
 
     def handle_report(self, report: HostReport) -> None:
-        """Handle a host report; adopt the subflows of a server that are not yet known."""
+        """Handle a host report; if a server sent it, start to track its unknown subflows."""
         if self._host_reports.add(report) and not self._is_user(report.host):
             known = {each.flow for each in self._tracker.subflows()}
             for token, flow in self._host_reports.subflows_at(report.host):
@@ -64,14 +73,17 @@ class SubflowLifecycle:
                     self._joined(self._tracker.adopt(token, flow.back()))
 
     def handle_idle_entry(self, cookie: int) -> None:
-        """Handle an entry that nobody used for long."""
+        """Handle the removal of a flow entry that no packet has used for long.
+
+        `cookie` identifies the flow. Its subflow has ended, unless one of its hosts sends reports.
+        """
         for joined in self._tracker.subflows():
             here = cookie in (digest(joined.flow), digest(joined.flow.back()))
             if here and not self._host_reports.reports_any(self._hosts_of(joined.flow)):
                 self._end(joined)  # 3
 
     def refresh(self, now_s: float) -> list[Subflow]:
-        """Return the open subflows, and write a line for each that has changed."""
+        """Return the open subflows; write a line for each that has changed or ended."""
         open_subflows = []
         for joined in self._tracker.subflows():
             subflow = self._observer.subflow(joined)
@@ -83,12 +95,12 @@ class SubflowLifecycle:
         return open_subflows
 
     def flow(self, key: SubflowKey) -> Flow | None:
-        """Return the 5-tuple of a subflow in the direction of its user, None if it is not open."""
+        """Return the 5-tuple of an open subflow in the direction to its user, else None."""
         joined = self._tracker.find(*key)
         return None if joined is None else self._observer.subflow(joined).flow
 
     def restore(self, documents: Iterable[dict[str, Any]]) -> None:
-        """Restore the subflows that an earlier controller of this run has written."""
+        """Restore the subflows of an earlier controller from rows of the table `subflows`."""
         for document in documents:
             joined = Counters.joined(document)
             self._tracker.restore(joined)
@@ -103,7 +115,11 @@ class SubflowLifecycle:
             )
 
     def documents(self) -> list[tuple[Joined, Subflow, bool]]:
-        """Return every subflow, as tracked and as observed, and whether its path was chosen."""
+        """Return all open subflows for the statistics file.
+
+        Each tuple holds the subflow as tracked, the subflow as strategies observe it, and whether a
+        strategy chose its path.
+        """
         found = [(joined, self._observer.subflow(joined)) for joined in self._tracker.subflows()]
         return [
             (joined, subflow, self._router.is_pinned(subflow.flow)) for joined, subflow in found

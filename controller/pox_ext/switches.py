@@ -1,4 +1,8 @@
-"""Send messages to the bridges on POX's OpenFlow 1.0 connection, and confirm them by barriers."""
+"""Send messages to the bridges on POX's OpenFlow 1.0 connections.
+
+A barrier, a request that a bridge answers after all earlier messages, confirms that they were
+carried out.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,10 @@ BARRIER_TIMEOUT_S = 2.0  # a silent bridge is not waited for longer
 
 
 class Switches:
-    """Hold bridges by their names in the plan; a disconnected one has no ports."""
+    """Hold the ports of the connected bridges and the barriers without a reply, by switch name.
+
+    A bridge that is not connected has no ports.
+    """
 
     def __init__(self, nexus: Any, plan: Plan) -> None:
         self._nexus, self._plan = nexus, plan
@@ -23,15 +30,21 @@ class Switches:
         self._xid = 0
 
     def name(self, dpid: int) -> str | None:
-        """Return the name of a bridge in the plan, None if it is not there."""
+        """Return the name of the bridge with this datapath id.
+
+        None if the topology file lacks it.
+        """
         return self._plan.names.get(dpid)
 
     def port(self, switch: str, name: str) -> int | None:
-        """Return the number of a port, None if the switch is disconnected or lacks it."""
+        """Return the number of the port `name`.
+
+        None if the switch is not connected or lacks this port.
+        """
         return self.ports(switch).get(name)
 
     def ports(self, switch: str) -> dict[str, int]:
-        """Return the port numbers of a switch by name, except local ports."""
+        """Map the port names of a switch to their numbers, without reserved ports such as LOCAL."""
         if switch not in self._ports:
             connection = self._connection(switch)
             if connection is None:
@@ -41,7 +54,7 @@ class Switches:
         return self._ports[switch]
 
     def port_name(self, switch: str, number: int) -> str:
-        """Return the name of a port, empty if there is none."""
+        """Return the name of the port with this number, empty if the switch has no such port."""
         return next((name for name, known in self.ports(switch).items() if known == number), "")
 
     def connected(self, switch: str) -> bool:
@@ -53,9 +66,9 @@ class Switches:
             connection.send(message)
 
     def after(self, switch: str, done: Callable[[], None]) -> None:
-        """Call back when everything sent so far has been carried out.
+        """Call `done` when the switch has carried out everything that was sent to it before.
 
-        Call back as well if the switch disconnects, or does not reply for `BARRIER_TIMEOUT_S`.
+        Call it as well if the switch disconnects, or does not reply for `BARRIER_TIMEOUT_S`.
         """
         if self._connection(switch) is None:
             done()
@@ -65,21 +78,21 @@ class Switches:
         self.send(switch, nicira.barrier(self._xid))
 
     def answered(self, xid: int) -> None:
-        """Handle a barrier reply."""
+        """Handle the reply to the barrier with this transaction id: call its callback."""
         if xid in self._waiting:
             self._waiting.pop(xid)[1]()
 
     def expire(self, now_s: float) -> None:
-        """Call back for switches that have not replied in time."""
+        """Call the callbacks of all barriers that have waited for `BARRIER_TIMEOUT_S`."""
         for xid in [xid for xid, (_, _, until_s) in self._waiting.items() if until_s <= now_s]:
             self.answered(xid)
 
     def changed(self, switch: str) -> None:
-        """Forget the ports of a switch, because they have changed."""
+        """Forget the ports of a switch, so that they are read from POX at the next use."""
         self._ports.pop(switch, None)
 
     def lost(self, switch: str) -> None:
-        """Note that a switch is disconnected, and call back for everything it had to do."""
+        """Handle a disconnected switch: forget its ports and call the callbacks of its barriers."""
         self.changed(switch)
         for xid in [xid for xid, (where, _, _) in self._waiting.items() if where == switch]:
             self.answered(xid)

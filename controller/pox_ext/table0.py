@@ -1,8 +1,8 @@
-"""Compute the messages that change table 0 of a switch from the installed to the desired entries.
+"""Compute the messages that change table 0 of a switch from its installed to its desired state.
 
 Every address of a multipath user has an entry, so that its traffic is counted under every strategy.
-Those of Tier 2 pass the meter. The order of the messages ensures that no entry names a missing
-meter.
+The entries of Tier 2 addresses send their traffic through the meter. The messages are ordered so
+that no entry ever names a missing meter.
 """
 
 from __future__ import annotations
@@ -15,7 +15,12 @@ from controller.pox_ext.openflow13_messages import FlowEntry, kbps
 
 @dataclass(frozen=True)
 class Table0:
-    """Hold the counted and the metered addresses, and the meter's rate in bit/s, if any."""
+    """Hold the content of table 0 and the rate of the meter.
+
+    `counted` and `metered` are the addresses with an entry, and those whose traffic passes the
+    meter. `rate_bps` is None without a meter. `default` is True if the default entry exists, which
+    sends all other packets to table 1.
+    """
 
     counted: frozenset[str] = frozenset()
     metered: frozenset[str] = frozenset()
@@ -28,7 +33,10 @@ class Table0:
 
 
 def read(flows: list[FlowEntry], rate_bps: int | None) -> Table0:
-    """Return the table that a switch reports."""
+    """Return the state of table 0 from the entries that a switch reports.
+
+    `rate_bps` is the rate of its meter, None without one.
+    """
     addresses = frozenset(each.address for each in flows if each.address)
     metered = frozenset(each.address for each in flows if each.address and each.metered)
     return Table0(
@@ -40,7 +48,10 @@ def read(flows: list[FlowEntry], rate_bps: int | None) -> Table0:
 
 
 def changes(installed: Table0, desired: Table0) -> list[bytes]:
-    """Return the messages that lead from `installed` to `desired`; none if they are equal."""
+    """Return the messages that change table 0 and the meter from `installed` to `desired`.
+
+    The list is empty if both are equal.
+    """
     messages = (
         [openflow13.send_to_paths(None, metered=False)]
         if desired.default and not installed.default
@@ -70,7 +81,7 @@ def _meter(installed_bps: int | None, desired_bps: int) -> list[bytes]:
 
 
 def resets_counters(installed: Table0, desired: Table0) -> bool:
-    """Return whether the change resets the counters of the meter."""
+    """Return whether the change from `installed` to `desired` resets the counters of the meter."""
     rates = [
         None if table.rate_bps is None else kbps(table.rate_bps) for table in (installed, desired)
     ]

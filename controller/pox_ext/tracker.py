@@ -1,15 +1,15 @@
-"""Track Multipath TCP connections and subflows from SYN and SYN/ACK packets alone.
+"""Track MPTCP connections and subflows; the only input is their SYN and SYN/ACK packets.
 
-1) An MP_JOIN SYN names the token of its connection: store it until the SYN/ACK.
-2) A SYN/ACK with MP_CAPABLE carries the server's key: its token names the connection, and this is
-   its first subflow.
-3) A SYN/ACK with MP_JOIN: the subflow joins the connection that its SYN named.
-4) A SYN/ACK without an option after a SYN with MP_CAPABLE: the connection fell back to TCP (RFC
-   8684, section 3.7).
-5) A removed subflow's number is not reused while its connection exists.
+1) A SYN with MP_JOIN contains the token of its connection: store it until the SYN/ACK comes.
+2) A SYN/ACK with MP_CAPABLE contains the server's key. The token of this key names the connection,
+   and the handshake makes its first subflow.
+3) After a SYN/ACK with MP_JOIN the subflow belongs to the connection whose token the SYN contained.
+4) If a SYN had MP_CAPABLE and the SYN/ACK has no MPTCP option, the connection fell back to TCP
+   (RFC 8684, section 3.7).
+5) The number of a removed subflow is not reused while its connection exists.
 
-A subflow that the server opens names the client's token. In v1 no SYN shows the client's key, so
-such subflows are listed under that token.
+A subflow that the server opens contains the client's token. In v1 no SYN shows the client's key, so
+such subflows are listed under the client's token, as if they were a separate connection.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MOST_CONNECTIONS, MOST_REQUESTS = 4096, 1024
 
 @dataclass(frozen=True)
 class Joined:
-    """Name a subflow whose handshake is complete; `flow` is the direction of its SYN."""
+    """Hold a subflow whose handshake is complete; `flow` is in the direction of its SYN."""
 
     connection: str
     number: int
@@ -36,15 +36,16 @@ class Joined:
 
 @dataclass(frozen=True)
 class Fallback:
-    """Name a flow that requested Multipath TCP and got plain TCP."""
+    """Hold the flow of a connection that requested MPTCP and fell back to plain TCP."""
 
     flow: Flow
 
 
 class Tracker:
-    """Hold subflows by the token of their connection, in the order of their SYN/ACKs.
+    """Store the subflows of each connection, in the order of their SYN/ACKs.
 
-    Their number is bounded; the oldest are forgotten first.
+    The key of a connection is its token. At most `MOST_CONNECTIONS` connections are stored; the
+    oldest are forgotten first.
     """
 
     def __init__(self) -> None:
@@ -53,7 +54,10 @@ class Tracker:
         self._numbers: dict[str, int] = {}
 
     def handle_syn(self, packet: Ip) -> Joined | Fallback | None:
-        """Handle a SYN or SYN/ACK; return the new subflow or the fallback."""
+        """Handle a SYN or SYN/ACK.
+
+        Return the new subflow or the fallback that it shows, else None.
+        """
         if not packet.is_syn:
             return None
         option = parse(packet.options)
@@ -68,11 +72,11 @@ class Tracker:
         self._add(joined)
 
     def adopt(self, token: str, flow: Flow) -> Joined:
-        """Add a subflow that its host reports and whose handshake was not observed."""
+        """Add a subflow whose handshake was not observed, because its host reports it."""
         return self._add(Joined(token, self._numbers.get(token, 0) + 1, flow))
 
     def subflows(self) -> list[Joined]:
-        """Return all subflows."""
+        """Return all open subflows of all connections."""
         return [subflow for subflows in self._subflows.values() for subflow in subflows]
 
     def find(self, connection: str, number: int) -> Joined | None:
@@ -82,7 +86,10 @@ class Tracker:
         )
 
     def remove(self, joined: Joined) -> None:
-        """Remove a subflow, and with its last one the connection."""  # 5
+        """Remove a subflow that has ended.
+
+        If it was the last of its connection, remove the connection.
+        """  # 5
         left = [each for each in self._subflows.get(joined.connection, ()) if each != joined]
         if left:
             self._subflows[joined.connection] = left
