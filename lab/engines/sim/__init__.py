@@ -1,1 +1,2 @@
-"""Simulate packets in virtual time, with the rules and the controller of the emulation."""
+"""Simulate packets in virtual time. Scenarios, controller and strategies are the same as in the
+emulation."""

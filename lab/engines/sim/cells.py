@@ -1,8 +1,8 @@
-"""Measure the access points of a simulated network, and keep their stations.
+"""Track the stations of each simulated access point, and measure the access points.
 
-The AP agent does the same in the emulation: it measures MAC occupancy ten times a second. Where
-WiFi frames can collide, the contenders for the air are counted too. A contender is an access point
-or a station that has a frame to send at that moment; their number is a mean over about a second.
+MAC occupancy is measured ten times a second, as the AP agent does in the emulation. Where WiFi
+frames can collide, the contenders for the air are counted too. A contender is an access point or a
+station that has a frame to send at that moment; their number is averaged over about a second.
 """
 
 from __future__ import annotations
@@ -22,7 +22,11 @@ SMOOTHING = 0.1  # the weight of one measurement in the mean number of contender
 
 
 class Cells:
-    """Hold the stations of each access point, and the mean number of contenders for each air."""
+    """Hold the stations of each access point, and the mean number of contenders for the air.
+
+    `contenders` is keyed by access point. Access points that share the air of another one have no
+    entry of their own.
+    """
 
     def __init__(self, wireless: Wireless, cells: Iterable[Cell]) -> None:
         self.wireless, self.cells = wireless, list(cells)
@@ -34,13 +38,14 @@ class Cells:
         }
 
     def stations_at(self, ap: str) -> list[Station]:
-        """Return the stations of an access point now."""
+        """Return the stations that are at an access point now."""
         return [station for (where, _), station in self.stations.items() if where == ap]
 
     def measure(self, tiers: Mapping[tuple[str, str], int]) -> dict[str, float]:
-        """Return the MAC occupancy of each access point now; update collisions.
+        """Return the present MAC occupancy of each access point, and update the collisions of WiFi
+        frames.
 
-        `tiers` has the tier of each user at each access point.
+        `tiers` has the tier of each user at each access point; it counts only for LTE.
         """
         occupancies = {
             cell.ap: self._wifi(cell.ap) if cell.kind == "wifi" else self._lte(cell, tiers)
@@ -53,7 +58,8 @@ class Cells:
     # --- WiFi
 
     def _wifi(self, ap: str) -> float:
-        """Return the MAC occupancy of a WiFi access point."""
+        """Return the present MAC occupancy of a WiFi access point, from its downlink backlog and
+        its waiting uploads."""
         rates_bps = [
             each.rate_bps
             for each in self.stations_at(ap)
@@ -64,8 +70,8 @@ class Cells:
         return wifi_occupancy(self.wireless.backlog(ap), uploads)
 
     def _update_collisions(self, air: str) -> None:
-        """Count the contenders for an air, and set how often frames are sent and lost until the
-        next measurement."""
+        """Count the contenders for the air of access point `air`. Set from them how often frames
+        are sent on average, and which fraction of them is lost, until the next measurement."""
         here = [cell for cell in self.cells if air in (cell.ap, cell.medium)]
         stations = [(cell.ap, each.user) for cell in here for each in self.stations_at(cell.ap)]
         sending = sum(self.wireless.backlog(cell.ap) > 0 for cell in here)
@@ -81,7 +87,8 @@ class Cells:
     # --- LTE
 
     def _lte(self, cell: Cell, tiers: Mapping[tuple[str, str], int]) -> float:
-        """Return the MAC occupancy of an LTE base station."""
+        """Return the present MAC occupancy of an LTE base station, from the
+        queues of its bearers."""
         bearers = {
             each.user: bearer_occupancy(self._queued(cell.ap, each.user)) for each in cell.stations
         }
@@ -89,7 +96,8 @@ class Cells:
         return tier1_mean(bearers, here)
 
     def _queued(self, ap: str, user: str) -> list[int]:
-        """Return the packets in a bearer's downlink queue, and with uploads in its uplink queue."""
+        """Return how many packets are queued for a user's bearers: in the downlink and, if the user
+        has uploads, in the uplink too."""
         network = self.wireless.network
         directions = (DOWN, UP) if network.has_data(user, UP) else (DOWN,)
         return [network.station(ap, user, direction, at.QUEUE_COUNT) for direction in directions]
@@ -97,16 +105,16 @@ class Cells:
     # --- changes
 
     def set_rate(self, ap: str, user: str, rate_bps: int) -> None:
-        """Set a station's rate when alone."""
+        """Set the rate in bit/s that a station has when it is alone at its access point."""
         self.set_station(ap, replace(self.stations[ap, user], rate_bps=rate_bps))
 
     def set_station(self, ap: str, station: Station) -> None:
-        """Replace or add a station of an access point."""
+        """Replace the user's station at an access point, or add it."""
         self.stations[ap, station.user] = station
         self.wireless.set_station(ap, station)
 
     def hand_over(self, user: str, old: str, new: str, station: Station) -> None:
-        """Move a station from one WiFi cell to another."""
+        """Move a user from WiFi access point `old` to `new`, where it becomes `station`."""
         del self.stations[old, user]
         self.wireless.hand_over(user, old, new)
         self.set_station(new, station)

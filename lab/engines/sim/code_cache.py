@@ -1,7 +1,9 @@
-"""Keep the simulator's compiled code on disk, in a folder named after all that the code depends on.
+"""Keep the simulator's compiled code on disk, in a folder whose name is a digest of everything that
+the code depends on.
 
-That is: the sources of the core and where they are, congestion control laws from users' files,
-numba, Python and the processor. Numba itself does not notice that another module has changed.
+These are the sources of the core and the path of their folder, users' congestion control laws, the
+versions of numba and Python, and the processor. Numba's own cache does not notice a change in
+another module.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ LOCK = "compiling.lock"
 
 
 def version() -> str | None:
-    """Return numba's version, None without it."""
+    """Return numba's version; None if numba is not installed."""
     try:
         return metadata.version("numba")
     except metadata.PackageNotFoundError:
@@ -35,16 +37,17 @@ def version() -> str | None:
 
 
 def is_wanted() -> bool:
-    """Return True if this process may run compiled code: numba is installed and not switched off.
+    """Return True if this process may run compiled code: numba is installed, and NUMBA_DISABLE_JIT
+    does not switch it off.
 
-    Numba makes runs faster, and no run needs it.
+    Every run also works without numba, only slower.
     """
     return version() is not None and os.environ.get("NUMBA_DISABLE_JIT", "0") in ("", "0")
 
 
 def sources_digest(folder: Path, compiler: str, laws: Mapping[str, Path] | None = None) -> str:
-    """Return a name for the code in a folder, its place, users' laws (name and file) and the
-    compiler."""
+    """Return a digest of the Python files in `folder`, the path of `folder`, the text `compiler`,
+    and users' congestion control laws (file by name)."""
     digest = hashlib.sha256(f"{compiler}\0{folder.resolve()}".encode())
     for path in sorted(folder.rglob("*.py")):
         digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes())
@@ -54,7 +57,8 @@ def sources_digest(folder: Path, compiler: str, laws: Mapping[str, Path] | None 
 
 
 def folder(laws: Mapping[str, Path] | None = None) -> Path:
-    """Return where this user's compiled code of these sources is kept."""
+    """Return the folder for the compiled code of the present sources and of users' congestion
+    control laws (file by name), in the cache of this user."""
     given = os.environ.get("MULTIPATH_LAB_CACHE")
     user_cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     base = Path(given) if given else user_cache / "multipath-lab"
@@ -67,7 +71,8 @@ def folder(laws: Mapping[str, Path] | None = None) -> Path:
 
 @cache
 def _machine() -> str:
-    """Return what compiled code depends on besides its source and the compiler."""
+    """Return a text that differs between Python versions and processors for which compiled code may
+    differ."""
     try:
         first_cpu = Path("/proc/cpuinfo").read_text(encoding="utf-8").partition("\n\n")[0]
         processor = "\n".join(
@@ -81,27 +86,27 @@ def _machine() -> str:
 
 
 def is_complete(where: Path) -> bool:
-    """Return True if everything is compiled in this folder."""
+    """Return True if folder `where` holds the compiled code of the whole core."""
     return (where / COMPLETE).exists()
 
 
 def has_failed(where: Path) -> bool:
-    """Return True if the compiler failed in this folder."""
+    """Return True if the compiler failed in folder `where`."""
     return (where / FAILED).exists()
 
 
 def failure(where: Path) -> str:
-    """Return the message about a compiler that failed."""
+    """Return the error message for a folder in which the compiler failed."""
     reason = where / FAILED
     return f"compile the simulator: it failed, {reason} says why. Remove that file to try again"
 
 
 @contextmanager
 def compiling(where: Path) -> Iterator[bool]:
-    """Hold the lock of a folder while it is compiled.
+    """Hold the lock of folder `where` while it is compiled.
 
-    Yield True to the first process, which must compile. The others wait, and get False when it is
-    done or has failed.
+    Yield True to the first process, which must compile. Other processes wait for the lock, and get
+    False, because the first one has compiled everything or has failed.
     """
     where.mkdir(parents=True, exist_ok=True)
     with FileLock(where / LOCK):
@@ -115,7 +120,7 @@ def compiling(where: Path) -> Iterator[bool]:
 
 
 def is_being_compiled(where: Path) -> bool:
-    """Return True if a process compiles into this folder now."""
+    """Return True if some process is compiling into folder `where` now."""
     where.mkdir(parents=True, exist_ok=True)
     try:
         with FileLock(where / LOCK, timeout=0):

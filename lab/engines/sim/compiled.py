@@ -1,7 +1,8 @@
-"""Run the core interpreted at first, and compiled as soon as its compiled code is ready.
+"""Switch the core from interpreted to compiled code as soon as compiled code is ready.
 
-The source is the same and so are the bytes. The core works on flat tables: lists for the
-interpreter, which reads them three times faster than arrays, and arrays for compiled code.
+Both are made from the same source and give the same results to the last bit. The core works on two
+flat tables: lists for the interpreter, which reads them three times faster than arrays, and arrays
+for compiled code.
 """
 
 from __future__ import annotations
@@ -23,12 +24,14 @@ _written: dict[Callable[..., Any], Callable[..., Any]] = {}  # of each compiled 
 
 
 def folder() -> Path:
-    """Return where the compiled code is kept of the sources as they are on disk now."""
+    """Return the folder for the compiled code of the sources as they are on disk now, users'
+    congestion control laws included."""
     return code_cache.folder(user_laws())
 
 
 def user_laws() -> dict[str, Path]:
-    """Return the files of the congestion control laws that are not built in."""
+    """Return the file of each congestion control law that is not built in, by
+    the name of the law."""
     return {
         name: Path(str(law.__file__))
         for name, law in dispatch.LAWS.items()
@@ -42,10 +45,10 @@ def is_fast() -> bool:
 
 
 def speed_up_if_possible() -> None:
-    """Switch to compiled code if it is ready.
+    """Switch to compiled code if all of it is in the cache and this process still runs interpreted.
 
-    If somebody has edited the sources since they were loaded, the process stays interpreted: numba
-    would compile what is on disk now, and the run would no longer be of one version.
+    If somebody has edited the sources since this process loaded them, it stays interpreted to its
+    end: numba would compile the sources on disk, and the run would be a mixture of two versions.
     """
     global _cache
     if is_fast() or _cache is None or not code_cache.is_complete(_cache):
@@ -57,7 +60,8 @@ def speed_up_if_possible() -> None:
 
 
 def speed_up(cache: Path) -> None:
-    """Replace the marked functions of all modules of the core by compiled ones.
+    """Replace the marked functions in all modules of the core by compiled ones, and keep compiled
+    code in the folder `cache`.
 
     What is not in the cache is compiled when it is first called.
     """
@@ -72,14 +76,15 @@ def speed_up(cache: Path) -> None:
 
 
 def slow_down() -> None:
-    """Replace compiled functions by interpreted ones; tables that are arrays stay arrays."""
+    """Replace compiled functions by interpreted ones. Tables that have become
+    arrays stay arrays."""
     _replace(_written, object)
     _written.clear()
 
 
 def add_law(name: str, law: ModuleType) -> None:
-    """Add a congestion control law; a process that runs compiled code is interpreted until there is
-    code with this law."""
+    """Add a congestion control law. This process runs interpreted until there is compiled code that
+    includes the law."""
     global _cache
     slow_down()
     edited = _cache is not None and folder() != _cache
@@ -88,17 +93,19 @@ def add_law(name: str, law: ModuleType) -> None:
 
 
 def ints(values: Ints) -> Ints:
-    """Return the same integers as the type that the code of this process works on."""
+    """Return these integers as an array if this process runs compiled code, else unchanged."""
     return cast(Ints, _array(values, "int64")) if is_fast() else values
 
 
 def floats(values: Floats) -> Floats:
-    """Return the same floating-point numbers as the type that the code of this process works on."""
+    """Return these floating-point numbers as an array if this process runs compiled code, else
+    unchanged."""
     return cast(Floats, _array(values, "float64")) if is_fast() else values
 
 
 def _define_dispatch(path: Path) -> None:
-    """Define the calls of the laws by a file, which numba's cache needs."""
+    """Write the source of the functions in `dispatch` to `path`, and define them from this file.
+    Numba's cache needs a source file."""
     source = dispatch.source()
     if not path.exists() or path.read_text(encoding="utf-8") != source:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -107,13 +114,15 @@ def _define_dispatch(path: Path) -> None:
 
 
 def _modules() -> Iterator[ModuleType]:
-    """Yield the modules with functions of the core: its own, and users' laws."""
+    """Yield the modules that hold functions of the core: its own modules, and users' congestion
+    control laws."""
     yield from (each for name, each in list(sys.modules.items()) if name.startswith(core.__name__))
     yield from dispatch.LAWS.values()
 
 
 def _replace(new: dict[Callable[..., Any], Callable[..., Any]], kind: type) -> None:
-    """Replace the functions of this type in all modules of the core."""
+    """Replace each function that is a key of `new` by its value, in all modules of the core. Only
+    values of type `kind` are replaced."""
     for module in _modules():
         for name, value in list(vars(module).items()):
             if isinstance(value, kind) and callable(value) and value in new:

@@ -1,8 +1,8 @@
-"""Compile the simulator's core, in a process of its own.
+"""Compile the simulator's core in a separate process.
 
 No run waits for the compiler: a first run starts interpreted while another process compiles, and
-switches to compiled code when it is ready (`compiled`). `python -m lab.engines.sim.compiler
-[NAME=FILE...]` compiles it with users' congestion control laws.
+switches to compiled code when all of it is ready (`compiled`). `python -m lab.engines.sim.compiler
+[NAME=FILE...]` compiles the core, with users' congestion control laws if given.
 """
 
 from __future__ import annotations
@@ -23,9 +23,11 @@ COMMAND = [sys.executable, "-m", "lab.engines.sim.compiler"]
 
 
 def is_to_come() -> bool:
-    """Return True if this process starts interpreted and may switch to compiled code.
+    """Return True if this process starts with interpreted code and may switch to compiled code
+    later; start the compiler if it is not running.
 
-    If no process compiles, start one. Raises `LabError` if it cannot be compiled.
+    Return False if numba is missing or switched off, or if compiled code is ready. Raise `LabError`
+    if the compiler failed or cannot be started.
     """
     if not code_cache.is_wanted() or code_cache.is_complete(where := compiled.folder()):
         return False
@@ -41,7 +43,11 @@ def is_to_come() -> bool:
 
 
 def wait(cache: Path | None = None) -> None:
-    """Wait until it is compiled, into the user's or another cache; return at once without numba."""
+    """Compile the core, if this has not been done, and return when it is compiled. Do nothing
+    without numba.
+
+    The compiled code goes into the folder `cache`, by default the user's.
+    """
     if code_cache.is_wanted():
         environment = os.environ | ({"MULTIPATH_LAB_CACHE": str(cache)} if cache else {})
         subprocess.run(_command(), cwd=ROOT, env=environment, check=True)
@@ -52,7 +58,8 @@ def _command() -> list[str]:
 
 
 def main(*laws: str) -> None:
-    """Compile everything that the event loop calls, with the laws given as NAME=FILE."""
+    """Compile everything that the event loop calls; each of `laws` is NAME=FILE of a user's
+    congestion control law. Exit with an error if the compiler fails."""
     for each in laws:
         name, _, path = each.partition("=")
         user_laws.register(Path(path), name)

@@ -1,4 +1,4 @@
-"""Hold the connections of a run, and read their counters from the tables."""
+"""Hold the connections that were started in a run, and read their counters from the tables."""
 
 from __future__ import annotations
 
@@ -12,7 +12,11 @@ from lab.scenario.flows import Flow
 
 @dataclass
 class SubflowCounters:
-    """Hold a subflow's counters at the last sample, and sums over all samples."""
+    """Hold the counters of a subflow at the last sample, and sums over all samples.
+
+    `rtt_sum_ms` is the sum of the RTTs in `samples` samples, `backup_ns` the time for which it was
+    a backup.
+    """
 
     subflow: Subflow
     received_bytes: int = 0
@@ -25,18 +29,19 @@ class SubflowCounters:
 
     @property
     def place(self) -> int:
-        """Return where the subflow's row begins."""
+        """Return the place of the subflow's row."""
         return self.subflow.place
 
     @property
     def link(self) -> str:
-        """Return the link or access point of the user's interface."""
+        """Return the link or access point to which the user's end of the subflow is attached."""
         return self.subflow.ends.user.link
 
 
 @dataclass
 class Connection:
-    """Hold a connection that was started; `cc` is None for UDP."""
+    """Hold a connection that was started. `place` is the place of its row, `cc` its congestion
+    control (None for UDP), `read_bytes` what the receiver had read at the last sample."""
 
     flow: Flow
     place: int
@@ -47,14 +52,15 @@ class Connection:
 
 
 class Connections(dict[str, Connection]):
-    """Hold the connections that were started, by flow ID, and read what the tables say of them."""
+    """Map flow IDs to the connections that were started, and read their
+    counters from the tables."""
 
     def __init__(self, network: Network) -> None:
         super().__init__()
         self._network = network
 
     def add(self, flow: Flow, cc: str) -> None:
-        """Add a connection that has started."""
+        """Add the connection of a flow that has just started; `cc` is its congestion control."""
         tables = self._network.tables
         self[flow.id] = Connection(
             flow,
@@ -64,25 +70,28 @@ class Connections(dict[str, Connection]):
         )
 
     def count(self, place: int, counter: int) -> int:
-        """Return a field of the row that begins at `place`."""
+        """Return the field `counter` of the row at `place`."""
         return int(self._network.w.row[place + counter])
 
     def is_established(self, subflow: SubflowCounters) -> bool:
-        """Return whether a subflow is established, or was until it was closed."""
+        """Return whether a subflow is established or has been closed. A subflow in its handshake is
+        not."""
         return self.count(subflow.place, at.STATE) in (at.ESTABLISHED, at.CLOSED)
 
     def read_bytes(self, connection: Connection) -> int:
-        """Return how many bytes the receiving application has read, in order."""
+        """Return how many bytes the application at the receiver has read in
+        order since the start."""
         c = connection.place
         segments, size = self.count(c, at.DATA_RCV_NXT), self.count(c, at.SEGMENT_BYTES)
         return min(segments * size, self.count(c, at.VOLUME_BYTES))
 
     def received_bytes(self, connection: Connection, subflow: SubflowCounters) -> int:
-        """Return how many bytes a subflow has received, in order."""
+        """Return how many bytes a subflow has received in order since the start."""
         segments = self.count(subflow.place, at.RCV_NXT)
         return segments * self.count(connection.place, at.SEGMENT_BYTES)
 
 
 def rate_mbps(byte_count: int, elapsed_ns: int) -> float:
-    """Return the mean rate in Mb/s, at least 0; 0 for no time."""
+    """Return the mean rate of `byte_count` bytes in `elapsed_ns`, in Mb/s; 0 if no time has passed
+    or the count is negative."""
     return max(0, byte_count) * 8000 / elapsed_ns if elapsed_ns else 0.0

@@ -1,4 +1,4 @@
-"""Run the controller inside the simulator: the same `Control` as in POX, in virtual time."""
+"""Run the controller inside the simulator: the same class `Control` as in POX, in virtual time."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ RecordEvent = Callable[..., None]  # kind, then the fields of an event
 
 
 class SimController:
-    """Run the control steps when they are due, execute their commands, and record decisions.
+    """Run the control steps when they are due, execute their commands, and record their decisions.
 
-    `limits_bps` has the Tier 2 limit of each access point, None without one.
+    `tiers` has the tier of each user at each access point; `limits_bps` has the Tier 2 limit of
+    each access point in bit/s, None where there is no limit.
     """
 
     def __init__(
@@ -32,7 +33,8 @@ class SimController:
         self._known: set[SubflowKey] = set()
 
     def step_if_due(self, now_ns: int) -> None:
-        """Record new subflows; if a step is due, observe, decide, record and execute."""
+        """Record new subflows. Then, if a control step is due, observe the network, let the
+        strategy decide, record the decisions and execute their commands."""
         self._update_subflows(self.observer.active_subflows())
         if not self.control.due(now_ns):
             return
@@ -48,20 +50,21 @@ class SimController:
             self._meter_tier1(ap)
 
     def set_tier1_demand(self, ap: str, rate_bps: int | None) -> None:
-        """Limit all Tier 1 traffic of an access point with the switch's second meter; None: no
-        limit."""
+        """Limit all Tier 1 traffic of an access point with the second meter of its switch; None
+        removes the limit."""
         self._tier1_demands_bps[ap] = rate_bps
         self._meter_tier1(ap)
 
     def hand_over(self, user: str, old: str, new: str) -> None:
-        """Keep a user's tier at its new access point until tiers are chosen anew."""
+        """Give a user at its new access point the tier that it had at the old one. The next control
+        step may change it."""
         self.tiers = {
             (each, new if (each, ap) == (user, old) else ap): tier
             for (each, ap), tier in self.tiers.items()
         }
 
     def _record(self, step: Step) -> None:
-        """Record what a step observed, and what it decided."""
+        """Record what a control step observed, and each of its decisions."""
         scale = step.observation.rate_scale
         lines = [decision_log.decision_line(step.strategy, each, scale) for each in step.decisions]
         for line in (decision_log.observation_line(step), *lines):
@@ -73,7 +76,8 @@ class SimController:
         self.wireless.set_meter(ap, users, self._tier1_demands_bps[ap], at.DEMAND_METER)
 
     def _update_subflows(self, active: Collection[SubflowKey]) -> None:
-        """Record new subflows; let a strategy that reacts to new and ended ones decide at once."""
+        """Record new subflows. If a subflow is new or has ended, wake the strategy: one that reacts
+        to this decides now instead of at its next period."""
         for key in sorted(set(active) - self._known):
             subflow = self.observer.subflow(key, self.tiers)
             line = decision_log.subflow_line(subflow, self.control.rate_scale)

@@ -1,9 +1,9 @@
-"""Run the simulator as an engine: in virtual time, as fast as possible.
+"""Run the simulator as an engine, in virtual time and as fast as possible.
 
-The network runs from one of these moments to the next:
+The packet simulation stops at three kinds of moments:
 1) traffic: a flow starts, stops, pauses or resumes
-2) measurement: ten times a second the access points are measured, users move, and a control step
-   follows if one is due
+2) measurement: ten times a second users move, the access points are measured, and the controller
+   takes a step if one is due
 3) sample: `advance` returns a frame
 """
 
@@ -43,12 +43,13 @@ MEASUREMENT_NS = round(PERIOD_S * at.NS_PER_S)
 
 
 class SimEngine(Engine):
-    """Run one simulation."""
+    """Run one simulation (see `Engine` for the order of the calls)."""
 
     _network: Network | None = None
 
     def open(self, scenario: Scenario, recorder: Recorder) -> None:
-        """Lay out the network; flows that start at 0 start with the first `advance`."""
+        """Build the network and its controller. Flows that start at t = 0 start with the first
+        `advance`."""
         self.recorder, self.scenario = recorder, scenario
         self._is_interpreted = self._begins_interpreted()
         self._acts: list[Act] = plan(scaled_traffic(scenario), scenario.seed, scenario.duration_s)
@@ -64,7 +65,7 @@ class SimEngine(Engine):
         self._check_receive_buffer(scenario)
 
     def _build(self, scenario: Scenario) -> None:
-        """Make the parts that measure and control the network."""
+        """Make the objects that measure and control the network."""
         topology, network = scenario.network, self.network
         wireless = Wireless(network)
         self.connections = Connections(network)
@@ -79,7 +80,8 @@ class SimEngine(Engine):
         self.sampler = Sampler(topology, network, self.connections, self.cells, self.movement)
 
     def _check_receive_buffer(self, scenario: Scenario) -> None:
-        """Warn if receive buffers are cut to the largest one that a ring holds."""
+        """Warn if the receive buffer of the scenario is larger than the rings of the core allow;
+        then it is cut."""
         largest_bytes = LARGEST_WINDOW * MPTCP_PAYLOAD_BYTES
         if scenario.multipath.receive_buffer_kb * 1000 > largest_bytes:
             self._event(
@@ -87,7 +89,8 @@ class SimEngine(Engine):
             )
 
     def _begins_interpreted(self) -> bool:
-        """Return whether the run begins interpreted and may switch to compiled code; log why."""
+        """Return whether the run begins with interpreted code and may switch to compiled code
+        later; log the reason."""
         try:
             is_to_come = compiler.is_to_come()
         except LabError as error:
@@ -101,7 +104,8 @@ class SimEngine(Engine):
         return is_to_come
 
     def advance(self, until_s: float) -> list[Frame]:
-        """Simulate until `until_s`; return one frame. The runner keeps the pace."""
+        """Simulate until `until_s`, and return one frame. The simulation does not wait for real
+        time; the runner does, if the run has a speed."""
         self._run_until(round(until_s * at.NS_PER_S))
         if self._is_interpreted and compiled.is_fast():
             self._is_interpreted = False
@@ -115,7 +119,8 @@ class SimEngine(Engine):
         return [self.sampler.frame(self.controller.tiers, means, self.controller.limits_bps)]
 
     def _run_until(self, until_ns: int) -> None:
-        """Run the network, with the traffic and the measurements that are due until then."""
+        """Simulate until `until_ns`, with all traffic changes and measurements that are due before
+        or at this time."""
         while True:
             act_ns = round(self._acts[0].at_s * at.NS_PER_S) if self._acts else until_ns
             next_ns = min(until_ns, self._measurement_ns, act_ns)
@@ -128,8 +133,7 @@ class SimEngine(Engine):
                 return
 
     def apply(self, change: Change) -> None:
-        """Apply a change of the strategy, a link, a station, a demand or the congestion
-        control."""
+        """Apply one change to the running network or its controller."""
         match change:
             case changes.SetStrategy(name, params):
                 self.controller.control.switch(name, dict(params))
@@ -158,13 +162,14 @@ class SimEngine(Engine):
         self._cc = name
 
     def close(self) -> Report | None:
-        """Return the report; there is nothing to undo."""
+        """Return the report; None if `open` failed early. There is nothing to undo."""
         return report(self.network, self.connections) if self._network is not None else None
 
     # --- between packets
 
     def _act(self, act: Act) -> None:
-        """Start, stop, pause or resume a flow."""
+        """Carry out one entry of the time line of the traffic: start, stop,
+        pause or resume a flow."""
         if act.verb == "start":
             cc = self._cc or act.flow.cc
             rates = self.demands.start(act.flow)
@@ -182,7 +187,8 @@ class SimEngine(Engine):
             self.network.set_demand(flow, rate_bps)
 
     def _measure(self) -> None:
-        """Move users, measure the access points, and take a control step if one is due."""
+        """Move users, measure the access points, and let the controller take a
+        step if one is due."""
         if (
             self.movement.walkers
             and self._measurement_ns % (STEP_MEASUREMENTS * MEASUREMENT_NS) == 0
@@ -196,7 +202,8 @@ class SimEngine(Engine):
         self._measurement_ns += MEASUREMENT_NS
 
     def _handed_over(self, user: str, old: str, new: str, rssi_dbm: float) -> None:
-        """Update controller and observer after a handover; what was decided still holds."""
+        """Report a handover to controller and observer, and record it. The decisions of the
+        strategy stay in force."""
         self.controller.hand_over(user, old, new)
         self.observer.update_arcs()
         self._event("handover", **{"user": user, "from": old, "to": new, "rssi_dbm": rssi_dbm})

@@ -1,11 +1,13 @@
-"""Move the users that walk: their positions, the rates there, and their WiFi cells.
+"""Move the users that walk. Their position determines the rates of their stations and their WiFi
+access point.
 
-Twice a second, in the order of the users:
+Twice a second, for one user after the other:
 1) move the user
-2) if the user is on WiFi and nearer to another access point, hand it over
-3) set the rate of each of its stations for the new position
-A user keeps its networks: with LTE alone it stays on LTE, and with WiFi alone it takes the slowest
-WiFi rate where the signal is too weak for a better one.
+2) if the user is on WiFi and another WiFi access point is nearer, hand the user over to it
+3) set the rate of each of the user's stations for the new position
+
+A user keeps its kinds of networks: a user with LTE alone stays on LTE. With WiFi alone it stays on
+WiFi, at the slowest WiFi rate where the signal is too weak for a faster one.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ HandoverListener = Callable[[str, str, str, float], None]  # user, from, to, RSS
 
 
 class Movement:
-    """Hold the position of each user; without mobility it is the topology's."""
+    """Hold the position of each user in m (`places`) and move the users. Without mobility they stay
+    where the topology has placed them."""
 
     def __init__(
         self,
@@ -34,7 +37,8 @@ class Movement:
         cells: Cells,
         on_handover: HandoverListener,
     ) -> None:
-        """Place the users; `on_handover` is called after each handover."""
+        """Place the users. After each handover `on_handover` is called with user, old and new
+        access point, and signal strength in dBm."""
         self.cells, self._on_handover = cells, on_handover
         self.places: dict[str, Place] = {
             node.id: node.place_m for node in topology.nodes if node.place_m is not None
@@ -51,7 +55,8 @@ class Movement:
             ]
 
     def step(self, now_s: float) -> None:
-        """Move every user to its position at this time."""
+        """Move every user that walks to its position at `now_s`, in s since the start, and update
+        its stations."""
         for walker in self.walkers:
             user = walker.user
             self.places[user] = walker.at(now_s)  # 1

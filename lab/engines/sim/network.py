@@ -1,4 +1,5 @@
-"""Run a network in virtual time; open its connections, and change its subflows and links."""
+"""Run a simulated network in virtual time: start and stop connections, and change subflows and
+links."""
 
 from __future__ import annotations
 
@@ -30,15 +31,16 @@ RTO_FIRST_NS = 1_000_000_000  # RFC 6298, (2.1)
 
 
 class Network:
-    """Hold the tables of a network (`w`), where its rows begin (`tables`), and the time (`now_ns`).
+    """Hold a simulated network: its two tables (`w`), the places of its rows (`tables`), and the
+    virtual time (`now_ns`).
 
-    Time passes in `run` only; between two calls of it anything may be read or changed.
+    Time passes only in `run`. Between two calls of `run`, anything may be read or changed.
     """
 
     def __init__(
         self, topology: Topology, multipath: Multipath, flows: Iterable[Flow], seed: int
     ) -> None:
-        """Lay out the tables; `flows` are all connections that will start during the run."""
+        """Build the tables. `flows` must contain every flow that will start during the run."""
         compiled.speed_up_if_possible()
         self.tables = Tables(topology, multipath, seed)
         flows = list(flows)
@@ -56,7 +58,8 @@ class Network:
     def _hops_of_data(
         self, topology: Topology, users: Iterable[tuple[str, str]]
     ) -> dict[str, list[int]]:
-        """Return for each link the hops that data can cross."""
+        """Return for each link ID the hops of the directions in which data can cross the link.
+        `users` has pairs of user and data direction."""
         directions = data_directions(topology, users)
         return {
             link.id: [
@@ -78,10 +81,11 @@ class Network:
     # --- connections
 
     def start(self, flow: Flow, cc: str) -> None:
-        """Open a connection.
+        """Open the connection of a flow, with congestion control `cc`.
 
-        A connection that starts at 0 is established at once, as in the emulation. Later ones need a
-        round trip for the first subflow, and then one for each further subflow.
+        A connection that starts at t = 0 is established without a handshake, as in the emulation. A
+        later one needs a round trip for its first subflow, then another one for each further
+        subflow.
         """
         c, subflows = self.tables.connections[flow.id], self.tables.subflows[flow.id]
         rtts_ns = [self._set_path(each) for each in subflows]
@@ -99,7 +103,8 @@ class Network:
         self.set_demand(flow, flow.rate_bps)
 
     def _open(self, f: int, cc: str, rtt_ns: int) -> None:
-        """Prepare the sender of a TCP subflow, whose timers begin with an empty network's RTT."""
+        """Prepare the sender of a TCP subflow. At t = 0 it is established without a handshake,
+        later it begins to join. Its timers start from `rtt_ns`, the RTT of an empty network."""
         row = self.w.row
         row[f + at.STATE] = at.JOINING if self.now_ns else at.ESTABLISHED
         row[f + at.LAW] = dispatch.number(cc)
@@ -108,16 +113,17 @@ class Network:
         row[f + at.RTO_NS] = max(RTO_FIRST_NS, 3 * rtt_ns)
 
     def stop(self, flow: Flow) -> None:
-        """Close a connection at once."""
+        """Close the connection of a flow without delay; packets in flight are
+        ignored from now on."""
         w = self.w
         w.row[self.tables.connections[flow.id] + at.CONN_STATE] = at.CLOSED
         for subflow in self.tables.subflows[flow.id]:
             w.row[subflow.place + at.STATE] = at.CLOSED
 
     def set_demand(self, flow: Flow, rate_bps: int | None) -> None:
-        """Set the rate in bit/s at which an application writes.
+        """Set the rate in bit/s at which the application of a flow writes.
 
-        With None, TCP writes as much as it can send.
+        None removes the limit: TCP then always has data to send.
         """
         c, row = self.tables.connections[flow.id], self.w.row
         row[c + at.DEMAND_BPS] = at.UNLIMITED if rate_bps is None else rate_bps
@@ -137,11 +143,12 @@ class Network:
     # --- subflows
 
     def subflow(self, key: SubflowKey) -> Subflow:
-        """Return the subflow with this number, counted from 1, of a connection."""
+        """Return a subflow by its key: flow ID and number within the connection, counted from 1."""
         return self.tables.subflows[key[0]][key[1] - 1]
 
     def is_active(self, subflow: Subflow) -> bool:
-        """Return whether a subflow is established TCP and its connection is not complete."""
+        """Return whether a subflow is an established TCP subflow of a connection that is not
+        complete."""
         f, row = subflow.place, self.w.row
         c = row[f + at.CONNECTION]
         return bool(
@@ -151,25 +158,29 @@ class Network:
         )
 
     def route(self, subflow: Subflow, path: Path) -> None:
-        """Route a subflow over a path; packets in flight stay on the old one."""
+        """Route a subflow over the path that the controller requests. Packets in flight stay on the
+        old path."""
         subflow.requested_path = path
         self._set_path(subflow)
 
     def move(self, subflow: Subflow, user: Interface) -> None:
-        """Let a subflow end at another interface of its user, without a requested path."""
+        """Attach the user's end of a subflow to another interface of the user, and drop the path
+        that the controller requested. If the connection has started, choose a new path."""
         subflow.ends, subflow.requested_path = replace(subflow.ends, user=user), ()
         if subflow.path:
             self._set_path(subflow)
 
     def expect(self, subflow: Subflow, rate_bps: int | None) -> None:
-        """Set the pacing rate of a subflow in bit/s of Ethernet frames; None: not paced."""
+        """Set the pacing rate of a subflow, in bit/s of Ethernet frames; None removes it."""
         f, row = subflow.place, self.w.row
         row[f + at.EXPECTED_BPS], row[f + at.PACED_UNTIL_NS] = rate_bps or 0, 0
         events.schedule(row, self.now_ns, at.PUSH, int(row[f + at.CONNECTION]))
 
     def set_backup(self, subflow: Subflow, backup: bool) -> None:
-        """Set the backup flag of a subflow at the receiver, from which the sender learns it half a
-        round trip later; at time 0 the sender has it at once."""
+        """Set the backup flag of a subflow at its receiver, which tells the sender by MP_PRIO.
+
+        The sender applies the flag half a round trip later; at t = 0 without delay.
+        """
         f, row = subflow.place, self.w.row
         row[f + at.REQUESTED_BACKUP] = int(backup)
         if not self.now_ns:
@@ -179,7 +190,8 @@ class Network:
         events.schedule(row, due_ns, at.PRIORITY, f)
 
     def _set_path(self, subflow: Subflow) -> int:
-        """Choose a subflow's path and write its hops; return its RTT in ns on an empty network."""
+        """Choose a subflow's path, and write its hops into the table. Return the RTT of this path
+        without queueing, in ns."""
         subflow.path = self.routes.path(subflow.ends, subflow.requested_path)
         hops = self.routes.hops(subflow.ends, subflow.path)
         data, back = hops[subflow.data_direction], hops[_other(subflow.data_direction)]
@@ -189,7 +201,8 @@ class Network:
         return max(1, self._crossing_ns(data, FRAME_BYTES) + self._crossing_ns(back, TCP_ACK_BYTES))
 
     def write_hops(self, hops: Hops) -> int:
-        """Return where these hops are written; they stay there, as packets in flight read them."""
+        """Write the hops of a path into the table once, and return the place of the first. They are
+        never moved, because packets in flight refer to them."""
         if hops not in self._written:
             self.w, begins = world.with_places(self.w, len(hops) + 1)
             for n, hop in enumerate((*hops, at.NOTHING)):
@@ -198,7 +211,8 @@ class Network:
         return self._written[hops]
 
     def _crossing_ns(self, hops: Hops, size: int) -> int:
-        """Return how long a packet takes over empty hops; a bearer sends in whole TTIs."""
+        """Return how long a packet of `size` bytes takes over these hops without queueing, in ns.
+        LTE bearers send in whole TTIs."""
         crossing_ns = 0
         for h in hops:
             rate_bps = self.hop(h, at.RATE_BPS)
@@ -210,7 +224,8 @@ class Network:
     # --- links
 
     def set_link(self, change: LinkChange) -> None:
-        """Change both directions of a link; loss acts in the directions of data."""
+        """Change a link. Rate, delay and state change in both directions; loss changes in the
+        directions that carry data."""
         both = [hop for (name, _), hop in self.tables.links.items() if name == change.link]
         match change:
             case SetLinkRate(_, rate_bps):
@@ -224,7 +239,8 @@ class Network:
                 self._reroute_around(link, up)
 
     def _with_cell_delay_ns(self, link: str, delay_ns: int) -> int:
-        """Return a link's own delay plus that of the cell at its end."""
+        """Return the delay in ns of a link whose own delay is `delay_ns`: the delay of the cell at
+        its end is added."""
         topology = self.tables.topology
         (changed,) = (
             replace(each, delay_ns=delay_ns) for each in topology.links if each.id == link
@@ -236,7 +252,7 @@ class Network:
             self.w.row[hop + field] = value
 
     def _reroute_around(self, link: str, up: bool) -> None:
-        """Find new paths for all subflows after a link came up or went down."""
+        """Record that a link came up or went down, and choose the paths of all subflows anew."""
         self.routes.set_link(link, up)
         for subflow in self.subflows():
             if subflow.path:
@@ -245,24 +261,24 @@ class Network:
     # --- counters
 
     def hop(self, place: int, field: int) -> int:
-        """Return a field of the hop whose row begins at `place`."""
+        """Return a field of the hop at `place`."""
         return int(self.w.row[place + field])
 
     def station(self, ap: str, user: str, direction: str, field: int) -> int:
-        """Return a field of a station's hop."""
+        """Return a field of the hop of a station, in direction "down" or "up"."""
         return self.hop(self.tables.stations[ap, user, direction], field)
 
     def queued(self, place: int) -> int:
-        """Return how many packets are in the queue of a link's direction, with the one in
-        transmission."""
+        """Return how many packets a link's direction holds: those in its queue and the one in
+        transmission. `place` is the place of the hop."""
         return int(links.queue_length(self.w.row, place, self.now_ns))
 
     def has_data(self, user: str, direction: str) -> bool:
-        """Return whether some flow sends data of this user in this direction."""
+        """Return whether data of this user flows in this direction, "down" or "up"."""
         return (user, direction) in self._data_directions
 
     def subflows(self) -> Iterator[Subflow]:
-        """Yield all subflows of all connections, started or not."""
+        """Yield all subflows of all connections, whether they have started or not."""
         return (subflow for subflows in self.tables.subflows.values() for subflow in subflows)
 
 

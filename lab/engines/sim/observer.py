@@ -1,6 +1,6 @@
-"""Make an `Observation` from the counters of a simulated network.
+"""Make an `Observation` for the controller from the counters of a simulated network.
 
-In the emulation the controller makes it from the counters of its switches.
+In the emulation the controller makes it from the counters of the switches.
 """
 
 from __future__ import annotations
@@ -33,7 +33,10 @@ MILLION = 1_000_000
 
 @dataclass(frozen=True)
 class CountedArc:
-    """Hold an arc, the hops that count its traffic, and the users of those that are stations."""
+    """Hold an arc and the hops on which its traffic is counted.
+
+    `stations` has the users of those hops that are the air of a WiFi station or an LTE bearer.
+    """
 
     arc: Arc
     hops: list[int]
@@ -41,12 +44,13 @@ class CountedArc:
 
 
 class Observer:
-    """Collect measurements between two control steps, and turn them into an observation."""
+    """Collect measurements between two control steps, and make an observation of them."""
 
     def __init__(
         self, topology: Topology, network: Network, cells: Cells, rate_scale: float
     ) -> None:
-        """Prepare the first observation; `rate_scale` is the scenario's."""
+        """Prepare for the first observation. Measured rates are `rate_scale` times the rates of the
+        scenario."""
         self._topology, self._network, self._cells = topology, network, cells
         self._rate_scale = rate_scale
         self._receive_buffer_kb = network.tables.multipath.receive_buffer_kb
@@ -57,7 +61,8 @@ class Observer:
         self._observed_ns = 0
 
     def update_arcs(self) -> None:
-        """Find the arcs of the network, with each station at its access point of now."""
+        """Find the arcs of the network anew, with each station at the access point that it uses
+        now."""
         cells = tuple(
             replace(cell, stations=tuple(self._cells.stations_at(cell.ap)))
             for cell in self._topology.cells
@@ -81,16 +86,19 @@ class Observer:
         ]
 
     def _ends_at_a_relay(self, arc: Arc) -> bool:
-        """Return whether an arc leads from the air to a relay; only acknowledgements cross it."""
+        """Return whether an arc leads from a WiFi cell to a relay. Only acknowledgements cross such
+        an arc."""
         return arc.head in self._topology.relays and arc.tail in self._network.tables.cells
 
     def add_occupancies(self, occupancies: Mapping[str, float]) -> None:
-        """Add one measurement of each access point; an observation has the mean of all of them."""
+        """Add a measurement of MAC occupancy for each access point. An observation reports the mean
+        since the last one."""
         for ap, value in occupancies.items():
             self._occupancies.setdefault(ap, []).append(value)
 
     def active_subflows(self) -> dict[SubflowKey, routes.Subflow]:
-        """Return the established TCP subflows of connections that are not complete."""
+        """Return the established TCP subflows of connections that are not complete, by flow ID and
+        number, counted from 1."""
         return {
             (connection, number): subflow
             for connection, subflows in self._network.tables.subflows.items()
@@ -101,9 +109,10 @@ class Observer:
     def observe(
         self, now_ns: int, tiers: Tiers, limits_bps: Mapping[str, int | None]
     ) -> Observation:
-        """Return what happened since the last call.
+        """Return an observation of the time since the last call.
 
-        `tiers` are those of the last step; `limits_bps` has the Tier 2 limit of each access point.
+        `tiers` are the tiers chosen in the last control step; `limits_bps` has the Tier 2 limit of
+        each access point in bit/s.
         """
         elapsed_ns, self._observed_ns = now_ns - self._observed_ns, now_ns
         return Observation(
@@ -150,13 +159,14 @@ class Observer:
                 )
 
     def _growth(self, counter: Hashable, count: int) -> int:
-        """Return by how much a counter has grown since the last step."""
+        """Return by how much a counter has grown since this was last called for it. `count` is its
+        present value."""
         before, self._counted[counter] = self._counted.get(counter, 0), count
         return count - before
 
     def _tier2_bps(self, tiers: Tiers, elapsed_ns: int) -> dict[str, int]:
-        """Return the Tier 2 data that passed each access point's meter, in bit/s of Ethernet
-        frames."""
+        """Return by access point the rate of Tier 2 data that passed its meter, in bit/s of
+        Ethernet frames."""
         sums = dict.fromkeys(self._network.tables.cells, 0)
         for ap, user, direction in self._network.tables.stations:
             passed = self._network.station(ap, user, direction, at.METER_PASSED_BYTES)
@@ -169,7 +179,7 @@ class Observer:
     # --- subflows
 
     def subflow(self, key: SubflowKey, tiers: Tiers) -> Subflow:
-        """Return a subflow without its counters."""
+        """Describe a subflow for the controller: its ends, tier and path, without its counters."""
         subflow = self._network.subflow(key)
         flow, user, ap = subflow.ends.flow, subflow.ends.user.node, subflow.ends.user.switch
         ends = f"{flow.source}:{flow.source_port}", f"{flow.destination}:{flow.destination_port}"
@@ -178,7 +188,8 @@ class Observer:
     def _counted_subflow(
         self, key: SubflowKey, subflow: routes.Subflow, tiers: Tiers, elapsed_ns: int
     ) -> Subflow:
-        """Return a subflow with its counters, which count data packets in either direction."""
+        """Describe a subflow with its counters. They count the data packets that its sender sent,
+        whether that is the server or the user."""
         row, f = self._network.w.row, subflow.place
         dropped_first = int(row[f + at.SEGMENTS_DROPPED_FIRST])
         sent = int(row[f + at.SEGMENTS_SENT]) - dropped_first
@@ -195,15 +206,16 @@ class Observer:
         )
 
     def _device_loss(self, subflow: routes.Subflow) -> float:
-        """Return the random loss of a subflow's path, without packets that a full queue drops."""
+        """Return the probability that a packet is lost at random on a subflow's path. Packets
+        dropped by full queues do not count."""
         hops = self._network.routes.hops(subflow.ends, subflow.path)[subflow.data_direction]
         return 1.0 - prod(1.0 - self._network.hop(h, at.LOSS_PPM) / MILLION for h in hops)
 
     # --- arcs
 
     def _counted_arc(self, arc: Arc) -> CountedArc:
-        """Find the hops of an arc: of a direction of a link, of a station, or of all stations of an
-        access point."""
+        """Find the hops that an arc stands for: one direction of a link, one direction of one
+        station, or one direction of all stations of an access point."""
         tables, user = self._network.tables, self._owner.get(arc.head) or self._owner.get(arc.tail)
         if arc.link not in tables.cells:
             return CountedArc(arc, [tables.links[arc.link, self._owner.get(arc.head, arc.head)]])
@@ -221,7 +233,8 @@ class Observer:
         return any(self._network.hop(h, at.UP) for h in counted.hops)
 
     def _arc(self, counted: CountedArc, elapsed_ns: int) -> Arc:
-        """Return an arc as it is now, with the rate that passed since the last step."""
+        """Return an arc with its present capacity, delay and loss, and the rate that passed it
+        since the last control step."""
         arc, hops = counted.arc, counted.hops
         out_bytes = sum(self._network.hop(h, at.OUT_BYTES) for h in hops)
         growth = self._growth((arc.link, arc.tail, arc.head), out_bytes)

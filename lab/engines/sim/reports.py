@@ -16,7 +16,8 @@ from lab.run.report import (
 
 
 def report(network: Network, connections: Connections) -> Report:
-    """Return what the run's result needs beside its samples."""
+    """Return the report of a run that has ended: its connections and subflows, the multipath
+    verdict, and the congestion control that was used."""
     elapsed_ns = max(1, network.now_ns)
     laws = {each.cc for each in connections.values() if each.cc}
     return Report(
@@ -74,7 +75,8 @@ def _subflow(
 
 
 def _verdict(network: Network, connections: Connections) -> MptcpVerdict:
-    """Judge every TCP connection of a multipath user."""
+    """Judge whether each TCP connection of a multipath user was Multipath TCP with all its
+    subflows."""
     multipath = network.tables.topology.multipath
     meant = [each for each in connections.values() if each.cc and each.flow.user in multipath]
     is_mptcp = network.tables.multipath.server_enabled

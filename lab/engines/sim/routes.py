@@ -1,10 +1,11 @@
-"""Choose the path of each subflow, and list the hops of a path.
+"""Choose the path of each subflow, and find the hops of a path.
 
 A subflow takes the first of these paths that exists:
 1) the path that the controller requested, while all of its links are up
-2) of the shortest paths over links that are up, the one that the hash of addresses and ports
-   chooses, as in the emulation
-3) of the shortest paths over all links, chosen in the same way; packets on it are lost
+2) one of the shortest paths over links that are up. A hash of addresses and ports chooses among
+   them, as in the emulation
+3) one of the shortest paths over all links, up or not, chosen in the same way; packets on it are
+   lost
 """
 
 from __future__ import annotations
@@ -24,8 +25,10 @@ Hops = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Ends:
-    """Hold the two interfaces of a subflow, and its addresses and ports in the direction of its
-    user."""
+    """Hold the interfaces of a subflow at its server and at its user.
+
+    `flow` has its addresses and ports in the direction from the server to the user.
+    """
 
     server: Interface
     user: Interface
@@ -34,10 +37,12 @@ class Ends:
 
 @dataclass
 class Subflow:
-    """Hold where a subflow's row begins, its ends, the direction of its data, and its paths.
+    """Hold a subflow of a simulated network.
 
-    `path` is the path that it takes and `requested_path` the one that the controller requested;
-    both list the switches from the server to the user, and are empty if there is none.
+    `place` is the place of its row, `ends` are its interfaces, and `data_direction` is "down" (to
+    the user) or "up". `path` is the path that it takes, `requested_path` the one that the
+    controller requested. Both list the switches from the server to the user, and are empty if there
+    is none.
     """
 
     place: int
@@ -48,7 +53,7 @@ class Subflow:
 
 
 class Routes:
-    """Track which links are up, and where the row of each direction of a link begins."""
+    """Track which links are up, and choose paths over them."""
 
     def __init__(
         self,
@@ -58,8 +63,8 @@ class Routes:
     ) -> None:
         """Start with all links up.
 
-        `links` has hops by link and the node that it leads to, `stations` by access point, user and
-        direction.
+        `links` has the hop of a link by link ID and the node to which it leads, `stations` the hop
+        of a station by access point, user and direction. A hop is given by its place.
         """
         self._wiring, self._links, self._stations = wiring, links, stations
         self._broken: set[str] = set()
@@ -69,9 +74,10 @@ class Routes:
         (self._broken.discard if up else self._broken.add)(link)
 
     def path(self, ends: Ends, requested: Path = ()) -> Path:
-        """Return the switches from the server to the user.
+        """Return the path for a subflow as the switches from the server to the user: `requested` if
+        it is up, else one of the shortest.
 
-        Raise `LabError` if no links connect them.
+        Raise `LabError` if no links connect the two ends.
         """
         up = self._neighbours(self._broken)
         if requested and all(there in up[here] for here, there in pairwise(requested)):  # 1
@@ -87,7 +93,8 @@ class Routes:
         return paths.choose(found, ends.flow)
 
     def hops(self, ends: Ends, path: Path) -> dict[str, Hops]:
-        """Return the hops of a path in both directions, towards the user and back."""
+        """Return the hops of a path by direction: "down" from the server to the user, "up" from the
+        user to the server."""
         steps = [(self._trunk(here, there).link, here, there) for here, there in pairwise(path)]
         down = [
             self._links[ends.server.link, path[0]],
@@ -103,18 +110,19 @@ class Routes:
         }
 
     def _user_hop(self, user: Interface, direction: str) -> int:
-        """Return the hop of the user's own link or radio."""
+        """Return the hop between the user and its first switch or access
+        point, in one direction."""
         if (user.link, user.node, direction) in self._stations:
             return self._stations[user.link, user.node, direction]
         return self._links[user.link, user.node if direction == DOWN else user.switch]
 
     def _trunk(self, here: str, there: str) -> Trunk:
-        """Return the first link between two switches, if possible one that is up."""
+        """Return a link between two switches: the first that is up, or the first if none is up."""
         found = [each for each in self._wiring.trunks if {each.a, each.b} == {here, there}]
         return next((each for each in found if each.link not in self._broken), found[0])
 
     def _neighbours(self, broken: Container[str]) -> dict[str, set[str]]:
-        """Return the neighbours of each switch over links that are not broken."""
+        """Return for each switch the switches to which it has a link that is not in `broken`."""
         near: dict[str, set[str]] = {switch: set() for switch in self._wiring.dpid}
         for each in self._wiring.trunks:
             if each.link not in broken:

@@ -1,5 +1,5 @@
-"""Make the rows of a run's table (`core.layout`) from a topology and its flows, before the first
-event."""
+"""Make the rows of the integer table (`core.layout`) from a topology and its flows, before the
+first event."""
 
 from __future__ import annotations
 
@@ -40,15 +40,18 @@ Row = Mapping[int, int]
 
 
 class Tables:
-    """Hold all rows in `values`, and where each of them begins.
+    """Hold all rows in `values`, and the place of each row.
 
-    `links` has the hops of links by link and the node that a hop leads to; `stations` the hops of
-    stations by access point, user and direction; `cells` the rows of access points, `airs` that of
-    the cell whose air each of them uses; `connections` and `subflows` those of each flow by its ID.
+    - `links`: the hop of a link, by link ID and the node to which the hop leads
+    - `stations`: the hop of a station, by access point, user and direction
+    - `cells`: the row of a cell, by access point
+    - `airs`: the row of the cell of which an access point uses the air, by access point
+    - `connections`: the row of a connection, by flow ID
+    - `subflows`: the subflows of a connection, by flow ID
     """
 
     def __init__(self, topology: Topology, multipath: Multipath, seed: int) -> None:
-        """Make the rows of the network; `add_connection` makes those of the flows."""
+        """Make the rows of the network. The rows of flows are added later, by `add_connection`."""
         self.topology, self.multipath, self.seed = topology, multipath, seed
         self.wiring: Wiring = wire(topology)
         self.values: list[int] = []
@@ -74,7 +77,8 @@ class Tables:
             self._add_link(link)
 
     def _add(self, fields: int, row: Row, ring: int = 0) -> int:
-        """Append a row, and behind it a ring; return where the row begins. Other fields are 0."""
+        """Append a row with these fields, all others 0, then `ring` more zeros for its queue or
+        ring. Return the place of the row."""
         begins = len(self.values)
         self.values += [row.get(field, 0) for field in range(fields)] + [0] * ring
         return begins
@@ -90,7 +94,8 @@ class Tables:
         )
 
     def _add_link(self, link: Link) -> None:
-        """Add both directions of a link; those of a link to a relay are hops of the air."""
+        """Add the hops of both directions of a link. A link between an access point and a relay is
+        WiFi: it uses the hops of the relay's station."""
         for ap, relay in ((link.a, link.b), (link.b, link.a)):
             if (ap, relay, DOWN) in self.stations:
                 self.links[link.id, relay], self.links[link.id, ap] = (
@@ -111,7 +116,8 @@ class Tables:
             )
 
     def _add_stations(self, cell: Cell) -> None:
-        """Add both directions of each station, and of each that may be handed over to the cell."""
+        """Add the hops of both directions of each station of a cell, and of each station that may
+        be handed over to it."""
         add = self._add_air if cell.kind == "wifi" else self._add_bearers
         add(cell)
 
@@ -127,7 +133,8 @@ class Tables:
                 })  # fmt: skip
 
     def _add_bearers(self, cell: Cell) -> None:
-        """Add a scheduler for each direction and its bearers, which form a list."""
+        """Add the scheduler of each direction of an LTE cell, and its bearers, each of which points
+        to the next one."""
         for direction in (DOWN, UP):
             following = at.NOTHING
             ring = lte.HARQ_TTIS * lte.ATTEMPTS
@@ -161,10 +168,10 @@ class Tables:
     # --- connections
 
     def add_connection(self, flow: Flow) -> None:
-        """Add a connection and its subflows.
+        """Add the rows of a connection and its subflows.
 
-        A multipath connection has a subflow for each address of its user, any other one uses the
-        first address.
+        A multipath connection has a subflow for each address of its user. Any other connection has
+        a single subflow, from the first address.
         """
         is_multipath, payload, ack = self._sizes(flow)
         own = [
@@ -198,8 +205,8 @@ class Tables:
         ]
 
     def _sizes(self, flow: Flow) -> tuple[bool, int, int]:
-        """Return whether a flow is Multipath TCP, its payload per frame, and the size of an
-        acknowledgement."""
+        """Return three values for a flow: whether it is Multipath TCP, the payload of a full frame
+        in bytes, and the size of the frame of an acknowledgement in bytes."""
         if flow.protocol == "udp":
             return False, UDP_PAYLOAD_BYTES, TCP_ACK_BYTES
         if flow.user in self.topology.multipath and self.multipath.server_enabled:
@@ -209,7 +216,8 @@ class Tables:
     def _add_subflow(
         self, name: str, connection: int, flow: Flow, interface: Interface, address: str
     ) -> Subflow:
-        """Add a subflow without a path; it gets one when its connection starts."""
+        """Add the row of a subflow, without a path; the subflow gets a path when its connection
+        starts."""
         first, second = random_numbers.new_stream(self.seed, f"host/{name}")
         server = self.wiring.of(self.topology.server_of(flow.user))[0]
         port = FIRST_PORT + random_numbers.new_stream(self.seed, f"port/{name}")[0] % PORTS
@@ -230,7 +238,8 @@ def _cell_row(cell: Cell) -> Row:
 
 
 def bearer(station: Station) -> Row:
-    """Return the fields of a bearer that follow from its station's rate and weight."""
+    """Return the fields of an LTE bearer that depend on the rate and weight of its station, as
+    values by field."""
     return {
         at.RATE_BPS: lte.on_air_bps(station.rate_bps),
         at.WEIGHT_PPM: ppm_from_fraction(station.weight),

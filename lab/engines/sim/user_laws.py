@@ -1,7 +1,8 @@
 """Load congestion control laws from users' own Python files.
 
-Such a file is a module with the functions that `core.dispatch` describes: `on_ack` or `on_round`,
-and, unless Reno's will do, `on_loss`. They may be marked with `core.jit.jit` or not.
+Such a file is a module with functions that `core.dispatch` describes: `on_ack` or `on_round`, and
+`on_loss` unless the law reduces its window as Reno does. The functions may be marked with
+`core.jit.jit` or not.
 """
 
 from __future__ import annotations
@@ -19,10 +20,11 @@ from lab.errors import RequestError
 
 
 def register(path: Path, name: str | None = None) -> str:
-    """Let runs of this process use the law of a file; return its name, by default the file's
-    without `.py`.
+    """Make the law in a file available to the runs of this process. Return its name: `name`, or the
+    name of the file without `.py`.
 
-    Call it before a network is made. Raises `RequestError` if the file is no law.
+    Call this before a network is made. Raise `RequestError` if the file does not define a law, or
+    if a built-in law has this name.
     """
     name = name or path.stem
     if name in dispatch.BUILT_IN:
@@ -35,7 +37,10 @@ def register(path: Path, name: str | None = None) -> str:
 
 
 def load(path: Path, name: str) -> ModuleType:
-    """Run a file as a module and mark its functions for the compiler."""
+    """Run a file as a module, mark its functions for the compiler, and return the module.
+
+    Raise `RequestError` if it cannot be read or raises an exception.
+    """
     law = ModuleType(f"user_law_{name}")
     law.__file__ = str(path.resolve())
     try:
@@ -53,7 +58,8 @@ def load(path: Path, name: str) -> ModuleType:
 
 
 def check(path: Path, law: ModuleType) -> None:
-    """Raise `RequestError` unless the functions of a law are those that the simulator calls."""
+    """Raise `RequestError` unless a law has the functions that the simulator calls, with as many
+    parameters as it passes."""
     if not hasattr(law, "on_ack") and not hasattr(law, "on_round"):
         raise RequestError(f"load congestion control {path}: it has no function on_ack")
     for hook, (parameters, _) in dispatch.HOOKS.items():

@@ -1,4 +1,5 @@
-"""Read and change access points of a running network: stations, collisions, meters, handovers."""
+"""Read and change the access points of a running network: stations, collisions, handovers and
+meters."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ METER_BURST_PACKETS, METER_BURST_NS = 10, 20_000_000
 
 
 class Wireless:
-    """Read and change the access points of one network; it keeps nothing of its own."""
+    """Read and change the access points of one network. All state is in the network's tables."""
 
     def __init__(self, network: Network) -> None:
         self.network = network
@@ -27,15 +28,17 @@ class Wireless:
     # --- counters
 
     def backlog(self, ap: str) -> int:
-        """Return how many packets wait for the air at a WiFi access point."""
+        """Return how many packets wait for the air at a WiFi access point, the one in transmission
+        included."""
         return int(self.network.w.row[self.network.tables.cells[ap] + at.BACKLOG])
 
     def is_sending(self, ap: str, user: str) -> bool:
-        """Return whether a station has a frame that waits for the air or is on it."""
+        """Return whether a WiFi station has a frame that waits for the air or
+        is in transmission."""
         return self.network.station(ap, user, UP, at.BUSY_UNTIL_NS) > self.network.now_ns
 
     def uplink_wait_ns(self, ap: str) -> int:
-        """Return how long a new frame of a station would wait for the air of a WiFi cell."""
+        """Return how long a frame that a WiFi station sends now would wait for the air, in ns."""
         air = self.network.tables.airs[ap]
         busy_until_ns = int(self.network.w.row[air + at.UPLINK_BUSY_UNTIL_NS])
         return max(0, busy_until_ns - self.network.now_ns)
@@ -43,8 +46,8 @@ class Wireless:
     # --- stations
 
     def set_station(self, ap: str, station: Station) -> None:
-        """Set what follows from a station's rate: its airtime in a WiFi cell, its blocks in an LTE
-        cell."""
+        """Apply the rate of a station to its hops: the airtime of its frames in a WiFi cell, the
+        rate and weight of its bearers in an LTE cell."""
         for direction in (DOWN, UP):
             hop = self.network.tables.stations[ap, station.user, direction]
             if self.network.hop(hop, at.KIND) == at.BEARER:
@@ -60,8 +63,8 @@ class Wireless:
     def set_collisions(
         self, ap: str, transmissions: float, users: Iterable[str], loss: float
     ) -> None:
-        """Set how often each frame is sent on the air of an access point, and the fraction of
-        frames that these stations lose."""
+        """Set the effect of collisions on the air of a WiFi access point: how often each frame is
+        sent on average, and the fraction of frames that the stations of `users` lose."""
         tables, row = self.network.tables, self.network.w.row
         row[tables.airs[ap] + at.TRANSMISSIONS_PPM] = units.ppm_from_fraction(transmissions)
         for user in users:
@@ -73,9 +76,9 @@ class Wireless:
     # --- handovers
 
     def hand_over(self, user: str, old: str, new: str) -> None:
-        """Move a user's radio to another WiFi cell with its address and meter.
+        """Move a user's radio from WiFi access point `old` to `new`, with its address and meter.
 
-        Packets on the wire to the old access point are lost there.
+        Packets that are still on their way to the old access point are lost there.
         """
         interface = self.network.tables.wiring.at(user, old)
         moved = replace(interface, switch=new, port=f"{new}-wlan1", link=new)
@@ -92,8 +95,8 @@ class Wireless:
         self.network.tables.wiring = replace(wiring, interfaces=interfaces)
 
     def _switch_hop(self, user: str, direction: str, old: str, new: str) -> None:
-        """Take the hop at the old cell down and that at the new one up, which takes over the
-        meter if the new cell has one."""
+        """Take the user's hop at `old` down and its hop at `new` up. The hop at `new` uses the
+        meter with the same number, if that meter is set at `new`."""
         tables, row = self.network.tables, self.network.w.row
         before, after = (tables.stations[ap, user, direction] for ap in (old, new))
         row[before + at.UP], row[after + at.UP] = 0, 1
@@ -106,7 +109,8 @@ class Wireless:
     def set_meter(
         self, ap: str, users: Iterable[str], rate_bps: int | None, number: int = at.TIER_2_METER
     ) -> None:
-        """Let the data of these users share a meter of an access point; None removes the meter."""
+        """Let the data of `users` at an access point share meter `number` of its switch, with
+        `rate_bps`; None removes the meter."""
         row = self.network.w.row
         metered = set(users) if rate_bps is not None else set()
         for (where, user, direction), hop in self.network.tables.stations.items():
@@ -122,5 +126,6 @@ class Wireless:
             row[meter + at.METER_BURST_NS] = max(packets_ns, METER_BURST_NS)
 
     def _meter(self, ap: str, number: int) -> int:
-        """Return the place that the fields of a meter are relative to."""
+        """Return the place to which the fields METER_BPS, METER_BURST_NS and METER_FULL_NS of meter
+        `number` are relative."""
         return self.network.tables.cells[ap] + (number - 1) * at.METER_FIELDS

@@ -1,4 +1,5 @@
-"""Build the two tables of a run from its rows, and make them longer while it runs."""
+"""Build the two tables of a simulated network (`core.layout`), and make them
+longer while it runs."""
 
 from __future__ import annotations
 
@@ -13,14 +14,15 @@ SPARE = 1 << 16  # places that are added beyond those needed
 
 
 def build(tables: Tables) -> at.World:
-    """Return both tables, with all rows, the rings of subflows and connections, and room for
-    packets."""
+    """Return the two tables: all rows, the rings of subflows and connections, and room for packets
+    and events."""
     row = ints(_with_rings(tables))
     return with_room(at.World(row, floats(_windows(tables))), PACKETS)
 
 
 def with_room(w: at.World, packets: int) -> at.World:
-    """Return the world with room for so many more packets and as many more events."""
+    """Return the tables with free rows for `packets` more packets, and with a heap for as many more
+    events."""
     size = int(w.row[at.HEAP_SIZE])
     w, begins = with_places(w, packets * at.PACKET_FIELDS)
     w, heap_begins = with_places(w, (size + packets) * events.FIELDS)
@@ -34,7 +36,8 @@ def with_room(w: at.World, packets: int) -> at.World:
 
 
 def with_places(w: at.World, count: int) -> tuple[at.World, int]:
-    """Return the world with so many more places, all 0, and where they begin."""
+    """Add `count` places, all 0, to the integer table. Return the tables and the first of these
+    places."""
     begins = int(w.row[at.PLACES_USED])
     if begins + count > len(w.row):
         longer = ints([0] * (begins + count + SPARE))
@@ -45,7 +48,7 @@ def with_places(w: at.World, count: int) -> tuple[at.World, int]:
 
 
 def _windows(tables: Tables) -> list[float]:
-    """Return the floating-point table: the initial window of each subflow."""
+    """Return the floating-point table, with the initial congestion window of each subflow."""
     window = [0.0] * len(tables.values)
     for f in _subflows(tables):
         window[f + at.CWND] = sender.INITIAL_WINDOW
@@ -55,7 +58,8 @@ def _windows(tables: Tables) -> list[float]:
 
 
 def _with_rings(tables: Tables) -> list[int]:
-    """Return the integer table: the rows, and behind them the rings."""
+    """Return the integer table: all rows, then the rings of recent segments (`core.rings`) of each
+    subflow and each connection."""
     values, end = list(tables.values), len(tables.values)
     for field, places, fields in (
         (at.RING, _subflows(tables), rings.SUBFLOW_FIELDS),
