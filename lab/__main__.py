@@ -26,10 +26,10 @@ from lab.run.recorder import RUNS
 
 
 class CommandLine(click.Group):
-    """Turn an error of the lab into a message and an exit code, without a traceback."""
+    """Turn errors of the lab into a message and an exit code instead of a traceback."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command; print the message of a `LabError` and exit with its code."""
+        """Run a command. For a `LabError`, print its message and exit with its exit code."""
         try:
             return super().invoke(ctx)
         except LabError as error:

@@ -15,25 +15,25 @@ from typing import Any
 
 
 class LabError(Exception):
-    """Report a failure: what was tried, what happened and what to do."""
+    """Report a failure. The message says what was tried, what happened and what to do."""
 
     exit_code = 4
 
 
 class RequestError(LabError):
-    """Report a wrong request; nothing was started."""
+    """Report a request that makes no sense. Nothing was started."""
 
     exit_code = 2
 
 
 class MachineLacks(LabError):
-    """Report a tool, a module or a right that this machine lacks; nothing was started."""
+    """Report a tool, a module or a permission that this machine lacks. Nothing was started."""
 
     exit_code = 3
 
 
 class CommandFailed(LabError):
-    """Report a command of the emulation that did not succeed."""
+    """Report a command of the emulation that ended with an error."""
 
     def __init__(self, doing: str, argv: Sequence[str], status: int, stderr: str) -> None:
         self.argv, self.status, self.stderr = tuple(argv), status, stderr.strip()
@@ -47,7 +47,7 @@ class CommandFailed(LabError):
 
 
 def show(value: Any) -> str:
-    """Return a value as a file would hold it, shortened."""
+    """Format a value as it would be written in a scenario file, with at most 60 characters."""
     text = (
         "true"
         if value is True
@@ -61,7 +61,10 @@ def show(value: Any) -> str:
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """Return `(did you mean 'X'?)`, or an empty text; `ue9` does not suggest `ue1`."""
+    """Return ` (did you mean 'X'?)` for the known word closest to `word`, or an empty text.
+
+    A word with a digit needs a closer match, so that `ue9` does not suggest `ue1`.
+    """
     close = get_close_matches(
         word, list(known), 1, 0.7 if any(each.isdigit() for each in word) else 0.6
     )
@@ -69,6 +72,6 @@ def nearest(word: str, known: Iterable[str]) -> str:
 
 
 def unknown(value: Any, known: Iterable[str]) -> str:
-    """Return the text for an unknown value, with the nearest known one and all of them."""
+    """Return the message that a value is unknown. It names the closest known value, then all."""
     known = list(known)
     return f"{show(value)} is unknown{nearest(str(value), known)}: choose from {', '.join(known)}"

@@ -1,16 +1,16 @@
-"""Register what a user wrote in files of their own, outside the project.
+"""Register strategies, topologies, congestion controls and scenarios that a user wrote in files.
 
 A file is named after what it defines:
 
     NAME.py     a class derived from `Strategy`: a strategy
     NAME.py     `Params` and `build`: a topology
     NAME.py     `on_ack` or `on_round`: a congestion control law for the simulator
-    NAME.c      the same law for the emulation's kernel; it is beside NAME.py
+    NAME.c      the same law for the emulation's kernel, in the same folder as NAME.py
     NAME.yaml   a scenario
 
-Such a file is code with the rights of whoever starts the lab. A path comes from the command line
-(`--strategy`, `--cc`, `--with`), from MULTIPATH_LAB_PATH, or from a scenario file named on the
-command line; it never comes over HTTP, and never from a run folder.
+Such a file runs with the rights of the user who starts the lab. Its path comes from the command
+line (`--strategy`, `--cc`, `--with`), from MULTIPATH_LAB_PATH, or from a scenario file named on the
+command line. It never comes over HTTP, and never from a run folder.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ PYTHON, C, YAML = ".py", ".c", ".yaml"
 
 @dataclass(frozen=True)
 class Extension:
-    """Describe one file: what it defines, under which name, and the bytes that were read."""
+    """Describe a registered file: what it defines, its name, and its content in bytes."""
 
     kind: Kind
     name: str
@@ -48,11 +48,11 @@ class Extension:
 
     @property
     def sha256(self) -> str:
-        """Return the digest of the bytes that were read."""
+        """Return the SHA-256 digest of the file's content, as hexadecimal text."""
         return hashlib.sha256(self.source).hexdigest()
 
     def row(self) -> dict[str, str]:
-        """Return the entry of `extensions` in manifest.json."""
+        """Return the file's entry in the list `extensions` of manifest.json."""
         return {
             "kind": self.kind,
             "name": self.name,
@@ -73,44 +73,52 @@ def registered() -> tuple[Extension, ...]:
 
 
 def restore(files: Iterable[Extension]) -> None:
-    """Register in this process what another process of this run has registered."""
+    """Register in this process the files that another process of the lab has registered."""
     for each in files:
         _register(each.kind, each.path)
 
 
 def strategy_file(name: str) -> Path | None:
-    """Return the file of a strategy, None for a built-in one."""
+    """Return the file of a user's strategy, or None for a built-in one."""
     return _file(name, PYTHON, "strategy")
 
 
 def topology_file(kind: str) -> Path | None:
-    """Return the file of a kind of topology, None for a built-in one."""
+    """Return the file of a user's kind of topology, or None for a built-in one."""
     return _file(kind, PYTHON, "topology")
 
 
 def law_file(name: str, suffix: str) -> Path | None:
-    """Return the file of a congestion control, ".py" or ".c"; None if it has none."""
+    """Return the file of a user's congestion control with this suffix (".py" or ".c"), or None."""
     return _file(name, suffix, "cc")
 
 
 def scenario_files() -> dict[str, Path]:
-    """Return the registered scenario files by name."""
+    """Return all registered scenario files by the name of the scenario."""
     return {each.name: each.path for each in registered() if each.kind == "scenario"}
 
 
 def law_names(suffix: str = "") -> tuple[str, ...]:
-    """Return the names of the congestion controls that have a file, or one with this ending."""
+    """Return the names of the users' congestion controls that have a file with this suffix.
+
+    An empty `suffix` means any file.
+    """
     found = (each for each in registered() if each.kind == "cc")
     return tuple(dict.fromkeys(each.name for each in found if each.path.suffix.endswith(suffix)))
 
 
 def congestion_controls() -> dict[str, str]:
-    """Return every congestion control with one line of help: built-in ones, then users' own."""
+    """Return every congestion control with one line of help, built-in ones first."""
     return congestion.BUILT_IN | {name: _law_help(name) for name in law_names()}
 
 
 def missing_half(name: str, suffix: str) -> Path | None:
-    """Return the file that a user's congestion control lacks, None if it lacks nothing."""
+    """Return the path where a file is missing for a congestion control, or None.
+
+    A user's congestion control needs a ".py" file for the simulator and a ".c" file for the
+    emulation. `suffix` is the one to check. Return None if that file exists, or if `name` is not
+    from a user.
+    """
     if name not in law_names() or law_file(name, suffix):
         return None
     other = law_file(name, C if suffix == PYTHON else PYTHON)
@@ -119,7 +127,7 @@ def missing_half(name: str, suffix: str) -> Path | None:
 
 
 def described(error: Exception) -> str:
-    """Return an exception's type and text, after the file and line of a user where it came from."""
+    """Return type and text of an exception, with file and line if a user's own file raised it."""
     if isinstance(error, StrategyFailed):
         return str(error)
     for each in registered():
@@ -132,9 +140,10 @@ def described(error: Exception) -> str:
 
 
 def add(path: Path) -> None:
-    """Register a file, or every file directly in a folder that defines something.
+    """Register a file, or all suitable files in a folder (not in its subfolders).
 
-    Raise `RequestError` that names the file, and the line of an error in it.
+    A file is suitable if it defines a strategy, a topology, a congestion control or a scenario.
+    Raise `RequestError`, which names the file and the line of an error in it.
     """
     if not path.exists():
         raise RequestError(f"--with {path}: there is no such file or folder")
@@ -153,33 +162,39 @@ def add(path: Path) -> None:
 
 
 def add_from_environment() -> None:
-    """Register the folders that MULTIPATH_LAB_PATH names."""
+    """Register the files in all folders that the environment variable MULTIPATH_LAB_PATH lists."""
     for folder in filter(None, os.environ.get(PATH, "").split(":")):
         add(Path(folder))
 
 
 def is_path(text: str) -> bool:
-    """Return whether the value of an option is the path of a file, not a name."""
+    """Return whether the value of an option is the path of a file rather than a name."""
     return "/" in text or text.endswith((PYTHON, C))
 
 
 def strategy_name(text: str) -> str:
-    """Return the name that `--strategy` stands for; register the file if it is a path."""
+    """Return the name of the strategy given by `--strategy`. If it is a path, register the file."""
     return _register("strategy", Path(text)) if is_path(text) else text
 
 
 def cc_name(text: str) -> str:
-    """Return the name that `--cc` stands for; register a path and the file beside it."""
+    """Return the name of the congestion control given by `--cc`.
+
+    If it is a path, register the file, and with it the ".py" or ".c" file of the same name.
+    """
     return _register("cc", Path(text)) if is_path(text) else text
 
 
 def add_topology(path: Path) -> str:
-    """Register the topology in a file and return its kind."""
+    """Register the topology in a file. Return its kind: the file name without `.py`."""
     return _register("topology", path)
 
 
 def _register(kind: Kind, path: Path) -> str:
-    """Register one file; of a law, the other half beside it too. Return the name."""
+    """Register one file and return its name.
+
+    For a congestion control, the file of the same name with the other suffix is registered too.
+    """
     path = Path(os.path.abspath(path))
     endings = {"strategy": (PYTHON,), "topology": (PYTHON,), "cc": (PYTHON, C), "scenario": (YAML,)}
     if path.suffix not in endings[kind]:
@@ -202,7 +217,10 @@ def _register(kind: Kind, path: Path) -> str:
 
 
 def _define(made: Extension) -> None:
-    """Add a strategy or topology to its table; engines load the laws that they run."""
+    """Add a strategy or a topology to the table of its kind.
+
+    A congestion control is not loaded here: the engine that uses it does that.
+    """
     if made.kind == "strategy":
         from controller.strategies import from_file
 
@@ -263,14 +281,20 @@ def _defined_in(path: Path) -> Kind | None:
 
 
 def _is_strategy(definition: ast.ClassDef) -> bool:
-    """Return whether a class derives from `Strategy` by name, or has the method `decide`."""
+    """Return whether a class definition is that of a strategy.
+
+    It is if a base class is called `Strategy`, or if it has any base class and a method `decide`.
+    """
     bases = {ast.unparse(base).rpartition(".")[2] for base in definition.bases}
     methods = {each.name for each in definition.body if isinstance(each, ast.FunctionDef)}
     return "Strategy" in bases or bool(bases and "decide" in methods)
 
 
 def _law_help(name: str) -> str:
-    """Return the first line of a law's docstring, or of the comment at the start of its C file."""
+    """Return one line of help for a user's congestion control.
+
+    It is the first line of its module docstring, or of the first comment in its C file.
+    """
     return next(filter(None, _help_lines(name)), "of your own")
 
 

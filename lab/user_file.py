@@ -1,4 +1,4 @@
-"""Check and import a Python file that a user wrote; report an error as a wrong request."""
+"""Check and import a Python file that a user wrote. Errors become `RequestError`."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ IN_VM = "MULTIPATH_LAB_VM"  # set inside the virtual machine
 
 
 def import_file(path: Path) -> ModuleType:
-    """Return the module of a file.
+    """Import a Python file and return its module.
 
-    Raise `RequestError` naming the file, and the line if one failed.
+    Raise `RequestError` with the file, and with the line if one of its lines failed.
     """
     check_file(path)
     try:
@@ -29,8 +29,8 @@ def import_file(path: Path) -> ModuleType:
 def check_file(path: Path) -> None:
     """Raise `RequestError` if a file cannot be imported, or if root must not run it.
 
-    A process of root runs only files that nobody else can change: the owner is root or the user of
-    `sudo`, and only the owner may write.
+    A process of root runs only files that no other user can change: they belong to root or to the
+    user who called `sudo`, and only the owner may write to them.
     """
     if path.suffix != ".py":
         raise RequestError(f"import {path}: a Python file ends in .py")
@@ -40,10 +40,11 @@ def check_file(path: Path) -> None:
 
 
 def check_rights(path: Path) -> None:
-    """Raise `RequestError` if this process runs as root and another user can change a file.
+    """Raise `RequestError` if this process runs as root and another user can change the file.
 
-    The file and its folder must belong to root or to the user of `sudo`, and only the owner may
-    write. Inside the virtual machine, which is discarded after a run, root runs every file.
+    The file and its folder must belong to root or to the user who called `sudo`, and only the owner
+    may write to them. Inside the virtual machine, which is discarded after a run, root runs every
+    file.
     """
     if os.geteuid() != 0 or os.environ.get(IN_VM):
         return

@@ -1,1 +1,1 @@
-"""Plan runs, check them, and run them: one or several, here or in the virtual machine."""
+"""Plan runs, check them, and carry them out on this machine or in the virtual machine."""

@@ -1,8 +1,9 @@
-"""Run several jobs: keep the runs that exist, run the rest side by side or one after the other.
+"""Run several jobs. Runs that exist already are kept; the others are made.
 
-1) a run folder is kept if it is complete, of the same experiment and not overloaded
-2) an unfinished or overloaded run of the same experiment is removed and repeated
-3) simulations run side by side on all processors; emulations run one after the other
+1) A run folder is kept if it holds a complete run of the same experiment that did not overload the
+   machine.
+2) An unfinished or overloaded run of the same experiment is removed and repeated.
+3) Simulations run in parallel on all processors; emulations run one after the other.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _stopped: Event  # set in each worker process
 
 @dataclass(frozen=True)
 class Job:
-    """Describe one run: its scenario, its engine and options, and its folder.
+    """Describe one run: its scenario, its engine and options, and its run folder.
 
     If `out` is None, the run gets a new folder, named after the time of its start.
     """
@@ -51,22 +52,28 @@ class Job:
 
     @property
     def name(self) -> str:
-        """Return strategy and seed, for people."""
+        """Return strategy and seed as text, such as `none, seed 1`."""
         return f"{self.scenario.strategy.name}, seed {self.scenario.seed}"
 
 
 class Display(Protocol):
-    """Run jobs and show their progress. It must be possible to pickle `run`."""
+    """Define how jobs are run and how their progress is shown.
+
+    Simulations run in worker processes, so `run` must be picklable.
+    """
 
     def run(self, job: Job) -> Outcome:
-        """Run one job, as `lab.batch.single.run_job` does, and show its progress."""
+        """Run one job like `lab.batch.single.run_job`. Show its progress and return its outcome."""
 
     def say(self, text: str) -> None:
-        """Show a line of text."""
+        """Show one line of text to the user."""
 
 
 def run_all(jobs: Sequence[Job], display: Display) -> list[Outcome]:
-    """Return the outcomes in the order of the jobs; after an interruption, of those that ran."""
+    """Run all jobs and return their outcomes, in the order of the jobs.
+
+    Outcomes of kept runs are included. After an interruption, jobs that never ran are left out.
+    """
     found = {n: outcome for n, job in enumerate(jobs) if (outcome := kept(job))}
     if found:
         display.say(f"{len(found)} of {len(jobs)} runs exist already")
@@ -85,7 +92,7 @@ def run_all(jobs: Sequence[Job], display: Display) -> list[Outcome]:
 
 
 def kept(job: Job) -> Outcome | None:
-    """Return the outcome of an earlier run of this job; None if there is none to keep."""
+    """Return the outcome of an earlier run of this job if it can be kept, else None."""
     if job.out is None:
         return None
     try:
@@ -98,7 +105,10 @@ def kept(job: Job) -> Outcome | None:
 
 
 def _remove_unfinished(job: Job) -> None:
-    """Remove a run of the same experiment. Any other content stays and is refused later."""
+    """Remove the job's run folder if it holds a run of the same experiment.
+
+    A folder with any other content stays; the run then refuses to write into it.
+    """
     if job.out is None or not (job.out / "manifest.json").is_file():
         return
     if _is_of(job, job.out):
@@ -150,7 +160,7 @@ def _side_by_side(
 
 
 def _stop(stopped: Event, waiting: Collection[Future[Outcome | None]]) -> None:
-    """Start no further run; signal the running ones to end until all have ended."""
+    """Stop all runs: start no further one, and signal the running ones until all have ended."""
     stopped.set()
     while wait(waiting, timeout=0).not_done:
         for child in multiprocessing.active_children():
@@ -159,7 +169,7 @@ def _stop(stopped: Event, waiting: Collection[Future[Outcome | None]]) -> None:
 
 
 def _ended(waiting: Mapping[Future[Outcome | None], int]) -> Iterator[tuple[int, Outcome]]:
-    """Yield the runs as they end; runs that never began are left out."""
+    """Yield number and outcome of each job as it ends. Jobs that never began are left out."""
     for future in as_completed(waiting):
         try:
             outcome = future.result()
@@ -172,9 +182,9 @@ def _ended(waiting: Mapping[Future[Outcome | None], int]) -> Iterator[tuple[int,
 
 
 def _begin(stopped: Event, files: Sequence[Extension]) -> None:
-    """Prepare a worker process: register the user's files, and ignore signals between runs.
+    """Prepare a worker process: register the user's files, and ignore signals between two runs.
 
-    During a run, the runner handles signals.
+    While a run goes on, the runner handles the signals.
     """
     global _stopped
     extensions.restore(files)
@@ -189,7 +199,10 @@ def _unless_stopped(run: Callable[[Job], Outcome], job: Job) -> Outcome | None:
 
 @contextmanager
 def _signals_as_ctrl_c() -> Iterator[None]:
-    """Turn SIGTERM into KeyboardInterrupt, and SIGINT too where a background shell ignores it."""
+    """Raise KeyboardInterrupt for SIGTERM and SIGINT while the `with` block runs.
+
+    SIGINT is included because a shell starts background commands with SIGINT ignored.
+    """
 
     def handle(*_: Any) -> None:
         raise KeyboardInterrupt

@@ -1,4 +1,4 @@
-"""Plan runs: turn a request into jobs, each checked and admitted by its engine.
+"""Plan runs: turn a request into jobs, and check that the engine can run each of them.
 
 Nothing is started here. The command line, the dashboard and the evaluation use these functions.
 """
@@ -21,9 +21,9 @@ from lab.scenario.schema import Scenario
 
 @dataclass(frozen=True)
 class Request:
-    """Describe runs of one scenario: for each strategy, `repeat` runs on seeds counted up.
+    """Describe runs of one scenario: for each strategy `repeat` runs, with consecutive seeds.
 
-    None, or an empty tuple, leaves the value of the scenario file.
+    A field that is None or an empty tuple leaves the value of the scenario file unchanged.
     """
 
     scenario: str
@@ -44,7 +44,8 @@ class Request:
 def checked(request: Request) -> list[Job]:
     """Return the jobs of a request. Raise `LabError` if the engine cannot run one of them.
 
-    A single job writes into `request.out` itself; of several jobs, each gets a folder in it.
+    If there is one job, `request.out` is its run folder. If there are several, each gets a folder
+    inside `request.out`.
     """
     jobs = _admitted(request)
     if len(jobs) == 1:
@@ -58,12 +59,18 @@ def checked(request: Request) -> list[Job]:
 
 
 def placed(request: Request) -> list[Job]:
-    """Return the jobs of a request; each gets a folder in `request.out`, a single one too."""
+    """Return the jobs of a request.
+
+    Every job, even a single one, gets a folder inside `request.out`.
+    """
     return [_in_own_folder(job, request.out) for job in _admitted(request)]
 
 
 def plan(request: Request) -> list[Scenario]:
-    """Return a scenario for each strategy and seed; all strategies get the same seeds."""
+    """Return one scenario for each combination of strategy and seed.
+
+    All strategies get the same seeds.
+    """
     scenarios: list[Scenario] = []
     for strategy in request.strategies or (None,):
         first = Overrides(

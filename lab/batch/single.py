@@ -1,4 +1,4 @@
-"""Run one job: in this process, or inside the virtual machine."""
+"""Run one job, in this process or inside the virtual machine."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from lab.run.recorder import Recorder, new_folder
 
 
 def run_job(job: Job, on_progress: OnProgress) -> Outcome:
-    """Run a job and return its outcome. Raise `LabError` if it cannot be started."""
+    """Run a job, report its progress to `on_progress`, and return its outcome.
+
+    Raise `LabError` if the run cannot be started.
+    """
     if job.vm:
         return virtual_machine.run_job(job, on_progress)
     scenario = job.scenario

@@ -1,4 +1,4 @@
-"""Run a job of the emulation inside the virtual machine, and follow its files from outside."""
+"""Run an emulation inside the virtual machine, and follow its result files from the host."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from lab.run.recorder import REQUEST, TRACE, Recorder, give_away, new_folder, wr
 
 
 def run_job(job: Job, on_progress: OnProgress) -> Outcome:
-    """Run a job inside the virtual machine, which writes into a folder shared with this machine.
+    """Run a job inside the virtual machine, which writes into a folder shared with the host.
 
-    Ctrl-C is passed on to the run inside. Raise `MachineLacks` if the machine cannot start.
+    Ctrl-C is passed on to the run inside. Raise `MachineLacks` if the virtual machine cannot start.
     """
     launch, scenario = launcher(), job.scenario
     launch.vm_kernel.require(scenario.congestion_controls)
@@ -59,9 +59,9 @@ def _without_result(job: Job, folder: Path, code: int, error: LabError | None) -
 
 
 def argv_inside(job: Job, folder: Path) -> list[str]:
-    """Return the command that runs the job inside the machine, with `folder` as its run folder.
+    """Return the command line that runs the job inside the virtual machine, with this run folder.
 
-    The complete scenario is written into the folder first.
+    The complete scenario is first written into `folder`, from where the command reads it.
     """
     write_scenario(folder / REQUEST, job.scenario)
     scenario = str(folder.resolve() / REQUEST)
@@ -72,15 +72,19 @@ def argv_inside(job: Job, folder: Path) -> list[str]:
 
 
 def files_inside() -> tuple[Path, ...]:
-    """Return the files of code of the user, which the run inside reads under the same paths.
+    """Return the user's own Python and C files that the run inside the virtual machine needs.
 
-    All registered files are there, because a flip can name one that the scenario does not use.
+    It finds them under the same paths. All registered files are included, because a change during
+    the run can name one that the scenario does not use.
     """
     return tuple(each.path for each in extensions.registered() if each.kind != "scenario")
 
 
 def launcher() -> Any:
-    """Return the module that starts the virtual machine. Raise `MachineLacks` without it."""
+    """Return the module that starts the virtual machine.
+
+    Raise `MachineLacks` if it cannot be imported.
+    """
     try:
         from lab.engines.mininet.vm import launch
     except ImportError as error:
@@ -91,7 +95,10 @@ def launcher() -> Any:
 
 
 def _follower(folder: Path, duration_s: float, on_progress: OnProgress) -> Callable[[], None]:
-    """Return a function that reports what was added to a run folder since its last call."""
+    """Return a function that reports the latest log lines and the last sample in a run folder.
+
+    Each call reports only what was added since the previous call.
+    """
     samples, log = Follower(folder / "samples.jsonl"), Follower(folder / "log.txt", str)
 
     def report() -> None:

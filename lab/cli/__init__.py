@@ -1,1 +1,1 @@
-"""Implement the commands of `lab.__main__`: what they print, and their options."""
+"""Implement the commands that `lab.__main__` defines: their options, work and output."""

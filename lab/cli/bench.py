@@ -11,7 +11,10 @@ from lab.evaluation import bench
 
 
 def main(only: str | None) -> int:
-    """Measure and print; without an emulation, leave out its figures and say so."""
+    """Measure and print all figures, or only the one named `only`. Return the exit code.
+
+    Where the emulation cannot run, its figures are left out with a message.
+    """
     table = capabilities.verdicts(capabilities.facts())
     emulation = any(each.possible for each in table if each.mode == capabilities.VM_MODE)
     if not emulation and only is None:

@@ -1,4 +1,4 @@
-"""Carry out `check`: load a scenario and the user's files, and start nothing."""
+"""Carry out `check`: load a scenario and the user's own files without starting a run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lab.scenario.overrides import Overrides
 
 
 def check(scenario: str, settings: Sequence[str], strategy: str | None, cc: str | None) -> None:
-    """Load a scenario, and print what is valid and which files of the user were imported."""
+    """Load a scenario. Print that it is valid, and which of the user's own files were imported."""
     strategy = strategy and extensions.strategy_name(strategy)
     cc = cc and extensions.cc_name(cc)
     loaded = load(scenario, Overrides(strategy, cc, settings=tuple(settings)))

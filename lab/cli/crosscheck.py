@@ -20,9 +20,10 @@ def main(
     runs: Path | None = None,
     page: Path = PAGE,
 ) -> int:
-    """Make missing runs and write the page; with `only`, make the runs of that engine, no page.
+    """Make missing runs and write the page. Return the exit code.
 
-    An interruption leaves the page unchanged and keeps the runs that have ended.
+    If `only` names an engine, make just the runs of that engine and write no page. An interruption
+    leaves the page unchanged and keeps the runs that have ended.
     """
     crosscheck = CrossCheck(repeat, runs or RUNS, Terminal())
     if only is not None:

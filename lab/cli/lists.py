@@ -1,4 +1,4 @@
-"""Print what the lab offers: as columns for people, as JSON for programs."""
+"""Print what the lab offers: as columns for people, or as JSON for programs."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def targets(scenario: str, as_json: bool) -> None:
 
 
 def show(rows: Sequence[Row], columns: Sequence[str], as_json: bool) -> None:
-    """Print rows: all their keys as JSON, or the named columns."""
+    """Print rows as JSON with all their keys, or as a table of the named columns."""
     if as_json:
         click.echo(json.dumps(rows, indent=1))
     elif not rows:

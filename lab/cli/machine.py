@@ -1,4 +1,4 @@
-"""Offer the commands about this machine: what it can run, its clean-up, its virtual machine."""
+"""Offer the commands about this machine: what it can run, its clean-up, the virtual machine."""
 
 from __future__ import annotations
 
@@ -65,7 +65,10 @@ def execute(ctx: click.Context, run_id: str, host: str, command: tuple[str, ...]
 
 
 def _emulation(module: str) -> ModuleType:
-    """Import a part of the emulation, or raise `MachineLacks` with what to type."""
+    """Import a module of the emulation.
+
+    If that fails, raise `MachineLacks`, which says what to do.
+    """
     try:
         return importlib.import_module(f"lab.engines.mininet.{module}")
     except ImportError as error:

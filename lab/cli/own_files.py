@@ -1,4 +1,4 @@
-"""Offer the option `--with`, which registers files of the user for one command."""
+"""Offer the option `--with`, which registers files that the user wrote, for one command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Carry out `reproduce`: make a paper's experiments, and write docs/reproduction/PAPER.md."""
+"""Carry out `reproduce`: run a paper's experiments, and write docs/reproduction/PAPER.md."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ QUICK = 3  # seeds
 
 
 def main(name: str, repeat: int) -> int:
-    """Make missing runs and write the page; an interruption leaves the page unchanged."""
+    """Make the missing runs and write the page. Return the exit code.
+
+    An interruption leaves the page unchanged.
+    """
     page = reproduce(name, repeat, Terminal())
     if page is None:
         return EXIT_INTERRUPTED

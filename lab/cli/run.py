@@ -1,4 +1,4 @@
-"""Carry out `run`: all runs are planned and checked before the first one starts."""
+"""Carry out `run`. All runs are planned and checked before the first one starts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lab.run.outcome import EXIT_INTERRUPTED, Outcome
 
 @dataclass(frozen=True)
 class Output:
-    """Hold what `run` writes beside the run folders: report.md, JSON, or errors only."""
+    """Hold which output the user wants: a report.md per run, JSON, or errors only."""
 
     report: bool = False
     as_json: bool = False
@@ -26,12 +26,12 @@ class Output:
 
     @property
     def silent(self) -> bool:
-        """Return whether neither progress nor a summary is shown."""
+        """Return whether progress and summary are left out."""
         return self.quiet or self.as_json
 
 
 def run(request: Request, output: Output) -> int:
-    """Carry out a request; return the exit code of the first run that did not end well."""
+    """Carry out a request. Return the exit code of the first run that failed, else 0."""
     requested = checked(request)
     single = len(requested) == 1
     terminal = Terminal(not output.silent, single, not output.quiet, output.report)
@@ -46,7 +46,7 @@ def run(request: Request, output: Output) -> int:
 
 
 def _summary(outcomes: Sequence[Outcome]) -> str:
-    """Return a summary of one run, or a comparison of several."""
+    """Return as text a summary of one run, or a comparison of several."""
     measured = [outcome for outcome in outcomes if outcome.result["duration_s"] > 0]
     if not measured:
         return f"nothing was measured. Run folder: {outcomes[0].folder}"

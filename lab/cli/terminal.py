@@ -1,4 +1,4 @@
-"""Show runs on the terminal while they go on."""
+"""Run jobs and show their progress on the terminal."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from lab.scenario import engine_table
 
 @dataclass(frozen=True)
 class Terminal:
-    """Show the progress of runs, and a line of text between them, on standard error.
+    """Show on standard error how runs progress, and lines of text between them.
 
-    `progress`: show the progress of a run; `simulations`: of a simulation, too. `text`: show
-    lines of text. `report`: write report.md into each run folder.
+    `progress`: show the progress of emulations; `simulations`: of simulations as well. `text`: show
+    the lines of text. `report`: write report.md into each run folder.
     """
 
     progress: bool = True
@@ -28,7 +28,7 @@ class Terminal:
     report: bool = False
 
     def run(self, job: Job) -> Outcome:
-        """Run one job and show its progress and its error."""
+        """Run one job, show its progress and any error, and return its outcome."""
         shown = self.progress and (self.simulations or engine_table.entry(job.engine).real_time)
         live = view.Live(quiet=not shown)
         outcome = run_job(job, live)
@@ -40,7 +40,7 @@ class Terminal:
         return outcome
 
     def say(self, text: str) -> None:
-        """Show a line of text."""
+        """Show one line of text, if `text` is set."""
         if self.text:
             click.echo(text, err=True)
 

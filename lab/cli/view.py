@@ -1,4 +1,4 @@
-"""Show runs on a terminal: turn frames and results into text, and rewrite one line of progress."""
+"""Turn the progress and the results of runs into text, and rewrite a line of progress."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ PLAIN_EVERY_S = 10.0
 
 
 def progress_line(progress: Progress) -> str:
-    """Return the progress of a run in one line.
+    """Return the progress of a run as one line of text.
 
-    Such as `running 12.5 / 60 s, 47 s left   wifi1 7.1 + 0.4 Mb/s (Tier 1 + Tier 2)`.
+    An example is `running 12.5 / 60 s, 47 s left wifi1 7.1 + 0.4 Mb/s (Tier 1 + Tier 2)`.
     """
     if progress.phase != "running":
         return progress.phase
@@ -37,7 +37,10 @@ def progress_line(progress: Progress) -> str:
 
 
 class Live:
-    """Rewrite one line of progress on a terminal; elsewhere write a line every 10 s of the run."""
+    """Show progress in one line that is rewritten.
+
+    If standard error is no terminal, write a new line for every 10 s of the run instead.
+    """
 
     def __init__(self, quiet: bool) -> None:
         self.quiet, self._terminal, self._printed_t, self._width = (
@@ -62,14 +65,14 @@ class Live:
         sys.stderr.flush()
 
     def done(self) -> None:
-        """Clear the line of progress."""
+        """Clear the line of progress at the end of the run."""
         if self._terminal and self._width:
             sys.stderr.write("\r" + " " * self._width + "\r")
             self._width = 0
 
 
 def summary(result: dict[str, Any], folder: Path) -> str:
-    """Return a summary of a result: access points, users, totals and the multipath verdict."""
+    """Return a text with the results: access points, users, totals, and the multipath verdict."""
     parts = [_head(result)]
     if scaled := rate_scale.note(result.get("rate_scale")):
         parts.append(scaled)
@@ -89,14 +92,14 @@ def summary(result: dict[str, Any], folder: Path) -> str:
 
 
 def verdict_text(result: dict[str, Any]) -> str:
-    """Return whether the connections of multipath users were Multipath TCP, in words."""
+    """Return in words whether multipath users really used Multipath TCP."""
     if not any(user["kind"] == "multipath" for user in result["users"].values()):
         return "Multipath TCP: no multipath user in this scenario"
     return verdict.describe(result["mptcp"])
 
 
 def report(scenario: Scenario, result: dict[str, Any], folder: Path) -> str:
-    """Return a page of Markdown about one run."""
+    """Return a Markdown page about one run: its scenario, and the summary of its result."""
     about = [
         f"# {scenario.title}",
         scenario.paper,

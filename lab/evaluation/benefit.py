@@ -1,4 +1,4 @@
-"""Compute the benefit of multipath over the best single path: Ben(M) of MPTCP-LA, eq (1)."""
+"""Compute Ben(M), the benefit of multipath over the best single path (MPTCP-LA, eq (1))."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ NOISE = 1e-9  # relative difference below which two throughputs count as equal
 def benefit(multipath_mbps: float, single_mbps: Sequence[float]) -> float | None:
     """Return Ben(M) (MPTCP-LA, section 3.3): 0 is the best path alone, 1 the sum of all paths.
 
-    `single_mbps` is the throughput of plain TCP over each path under the same conditions. -1 means
-    that nothing arrives; measured values may exceed 1. None if no path alone carries anything. If
-    only one path carries anything, there is no sum to divide by, and any gain counts as 1.
+    `single_mbps` is the throughput of plain TCP over each path alone, under the same conditions. -1
+    means that multipath carries nothing; measured values may exceed 1. The result is None if no
+    path alone carries anything. If only one path does, the sum equals the best path, and any gain
+    counts as 1.
     """
     best = max(single_mbps, default=0.0)
     if best <= 0:

@@ -1,12 +1,14 @@
-"""Write docs/crosscheck.md: the same cases and seeds in the simulator and in the emulation.
+"""Write docs/crosscheck.md, which compares the same cases and seeds in simulator and emulation.
 
-1) per metric: mean and range over the seeds in each engine, the difference of the simulator, and
-   whether it meets its goal
+The page has one section per study, with a text that says how its runs were made. A section holds:
+
+1) for each case and metric: mean and range over the seeds in each engine, the relative difference
+   of the simulator, and whether that meets its goal
 2) if a paper gives values: the ratio of each case to the first one, in both engines and the paper
-3) one section per study, which says how its runs were made; other sections stay unchanged
 
-A row is `independent` if the engines share nothing that decides its number. It is a `shared model`
-if both use the same model of the air: agreement then shows only that both apply it correctly.
+A table row is `independent` if the two engines share no code or data that decides its number. It is
+`shared model` if both use the same radio model: agreement then only shows that both apply it
+correctly.
 """
 
 from __future__ import annotations
@@ -35,7 +37,10 @@ SECTION = re.compile(r"^(?=## )", re.MULTILINE)
 
 
 def chosen(names: Sequence[str]) -> tuple[Study, ...]:
-    """Return the studies with these names, or all. Raise `RequestError` for an unknown name."""
+    """Return the studies with these names, or all studies if `names` is empty.
+
+    Raise `RequestError` for an unknown name.
+    """
     known = {study.scenario: study for study in STUDIES}
     for name in names:
         if name not in known:
@@ -44,15 +49,18 @@ def chosen(names: Sequence[str]) -> tuple[Study, ...]:
 
 
 def sections(text: str) -> dict[str, str]:
-    """Return the sections of a page by their titles; text before the first one is left out."""
+    """Split a page into its sections.
+
+    Return them by title, without the text before the first one.
+    """
     parts = SECTION.split(text)[1:]
     return {part.partition("\n")[0].removeprefix("## "): part.strip() for part in parts}
 
 
 def composed(before: str, made: Mapping[str, str]) -> str:
-    """Return the page `before` with the sections in `made`; the other sections stay.
+    """Return the page `before`, with the sections in `made` added or replaced.
 
-    Sections are in the order of the studies; sections of no study come last.
+    Sections are in the order of the studies. Sections that belong to no study come last.
     """
     parts = sections(before) | dict(made)
     order = [study.scenario for study in STUDIES if study.scenario in parts]
@@ -61,7 +69,10 @@ def composed(before: str, made: Mapping[str, str]) -> str:
 
 
 def section(study: Study, found: Found, made_by: str) -> str:
-    """Return the section of a study; `made_by` says how, where and when its runs were made."""
+    """Return the section of a study as Markdown.
+
+    `made_by` says how and where its runs were made.
+    """
     parts = [f"## {study.scenario}", f"{made_by}\n{_about(study, found)}", _table(study, found)]
     if any(metric.goal_percent for metric in study.metrics):
         parts.append(_goals_met(study, found))
@@ -73,7 +84,7 @@ def section(study: Study, found: Found, made_by: str) -> str:
 
 
 def evidence(runs: Sequence[Measured]) -> list[Measured]:
-    """Return the complete runs of machines that were not overloaded."""
+    """Return the runs that count: complete, on a machine that was not overloaded."""
     return [each for each in runs if each.is_evidence]
 
 
@@ -122,7 +133,10 @@ def _rows(study: Study) -> list[tuple[Case, Metric]]:
 
 
 def _goals_met(study: Study, found: Found) -> str:
-    """Return how many rows with a goal and two values meet the goal."""
+    """Return a sentence with the number of table rows that meet their goal.
+
+    Rows without a goal, or without a value in one engine, do not count.
+    """
     verdicts = [
         _verdict(
             metric, _difference(*(_values(found, engine, case, metric) for engine in study.engines))
@@ -161,7 +175,10 @@ def _shown(values: Sequence[float]) -> str:
 
 
 def _difference(emulated: Sequence[float], simulated: Sequence[float]) -> float | None:
-    """Return the relative difference of the simulator's mean; None if it cannot be computed."""
+    """Return how far the simulator's mean is from the emulation's, as a fraction of the latter.
+
+    Return None if a value is missing or the emulation's mean is 0.
+    """
     if not emulated or not simulated or not mean(emulated):
         return None
     return mean(simulated) / mean(emulated) - 1

@@ -1,7 +1,7 @@
-"""Make the runs of studies in both engines, and write their sections of docs/crosscheck.md.
+"""Make the runs of studies in both engines, and write the studies' sections of docs/crosscheck.md.
 
-If the emulation needs the virtual machine, one machine makes all missing runs of a study: inside
-it runs `crosscheck STUDY --engine mininet`.
+If the emulation needs the virtual machine, it is started once for all missing runs of a study. The
+command inside is `crosscheck STUDY --engine mininet`.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ Folders = dict[tuple[str, str], list[Path]]  # (engine, case) -> run folders
 
 @dataclass(frozen=True)
 class CrossCheck:
-    """Make the runs of studies below the folder `runs`: each case on seeds 1 to `repeat`."""
+    """Make the runs of studies, each case with the seeds 1 to `repeat`, in folders below `runs`."""
 
     repeat: int
     runs: Path
     display: Display
 
     def make(self, names: Sequence[str], engine: str) -> bool:
-        """Make the missing runs of the named studies in one engine; False if interrupted."""
+        """Make the missing runs of the named studies in one engine. Return False if interrupted."""
         studies = crosscheck.chosen(names)
         for study in studies:
             if engine not in study.engines:
@@ -52,9 +52,9 @@ class CrossCheck:
         return all(self._make(study, engine) for study in studies)
 
     def write(self, names: Sequence[str], page: Path) -> bool:
-        """Make missing runs in both engines and write the sections of the named studies.
+        """Make the missing runs of the named studies in both engines, and write their sections.
 
-        False if interrupted: the page is unchanged, and runs that have ended are kept.
+        Return False if interrupted. The page is then unchanged, and runs that have ended are kept.
         """
         sections = {}
         for study in crosscheck.chosen(names):
@@ -79,7 +79,11 @@ class CrossCheck:
         return self._make_here(requests, TRIES if real_time else 1)
 
     def _make_here(self, requests: Sequence[Request], tries: int) -> bool:
-        """Run all cases, then repeat overloaded and unfinished runs: a machine may be busy."""
+        """Run all cases on this machine. Return False if interrupted.
+
+        Runs that are incomplete or overloaded the machine are repeated, `tries` rounds in total:
+        another program may have kept the machine busy.
+        """
         for _ in range(tries):
             outcomes = []
             for request in requests:
@@ -96,7 +100,11 @@ class CrossCheck:
         return True
 
     def _make_in_vm(self, study: Study, engine: str) -> bool:
-        """Run this command inside one virtual machine; it writes into the study's folder."""
+        """Make a study's runs in one engine inside the virtual machine.
+
+        Return False if interrupted. The command `crosscheck` runs inside and writes into the
+        study's folder, shared with the host.
+        """
         shared = self._folder(study, engine)
         shared.mkdir(parents=True, exist_ok=True)
         slow = ["env", f"{vm_kernel.SLOW_MACHINE}=1"] if registry.is_slow(engine, True) else []
@@ -114,7 +122,10 @@ class CrossCheck:
         return code == 0
 
     def _request(self, study: Study, case: Case, engine: str) -> Request:
-        """Return the runs of a case; all engines use the rate scale of the first one."""
+        """Return the request for the runs of a case.
+
+        Both engines get the rate scale of the first one.
+        """
         request = self._unscaled_request(study, case, engine)
         first = study.engines[0]
         if engine == first:
@@ -142,12 +153,15 @@ class CrossCheck:
         return self.runs / engine / study.scenario
 
     def _folders(self, study: Study, case: Case, engine: str) -> list[Path]:
-        """Return the run folders of a case, also those of overloaded and unfinished runs."""
+        """Return the run folders of a case that have a result, incomplete or overloaded too."""
         folders = [job.out for job in placed(self._request(study, case, engine))]
         return [each for each in folders if each is not None and (each / "result.json").is_file()]
 
     def _made_by(self, study: Study, folders: Folders) -> str:
-        """Return the command, and kernel, processor and commit of each engine's runs."""
+        """Return the sentence that says how the runs were made.
+
+        It names the command, and for each engine the kernel, the processor and the commit.
+        """
         hosts = _hosts(
             (engine, folder) for (engine, _), several in folders.items() for folder in several
         )
@@ -158,7 +172,7 @@ class CrossCheck:
 
 
 def needs_vm() -> bool:
-    """Return whether the emulation can only run in the virtual machine here."""
+    """Return whether this machine can run the emulation only in the virtual machine."""
     from lab.engines.mininet.install import capabilities
 
     try:
@@ -173,12 +187,12 @@ def _missing(request: Request) -> bool:
 
 
 def read(folder: Path) -> Measured:
-    """Read result and samples of a run folder."""
+    """Read the result and the samples of a run folder."""
     return Measured(read_document(folder, "result.json"), read_samples(folder))
 
 
 def _hosts(folders: Iterable[tuple[str, Path]]) -> list[str]:
-    """Return where runs were made, in words, each once."""
+    """Return one phrase for each different combination of engine, kernel, processor and commit."""
     hosts = set()
     for engine, folder in folders:
         manifest = read_document(folder, "manifest.json")

@@ -1,4 +1,4 @@
-"""Replace a page on disk as a whole."""
+"""Read and write a documentation page. A crash cannot leave a page half written."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from lab.errors import LabError
 
 
 def read_page(path: Path) -> str:
-    """Return the text of a page; empty if there is no page yet."""
+    """Return the text of a page, or an empty text if the page does not exist."""
     try:
         return path.read_text(encoding="utf-8") if path.exists() else ""
     except OSError as error:
@@ -16,7 +16,7 @@ def read_page(path: Path) -> str:
 
 
 def write_page(path: Path, text: str) -> None:
-    """Write a page: to a file beside it first, which then replaces it."""
+    """Write a page: first to a temporary file in the same folder, which then replaces the page."""
     draft = path.with_suffix(".part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Define what `crosscheck` compares: scenarios, their cases, and numbers of both engines."""
+"""Define the studies that `crosscheck` makes: scenarios, their cases, and the compared numbers."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ STEADY, SHORT = 5, 15  # allowed difference in percent: steady throughput, short
 
 @dataclass(frozen=True)
 class Measured:
-    """Hold the result.json of a run and its samples."""
+    """Hold the content of a run's result.json, and the samples of the run."""
 
     result: Mapping[str, Any]
     frames: Sequence[dict[str, Any]] = ()
 
     @property
     def is_evidence(self) -> bool:
-        """Return whether the run is complete and the machine was not overloaded."""
+        """Return whether the run counts: complete, on a machine that was not overloaded."""
         return is_evidence(self.result)
 
 
 @dataclass(frozen=True)
 class Case:
-    """Describe one experiment of a study: what differs from the scenario file.
+    """Describe one experiment of a study: the settings that differ from the scenario file.
 
-    `duration_s` replaces the study's.
+    If `duration_s` is None, the run takes as long as the study says.
     """
 
     name: str
@@ -39,11 +39,12 @@ class Case:
 
 @dataclass(frozen=True)
 class Metric:
-    """Name a number of result.json by its path; with `between_s`, a mean over the samples.
+    """Name a number of result.json, or with `between_s` a mean over samples in that time span.
 
-    Steps of a path are joined by `.`; entries of a list are counted from 1. `paper` holds a paper's
-    values by case, in any unit, for ratios only. `goal_percent` is the allowed difference of the
-    simulator. `cases` limits the metric to these cases; empty: all cases.
+    `path` leads to the number: keys joined by `.`, entries of a list counted from 1. `witness` says
+    whether the engines are independent or share a model. `paper` holds a paper's values by case, in
+    any unit, because only their ratios are used. `goal_percent` is the allowed difference between
+    the engines. An empty `cases` means all cases.
     """
 
     title: str
@@ -55,11 +56,11 @@ class Metric:
     cases: tuple[str, ...] = ()
 
     def belongs_to(self, case: Case) -> bool:
-        """Return whether the metric is compared in a case."""
+        """Return whether this metric is compared in the case."""
         return not self.cases or case.name in self.cases
 
     def of(self, measured: Measured) -> float | None:
-        """Return the number of a run; None if it was not measured."""
+        """Return the metric's value in a run, or None if the run did not measure it."""
         if self.between_s is None:
             return _number(measured.result, self.path)
         frames, (start, end) = measured.frames, self.between_s
@@ -76,7 +77,7 @@ class Metric:
 class Study:
     """Describe the cases of one scenario and the metrics that are compared.
 
-    `engines`: the second is judged by the first. Ratios are taken to the first case.
+    `engines`: the second engine is judged by the first. Ratios are taken to the first case.
     """
 
     scenario: str
@@ -89,12 +90,15 @@ class Study:
 
 
 def is_evidence(result: Mapping[str, Any]) -> bool:
-    """Return whether a run is complete and the machine was not overloaded."""
+    """Return whether a run counts, by its result.json: complete, on a machine not overloaded."""
     return bool(result["status"] == "complete" and not result["overloaded"])
 
 
 def _number(document: Any, path: str) -> float | None:
-    """Return the number that a path leads to; None if a step is missing or it is no number."""
+    """Return the number at a path in a JSON document.
+
+    Return None if a step is missing, or if there is no number.
+    """
     value = document
     for step in path.split("."):
         if isinstance(value, list) and step.isdigit() and 1 <= int(step) <= len(value):

@@ -1,1 +1,1 @@
-"""Model radio cells, for both engines: rates, shares, collisions, movement. Pure."""
+"""Model WiFi and LTE cells for both engines. No module here does input, output or sleeping."""

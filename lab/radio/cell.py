@@ -1,4 +1,4 @@
-"""Describe the air of an access point and the stations that share it: frozen data."""
+"""Define radio cells as frozen data: the channel of an access point and its stations."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from lab.radio.signal import Radio
 
 @dataclass(frozen=True)
 class Station:
-    """Describe a user's radio connection: its rate when alone, and its LTE weight (MP-SDN, eq (3)).
+    """Describe one member of a cell: its rate in bit/s when alone, and its LTE weight.
 
-    `overhead` is the part of a full frame's air time that every frame takes, whatever its length. A
-    station may also be a switch, joined to the access point by a link without a shape. Such a relay
-    forwards for hosts that are not in the cell. `delay_ns` is one way, for LTE only.
+    The weight is that of MP-SDN, eq (3). `overhead` is the fixed part of each frame's air time, as
+    a fraction of a full frame's air time. `delay_ns` is one way and for LTE only. `user` is usually
+    the id of a user. It can also be that of a switch, joined to the access point by a link without
+    rate or delay: such a relay forwards packets of hosts that are not in the cell.
     """
 
     user: str
@@ -27,13 +28,14 @@ class Station:
 
 @dataclass(frozen=True)
 class Cell:
-    """Describe the air of one access point, which its stations share.
+    """Describe the radio channel of one access point, which its stations share.
 
-    `delay_ns` and `jitter_ns` are one way, between the access point and the core. WiFi: with
-    `collisions` the number of contenders decides how often a frame is sent; `loss_ppm` is lost
-    besides, in both directions. `medium` is an access point on the same channel with which this one
-    shares the air. `radio` gives the rate of a user at a distance; stations of cells with a radio
-    can move, also from one WiFi cell to another.
+    `delay_ns` and `jitter_ns` are one way, between the access point and the core. In WiFi,
+    `collisions` makes the number of contending nodes decide how often a frame is transmitted;
+    `loss_ppm` is an additional loss in both directions. `medium` is the id of another access point
+    on the same channel, if the two share air time. `radio` computes a user's rate from its
+    distance; users can move only in cells with a `radio`, also from one WiFi cell to another.
+    `best_bps` is a user's rate at the antenna.
     """
 
     ap: str
@@ -50,8 +52,9 @@ class Cell:
 
     @property
     def capacity_bps(self) -> int:
-        """Return the rate of the best station alone.
+        """Return the rate in bit/s of the fastest station when it is alone in the cell.
 
-        If stations can move, of the best possible one.
+        In a cell with moving stations, return the rate at the antenna, the best that a station can
+        reach.
         """
         return self.best_bps or max((station.rate_bps for station in self.stations), default=0)

@@ -1,9 +1,9 @@
-"""Compute how often collisions make a WiFi cell send or drop a frame (Bianchi's saturation model).
+"""Compute how often collisions make a WiFi cell repeat or drop a frame (Bianchi's model).
 
-Pure.
-
-Contenders are the nodes that have a frame to send, the access point included. Their mean number n
-need not be whole: p = 1 - (1 - tau)^(n - 1) holds for any n.
+It is the saturation model: every contender always has a frame to send. Contenders are the nodes
+with a frame to send, the access point included. Their mean number n need not be whole: p = 1 - (1 -
+tau)^(n - 1) holds for any n. Here p is the probability that a transmission collides, and tau the
+probability that a contender transmits in a slot.
 """
 
 from __future__ import annotations
@@ -22,14 +22,15 @@ def _cached_probability(tenths: int) -> float:
 
 
 def collision(contenders: float) -> float:
-    """Return the probability p that a transmission collides."""
+    """Return the probability p that a transmission collides, for this mean number of contenders."""
     return _cached_probability(round(contenders * STEPS))
 
 
 def transmissions(contenders: float) -> float:
-    """Return k, the mean number of transmissions of a frame.
+    """Return k, the mean number of transmissions of a frame until it arrives or is dropped.
 
-    It is (1 - p^limit) / (1 - p) for at most `RETRY_LIMIT` attempts.
+    k = (1 - p^limit) / (1 - p), where p is the probability of a collision and limit is
+    `RETRY_LIMIT`.
     """
     p = collision(contenders)
     return (1 - p**RETRY_LIMIT) / (1 - p)

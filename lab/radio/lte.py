@@ -1,8 +1,9 @@
-"""Model an LTE cell: the rate of a user when alone, proportional-fair shares, and HARQ. Pure.
+"""Model an LTE cell: rates of users, proportional-fair shares and retransmissions (HARQ).
 
-The backlogged users share a cell's resources in proportion to their weights; what the other users
-leave unused is shared too. If all users are backlogged, user i gets w_i r_i / sum_j w_j (MP-SDN,
-section III, eq (3)). Shares are computed ten times a second.
+A user is backlogged if packets wait for it. The backlogged users share the cell's resources in
+proportion to their weights; what the other users leave unused is shared too. If all users are
+backlogged, user i gets w_i r_i / sum_j w_j, where w is the weight and r the rate when alone
+(MP-SDN, section III, eq (3)). Shares are computed ten times a second.
 """
 
 from __future__ import annotations
@@ -43,9 +44,10 @@ BLOCKS = {5: 25, 10: 50, 20: 100}  # resource blocks by MHz (3GPP TS 36.101, Tab
 
 
 def cqi(snr_db: float) -> int:
-    """Return the channel quality that a user reports, 1 to 15.
+    """Return the channel quality indicator, 1 to 15, that a user with this signal reports.
 
-    It is the largest whose efficiency is at most log2(1 + SNR / gap), and at least 1.
+    It is the largest one whose efficiency in bit per symbol is at most log2(1 + SNR / GAP), but at
+    least 1.
     """
     reached = log2(1 + 10 ** (snr_db / 10) / GAP)
     return max(1, sum(each <= reached for each in EFFICIENCIES))
@@ -57,9 +59,10 @@ def rate_bps(quality: int, blocks: int) -> float:
 
 
 def on_air_bps(alone_bps: int) -> int:
-    """Return the rate in bit/s at which HARQ attempts are sent so that a user alone gets its rate.
+    """Return the rate in bit/s at which a base station sends, HARQ retransmissions included.
 
-    A retransmission takes as much of the air as the first attempt.
+    It is so much higher than `alone_bps` that a user alone in the cell receives `alone_bps`. A
+    retransmission takes as much air time as the first attempt.
     """
     attempts = (1 - BLOCK_ERROR**ATTEMPTS) / (1 - BLOCK_ERROR)
     return round(max(SMALLEST_BPS, alone_bps) * attempts)
@@ -67,10 +70,10 @@ def on_air_bps(alone_bps: int) -> int:
 
 @dataclass(frozen=True)
 class Bearer:
-    """Hold the state of one user: its rate when alone, its weight, and its recent use.
+    """Hold the state of one user: its rate in bit/s when alone, its weight, and its recent use.
 
-    `backlogged`: packets wait for the user; `used_bps`: its rate since the shares were computed
-    last.
+    `backlogged` means that packets wait for the user. `used_bps` is its rate since the previous
+    computation of the shares.
     """
 
     rate_bps: float
@@ -80,7 +83,7 @@ class Bearer:
 
 
 def shares_bps(bearers: Mapping[str, Bearer]) -> dict[str, float]:
-    """Return the rate in bit/s that each user may send at until the shares are computed next.
+    """Return the rate in bit/s at which each user may send until the next computation.
 
     1) A user without backlog keeps the resources it used.
     2) The backlogged users share the rest by weight.

@@ -1,6 +1,6 @@
-"""Move users between random waypoints (Johnson and Maltz 1996; MP-SDN, section VI-D). Pure.
+"""Move users between random waypoints (Johnson and Maltz 1996; MP-SDN, section VI-D).
 
-A user walks to a random place at a random speed, waits, and walks on.
+A user walks to a random place at a random speed, waits, and walks to the next place.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ Place = tuple[float, float]  # x and y in m
 
 @dataclass(frozen=True)
 class Leg:
-    """Hold a walk from one place to another at a constant speed.
+    """Hold one walk, at constant speed, from `origin` to `target`.
 
-    The user waits there until `leaves_s`.
+    The user waits at `target` from `arrives_s` to `leaves_s`. Times are seconds since the start.
     """
 
     number: int
@@ -28,7 +28,7 @@ class Leg:
     target: Place
 
     def at(self, t_s: float) -> Place:
-        """Return where the user is at a time during this walk or the wait after it."""
+        """Return the user's place (x and y in m) at time `t_s`, on this walk or after its end."""
         took_s = self.arrives_s - self.begins_s
         done = 1.0 if t_s >= self.arrives_s or took_s <= 0 else (t_s - self.begins_s) / took_s
         return (
@@ -59,7 +59,7 @@ class Walker:
         self.leg = Leg(0, 0.0, 0.0, 0.0, origin, origin)
 
     def at(self, t_s: float) -> Place:
-        """Return where the user is at this time."""
+        """Return the user's place (x and y in m) at time `t_s`, in seconds since the start."""
         while t_s >= self.leg.leaves_s:
             self.leg = self._next(self.leg)
         return self.leg.at(t_s)

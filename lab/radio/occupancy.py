@@ -1,8 +1,8 @@
-"""Compute MAC occupancy: how full the buffer of an access point's MAC is, from 0 to 1. Pure.
+"""Compute MAC occupancy: how full the MAC buffer of an access point is, from 0 to 1.
 
-Both engines use these functions. WiFi: uplink and downlink share the air, and the longer backlog
-counts. LTE: each user has a bearer of its own; a base station's occupancy is the mean over the
-bearers that carry Tier 1 (`controller.tiers.tier1_mean`).
+Both engines use these functions. WiFi: downlink and uplink share the channel, and the longer of the
+two backlogs counts. LTE: each user has its own radio bearer (its own queue). The occupancy of a
+base station is the mean over the bearers that carry Tier 1 traffic (`controller.tiers.tier1_mean`).
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ PERIOD_S = 0.1  # between two measurements; a report gives the mean over its int
 
 
 def occupancy(backlog_packets: int) -> float:
-    """Return the occupancy of one moment: min(1, backlog / 16)."""
+    """Return the occupancy of a MAC buffer with 16 slots at one moment: min(1, backlog / 16)."""
     return min(1.0, backlog_packets / MAC_SLOTS)
 
 
 def wifi_occupancy(downlink_packets: int, waiting_uploads: int) -> float:
-    """Return the occupancy of a WiFi access point: that of the longer backlog.
+    """Return the occupancy of a WiFi access point, from the longer of its two backlogs.
 
     `downlink_packets` wait at the access point, `waiting_uploads` at its stations.
     """
@@ -28,11 +28,11 @@ def wifi_occupancy(downlink_packets: int, waiting_uploads: int) -> float:
 
 
 def waiting_uploads(wait_ns: int, rates_bps: Collection[int]) -> int:
-    """Return how many frames of uploads wait for the air of a WiFi cell.
+    """Return how many upload frames wait at the stations of a WiFi cell.
 
-    `wait_ns` is how long a frame that joins them now would wait; `rates_bps` are the rates, when
-    alone, of the stations that are uploading. A frame takes the mean of these stations' times for a
-    full frame.
+    `wait_ns` is how long a new frame would wait for the channel. `rates_bps` holds, for each
+    uploading station, its rate when alone. The result is `wait_ns` divided by the mean air time of
+    a full frame.
     """
     if not rates_bps:
         return 0
@@ -41,9 +41,10 @@ def waiting_uploads(wait_ns: int, rates_bps: Collection[int]) -> int:
 
 
 def bearer_occupancy(queued_packets: Iterable[int]) -> float:
-    """Return the occupancy of one LTE bearer: that of its longest queue.
+    """Return the occupancy of one LTE bearer, from the longest of its queues.
 
-    `queued_packets` has the downlink queue, and for a user that uploads the uplink queue as well.
-    The uplink queue of a user that only downloads holds acknowledgements, and is left out.
+    `queued_packets` holds the length of the downlink queue and, for a user that uploads, of the
+    uplink queue. The uplink queue of a user that only downloads holds acknowledgements, and is left
+    out.
     """
     return occupancy(max(queued_packets))

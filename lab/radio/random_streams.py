@@ -1,7 +1,7 @@
-"""Derive random numbers from the seed and names, for the places and the movement of users. Pure.
+"""Derive random numbers for the places and the movement of users from a seed and names.
 
-The numbers are the same in every engine, and the number for one name does not depend on the other
-names in use.
+The numbers are the same in every engine. The number for one name does not depend on which other
+names are in use.
 """
 
 from __future__ import annotations
@@ -10,6 +10,6 @@ import hashlib
 
 
 def uniform(seed: int, *names: object) -> float:
-    """Return a number from 0 to 1 (1 excluded) that depends only on the seed and these names."""
+    """Return a random number, 0 <= number < 1, that depends only on the seed and these names."""
     digest = hashlib.sha256("/".join(map(str, (seed, *names))).encode()).digest()
     return int.from_bytes(digest[:6], "big") / 2**48

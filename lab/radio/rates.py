@@ -1,15 +1,13 @@
-"""Compute rates and frame times of 802.11a, g and n from the signal strength. Pure.
+"""Compute rates and frame times of 802.11a, g and n from the signal strength.
 
-Sensitivities are the minima of the standard for 20 MHz (IEEE 802.11-2016, Table 17-18 for OFDM,
-Table 19-23 for HT with one stream). The time of a frame is the mean of one transmission without
-collision, acknowledgement included:
+The weakest signal for each rate is the minimum sensitivity of the standard for 20 MHz (IEEE
+802.11-2016, Table 17-18 for OFDM, Table 19-23 for HT with one stream). The time of a frame is the
+mean of one transmission without collision, acknowledgement included (sections 10.3.2 to 10.3.4):
 
     DIFS + mean backoff + preamble + (MAC overhead + frame) / rate + SIFS + ACK
 
-(sections 10.3.2 to 10.3.4).
-
-In 802.11n the frames of one A-MPDU, which holds as many frames as the MAC's ring, share everything
-except the bits.
+In 802.11n, several frames are sent as one A-MPDU, as many as the MAC buffer holds. They share all
+of these times except those of their own bits.
 """
 
 from __future__ import annotations
@@ -50,10 +48,10 @@ HT = (
 
 @dataclass(frozen=True)
 class Standard:
-    """Hold a PHY: its rates in Mb/s, each with the weakest signal in dBm, and its times in us.
+    """Hold one PHY standard: its rates in Mb/s, the signal each needs in dBm, and its times in us.
 
-    `extension_us` is the silence after every frame of 802.11g, for receivers as slow as those of
-    802.11a.
+    `extension_us` is a silence after every frame of 802.11g, which gives receivers as much time as
+    in 802.11a. `aggregated` is the number of frames in one A-MPDU.
     """
 
     rates: tuple[tuple[float, int], ...]
@@ -66,13 +64,13 @@ class Standard:
 
     @property
     def difs_us(self) -> float:
-        """Return the time a station waits before its backoff."""
+        """Return the time in us that a station waits before its backoff (DIFS)."""
         return self.sifs_us + 2 * self.slot_us
 
     def rate_mbps(self, rssi_dbm: float) -> float:
-        """Return the fastest rate in Mb/s that the signal allows.
+        """Return the fastest rate in Mb/s that a signal of this strength allows.
 
-        A signal too weak for every rate gets the slowest one.
+        If the signal is too weak for every rate, return the slowest one.
         """
         return max(
             (mbps for mbps, needs_dbm in self.rates if rssi_dbm >= needs_dbm),
@@ -80,23 +78,23 @@ class Standard:
         )
 
     def ack_us(self, rate_mbps: float) -> float:
-        """Return the time of an acknowledgement in us.
+        """Return the time in us of the acknowledgement for a frame sent at `rate_mbps`.
 
-        It is sent at the fastest basic rate (6, 12, 24 Mb/s) that is not above the rate of the
-        frame.
+        The acknowledgement uses the fastest basic rate (6, 12 or 24 Mb/s) that is not above
+        `rate_mbps`, or 6 Mb/s if all are.
         """
         basic = max(each for each in (6.0, 12.0, 24.0) if each <= max(rate_mbps, 6.0))
         return 20.0 + SYMBOL_US * ceil(ACK_BITS / (SYMBOL_US * basic)) + self.extension_us
 
     def fixed_us(self, rate_mbps: float) -> float:
-        """Return the part of a frame's time that does not depend on its length."""
+        """Return the part of a frame's air time that does not depend on its length, in us."""
         access_us = self.difs_us + CW_MIN / 2 * self.slot_us
         answer_us = self.sifs_us + self.ack_us(rate_mbps) + self.extension_us
         header_us = (SERVICE_BITS + 8 * MAC_BYTES) / rate_mbps
         return (access_us + self.preamble_us + answer_us) / self.aggregated + header_us
 
     def frame_us(self, rate_mbps: float, size_bytes: int = FRAME_BYTES) -> float:
-        """Return how long an Ethernet frame occupies the air."""
+        """Return how long an Ethernet frame of this size occupies the channel, in us."""
         return self.fixed_us(rate_mbps) + 8 * size_bytes / rate_mbps
 
 

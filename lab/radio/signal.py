@@ -1,10 +1,10 @@
-"""Compute the signal strength of an access point at a distance (log-distance model). Pure.
+"""Compute received signal strength over distance with the log-distance path loss model.
 
     RSSI = transmit power - loss at 1 m - 10 n log10(d)
     loss at 1 m = 20 log10(4 pi f / c)                        (free space)
 
-n is about 2 in the open and 3 to 5 in cities (Rappaport, Wireless Communications, section 4.9);
-ns-3's WiFi takes 3.
+d is the distance in m, f the carrier frequency, c the speed of light. n is about 2 in the open and
+3 to 5 in cities (Rappaport, Wireless Communications, section 4.9); ns-3's WiFi uses 3.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ THERMAL_DBM_HZ = -174.0
 
 @dataclass(frozen=True)
 class Radio:
-    """Hold an access point's transmitter.
+    """Hold the transmitter of an access point.
 
-    `standard` is a key of `rates.STANDARDS`, or "lte" with its `blocks`.
+    `standard` is a key of `rates.STANDARDS`, or "lte"; `blocks` is the number of LTE resource
+    blocks. `exponent` is n of the path loss model.
     """
 
     standard: str
@@ -32,11 +33,11 @@ class Radio:
     rate_scale: float = 1.0
 
     def rssi_dbm(self, distance_m: float) -> float:
-        """Return the strength of its signal at a distance."""
+        """Return the strength of this transmitter's signal at a distance, in dBm."""
         at_1_m_db = 20 * log10(4 * pi * self.carrier_mhz * 1e6 / LIGHT_MPS)
         return self.power_dbm - at_1_m_db - 10 * self.exponent * log10(max(NEAREST_M, distance_m))
 
 
 def snr_db(rssi_dbm: float, bandwidth_hz: float, noise_figure_db: float) -> float:
-    """Return the ratio of the signal to the noise of a receiver of this bandwidth."""
+    """Return the signal-to-noise ratio in dB at a receiver with this bandwidth and noise figure."""
     return rssi_dbm - (THERMAL_DBM_HZ + 10 * log10(bandwidth_hz) + noise_figure_db)

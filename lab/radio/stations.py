@@ -1,4 +1,4 @@
-"""Compute the station that a user at a place is: its rate, weight and signal strength. Pure."""
+"""Compute a user's rate, weight and signal strength in a cell from its distance to the antenna."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ NOISE_FIGURE_DB = 9.0  # of an LTE user's receiver (3GPP TR 36.942, Table 4.8)
 
 
 def station(user: str, radio: Radio, distance_m: float) -> Station:
-    """Return the station of a user at this distance from the antenna.
+    """Return a user's rate, weight and signal strength at this distance, as a `Station`.
 
-    WiFi: the rate is the fastest that the signal allows, with the fixed part of a frame's time.
-    LTE: the rate follows the CQI, and the weight is its part of the best rate.
+    WiFi: the PHY rate is the fastest that the signal allows; `rate_bps` and `overhead` follow from
+    the air time of a full frame at that rate. LTE: the rate follows from the CQI, the channel
+    quality that the user reports, and the weight is this rate divided by the best rate of the cell.
     """
     rssi_dbm = round(radio.rssi_dbm(distance_m), 2)
     if radio.standard == "lte":
@@ -34,5 +35,5 @@ def station(user: str, radio: Radio, distance_m: float) -> Station:
 
 
 def best_bps(radio: Radio) -> int:
-    """Return the rate in bit/s of a user next to the antenna when alone."""
+    """Return the rate in bit/s of a single user right at the antenna."""
     return station("", radio, 0.0).rate_bps

@@ -1,4 +1,4 @@
-"""Compute the numbers of a WiFi cell's virtual clock: air times and the longest backlog. Pure.
+"""Compute air times and the longest backlog of a WiFi cell for the clock that delays its frames.
 
 Both engines run the same clock; `lab/engines/mininet/network/wifi_cell.bpf.c` describes it.
 """
@@ -11,9 +11,10 @@ FRAME_BYTES = 1514  # a full Ethernet frame
 
 
 def price_ps(rate_bps: int, contention: float = 1.0) -> int:
-    """Return the air time in ps per byte of a station: k(n) x 8 bits / rate (MP-SDN, eq (1)).
+    """Return a station's air time in ps per byte: k(n) x 8 bits / rate (MP-SDN, eq (1)).
 
-    `contention` is k, the mean number of transmissions per packet.
+    `contention` is k, the mean number of transmissions of each packet; n is the number of
+    contenders.
     """
     return round(contention * 8 * 10**12 / rate_bps)
 
@@ -24,10 +25,14 @@ def fixed_ns(station: Station) -> int:
 
 
 def byte_price_ps(station: Station) -> int:
-    """Return the air time in ps per byte that a station's frame takes besides `fixed_ns`."""
+    """Return a station's air time in ps per byte, without the fixed part of each frame."""
     return round((1 - station.overhead) * 8 * 10**12 / station.rate_bps)
 
 
 def limit_ns(cell: Cell) -> int:
-    """Return the longest backlog in ns: the cell's queue of full frames at its best rate."""
+    """Return the longest possible backlog of a cell in ns of air time.
+
+    It is the time that the cell's queue, full of full-size frames, takes at the best rate of the
+    cell.
+    """
     return round(cell.queue_packets * FRAME_BYTES * 8 * 1e9 / cell.capacity_bps)

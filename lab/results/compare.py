@@ -23,9 +23,10 @@ LESS_IS_BETTER = ("fairness.sd_mbps", "out_of_order_fraction", "convergence_s")
 
 @dataclass(frozen=True)
 class Comparison:
-    """Hold groups of runs, their estimates by metric, and verdicts on all groups but the first.
+    """Hold groups of runs, their estimates, and a verdict on each group but the first.
 
-    `estimates` has one estimate per group; `verdicts` is by the label of a group, then by metric.
+    `estimates` maps a metric to one estimate per group. `verdicts` maps the label of a group to a
+    verdict per metric, against the first group.
     """
 
     groups: Sequence[Group]
@@ -53,7 +54,7 @@ def compared(folders: Sequence[Path]) -> Comparison:
 
 
 def report(folders: Sequence[Path], as_json: bool = False, as_markdown: bool = False) -> str:
-    """Return the comparison as text, as a table in Markdown, or as JSON.
+    """Return the comparison of the runs in these folders as text, as Markdown, or as JSON.
 
     The JSON object has the keys `groups`, `metrics`, `verdicts` and `warnings`.
     """
@@ -65,14 +66,14 @@ def report(folders: Sequence[Path], as_json: bool = False, as_markdown: bool = F
 
 
 def direction(metric: str) -> int:
-    """Return 1 where more is better, -1 where less is better, 0 where neither is."""
+    """Return 1 if a larger value of the metric is better, -1 if a smaller one is, else 0."""
     if metric in LESS_IS_BETTER:
         return -1
     return 1 if metric.endswith("throughput_mbps") or metric == "fairness.jain" else 0
 
 
 def warnings(groups: Sequence[Group]) -> Iterator[str]:
-    """Yield what makes the comparison doubtful, one line each."""
+    """Yield one line for each reason to doubt the comparison, such as an overloaded machine."""
     if len({group.settings["name"] for group in groups}) > 1:
         yield "careful: these are different scenarios"
     scales = list(dict.fromkeys(group.rate_scale for group in groups))
@@ -125,7 +126,7 @@ def _heads(found: Comparison) -> list[str]:
 
 
 def _text(found: Comparison) -> list[str]:
-    """Return a table, and a list of verdicts for each group but the first."""
+    """Return a table of all estimates, then for each group but the first a list of its verdicts."""
     rows = [[metric, *(each.text for each in row)] for metric, row in found.estimates.items()]
     parts = [text_table(_heads(found), rows)]
     for group in found.groups[1:]:
@@ -135,7 +136,7 @@ def _text(found: Comparison) -> list[str]:
 
 
 def _markdown(found: Comparison) -> str:
-    """Return one table with each verdict beside its estimate."""
+    """Return one Markdown table whose cells hold the estimate followed by the verdict in short."""
     rows = []
     for metric, estimates in found.estimates.items():
         verdicts = [f": {each[metric].short}" for each in found.verdicts.values()]

@@ -1,4 +1,4 @@
-"""Read the JSON documents of run folders, damaged ones too."""
+"""Read the JSON files of run folders, even if a file is damaged."""
 
 from __future__ import annotations
 
@@ -13,14 +13,17 @@ WIRE_RATES_SCHEMA = 1  # of a manifest and a result with rates on the wire
 
 @dataclass(frozen=True)
 class FinishedRun:
-    """Hold the result.json of a run, and the folder with its other files."""
+    """Hold the content of a run's result.json, and the run folder."""
 
     result: Mapping[str, Any]
     folder: Path
 
 
 def tolerant_document(path: Path) -> dict[str, Any] | None:
-    """Return a JSON document; None if there is no file. A damaged one is that of a failed run."""
+    """Read a JSON file that holds an object. Return None if there is no such file.
+
+    For a damaged file, return the object of a failed run: its `error` says what is wrong.
+    """
     try:
         found = json.loads(path.read_bytes())
     except OSError:

@@ -1,7 +1,7 @@
 """Read finished runs and group them: the runs of a group differ only in the seed.
 
-Rates are in scenario units since schema 2 of result.json. Runs of schema 1 hold wire rates, that
-is scenario rates multiplied by `rate_scale`; they are never mixed with runs of schema 2.
+A result.json of schema 2 holds rates in scenario units. A result.json of schema 1 holds wire rates:
+scenario rates multiplied by `rate_scale`. Runs of different schemas are never compared.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ Settings = Mapping[str, str]  # the keys of scenario.yaml by their path, with JS
 
 @dataclass(frozen=True)
 class Run:
-    """Hold what a comparison needs of one run.
+    """Hold the data of one run that a comparison needs.
 
-    `rate_scale` is None in runs of schema 1, which hold wire rates. `metrics` maps the paths of
-    numbers in result.json to their values, None where they were not measured.
+    `rate_scale` is None in runs of schema 1, which hold wire rates. `metrics` maps the path of each
+    number in result.json to its value, or to None if the run did not measure it.
     """
 
     run_id: str
@@ -48,8 +48,8 @@ class Run:
 class Group:
     """Hold the runs of one experiment, which differ only in the seed.
 
-    `title` names the group in a table; `label` also says the rate scale where that differs, and
-    no other group has it. `left_out` names runs that repeat a run or a seed of the group.
+    `title` names the group in a table. `label` is unique: it adds the rate scale if two groups have
+    the same title. `left_out` holds the ids of runs that repeat another run or its seed.
     """
 
     label: str
@@ -60,30 +60,31 @@ class Group:
 
     @property
     def rate_scale(self) -> float | None:
-        """Return the rate scale of the runs; None: wire rates."""
+        """Return the rate scale of the group's runs, or None if their rates are wire rates."""
         return self.runs[0].rate_scale
 
     @property
     def heading(self) -> str:
-        """Return the title of a column, such as `none (n = 5, rate scale 0.25)`."""
+        """Return the group's column title, such as `none (n = 5, rate scale 0.25)`."""
         return f"{self.title} (n = {len(self.runs)}, {scale_text(self.rate_scale)})"
 
     def values(self, metric: str) -> list[float]:
-        """Return the values of a metric in the runs that measured it."""
+        """Return the values of a metric, without the runs that did not measure it."""
         found = (run.metrics.get(metric) for run in self.runs)
         return [value for value in found if value is not None]
 
 
 def scale_text(rate_scale: float | None) -> str:
-    """Return `rate scale X`, or `wire rates` for a run of schema 1."""
+    """Return `rate scale X`, or `wire rates` if `rate_scale` is None."""
     return WIRE_LABEL if rate_scale is None else f"rate scale {rate_scale:g}"
 
 
 def grouped(folders: Sequence[Path]) -> list[Group]:
-    """Return the groups of the runs in these folders, in the order of their first folder.
+    """Read the runs in these folders and group them. The order is that of the folders.
 
-    Strategy `none` comes first: the other groups are compared with it. Raise `RequestError` for
-    a folder without a result, and for runs of schema 1 beside runs of schema 2.
+    Groups with the strategy `none` come first, because the others are compared with the first
+    group. Raise `RequestError` if a folder has no result, or if some runs have schema 1 and some
+    schema 2.
     """
     runs = [read_run(folder) for folder in dict.fromkeys(folder.resolve() for folder in folders)]
     _refuse_mixed_schemas(runs)
@@ -96,7 +97,7 @@ def grouped(folders: Sequence[Path]) -> list[Group]:
 
 
 def read_run(folder: Path) -> Run:
-    """Read a finished run from its folder."""
+    """Read the result and the scenario of a finished run from its folder."""
     result = read_document(folder, "result.json")
     scenario = yaml_text.read(folder / "scenario.yaml")
     settings = dict(_flat({k: v for k, v in scenario.items() if k not in LEFT_OUT}))
@@ -122,7 +123,10 @@ def read_run(folder: Path) -> Run:
 
 
 def numbers(result: Mapping[str, Any]) -> dict[str, float | None]:
-    """Return the numbers of a result that can be compared, by their path in result.json."""
+    """Return the comparable numbers of a result, by path, such as `aps.wifi1.throughput_mbps`.
+
+    The value None means that the run did not measure this number.
+    """
     rows: dict[str, float | None] = {"throughput_mbps": result["throughput_mbps"]}
     rows |= {f"tiers.{tier}": rate for tier, rate in result["tiers"].items()}
     for ap, each in result["aps"].items():
@@ -141,7 +145,10 @@ def numbers(result: Mapping[str, Any]) -> dict[str, float | None]:
 
 
 def differing_keys(all_settings: Sequence[Settings]) -> list[str]:
-    """Return the keys in which experiments of one scenario differ; none for several scenarios."""
+    """Return the scenario keys that have more than one value in these settings.
+
+    Return an empty list if the settings are from different scenarios.
+    """
     if len({settings["name"] for settings in all_settings}) > 1:
         return []
     keys = dict.fromkeys(key for settings in all_settings for key in settings)
@@ -176,9 +183,10 @@ def _group(several: Sequence[Run], all_settings: Sequence[Settings]) -> Group:
 
 
 def _without_repeats(runs: Sequence[Run]) -> list[Run]:
-    """Return each run once. A simulation gives the same result for the same seed: one per seed.
+    """Return the runs without repeats. Complete runs are preferred.
 
-    Of several runs of a seed, a complete one is kept.
+    A simulation gives the same result for the same seed, so one run per seed is kept. Of
+    emulations, only a run with the id of another run is left out.
     """
     kept: dict[int | str, Run] = {}
     for run in sorted(runs, key=lambda run: run.status != "complete"):
@@ -187,7 +195,7 @@ def _without_repeats(runs: Sequence[Run]) -> list[Run]:
 
 
 def _title(settings: Settings, all_settings: Sequence[Settings]) -> str:
-    """Return the strategy and the keys in which groups of the same strategy differ."""
+    """Return the strategy's name and the settings that tell it from groups of the same strategy."""
     alike = [
         each
         for each in all_settings
@@ -201,7 +209,10 @@ def _title(settings: Settings, all_settings: Sequence[Settings]) -> str:
 
 
 def _flat(data: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """Yield every value with its path; a list of plain values is one value."""
+    """Yield the path and the JSON text of every value in nested data.
+
+    A list of plain values counts as one value.
+    """
     if isinstance(data, dict) and data:
         for key, value in data.items():
             yield from _flat(value, f"{path}.{key}" if path else str(key))

@@ -1,7 +1,8 @@
-"""Say in words in which unit the rates of a run are.
+"""Describe in words in which unit the rates of a run are.
 
-Rates that people see are in the units of the scenario file; on the wire a rate is multiplied by
-`rate_scale`. Runs of schema 1 recorded the rates on the wire: no newer run is comparable with them.
+The user interface shows rates in the units of the scenario file. On the wire, a rate is multiplied
+by `rate_scale`. Results of schema 1, of an older version, hold wire rates and cannot be compared
+with newer ones.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ WIRE_NOTE = (
 
 
 def note(scale: float | None, wire_rates: bool = False) -> str:
-    """Return what people must know about the rates of a run; empty if `scale` is 1."""
+    """Return a note for the user about the rates of a run, or an empty text if `scale` is 1."""
     if wire_rates:
         return WIRE_NOTE
     if scale in (None, 1):
@@ -26,7 +27,7 @@ def note(scale: float | None, wire_rates: bool = False) -> str:
 
 
 def label(scale: float | None, wire_rates: bool = False) -> str:
-    """Return `wire rates`, `rate scale 0.25`, or nothing if `scale` is 1."""
+    """Return a label such as `rate scale 0.25` or `wire rates`, or nothing if `scale` is 1."""
     if wire_rates:
         return WIRE_LABEL
     return "" if scale in (None, 1) else f"rate scale {scale:g}"

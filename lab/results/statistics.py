@@ -1,9 +1,9 @@
 """Estimate means and differences from few runs: bootstrap intervals, and verdicts in words.
 
-A percentile interval of few values is too narrow. It is widened as Student's t widens a normal
-one (T. Hesterberg, "What teachers should know about the bootstrap", The American Statistician 69,
-2015, section 3.2, "expanded percentile"). Each metric is judged by itself: at 95 %, one of twenty
-equal metrics is reported as different by chance.
+A bootstrap percentile interval of few values is too narrow. It is made wider, as Student's t makes
+a normal interval wider (T. Hesterberg, "What teachers should know about the bootstrap", The
+American Statistician 69, 2015, section 3.2, "expanded percentile"). Each metric is judged alone: at
+95 %, one of twenty metrics that are in truth equal is reported as different.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ WORDS = {  # by direction: 1 where more is better, -1 where less is better, 0 wh
 
 @dataclass(frozen=True)
 class Estimate:
-    """Hold a mean over `n` runs and its 95 % interval; None where it cannot be computed."""
+    """Hold the mean over `n` runs and its 95 % interval from `low` to `high`.
+
+    `mean` is None without values; `low` and `high` are None if there are too few for an interval.
+    """
 
     mean: float | None
     low: float | None
@@ -38,7 +41,7 @@ class Estimate:
 
     @property
     def text(self) -> str:
-        """Return `mean [low, high]` with three significant digits, or `-`."""
+        """Return `mean [low, high]` with three significant digits, or `-` without a mean."""
         if self.mean is None:
             return "-"
         interval = "" if self.low is None else f" [{self.low:.3g}, {self.high:.3g}]"
@@ -47,9 +50,10 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Say how a group of runs differs from the base group in one metric.
+    """Hold a sentence that compares a group of runs with the base group in one metric.
 
-    `short` is for a cell of a table; `text` adds the number of runs and how many more are needed.
+    `short` is for a cell of a table. `text` adds the number of runs and, if the difference is
+    unclear, how many more are needed.
     """
 
     text: str
@@ -62,7 +66,10 @@ def mean(values: Sequence[float]) -> float:
 
 
 def estimate(values: Sequence[float]) -> Estimate:
-    """Return the mean of the values; with at least MIN_RUNS of them, its interval too."""
+    """Return the mean of the values.
+
+    With at least MIN_RUNS values, return its 95 % interval too.
+    """
     if not values:
         return Estimate(None, None, None, 0)
     if len(values) < MIN_RUNS:
@@ -72,14 +79,15 @@ def estimate(values: Sequence[float]) -> Estimate:
 
 
 def ratio_interval(base: Sequence[float], other: Sequence[float]) -> tuple[float, float]:
-    """Return the 95 % interval of the change from the mean of `base` to that of `other` in %."""
+    """Return the change from the mean of `base` to the mean of `other`, as a 95 % interval in %."""
     return _bootstrap((base, other), _change_percent)
 
 
 def verdict(base: Sequence[float], other: Sequence[float], direction: int = 1) -> Verdict:
-    """Return whether the mean of `other` differs from that of `base`, in words.
+    """Return in words whether the mean of `other` differs from the mean of `base`.
 
-    `direction`: 1 where more is better, -1 where less is better, 0 where neither is.
+    `direction` is 1 if a larger value is better, -1 if a smaller value is better, and 0 if neither
+    is.
     """
     n = min(len(base), len(other))
     if not n:
@@ -116,14 +124,14 @@ def _open(change: str, n: int, added: int) -> Verdict:
 
 
 def _percent(value: float) -> str:
-    """Return a percentage without decimals, unless it would be rounded to 0."""
+    """Format a percentage without decimals; below 1 % use two significant digits."""
     return f"{value:.0f}" if value >= 1 or value == 0 else f"{value:.2g}"
 
 
 def _change_percent(base: Any, other: Any, axis: int) -> Any:
-    """Return the change between the means of arrays in %, limited to a factor of MAX_RATIO.
+    """Return the change in % from the mean of `base` to the mean of `other`, along an axis.
 
-    A resample of `base` may hold zeros only; without the limit its ratio would be infinite.
+    The ratio of the means is limited to MAX_RATIO, because a resample of `base` can be all zeros.
     """
     before, after = base.mean(axis=axis), other.mean(axis=axis)
     least = before.clip(after / MAX_RATIO)
@@ -131,9 +139,10 @@ def _change_percent(base: Any, other: Any, axis: int) -> Any:
 
 
 def _bootstrap(samples: tuple[Sequence[float], ...], statistic: Any) -> tuple[float, float]:
-    """Return the expanded percentile interval; a point if the values do not vary.
+    """Return low and high end of the expanded percentile interval of a statistic.
 
-    The random stream is fixed: the same samples give the same interval.
+    If the values do not vary, both ends are equal. The seed is fixed: the same samples always give
+    the same interval.
     """
     try:
         import numpy

@@ -25,9 +25,10 @@ State = dict[str, dict[str, Any]]
 
 
 class AtomicStorage(Storage):
-    """Store tables in one JSON file.
+    """Store tables in one JSON file, which a crash cannot leave half written.
 
-    `recovered` says, for people, which damaged file was moved aside; empty if none was.
+    `recovered` is a message for the user about a damaged file that was moved aside, or an empty
+    text.
     """
 
     def __init__(self, path: Path) -> None:
@@ -38,20 +39,23 @@ class AtomicStorage(Storage):
         path.parent.mkdir(parents=True, exist_ok=True)
 
     def read(self) -> State | None:
-        """Return all tables; None if there is no file."""
+        """Return all tables, or None if there is no file."""
         if not self._batching and self._stamp() != self._read_stamp:
             self._load()
         return self._state
 
     def write(self, data: State) -> None:
-        """Replace all tables, on disk too unless `together` is active."""
+        """Replace all tables in memory, and on disk unless a `together` block is open."""
         self._state = data
         if not self._batching:
             self._save()
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """Make several changes one write; an error undoes all of them."""
+        """Write all changes inside a `with` block to disk at its end.
+
+        An exception undoes all of them.
+        """
         self.read()
         before = json.dumps(self._state)
         self._batching = True
@@ -101,7 +105,10 @@ class AtomicStorage(Storage):
         self._read_stamp = self._stamp()
 
     def _rotate(self) -> None:
-        """Make the present file copy 1; it stays in place until it is replaced."""
+        """Rename the older copies by one number, and keep the present file as copy NAME.1.
+
+        The present file also stays in place until a new one replaces it.
+        """
         if not self.path.exists():
             return
         copies = self._copies()

@@ -1,7 +1,8 @@
-"""Keep an index of runs in data/index.json: one small document per run folder.
+"""Keep an index of all runs in data/index.json, with one small JSON document per run folder.
 
-The run folders hold the data; the index only saves reading them all. A process that changes the
-index holds a file lock. If the process of a run has ended without a result, its status is `cut`.
+The run folders hold the data; the index only avoids reading all of them. A process takes a file
+lock while it changes the index. If the process of a run has ended without a result, the run's
+status is `cut`.
 """
 
 from __future__ import annotations
@@ -46,9 +47,10 @@ Doc = dict[str, Any]
 
 
 class Store:
-    """List the runs below one folder.
+    """List the runs in one folder, and change their tags and notes or delete them.
 
-    Several threads and processes can use a store. Callers may change the documents they get.
+    Several threads and processes can use a store. A document that a method returns is a copy, which
+    the caller may change.
     """
 
     def __init__(self, runs: Path = RUNS, index: Path | None = None) -> None:
@@ -62,11 +64,11 @@ class Store:
 
     @property
     def recovered(self) -> str:
-        """Return what happened to a damaged index, for people; empty if it was not damaged."""
+        """Return a message for the user about a damaged index; empty if it was not damaged."""
         return self._storage.recovered
 
     def refresh(self) -> bool:
-        """Update the index from the run folders; return whether anything changed."""
+        """Update the index from the run folders. Return whether anything changed."""
         with self._mutex:
             known = {doc["id"]: dict(doc) for doc in self._table.all()}
             folders = {path.name: path for path in _folders(self.runs_folder)}
@@ -83,7 +85,7 @@ class Store:
             return True
 
     def reindex(self) -> int:
-        """Build the index anew from all run folders; return the number of runs."""
+        """Rebuild the index from all run folders. Return the number of runs."""
         with self._mutex:
             found = [doc for path in _folders(self.runs_folder) if (doc := _described(path, None))]
             with self._writing():
@@ -92,13 +94,13 @@ class Store:
             return len(found)
 
     def all(self) -> list[Doc]:
-        """Return the documents of all runs, the latest first."""
+        """Return the index documents of all runs, the latest first."""
         with self._mutex:
             docs = [copy.deepcopy(dict(doc)) for doc in self._table.all()]
         return sorted(docs, key=lambda doc: (doc["started"], doc["id"]), reverse=True)
 
     def get(self, run_id: str) -> Doc:
-        """Return the document of one run. Raise `RequestError` if it is unknown."""
+        """Return the index document of one run. Raise `RequestError` if the run is unknown."""
         with self._mutex:
             found = self._table.get(where("id") == run_id)
         if not isinstance(found, dict):
@@ -106,14 +108,20 @@ class Store:
         return copy.deepcopy(dict(found))
 
     def folder(self, run_id: str) -> Path:
-        """Return the folder of a run. Raise `RequestError` for a name that leads elsewhere."""
+        """Return the folder of a run. Raise `RequestError` if no run has this id.
+
+        An id that contains a path, or that names a symbolic link, is refused too.
+        """
         path = self.runs_folder / run_id
         if not plain(run_id) or not path.is_dir() or path.is_symlink():
             raise RequestError(f"run '{run_id}' is unknown: see the list of runs")
         return path
 
     def annotate(self, run_id: str, tags: list[str] | None = None, note: str | None = None) -> Doc:
-        """Set tags or note, which are kept in the run's folder; return the new document."""
+        """Set the tags, the note, or both, and return the run's new document. None changes nothing.
+
+        They are written to a file in the run folder.
+        """
         folder = self.folder(run_id)
         noted = tolerant_document(folder / NOTE) or {}
         noted |= {
@@ -131,7 +139,7 @@ class Store:
         return self.get(run_id)
 
     def delete(self, run_id: str) -> None:
-        """Remove a run that has ended, with its folder."""
+        """Delete a run with its folder. Raise `RequestError` if it has not ended."""
         folder = self.folder(run_id)
         doc = _described(folder, None)
         if doc and doc["status"] in UNFINISHED:
@@ -165,7 +173,7 @@ class Store:
 
 
 def plain(run_id: str) -> bool:
-    """Return whether a run's name is a plain folder name, without a path or a leading dot."""
+    """Return whether a run id is a simple folder name: no path separator and no leading dot."""
     return bool(run_id) and not run_id.startswith(".") and not set(run_id) & set("/\\\0")
 
 
@@ -181,7 +189,10 @@ def _folders(runs: Path) -> list[Path]:
 
 
 def _described(folder: Path, known: Doc | None) -> Doc | None:
-    """Return the document of a run folder; `known` if nothing changed, None if it is no run."""
+    """Return the index document of a run folder, or None if the folder holds no run.
+
+    If none of its files changed since the document `known` was made, return `known`.
+    """
     stamp = [_changed(folder / name) for name in ("result.json", NOTE, "manifest.json")]
     if (
         known
@@ -223,7 +234,10 @@ SUMMARY = (  # taken from the result
 
 
 def _summary(result: Doc) -> Doc:
-    """Return the numbers of a result for a list; `verified` is None without multipath users."""
+    """Return the numbers of a result.json that the list of runs shows.
+
+    `verified` is None if the run has no multipath users.
+    """
     multipath = any(user.get("kind") == "multipath" for user in result.get("users", {}).values())
     return {
         "status": result.get("status", "failed"),

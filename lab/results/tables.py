@@ -7,7 +7,10 @@ from typing import Any
 
 
 def text_table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """Return aligned columns; columns of numbers are aligned to the right."""
+    """Format `rows` as aligned columns with the titles `head`.
+
+    Columns of numbers are right-aligned.
+    """
     cells = [[cell_text(value) for value in row] for row in rows]
     widths = [max(len(row[n]) for row in [list(head), *cells]) for n in range(len(head))]
     right = [
@@ -24,13 +27,13 @@ def text_table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
 
 
 def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table in Markdown."""
+    """Format `rows` as a Markdown table with the column titles `head`."""
     lines = [_markdown_row(head), f"|{'---|' * len(head)}", *map(_markdown_row, rows)]
     return "\n".join(lines)
 
 
 def cell_text(value: Any) -> str:
-    """Return a value as the text of a cell: three decimals, or `-` for None."""
+    """Format a value for a table cell: a float with three decimals, None as `-`."""
     return "-" if value is None else f"{value:.3f}" if isinstance(value, float) else str(value)
 
 

@@ -1,4 +1,4 @@
-"""Say in words whether a run's connections were Multipath TCP."""
+"""Describe in words whether the connections of a run really used Multipath TCP."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 
 
 def describe(mptcp: Mapping[str, Any]) -> str:
-    """Return the verdict for people, from the `mptcp` of a result.json.
+    """Format the object `mptcp` of a result.json as a sentence for the user.
 
-    Such as "Multipath TCP verified: 2 extra subflows, no fallback".
+    An example is "Multipath TCP verified: 2 extra subflows, no fallback".
     """
     joins, fallbacks = mptcp.get("joins") or 0, mptcp.get("fallbacks") or 0
     extra = counted(joins, "extra subflow") if joins else "no extra subflow"
@@ -20,5 +20,5 @@ def describe(mptcp: Mapping[str, Any]) -> str:
 
 
 def counted(count: int, noun: str) -> str:
-    """Return a count with its noun, in the plural if it is not 1."""
+    """Return a count and its noun, such as `1 fallback` or `2 fallbacks`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -15,10 +15,10 @@ PODS = 4
 
 
 class Params(wifi_lte.Params):
-    """Hold the parameters of `kind: campus`: those of `wifi_lte`, and of the tree.
+    """Hold the parameters of `kind: campus`: all those of `wifi_lte`, and more for the fat tree.
 
-    `wired` names users with two cables; `tree_mbps`, `tree_delay_ms` and `tree_queue_packets` are
-    those of every link between switches.
+    `wired` names users with two cables. `tree_mbps`, `tree_delay_ms` and `tree_queue_packets` are
+    rate, one-way delay and queue of every link between two switches.
     """
 
     wired: tuple[str, ...] = ("ue5", "ue6")

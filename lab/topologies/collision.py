@@ -14,8 +14,8 @@ from lab.topologies.topology import Link, Node, Topology
 class Params(BaseModel):
     """Hold the parameters of `kind: collision`.
 
-    `among` says what can collide. The other parameters are those of every link between switches or
-    to a user.
+    `among` says whether two subflows of one connection or two connections can collide on a path.
+    The other parameters apply to every link, except those between a server and its switch.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -50,7 +50,7 @@ def build(params: Params, rate_scale: float = 1.0) -> Topology:
 
 
 class _Links:
-    """Build the links of both networks, which have one shape."""
+    """Build the networks of Figure 2(a) and 2(b). All shaped links have the same parameters."""
 
     def __init__(self, params: Params, rate_scale: float) -> None:
         self.rate_bps = bps_from_mbps(params.rate_mbps * rate_scale)
@@ -58,7 +58,7 @@ class _Links:
         self.queue_packets = params.queue_packets
 
     def of_subflows(self) -> Topology:
-        """Return Figure 2(a)."""
+        """Return the network of Figure 2(a), where two subflows of one connection can collide."""
         links = [
             Link("server1", "s1", "srv1"),
             *self._paths((1, 2), "s1", "s2"),
@@ -68,7 +68,7 @@ class _Links:
         return _topology([Node("ue1", "user", "access1")], ("s1", "s2", "c1", "c2"), links)
 
     def of_connections(self) -> Topology:
-        """Return Figure 2(b)."""
+        """Return the network of Figure 2(b), where two connections can collide."""
         ends = [(n, side) for n in (1, 2) for side in (1, 2)]
         links = [Link(f"server{n}", f"e{n}", f"srv{n}") for n in (1, 2)]
         links += [self._link(f"in{n}{side}", f"e{n}", f"a{side}") for n, side in ends]

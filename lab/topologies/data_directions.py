@@ -30,9 +30,10 @@ Step = tuple[str, str]  # two neighbouring nodes, in the direction of the data
 
 
 def data_directions(topology: Topology, flows: Iterable[tuple[str, str]]) -> dict[str, Directions]:
-    """Return for each link, by id, the directions in which data can cross it.
+    """Return for each link, by its id, the directions ("ab", "ba") in which data can cross it.
 
-    `flows` are pairs of a user and the direction of its data, "down" (to the user) or "up".
+    Each flow is a pair: a user, and the direction of its data, "down" (to the user) or "up". A link
+    on none of the paths gets both directions.
     """
     wiring = wire(topology)
     neighbours = _neighbours(wiring)
@@ -44,7 +45,10 @@ def data_directions(topology: Topology, flows: Iterable[tuple[str, str]]) -> dic
 
 
 def with_loss(link: Link, directions: Directions, loss_ppm: int) -> Link:
-    """Return the link with this loss in these directions; the loss of the other direction stays."""
+    """Return a copy of the link with this loss in `directions`.
+
+    Any other direction keeps its loss.
+    """
     return replace(
         link,
         loss_ppm=loss_ppm if "ab" in directions else link.loss_ppm,
@@ -53,10 +57,10 @@ def with_loss(link: Link, directions: Directions, loss_ppm: int) -> Link:
 
 
 def with_loss_on_data(topology: Topology, flows: Iterable[tuple[str, str]]) -> Topology:
-    """Return a builder's topology with the loss of each link in the directions of its data.
+    """Return the topology with each link's loss set for the directions in which its data travels.
 
-    Apply it once, to what the builder returned: it takes `loss_ppm` for the loss that acts on data
-    and `loss_back_ppm` for the loss of a direction without data.
+    Call it once, with the topology that a builder returned. It reads `loss_ppm` as the loss of
+    data, and `loss_back_ppm` as the loss of a direction without data.
     """
     directions = data_directions(topology, flows)
     links = (
@@ -72,7 +76,7 @@ def _directions(link: Link, crossed: set[Step]) -> Directions:
 
 
 def _neighbours(wiring: Wiring) -> dict[str, set[str]]:
-    """Return the switches next to each switch."""
+    """Return for each switch the switches that a link joins to it."""
     found: dict[str, set[str]] = {switch: set() for switch in wiring.dpid}
     for trunk in wiring.trunks:
         found[trunk.a].add(trunk.b)
@@ -83,7 +87,7 @@ def _neighbours(wiring: Wiring) -> dict[str, set[str]]:
 def _steps_down(
     topology: Topology, wiring: Wiring, neighbours: Mapping[str, set[str]], user: str
 ) -> Iterator[Step]:
-    """Yield each pair of nodes that a packet from the user's server to the user can cross."""
+    """Yield the hops (pairs of nodes) that packets from the user's server to the user can take."""
     server = wiring.of(topology.server_of(user))[0]
     yield server.node, server.switch
     for interface in _used(topology, wiring, user):
@@ -93,13 +97,16 @@ def _steps_down(
 
 
 def _used(topology: Topology, wiring: Wiring, user: str) -> tuple[Interface, ...]:
-    """Return all interfaces of a multipath user, and the first one of any other user."""
+    """Return the interfaces of a user that carry data: all if it is multipath, else the first."""
     own = wiring.of(user)
     return own if user in topology.multipath else own[:1]
 
 
 def _may_attach_to(topology: Topology, interface: Interface) -> list[str]:
-    """Return the interface's switch, and the access points to which a handover can move it."""
+    """Return the switches or access points to which the interface can be attached during a run.
+
+    A WiFi interface in a cell with a radio model can be moved to any other such cell by a handover.
+    """
     cells = {cell.ap: cell for cell in topology.cells}
     here = cells.get(interface.switch)
     if here is None or not _hands_over(here):
@@ -112,7 +119,7 @@ def _hands_over(cell: Cell) -> bool:
 
 
 def _between(neighbours: Mapping[str, set[str]], source: str, destination: str) -> Iterator[Step]:
-    """Yield each step of every shortest path, each step once."""
+    """Yield every hop (switch, next switch) that lies on a shortest path, each hop once."""
     hops = hops_to(neighbours, destination)
     here = {source} if source in hops else set()
     while here:

@@ -1,8 +1,8 @@
-"""List the kinds of networks, and register one that is in a user's own file.
+"""List the kinds of topology, and register a kind that a user wrote in a file.
 
 A kind is a module with `Params`, a pydantic model of its parameters, and `build(params,
-rate_scale)`, which returns a `Topology`. If the module says `POSITIONS = True`, its users have
-places, and `build` takes the seed too.
+rate_scale)`, which returns a `Topology`. If the module sets `POSITIONS = True`, its users have
+positions that depend on the seed, and `build` takes `seed` too.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ FORBID = "model_config = ConfigDict(extra='forbid', frozen=True)"
 
 
 def register(path: Path) -> str:
-    """Add the topology in a user's file to `TOPOLOGIES`, and return its kind.
+    """Import a user's file, add it to `TOPOLOGIES`, and return its kind.
 
-    The kind is the file's name without `.py`. Registering the same file once more runs it once
-    more. Raise `RequestError` for the name of a built-in kind or of another registered file, for an
-    error in the file (with its line), and for what the file lacks.
+    The kind is the file name without `.py`. A file that is registered a second time is imported
+    anew. Raise `RequestError` if the name belongs to a built-in kind or to another registered file,
+    if the file fails (with the line), or if it lacks `Params` or `build`.
     """
     kind = path.stem
     if kind in BUILT_IN:
@@ -66,7 +66,7 @@ def register(path: Path) -> str:
 
 
 def check_family(module: ModuleType) -> None:
-    """Raise `RequestError` if a module does not define a topology; name what it lacks."""
+    """Raise `RequestError` if a module does not define a kind of topology; say what is missing."""
     doing = f"register topology {module.__file__}"
     params, build = getattr(module, "Params", None), getattr(module, "build", None)
     if not (isinstance(params, type) and issubclass(params, BaseModel)):
@@ -85,5 +85,5 @@ def check_family(module: ModuleType) -> None:
 
 
 def has_positions(module: ModuleType) -> bool:
-    """Return whether the users of this kind of network have places, which the seed decides."""
+    """Return whether users of this kind of topology have positions, which depend on the seed."""
     return bool(getattr(module, "POSITIONS", False))

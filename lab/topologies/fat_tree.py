@@ -27,7 +27,8 @@ class Tree(BaseModel):
 class Params(Tree):
     """Hold the parameters of `kind: fat_tree`.
 
-    `host_mbps` is the rate of a host's link, `subflows` the number of subflows of a connection.
+    `k` is the number of ports of a switch, `host_mbps` the rate of the link to a server or user,
+    and `subflows` the number of subflows of a connection.
     """
 
     k: Annotated[int, Field(ge=2, le=32)] = 4
@@ -95,7 +96,7 @@ def build(params: Params, rate_scale: float = 1.0) -> Topology:
 
 
 def switches(k: int) -> list[Node]:
-    """Return core, aggregation and edge switches, pod by pod."""
+    """Return all switches of the tree: the core switches, then those of each pod."""
     names = [f"c{n}" for n in range(1, k * k // 4 + 1)]
     names += [
         f"{layer}{pod}x{n}"
@@ -107,7 +108,7 @@ def switches(k: int) -> list[Node]:
 
 
 def switch_links(k: int, tree: Tree, rate_scale: float) -> list[Link]:
-    """Return the links between switches.
+    """Return all links between switches.
 
     Every aggregation switch has links to k/2 core switches and to the k/2 edge switches of its pod.
     """

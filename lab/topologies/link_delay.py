@@ -1,4 +1,4 @@
-"""Compute the delay of a wired link, including that of an access point at its end."""
+"""Compute the delay of a wired link, including the delay of a radio cell at one of its ends."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from lab.topologies.topology import Link
 
 
 def link_delay_ns(link: Link, cells: Iterable[Cell]) -> tuple[int, int]:
-    """Return the delay and the jitter of a link, one way, in ns.
+    """Return two values in ns: the one-way delay and the jitter of a wired link.
 
-    The delay of a cell lies between its access point and the core, so every wired link of the
-    access point has it. A link to a relay is the air itself and has no delay. Both engines and the
-    controller's topology file use this sum.
+    A cell's delay lies between its access point and the core. It is added to each wired link of
+    that access point. The link between an access point and a relay, a switch that is a station of
+    the cell, stands for the radio channel and has no delay. Both engines and topology.json use
+    these values.
     """
     here = [cell for cell in cells if cell.ap in (link.a, link.b)]
     if any(station.user in (link.a, link.b) for cell in here for station in cell.stations):

@@ -15,9 +15,10 @@ Fraction = Annotated[float, Field(ge=0, le=1)]
 
 
 class Path(BaseModel):
-    """Hold the parameters of one path.
+    """Hold the parameters of one path; delay and jitter are one way.
 
-    `loss` acts on data, `loss_both` in both directions; delays are one way.
+    `loss` is the loss probability in the direction of the data only, `loss_both` in both
+    directions.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -40,12 +41,12 @@ class Params(BaseModel):
 
 
 def combined_loss(first: float, second: float) -> float:
-    """Return the probability that a packet is lost by one of two independent causes."""
+    """Return the probability that at least one of two independent causes loses a packet."""
     return 1 - (1 - first) * (1 - second)
 
 
 def link(path: Path, id: str, a: str, b: str, rate_scale: float) -> Link:
-    """Return the link of a path; `loss` acts from `a` to `b`."""
+    """Return the shaped link of a path: `loss` applies from `a` to `b`, `loss_both` both ways."""
     return Link(
         id,
         a,

@@ -29,7 +29,8 @@ FRAME_BYTES = 1514
 class Params(BaseModel):
     """Hold the parameters of `kind: rat_setup`.
 
-    `wifi` is the standard of all WiFi cells; `interfaces` selects both interfaces or one.
+    `wifi` is the standard of all WiFi cells. `interfaces` says which of its two interfaces a
+    receiver uses: both, only the first (`wifi`), or only the second (`lte`).
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -86,10 +87,10 @@ def _sender(n: int) -> list[Link]:
 
 
 def _cells(params: Params, ends: tuple[str, ...], rate_scale: float) -> list[Cell]:
-    """Return the cells.
+    """Return all cells of the setup. `ends` names the cells of the receivers.
 
-    The tables have the rates of five nodes that share a cell. A WiFi station alone gets the sum of
-    these rates, and what collisions would cost.
+    The tables above hold the rate of each of five nodes that share a cell. A WiFi station alone
+    gets five times this rate, multiplied by the mean number of transmissions that collisions cause.
     """
     receivers, senders = (
         [f"{kind}{n}" for n in range(1, params.pairs + 1)] for kind in ("ue", "n")

@@ -14,7 +14,7 @@ from lab.topologies.topology import Link, Node, Topology
 
 
 class User(BaseModel):
-    """Hold a user and the number of subflows of its connections; each has its own address."""
+    """Hold a user's id and its number of subflows. Each subflow has its own address."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     id: str
@@ -22,7 +22,7 @@ class User(BaseModel):
 
 
 class Params(Path):
-    """Hold the parameters of `kind: shared_bottleneck`: those of a path, and its users."""
+    """Hold the parameters of `kind: shared_bottleneck`: the bottleneck link, and the users."""
 
     users: tuple[User, ...] = Field(min_length=1, max_length=30)
 

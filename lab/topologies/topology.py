@@ -1,8 +1,8 @@
 """Describe networks as frozen data, without input or output.
 
 A topology has nodes, the wired links between them, and the radio cells that join users to access
-points. `wire` gives every interface its name, address and switch port, the same on every machine
-and in both engines.
+points. `wire` gives every interface a name, an address and a switch port. The result is the same on
+every machine and in both engines.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ FIRST_WIRED = 16  # the subnets of a user's wired interfaces are 10.16.0, 10.17.
 
 @dataclass(frozen=True)
 class Node:
-    """Describe a user, a server, a switch, or an access point, which is a switch with a radio.
+    """Describe a user, a server, a switch, or an access point (a switch with a radio).
 
-    `home` is the access point or link over which a user opens its connections. `subflows` is the
-    number of addresses of each interface of a user; each address is for one subflow. `server` is
-    the server of a user, by default the first. `place_m` is x and y in topologies with positions; a
-    user is there at the start.
+    For a user: `home` is the access point or link over which it opens its connections. `subflows`
+    is the number of addresses of each interface, one for each subflow. `server` is the server it
+    talks to; if empty, the first one. `place_m` is the position (x, y) in topologies with
+    positions, for a user the one at the start.
     """
 
     id: str
@@ -41,12 +41,12 @@ class Node:
 
 @dataclass(frozen=True)
 class Link:
-    """Describe a duplex wired link.
+    """Describe a wired link, which carries packets in both directions at once.
 
-    `delay_ns` is one way and applies in both directions. `loss_ppm` applies from `a` to `b`,
-    `loss_back_ppm` from `b` to `a`. A builder sets `loss_ppm` to the loss of data and
-    `loss_back_ppm` to that of the other direction; `data_directions.with_loss_on_data` turns them
-    to the directions in which data travels.
+    `delay_ns` is one way and the same in both directions. `loss_ppm` applies from `a` to `b`,
+    `loss_back_ppm` from `b` to `a`. A builder does not know where data travels: it sets `loss_ppm`
+    to the loss of data and `loss_back_ppm` to the loss of the opposite direction.
+    `data_directions.with_loss_on_data` then assigns the two values to the right directions.
     """
 
     id: str
@@ -62,11 +62,10 @@ class Link:
 
 @dataclass(frozen=True)
 class Topology:
-    """Hold nodes, links and cells.
+    """Hold the nodes, links and cells of a network.
 
-    `multipath` names the users that use all their interfaces at once.
-
-    In topologies with positions all nodes are in a square of `area_m`.
+    `multipath` names the users that send over all their interfaces at the same time. In topologies
+    with positions, all nodes are in a square with a side of `area_m`.
     """
 
     name: str
@@ -77,22 +76,22 @@ class Topology:
     area_m: float = 0.0
 
     def ids(self, *kinds: NodeKind) -> tuple[str, ...]:
-        """Return the nodes of these kinds, in the order of the topology."""
+        """Return the ids of the nodes of these kinds, in the order of `nodes`."""
         return tuple(node.id for node in self.nodes if node.kind in kinds)
 
     @property
     def users(self) -> tuple[str, ...]:
-        """Return the users, in the order of the topology."""
+        """Return the ids of the users, in the order of `nodes`."""
         return self.ids("user")
 
     @property
     def switches(self) -> tuple[str, ...]:
-        """Return the switches, access points included."""
+        """Return the ids of the switches, access points included."""
         return self.ids("switch", "wifi", "lte")
 
     @property
     def relays(self) -> tuple[str, ...]:
-        """Return the stations that are switches."""
+        """Return the ids of the relays: switches that are stations of a radio cell."""
         return tuple(
             each.user
             for cell in self.cells
@@ -101,25 +100,25 @@ class Topology:
         )
 
     def server_of(self, user: str) -> str:
-        """Return the server of a user."""
+        """Return the id of the server that a user talks to."""
         named = next(node.server for node in self.nodes if node.id == user)
         return named or self.ids("server")[0]
 
     def cell(self, ap: str) -> Cell:
-        """Return the cell of an access point."""
+        """Return the cell whose access point has this id."""
         return next(cell for cell in self.cells if cell.ap == ap)
 
     def sha256(self) -> str:
-        """Return a digest of everything in this topology."""
+        """Return the SHA-256 digest of everything in this topology, as hexadecimal text."""
         return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
 
 
 @dataclass(frozen=True)
 class Interface:
-    """Describe a host's interface and the switch port at the other end.
+    """Describe an interface of a host, and the switch and port to which it is connected.
 
-    `link` is the id of the link, or of the access point for a radio. `further` are the addresses
-    beyond the first, for users with several subflows on one interface.
+    `link` is the id of the wired link, or for a radio the id of the access point. `further` holds
+    the second and later addresses of users with several subflows on one interface.
     """
 
     node: str
@@ -134,7 +133,7 @@ class Interface:
 
 @dataclass(frozen=True)
 class Trunk:
-    """Describe a link between two switches, with the port at each end."""
+    """Describe a link between two switches, with the name of the port at each end."""
 
     link: str
     a: str
@@ -145,33 +144,37 @@ class Trunk:
 
 @dataclass(frozen=True)
 class Wiring:
-    """Hold the names, addresses and ports of a topology; `dpid` numbers the switches from 1."""
+    """Hold all interfaces and ports of a topology.
+
+    `dpid` maps each switch to its OpenFlow datapath id, counted from 1.
+    """
 
     interfaces: tuple[Interface, ...]
     trunks: tuple[Trunk, ...]
     dpid: dict[str, int]
 
     def of(self, node: str) -> tuple[Interface, ...]:
-        """Return the interfaces of a host, the one over which it opens its connections first."""
+        """Return a host's interfaces. The first in the list is the one it opens connections on."""
         return tuple(each for each in self.interfaces if each.node == node)
 
     def addresses(self, node: str) -> int:
-        """Count the addresses of a host: how many subflows a connection of it should have."""
+        """Return how many addresses a host has: each connection should have as many subflows."""
         return sum(1 + len(each.further) for each in self.of(node))
 
     def at(self, node: str, link: str) -> Interface:
-        """Return a host's interface on a link or at an access point."""
+        """Return a host's interface on this link. For a radio, `link` is the access point's id."""
         return next(each for each in self.of(node) if each.link == link)
 
 
 def wire(topology: Topology) -> Wiring:
-    """Return names and addresses for every interface and port.
+    """Assign names, addresses and ports to all interfaces of a topology.
 
     A server has address 10.0.0.n. A user has 10.1.0.n on WiFi, 10.2.0.n on LTE, and 10.(16+i).0.n
-    on its i-th wired link; n counts the hosts of the kind from 1. All WiFi access points share one
-    subnet, so that a handover keeps the address; a second WiFi radio has 10.3.0.n. A user's further
-    addresses on an interface are n + N, n + 2N, ... in the same subnet, with N the number of users.
-    Ports have Mininet's names: `s1-eth1`, and `wifi1-wlan1` for a radio.
+    on its i-th wired link; n counts the servers, or the users, from 1. All WiFi access points share
+    one subnet, so that a handover keeps the address; a second WiFi radio has 10.3.0.n. If a user
+    has several addresses on an interface, the further ones are n + N, n + 2N, ... in the same
+    subnet, where N is the number of users. Interfaces have Mininet's names: `s1-eth1`, and
+    `wifi1-wlan1` for a radio.
     """
     names = _Names(topology)
     for link in topology.links:
@@ -188,7 +191,7 @@ def wire(topology: Topology) -> Wiring:
 
 
 class _Names:
-    """Name interfaces and ports in the order of the links and cells."""
+    """Assign interface and port names, by counting the links and cells of each node in order."""
 
     def __init__(self, topology: Topology) -> None:
         self.interfaces: list[Interface] = []

@@ -1,4 +1,7 @@
-"""Describe a network for its controller, the same in both engines (topology.json)."""
+"""Describe a network as the plain data of topology.json, which the controller reads.
+
+The file is the same for both engines.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +19,10 @@ MILLION = 1_000_000
 def describe(
     topology: Topology, wiring: Wiring, receive_buffer_kb: int = 4000, rate_scale: float = 1.0
 ) -> dict[str, Any]:
-    """Return the plain data of a `controller.plan.Plan`.
+    """Return the network as plain data, from which the controller makes a `controller.plan.Plan`.
 
-    `receive_buffer_kb` is the receive buffer of every connection. Rates are wire rates.
+    `receive_buffer_kb` is the receive buffer of every connection. Rates are as on the wire: already
+    multiplied by `rate_scale`.
     """
     ports: dict[str, dict[str, str]] = {switch: {} for switch in wiring.dpid}
     for trunk in wiring.trunks:
@@ -38,9 +42,9 @@ def describe(
 
 
 def _interface(topology: Topology, interface: Interface) -> dict[str, Any]:
-    """Return the names of an interface, and the shape of its link.
+    """Return the fields of an interface and, if it is wired, of its link.
 
-    The entry of the access point has a radio's rates.
+    The rates of a radio interface are in the entry of its access point.
     """
     named = {
         key: getattr(interface, key) for key in ("name", "address", "mac", "switch", "port", "link")
@@ -63,9 +67,9 @@ def _trunk(topology: Topology, trunk: Trunk) -> dict[str, Any]:
 
 
 def shape(link: Link, cells: Iterable[Cell], near: str) -> dict[str, Any]:
-    """Return rate, delay, jitter and losses of a link.
+    """Return rate, delay, jitter and losses of a link as plain data.
 
-    `loss` is that of packets that leave `near`.
+    `loss` is for packets that leave the end `near`, `loss_back` for packets towards it.
     """
     delay_ns, jitter_ns = link_delay_ns(link, cells)
     losses = (

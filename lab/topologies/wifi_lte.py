@@ -16,7 +16,7 @@ Delay = Annotated[float, Field(ge=0, le=5_000)]
 
 
 class User(BaseModel):
-    """Hold a user, the access point it is near, and its rate when alone on each cell."""
+    """Hold a user, the access point it is near, and its rate on each cell when alone there."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     id: str
@@ -35,7 +35,10 @@ class User(BaseModel):
 
 
 class Params(BaseModel):
-    """Hold the parameters of `kind: wifi_lte`; rates count Ethernet frames, delays are one way."""
+    """Hold the parameters of `kind: wifi_lte`; delays are one way.
+
+    A rate counts whole Ethernet frames. `multipath` names the users on both WiFi and LTE.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     users: tuple[User, ...] = Field(min_length=1)
@@ -84,7 +87,10 @@ def build(params: Params, rate_scale: float = 1.0) -> Topology:
 
 
 def cells(params: Params, rate_scale: float) -> tuple[Cell, Cell]:
-    """Return both cells; the stations of each are the users near it and the multipath users."""
+    """Return the WiFi cell and the LTE cell, in this order.
+
+    The stations of a cell are the users near its access point and all multipath users.
+    """
 
     def stations(kind: str) -> tuple[Station, ...]:
         found = []

@@ -36,7 +36,7 @@ LTE_MHZ = 2120
 
 
 class Params(BaseModel):
-    """Hold the parameters of `kind: wireless_set`; `wifi` is a standard, delays are one way."""
+    """Hold the parameters of `kind: wireless_set`; delays are one way, `wifi` is the standard."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     users: Annotated[int, Field(ge=1, le=100)] = 30
@@ -55,7 +55,10 @@ class Params(BaseModel):
 
 @dataclass(frozen=True)
 class User:
-    """Hold a user's place, its nearest WiFi access point, and its networks, the home first."""
+    """Hold a user's place (x and y in m), its nearest WiFi access point, and the ones it uses.
+
+    The first entry of `uses` is the access point over which the user opens its connections.
+    """
 
     id: str
     place: Place
@@ -92,9 +95,10 @@ def build(params: Params, rate_scale: float = 1.0, seed: int = 1) -> Topology:
 
 
 def users(params: Params, seed: int) -> list[User]:
-    """Return all users at random places, a random part of them multipath.
+    """Return all users at random places.
 
-    If the part grows, the multipath users of the smaller part stay multipath.
+    `multipath_percent` of them, chosen at random, are multipath. With the same seed, a larger
+    percentage only adds multipath users: none is replaced by another.
     """
     names = [f"ue{n}" for n in range(1, params.users + 1)]
     order = sorted(names, key=lambda name: uniform(seed, name, "multipath"))
@@ -111,7 +115,7 @@ def _user(params: Params, name: str, seed: int, multipath: bool) -> User:
 
 
 def _places(params: Params) -> dict[str, Place]:
-    """Return the places of the access points, scaled to the side of the square."""
+    """Return the places (x and y in m) of the access points in a square of `area_m`."""
     scale = params.area_m / FIGURE_4_M
     return {ap: (x * scale, y * scale) for ap, (x, y) in PLACES.items()}
 

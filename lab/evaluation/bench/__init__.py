@@ -33,7 +33,10 @@ from lab.evaluation.bench import runs, strategies, viewers
 
 @dataclass(frozen=True)
 class Measure:
-    """Describe a measurement that returns the figures `names`, made `repeats` times."""
+    """Describe a measurement: `once` returns one value for each figure in `names`.
+
+    It is made `repeats` times. `emulation` says whether it needs the virtual machine.
+    """
 
     names: tuple[str, ...]
     once: Callable[[], tuple[float, ...]]
@@ -42,10 +45,10 @@ class Measure:
 
 
 def measure(name: str | None = None, emulation: bool = False) -> Iterator[tuple[str, float]]:
-    """Yield every figure with its median, or the named one only.
+    """Yield name and median of every figure, or only of the figure `name`.
 
-    Figures of the emulation are left out unless `emulation` is set or one is named. Raise
-    `RequestError` for an unknown name.
+    Figures of the emulation are skipped unless `emulation` is True or `name` is one of them. Raise
+    `RequestError` if `name` is unknown.
     """
     known = [each for each in MEASURES if name is None or name in each.names]
     if not known:

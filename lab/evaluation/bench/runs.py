@@ -1,4 +1,4 @@
-"""Measure runs: packets per second, durations, and the time until the first sample."""
+"""Measure the speed of runs: packets per second, durations, and the time until the first sample."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DEMO = "testbed_wifi_lte"
 
 
 def packets_per_s(name: str, *settings: str) -> tuple[float]:
-    """Return the data segments that the simulator carries per second of wall time."""
+    """Simulate the scenario `name`. Return its data segments per second of wall time."""
     compiler.wait()
     loaded = scenario.load(
         name, Overrides(settings=(*settings, f"duration_s={WARM_UP_S + SIMULATED_S}"))
@@ -47,7 +47,7 @@ def packets_per_s(name: str, *settings: str) -> tuple[float]:
 
 
 def _lab(folder: Path, *arguments: str, cache: Path | None = None) -> subprocess.Popen[bytes]:
-    """Start a run in a process; it writes into `folder`."""
+    """Start `run` with these arguments in a new process. It writes into the run folder `folder`."""
     environment = os.environ | ({"MULTIPATH_LAB_CACHE": str(cache)} if cache else {})
     argv = [sys.executable, "-m", "lab", "run", *arguments, "--quiet", "--out", str(folder)]
     return subprocess.Popen(argv, cwd=ROOT, env=environment)
@@ -71,7 +71,7 @@ def _until_first_sample_s(folder: Path, *arguments: str, cache: Path | None = No
 
 
 def starts() -> tuple[float, float, float]:
-    """Return cold start, warm start, and the time until compiled code is ready, in s."""
+    """Measure cold start, warm start, and the time until compiled code is ready, each in s."""
     with tempfile.TemporaryDirectory() as made:
         cache, short = Path(made, "cache"), (DEMO, "--duration", "1", "--speed", "max")
         began = time.perf_counter()
@@ -82,7 +82,7 @@ def starts() -> tuple[float, float, float]:
 
 
 def whole_run_s(*arguments: str) -> tuple[float]:
-    """Return how long a whole run takes."""
+    """Run a scenario in a new process and return how long that takes, in s."""
     compiler.wait()
     with tempfile.TemporaryDirectory() as made:
         began = time.perf_counter()
@@ -93,7 +93,7 @@ def whole_run_s(*arguments: str) -> tuple[float]:
 
 
 def vm_first_sample_s() -> tuple[float]:
-    """Return the time to the first sample of an emulation in the virtual machine."""
+    """Measure the time in s until the first sample of an emulation in the virtual machine."""
     RUNS.mkdir(parents=True, exist_ok=True)  # the VM cannot see /tmp of this machine
     with tempfile.TemporaryDirectory(dir=RUNS.parent) as made:
         arguments = (DEMO, "--engine", "mininet", "--vm", "--wait", "--duration", "3")

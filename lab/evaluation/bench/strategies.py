@@ -24,7 +24,10 @@ def _tree(k: int) -> tuple[Topology, Wiring, Plan, Graph]:
 
 
 def largest_flow(k: int) -> tuple[float]:
-    """Return the time in ms to find the largest flow between two hosts of a fat tree."""
+    """Measure the time in ms to find the largest flow between two hosts of a fat tree.
+
+    `k` is the number of ports of each switch.
+    """
     _, wiring, _, graph = _tree(k)
     source, destination = (graph.vertex[wiring.of(host)[0].address] for host in ("srv1", "ue1"))
     began = time.perf_counter()
@@ -35,9 +38,9 @@ def largest_flow(k: int) -> tuple[float]:
 
 
 def reallocation() -> tuple[float]:
-    """Return the time in ms to reallocate when the 100th connection arrives.
+    """Measure the time in ms to compute new rates when the 100th connection arrives at a fat tree.
 
-    The connections have two subflows each, on paths chosen by hash, and arrive in turn.
+    The connections arrive one after the other. Each has two subflows, on paths chosen by hash.
     """
     topology, wiring, plan, graph = _tree(10)
     near: dict[str, set[str]] = {switch: set() for switch in plan.switches}
@@ -67,7 +70,7 @@ def reallocation() -> tuple[float]:
 
 
 def selection() -> tuple[float]:
-    """Return the time in ms of one greedy selection among fifteen paths."""
+    """Measure the time in ms of one greedy selection of subflows among fifteen paths."""
     estimate.cache_clear()  # forget what earlier measurements have computed
     fifteen = [
         PathQuality(1e6 * (1 + n % 5), 0.001 * (n % 4), 0.02 + 0.01 * n, 0.002) for n in range(15)

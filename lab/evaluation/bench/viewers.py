@@ -38,7 +38,7 @@ for line in sys.stdin:
 
 @contextmanager
 def _dashboard(runs: Path) -> Iterator[tuple[str, Callable[[], float]]]:
-    """Start a dashboard; yield its URL, and a function that returns its CPU time in s."""
+    """Start a dashboard process. Yield its URL and a function that returns its CPU time in s."""
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     process = subprocess.Popen([sys.executable, "-c", SERVER, str(runs)], cwd=ROOT, **pipes)  # type: ignore[call-overload]
 
@@ -57,9 +57,11 @@ def _dashboard(runs: Path) -> Iterator[tuple[str, Callable[[], float]]]:
 
 
 def viewers() -> tuple[float, float]:
-    """Return the 99th percentile of the delay in ms, and the share of a processor.
+    """Measure two figures: the 99th percentile of the delay in ms, and the share of a processor.
 
-    This process writes the samples of a run and reads them from the dashboard as 40 viewers.
+    The delay is from the write of a sample until the last of 40 viewers has it; the share is what
+    the server uses meanwhile. This process writes the samples of a run and is all 40 viewers as
+    well.
     """
     loaded = scenario.load(DEMO, Overrides(settings=("duration_s=600",)))
     written_s = [0.0] * FRAMES
@@ -99,7 +101,7 @@ def viewers() -> tuple[float, float]:
 
 
 def _frame(t: float) -> Frame:
-    """Return a sample as large as those of the demo."""
+    """Return a sample for time `t` that is as large as those of the demo scenario."""
     ap = ApSample(9.1, 0.1, 0.97, 0.1, 3)
     subflow = SubflowSample(4.5, 17, 41.2, 1, False, None, 0.12)
     return Frame(

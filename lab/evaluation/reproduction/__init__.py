@@ -1,4 +1,4 @@
-"""List the papers whose experiments one command reproduces."""
+"""List the papers whose experiments the command `reproduce` makes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Describe a paper's reproduction: its cases, the numbers of each run, and its claims.
+"""Describe how a paper is reproduced: its cases, the numbers measured in each run, and its claims.
 
-A claim is a list of relations between means over the seeds, or of other `Judged` objects. It agrees
-if all of them hold, disagrees if one fails, and is not significant otherwise.
+A claim is a list of relations, such as `a > b` between two means over the seeds. It agrees with the
+paper if all relations hold, disagrees if one fails, and is not significant otherwise.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SHOWN = 3  # relations of a claim in the table; those that do not hold come firs
 
 @dataclass(frozen=True)
 class Case:
-    """Describe one experiment: a scenario, and what differs from its file."""
+    """Describe one experiment: a scenario, and the settings that differ from its file."""
 
     name: str
     scenario: str
@@ -33,10 +33,11 @@ class Case:
 
 @dataclass(frozen=True)
 class Claim:
-    """Hold one claim of a paper.
+    """Hold one claim of a paper, with the relations that decide whether it holds here.
 
-    `strength` is S (the paper states it plainly and confirms it), M (once) or W (weakly). `judged`:
-    the claim decides whether a reproduction succeeds. `why` gives the reason for a difference.
+    `strength` is S if the paper states the claim plainly and confirms it, M if it states it once, W
+    if weakly. `judged` claims decide whether the reproduction succeeds. `why` explains a
+    disagreement.
     """
 
     name: str
@@ -47,14 +48,17 @@ class Claim:
     why: str = ""
 
     def verdict(self, found: Found) -> str:
-        """Return `agrees`, `disagrees` or `not significant`."""
+        """Return `agrees`, `disagrees` or `not significant`.
+
+        `found` holds the numbers of all runs.
+        """
         verdicts = {each.verdict(found) for each in self.relations}
         if "fails" in verdicts:
             return "disagrees"
         return "not significant" if "open" in verdicts else "agrees"
 
     def evidence(self, found: Found) -> str:
-        """Return how many relations hold, and some with their figures, failed ones first."""
+        """Return as text how many relations hold, and SHOWN of them, failed ones first."""
         verdicts = [(each.verdict(found), each) for each in self.relations]
         held = sum(verdict == "holds" for verdict, _ in verdicts)
         order = sorted(verdicts, key=lambda each: ("fails", "open", "holds").index(each[0]))
@@ -68,9 +72,10 @@ class Claim:
 
 @dataclass(frozen=True)
 class Paper:
-    """Describe a paper by its name on the command line.
+    """Describe a paper: its experiments, how to measure a run, and how to write the page.
 
-    `measure` returns the numbers of a finished run of a case.
+    `name` is its name on the command line. `measure` returns the numbers of a finished run of a
+    case, and `page` the Markdown text for all numbers.
     """
 
     name: str
@@ -81,19 +86,19 @@ class Paper:
 
 
 def joined(*parts: str) -> str:
-    """Return the parts of a page with empty lines between them."""
+    """Join the parts of a page with empty lines between them."""
     return "\n\n".join(parts)
 
 
 def claims_section(claims: Sequence[Claim], found: Found, note: str) -> str:
-    """Return how many judged claims agree, a note, and the table of all claims."""
+    """Return Markdown: how many judged claims agree, then `note`, then a table of all claims."""
     judged = [each for each in claims if each.judged]
     agree = sum(each.verdict(found) == "agrees" for each in judged)
     return f"{agree} of {len(judged)} judged claims agree. {note}\n\n{_claims_table(claims, found)}"
 
 
 def average(found: Found, case: str, number: str) -> float:
-    """Return the mean of a number of a case over the seeds."""
+    """Return the mean over the seeds of one number (such as "T") of one case."""
     return mean([each[number] for each in found[case]])
 
 

@@ -48,7 +48,10 @@ def _path(mbps: float, delay_ms: float, loss: float, queue: int) -> str:
 
 
 def _uneven(n: int) -> str:
-    """Return path n; its queue is one bandwidth-delay product, at least 10 packets."""
+    """Return path n as a YAML entry of `topology.paths`.
+
+    Its queue holds one bandwidth-delay product, but at least 10 packets.
+    """
     return _path(n, 10 * n, (n - 1) / 100, max(10, round(n * 20_000 * n / FRAME_BITS)))
 
 
@@ -82,9 +85,11 @@ def _cases() -> Iterable[Case]:
 
 
 def measure(_case: Case, run: FinishedRun) -> Numbers:
-    """Return goodput and forecast [Mb/s], shares of segments [%], the mean RTT [ms], and `active`.
+    """Return the numbers of a run.
 
-    `active` is the number of subflows that the last forecast keeps active.
+    `T` and `forecast` are in Mb/s, `rtt` is the mean in ms. `out_of_order`, `retransmitted` and
+    `lost` are percentages of all segments. `active` is the number of subflows that the last
+    forecast chose.
     """
     (connection,) = run.result["connections"]
     subflows = connection["subflows"]
@@ -122,14 +127,18 @@ def _all(n: int, number: str = "T") -> Value:
 def _chosen(
     operator: Operator, counts: Iterable[int], times: float = 1.0, other: str = PLAIN
 ) -> tuple[Judged, ...]:
-    """Compare the chosen paths of the first n with another strategy there."""
+    """Relate the goodput with chosen paths to that of the strategy `other`.
+
+    There is one relation for each number of paths in `counts`. The goodput of `other` is multiplied
+    by `times`.
+    """
     return tuple(
         Relation(_of(_first(n, CHOSEN)), operator, _of(_first(n, other)), times) for n in counts
     )
 
 
 def _less_with_chosen(number: str) -> tuple[Judged, ...]:
-    """Claim that a number is smaller with the chosen paths than with all, from four paths on."""
+    """Claim that a number is smaller with chosen paths than with all, from four paths on."""
     return tuple(Relation(_all(n, number), ">", _of(_first(n, CHOSEN), number)) for n in FROM_FOUR)
 
 
@@ -212,7 +221,7 @@ CLAIMS = (
 
 
 def page(found: Found) -> str:
-    """Return the claims, a row for each number of paths, and the forecasts."""
+    """Return the page: the claims, a table by number of paths, and the forecasts."""
     return joined(
         claims_section(
             CLAIMS,

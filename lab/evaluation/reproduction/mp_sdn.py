@@ -1,4 +1,4 @@
-"""Reproduce MP-SDN: what second paths over WiFi and LTE cost, and what regulating them restores."""
+"""Reproduce MP-SDN: what additional WiFi and LTE subflows cost others, and what limits restore."""
 
 from __future__ import annotations
 
@@ -68,7 +68,10 @@ def _throughput_of_mp_sdn() -> Iterable[Relation]:
 
 
 def _testbed() -> Iterable[Relation]:
-    """Yield ratios to the case without multipath users, read from Figures 3 and 9, +/- 0.07."""
+    """Yield claims about ratios to the case without multipath users.
+
+    The ratios are read from Figures 3 and 9 of the paper and may differ by 0.07.
+    """
     base, plain, regulated = "testbed-alone", name("testbed", NONE), name("testbed", REGULATED)
     for number, plain_ratio, regulated_ratio in (("T_wifi1", 0.71, 0.92), ("T_ue4", 0.70, 0.93)):
         for case, ratio in ((plain, plain_ratio), (regulated, regulated_ratio)):
@@ -226,7 +229,7 @@ CLAIMS = (
 
 
 def page(found: Found) -> str:
-    """Return the claims, and the sweeps that they are taken from."""
+    """Return the page: the claims, then tables over the swept parameters."""
     walks = [f"{average(found, name('walk', each), 'T'):.1f}" for each in CATEGORISED_S]
     return joined(
         claims_section(CLAIMS, found, "Rates are goodput in Mb/s, means over the seeds."),

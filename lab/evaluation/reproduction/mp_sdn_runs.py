@@ -28,12 +28,12 @@ Measure = Callable[[FinishedRun, Frames], Numbers]
 
 
 def name(kind: str, *parts: object) -> str:
-    """Return the name of a case."""
+    """Join a kind of experiment and its parameters to the name of a case."""
     return "-".join(map(str, (kind, *parts)))
 
 
 def share_name(percent: int, strategy: str, cc: str, kind: str = "down") -> str:
-    """Return the name of the case with this percentage of multipath users."""
+    """Return the case name for `percent` multipath users, a strategy and a congestion control."""
     return name(kind, percent, strategy, cc)
 
 
@@ -85,10 +85,10 @@ def _swap_case(key: str, value: float) -> Case:
 
 
 def measure(case: Case, run: FinishedRun) -> Numbers:
-    """Return totals and means of a run, and the numbers of its own experiment.
+    """Return the numbers of a run: totals, means, and those that only its experiment has.
 
-    `T`: all access points; `sp`, `mp`: the mean of single-path and of multipath users; `T_ID`: an
-    access point or a user; `t2_ID`: Tier 2 of an access point.
+    `T`: total of all access points; `sp` and `mp`: mean of single-path and of multipath users;
+    `T_ID`: throughput of an access point or a user; `t2_ID`: Tier 2 throughput of an access point.
     """
     result = run.result
     users = result["users"].values()
@@ -106,10 +106,11 @@ def measure(case: Case, run: FinishedRun) -> Numbers:
 
 
 def swapped(_run: FinishedRun, frames: Frames) -> Numbers:
-    """Return T1-BW-Un (`un`) and T2-BW-Ac (`ac`) of wifi1 (MP-SDN, section VI-C).
+    """Return how much of its demand Tier 1 of wifi1 lacks, and how much Tier 2 gets, in Mb/s.
 
-    They are the mean rate that Tier 1 lacks of its demand, and the mean rate of Tier 2. `un+`
-    counts a Tier 1 above its demand as 0.
+    `un` is the mean rate that Tier 1 lacks of its demand (T1-BW-Un in MP-SDN, section VI-C). `un+`
+    is the same, but a rate above the demand counts as 0. `ac` is the mean rate of Tier 2
+    (T2-BW-Ac).
     """
     cells = [frame.ap["wifi1"] for frame in frames]
     lacking = [
@@ -124,10 +125,10 @@ def swapped(_run: FinishedRun, frames: Frames) -> Numbers:
 
 
 def demanded(_run: FinishedRun, frames: Frames) -> Numbers:
-    """Return both tiers of wifi2 in each phase of the demand (Figure 13).
+    """Return the mean rates of Tier 1 and Tier 2 of wifi2 in each phase of the demand (Figure 13).
 
-    `before`: the demand is high; `low`: it is low; `after`: it is high again, from two intervals
-    after the change on.
+    The phases: `before`, with high demand; `low`, with low demand; `after`, with high demand once
+    more. `after` begins two control intervals after the demand rises.
     """
     numbers = {}
     for phase, (start, end) in DEMAND_PHASES_S.items():
@@ -138,7 +139,10 @@ def demanded(_run: FinishedRun, frames: Frames) -> Numbers:
 
 
 def second_half(user: str, ap: str) -> Measure:
-    """Return a function that measures `used`: a user's rate by an access point, second half."""
+    """Return a function that measures a user's mean rate over `ap` in the second half of a run.
+
+    The function returns the rate in Mb/s as the number `used`.
+    """
 
     def used(run: FinishedRun, frames: Frames) -> Numbers:
         subflows = [
@@ -156,7 +160,7 @@ def second_half(user: str, ap: str) -> Measure:
 
 
 def _demand_mbps(end_s: float) -> float:
-    """Return the demand in a sample that ends at this time."""
+    """Return the demand of Tier 1 in Mb/s during the sample that ends at `end_s`."""
     return 10.0 if (end_s - 1e-6) // SWAP_S % 2 == 0 else 5.0
 
 

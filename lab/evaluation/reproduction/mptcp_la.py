@@ -1,4 +1,4 @@
-"""Reproduce MPTCP-LA: the benefit of a second path that loses packets, and of leaving it."""
+"""Reproduce MPTCP-LA: the benefit of a second path with losses, and of stopping to use it."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _pair(side: str, loss: float, pair: Pair, strategy: str) -> Value:
 def _aware(
     side: str, losses: Iterable[float], pairs: Iterable[Pair], operator: Operator
 ) -> tuple[Judged, ...]:
-    """Compare MPTCP-LA with MPTCP for each loss and pair of bandwidths."""
+    """Relate the goodput of MPTCP-LA to that of MPTCP, for each loss and pair of bandwidths."""
     return tuple(
         Relation(_pair(side, loss, pair, AWARE), operator, _pair(side, loss, pair, PLAIN))
         for loss in losses
@@ -209,7 +209,7 @@ CLAIMS = (
 
 
 def page(found: Found) -> str:
-    """Return the claims, the benefit by loss, and the run with changing loss."""
+    """Return the page: the claims, the benefit by loss, and the run in which the loss changes."""
     return joined(
         claims_section(
             CLAIMS,

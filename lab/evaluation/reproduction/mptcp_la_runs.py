@@ -1,7 +1,8 @@
 """Define the experiments of MPTCP-LA, and measure each run.
 
-Two paths with an RTT of 10 ms (WiFi) and 75 ms (LTE) and no jitter; downloads under BALIA, a
-receive buffer of 1000 kB. One path loses packets. Other cases use one path alone, with plain TCP.
+There are two paths without jitter, with an RTT of 10 ms (called WiFi) and 75 ms (called LTE). One
+of them loses packets. Users download with BALIA and a receive buffer of 1000 kB. Further cases use
+one path alone, with plain TCP.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ PHASES_S = {"before": (10, 30), "lossy": (31, 60), "late": (75, 90)}
 
 
 def pair_name(side: str, loss: float, pair: Pair, strategy: str) -> str:
-    """Return the name of the case in which one side of a pair of paths loses packets."""
+    """Return the case name for two paths, one of which (`side`) loses packets."""
     lossy = f"{side}-{loss:g}" if loss else "clean"
     return f"{lossy}-{pair[0]}-{pair[1]}-{strategy}"
 
 
 def alone_name(side: str, loss: float, mbps: int) -> str:
-    """Return the name of the case with one path and plain TCP."""
+    """Return the case name for a single path with plain TCP."""
     return f"alone-{side}-{loss:g}-{mbps}"
 
 
@@ -54,7 +55,10 @@ def cases() -> Iterable[Case]:
 
 
 def _path(side: str, mbps: int, loss: float) -> str:
-    """Return a path with a queue of one bandwidth-delay product, at least 50 packets."""
+    """Return a path as a YAML entry of `topology.paths`.
+
+    Its queue holds one bandwidth-delay product, but at least 50 packets.
+    """
     queue = max(50, round(mbps * 1000 * RTT_MS[side] / FRAME_BITS))
     delay_ms = RTT_MS[side] / 2
     return f"{{rate_mbps: {mbps}, delay_ms: {delay_ms}, loss: {loss:.5f}, queue_packets: {queue}}}"
@@ -74,10 +78,11 @@ def _pair_case(side: str, loss: float, pair: Pair, strategy: str) -> Case:
 
 
 def measure(case: Case, run: FinishedRun) -> Numbers:
-    """Return `T`, the goodput in Mb/s; in the run with changing loss also that of both paths.
+    """Return `T`, the goodput in Mb/s. With changing loss, return the rates of both paths too.
 
-    `SIDE_before`, `SIDE_lossy` and `SIDE_late` are means of a path in each phase; `..._most` are
-    maxima of WiFi, while packets are lost and in the 5 s after.
+    SIDE is `wifi` or `lte`. `SIDE_before`, `SIDE_lossy` and `SIDE_late` are mean rates in three
+    phases of the run. `wifi_lossy_most` is the highest rate of WiFi while it loses packets,
+    `wifi_back_most` the highest in the 5 s after that.
     """
     numbers = {"T": float(run.result["throughput_mbps"])}
     if not case.name.startswith(DYNAMIC):

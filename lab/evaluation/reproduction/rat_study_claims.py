@@ -1,4 +1,4 @@
-"""List the claims of the RAT study, as relations between its cells."""
+"""List the claims of the RAT study, as relations between its experiments."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _with(base: Cell, parallel: int) -> Cell:
 
 
 def _all_of(base: Cell, connections: Iterable[int] = CONNECTIONS) -> list[Cell]:
-    """Return a cell for each number of connections and congestion control."""
+    """Return copies of an experiment, one per number of connections and congestion control."""
     return [changed(base, cc, parallel=n) for n in connections for cc in CONGESTION_CONTROLS]
 
 
@@ -45,13 +45,16 @@ def _paired(left: Cell, right: Cell, connections: Iterable[int]) -> list[tuple[C
 
 
 def _fastest(cell: Cell) -> Relations:
-    """Claim that a cell is faster than with every other receive buffer."""
+    """Claim that an experiment is faster than its copies with other receive buffers."""
     others = [replace(cell, buffer_kb=kb) for kb in BUFFERS_KB if kb != cell.buffer_kb]
     return each_pair([(cell, other) for other in others], "T")
 
 
 def _gains() -> Relations:
-    """Claim that both interfaces carry more than either: all buffers, connections, volumes."""
+    """Claim that both interfaces together carry more than either alone.
+
+    The claim covers all receive buffers, numbers of connections and volumes.
+    """
     both = [
         *(replace(SETUP_1, buffer_kb=kb) for kb in BUFFERS_KB),
         *(replace(SETUP_1, parallel=n) for n in (1, 10)),

@@ -1,6 +1,7 @@
-"""Build the relations of the RAT study: orders and trends over its cells.
+"""Build the relations of the RAT study: orders and trends over its experiments.
 
-The study gives no throughput in numbers, so every claim is an order or a trend.
+A `Cell` is one experiment. The study gives no throughput in numbers, so every claim is an order or
+a trend.
 """
 
 from __future__ import annotations
@@ -21,7 +22,10 @@ Relations = tuple[Relation, ...]
 
 
 def value(cell: Cell, number: str) -> Value:
-    """Return a number of a cell; its title leaves out what most cells have in common."""
+    """Return a number of an experiment as a `Value`.
+
+    Its title leaves out the parameters that most experiments have in common.
+    """
     standard = "" if cell.wifi == "11n5" else f"{cell.wifi} "
     title = f"{ROMAN[cell.setup]} {standard}{number}_{LETTERS[cell.cc]}({cell.parallel})"
     title += f"[{cell.volume_mb}]" if cell.volume_mb != 15 else ""
@@ -33,12 +37,12 @@ def value(cell: Cell, number: str) -> Value:
 def relation(
     left: tuple[Cell, str], operator: Operator, right: tuple[Cell, str], times: float = 1.0
 ) -> Relation:
-    """Relate the numbers of two cells, each given as (cell, number)."""
+    """Relate two numbers, each given as a pair (experiment, name of the number)."""
     return Relation(value(*left), operator, value(*right), times)
 
 
 def changed(base: Cell, cc: str, **changes: Any) -> Cell:
-    """Return a cell with another congestion control and other changes."""
+    """Return a copy of an experiment with another congestion control and other changed fields."""
     return replace(base, cc=cc, **changes)
 
 
@@ -49,7 +53,10 @@ def growing(
     values: Iterable[int],
     congestion_controls: Iterable[str] = CONGESTION_CONTROLS,
 ) -> Relations:
-    """Claim that a number grows along these values of a parameter; falling: give them reversed."""
+    """Claim that a number grows from each of `values` to the next, when `key` is set to them.
+
+    The claim is made for each congestion control. For a number that falls, give `values` reversed.
+    """
     steps = list(pairwise(values))
     return tuple(
         relation(
@@ -63,7 +70,7 @@ def growing(
 
 
 def ordered(base: Cell, order: str) -> Relations:
-    """Claim an order of the congestion controls of a cell, such as `cubic > olia >= lia`."""
+    """Claim an order of the goodput by congestion control, such as `cubic > olia >= lia`."""
     words = order.split()
     operators: dict[str, Operator] = {">": ">", ">=": ">=", "~": "~"}
     return tuple(
@@ -75,10 +82,10 @@ def ordered(base: Cell, order: str) -> Relations:
 def each_pair(
     cells: Iterable[tuple[Cell, Cell]], number: str, operator: Operator = ">"
 ) -> Relations:
-    """Claim the same relation for each pair of cells."""
+    """Claim, for each pair of experiments, the same relation between their numbers."""
     return tuple(relation((a, number), operator, (b, number)) for a, b in cells)
 
 
 def each_cell(cells: Iterable[Cell], left: str, operator: Operator, right: str) -> Relations:
-    """Claim a relation between two numbers of each cell."""
+    """Claim, for each experiment, the same relation between two of its numbers."""
     return tuple(relation((cell, left), operator, (cell, right)) for cell in cells)

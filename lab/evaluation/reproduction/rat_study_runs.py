@@ -16,7 +16,7 @@ ROMAN = {1: "I", 2: "II", 3: "III"}
 
 @dataclass(frozen=True)
 class Cell:
-    """Describe one experiment of the study: a cell of its figures."""
+    """Describe one experiment of the study: one point in its figures."""
 
     setup: int
     wifi: str
@@ -28,20 +28,20 @@ class Cell:
 
     @property
     def about(self) -> str:
-        """Return everything but the congestion control, for people."""
+        """Return the experiment's parameters as text, without the congestion control."""
         only = "" if self.interfaces == "both" else f", {self.interfaces} only"
         size = f"{self.parallel} x, {self.volume_mb} MB, {self.buffer_kb} KB"
         return f"Setup {ROMAN[self.setup]}, {self.wifi}, {size}{only}"
 
     @property
     def name(self) -> str:
-        """Return the name of the case."""
+        """Return the case name of the experiment, made of all its parameters."""
         setup = (self.setup, self.wifi, self.parallel, self.volume_mb, self.buffer_kb)
         return "-".join(map(str, (*setup, self.interfaces, self.cc)))
 
     @property
     def case(self) -> Case:
-        """Return the experiment as a case."""
+        """Return the experiment as a `Case`, which can be run."""
         settings = (
             f"topology.wifi={self.wifi}",
             f"topology.interfaces={self.interfaces}",
@@ -54,16 +54,16 @@ class Cell:
 
 
 def cell(name: str) -> Cell:
-    """Return the cell whose case has this name."""
+    """Return the experiment with this case name."""
     setup, wifi, parallel, volume, buffer, interfaces, cc = name.split("-")
     return Cell(int(setup), wifi, int(parallel), int(volume), int(buffer), interfaces, cc)
 
 
 def measure(case: Case, run: FinishedRun) -> Numbers:
-    """Return T, W and L of a run in Mb/s, means over the nodes.
+    """Return T, W and L of a run in Mb/s, as means over the receivers.
 
-    T of a node is its volume over the time until all of it has arrived; W and L are the parts of T
-    by WiFi and by LTE.
+    T of a receiver is the volume it received divided by the time until all of it had arrived. W and
+    L are the parts of T that came over WiFi and over LTE.
     """
     result = run.result
     duration_s = result["duration_s"]

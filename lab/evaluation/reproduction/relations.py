@@ -1,10 +1,10 @@
 """Relate numbers of runs, and judge whether a relation holds.
 
-a > b       holds if the 95 % interval of the ratio (`lab.results.statistics`) is above 1,
+a > b       holds if the 95 % interval of the ratio a/b (`lab.results.statistics`) is above 1,
             fails if it is below 1, and is open otherwise
 a >= b      holds unless the interval is below 1; a <= b, unless it is above 1
 a ~ b       holds if the means are within 5 %
-every a >= b, every a <= b      compare each single run
+every a >= b, every a <= b      hold if they are true for every single run
 """
 
 from __future__ import annotations
@@ -23,61 +23,67 @@ ABOUT = 0.05
 
 
 class Quantity(Protocol):
-    """Describe something that has a value for each seed."""
+    """Define the interface of a number that has one value for each seed.
+
+    In all its methods, `found` holds the numbers of all runs, by case.
+    """
 
     def of(self, found: Found) -> list[float]:
-        """Return the value of each seed."""
+        """Return the values of the quantity, one for each seed."""
 
     def shown(self, found: Found, times: float = 1.0) -> str:
-        """Return `times`, the name and the mean as text."""
+        """Return the factor `times`, the quantity's name and its mean as text."""
 
 
 class Judged(Protocol):
-    """Describe something that holds, fails or is open."""
+    """Define the interface of a statement that holds, fails or is open.
+
+    In all its methods, `found` holds the numbers of all runs, by case.
+    """
 
     def verdict(self, found: Found) -> Verdict:
-        """Return whether it holds."""
+        """Return `holds`, `fails` or `open`."""
 
     def shown(self, found: Found) -> str:
-        """Return it as text, with its figures."""
+        """Return the statement as text, with the measured figures."""
 
 
 @dataclass(frozen=True)
 class Value:
-    """Name a number of a case; `title` is its name in tables."""
+    """Name a measured number of a case. `title` is its name in tables."""
 
     case: str
     number: str
     title: str
 
     def of(self, found: Found) -> list[float]:
-        """Return the number of each seed."""
+        """Return the values of the number, one for each seed."""
         return [numbers[self.number] for numbers in found[self.case]]
 
     def shown(self, found: Found, times: float = 1.0) -> str:
-        """Return the factor, the title and the mean as text."""
+        """Return the factor `times`, the title and the mean as text."""
         return f"{_factor(times)}{self.title} {mean(self.of(found)):.3g}"
 
 
 @dataclass(frozen=True)
 class Constant:
-    """Hold a number that is known without a run."""
+    """Hold a known number with which measured numbers are compared."""
 
     value: float
     title: str = ""
 
     def of(self, _found: Found) -> list[float]:
-        """Return the number as often as an interval needs it."""
+        """Return the number a hundred times, because an interval needs more than one value."""
         return [self.value] * 100
 
     def shown(self, _found: Found, times: float = 1.0) -> str:
-        """Return the factor, the title if there is one, and the number as text."""
+        """Return the factor `times`, the title if there is one, and the number as text."""
         return f"{_factor(times)}{self.title}{' ' if self.title else ''}{self.value:.3g}"
 
 
 @dataclass(frozen=True)
 class Relation:
-    """Relate the means of two quantities; the right one is multiplied by `times`."""
+    """Relate the mean of `left` to the mean of `right` multiplied by `times`."""
 
     left: Quantity
     operator: Operator
@@ -85,7 +91,7 @@ class Relation:
     times: float = 1.0
 
     def verdict(self, found: Found) -> Verdict:
-        """Return whether the relation holds."""
+        """Return `holds`, `fails` or `open`, by the rules in the module docstring."""
         left, right = self.left.of(found), [each * self.times for each in self.right.of(found)]
         if self.operator == "~":
             difference, larger = abs(mean(left) - mean(right)), max(mean(left), mean(right))
@@ -105,7 +111,7 @@ class Relation:
 
 @dataclass(frozen=True)
 class Every:
-    """Relate the value of every single run to a limit."""
+    """Compare the value of every single run with a limit."""
 
     value: Value
     operator: Literal[">=", "<="]
@@ -116,13 +122,13 @@ class Every:
         return min(values) if self.operator == ">=" else max(values)
 
     def verdict(self, found: Found) -> Verdict:
-        """Return whether all runs keep the limit."""
+        """Return `holds` if the values of all runs are within the limit, else `fails`."""
         worst = self._worst(found)
         kept = worst >= self.limit if self.operator == ">=" else worst <= self.limit
         return "holds" if kept else "fails"
 
     def shown(self, found: Found) -> str:
-        """Return the worst run and the limit as text."""
+        """Return as text the value of the worst run, and the limit."""
         worst = self._worst(found)
         return f"every {self.value.title}, {worst:.3g} at worst, {self.operator} {self.limit:.3g}"
 
@@ -130,7 +136,7 @@ class Every:
 def within(
     value: Value, base: Value | Constant, least: float, most: float
 ) -> tuple[Relation, Relation]:
-    """Return the relations that a value is between `least` and `most` times the base."""
+    """Claim that `value` is between `least` and `most` times `base`, as two relations."""
     return Relation(value, ">=", base, least), Relation(value, "<=", base, most)
 
 

@@ -39,9 +39,10 @@ claims decide whether the reproduction succeeds.
 def reproduce(
     name: str, repeat: int, display: Display, runs: Path = RUNS, pages: Path = PAGES
 ) -> Path | None:
-    """Make the missing runs of a paper on seeds 1 to `repeat` and return the page written.
+    """Make the missing runs of a paper, write its page, and return the page's path.
 
-    After an interruption return None: the page is unchanged, and runs that have ended are kept.
+    Each case is run with the seeds 1 to `repeat`. Return None after an interruption: the page is
+    then unchanged, and runs that have ended are kept.
     """
     if name not in PAPERS:
         raise RequestError(f"reproduce: paper {unknown(name, sorted(PAPERS))}")
@@ -61,7 +62,7 @@ def reproduce(
 
 
 def _outcomes(requests: Sequence[Request], display: Display) -> list[list[Outcome]]:
-    """Run the jobs of all requests side by side; return the outcomes of each request."""
+    """Run the jobs of all requests in parallel. Return one list of outcomes for each request."""
     groups = [placed(request) for request in requests]
     ended = jobs.run_all([job for group in groups for job in group], display)
     by_folder = {outcome.folder: outcome for outcome in ended}

@@ -55,7 +55,11 @@ HEADS = ("total, Mb/s", "SD, Mb/s", "settled after, s")
 
 @dataclass(frozen=True)
 class Halved:
-    """Claim that a share of the runs, between `least` and `most`, carries half of the rate."""
+    """Claim how many runs of a case get only about half of the rate `whole_mbps`.
+
+    It holds if the share of such runs is from `least` to `most`, as fractions of all runs. A run
+    counts if its total is below 75 % of `whole_mbps`.
+    """
 
     case: str
     whole_mbps: float
@@ -66,11 +70,11 @@ class Halved:
         return mean([float(each["total"] < 0.75 * self.whole_mbps) for each in found[self.case]])
 
     def verdict(self, found: Found) -> Verdict:
-        """Return whether the share is within the bounds."""
+        """Return `holds` if the share is between `least` and `most`, else `fails`."""
         return "holds" if self.least <= self._share(found) <= self.most else "fails"
 
     def shown(self, found: Found) -> str:
-        """Return the share and the bounds as text."""
+        """Return as text the share of the runs, and the two bounds."""
         share = f"{self._share(found):.0%} of the runs of {self.case}"
         return f"{share}, {self.least:.0%} to {self.most:.0%}"
 
@@ -80,7 +84,7 @@ def _of(case: str, number: str) -> Value:
 
 
 def _above_wvegas(number: str) -> tuple[Relation, ...]:
-    """Claim that a number is larger with loss-based congestion control than with wVegas."""
+    """Claim that a number is larger with each loss-based congestion control than with wVegas."""
     wvegas = _of(pooling(DELAY_BASED), number)
     return tuple(Relation(_of(pooling(cc), number), ">", wvegas) for cc in LOSS_BASED)
 
@@ -218,7 +222,7 @@ CLAIMS = (
 
 
 def page(found: Found) -> str:
-    """Return the claims, and the paper's tables beside the measured values."""
+    """Return the page: the claims, and tables of the paper's values next to the measured ones."""
     return joined(
         claims_section(
             CLAIMS,
@@ -240,7 +244,7 @@ def page(found: Found) -> str:
 
 
 def _cells(found: Found, case: str, paper: tuple[float, float, float]) -> list[str]:
-    """Return total, SD and settling time, each with the paper's value."""
+    """Return table cells with total, SD and settling time, each with the value in the paper."""
     total, sd, settles = (average(found, case, number) for number in ("total", "sd", "settles"))
     paper_total, paper_sd, paper_settles = paper
     never = sum(each["settles"] >= MOST_S for each in found[case])

@@ -1,10 +1,11 @@
 """Define the experiments of S-MPTCP, and measure each run.
 
-The network of Figure 1 ("pooling") has three connections, which start at 0, 5 and 10 s. `total`
-and `sd` (of the population, section 5.1) are of their means from 20 to 50 s. `settles` is the time
-in s from the start of the last connection until all connections stay within 10 % of their means
-from 35 to 50 s: in windows of 1 s, for 5 s without exception, and in 90 % of the time that follows.
-It is MOST_S if that never happens.
+The network of Figure 1 ("pooling") has three connections, which start at 0, 5 and 10 s. For each
+connection, the mean rate from 20 to 50 s is taken: `total` is the sum of these means, `sd` their
+population standard deviation (section 5.1). `settles` is the time in s from the start of the last
+connection until all connections stay within 10 % of their means from 35 to 50 s. Rates are taken in
+windows of 1 s; they must stay there for 5 s without exception, and for 90 % of the time that
+follows. `settles` is MOST_S if that never happens.
 """
 
 from __future__ import annotations
@@ -32,17 +33,20 @@ Rates = Sequence[tuple[float, float]]  # (end of a sample [s], Mb/s) of one conn
 
 
 def pooling(cc: str) -> str:
-    """Return the name of the case of Figure 1 with a congestion control and no strategy."""
+    """Return the case name of Figure 1 with this congestion control and no strategy."""
     return f"pooling-{cc}"
 
 
 def delayed(delay_ms: int) -> str:
-    """Return the name of the case of Figure 1 with S-MPTCP and paths of this delay."""
+    """Return the case name of Figure 1 with S-MPTCP and this one-way delay of each path."""
     return f"pooling-{delay_ms}" if delay_ms != DELAYS_MS[0] else BY_PACING
 
 
 def collision(among: str, strategy: str) -> str:
-    """Return the name of the case of Figure 2: `within` a connection or `between` connections."""
+    """Return the case name of Figure 2.
+
+    `among` is `within` a connection or `between` connections.
+    """
     return f"{among}-{strategy}"
 
 
@@ -63,7 +67,11 @@ def cases() -> Iterable[Case]:
 
 
 def measure(case: Case, run: FinishedRun) -> Numbers:
-    """Return `total` [Mb/s] of a collision, after 10 s; of Figure 1 also `sd` and `settles`."""
+    """Return the numbers of a run, as the module docstring defines them.
+
+    For a collision (Figure 2) only `total`, in Mb/s, from 10 s to the end of the run; for Figure 1
+    `total`, `sd` and `settles`.
+    """
     frames = read_frames(run.folder)
     connections = [
         [(frame.t, _rate_mbps(frame, user)) for frame in frames] for user in sorted(frames[-1].user)
@@ -76,7 +84,7 @@ def measure(case: Case, run: FinishedRun) -> Numbers:
 
 
 def settles_s(connections: Sequence[Rates]) -> float:
-    """Return how long after the last start all connections have settled; MOST_S if never."""
+    """Return the time in s from the last start until all connections have settled, or MOST_S."""
     ends = [t for t, _ in connections[0] if LAST_START_S + WINDOW_S <= t <= SETTLED_S[1]]
     targets = [_mean(each, *SETTLED_S) for each in connections]
     inside = [
@@ -94,7 +102,7 @@ def settles_s(connections: Sequence[Rates]) -> float:
 
 
 def _rate_mbps(frame: Frame, user: str) -> float:
-    """Return the rate of a user; 0 before its connection starts."""
+    """Return the rate of a user in Mb/s in one sample, or 0 before its connection starts."""
     return frame.user[user].mbps if user in frame.user else 0.0
 
 
