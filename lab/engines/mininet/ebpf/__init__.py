@@ -1,8 +1,9 @@
 """Provide congestion control laws as eBPF programs for an unmodified kernel.
 
-The kernel calls a law NAME `bpf_NAME`.
+A law computes how the congestion window of a subflow grows and shrinks. The law NAME is known to
+the kernel as the congestion control `bpf_NAME`.
 
-law.h               the view a law gets and the shared arithmetic; also compiles for user space
+law.h               the input of a law (its view) and shared arithmetic; compiles for user space too
 lia.c olia.c ...    one law each
 coupled.h           registers a law as a congestion control of the kernel
 build.py load.py    compile a law for a kernel; load it into the kernel
@@ -31,7 +32,7 @@ NAME_MAX = KERNEL_NAME_MAX - len(PREFIX)
 
 @dataclass(frozen=True)
 class UserLaw:
-    """Describe a law in a C file of the user; `path` is absolute."""
+    """Describe a congestion control law that a user has written; `path` is its C file, absolute."""
 
     name: str
     path: Path
@@ -41,9 +42,10 @@ _registered: dict[str, UserLaw] = {}
 
 
 def user_law(path: Path) -> UserLaw:
-    """Return the law in a C file, named after the file.
+    """Describe the law in the C file `path`; NAME.c contains the law NAME. The file is not read.
 
-    Raises `RequestError` if there is no such file, or if its name cannot name a congestion control.
+    Raises `RequestError` if the file does not exist, or if NAME is built in, too long for the
+    kernel, or has other characters than a-z, 0-9 and _.
     """
     path = Path(os.path.abspath(path))
     name, doing = path.stem, f"use the congestion control {path}"
@@ -66,9 +68,9 @@ def user_law(path: Path) -> UserLaw:
 
 
 def register(law: UserLaw) -> None:
-    """Make a law known under its name in this process, until it ends.
+    """Make a user's law available under its name, until this process ends.
 
-    Raises `RequestError` if another file is registered under this name.
+    Raises `RequestError` if a law in another file is already registered under this name.
     """
     known = _registered.setdefault(law.name, law)
     if known.path != law.path:
@@ -79,22 +81,25 @@ def register(law: UserLaw) -> None:
 
 
 def registered() -> tuple[str, ...]:
-    """Return the names of the registered laws."""
+    """Return the names of the users' laws that are registered in this process."""
     return tuple(_registered)
 
 
 def law_sources() -> dict[str, Path]:
-    """Return the C file of each law by name: the built-in laws and the registered ones."""
+    """Return the C file of each built-in and each registered law; the key is the law's name."""
     built_in = {law: SOURCES / f"{law}.c" for law in LAWS}
     return built_in | {name: law.path for name, law in _registered.items()}
 
 
 def kernel_name(cc: str) -> str:
-    """Return the kernel's name of a congestion control."""
+    """Return the name that the kernel uses for the congestion control `cc` of a scenario.
+
+    It is `bpf_NAME` for a law and NAME for the kernel's own congestion controls, such as cubic.
+    """
     return PREFIX + cc if cc in law_sources() else cc
 
 
 def our_name(kernel_cc: str) -> str:
-    """Return the name that scenarios use for a congestion control of the kernel."""
+    """Return the name that scenarios use for the kernel's `kernel_cc`: without `bpf_` for a law."""
     plain = kernel_cc.removeprefix(PREFIX)
     return plain if plain in law_sources() else kernel_cc

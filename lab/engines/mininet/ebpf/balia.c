@@ -5,8 +5,9 @@
 //     per acknowledged packet   w_r += x_r / (rtt_r (sum_p x_p)^2) (1 + alpha_r)/2 (4 + alpha_r)/5
 //     loss                      w_r -= w_r / 2 * min(alpha_r, 1.5)
 // As in the multipath-tcp.org kernel, the decrease rounds alpha_r down to an integer: below 2 it
-// halves the window. With the largest scaled window `top` (law.h) the increase is
-// (w + top)/sum * (4w + top)/sum / (10 w). Both factors stay below 5.
+// halves the window. In the code, w is the window of path 0, `top` the largest scaled window (see
+// law.h) and `sum` the sum of all scaled windows. The increase is then
+// (w + top)/sum * (4w + top)/sum / (10 w). The first two factors are at most 5.
 #include "coupled.h"
 
 #define FACTOR_BITS 16

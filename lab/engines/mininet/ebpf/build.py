@@ -1,6 +1,6 @@
-"""Compile laws for a kernel from the types that the kernel publishes (BTF).
+"""Compile congestion control laws to eBPF, for a kernel that publishes its C types (BTF).
 
-Needs clang and bpftool, and no root.
+This needs clang and bpftool, but not root.
 
 1) bpftool writes the types as C declarations, vmlinux.h   2) clang compiles the law against them
 3) CACHE/bpf/LAW-DIGEST.o keeps the result. The digest covers the law's source, the headers of this
@@ -20,7 +20,7 @@ from lab.engines.mininet.machine import shell, upstreams
 from lab.errors import CommandFailed, LabError, MachineLacks, RequestError
 
 RUNNING = Path("/sys/kernel/btf/vmlinux")
-NEEDED = {  # names among a kernel's types: the feature each stands for
+NEEDED = {  # a name among the kernel's types, and the feature that it shows
     "mptcp_subflow_context": "Multipath TCP",
     "bpf_struct_ops_tcp_congestion_ops": "congestion control as eBPF",
     "bpf_struct_ops_link": "eBPF programs that end with the process that holds them",
@@ -29,7 +29,11 @@ NEEDED = {  # names among a kernel's types: the feature each stands for
 
 
 def lacking(types: Path = RUNNING) -> list[str]:
-    """List what the kernel with these types lacks for eBPF laws; everything if it has no types."""
+    """List the features that a kernel lacks for running laws as eBPF; empty if it can run them.
+
+    `types` is the file with the kernel's types (BTF). If it cannot be read, the list names only the
+    types.
+    """
     try:
         published = types.read_bytes()
     except OSError:
@@ -38,11 +42,12 @@ def lacking(types: Path = RUNNING) -> list[str]:
 
 
 def require(wanted: Iterable[str], types: Path = RUNNING) -> dict[str, Path]:
-    """Return the compiled program of each law among `wanted`.
+    """Return the path of the compiled eBPF program of each law in `wanted`, by the law's name.
 
-    Congestion controls that the kernel has itself need no program. Raises `MachineLacks` if the
-    kernel cannot run laws or the compiler is missing, `RequestError` if the C file of a user does
-    not compile.
+    `wanted` may also name congestion controls of the kernel itself, such as cubic; they have no
+    program. `types` are the types (BTF) of the kernel that will run the laws. Raises `MachineLacks`
+    if that kernel cannot run laws or if the compiler is missing, `RequestError` if a C file of a
+    user does not compile.
     """
     named = set(wanted)
     laws = [law for law in law_sources() if law in named]
@@ -56,7 +61,7 @@ def require(wanted: Iterable[str], types: Path = RUNNING) -> dict[str, Path]:
 
 
 def program(law: str, types: Path = RUNNING) -> Path:
-    """Return a law's program for the kernel with these types; compile it if it is not cached."""
+    """Return the path of a law's program for the kernel with these types; compile it if needed."""
     path = law_sources()[law]
     try:
         source = path.read_bytes()
@@ -69,7 +74,10 @@ def program(law: str, types: Path = RUNNING) -> Path:
 
 
 def _not_compiled(law: str, problem: CommandFailed | OSError) -> LabError:
-    """Return the error for a law: an error of clang in a user's file is a wrong request."""
+    """Return the error to raise for a law that could not be compiled.
+
+    It is `RequestError` if clang rejects a user's file, otherwise `MachineLacks`.
+    """
     if law in LAWS or isinstance(problem, OSError) or problem.argv[0] != "clang":
         return MachineLacks(
             f"compile {kernel_name(law)}: {problem}. Try: ./run_lab.sh setup-emulation"
@@ -86,7 +94,10 @@ def _digest(source: bytes, types: Path) -> str:
 
 
 def _compile(law: str, source: bytes, types: Path, target: Path) -> None:
-    """Compile a copy of the source; clang reports errors with the path of the original."""
+    """Compile the C text `source` of a law into the object file `target`.
+
+    clang compiles a copy; a #line directive makes its errors name the original file.
+    """
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="types-", dir=target.parent) as folder:
         declarations = shell.run(
@@ -103,7 +114,10 @@ def _compile(law: str, source: bytes, types: Path, target: Path) -> None:
 
 
 def _check_registration(law: str, program: bytes) -> None:
-    """Refuse a program without the map that registers the law: libbpf finds it by this name."""
+    """Raise `RequestError` if a user's compiled program does not register the law under its name.
+
+    CONGESTION_CONTROL(bpf_NAME) defines a map of that name, and libbpf searches for the map.
+    """
     name = kernel_name(law)
     if law not in LAWS and b"\0" + name.encode() + b"\0" not in program:
         raise RequestError(

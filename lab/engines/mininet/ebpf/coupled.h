@@ -2,17 +2,17 @@
 //
 // Registers a law as a congestion control of the kernel (struct_ops `tcp_congestion_ops`). A law's
 // file includes this header, defines `increase` and `after_loss` (law.h) and ends with
-// CONGESTION_CONTROL(bpf_NAME). With `#define UNCOUPLED` before the include, the law also controls
-// connections with a single path; without it those use Reno.
+// CONGESTION_CONTROL(bpf_NAME). Connections with a single path use Reno instead of the law, unless
+// the law's file has `#define UNCOUPLED` before the include.
 //
-// 1) The paths of a view are read from the connection's own list of subflows, so a closed subflow
-//    disappears at once.
+// 1) The paths of a view are read from the kernel's list of the subflows of the connection. So a
+//    closed subflow disappears from the view immediately.
 // 2) The view leaves out subflows that are closed, backup, stale or not yet measured, and subflows
 //    under another congestion control.
-// 3) A subflow in recovery counts with its slow-start threshold instead of its window.
-// 4) Slow start is that of Reno. So is everything else on a connection with one path: plain TCP, a
-//    fallback to plain TCP, or the last open subflow.
-// 5) The window changes by whole packets; the fraction is kept for the next change.
+// 3) For another subflow in recovery, the view has its slow-start threshold instead of its window.
+// 4) Slow start is Reno's. A connection with a single path uses Reno for everything (see above):
+//    plain TCP, a fallback to plain TCP, or the last open subflow.
+// 5) The window changes by whole packets; a remaining fraction is added to the next change.
 #pragma once
 
 #include "law.h"
@@ -44,7 +44,7 @@ extern void tcp_cong_avoid_ai(struct tcp_sock *tp, __u32 w, __u32 acked) __ksym;
 // Stored in icsk_ca_priv of each socket. The kernel clears it when the congestion control is set.
 struct law_state {
 	s64 fraction;      // of a packet, not yet added to the window
-	u64 latest_loss;   // value of bytes_acked at that loss
+	u64 latest_loss;   // value of bytes_acked at the latest loss
 	u64 previous_loss;
 };
 
@@ -82,8 +82,9 @@ struct socket_view {
 	struct law_view view;
 };
 
-// The verifier checks a global function once, without what is known at its calls, and requires that
-// pointer arguments are tested.
+// Fills the view of the socket `sk` and returns the number of paths in it. The kernel's verifier
+// checks a function that is not inlined only once, independently of its callers. So it requires a
+// test of each pointer argument, here and in the next two functions.
 __noinline int read_view(struct socket_view *socket) // 1
 {
 	if (!socket)
@@ -180,7 +181,8 @@ __u32 BPF_PROG(ssthresh, struct sock *sk)
 	return window_after_loss(&socket.view);
 }
 
-// Records the position of each loss. A timeout that follows a loss belongs to that loss.
+// Records the value of bytes_acked at each loss. A timeout counts as part of the loss before it if
+// no data was acknowledged in between.
 SEC("struct_ops/set_state")
 void BPF_PROG(set_state, struct sock *sk, __u8 new_state)
 {

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 //
-// The view that a congestion control law gets of its connection, and the fixed-point arithmetic
-// that the laws share. Compiles for the kernel and for user space.
+// The input of a congestion control law, which is a view of all paths of the connection, and the
+// fixed-point arithmetic that the laws share. Compiles for the kernel and for user space.
 //
 // A path is a subflow that can send and whose round-trip time has been measured. Path 0 of a view
-// is the path on which the acknowledgement or the loss occurred. A law is two functions of a view:
+// is the path on which the acknowledgement arrived or the loss occurred. A law consists of two
+// functions of a view:
 //     increase    the change of the window of path 0 per acknowledged packet, in 2^-40 packets
 //     after_loss  the window of path 0 after a loss, in packets
 //
-// Every coupled law contains the rate x = w / rtt of all paths. Here a rate is always multiplied by
-// the round-trip time of one path ("here"): scaled_window(path, here) is the window that would give
-// the rate of `path` at the round-trip time of `here`, in 2^-14 packets. At its own round-trip time
-// the scaled window of a path is therefore exactly its window.
+// The formula of every coupled law contains the rates x = w / rtt of all paths. To avoid fractions,
+// the code multiplies all rates by the round-trip time of one path, the parameter `here`:
+// scaled_window(path, here) is the window that would give the rate of `path` at the round-trip time
+// of `here`, in 2^-14 packets. So scaled_window(here, here) is exactly the window of `here`.
 #pragma once
 
 #ifdef __bpf__
@@ -27,7 +28,7 @@ typedef int64_t s64;
 #endif
 
 #define MAX_PATHS 16
-#define MAX_WINDOW ((1u << 18) - 1) // packets; larger windows count as this: no overflow
+#define MAX_WINDOW ((1u << 18) - 1) // packets; larger windows are cut to this: no overflow
 #define MAX_RTT_US ((1u << 22) - 1)
 #define MAX_BYTES 0xffffffffu
 #define MAX_SCALED_WINDOW (1ull << 46)
@@ -39,7 +40,7 @@ typedef int64_t s64;
 struct law_path {
 	u32 window; // packets, at least 1
 	u32 rtt_us; // smoothed round-trip time, at least 1
-	u64 bytes;  // acknowledged between the last two losses or since the last one, the larger of both
+	u64 bytes;  // acknowledged between the last two losses or since the last loss, the larger number
 };
 
 struct law_view {
@@ -83,7 +84,7 @@ static inline u64 linked_increase(const struct law_view *view, const struct law_
 	return (share << (PACKET_BITS + SCALED_WINDOW_BITS - SHARE_BITS)) / sum;
 }
 
-// RFC 5681, rounded as the kernel rounds.
+// The window after a loss in RFC 5681: half, but at least 2 packets; rounded as in the kernel.
 static inline u32 half(u32 window)
 {
 	return larger(window >> 1, 2);

@@ -1,4 +1,4 @@
-"""Call libbpf, and report why the kernel refuses a program."""
+"""Call the C library libbpf, and explain in the error why the kernel refuses a program."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ _libc.free.argtypes = (POINTER,)
 
 
 class Libbpf:
-    """Hold the loaded library and the warnings it has given; `doing` begins every error."""
+    """Hold the loaded library libbpf and the warnings that it has printed.
+
+    `doing` describes the purpose; error messages begin with it.
+    """
 
     def __init__(self, doing: str) -> None:
         self._doing, self._warnings = doing, ""
@@ -40,13 +43,13 @@ class Libbpf:
         for name, (result, *arguments) in FUNCTIONS.items():
             function = getattr(self._library, name)
             function.restype, function.argtypes = result, arguments
-        self._print = PRINT(self._keep)  # libbpf has only a pointer to it
+        self._print = PRINT(self._keep)  # kept alive: libbpf stores only a pointer to it
         self._library.libbpf_set_print(self._print)
 
     def call(self, function: str, *arguments: Any) -> Any:
-        """Call a function of libbpf and return its result.
+        """Call a function of libbpf, one of `FUNCTIONS`, and return its result.
 
-        Raises `LabError` if the result is a null pointer or a negative number.
+        Raises `LabError` with the reason if the result is a null pointer or a negative number.
         """
         result = getattr(self._library, function)(*arguments)
         kind = FUNCTIONS[function][0]
@@ -68,9 +71,10 @@ class Libbpf:
 
 
 def verdict(warnings: str) -> str:
-    """Return the reason why the kernel's verifier refuses a program, with the line of its source.
+    """Return a sentence that says at which source line, and why, the kernel refuses a program.
 
-    Empty if the warnings of libbpf do not contain the verifier's log.
+    The sentence is taken from the log of the kernel's verifier in the `warnings` of libbpf; it is
+    empty if they contain no such log.
     """
     _, found, rest = warnings.partition("-- BEGIN PROG LOAD LOG --\n")
     if not found:

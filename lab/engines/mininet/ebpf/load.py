@@ -1,13 +1,14 @@
-"""Load laws into the running kernel through libbpf. Needs root.
+"""Load congestion control laws into the running kernel through libbpf. Needs root.
 
-A law is registered by a link that only this process holds; it is pinned nowhere. When the process
-ends, for whatever reason, the kernel takes the law out of its list, and frees programs and maps
-with the last socket that uses it. So nothing has to be recorded, and nothing has to be cleaned up.
+A law stays registered as long as a file descriptor of this process, the BPF link, is open. When the
+process ends, for whatever reason, the kernel unregisters the law; it frees the program when the
+last socket that uses the law is closed. So the ledger need not list laws, and nothing needs to be
+cleaned up.
 
-1) open the program and request a registration by a link
-2) load it: the kernel's verifier checks it
-3) register the law; libbpf before 1.2 does not make the link itself
-4) keep only the link
+1) open the program, and request that its law is registered by a link
+2) load the program: the kernel's verifier checks it
+3) register the law; libbpf before 1.2 does not make the link, so it is made here
+4) close everything but the link
 """
 
 from __future__ import annotations
@@ -23,30 +24,34 @@ STRUCT_OPS = 44  # BPF_STRUCT_OPS among the attach types
 
 
 class Laws:
-    """Hold the laws that this process has loaded into the kernel."""
+    """Load congestion control laws into the kernel, and keep them registered until `close`."""
 
     def __init__(self) -> None:
         self._links: dict[str, int] = {}
 
     def load(self, *wanted: str) -> None:
-        """Load the laws among these congestion controls; the kernel has the others itself.
+        """Load those of these congestion controls that are laws and not loaded yet.
 
-        Raises `MachineLacks` if this kernel cannot run a law, `RequestError` if a user's C file
-        does not compile, `LabError` if the kernel refuses the program.
+        The others, such as cubic, are part of the kernel. Raises `MachineLacks` if this kernel
+        cannot run laws, `RequestError` if a user's C file does not compile, `LabError` if the
+        kernel refuses a program.
         """
         for law, program in build.require(set(wanted) - set(self._links)).items():
             doing = f"load {kernel_name(law)} ({law_sources()[law]})"
             self._links[law] = _register(kernel_name(law), program, doing)
 
     def close(self) -> None:
-        """Take the laws out of the kernel; connections that use one keep it until they end."""
+        """Unregister the laws from the kernel; a connection keeps its law until it ends."""
         for link in self._links.values():
             os.close(link)
         self._links.clear()
 
 
 def _register(name: str, program: Path, doing: str) -> int:
-    """Load a program, register its law, and return the file descriptor of the link."""
+    """Load a compiled program, register its law, and return the file descriptor of the link.
+
+    `name` is the kernel's name of the law. The law is registered while the descriptor is open.
+    """
     libbpf = Libbpf(doing)
     call = libbpf.call
     opened = call("bpf_object__open_file", os.fsencode(program), None)

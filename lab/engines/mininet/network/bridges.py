@@ -1,4 +1,7 @@
-"""Make the Open vSwitch bridges of a network and connect them to POX, in one command each."""
+"""Make the Open vSwitch bridges of a network, and connect them to the controller POX.
+
+All bridges are made by one command, because a busy machine needs seconds for each command.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +9,25 @@ from collections.abc import Iterable, Mapping
 
 from lab.engines.mininet.machine import shell
 
-OPENFLOW_PORTS = (6633, 6653)  # POX's own connection (1.0) and the one for meters (1.3)
+OPENFLOW_PORTS = (6633, 6653)  # POX's own OpenFlow 1.0, and OpenFlow 1.3 for meters
 TIMEOUT_S = 120  # a busy machine needs seconds for each bridge
 BRIDGE = (
     "fail_mode=secure",
     "protocols=OpenFlow10,OpenFlow13",
     "other_config:disable-in-band=true",
 )
-# [ms]; a controller stopped for a while is not lost. A connection attempt also ends after the
-# backoff, and many switches must not reconnect every second to a slow controller.
+# [ms]. With the long probe interval, a switch keeps its connection while the controller is stopped
+# for a while. A connection attempt also ends after the backoff; with a shorter one, many switches
+# would reconnect every second to a slow controller.
 TIMEOUTS = ("inactivity_probe=60000", "max_backoff=4000")
 
 
 def make(dpids: Mapping[str, int], ports: Iterable[tuple[str, str]]) -> None:
-    """Make a bridge for each switch, with its datapath id, and add the (switch, port) pairs."""
+    """Make a bridge for each switch, and add ports to the bridges.
+
+    `dpids` has the datapath ID of each switch by its name. `ports` are pairs of a switch and the
+    interface that becomes its port.
+    """
     argv = ["ovs-vsctl", "--retry", f"--timeout={TIMEOUT_S}"]
     for switch, dpid in dpids.items():
         argv += ["--", "add-br", switch, "--", "set", "bridge", switch]
@@ -30,9 +38,10 @@ def make(dpids: Mapping[str, int], ports: Iterable[tuple[str, str]]) -> None:
 
 
 def connect_controller(switches: Iterable[str]) -> None:
-    """Connect every bridge to POX: OpenFlow 1.0 on the first connection, 1.3 on the second.
+    """Connect every bridge to POX by two connections: OpenFlow 1.0, and OpenFlow 1.3 for meters.
 
-    Open vSwitch 3.1 applies the timeouts of a connection only if they are set after it was made.
+    The timeouts are set by a second command: Open vSwitch 3.1 ignores timeouts that are set in the
+    command that makes the connection.
     """
     argv: list[str] = []
     for switch in switches:

@@ -1,6 +1,7 @@
-"""Configure a host: addresses, routes, settings, MPTCP endpoints.
+"""Configure a host: addresses, routes, sysctls, offloads, MPTCP endpoints.
 
-One `ip` process per host takes all lines; the rest are system calls.
+Some functions return lines for `ip -batch`; one `ip` process per host runs all its lines. The other
+functions make system calls, which act in the network namespace of the caller.
 """
 
 from __future__ import annotations
@@ -18,16 +19,20 @@ from lab.engines.mininet.machine import shell
 from lab.engines.mininet.programs.userspace_path_manager import MAX_SUBFLOWS
 from lab.topologies.topology import Interface, Wiring
 
-SOCKET_BUFFERS = "10240 87380 16777216"  # least, first and most [bytes], as Mininet sets them
+SOCKET_BUFFERS = "10240 87380 16777216"  # minimum, default, maximum [bytes], as in Mininet
 SYSCTL = Path("/proc/sys")
 SIOCETHTOOL = 0x8946
 OFFLOADS = {"tso": 0x1F, "gso": 0x24, "gro": 0x2C}  # ETHTOOL_STSO, _SGSO, _SGRO (linux/ethtool.h)
 Enter = Callable[[list[str]], list[str]]
-"""Makes the command line that runs a command inside a host."""
+"""A function that returns the command line that runs a given command inside a host.
+
+The functions here use it only for the journal, which records the command equivalent to each system
+call.
+"""
 
 
 def settings(interfaces: Iterable[str]) -> dict[str, str]:
-    """Return the sysctls of a host with these interfaces."""
+    """Return the value of each sysctl that a host with these interfaces needs, by its name."""
     found = {
         "net.mptcp.enabled": "1",
         "net.ipv4.tcp_no_metrics_save": "1",
@@ -43,9 +48,11 @@ def settings(interfaces: Iterable[str]) -> dict[str, str]:
 
 
 def addresses(interfaces: tuple[Interface, ...]) -> Iterator[str]:
-    """Yield `ip` lines for addresses and routes.
+    """Yield the `ip` lines that configure addresses and routes of a host with these interfaces.
 
-    All of 10/8 is on link. A routing table per interface keeps a subflow on its interface.
+    All of 10/8 is reachable without a gateway. Each interface has its own routing table, chosen by
+    the source address, so a subflow stays on the interface of its address. Other traffic uses the
+    first interface.
     """
     yield "link set dev lo up"
     for table, each in enumerate(interfaces, 1):
@@ -58,13 +65,19 @@ def addresses(interfaces: tuple[Interface, ...]) -> Iterator[str]:
 
 
 def name_radio(kernel_name: str, interface: Interface) -> Iterator[str]:
-    """Yield `ip` lines that give a radio's interface its name and its hardware address."""
+    """Yield the `ip` lines that give a radio's interface the name and MAC address of `interface`.
+
+    `kernel_name` is the name that the kernel gave it.
+    """
     yield f"link set dev {kernel_name} down"
     yield f"link set dev {kernel_name} name {interface.name} address {interface.mac}"
 
 
 def neighbours(host: str, wiring: Wiring) -> Iterator[str]:
-    """Yield `ip` lines for permanent neighbours: ARP would fail while the controller is stopped."""
+    """Yield the `ip` lines for permanent neighbour entries: the MAC address of every other host.
+
+    Without them, ARP requests would fail while the controller is stopped.
+    """
     for mine in wiring.of(host):
         for other in wiring.interfaces:
             for address in (other.address, *other.further) if other.node != host else ():
@@ -72,7 +85,10 @@ def neighbours(host: str, wiring: Wiring) -> Iterator[str]:
 
 
 def write_settings(values: dict[str, str], enter: Enter) -> None:
-    """Set sysctls of the namespace this is called in; `enter` is for the journal only."""
+    """Set sysctls in the network namespace of the caller.
+
+    `values` has the value of each sysctl by its name. `enter` is only used for the journal.
+    """
     shell.journal_command(
         enter(["sysctl", "-qw", *(f"{key}={value}" for key, value in values.items())])
     )
@@ -81,7 +97,10 @@ def write_settings(values: dict[str, str], enter: Enter) -> None:
 
 
 def without_offloads(interfaces: Iterable[str], enter: Enter) -> None:
-    """Switch offloads off: meters and queues count packets and would drop whole bursts."""
+    """Switch segmentation and receive offloads off, in the network namespace of the caller.
+
+    Meters and queues count packets: with offloads, one packet would be a whole burst of segments.
+    """
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
         for name in interfaces:
             switches = [word for key in OFFLOADS for word in (key, "off")]
@@ -102,7 +121,11 @@ def _ethtool(control: socket.socket, interface: str, command: int, value: int) -
 
 
 def endpoints(interfaces: Iterable[Interface], enter: Enter) -> None:
-    """Make Multipath TCP open a subflow from every address of these interfaces."""
+    """Configure the kernel's MPTCP path manager in the network namespace of the caller.
+
+    It sets the limit for subflows, and makes every connection open a subflow from every address of
+    these interfaces. Servers have no endpoints: their `interfaces` are empty.
+    """
     manager = PathManager()
     try:
         limits = ["subflow", str(MAX_SUBFLOWS), "add_addr_accepted", "0"]

@@ -1,4 +1,7 @@
-"""Shape a running network: wired links, LTE queues and WiFi cells, also while they change."""
+"""Shape a running network: wired links, LTE queues and WiFi cells.
+
+Shaping is to limit the rate and to add delay and loss; it can change during a run.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ from lab.topologies.topology import Interface, Link, Topology, Trunk, Wiring
 
 
 class Links:
-    """Hold the shapes of all links and the cells that run."""
+    """Shape the links of a network, change them, and hold their state and the WiFi cells."""
 
     def __init__(
         self,
@@ -39,7 +42,11 @@ class Links:
         ledger: Ledger,
         flows: Iterable[tuple[str, str]],
     ) -> None:
-        """Prepare the shapes; `flows` are pairs of a user and the direction of its data."""
+        """Prepare the shaping of a network; `start` applies it.
+
+        `flows` are pairs of a user and the direction of its data. They decide in which directions
+        of a link a changed loss acts.
+        """
         self.wiring, self.network, self.ledger = wiring, network, ledger
         self.data_directions = data_directions(topology, flows)
         self.cells_of = topology.cells
@@ -47,7 +54,7 @@ class Links:
         self.cells: dict[str, wifi_cell.RunningCell] = {}
 
     def start(self) -> None:
-        """Shape all links, load all cells."""
+        """Shape all wired links and LTE queues, and start all WiFi cells."""
         lines = [line for trunk in self.wiring.trunks for line in self._trunk(trunk)]
         for cell in self.cells_of:
             if cell.kind == "wifi":
@@ -73,7 +80,7 @@ class Links:
             )
 
     def change(self, change: LinkChange) -> None:
-        """Change a link while packets are in flight."""
+        """Change rate, delay or loss of a link, or take it up or down, while the network runs."""
         link_id = change.link
         trunk = next((each for each in self.wiring.trunks if each.link == link_id), None)
         if isinstance(change, SetLinkUp):
@@ -94,7 +101,10 @@ class Links:
             self._shape([self._from_host(own)], f"change {link_id}", own.node)
 
     def _changed(self, link: Link, change: LinkChange) -> Link:
-        """Return the link after a change; loss acts in the directions of data."""
+        """Return a copy of `link` with the change applied.
+
+        A changed loss acts only in the directions in which the link carries data.
+        """
         match change:
             case SetLinkRate(_, rate_bps):
                 return replace(link, rate_bps=rate_bps)
@@ -105,7 +115,10 @@ class Links:
         return link
 
     def shape(self, link_id: str) -> dict[str, Any]:
-        """Return the state of a link for the controller: rate, delay and loss as they are now."""
+        """Return the current rate_mbps, delay_ms, loss and loss_back of a link, for the controller.
+
+        Fields that do not apply to the link are left out.
+        """
         trunk = next((each for each in self.wiring.trunks if each.link == link_id), None)
         near = (
             trunk.a
@@ -120,12 +133,21 @@ class Links:
         }
 
     def set_station_rate(self, ap: str, user: str, rate_bps: int) -> None:
-        """Set the rate of a WiFi station; the AP agent sets those of LTE."""
+        """Set the rate of the station `user` of a WiFi cell.
+
+        Do nothing for an LTE cell: there the AP agent sets the rate.
+        """
         if ap in self.cells:
             self.cells[ap].set_rate(self.wiring.at(user, ap).address, rate_bps)
 
     def lag_ms(self, queues: Mapping[tuple[int, int], Queue], radios: Mapping[str, int]) -> float:
-        """Return by how much packets of the worst cell wait longer than its clock says, in ms."""
+        """Return the largest lag of a WiFi cell behind its virtual clock [ms], at least 0.
+
+        The lag of a cell is the time that the packets in the queue of its access point need, minus
+        the time until which the clock has planned transmissions. `queues` has the counters of each
+        qdisc by interface number and major number, `radios` the interface number of each access
+        point's radio.
+        """
         worst = 0.0
         for ap, air in self.cells.items():
             clock, waiting = air.read(), queues[radios[ap], FQ].backlog_packets
@@ -135,7 +157,11 @@ class Links:
         return worst
 
     def _trunk(self, trunk: Trunk) -> list[str]:
-        """Return the shape of both directions; the delay of an access point's cell is included."""
+        """Return the `tc` lines that shape both directions of a link between two switches.
+
+        If one end is an access point, the delay of its cell is added to the link's delay. The list
+        is empty if the link needs no shaping.
+        """
         link = self.links[trunk.link]
         delay_ns, jitter_ns = link_delay_ns(link, self.cells_of)
         if not has_shape(link, self.cells_of):
@@ -166,7 +192,7 @@ class Links:
         )
 
     def _shape(self, lines: list[str], doing: str, host: str | None = None) -> None:
-        """Run `tc` once with all lines, on the machine or inside a host."""
+        """Run `tc -batch` with all lines, inside `host`; without a host, outside all hosts."""
         argv = ["tc", "-batch", "-"]
         if host is None:
             shell.run(argv, doing, stdin=shaping.batch(lines))
@@ -174,7 +200,7 @@ class Links:
             self.network.run(host, argv, doing, stdin=shaping.batch(lines))
 
     def _start_cell(self, cell: Cell) -> None:
-        """Load the cell's program and attach it to the radios of the AP and the stations."""
+        """Load a WiFi cell's program; attach it to the radios of its access point and stations."""
         air = self.cells[cell.ap] = wifi_cell.RunningCell(cell, self.ledger)
         lines = shaping.air(f"{cell.ap}-wlan1", "downlink", str(air.pins))
         shell.run(
@@ -193,7 +219,10 @@ class Links:
 
 
 def has_shape(link: Link, cells: Iterable[Cell]) -> bool:
-    """Return whether a link has a netem of its own: it has a rate, a delay, jitter or a loss."""
+    """Return whether a link needs a netem qdisc: it has a rate, a delay, jitter or a loss.
+
+    The delay of an access point's cell counts as a delay of the access point's link.
+    """
     return bool(
         link.rate_bps or link.loss_ppm or link.loss_back_ppm or any(link_delay_ns(link, cells))
     )

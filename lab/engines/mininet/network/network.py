@@ -1,11 +1,13 @@
-"""Build a network: Mininet-WiFi nodes and links for a topology, in a few large steps.
+"""Build the network of a topology from Mininet-WiFi nodes and links.
+
+Each step handles all nodes together:
 
 1) nodes: a namespace per host    2) radios, wires and their names    3) hostapd and bridges
 4) addresses, routes, settings and Multipath TCP in every host
 5) stations associate with their access points
 
-Mininet-WiFi's own shaping, which it applies anew whenever a station moves, is switched off; links
-are shaped in `links.py`.
+Mininet-WiFi would shape the links, again at every move of a station. This is switched off; links.py
+shapes them.
 """
 
 from __future__ import annotations
@@ -30,17 +32,21 @@ ASSOCIATION_TIMEOUT_S, ASSOCIATION_RETRY_S = 20, 2
 
 
 class Network:
-    """Hold a running network: hosts by id, and commands inside them."""
+    """Build and stop the network of a topology, and run commands inside its hosts."""
 
     def __init__(self, topology: Topology, wiring: Wiring, ledger: Ledger, scratch: Path) -> None:
-        """Take a topology and its wiring; `scratch` is a folder of this run for hostapd's files."""
+        """Prepare the network; `create` and `build` make it.
+
+        `wiring` has its interfaces and ports. `ledger` records what is made. `scratch` is a folder
+        of this run for hostapd's files.
+        """
         self.topology, self.wiring, self.ledger, self.scratch = topology, wiring, ledger, scratch
         self._net: Any = None
         self._radios = [each for each in wiring.interfaces if each.name.endswith("wlan0")]
         self._wires = [each for each in wiring.interfaces if each not in self._radios]
 
     def create(self) -> None:
-        """Make the nodes: hosts can be entered, but are not connected yet."""
+        """Make all nodes. Commands can then run inside the hosts, but no links exist yet."""
         # importing Mininet-WiFi takes a second
         from lab.engines.mininet.network import nodes
 
@@ -63,39 +69,43 @@ class Network:
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """Return the users and servers."""
+        """Return the names of the hosts: the users and the servers."""
         return self.topology.ids("user", "server")
 
     def pid(self, node: str) -> int:
-        """Return the process that holds a node's network namespace."""
+        """Return the number of the process that holds the network namespace of a host."""
         return int(self._net[node].pid)
 
     def run(self, node: str, argv: list[str], doing: str, stdin: str | None = None) -> str:
-        """Run a command inside a host and return what it printed."""
+        """Run a command inside a host and return its standard output.
+
+        `doing` describes the purpose, for errors. A command of a switch or an access point runs
+        outside all hosts, because these have no namespace. Raises as `shell.run` does.
+        """
         return shell.run(self.inside(node, argv), doing, stdin=stdin)
 
     def inside(self, node: str, argv: list[str]) -> list[str]:
-        """Return the command line that runs `argv` inside a host.
+        """Return the command line that runs the command `argv` inside a host.
 
-        Switches and access points have no namespace: their commands run on the machine.
+        For a switch or an access point it is `argv` itself, because these have no namespace.
         """
         return ["mnexec", "-a", str(self.pid(node)), *argv] if node in self.hosts else argv
 
     def connect_controller(self) -> None:
-        """Connect every bridge to POX."""
+        """Connect the bridges of all switches and access points to the controller POX."""
         bridges.connect_controller(self.wiring.dpid)
 
     def move(self, user: str, x_m: float, y_m: float) -> None:
-        """Move a station; its shaping does not change."""
+        """Set the position of a station [m] in Mininet-WiFi; its shaping does not change."""
         self._net[user].setPosition(f"{x_m},{y_m},0")
 
     def stop(self) -> None:
-        """Stop the nodes; the ledger removes what they leave behind."""
+        """End the hosts; the clean-up by the ledger then removes interfaces, radios and bridges."""
         for node in list(self._net.values()) if self._net else []:
             node.terminate()
 
     def ports(self) -> Iterator[str]:
-        """Yield every switch port that is wired."""
+        """Yield the interface name of every wired port of all switches and access points."""
         for trunk in self.wiring.trunks:
             yield from (trunk.a_port, trunk.b_port)
         for each in self._wires:
@@ -126,9 +136,9 @@ class Network:
             net.addSwitch(switch, dpid=f"{dpid[switch]:016x}")
 
     def _record(self) -> None:
-        """Record what is about to be made.
+        """Record in the ledger the hosts, and all radios, interfaces and bridges that will be made.
 
-        It is undone in reverse: bridges first, while their ports still exist.
+        The clean-up removes them in reverse order: bridges first, while their ports still exist.
         """
         count = len(self.topology.ids("wifi")) + len(self._radios)
         self.ledger.record("radios", prefix=self._radio_prefix, count=count)
@@ -149,9 +159,10 @@ class Network:
     # --- radios and wires
 
     def _make_interfaces(self) -> dict[str, str]:
-        """Make radios and pairs of interfaces.
+        """Make all radios and all wired links (pairs of interfaces).
 
-        Return the kernel's name of each radio's interface, by the name it is to have.
+        Return a dictionary: the key is the planned name of a radio's interface, the value is the
+        name that the kernel gave it.
         """
         kernel_names = radios.create(self._wanted_radios())
         trunks = self.wiring.trunks
@@ -174,11 +185,11 @@ class Network:
         ]
 
     def _ap_radios(self) -> list[str]:
-        """Return the names of the access points' radio interfaces."""
+        """Return the names of the radio interfaces of all access points."""
         return [f"{ap}-wlan1" for ap in self.topology.ids("wifi")]
 
     def _start_mininet(self) -> None:
-        """Register the links with Mininet-WiFi, and let it start hostapd."""
+        """Add the existing links to Mininet-WiFi's network, and let Mininet-WiFi start hostapd."""
         from lab.engines.mininet.network.nodes import Wire
 
         net = self._net
@@ -200,7 +211,10 @@ class Network:
     # --- stations
 
     def _associate(self) -> None:
-        """Associate each station with its access point, and retry until hostapd lists it."""
+        """Associate each station with its access point.
+
+        Retry until hostapd lists all stations; raise `LabError` after `ASSOCIATION_TIMEOUT_S`.
+        """
         waiting = {each.mac: each for each in self._radios}
         deadline, retry = time.monotonic() + ASSOCIATION_TIMEOUT_S, 0.0
         while waiting:
@@ -228,10 +242,11 @@ class Network:
     # --- hosts
 
     def _configure_host(self, host: str, kernel_names: dict[str, str]) -> None:
-        """Set names, addresses, one routing table per interface, sysctls and MPTCP endpoints.
+        """Configure a host: interface names, addresses, routing tables, sysctls, MPTCP endpoints.
 
-        A multipath user has an endpoint per address. Users with more addresses than the kernel's
-        path manager supports, and their servers, use the path manager in user space.
+        A multipath user has an MPTCP endpoint for each address. A user with more addresses than the
+        kernel's path manager supports uses the path manager in user space, and so do its servers.
+        `kernel_names` is the result of `_make_interfaces`.
         """
         interfaces, multipath = self.wiring.of(host), host in self.topology.multipath
         userspace = host in userspace_path_manager.hosts_that_need_it(self.topology, self.wiring)
@@ -261,13 +276,19 @@ class Network:
 
 
 def _pair(each: Interface, pid: int) -> str:
-    """Return the `ip` line that makes a switch port and, at its other end, a host's interface."""
+    """Return the `ip` line that makes a wired link between a switch port and a host's interface.
+
+    The interface is moved into the network namespace of the host's process `pid`.
+    """
     return f"link add {each.port} type veth peer name {each.name} address {each.mac} netns {pid}"
 
 
 @contextmanager
 def _working_directory(folder: Path) -> Iterator[None]:
-    """Change into a folder while the block runs: Mininet-WiFi writes hostapd's files there."""
+    """Make `folder` the working directory while the `with` block runs.
+
+    Mininet-WiFi writes hostapd's files into the working directory.
+    """
     before = Path.cwd()
     os.chdir(folder)
     try:

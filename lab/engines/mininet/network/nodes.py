@@ -1,9 +1,10 @@
-"""Adapt Mininet-WiFi's nodes, so that they start no processes. Only this module imports it.
+"""Adapt Mininet-WiFi's nodes, so that they start almost no processes.
 
-Mininet gives each node a shell and types about ten commands into it; in a VM without KVM each takes
-a tenth of a second. Here a host is a namespace held by a sleeping process, a switch is only a name,
-and Mininet's commands are discarded: `network.py` configures all nodes together. hostapd is started
-with the configuration that Mininet-WiFi writes.
+Only this module imports Mininet-WiFi. Mininet gives each node a shell and runs about ten commands
+in it; in a VM without KVM each command takes a tenth of a second. Here a host is a network
+namespace that a sleeping process holds, and a switch is only a name. The commands that Mininet
+would run are discarded; network.py configures all nodes together. hostapd is started with the
+configuration that Mininet-WiFi writes.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ TERMINATE_TIMEOUT_S = 3
 
 
 class _Quiet:
-    """Discard the commands that Mininet would run in a node: `network.py` configures it."""
+    """Replace the methods by which a Mininet node runs commands; network.py configures nodes."""
 
     name: str
     inNamespace: bool
@@ -40,10 +41,13 @@ class _Quiet:
 
     @classmethod
     def checkSetup(cls) -> None:
-        """Skip Mininet's check of the machine: `doctor` has checked it."""
+        """Skip Mininet's check of the machine, because the lab makes its own (doctor)."""
 
     def startShell(self, mnopts: str | None = None) -> None:
-        """Make a namespace, held by a process until its input ends or it is killed."""
+        """Start the process that holds the network namespace of a host; do nothing for a switch.
+
+        The namespace exists until the process is killed or its standard input is closed.
+        """
         if self.inNamespace:
             argv = ["mnexec", "-cdn", "sh", "-c", "echo; read _", f"mininet:{self.name}"]
             self.shell = shell.spawn(
@@ -52,7 +56,7 @@ class _Quiet:
             self.pid = self.shell.pid
 
     def wait_ready(self) -> None:
-        """Wait until the namespace exists."""
+        """Wait until the network namespace of the host exists."""
         if self.shell is not None and self.shell.stdout is not None:
             self.shell.stdout.readline()
 
@@ -63,7 +67,7 @@ class _Quiet:
         return "", "", 0
 
     def terminate(self) -> None:
-        """End the process, and the namespace with it."""
+        """Kill the process that holds the network namespace; the kernel then removes it."""
         if self.shell is not None:
             self.shell.kill()
             self.shell.communicate(timeout=TERMINATE_TIMEOUT_S)
@@ -71,26 +75,26 @@ class _Quiet:
 
 
 class QuietHost(_Quiet, Host):  # type: ignore[misc]
-    """Represent a wired host."""
+    """Represent a host without a radio: Mininet runs no commands in it."""
 
 
 class QuietStation(_Quiet, Station):  # type: ignore[misc]
-    """Represent a host with a radio."""
+    """Represent a host with a radio: Mininet-WiFi runs no commands in it."""
 
     def update_graph(self) -> None:
-        """Skip the drawing of a move."""
+        """Skip redrawing the plot of the stations when the station moves."""
 
 
 class QuietSwitch(_Quiet, OVSSwitch):  # type: ignore[misc]
-    """Represent a bridge, made by `network.py`."""
+    """Represent a switch; network.py makes its Open vSwitch bridge."""
 
 
 class QuietAccessPoint(_Quiet, OVSKernelAP):  # type: ignore[misc]
-    """Represent a bridge with a radio, served by hostapd."""
+    """Represent an access point: an Open vSwitch bridge with a radio, for which hostapd runs."""
 
 
 class Wire(Link):  # type: ignore[misc]
-    """Represent a pair of interfaces that `network.py` has made."""
+    """Represent a link whose two interfaces network.py has already made."""
 
     @classmethod
     def makeIntfPair(cls, *_args: Any, **_keywords: Any) -> None:
@@ -98,7 +102,7 @@ class Wire(Link):  # type: ignore[misc]
 
 
 class _NoRadios:
-    """Replace Mininet-WiFi's maker of radios: `radios.py` makes them."""
+    """Replace the class of Mininet-WiFi that makes radios: radios.py makes them instead."""
 
     hwsim_ids: tuple[str, ...] = ()
 
@@ -107,7 +111,7 @@ class _NoRadios:
 
 
 def empty() -> Any:
-    """Return a Mininet-WiFi network without nodes yet and without its own shaping."""
+    """Return a Mininet-WiFi network that has no nodes yet and does not shape its links."""
     setLogLevel("warning")
     # `init` would raise limits of the whole machine permanently
     mininet.net.Mininet.inited = True
@@ -135,11 +139,14 @@ def empty() -> Any:
 
 
 def _start_hostapd(_self: Any, text: str, radio: Any) -> None:
-    """Write hostapd's configuration, without the `echo` of its shell command, and start it."""
+    """Write hostapd's configuration into a file, and start hostapd with it.
+
+    `text` is the shell command by which Mininet-WiFi would write the file; it begins with `echo`.
+    """
     file = Path(f"mn{os.getpid()}_{radio.name}.apconf")
     file.write_text(text.removeprefix("echo '"))
     shell.run(["hostapd", "-B", str(file.resolve())], f"start hostapd of {radio.node.name}")
 
 
 def _nothing(*_args: Any, **_keywords: Any) -> None:
-    """Replace a method of Mininet-WiFi that must do nothing."""
+    """Accept any arguments and do nothing, in place of a method of Mininet-WiFi."""

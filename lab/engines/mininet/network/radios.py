@@ -1,4 +1,7 @@
-"""Make WiFi radios with mac80211_hwsim and give them to hosts, without a process for each."""
+"""Make simulated WiFi radios (mac80211_hwsim), and move them into hosts.
+
+This uses netlink instead of starting two processes per radio.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +23,10 @@ NETWORK_MANAGER = Path("/run/NetworkManager")
 
 @dataclass(frozen=True)
 class Radio:
-    """Describe a radio: its name, the name its interface is to have, and its host's process.
+    """Describe a radio to be made: its name, and the name that its interface will have.
 
-    `pid` is None if the radio stays on the machine.
+    `pid` is the process that holds the network namespace of the radio's host. It is None for the
+    radio of an access point, which stays outside all hosts.
     """
 
     name: str
@@ -31,9 +35,10 @@ class Radio:
 
 
 def create(radios: Iterable[Radio]) -> dict[str, str]:
-    """Make radios; return the kernel's name of each one's interface, by the name it is to have.
+    """Make the radios, and move each into the network namespace of its host.
 
-    The interface is renamed when its host is configured.
+    Returns a dictionary: the key is `Radio.interface`, the planned name of the interface, the value
+    is the name that the kernel gave it. The caller renames the interfaces.
     """
     radios = list(radios)
     if not radios:
@@ -67,7 +72,7 @@ def _create(radio: Radio, hwsim: Family, wireless: Family) -> str:
 
 
 def _unmanage(interface: str) -> None:
-    """Keep NetworkManager, if it runs, from using the access point's interface."""
+    """Tell NetworkManager, if it runs here, not to use the interface of an access point."""
     if NETWORK_MANAGER.is_dir() and shutil.which("nmcli"):
         argv = ["nmcli", "device", "set", interface, "managed", "no"]
         shell.run(argv, f"keep NetworkManager from using {interface}")

@@ -1,4 +1,4 @@
-"""Make Mininet-WiFi importable quickly: put it on the path, and skip what only its plots need.
+"""Make Mininet-WiFi importable, and its import fast: skip packages that the emulation never uses.
 
 Mininet-WiFi imports matplotlib, numpy and pkg_resources for its graphs, energy monitor and
 telemetry, which this emulation does not use. In a VM without KVM they take half a minute to import,
@@ -20,7 +20,10 @@ UNUSED = (
 
 
 class _Anything:
-    """Replace any function, object or base class of a module that is never used."""
+    """Stand in for any function, object or base class of a replaced package.
+
+    Attributes and calls return the object itself; as a base class it disappears.
+    """
 
     def __getattr__(self, name: str) -> _Anything:
         if name.startswith("__"):
@@ -35,7 +38,7 @@ class _Anything:
 
 
 class _Unused(types.ModuleType):
-    """Provide a module that has every name."""
+    """Provide an empty module from which any name can be imported, in place of a real package."""
 
     def __getattr__(self, name: str) -> _Anything:
         if name.startswith("__"):
@@ -44,7 +47,10 @@ class _Unused(types.ModuleType):
 
 
 def prepare(upstreams: Path) -> None:
-    """Make `import mininet` and `import mn_wifi` work from this folder of upstream sources."""
+    """Make `import mininet` and `import mn_wifi` use the sources in the folder `upstreams`.
+
+    Empty modules replace the packages in `UNUSED`, unless they are loaded already.
+    """
     for name in ("mininet-wifi", "mininet"):
         folder = str(upstreams / name)
         if folder not in sys.path:

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// A WiFi cell: a virtual clock that every packet on the radio channel advances.
+// A WiFi cell. Its virtual clock says until when the radio channel is busy; every packet on the
+// channel advances the clock by its airtime.
 //
-// Downlink, the access point's finite first-in first-out queue:
-//     start = max(now, next_free); next_free = start + airtime; drop if start - now exceeds the buffer
-// Uplink, stations contend with the access point and alternate with it while both have packets:
+// Downlink: the access point has a finite first-in first-out queue.
+//     start = max(now, next_free); drop if start - now exceeds the limit, which is the buffer
+//     next_free = start + airtime
+// Uplink: the stations alternate with the access point while both have packets.
 //     start = max(now, uplink_free)
-//     uplink_free = start + airtime + (backlogged downlink ? its airtime : 0)
+//     uplink_free = start + airtime + (downlink has a backlog ? airtime of its latest packet : 0)
 //     next_free = max(now, next_free) + airtime
-// Both directions use the same airtime (half duplex), and an acknowledgement does not wait for the
-// queue at the other end. fq sends each packet at its departure time.
+// Both directions share the airtime (half duplex). An uplink packet, such as an acknowledgement,
+// does not wait for the downlink queue. The departure time of a packet is start + airtime; the fq
+// qdisc sends the packet then.
 // Airtime = bytes x airtime per byte of the station (picoseconds).
 #include <linux/bpf.h>
 #include <linux/pkt_cls.h>
@@ -27,9 +30,9 @@ struct cell {
 	struct bpf_spin_lock lock;
 	__u32 pad;
 	__u64 next_free_ns, uplink_free_ns; // when the medium is free for each direction
-	__u64 limit_ns;                     // how long a backlog may grow
-	__u64 downlink_airtime_ns;          // of the last downlink packet
-	__u64 busy_ns, drops, sent;         // counters
+	__u64 limit_ns;                     // longest wait; a packet that would wait longer is dropped
+	__u64 downlink_airtime_ns;          // of the latest downlink packet
+	__u64 busy_ns, drops, sent;         // counters: total airtime, dropped packets, sent packets
 };
 
 struct {

@@ -1,6 +1,6 @@
-"""Run a WiFi cell: load its program, set the rates of its stations, read its clock.
+"""Run a WiFi cell: load its eBPF program, set the rates of its stations, read its clock.
 
-A cell has one virtual clock (see wifi_cell.bpf.c).
+A cell has one virtual clock, which says until when the radio channel is busy (wifi_cell.bpf.c).
 """
 
 from __future__ import annotations
@@ -21,12 +21,15 @@ SOURCE = Path(__file__).with_name("wifi_cell.bpf.c")
 
 
 def program() -> Path:
-    """Return the compiled wifi_cell.bpf.c."""
+    """Compile wifi_cell.bpf.c if needed, and return the path of the eBPF object file."""
     return bpf_object.compiled(SOURCE, "the cell's program")
 
 
 def mount_pins(ledger: Ledger) -> None:
-    """Mount a bpf file system in which programs and maps are pinned for the hosts."""
+    """Mount a bpf file system at `PINS`, unless it is mounted, and record it in the ledger.
+
+    Programs and maps of cells are pinned there, so that commands inside the hosts can use them.
+    """
     if not PINS.is_mount():
         ledger.record("folder", path=str(PINS))
         PINS.mkdir(parents=True, exist_ok=True)
@@ -35,10 +38,14 @@ def mount_pins(ledger: Ledger) -> None:
 
 
 class RunningCell:
-    """Control the program of a cell."""
+    """Load and control the eBPF program of one WiFi cell."""
 
     def __init__(self, cell: Cell, ledger: Ledger) -> None:
-        """Load the program, pin it in the access point's folder, and set the buffer's limit."""
+        """Load the program and start its clock.
+
+        Program and maps are pinned in the folder `PINS`/AP. The clock's limit follows from the
+        cell's buffer: the program drops packets that would have to wait longer.
+        """
         self.cell, self.pins = cell, PINS / cell.ap
         ledger.record("pin", path=str(self.pins))
         argv = ["bpftool", "prog", "loadall", str(program()), str(self.pins)]
@@ -49,9 +56,9 @@ class RunningCell:
         self._clock.start(limit_ns(cell))
 
     def set_rate(self, address: str, rate_bps: int) -> None:
-        """Set the rate of a station's packets in both directions."""
+        """Set the rate, in both directions, of the station with this IPv4 address."""
         self._airtimes.write(socket.inet_aton(address), struct.pack("=Q", price_ps(rate_bps)))
 
     def read(self) -> Clock:
-        """Return the current state of the clock."""
+        """Return the current state of the cell's clock, with its counters."""
         return self._clock.read()
