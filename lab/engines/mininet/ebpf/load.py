@@ -41,7 +41,7 @@ class Laws:
             self._links[law] = _register(kernel_name(law), program, doing)
 
     def close(self) -> None:
-        """Unregister the laws from the kernel; a connection keeps its law until it ends."""
+        """Withdraw the laws from the kernel; a connection keeps its law until it ends."""
         for link in self._links.values():
             os.close(link)
         self._links.clear()

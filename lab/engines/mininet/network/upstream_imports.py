@@ -20,7 +20,7 @@ UNUSED = (
 
 
 class _Anything:
-    """Stand in for any function, object or base class of a replaced package.
+    """Replace any function, object or base class of a package that is never used.
 
     Attributes and calls return the object itself; as a base class it disappears.
     """
