@@ -245,6 +245,17 @@ def test_the_experiment_depends_on_the_text_of_the_files(my):
     assert experiment(plain, "sim") == unchanged
 
 
+def test_the_experiment_does_not_depend_on_the_order_of_registration(my):
+    digests = set()
+    for order in (("keep_all.py", "scalable.py"), ("scalable.py", "keep_all.py")):
+        extensions._registered.clear()
+        for name in order:
+            extensions.add(my / name)
+        scenario = loading.load("two_paths", Overrides(strategy="keep_all", cc="scalable"))
+        digests.add(experiment(scenario, "sim"))
+    assert len(digests) == 1
+
+
 def test_worker_processes_know_the_files(my):
     extensions.add(my)
     files = extensions.registered()

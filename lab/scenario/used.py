@@ -30,12 +30,13 @@ def user_files(scenario: Scenario, engine: str) -> tuple[Extension, ...]:
 
 
 def files_named(names: Container[str], engine: str) -> tuple[Extension, ...]:
-    """Return the registered files with these names; of a law, the engine's half."""
+    """Return the registered files with these names, sorted by name; of a law, the engine's half."""
     suffix = ENGINES[engine].law_suffix if engine in ENGINES else extensions.PYTHON
-    return tuple(
+    found = (
         each
         for each in extensions.registered()
         if each.name in names
         and each.kind != "scenario"
         and (each.kind != "cc" or each.path.suffix == suffix)
     )
+    return tuple(sorted(found, key=lambda each: each.name))
