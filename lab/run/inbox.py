@@ -1,8 +1,10 @@
-"""Send changes into a run: one small JSON file each, renamed into `RUN/inbox/`.
+"""Send messages to a run while it runs. A message is a small JSON file that is renamed into
+`RUN/inbox/`.
 
-{"target": "link.path1.loss", "value": 0.05}     a flip
+{"target": "link.path1.loss", "value": 0.05}     change something (a flip)
 {"control": "stop"}                              end now, keep what was measured
-{"control": "pause"}, {"control": "resume"}, {"control": "speed", "value": 10}   simulated time
+{"control": "pause"}                             simulated runs only; also {"control": "resume"}
+{"control": "speed", "value": 10}                simulated runs only
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ from lab.errors import RequestError
 
 
 def send(folder: Path, message: dict[str, Any]) -> str:
-    """Put a message into a run's inbox and return its number; the run checks and records it."""
+    """Put a message into the inbox of a run; return its number as text. The run checks the message
+    and records what it did."""
     inbox = folder / "inbox"
     seq = f"{time.time_ns():020d}"
     try:
@@ -32,10 +35,11 @@ def send(folder: Path, message: dict[str, Any]) -> str:
 
 
 def receive(folder: Path) -> Iterator[tuple[str, dict[str, Any], str]]:
-    """Yield every waiting message in order: number, message and problem (with one, no message).
+    """Yield every waiting message in order, as number, message and problem. If a message cannot be
+    used, `problem` says why and the message is empty.
 
-    A message is removed only after its outcome is recorded, so a reader of the inbox and then
-    of the record misses none.
+    Its file is removed only when the caller asks for the next message, after it has recorded what
+    it did. So a reader that looks at the inbox first and then at the record misses no message.
     """
     for path in sorted((folder / "inbox").glob("*.json")):
         problem, message = "", {}

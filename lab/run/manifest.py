@@ -1,4 +1,5 @@
-"""Write down what produced a run: manifest.json."""
+"""Describe what produced a run: scenario, versions, machine and process. This is the content of
+manifest.json."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ SEED_FIXES = {
 
 
 def manifest(run_id: str, scenario: Scenario, engine: str, started: float) -> dict[str, Any]:
-    """Return the manifest of a run that starts at `started` (s since 1970)."""
+    """Return the content of manifest.json for a run that starts at `started` (in s since 1970)."""
     return {
         "schema": SCHEMA,
         "run_id": run_id,
@@ -63,7 +64,8 @@ def manifest(run_id: str, scenario: Scenario, engine: str, started: float) -> di
 
 
 def _links(scenario: Scenario) -> dict[str, Any]:
-    """Return each shaped link and station as it should be, in the scenario's units."""
+    """Return the configured rates, delays and losses of shaped links and of stations, in the
+    scenario's units. Links are keyed by ID, stations by access point and user."""
     network, scale = scenario.network, scenario.rate_scale
     return {
         link.id: {
@@ -85,9 +87,11 @@ def _links(scenario: Scenario) -> dict[str, Any]:
 
 @cache
 def commit() -> str | None:
-    """Return the project's commit, with `+` if files differ from it; None outside a checkout.
+    """Return the git commit of this project, followed by `+` if files were changed since; None
+    outside a git checkout.
 
-    Inside a VM the environment gives it, because git takes two seconds there.
+    If the environment variable MULTIPATH_LAB_COMMIT is set, return its value instead: git takes two
+    seconds inside a VM.
     """
     if COMMIT in os.environ:
         return os.environ[COMMIT] or None

@@ -1,8 +1,9 @@
-"""Compute the numbers of result.json from the samples and the engine's report: pure functions.
+"""Compute the numbers of result.json from the samples and the engine's report. The functions have
+no side effects.
 
-A frame holds means over the interval that ends at its `t`, so a mean over the run weighs each frame
-by its interval.
-Rates are receivers' goodput in Mb/s. What was not measured is null, never zero.
+A frame holds means over the interval that ends at its time `t`. In a mean over the run, each frame
+is weighted with the length of its interval. Rates are goodput at the receiver in Mb/s. A figure
+that was not measured is null, never zero.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ CONVERGENCE_AT_LEAST_S = 20.0
 
 @dataclass(frozen=True)
 class Header:
-    """Name a run: what result.json says besides what was measured.
+    """Identify a run in result.json: everything there that was not measured.
 
-    `flips` are the changes that were made while it ran, as {"t", "target", "value"}.
+    `flips` are the changes made while it ran, each as {"t", "target", "value"}.
     """
 
     run_id: str
@@ -44,7 +45,8 @@ class Header:
 def result(
     header: Header, topology: Topology, frames: Sequence[Frame], report: Report | None
 ) -> dict[str, Any]:
-    """Return the whole of result.json; `report` is None after a crash."""
+    """Return the complete content of result.json. `report` is None if the engine returned none, for
+    example after a crash."""
     known = report or Report()
     weights = intervals([frame.t for frame in frames])
     aps = {ap: _ap(frames, weights, ap, topology) for ap in topology.ids("wifi", "lte")}
@@ -81,12 +83,14 @@ def result(
 
 
 def intervals(ends_s: Sequence[float]) -> list[float]:
-    """Return the length in s of the interval before each of these times; the first begins at 0."""
+    """Return the lengths in s of consecutive intervals that end at these times. The first interval
+    begins at 0."""
     return [end - start for start, end in zip([0.0, *ends_s], ends_s, strict=False)]
 
 
 def mean(values: Iterable[float | None], weights: Sequence[float]) -> float | None:
-    """Return the weighted mean of the values that are not None; None if there is none."""
+    """Return the weighted mean of the values that are not None; None if all are, or if their
+    weights are 0."""
     pairs = [
         (value, weight)
         for value, weight in zip(values, weights, strict=True)
@@ -97,16 +101,17 @@ def mean(values: Iterable[float | None], weights: Sequence[float]) -> float | No
 
 
 def jain(rates: Sequence[float]) -> float | None:
-    """Return (sum x)^2 / (n sum x^2) (Jain, Chiu and Hawe 1984); None without traffic.
+    """Return Jain's fairness index (sum x)^2 / (n sum x^2) of the rates x (Jain, Chiu and Hawe
+    1984); None without traffic.
 
-    It is 1 if all rates are equal, and 1/n if one user gets everything.
+    It is 1 if all n rates are equal, and 1/n if one user gets everything.
     """
     squares = sum(rate * rate for rate in rates)
     return sum(rates) ** 2 / (len(rates) * squares) if squares else None
 
 
 def sd(rates: Sequence[float]) -> float | None:
-    """Return the standard deviation over exactly these users; None without users."""
+    """Return the standard deviation of the users' rates, with divisor n; None without users."""
     if not rates:
         return None
     centre = sum(rates) / len(rates)
@@ -114,10 +119,11 @@ def sd(rates: Sequence[float]) -> float | None:
 
 
 def convergence_s(frames: Sequence[Frame]) -> float | None:
-    """Return the time in s from which on the total throughput stayed settled.
+    """Return the time in s from which on the total throughput stayed close to its final level.
 
-    Settled: its mean over the last 5 s is within 10 % of its mean over the second half of the
-    run. None for runs shorter than 20 s, without traffic, or that never settle.
+    Close means: the mean over the last 5 s differs by at most 10 % from the mean over the second
+    half of the run. None if the run is shorter than 20 s, has no traffic, or is not close at its
+    end.
     """
     if not frames or frames[-1].t < CONVERGENCE_AT_LEAST_S:
         return None
@@ -177,9 +183,10 @@ def _user(
 
 
 def _by_ap(frames: Sequence[Frame], weights: Sequence[float], user: str) -> dict[str, float | None]:
-    """Return a user's mean rate per access point, from subflow samples that name `user` and `ap`.
+    """Return a user's mean rate in Mb/s by access point, from the subflow samples that name user
+    and access point; empty if none does.
 
-    A subflow that is not in a sample carried nothing then.
+    A subflow that is missing from a frame carried nothing in its interval.
     """
     shares: dict[str, list[float]] = {}
     for n, frame in enumerate(frames):
@@ -193,7 +200,8 @@ def _by_ap(frames: Sequence[Frame], weights: Sequence[float], user: str) -> dict
 def _by_ap_of(
     connections: Iterable[ConnectionReport], user: str, topology: Topology
 ) -> dict[str, float | None]:
-    """Return the same from the report: a subflow's access point is the one on its path."""
+    """Return a user's mean rate in Mb/s by access point, from the subflows of the report. A subflow
+    belongs to the first access point on its path."""
     aps = topology.ids("wifi", "lte")
     shares: dict[str, float] = {}
     mine = (each for each in connections if each.user == user)
@@ -207,7 +215,8 @@ def _by_ap_of(
 def _tiers(
     frames: Sequence[Frame], weights: Sequence[float], aps: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, float | None]:
-    """Sum each tier over access points; without any, over subflows (no tier counts as Tier 1)."""
+    """Return the total rate in Mb/s by tier. Sum over access points; if `aps` is empty, sum over
+    subflows, of which those without a tier count as Tier 1."""
     sums: dict[str, float | None] = {}
     for n in (1, 2):
         if aps:

@@ -1,4 +1,4 @@
-"""Say how far a run is and how it ended; write its result."""
+"""Describe the progress of a run and how it ended, and write its result."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ EXIT_INTERRUPTED = 130
 
 @dataclass(frozen=True)
 class Progress:
-    """Say how far a run is.
+    """Describe how far a run is.
 
-    `frame` is the latest sample, `eta_s` the seconds of real time that are left.
+    `t` is the time since its start in s, `frame` the latest sample, `eta_s` the real time in s that
+    is probably left.
     """
 
     phase: str
@@ -33,7 +34,8 @@ class Progress:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Say how a run ended: result, folder, exit code, and the error if the code is not 0."""
+    """Describe how a run ended: its result, its folder, the exit code of the program, and the error
+    message if that code is not 0."""
 
     result: dict[str, Any]
     folder: Path
@@ -48,7 +50,8 @@ def conclude(
     error: LabError | None,
     interrupted: bool,
 ) -> Outcome:
-    """Write result.json from what was recorded, close the folder, and say how it ended."""
+    """Compute and write result.json from the recorded samples, close the run folder, and return how
+    the run ended."""
     status = "failed" if error else "interrupted" if interrupted else "complete"
     try:
         frames = read_frames(recorder.folder)

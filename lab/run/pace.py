@@ -1,4 +1,4 @@
-"""Control how fast simulated time passes."""
+"""Control how fast simulated time passes in comparison with real time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ CONTROLS = ("pause", "resume", "speed")
 
 
 def checked_speed(value: Any) -> float:
-    """Return 0 for `max`, else a multiple of real time; raise `RequestError` for anything else."""
+    """Return a speed from the command line or a message as a number: 0 for `max`, else a multiple
+    of real time. Raise `RequestError` for anything else."""
     try:
         speed = 0.0 if value == "max" else float(value)
     except (TypeError, ValueError):
@@ -26,9 +27,10 @@ def checked_speed(value: Any) -> float:
 
 
 class Pace:
-    """Compute how long to wait.
+    """Compute how long a simulated run must wait to keep its speed.
 
-    A pause or a new speed counts from where the run is, so lost time is not made up.
+    After a pause or a change of speed it counts from the present moment, so lost time is not made
+    up.
     """
 
     def __init__(self, speed: float, clock: Callable[[], float] = time.monotonic) -> None:
@@ -36,7 +38,8 @@ class Pace:
         self._from: tuple[float, float] = (clock(), 0.0)
 
     def wait_s(self, now_s: float) -> float:
-        """Return the real seconds until the run may pass `now_s`; 0 if it may now."""
+        """Return how many s of real time to wait until the run may go on from `now_s`, in s of
+        simulated time; 0 if it may go on now, infinity while it is paused."""
         if self.paused:
             return math.inf
         if not self.speed:
@@ -48,7 +51,8 @@ class Pace:
         return max(0.0, wait_s)
 
     def control(self, control: Any, value: Any, now_s: float) -> None:
-        """Pause, resume or change the speed at `now_s`; raise `RequestError` for anything else."""
+        """Pause, resume or change the speed at `now_s`, in s of simulated time. `value` is the new
+        speed. Raise `RequestError` for any other control."""
         if control not in CONTROLS:
             raise RequestError(f"control {unknown(control, ('stop', *CONTROLS))}")
         if control == "speed":

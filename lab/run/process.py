@@ -1,8 +1,8 @@
-"""Find out whether the process that writes a run folder still exists.
+"""Find out whether the process that writes a run folder still runs.
 
-A process is identified by its id, its start time (ids are reused) and the boot it belongs to (the
-id of a process in a virtual machine means nothing outside). Where these are unknown, a folder
-that was written lately counts as being written.
+A process is identified by its id, its start time (because ids are reused) and the boot of its
+kernel (because an id inside a virtual machine means nothing outside). If these are unknown, or
+belong to another boot, the process counts as running as long as its folder was written recently.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ WRITTEN = ("samples.jsonl", "events.jsonl", "log.txt", "manifest.json")
 
 @cache
 def boot_id() -> str | None:
-    """Return the id of this boot of the kernel; None where it has none."""
+    """Return the id that the kernel has chosen for this boot; None if the kernel gives none."""
     try:
         return (PROC / "sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     except OSError:
@@ -28,9 +28,9 @@ def boot_id() -> str | None:
 
 
 def started(pid: int) -> int | None:
-    """Return when a process started, in clock ticks since the boot.
+    """Return the start time of a process, in clock ticks since the boot.
 
-    None if it has ended, or without /proc.
+    None if the process has ended, or if there is no /proc.
     """
     try:
         stat = (PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
@@ -41,7 +41,7 @@ def started(pid: int) -> int | None:
 
 
 def alive(manifest: dict[str, Any], folder: Path) -> bool:
-    """Tell whether the process that a manifest names still writes its folder."""
+    """Return whether the process named in a manifest still writes its run folder."""
     pid = manifest.get("pid")
     if not isinstance(pid, int) or manifest.get("boot_id") != boot_id():
         return _fresh(folder)
@@ -51,7 +51,7 @@ def alive(manifest: dict[str, Any], folder: Path) -> bool:
 
 
 def exists(pid: int) -> bool:
-    """Tell whether a process with this id exists."""
+    """Return whether a process with this id exists."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -1,4 +1,4 @@
-"""Read the files of a run folder, also while another process writes them."""
+"""Read the files of a run folder, even while another process writes them."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from lab.run.frame import Frame
 
 
 def read_frames(folder: Path) -> list[Frame]:
-    """Return the samples of a run; an incomplete last line is left out."""
+    """Return the samples of a run as frames. An incomplete last line is ignored."""
     return [Frame.from_json(line) for line in read_samples(folder)]
 
 
 def read_samples(folder: Path) -> list[dict[str, Any]]:
-    """Return the samples of a run as plain data; an incomplete last line is left out."""
+    """Return the samples of a run as JSON objects. An incomplete last line is ignored."""
     return list(read_lines(folder / "samples.jsonl"))
 
 
 def read_events(folder: Path) -> list[dict[str, Any]]:
-    """Return the events of a run; an incomplete last line is left out."""
+    """Return the events of a run as JSON objects. An incomplete last line is ignored."""
     return list(read_lines(folder / "events.jsonl"))
 
 
 def read_lines(path: Path) -> Iterator[dict[str, Any]]:
-    """Return the objects of a JSON Lines file.
+    """Yield the objects in a JSON Lines file.
 
-    Only the last line may be cut; damage before it raises `RequestError`.
+    An incomplete last line is ignored; any other damaged line raises `RequestError`.
     """
     try:
         lines = path.read_bytes().split(b"\n")
@@ -49,15 +49,17 @@ def read_lines(path: Path) -> Iterator[dict[str, Any]]:
 
 
 class Follower:
-    """Read the lines that another process appends to a file, each when it is complete."""
+    """Read the lines that another process appends to a file. A line is read when its newline has
+    been written."""
 
     def __init__(self, path: Path, parse: Callable[[str], Any] = json.loads) -> None:
         self.path, self._parse, self._offset = path, parse, 0
 
     def new(self) -> list[Any]:
-        """Return the lines completed since the last call; none if there is no file.
+        """Return the lines that were completed since the last call, parsed; an empty list if there
+        is no file.
 
-        A damaged line raises `RequestError`.
+        Raise `RequestError` if a line is damaged.
         """
         try:
             with self.path.open("rb") as file:
@@ -76,7 +78,10 @@ class Follower:
 
 
 def read_document(folder: Path, name: str) -> dict[str, Any]:
-    """Return `manifest.json` or `result.json` of a run folder."""
+    """Return the content of `manifest.json` or `result.json` (`name`) of a run folder.
+
+    Raise `RequestError` if the folder or file is missing or damaged.
+    """
     try:
         document: dict[str, Any] = json.loads((folder / name).read_text(encoding="utf-8"))
     except FileNotFoundError as error:

@@ -1,9 +1,11 @@
-"""Write the run folder; a killed process, a full disk or a power failure keeps earlier lines.
+"""Write the folder of a run. A lost process, a full disk or a power cut does not destroy what was
+written before.
 
     manifest.json  scenario.yaml  samples.jsonl  events.jsonl
     commands.sh    log.txt        inbox/         result.json
 
-Lines are appended and flushed one by one; documents are written beside and renamed into place.
+Lines are appended and flushed one by one. JSON documents are written to a temporary file, which is
+then renamed.
 """
 
 from __future__ import annotations
@@ -38,11 +40,13 @@ BEFORE_THE_RUN = {"vm", REQUEST}  # may be in a run folder before the run writes
 class Recorder:
     """Write one run folder.
 
-    A failed write ends the recording with one `LabError`; what was written before stays valid.
+    A write that fails raises a `LabError`. After it nothing more is appended: each attempt raises
+    the same error. What was written before stays valid.
     """
 
     def __init__(self, folder: Path, scenario: Scenario, engine: str) -> None:
-        """Use `folder`, which exists; keep the files of a run that was killed there."""
+        """Begin to record in `folder`, which must exist. If it holds the manifest and lines of a
+        run that was lost, keep them."""
         self.folder, self.scenario, self.engine = folder, scenario, engine
         self.run_id = folder.name
         self.flips: list[dict[str, Any]] = []  # changes made from outside during the run
@@ -68,15 +72,16 @@ class Recorder:
         give_away(self.folder)
 
     def sample(self, frame: Frame) -> None:
-        """Append one frame: the means over the interval that ends at its `t`."""
+        """Append a frame to samples.jsonl."""
         self._append("samples.jsonl", _line(frame.to_json()))
 
     def event(self, t: float, kind: str, **fields: Any) -> None:
-        """Append one event at `t`, in s since the start of the run."""
+        """Append an event to events.jsonl. It happened at `t`, in s since the start of the run."""
         self.events([(t, kind, fields)])
 
     def events(self, happened: Iterable[tuple[float, str, Mapping[str, Any]]]) -> None:
-        """Append several events in one write, each with its time and kind."""
+        """Append several events to events.jsonl in one write. Each is given as its time in s, its
+        kind and its fields."""
         self._append(
             "events.jsonl",
             "".join(
@@ -85,21 +90,24 @@ class Recorder:
         )
 
     def command(self, argv: Sequence[str], t: float | None = None) -> None:
-        """Append a command that was issued, with its time."""
+        """Append a shell command that was issued at `t` (in s since the start, by default now) to
+        commands.sh."""
         at = time.time() - self.started if t is None else t
         self._append("commands.sh", f"{shlex.join(argv)}  # {at:.3f} s\n")
 
     def log(self, text: str) -> None:
-        """Append text for people, with the time of day."""
+        """Append a text for people, with the time of day, to log.txt."""
         self._append("log.txt", f"{datetime.now():%H:%M:%S} {text}\n")
         self.on_log(text)
 
     def trace(self, text: str) -> None:
-        """Append a traceback, with a prefix that sets it apart from the lines for people."""
+        """Append a traceback to log.txt, indented by a mark that sets it apart from texts for
+        people."""
         self._append("log.txt", textwrap.indent(text.rstrip(), TRACE) + "\n")
 
     def describe(self, **fields: Any) -> None:
-        """Add fields to the manifest; dictionaries such as `versions={...}` are merged."""
+        """Set fields of manifest.json. A dictionary, such as `versions={...}`, is merged into the
+        present one."""
         for key, value in fields.items():
             present = self._manifest.get(key)
             merge = isinstance(present, dict) and isinstance(value, dict)
@@ -107,7 +115,8 @@ class Recorder:
         self._write("manifest.json", _pretty(self._manifest))
 
     def use(self, name: str) -> None:
-        """Copy and record the user's file with this name, because a flip has chosen it."""
+        """Copy the user's file that defines `name` into the run folder, if there is one: a flip has
+        selected this strategy or congestion control."""
         files = files_named({name}, self.engine)
         kept = self._manifest.get("extensions", [])
         if added := [each for each in files if each.row() not in kept]:
@@ -115,17 +124,19 @@ class Recorder:
             self.describe(extensions=[*kept, *(each.row() for each in added)])
 
     def _copy(self, files: Iterable[Extension]) -> None:
-        """Copy files of the user into the run folder; nothing is ever loaded from there."""
+        """Copy files of the user into the run folder, for the record. The lab never loads these
+        copies."""
         for each in files:
             (self.folder / COPIES).mkdir(exist_ok=True)
             (self.folder / COPIES / each.path.name).write_bytes(each.source)
 
     def result(self, result: dict[str, Any]) -> None:
-        """Write result.json, completely or not at all."""
+        """Write result.json as a whole, or not at all."""
         self._write("result.json", _pretty(result))
 
     def close(self) -> None:
-        """Close the files and give the folder to whoever called sudo."""
+        """Close all files. If the lab runs under sudo, give the folder to the
+        user who called sudo."""
         for file in self._open.values():
             try:
                 file.close()
@@ -170,23 +181,24 @@ class Recorder:
 
 
 def give_away(folder: Path) -> None:
-    """Give a run folder to the user who called sudo."""
+    """Give a run folder to the user who called sudo. Do nothing without sudo."""
     if owner := sudo_caller():
         for path in (folder, *folder.rglob("*")):
             os.chown(path, *owner, follow_symlinks=False)
 
 
 def write_scenario(path: Path, scenario: Scenario) -> None:
-    """Write the complete scenario into a file that can be loaded."""
+    """Write the complete scenario, defaults included, as a YAML file that can be loaded."""
     path.write_text(
         yaml.safe_dump(resolved(scenario), sort_keys=False, allow_unicode=True), encoding="utf-8"
     )
 
 
 def new_folder(scenario: Scenario, out: Path | None = None, runs: Path = RUNS) -> Path:
-    """Make a folder for one run and return it.
+    """Make the folder of a new run and return it.
 
-    `out` itself if given, which must be empty; else one named after start time and scenario.
+    With `out`, this is the folder; it must be empty or missing. Otherwise it is a new folder in
+    `runs`, named after time, scenario, strategy and seed.
     """
     try:
         if out is not None:
@@ -216,13 +228,15 @@ def new_folder(scenario: Scenario, out: Path | None = None, runs: Path = RUNS) -
 
 
 def sudo_caller() -> tuple[int, int] | None:
-    """Return user and group of the caller of sudo, if this process runs as root under it."""
+    """Return the user id and group id of the user who called sudo; None if this process does not
+    run as root under sudo."""
     uid, gid = os.environ.get("SUDO_UID", ""), os.environ.get("SUDO_GID", "")
     return (int(uid), int(gid)) if os.geteuid() == 0 and uid.isdigit() and gid.isdigit() else None
 
 
 def _made(folder: Path) -> Path:
-    """Make a folder with its parents, each given to the caller of sudo."""
+    """Make a folder and its missing parents. Give those that were made to the
+    user who called sudo."""
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     for each in missing:

@@ -1,7 +1,7 @@
-"""Hold what an engine reports when a run ends; both engines fill it in.
+"""Define the report that an engine returns when a run ends. Both engines fill in the same fields.
 
-Rates are Mb/s of received payload, on the wire; `in_scenario_units` converts them. A figure that
-nobody measured is None, never zero.
+Rates are Mb/s of received payload on the wire; `Report.in_scenario_units` converts them. A figure
+that was not measured is None, never zero.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ DIGITS = 4  # of a rate in result.json
 class SubflowReport:
     """Describe one subflow over the whole run.
 
-    `segments` counts every data segment the sender transmitted, retransmissions included;
-    `lost_segments` those of them that neither arrived nor are in flight at the end;
-    `retransmitted_segments` those that repeat an earlier one on the same subflow. `path` lists the
-    switches from server to user.
+    `segments` counts all data segments that the sender transmitted, retransmissions included;
+    `lost_segments` counts the transmitted segments that have not arrived and are not in flight at
+    the end; `retransmitted_segments` counts the segments that repeat an earlier one on the same
+    subflow. `path` lists the switches from server to user. `backup_s` is the time in s for which it
+    was a backup.
     """
 
     id: str
@@ -38,10 +39,11 @@ class SubflowReport:
 
 @dataclass(frozen=True)
 class ConnectionReport:
-    """Describe one connection over the whole run; `completion_s` counts from its own start.
+    """Describe one connection over the whole run.
 
-    `receive_buffer_max_bytes` is the most data its receiver held back at once because data before
-    it was missing. The emulation measures it every 50 ms.
+    `completion_s` is the time in s from the start of the connection until its file was complete.
+    `receive_buffer_max_bytes` is the most data that the receiver held because earlier data was
+    missing; the emulation measures it every 50 ms.
     """
 
     id: str
@@ -55,9 +57,11 @@ class ConnectionReport:
 
 @dataclass(frozen=True)
 class MptcpVerdict:
-    """Say whether multipath users' connections were Multipath TCP with all their subflows.
+    """Say whether the connections of multipath users were Multipath TCP with all their subflows.
 
-    `verified` is None if no user was meant to be multipath; `why` says what was missing.
+    `verified` is None if the scenario has no multipath user with a connection. `joins` counts
+    subflows after the first one of each connection, `fallbacks` connections that became plain TCP.
+    `why` says what was missing.
     """
 
     verified: bool | None = False
@@ -68,7 +72,8 @@ class MptcpVerdict:
 
 @dataclass(frozen=True)
 class MptcpCheck:
-    """Describe one connection of a multipath user: what it is, and what it should be."""
+    """Describe one connection of a multipath user: whether it is Multipath TCP, how many subflows
+    it has, and how many it should have."""
 
     id: str
     is_mptcp: bool
@@ -79,8 +84,8 @@ class MptcpCheck:
 def mptcp_verdict(checks: Sequence[MptcpCheck], joins: int, fallbacks: int) -> MptcpVerdict:
     """Judge the connections of all multipath users.
 
-    Each must be Multipath TCP with one subflow per address of its user; `joins` counts the further
-    subflows, `fallbacks` the connections that became plain TCP.
+    Each must be Multipath TCP with one subflow per address of its user. `joins` counts subflows
+    after the first one of each connection, `fallbacks` connections that became plain TCP.
     """
     why = [
         f"{each.id} is plain TCP"
@@ -94,14 +99,15 @@ def mptcp_verdict(checks: Sequence[MptcpCheck], joins: int, fallbacks: int) -> M
 
 @dataclass(frozen=True)
 class Overload:
-    """Say whether the machine kept up with what it emulated; `figures` is the evidence, by name."""
+    """Say whether the machine was too slow for the network that it emulated. `reasons` are texts
+    for people; `figures` are the measured numbers behind them, by name."""
 
     overloaded: bool = False
     reasons: tuple[str, ...] = ()
     figures: Mapping[str, float] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the `overload` of result.json."""
+        """Return the value of the key `overload` of result.json."""
         return {
             "overloaded": self.overloaded,
             "reasons": list(self.reasons),
@@ -111,7 +117,8 @@ class Overload:
 
 @dataclass(frozen=True)
 class Report:
-    """Hold what result.json needs beside the samples; `cc` was read back from connections."""
+    """Hold what result.json needs in addition to the samples. `cc` is the congestion control that
+    the open connections really had."""
 
     connections: tuple[ConnectionReport, ...] = ()
     mptcp: MptcpVerdict = MptcpVerdict()
@@ -119,7 +126,8 @@ class Report:
     overload: Overload = Overload()
 
     def in_scenario_units(self, rate_scale: float) -> Report:
-        """Return the report with every rate divided by `rate_scale`."""
+        """Return the report with every rate divided by `rate_scale`: rates as in the scenario
+        instead of rates on the wire."""
         if rate_scale == 1:
             return self
         connections = tuple(
@@ -132,7 +140,7 @@ class Report:
         return replace(self, connections=connections)
 
     def connections_json(self) -> list[dict[str, Any]]:
-        """Return the `connections` of result.json."""
+        """Return the value of the key `connections` of result.json."""
         return [
             asdict(each) | {"subflows": [_subflow_json(subflow) for subflow in each.subflows]}
             for each in self.connections
@@ -140,7 +148,7 @@ class Report:
 
 
 def _divided(part: Any, rate_scale: float) -> Any:
-    """Divide the throughput of a connection or subflow."""
+    """Return the report of a connection or subflow with its throughput divided by `rate_scale`."""
     if part.throughput_mbps is None:
         return part
     return replace(part, throughput_mbps=round(part.throughput_mbps / rate_scale, DIGITS))

@@ -1,9 +1,10 @@
-"""Run a scenario on any engine: open, advance and record, apply what is due, close, compute.
+"""Run a scenario on any engine, record what it measures, and write its result.
 
-1) build the network, open the engine
-2) until the end: advance one sample interval and record the frames; wait until they are due if the
-   run has a speed; apply scenario events that are due and flips in inbox/ (if paused, only flips)
-3) close the engine, whatever happened; write result.json: complete, interrupted or failed
+1) open the engine, which builds the network
+2) until the end: advance by one sample interval and record the frames; if the run has a speed, wait
+   until real time has caught up; apply the scenario's events that are due, and the messages in
+   inbox/ (only these while the run is paused)
+3) close the engine in any case; write result.json with the status complete, interrupted or failed
 """
 
 from __future__ import annotations
@@ -42,7 +43,11 @@ def run(
     recorder: Recorder,
     on_progress: Callable[[Progress], None] = lambda _: None,
 ) -> Outcome:
-    """Run a scenario that the engine admitted; failures are in the outcome, none is raised."""
+    """Run a scenario that this engine can run, and return how it ended. A failure of the run is
+    part of the outcome; it raises no exception.
+
+    `on_progress` is called before, during and after the run with the progress made.
+    """
     return _Run(scenario, engine, recorder, on_progress).outcome()
 
 
@@ -126,21 +131,22 @@ class _Run:
             self._progress("running", frames[-1] if frames else None, left)
 
     def _steps_gone(self, elapsed_s: float) -> int:
-        """Count the samples that a real-time engine would take a whole interval late.
+        """Return how many sample times a real-time engine is already late for by a whole interval.
 
-        They are left out, so that `t` stays true.
+        These samples are skipped, so that the times `t` of later ones stay true.
         """
         return int(elapsed_s / self.scenario.sample_interval_s) - 1 if self.engine.real_time else 0
 
     def _wait_until_due(self) -> None:
-        """Keep the pace; apply messages that arrive in the inbox meanwhile."""
+        """Wait until real time has caught up with simulated time. Apply messages from the inbox
+        while waiting."""
         self._apply_due()
         while self.pace and not self.stop_requested and (wait_s := self.pace.wait_s(self.now)) > 0:
             time.sleep(min(wait_s, POLL_INBOX_EVERY_S))
             self._apply_due()
 
     def _apply_due(self) -> None:
-        """Apply scenario events that are due, then the inbox."""
+        """Apply the events of the scenario that are due, then the messages in the inbox."""
         while self.due and self.due[0].at_s <= self.now and self.now < self.scenario.duration_s:
             event: Event = self.due.pop(0)
             self._flip(event.target, event.value, source="scenario")
@@ -155,7 +161,8 @@ class _Run:
                 self._flip(str(message["target"]), message.get("value"), source="inbox", seq=seq)
 
     def _control(self, message: dict[str, Any], seq: str) -> None:
-        """Stop the run; pause, resume or change its speed where the engine keeps no real time."""
+        """Carry out a control message: stop, or on simulated runs also pause, resume and speed.
+        Record it, or record why it is refused."""
         fields = {key: value for key, value in message.items() if key in ("control", "value")}
         try:
             if message["control"] == "stop":
@@ -178,7 +185,8 @@ class _Run:
         self._note("control", ok=True, seq=seq, **fields)
 
     def _flip(self, target: str, value: Any, **source: Any) -> None:
-        """Check and apply one change, or record why it is refused; the run goes on."""
+        """Check and apply one change, and record it. If it is refused, record why; the run
+        continues."""
         try:
             value = targets.check_flip(self.scenario, target, value)
             self.engine.apply(targets.change(self.scenario, target, value))
@@ -198,9 +206,10 @@ class _Run:
         self.recorder.event(self.now, kind, **fields)
 
     def _follow_decisions(self) -> None:
-        """Record what POX wrote since the last call, with times of the run.
+        """Record the decisions that POX has written since the last call, with times since the start
+        of the run.
 
-        If its strategy raised an exception, the run has failed.
+        The run fails if its strategy has raised an exception.
         """
         entries = self.decisions.new()
         failures = [entry["text"] for entry in entries if entry["kind"] == STRATEGY_FAILED]
@@ -218,7 +227,8 @@ class _Run:
         self.stop_requested = True
 
     def _fail(self, doing: str, error: Exception) -> None:
-        """Keep the first failure, and write its traceback into the log."""
+        """Record a failure of the run, with its traceback in the log. Of several failures the first
+        becomes the error of the run."""
         if not isinstance(error, LabError):
             details = self.recorder.folder / "log.txt"
             text = f"{doing} '{self.scenario.name}': {extensions.described(error)}"

@@ -10,14 +10,15 @@ from typing import Any
 
 
 class Interrupted(BaseException):
-    """Report that the user or the system has requested the end of the run."""
+    """Signal that the user (Ctrl-C) or the system wants the run to end."""
 
 
 @contextmanager
 def stop_on_signals(stop: Callable[[], None]) -> Iterator[threading.Event]:
-    """Call `stop` on SIGINT and SIGTERM.
+    """Call `stop` on SIGINT and SIGTERM while the context is open.
 
-    Until the yielded event is set they also raise `Interrupted` where they arrive.
+    A signal also raises `Interrupted` in the main thread, until the yielded event is set. The first
+    signal sets this event. Outside of the main thread, signals are not handled.
     """
     quiet = threading.Event()
 
