@@ -51,9 +51,11 @@ class ApReport(_Message):
     stations: dict[str, StationReport] = {}
 
     def occupancy(self, tiers: Mapping[str, int]) -> float:
-        """Return the MAC occupancy, for LTE the mean over the bearers that carry Tier 1.
+        """Return the MAC occupancy of the access point.
 
-        `tiers` has the tier of each user here, by default 1.
+        For an LTE base station that reports its bearers, it is the mean over the bearers that carry
+        Tier 1. `tiers` maps each user to its tier at this access point; a missing user counts as
+        Tier 1.
         """
         bearers = {
             user: station.mac_occupancy

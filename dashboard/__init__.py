@@ -1,6 +1,6 @@
-"""Show runs in the browser: thin pages and an HTTP API over run folders.
+"""Show runs in the browser: pages and an HTTP API that read the folders of runs.
 
-Runs are started as child processes; the dashboard follows their folders.
+A run started in the browser is a child process. The dashboard reaches it only through its folder.
 """
 
 from __future__ import annotations
@@ -33,7 +33,10 @@ DEFAULTS = {
 
 
 def create_app(config: dict[str, Any] | None = None) -> Flask:
-    """Return the app over the run folders in `config["RUNS"]`; tests pass their own folder."""
+    """Return the Flask app that shows the run folders in `config["RUNS"]`.
+
+    `config` overrides `DEFAULTS`; tests pass a folder of their own.
+    """
     templates = ROOT / "templates"
     if not templates.is_dir():
         raise MachineLacks(

@@ -1,4 +1,4 @@
-"""Run `python -m dashboard`."""
+"""Start the dashboard when Python is called as `python -m dashboard`."""
 
 import sys
 

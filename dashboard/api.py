@@ -1,4 +1,8 @@
-"""Define the HTTP interface; /openapi.json is made from the same table of addresses."""
+"""Define the HTTP API.
+
+The decorator `route` registers each address and adds it to the table from which /openapi.json is
+made.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +38,7 @@ FRAMES_AT_ONCE = 2000
 
 
 class FlipRequest(BaseModel):
-    """Hold a change of a running run."""
+    """Hold a request to change a target, such as a link's rate, in a run that is running."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
     target: str = Field(description="a name from the run's targets")
@@ -42,14 +46,14 @@ class FlipRequest(BaseModel):
 
 
 class SpeedRequest(BaseModel):
-    """Hold a new speed."""
+    """Hold a request to change the speed of a simulation."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
     speed: float | Literal["max"] = Field(description="simulated time over real time, or max")
 
 
 class Annotation(BaseModel):
-    """Hold tags and note of a run; what is left out stays."""
+    """Hold new tags and a new note for a run; a field that is left out stays as it is."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     tags: tuple[str, ...] | None = Field(None, description="replaces all tags", max_length=20)
@@ -261,7 +265,11 @@ def export(id: str) -> Any:
 
 
 def control(run_id: str, message: dict[str, Any]) -> Any:
-    """Put a control into the inbox of a run whose engine can carry it out."""
+    """Put a control message (stop, pause, resume or speed) into the inbox of a run.
+
+    Return the number of the message. Raise a `Problem` with status 409 if the engine cannot carry
+    the control out.
+    """
     what = message["control"]
     folder, doc = running(run_id, what)
     if what not in view.controls(doc["engine"]):

@@ -1,8 +1,9 @@
-"""Choose the charts of a run and their lines. Pure: frames in, charts out.
+"""Choose the charts of a run and the lines in each, from its frames.
 
-Every line names where its numbers are in a frame (`key`), so that the page can append new frames
-by itself, and its place in the palette (`colour`), so that the page can change it with the theme.
-Dashes tell lines apart, too, for readers who do not see the colours.
+A frame is one sample of the run, a line of samples.jsonl. Each line of a chart has a `key`, the
+place of its values in a frame, so that the page can append new frames by itself. `colour` is an
+index into the palette, so that the page can change colours with the theme. Dash styles also tell
+lines apart, for readers who cannot distinguish the colours. This file reads no files and no clock.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ Key = tuple[str, ...]
 
 @dataclass(frozen=True)
 class About:
-    """Hold what the charts need beside the frames.
+    """Hold the facts about a run that its charts need in addition to the frames.
 
-    `ends`: the names of each link's ends, as {link: (a, b)}.
-    `threshold`: (t, occupancy) steps; from this occupancy on an access point is congested.
+    `ends` maps each link to the names of its two ends. `threshold` holds pairs (t, occupancy): from
+    time t in s on, an access point with at least this MAC occupancy is congested.
     """
 
     duration_s: float = 60.0
@@ -35,9 +36,10 @@ class About:
 
 @dataclass(frozen=True)
 class Line:
-    """Describe one line of a chart. `row` 1 is the upper part of the chart, 2 the lower.
+    """Describe one line of a chart.
 
-    A line that is not `drawn` is only in the chart's table.
+    `row` is 1 for the upper part of the chart and 2 for the lower part. `step` draws the values as
+    steps. A line that is not `drawn` appears only in the table of the chart.
     """
 
     name: str
@@ -51,9 +53,10 @@ class Line:
 
 @dataclass(frozen=True)
 class Chart:
-    """Describe a chart: its title, the titles of its axes from top to bottom, and its lines.
+    """Describe a chart: title, axes and lines.
 
-    `top`: the upper end of the upper axis.
+    `axes` are the titles of the vertical axes, from top to bottom. `top` is the upper end of the
+    upper axis, None for automatic. `explains` is the text shown with the chart.
     """
 
     name: str
@@ -65,7 +68,7 @@ class Chart:
 
 
 def of_run(frames: Sequence[Frame], about: About) -> list[Chart]:
-    """Return the charts of a run; charts without a line are left out."""
+    """Return the charts of a run; charts without any line are left out."""
     last = frames[-1] if frames else {}
     aps = about.aps or tuple(last.get("ap", {}))
     links = about.links or tuple(last.get("link", {}))
@@ -77,7 +80,10 @@ def of_run(frames: Sequence[Frame], about: About) -> list[Chart]:
 
 
 def of_comparison(labels: Sequence[str], last: Sequence[Frame]) -> list[Chart]:
-    """Return a chart per quantity, with a line per run; `last` has the last frame of each run."""
+    """Return one chart per quantity, each with one line per run.
+
+    `labels` name the runs, and `last` holds the last frame of each run.
+    """
     return [
         Chart(
             name,
@@ -182,7 +188,10 @@ def _dash(n: int) -> str:
 
 
 def _quantities(last: Sequence[Frame]) -> list[tuple[str, str, str, Key]]:
-    """Return name, title, unit and key of every quantity that runs can be compared by."""
+    """Return every quantity that runs can be compared by.
+
+    Each tuple holds name, title, unit, and the place of the values in a frame.
+    """
     found: list[tuple[str, str, str, Key]] = [
         ("total", "Total throughput", "Mb/s", ("user", "*", "mbps"))
     ]

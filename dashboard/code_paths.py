@@ -1,8 +1,8 @@
-"""Refuse paths of code files over HTTP.
+"""Refuse requests over HTTP that contain the path of a code file.
 
-A strategy, topology or congestion control of one's own is a file that the lab executes. Such a
-file is named on the command line only. Over HTTP only names are accepted: built-in ones, and those
-found in the folders given by `--with` when the dashboard started.
+A user can write a strategy, topology or congestion control as a file, and the lab executes this
+file. Its path is accepted on the command line only. Over HTTP only names are accepted: built-in
+names, and names found in the folders that `--with` gave when the dashboard started.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ FILE_KEY = "file"  # `topology: {file: PATH.py}`
 
 
 def refuse(document: Any, doing: str) -> None:
-    """Raise a `RequestError`, which is sent as 422, if a document names a file of code anywhere."""
+    """Raise a `RequestError` if `document` contains the path of a code file anywhere.
+
+    The HTTP answer then has status 422. `doing` begins the error message, such as "start the run".
+    """
     for key, value in find(document):
         raise RequestError(
             f"{doing}: {key}: '{value}' is the path of a file, and over HTTP only names are "
@@ -30,7 +33,10 @@ def refuse(document: Any, doing: str) -> None:
 
 
 def find(document: Any, key: str = "") -> Iterator[tuple[str, str]]:
-    """Yield key and value of everything in plain data that names a file of code."""
+    """Yield the key and the text of each path of a code file in `document`.
+
+    `document` is data as JSON holds it; `key` is the key of `document` itself.
+    """
     if isinstance(document, dict):
         for name, value in document.items():
             words = str(name).split(".")
@@ -48,9 +54,9 @@ def find(document: Any, key: str = "") -> Iterator[tuple[str, str]]:
 
 
 def is_path(text: str) -> bool:
-    """Return whether a text can be the path of a file of code.
+    """Return whether a text can be the path of a code file.
 
-    A strategy such as `loss_aware/improved` is a name if it is registered.
+    A registered strategy is a name even if it contains a slash, such as `loss_aware/improved`.
     """
     if text in strategy_table.strategies():
         return False

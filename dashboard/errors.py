@@ -1,4 +1,8 @@
-"""Answer every error: as {"error": "what, why, what to do"} from the API, as a page elsewhere."""
+"""Answer every error over HTTP.
+
+The API answers with JSON, {"error": "what was tried, why it failed, what to do"}; other addresses
+answer with a page.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +21,10 @@ TEXTS = {
 
 
 class Problem(Exception):
-    """Carry an error with its HTTP status; `more` are further fields of the answer."""
+    """Raise to answer a request with an error and this HTTP status.
+
+    `more` holds further fields of the JSON answer.
+    """
 
     def __init__(self, status: int, text: str, **more: str) -> None:
         super().__init__(text)
@@ -25,7 +32,7 @@ class Problem(Exception):
 
 
 def answer(status: int, text: str, **more: str) -> Response:
-    """Return the error as JSON for programs, as a page for people."""
+    """Return an error response: JSON for an address of the API, else a page."""
     if request.path.startswith("/api/") or request.path in ("/healthz", "/openapi.json"):
         response = jsonify({"error": text, **more})
     else:
@@ -37,7 +44,7 @@ def answer(status: int, text: str, **more: str) -> Response:
 
 
 def register(app: Flask) -> None:
-    """Turn exceptions into answers."""
+    """Register handlers that turn exceptions into error responses."""
 
     @app.errorhandler(Problem)
     def _problem(error: Problem) -> Response:

@@ -1,4 +1,4 @@
-"""Describe the events of a run in words, and choose those that the charts mark."""
+"""Convert the events of a run to rows of the event log, and choose the events that charts mark."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ Event = dict[str, Any]
 class LogRow:
     """Hold one row of the event log.
 
-    `mark`: how charts show the event: line, tick or none. `quiet`: shown on request only.
-    `orders`: a decision without its time and reason; if it is the same as in the decision before
-    about the same `subject`, the decision changes nothing.
+    `n` numbers the events of a run from 1, and `t` is the time of the event in s. `mark` says how
+    charts show the event: "line", "tick" or "none". A `quiet` row is shown only with "show
+    everything". A decision has a `subject`, which it is about, and `orders`, its content without
+    time and reason. If the decision before it with the same subject has equal `orders`, it changes
+    nothing.
     """
 
     n: int
@@ -35,7 +37,7 @@ class LogRow:
 
 
 def describe(event: Event, n: int) -> LogRow:
-    """Return the row of the event log for event number `n`."""
+    """Return the row of the event log for an event, the `n`-th of its run."""
     kind = str(event.get("kind", "event"))
     ok = event.get("ok", True) is not False
     is_decision = kind == "decision"
@@ -56,7 +58,10 @@ def describe(event: Event, n: int) -> LogRow:
 
 
 def value_text(value: Any) -> str:
-    """Return a value as people write it."""
+    """Format the value of a changed target for people.
+
+    A boolean becomes "on" or "off", None "unlimited", and a strategy its name with its parameters.
+    """
     if isinstance(value, dict):
         inside = ", ".join(
             f"{key} {value_text(each)}" for key, each in value.get("params", {}).items()
@@ -128,12 +133,15 @@ def _rate(mbps: Any) -> str:
 
 
 def _subject(event: Event) -> str:
-    """Return the access point, subflow or connection that a decision is about."""
+    """Return the name of the access point, subflow or connection that a decision is about."""
     return str(next((event[key] for key in ("ap", "subflow", "connection") if key in event), ""))
 
 
 def _orders(event: Event) -> str:
-    """Return all of a decision except its time, its number and its reason."""
+    """Return a decision as JSON text without its time, its number and its reason.
+
+    Two decisions with equal texts give the same commands.
+    """
     return json.dumps(
         {key: value for key, value in event.items() if key not in ("t", "at", "seq", "reason")}
     )

@@ -1,4 +1,4 @@
-"""Export a run: samples as CSV, everything as JSON, or the whole folder as a zip."""
+"""Export a run: its samples as CSV, its documents as JSON, or its whole folder as a zip archive."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from lab.run.reading import read_document, read_events, read_samples
 
 
 def as_csv(folder: Path) -> bytes:
-    """Return a row per sample; columns are such as ap.wifi1.tier1_mbps and link.path1.mbps_ab."""
+    """Return the samples of a run as CSV, one row per sample.
+
+    A column name joins nested keys by dots, such as ap.wifi1.tier1_mbps and link.path1.mbps_ab.
+    """
     rows = [flat(frame) for frame in read_samples(folder)]
     columns = list(dict.fromkeys(key for row in rows for key in row))
     text = io.StringIO()
@@ -25,7 +28,10 @@ def as_csv(folder: Path) -> bytes:
 
 
 def as_json(folder: Path) -> bytes:
-    """Return {"manifest", "result", "samples", "events"}; a running run has the result null."""
+    """Return manifest, result, samples and events of a run as one JSON object.
+
+    The result is null while the run is running.
+    """
     done = (folder / "result.json").exists()
     whole = {
         "manifest": read_document(folder, "manifest.json"),
@@ -37,7 +43,7 @@ def as_json(folder: Path) -> bytes:
 
 
 def as_zip(folder: Path) -> bytes:
-    """Return all files of the run folder, without symbolic links."""
+    """Return a zip archive of all files in a run folder, without symbolic links."""
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
         for path in sorted(folder.rglob("*")):
@@ -47,7 +53,10 @@ def as_zip(folder: Path) -> bytes:
 
 
 def flat(value: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return nested values as one row; keys are joined by dots."""
+    """Convert nested objects to a single one, in which each key joins the nested keys by dots.
+
+    `prefix` is put in front of every key.
+    """
     row: dict[str, Any] = {}
     for key, each in value.items():
         row |= flat(each, f"{prefix}{key}.") if isinstance(each, dict) else {f"{prefix}{key}": each}

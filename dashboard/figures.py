@@ -1,7 +1,7 @@
-"""Draw charts as Plotly figures. Pure: no Flask, no files, no clock.
+"""Draw charts as Plotly figures, the JSON from which plotly.js draws in the browser.
 
-The page gets with every line its `meta`: `key`, where its numbers are in a frame, and `colour`,
-its place in the palette.
+Each line has two fields in `meta` for the page: `key`, the place of its values in a frame, and
+`colour`, its index in the palette. This file uses no Flask, no files and no clock.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ Figure = dict[str, Any]  # Plotly's JSON
 
 
 def figures(frames: Sequence[Frame], about: About, points: int = POINTS) -> list[Figure]:
-    """Return the charts of a run with at most `points` points a line.
+    """Return the charts of a run, each as {"name", "title", "explains", "figure"}.
 
-    Each is {"name", "title", "explains", "figure"}.
+    A line has at most `points` points.
     """
     drawn = []
     for chart in charts.of_run(frames, about):
@@ -34,7 +34,11 @@ def figures(frames: Sequence[Frame], about: About, points: int = POINTS) -> list
 
 
 def overlay(runs: Sequence[tuple[str, Sequence[Frame]]], points: int = POINTS) -> list[Figure]:
-    """Return charts with a line per run; `runs` are labels and frames of up to six runs."""
+    """Return charts that compare runs, with one line per run.
+
+    `runs` holds the label and the frames of each of up to six runs. A line has at most `points`
+    points. Charts without any value are left out.
+    """
     drawn = []
     duration_s = max((frames[-1]["t"] for _, frames in runs if frames), default=0)
     last = [frame for _, frames in runs for frame in frames[-1:]]
@@ -49,9 +53,10 @@ def overlay(runs: Sequence[tuple[str, Sequence[Frame]]], points: int = POINTS) -
 
 
 def series(frames: Sequence[Frame], key: Key) -> tuple[list[float], list[float | None]]:
-    """Return times and values of one quantity; None where it was not measured.
+    """Return the times in s and the values of one quantity; a value not measured is None.
 
-    A `*` at the second place of the key is the sum over all.
+    With "*" as the second part of the key, a value is the sum over all users, access points or
+    links.
     """
     return [frame["t"] for frame in frames], [_value(frame, key) for frame in frames]
 
@@ -59,9 +64,9 @@ def series(frames: Sequence[Frame], key: Key) -> tuple[list[float], list[float |
 def thin(
     xs: Sequence[float], ys: Sequence[float | None], points: int
 ) -> tuple[list[float], list[float | None]]:
-    """Return at most `points` points and keep every peak.
+    """Reduce a line to at most `points` points that still include every peak.
 
-    Each of `points / 2` buckets keeps its least and its greatest value.
+    The points are divided into `points / 2` buckets; each keeps its smallest and its largest value.
     """
     if len(xs) <= points:
         return list(xs), list(ys)
@@ -177,7 +182,7 @@ def _layout(chart: Chart, duration_s: float) -> go.Layout:
 
 
 def _plain(traces: Sequence[go.Scatter], layout: go.Layout) -> Figure:
-    """Return the figure as plain data, without Plotly's own theme."""
+    """Convert a figure to JSON data without Plotly's default theme."""
     figure: Figure = go.Figure(data=list(traces), layout=layout).to_plotly_json()
     figure["layout"].pop("template", None)
     for axis in ("xaxis", "yaxis", "yaxis2"):

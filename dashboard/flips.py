@@ -1,6 +1,7 @@
-"""List what can be changed in a run, check a change, and suggest three changes to try.
+"""List the targets that can be changed in a run, check a change, and suggest three changes to try.
 
-A change is checked against the present state: the run's scenario and every change so far.
+A target is a setting with a name, such as `strategy.cth`. A change is checked against the present
+state, which is the scenario of the run with all earlier changes applied.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ Row = dict[str, Any]  # of the JSON that a page gets
 
 @dataclass(frozen=True)
 class Suggestion:
-    """Describe a change to try; `text` says what to watch."""
+    """Describe a change that the page suggests; `text` says what it is and what to watch."""
 
     target: str
     value: Any
@@ -43,7 +44,7 @@ class Suggestion:
 
 
 def loaded(folder: Path) -> Scenario:
-    """Return the complete scenario of a run; raise `LookupError` while there is none."""
+    """Return the complete scenario in a run folder; raise `LookupError` if it cannot be read."""
     path = folder / "scenario.yaml"
     try:
         return _loaded(path, path.stat().st_mtime_ns)
@@ -52,14 +53,14 @@ def loaded(folder: Path) -> Scenario:
 
 
 def network(folder: Path) -> Topology:
-    """Return the network of a run; raise `LookupError` while there is none."""
+    """Return the network of a run; raise `LookupError` if its scenario cannot be read."""
     return loaded(folder).network
 
 
 def present(folder: Path) -> tuple[Scenario, dict[str, Any]]:
-    """Return the scenario as changed so far, and the latest value of every changed target.
+    """Return the scenario with all changes so far, and the latest value of each changed target.
 
-    Changes that wait in the inbox count; changes that the run refuses do not.
+    Changes that wait in the inbox of the run count; changes that the run would refuse do not.
     """
     scenario, values = loaded(folder), {}
     for target, value in _flipped(folder):
@@ -77,7 +78,7 @@ def present(folder: Path) -> tuple[Scenario, dict[str, Any]]:
 
 
 def rows(folder: Path) -> list[Row]:
-    """Return every target with its present value and the group it is shown in."""
+    """Return every target as a JSON row, with its present value and the group it is shown in."""
     scenario, values = present(folder)
     return [
         _row(replace(each, value=_present_value(each, values)))
@@ -86,7 +87,11 @@ def rows(folder: Path) -> list[Row]:
 
 
 def check(folder: Path, engine: str, target: str, value: Any) -> Any:
-    """Return the value to send; raise the `RequestError` that the run would report."""
+    """Check a new value for a target and return the value to send.
+
+    Raise the `RequestError` that the run would report, also if `engine` cannot run this congestion
+    control.
+    """
     scenario, _ = present(folder)
     checked = targets.check_flip(scenario, target, value)
     able = next((row["cc"] for row in catalogue.engine_rows() if row["name"] == engine), None)
@@ -98,12 +103,16 @@ def check(folder: Path, engine: str, target: str, value: Any) -> Any:
 
 
 def send(folder: Path, target: str, value: Any) -> str:
-    """Put a checked change into the inbox of a run; return its number."""
+    """Put a checked change into the inbox of a run; return the number of the message."""
     return inbox.send(folder, {"target": target, "value": value})
 
 
 def suggestions(folder: Path) -> list[Suggestion]:
-    """Return three changes to try: of the strategy, of a station, of a link."""
+    """Return at most three changes to try.
+
+    Candidates are, in this order, the strategy, a station's rate, a link going down, and link
+    rates.
+    """
     scenario, _ = present(folder)
     known = targets.targets(scenario)
     found = [
@@ -130,7 +139,10 @@ def _strategy_changes(scenario: Scenario, known: dict[str, Target]) -> list[Sugg
 
 
 def _other_strategy(scenario: Scenario, known: dict[str, Target]) -> str | None:
-    """Return `none` if another strategy runs, else the first one that fits this network."""
+    """Return the strategy that the page suggests to switch to.
+
+    If any strategy runs, this is `none`; otherwise the first one that suits this network, or None.
+    """
     if scenario.strategy.name != "none":
         return "none"
     unfit = strategy_table.unfit(scenario.network)
@@ -139,7 +151,10 @@ def _other_strategy(scenario: Scenario, known: dict[str, Target]) -> str | None:
 
 
 def _slower_station(known: dict[str, Target]) -> list[Suggestion]:
-    """Propose a third of the slowest WiFi rate; moving users have no such target."""
+    """Propose to reduce the slowest WiFi rate to a third.
+
+    The rates of moving users cannot be changed, so they are not considered.
+    """
     rates = {
         name: float(each.value)
         for name, each in known.items()
@@ -189,7 +204,11 @@ def _row(target: Target) -> Row:
 
 
 def _flipped(folder: Path) -> list[tuple[str, Any]]:
-    """Return the accepted changes, then those that wait. Reads the inbox first: see `inbox`."""
+    """Return target and value of the accepted changes, then of the changes that wait in the inbox.
+
+    The inbox is read before the event log: a change that the run takes in between is then found in
+    both, and counted once.
+    """
     waiting = {}
     for path in sorted((folder / "inbox").glob("*.json")):
         try:

@@ -1,4 +1,7 @@
-"""Turn docs/glossary.md into HTML: headings, lists, tables, paragraphs, `code` and **bold**."""
+"""Convert docs/glossary.md to HTML.
+
+Headings, lists, tables, paragraphs, `code` and **bold** are supported.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ FILE = ROOT / "docs" / "glossary.md"
 
 
 def page(path: Path = FILE) -> Markup:
-    """Return the glossary as HTML; a sentence if the file is missing."""
+    """Return the glossary as HTML, or a paragraph that says that the file is missing."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError:

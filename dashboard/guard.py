@@ -1,9 +1,11 @@
-"""Allow changes only from pages of this server, and from programs, that send the key.
+"""Allow changes only to pages of this server and to programs that send the key.
 
-1) The host must be one of TRUSTED_HOSTS (against DNS rebinding).
-2) A request that changes anything must come from this origin and be JSON (against other pages).
-3) It must carry the key: as `Authorization: Bearer KEY`, or as the cookie that a browser gets for
-   the ticket in the printed URL.
+1) The host name in the request must be one of TRUSTED_HOSTS (against DNS rebinding).
+2) A request that changes anything must come from a page of this server or from a program, and must
+   be JSON (against pages of other sites).
+3) It must contain the key: as `Authorization: Bearer KEY`, or as a cookie. A browser gets the
+   cookie in exchange for the ticket in the URL that the dashboard prints.
+
 Reading needs no key: the server listens on this machine only.
 """
 
@@ -32,7 +34,7 @@ HEADERS = {
 
 
 def protect(app: Flask) -> None:
-    """Check every request, and set the headers of every response."""
+    """Check every request to the app, and set the security headers of every response."""
 
     @app.before_request
     def _check() -> AnyResponse | None:
@@ -54,7 +56,10 @@ def protect(app: Flask) -> None:
 
 
 def _exchange(token: str) -> AnyResponse:
-    """Set the key as a cookie if the token is the ticket; a ticket works once."""
+    """Redirect to the same page; if `token` is the current ticket, set the key as a cookie.
+
+    A ticket works once.
+    """
     ticket = current_app.config["TICKET"]
     response = redirect(request.path)
     if ticket and secrets.compare_digest(token.encode(), ticket.encode()):
@@ -70,7 +75,10 @@ def _exchange(token: str) -> AnyResponse:
 
 
 def _cookie() -> str:
-    """Return the cookie's name; it has the port, because browsers send cookies to all ports."""
+    """Return the name of the cookie.
+
+    It contains the port, because a browser sends a cookie to all ports of a host.
+    """
     return f"lab_{urlsplit('//' + request.host).port or 80}"
 
 

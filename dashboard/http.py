@@ -1,4 +1,7 @@
-"""Read requests and find the services of the app; raise a `Problem` for a wrong request."""
+"""Read the parameters of HTTP requests, and return the objects that all requests share.
+
+A wrong request raises a `Problem`, which becomes the error response.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,10 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 def body(model: type[Model]) -> Model:
-    """Return the request's JSON, checked; 400 if it is no JSON object, 422 if a value is wrong."""
+    """Return the JSON body of the request as a checked `model`.
+
+    The status is 400 if the body is no JSON object, and 422 if a value is wrong.
+    """
     data = request.get_json(silent=True)
     if not isinstance(data, dict):
         text = "read the request: it has no JSON object. Send one, with "
@@ -29,7 +35,7 @@ def body(model: type[Model]) -> Model:
 
 
 def position() -> int:
-    """Return the SEQ to continue from: the Last-Event-ID header, or ?since=SEQ."""
+    """Return the position to continue a stream from: the Last-Event-ID header, or ?since=SEQ."""
     text = request.headers.get("Last-Event-ID") or request.args.get("since", "0")
     if not text.isdigit() or len(text) > 18:
         text = f"since {text}: this is no position. Send `seq` of an earlier answer, or 0"
@@ -38,7 +44,10 @@ def position() -> int:
 
 
 def points() -> int:
-    """Return how many points a line of a chart has at most: ?points=600."""
+    """Return the query parameter ?points=, the largest number of points of a chart line.
+
+    The default is 600.
+    """
     text = request.args.get("points", "600")
     if not text.isdigit() or not 2 <= int(text) <= MAX_POINTS:
         raise Problem(422, f"points {text}: write a number from 2 to {MAX_POINTS}")
@@ -46,12 +55,12 @@ def points() -> int:
 
 
 def requested_runs() -> list[str]:
-    """Return the ids of ?runs=A,B."""
+    """Return the run ids in the query parameter ?runs=A,B."""
     return [each for each in request.args.get("runs", "").split(",") if each]
 
 
 def folder_of(run_id: str) -> Path:
-    """Return the folder of a run; 404 if there is none."""
+    """Return the folder of a run; the request gets status 404 if the run does not exist."""
     try:
         return store().folder(run_id)
     except RequestError as error:
@@ -59,7 +68,10 @@ def folder_of(run_id: str) -> Path:
 
 
 def running(run_id: str, doing: str) -> tuple[Path, dict[str, Any]]:
-    """Return folder and document of a run that is running; 409 if it is not."""
+    """Return the folder and the document of a run that is running; otherwise answer with 409.
+
+    The document describes the run as in the list of runs. `doing` begins the error message.
+    """
     folder = folder_of(run_id)
     store().refresh()
     doc = store().get(run_id)
@@ -73,18 +85,18 @@ def running(run_id: str, doing: str) -> tuple[Path, dict[str, Any]]:
 
 
 def store() -> Store:
-    """Return the index of runs."""
+    """Return the index of all runs."""
     found: Store = current_app.extensions["store"]
     return found
 
 
 def launcher() -> Launcher:
-    """Return the starter of runs."""
+    """Return the launcher, which starts runs as child processes."""
     found: Launcher = current_app.extensions["launcher"]
     return found
 
 
 def streams() -> Streams:
-    """Return the readers of running runs."""
+    """Return the readers that follow the folders of running runs."""
     found: Streams = current_app.extensions["streams"]
     return found

@@ -1,4 +1,4 @@
-"""Make /openapi.json from the table that the addresses are registered with."""
+"""Register the addresses of the API in a table, and make /openapi.json from this table."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ ERRORS = {
 
 @dataclass(frozen=True)
 class Row:
-    """Describe one address."""
+    """Describe one address of the API.
+
+    `body` is the model of its JSON request, and `status` the HTTP status of success.
+    """
 
     method: str
     path: str
@@ -37,9 +40,9 @@ TABLE: list[Row] = []
 
 
 def router(blueprint: Blueprint) -> Callable[..., Callable[[Handler], Handler]]:
-    """Return a decorator that registers an address and adds it to the table.
+    """Return a decorator that registers a function as the handler of an API address.
 
-    What the decorated function returns is sent as JSON.
+    It also adds the address to the table. What the function returns is sent as JSON.
     """
 
     def route(

@@ -1,4 +1,4 @@
-"""Serve the pages: thin templates that the browser fills from the API."""
+"""Serve the HTML pages: short templates that the browser fills with data from the API."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def words() -> str:
 
 @pages.get("/plotly/<wanted>.js")
 def plotly(wanted: str) -> Response:
-    """Return plotly.js from the plotly package; browsers keep it."""
+    """Return the script plotly.js of the installed version; browsers may cache it forever."""
     if wanted != version("plotly"):
         text = f"plotly.js {wanted} is not installed: the page is older than the server. Reload it"
         raise Problem(404, text)
@@ -85,7 +85,7 @@ def _for_all_pages() -> dict[str, Any]:
 
 @pages.app_template_filter()
 def with_code(text: str) -> Markup:
-    """Turn text between backticks into code, and escape everything else."""
+    """Convert text to HTML: `text` between backticks becomes code, and all else is escaped."""
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
 

@@ -1,4 +1,4 @@
-"""Start runs as child processes, and reach them through their folders only."""
+"""Start runs as child processes; each run is reached through its folder and by signals."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ MOST_ERROR_BYTES = 65_536
 
 
 class StartRequest(BaseModel):
-    """Hold what POST /api/runs accepts; the scenario file decides what is left out."""
+    """Hold the body of POST /api/runs; the scenario file decides every value that is left out."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
     scenario: str = Field(description="a name from /api/scenarios")
@@ -56,7 +56,11 @@ class StartRequest(BaseModel):
 
 @dataclass
 class Child:
-    """Hold a run that the dashboard started; `errors` is its standard error."""
+    """Hold the process and the folder of a run that the dashboard started.
+
+    `errors` is the file that collects its standard error. When the process has ended, `text` is the
+    content of this file, without the prefix `error: `.
+    """
 
     process: subprocess.Popen[bytes]
     folder: Path
@@ -65,13 +69,19 @@ class Child:
     text: str = ""
 
     def error_text(self) -> str:
-        """Return what an ended child wrote to standard error, without the prefix `error: `."""
+        """Wait for the end of the child and return what it wrote to standard error.
+
+        The prefix `error: ` is removed.
+        """
         self.waiter.join(REPORTS_WITHIN_S)
         return self.text
 
 
 class Launcher:
-    """Start runs, and end those it started."""
+    """Start runs as child processes, and stop the runs it started.
+
+    At most `most` of them are running at the same time.
+    """
 
     def __init__(
         self,
@@ -87,7 +97,10 @@ class Launcher:
         self._mutex = threading.Lock()
 
     def start(self, request: StartRequest) -> str:
-        """Check the request, start the run and return its id; if it is refused, start nothing."""
+        """Check the request, start the run and return its id.
+
+        If the request is refused, raise an error and start nothing.
+        """
         scenario = checked(request)
         with self._mutex:
             running = sum(child.process.poll() is None for child in self._children.values())
@@ -101,7 +114,10 @@ class Launcher:
         return folder.name
 
     def stop_all(self) -> None:
-        """Stop every run started here, and wait for their results."""
+        """Stop every run that this launcher started, and wait for their results.
+
+        A run that has not ended within `ENDS_WITHIN_S` is killed.
+        """
         for child in self._children.values():
             if child.process.poll() is None:
                 child.process.send_signal(signal.SIGINT)
@@ -141,7 +157,7 @@ class Launcher:
         return child
 
     def _wait(self, child: Child) -> None:
-        """Wait for the child; write its error into log.txt if it left no result."""
+        """Wait for the end of the child; append its error to log.txt if it left no result."""
         child.process.wait()
         with child.errors as errors:
             errors.seek(0)
@@ -153,7 +169,10 @@ class Launcher:
                 log.write(child.text + "\n")
 
     def _wait_for_start(self, child: Child) -> None:
-        """Return when the run has begun, or takes long; raise its error if it cannot start."""
+        """Return when the run has begun, or after `REPORTS_WITHIN_S`.
+
+        If the child ends before the run has begun, raise its error as a `Problem`.
+        """
         ends = time.monotonic() + REPORTS_WITHIN_S
         manifest = child.folder / "manifest.json"
         while time.monotonic() < ends and not manifest.exists():
@@ -166,7 +185,11 @@ class Launcher:
 
 
 def checked(request: StartRequest) -> Scenario:
-    """Return the scenario to run, admitted by its engine; raise an error if it is refused."""
+    """Return the scenario that the request describes, after all checks.
+
+    Raise an error if the engine cannot run it, if it needs root rights that are missing, or if it
+    names a code file.
+    """
     _refuse_code(request)
     jobs = planning.checked(_batch_request(request))
     real_time = {row["name"]: row["real_time"] for row in catalogue.engine_rows()}
@@ -183,7 +206,7 @@ def checked(request: StartRequest) -> Scenario:
 
 
 def arguments(request: StartRequest) -> list[str]:
-    """Return the request as arguments of the command line."""
+    """Return the arguments of the command line that start the requested run."""
     argv = ["run", request.scenario, "--engine", request.engine]
     argv += ["--vm"] if request.vm else []
     options = {
@@ -202,7 +225,7 @@ def arguments(request: StartRequest) -> list[str]:
 
 
 def remove_unused(folder: Path) -> None:
-    """Remove the folder of a run that never began, if it is empty."""
+    """Remove the folder of a run that never began; leave it if it contains files."""
     try:
         folder.rmdir()
     except OSError:
@@ -210,7 +233,7 @@ def remove_unused(folder: Path) -> None:
 
 
 def _refuse_code(request: StartRequest) -> None:
-    """Raise an error if the request, or its scenario file, names a file of code."""
+    """Raise an error if the request or its scenario file contains the path of a code file."""
     doing = "start the run"
     names = {"scenario": request.scenario, "strategy": request.strategy, "cc": request.cc}
     code_paths.refuse(names | {"params": request.params, "set": request.set}, doing)

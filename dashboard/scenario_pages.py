@@ -1,4 +1,4 @@
-"""Put together what the pages of scenarios show: the groups on the home page, the start form."""
+"""Collect the data for the home page, which lists scenarios, and for the form that starts a run."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ OTHERS = ("Other networks", "Scenarios of no paper, and your own files in scenar
 
 @dataclass(frozen=True)
 class Group:
-    """Hold scenarios about the same subject, in the order of their paper's figures."""
+    """Hold the scenarios of one paper, in the order of the paper's figures."""
 
     title: str
     about: str
@@ -47,19 +47,22 @@ class Group:
 
 @dataclass(frozen=True)
 class Part:
-    """Hold a part of a topology's description; `drawn`: it is a drawing in characters."""
+    """Hold a paragraph of a topology's description; `drawn` marks a drawing made of characters."""
 
     drawn: bool
     text: str
 
 
 def rows() -> list[Row]:
-    """Return the row of every scenario; one that names a file of code is not loaded."""
+    """Return one row per scenario, with the fields that pages show.
+
+    A scenario that contains the path of a code file is not loaded; its row shows the error.
+    """
     return catalogue.scenario_rows(partial(code_paths.refuse, doing="load the scenario"))
 
 
 def groups() -> list[Group]:
-    """Return all scenarios in groups; groups without a scenario are left out."""
+    """Return the scenarios grouped by paper; groups without a scenario are left out."""
     found: dict[tuple[str, str], list[Row]] = {each: [] for each in (*GROUPS.values(), OTHERS)}
     for row in rows():
         first, *_ = re.split(r"[\s,]", row.get("paper") or "")
@@ -72,9 +75,10 @@ def groups() -> list[Group]:
 
 
 def choices(name: str) -> Row:
-    """Return what a run of this scenario can be started with.
+    """Return the strategies, engines and congestion controls that a scenario can be started with.
 
-    `unfit`: why a strategy could never act in this network, or why an engine cannot build it.
+    `unfit` says why a strategy could never act in this network, or why an engine cannot build it;
+    empty if there is no such reason.
     """
     scenario = loading.load(name)
     unfit = strategy_table.unfit(scenario.network)
@@ -91,7 +95,10 @@ def choices(name: str) -> Row:
 
 
 def picture(kind: str) -> list[Part]:
-    """Return the docstring of a topology's builder, without its verb `Return`, in parts."""
+    """Return the description of a topology as paragraphs.
+
+    This is the docstring of the function that builds it, without the first word `Return`.
+    """
     texts = (row["picture"] for row in catalogue.topology_rows() if row["kind"] == kind)
     text = (next(texts, "") or "").replace("`", "").removeprefix("Return ")
     text = text[:1].upper() + text[1:]

@@ -1,4 +1,7 @@
-"""Serve the dashboard on this machine: print one URL; Ctrl-C ends it and the runs it started."""
+"""Serve the dashboard on this machine and print its URL.
+
+Ctrl-C ends the dashboard and the runs that it started.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,10 @@ DEMO = StartRequest(
 
 
 def listen(port: int | None) -> socket.socket:
-    """Return a listening socket on `port`; if that is None, on 8080 or the next free port."""
+    """Return a listening socket on `port`; with None, on 8080 or the next free port.
+
+    Raise `MachineLacks` if the port is taken.
+    """
     for each in [port] if port else range(FIRST_PORT, FIRST_PORT + PORTS):
         sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -59,7 +65,11 @@ def listen(port: int | None) -> socket.socket:
 
 
 def key(path: Path) -> str:
-    """Return the key for programs, which stays the same; only its owner can read the file."""
+    """Return the key in the file `path`; create both if there is none.
+
+    Programs send this key to change runs. It stays the same over restarts. Only the owner of the
+    file can read it.
+    """
     try:
         return path.read_text(encoding="ascii").strip() or _new_key(path)
     except OSError:
@@ -67,7 +77,7 @@ def key(path: Path) -> str:
 
 
 def server(app: Flask, sock: socket.socket) -> Any:
-    """Return a Waitress server for many browsers at the same time."""
+    """Return a Waitress server for the app, with enough threads for many browsers."""
     from waitress.server import create_server
 
     return create_server(
@@ -89,7 +99,11 @@ def serve(
     runs: Path = RUNS,
     extension_folders: Sequence[str] = (),
 ) -> None:
-    """Serve until Ctrl-C or SIGTERM, then end the runs that the dashboard started."""
+    """Serve until Ctrl-C or SIGTERM, then stop the runs that the dashboard started.
+
+    `browser` opens a browser if there is a display. `demo` starts a demo run and opens its page.
+    `extension_folders` are the folders given by `--with`.
+    """
     extensions.add_from_environment()
     for each in extension_folders:
         extensions.add(Path(each))
@@ -133,7 +147,7 @@ def serve(
 
 
 def main(argv: Sequence[str]) -> None:
-    """Start the dashboard with the arguments of `lab up`, which checks and explains them."""
+    """Start the dashboard with the arguments of the command `lab up`."""
     parser = argparse.ArgumentParser(prog="dashboard", epilog="See ./run_lab.sh up --help.")
     parser.add_argument("--port", type=int)
     parser.add_argument("--no-browser", action="store_true")
@@ -153,7 +167,10 @@ def main(argv: Sequence[str]) -> None:
 
 
 def _demo(launcher: Launcher) -> str:
-    """Start the demo run and return its page; print the reason and return / if it cannot start."""
+    """Start the demo run and return the address of its page.
+
+    If it cannot start, print the reason and return "/".
+    """
     try:
         return f"/runs/{launcher.start(DEMO)}"
     except (LabError, Problem) as error:

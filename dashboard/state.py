@@ -1,4 +1,4 @@
-"""Report the state of a run from the files in its folder."""
+"""Determine the state of a run from the files in its folder."""
 
 from __future__ import annotations
 
@@ -22,7 +22,11 @@ Doc = dict[str, Any]  # a JSON document of the run folder
 
 @dataclass(frozen=True)
 class Verdict:
-    """Say whether a run is Multipath TCP. `kind`: yes, no, pending or none (no multipath user)."""
+    """Say whether the connections of a run use MPTCP.
+
+    `kind` is "yes", "no", "pending" (not known yet) or "none" (no user uses MPTCP). `text` says it
+    in words.
+    """
 
     kind: str
     text: str
@@ -30,10 +34,11 @@ class Verdict:
 
 @dataclass(frozen=True)
 class RunState:
-    """Describe where a run is. `over`: nothing more will be written.
+    """Describe the state of a run.
 
-    `speed`: simulated time over real time, "max", or None for an engine that runs in real time.
-    `overloaded`: the reasons; empty if the machine keeps up.
+    `t` is the time it has reached, in s. `over` is True if nothing more will be written into its
+    folder. `speed` is simulated time over real time, "max", or None for an engine that runs in real
+    time. `overloaded` gives the reasons why the machine cannot keep up; it is empty if it can.
     """
 
     status: str
@@ -46,14 +51,14 @@ class RunState:
     error: str
 
     def to_json(self) -> Doc:
-        """Return the state as HTTP sends it."""
+        """Return the state as the JSON object that the API sends."""
         verdict = {"is": self.verdict.kind, "text": self.verdict.text}
         return asdict(self) | {"verdict": verdict}
 
 
 @dataclass
 class _Flags:
-    """Collect what the event log says about pauses, speed and overload."""
+    """Hold what the event log says about pauses, speed and overload."""
 
     paused: bool = False
     speed: float | str | None = None
@@ -61,7 +66,7 @@ class _Flags:
 
 
 def of(folder: Path) -> RunState:
-    """Return the state of the run in a folder."""
+    """Return the state of the run in `folder`."""
     result, manifest = (
         tolerant_document(folder / "result.json"),
         tolerant_document(folder / "manifest.json"),
@@ -88,7 +93,11 @@ def of(folder: Path) -> RunState:
 def verdict(
     result: Doc | None, frame: Doc | None, multipath_users: Sequence[str], over: bool
 ) -> Verdict:
-    """Return whether a run is Multipath TCP: from its result, or so far from its last frame."""
+    """Return whether the connections of a run use MPTCP.
+
+    The result of the run decides. Without one, the last frame (sample) shows how many subflows the
+    connections have so far. `over` is True if the run has ended.
+    """
     if not multipath_users:
         text = "This scenario has no multipath user: all connections are plain TCP."
         return Verdict("none", text)
@@ -112,7 +121,7 @@ def verdict(
 
 
 def last_frame(folder: Path) -> Doc | None:
-    """Return the newest complete line of samples.jsonl, or None."""
+    """Return the last complete line of samples.jsonl as an object, or None if there is none."""
     try:
         with (folder / "samples.jsonl").open("rb") as file:
             file.seek(0, os.SEEK_END)
@@ -152,13 +161,13 @@ def _flags(folder: Path) -> _Flags:
 
 
 def _first_speed(manifest: Doc | None) -> float | str | None:
-    """Return the speed a run began with; None if it runs in real time or is unknown."""
+    """Return the speed at which a run began; None if it runs in real time or is unknown."""
     speed = (manifest or {}).get("speed")
     return "max" if speed == 0 else speed
 
 
 def _state_events(path: Path) -> Iterator[Doc]:
-    """Yield the events about controls and overload; parse no other line."""
+    """Yield the events about controls and overload; other lines are not parsed, to save time."""
     try:
         lines = path.read_bytes().split(b"\n")
     except OSError:
@@ -176,7 +185,7 @@ def _multipath_users(folder: Path) -> list[str]:
 
 
 def _subflow_counts(frame: Doc | None) -> dict[str, int]:
-    """Return the number of subflows of each connection in a frame."""
+    """Map each connection to its number of subflows in a frame."""
     counts: dict[str, int] = {}
     for name in (frame or {}).get("sf", {}):
         connection = name.rpartition("/")[0]

@@ -1,8 +1,9 @@
-"""Follow running runs: one reader per run folder for all browsers; every line is encoded once.
+"""Follow running runs and send their samples and events to browsers.
 
-A position in a run counts its samples and its events: SEQ = samples * EVENTS + events. The server
-needs no memory of who has received what, and a position holds after a restart. Server-sent events
-carry it as `id:`, so that a browser continues where it was.
+One thread follows each run folder for all browsers, and each line is encoded once. A position in a
+run counts its samples and its events: SEQ = samples * EVENTS + events. The server need not remember
+what each browser has received, and a position stays valid after a restart. Server-sent events
+contain the position as `id:`, so that a browser continues where it stopped.
 """
 
 from __future__ import annotations
@@ -32,23 +33,33 @@ LINGER_S = 10.0  # a reader continues for so long after its last use
 
 @dataclass(frozen=True)
 class Message:
-    """Hold one message for browsers; `body` is its JSON text."""
+    """Hold one message for browsers.
+
+    `kind` is "sample", "event" or "status", `seq` the position after this message, and `body` its
+    JSON text.
+    """
 
     kind: str
     seq: int
     body: str
 
     def sse(self) -> bytes:
-        """Return the message as a server-sent event."""
+        """Return the message in the format of server-sent events."""
         return f"id: {self.seq}\nevent: {self.kind}\ndata: {self.body}\n\n".encode()
 
     def is_after(self, samples: int, events: int) -> bool:
-        """Return whether the message is new at a position of so many samples and events."""
+        """Return whether this message is new to a browser.
+
+        `samples` and `events` are the numbers of samples and events that the browser already has.
+        """
         return self.seq // EVENTS > samples if self.kind == "sample" else self.seq % EVENTS > events
 
 
 class Tail(threading.Thread):
-    """Follow one run folder until nobody watches it."""
+    """Follow one run folder in a thread until no browser watches it.
+
+    The last `KEPT` messages are kept in memory.
+    """
 
     def __init__(self, folder: Path) -> None:
         super().__init__(name=f"follow {folder.name}", daemon=True)
@@ -63,7 +74,7 @@ class Tail(threading.Thread):
         self._read, self._dropped = [0, 0], [0, 0]  # samples, events
 
     def run(self) -> None:
-        """Poll the folder until it has not been watched for a while."""
+        """Poll the folder until nobody has watched it for `LINGER_S`."""
         polls = 0
         while not self.ended:
             self.poll(polls % STATUS_EVERY == 0)
@@ -73,7 +84,10 @@ class Tail(threading.Thread):
                 self.ended = not self.watchers and time.monotonic() - self.used > LINGER_S
 
     def since(self, seq: int) -> list[Message]:
-        """Return the messages after a position, in order; old ones are read from the files."""
+        """Return the messages after the position `seq`, in order.
+
+        Messages that are no longer in memory are read from the files.
+        """
         samples, events_read = divmod(seq, EVENTS)
         with self.news:
             self.used = time.monotonic()
@@ -82,12 +96,18 @@ class Tail(threading.Thread):
         return [each for each in read(self.folder) if each.is_after(samples, events_read)]
 
     def more_than(self, count: int) -> bool:
-        """Wait until there are more than `count` messages; return False after a heartbeat."""
+        """Wait until there have been more than `count` messages.
+
+        Return False if there is none within `HEARTBEAT_S`.
+        """
         with self.news:
             return self.news.wait_for(lambda: self.count > count, HEARTBEAT_S)
 
     def poll(self, with_state: bool) -> None:
-        """Read what the folder has new, and wake the browsers that wait."""
+        """Read the new lines of the folder, and wake the threads that wait for messages.
+
+        With `with_state`, or if there are new events, determine the state of the run anew.
+        """
         samples, found = self._samples.new(), self._events.new()
         now = state.of(self.folder) if with_state or found else self.state
         with self.news:
@@ -108,7 +128,7 @@ class Tail(threading.Thread):
 
 
 class Streams:
-    """Hold the readers of all watched runs, and limit the number of streams."""
+    """Hold the threads that follow watched runs, and limit the number of streams to `most`."""
 
     def __init__(self, most: int) -> None:
         self._tails: dict[Path, Tail] = {}
@@ -116,7 +136,7 @@ class Streams:
         self._slots = threading.BoundedSemaphore(most)
 
     def tail(self, folder: Path) -> Tail:
-        """Return the reader of a run; start it if there is none."""
+        """Return the thread that follows a run folder; start it if there is none."""
         with self._mutex:
             self._tails = {path: tail for path, tail in self._tails.items() if not tail.ended}
             if folder not in self._tails:
@@ -126,7 +146,11 @@ class Streams:
             return self._tails[folder]
 
     def watch(self, folder: Path, seq: int, gone: Callable[[], bool]) -> Iterator[bytes] | None:
-        """Return server-sent events from a position on, or None if there are too many streams."""
+        """Return the server-sent events of a run after the position `seq`.
+
+        Return None if there are too many streams. `gone()` returns True when the browser has
+        disconnected.
+        """
         if not self._slots.acquire(blocking=False):
             return None
         return self._watch(self.tail(folder), seq, gone)
@@ -160,7 +184,10 @@ class Streams:
 
 
 def read(folder: Path) -> list[Message]:
-    """Return all samples and events of a run, merged by time; each file keeps its order."""
+    """Return all samples and events of a run, merged by time.
+
+    Lines of the same file keep their order.
+    """
     merged = heapq.merge(
         _timed("sample", folder / "samples.jsonl"),
         _timed("event", folder / "events.jsonl"),

@@ -1,4 +1,4 @@
-"""Put together what pages and the API show of runs, from their folders."""
+"""Collect from run folders what the pages and the API show about runs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,11 @@ Doc = dict[str, Any]  # JSON: a run in lists, or what a page gets
 
 
 def run(store: Store, folder: Path) -> Doc:
-    """Return one run: its document, state, scenario texts, targets and changes to try."""
+    """Return everything the page of a run shows, as a JSON object.
+
+    It holds the run's document (its row in lists), state, scenario texts, targets that can be
+    changed, and changes to try. Raise a `Problem` with status 404 if there is no such run.
+    """
     store.refresh()
     try:
         doc = with_rates(store.get(folder.name))
@@ -58,12 +62,15 @@ def run(store: Store, folder: Path) -> Doc:
 
 
 def with_rates(doc: Doc) -> Doc:
-    """Add `rates` to the document of a run: its rate scale in words, empty if that is 1."""
+    """Add the field `rates` to the document of a run: its rate scale in words.
+
+    The text is empty if the rate scale is 1.
+    """
     return doc | {"rates": rate_scale.label(doc["rate_scale"], doc["wire_rates"])}
 
 
 def controls(engine: str) -> list[str]:
-    """Return the controls of a run of this engine."""
+    """Return the names of the controls that a run of this engine accepts."""
     simulated = any(
         row["name"] == engine and not row["real_time"] for row in catalogue.engine_rows()
     )
@@ -71,7 +78,10 @@ def controls(engine: str) -> list[str]:
 
 
 def charts(folder: Path, points: int) -> Doc:
-    """Return the charts and the event log of a run so far, and the position to continue from."""
+    """Return the charts, the event log and the last frame of a run, as a JSON object.
+
+    `seq` is the position from which a stream continues. A chart line has at most `points` points.
+    """
     frames = _frames(folder)
     happened = _events(folder)
     return {
@@ -83,7 +93,11 @@ def charts(folder: Path, points: int) -> Doc:
 
 
 def about(folder: Path, happened: list[Doc]) -> charting.About:
-    """Return what the charts need beside the frames."""
+    """Return the facts about a run that its charts need in addition to the frames.
+
+    `happened` are the events of the run. The result has only defaults while the scenario cannot be
+    read.
+    """
     try:
         scenario, network = flips.loaded(folder), flips.network(folder)
     except LookupError:
@@ -100,7 +114,10 @@ def about(folder: Path, happened: list[Doc]) -> charting.About:
 
 
 def compared(store: Store, ids: list[str]) -> list[Doc]:
-    """Return the documents of runs to compare, in the order of `ids`, each with a label."""
+    """Return the documents of the runs to compare, in the order of `ids`, each with a label.
+
+    Raise a `Problem` if the number of runs is not 2 to 6, or if they cannot be compared.
+    """
     if not 2 <= len(ids) <= MOST_COMPARED:
         raise Problem(
             422, f"compare {len(ids)} runs: choose 2 to {MOST_COMPARED}, such as ?runs=A,B"
@@ -118,13 +135,19 @@ def compared(store: Store, ids: list[str]) -> list[Doc]:
 
 
 def overlay(store: Store, docs: list[Doc], points: int) -> list[Doc]:
-    """Return charts with one line per run."""
+    """Return the charts that compare these runs, with one line per run.
+
+    A line has at most `points` points.
+    """
     runs = [(doc["label"], _frames(store.folder(doc["id"]))) for doc in docs]
     return figures.overlay(runs, points)
 
 
 def marks(store: Store, docs: list[Doc]) -> list[Doc]:
-    """Return the changes in each run, numbered as on its page; `run` is its place in `docs`."""
+    """Return the events that charts mark with a line, as JSON rows, for all runs.
+
+    `run` is the index of the run in `docs`; `number` counts the marks of each run, as on its page.
+    """
     found: list[Doc] = []
     for place, doc in enumerate(docs):
         happened = _events(store.folder(doc["id"]))
@@ -137,7 +160,11 @@ def marks(store: Store, docs: list[Doc]) -> list[Doc]:
 
 
 def choose(docs: list[Doc], query: dict[str, str]) -> list[Doc]:
-    """Return the runs that match a query: FILTERS, tag, q (words in any text), limit."""
+    """Return the documents that match a query.
+
+    The query may contain the fields in `FILTERS`, `tag`, `q` (words that must occur in the texts of
+    the run) and `limit` (the largest number of runs).
+    """
     known = (*FILTERS, "tag", "q", "limit")
     for key in query.keys() - set(known):
         raise Problem(422, f"list runs: {unknown(key, known)}")
@@ -158,7 +185,11 @@ def _text(doc: Doc) -> str:
 
 
 def _thresholds(first: float | None, happened: list[Doc]) -> tuple[tuple[float, float | None], ...]:
-    """Return (t, occupancy): from t on an access point with this occupancy was congested."""
+    """Return pairs (t, occupancy), from the first value and the changes during the run.
+
+    From time t in s on, an access point with this MAC occupancy was congested. The result is empty
+    if no strategy had a threshold.
+    """
     steps: list[tuple[float, float | None]] = [(0.0, first)]
     for event in happened:
         if event.get("kind") != "flip" or not event.get("ok"):
@@ -171,7 +202,10 @@ def _thresholds(first: float | None, happened: list[Doc]) -> tuple[tuple[float, 
 
 
 def _refuse_wire_rates(docs: list[Doc]) -> None:
-    """Raise a 422 `Problem` if some runs have wire rates and others have the scenario's."""
+    """Raise a `Problem` with status 422 if only some of the runs were recorded with wire rates.
+
+    The others have rates in scenario units, so they cannot be compared.
+    """
     old = [doc["id"] for doc in docs if doc["wire_rates"]]
     if old and len(old) < len(docs):
         raise Problem(
@@ -182,7 +216,10 @@ def _refuse_wire_rates(docs: list[Doc]) -> None:
 
 
 def _labelled(docs: list[Doc]) -> list[Doc]:
-    """Add to each document a label: the strategy, and what differs among runs with the same."""
+    """Add a label to each document.
+
+    The label is the strategy, and whatever differs among the runs of this strategy.
+    """
     for n, doc in enumerate(docs, 1):
         alike = [each for each in docs if each["strategy"] == doc["strategy"]]
         differing = [

@@ -35,7 +35,10 @@ class HostChannel:
         return report
 
     def send(self, host: str, data: bytes) -> bool:
-        """Send a datagram to the agent of `host`; return False if this host has never reported."""
+        """Send a datagram to `host`, where its host agent receives it.
+
+        Return False, and send nothing, if this host has never reported.
+        """
         address = self._addresses.get(host)
         if address is not None:
             self._send(data, address)
