@@ -13,7 +13,7 @@ from controller.paths import TCP, Flow, digest
 from controller.pox_ext.counters import Counters, PathDelay
 from controller.pox_ext.openflow13_messages import FlowCount
 from lab.engines import registry
-from lab.engines.mininet.kernel.netlink import TcpSocket
+from lab.engines.mininet.kernel.tcp_sockets import TcpSocket
 from lab.engines.mininet.sampler import OpenedFlow, Sampler
 from lab.engines.mininet.workload import Workload
 from lab.engines.sim.core import layout as at

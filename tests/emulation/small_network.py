@@ -15,7 +15,7 @@ import time
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from lab.engines.mininet.kernel import netlink, shaping
+from lab.engines.mininet.kernel import netlink, shaping, tcp_sockets
 from lab.engines.mininet.traffic_processes import TrafficProcesses
 
 SERVER = "10.0.0.1"
@@ -62,7 +62,7 @@ class SmallNetwork:
         self._build()
         self.programs = TrafficProcesses(self, NoLedger(), self.hosts)
         self.programs.send("server", do="serve", mptcp=True)
-        self._diagnosis = netlink.inside(self.pid("server"), netlink.Diagnosis)
+        self._diagnosis = netlink.inside(self.pid("server"), tcp_sockets.Diagnosis)
         return self
 
     def __exit__(self, *_: object) -> None:

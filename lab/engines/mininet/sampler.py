@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from controller import units
-from lab.engines.mininet.kernel.netlink import TcpSocket
 from lab.engines.mininet.kernel.pacing import frame_rate_bps
+from lab.engines.mininet.kernel.tcp_sockets import TcpSocket
 from lab.run.frame import SubflowSample, UserSample
 from lab.run.report import ConnectionReport, SubflowReport
 from lab.topologies.topology import Interface, Wiring

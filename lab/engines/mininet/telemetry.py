@@ -9,9 +9,9 @@ from typing import Any
 
 from lab.engines.mininet.ap_agent_process import ApAgentProcess
 from lab.engines.mininet.emulated_network import EmulatedNetwork
-from lab.engines.mininet.kernel import netlink
-from lab.engines.mininet.kernel.netlink import TcpSocket
+from lab.engines.mininet.kernel import netlink, tcp_sockets
 from lab.engines.mininet.kernel.shaping import FQ, NETEM
+from lab.engines.mininet.kernel.tcp_sockets import TcpSocket
 from lab.engines.mininet.sampler import Sampler
 from lab.engines.mininet.watchdog import Watchdog
 from lab.radio.cell import Cell
@@ -35,7 +35,7 @@ class Telemetry:
         self.sampler, self.watchdog = Sampler(self.wiring), Watchdog()
         # a netlink socket stays in the namespace where it was opened
         self._diagnoses = {
-            host: netlink.inside(emulated.network.pid(host), netlink.Diagnosis)
+            host: netlink.inside(emulated.network.pid(host), tcp_sockets.Diagnosis)
             for host in self.programs.hosts
         }
         for diagnosis in self._diagnoses.values():

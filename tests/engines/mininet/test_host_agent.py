@@ -12,9 +12,9 @@ from controller.errors import MessageRefused
 from controller.host_messages import HostCommand, SubflowChange, encode
 from lab.engines.mininet import host_agent_process as module
 from lab.engines.mininet.host_agent_process import HostAgentProcess, ports_along, settings_of
-from lab.engines.mininet.kernel import netlink
-from lab.engines.mininet.kernel.netlink import TcpSocket
+from lab.engines.mininet.kernel import netlink, tcp_sockets
 from lab.engines.mininet.kernel.pacing import payload_rate
+from lab.engines.mininet.kernel.tcp_sockets import TcpSocket
 from lab.engines.mininet.machine import shell
 from lab.engines.mininet.machine.ledger import Ledger
 from lab.engines.mininet.programs import controlled_host, host_agent
@@ -86,7 +86,7 @@ class Pacing:
 @pytest.fixture
 def host(monkeypatch):
     monkeypatch.setattr(netlink, "inside", lambda pid, make: make())
-    monkeypatch.setattr(netlink, "Diagnosis", Diagnosis)
+    monkeypatch.setattr(tcp_sockets, "Diagnosis", Diagnosis)
     monkeypatch.setattr(controlled_host, "PathManager", Manager)
     return ControlledHost(
         "ue3", HostSettings(7, True, {"10.1.0.3": ["s1-eth2", "p1-eth1"]}), Pacing()

@@ -8,7 +8,7 @@ import time
 import pytest
 from machine import needs_root
 
-from lab.engines.mininet.kernel import netlink, pacing
+from lab.engines.mininet.kernel import netlink, pacing, tcp_sockets
 from lab.engines.mininet.machine import shell
 
 RATE_BPS = 8_000_000
@@ -75,7 +75,7 @@ def test_a_socket_is_paced_until_its_limit_is_removed(pins, two_hosts):
     commands = []
     pacing.program()  # compiled, so that the journal has only the commands below
     pacer = pacing.Pacing(pins)
-    diagnosis = netlink.inside(two_hosts[0], netlink.Diagnosis)
+    diagnosis = netlink.inside(two_hosts[0], tcp_sockets.Diagnosis)
     try:
         with shell.journal_to(lambda _at, argv, _stdin: commands.append(argv)):
             pacer.set_rate(two_hosts[0], sender.getsockname(), sender.getpeername(), RATE_BPS)

@@ -3,7 +3,7 @@
 import pytest
 
 from lab.engines.mininet.kernel import pacing
-from lab.engines.mininet.kernel.netlink import TcpSocket
+from lab.engines.mininet.kernel.tcp_sockets import TcpSocket
 from lab.engines.mininet.sampler import OpenedFlow, Sampler
 from lab.topologies import wifi_lte
 from lab.topologies.topology import wire

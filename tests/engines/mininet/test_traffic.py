@@ -16,7 +16,7 @@ import pytest
 from userspace_network import eventually
 
 from lab.engines.mininet import probes, traffic_processes
-from lab.engines.mininet.kernel import netlink
+from lab.engines.mininet.kernel import tcp_sockets
 from lab.engines.mininet.programs import flow
 from lab.engines.mininet.programs.flow import FlowRequest
 from lab.engines.mininet.programs.receive_buffer import ReceiveBuffer
@@ -102,7 +102,7 @@ def test_the_kernel_confirms_congestion_control_and_token(pair):
     _server, user = pair
     port = start(user, cc="cubic", rate_bps=1_000_000)["port"]
     time.sleep(0.2)
-    with closing(netlink.Diagnosis()) as diagnosis:
+    with closing(tcp_sockets.Diagnosis()) as diagnosis:
         found = [each for each in diagnosis.sockets() if each.destination == ("127.0.0.2", port)]
     assert found[0].cc == "cubic"
     assert os.geteuid() != 0 or found[0].token is not None

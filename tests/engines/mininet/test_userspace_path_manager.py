@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from machine import needs_root
 
-from lab.engines.mininet.kernel import netlink, path_manager
+from lab.engines.mininet.kernel import netlink, path_manager, tcp_sockets
 from lab.engines.mininet.kernel.netlink import attributes
 from lab.engines.mininet.kernel.path_manager import Established, PathManager, established
 from lab.engines.mininet.programs.userspace_path_manager import (
@@ -137,7 +137,7 @@ def test_fifteen_subflows_of_which_one_becomes_backup(two_hosts):
         )
         for pid, manager, opens in zip(two_hosts, managers, (CLIENT[1:], []), strict=True)
     ]
-    diagnoses = [netlink.inside(pid, netlink.Diagnosis) for pid in two_hosts]
+    diagnoses = [netlink.inside(pid, tcp_sockets.Diagnosis) for pid in two_hosts]
 
     def listening():
         listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, MPTCP)

@@ -9,8 +9,7 @@ from math import prod
 from controller.errors import MessageRefused
 from controller.host_messages import HostCommand, HostReport, SubflowChange, SubflowState
 from controller.units import bps_from_mbps, mbps_from_bps
-from lab.engines.mininet.kernel import netlink, shaping
-from lab.engines.mininet.kernel.netlink import TcpSocket
+from lab.engines.mininet.kernel import netlink, shaping, tcp_sockets
 from lab.engines.mininet.kernel.pacing import (
     UNLIMITED,
     Endpoint,
@@ -19,6 +18,7 @@ from lab.engines.mininet.kernel.pacing import (
     payload_limit,
 )
 from lab.engines.mininet.kernel.path_manager import PathManager
+from lab.engines.mininet.kernel.tcp_sockets import TcpSocket
 from lab.engines.mininet.machine import shell
 from lab.engines.mininet.programs.userspace_path_manager import UserspacePathManager
 from lab.errors import LabError
@@ -46,7 +46,7 @@ class ControlledHost:
 
     def __init__(self, name: str, settings: HostSettings, pacing: Pacing) -> None:
         self.name, self._settings, self._pacing = name, settings, pacing
-        self._diagnosis = netlink.inside(settings.pid, netlink.Diagnosis)
+        self._diagnosis = netlink.inside(settings.pid, tcp_sockets.Diagnosis)
         opens = settings.opens
         self._manager = (
             netlink.inside(settings.pid, PathManager)
