@@ -1,4 +1,5 @@
-"""List what the lab offers as rows of plain data, for the command line and the dashboard."""
+"""List the scenarios, strategies, topologies, engines and so on that the lab offers, as plain
+dictionaries for the command line and the dashboard."""
 
 from __future__ import annotations
 
@@ -17,9 +18,11 @@ Row = dict[str, Any]
 
 
 def scenario_rows(refuse: Callable[[Any], None] = lambda document: None) -> list[Row]:
-    """Return a row per scenario; a scenario that does not load has an `error` instead.
+    """Return a dictionary per scenario. For a scenario that cannot be loaded it has an `error` with
+    the message.
 
-    `refuse` can raise a `LabError` for the plain document of a scenario before it is loaded.
+    `refuse` is called with the content of each scenario file before it is loaded; it may raise
+    `LabError` to exclude the scenario in this way.
     """
     rows = []
     for name in loading.names():
@@ -32,7 +35,7 @@ def scenario_rows(refuse: Callable[[Any], None] = lambda document: None) -> list
 
 
 def strategy_rows() -> list[Row]:
-    """Return name, help and parameters of every strategy."""
+    """Return a dictionary per strategy: its name, help text and parameters."""
     return [
         {
             "name": name,
@@ -44,7 +47,8 @@ def strategy_rows() -> list[Row]:
 
 
 def congestion_control_rows() -> list[Row]:
-    """Return name, help and able engines of every congestion control."""
+    """Return a dictionary per congestion control: its name, its help text, and the engines that can
+    run it."""
     return [
         {
             "name": name,
@@ -56,9 +60,9 @@ def congestion_control_rows() -> list[Row]:
 
 
 def engine_rows() -> list[Row]:
-    """Return a row per engine.
+    """Return a dictionary per engine.
 
-    `real_time`: the engine follows the wall clock, so it has neither speed nor pause.
+    `real_time`: the engine follows the wall clock, so its runs have neither speed nor pause.
     `cannot_build`: the kinds of topology that it cannot build, each with the reason.
     """
     return [
@@ -74,7 +78,8 @@ def engine_rows() -> list[Row]:
 
 
 def topology_rows() -> list[Row]:
-    """Return kind, help, parameter names and drawing of every family of networks."""
+    """Return a dictionary per kind of topology: its name, its help text, the names of its
+    parameters, and a drawing."""
     rows = []
     for kind, module in TOPOLOGIES.items():
         text = " ".join((module.__doc__ or "").partition("\n\n")[0].split())
@@ -86,9 +91,9 @@ def topology_rows() -> list[Row]:
 
 
 def parameter_rows(name: str) -> list[Row]:
-    """Return the parameters of a strategy, or of a kind of topology.
+    """Return a dictionary per parameter of a strategy, or of a kind of topology.
 
-    Raise `RequestError` that lists the known names if neither has this name.
+    Raise `RequestError`, which lists the known names, if `name` is neither.
     """
     known = [*strategy_table.strategies(), *TOPOLOGIES]
     if name not in known:
@@ -99,7 +104,8 @@ def parameter_rows(name: str) -> list[Row]:
 
 
 def target_rows(scenario: str) -> list[Row]:
-    """Return everything that can be changed while a scenario runs, with unit and bounds."""
+    """Return a dictionary for each target that can be changed while a scenario runs, with its unit
+    and bounds."""
     return [target.row() for target in targets.targets(loading.load(scenario)).values()]
 
 

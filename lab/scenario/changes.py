@@ -1,7 +1,8 @@
-"""Describe changes of a running network: one frozen class per kind, which both engines match.
+"""Define the changes that can be made to a running network, one class for each kind. Engines choose
+what to do by the class.
 
-A change holds integers as they are on the wire (bit/s, ns); `lab.scenario.targets` makes it from a
-flip or an event, which are text and numbers in the scenario's units.
+A change holds integers as they are on the wire (bit/s, ns). `lab.scenario.targets` makes it from a
+flip or an event, which have text and numbers in the scenario's units.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class SetLinkRate:
-    """Limit both directions of a link to `rate_bps` each."""
+    """Limit a link to `rate_bps` in each direction."""
 
     link: str
     rate_bps: int
@@ -21,7 +22,7 @@ class SetLinkRate:
 
 @dataclass(frozen=True)
 class SetLinkDelay:
-    """Delay packets by `delay_ns` in each direction of a link."""
+    """Set the delay of a link to `delay_ns` in each direction."""
 
     link: str
     delay_ns: int
@@ -29,7 +30,7 @@ class SetLinkDelay:
 
 @dataclass(frozen=True)
 class SetLinkLoss:
-    """Set the loss of a link, in each direction that carries data, to `loss_ppm`."""
+    """Set the loss of a link to `loss_ppm` millionths in each direction in which data flows."""
 
     link: str
     loss_ppm: int
@@ -37,7 +38,7 @@ class SetLinkLoss:
 
 @dataclass(frozen=True)
 class SetLinkUp:
-    """Take a link up or down; a link that is down carries nothing."""
+    """Take a link up (`up` is True) or down. A link that is down carries nothing."""
 
     link: str
     up: bool
@@ -45,7 +46,7 @@ class SetLinkUp:
 
 @dataclass(frozen=True)
 class SetStationRate:
-    """Set a user's rate when it is alone on an access point."""
+    """Set the rate that a user's station has when it is alone at an access point."""
 
     ap: str
     user: str
@@ -54,7 +55,8 @@ class SetStationRate:
 
 @dataclass(frozen=True)
 class SetTier1Demand:
-    """Limit all Tier 1 traffic of an access point to `rate_bps`; None: no limit."""
+    """Limit all Tier 1 traffic of an access point together to `rate_bps`; None
+    removes the limit."""
 
     ap: str
     rate_bps: int | None
@@ -62,7 +64,7 @@ class SetTier1Demand:
 
 @dataclass(frozen=True)
 class SetDemand:
-    """Set what all connections of a user ask for together; None: as much as possible."""
+    """Set the rate at which all connections of a user together write; None means no limit."""
 
     user: str
     rate_bps: int | None
@@ -70,14 +72,15 @@ class SetDemand:
 
 @dataclass(frozen=True)
 class SetCongestionControl:
-    """Use this congestion control for connections that open from now on."""
+    """Use the congestion control `name` for connections that open from now on."""
 
     name: str
 
 
 @dataclass(frozen=True)
 class SetStrategy:
-    """Let another strategy decide from the next step on; `params` holds every parameter."""
+    """Let another strategy decide from the next control step on. `params`
+    holds all its parameters."""
 
     name: str
     params: Mapping[str, Any]
@@ -85,7 +88,7 @@ class SetStrategy:
 
 @dataclass(frozen=True)
 class SetStrategyParameter:
-    """Set one parameter of the running strategy from its next step on."""
+    """Set one parameter of the present strategy, from the next control step on."""
 
     key: str
     value: Any

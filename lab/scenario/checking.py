@@ -1,7 +1,8 @@
-"""Turn text and plain data into checked models.
+"""Check plain data, such as the content of a scenario file, against models, and describe models for
+people.
 
-An error names file, key, value and what to write. Keys of nested values are written
-`topology.paths[1].loss`; entries of a list are counted from 1.
+An error names file, key and value, and says what to write. A key inside other keys is written like
+`topology.paths[1].loss`; list entries are counted from 1.
 """
 
 from __future__ import annotations
@@ -45,9 +46,10 @@ Loc = Sequence[str | int]
 
 
 def validate(model: type[Model], data: Any, source: str, *prefix: str | int) -> Model:
-    """Return a checked instance of a model.
+    """Return `data` as a checked instance of `model`.
 
-    Raise one `RequestError` with a line for every problem.
+    Raise one `RequestError` with a line for every problem. Each line begins with `source` and the
+    key, which is written after the keys `prefix`.
     """
     problems = [f"{source}: {where([*prefix, *loc])}: {text}" for loc, text in _unmeasurable(data)]
     if not problems:
@@ -59,7 +61,8 @@ def validate(model: type[Model], data: Any, source: str, *prefix: str | int) -> 
 
 
 def where(loc: Loc) -> str:
-    """Return a place in a file as people write it."""
+    """Return the keys and list indices `loc` (from 0) as people write them: `paths[1].loss`,
+    counted from 1."""
     text = ""
     for step in loc:
         text += f"[{step + 1}]" if isinstance(step, int) else f".{step}" if text else step
@@ -67,9 +70,10 @@ def where(loc: Loc) -> str:
 
 
 def described(model: type[BaseModel]) -> list[dict[str, Any]]:
-    """Return each key's name, type, unit, bounds, default and help.
+    """Return one dictionary for each key of a model: its name, type, unit, bounds, choices, default
+    and help text.
 
-    `paths[].loss` is a key of the entries of a list.
+    `paths[].loss` is the key `loss` in each entry of the list `paths`.
     """
     schema = model.model_json_schema()
     return list(_rows(schema, schema.get("$defs", {}), ""))
@@ -93,14 +97,16 @@ def _rows(schema: dict[str, Any], named: dict[str, Any], before: str) -> Iterato
 
 
 def _resolved(field: dict[str, Any], named: dict[str, Any]) -> dict[str, Any]:
-    """Return a field with its reference resolved; an optional one as if it were required."""
+    """Return the JSON schema of a field with its reference replaced by the definition in `named`.
+    An optional field is described like a required one."""
     kinds = [each for each in field.get("anyOf", []) if each.get("type") != "null"]
     field = field | (kinds[0] if len(kinds) == 1 else {})
     return field | (named[field["$ref"].rpartition("/")[2]] if "$ref" in field else {})
 
 
 def unit(key: str) -> str:
-    """Return the unit that the last word of a key names, or an empty text."""
+    """Return the unit named by the last word of a key, such as "ms" for `delay_ms`; an empty text
+    if there is none."""
     return (
         "fraction from 0 to 1"
         if key in FRACTIONS
@@ -111,14 +117,16 @@ def unit(key: str) -> str:
 
 
 def _tuples(data: Any) -> Any:
-    """Turn lists into tuples at every level, because strict frozen models hold tuples."""
+    """Return the data with tuples in place of lists, at every level, because the frozen models
+    accept only tuples."""
     if isinstance(data, dict):
         return {key: _tuples(value) for key, value in data.items()}
     return tuple(_tuples(each) for each in data) if isinstance(data, (list, tuple)) else data
 
 
 def _unmeasurable(data: Any, *loc: str | int) -> Iterator[tuple[Loc, str]]:
-    """Yield each place with infinity, not-a-number, or a key that is not text."""
+    """Find values that no model can check: infinite numbers, not-a-number, and keys that are not
+    text. Yield the keys that lead to each, and an error message."""
     if isinstance(data, float) and not math.isfinite(data):
         yield loc, f"{data} is not a number that can be measured"
     pairs = (
@@ -160,7 +168,8 @@ def _problem(model: type[BaseModel], error: dict[str, Any], source: str, prefix:
 
 
 def _cure(kind: str, key: str, value: Any, ctx: dict[str, Any], message: str) -> str:
-    """Return what is wrong with one value, and what to write."""
+    """Return the part of an error message that says what is wrong with a value
+    and what to write."""
     if kind == "value_error":
         return str(ctx["error"])
     if kind == "literal_error":
@@ -193,7 +202,8 @@ def _cure(kind: str, key: str, value: Any, ctx: dict[str, Any], message: str) ->
 
 
 def _model_at(model: type[BaseModel], loc: Loc) -> type[BaseModel]:
-    """Return the model whose key is wrong, through fields, tuples and optional values."""
+    """Return the model that defines the key at `loc`: follow the keys through nested models, lists
+    and optional values."""
     for step in loc:
         if isinstance(step, str) and step in model.model_fields:
             model = _inner(model.model_fields[step].annotation) or model

@@ -1,7 +1,7 @@
-"""List the engines and what each can run.
+"""List the engines, and what each of them can run.
 
-The table is data: no engine is imported here. `lab.engines.create` imports the class that `path`
-names.
+The table is data, so that no engine is imported here. `lab.engines.create` imports the class that
+`path` names.
 """
 
 from __future__ import annotations
@@ -17,12 +17,14 @@ from lab.errors import MachineLacks, RequestError, unknown
 
 @dataclass(frozen=True)
 class Entry:
-    """Say where an engine's class is and what the engine can run.
+    """Describe one engine: where its class is (`path`), and what it can run.
 
-    `real_time`: the engine follows the wall clock, so it has neither speed nor pause.
-    `topologies`: the kinds that it cannot build, each with the reason.
-    `cc`: the built-in congestion controls. `law_suffix`: the ending of a user's own file.
-    `variants`: of congestion control, where the draft and the kernel differ.
+    - `real_time`: the engine follows the wall clock, so its runs have neither speed nor pause
+    - `topologies`: the kinds of topology that it cannot build, each with the reason
+    - `cc`: the built-in congestion controls that it can run
+    - `law_suffix`: the suffix of a user's congestion control file for this engine
+    - `variants`: the variants of congestion control that it can run, where draft and kernel differ
+    - `lacks`: by setting, why the engine cannot run other values
     """
 
     path: str
@@ -78,20 +80,23 @@ ENGINES: dict[str, Entry] = {
 
 
 def entry(name: str) -> Entry:
-    """Return an engine's entry; raise `RequestError` that lists the known engines."""
+    """Return the entry of the engine `name`. Raise `RequestError`, which lists the known engines,
+    if there is none."""
     if name not in ENGINES:
         raise RequestError(f"engine {unknown(name, sorted(ENGINES))}")
     return ENGINES[name]
 
 
 def congestion_controls(name: str) -> tuple[str, ...]:
-    """Return what an engine can run: built-in ones, and a user's own with a file for the engine."""
+    """Return the names of the congestion controls that an engine can run: built-in ones, and users'
+    own ones that have a file for this engine."""
     engine = entry(name)
     return (*engine.cc, *extensions.law_names(engine.law_suffix))
 
 
 def refuse(name: str, setting: str, value: Any) -> None:
-    """Refuse a setting of `multipath`, or a kind of `traffic`, that the engine cannot run."""
+    """Raise `RequestError` or `MachineLacks` if an engine cannot run a value of a setting: a key of
+    `multipath`, or "traffic" with a kind of traffic. Do nothing if it can."""
     engine = entry(name)
     if setting == "cc" and (missing := extensions.missing_half(value, engine.law_suffix)):
         raise RequestError(

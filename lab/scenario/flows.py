@@ -1,4 +1,5 @@
-"""Turn a scenario's traffic into flows and a time line of starts, stops and pauses. Pure."""
+"""Turn the traffic of a scenario into flows, and into a time line of starts, stops and pauses. The
+functions have no side effects."""
 
 from __future__ import annotations
 
@@ -14,9 +15,10 @@ PAUSED_BPS = 0
 
 @dataclass(frozen=True)
 class Flow:
-    """Describe one connection; `ue2-1` is the first one of ue2.
+    """Describe one connection; `ue2-1` is the first one of user ue2.
 
-    `rate_bps` limits its application; None: as much as possible.
+    `rate_bps` limits the rate of its application; None: no limit. `volume_bytes` is the size of the
+    file that it transfers; None: no end.
     """
 
     id: str
@@ -30,7 +32,11 @@ class Flow:
 
 @dataclass(frozen=True)
 class Act:
-    """Start or stop a flow, or set its rate, at `at_s` seconds."""
+    """Hold one entry of the time line: at `at_s`, in s since the start of the run, the flow starts,
+    stops or gets a new rate.
+
+    `verb` is "start", "stop" or "rate"; `rate_bps` is the new rate.
+    """
 
     at_s: float
     verb: str
@@ -41,7 +47,8 @@ class Act:
 def plan(traffic: Iterable[Traffic], seed: int, duration_s: float) -> list[Act]:
     """Return the time line of a run, ordered by time.
 
-    Rates and volumes come as on the wire (`lab.scenario.loading.scaled_traffic`).
+    `traffic` must hold rates and volumes as they are on the wire
+    (`lab.scenario.loading.scaled_traffic`). `seed` determines the pauses of on-off flows.
     """
     acts: list[Act] = []
     count: dict[str, int] = {}
@@ -75,7 +82,8 @@ def plan(traffic: Iterable[Traffic], seed: int, duration_s: float) -> list[Act]:
 
 
 def _on_off(each: Traffic, flow: Flow, chance: random.Random, duration_s: float) -> Iterator[Act]:
-    """Yield the changes between exponential periods of sending and silence, sending first."""
+    """Yield the changes of rate of an on-off flow until the flow or the run ends. Periods of
+    sending and of silence alternate, sending first; their lengths are exponentially distributed."""
     now, end, on = each.start_s, min(duration_s, each.stop_s or duration_s), True
     while True:
         now += chance.expovariate(1 / (each.on_s if on else each.off_s))

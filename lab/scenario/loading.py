@@ -1,11 +1,11 @@
-"""Load a scenario file: return a frozen `Scenario`, or raise one error.
+"""Load a scenario file: return a frozen `Scenario`, or raise `RequestError`.
 
-Every check of the whole file happens here, before anything starts:
+The whole file is checked here, before a run starts anything:
 
 1) read the file, refuse duplicate keys     2) apply what the command line overrides
-3) check topology and strategy parameters   4) check the rest
-5) build the network, once                  6) check traffic and mobility against it
-7) write out the traffic of all users       8) check events against all of it
+3) check topology and strategy parameters   4) check all other keys
+5) build the network                        6) check traffic and mobility against the network
+7) write the traffic of "all" per user      8) check events against the network and strategies
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ NO_OVERRIDES = Overrides()
 
 
 def names() -> list[str]:
-    """Return the scenarios that come with the lab, and those in files registered with `--with`."""
+    """Return the names of all scenarios: the lab's, and those in users' files (`--with`)."""
     return sorted(_files())
 
 
@@ -58,7 +58,7 @@ def _files() -> dict[str, Path]:
 
 
 def find(wanted: str) -> Path:
-    """Return the file of a scenario: a name from `names`, a path, or a run folder."""
+    """Return the file of a scenario: `wanted` is a name from `names`, a path, or a run folder."""
     path, files = Path(wanted), _files()
     if wanted in files:
         return files[wanted]
@@ -76,7 +76,7 @@ def find(wanted: str) -> Path:
 
 
 def load(wanted: str, overrides: Overrides = NO_OVERRIDES) -> Scenario:
-    """Return the scenario in a file, with overrides applied and everything checked."""
+    """Return the scenario `wanted` (see `find`), with overrides applied and all checks made."""
     path = find(wanted)
     try:
         return from_data(read(path), path.name, overrides, path.parent)
@@ -85,7 +85,8 @@ def load(wanted: str, overrides: Overrides = NO_OVERRIDES) -> Scenario:
 
 
 def _files_of_a_run(folder: Path) -> str:
-    """Return what to type if a run used files of a user that are not registered now."""
+    """Return the end of an error message: the options that register the users' files of a run, if
+    some are not registered."""
     try:
         manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
         paths = [each["path"] for each in manifest["extensions"]]
@@ -102,9 +103,9 @@ def from_data(
     overrides: Overrides = NO_OVERRIDES,
     folder: Path | None = None,
 ) -> Scenario:
-    """Return the scenario in plain data; `source` names it in errors.
+    """Return the scenario that plain data describes; errors begin with `source`.
 
-    `topology.file` is relative to `folder`; without a folder it is refused.
+    A path in `topology.file` is relative to `folder`; without a folder it is refused.
     """
     raw = copy.deepcopy(raw)
     apply(raw, overrides)
@@ -125,7 +126,7 @@ def from_data(
 
 
 def _with_common_settings(flow: Traffic, scenario: Scenario) -> Traffic:
-    """Apply `traffic_direction`, `traffic_parallel` and `traffic_volume_mb` to one flow."""
+    """Return the flow changed by the scenario's keys `traffic_...`, which hold for all flows."""
     common = {
         "direction": scenario.traffic_direction,
         "parallel": scenario.traffic_parallel,
@@ -138,7 +139,8 @@ def _with_common_settings(flow: Traffic, scenario: Scenario) -> Traffic:
 
 
 def _for_everyone(traffic: Iterable[Traffic], users: Iterable[str]) -> Iterator[Traffic]:
-    """Yield the flows; a flow of `all` becomes one flow for each user."""
+    """Yield the flows with a single user each. A flow of the user `all` becomes one flow for each
+    user."""
     for flow in traffic:
         for user in users if flow.user == EVERYONE else (flow.user,):
             yield flow.model_copy(update={"user": user})
@@ -151,7 +153,7 @@ def _resolve_rate_scale(raw: dict[str, Any], slow_machine: bool) -> None:
 
 
 def _build(scenario: Scenario) -> Topology:
-    """Build the network on the wire: every rate is multiplied by `rate_scale`."""
+    """Build the network of a scenario with rates as on the wire: multiplied by `rate_scale`."""
     params = scenario.topology.params
     family = TOPOLOGIES[scenario.topology.kind]
     positions = {"seed": scenario.seed} if has_positions(scenario) else {}
@@ -160,14 +162,14 @@ def _build(scenario: Scenario) -> Topology:
 
 
 def has_positions(scenario: Scenario) -> bool:
-    """Tell whether the users of a scenario have positions, which the seed decides."""
+    """Return whether the topology gives its users positions, which are drawn from the seed."""
     return bool(getattr(TOPOLOGIES[scenario.topology.kind], "POSITIONS", False))
 
 
 def scaled_traffic(scenario: Scenario) -> tuple[Traffic, ...]:
-    """Return the flows as they are on the wire, each with its congestion control.
+    """Return the flows with rates as on the wire, each with its congestion control.
 
-    Rates and volumes are multiplied by `rate_scale`, so that completion times hold.
+    Volumes are multiplied by `rate_scale` like rates, so that completion times stay the same.
     """
     return tuple(
         flow.model_copy(
@@ -186,7 +188,7 @@ def _scaled(figure: float | None, rate_scale: float) -> float | None:
 
 
 def resolved(scenario: Scenario) -> dict[str, Any]:
-    """Return the complete scenario as plain data, which can be loaded once more."""
+    """Return the complete scenario as plain data, which `from_data` can load."""
     data = scenario.model_dump(mode="json")
     data["topology"] = {
         "kind": scenario.topology.kind,
@@ -196,9 +198,9 @@ def resolved(scenario: Scenario) -> dict[str, Any]:
 
 
 def experiment(scenario: Scenario, engine: str) -> str:
-    """Return a digest of everything that affects the results.
+    """Return a digest of everything in a scenario that affects what is measured, and of the engine.
 
-    Texts for people and the time of the start are left out.
+    It does not depend on texts for people.
     """
     left_out = (*PROSE, RESOLVED)
     decides = {key: value for key, value in resolved(scenario).items() if key not in left_out}
@@ -210,7 +212,8 @@ def experiment(scenario: Scenario, engine: str) -> str:
 
 
 def _with_choices(raw: dict[str, Any], source: str, folder: Path | None) -> dict[str, Any]:
-    """Replace topology and strategy by their checked choices; missing keys stay missing."""
+    """Return the data with topology and strategy replaced by checked objects with all parameters. A
+    missing topology stays missing; a missing strategy becomes the default."""
     out = dict(raw)
     if isinstance(raw.get("topology"), dict):
         out["topology"] = _topology(raw["topology"], source, folder)
@@ -247,7 +250,7 @@ def _topology(raw: dict[str, Any], source: str, folder: Path | None) -> Topology
 
 
 def _topology_in_file(file: Any, kind: Any, source: str, folder: Path | None) -> str:
-    """Register the file of a topology and return its kind."""
+    """Register the user's file that defines a topology, and return the kind that it defines."""
     place = f"{source}: topology.file"
     if folder is None:
         raise RequestError(f"{place}: a path is accepted only in a scenario file")
@@ -270,7 +273,8 @@ def _built(scenario: Scenario, source: str) -> Topology:
 
 
 def _check_against(scenario: Scenario, source: str) -> None:
-    """Check that traffic, mobility and the strategy name what exists in the network, and fit it."""
+    """Check that the users in `traffic` exist, that mobility is used only where users have
+    positions, and that the strategy can act in the network."""
     topology = scenario.network
     strategy_table.check_fit(scenario.strategy.name, topology, source)
     for n, flow in enumerate(scenario.traffic):
@@ -285,7 +289,8 @@ def _check_against(scenario: Scenario, source: str) -> None:
 
 
 def _check_events(scenario: Scenario, source: str) -> None:
-    """Check that each event names something that can be changed at its time."""
+    """Check each event as it will be at its time: whether its target can be changed, after the
+    events before it, and whether its value is allowed."""
     now = scenario
     for n, event in sorted(enumerate(scenario.events), key=lambda pair: pair[1].at_s):
         try:

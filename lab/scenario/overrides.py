@@ -1,4 +1,4 @@
-"""Apply what the command line changes in a scenario file."""
+"""Apply the options of the command line that change a scenario file."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from lab.scenario.yaml_text import parse
 
 @dataclass(frozen=True)
 class Overrides:
-    """Hold what the command line changes in a file: first the named options, then each `--set`.
+    """Hold the options of the command line that change a scenario. The named ones are applied
+    first, then each `--set` of `settings`.
 
-    On a `slow_machine` a scenario whose `rate_scale` is `auto` runs at `slow_machine_rate_scale`.
+    On a `slow_machine` a scenario with `rate_scale: auto` runs at its `slow_machine_rate_scale`.
     """
 
     strategy: str | None = None
@@ -42,10 +43,11 @@ def apply(raw: dict[str, Any], overrides: Overrides) -> None:
 
 
 def set_value(raw: dict[str, Any], setting: str) -> None:
-    """Apply one `key.path=value` to the data of a file; the value is typed as in YAML.
+    """Apply one `key.path=value` of `--set` to the data of a file. The value has the type that YAML
+    gives it.
 
-    A step into a list is a number from 1, or the `id` of one of its entries. `strategy.cth` stands
-    for `strategy.params.cth`, as in a flip.
+    A step into a list is the number of an entry, from 1, or its `id`. `strategy.cth` stands for
+    `strategy.params.cth`, as in a flip.
     """
     path, equals, text = setting.partition("=")
     steps = path.strip().split(".")

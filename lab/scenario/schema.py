@@ -1,6 +1,7 @@
-"""Define the keys of a scenario file: names, units, bounds and defaults.
+"""Define the keys of a scenario file: names, types, units, bounds and defaults.
 
-Rates are Mb/s in scenario units; delays are one way, in ms.
+Rates are Mb/s in scenario units, that is, before they are multiplied by `rate_scale`. Delays are
+one way, in ms.
 """
 
 from __future__ import annotations
@@ -28,24 +29,27 @@ Positive = Annotated[float, Field(gt=0, le=DAY_S)]
 
 
 class Part(BaseModel):
-    """Freeze a part of a scenario, and refuse unknown keys."""
+    """Define what all parts of a scenario share: their values cannot be changed, and unknown keys
+    are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 def known_cc(name: str | None) -> str | None:
-    """Return the name if it is a congestion control; raise `ValueError` with the known ones."""
+    """Return the name of a congestion control unchanged, also None. Raise `ValueError`, which lists
+    the known names, for any other name."""
     if name is not None and name not in (known := extensions.congestion_controls()):
         raise ValueError(unknown(name, known))
     return name
 
 
 class Traffic(Part):
-    """Describe what one user does, or each user (`all`).
+    """Describe the traffic of one user, or of each user if `user` is "all".
 
-    `rate_mbps` limits the application of `rate` and `on_off`; `on_off` has exponential periods.
-
-    `udp` sends `rate_mbps` whatever happens, over the user's first network.
+    For the kinds `rate` and `on_off`, `rate_mbps` is the rate at which the application writes.
+    `on_off` sends and pauses in turn; the lengths of these periods are exponentially distributed
+    with the means `on_s` and `off_s`. `udp` sends `rate_mbps`, whatever is lost, over the user's
+    first network.
     """
 
     user: str
@@ -80,14 +84,14 @@ class Traffic(Part):
 class Multipath(Part):
     """Describe how connections use their paths.
 
-    `server_enabled: false` makes the server refuse Multipath TCP.
-    `balia_decrease` and `olia_metric` choose between the draft of the congestion control and the
-    kernel of multipath-tcp.org, where the two differ.
-    `expected_by` says what limits a subflow to its expected throughput: its pacing rate, or its
-    window by S-MPTCP's Algorithm 5.
-    `penalisation`: while the receiver's window is full, reinject the data that it waits for, and
-    halve the window of the slower subflow (mptcp_rcv_buf_optimization of the multipath-tcp.org
-    kernel). Upstream Linux does not do this, so it is off by default.
+    - `server_enabled`: with false the server refuses Multipath TCP
+    - `balia_decrease` and `olia_metric` choose between two variants of a congestion control, where
+      the draft and the multipath-tcp.org kernel differ
+    - `expected_by`: how a subflow is limited to its expected throughput: by its pacing rate, or by
+      its window as in S-MPTCP's Algorithm 5
+    - `penalisation`: while the receive window is full, reinject the data that the receiver waits
+      for, and halve the window of the slower subflow (mptcp_rcv_buf_optimization of the
+      multipath-tcp.org kernel). It is off by default, because upstream Linux does not do this.
     """
 
     cc: str = "reno"
@@ -112,21 +116,23 @@ class Multipath(Part):
 
 
 class StrategyChoice(Part):
-    """Name a strategy; after loading, `params` holds every parameter."""
+    """Hold the name of a strategy and its parameters. After loading, `params` holds all parameters,
+    with defaults."""
 
     name: str = "none"
     params: dict[str, Any] = {}
 
 
 class TopologyChoice(Part):
-    """Name a family of networks, with its checked parameters."""
+    """Hold the kind of a topology and its checked parameters."""
 
     kind: str
     params: SerializeAsAny[BaseModel]
 
 
 class Event(Part):
-    """Change any target of `list targets` at a given time."""
+    """Hold a change that is made at `at_s`, in s since the start of the run. `target` is one of the
+    names that `list targets` shows."""
 
     at_s: Seconds
     target: str
@@ -134,7 +140,8 @@ class Event(Part):
 
 
 class Mobility(Part):
-    """Move users between random waypoints, at speeds between two bounds."""
+    """Describe how users move: to random waypoints, with a random speed between two bounds in m/s,
+    and a pause of `pause_s` at each waypoint."""
 
     kind: Literal["random_waypoint"] = "random_waypoint"
     speed_min_mps: Annotated[float, Field(gt=0, le=100)] = 1
@@ -152,9 +159,10 @@ class Mobility(Part):
 
 
 class Scenario(Part):
-    """Describe one experiment, complete and checked; `lab.scenario.loading` makes it.
+    """Describe one experiment completely; every value is checked. `lab.scenario.loading` makes it
+    from a file.
 
-    `traffic_direction`, `traffic_parallel` and `traffic_volume_mb` apply to every flow.
+    `traffic_direction`, `traffic_parallel` and `traffic_volume_mb`, if set, apply to all flows.
     """
 
     name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
@@ -181,26 +189,29 @@ class Scenario(Part):
 
     @property
     def network(self) -> Topology:
-        """Return the network on the wire: every rate is multiplied by `rate_scale`."""
+        """Return the network with rates as on the wire: those of the scenario multiplied by
+        `rate_scale`."""
         assert self._network is not None, "a Scenario is made by lab.scenario.loading"
         return self._network
 
     @property
     def congestion_controls(self) -> list[str]:
-        """Return every congestion control that the scenario names, in order."""
+        """Return the names of all congestion controls that the scenario uses, each once: of
+        connections by default, of single flows and of events."""
         named = [self.multipath.cc, *(flow.cc for flow in self.traffic if flow.cc)]
         named += [event.value for event in self.events if event.target == "cc"]
         return list(dict.fromkeys(named))
 
     def with_network(self, network: Topology) -> Scenario:
-        """Return the scenario with this network, which `lab.scenario.loading` built from it."""
+        """Return a copy of the scenario that holds this network. `lab.scenario.loading` has built
+        the network from the scenario."""
         copy = self.model_copy()
         copy._network = network
         return copy
 
     @property
     def data_flows(self) -> tuple[tuple[str, str], ...]:
-        """Return a pair of user and direction, "down" or "up", for each flow."""
+        """Return a pair for each flow: its user, and its direction, "down" or "up"."""
         return tuple((flow.user, flow.direction) for flow in self.traffic)
 
     @model_validator(mode="after")

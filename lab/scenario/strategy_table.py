@@ -1,6 +1,8 @@
-"""Look up strategies by name: their parameters, their help texts, and the networks they fit.
+"""Look up strategies by name: their parameters, their help texts, and the networks in which they
+can act.
 
-`controller.strategies` is imported when it is needed, so that the command line starts quickly.
+`controller.strategies` is imported only when a function needs it, so that the command line starts
+quickly.
 """
 
 from __future__ import annotations
@@ -16,16 +18,17 @@ from lab.topologies.topology import Topology, wire
 
 
 def strategies() -> dict[str, Any]:
-    """Return the table of `controller.strategies`: name to class."""
+    """Return all strategies, users' own included: the class of each by its name."""
     from controller.strategies import STRATEGIES
 
     return dict(STRATEGIES)
 
 
 def params_of(name: str, source: str = "strategy") -> type[BaseModel]:
-    """Return the parameter schema of a strategy.
+    """Return the model that checks the parameters of a strategy.
 
-    Raise `RequestError` that lists the known names if the name is unknown.
+    Raise `RequestError`, which lists the known names, if there is no strategy `name`. The message
+    begins with `source`.
     """
     known = strategies()
     if name not in known:
@@ -35,13 +38,18 @@ def params_of(name: str, source: str = "strategy") -> type[BaseModel]:
 
 
 def checked_params(name: str, params: dict[str, Any], source: str, *prefix: str) -> dict[str, Any]:
-    """Return all parameters of a strategy, defaults included, as plain data."""
+    """Return all parameters of a strategy, checked and with defaults, as plain data.
+
+    Raise `RequestError` if one is wrong. The message begins with `source`, followed by the keys
+    `prefix` under which the parameters are.
+    """
     model = params_of(name, f"{source}: {prefix[0]}.name" if prefix else source)
     return validate(model, params, source, *prefix).model_dump(mode="json")
 
 
 def check_fit(name: str, topology: Topology, source: str) -> None:
-    """Refuse a strategy that could never act on this network."""
+    """Raise `RequestError` if a strategy could never act in this network. The message begins with
+    `source`."""
     why = unfit(topology)
     if why[name]:
         fit = ", ".join(each for each, reason in why.items() if not reason)
@@ -52,7 +60,7 @@ def check_fit(name: str, topology: Topology, source: str) -> None:
 
 
 def unfit(topology: Topology) -> dict[str, str | None]:
-    """Return by strategy the reason why it could never act on this network, or None."""
+    """Return for each strategy why it could never act in this network; None if it can act."""
     from controller.plan import Plan
     from lab.topologies.topology_file import describe
 
@@ -61,10 +69,11 @@ def unfit(topology: Topology) -> dict[str, str | None]:
 
 
 def summary(name: str) -> str:
-    """Return the first line of the docstring of the strategy's module."""
+    """Return the help text of a strategy: the first line of the docstring of its module."""
     return (sys.modules[strategies()[name].__module__].__doc__ or "").strip().partition("\n")[0]
 
 
 def describe_params(name: str) -> list[dict[str, Any]]:
-    """Return a row per parameter: name, type, unit, bounds, default and help."""
+    """Return one dictionary per parameter of a strategy: its name, type, unit, bounds, choices,
+    default and help text."""
     return described(params_of(name))

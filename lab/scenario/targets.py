@@ -1,12 +1,13 @@
-"""List everything that can be changed during a run, with unit and bounds.
+"""List the targets of a scenario: everything that can be changed during a run, with unit and
+bounds.
 
 strategy                    the strategy that decides
 strategy.PARAMETER          one of its parameters
 link.ID.rate_mbps           also delay_ms, loss and up
-cell.AP.USER.rate_mbps      a station's rate when it is alone
-cell.AP.tier1_mbps          a limit of all Tier 1; null: unlimited
-user.ID.demand_mbps         what all connections of a user ask for together; null: unlimited
-cc                          congestion control of connections that open from now on
+cell.AP.USER.rate_mbps      the rate that a user's station has when it is alone
+cell.AP.tier1_mbps          a limit of all Tier 1 traffic together; null: no limit
+user.ID.demand_mbps         the rate of all connections of a user together; null: no limit
+cc                          the congestion control of connections that open from now on
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ MAX_DELAY_MS = 5_000
 
 @dataclass(frozen=True)
 class Target:
-    """Describe one target; `value` is the scenario's own, in scenario units."""
+    """Describe one target: something that can be changed during a run. `value` is what the scenario
+    sets at the start, in scenario units."""
 
     name: str
     kind: Kind
@@ -65,15 +67,17 @@ class Target:
 
 
 def targets(scenario: Scenario) -> dict[str, Target]:
-    """Return all targets of a scenario by name, in reading order."""
+    """Return all targets of a scenario by name, in the order in which they are shown."""
     rows = [*_strategy(scenario), *_network(scenario), *_users(scenario), _cc(scenario)]
     return {row.name: row for row in rows}
 
 
 def check_flip(scenario: Scenario, target: str, value: Any) -> Any:
-    """Return the normalised value of a flip.
+    """Return the value of a flip in its normal form: a strategy with all its parameters, a number
+    as a float.
 
-    Raise `RequestError` with target, value and what is allowed.
+    Raise `RequestError`, which names target, value and what is allowed, if the flip is not
+    possible.
     """
     known = targets(scenario)
     if target not in known:
@@ -98,7 +102,8 @@ def check_flip(scenario: Scenario, target: str, value: Any) -> Any:
 
 
 def after(scenario: Scenario, target: str, value: Any) -> Scenario:
-    """Return the scenario after a flip, as far as later checks need it: strategy and parameters."""
+    """Return the scenario as it is after a flip. Only strategy and parameters are updated, because
+    later checks depend on nothing else."""
     if target == "strategy":
         return scenario.model_copy(update={"strategy": StrategyChoice(**value)})
     if target.startswith("strategy."):
@@ -110,7 +115,8 @@ def after(scenario: Scenario, target: str, value: Any) -> Scenario:
 
 
 def change(scenario: Scenario, target: str, value: Any) -> Change:
-    """Return the change that a checked value of a target stands for, with rates as on the wire."""
+    """Return the change that sets a target to a value. `check_flip` has checked the value; the
+    change holds rates as on the wire."""
 
     def wire_bps(mbps: float | None) -> int | None:
         return None if mbps is None else bps_from_mbps(mbps * scenario.rate_scale)
@@ -258,7 +264,8 @@ def _cc(scenario: Scenario) -> Target:
 
 
 def _checked_strategy(scenario: Scenario, value: Any) -> dict[str, Any]:
-    """Return {"name", "params"} with every parameter, from a name or such a mapping."""
+    """Return {"name", "params"} with all parameters. `value` is the name of a strategy, or a
+    mapping with these two keys."""
     choice = checking.validate(
         StrategyChoice, {"name": value} if isinstance(value, str) else value, "flip", "strategy"
     )

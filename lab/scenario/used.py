@@ -1,4 +1,5 @@
-"""List the files of a user that a scenario uses by name."""
+"""Find the users' own files (strategies, congestion controls, topologies) that a scenario uses by
+name."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from lab.scenario.schema import Scenario
 
 
 def strategies(scenario: Scenario) -> list[str]:
-    """Return every strategy that a scenario names, in order."""
+    """Return the names of all strategies that a scenario uses, each once: its first one, then those
+    of its events."""
     named = [scenario.strategy.name]
     for event in scenario.events:
         if event.target == "strategy":
@@ -20,7 +22,7 @@ def strategies(scenario: Scenario) -> list[str]:
 
 
 def user_files(scenario: Scenario, engine: str) -> tuple[Extension, ...]:
-    """Return the files of a user that a run of the scenario on this engine loads."""
+    """Return the users' own files that a run of the scenario on this engine loads."""
     names = {
         *strategies(scenario),
         *scenario.congestion_controls,
@@ -30,7 +32,8 @@ def user_files(scenario: Scenario, engine: str) -> tuple[Extension, ...]:
 
 
 def files_named(names: Container[str], engine: str) -> tuple[Extension, ...]:
-    """Return the registered files with these names, sorted by name; of a law, the engine's half."""
+    """Return the registered files of users that define these names. Of a congestion control, return
+    only its file for this engine."""
     suffix = ENGINES[engine].law_suffix if engine in ENGINES else extensions.PYTHON
     found = (
         each

@@ -1,4 +1,4 @@
-"""Read YAML text; an error quotes the line and says what to write."""
+"""Read YAML text. An error message quotes the line that is wrong and says what to write."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ YAML_CURES = (  # part of the parser's message, and the correction; the first ma
 
 
 class _Loader(yaml.SafeLoader):
-    """Load YAML, but refuse a key that is written twice."""
+    """Load YAML with plain data only. Refuse a key that occurs twice in a mapping, and a key that
+    is not a word."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         keys: set[str] = set()
@@ -52,7 +53,8 @@ class _Loader(yaml.SafeLoader):
 
 
 def parse(text: str, source: str) -> Any:
-    """Return the plain data in YAML text; raise `RequestError` if it is not YAML."""
+    """Return the data in YAML text. Raise `RequestError` if it is not YAML; the message begins with
+    `source`."""
     try:
         return yaml.load(text, _Loader)
     except yaml.MarkedYAMLError as error:
@@ -62,7 +64,8 @@ def parse(text: str, source: str) -> Any:
 
 
 def _not_yaml(text: str, error: yaml.MarkedYAMLError) -> str:
-    """Say where YAML cannot be read, quote that line, and suggest a correction."""
+    """Return an error message for text that is not YAML: it quotes the line and suggests a
+    correction."""
     problem = error.problem or error.context or "it cannot be read"
     if error.problem_mark is None:
         return problem
@@ -76,7 +79,8 @@ def _not_yaml(text: str, error: yaml.MarkedYAMLError) -> str:
 
 
 def read(path: Path) -> dict[str, Any]:
-    """Return the mapping in a YAML file."""
+    """Return the mapping in a YAML file. Raise `RequestError` if the file cannot be read or holds
+    no mapping."""
     try:
         raw = parse(path.read_text(encoding="utf-8"), path.name)
     except (OSError, UnicodeDecodeError) as error:
