@@ -52,7 +52,10 @@ class Association:
 
 
 def air(ap: str) -> str:
-    """Return the name of the graph node that stands for the air of access point `ap`."""
+    """Return the name of the graph node that stands for the air of access point `ap`.
+
+    The air is the radio medium that the stations of the access point share.
+    """
     return f"{ap}~air"
 
 
@@ -118,7 +121,7 @@ class Subflow:
 
     @property
     def flow(self) -> Flow:
-        """Return the TCP 5-tuple of the packets that go to the user."""
+        """Return the 5-tuple of the TCP segments that go to the user."""
         (source, source_port), (destination, port) = (
             end.rsplit(":", 1) for end in (self.source, self.destination)
         )
@@ -129,9 +132,9 @@ class Subflow:
 class Observation:
     """Hold all that a strategy knows at the time `now_ns`; a strategy has no other clock.
 
-    `multipath` names the users that use MPTCP. `tiers` is empty until the first control step.
-    `receive_buffer_bytes` is the receive buffer of every connection. Rates are wire rates; a wire
-    rate divided by `rate_scale` is in scenario units, the units that people read
+    `multipath` names the users that use MPTCP. `Control` fills in `tiers` before a strategy gets
+    the observation. `receive_buffer_bytes` is the receive buffer of every connection. Rates are
+    wire rates; a wire rate divided by `rate_scale` is in scenario units, the units that people read
     (`units.rate_text`).
     """
 
@@ -179,9 +182,9 @@ class Observation:
         )
 
     def addresses(self, ap: str, tier: int) -> frozenset[str]:
-        """Return the addresses of all associations at access point `ap` that are in this tier.
+        """Return the addresses of all users that are in tier `tier` at access point `ap`.
 
-        An association that was never divided into tiers counts as Tier 1.
+        An association missing in `tiers` counts as Tier 1.
         """
         found = (each for each in self.at(ap) if self.tiers.get((each.user, each.ap), 1) == tier)
         return frozenset(address for each in found for address in each.addresses)

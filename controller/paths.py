@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 MOST_PATHS, MOST_DIGESTS = 64, 8192
-TCP = 6  # its protocol number
+TCP = 6  # the protocol number in an IP header
 Path = tuple[str, ...]
 Neighbours = Mapping[str, Iterable[str]]
 
@@ -82,8 +82,8 @@ def hops_to(neighbours: Neighbours, destination: str) -> dict[str, int]:
 def choose(candidates: list[Path], flow: Flow) -> Path:
     """Return one of the candidate paths, chosen by a hash of the flow.
 
-    If the candidates of the opposite flow are the same paths reversed, it gets the same path
-    reversed.
+    The hash is the same for both directions. If the candidates of the opposite direction are the
+    same paths reversed, both directions use the same path.
     """
     return candidates[digest(min(flow, flow.back())) % len(candidates)]
 

@@ -58,10 +58,10 @@ class Shape(_Part):
 
 
 class HostPort(Shape):
-    """Describe an interface of a host, and the switch and port it is connected to.
+    """Describe an interface of a host, and the switch and port to which it is connected.
 
-    `further` lists addresses of the interface besides `address`. The controller learns a missing
-    address or MAC address from the first packets.
+    `address` is the first address of the interface, and `further` lists all others. The controller
+    learns a missing address or MAC address from the first packets.
     """
 
     name: str
@@ -101,7 +101,7 @@ class PlannedStation(_Part):
 class PlannedAp(_Part):
     """Describe an access point; `stations` maps the name of a user to its station.
 
-    A capacity of 0 stands for a link whose rate is not limited.
+    A `capacity_mbps` of 0 means that the rate of the air is not limited.
     """
 
     kind: Literal["wifi", "lte"]
@@ -249,7 +249,8 @@ class Stations:
 def read(text: str, name: str = "topology.json") -> Plan:
     """Parse and check the text of a topology file.
 
-    `name` is the file name for error messages. Raise `PlanRefused` that names the wrong key.
+    `name` is the file name for error messages. If the text is not valid, raise `PlanRefused`; its
+    message names the wrong key.
     """
     try:
         return Plan.model_validate_json(text)

@@ -173,9 +173,10 @@ def share_bps(
 def wifi_share_bps(rates_bps: list[int], contention: str = "none") -> float:
     """Return the rate in bit/s that each of N stations of a WiFi access point gets.
 
-    The share is equal: T_w / N = 1 / (k sum 1/r) (MP-SDN, eq (2)). `rates_bps` are the rates r of
-    the N stations when alone. k is the mean number of transmissions of a packet: 1, or with the
-    contention model "bianchi" that of N contending stations.
+    All get the same rate: T_w / N = 1 / (k sum 1/r) (MP-SDN, eq (2)), where T_w is the throughput
+    of the access point. `rates_bps` are the rates r of the N stations when alone. k is the mean
+    number of transmissions of a packet: 1, or with the contention model "bianchi" that of N
+    contending stations.
     """
     k = transmissions(len(rates_bps)) if contention == "bianchi" else 1.0
     return 1 / (k * sum(1 / rate for rate in rates_bps))

@@ -15,7 +15,7 @@ from types import ModuleType
 
 from controller.errors import UserFileRefused
 
-PREFIX = "user_file_"  # of the module's name, so that it cannot hide a module of Python or of ours
+PREFIX = "user_file_"  # so that the module hides no module of Python or the project
 
 
 def import_file(path: str) -> ModuleType:
@@ -57,7 +57,7 @@ def stem(path: str) -> str:
 def described(error: BaseException, path: str, line: int | None = None) -> str:
     """Format an error with its location in the file `path`: "my.py, line 3: NameError: ...".
 
-    `line` is the line to show if the traceback contains no line of this file.
+    `line` is the line to show if the error itself names no line of this file.
     """
     line = line_of(error, path) or line
     text = str(error.msg if isinstance(error, SyntaxError) else error).strip().partition("\n")[0]

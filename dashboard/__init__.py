@@ -23,8 +23,8 @@ DEFAULTS = {
     "KEY": "",  # needed to change anything; empty: everybody who reaches the server may
     "TICKET": "",  # opens the first page once and is exchanged for the key
     "NEXT_TICKET": str,  # returns the next ticket when one has been used
-    "STREAMS": 112,  # live streams at the same time
-    "STARTED_AT_ONCE": 4,  # running runs that the dashboard started
+    "STREAMS": 112,  # the most live streams at the same time
+    "STARTED_AT_ONCE": 4,  # the most runs that the dashboard lets run together
     "COMMAND": (),  # replaces `python -m lab`, for tests
     "EXTENSION_FOLDERS": (),  # given by --with; runs started here get the same
     "TRUSTED_HOSTS": ["127.0.0.1", "localhost", "[::1]"],

@@ -29,9 +29,9 @@ GROUPS = {
     "user": "Users: rate limit of the application",
     "cc": "Congestion control",
 }
-UNIT = re.compile(r"_(mbps|ms|s|mb|kb)$")  # the page shows it behind the number
+UNIT = re.compile(r"_(mbps|ms|s|mb|kb)$")  # the page shows the unit after the number
 TO_TRY = 3
-Row = dict[str, Any]  # of the JSON that a page gets
+Row = dict[str, Any]  # a JSON object that a page gets
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def present(folder: Path) -> tuple[Scenario, dict[str, Any]]:
     for target, value in _flipped(folder):
         try:
             checked = targets.check_flip(scenario, target, value)
-        except RequestError:  # the run refuses it with the same words
+        except RequestError:  # the run refuses this change with the same words
             continue
         scenario = targets.after(scenario, target, checked)
         values[target] = checked
@@ -215,7 +215,7 @@ def _flipped(folder: Path) -> list[tuple[str, Any]]:
             message = json.loads(path.read_bytes())
             waiting[path.stem] = (str(message["target"]), message.get("value"))
         except (OSError, ValueError, KeyError, TypeError):
-            continue  # the run has taken it meanwhile, or it is no change
+            continue  # the run has deleted the file meanwhile, or it holds no change
     path = folder / "events.jsonl"
     events = read_lines(path) if path.exists() else ()
     flips = [event for event in events if event.get("kind") == "flip"]

@@ -10,7 +10,7 @@ from typing import Any
 from dashboard import code_paths
 from lab.scenario import catalogue, loading, strategy_table
 
-Row = dict[str, Any]  # of the catalogue
+Row = dict[str, Any]  # a JSON object of the catalogue
 GROUPS = {  # by the first word of a scenario's `paper`
     "MP-SDN": (
         "WiFi and LTE at the same time",

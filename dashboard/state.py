@@ -16,7 +16,7 @@ from lab.results.verdict import describe as describe_mptcp
 from lab.run import process
 
 LAST_BYTES = 65_536  # of samples.jsonl: enough for its last line
-DECIDE_AFTER_S = 5  # a second subflow opens earlier than this
+DECIDE_AFTER_S = 5  # by then, a connection has opened its second subflow
 Doc = dict[str, Any]  # a JSON document of the run folder
 
 
@@ -140,7 +140,7 @@ def _status(folder: Path, manifest: Doc | None, result: Doc | None) -> str:
         return "starting"
     if process.alive(manifest, folder):
         return "running"
-    result = tolerant_document(folder / "result.json")  # it may have ended just now
+    result = tolerant_document(folder / "result.json")  # the run may have ended just now
     return str(result.get("status", "failed")) if result else "cut"
 
 

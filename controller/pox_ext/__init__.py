@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 _LAB = str(Path(__file__).resolve().parents[2])
-if _LAB not in sys.path:  # started by the name pox_ext, from POX's ext/ folder
+if _LAB not in sys.path:  # started under the name pox_ext from the ext/ folder of POX
     sys.path.append(_LAB)
 
 

@@ -20,7 +20,7 @@ from controller.pox_ext.counters import Counters
 from controller.pox_ext.router import Route, Router
 from controller.units import bps_from_mbps
 
-Ends = tuple[str, str, str]  # of an arc: its link, tail and head
+Ends = tuple[str, str, str]  # identifies an arc: link, tail, head
 
 
 class Arcs:

@@ -35,7 +35,7 @@ from controller.pox_ext.switches import Switches
 DROP_PRIORITY, MISS_PRIORITY, NO_GROUP_PRIORITY, ARP_PRIORITY, SYN_PRIORITY = 0, 10, 20, 200, 210
 NO_ROUTE_S = 1
 SETTLING_S = 0.5
-IDLE_TIMEOUT = 0  # the reason for which an entry was removed
+IDLE_TIMEOUT = 0  # the reason in a FLOW_REMOVED message: no packet used the entry
 MOST_INSTALLED = 256
 
 
@@ -85,7 +85,7 @@ class Forwarding:
         self._on_switch(switch, "connected")
         event.connection.sock.setsockopt(
             socket.IPPROTO_TCP, socket.TCP_NODELAY, 1
-        )  # or an entry waits 40 ms for an ACK
+        )  # otherwise an entry waits 40 ms for an ACK
         event.connection.send(nicira.enable_table_ids())
         for message in self._fixed_entries(switch):
             event.connection.send(message)
@@ -187,7 +187,7 @@ class Forwarding:
         if route is None:
             self._no_route(switch, packet.flow)
             return
-        if hop is None:  # an entry on its path is wrong and sent it here
+        if hop is None:  # a wrong entry sent the packet off its path
             self._install(packet.flow, route)
             return
         self._install(packet.flow, route)  # 2

@@ -24,7 +24,7 @@ from controller.pox_ext.openflow13_channel import Channel
 from controller.pox_ext.table0 import Table0
 
 REPAIR_AFTER_S = 10.0
-MIN_PERIOD_NS = 100_000_000  # a rate over less time shows single bursts
+MIN_PERIOD_NS = 100_000_000  # over a shorter time, single bursts would dominate the rate
 
 
 class Meters:
@@ -129,7 +129,7 @@ class Meters:
         def with_meter(body: bytes | None) -> None:
             count = messages.meter_count(body or b"")
             if count is not None:
-                # The age is the clock of the switch: replies that POX reads late are right too.
+                # The age of the meter is the clock, so replies that POX reads late are right too.
                 self._tier2_bps[switch] = self._rates.rate_bps(
                     switch, count.age_ns, count.passed_bytes, MIN_PERIOD_NS
                 )

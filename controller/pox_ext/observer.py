@@ -16,7 +16,7 @@ from controller.pox_ext.router import Router
 from controller.pox_ext.tracker import Joined, Tracker
 from controller.units import NS_PER_S, bps_from_mbps
 
-if TYPE_CHECKING:  # it imports POX, which unit tests run without
+if TYPE_CHECKING:  # `Meters` imports POX, which is missing in unit tests
     from controller.pox_ext.meters import Meters
 
 

@@ -20,8 +20,8 @@ from controller.pox_ext.switches import Switches
 
 PAIR_PRIORITY, TCP_PRIORITY = 100, 110
 IDLE_S = 600
-LINGER_S = 3.0  # longer than any packet is in flight
-Move = tuple[Flow, Route, Route]  # with the old and the new route
+LINGER_S = 3.0  # every packet has left the old path by then
+Move = tuple[Flow, Route, Route]  # flow, old route, new route
 
 
 class PathEntries:

@@ -14,7 +14,7 @@ from controller.plan import Plan
 from controller.pox_ext import nicira
 
 HIGHEST_PORT = 0xFF00
-BARRIER_TIMEOUT_S = 2.0  # a silent bridge is not waited for longer
+BARRIER_TIMEOUT_S = 2.0  # the longest wait for a reply
 
 
 class Switches:
