@@ -29,7 +29,7 @@ class SubflowCounters:
 
     @property
     def place(self) -> int:
-        """Return the place of the subflow's row."""
+        """Return the place of the subflow's row in the integer table (`core.layout`)."""
         return self.subflow.place
 
     @property
@@ -40,8 +40,11 @@ class SubflowCounters:
 
 @dataclass
 class Connection:
-    """Hold a connection that was started. `place` is the place of its row, `cc` its congestion
-    control (None for UDP), `read_bytes` what the receiver had read at the last sample."""
+    """Hold a connection that was started.
+
+    `place` is the place of its row in the integer table, `cc` its congestion control (None for
+    UDP), `read_bytes` the bytes that the receiving application had read at the last sample.
+    """
 
     flow: Flow
     place: int
@@ -70,7 +73,8 @@ class Connections(dict[str, Connection]):
         )
 
     def count(self, place: int, counter: int) -> int:
-        """Return the field `counter` of the row at `place`."""
+        """Return the field `counter` (a constant of `core.layout`) of the row at `place` in the
+        integer table."""
         return int(self._network.w.row[place + counter])
 
     def is_established(self, subflow: SubflowCounters) -> bool:

@@ -58,7 +58,7 @@ class Network:
     def _hops_of_data(
         self, topology: Topology, users: Iterable[tuple[str, str]]
     ) -> dict[str, list[int]]:
-        """Return for each link ID the hops of the directions in which data can cross the link.
+        """Return for each link ID the hops that data can cross: a hop is one direction of the link.
         `users` has pairs of user and data direction."""
         directions = data_directions(topology, users)
         return {
@@ -201,8 +201,8 @@ class Network:
         return max(1, self._crossing_ns(data, FRAME_BYTES) + self._crossing_ns(back, TCP_ACK_BYTES))
 
     def write_hops(self, hops: Hops) -> int:
-        """Write the hops of a path into the table once, and return the place of the first. They are
-        never moved, because packets in flight refer to them."""
+        """Write the hops of a path into the integer table, unless they are there, and return the
+        place of the first. They are never moved, because packets in flight refer to them."""
         if hops not in self._written:
             self.w, begins = world.with_places(self.w, len(hops) + 1)
             for n, hop in enumerate((*hops, at.NOTHING)):
@@ -261,16 +261,18 @@ class Network:
     # --- counters
 
     def hop(self, place: int, field: int) -> int:
-        """Return a field of the hop at `place`."""
+        """Return a field (a constant of `core.layout`) of the hop whose row is at `place` in the
+        integer table."""
         return int(self.w.row[place + field])
 
     def station(self, ap: str, user: str, direction: str, field: int) -> int:
-        """Return a field of the hop of a station, in direction "down" or "up"."""
+        """Return a field (a constant of `core.layout`) of the hop between an access point and a
+        user, in direction "down" or "up"."""
         return self.hop(self.tables.stations[ap, user, direction], field)
 
     def queued(self, place: int) -> int:
-        """Return how many packets a link's direction holds: those in its queue and the one in
-        transmission. `place` is the place of the hop."""
+        """Return how many packets one direction of a link holds: those in its queue and the one in
+        transmission. `place` is the place of its row in the integer table."""
         return int(links.queue_length(self.w.row, place, self.now_ns))
 
     def has_data(self, user: str, direction: str) -> bool:

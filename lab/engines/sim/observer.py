@@ -33,9 +33,10 @@ MILLION = 1_000_000
 
 @dataclass(frozen=True)
 class CountedArc:
-    """Hold an arc and the hops on which its traffic is counted.
+    """Hold an arc, and the hops on which its traffic is counted, each as the place of its row in
+    the integer table.
 
-    `stations` has the users of those hops that are the air of a WiFi station or an LTE bearer.
+    `stations` has the users of those hops that are a WiFi station's air or an LTE bearer.
     """
 
     arc: Arc
@@ -214,8 +215,8 @@ class Observer:
     # --- arcs
 
     def _counted_arc(self, arc: Arc) -> CountedArc:
-        """Find the hops that an arc stands for: one direction of a link, one direction of one
-        station, or one direction of all stations of an access point."""
+        """Find the rows whose counters count the traffic of an arc: one direction of a link, of one
+        station, or of all stations of an access point."""
         tables, user = self._network.tables, self._owner.get(arc.head) or self._owner.get(arc.tail)
         if arc.link not in tables.cells:
             return CountedArc(arc, [tables.links[arc.link, self._owner.get(arc.head, arc.head)]])

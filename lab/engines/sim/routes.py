@@ -63,8 +63,9 @@ class Routes:
     ) -> None:
         """Start with all links up.
 
-        `links` has the hop of a link by link ID and the node to which it leads, `stations` the hop
-        of a station by access point, user and direction. A hop is given by its place.
+        `links` has one hop for each link ID and node to which it leads, `stations` one hop for each
+        access point, user and direction. A hop is given as the place of its row in the integer
+        table.
         """
         self._wiring, self._links, self._stations = wiring, links, stations
         self._broken: set[str] = set()
@@ -94,7 +95,11 @@ class Routes:
 
     def hops(self, ends: Ends, path: Path) -> dict[str, Hops]:
         """Return the hops of a path by direction: "down" from the server to the user, "up" from the
-        user to the server."""
+        user to the server.
+
+        A hop is one direction of a link or of a station's air, given as the place of its row in the
+        integer table.
+        """
         steps = [(self._trunk(here, there).link, here, there) for here, there in pairwise(path)]
         down = [
             self._links[ends.server.link, path[0]],
@@ -110,8 +115,8 @@ class Routes:
         }
 
     def _user_hop(self, user: Interface, direction: str) -> int:
-        """Return the hop between the user and its first switch or access
-        point, in one direction."""
+        """Return the hop between the user and its first switch or access point, in one direction,
+        as the place of its row in the integer table."""
         if (user.link, user.node, direction) in self._stations:
             return self._stations[user.link, user.node, direction]
         return self._links[user.link, user.node if direction == DOWN else user.switch]

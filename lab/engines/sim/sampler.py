@@ -169,7 +169,7 @@ class Sampler:
     # --- links
 
     def _is_trunk(self, link: Link) -> bool:
-        """Return whether a link connects two switches, none of which is a relay."""
+        """Return whether a link connects two switches, neither of which is a relay."""
         ends = (*self.topology.ids("user", "server"), *self.topology.relays)
         return link.a not in ends and link.b not in ends
 
@@ -186,7 +186,7 @@ class Sampler:
 
     def _direction(self, hop: int, elapsed_ns: int) -> Direction:
         """Return what one direction of a link carried since the last sample. `hop` is the place of
-        its row."""
+        its row in the integer table."""
         counters = (at.OUT_BYTES, at.OUT_PACKETS, at.DROPS)
         now = [self.network.hop(hop, each) for each in counters]
         before = self._links.get(hop, [0, 0, 0])

@@ -40,14 +40,15 @@ Row = Mapping[int, int]
 
 
 class Tables:
-    """Hold all rows in `values`, and the place of each row.
+    """Hold all rows of the integer table in `values`. The other attributes tell where a row is;
+    each is the place of the row (`core.layout`).
 
-    - `links`: the hop of a link, by link ID and the node to which the hop leads
-    - `stations`: the hop of a station, by access point, user and direction
-    - `cells`: the row of a cell, by access point
-    - `airs`: the row of the cell of which an access point uses the air, by access point
-    - `connections`: the row of a connection, by flow ID
-    - `subflows`: the subflows of a connection, by flow ID
+    - `links`: one direction of a link, by link ID and the node to which it leads
+    - `stations`: one direction of a station's air or bearer, by access point, user and direction
+    - `cells`: the cell of an access point, by access point
+    - `airs`: the cell whose air an access point uses, by access point
+    - `connections`: a connection, by flow ID
+    - `subflows`: the list of subflows of a connection, by flow ID
     """
 
     def __init__(self, topology: Topology, multipath: Multipath, seed: int) -> None:
@@ -77,8 +78,8 @@ class Tables:
             self._add_link(link)
 
     def _add(self, fields: int, row: Row, ring: int = 0) -> int:
-        """Append a row with these fields, all others 0, then `ring` more zeros for its queue or
-        ring. Return the place of the row."""
+        """Append a row to the integer table: the given fields, all others 0, then `ring` more zeros
+        for its queue. Return the place of the row."""
         begins = len(self.values)
         self.values += [row.get(field, 0) for field in range(fields)] + [0] * ring
         return begins

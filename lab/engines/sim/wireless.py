@@ -95,8 +95,9 @@ class Wireless:
         self.network.tables.wiring = replace(wiring, interfaces=interfaces)
 
     def _switch_hop(self, user: str, direction: str, old: str, new: str) -> None:
-        """Take the user's hop at `old` down and its hop at `new` up. The hop at `new` uses the
-        meter with the same number, if that meter is set at `new`."""
+        """Take one direction of the user's radio link down at access point `old`, and up at `new`.
+        The meter that limits it at `old` is replaced by the one with the same number at `new`,
+        if that is set."""
         tables, row = self.network.tables, self.network.w.row
         before, after = (tables.stations[ap, user, direction] for ap in (old, new))
         row[before + at.UP], row[after + at.UP] = 0, 1
@@ -126,6 +127,6 @@ class Wireless:
             row[meter + at.METER_BURST_NS] = max(packets_ns, METER_BURST_NS)
 
     def _meter(self, ap: str, number: int) -> int:
-        """Return the place to which the fields METER_BPS, METER_BURST_NS and METER_FULL_NS of meter
-        `number` are relative."""
+        """Return the place in the integer table to which the fields METER_BPS, METER_BURST_NS and
+        METER_FULL_NS of meter `number` of an access point are relative."""
         return self.network.tables.cells[ap] + (number - 1) * at.METER_FIELDS

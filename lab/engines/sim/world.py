@@ -14,15 +14,14 @@ SPARE = 1 << 16  # places that are added beyond those needed
 
 
 def build(tables: Tables) -> at.World:
-    """Return the two tables: all rows, the rings of subflows and connections, and room for packets
-    and events."""
+    """Return the two tables of a network: all rows, the rings of recent segments of subflows and
+    connections, and room for packets and events."""
     row = ints(_with_rings(tables))
     return with_room(at.World(row, floats(_windows(tables))), PACKETS)
 
 
 def with_room(w: at.World, packets: int) -> at.World:
-    """Return the tables with free rows for `packets` more packets, and with a heap for as many more
-    events."""
+    """Return the world with room for `packets` more packets, and for as many more events."""
     size = int(w.row[at.HEAP_SIZE])
     w, begins = with_places(w, packets * at.PACKET_FIELDS)
     w, heap_begins = with_places(w, (size + packets) * events.FIELDS)
@@ -36,8 +35,8 @@ def with_room(w: at.World, packets: int) -> at.World:
 
 
 def with_places(w: at.World, count: int) -> tuple[at.World, int]:
-    """Add `count` places, all 0, to the integer table. Return the tables and the first of these
-    places."""
+    """Add `count` zeros at the end of the integer table. Return the world and the place of the
+    first of them."""
     begins = int(w.row[at.PLACES_USED])
     if begins + count > len(w.row):
         longer = ints([0] * (begins + count + SPARE))

@@ -23,7 +23,8 @@ MAX_BACKOFF = 10  # doublings of the RTO
 
 @jit
 def is_remembered(row: Ints, f: int, number: int) -> bool:
-    """Return True if the ring of subflow `f` still holds transmission `number`."""
+    """Return True if transmission `number` of subflow `f` is among the last RING_SIZE ones, which
+    are still stored."""
     return row[f + at.TRANSMISSIONS] - row[at.RING_SIZE] < number
 
 
@@ -51,8 +52,8 @@ def mark_arrived(row: Ints, f: int, seq: int, state: int) -> int:
     """Record that segment `seq` of subflow `f` has arrived. Return 1 if the sender did not know
     this before, else 0.
 
-    `state` is SACKED if it was selectively acknowledged; it is UNSENT if it was cumulatively
-    acknowledged, which frees its entry in the ring.
+    `state` is SACKED after a selective acknowledgement. After a cumulative acknowledgement it is
+    UNSENT, and what was stored about the segment may be overwritten.
     """
     slot = rings.segment(row, f, seq)
     before = row[slot + rings.SEG_STATE]
@@ -68,8 +69,8 @@ def mark_arrived(row: Ints, f: int, seq: int, state: int) -> int:
 
 @jit
 def mark_lost(row: Ints, f: int, slot: int) -> None:
-    """Mark a segment in flight as lost, so that it is retransmitted. `slot` is the place of its
-    entry in the ring."""
+    """Mark a segment in flight as lost, so that it is retransmitted. `slot` is the place in the
+    integer table where its state is stored."""
     row[slot + rings.SEG_STATE] = rings.LOST
     row[f + at.PIPE] -= 1
     row[f + at.LOST] += 1

@@ -17,7 +17,8 @@ DUE_NS, ORDER, EVENT, FIELDS = range(4)
 
 @jit
 def schedule(row: Ints, at_ns: int, kind: int, place: int) -> None:
-    """Schedule an event of this kind at `at_ns` for the entity whose row is at `place`."""
+    """Schedule an event of this kind at `at_ns` for an entity (a packet, a subflow, a connection
+    ...); `place` is the place of its row in the integer table."""
     heap, n, order = row[at.HEAP], row[at.HEAP_COUNT], row[at.EVENTS_SCHEDULED]
     row[at.HEAP_COUNT] = n + 1
     row[at.EVENTS_SCHEDULED] = order + 1
@@ -38,8 +39,8 @@ def schedule(row: Ints, at_ns: int, kind: int, place: int) -> None:
 
 @jit
 def pop(row: Ints) -> int:
-    """Remove the event that is due first. Return place * EVENT_KINDS + kind, where `place` is that
-    of the row of its entity.
+    """Remove the event that is due first, and return place * EVENT_KINDS + kind; `place` is the
+    place of the row of its entity in the integer table.
 
     Call `next_ns` before to get the time of this event.
     """

@@ -176,6 +176,7 @@ class World(NamedTuple):
 
 @jit
 def subflows(row: Ints, c: int) -> range:
-    """Return the places of the rows of all subflows of connection `c`, in order."""
+    """Return the places in the integer table at which the rows of the subflows of connection `c`
+    begin."""
     first = row[c + FIRST]
     return range(first, first + row[c + COUNT] * SUB_FIELDS, SUB_FIELDS)

@@ -17,11 +17,11 @@ MILLION = 1_000_000
 
 @jit
 def new_packet(row: Ints, f: int, packet_type: int, route: int, size: int) -> int:
-    """Take a packet from the list of free packets, fill in its subflow, type, route and size (in
-    bytes), and return the place of its row.
+    """Take a packet from the list of free packets, fill in its subflow `f`, type, route and size
+    (in bytes), and return it.
 
-    `route` is the place of its first hop in the route. There is always a free packet:
-    `event_loop.run` stops before the list is empty.
+    `route` is the place in the integer table where the list of its hops begins. There is always a
+    free packet: `event_loop.run` stops before the list is empty.
     """
     p = row[at.FREE_PACKET]
     row[at.FREE_PACKET] = row[p + at.NEXT_FREE]

@@ -78,8 +78,11 @@ def on_tti(row: Ints, e: int, now_ns: int) -> None:
 
 @jit
 def _retransmissions_ns(row: Ints, e: int, now_tti: int) -> int:
-    """Return how much of this TTI HARQ retransmissions take, in ns. Clear this entry of the HARQ
-    ring, and the entries of the TTIs since the last one served."""
+    """Return how much of this TTI HARQ retransmissions take, in ns.
+
+    The ring HARQ_RING holds this for the next TTIs. Clear its entries of this TTI and of those
+    since the last TTI that was served.
+    """
     ring, size = row[e + at.HARQ_RING], row[e + at.HARQ_RING_SIZE]
     for tti in range(max(row[e + at.LAST_TTI] + 1, now_tti - size), now_tti):
         row[ring + tti % size] = 0

@@ -16,8 +16,8 @@ M_2, A_2 = 2_147_483_399, 40_692
 
 @jit
 def random_below(table: Ints, place: int, below: int) -> int:
-    """Return the next random integer from 0 to `below` - 1; `below` is at most 2^31. `place` is the
-    position of the stream's state in `table`."""
+    """Return the next random integer from 0 to `below` - 1; `below` is at most 2^31. The state of
+    the random stream is `table[place]` and `table[place + 1]`."""
     first = table[place] * A_1 % M_1
     second = table[place + 1] * A_2 % M_2
     table[place] = first

@@ -23,12 +23,17 @@ DSN_RECEIVED, DSN_REINJECT, CONNECTION_FIELDS = range(3)
 
 @jit
 def segment(row: Ints, f: int, number: int) -> int:
-    """Return the place of entry `number` in the ring of subflow `f`. It describes segment `number`
-    and, in the fields SENT_SEQ and SENT_NS, transmission `number` of the subflow."""
+    """Return the place, in the integer table, of entry `number` in the ring of subflow `f`: a
+    circular buffer of its recent segments.
+
+    The entry describes segment `number` and, in the fields SENT_SEQ and SENT_NS, transmission
+    `number` of the subflow.
+    """
     return row[f + at.RING] + (number & (row[at.RING_SIZE] - 1)) * SUBFLOW_FIELDS
 
 
 @jit
 def data(row: Ints, c: int, number: int) -> int:
-    """Return the place of entry `number` in the ring of connection `c`."""
+    """Return the place, in the integer table, of entry `number` in the ring of connection `c`: a
+    circular buffer about the recent segments of its data."""
     return row[c + at.CONN_RING] + (number & (row[at.RING_SIZE] - 1)) * CONNECTION_FIELDS

@@ -11,8 +11,8 @@ from lab.engines.sim.core.jit import jit
 
 @jit
 def siblings(w: at.World, f: int) -> range:
-    """Return the places of the rows of all subflows of the connection to which subflow `f` belongs;
-    `f` is one of them."""
+    """Return all subflows of the connection to which subflow `f` belongs, `f` included, as the
+    places of their rows in the integer table."""
     return at.subflows(w.row, w.row[f + at.CONNECTION])
 
 
