@@ -40,7 +40,8 @@ class ApReport(_Message):
 
     `stations` maps the name of a user to the report about its station. `backlog_packets` is the
     number of packets that wait in the MAC. `mac_occupancy` is the mean of min(1, backlog / MAC
-    slots) since the previous report.
+    slots) since the previous report, where MAC slots is the number of packets for which the MAC has
+    room.
     """
 
     kind: Literal["ap"]

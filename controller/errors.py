@@ -1,4 +1,4 @@
-"""Define every error of the controller, in one tree.
+"""Define every error of the controller, as subclasses of one class.
 
 ControllerError (ValueError)
 ├── UnknownStrategy     no strategy has this name
@@ -6,7 +6,7 @@ ControllerError (ValueError)
 ├── CommandRefused      this network cannot carry out a command
 ├── MessageRefused      a datagram or an inbox file is not valid
 ├── PlanRefused         the topology file is not valid
-├── UserFileRefused     a user's own Python file cannot be imported
+├── UserFileRefused     a Python file that a user wrote cannot be imported
 └── StrategyFailed      a strategy raised an exception while the network ran
 """
 
@@ -22,7 +22,7 @@ class UnknownStrategy(ControllerError):
 
 
 class ParamsRefused(ControllerError):
-    """Report a parameter that is unknown, of the wrong type or out of bounds."""
+    """Report a strategy parameter that is unknown, of the wrong type or out of bounds."""
 
 
 class CommandRefused(ControllerError):
@@ -38,7 +38,7 @@ class PlanRefused(ControllerError):
 
 
 class UserFileRefused(ControllerError):
-    """Report that a Python file of a user cannot be imported; name the file and the line."""
+    """Report that a Python file of a user cannot be imported; the message names file and line."""
 
 
 class StrategyFailed(ControllerError):

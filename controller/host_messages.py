@@ -70,8 +70,8 @@ class SubflowState:
 class HostReport:
     """Report all subflows of a host.
 
-    `loss` maps each address of the host to the loss on the path to this address, a fraction. `seq`
-    is larger in each new report.
+    `loss` maps each address of the host to the loss on the path to this address, a fraction, in the
+    direction of the data. `seq` is larger in each new report.
     """
 
     seq: int

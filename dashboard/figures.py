@@ -182,7 +182,7 @@ def _layout(chart: Chart, duration_s: float) -> go.Layout:
 
 
 def _plain(traces: Sequence[go.Scatter], layout: go.Layout) -> Figure:
-    """Convert a figure to JSON data without Plotly's default theme."""
+    """Return a Plotly figure as JSON data, without Plotly's default theme."""
     figure: Figure = go.Figure(data=list(traces), layout=layout).to_plotly_json()
     figure["layout"].pop("template", None)
     for axis in ("xaxis", "yaxis", "yaxis2"):

@@ -204,7 +204,7 @@ def _row(target: Target) -> Row:
 
 
 def _flipped(folder: Path) -> list[tuple[str, Any]]:
-    """Return target and value of the accepted changes, then of the changes that wait in the inbox.
+    """Return (target, value) of each accepted change, then of each change that waits in the inbox.
 
     The inbox is read before the event log: a change that the run takes in between is then found in
     both, and counted once.

@@ -1,4 +1,7 @@
-"""Collect from run folders what the pages and the API show about runs."""
+"""Collect from run folders what the pages and the API show about runs.
+
+The document of a run is the JSON object that describes the run in lists.
+"""
 
 from __future__ import annotations
 
@@ -62,9 +65,9 @@ def run(store: Store, folder: Path) -> Doc:
 
 
 def with_rates(doc: Doc) -> Doc:
-    """Add the field `rates` to the document of a run: its rate scale in words.
+    """Add the field `rates` to a document, the JSON object that describes a run in lists.
 
-    The text is empty if the rate scale is 1.
+    The field states the rate scale of the run in words; it is empty if the rate scale is 1.
     """
     return doc | {"rates": rate_scale.label(doc["rate_scale"], doc["wire_rates"])}
 
@@ -135,7 +138,7 @@ def compared(store: Store, ids: list[str]) -> list[Doc]:
 
 
 def overlay(store: Store, docs: list[Doc], points: int) -> list[Doc]:
-    """Return the charts that compare these runs, with one line per run.
+    """Return the charts that compare the runs described by `docs`, with one line per run.
 
     A line has at most `points` points.
     """
@@ -160,7 +163,7 @@ def marks(store: Store, docs: list[Doc]) -> list[Doc]:
 
 
 def choose(docs: list[Doc], query: dict[str, str]) -> list[Doc]:
-    """Return the documents that match a query.
+    """Return the documents of the runs that match a query.
 
     The query may contain the fields in `FILTERS`, `tag`, `q` (words that must occur in the texts of
     the run) and `limit` (the largest number of runs).
@@ -202,9 +205,10 @@ def _thresholds(first: float | None, happened: list[Doc]) -> tuple[tuple[float, 
 
 
 def _refuse_wire_rates(docs: list[Doc]) -> None:
-    """Raise a `Problem` with status 422 if only some of the runs were recorded with wire rates.
+    """Raise a `Problem` with status 422 if some runs have wire rates and others scenario units.
 
-    The others have rates in scenario units, so they cannot be compared.
+    Runs of an older version recorded wire rates: rates in scenario units multiplied by the rate
+    scale.
     """
     old = [doc["id"] for doc in docs if doc["wire_rates"]]
     if old and len(old) < len(docs):

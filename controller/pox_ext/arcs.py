@@ -136,9 +136,10 @@ class Arcs:
         """Return the rate of all flows on each arc, in bit/s.
 
         A flow on a link between switches is counted at the switch that the link leads to; on the
-        link of a host, at the switch next to the host. The rates include the flows of the strategy
-        that asks; it subtracts them itself. Port counters are not used: Open vSwitch updates flow
-        counters only twice a second, so differences between flow and port counters would be noise.
+        link of a host, at the switch next to the host. The rates include the flows whose paths a
+        strategy chose; the strategy subtracts them itself. Port counters are not used: Open vSwitch
+        updates flow counters only twice a second, so differences between flow and port counters
+        would be noise.
         """
         used: Counter[Ends] = Counter()
         for flow, route in self._router.routes.items():

@@ -149,10 +149,10 @@ class Counters:
                 del flows[cookie]
 
     def data(self, flow: Flow) -> PathCount | None:
-        """Return the count of the data direction of a connection's flow.
+        """Return the packet count of a flow or of its opposite direction, whichever has more bytes.
 
-        This is the count of `flow` or of its opposite direction, whichever carried more bytes; None
-        if neither was counted.
+        This is the direction of the data; the other one carries acknowledgements. Return None if
+        neither was counted.
         """
         both = [
             count

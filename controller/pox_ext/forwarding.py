@@ -40,7 +40,10 @@ MOST_INSTALLED = 256
 
 
 class Forwarding:
-    """Handle POX's OpenFlow events: route new flows, and move flows when links change."""
+    """Handle POX's OpenFlow events: install routes for new flows.
+
+    When a link changes, move the flows over it to other paths.
+    """
 
     def __init__(
         self,
@@ -245,7 +248,10 @@ class Forwarding:
         return len(moved)
 
     def tick(self) -> None:
-        """Stop waiting for bridges that do not reply, and delete the entries of old paths."""
+        """Delete the entries of old paths that are due.
+
+        Also stop waiting for bridges that have not confirmed earlier messages in time.
+        """
         self.switches.expire(time.monotonic())
         self._entries.delete_stale(time.monotonic(), self._router.switches)
 

@@ -43,7 +43,7 @@ class Capable:
     def token(self) -> str | None:
         """Return the token of the sender's key in hexadecimal (RFC 8684, section 3.2).
 
-        None without a key.
+        Return None if the option contains no key.
         """
         return None if self.sender_key is None else token(self.sender_key, self.version)
 

@@ -92,10 +92,10 @@ class PathEntries:
         return [*rewrite, nicira.output(number, ingress_port)]
 
     def _step(self, moves: list[Move], from_the_end: int, done: Callable[[], None]) -> None:
-        """Write one hop of every new route, then continue with the hop before it.
+        """Write one hop of every new route; when the bridges confirm it, continue one hop earlier.
 
-        `from_the_end` counts the hops from the last switch, which is 1. Call `done` after the first
-        hop of the longest route.
+        `from_the_end` is the position of the hop, counted from the last switch of its route, which
+        is 1. Call `done` after the first hop of the longest route.
         """
         writing = [(flow, new[-from_the_end]) for flow, _, new in moves if len(new) >= from_the_end]
         if not writing:

@@ -65,7 +65,10 @@ class SubflowLifecycle:
         return event if isinstance(event, Fallback) else None
 
     def handle_report(self, report: HostReport) -> None:
-        """Handle a host report; if a server sent it, start to track its unknown subflows."""
+        """Handle the report of a host.
+
+        If the host is a server, track those of its subflows that are not tracked yet.
+        """
         if self._host_reports.add(report) and not self._is_user(report.host):
             known = {each.flow for each in self._tracker.subflows()}
             for token, flow in self._host_reports.subflows_at(report.host):

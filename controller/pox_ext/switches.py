@@ -32,14 +32,14 @@ class Switches:
     def name(self, dpid: int) -> str | None:
         """Return the name of the bridge with this datapath id.
 
-        None if the topology file lacks it.
+        Return None if the topology file has no such bridge.
         """
         return self._plan.names.get(dpid)
 
     def port(self, switch: str, name: str) -> int | None:
-        """Return the number of the port `name`.
+        """Return the number of the port `name` of a switch.
 
-        None if the switch is not connected or lacks this port.
+        Return None if the switch is not connected or lacks this port.
         """
         return self.ports(switch).get(name)
 
