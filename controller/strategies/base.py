@@ -121,7 +121,7 @@ def without_subflows(plan: Plan) -> str | None:
 def checked_params(
     schema: type[StrategyParams], values: dict[str, Any], doing: str, rate_scale: float = 1.0
 ) -> StrategyParams:
-    """Validate `values` against `schema` and return the parameters, scaled by `rate_scale`.
+    """Validate `values` against `schema`. Return parameters for a network with this rate scale.
 
     Raise `ParamsRefused` for an invalid value: its message begins with `doing` and names the key,
     the value and the bounds.

@@ -1,13 +1,14 @@
 """Route the subflows of each connection over shortest paths that share as few links as possible.
 
-This is a baseline of S-MPTCP (section VI-C, "disjoint"). For every connection, at once when a
-subflow opens or closes, and every `interval_s`:
+This is a baseline of S-MPTCP (section VI-C, "disjoint"). It looks at each connection as soon as one
+of its subflows opens or closes, and every `interval_s`:
 1) The first subflow stays on its path.
-2) Each further subflow, by number, stays if no other shortest path shares fewer links with the
-   paths of the subflows before it.
-3) Otherwise it moves to the shortest path that shares fewest. The hash of its addresses and ports
-   chooses among several, because the strategy treats each connection alone.
-No rate is limited.
+2) The further subflows follow in the order of their numbers. For each shortest path, count the
+   links that it shares with the paths of the subflows before. If no path shares fewer links than
+   the subflow's present path, the subflow stays.
+3) Otherwise it moves to the path that shares the fewest links. If several do, a hash of the
+   subflow's addresses and ports chooses one of them.
+No rate is limited, and the paths of other connections are ignored.
 """
 
 from __future__ import annotations

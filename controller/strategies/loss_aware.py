@@ -1,18 +1,19 @@
 """Set a subflow that loses packets to backup until its loss is gone (MPTCP-LA).
 
-Every `interval_s`, for every connection (MPTCP-LA, section 3.3):
-1) Count the packets sent and lost on each normal subflow. A window ends at the first step after
-   `window_packets`.
-2) If loss = lost / sent >= gamma of the interface, the subflow should become backup. If more is
-   lost than the whole window may lose, the decision does not wait for the end of the window.
-3) Of the subflows that should become backup, the one with the largest loss does, unless it is the
+A subflow is normal or backup; a backup subflow sends no data. Every `interval_s`, for every
+connection (MPTCP-LA, section 3.3):
+1) Count the packets sent and lost on each normal subflow over a measurement window. The window ends
+   at the first step at which `window_packets` have been sent.
+2) If loss = lost / sent >= gamma, the threshold for its kind of interface, the subflow should
+   become backup. If more packets are lost than a whole window may lose, that is decided before its
+   end.
+3) Of the subflows that should become backup, only the one with the largest loss does, and never the
    last normal one.
-4) A backup subflow sends nothing, so its counters stand still. It becomes normal when its interface
-   reports a loss below gamma; without a report it stays backup. An interface that does not notice
-   the loss makes its subflow normal at once, so use `stay_s` with the loss sources `network` and
-   `tcp`.
-A subflow is normal if its hosts say so and no other command was given. A command that the hosts did
-not confirm is repeated.
+4) The counters of a backup subflow stand still. It becomes normal when its interface reports a loss
+   below gamma; without a report it stays backup. An interface that does not notice the loss makes
+   its subflow normal at the next step, so use `stay_s` with the loss sources `network` and `tcp`.
+A subflow counts as normal if its hosts say so and the strategy gave no other command. A command
+that the hosts did not confirm is repeated.
 """
 
 from __future__ import annotations
@@ -31,7 +32,10 @@ ROUNDING = 1e-9  # a loss that is written as gamma reaches gamma
 
 
 class LossAwareParams(StrategyParams):
-    """Hold the thresholds of MPTCP-LA, section 4.3.1, which does not give the window length N."""
+    """Hold the parameters of MPTCP-LA: the thresholds are those of the paper's section 4.3.1.
+
+    The paper gives no value for the window length N, so the default of `window_packets` is ours.
+    """
 
     interval_s: float = param(0.5, "s", "Time between two control steps", ge=0.2, le=60)
     window_packets: int = param(

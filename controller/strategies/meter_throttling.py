@@ -1,17 +1,18 @@
 """Limit the Tier 2 traffic of an access point while the access point is congested (MP-SDN).
 
-All Tier 2 traffic of an access point shares one limit, a meter.
+All Tier 2 traffic of an access point shares one limit, an OpenFlow meter.
 
 Every `interval_s`, for every access point with Tier 2 associations (MP-SDN, section V, Algorithm
-2):
-1) Without a meter: install one at the floor R_m.
-2) Without a report of the MAC occupancy M: keep the limit BW.
-3) M >= CTh: BW <- max(R_m, min(BW, T2) / 2), where T2 is the rate of Tier 2 since the last step.
-4) M < CTh: keep BW unless T2 >= BW / 2, so that an unused limit does not grow.
+2). BW is the present limit, R_m its lower bound, M the MAC occupancy, CTh the congestion threshold,
+and T2 the rate of Tier 2 since the last step:
+1) Without a meter: install one with the limit R_m.
+2) Without a report of M: keep BW.
+3) If M >= CTh: BW <- max(R_m, min(BW, T2) / 2).
+4) If M < CTh and T2 < BW / 2: keep BW, because an unused limit must not grow.
 5) Otherwise, with g = alpha (CTh - M) / max(M, m_floor), and between R_m and the capacity:
-   increase_form `by`: BW <- BW (1 + g)
-   increase_form `to`: BW <- BW g, as eq (4) is printed; this lowers the limit of an access point
-   without congestion
+     increase_form `by`: BW <- BW (1 + g)
+     increase_form `to`: BW <- BW g, as eq (4) is printed; this lowers the limit of an access
+     point without congestion
 `windup_guard: false` switches off the use of T2 in steps 3 and 4. R_m is at least 0.05 Mb/s on the
 wire.
 """

@@ -8,7 +8,7 @@ from controller.strategies.base import Strategy
 
 
 class NoStrategy(Strategy):
-    """Change no subflow; lift a limit that another strategy left behind."""
+    """Change no subflow. Remove a limit that another strategy has left behind."""
 
     name = "none"
 

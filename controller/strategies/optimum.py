@@ -1,7 +1,8 @@
 """Choose the best of all sets of subflows by the forecast of DTMC selection (baseline).
 
-The greedy search of `subflow_selection` is measured against it (DTMC selection, section V-B: the
-optimal path manager). Only the search differs; see `controller/strategies/subflow_selection`.
+It shows how far the greedy search of the strategy `subflow_selection` is from the best (DTMC
+selection, section V-B: the optimal path manager). Only the search differs; everything else is in
+`controller/strategies/subflow_selection`.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ class Params(wifi_lte.Params):
 def build(params: Params, rate_scale: float = 1.0) -> Topology:
     """Return a fat tree of four pods, with users in pods 1 and 2 and servers in pods 3 and 4.
 
-    Users talk to srv1 and srv2 in turn.
+    The first user talks to srv1, the second to srv2, the third to srv1, and so on.
 
             c1    c2    c3    c4
        pod 1      pod 2      pod 3      pod 4
@@ -49,8 +49,8 @@ def build(params: Params, rate_scale: float = 1.0) -> Topology:
     ue1-ue3 |  ue2-ue4  |
            ue5, ue6  ue5, ue6
 
-    A server's edge switch has two links up, and each leads to two core switches. Flows choose a
-    path by hash, so some of them share links.
+    A server's edge switch has links to two aggregation switches, and each of these to two core
+    switches. The network chooses a flow's path by hash, so some flows share links.
     """
     tree = fat_tree.Tree(
         rate_mbps=params.tree_mbps,

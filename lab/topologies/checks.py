@@ -1,4 +1,4 @@
-"""Check that a topology can be built, before either engine starts."""
+"""Check before a run that both engines can build a topology."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ ADDRESSES = 250  # of a subnet
 
 
 def check(topology: Topology) -> Topology:
-    """Return the topology, or raise `RequestError` with the first thing that cannot be built."""
+    """Return the topology unchanged.
+
+    Raise `RequestError` for the first part that cannot be built.
+    """
     for find in (_nodes, _links, _cells, _users, _servers):
         for problem in find(topology):
             raise RequestError(f"topology {topology.name}: {problem}")

@@ -1,16 +1,15 @@
 """Find in which directions of each link the data of a scenario travels, so that `loss` acts there.
 
-A link has two directions: "ab" from its end `a` to its end `b`, and "ba" back. A builder knows
-neither the traffic nor its direction: it gives a link's `loss_ppm` for the direction of data and
-`loss_back_ppm` for the other one. `with_loss_on_data` turns both values to the directions in which
-the scenario's data does travel.
+A link has two directions: "ab" from its end `a` to its end `b`, and "ba" back. The function that
+builds a topology does not know in which direction data will travel. It sets a link's `loss_ppm` for
+the direction of data and `loss_back_ppm` for the opposite one. `with_loss_on_data` then assigns
+both values to the directions in which the scenario's data really travels.
 
-Which paths count: every shortest path between the server of a flow and each interface of its user.
-These are the paths among which the network hashes, and the ones that every strategy prefers. Longer
-paths do not count, although `expected_throughput` may choose one: in a mesh such as a fat tree they
-cross nearly every link in both directions, so that `loss` would act on the acknowledgements too. A
-link on no shortest path keeps both directions, because data reaches it only by a detour, which may
-lead either way.
+Only shortest paths between the server of a flow and each interface of its user count. The network
+hashes flows to these paths, and every strategy prefers them. Longer paths do not count, although
+`expected_throughput` may choose one: in a mesh such as a fat tree they cross nearly every link in
+both directions, so that `loss` would act on the acknowledgements too. A link on no shortest path
+gets both directions: data reaches it only on a detour, which may cross it either way.
 """
 
 from __future__ import annotations

@@ -58,9 +58,9 @@ def build(params: Params, rate_scale: float = 1.0) -> Topology:
       /  \\  /  \\   /  \\  /  \\     server1, server2, ... access1, access2, ...
      srv1 .. srv4 ...  ..  ue8     k/2 hosts at each
 
-    A host has one interface, as in a data centre. A user's interface has an address for every
-    subflow, so that the network can send each over another core switch. It is twice as fast as the
-    tree's links, so that two paths carry more than one.
+    Each host has one interface, as in a data centre. A user's interface has one address per
+    subflow, so that the network can send each subflow over a different core switch. By default, a
+    host's link is twice as fast as the tree's links, so that two paths can carry more than one.
     """
     half = params.k // 2
     servers, users = [], []

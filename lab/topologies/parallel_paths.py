@@ -63,8 +63,8 @@ def link(path: Path, id: str, a: str, b: str, rate_scale: float) -> Link:
 def build(params: Params, rate_scale: float = 1.0) -> Topology:
     """Return the paths between srv1 and ue1.
 
-    The shaped link of a path, `path1`, is between two switches, because a queue at the sender
-    itself never fills.
+    The link that limits a path (path1, path2, ...) is between two switches, because a queue at the
+    sender itself would never fill.
 
               access1        path1
              /-------- p1 --------\\

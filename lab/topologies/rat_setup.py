@@ -47,14 +47,14 @@ class Params(BaseModel):
 def build(params: Params, rate_scale: float = 1.0) -> Topology:
     """Return the network of one setup.
 
-    Sender srv1 has a node of its own, n1, which is a station of two cells. Receiver ue1 is a
-    station of two cells, and opens its connections over wifi2. The same holds for the other pairs.
+    Each sender srvN has a switch of its own, nN, that is a station of two cells. Each receiver ueN
+    is a station of two cells and opens its connections over wifi2.
 
                  ~ wifi1 ~~ s1 -- wifi2 ~               all setups
     srv1 -- n1 ~~                         ~~ ue1
                  ~ lte1 - - - - - - - - ~               Setup I: the same base station
                  ~ lte1 ~~ s2 -- wifi3 ~                Setup II: another WiFi cell
-                 ~ lte1 ~~ s2 -- wifi3 ~                Setup III: wifi3 shares the air of wifi2
+                 ~ lte1 ~~ s2 -- wifi3 ~                Setup III: wifi3 is on wifi2's channel
     """
     pairs = range(1, params.pairs + 1)
     second = "lte1" if params.setup == 1 else "wifi3"

@@ -36,7 +36,7 @@ class Params(Path):
 
 
 def build(params: Params, rate_scale: float = 1.0) -> Topology:
-    """Return the network; every user has one interface, a multipath user several addresses on it.
+    """Return the network. Every user has one interface, a multipath user several addresses.
 
     mp ---\\     bottleneck
            p1 ============== s1 --- srv1

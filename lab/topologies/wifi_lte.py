@@ -63,7 +63,7 @@ class Params(BaseModel):
 def build(params: Params, rate_scale: float = 1.0) -> Topology:
     """Return users near WiFi (~) and users near LTE (|).
 
-    A multipath user, here ue2 and ue3, is on both.
+    A multipath user is on both. In the figure, ue2 and ue3 are multipath.
 
     ue1   ue2   ue3   ue4
       ~   ~ |   ~ |   |

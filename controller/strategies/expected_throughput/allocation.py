@@ -1,19 +1,20 @@
 """Allocate rates to connections on the paths they have (S-MPTCP, Algorithms 3 and 4, as repaired).
 
-This is water filling. It begins with one connection and spreads to the connections that share arcs
-with it, directly or through others; all other connections keep their rates. For each connection, in
-the order of its distance from the first:
-1) Estimate the most it could get while all others keep their rates, and the mean rate of all if it
-   got that (eq (5)).
-2) If that estimate is at least `fairness` times the mean, the connection takes it. Its neighbours
-   do not get a turn.
-3) Otherwise it may take capacity from others; only connections that had their turn keep theirs. It
-   takes what it lacks to the mean (eq (6)) on each of its paths in proportion to how far the other
-   users of the path's full arcs are above the mean.
+An arc is one direction of a link. The algorithm is water filling. It begins with one connection and
+spreads to its neighbours, the connections that share an arc with it, then to their neighbours. All
+other connections keep their rates. Each connection that is reached gets one turn, in the order of
+its distance from the first:
+1) Estimate the most that the connection could get while all others keep their rates, and the mean
+   rate of all connections in that case (eq (5)).
+2) If the estimate is at least `fairness` times the mean, the connection takes it, and its
+   neighbours do not get a turn because of it.
+3) Otherwise it may take capacity from others, except from connections that have had their turn. It
+   takes the difference to the mean (eq (6)). Each of its paths gets a part of this difference, in
+   proportion to how far the other users of the path's full arcs are above the mean.
 4) If its paths cannot carry the mean, or no user of them is above the mean, it shares the narrowest
-   arc equally with the connections that have least. (In the paper it takes the whole arc, and a
+   arc equally with the connections that have the least. (In the paper it takes the whole arc, and a
    connection that has only this arc gets nothing.)
-5) Its neighbours that had no turn yet come next.
+5) After steps 3 and 4, its neighbours without a turn come next.
 Every connection has at most one turn, so the algorithm ends. Afterwards no arc carries more than
 its capacity.
 """

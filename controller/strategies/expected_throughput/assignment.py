@@ -1,15 +1,16 @@
 """Hold the paths and rates of all connections: those of an observation, or a draft of new ones.
 
-1) Read the observation: the path of every subflow, and its rate, which is 0 for a backup. A
-   connection is unassigned if one of its subflows has no rate and is no backup, or has lost its
-   path.
-2) `with_new_paths`: choose paths for one connection (exploration), then rates for it and for those
-   it concerns (allocation).
-3) `with_new_rates`: choose rates only, for example to distribute what another connection left.
-4) `with_poor_raised`: give one more turn to connections that have little compared with those that
-   share their links.
-5) `better_of`: keep a change that no connection needs only if it is worth it, that is, if eq (4),
-   the sum of the logarithms of all rates, grows enough.
+1) `observed` reads the observation: the path of every subflow, and its rate, which is 0 for a
+   backup. A connection is unassigned if one of its subflows has lost its path, or has no rate
+   although it is no backup.
+2) `with_new_paths` chooses paths for one connection (module `exploration`), then rates for it and
+   for the connections that share arcs with it (module `allocation`).
+3) `with_new_rates` chooses only rates, for example to distribute the capacity that a closed
+   connection left.
+4) `with_poor_raised` gives one more turn to each connection whose rate is low compared with those
+   of the connections that share its links.
+5) `better_of` compares two assignments. A change that no connection needs is kept only if the sum
+   of the logarithms of all rates (eq (4)) grows enough.
 """
 
 from __future__ import annotations

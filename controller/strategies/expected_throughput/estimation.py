@@ -1,12 +1,13 @@
 """Estimate the rates that one connection could get on its paths.
 
-This is Algorithm 2 of S-MPTCP, as repaired.
+This is Algorithm 2 of S-MPTCP, as repaired. An arc is one direction of a link; the narrowest arc of
+a path is the one with the least room.
 
 1) Each subflow takes what the narrowest arc of its path has room for.
-2) Where subflows of the connection share an arc that has too little room, the overload is charged
-   to them in equal parts.
-3) Of the subflows with a rate above 0, the one with the largest charge (the first of equals) lowers
-   its rate by what its narrowest arc lacks. Go back to 2.
+2) If several subflows of the connection share an arc and together take more than it has room for,
+   each of them is charged an equal part of the excess.
+3) The subflow with the largest charge (the first of equals), among those with a rate above 0,
+   lowers its rate by what its narrowest arc lacks. Go back to 2.
 """
 
 from __future__ import annotations

@@ -1,18 +1,19 @@
 """Find a path for each subflow of one connection (S-MPTCP, Algorithm 1, as repaired).
 
-The connection's own load is left out. A pair is the source and the destination of subflows. A pair
-gets as many paths as it has subflows, one for each.
+The load of this connection itself is not counted. An arc is one direction of a link, a pair is the
+source and the destination of a subflow, and a candidate is a simple path between them. Each pair
+gets as many paths as it has subflows:
 1) Compute the largest flow over the capacity that other connections leave free, and split it into
-   paths. If the flow needs more paths than the pair has subflows, use the widest paths one after
-   another if they carry more.
-2) If these paths, even when empty, could not carry the mean rate of the connections that share arcs
-   with the candidates, add the candidate path whose users have most above their equal part (eq
-   (3)). Eq (3) adds up all users of a path, so it favours detours and paths that share an arc with
-   a chosen one; therefore shorter and separate candidates come first.
-3) A subflow without a path yet gets the candidate that shares the fewest arcs with the chosen
-   paths. It carries data when capacity becomes free.
-4) A subflow keeps its present path if that is one of its pair's paths. The other paths go to the
-   other subflows by number.
+   paths. If that takes more paths than the pair has subflows, use instead the widest paths one
+   after another, if these carry more.
+2) If the chosen paths, without other load, could not carry the mean rate of the connections that
+   share arcs with the candidates, add a candidate: the one whose users are farthest above the mean
+   (eq (3)). Eq (3) is a sum over the users of a path, so it prefers detours and paths that share an
+   arc with a chosen one. To avoid that, shorter and separate candidates come first.
+3) If a pair still has too few paths, add the candidate that shares the fewest arcs with the chosen
+   paths. Its subflow carries data when capacity becomes free.
+4) A subflow keeps its present path if that is one of its pair's paths. The remaining paths go to
+   the other subflows by number.
 """
 
 from __future__ import annotations

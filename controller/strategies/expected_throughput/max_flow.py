@@ -1,15 +1,14 @@
 """Compute the largest flow from one vertex to others, and split it into paths.
 
-This is stage 1 of Algorithm 1 of S-MPTCP.
-
-Dinic's algorithm (E. A. Dinic, Soviet Mathematics Doklady 11, 1970), on rates that need not be
-whole numbers:
-1) Count the hops from every vertex to a destination over arcs that are not full. If the source is
-   not reached, the flow is the largest.
-2) Send what fits along paths on which every arc leads one hop nearer. Skip an arc from which no
-   path leads on.
-3) When no such path is left, go back to 1: the shortest path has become longer.
-A flow over an arc can be sent back, which undoes a choice that was made too early.
+This is stage 1 of Algorithm 1 of S-MPTCP. It uses Dinic's algorithm (E. A. Dinic, Soviet
+Mathematics Doklady 11, 1970) with rates that need not be whole numbers. An arc is one direction of
+a link.
+1) Count the hops from every vertex to the nearest destination, over arcs with free capacity. If the
+   source cannot reach a destination, the flow is the largest.
+2) Send as much as possible along paths on which every arc leads one hop nearer to a destination.
+   Skip an arc from which no such path leads on.
+3) When no such path is left, go back to 1. The shortest path is now longer.
+Flow on an arc can be sent back later, which undoes a choice that was made too early.
 
 Split the flow into paths:
 4) Take the widest path; of equally wide paths the shortest, and of these the first by the names of

@@ -1,18 +1,19 @@
 """Choose a path and a pacing rate for every subflow so that connections get equal rates (S-MPTCP).
 
-Source: S-MPTCP, sections III to V. At once when a subflow opens or closes, and every `interval_s`:
-1) A connection with a new subflow, or with one that has lost its path, gets new paths and rates;
-   the oldest first.
-2) So does a connection on a link whose load is larger than its capacity.
+Source: S-MPTCP, sections III to V. As soon as a subflow opens or closes, and every `interval_s`:
+1) A connection with a new subflow, or with a subflow that has lost its path, gets new paths and
+   rates. The oldest connection comes first.
+2) A connection on a link whose load is larger than the link's capacity gets new paths and rates
+   too.
 3) When a link came up or its capacity grew, each connection is offered new paths.
-4) Free capacity is distributed, the poorest connection first.
-5) A connection with much less than the connections that share its links gets one more turn. In the
-   paper, the last arrival stops as soon as it has enough itself, which can leave a connection poor
-   that gave way to an earlier one.
+4) Free capacity is distributed, to the poorest connection first.
+5) A connection whose rate is far below those of the connections that share its links gets one more
+   turn. In the paper, allocation ends when the newest connection has enough. An older one that gave
+   up capacity for it can then stay poor.
 6) Each difference from the observation becomes a command. A subflow with a rate of 0 becomes
-   backup, unless it is the last one that is not.
-Steps 3 to 5 are kept only if they are worth it. The paths and rates come from what the hosts
-confirm, so a controller that starts again takes them over and changes nothing.
+   backup, unless it is the last normal one of its connection.
+The changes of steps 3 to 5 are made only if they bring enough. The present paths and rates are
+those that the hosts confirm, so a restarted controller takes them over and changes nothing.
 """
 
 from __future__ import annotations

@@ -39,7 +39,10 @@ def increase(window: float, rtt_s: float, others: float, best: float) -> float:
 
 
 def after_loss(window: float, rtt_s: float, best: float) -> float:
-    """Return the window in segments after a lost segment (eq (1b)). `best` is defined above."""
+    """Return the window in segments after a lost segment (eq (1b)).
+
+    `best` is the largest window / round trip among the other subflows, in segments per second.
+    """
     alpha = best * rtt_s / window
     halves = LARGEST_DECREASE if alpha > LARGEST_DECREASE else alpha if alpha > 1 else 1.0
     left = window - window / 2 * halves

@@ -1,18 +1,17 @@
-"""Compute the mean windows of a connection's subflows.
+"""Compute the mean congestion windows of a connection's subflows.
 
-Each subflow has a Markov chain of its own, in the mean field of the others.
-
-This replaces the n-dimensional chain of the paper (section III-B), which has too many states. A
-step of a subflow's chain is one segment; its states are the windows from 2 to the largest that its
-path holds.
-1) The other subflows enter as means only: C = sum E[w_k] / mu_k, and the largest of these terms.
-2) A delivered segment changes w to w + 1 with probability D(w, r), so that fractions of a segment
-   are right in the mean. This is averaged over a few round trips r that stand for the distribution.
-3) A lost segment changes w to after_loss(w, r), divided between the two whole windows around it so
-   that the mean is right.
-4) In the stationary state, what goes up from w to w + 1 equals what comes down. So from the largest
-   window downwards pi(w) up(w) = (what leaves the windows above w) - (the part of it that stays
-   above w).
+Each subflow has its own Markov chain, which sees the other subflows only through their means. This
+replaces the n-dimensional chain of the paper (DTMC selection, section III-B), which has too many
+states. A step of a chain is one segment; its states are the windows w, from 2 segments to the
+largest that the path holds. pi(w) is the probability of w, mu_k the mean round trip of subflow k.
+1) The other subflows enter as C = sum E[w_k] / mu_k, and as the largest of these terms.
+2) A delivered segment changes w to w + 1 with probability D(w, r), the growth of the window for one
+   segment at round trip r, so that the mean growth is right. This is averaged over a few round
+   trips r that stand for the distribution.
+3) A lost segment changes w to after_loss(w, r), divided between the two whole windows around this
+   value so that the mean is right.
+4) In the stationary state, steps from w to w + 1 are as frequent as steps from above w to w or
+   below. This gives pi(w) from the largest window downwards.
 5) A window of w has w steps per round trip, so its share of time is pi(w) / w.
 6) One subflow after the other gets its new mean until all change by less than 0.001 segments; this
    takes about four rounds.

@@ -1,11 +1,11 @@
 """Forecast the throughput and the receive buffer of a set of paths.
 
 Source: DTMC selection, sections III-C and III-D. For path or subflow s: b = bandwidth, l = loss
-probability, mu = mean round trip. S is the size of a segment, a that of an acknowledgement, w_s the
-congestion window.
+probability, mu = mean round trip, w_s = congestion window. S is the size of a segment, a that of an
+acknowledgement, x = 3 the number of duplicate acknowledgements that signal a loss.
 
 1) A path holds b (mu + queue) bytes; its window grows no further.
-2) `chain` gives E[w] of every subflow.
+2) The module `chain` gives the mean window E[w] of every subflow.
 3) A round of subflow s takes
        paper:      G_s = (E[w_s] + x l_s) S/b_s + E[w_s] a/b_s + mu_s          (14)
        pipelined:  G_s = max(mu_s + S/b_s, (E[w_s] + x l_s) S/b_s)      (ACKs return while it sends)

@@ -1,8 +1,8 @@
-"""Measure the path of a subflow in the quantities of the model (DTMC selection, section II-A).
+"""Derive the quality of a subflow's path from its links (DTMC selection, section II-A).
 
-Over the arcs from the source to the user: b is the smallest bandwidth, l = 1 - prod(1 - l_e), mu =
-2 sum delay_e, and sigma^2 = 2 sum jitter_e^2, because a packet meets every delay and its
-acknowledgement meets it once more.
+An arc e is one direction of a link. Over the arcs from the source to the user: bandwidth b is the
+smallest one, loss l = 1 - prod(1 - l_e), round trip mu = 2 sum delay_e, and its variance sigma^2 =
+2 sum jitter_e^2, because the packet meets each delay once and its acknowledgement once more.
 """
 
 from __future__ import annotations

@@ -1,20 +1,22 @@
 """Search the set of paths with the largest expected throughput.
 
-The receive buffer of the set must stay within RL_max. This is DTMC selection, section IV, eq (19).
+The receive buffer of the set must be at most RL_max (DTMC selection, section IV, eq (19)). b, l and
+mu are bandwidth, loss and mean round trip of a path.
 
 Greedy search (Algorithm 1, completed):
 1) Sort the paths by T = b [Mb/s] (1 - l) + 1/mu [1/s], the largest first, ties by the shorter round
    trip. Begin with the first path. (b is the wire rate.)
-2) Accept each further path if the receive buffer stays within the limit, by one of three readings
-   of the paper: `printed`: the buffer of the set without the path; `tentative`: the buffer of the
-   set with it; `gain`: as tentative, and the throughput must grow.
-3) With `starts: all`, begin once with every path, and keep the best set.
+2) Accept each further path if the receive buffer is within the limit. There are three readings of
+   the paper. `printed`: test the buffer of the set without the path. `tentative`: test it with the
+   path. `gain`: as `tentative`, and the path must increase the throughput.
+3) With `starts: all`, repeat the search with every path as the first one, and keep the best set.
 
-Exhaustive search: try the sets in the order of an upper bound of their throughput, until no bound
-is above the best set found.
-4) The window beside one other path is never smaller than beside several, and a round takes at least
-   the round of the smallest window: Avg_Th <= sum min E[w beside one] S / max G(2). The buffer
-   limit allows at most Avg_Th <= 8 RL_max / (max mu - min mu).
+Exhaustive search: try the sets in descending order of an upper bound of their throughput, until no
+bound is above the best throughput found.
+4) The window E[w] of a path beside one other path is never smaller than beside several. A round G
+   takes at least as long as the round of the smallest window, 2 segments of size S. So Avg_Th <=
+   sum min E[w beside one] S / max G(2). The buffer limit adds Avg_Th <= 8 RL_max / (max mu - min
+   mu).
 """
 
 from __future__ import annotations

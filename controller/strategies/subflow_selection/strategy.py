@@ -2,12 +2,12 @@
 
 Every `interval_s`, and as soon as a subflow opens or closes, for every connection with more than
 one subflow:
-1) Measure the path of each subflow (`path_quality`).
+1) Determine bandwidth, loss and round trip of each subflow's path (module `path_quality`).
 2) Search the set with the largest expected throughput whose receive buffer is within `rl_max_kb`
-   (`selection`).
-3) Make the chosen subflows normal, then the others backup. No subflow becomes backup before a
-   chosen one is normal.
-4) Log the forecast beside the throughput measured since the last step.
+   (module `selection`).
+3) Make the chosen subflows normal and the others backup. No subflow becomes backup before at least
+   one chosen subflow is normal.
+4) Log the forecast together with the throughput measured since the last step.
 The forecast uses the rates on the wire. Paper: sections IV and V-A.
 """
 
@@ -167,7 +167,7 @@ class SubflowSelection(Selecting):
 
 
 def _decisions(subflows: Sequence[Subflow], choice: Choice, rate_scale: float) -> list[Decision]:
-    """Return the forecast for the log, then the commands that carry out the choice (steps 3, 4)."""
+    """Return the forecast for the log, then the commands that carry it out (steps 3 and 4)."""
     chosen = [subflows[n] for n in choice.chosen]
     rest = [each for each in subflows if each not in chosen]
     one_is_normal = any(not each.backup for each in chosen)

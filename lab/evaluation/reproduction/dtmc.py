@@ -1,8 +1,8 @@
 """Reproduce the DTMC paper: a Markov chain forecasts throughput and selects a few of many paths.
 
-Path i has i Mb/s, a delay of 10 i ms in each direction and a loss of i - 1 %. `none` uses the
-first n paths; `subflow_selection` and `optimum` choose among them. The receive buffer is 100 kB,
-the congestion control BALIA.
+Path i has a rate of i Mb/s, a one-way delay of 10 i ms and a loss of i - 1 %. There are n paths:
+the strategy `none` uses all of them, `subflow_selection` and `optimum` choose among them. The
+receive buffer is 100 kB, the congestion control BALIA.
 """
 
 from __future__ import annotations
@@ -88,8 +88,8 @@ def measure(_case: Case, run: FinishedRun) -> Numbers:
     """Return the numbers of a run.
 
     `T` and `forecast` are in Mb/s, `rtt` is the mean in ms. `out_of_order`, `retransmitted` and
-    `lost` are percentages of all segments. `active` is the number of subflows that the last
-    forecast chose.
+    `lost` are percentages of segments. `active` is the number of subflows that the last forecast
+    chose.
     """
     (connection,) = run.result["connections"]
     subflows = connection["subflows"]
