@@ -1,4 +1,4 @@
-"""Start the AP agent, receive its reports, and send it changed rates of stations."""
+"""Start the AP agent, receive its reports, and send it new rates of stations."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PROGRAM = "lab.engines.mininet.programs.ap_agent"
 
 
 class ApAgentProcess:
-    """Hold the one process for all access points. It reports to POX and to this process."""
+    """Hold the AP agent, one process for all access points. It reports to POX and to the runner."""
 
     def __init__(
         self,
@@ -37,9 +37,11 @@ class ApAgentProcess:
         ledger: Ledger,
         folders: tuple[Path, Path],
     ) -> None:
-        """Start it. `uploaders` are the users with uploads.
+        """Start the AP agent, and wait for its first reports.
 
-        `folders` are that of its configuration and that of its log, which shows why it failed.
+        `uploaders` are the users with uploads. The first of the two `folders` gets its
+        configuration file, the second its log. Raises `LabError` if an access point is not
+        reported.
         """
         state, run = folders
         self._log, self._occupancies = run / "agents.log", dict[str, list[float]]()
@@ -70,7 +72,10 @@ class ApAgentProcess:
             )
 
     def _wait_for(self, silent: set[str]) -> None:
-        """Wait until every access point has been reported: from then on LTE cells are divided."""
+        """Wait until the AP agent has reported every access point in `silent`.
+
+        From then on it also sets the rates in LTE cells.
+        """
         deadline = time.monotonic() + TIMEOUT_S
         self._reports.settimeout(0.5)
         while silent:
@@ -91,7 +96,8 @@ class ApAgentProcess:
     def occupancy(self, tiers: Mapping[str, Mapping[str, int]]) -> dict[str, float]:
         """Return the mean MAC occupancy of each access point since the last call.
 
-        `tiers` has the tier of each user by access point. Without a new report the last mean holds.
+        `tiers[user][ap]` is the tier of a user at an access point. For an access point without a
+        new report, return its mean of the call before.
         """
         new: dict[str, list[float]] = {}
         while True:
@@ -105,7 +111,7 @@ class ApAgentProcess:
         return {ap: sum(values) / len(values) for ap, values in self._occupancies.items()}
 
     def set_rate(self, ap: str, user: str, rate_bps: int) -> None:
-        """Change the rate of a station when alone."""
+        """Tell the AP agent a new rate of a station: its rate when no other station sends."""
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps({"ap": ap, "user": user, "rate_bps": rate_bps}) + "\n")
         self._process.stdin.flush()

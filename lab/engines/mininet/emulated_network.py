@@ -1,8 +1,7 @@
-"""Build the network of a run with its controller and the programs in its hosts.
+"""Build the network of a run, with its controller and the programs in its hosts.
 
-The order of building matters: POX starts first because it is slow to load, and it needs only the
-description of the network. Whatever must be undone is in the ledger before it is done. Links are
-measured before traffic uses them.
+POX is started first: it is slow to load, and needs only the description of the network. Every
+resource is recorded in the ledger before it is made. Links are measured before traffic uses them.
 """
 
 from __future__ import annotations
@@ -35,9 +34,10 @@ RecordEvent = Callable[..., None]  # kind, then fields
 
 
 class EmulatedNetwork:
-    """Hold everything that runs before the traffic starts; `undo` ends it.
+    """Hold the network of a run, the controller POX, and the programs in the hosts.
 
-    `host_agent` is None if no user has Multipath TCP.
+    Callbacks that end them are added to the exit stack `undo`. `host_agent` is None if no user has
+    Multipath TCP.
     """
 
     links: Links
@@ -55,13 +55,16 @@ class EmulatedNetwork:
         self.host_agent: HostAgentProcess | None = None
 
     def clean_up(self) -> None:
-        """Undo what the ledger lists: what an earlier run left, or what this one made."""
+        """Remove everything that the ledger lists: the remains of an earlier run, or of this run.
+
+        Raises `LabError` if something cannot be removed.
+        """
         problems = self.ledger.undo_all()
         if problems:
             raise LabError(f"clean up: {'; '.join(problems)}. Type: ./run_lab.sh clean --force")
 
     def build(self) -> None:
-        """Build everything, up to a measurement of every link."""
+        """Build the network, start POX and the programs in the hosts, and measure the links."""
         self._start_pox()
         self._build_network()
         self._start_servers()
@@ -69,12 +72,12 @@ class EmulatedNetwork:
         self._measure_links()
 
     def users_with_traffic(self) -> list[str]:
-        """Return the users that have flows."""
+        """Return the users that have flows in the scenario, in the order of the topology."""
         users = {flow.user for flow in self.scenario.traffic}
         return [user for user in self.topology.users if user in users]
 
     def users_of(self, direction: str) -> frozenset[str]:
-        """Return the users that have a flow in a direction, "down" or "up"."""
+        """Return the users that have a flow in the direction `direction`, "down" or "up"."""
         return frozenset(user for user, own in self.scenario.data_flows if own == direction)
 
     def _start_pox(self) -> None:
@@ -149,7 +152,7 @@ class EmulatedNetwork:
     def _measure_links(self) -> None:
         """Measure the path to each interface of every user with traffic, one after the other.
 
-        A figure that is more than 10 % off is a warning.
+        Record a warning for each rate or round-trip time that is more than 10 % off.
         """
         self.recorder.log("measuring every link")
         measured: dict[str, Any] = {}

@@ -1,6 +1,7 @@
 """Run a scenario on Mininet-WiFi, Open vSwitch, POX and the kernel's own TCP.
 
-It builds the network, starts the traffic, takes samples, applies changes and undoes everything.
+The engine builds the network, starts the traffic, takes samples, applies changes, and finally
+removes everything that it has made on the machine.
 """
 
 from __future__ import annotations
@@ -47,23 +48,26 @@ from lab.scenario.schema import Scenario
 
 
 class MininetEngine(Engine):
-    """Hold one run of the emulation."""
+    """Run one scenario on the emulation."""
 
     emulated: EmulatedNetwork
     telemetry: Telemetry
     workload: Workload
 
     def ready(self, scenario: Scenario) -> None:
-        """Refuse a scenario that this machine cannot emulate.
+        """Raise `MachineLacks` if this machine cannot emulate the scenario.
 
-        The machine on which a VM runs has been checked before the VM was booted.
+        Inside a VM nothing is checked: the host was checked before it booted the VM.
         """
         if not os.environ.get("MULTIPATH_LAB_VM"):
             capabilities.require_native()
             build.require(scenario.congestion_controls)
 
     def open(self, scenario: Scenario, recorder: Recorder) -> None:
-        """Build everything up to the first packet of traffic; t = 0 is when the flows start."""
+        """Take the emulation lock, build the network, connect the flows of t = 0, and start them.
+
+        The time of the run, t, is 0 when these flows start.
+        """
         self.scenario, self.recorder = scenario, recorder
         self._sampled_s = 0.0
         self._undo = ExitStack()
@@ -76,7 +80,10 @@ class MininetEngine(Engine):
         self._start_traffic()
 
     def advance(self, until_s: float) -> list[Frame]:
-        """Wait until then, starting and stopping flows meanwhile, and take one sample."""
+        """Wait until time `until_s` of the run, then take one sample and return it.
+
+        Flows that are due in this interval are started and stopped.
+        """
         self.workload.until(until_s)
         self._restart_what_ended()
         due_s = min(until_s, self._sampled_s + self.scenario.sample_interval_s)
@@ -101,7 +108,11 @@ class MininetEngine(Engine):
             agent.write_journal()
 
     def apply(self, change: Change) -> None:
-        """Carry out a change of the strategy, a link, a station, a demand or the next law."""
+        """Carry out a change during the run.
+
+        A new congestion control applies to connections that are opened from now on. Raises
+        `LabError` for a change that the emulation cannot make.
+        """
         pox = self.emulated.pox
         match change:
             case SetStrategy(name, params):
@@ -132,7 +143,10 @@ class MininetEngine(Engine):
             self.emulated.pox.set_link(change.link, self.emulated.links.shape(change.link))
 
     def close(self) -> Report | None:
-        """Return the report of what was measured, and leave a clean machine."""
+        """End the run and remove everything that it has made on the machine.
+
+        Returns the report of the whole run; None if its traffic never started.
+        """
         try:
             return self._report() if self.started_at is not None else None
         finally:
@@ -143,7 +157,7 @@ class MininetEngine(Engine):
                 self._record_event("warning", text=text)
 
     def _start_traffic(self) -> None:
-        """Start sampling, the AP agent and `exec`; then connect all flows and let them go."""
+        """Start telemetry, the AP agent and the executor; then connect the flows and start them."""
         emulated, folder = self.emulated, self.recorder.folder
         self.telemetry = Telemetry(
             emulated, folder / "pox" / "decisions.jsonl", self.scenario.rate_scale
@@ -181,7 +195,7 @@ class MininetEngine(Engine):
         self.workload.begin()
 
     def _start_executor(self) -> None:
-        """Carry out the commands of `./run_lab.sh exec`."""
+        """Start the executor, which runs the commands of `./run_lab.sh exec` during this run."""
         ledger = self.emulated.ledger
         executor = execute.Executor(
             self.recorder.folder, self._inside, lambda pid: ledger.record("process", pid=pid)
@@ -193,7 +207,7 @@ class MininetEngine(Engine):
         return argv if host == execute.MACHINE else self.emulated.network.inside(host, argv)
 
     def _report(self) -> Report:
-        """Return what the run's result needs beside its samples."""
+        """Return connections, MPTCP verification and overload verdict for the result of the run."""
         sampler = self.telemetry.sampler
         counters = {user: self._mptcp_counters(user) for user in self.emulated.topology.multipath}
         queued = {user: each["OFOQueue"] for user, each in counters.items() if "OFOQueue" in each}
@@ -220,7 +234,7 @@ class MininetEngine(Engine):
         return probes.mptcp_counters(Path(f"/proc/{pid}/net/netstat").read_text())
 
     def _log_counters(self) -> None:
-        """Log every host's MPTCP counters; they show why a subflow is missing."""
+        """Log the MPTCP counters of every host with flows: they show why a subflow is missing."""
         for host in self.emulated.programs.hosts:
             counted = {name: count for name, count in self._mptcp_counters(host).items() if count}
             self.recorder.log(f"{host} counted {json.dumps(counted)}")
@@ -230,7 +244,10 @@ class MininetEngine(Engine):
         self.recorder.event(t, kind, **fields)
 
     def _journal(self, at: float, argv: Sequence[str], stdin: str | None) -> None:
-        """Write a command into commands.sh, a batch line by line, so that each can be pasted."""
+        """Write a command that was issued at time `at` [s since 1970] into commands.sh.
+
+        A batch becomes one command per line, so that each line can be pasted into a shell.
+        """
         program = list(argv[: argv.index("-batch")]) if "-batch" in argv else list(argv)
         for line in stdin.splitlines() if stdin is not None else [""]:
             self.recorder.command([*program, *line.split()], at - self.recorder.started)

@@ -1,7 +1,8 @@
 """Run a command inside a host of a running emulation, also through the VM: `exec RUN HOST -- CMD`.
 
-The run folder is the channel. The caller renames a request into `RUN/exec/`; the engine runs it and
-writes the output and, last, the status beside it.
+Caller and engine communicate by files in the folder `RUN/exec/`, which a VM shares with its host.
+The caller writes a request, a JSON file. The engine runs its command, writes the output into files
+with the same name and another suffix, and finally writes the exit status.
 """
 
 from __future__ import annotations
@@ -25,19 +26,19 @@ from lab.errors import LabError, RequestError, unknown
 POLL_S = 0.1
 SERVE_S = 0.5  # reading a folder shared with a VM is slow
 START_TIMEOUT_S = 10
-MACHINE = "machine"  # the host name of the machine (or VM) that runs the network
+MACHINE = "machine"  # in place of a host's name: outside all hosts, in the machine or VM
 
 
 @dataclass(frozen=True)
 class Request:
-    """Hold a command for a host, as its JSON file does."""
+    """Describe a command to run in a host; a request's JSON file has these fields."""
 
     host: str
     argv: list[str]
 
 
 class Executor:
-    """Run the requests of a run folder, in a thread of the engine."""
+    """Run the commands that are requested in a run folder, in a thread of the engine."""
 
     def __init__(
         self,
@@ -47,8 +48,8 @@ class Executor:
     ) -> None:
         """Start the thread.
 
-        `inside` makes the command line that enters a host, `record` is called with every process
-        that is started.
+        `inside` gets a host and a command, and returns the command line that runs it inside the
+        host. `record` is called with the number of every started process.
         """
         self.folder, self._inside, self._record = folder / "exec", inside, record
         self._running: dict[Path, subprocess.Popen[bytes]] = {}
@@ -70,7 +71,7 @@ class Executor:
                     del self._running[file]
 
     def _start(self, file: Path) -> None:
-        """Start the command of a request's file."""
+        """Read a request from its JSON file, delete the file, and start the command."""
         request = Request(**json.loads(file.read_text()))
         file.unlink()
         with file.with_suffix(".out").open("wb") as out, file.with_suffix(".err").open("wb") as err:
@@ -89,7 +90,7 @@ class Executor:
                 file.with_suffix(".status").write_text("127")
 
     def close(self) -> None:
-        """Stop serving and kill the commands that are still running."""
+        """End the thread, and kill the commands that are still running."""
         self._stop.set()
         self._thread.join(2)
         os.close(self._handle)
@@ -100,7 +101,11 @@ class Executor:
 
 
 def main(run: str, host: str, argv: list[str], runs: Path) -> int:
-    """Run a command in a host of a run, print its output as it comes, and return its status."""
+    """Run a command in a host of a running emulation, and return its exit status.
+
+    `run` is the name of a run in the folder `runs`, or the path of a run folder. The output of the
+    command is printed while it runs.
+    """
     folder = runs / run if (runs / run).is_dir() else Path(run)
     served = folder / "exec"
     if not served.is_dir():
@@ -118,7 +123,10 @@ def main(run: str, host: str, argv: list[str], runs: Path) -> int:
 
 
 def _follow(file: Path) -> int:
-    """Copy output and errors until the status is there, and return it."""
+    """Copy the command's output to this process until its exit status is written; return it.
+
+    `file` is the request.
+    """
     positions = {".out": 0, ".err": 0}
     deadline = time.monotonic() + START_TIMEOUT_S
     while True:

@@ -1,4 +1,7 @@
-"""Start the host agent, and read which commands it carried out. It gets its commands from POX."""
+"""Start the host agent, and read from it which commands it has run on the hosts.
+
+POX sends the host agent its orders directly.
+"""
 
 from __future__ import annotations
 
@@ -35,10 +38,13 @@ PERIODS_PER_STEP = 4  # of control
 
 
 class HostAgentProcess:
-    """Hold the one process for all hosts that use Multipath TCP."""
+    """Hold the process of the host agent: one process for all hosts that use Multipath TCP."""
 
     def __init__(self, configuration: Path, settings: Settings, ledger: Ledger, log: Path) -> None:
-        """Start it with its configuration file and its log."""
+        """Write the settings into the file `configuration`, and start the process with it.
+
+        Its standard error is appended to the file `log`.
+        """
         write_secret(configuration, json.dumps(_plain(settings)), ledger)
         self._configuration, self._ledger, self._log = configuration, ledger, log
         self._process: subprocess.Popen[bytes]
@@ -61,16 +67,19 @@ class HostAgentProcess:
         self._output, self._unread = self._process.stdout.fileno(), b""
 
     def wait(self) -> None:
-        """Wait for its first line, which it writes when it begins to report."""
+        """Wait for the first line of its output, which it writes when it begins to report to POX.
+
+        Raises `LabError` with the end of its log if the line does not come.
+        """
         readable, _, _ = select.select([self._output], [], [], START_TIMEOUT_S)
         if not readable or not self._read():
             last = self._log.read_text().strip().splitlines()[-1:] or ["its log is empty"]
             raise LabError(f"start the host agent: {last[0]}. See {self._log}")
 
     def restart_if_ended(self) -> bool:
-        """Restart the process if it has ended; return whether it had.
+        """Restart the process if it has ended. Return True if it was restarted.
 
-        What it has done is in the kernel and stays.
+        Backup flags and pacing rates that it has set remain in the kernel.
         """
         if self._process.poll() is None:
             return False
@@ -79,7 +88,7 @@ class HostAgentProcess:
         return True
 
     def write_journal(self) -> None:
-        """Write the commands that it carried out since the last call into the journals."""
+        """Report the commands that the host agent has run since the last call to the journals."""
         while select.select([self._output], [], [], 0)[0] and self._read():
             pass
         whole, _, self._unread = self._unread.rpartition(b"\n")
@@ -89,7 +98,7 @@ class HostAgentProcess:
                 shell.journal_command(done["argv"], done.get("stdin"), at=done["at"])
 
     def _read(self) -> bool:
-        """Read what has been written; return False at the end of the output."""
+        """Read the available output of the process; return False at the end of the output."""
         data = os.read(self._output, READ_BYTES)
         self._unread += data
         return bool(data)
@@ -107,7 +116,7 @@ class HostAgentProcess:
 
 
 def write_secret(path: Path, text: str, ledger: Ledger) -> None:
-    """Write a file that only this user can read."""
+    """Write `text` into a new file that only this user can read."""
     ledger.record("file", path=str(path))
     path.unlink(missing_ok=True)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -116,7 +125,7 @@ def write_secret(path: Path, text: str, ledger: Ledger) -> None:
 
 
 def _plain(settings: Settings) -> dict[str, Any]:
-    """Return the configuration file's content."""
+    """Return the settings as a dictionary that can be written as JSON."""
     return asdict(settings) | {"pins": str(settings.pins)}
 
 
@@ -131,8 +140,8 @@ def settings_of(
 ) -> Settings:
     """Return the settings of the host agent.
 
-    `uploaders` are the users whose data goes to the servers; `interval_s` lies between two control
-    steps.
+    `key` authenticates the messages between POX and the host agent. `uploaders` are the users whose
+    data goes to the servers. `interval_s` is the time between two control steps.
     """
     userspace = userspace_path_manager.hosts_that_need_it(topology, wiring)
     hosts = {}
@@ -158,9 +167,9 @@ def settings_of(
 
 
 def paced(topology: Topology, interfaces: Iterable[Interface]) -> list[str]:
-    """Return the `tc` lines that prepare a host's interfaces for pacing.
+    """Return the `tc` lines that give the interfaces of a host an fq qdisc, which pacing needs.
 
-    A radio has its fq already.
+    Radios are left out, because they have an fq already.
     """
     links = {link.id: link for link in topology.links}
     wired = [each for each in interfaces if not each.name.endswith("wlan0")]
@@ -173,9 +182,10 @@ def paced(topology: Topology, interfaces: Iterable[Interface]) -> list[str]:
 def ports_along(
     topology: Topology, wiring: Wiring, interface: Interface, upload: bool
 ) -> list[str]:
-    """Return the switch ports by which data leaves on its shortest path.
+    """Return the sending switch ports on the shortest path between an interface and its server.
 
-    The path lies between a user's interface and its server; an upload goes towards the server.
+    With `upload`, the path leads from the user's interface to the server, otherwise from the server
+    to the interface. The loss on the path is the loss of these ports.
     """
     server = wiring.of(topology.server_of(interface.node))[0]
     neighbours: dict[str, set[str]] = {switch: set() for switch in wiring.dpid}

@@ -1,4 +1,7 @@
-"""Start POX with our extension, send it changes, and restart it if it ends. It alone decides."""
+"""Start POX with the lab's extension, send it changes, and restart it if it ends.
+
+All control decisions of a run are made in POX.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ from lab.run.reading import Follower
 
 PROJECT = Path(__file__).resolve().parents[3]
 READY_TIMEOUT_S = 90
-PATIENCE_S = 180  # the network is built after POX has started
+PATIENCE_S = 180  # how long POX waits for the switches, which are built after its start
 SETTLED_WITHIN_S = 10.0
 # actions of decisions that a switch or a host has yet to carry out
 SUBFLOW_ACTIONS = {"route", "expect", "backup", "normal"}
@@ -36,7 +39,7 @@ class RunningStrategy:
 
     @property
     def file(self) -> str | None:
-        """Return the user's file that defines it, None for a built-in strategy."""
+        """Return the path of the user's file that defines the strategy; None for a built-in one."""
         path = extensions.strategy_file(self.name)
         return None if path is None else str(path)
 
@@ -47,7 +50,7 @@ class RunningStrategy:
 
 
 class PoxProcess:
-    """Hold POX as a child process; its folder is `RUN/pox`."""
+    """Start, control and stop POX, a child process. Its files are in `folder` (`RUN/pox`)."""
 
     def __init__(
         self,
@@ -57,7 +60,11 @@ class PoxProcess:
         strategy: RunningStrategy,
         key_file: Path,
     ) -> None:
-        """Take the folder where POX is installed, and the file with the key of the host agent."""
+        """Prepare POX; `start` starts it.
+
+        `upstream` is the folder of POX's sources. `key_file` has the key that authenticates
+        messages between POX and the host agent.
+        """
         self.folder, self.ledger, self.strategy = folder, ledger, strategy
         self.restarts = 0
         self._upstream, self._key_file = upstream, key_file
@@ -65,7 +72,7 @@ class PoxProcess:
         self._sent = 0
 
     def start(self, description: Mapping[str, Any]) -> None:
-        """Write the topology and start POX; `wait_ready` waits until its switches are connected."""
+        """Write the topology file and start POX, without waiting for it (see `wait_ready`)."""
         (self.folder / "inbox").mkdir(parents=True, exist_ok=True)
         (self.folder / "topology.json").write_text(json.dumps(description, indent=1))
         self._launch()
@@ -109,7 +116,11 @@ class PoxProcess:
         return argv if file is None else [*argv, f"--strategy_file={file}"]
 
     def wait_ready(self) -> None:
-        """Wait until POX has written `ready`: all switches are connected and have their tables."""
+        """Wait until all switches are connected to POX and have their flow tables.
+
+        POX then writes `ready` into decisions.jsonl. Raises `LabError` if POX ends or if this takes
+        longer than `READY_TIMEOUT_S`.
+        """
         deadline = time.monotonic() + READY_TIMEOUT_S
         decisions = self.folder / "decisions.jsonl"
         while not (decisions.exists() and '"kind": "ready"' in decisions.read_text()):
@@ -125,10 +136,10 @@ class PoxProcess:
             time.sleep(0.1)
 
     def wait_settled(self) -> None:
-        """Wait until a control step has nothing more to change on the open subflows.
+        """Wait until a control step changes nothing on the subflows, but at most 10 s.
 
-        Traffic that began earlier would take paths and pacing rates that no strategy has chosen for
-        it. If that takes more than 10 s, the traffic starts anyway.
+        Traffic that starts earlier would use paths and pacing rates that the strategy has not
+        chosen for it.
         """
         decisions = Follower(self.folder / "decisions.jsonl")
         deadline = time.monotonic() + SETTLED_WITHIN_S
@@ -141,9 +152,9 @@ class PoxProcess:
         return self._process is not None and self._process.poll() is None
 
     def restart_if_ended(self) -> bool:
-        """Restart POX if it has ended; return whether it had.
+        """Restart POX if it has ended. Return True if it was restarted.
 
-        Switches go on forwarding meanwhile, and POX rebuilds its tables.
+        The switches keep forwarding without POX; after its restart, POX writes their tables anew.
         """
         if self.is_alive():
             return False
@@ -152,22 +163,22 @@ class PoxProcess:
         return True
 
     def set_strategy(self, strategy: RunningStrategy) -> None:
-        """Replace the running strategy."""
+        """Tell POX to replace the running strategy by another one."""
         self.strategy = strategy
         self._send("strategy", strategy.to_json())
 
     def set_params(self, params: Mapping[str, Any]) -> None:
-        """Change parameters of the running strategy."""
+        """Tell POX new values of parameters of the running strategy, in scenario units."""
         merged = {**self.strategy.params, **params}
         self.strategy = replace(self.strategy, params=merged)
         self._send("params", params)
 
     def set_link(self, link: str, state: Mapping[str, Any]) -> None:
-        """Report that a link has changed; `state` is a `LinkState` with wire rates."""
+        """Tell POX that a link has changed; `state` has its changed fields, with wire rates."""
         self._send("link", {"link": link, **state})
 
     def _send(self, kind: str, value: Mapping[str, Any]) -> None:
-        """Write a message as one file, renamed into POX's inbox."""
+        """Send a message to POX: write it into a file, and rename the file into POX's inbox."""
         self._sent += 1
         target = self.folder / "inbox" / f"{self._sent:06d}.json"
         draft = target.with_suffix(".part")
@@ -175,7 +186,7 @@ class PoxProcess:
         draft.rename(target)
 
     def stop(self) -> None:
-        """End POX, by force if it does not end within 3 s."""
+        """Send POX SIGTERM, and kill it if it does not end within 3 s."""
         if self._process is not None and self.is_alive():
             self._process.terminate()
             try:
@@ -193,7 +204,10 @@ class PoxProcess:
 
 
 def _settled(lines: Iterable[Mapping[str, Any]]) -> bool:
-    """Return whether the lines hold a control step and no command or change of a subflow."""
+    """Return whether lines of decisions.jsonl show that POX has nothing left to change on subflows.
+
+    They must contain a control step, and no command to a subflow and no change of a subflow.
+    """
     found = list(lines)
     changes = any(
         line["kind"] == "subflow" or line.get("action") in SUBFLOW_ACTIONS for line in found

@@ -1,6 +1,7 @@
-"""Compute what a path should achieve, compare it with what was measured, and read counters. Pure.
+"""Compute the expected rate and round-trip time of a path, and compare them with measurements.
 
-Figures of a path are a `PathFigures`. Rates of one that is reported are in the scenario's units.
+This module also evaluates MPTCP counters. Its functions only compute; they measure nothing. Rates
+in `PathFigures` are in the scenario's units, not the scaled rates on the wire.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from controller.paths import shortest
 from lab.topologies.link_delay import link_delay_ns
 from lab.topologies.topology import Interface, Link, Topology
 
-PACKETS = 100  # of a burst that measures a rate; every queue holds as many
+PACKETS = 100  # in a burst that measures a rate; every queue on a path has room for them
 PING_BITS = 98 * 8  # of one echo request in an Ethernet frame
 TOLERANCE = 0.10
 MAX_ATTEMPTS = 2
@@ -24,19 +25,22 @@ RTT_FLOOR_MS = 2.0  # what the machine itself may add to a round trip
 
 @dataclass(frozen=True)
 class PathFigures:
-    """Hold the rate in Mb/s and the round trip in ms of a path; None is unlimited or unknown."""
+    """Hold the rate and the round-trip time of a path.
+
+    An expected rate of None is unlimited. A measured figure of None means that no answer came.
+    """
 
     rate_mbps: float | None
     rtt_ms: float | None
 
     def rounded(self, digits_of_rtt: int) -> PathFigures:
-        """Return the figures as a document shows them."""
+        """Return the figures, rounded to 4 (rate) and `digits_of_rtt` decimals (round trip)."""
         return PathFigures(_rounded(self.rate_mbps, 4), _rounded(self.rtt_ms, digits_of_rtt))
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Hold what a path should achieve beside what was measured."""
+    """Hold the expected and the measured figures of one path."""
 
     expected: PathFigures
     measured: PathFigures
@@ -46,7 +50,10 @@ class Comparison:
         return {"asked": asdict(self.expected), "measured": asdict(self.measured)}
 
     def complaints(self, name: str) -> Iterator[str]:
-        """Yield a sentence for each figure that is off by more than a tenth."""
+        """Yield a sentence for each measured figure that differs from the expectation by over 10 %.
+
+        A round trip may also be up to `RTT_FLOOR_MS` off. `name` names the path in the sentence.
+        """
         for key, unit, slack in (("rate_mbps", "Mb/s", 0.0), ("rtt_ms", "ms", RTT_FLOOR_MS)):
             wanted, got = getattr(self.expected, key), getattr(self.measured, key)
             if wanted is None:
@@ -61,10 +68,11 @@ class Comparison:
 def expected_figures(
     topology: Topology, interface: Interface, rate_scale: float = 1.0
 ) -> PathFigures:
-    """Return what the path to an interface achieves without other traffic.
+    """Return the expected figures of the path from a user's server to an interface of the user.
 
-    The topology holds wire rates; the returned rate is in the scenario's units. The round trip
-    includes the time that one ping takes on the slowest link in both directions.
+    They apply without other traffic. The topology has wire rates; the returned rate is in the
+    scenario's units. The round trip includes the transmission time of a ping on the slowest link,
+    in both directions.
     """
     cell = next((cell for cell in topology.cells if cell.ap == interface.link), None)
     links = _links_to(topology, topology.server_of(interface.node), interface)
@@ -79,7 +87,7 @@ def expected_figures(
 
 
 def _links_to(topology: Topology, server: str, interface: Interface) -> list[Link]:
-    """Return the links of a shortest path from a server to an interface, its own wire included."""
+    """Return the links of a shortest path from a server to an interface, the last one included."""
     links = {frozenset((link.a, link.b)): link for link in topology.links}
     neighbours: dict[str, set[str]] = {node.id: set() for node in topology.nodes}
     for link in topology.links:
@@ -95,16 +103,20 @@ def _links_to(topology: Topology, server: str, interface: Interface) -> list[Lin
 def compare(
     wanted: PathFigures, rate_bps: float | None, rtt_ms: float | None, rate_scale: float = 1.0
 ) -> Comparison:
-    """Return the comparison of expected figures with a wire rate and a round trip."""
+    """Compare expected figures with a measured wire rate and a measured round-trip time.
+
+    The measured rate is converted to the scenario's units by `rate_scale`.
+    """
     rate_mbps = units.scenario_mbps(rate_bps, rate_scale) if rate_bps else None
     measured = PathFigures(rate_mbps, rtt_ms or None)
     return Comparison(wanted.rounded(4), measured.rounded(3))
 
 
 def best_attempt(name: str, measure: Callable[[], Comparison]) -> tuple[Comparison, list[str]]:
-    """Measure up to twice; return the best comparison and its complaints.
+    """Measure a path, and once more if there are complaints; return the better comparison.
 
-    A busy machine delays some packets; a wrong link delays all of them.
+    The second element of the result has its complaints (`Comparison.complaints`). A second attempt
+    is useful because a busy machine delays only some packets, a wrong link delays all of them.
     """
     attempts: list[tuple[Comparison, list[str]]] = []
     while len(attempts) < MAX_ATTEMPTS and all(wrong for _, wrong in attempts):
@@ -118,18 +130,24 @@ def _rounded(value: float | None, digits: int) -> float | None:
 
 
 def mptcp_counters(netstat: str) -> dict[str, int]:
-    """Return the MPTcpExt counters of /proc/PID/net/netstat."""
+    """Return the MPTcpExt counters by name, from the text of /proc/PID/net/netstat."""
     lines = [line.split() for line in netstat.splitlines() if line.startswith("MPTcpExt:")]
     return dict(zip(lines[0][1:], map(int, lines[1][1:]), strict=True)) if len(lines) == 2 else {}
 
 
 def joins(counters: Mapping[str, Mapping[str, int]]) -> int:
-    """Count the further subflows that users' kernels opened, from their MPTCP counters."""
+    """Return how many subflows beyond the first the users' hosts have opened in total.
+
+    `counters` has the MPTCP counters of each user.
+    """
     return sum(each.get("MPJoinSynAckRx", 0) for each in counters.values())
 
 
 def fallbacks(counters: Mapping[str, Mapping[str, int]]) -> int:
-    """Count the connections that became plain TCP, from the kernels' MPTCP counters."""
+    """Return how many connections have fallen back to plain TCP.
+
+    `counters` has the MPTCP counters of each user.
+    """
     return sum(
         count for each in counters.values() for name, count in each.items() if "Fallback" in name
     )

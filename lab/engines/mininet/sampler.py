@@ -1,9 +1,10 @@
-"""Compute samples from counters of kernel sockets, as differences. It starts no process.
+"""Compute samples of users and subflows from counters of the kernel's sockets.
 
-Throughput is payload counted at the receiver: of a user, the bytes its application read; of a
-subflow, the bytes its socket received. Window and round trip are the sender's. A connection is
-known by its flow (`ue2-1`). Its subflows have the controller's numbers: from 1, in the order in
-which they joined.
+Rates are differences of counters between two samples. Throughput is the rate of payload at the
+receiver: for a user, the bytes that its application has read; for a subflow, the bytes that its
+socket has received. Congestion window and round-trip time are read at the sender. A connection is
+named after its flow (`ue2-1`). Its subflows have the numbers that the controller gives them: from
+1, in the order in which they joined.
 """
 
 from __future__ import annotations
@@ -25,7 +26,10 @@ SERVER_PORT = 5001
 
 @dataclass(frozen=True)
 class OpenedFlow:
-    """Describe a flow of a user: its local end point and the direction of its data."""
+    """Describe a flow of a user, for which a connection is open.
+
+    `endpoint` is the address and port of the user. `direction` is that of the data: down or up.
+    """
 
     id: str
     user: str
@@ -53,7 +57,10 @@ class Subflow:
 
 @dataclass
 class Connection:
-    """Hold a flow, its token once it is known, and its subflows by the user's end point."""
+    """Hold the connection of a flow, with its subflows by the user's address and port.
+
+    `token` is the MPTCP token of the server; None until it is known, and for plain TCP.
+    """
 
     opened: OpenedFlow
     token: int | None = None
@@ -65,7 +72,10 @@ class Connection:
 
 @dataclass(frozen=True)
 class HostSamples:
-    """Hold what hosts carried: Mb/s by access point or link and tier, users and subflows by ID."""
+    """Hold one sample of all hosts: users by name, subflows by ID.
+
+    `tier_mbps[link][tier]` is the throughput [Mb/s] of a tier at an access point, or on a link.
+    """
 
     tier_mbps: Mapping[str, Mapping[int, float]]
     users: Mapping[str, UserSample]
@@ -73,7 +83,7 @@ class HostSamples:
 
 
 class Sampler:
-    """Compute rates of subflows, users and tiers from sockets."""
+    """Compute the throughput of subflows, users and tiers from the sockets of all hosts."""
 
     def __init__(self, wiring: Wiring) -> None:
         self.interface = {
@@ -84,15 +94,18 @@ class Sampler:
         self._complete: set[str] = set()
 
     def open(self, opened: OpenedFlow) -> None:
-        """Sample this flow from now on."""
+        """Include the connection of this flow in the samples from now on."""
         self.connections[opened.id] = Connection(opened)
 
     def routed(self, endpoint: Endpoint, number: int, path: tuple[str, ...]) -> None:
-        """Set the controller's number and path of the subflow at a user's end point."""
+        """Set the number and the path that the controller has given to a subflow.
+
+        `endpoint` is the user's address and port of the subflow.
+        """
         self._routed[endpoint] = (number, path)
 
     def take(self, server: Iterable[TcpSocket], users: Iterable[TcpSocket]) -> None:
-        """Assign the sockets of all servers and users to connections and subflows."""
+        """Assign the current sockets of all servers and users to connections and subflows."""
         at_user = {each.source: each for each in users if each.destination[1] == SERVER_PORT}
         at_server = [each for each in server if each.source[1] == SERVER_PORT]
         by_endpoint = {
@@ -133,7 +146,11 @@ class Sampler:
         status: Mapping[str, Mapping[str, Any]],
         tiers: Mapping[str, Mapping[str, int]],
     ) -> HostSamples:
-        """Return the means over the last `elapsed_s`; `status` holds each flow's receiving end."""
+        """Return the sample of the interval since the last call, which was `elapsed_s` ago.
+
+        `status` is the state of each flow at its receiver, by the flow's ID. `tiers[user][ap]` is
+        the tier of a user at an access point.
+        """
         tier_mbps: dict[str, dict[int, float]] = {}
         users: dict[str, float] = {}
         subflows: dict[str, SubflowSample] = {}
@@ -157,7 +174,7 @@ class Sampler:
         )
 
     def newly_complete(self) -> list[str]:
-        """Return the flows whose files were complete at the last sample and not before."""
+        """Return the IDs of the flows whose files have become complete since the last call."""
         complete = {
             name for name, each in self.connections.items() if each.completion_s is not None
         }
@@ -165,10 +182,10 @@ class Sampler:
         return sorted(new)
 
     def report(self, duration_s: float, queued: Mapping[str, int]) -> tuple[ConnectionReport, ...]:
-        """Return the connections of the result.
+        """Return a report on every connection, for the result of the run.
 
-        `queued` counts the segments that each user's kernel put aside because data before them was
-        missing.
+        `queued` is the number of segments that the kernel of each user has put into its queue of
+        out-of-order data, because earlier data was missing.
         """
         return tuple(
             ConnectionReport(
@@ -186,9 +203,10 @@ class Sampler:
         )
 
     def _out_of_order(self, connection: Connection, queued: Mapping[str, int]) -> float | None:
-        """Return the fraction of segments that were put aside.
+        """Return the fraction of a download's segments that arrived out of order; else None.
 
-        The kernel counts per host, so a user's connections share one figure. Uploads have none.
+        It counts the order of the connection's data (`queued`, see `report`). The kernel counts per
+        host, so all downloads of a user have the same fraction.
         """
         user = connection.opened.user
         down = [
@@ -240,7 +258,10 @@ def _expected_mbps(sender: TcpSocket | None) -> float | None:
 
 
 def _lost_segments(subflow: Subflow) -> int | None:
-    """Return how many data segments left the sender, did not arrive and are not in flight."""
+    """Return the number of lost data segments of a subflow: sent, minus arrived, minus in flight.
+
+    It is None if the socket of either end is not known.
+    """
     sender, receiver = subflow.sender, subflow.receiver
     if sender is None or receiver is None:
         return None

@@ -1,4 +1,7 @@
-"""Put together one frame per sample from everything that can be read without a new process."""
+"""Compose one frame per sample from sockets, queues, POX's decisions and the AP agent's reports.
+
+No process is started for a sample.
+"""
 
 from __future__ import annotations
 
@@ -21,13 +24,13 @@ from lab.topologies.topology import Trunk
 
 
 class Telemetry:
-    """Read sockets, queues, POX's decisions and the AP agent's reports.
+    """Read everything that a frame contains.
 
-    It keeps the counters of the last sample, because rates are differences.
+    The counters of the last sample are kept, because rates are differences of counters.
     """
 
     def __init__(self, emulated: EmulatedNetwork, decisions: Path, rate_scale: float) -> None:
-        """Take the file of POX's decisions, which has rates in scenario units."""
+        """Open the sockets; `decisions` is POX's file of decisions (rates in scenario units)."""
         self.rate_scale = rate_scale
         self.topology, self.wiring = emulated.topology, emulated.wiring
         self.programs, self.links = emulated.programs, emulated.links
@@ -53,21 +56,24 @@ class Telemetry:
         self._sampled = time.monotonic()
 
     def begin(self) -> None:
-        """Begin at t = 0: rates count from here, and earlier decisions have been read."""
+        """Read the decisions of POX so far, and start the first sampling interval now, at t = 0."""
         self._read_decisions()
         self._sampled = time.monotonic()
 
     def close(self) -> None:
-        """Close the sockets in the hosts' namespaces.
+        """Close the netlink sockets.
 
-        A namespace with its radios would exist as long as a socket in it.
+        An open socket in a host's network namespace would keep the namespace and its radio alive.
         """
         for diagnosis in self._diagnoses.values():
             diagnosis.close()
         self._scheduler.close()
 
     def frame(self, t: float, late_s: float) -> tuple[Frame, list[str]]:
-        """Return the frame at `t`, and the reasons for overload that are new with it."""
+        """Take a sample at time `t` of the run. Return the frame, and new reasons for overload.
+
+        `late_s` says how much later than planned the sample is taken.
+        """
         self._read_decisions()
         now = time.monotonic()
         elapsed_s, self._sampled = now - self._sampled, now
@@ -86,7 +92,7 @@ class Telemetry:
         return Frame(round(t, 3), aps, links, hosts.users, hosts.subflows), reasons
 
     def receiving(self) -> dict[str, dict[str, Any]]:
-        """Return every flow's status at the end that receives."""
+        """Return the status of every flow at the end that receives its data, by the flow's ID."""
         answers = self.programs.send_all({host: {"do": "status"} for host in self._diagnoses})
         return {
             name: flow
@@ -124,14 +130,17 @@ class Telemetry:
     def _link(
         self, trunk: Trunk, queues: Mapping[tuple[int, int], netlink.Queue], elapsed_s: float
     ) -> LinkSample:
-        """Return what a shaped trunk carried; an unshaped one has no queue to read."""
+        """Return the traffic on a trunk (a link between switches) since the last sample.
+
+        The sample is empty for a trunk without shaping, because it has no queue to read.
+        """
         ab, ba = (self._direction(port, queues, elapsed_s) for port in (trunk.a_port, trunk.b_port))
         return LinkSample.of(ab, ba) if ab and ba else LinkSample()
 
     def _direction(
         self, port: str, queues: Mapping[tuple[int, int], netlink.Queue], elapsed_s: float
     ) -> Direction | None:
-        """Return what left a port since the last sample; None without a queue."""
+        """Return the traffic that a port has sent since the last sample; None without a queue."""
         key = (self._device[port], NETEM)
         now, before = queues.get(key), self._queues.get(key)
         if now is None or before is None:
@@ -146,5 +155,5 @@ class Telemetry:
 
 
 def _of(hosts: Iterable[str], sockets: Mapping[str, Iterable[TcpSocket]]) -> list[TcpSocket]:
-    """Return the sockets of these hosts."""
+    """Return the sockets of these hosts in one list; `sockets` has them by host."""
     return [each for host in hosts for each in sockets.get(host, ())]

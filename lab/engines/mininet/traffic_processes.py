@@ -1,4 +1,4 @@
-"""Start the traffic program of each host, and send it commands."""
+"""Start a traffic program in each host that has flows, and send commands to these programs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ ANSWER_TIMEOUT_S = 15
 
 
 class TrafficProcesses:
-    """Hold one traffic program per host; to start one takes a second under software emulation."""
+    """Hold one traffic program per host, which runs all flows of the host.
+
+    There is no program per flow, because starting one takes a second in a VM without KVM.
+    """
 
     def __init__(self, network: Network, ledger: Ledger, hosts: Iterable[str]) -> None:
         self._programs: dict[str, subprocess.Popen[str]] = {}
@@ -40,11 +43,15 @@ class TrafficProcesses:
         return tuple(self._programs)
 
     def send(self, host: str, **request: Any) -> dict[str, Any]:
-        """Send a command to one host and return the answer."""
+        """Send a command to the traffic program of one host, and return its answer."""
         return self.send_all({host: request})[host]
 
     def send_all(self, requests: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-        """Send a command to each host, then collect the answers, so that hosts work in parallel."""
+        """Send a command to each of these hosts, and return the answers by host.
+
+        All commands are sent before the first answer is read, so the hosts work in parallel. Raises
+        `LabError` if a program has ended, does not answer or reports an error.
+        """
         for host, request in requests.items():
             pipe = self._programs[host].stdin
             assert pipe is not None
@@ -73,9 +80,10 @@ class TrafficProcesses:
         return answer
 
     def stop(self) -> None:
-        """Close every program's input, so that it ends.
+        """End every program by closing its standard input.
 
-        If a program has ended already, a command may be left that cannot be sent.
+        Closing fails if a program has ended already and a command is left in the pipe's buffer;
+        this error is ignored.
         """
         for program in self._programs.values():
             for pipe in (program.stdin, program.stdout):

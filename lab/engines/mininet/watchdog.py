@@ -1,11 +1,16 @@
 """Judge whether this machine is fast enough for what it emulates.
 
-A run that overloads the machine is no evidence. Each sample checks four things: how late the tick
-came, how idle the processors were, whether packets whose time on the air had come were still
-waiting, and whether the kernel interrupted its packet work. The first three mark a run as
-overloaded when they last; the fourth is only reported, because a healthy run has some. Late packets
-make results wrong; a late tick or busy processors are only a risk, and the first moment of many
-flows in slow start has both.
+The results of a run that overloads the machine are not valid. Each sample checks four things:
+
+- late: how much later than planned the sample was taken
+- busy: whether the processors were hardly ever idle
+- lag: how much longer than planned packets waited for a WiFi cell's virtual clock
+- time_squeeze: how often the kernel interrupted its packet processing
+
+The first three mark a run as overloaded if they persist (`PATIENCE_S`): the lag soon, because late
+packets make results wrong; the other two later, because they are only a risk and are normal for a
+moment when many flows begin with slow start. The fourth is only reported, because it also occurs in
+valid runs.
 """
 
 from __future__ import annotations
@@ -18,12 +23,16 @@ from lab.run.report import Overload
 LATE_S = 0.5
 IDLE_SHARE = 0.10
 LAG_MS = 60.0
-PATIENCE_S = {"late": 2.0, "busy": 2.0, "lag": 1.0}  # how long a condition holds before it counts
+PATIENCE_S = {"late": 2.0, "busy": 2.0, "lag": 1.0}  # how long a condition must persist
 
 
 @dataclass(frozen=True)
 class MachineSample:
-    """Hold one sample of the machine. `lag_ms` is the largest of the cells."""
+    """Hold one sample of the machine's load.
+
+    `late_s` is the delay of the sample, `idle_share` the idle share of the processors since the
+    last sample (0 to 1), `lag_ms` the largest lag of a WiFi cell (`Links.lag_ms`).
+    """
 
     late_s: float
     idle_share: float
@@ -32,7 +41,7 @@ class MachineSample:
 
 @dataclass
 class Watchdog:
-    """Judge the samples of a run one by one."""
+    """Collect samples of the machine's load, and decide whether the run is overloaded."""
 
     samples: list[MachineSample] = field(default_factory=list)
     reasons: dict[str, str] = field(default_factory=dict)
@@ -44,7 +53,10 @@ class Watchdog:
     def sample(
         self, t: float, late_s: float, lag_ms: float, proc: Path = Path("/proc")
     ) -> list[str]:
-        """Take one sample; return the reasons for overload that are new with it."""
+        """Take a sample at time `t` of the run; return new reasons for overload, as text.
+
+        `late_s` and `lag_ms` are as in `MachineSample`; the rest is read from `proc`.
+        """
         idle_share = self._idle_share((proc / "stat").read_text())
         if self._squeezed is None:
             self._squeezed = time_squeeze((proc / "net/softnet_stat").read_text())
@@ -53,9 +65,9 @@ class Watchdog:
         return self.judge(t, sample)
 
     def judge(self, t: float, sample: MachineSample) -> list[str]:
-        """Add up how long each condition has lasted, in s of the run.
+        """Add up how long each condition has persisted [s of the run], with a new sample at `t`.
 
-        Return those that have just become a reason.
+        Return, as text, the conditions that have persisted long enough for the first time.
         """
         span_s, self._sampled_at = t - self._sampled_at, t
         added_s = {"late": sample.late_s, "busy": span_s, "lag": span_s}
@@ -86,7 +98,7 @@ class Watchdog:
         return (self._processors[0] - before[0]) / (self._processors[1] - before[1])
 
     def verdict(self, proc: Path = Path("/proc")) -> Overload:
-        """Return whether the machine kept up, with the evidence."""
+        """Return whether the run was overloaded, with the reasons and the extreme values."""
         squeezed = time_squeeze((proc / "net/softnet_stat").read_text()) - (self._squeezed or 0)
         idle = [each.idle_share for each in self.samples] or [1.0]
         figures = {
@@ -100,11 +112,14 @@ class Watchdog:
 
 
 def idle_and_total(stat: str) -> tuple[int, int]:
-    """Return the idle jiffies and all jiffies in /proc/stat."""
+    """Return the idle time and the total time of the processors [jiffies], from /proc/stat."""
     fields = [int(number) for number in stat.splitlines()[0].split()[1:9]]
     return fields[3] + fields[4], sum(fields)
 
 
 def time_squeeze(softnet_stat: str) -> int:
-    """Return how often packet work was interrupted (/proc/net/softnet_stat, third column)."""
+    """Return how often the kernel has interrupted its packet processing since boot.
+
+    It is the sum of the third column of /proc/net/softnet_stat.
+    """
     return sum(int(line.split()[2], 16) for line in softnet_stat.splitlines())

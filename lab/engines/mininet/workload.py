@@ -1,4 +1,4 @@
-"""Connect, start, stop and limit a scenario's flows when their time comes."""
+"""Connect, start, stop and limit the flows of a scenario at the times that it specifies."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MAX_ATTEMPTS = 3  # the kernel tries each subflow once; a failed handshake is fi
 
 
 class Workload:
-    """Act on the time line of a run; `sampler` gets every connection."""
+    """Run the flows of a scenario, and register every connection with the sampler."""
 
     def __init__(
         self, scenario: Scenario, wiring: Wiring, programs: TrafficProcesses, sampler: Sampler
@@ -37,9 +37,10 @@ class Workload:
         self._zero = 0.0
 
     def prepare(self) -> list[str]:
-        """Connect the flows that start at t = 0, so that all start together with all subflows.
+        """Connect the flows that start at t = 0, so that they start together, with all subflows.
 
-        A connection that lacks a subflow is opened once more; its name is returned each time.
+        A connection that lacks a subflow is closed and opened once more, up to `MAX_ATTEMPTS`
+        attempts in all. Returns the ID of the flow for each time it was opened once more.
         """
         reopened: list[str] = []
         connecting = [act.flow for act in self._acts if act.verb == "start" and act.at_s == 0]
@@ -54,7 +55,7 @@ class Workload:
         return reopened
 
     def begin(self) -> None:
-        """Start the clock, and act on what is due at t = 0."""
+        """Start the clock of the run, and start the flows of t = 0."""
         self._zero = time.monotonic()
         self.until(0.0)
 
@@ -63,7 +64,10 @@ class Workload:
         return time.monotonic() - self._zero
 
     def until(self, t: float) -> None:
-        """Sleep until `t` and act on what is due meanwhile; simultaneous starts happen together."""
+        """Sleep until time `t` of the run; start, stop and limit flows at their times until then.
+
+        Flows with the same start time are started together.
+        """
         while self._acts and self._acts[0].at_s <= t:
             due = [act for act in self._acts if act.at_s <= self._acts[0].at_s]
             self._sleep_until(due[0].at_s)
@@ -74,18 +78,25 @@ class Workload:
         self._sleep_until(t)
 
     def set_demand(self, user: str, rate_bps: int | None) -> None:
-        """Change the demand of all connections of a user together."""
+        """Change the demand of a user: the total rate of all its flows [bit/s].
+
+        None removes the limit.
+        """
         self._set_rates(self._demands.set_demand(user, rate_bps))
 
     def completed(self, names: Iterable[str]) -> None:
-        """Divide the demands of the users of these completed flows among their other flows."""
+        """End these completed flows: divide each user's demand among its remaining flows."""
         for name in names:
             self._set_rates(self._demands.end(self._opened[name]))
 
     def mptcp_checks(
         self, connections: Iterable[Connection], receiving: Mapping[str, Mapping[str, Any]]
     ) -> list[MptcpCheck]:
-        """Return what each connection of a multipath user is, and what it should be."""
+        """Return, for each connection of a multipath user, whether it is MPTCP, and its subflows.
+
+        A check has the actual and the expected number of subflows. `receiving` is the status of
+        each flow at its receiver.
+        """
         return [
             MptcpCheck(
                 each.opened.id,
@@ -112,7 +123,7 @@ class Workload:
             self._set_rates(self._demands.set_silent(act.flow, act.rate_bps == PAUSED_BPS))
 
     def _start(self, starting: list[Flow]) -> None:
-        """Start flows, after connecting those that are not connected."""
+        """Start these flows; connect those that are not connected yet first."""
         self._connect(flow for flow in starting if flow.id not in self._opened)
         for flow in starting:
             self._set_rates(
@@ -126,7 +137,10 @@ class Workload:
             self.programs.send_all({flow.user: {"do": "go", "id": flow.id} for flow in batch})
 
     def _incomplete_flows(self) -> list[Flow]:
-        """Wait for subflows; return the flows that lack one after 5 s without a new one."""
+        """Wait until all subflows have joined; return the flows that still lack subflows.
+
+        The wait also ends if no subflow has joined for `SUBFLOWS_WITHIN_S`.
+        """
         missing, deadline = self._missing(), time.monotonic() + SUBFLOWS_WITHIN_S
         while missing and time.monotonic() < deadline:
             time.sleep(0.1)
@@ -136,9 +150,10 @@ class Workload:
         return [self._opened[name] for name in missing]
 
     def _missing(self) -> dict[str, int]:
-        """Return how many subflows each connection lacks, as counted by the server.
+        """Return the number of missing subflows of each connection that lacks some.
 
-        The kernel of a user counts a subflow as soon as it requests it. Plain TCP lacks none.
+        The servers count the subflows, because the kernel of a user counts a subflow before it has
+        joined. A connection that has fallen back to plain TCP lacks none.
         """
         flows = [flow for flow in self._opened.values() if flow.user in self.topology.multipath]
         servers = {self.topology.server_of(flow.user) for flow in flows}
@@ -185,7 +200,7 @@ class Workload:
 
 
 def _one_each(starting: Iterable[Flow]) -> list[list[Flow]]:
-    """Return rounds with at most one flow of each user, in order."""
+    """Split flows into batches with at most one flow per user; a user's flows keep their order."""
     by_user: dict[str, list[Flow]] = {}
     for flow in starting:
         by_user.setdefault(flow.user, []).append(flow)

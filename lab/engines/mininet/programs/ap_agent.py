@@ -1,8 +1,8 @@
 """Run the AP agent: it measures the queues of all access points and divides LTE cells.
 
-It polls ten times a second and reports to POX and the runner twice a second. It is a process of its
-own, so that POX gets reports even if the runner stands still. Its configuration is one JSON file;
-it ends when its standard input ends.
+The agent polls the queues ten times a second, and reports to POX and to the runner twice a second.
+It runs as a separate process, so that POX gets reports even if the runner is blocked. Its
+configuration is one JSON file. It ends when its standard input is closed.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ MIN_CHANGE = 0.01  # of a rate; smaller changes are not worth a request to the k
 
 @dataclass(frozen=True)
 class Station:
-    """Describe a user at an access point; `rate_bps` is its rate when alone there.
+    """Describe a user at an access point.
 
-    `device` is the port that has its LTE queue. `uploads`: the scenario has an upload of this user.
+    `rate_bps` is the user's rate when no other user sends. `device` is the switch port with the
+    user's LTE queue. `uploads` is True if the scenario has an upload of this user.
     """
 
     rate_bps: int
@@ -47,7 +48,7 @@ Stations = dict[str, Station]
 
 @dataclass(frozen=True)
 class AccessPoint:
-    """Describe an access point; `device` is its radio."""
+    """Describe an access point; `kind` is wifi or lte, `device` its radio interface (WiFi)."""
 
     kind: str
     device: str
@@ -56,7 +57,7 @@ class AccessPoint:
 
 @dataclass(frozen=True)
 class StationReport:
-    """Report one station; `mac_occupancy` is that of its LTE bearer."""
+    """Describe one station in a report; `mac_occupancy` is that of its LTE bearer."""
 
     rate_mbps: float
     mac_occupancy: float | None = None
@@ -65,7 +66,7 @@ class StationReport:
 
 @dataclass(frozen=True)
 class Report:
-    """Report one access point, without its name."""
+    """Describe the state of one access point."""
 
     backlog_packets: int
     mac_occupancy: float
@@ -73,25 +74,25 @@ class Report:
 
 
 class Cell(Protocol):
-    """Measure one access point; `queues` are those it needs."""
+    """Measure one access point; `queues` are the handles of the qdiscs to read for it."""
 
     queues: list[Handle]
 
     def poll(self, queues: Mapping[Handle, Queue], elapsed_s: float) -> Report:
-        """Return the report of this moment; `elapsed_s` is the time since the last poll."""
+        """Return a report from the current queue counters, `elapsed_s` after the last poll."""
 
 
 class WifiCell:
-    """Measure a WiFi cell: the queue of its radio, and the uploads that wait for the air."""
+    """Measure a WiFi cell: its radio's queue, and the uploads that wait for the channel."""
 
     def __init__(self, ap: AccessPoint, scheduler: Scheduler, wait_ns: Callable[[], int]) -> None:
-        """Take `wait_ns`, which returns how long a new frame of an upload would wait."""
+        """Find the queue; `wait_ns` returns how long a new upload frame would wait."""
         self._stations, self._wait_ns = ap.stations, wait_ns
         self._handle = (scheduler.index(ap.device), FQ)
         self.queues = [self._handle]
 
     def poll(self, queues: Mapping[Handle, Queue], elapsed_s: float) -> Report:
-        """Return the report of this moment; the longer backlog counts."""
+        """Return a report; its backlog is the longer one of downlink and uploads."""
         downlink = queues[self._handle].backlog_packets
         rates_bps = [each.rate_bps for each in self._stations.values() if each.uploads]
         uploads = waiting_uploads(self._wait_ns(), rates_bps) if rates_bps else 0
@@ -119,7 +120,7 @@ class LteCell:
         self._granted_bps: dict[str, int] = {}
 
     def poll(self, queues: Mapping[Handle, Queue], elapsed_s: float) -> Report:
-        """Divide the cell, and return the report of this moment."""
+        """Set the rate of each user to its share of the cell, and return a report."""
         own = {user: queues[device, PFIFO] for user, device in self._devices.items()}
         bearers = {user: self._bearer(user, queue, elapsed_s) for user, queue in own.items()}
         for user, share_bps in shares_bps(bearers).items():
@@ -150,7 +151,7 @@ class LteCell:
 
 
 def make_cell(name: str, ap: AccessPoint, scheduler: Scheduler) -> Cell:
-    """Return what measures an access point."""
+    """Return the WifiCell or LteCell that measures the access point `ap`."""
     if ap.kind == "lte":
         return LteCell(ap, scheduler)
     clock = CellClock(name)
@@ -162,7 +163,10 @@ def make_cell(name: str, ap: AccessPoint, scheduler: Scheduler) -> Cell:
 
 
 def serve(aps: Mapping[str, AccessPoint], ports: Iterable[int]) -> None:
-    """Poll and report until standard input ends; take changes of stations' rates from there."""
+    """Poll and report the access points until standard input ends.
+
+    Reports go to these UDP ports. New rates of stations are read from standard input.
+    """
     scheduler, ports = Scheduler(), list(ports)
     cells = {name: make_cell(name, ap, scheduler) for name, ap in aps.items()}
     handles = [each for cell in cells.values() for each in cell.queues]
@@ -186,7 +190,7 @@ def serve(aps: Mapping[str, AccessPoint], ports: Iterable[int]) -> None:
 
 
 def mean(reports: Sequence[Report]) -> Report:
-    """Return the latest report with the mean occupancies of all of them."""
+    """Return the last of these reports, with the mean of the occupancies of all of them."""
 
     def of_bearer(user: str) -> float | None:
         known = [each.stations[user].mac_occupancy for each in reports]
@@ -208,7 +212,10 @@ def encode(ap: str, number: int, report: Report) -> bytes:
 
 
 def take_changes(aps: Mapping[str, AccessPoint], timeout_s: float) -> bool:
-    """Wait, and take one change of a station's rate; return False once standard input has ended."""
+    """Wait up to `timeout_s` for a change of a station's rate, and apply it to `aps`.
+
+    Return False if standard input has ended, otherwise True.
+    """
     readable, _, _ = select.select([sys.stdin], [], [], timeout_s)
     if readable:
         line = sys.stdin.readline()

@@ -42,7 +42,7 @@ class HostSettings:
 
 
 class ControlledHost:
-    """Hold one host: its sockets, and its path manager if it has several addresses."""
+    """Report the subflows of one host, and change their backup flags and pacing rates."""
 
     def __init__(self, name: str, settings: HostSettings, pacing: Pacing) -> None:
         self.name, self._settings, self._pacing = name, settings, pacing
@@ -59,7 +59,10 @@ class ControlledHost:
         self._last_seq = -1
 
     def report(self, seq: int, losses: Mapping[str, float]) -> HostReport:
-        """Return the present state; `losses` are fractions by device."""
+        """Return a report on the host's subflows and the loss on its paths.
+
+        `losses` has the configured loss (0 to 1) of each device. `seq` numbers the report.
+        """
         subflows = sorted(
             (each for each in self._diagnosis.sockets() if each.token is not None),
             key=_order_of_joining,
@@ -71,9 +74,9 @@ class ControlledHost:
         return HostReport(seq, self.name, tuple(_state(each) for each in subflows), loss)
 
     def obey(self, command: HostCommand) -> None:
-        """Carry out a command that is newer than the last.
+        """Carry out a command; raise `MessageRefused` if it is not newer than the last command.
 
-        If the kernel refuses the change of one subflow, the others are changed all the same.
+        If the kernel refuses the change of a subflow, change the others, then raise `LabError`.
         """
         if command.seq <= self._last_seq:
             raise MessageRefused(
@@ -109,17 +112,17 @@ class ControlledHost:
                 )
 
     def _prepare_pacing(self) -> None:
-        """Prepare the host's interfaces when the first rate is set."""
+        """Give the host's interfaces an fq qdisc, at the first pacing rate only."""
         lines, self._to_prepare = self._to_prepare, []
         if lines:
             argv = [*self._inside(), "tc", "-batch", "-"]
             shell.run(argv, f"prepare {self.name} for pacing", stdin=shaping.batch(lines))
 
     def _set_backup(self, manager: PathManager, address: str, backup: bool) -> None:
-        """Set the backup of an address.
+        """Make all subflows from a local address backup or not.
 
-        The controller repeats a command if the other end has not heard it. The kernel notifies the
-        other end only of a change, so the opposite is set first.
+        The controller repeats a command if its effect did not reach the other end. The kernel
+        notifies the other end only of a change, so a repeated command sets the opposite first.
         """
         repeated = self._backup.get(address, False) == backup
         for each in (not backup, backup) if repeated else (backup,):
@@ -131,9 +134,9 @@ class ControlledHost:
         self._backup[address] = backup
 
     def _set_subflow_backup(self, manager: PathManager, subflow: TcpSocket, backup: bool) -> None:
-        """Set the backup of one subflow, which a path manager in user space can.
+        """Make one subflow backup or not, on a host with a path manager in user space.
 
-        A repeated command notifies the other end once more.
+        The kernel notifies the other end at every call.
         """
         assert subflow.token is not None
         (address, _), (remote, port) = subflow.source, subflow.destination
@@ -165,15 +168,15 @@ def _state(subflow: TcpSocket) -> SubflowState:
 
 
 def _order_of_joining(subflow: TcpSocket) -> tuple[int, int, Endpoint, Endpoint]:
-    """Sort the subflows of a connection in the order in which they joined.
+    """Return a sort key that puts the subflows of a connection in the order in which they joined.
 
-    A server knows it; a controller that was restarted numbers the subflows by it.
+    Only a server knows this order. A restarted controller numbers the subflows by it.
     """
     return subflow.token or 0, subflow.remote_id, subflow.source, subflow.destination
 
 
 def _combined(losses: Iterable[float]) -> float:
-    """Return the loss of a path, from the losses of its devices."""
+    """Return the loss of a path (0 to 1), given the loss of each device on the path."""
     return 1.0 - prod(1.0 - each for each in losses)
 
 

@@ -38,12 +38,12 @@ class FlowRequest(NamedTuple):
 
     @classmethod
     def from_json(cls, request: dict[str, Any]) -> FlowRequest:
-        """Return the flow in a request; a key that it does not know is left out."""
+        """Read the fields of a FlowRequest from a JSON object; ignore other keys."""
         return cls(**{key: request[key] for key in cls._fields if key in request})
 
 
 class Flow:
-    """Move data at one end of a connection."""
+    """Send or receive the data of a flow at one end of its connection."""
 
     def __init__(self, request: FlowRequest, connection: socket.socket, sends: bool) -> None:
         self.connection, self.sends = connection, sends
@@ -54,7 +54,7 @@ class Flow:
         self._buffer: ReceiveBuffer | None = None
 
     def go(self) -> None:
-        """Start to move data."""
+        """Start a thread that sends or receives the data."""
         threading.Thread(target=self._run, daemon=True).start()
 
     def _run(self) -> None:
@@ -66,9 +66,9 @@ class Flow:
             self.error = problem.strerror or str(problem)
 
     def _send(self) -> None:
-        """Send until the volume is done.
+        """Send until the volume of the flow is sent.
 
-        At a rate, write one slice of data every 20 ms; slices that are late are not made up for.
+        With a rate, write one slice of data every 20 ms. A delay is not made up for by more slices.
         """
         left = self._volume_bytes
         while left is None or left > 0:
@@ -102,7 +102,7 @@ class Flow:
             self._buffer.poll()
 
     def status(self) -> dict[str, Any]:
-        """Return the counters, and what the kernel says of the connection."""
+        """Return the counters of this end, and whether the connection is MPTCP now."""
         return {
             "bytes": self.bytes,
             "done_s": self.done_s,
@@ -114,7 +114,7 @@ class Flow:
 
 
 def open_socket(mptcp: bool) -> socket.socket:
-    """Return a stream socket, of MPTCP if wanted."""
+    """Return a new stream socket: MPTCP with `mptcp`, otherwise plain TCP."""
     return socket.socket(
         socket.AF_INET, socket.SOCK_STREAM, IPPROTO_MPTCP if mptcp else socket.IPPROTO_TCP
     )

@@ -58,7 +58,7 @@ class Settings:
 
 
 class HostAgent:
-    """Hold all hosts, and the socket for reports and commands."""
+    """Report the state of all hosts to the controller, and carry out its commands."""
 
     def __init__(self, settings: Settings) -> None:
         self._controller, self._key = settings.controller, settings.key
@@ -84,12 +84,12 @@ class HostAgent:
 
     @property
     def path_managers(self) -> list[UserspacePathManager]:
-        """Return the path managers in user space."""
+        """Return the path managers in user space of all hosts that have one."""
         managers = (host.userspace_manager for host in self._hosts.values())
         return [each for each in managers if each is not None]
 
     def report(self) -> None:
-        """Send the report of every host that changed or has not reported for two seconds."""
+        """Send a report on each host whose state has changed or whose last report is 2 s old."""
         now = time.monotonic()
         found = self._scheduler.losses(list(self._netem.values()))
         losses = {device: found.get(netem, 0.0) for device, netem in self._netem.items()}
@@ -103,7 +103,10 @@ class HostAgent:
                 self.socket.sendto(encode(report, self._key), self._controller)
 
     def read(self, datagram: bytes, sender: Endpoint) -> HostCommand:
-        """Return the command in a datagram; raise `MessageRefused` if it must not be obeyed."""
+        """Decode a command from a datagram of `sender`.
+
+        Raises `MessageRefused` if the sender, the key or the host is wrong.
+        """
         if sender != self._controller:
             raise MessageRefused(
                 f"obey {sender[0]}:{sender[1]}: it is not the registered controller"
@@ -115,15 +118,15 @@ class HostAgent:
         return command
 
     def obey(self, command: HostCommand) -> None:
-        """Carry out a command; from now on report changes more often."""
+        """Carry out a command, and report changes more often from now on."""
         self.period_s = self._period_after_command_s
         self._hosts[command.host].obey(command)
 
     def obey_waiting(self) -> None:
-        """Carry out the commands that wait, of each connection only the last.
+        """Carry out the received commands; for each connection only the latest one.
 
-        A command says all that is still to be done, so those before it are not needed. One that is
-        refused, by this program or by the kernel, is logged and changes nothing else.
+        A command contains everything that is still to be done on its connection, so it replaces
+        earlier ones. If this program or the kernel refuses a command, log it and go on.
         """
         commands: dict[tuple[str, str], HostCommand] = {}
         while select.select([self.socket], [], [], 0)[0]:
@@ -142,7 +145,10 @@ class HostAgent:
 
 
 def serve(agent: HostAgent) -> None:
-    """Report and obey until standard input ends; the first line of output announces the start."""
+    """Send reports and carry out commands until standard input ends.
+
+    The first line on standard output announces the start.
+    """
     print(json.dumps({"ready": True}), flush=True)
     due = time.monotonic()
     while True:
@@ -171,7 +177,7 @@ def _seq(command: HostCommand) -> int:
 
 
 def _write_command(at: float, argv: Sequence[str], stdin: str | None) -> None:
-    """Write a command that was carried out as a line for the runner."""
+    """Write a command that was run to standard output, as one line of JSON for the runner."""
     print(json.dumps({"at": at, "argv": list(argv), "stdin": stdin}), flush=True)
 
 

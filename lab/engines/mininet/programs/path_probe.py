@@ -1,6 +1,6 @@
-"""Measure rate and round trip of the path from a server to an address of a user.
+"""Measure the rate and the round-trip time of the path from a server to an address of a user.
 
-The server answers each request with a burst of full frames.
+The user's side sends a request, which the server answers with a burst of full frames.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ ZEROS = bytes(PAYLOAD_BYTES)
 
 
 def serve() -> None:
-    """Answer probes in a thread of its own."""
+    """Start a thread that answers requests for bursts on UDP port `PROBE_PORT`."""
     listener = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     listener.bind(("", PROBE_PORT))
     threading.Thread(target=_answer, args=(listener,), daemon=True).start()
 
 
 def _answer(listener: socket.socket) -> None:
-    """Send as many full frames as requested, back to back; queues on the path must hold them."""
+    """Answer each request with the requested number of full frames, sent back to back."""
     while True:
         request, peer = listener.recvfrom(64)
         for _ in range(min(int(request), MAX_PACKETS)):
@@ -38,18 +38,21 @@ def _answer(listener: socket.socket) -> None:
 
 
 def measure(server: str, bind: str, packets: int) -> tuple[float | None, float | None]:
-    """Return the rate in bit/s and the round trip in ms of an otherwise empty path."""
+    """Measure a path without other traffic; return its rate [bit/s] and round-trip time [ms].
+
+    The path leads from `server` to the local address `bind`. The burst has `packets` frames, which
+    must fit into the queues. A result is None if too few answers came.
+    """
     rtt_ms = _ping_ms(server, bind)
     _burst_bps(server, bind, WARM_UP_PACKETS)  # the first use of path and program is slow
     return _burst_bps(server, bind, packets), rtt_ms
 
 
 def _burst_bps(server: str, bind: str, packets: int) -> float | None:
-    """Return the rate in bit/s of Ethernet frames at which a burst arrives, without its first
-    fifth.
+    """Request a burst; return the rate at which its Ethernet frames arrive [bit/s].
 
-    The clock is read here: the kernel's receive stamp of a WiFi frame is the time its cell gave it,
-    not its arrival.
+    The first fifth of the burst is not counted. This program reads the clock at each arrival: the
+    kernel's time stamp of a WiFi frame is the departure time that its cell set.
     """
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, RECEIVE_BUFFER_BYTES)
@@ -70,9 +73,9 @@ def _burst_bps(server: str, bind: str, packets: int) -> float | None:
 
 
 def _ping_ms(server: str, bind: str, count: int = 6) -> float | None:
-    """Return the shortest of a few round trips in ms.
+    """Return the shortest of `count` ping times [ms]; None if no answer came.
 
-    The server's kernel answers; with the first ping the controller learns the path.
+    The first ping makes the controller set up the path, so it is slower than the others.
     """
     best = None
     with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP) as ping:

@@ -1,12 +1,12 @@
 """Measure how much data a receiver holds back because data before it is missing.
 
-No counter of the kernel says so. The difference between two of them does:
+The kernel has no counter for this. It is computed from two counters [bytes]:
 
     arrived - delivered = held back + duplicates so far
 
-`arrived` counts every data segment of every subflow, `delivered` what is in order for the
-application. The duplicates only grow, so each fall of the difference is data that was held back and
-then delivered. The largest fall is the most data held back at once.
+`arrived` is the data of all segments that arrived on any subflow, `delivered` the data that is in
+order for the application. The duplicates only grow. So if the difference falls, data was held back
+and is now delivered. The largest fall from a peak is the largest amount of data held back.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ MAX_ATTEMPTS = 3  # to read all counters while no data arrives
 
 
 class ReceiveBuffer:
-    """Poll the receiving end of one connection; `most_bytes` is the result so far."""
+    """Measure the data held back at the receiving end of one connection, by repeated polls.
+
+    `most_bytes` is the largest amount so far; None before the first poll.
+    """
 
     def __init__(self, connection: socket.socket, is_mptcp: bool) -> None:
         self._connection, self._is_mptcp = connection, is_mptcp
@@ -33,7 +36,7 @@ class ReceiveBuffer:
         self.most_bytes: int | None = None
 
     def poll(self) -> None:
-        """Read the counters if the last time was 50 ms ago."""
+        """Read the counters of the connection, unless the last poll was less than 50 ms ago."""
         now = time.monotonic()
         if now < self._due_s:
             return
@@ -46,7 +49,10 @@ class ReceiveBuffer:
             self.take([(info.segments, info.segment_bytes) for info in infos], delivered)
 
     def take(self, arrived: list[tuple[int, int]], delivered: int) -> None:
-        """Take one reading: segments and segment size of each subflow, and delivered bytes."""
+        """Update `most_bytes` from one reading of the counters.
+
+        `arrived` has the number of segments and the segment size of each subflow.
+        """
         self._segment_bytes = max(self._segment_bytes, *(size for _, size in arrived))
         difference = sum(count for count, _ in arrived) * self._segment_bytes - delivered
         if len(arrived) != self._subflows:  # counters of another subflow begin or end
@@ -59,7 +65,10 @@ class ReceiveBuffer:
         return [info], info.bytes_received
 
     def _multipath(self) -> tuple[list[TcpInfo], int]:
-        """Read all subflows between two equal readings of what is delivered."""
+        """Return the counters of all subflows, and the data delivered at the same time.
+
+        The delivered data is read before and after; if it has changed, read again.
+        """
         for _ in range(MAX_ATTEMPTS):
             before = self._delivered()
             infos = self._subflow_infos()
@@ -68,12 +77,15 @@ class ReceiveBuffer:
         return [], 0
 
     def _delivered(self) -> int:
-        """Return the data sequence number up to which data is in order."""
+        """Return the next expected data sequence number of the MPTCP connection."""
         info = self._connection.getsockopt(SOL_MPTCP, MPTCP_INFO, 40)
         return int(struct.unpack_from("=Q", info, 32)[0])
 
     def _subflow_infos(self) -> list[TcpInfo]:
-        """Read the struct tcp_info of every subflow. Python's own getsockopt passes no request."""
+        """Return the TCP counters of every subflow, by getsockopt of the C library.
+
+        Python's getsockopt cannot pass the request that MPTCP_TCPINFO needs.
+        """
         import ctypes  # slow to load, and a host that only sends does not need it
 
         buffer = ctypes.create_string_buffer(SUBFLOW_DATA.size + MAX_SUBFLOWS * INFO_BYTES)
@@ -89,7 +101,7 @@ class ReceiveBuffer:
 
 
 class TcpInfo:
-    """Hold what is needed of a struct tcp_info (linux/tcp.h)."""
+    """Decode the needed fields of a struct tcp_info (linux/tcp.h)."""
 
     def __init__(self, raw: bytes) -> None:
         (self.segment_bytes,) = struct.unpack_from("=I", raw, 20)  # tcpi_rcv_mss

@@ -40,7 +40,7 @@ Answer = dict[str, Any]  # one line of JSON
 
 
 class TrafficProgram:
-    """Hold the flows of this host, and carry out commands."""
+    """Run the flows of this host, as commands from standard input request."""
 
     def __init__(self) -> None:
         self.flows: dict[str, Flow] = {}
@@ -56,7 +56,7 @@ class TrafficProgram:
         }
 
     def answer(self, line: str) -> Answer:
-        """Carry out the command in a line; the answer to a failed one has the key `error`."""
+        """Carry out the JSON command in `line`; return its answer (key `error` on failure)."""
         request = json.loads(line)
         try:
             return self._commands[request.pop("do")](request)
@@ -64,7 +64,10 @@ class TrafficProgram:
             return {"error": f"{type(problem).__name__}: {problem}"}
 
     def serve(self, mptcp: bool) -> Answer:
-        """Listen for flows and probes, with plain TCP where the kernel refuses an MPTCP socket."""
+        """Listen for flows and probes; answer whether the listener uses MPTCP.
+
+        It uses plain TCP if the kernel refuses an MPTCP socket.
+        """
         try:
             listener = open_socket(mptcp)
         except OSError:
@@ -110,7 +113,7 @@ class TrafficProgram:
         return {"port": connection.getsockname()[1]}
 
     def subflows(self) -> Answer:
-        """Return how many subflows each connection of this host has beyond its first."""
+        """Return the number of subflows beyond the first of each connection; None for plain TCP."""
         found = list(self.flows.items())
         return {"subflows": {name: further_subflows(flow.connection) for name, flow in found}}
 
@@ -129,12 +132,12 @@ class TrafficProgram:
         return {}
 
     def stop(self, flow_id: str) -> Answer:
-        """End a flow."""
+        """End a flow by shutting its connection down in both directions."""
         self.flows[flow_id].connection.shutdown(socket.SHUT_RDWR)
         return {}
 
     def status(self) -> Answer:
-        """Return every flow's counters."""
+        """Return the status of every flow of this host (see `Flow.status`)."""
         return {"flows": {name: flow.status() for name, flow in list(self.flows.items())}}
 
 

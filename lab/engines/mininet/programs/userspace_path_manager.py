@@ -1,7 +1,7 @@
 """Open more subflows than the kernel's own path manager does (net.mptcp.pm_type=1).
 
-1) A program listens to the kernel in both hosts of a connection: without that, the kernel accepts
-   no further subflow either.
+1) A program listens to the kernel's events in both hosts of a connection. Without a listener, the
+   kernel of a host accepts no further subflows.
 2) When a connection of this host is established, a subflow is opened from each further address.
 """
 
@@ -17,7 +17,10 @@ SETTING = {"net.mptcp.pm_type": "1"}
 
 
 def hosts_that_need_it(topology: Topology, wiring: Wiring) -> frozenset[str]:
-    """Return the users with more further addresses than the kernel allows, and their servers."""
+    """Return the hosts that need a path manager in user space.
+
+    They are the multipath users with more than `MAX_SUBFLOWS` further addresses, and their servers.
+    """
     users = [
         user for user in topology.multipath if len(further_addresses(wiring, user)) > MAX_SUBFLOWS
     ]
@@ -25,23 +28,24 @@ def hosts_that_need_it(topology: Topology, wiring: Wiring) -> frozenset[str]:
 
 
 def further_addresses(wiring: Wiring, user: str) -> list[str]:
-    """Return every address except the one from which a user opens its connections."""
+    """Return the addresses of a user except the first, from which it opens its connections."""
     return [address for each in wiring.of(user) for address in (each.address, *each.further)][1:]
 
 
 class UserspacePathManager:
-    """Listen in the namespace where it is created, and open subflows."""
+    """Open subflows for new connections in the network namespace where this was created."""
 
     def __init__(self, pid: int, manager: PathManager, addresses: list[str]) -> None:
-        """Take a process of this host, for the commands that are reported.
+        """Start listening.
 
-        A server opens nothing, and has no `addresses`.
+        Subflows are opened from `addresses`; a server opens none, so its list is empty. `pid` is a
+        process in the host; it is only used for the journal.
         """
         self._pid, self._manager, self._addresses = pid, manager, addresses
         self._listener = manager.listen()  # 1
 
     def fileno(self) -> int:
-        """Return the descriptor to wait for."""
+        """Return the file descriptor that becomes readable when there are events (for select)."""
         return self._listener.fileno()
 
     def close(self) -> None:
@@ -49,7 +53,7 @@ class UserspacePathManager:
         self._listener.close()
 
     def act(self) -> list[str]:
-        """Open what is due; return what the kernel refused."""
+        """Open the subflows of newly established connections; return the error messages."""
         refused = []
         for connection in established(self._listener.messages()):
             for ident, address in enumerate(self._addresses, 1):  # 2
