@@ -147,7 +147,7 @@ def _for_everyone(traffic: Iterable[Traffic], users: Iterable[str]) -> Iterator[
 
 
 def _resolve_rate_scale(raw: dict[str, Any], slow_machine: bool) -> None:
-    """Replace `rate_scale: auto`, the default, by the number that holds on this machine."""
+    """Replace `rate_scale: auto`, the default, by 1 or, on a slow machine, by the smaller value."""
     if raw.get("rate_scale", AUTO) == AUTO:
         raw["rate_scale"] = raw.get("slow_machine_rate_scale", 1) if slow_machine else 1
 

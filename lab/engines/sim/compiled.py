@@ -76,8 +76,8 @@ def speed_up(cache: Path) -> None:
 
 
 def slow_down() -> None:
-    """Replace compiled functions by interpreted ones. Tables that have become
-    arrays stay arrays."""
+    """Replace compiled functions by interpreted ones. Tables that compiled code has used stay numpy
+    arrays, which interpreted code can use too."""
     _replace(_written, object)
     _written.clear()
 

@@ -76,8 +76,8 @@ class SimController:
         self.wireless.set_meter(ap, users, self._tier1_demands_bps[ap], at.DEMAND_METER)
 
     def _update_subflows(self, active: Collection[SubflowKey]) -> None:
-        """Record new subflows. If a subflow is new or has ended, wake the strategy: one that reacts
-        to this decides now instead of at its next period."""
+        """Record new subflows. If a subflow is new or has ended, let a strategy that reacts to this
+        decide now instead of at the end of its period."""
         for key in sorted(set(active) - self._known):
             subflow = self.observer.subflow(key, self.tiers)
             line = decision_log.subflow_line(subflow, self.control.rate_scale)

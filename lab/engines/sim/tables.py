@@ -134,8 +134,7 @@ class Tables:
                 })  # fmt: skip
 
     def _add_bearers(self, cell: Cell) -> None:
-        """Add the scheduler of each direction of an LTE cell, and its bearers, each of which points
-        to the next one."""
+        """Add the scheduler of each direction of an LTE cell, and its bearers as a linked list."""
         for direction in (DOWN, UP):
             following = at.NOTHING
             ring = lte.HARQ_TTIS * lte.ATTEMPTS

@@ -1,7 +1,7 @@
 """Call the functions of a subflow's congestion control law.
 
-`LAWS` is the only table of laws. Each law is a module with some of these functions, which simulate
-the sender of subflow `f` (its window: CWND):
+`LAWS` is the only table of laws. Each law is a module with some of the functions below. They
+change the congestion window CWND of subflow `f`; see `layout` for the tables `w`:
 
     on_ack(w, f, acked, now_ns)        let the window grow. `acked` more segments were acknowledged,
                                        the sender is neither in fast recovery nor in slow start,

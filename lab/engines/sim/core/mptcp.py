@@ -83,8 +83,8 @@ def choose_subflow(w: at.World, c: int) -> int:
 
 @jit
 def send_limit(row: Ints, c: int) -> int:
-    """Return the data sequence number behind the last segment that may be sent: it is limited by
-    what the application has written and by the send window."""
+    """Return the data sequence number of the first segment that may not be sent yet: the
+    application has not written it, or it is outside of the send window."""
     window_end = row[c + at.DATA_SND_UNA] + row[c + at.SEND_WINDOW]
     return min(row[c + at.WRITTEN], row[c + at.TOTAL_SEGMENTS], window_end)
 

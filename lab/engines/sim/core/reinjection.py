@@ -17,8 +17,7 @@ def has_in_flight(row: Ints, f: int, dsn: int) -> bool:
     """Return True if segment `dsn` of the data was given to subflow `f` and is not acknowledged
     there.
 
-    The search stops at the first larger number, because a subflow sends the data in order, except
-    for reinjected segments.
+    The search expects ascending data sequence numbers, so it can miss a reinjected segment.
     """
     seq = row[f + at.SND_UNA]
     end = row[f + at.WRITE_SEQ]
