@@ -86,7 +86,9 @@ def by_priority(
 ) -> dict[str, str]:
     """Map each user in `multipath` to its primary access point, by priority-based selection.
 
-    The top of this file lists the steps.
+    Associations are taken in the order of their rates, the fastest first. A user without a primary
+    then gets the access point where its rate would be largest, shared with the primaries chosen
+    before.
     """
     kinds = {ap.id: ap.kind for ap in observation.access_points}
     order = sorted(
@@ -116,7 +118,8 @@ def by_filtering(
 ) -> dict[str, str]:
     """Map each user in `multipath` to its primary access point, by connection filtering.
 
-    The top of this file lists the steps.
+    Associations with a weak signal are dropped first. Each user then gets the access point where
+    its rate is largest, shared with all associations that remain.
     """
     kinds = {ap.id: ap.kind for ap in observation.access_points}
     left = filtered(observation.associations, [ap.id for ap in observation.access_points])  # 1
@@ -230,7 +233,7 @@ def _attempt_probability(p: float) -> float:
 def _signal(association: Association) -> tuple[float, str, str]:
     """Return a sort key that puts weak signals first.
 
-    Associations without a known signal strength come before all others, sorted by their rate.
+    Associations without a known signal strength come before all others, the slowest first.
     """
     strength = (
         association.rate_bps / 1e9 - 1000 if association.rssi_dbm is None else association.rssi_dbm

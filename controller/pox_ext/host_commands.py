@@ -79,9 +79,9 @@ class HostCommands:
         self._desire(key, replace(self._desired.get(key, Desired()), rate_bps=rate_bps or 0))
 
     def refresh(self, subflows: Iterable[Subflow], now_s: float) -> list[str]:
-        """Send the commands that are due at `now_s`; return the hosts not reached.
+        """Send the commands that are due at `now_s`; return the hosts that cannot be reached.
 
-        `subflows` are all open subflows; the settings of connections that are not among them are
+        `subflows` are all open subflows. The settings of a connection without an open subflow are
         forgotten.
         """
         connections: dict[str, list[Subflow]] = {}

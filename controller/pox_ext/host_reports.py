@@ -111,7 +111,10 @@ class HostReports:
         return now_s - since_s > MISSING_AFTER_S and reports - before >= MISSING_AFTER_REPORTS
 
     def forget(self, to_user: Flow) -> None:
-        """Forget when a subflow that has ended was last reported."""
+        """Discard what is stored about the absence of a subflow from reports.
+
+        The subflow has ended.
+        """
         self._unreported_since.pop(to_user, None)
 
     def subflows_at(self, host: str) -> Iterator[tuple[str, Flow]]:

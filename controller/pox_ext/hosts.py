@@ -20,7 +20,10 @@ class Place:
 
 
 class Hosts:
-    """Store the place of each address; a station that sends from a new port changes its place."""
+    """Store the place of each address, that is its switch and port.
+
+    When a station sends from another port, its place changes.
+    """
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan

@@ -234,7 +234,7 @@ class Session:
         return None if state.up is None else self._forwarding.set_link(state.link, state.up)
 
     def _late(self, now_s: float) -> bool:
-        """Return whether the time for switches and hosts to connect is over."""
+        """Return whether more than `patience_s` has passed since the controller started."""
         return now_s - self._started_s > self._patience_s
 
     def _command_hosts(self, now_s: float) -> None:
