@@ -99,10 +99,7 @@ def scenario_files() -> dict[str, Path]:
 
 
 def law_names(suffix: str = "") -> tuple[str, ...]:
-    """Return the names of the users' congestion controls that have a file with this suffix.
-
-    An empty `suffix` means any file.
-    """
+    """Return the users' congestion controls that have a file with this suffix (empty: any file)."""
     found = (each for each in registered() if each.kind == "cc")
     return tuple(dict.fromkeys(each.name for each in found if each.path.suffix.endswith(suffix)))
 
@@ -113,11 +110,10 @@ def congestion_controls() -> dict[str, str]:
 
 
 def missing_half(name: str, suffix: str) -> Path | None:
-    """Return the path where a file is missing for a congestion control, or None.
+    """Return the path of the missing file of a user's congestion control, or None.
 
-    A user's congestion control needs a ".py" file for the simulator and a ".c" file for the
-    emulation. `suffix` is the one to check. Return None if that file exists, or if `name` is not
-    from a user.
+    `suffix` is ".py" (which the simulator needs) or ".c" (emulation). None if no such file is
+    missing.
     """
     if name not in law_names() or law_file(name, suffix):
         return None
@@ -178,9 +174,9 @@ def strategy_name(text: str) -> str:
 
 
 def cc_name(text: str) -> str:
-    """Return the name of the congestion control given by `--cc`.
+    """Return the congestion control given by `--cc`.
 
-    If it is a path, register the file, and with it the ".py" or ".c" file of the same name.
+    If it is a path, register its .py and .c files.
     """
     return _register("cc", Path(text)) if is_path(text) else text
 
@@ -193,7 +189,7 @@ def add_topology(path: Path) -> str:
 def _register(kind: Kind, path: Path) -> str:
     """Register one file and return its name.
 
-    For a congestion control, the file of the same name with the other suffix is registered too.
+    The .py and .c file of a law are registered together.
     """
     path = Path(os.path.abspath(path))
     endings = {"strategy": (PYTHON,), "topology": (PYTHON,), "cc": (PYTHON, C), "scenario": (YAML,)}
@@ -217,10 +213,7 @@ def _register(kind: Kind, path: Path) -> str:
 
 
 def _define(made: Extension) -> None:
-    """Add a strategy or a topology to the table of its kind.
-
-    A congestion control is not loaded here: the engine that uses it does that.
-    """
+    """Add a strategy or topology to its table. Congestion controls are loaded by the engines."""
     if made.kind == "strategy":
         from controller.strategies import from_file
 
@@ -281,20 +274,14 @@ def _defined_in(path: Path) -> Kind | None:
 
 
 def _is_strategy(definition: ast.ClassDef) -> bool:
-    """Return whether a class definition is that of a strategy.
-
-    It is if a base class is called `Strategy`, or if it has any base class and a method `decide`.
-    """
+    """Return whether a class has a base called `Strategy`, or any base and a method `decide`."""
     bases = {ast.unparse(base).rpartition(".")[2] for base in definition.bases}
     methods = {each.name for each in definition.body if isinstance(each, ast.FunctionDef)}
     return "Strategy" in bases or bool(bases and "decide" in methods)
 
 
 def _law_help(name: str) -> str:
-    """Return one line of help for a user's congestion control.
-
-    It is the first line of its module docstring, or of the first comment in its C file.
-    """
+    """Return the first line of a law's module docstring, or of the first comment in its C file."""
     return next(filter(None, _help_lines(name)), "of your own")
 
 

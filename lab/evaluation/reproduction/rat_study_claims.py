@@ -51,10 +51,7 @@ def _fastest(cell: Cell) -> Relations:
 
 
 def _gains() -> Relations:
-    """Claim that both interfaces together carry more than either alone.
-
-    The claim covers all receive buffers, numbers of connections and volumes.
-    """
+    """Claim that both interfaces carry more than one, for all buffers, connections and volumes."""
     both = [
         *(replace(SETUP_1, buffer_kb=kb) for kb in BUFFERS_KB),
         *(replace(SETUP_1, parallel=n) for n in (1, 10)),
