@@ -204,10 +204,10 @@ class Network:
         """Write the hops of a path into the integer table, unless they are there, and return the
         place of the first. They are never moved, because packets in flight refer to them."""
         if hops not in self._written:
-            self.w, begins = world.with_places(self.w, len(hops) + 1)
-            for n, hop in enumerate((*hops, at.NOTHING)):
-                self.w.row[begins + n] = hop
-            self._written[hops] = begins
+            self.w, before = world.with_places(self.w, len(hops) + 2)
+            for n, hop in enumerate((at.NOTHING, *hops, at.NOTHING)):
+                self.w.row[before + n] = hop
+            self._written[hops] = before + 1  # a packet at its first hop has crossed nothing yet
         return self._written[hops]
 
     def _crossing_ns(self, hops: Hops, size: int) -> int:
