@@ -22,19 +22,17 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from controller.errors import StrategyFailed, UserFileRefused
 from controller.user_file import described as described_in
 from controller.user_file import line_of
 from lab import congestion, user_file
 from lab.errors import RequestError
+from lab.user_file_kind import PYTHON, YAML, C, Kind, defined_in
 
-Kind = Literal["strategy", "topology", "cc", "scenario"]
 PATH = "MULTIPATH_LAB_PATH"  # folders, separated by colons
 COPIES = "extensions"  # the folder of a run that keeps copies; nothing is loaded from there
 NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
-PYTHON, C, YAML = ".py", ".c", ".yaml"
 
 
 @dataclass(frozen=True)
@@ -144,7 +142,7 @@ def add(path: Path) -> None:
     if not path.exists():
         raise RequestError(f"--with {path}: there is no such file or folder")
     if not path.is_dir():
-        kind = _defined_in(path)
+        kind = defined_in(path)
         if kind is None:
             raise RequestError(
                 f"--with {path}: it defines nothing: no class derived from Strategy, no Params and "
@@ -153,7 +151,7 @@ def add(path: Path) -> None:
         _register(kind, path)
         return
     for each in sorted(path.iterdir()):
-        if each.suffix in (PYTHON, C, YAML) and (kind := _defined_in(each)):
+        if each.suffix in (PYTHON, C, YAML) and (kind := defined_in(each)):
             _register(kind, each)
 
 
@@ -250,34 +248,6 @@ def _check_name(kind: Kind, path: Path) -> None:
 def _file(name: str, suffix: str, kind: Kind) -> Path | None:
     found = _registered.get((name, suffix))
     return found.path if found and found.kind == kind else None
-
-
-# --- what a file defines, read without running it
-
-
-def _defined_in(path: Path) -> Kind | None:
-    if path.suffix in (C, YAML):
-        return "cc" if path.suffix == C else "scenario"
-    if path.suffix != PYTHON:
-        return None
-    try:
-        module = ast.parse(path.read_bytes(), str(path))
-    except (OSError, SyntaxError, ValueError) as error:
-        raise RequestError(f"import {described_in(error, str(path))}") from error
-    classes = [each for each in module.body if isinstance(each, ast.ClassDef)]
-    functions = {each.name for each in module.body if isinstance(each, ast.FunctionDef)}
-    if any(_is_strategy(each) for each in classes):
-        return "strategy"
-    if "build" in functions and "Params" in {each.name for each in classes}:
-        return "topology"
-    return "cc" if functions & {"on_ack", "on_round"} else None
-
-
-def _is_strategy(definition: ast.ClassDef) -> bool:
-    """Return whether a class has a base called `Strategy`, or any base and a method `decide`."""
-    bases = {ast.unparse(base).rpartition(".")[2] for base in definition.bases}
-    methods = {each.name for each in definition.body if isinstance(each, ast.FunctionDef)}
-    return "Strategy" in bases or bool(bases and "decide" in methods)
 
 
 def _law_help(name: str) -> str:

@@ -20,6 +20,7 @@ ROOMS = (  # from low to high: a file imports from its own room and from rooms b
     "lab/__init__.py",
     "lab/errors.py",
     "lab/user_file.py",
+    "lab/user_file_kind.py",
     "lab/congestion.py",
     "lab/radio",
     "lab/topologies",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import click
 
-from lab import extensions
+from lab import extensions, user_file_kind
 from lab.engines import registry
 from lab.scenario import engine_table
 from lab.scenario.loading import load
@@ -21,7 +21,7 @@ def check(scenario: str, settings: Sequence[str], strategy: str | None, cc: str 
     for engine in engine_table.ENGINES:
         registry.load_laws(engine)
     for each in extensions.registered():
-        if each.path.suffix == extensions.PYTHON:
+        if each.path.suffix == user_file_kind.PYTHON:
             click.echo(f"imported {each.path}: {each.kind} '{each.name}'")
     click.echo(f"{loaded.name}: valid. {loaded.title}")
     if late := [f"{event.at_s:g}" for event in loaded.events if event.at_s > loaded.duration_s]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from lab import extensions
+from lab import extensions, user_file_kind
 from lab.congestion import BUILT_IN
 from lab.errors import MachineLacks, RequestError, unknown
 
@@ -37,7 +37,7 @@ class Entry:
     expected_by: tuple[str, ...] = ("pacing",)
     penalisation: tuple[bool, ...] = (False,)
     traffic: tuple[str, ...] = ("bulk", "file", "rate", "on_off")
-    law_suffix: str = extensions.C
+    law_suffix: str = user_file_kind.C
 
 
 KERNEL_LACKS = {
@@ -67,7 +67,7 @@ ENGINES: dict[str, Entry] = {
         expected_by=("pacing", "window"),
         penalisation=(False, True),
         traffic=("bulk", "file", "rate", "on_off", "udp"),
-        law_suffix=extensions.PYTHON,
+        law_suffix=user_file_kind.PYTHON,
     ),
     "mininet": Entry(
         "lab.engines.mininet.engine:MininetEngine",

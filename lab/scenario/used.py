@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Container
 
-from lab import extensions
+from lab import extensions, user_file_kind
 from lab.extensions import Extension
 from lab.scenario.engine_table import ENGINES
 from lab.scenario.schema import Scenario
@@ -34,7 +34,7 @@ def user_files(scenario: Scenario, engine: str) -> tuple[Extension, ...]:
 def files_named(names: Container[str], engine: str) -> tuple[Extension, ...]:
     """Return the registered files of users that define these names. Of a congestion control, return
     only its file for this engine."""
-    suffix = ENGINES[engine].law_suffix if engine in ENGINES else extensions.PYTHON
+    suffix = ENGINES[engine].law_suffix if engine in ENGINES else user_file_kind.PYTHON
     found = (
         each
         for each in extensions.registered()

@@ -19,8 +19,7 @@ from lab.evaluation.reproduction.rat_study_relations import (
 )
 from lab.evaluation.reproduction.rat_study_runs import CUBIC, LIA, OLIA, Cell
 
-STANDARDS = ("11a", "11g", "11n5")
-VOLUMES_MB = (5, 10, 15)
+STANDARDS, VOLUMES_MB = ("11a", "11g", "11n5"), (5, 10, 15)
 SETUP_1 = Cell(1, "11n5", 5)
 SETUP_1_11A, SETUP_1_11N24, SETUP_1_11N5 = (
     Cell(1, wifi, 5, buffer_kb=800) for wifi in ("11a", "11n24", "11n5")

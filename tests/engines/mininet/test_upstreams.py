@@ -221,7 +221,7 @@ def test_the_command_is_fast_the_second_time(cache, no_network):
     argv = [
         sys.executable,
         "-c",
-        "import sys; from lab.engines.mininet.machine import setup; "
+        "import sys; from lab.engines.mininet.install import setup; "
         "setup.install_packages = setup.install_python_packages = lambda: ''; "
         "sys.exit(setup.main())",
     ]
