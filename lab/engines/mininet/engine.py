@@ -29,20 +29,7 @@ from lab.run.engine import Engine
 from lab.run.frame import Frame
 from lab.run.recorder import Recorder
 from lab.run.report import Report, mptcp_verdict
-from lab.scenario.changes import (
-    Change,
-    LinkChange,
-    SetCongestionControl,
-    SetDemand,
-    SetLinkDelay,
-    SetLinkLoss,
-    SetLinkRate,
-    SetLinkUp,
-    SetStationRate,
-    SetStrategy,
-    SetStrategyParameter,
-    SetTier1Demand,
-)
+from lab.scenario import changes
 from lab.scenario.engine_table import refuse
 from lab.scenario.schema import Scenario
 
@@ -107,7 +94,7 @@ class MininetEngine(Engine):
                 self._record_event("warning", text=text)
             agent.write_journal()
 
-    def apply(self, change: Change) -> None:
+    def apply(self, change: changes.Change) -> None:
         """Carry out a change during the run.
 
         A new congestion control applies to connections that are opened from now on. Raises
@@ -115,29 +102,34 @@ class MininetEngine(Engine):
         """
         pox = self.emulated.pox
         match change:
-            case SetStrategy(name, params):
+            case changes.SetStrategy(name, params):
                 pox.set_strategy(RunningStrategy(name, params))
-            case SetStrategyParameter(key, value):
+            case changes.SetStrategyParameter(key, value):
                 pox.set_params({key: value})
-            case SetLinkRate() | SetLinkDelay() | SetLinkLoss() | SetLinkUp():
+            case (
+                changes.SetLinkRate()
+                | changes.SetLinkDelay()
+                | changes.SetLinkLoss()
+                | changes.SetLinkUp()
+            ):
                 self._change_link(change)
-            case SetStationRate(ap, user, rate_bps):
+            case changes.SetStationRate(ap, user, rate_bps):
                 self.emulated.links.set_station_rate(ap, user, rate_bps)
                 self.ap_agent.set_rate(ap, user, rate_bps)
-            case SetDemand(user, rate_bps):
+            case changes.SetDemand(user, rate_bps):
                 self.workload.set_demand(user, rate_bps)
-            case SetCongestionControl(name):
+            case changes.SetCongestionControl(name):
                 refuse("mininet", "cc", name)
                 self.laws.load(name)
                 self.workload.cc = name
-            case SetTier1Demand(ap):
+            case changes.SetTier1Demand(ap):
                 raise LabError(
                     f"change the Tier 1 demand of {ap}: the emulation cannot do this yet"
                 )
 
-    def _change_link(self, change: LinkChange) -> None:
+    def _change_link(self, change: changes.LinkChange) -> None:
         self.emulated.links.change(change)
-        if isinstance(change, SetLinkUp):
+        if isinstance(change, changes.SetLinkUp):
             self.emulated.pox.set_link(change.link, {"up": change.up})
         else:
             self.emulated.pox.set_link(change.link, self.emulated.links.shape(change.link))
