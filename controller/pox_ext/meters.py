@@ -38,8 +38,9 @@ class Meters:
     ) -> None:
         """Store the callbacks.
 
-        `counted(switch)` returns the addresses whose traffic is counted there. `ready(switch)` is
-        called when table 0 of the switch is written.
+        `counted(switch)` returns the addresses of multipath users at this access point; table 0
+        gets an entry for each, which counts its traffic. `ready(switch)` is called when table 0
+        of the switch is written.
         """
         self._counted, self._ready = counted, ready
         self.channels: dict[str, Channel] = {}

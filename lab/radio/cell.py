@@ -12,8 +12,8 @@ from lab.radio.signal import Radio
 class Station:
     """Describe one member of a cell: its rate in bit/s when alone, and its LTE weight.
 
-    The weight is that of MP-SDN, eq (3). `overhead` is the fixed part of each frame's air time, as
-    a fraction of a full frame's air time. `delay_ns` is one way and for LTE only. `user` is usually
+    The weight is that of MP-SDN, eq (3). `overhead` is the fixed part of each frame's airtime, as
+    a fraction of a full frame's airtime. `delay_ns` is one way and for LTE only. `user` is usually
     the id of a user. It can also be that of a switch, joined to the access point by a link without
     rate or delay: such a relay forwards packets of hosts that are not in the cell.
     """
@@ -33,7 +33,7 @@ class Cell:
     `delay_ns` and `jitter_ns` are one way, between the access point and the core. In WiFi,
     `collisions` makes the number of contending nodes decide how often a frame is transmitted;
     `loss_ppm` is an additional loss in both directions. `medium` is the id of another access point
-    on the same channel, if the two share air time. `radio` computes a user's rate from its
+    on the same channel, if the two share airtime. `radio` computes a user's rate from its
     distance; users can move only in cells with a `radio`, also from one WiFi cell to another.
     `best_bps` is a user's rate at the antenna.
     """

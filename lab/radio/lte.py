@@ -62,7 +62,7 @@ def on_air_bps(alone_bps: int) -> int:
     """Return the rate in bit/s at which a base station sends, HARQ retransmissions included.
 
     It is so much higher than `alone_bps` that a user alone in the cell receives `alone_bps`. A
-    retransmission takes as much air time as the first attempt.
+    retransmission takes as much airtime as the first attempt.
     """
     attempts = (1 - BLOCK_ERROR**ATTEMPTS) / (1 - BLOCK_ERROR)
     return round(max(SMALLEST_BPS, alone_bps) * attempts)

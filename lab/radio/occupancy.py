@@ -31,7 +31,7 @@ def waiting_uploads(wait_ns: int, rates_bps: Collection[int]) -> int:
     """Return how many upload frames wait at the stations of a WiFi cell.
 
     `wait_ns` is how long a new frame would wait for the channel. `rates_bps` holds, for each
-    uploading station, its rate when alone. The result is `wait_ns` divided by the mean air time of
+    uploading station, its rate when alone. The result is `wait_ns` divided by the mean airtime of
     a full frame.
     """
     if not rates_bps:

@@ -87,7 +87,7 @@ class Standard:
         return 20.0 + SYMBOL_US * ceil(ACK_BITS / (SYMBOL_US * basic)) + self.extension_us
 
     def fixed_us(self, rate_mbps: float) -> float:
-        """Return the part of a frame's air time that does not depend on its length, in us."""
+        """Return the part of a frame's airtime that does not depend on its length, in us."""
         access_us = self.difs_us + CW_MIN / 2 * self.slot_us
         answer_us = self.sifs_us + self.ack_us(rate_mbps) + self.extension_us
         header_us = (SERVICE_BITS + 8 * MAC_BYTES) / rate_mbps

@@ -14,7 +14,7 @@ def station(user: str, radio: Radio, distance_m: float) -> Station:
     """Return a user's rate, weight and signal strength at this distance, as a `Station`.
 
     WiFi: the PHY rate is the fastest that the signal allows; `rate_bps` and `overhead` follow from
-    the air time of a full frame at that rate. LTE: the rate follows from the CQI, the channel
+    the airtime of a full frame at that rate. LTE: the rate follows from the CQI, the channel
     quality that the user reports, and the weight is this rate divided by the best rate of the cell.
     """
     rssi_dbm = round(radio.rssi_dbm(distance_m), 2)

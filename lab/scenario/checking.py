@@ -61,8 +61,10 @@ def validate(model: type[Model], data: Any, source: str, *prefix: str | int) -> 
 
 
 def where(loc: Loc) -> str:
-    """Return the keys and list indices `loc` (from 0) as people write them: `paths[1].loss`,
-    counted from 1."""
+    """Return the place `loc` as text for people, such as `paths[1].loss`.
+
+    List indices count from 0 in `loc` and from 1 in the text.
+    """
     text = ""
     for step in loc:
         text += f"[{step + 1}]" if isinstance(step, int) else f".{step}" if text else step

@@ -1,11 +1,12 @@
-"""Search the set of paths with the largest expected throughput.
+"""Search for the set of paths with the largest expected throughput.
 
 The receive buffer of the set must be at most RL_max (DTMC selection, section IV, eq (19)). b, l and
 mu are bandwidth, loss and mean round trip of a path.
 
 Greedy search (Algorithm 1, completed):
-1) Sort the paths by T = b [Mb/s] (1 - l) + 1/mu [1/s], the largest first, ties by the shorter round
-   trip. Begin with the first path. (b is the wire rate.)
+1) Sort the paths by the score T = b [Mb/s] (1 - l) + 1/mu [1/s], the largest first, ties by the
+   shorter round trip. Begin with the first path. (b is the wire rate. T is a sum of unlike units,
+   as the paper prints it.)
 2) Accept each further path if the receive buffer is within the limit. There are three readings of
    the paper. `printed`: test the buffer of the set without the path. `tentative`: test it with the
    path. `gain`: as `tentative`, and the path must increase the throughput.
@@ -13,10 +14,11 @@ Greedy search (Algorithm 1, completed):
 
 Exhaustive search: try the sets in descending order of an upper bound of their throughput, until no
 bound is above the best throughput found.
-4) The window E[w] of a path beside one other path is never smaller than beside several. A round G
-   takes at least as long as the round of the smallest window, 2 segments of size S. So Avg_Th <=
-   sum min E[w beside one] S / max G(2). The buffer limit adds Avg_Th <= 8 RL_max / (max mu - min
-   mu).
+4) The bound of a set is the smaller of two:
+   - With one other path in the set, a path's mean window E[w] is at least as large as with several.
+     A round lasts at least G(2), the time of a round with a window of 2 segments of S bits. So
+     Avg_Th <= sum over paths of (smallest pairwise E[w]) S / max G(2).
+   - The buffer limit: Avg_Th <= 8 RL_max / (max mu - min mu), RL_max in bytes, mu in s.
 """
 
 from __future__ import annotations

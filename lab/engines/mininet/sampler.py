@@ -57,7 +57,7 @@ class Subflow:
 
 @dataclass
 class Connection:
-    """Hold the connection of a flow, with its subflows by the user's address and port.
+    """Hold the connection of a flow, with its subflows, keyed by the user's address and port.
 
     `token` is the MPTCP token of the server; None until it is known, and for plain TCP.
     """

@@ -80,8 +80,10 @@ class SimEngine(Engine):
         self.sampler = Sampler(topology, network, self.connections, self.cells, self.movement)
 
     def _check_receive_buffer(self, scenario: Scenario) -> None:
-        """Warn if the receive buffer of the scenario is larger than the rings of the core allow;
-        then it is cut."""
+        """Warn if the receive buffer of the scenario is larger than the rings of the core allow.
+
+        `tables.py` cuts it to that size.
+        """
         largest_bytes = LARGEST_WINDOW * MPTCP_PAYLOAD_BYTES
         if scenario.multipath.receive_buffer_kb * 1000 > largest_bytes:
             self._event(

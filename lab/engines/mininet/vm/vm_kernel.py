@@ -2,8 +2,8 @@
 
 CACHE/vm/boot/vmlinuz-VERSION   the kernel
 CACHE/vm/lib/modules/VERSION    its modules, where virtme-ng finds them
-CACHE/vm/boot/types-VERSION     the kernel's types (BTF), which the running kernel publishes
-CACHE/vm/kvm.json               whether KVM works with the kernel that this machine runs
+CACHE/vm/boot/types-VERSION     the types (BTF) of the VM's kernel, copied out of the running VM
+CACHE/vm/kvm.json               whether KVM works on this machine, with the host kernel tried
 """
 
 from __future__ import annotations

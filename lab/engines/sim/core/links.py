@@ -132,7 +132,8 @@ def cross_wire(row: Ints, h: int, p: int, now_ns: int) -> int:
     """Send packet `p` over link `h`: through its drop-tail queue, at its rate, then with its delay
     and jitter. Packets stay in order.
 
-    Return `p` if it is at its next hop now, else NOTHING.
+    Return `p` if it arrives without any delay (a link with neither rate nor delay). Return NOTHING
+    if its arrival is scheduled for later, or if it was dropped.
     """
     out_ns = now_ns
     if row[h + at.RATE_BPS] > 0:

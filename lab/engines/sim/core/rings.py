@@ -35,5 +35,5 @@ def segment(row: Ints, f: int, number: int) -> int:
 @jit
 def data(row: Ints, c: int, number: int) -> int:
     """Return the place, in the integer table, of entry `number` in the ring of connection `c`: a
-    circular buffer about the recent segments of its data."""
+    circular buffer of the recent segments of its data."""
     return row[c + at.CONN_RING] + (number & (row[at.RING_SIZE] - 1)) * CONNECTION_FIELDS

@@ -33,9 +33,9 @@ def path_quality(w: at.World, r: int) -> float:
 
 @jit
 def alpha(w: at.World, f: int) -> float:
-    """Return the share of subflow `f` in the shift between windows, for n subflows that can send:
-    +1/(n |C|) if it is in C; -1/(n |M|) if it is in M and C is not empty; else 0. C and M: see
-    the module docstring."""
+    """Return OLIA's alpha of subflow `f`, where n subflows can send: +1/(n |C|) if `f` is in C
+    (best path, but not the largest window); -1/(n |M|) if `f` is in M (largest window) and C is not
+    empty; else 0."""
     n, largest, best = 0, 0, 0.0
     for r in siblings(w, f):
         if can_send(w, r):
