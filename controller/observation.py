@@ -87,9 +87,10 @@ class Subflow:
     destination. Packet counters count since the subflow began, and are None if they are not
     measured. `sent_packets` reached the first switch of the path in the direction of the data, so
     frames that the sender's own link dropped are not counted. `rate_bps` is the rate of these
-    frames since the last control step, as Ethernet frames. `lost_packets` of them did not leave the
-    path. TCP retransmitted `retransmitted_packets`. `device_loss` is the loss that the user's
-    interface reports, a fraction. `backup` and `expected_bps` (the pacing rate) are the values that
+    frames since the last control step, as Ethernet frames. `lost_packets` counts those of
+    `sent_packets` that did not arrive at the other end of the path; `retransmitted_packets` counts
+    packets that TCP retransmitted. `device_loss` is the loss, a fraction, that the user's interface
+    reports. `backup` and `expected_bps` (the pacing rate) are the values that
     the hosts have confirmed.
     """
 

@@ -1,7 +1,7 @@
-"""Answer the ARP requests of hosts in their place.
+"""Answer the ARP requests of hosts, so that they need not reach the requested host.
 
 The MAC address of the answer comes from the topology file or from earlier packets. If it is
-unknown, it is requested at the ports where hosts are connected.
+unknown, an ARP request is sent out of every port to a host.
 """
 
 from __future__ import annotations

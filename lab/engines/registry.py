@@ -59,9 +59,9 @@ def admit(name: str, scenario: Scenario, options: Options) -> None:
 
 
 def load_laws(name: str) -> None:
-    """Give an engine the registered congestion controls that have a file for it.
+    """Load the users' congestion control laws that have a file for engine `name`.
 
-    Raise `RequestError` that names the file, and the line of an error in it.
+    If a file has an error, raise `RequestError` with the file and the line.
     """
     suffix = entry(name).law_suffix
     paths = [extensions.law_file(each, suffix) for each in extensions.law_names(suffix)]

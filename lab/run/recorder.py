@@ -101,8 +101,10 @@ class Recorder:
         self.on_log(text)
 
     def trace(self, text: str) -> None:
-        """Append a traceback to log.txt, indented by a mark that sets it apart from texts for
-        people."""
+        """Append a traceback to log.txt.
+
+        Each line begins with the mark `TRACE`, which tells it from text for people.
+        """
         self._append("log.txt", textwrap.indent(text.rstrip(), TRACE) + "\n")
 
     def describe(self, **fields: Any) -> None:

@@ -203,10 +203,11 @@ class Sampler:
         )
 
     def _out_of_order(self, connection: Connection, queued: Mapping[str, int]) -> float | None:
-        """Return the fraction of a download's segments that arrived out of order; else None.
+        """Return the fraction of data segments that arrived out of order.
 
-        It counts the order of the connection's data (`queued`, see `report`). The kernel counts per
-        host, so all downloads of a user have the same fraction.
+        None for an upload, or if nothing was measured. `queued` counts the segments out of order in
+        the connection's data, by user (see `report`). The kernel counts them per host, so all
+        downloads of a user have the same fraction.
         """
         user = connection.opened.user
         down = [

@@ -36,7 +36,10 @@ def pair_name(side: str, loss: float, pair: Pair, strategy: str) -> str:
 
 
 def alone_name(side: str, loss: float, mbps: int) -> str:
-    """Return the case name for a single path with plain TCP."""
+    """Return the name of the experiment with plain TCP on one path only.
+
+    `side` is "wifi" or "lte", `loss` a fraction from 0 to 1.
+    """
     return f"alone-{side}-{loss:g}-{mbps}"
 
 

@@ -31,7 +31,7 @@ _libc.free.argtypes = (POINTER,)
 class Libbpf:
     """Hold the loaded library libbpf and the warnings that it has printed.
 
-    `doing` describes the purpose; error messages begin with it.
+    `doing` says what the caller is doing; error messages begin with it.
     """
 
     def __init__(self, doing: str) -> None:

@@ -62,7 +62,10 @@ def rate(device: str, rate_bps: int, queue_packets: int, verb: str = "replace") 
 
 
 def rate_class(device: str, rate_bps: int) -> str:
-    """Return the `tc` line that sets the HTB class of `rate`; it can be run while traffic flows."""
+    """Return the `tc` line that sets the rate of the HTB class made by `rate()`.
+
+    It can be run while traffic flows.
+    """
     burst = burst_bytes(rate_bps)
     return (
         f"class replace dev {device} parent 1: classid 1:1 htb rate {rate_bps}bit "

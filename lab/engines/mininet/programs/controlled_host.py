@@ -112,7 +112,7 @@ class ControlledHost:
                 )
 
     def _prepare_pacing(self) -> None:
-        """Give the host's interfaces an fq qdisc, at the first pacing rate only."""
+        """Give the host's interfaces an fq qdisc; later calls do nothing."""
         lines, self._to_prepare = self._to_prepare, []
         if lines:
             argv = [*self._inside(), "tc", "-batch", "-"]

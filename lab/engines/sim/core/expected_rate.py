@@ -36,8 +36,8 @@ def segments_per_s(w: at.World, f: int) -> float:
 
 @jit
 def end_slow_start(w: at.World, f: int) -> None:
-    """End slow start, by setting SSTHRESH to the window, when the subflow sends at its expected
-    rate."""
+    """End slow start if the subflow's window / RTT has reached its expected rate, by lowering
+    SSTHRESH to the window."""
     window, rate = w.window, segments_per_s(w, f)
     if rate > 0.0 and window[f + at.CWND] * at.NS_PER_S / w.row[f + at.SRTT_NS] >= rate:  # 3
         window[f + at.SSTHRESH] = min(window[f + at.SSTHRESH], window[f + at.CWND])

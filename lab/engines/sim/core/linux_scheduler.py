@@ -178,11 +178,11 @@ def becomes_stale(row: Ints, c: int, f: int) -> bool:
 
 @jit
 def idle_subflow(row: Ints, c: int) -> int:
-    """Return an established subflow without unacknowledged data, or NOTHING. Check whether the
-    others become stale.
+    """Return an idle subflow (established, without unacknowledged data), or NOTHING.
 
-    A backup is returned only if every subflow with unacknowledged data got no acknowledgement
-    before the last two expiries of the reinjection timer.
+    A backup is returned only if no other is idle, and every subflow with unacknowledged data got no
+    acknowledgement before the last two expiries of the reinjection timer. Also check each subflow
+    with unacknowledged data: if it becomes stale (see the module), queue its data for reinjection.
     """
     idle, backup, least = at.NOTHING, at.NOTHING, at.FOREVER
     for k in range(row[c + at.COUNT] - 1, -1, -1):
