@@ -99,7 +99,7 @@ def test_the_page_judges_the_simulator_by_the_kernel():
     not Path("/proc/sys/net/mptcp/enabled").exists(), reason="this kernel has no Multipath TCP"
 )
 def test_the_kernel_sends_over_both_paths(tmp_path):
-    """Both subflows carry data in the same second; a busy machine may carry less than 4 Mb/s."""
+    """Both subflows carry data in the same second; a busy machine may carry less than 10 Mb/s."""
     environment = {
         "PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}",
         "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
@@ -108,7 +108,7 @@ def test_the_kernel_sends_over_both_paths(tmp_path):
     subprocess.run(command, cwd=tmp_path, env=environment, check=True)
     measured = json.loads((tmp_path / "measured.json").read_text())
     assert measured["status"] == "complete"
-    assert measured["connections"][0]["completion_s"] > 1  # of 8 Mb in 8 Mb/s
+    assert measured["connections"][0]["completion_s"] > 0.4  # of 8 Mb in 20 Mb/s
     assert any(
         all(subflow["mbps"] > 0.3 for subflow in frame["sf"].values())
         for frame in measured["frames"]
