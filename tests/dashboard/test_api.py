@@ -286,7 +286,7 @@ def test_the_start_page_shows_drawings_as_drawings_and_text_as_text(client):
     page = client.get("/scenarios/fat_tree").text
     before, _, after = page.partition("<pre")
     assert "<p>A fat tree with servers in the first half of the pods" in before
-    assert "<p>A host has one interface" in after.partition("</pre>")[2]
+    assert "<p>Each host has one interface" in after.partition("</pre>")[2]
 
 
 def test_the_start_page_marks_strategies_and_engines_that_do_not_fit(client):
