@@ -1,11 +1,11 @@
-"""Define the interface of an engine, which builds the network of a scenario, runs it, and reports
-what it measured.
+"""Define the interface of an engine: the emulation or the simulator. An engine builds the network
+of a scenario, runs it, and reports what it measured.
 
     open(scenario, recorder) -> advance(until_s)* with apply(change) in between -> close() -> Report
 
 The runner makes these calls in this order from one thread. It calls `close` in any case, even if
-`open` failed half-way. Engines work with rates on the wire; only the runner converts rates with
-`rate_scale`.
+`open` failed half-way. Engines work with rates on the wire, that is, the scenario's rates
+multiplied by its `rate_scale`. Only the runner converts rates.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ from lab.scenario.schema import Scenario
 
 @dataclass(frozen=True)
 class Options:
-    """Hold the options of a run that the command line sets in addition to the scenario.
+    """Hold the options of a run that come from the command line, not from the scenario.
 
-    `speed` is a multiple of real time, or 0 for as fast as possible. With `pcap`, packets are
-    captured. With `wait`, an emulation waits until no other emulation runs on this machine.
+    `speed` is a multiple of real time, or 0 for as fast as possible. `pcap` turns packet capture
+    on. With `wait`, an emulation waits while another emulation runs on this machine; without it,
+    the run is refused.
     """
 
     speed: float = 1.0
@@ -34,12 +35,12 @@ class Options:
 
 
 class Engine(ABC):
-    """Run one network. An engine registers how to undo each step before it takes the step, so that
-    `close` can always undo everything.
+    """Build and run one network. Before an engine takes a step, it registers how to undo the step,
+    so that `close` can undo everything.
 
-    An engine with `real_time` follows the wall clock. For another one the runner waits to keep
-    `options.speed`, and may pause. `started_at` is the wall-clock time of t = 0, in s since 1970,
-    if the engine knows it.
+    `real_time` is True if the engine follows the wall clock (the emulation). If it is False, the
+    runner waits between steps to keep `options.speed`, and can pause the run. `started_at` is the
+    wall-clock time of t = 0 in s since 1970, or None if the engine does not set it.
     """
 
     options = Options()  # replaced before `open`
@@ -47,27 +48,28 @@ class Engine(ABC):
     started_at: float | None = None
 
     def ready(self, scenario: Scenario) -> None:  # noqa: B027 - most engines need nothing
-        """Raise `MachineLacks`, with a command that helps, if this machine cannot run the scenario
-        on this engine."""
+        """Raise `MachineLacks` if this engine cannot run the scenario on this machine. The message
+        names a command that helps."""
 
     @abstractmethod
     def open(self, scenario: Scenario, recorder: Recorder) -> None:
-        """Build the network and start the traffic. t = 0 is when this returns, or `started_at` if
-        the engine sets it."""
+        """Build the network and start the traffic. The run begins (t = 0) when this method returns,
+        or at `started_at` if the engine sets it."""
 
     @abstractmethod
     def advance(self, until_s: float) -> list[Frame]:
-        """Run until t = `until_s`. Return the frames that are complete since the last call, with
-        rates on the wire."""
+        """Run the network until t = `until_s`. Return the frames (samples) that were completed
+        since the last call, with rates on the wire."""
 
     @abstractmethod
     def apply(self, change: Change) -> None:
         """Apply one change to the running network.
 
-        Raise `LabError`, which says why, if it cannot be applied; the run continues.
+        Raise `LabError` with the reason if the change cannot be applied. The run continues in this
+        case.
         """
 
     @abstractmethod
     def close(self) -> Report | None:
-        """Undo everything that was built. Return the report, with rates on the wire, or None if the
+        """Undo everything that was built. Return the report with rates on the wire, or None if the
         network never ran."""

@@ -1,9 +1,13 @@
-"""Define a frame, one sample of a running network, and its line in samples.jsonl. Both engines fill
-in the same fields.
+"""Define a frame: one sample of a running network, written as one line of samples.jsonl. Both
+engines (the emulation and the simulator) fill in the same fields.
 
-Every figure is the mean over the interval that ends at the time `t` of the frame, in s. Rates are
-Mb/s of received payload. Engines measure rates on the wire; the runner records them in scenario
-units (`Frame.in_scenario_units`). A figure that was not measured is None, never zero.
+Every figure is the mean over the interval that ends at the frame's time `t`. Rates are Mb/s of
+received payload. Engines measure rates on the wire; the runner divides them by the scenario's
+`rate_scale` before it records them (`Frame.in_scenario_units`). A figure that was not measured is
+None, never zero.
+
+Tier 1 is the traffic over a user's primary access point or link, Tier 2 the traffic over its other
+ones (MP-SDN).
 """
 
 from __future__ import annotations
@@ -17,8 +21,9 @@ DIGITS = 4  # of a rate in samples.jsonl
 
 @dataclass(frozen=True)
 class ApSample:
-    """Describe one access point: received payload by tier, MAC occupancy from 0 to 1, Tier 2 limit,
-    and number of stations."""
+    """Hold the figures of one access point: received payload of Tier 1 and Tier 2, MAC occupancy
+    from 0 to 1, the limit that a meter sets on Tier 2 (`meter_mbps`, None: no limit), and the
+    number of associated stations."""
 
     tier1_mbps: float | None = 0.0
     tier2_mbps: float | None = 0.0
@@ -29,8 +34,8 @@ class ApSample:
 
 @dataclass(frozen=True)
 class Direction:
-    """Hold what one direction of a link carried: rate in Mb/s of frames, packets in the queue, and
-    fraction of packets dropped."""
+    """Hold the figures of one direction of a link: its rate in Mb/s (whole frames, not payload),
+    the number of packets in its queue, and the fraction of packets that it dropped."""
 
     mbps: float
     backlog: int
@@ -40,8 +45,8 @@ class Direction:
     def of(
         cls, sent_bytes: int, sent_packets: int, dropped: int, backlog: int, elapsed_s: float
     ) -> Direction:
-        """Compute the figures from counts of the last `elapsed_s` seconds; `backlog` is the present
-        number of packets in the queue."""
+        """Compute the figures from counts. `sent_bytes`, `sent_packets` and `dropped` count the
+        last `elapsed_s` seconds. `backlog` is the present number of packets in the queue."""
         rate = max(0, sent_bytes) * 8e-6 / elapsed_s if elapsed_s else 0.0
         offered = sent_packets + dropped
         return cls(round(rate, DIGITS), backlog, round(dropped / offered, 5) if offered else 0.0)
@@ -49,11 +54,11 @@ class Direction:
 
 @dataclass(frozen=True)
 class LinkSample:
-    """Describe one shaped link: rate in each direction in Mb/s of frames, and queue and loss of the
-    busier direction.
+    """Hold the figures of one link: the rates in both directions in Mb/s (whole frames, not
+    payload), and the queue and loss of the direction with the higher rate.
 
-    `backlog` counts packets; `loss` is the fraction of packets that were dropped or lost. An
-    unshaped link has no queue, so all its figures are None.
+    `backlog` counts packets. `loss` is the fraction of packets that were dropped or lost. A link
+    without a configured rate has no queue; all its figures are None.
     """
 
     mbps_ab: float | None = None
@@ -63,22 +68,22 @@ class LinkSample:
 
     @property
     def mbps(self) -> float | None:
-        """Return the rate of the busier direction in Mb/s; None if no rate was measured."""
+        """Return the rate of the busier direction in Mb/s. Return None if no rate was measured."""
         known = [rate for rate in (self.mbps_ab, self.mbps_ba) if rate is not None]
         return max(known, default=None)
 
     @classmethod
     def of(cls, ab: Direction, ba: Direction) -> LinkSample:
-        """Combine both directions of a link into a sample; queue and loss are taken from the busier
-        direction."""
+        """Combine the figures of both directions. The queue and loss are those of the direction
+        with the higher rate."""
         busier = ba if ba.mbps > ab.mbps else ab
         return cls(ab.mbps, ba.mbps, busier.backlog, busier.loss)
 
 
 @dataclass(frozen=True)
 class UserSample:
-    """Describe one user: the rate at which its applications read, and its position in m if it has
-    one."""
+    """Hold the rate at which a user's applications receive data, and the user's position in m. The
+    position is None if the topology gives users no positions."""
 
     mbps: float = 0.0
     x_m: float | None = None
@@ -87,12 +92,12 @@ class UserSample:
 
 @dataclass(frozen=True)
 class SubflowSample:
-    """Describe one subflow: the payload that it delivered, and the state of its sender.
+    """Hold the figures of one subflow: the payload that it delivered, and the state of its sender.
 
-    `cwnd` is in segments. `expected_mbps` is its pacing rate (S-MPTCP), None without one.
-    `out_of_order` is the fraction of its segments that arrived out of order. `user` and `ap` (the
-    access point or link of the user's interface) are given only by engines and runs in which they
-    can change or cannot be found otherwise.
+    `cwnd` is in segments. `expected_mbps` is the pacing rate that the controller set (S-MPTCP), or
+    None. `out_of_order` is the fraction of segments that arrived out of order. `user` is the
+    subflow's user, and `ap` the access point or link that the subflow uses; they are None if they
+    follow from the scenario.
     """
 
     mbps: float
@@ -110,8 +115,8 @@ class SubflowSample:
 class Frame:
     """Hold one sample of the network, taken `t` s after the start of the run.
 
-    Samples are keyed by ID: of access points (`ap`), links (`link`), users (`user`) and subflows
-    (`sf`).
+    The four mappings hold one sample for each access point (`ap`), link (`link`), user (`user`) and
+    subflow (`sf`), by its ID.
     """
 
     t: float
@@ -121,8 +126,8 @@ class Frame:
     sf: Mapping[str, SubflowSample] = field(default_factory=dict)
 
     def in_scenario_units(self, rate_scale: float) -> Frame:
-        """Return the frame with every rate divided by `rate_scale`: rates as in the scenario
-        instead of rates on the wire."""
+        """Return the frame with every rate divided by `rate_scale`. This converts rates on the wire
+        into the rates of the scenario file."""
         if rate_scale == 1:
             return self
         return replace(
@@ -134,8 +139,7 @@ class Frame:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return the frame as the object that is written as one line of samples.jsonl
-        (docs/formats.md)."""
+        """Return the JSON object that becomes one line of samples.jsonl (docs/formats.md)."""
         return {
             "t": self.t,
             "ap": {name: vars(each) for name, each in self.ap.items()},
@@ -146,8 +150,7 @@ class Frame:
 
     @classmethod
     def from_json(cls, line: Mapping[str, Any]) -> Frame:
-        """Return the frame in a line of samples.jsonl. Keys that this version does not know are
-        ignored."""
+        """Return the frame that a line of samples.jsonl describes. Unknown keys are ignored."""
         return cls(
             line["t"],
             {name: _known(ApSample, each) for name, each in line.get("ap", {}).items()},
@@ -158,8 +161,8 @@ class Frame:
 
 
 def _divided(sample: Any, rate_scale: float) -> Any:
-    """Return a sample with each rate divided by `rate_scale`. A rate is a field whose name contains
-    `mbps`."""
+    """Return a sample with each of its rates divided by `rate_scale`. Every field with `mbps` in
+    its name is a rate."""
     rates = {
         name: round(value / rate_scale, DIGITS)
         for name, value in vars(sample).items()
@@ -169,7 +172,7 @@ def _divided(sample: Any, rate_scale: float) -> Any:
 
 
 def _without_none(sample: Any, *optional: str) -> dict[str, Any]:
-    """Return the fields of a sample by name, without those of `optional` that are None."""
+    """Return the fields of a sample by name. Leave out each field in `optional` that is None."""
     return {
         name: value
         for name, value in vars(sample).items()
@@ -178,7 +181,7 @@ def _without_none(sample: Any, *optional: str) -> dict[str, Any]:
 
 
 def _known(kind: Any, fields: Mapping[str, Any]) -> Any:
-    """Make a sample of class `kind` from fields by name. Ignore fields that the class does not
-    have; set those that are missing to None."""
+    """Return a sample of class `kind` made from `fields`. Unknown fields are ignored; missing ones
+    become None."""
     empty = dict.fromkeys(name for name in kind.__dataclass_fields__)
     return kind(**(empty | {name: fields[name] for name in fields if name in empty}))

@@ -1,8 +1,8 @@
-"""Send messages to a run while it runs. A message is a small JSON file that is renamed into
-`RUN/inbox/`.
+"""Pass messages to a run while it runs. A message is a JSON file that the sender moves into the
+folder `inbox` of the run folder.
 
-{"target": "link.path1.loss", "value": 0.05}     change something (a flip)
-{"control": "stop"}                              end now, keep what was measured
+{"target": "link.path1.loss", "value": 0.05}     change a target of the scenario (a flip)
+{"control": "stop"}                              end the run now, keep what was measured
 {"control": "pause"}                             simulated runs only; also {"control": "resume"}
 {"control": "speed", "value": 10}                simulated runs only
 """
@@ -19,8 +19,12 @@ from lab.errors import RequestError
 
 
 def send(folder: Path, message: dict[str, Any]) -> str:
-    """Put a message into the inbox of a run; return its number as text. The run checks the message
-    and records what it did."""
+    """Write a message to the inbox of the run in `folder`. Return the number of the message, which
+    is its file name.
+
+    The run checks the message later and records whether it was accepted. Raise `RequestError` if
+    the file cannot be written, for example because there is no inbox.
+    """
     inbox = folder / "inbox"
     seq = f"{time.time_ns():020d}"
     try:
@@ -35,11 +39,14 @@ def send(folder: Path, message: dict[str, Any]) -> str:
 
 
 def receive(folder: Path) -> Iterator[tuple[str, dict[str, Any], str]]:
-    """Yield every waiting message in order, as number, message and problem. If a message cannot be
-    used, `problem` says why and the message is empty.
+    """Yield the waiting messages of the run in `folder`, the oldest first. Each comes as (number,
+    message, problem).
 
-    Its file is removed only when the caller asks for the next message, after it has recorded what
-    it did. So a reader that looks at the inbox first and then at the record misses no message.
+    For a usable message, `problem` is an empty text. Otherwise `problem` says what is wrong with
+    the file, and `message` is empty.
+
+    The file of a message is deleted when the caller asks for the next one. By then the caller has
+    recorded the message, so no moment exists at which it is neither in the inbox nor in the record.
     """
     for path in sorted((folder / "inbox").glob("*.json")):
         problem, message = "", {}

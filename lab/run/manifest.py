@@ -1,5 +1,5 @@
-"""Describe what produced a run: scenario, versions, machine and process. This is the content of
-manifest.json."""
+"""Make the content of manifest.json: which scenario, which versions of the software, which machine
+and which process produced a run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ SEED_FIXES = {
 
 
 def manifest(run_id: str, scenario: Scenario, engine: str, started: float) -> dict[str, Any]:
-    """Return the content of manifest.json for a run that starts at `started` (in s since 1970)."""
+    """Return the content of manifest.json for a run that starts at the wall-clock time `started`,
+    in s since 1970."""
     return {
         "schema": SCHEMA,
         "run_id": run_id,
@@ -64,8 +65,11 @@ def manifest(run_id: str, scenario: Scenario, engine: str, started: float) -> di
 
 
 def _links(scenario: Scenario) -> dict[str, Any]:
-    """Return the configured rates, delays and losses of shaped links and of stations, in the
-    scenario's units. Links are keyed by ID, stations by access point and user."""
+    """Return the configured properties of links and stations, with rates in the scenario's units.
+
+    A link with a configured rate has an entry under its ID: its rate, delay, loss and queue length.
+    A station has its rate under the access point and the user.
+    """
     network, scale = scenario.network, scenario.rate_scale
     return {
         link.id: {
@@ -87,11 +91,11 @@ def _links(scenario: Scenario) -> dict[str, Any]:
 
 @cache
 def commit() -> str | None:
-    """Return the git commit of this project, followed by `+` if files were changed since; None
-    outside a git checkout.
+    """Return the git commit of this project, with `+` at the end if files were changed since the
+    commit. Return None outside a git checkout.
 
-    If the environment variable MULTIPATH_LAB_COMMIT is set, return its value instead: git takes two
-    seconds inside a VM.
+    If the environment variable MULTIPATH_LAB_COMMIT is set, return its value instead, because git
+    takes two seconds inside a VM.
     """
     if COMMIT in os.environ:
         return os.environ[COMMIT] or None

@@ -1,9 +1,12 @@
-"""Compute the numbers of result.json from the samples and the engine's report. The functions have
-no side effects.
+"""Compute the numbers of result.json from the samples and from the report of the engine. The
+functions have no side effects.
 
-A frame holds means over the interval that ends at its time `t`. In a mean over the run, each frame
-is weighted with the length of its interval. Rates are goodput at the receiver in Mb/s. A figure
-that was not measured is null, never zero.
+A frame is one sample of the network. It holds means over the interval that ends at its time `t`, so
+a mean over the run weights each frame with the length of its interval. Rates are goodput at the
+receiver in Mb/s. A figure that was not measured is null, never zero.
+
+Tier 1 is the traffic over a user's primary access point or link, Tier 2 the traffic over its other
+ones (MP-SDN).
 """
 
 from __future__ import annotations
@@ -27,9 +30,11 @@ CONVERGENCE_AT_LEAST_S = 20.0
 
 @dataclass(frozen=True)
 class Header:
-    """Identify a run in result.json: everything there that was not measured.
+    """Hold the part of result.json that is known without measuring: the names and settings of the
+    run, and its status.
 
-    `flips` are the changes made while it ran, each as {"t", "target", "value"}.
+    `flips` lists the changes that were made by hand during the run, each as {"t", "target",
+    "value"}.
     """
 
     run_id: str
@@ -45,8 +50,8 @@ class Header:
 def result(
     header: Header, topology: Topology, frames: Sequence[Frame], report: Report | None
 ) -> dict[str, Any]:
-    """Return the complete content of result.json. `report` is None if the engine returned none, for
-    example after a crash."""
+    """Return the complete content of result.json. `report` is None if the engine returned no
+    report, for example after a crash."""
     known = report or Report()
     weights = intervals([frame.t for frame in frames])
     aps = {ap: _ap(frames, weights, ap, topology) for ap in topology.ids("wifi", "lte")}
@@ -83,14 +88,14 @@ def result(
 
 
 def intervals(ends_s: Sequence[float]) -> list[float]:
-    """Return the lengths in s of consecutive intervals that end at these times. The first interval
-    begins at 0."""
+    """Return the lengths in s of consecutive intervals that end at the times `ends_s`. The first
+    interval begins at 0."""
     return [end - start for start, end in zip([0.0, *ends_s], ends_s, strict=False)]
 
 
 def mean(values: Iterable[float | None], weights: Sequence[float]) -> float | None:
-    """Return the weighted mean of the values that are not None; None if all are, or if their
-    weights are 0."""
+    """Return the weighted mean of `values`, without those that are None. Return None if no value
+    with a positive weight is left."""
     pairs = [
         (value, weight)
         for value, weight in zip(values, weights, strict=True)
@@ -101,17 +106,18 @@ def mean(values: Iterable[float | None], weights: Sequence[float]) -> float | No
 
 
 def jain(rates: Sequence[float]) -> float | None:
-    """Return Jain's fairness index (sum x)^2 / (n sum x^2) of the rates x (Jain, Chiu and Hawe
-    1984); None without traffic.
+    """Return Jain's fairness index (sum x)^2 / (n sum x^2) of the n rates x (Jain, Chiu and Hawe
+    1984). Return None if all rates are 0.
 
-    It is 1 if all n rates are equal, and 1/n if one user gets everything.
+    The index is 1 if all n rates are equal, and 1/n if one user gets everything.
     """
     squares = sum(rate * rate for rate in rates)
     return sum(rates) ** 2 / (len(rates) * squares) if squares else None
 
 
 def sd(rates: Sequence[float]) -> float | None:
-    """Return the standard deviation of the users' rates, with divisor n; None without users."""
+    """Return the standard deviation of `rates`, computed with divisor n. Return None for an empty
+    list."""
     if not rates:
         return None
     centre = sum(rates) / len(rates)
@@ -119,11 +125,11 @@ def sd(rates: Sequence[float]) -> float | None:
 
 
 def convergence_s(frames: Sequence[Frame]) -> float | None:
-    """Return the time in s from which on the total throughput stayed close to its final level.
+    """Return the time in s after which the total throughput stays close to its final level.
 
-    Close means: the mean over the last 5 s differs by at most 10 % from the mean over the second
-    half of the run. None if the run is shorter than 20 s, has no traffic, or is not close at its
-    end.
+    The final level is the mean over the second half of the run. The throughput is close if its mean
+    over the last 5 s differs from the final level by at most 10 %. Return None if the run is
+    shorter than 20 s, has no traffic, or is not close at its end.
     """
     if not frames or frames[-1].t < CONVERGENCE_AT_LEAST_S:
         return None
@@ -183,10 +189,10 @@ def _user(
 
 
 def _by_ap(frames: Sequence[Frame], weights: Sequence[float], user: str) -> dict[str, float | None]:
-    """Return a user's mean rate in Mb/s by access point, from the subflow samples that name user
-    and access point; empty if none does.
+    """Return a user's mean rate in Mb/s for each access point, computed from the subflow samples
+    that name this user and an access point. Return an empty dictionary if no sample does.
 
-    A subflow that is missing from a frame carried nothing in its interval.
+    A subflow that is missing from a frame carried nothing in the interval of that frame.
     """
     shares: dict[str, list[float]] = {}
     for n, frame in enumerate(frames):
@@ -200,8 +206,8 @@ def _by_ap(frames: Sequence[Frame], weights: Sequence[float], user: str) -> dict
 def _by_ap_of(
     connections: Iterable[ConnectionReport], user: str, topology: Topology
 ) -> dict[str, float | None]:
-    """Return a user's mean rate in Mb/s by access point, from the subflows of the report. A subflow
-    belongs to the first access point on its path."""
+    """Return a user's mean rate in Mb/s for each access point, computed from the subflows in the
+    engine's report. Each subflow counts for the first access point on its path."""
     aps = topology.ids("wifi", "lte")
     shares: dict[str, float] = {}
     mine = (each for each in connections if each.user == user)
@@ -215,8 +221,11 @@ def _by_ap_of(
 def _tiers(
     frames: Sequence[Frame], weights: Sequence[float], aps: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, float | None]:
-    """Return the total rate in Mb/s by tier. Sum over access points; if `aps` is empty, sum over
-    subflows, of which those without a tier count as Tier 1."""
+    """Return the total rate in Mb/s of each tier.
+
+    It is the sum over the access points `aps`. If `aps` is empty, it is the sum over the subflows;
+    a subflow without a tier counts as Tier 1.
+    """
     sums: dict[str, float | None] = {}
     for n in (1, 2):
         if aps:

@@ -1,4 +1,4 @@
-"""Describe the progress of a run and how it ended, and write its result."""
+"""Define the progress of a run and its outcome, and write result.json at the end."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ EXIT_INTERRUPTED = 130
 
 @dataclass(frozen=True)
 class Progress:
-    """Describe how far a run is.
+    """Describe how far a run has come.
 
-    `t` is the time since its start in s, `frame` the latest sample, `eta_s` the real time in s that
-    is probably left.
+    `phase` is "starting", "running" or "stopping". `t` is the time since the start of the run in s,
+    and `duration_s` the planned length. `frame` is the latest sample. `eta_s` is the expected rest
+    of the run in s of real time.
     """
 
     phase: str
@@ -34,8 +35,8 @@ class Progress:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Describe how a run ended: its result, its folder, the exit code of the program, and the error
-    message if that code is not 0."""
+    """Describe how a run ended: the content of result.json, the run folder, and the exit code for
+    the command line. `error` is the error message, empty if there is no error."""
 
     result: dict[str, Any]
     folder: Path
@@ -50,8 +51,12 @@ def conclude(
     error: LabError | None,
     interrupted: bool,
 ) -> Outcome:
-    """Compute and write result.json from the recorded samples, close the run folder, and return how
-    the run ended."""
+    """Compute result.json from the recorded samples and write it. Close the recorder. Return how
+    the run ended.
+
+    `report` is what the engine returned at the end, or None. `error` is the failure of the run, or
+    None.
+    """
     status = "failed" if error else "interrupted" if interrupted else "complete"
     try:
         frames = read_frames(recorder.folder)

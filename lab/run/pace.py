@@ -15,8 +15,8 @@ CONTROLS = ("pause", "resume", "speed")
 
 
 def checked_speed(value: Any) -> float:
-    """Return a speed from the command line or a message as a number: 0 for `max`, else a multiple
-    of real time. Raise `RequestError` for anything else."""
+    """Return the speed of a simulated run as a number: 0 for "max" (as fast as possible), else a
+    multiple of real time. Raise `RequestError` for any other value."""
     try:
         speed = 0.0 if value == "max" else float(value)
     except (TypeError, ValueError):
@@ -27,10 +27,11 @@ def checked_speed(value: Any) -> float:
 
 
 class Pace:
-    """Compute how long a simulated run must wait to keep its speed.
+    """Compute how long a simulated run must wait so that it runs at `speed` times real time; speed
+    0 means without waiting.
 
-    After a pause or a change of speed it counts from the present moment, so lost time is not made
-    up.
+    A pause, or a delay of more than 1 s, shifts the rest of the run: the run does not go faster
+    afterwards to make up for it.
     """
 
     def __init__(self, speed: float, clock: Callable[[], float] = time.monotonic) -> None:
@@ -38,8 +39,8 @@ class Pace:
         self._from: tuple[float, float] = (clock(), 0.0)
 
     def wait_s(self, now_s: float) -> float:
-        """Return how many s of real time to wait until the run may go on from `now_s`, in s of
-        simulated time; 0 if it may go on now, infinity while it is paused."""
+        """Return how many s of real time to wait now. `now_s` is the simulated time that the run
+        has reached. 0 means that the run may continue; infinity means that it is paused."""
         if self.paused:
             return math.inf
         if not self.speed:
@@ -51,8 +52,11 @@ class Pace:
         return max(0.0, wait_s)
 
     def control(self, control: Any, value: Any, now_s: float) -> None:
-        """Pause, resume or change the speed at `now_s`, in s of simulated time. `value` is the new
-        speed. Raise `RequestError` for any other control."""
+        """Carry out a control message at the simulated time `now_s`, in s.
+
+        `control` is "pause", "resume" or "speed"; `value` is the new speed. Raise `RequestError`
+        for any other control or an invalid speed.
+        """
         if control not in CONTROLS:
             raise RequestError(f"control {unknown(control, ('stop', *CONTROLS))}")
         if control == "speed":

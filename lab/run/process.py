@@ -1,8 +1,9 @@
-"""Find out whether the process that writes a run folder still runs.
+"""Find out whether the process that writes a run folder is still running.
 
-A process is identified by its id, its start time (because ids are reused) and the boot of its
-kernel (because an id inside a virtual machine means nothing outside). If these are unknown, or
-belong to another boot, the process counts as running as long as its folder was written recently.
+The manifest identifies the process by its process id, its start time (because ids are reused) and
+the boot id of its kernel (because a process id inside a virtual machine means nothing on the host).
+If the start time is unknown or the boot id is not that of this machine, the process counts as
+running while files in its folder are less than 60 s old.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ WRITTEN = ("samples.jsonl", "events.jsonl", "log.txt", "manifest.json")
 
 @cache
 def boot_id() -> str | None:
-    """Return the id that the kernel has chosen for this boot; None if the kernel gives none."""
+    """Return the random id that the kernel chose when it booted. Return None if /proc does not
+    provide it."""
     try:
         return (PROC / "sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     except OSError:
@@ -28,9 +30,9 @@ def boot_id() -> str | None:
 
 
 def started(pid: int) -> int | None:
-    """Return the start time of a process, in clock ticks since the boot.
+    """Return the start time of a process, in clock ticks since the machine booted.
 
-    None if the process has ended, or if there is no /proc.
+    Return None if the process has ended, or if there is no /proc.
     """
     try:
         stat = (PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
@@ -41,7 +43,7 @@ def started(pid: int) -> int | None:
 
 
 def alive(manifest: dict[str, Any], folder: Path) -> bool:
-    """Return whether the process named in a manifest still writes its run folder."""
+    """Return whether the process named in `manifest` still writes to the run folder `folder`."""
     pid = manifest.get("pid")
     if not isinstance(pid, int) or manifest.get("boot_id") != boot_id():
         return _fresh(folder)

@@ -1,4 +1,4 @@
-"""Read the files of a run folder, even while another process writes them."""
+"""Read the files of a run folder. Another process may still be writing them."""
 
 from __future__ import annotations
 
@@ -12,24 +12,26 @@ from lab.run.frame import Frame
 
 
 def read_frames(folder: Path) -> list[Frame]:
-    """Return the samples of a run as frames. An incomplete last line is ignored."""
+    """Return the samples of a run as frames, from samples.jsonl. An incomplete last line is
+    ignored."""
     return [Frame.from_json(line) for line in read_samples(folder)]
 
 
 def read_samples(folder: Path) -> list[dict[str, Any]]:
-    """Return the samples of a run as JSON objects. An incomplete last line is ignored."""
+    """Return the JSON objects in samples.jsonl of a run. An incomplete last line is ignored."""
     return list(read_lines(folder / "samples.jsonl"))
 
 
 def read_events(folder: Path) -> list[dict[str, Any]]:
-    """Return the events of a run as JSON objects. An incomplete last line is ignored."""
+    """Return the JSON objects in events.jsonl of a run. An incomplete last line is ignored."""
     return list(read_lines(folder / "events.jsonl"))
 
 
 def read_lines(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the objects in a JSON Lines file.
+    """Yield the object in each line of a JSON Lines file.
 
-    An incomplete last line is ignored; any other damaged line raises `RequestError`.
+    An incomplete last line is ignored. Raise `RequestError` if the file cannot be read or another
+    line is damaged.
     """
     try:
         lines = path.read_bytes().split(b"\n")
@@ -49,17 +51,17 @@ def read_lines(path: Path) -> Iterator[dict[str, Any]]:
 
 
 class Follower:
-    """Read the lines that another process appends to a file. A line is read when its newline has
-    been written."""
+    """Read the lines that another process appends to a file. A line is not read before its newline
+    has been written."""
 
     def __init__(self, path: Path, parse: Callable[[str], Any] = json.loads) -> None:
         self.path, self._parse, self._offset = path, parse, 0
 
     def new(self) -> list[Any]:
-        """Return the lines that were completed since the last call, parsed; an empty list if there
-        is no file.
+        """Return the lines that were completed since the last call, each converted by `parse`.
+        Return an empty list if the file does not exist.
 
-        Raise `RequestError` if a line is damaged.
+        Raise `RequestError` if the file cannot be read or a line is damaged.
         """
         try:
             with self.path.open("rb") as file:
@@ -78,9 +80,9 @@ class Follower:
 
 
 def read_document(folder: Path, name: str) -> dict[str, Any]:
-    """Return the content of `manifest.json` or `result.json` (`name`) of a run folder.
+    """Return the content of the JSON file `name` (manifest.json or result.json) in a run folder.
 
-    Raise `RequestError` if the folder or file is missing or damaged.
+    Raise `RequestError` if the folder or the file is missing or damaged.
     """
     try:
         document: dict[str, Any] = json.loads((folder / name).read_text(encoding="utf-8"))

@@ -1,5 +1,5 @@
-"""Write the folder of a run. A lost process, a full disk or a power cut does not destroy what was
-written before.
+"""Write the folder of a run. What was written stays readable after a crash of the process, a full
+disk or a power cut.
 
     manifest.json  scenario.yaml  samples.jsonl  events.jsonl
     commands.sh    log.txt        inbox/         result.json
@@ -38,15 +38,15 @@ BEFORE_THE_RUN = {"vm", REQUEST}  # may be in a run folder before the run writes
 
 
 class Recorder:
-    """Write one run folder.
+    """Write the files of one run folder.
 
-    A write that fails raises a `LabError`. After it nothing more is appended: each attempt raises
-    the same error. What was written before stays valid.
+    If a write fails, a `LabError` is raised and nothing more is appended: every later attempt
+    raises the same error. What was written before stays valid.
     """
 
     def __init__(self, folder: Path, scenario: Scenario, engine: str) -> None:
-        """Begin to record in `folder`, which must exist. If it holds the manifest and lines of a
-        run that was lost, keep them."""
+        """Begin to record in `folder`, which must exist. If `folder` already holds a manifest, from
+        a run whose process was lost, keep the manifest and the recorded lines."""
         self.folder, self.scenario, self.engine = folder, scenario, engine
         self.run_id = folder.name
         self.flips: list[dict[str, Any]] = []  # changes made from outside during the run
@@ -76,12 +76,13 @@ class Recorder:
         self._append("samples.jsonl", _line(frame.to_json()))
 
     def event(self, t: float, kind: str, **fields: Any) -> None:
-        """Append an event to events.jsonl. It happened at `t`, in s since the start of the run."""
+        """Append an event to events.jsonl. `t` is the time of the event in s since the start of the
+        run."""
         self.events([(t, kind, fields)])
 
     def events(self, happened: Iterable[tuple[float, str, Mapping[str, Any]]]) -> None:
-        """Append several events to events.jsonl in one write. Each is given as its time in s, its
-        kind and its fields."""
+        """Append several events to events.jsonl in one write. Each event is a tuple: time in s
+        since the start of the run, kind, fields."""
         self._append(
             "events.jsonl",
             "".join(
@@ -90,26 +91,25 @@ class Recorder:
         )
 
     def command(self, argv: Sequence[str], t: float | None = None) -> None:
-        """Append a shell command that was issued at `t` (in s since the start, by default now) to
-        commands.sh."""
+        """Append a shell command to commands.sh. `t` is the time at which it was issued, in s since
+        the start of the recording; the default is now."""
         at = time.time() - self.started if t is None else t
         self._append("commands.sh", f"{shlex.join(argv)}  # {at:.3f} s\n")
 
     def log(self, text: str) -> None:
-        """Append a text for people, with the time of day, to log.txt."""
+        """Append a text for the user to log.txt, with the time of day. Pass the text to `on_log`,
+        too."""
         self._append("log.txt", f"{datetime.now():%H:%M:%S} {text}\n")
         self.on_log(text)
 
     def trace(self, text: str) -> None:
-        """Append a traceback to log.txt.
-
-        Each line begins with the mark `TRACE`, which tells it from text for people.
-        """
+        """Append a traceback to log.txt. Each of its lines begins with `TRACE`, which distinguishes
+        it from texts for the user."""
         self._append("log.txt", textwrap.indent(text.rstrip(), TRACE) + "\n")
 
     def describe(self, **fields: Any) -> None:
-        """Set fields of manifest.json. A dictionary, such as `versions={...}`, is merged into the
-        present one."""
+        """Set fields of manifest.json. If the old and the new value of a field are dictionaries,
+        merge them."""
         for key, value in fields.items():
             present = self._manifest.get(key)
             merge = isinstance(present, dict) and isinstance(value, dict)
@@ -117,8 +117,8 @@ class Recorder:
         self._write("manifest.json", _pretty(self._manifest))
 
     def use(self, name: str) -> None:
-        """Copy the user's file that defines `name` into the run folder, if there is one: a flip has
-        selected this strategy or congestion control."""
+        """Record that the run now uses the strategy or congestion control `name`. If a user's own
+        file defines it, copy this file into the run folder."""
         files = files_named({name}, self.engine)
         kept = self._manifest.get("extensions", [])
         if added := [each for each in files if each.row() not in kept]:
@@ -126,19 +126,18 @@ class Recorder:
             self.describe(extensions=[*kept, *(each.row() for each in added)])
 
     def _copy(self, files: Iterable[Extension]) -> None:
-        """Copy files of the user into the run folder, for the record. The lab never loads these
-        copies."""
+        """Copy users' own files into the run folder as a record. The lab never loads the copies."""
         for each in files:
             (self.folder / COPIES).mkdir(exist_ok=True)
             (self.folder / COPIES / each.path.name).write_bytes(each.source)
 
     def result(self, result: dict[str, Any]) -> None:
-        """Write result.json as a whole, or not at all."""
+        """Write result.json. After a failure there is no partly written file."""
         self._write("result.json", _pretty(result))
 
     def close(self) -> None:
-        """Close all files. If the lab runs under sudo, give the folder to the
-        user who called sudo."""
+        """Close all files. If the lab runs under sudo, make the user who called sudo the owner of
+        the run folder."""
         for file in self._open.values():
             try:
                 file.close()
@@ -183,24 +182,26 @@ class Recorder:
 
 
 def give_away(folder: Path) -> None:
-    """Give a run folder to the user who called sudo. Do nothing without sudo."""
+    """Make the user who called sudo the owner of a run folder and its files. Do nothing without
+    sudo."""
     if owner := sudo_caller():
         for path in (folder, *folder.rglob("*")):
             os.chown(path, *owner, follow_symlinks=False)
 
 
 def write_scenario(path: Path, scenario: Scenario) -> None:
-    """Write the complete scenario, defaults included, as a YAML file that can be loaded."""
+    """Write a scenario, including all defaults, to a YAML file that the lab can load."""
     path.write_text(
         yaml.safe_dump(resolved(scenario), sort_keys=False, allow_unicode=True), encoding="utf-8"
     )
 
 
 def new_folder(scenario: Scenario, out: Path | None = None, runs: Path = RUNS) -> Path:
-    """Make the folder of a new run and return it.
+    """Create the folder of a new run and return its path.
 
-    With `out`, this is the folder; it must be empty or missing. Otherwise it is a new folder in
-    `runs`, named after time, scenario, strategy and seed.
+    If `out` is given, it is the folder; it must not exist or be empty. Otherwise a folder is
+    created in `runs`, named after the time, scenario, strategy and seed. Raise `RequestError` if
+    the folder cannot be created.
     """
     try:
         if out is not None:
@@ -230,15 +231,15 @@ def new_folder(scenario: Scenario, out: Path | None = None, runs: Path = RUNS) -
 
 
 def sudo_caller() -> tuple[int, int] | None:
-    """Return the user id and group id of the user who called sudo; None if this process does not
-    run as root under sudo."""
+    """Return the user id and group id of the user who called sudo. Return None if this process does
+    not run as root under sudo."""
     uid, gid = os.environ.get("SUDO_UID", ""), os.environ.get("SUDO_GID", "")
     return (int(uid), int(gid)) if os.geteuid() == 0 and uid.isdigit() and gid.isdigit() else None
 
 
 def _made(folder: Path) -> Path:
-    """Make a folder and its missing parents. Give those that were made to the
-    user who called sudo."""
+    """Create a folder and its missing parents. Make the user who called sudo the owner of the new
+    folders. Return `folder`."""
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     for each in missing:

@@ -1,7 +1,9 @@
-"""Define the report that an engine returns when a run ends. Both engines fill in the same fields.
+"""Define the report that an engine (the emulation or the simulator) returns when a run ends. Both
+engines fill in the same fields.
 
-Rates are Mb/s of received payload on the wire; `Report.in_scenario_units` converts them. A figure
-that was not measured is None, never zero.
+An engine reports rates in Mb/s of received payload as they are on the wire.
+`Report.in_scenario_units` divides them by the scenario's `rate_scale`. A figure that was not
+measured is None, never zero.
 """
 
 from __future__ import annotations
@@ -15,13 +17,15 @@ DIGITS = 4  # of a rate in result.json
 
 @dataclass(frozen=True)
 class SubflowReport:
-    """Describe one subflow over the whole run.
+    """Hold the figures of one subflow, measured over the whole run.
 
-    `segments` counts all data segments that the sender transmitted, retransmissions included;
-    `lost_segments` counts the transmitted segments that have not arrived and are not in flight at
-    the end; `retransmitted_segments` counts the segments that repeat an earlier one on the same
-    subflow. `path` lists the switches from server to user. `backup_s` is the time in s for which it
-    was a backup.
+    `path` lists the switches from the server to the user. `tier` is 1 if the subflow uses its
+    user's primary access point or link, else 2 (MP-SDN). `throughput_mbps` is received payload.
+    `segments` counts all data segments that the sender transmitted, retransmissions included.
+    `lost_segments` counts transmitted segments that have not arrived and are not in flight when the
+    run ends. `retransmitted_segments` counts transmissions of data that the same subflow had sent
+    before. `backup_s` is the time in s during which the subflow had the MPTCP backup flag. `cc` is
+    its congestion control.
     """
 
     id: str
@@ -39,11 +43,11 @@ class SubflowReport:
 
 @dataclass(frozen=True)
 class ConnectionReport:
-    """Describe one connection over the whole run.
+    """Hold the figures of one connection, measured over the whole run.
 
     `completion_s` is the time in s from the start of the connection until its file was complete.
-    `receive_buffer_max_bytes` is the most data that the receiver held because earlier data was
-    missing; the emulation measures it every 50 ms.
+    `receive_buffer_max_bytes` is the largest amount of out-of-order data that the receiver held
+    while earlier data was missing; the emulation measures it every 50 ms.
     """
 
     id: str
@@ -57,11 +61,11 @@ class ConnectionReport:
 
 @dataclass(frozen=True)
 class MptcpVerdict:
-    """Say whether the connections of multipath users were Multipath TCP with all their subflows.
+    """Say whether every connection of a multipath user was Multipath TCP and had all its subflows.
 
-    `verified` is None if the scenario has no multipath user with a connection. `joins` counts
-    subflows after the first one of each connection, `fallbacks` connections that became plain TCP.
-    `why` says what was missing.
+    `verified` is None if no multipath user had a connection. `joins` counts the subflows after the
+    first one of each connection. `fallbacks` counts the connections that became plain TCP. `why`
+    says what was missing.
     """
 
     verified: bool | None = False
@@ -72,8 +76,8 @@ class MptcpVerdict:
 
 @dataclass(frozen=True)
 class MptcpCheck:
-    """Describe one connection of a multipath user: whether it is Multipath TCP, how many subflows
-    it has, and how many it should have."""
+    """Say whether one connection of a multipath user is Multipath TCP, how many subflows it has,
+    and how many subflows it should have (`wanted_subflows`)."""
 
     id: str
     is_mptcp: bool
@@ -82,10 +86,10 @@ class MptcpCheck:
 
 
 def mptcp_verdict(checks: Sequence[MptcpCheck], joins: int, fallbacks: int) -> MptcpVerdict:
-    """Judge the connections of all multipath users.
+    """Return the verdict on the connections of all multipath users.
 
-    Each must be Multipath TCP with one subflow per address of its user. `joins` counts subflows
-    after the first one of each connection, `fallbacks` connections that became plain TCP.
+    The verdict is positive if each connection in `checks` is Multipath TCP and has at least its
+    `wanted_subflows`. `joins` and `fallbacks` are copied into the verdict; see `MptcpVerdict`.
     """
     why = [
         f"{each.id} is plain TCP"
@@ -99,8 +103,8 @@ def mptcp_verdict(checks: Sequence[MptcpCheck], joins: int, fallbacks: int) -> M
 
 @dataclass(frozen=True)
 class Overload:
-    """Say whether the machine was too slow for the network that it emulated. `reasons` are texts
-    for people; `figures` are the measured numbers behind them, by name."""
+    """Say whether the machine was too slow to run the network in real time. `reasons` are sentences
+    for the user. `figures` holds the measurements behind them by name."""
 
     overloaded: bool = False
     reasons: tuple[str, ...] = ()
@@ -117,8 +121,8 @@ class Overload:
 
 @dataclass(frozen=True)
 class Report:
-    """Hold what result.json needs in addition to the samples. `cc` is the congestion control that
-    the open connections really had."""
+    """Hold everything in result.json that cannot be computed from the samples. `cc` is the
+    congestion control that the connections really used."""
 
     connections: tuple[ConnectionReport, ...] = ()
     mptcp: MptcpVerdict = MptcpVerdict()
@@ -126,8 +130,8 @@ class Report:
     overload: Overload = Overload()
 
     def in_scenario_units(self, rate_scale: float) -> Report:
-        """Return the report with every rate divided by `rate_scale`: rates as in the scenario
-        instead of rates on the wire."""
+        """Return the report with every rate divided by `rate_scale`. This converts rates on the
+        wire into the rates of the scenario file."""
         if rate_scale == 1:
             return self
         connections = tuple(
@@ -148,7 +152,8 @@ class Report:
 
 
 def _divided(part: Any, rate_scale: float) -> Any:
-    """Return the report of a connection or subflow with its throughput divided by `rate_scale`."""
+    """Return a `ConnectionReport` or `SubflowReport` with its throughput divided by
+    `rate_scale`."""
     if part.throughput_mbps is None:
         return part
     return replace(part, throughput_mbps=round(part.throughput_mbps / rate_scale, DIGITS))

@@ -1,9 +1,10 @@
-"""Run a scenario on any engine, record what it measures, and write its result.
+"""Run a scenario on an engine (the emulation or the simulator), record the samples, and write the
+result.
 
 1) open the engine, which builds the network
-2) until the end: advance by one sample interval and record the frames; if the run has a speed, wait
-   until real time has caught up; apply the scenario's events that are due, and the messages in
-   inbox/ (only these while the run is paused)
+2) until the end of the run: advance by one sample interval and record the frames (samples); if
+   the run has a speed, wait until real time has caught up; apply the scenario's events that are
+   due and the messages in inbox/ (while the run is paused, only the messages)
 3) close the engine in any case; write result.json with the status complete, interrupted or failed
 """
 
@@ -43,10 +44,11 @@ def run(
     recorder: Recorder,
     on_progress: Callable[[Progress], None] = lambda _: None,
 ) -> Outcome:
-    """Run a scenario that this engine can run, and return how it ended. A failure of the run is
-    part of the outcome; it raises no exception.
+    """Run a scenario and return how the run ended. If the run fails, the outcome holds the error;
+    no exception is raised.
 
-    `on_progress` is called before, during and after the run with the progress made.
+    The engine must be able to run the scenario (`Engine.ready`). `on_progress` is called before,
+    during and after the run.
     """
     return _Run(scenario, engine, recorder, on_progress).outcome()
 
@@ -131,15 +133,16 @@ class _Run:
             self._progress("running", frames[-1] if frames else None, left)
 
     def _steps_gone(self, elapsed_s: float) -> int:
-        """Return how many sample times a real-time engine is already late for by a whole interval.
+        """Return the number of sample intervals that have passed without a sample because a
+        real-time engine is late.
 
-        These samples are skipped, so that the times `t` of later ones stay true.
+        These samples are skipped, so that later samples have the right time `t`.
         """
         return int(elapsed_s / self.scenario.sample_interval_s) - 1 if self.engine.real_time else 0
 
     def _wait_until_due(self) -> None:
-        """Wait until real time has caught up with simulated time. Apply messages from the inbox
-        while waiting."""
+        """Wait until real time has caught up with the simulated time. Apply messages from the inbox
+        meanwhile."""
         self._apply_due()
         while self.pace and not self.stop_requested and (wait_s := self.pace.wait_s(self.now)) > 0:
             time.sleep(min(wait_s, POLL_INBOX_EVERY_S))
@@ -161,8 +164,8 @@ class _Run:
                 self._flip(str(message["target"]), message.get("value"), source="inbox", seq=seq)
 
     def _control(self, message: dict[str, Any], seq: str) -> None:
-        """Carry out a control message: stop, or on simulated runs also pause, resume and speed.
-        Record it, or record why it is refused."""
+        """Carry out the control message "stop" or, on a simulated run, "pause", "resume" or
+        "speed". Record the message, or why it is refused."""
         fields = {key: value for key, value in message.items() if key in ("control", "value")}
         try:
             if message["control"] == "stop":
@@ -185,8 +188,8 @@ class _Run:
         self._note("control", ok=True, seq=seq, **fields)
 
     def _flip(self, target: str, value: Any, **source: Any) -> None:
-        """Check and apply one change, and record it. If it is refused, record why; the run
-        continues."""
+        """Check one change of a target, apply it, and record it. If the change is refused, record
+        why; the run continues."""
         try:
             value = targets.check_flip(self.scenario, target, value)
             self.engine.apply(targets.change(self.scenario, target, value))
@@ -206,10 +209,10 @@ class _Run:
         self.recorder.event(self.now, kind, **fields)
 
     def _follow_decisions(self) -> None:
-        """Record the decisions that POX has written since the last call, with times since the start
-        of the run.
+        """Record the decisions that POX has written to decisions.jsonl since the last call. Convert
+        their times to s since the start of the run.
 
-        The run fails if its strategy has raised an exception.
+        If the strategy in POX has raised an exception, mark the run as failed.
         """
         entries = self.decisions.new()
         failures = [entry["text"] for entry in entries if entry["kind"] == STRATEGY_FAILED]
@@ -227,8 +230,8 @@ class _Run:
         self.stop_requested = True
 
     def _fail(self, doing: str, error: Exception) -> None:
-        """Record a failure of the run, with its traceback in the log. Of several failures the first
-        becomes the error of the run."""
+        """Record a failure of the run in the log, with the traceback, and in events.jsonl. The
+        first failure becomes the error of the run."""
         if not isinstance(error, LabError):
             details = self.recorder.folder / "log.txt"
             text = f"{doing} '{self.scenario.name}': {extensions.described(error)}"

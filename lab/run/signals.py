@@ -10,15 +10,17 @@ from typing import Any
 
 
 class Interrupted(BaseException):
-    """Signal that the user (Ctrl-C) or the system wants the run to end."""
+    """Signal that a run must end, because the user pressed Ctrl-C or the process received
+    SIGTERM."""
 
 
 @contextmanager
 def stop_on_signals(stop: Callable[[], None]) -> Iterator[threading.Event]:
-    """Call `stop` on SIGINT and SIGTERM while the context is open.
+    """Call `stop` on every SIGINT and SIGTERM while the context is open.
 
-    A signal also raises `Interrupted` in the main thread, until the yielded event is set. The first
-    signal sets this event. Outside of the main thread, signals are not handled.
+    As long as the yielded event is not set, a signal also sets the event and raises `Interrupted`
+    in the main thread. The caller can set the event to turn these exceptions off. In a thread other
+    than the main thread, signals are not handled at all.
     """
     quiet = threading.Event()
 
