@@ -1,4 +1,7 @@
-"""Make engines by name, and refuse scenarios that an engine cannot run."""
+"""Create engines by name, and refuse scenarios that an engine cannot run.
+
+An engine runs the network of a scenario: it emulates the network or simulates it.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,11 @@ _loaded: dict[Path, str] = {}  # digests of the users' laws that engines of this
 
 
 def create(name: str, options: Options) -> Engine:
-    """Return a new engine; it has not been opened."""
+    """Return a new engine for `name`, such as "sim". Its method `open` has not been called yet.
+
+    Raise `RequestError` if no engine has this name, or if a user's congestion control law for this
+    engine has an error. Raise `MachineLacks` if a Python module that the engine needs is missing.
+    """
     module, _, attribute = entry(name).path.partition(":")
     try:
         cls: type[Engine] = getattr(importlib.import_module(module), attribute)
@@ -35,7 +42,12 @@ def create(name: str, options: Options) -> Engine:
 
 
 def admit(name: str, scenario: Scenario, options: Options) -> None:
-    """Refuse a whole scenario that the engine cannot run, before anything starts."""
+    """Raise `RequestError` if engine `name` cannot run the scenario with these options;
+    `MachineLacks` if this machine cannot.
+
+    Checked are the speed, the kind of topology, the Multipath TCP settings, the kinds of traffic
+    and the congestion controls. Call this before anything of the run starts.
+    """
     if entry(name).real_time and options.speed != 1.0:
         raise RequestError(f"--speed on engine '{name}': it runs in real time. Leave out --speed")
     kind = scenario.topology.kind
@@ -59,7 +71,8 @@ def admit(name: str, scenario: Scenario, options: Options) -> None:
 
 
 def load_laws(name: str) -> None:
-    """Load the users' congestion control laws that have a file for engine `name`.
+    """Load the users' congestion control laws that have a file for engine `name`. Files that this
+    process has loaded before are skipped unless they have changed.
 
     If a file has an error, raise `RequestError` with the file and the line.
     """
@@ -82,7 +95,11 @@ def _load_law(path: Path) -> None:
 
 
 def is_slow(name: str, in_vm: bool) -> bool:
-    """Tell whether an engine runs on emulated processors: in a VM without KVM."""
+    """Return True if engine `name` runs in real time on emulated processors, as in a VM without
+    KVM.
+
+    `in_vm` tells that the engine is to run in a VM that this process starts.
+    """
     if not entry(name).real_time:
         return False
     return vm_kernel.SLOW_MACHINE in os.environ or (in_vm and not vm_kernel.remembered_kvm())

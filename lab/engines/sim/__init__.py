@@ -1,2 +1,2 @@
-"""Simulate packets in virtual time. Scenarios, controller and strategies are the same as in the
-emulation."""
+"""Simulate packets in virtual time. The scenarios, the controller and its strategies are the same
+as in the emulation."""

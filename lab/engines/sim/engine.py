@@ -2,9 +2,9 @@
 
 The packet simulation stops at three kinds of moments:
 1) traffic: a flow starts, stops, pauses or resumes
-2) measurement: ten times a second users move, the access points are measured, and the controller
-   takes a step if one is due
-3) sample: `advance` returns a frame
+2) measurement, ten times a second: the MAC occupancy of the access points is measured, and the
+   controller takes a step if one is due. At every fifth measurement, users that walk move first
+3) sample: `advance` returns a frame, one sample of all users, subflows, access points and links
 """
 
 from __future__ import annotations
@@ -43,13 +43,14 @@ MEASUREMENT_NS = round(PERIOD_S * at.NS_PER_S)
 
 
 class SimEngine(Engine):
-    """Run one simulation (see `Engine` for the order of the calls)."""
+    """Run one simulation. The runner calls `open`, then `advance` and `apply` in turn, then `close`
+    (see `Engine`)."""
 
     _network: Network | None = None
 
     def open(self, scenario: Scenario, recorder: Recorder) -> None:
-        """Build the network and its controller. Flows that start at t = 0 start with the first
-        `advance`."""
+        """Build the network and its controller. No packet is sent yet: flows that start at t = 0
+        start in the first call of `advance`."""
         self.recorder, self.scenario = recorder, scenario
         self._is_interpreted = self._begins_interpreted()
         self._acts: list[Act] = plan(scaled_traffic(scenario), scenario.seed, scenario.duration_s)
@@ -65,7 +66,8 @@ class SimEngine(Engine):
         self._check_receive_buffer(scenario)
 
     def _build(self, scenario: Scenario) -> None:
-        """Make the objects that measure and control the network."""
+        """Create the objects that measure, control and sample the network, which `open` has built
+        before."""
         topology, network = scenario.network, self.network
         wireless = Wireless(network)
         self.connections = Connections(network)
@@ -80,10 +82,8 @@ class SimEngine(Engine):
         self.sampler = Sampler(topology, network, self.connections, self.cells, self.movement)
 
     def _check_receive_buffer(self, scenario: Scenario) -> None:
-        """Warn if the receive buffer of the scenario is larger than the rings of the core allow.
-
-        `tables.py` cuts it to that size.
-        """
+        """Record a warning if the scenario's receive buffer is larger than `LARGEST_WINDOW`
+        segments, the most that the simulator supports. `tables.py` then limits it to this size."""
         largest_bytes = LARGEST_WINDOW * MPTCP_PAYLOAD_BYTES
         if scenario.multipath.receive_buffer_kb * 1000 > largest_bytes:
             self._event(
@@ -91,8 +91,11 @@ class SimEngine(Engine):
             )
 
     def _begins_interpreted(self) -> bool:
-        """Return whether the run begins with interpreted code and may switch to compiled code
-        later; log the reason."""
+        """Return True if the run begins with interpreted Python because the compiled code is not
+        ready yet. `advance` switches to compiled code later.
+
+        Log if the run is slow for this reason, or because the compiler has failed.
+        """
         try:
             is_to_come = compiler.is_to_come()
         except LabError as error:
@@ -106,8 +109,10 @@ class SimEngine(Engine):
         return is_to_come
 
     def advance(self, until_s: float) -> list[Frame]:
-        """Simulate until `until_s`, and return one frame. The simulation does not wait for real
-        time; the runner does, if the run has a speed."""
+        """Simulate until t = `until_s`. Return one frame, with the means since the last call.
+
+        The simulation never waits for real time. The runner does this if the run has a speed.
+        """
         self._run_until(round(until_s * at.NS_PER_S))
         if self._is_interpreted and compiled.is_fast():
             self._is_interpreted = False
@@ -121,8 +126,8 @@ class SimEngine(Engine):
         return [self.sampler.frame(self.controller.tiers, means, self.controller.limits_bps)]
 
     def _run_until(self, until_ns: int) -> None:
-        """Simulate until `until_ns`, with all traffic changes and measurements that are due before
-        or at this time."""
+        """Simulate until `until_ns`. Stop at each change of the traffic and each measurement that
+        is due by then, and carry it out."""
         while True:
             act_ns = round(self._acts[0].at_s * at.NS_PER_S) if self._acts else until_ns
             next_ns = min(until_ns, self._measurement_ns, act_ns)
@@ -135,7 +140,11 @@ class SimEngine(Engine):
                 return
 
     def apply(self, change: Change) -> None:
-        """Apply one change to the running network or its controller."""
+        """Apply one change to the running network or its controller.
+
+        Raise `LabError` if the new congestion control reacts to delay and the scenario limits
+        windows (expected_by: window).
+        """
         match change:
             case changes.SetStrategy(name, params):
                 self.controller.control.switch(name, dict(params))
@@ -164,14 +173,14 @@ class SimEngine(Engine):
         self._cc = name
 
     def close(self) -> Report | None:
-        """Return the report; None if `open` failed early. There is nothing to undo."""
+        """Return the report of the run, or None if `open` failed before it had built the network. A
+        simulation leaves nothing to undo."""
         return report(self.network, self.connections) if self._network is not None else None
 
     # --- between packets
 
     def _act(self, act: Act) -> None:
-        """Carry out one entry of the time line of the traffic: start, stop,
-        pause or resume a flow."""
+        """Carry out `act`, one entry of the traffic plan: start, stop, pause or resume a flow."""
         if act.verb == "start":
             cc = self._cc or act.flow.cc
             rates = self.demands.start(act.flow)
@@ -189,8 +198,8 @@ class SimEngine(Engine):
             self.network.set_demand(flow, rate_bps)
 
     def _measure(self) -> None:
-        """Move users, measure the access points, and let the controller take a
-        step if one is due."""
+        """Measure the MAC occupancy of the access points, and let the controller take a step if one
+        is due. At every fifth call, move the users that walk first."""
         if (
             self.movement.walkers
             and self._measurement_ns % (STEP_MEASUREMENTS * MEASUREMENT_NS) == 0
@@ -204,8 +213,9 @@ class SimEngine(Engine):
         self._measurement_ns += MEASUREMENT_NS
 
     def _handed_over(self, user: str, old: str, new: str, rssi_dbm: float) -> None:
-        """Report a handover to controller and observer, and record it. The decisions of the
-        strategy stay in force."""
+        """Inform the controller and the observer that `user` has moved from WiFi access point
+        `old` to `new`, and record the handover as an event. The strategy reacts at its next
+        control step."""
         self.controller.hand_over(user, old, new)
         self.observer.update_arcs()
         self._event("handover", **{"user": user, "from": old, "to": new, "rssi_dbm": rssi_dbm})

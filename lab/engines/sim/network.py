@@ -1,5 +1,10 @@
 """Run a simulated network in virtual time: start and stop connections, and change subflows and
-links."""
+links.
+
+The network is held in two tables of numbers (`core.layout`). A hop is one direction of a link, of a
+WiFi station's air or of an LTE bearer. A hop is named by its place: the index at which its row
+begins in the integer table.
+"""
 
 from __future__ import annotations
 
@@ -31,8 +36,8 @@ RTO_FIRST_NS = 1_000_000_000  # RFC 6298, (2.1)
 
 
 class Network:
-    """Hold a simulated network: its two tables (`w`), the places of its rows (`tables`), and the
-    virtual time (`now_ns`).
+    """Hold a simulated network: the two tables of numbers (`w`), the place of each connection,
+    subflow and hop in them (`tables`), and the virtual time in ns (`now_ns`).
 
     Time passes only in `run`. Between two calls of `run`, anything may be read or changed.
     """
@@ -40,7 +45,8 @@ class Network:
     def __init__(
         self, topology: Topology, multipath: Multipath, flows: Iterable[Flow], seed: int
     ) -> None:
-        """Build the tables. `flows` must contain every flow that will start during the run."""
+        """Build the tables. `flows` must contain every flow that will start during the run. All
+        random numbers of the run derive from `seed`."""
         compiled.speed_up_if_possible()
         self.tables = Tables(topology, multipath, seed)
         flows = list(flows)
@@ -58,8 +64,8 @@ class Network:
     def _hops_of_data(
         self, topology: Topology, users: Iterable[tuple[str, str]]
     ) -> dict[str, list[int]]:
-        """Return for each link ID the hops that data can cross: a hop is one direction of the link.
-        `users` has pairs of user and data direction."""
+        """Return for each link ID the hops (directions of the link) that data can cross. `users`
+        has pairs of a user and the direction of the user's data, "down" or "up"."""
         directions = data_directions(topology, users)
         return {
             link.id: [
@@ -71,7 +77,8 @@ class Network:
         }
 
     def run(self, until_ns: int) -> None:
-        """Handle all events that are due before `until_ns`."""
+        """Handle all events that are due before `until_ns`, and set the virtual time to
+        `until_ns`."""
         compiled.speed_up_if_possible()
         self.w = at.World(compiled.ints(self.w.row), compiled.floats(self.w.window))
         while not event_loop.run(self.w, until_ns):
@@ -83,9 +90,9 @@ class Network:
     def start(self, flow: Flow, cc: str) -> None:
         """Open the connection of a flow, with congestion control `cc`.
 
-        A connection that starts at t = 0 is established without a handshake, as in the emulation. A
-        later one needs a round trip for its first subflow, then another one for each further
-        subflow.
+        At t = 0 all subflows are established without a handshake, as in the emulation. Later, the
+        first subflow is established after one round trip. Each further subflow needs one more round
+        trip, on its own path. UDP has no handshake.
         """
         c, subflows = self.tables.connections[flow.id], self.tables.subflows[flow.id]
         rtts_ns = [self._set_path(each) for each in subflows]
@@ -103,8 +110,11 @@ class Network:
         self.set_demand(flow, flow.rate_bps)
 
     def _open(self, f: int, cc: str, rtt_ns: int) -> None:
-        """Prepare the sender of a TCP subflow. At t = 0 it is established without a handshake,
-        later it begins to join. Its timers start from `rtt_ns`, the RTT of an empty network."""
+        """Initialise the sender of TCP subflow `f`. Its RTT and RTO start from `rtt_ns`, the RTT of
+        its path without queueing.
+
+        At t = 0 the subflow is established without a handshake, later its handshake begins.
+        """
         row = self.w.row
         row[f + at.STATE] = at.JOINING if self.now_ns else at.ESTABLISHED
         row[f + at.LAW] = dispatch.number(cc)
@@ -113,15 +123,15 @@ class Network:
         row[f + at.RTO_NS] = max(RTO_FIRST_NS, 3 * rtt_ns)
 
     def stop(self, flow: Flow) -> None:
-        """Close the connection of a flow without delay; packets in flight are
-        ignored from now on."""
+        """Close the connection of a flow immediately. Packets that are in flight have no effect
+        from now on."""
         w = self.w
         w.row[self.tables.connections[flow.id] + at.CONN_STATE] = at.CLOSED
         for subflow in self.tables.subflows[flow.id]:
             w.row[subflow.place + at.STATE] = at.CLOSED
 
     def set_demand(self, flow: Flow, rate_bps: int | None) -> None:
-        """Set the rate in bit/s at which the application of a flow writes.
+        """Set the rate in bit/s at which the application of a flow writes data; 0 pauses it.
 
         None removes the limit: TCP then always has data to send.
         """
@@ -143,12 +153,13 @@ class Network:
     # --- subflows
 
     def subflow(self, key: SubflowKey) -> Subflow:
-        """Return a subflow by its key: flow ID and number within the connection, counted from 1."""
+        """Return the subflow with this key: the flow ID, and the number of the subflow within its
+        connection, counted from 1."""
         return self.tables.subflows[key[0]][key[1] - 1]
 
     def is_active(self, subflow: Subflow) -> bool:
-        """Return whether a subflow is an established TCP subflow of a connection that is not
-        complete."""
+        """Return True if `subflow` is an established TCP subflow, and the file of its connection,
+        if it has one, is not complete."""
         f, row = subflow.place, self.w.row
         c = row[f + at.CONNECTION]
         return bool(
@@ -158,29 +169,32 @@ class Network:
         )
 
     def route(self, subflow: Subflow, path: Path) -> None:
-        """Route a subflow over the path that the controller requests. Packets in flight stay on the
+        """Route a subflow over `path`, as the controller requests. Packets in flight stay on the
         old path."""
         subflow.requested_path = path
         self._set_path(subflow)
 
     def move(self, subflow: Subflow, user: Interface) -> None:
-        """Attach the user's end of a subflow to another interface of the user, and drop the path
-        that the controller requested. If the connection has started, choose a new path."""
+        """Attach the user's end of `subflow` to the interface `user`, and drop the path that the
+        controller requested. If the connection has started, choose a new path."""
         subflow.ends, subflow.requested_path = replace(subflow.ends, user=user), ()
         if subflow.path:
             self._set_path(subflow)
 
     def expect(self, subflow: Subflow, rate_bps: int | None) -> None:
-        """Set the pacing rate of a subflow, in bit/s of Ethernet frames; None removes it."""
+        """Set the expected rate of a subflow, in bit/s of Ethernet frames; None removes it.
+
+        The sender paces at this rate. If the scenario says expected_by: window, it limits its
+        window instead.
+        """
         f, row = subflow.place, self.w.row
         row[f + at.EXPECTED_BPS], row[f + at.PACED_UNTIL_NS] = rate_bps or 0, 0
         events.schedule(row, self.now_ns, at.PUSH, int(row[f + at.CONNECTION]))
 
     def set_backup(self, subflow: Subflow, backup: bool) -> None:
-        """Set the backup flag of a subflow at its receiver, which tells the sender by MP_PRIO.
-
-        The sender applies the flag half a round trip later; at t = 0 without delay.
-        """
+        """Set or clear the backup flag of a subflow. The receiver requests this from the sender by
+        MP_PRIO (RFC 8684), so the sender applies it half a round trip later. At t = 0 it applies
+        without delay."""
         f, row = subflow.place, self.w.row
         row[f + at.REQUESTED_BACKUP] = int(backup)
         if not self.now_ns:
@@ -190,8 +204,8 @@ class Network:
         events.schedule(row, due_ns, at.PRIORITY, f)
 
     def _set_path(self, subflow: Subflow) -> int:
-        """Choose a subflow's path, and write its hops into the table. Return the RTT of this path
-        without queueing, in ns."""
+        """Choose the path of `subflow` and make its packets take it from now on. Return the RTT of
+        this path without queueing, in ns."""
         subflow.path = self.routes.path(subflow.ends, subflow.requested_path)
         hops = self.routes.hops(subflow.ends, subflow.path)
         data, back = hops[subflow.data_direction], hops[_other(subflow.data_direction)]
@@ -201,8 +215,12 @@ class Network:
         return max(1, self._crossing_ns(data, FRAME_BYTES) + self._crossing_ns(back, TCP_ACK_BYTES))
 
     def write_hops(self, hops: Hops) -> int:
-        """Write the hops of a path into the integer table, unless they are there, and return the
-        place of the first. They are never moved, because packets in flight refer to them."""
+        """Write `hops`, one direction of a path, into the integer table, and return the index of
+        the first.
+
+        The same hops are written only once and never moved, because packets in flight refer to
+        them.
+        """
         if hops not in self._written:
             self.w, before = world.with_places(self.w, len(hops) + 2)
             for n, hop in enumerate((at.NOTHING, *hops, at.NOTHING)):
@@ -211,8 +229,8 @@ class Network:
         return self._written[hops]
 
     def _crossing_ns(self, hops: Hops, size: int) -> int:
-        """Return how long a packet of `size` bytes takes over these hops without queueing, in ns.
-        LTE bearers send in whole TTIs."""
+        """Return how long a packet of `size` bytes takes over `hops` without queueing, in ns. An
+        LTE bearer sends in whole TTIs."""
         crossing_ns = 0
         for h in hops:
             rate_bps = self.hop(h, at.RATE_BPS)
@@ -224,8 +242,8 @@ class Network:
     # --- links
 
     def set_link(self, change: LinkChange) -> None:
-        """Change a link. Rate, delay and state change in both directions; loss changes in the
-        directions that carry data."""
+        """Change the rate, delay, loss or state (up or down) of a link. Loss changes only in the
+        directions that carry data; the others change in both directions."""
         both = [hop for (name, _), hop in self.tables.links.items() if name == change.link]
         match change:
             case SetLinkRate(_, rate_bps):
@@ -239,8 +257,8 @@ class Network:
                 self._reroute_around(link, up)
 
     def _with_cell_delay_ns(self, link: str, delay_ns: int) -> int:
-        """Return the delay in ns of a link whose own delay is `delay_ns`: the delay of the cell at
-        its end is added."""
+        """Return the total delay in ns of the link with ID `link`, if its own delay becomes
+        `delay_ns`. A link to an access point also has the delay of the access point's cell."""
         topology = self.tables.topology
         (changed,) = (
             replace(each, delay_ns=delay_ns) for each in topology.links if each.id == link
@@ -252,7 +270,8 @@ class Network:
             self.w.row[hop + field] = value
 
     def _reroute_around(self, link: str, up: bool) -> None:
-        """Record that a link came up or went down, and choose the paths of all subflows anew."""
+        """Record that a link came up (`up`) or went down, and choose a new path for each subflow
+        that has one."""
         self.routes.set_link(link, up)
         for subflow in self.subflows():
             if subflow.path:
@@ -261,22 +280,23 @@ class Network:
     # --- counters
 
     def hop(self, place: int, field: int) -> int:
-        """Return a field (a constant of `core.layout`) of the hop whose row is at `place` in the
-        integer table."""
+        """Return one field of the hop whose row begins at index `place` of the integer table.
+        `field` is a constant of `core.layout`, such as QUEUE_COUNT."""
         return int(self.w.row[place + field])
 
     def station(self, ap: str, user: str, direction: str, field: int) -> int:
-        """Return a field (a constant of `core.layout`) of the hop between an access point and a
-        user, in direction "down" or "up"."""
+        """Return one field of the radio hop between an access point and a user. `direction` is
+        "down" or "up"; `field` is a constant of `core.layout`, such as QUEUE_COUNT."""
         return self.hop(self.tables.stations[ap, user, direction], field)
 
     def queued(self, place: int) -> int:
-        """Return how many packets one direction of a link holds: those in its queue and the one in
-        transmission. `place` is the place of its row in the integer table."""
+        """Return how many packets one direction of a link holds: those in its queue, and the one in
+        transmission. `place` is where the row of this direction begins in the integer table."""
         return int(links.queue_length(self.w.row, place, self.now_ns))
 
     def has_data(self, user: str, direction: str) -> bool:
-        """Return whether data of this user flows in this direction, "down" or "up"."""
+        """Return True if `user` has a flow in this run whose data goes in this direction: "down" to
+        the user, or "up". A relay (a switch that is a WiFi station) has data in both directions."""
         return (user, direction) in self._data_directions
 
     def subflows(self) -> Iterator[Subflow]:

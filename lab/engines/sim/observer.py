@@ -1,6 +1,8 @@
 """Make an `Observation` for the controller from the counters of a simulated network.
 
-In the emulation the controller makes it from the counters of the switches.
+An observation is the input of a control step: the access points, stations, subflows and arcs, with
+their rates since the last control step. An arc is one direction of a link or of a radio channel. In
+the emulation the controller makes the observation from the counters of the switches.
 """
 
 from __future__ import annotations
@@ -33,10 +35,10 @@ MILLION = 1_000_000
 
 @dataclass(frozen=True)
 class CountedArc:
-    """Hold an arc, and the hops on which its traffic is counted, each as the place of its row in
-    the integer table.
+    """Hold an arc (one direction of a link or radio channel), and the hops whose counters count its
+    traffic. A hop is given as the index at which its row begins in the integer table.
 
-    `stations` has the users of those hops that are a WiFi station's air or an LTE bearer.
+    `stations` has the users of the hops that are radio channels; it is empty for a wired link.
     """
 
     arc: Arc
@@ -45,7 +47,7 @@ class CountedArc:
 
 
 class Observer:
-    """Collect measurements between two control steps, and make an observation of them."""
+    """Collect measurements between two control steps, and make an observation from them."""
 
     def __init__(
         self, topology: Topology, network: Network, cells: Cells, rate_scale: float
@@ -62,8 +64,8 @@ class Observer:
         self._observed_ns = 0
 
     def update_arcs(self) -> None:
-        """Find the arcs of the network anew, with each station at the access point that it uses
-        now."""
+        """Build the list of arcs (directions of links and radio channels) from the topology. Each
+        user counts as a station of the access point that it uses now."""
         cells = tuple(
             replace(cell, stations=tuple(self._cells.stations_at(cell.ap)))
             for cell in self._topology.cells
@@ -87,19 +89,19 @@ class Observer:
         ]
 
     def _ends_at_a_relay(self, arc: Arc) -> bool:
-        """Return whether an arc leads from a WiFi cell to a relay. Only acknowledgements cross such
-        an arc."""
+        """Return True if an arc leads from a WiFi cell to a relay (a switch that is a WiFi
+        station). Only acknowledgements cross such an arc."""
         return arc.head in self._topology.relays and arc.tail in self._network.tables.cells
 
     def add_occupancies(self, occupancies: Mapping[str, float]) -> None:
-        """Add a measurement of MAC occupancy for each access point. An observation reports the mean
-        since the last one."""
+        """Add one measurement of the MAC occupancy of each access point, from 0 to 1. The next
+        observation reports the mean of all measurements since the last one."""
         for ap, value in occupancies.items():
             self._occupancies.setdefault(ap, []).append(value)
 
     def active_subflows(self) -> dict[SubflowKey, routes.Subflow]:
-        """Return the established TCP subflows of connections that are not complete, by flow ID and
-        number, counted from 1."""
+        """Return the established TCP subflows of all connections that are not complete. A key is a
+        flow ID and the number of the subflow in its connection, counted from 1."""
         return {
             (connection, number): subflow
             for connection, subflows in self._network.tables.subflows.items()
@@ -110,10 +112,10 @@ class Observer:
     def observe(
         self, now_ns: int, tiers: Tiers, limits_bps: Mapping[str, int | None]
     ) -> Observation:
-        """Return an observation of the time since the last call.
+        """Return an observation, with the mean rates since the last call.
 
-        `tiers` are the tiers chosen in the last control step; `limits_bps` has the Tier 2 limit of
-        each access point in bit/s.
+        `tiers` has the tier (1 or 2) of each user at each access point, as chosen in the last
+        control step. `limits_bps` has the Tier 2 limit of each access point in bit/s.
         """
         elapsed_ns, self._observed_ns = now_ns - self._observed_ns, now_ns
         return Observation(
@@ -160,14 +162,15 @@ class Observer:
                 )
 
     def _growth(self, counter: Hashable, count: int) -> int:
-        """Return by how much a counter has grown since this was last called for it. `count` is its
-        present value."""
+        """Return by how much a counter has grown since the last call for it. `counter` is any key
+        that identifies it, `count` its present value."""
         before, self._counted[counter] = self._counted.get(counter, 0), count
         return count - before
 
     def _tier2_bps(self, tiers: Tiers, elapsed_ns: int) -> dict[str, int]:
-        """Return by access point the rate of Tier 2 data that passed its meter, in bit/s of
-        Ethernet frames."""
+        """Return for each access point the rate of Tier 2 data behind its meter, in bit/s of
+        Ethernet frames. The counters have grown for `elapsed_ns`; if that is 0, the result is
+        empty."""
         sums = dict.fromkeys(self._network.tables.cells, 0)
         for ap, user, direction in self._network.tables.stations:
             passed = self._network.station(ap, user, direction, at.METER_PASSED_BYTES)
@@ -180,7 +183,8 @@ class Observer:
     # --- subflows
 
     def subflow(self, key: SubflowKey, tiers: Tiers) -> Subflow:
-        """Describe a subflow for the controller: its ends, tier and path, without its counters."""
+        """Return the controller's description of a subflow: its user, access point, addresses, tier
+        and path. Its counters are left out."""
         subflow = self._network.subflow(key)
         flow, user, ap = subflow.ends.flow, subflow.ends.user.node, subflow.ends.user.switch
         ends = f"{flow.source}:{flow.source_port}", f"{flow.destination}:{flow.destination_port}"
@@ -189,8 +193,11 @@ class Observer:
     def _counted_subflow(
         self, key: SubflowKey, subflow: routes.Subflow, tiers: Tiers, elapsed_ns: int
     ) -> Subflow:
-        """Describe a subflow with its counters. They count the data packets that its sender sent,
-        whether that is the server or the user."""
+        """Return the controller's description of a subflow, with the counters of its data packets
+        at their sender (the server for a download, else the user).
+
+        Packets that the sender's own link drops count neither as sent nor as lost.
+        """
         row, f = self._network.w.row, subflow.place
         dropped_first = int(row[f + at.SEGMENTS_DROPPED_FIRST])
         sent = int(row[f + at.SEGMENTS_SENT]) - dropped_first
@@ -207,16 +214,16 @@ class Observer:
         )
 
     def _device_loss(self, subflow: routes.Subflow) -> float:
-        """Return the probability that a packet is lost at random on a subflow's path. Packets
-        dropped by full queues do not count."""
+        """Return the probability that random loss hits a data packet on the path of `subflow`.
+        Packets dropped by full queues do not count."""
         hops = self._network.routes.hops(subflow.ends, subflow.path)[subflow.data_direction]
         return 1.0 - prod(1.0 - self._network.hop(h, at.LOSS_PPM) / MILLION for h in hops)
 
     # --- arcs
 
     def _counted_arc(self, arc: Arc) -> CountedArc:
-        """Find the rows whose counters count the traffic of an arc: one direction of a link, of one
-        station, or of all stations of an access point."""
+        """Return `arc` with the hops whose counters count its traffic: one direction of a link, of
+        one station's radio channel, or of the radio channels of all stations of an access point."""
         tables, user = self._network.tables, self._owner.get(arc.head) or self._owner.get(arc.tail)
         if arc.link not in tables.cells:
             return CountedArc(arc, [tables.links[arc.link, self._owner.get(arc.head, arc.head)]])
@@ -234,8 +241,11 @@ class Observer:
         return any(self._network.hop(h, at.UP) for h in counted.hops)
 
     def _arc(self, counted: CountedArc, elapsed_ns: int) -> Arc:
-        """Return an arc with its present capacity, delay and loss, and the rate that passed it
-        since the last control step."""
+        """Return the arc of `counted` with its mean rate over the last `elapsed_ns` and its present
+        capacity. The capacity of a radio channel is the rate of its fastest station.
+
+        A wired link also gets its present delay and loss.
+        """
         arc, hops = counted.arc, counted.hops
         out_bytes = sum(self._network.hop(h, at.OUT_BYTES) for h in hops)
         growth = self._growth((arc.link, arc.tail, arc.head), out_bytes)

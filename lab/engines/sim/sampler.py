@@ -1,5 +1,5 @@
-"""Sample a simulated network: compute frames, with the same fields as in the emulation, from the
-growth of counters.
+"""Sample a simulated network: compute frames from the growth of counters. A frame is one sample of
+all users, subflows, access points and links, with the same fields as in the emulation.
 
 Throughput is payload counted at the receiver: for a user, what its applications have read in order;
 for a subflow, what it has received in order. Congestion window and RTT are read at the sender.
@@ -28,7 +28,8 @@ from lab.topologies.topology import Link, Topology
 
 
 class Sampler:
-    """Make each frame from what was counted since the last one."""
+    """Compute the frames of a run. Each frame has the means over the time since the frame
+    before."""
 
     def __init__(
         self,
@@ -50,10 +51,10 @@ class Sampler:
         occupancies: Mapping[str, float | None],
         limits_bps: Mapping[str, int | None],
     ) -> Frame:
-        """Return a frame with the means since the last call.
+        """Return a frame, with the mean rates since the last call.
 
-        `tiers` has the tier of each user at each access point. `occupancies` and `limits_bps` have
-        the MAC occupancy, from 0 to 1, and the Tier 2 limit in bit/s of each access point.
+        `tiers` has the tier (1 or 2) of each user at each access point. `occupancies` has the MAC
+        occupancy of each access point, from 0 to 1; `limits_bps` its Tier 2 limit in bit/s.
         """
         now_ns = self.network.now_ns
         elapsed_ns, self._sampled_ns = now_ns - self._sampled_ns, now_ns
@@ -73,7 +74,7 @@ class Sampler:
         return Frame(round(now_ns / at.NS_PER_S, 3), aps, links, users, subflows)
 
     def completed(self) -> Iterator[Flow]:
-        """Yield each flow that has transferred its whole file since the last call."""
+        """Yield each flow whose file transfer has become complete since the last call."""
         for connection in self.connections.values():
             done = self.connections.count(connection.place, at.DONE_NS) > 0
             if done and not connection.is_complete:
@@ -81,7 +82,8 @@ class Sampler:
                 yield connection.flow
 
     def _established(self) -> Iterator[tuple[str, Connection, SubflowCounters]]:
-        """Yield for each established subflow its name, its connection and its counters."""
+        """Yield each subflow that is established or was closed, as three values: its name (flow ID
+        and number from 1, as in "f1/2"), its connection, and its counters."""
         for name, connection in self.connections.items():
             for number, counters in enumerate(connection.subflows, 1):
                 if self.connections.is_established(counters):
@@ -105,7 +107,8 @@ class Sampler:
         return rate_mbps(connection.read_bytes - before, elapsed_ns)
 
     def _user_sample(self, user: str, mbps: float) -> UserSample:
-        """Return the sample of a user, with its position if it has one."""
+        """Return the sample of a user with the throughput `mbps`, and with the user's position if
+        it is known."""
         if user not in self.movement.places:
             return UserSample(mbps)
         x_m, y_m = self.movement.places[user]
@@ -116,8 +119,8 @@ class Sampler:
     def _subflow_samples(
         self, tiers: Mapping[tuple[str, str], int], elapsed_ns: int
     ) -> tuple[dict[str, SubflowSample], dict[str, dict[int, float]]]:
-        """Return two mappings: the sample of each subflow by name, and for each access point the
-        sum of rates in Mb/s by tier."""
+        """Return two mappings: the sample of each subflow by its name, and the sum of the subflows'
+        rates in Mb/s by access point and tier."""
         samples: dict[str, SubflowSample] = {}
         tier_mbps = {cell.ap: {1: 0.0, 2: 0.0} for cell in self.topology.cells}
         for name, connection, counters in self._established():
@@ -155,8 +158,8 @@ class Sampler:
     def _receiver(
         self, connection: Connection, counters: SubflowCounters, elapsed_ns: int
     ) -> tuple[float, float]:
-        """Return what the receiver of a subflow has counted since the last sample: the rate in
-        Mb/s, and the fraction of segments that arrived out of order."""
+        """Return two values for the receiver of a subflow since the last sample: its rate in Mb/s,
+        and the fraction of segments that arrived out of order."""
         received_bytes = self.connections.received_bytes(connection, counters)
         segments = self.connections.count(counters.place, at.SEGMENTS_RECEIVED)
         out_of_order = self.connections.count(counters.place, at.SEGMENTS_OUT_OF_ORDER)
@@ -169,13 +172,14 @@ class Sampler:
     # --- links
 
     def _is_trunk(self, link: Link) -> bool:
-        """Return whether a link connects two switches, neither of which is a relay."""
+        """Return True if a link connects two switches, neither of which is a relay (a switch that
+        is a WiFi station)."""
         ends = (*self.topology.ids("user", "server"), *self.topology.relays)
         return link.a not in ends and link.b not in ends
 
     def _link_sample(self, link: Link, elapsed_ns: int) -> LinkSample:
-        """Return what a link carried since the last sample. A link without rate, delay and loss has
-        no queue, so its figures are None."""
+        """Return what a link carried since the last sample, in both directions. A link without
+        rate, delay, jitter and loss has no queue: all figures of its sample are None."""
         toward_b, toward_a = (self.network.tables.links[link.id, end] for end in (link.b, link.a))
         shape = (at.RATE_BPS, at.DELAY_NS, at.JITTER_NS, at.LOSS_PPM)
         if not any(self.network.hop(hop, each) for hop in (toward_b, toward_a) for each in shape):
@@ -185,8 +189,8 @@ class Sampler:
         )
 
     def _direction(self, hop: int, elapsed_ns: int) -> Direction:
-        """Return what one direction of a link carried since the last sample. `hop` is the place of
-        its row in the integer table."""
+        """Return what one direction of a link carried since the last sample. `hop` is the index at
+        which the row of this direction begins in the integer table."""
         counters = (at.OUT_BYTES, at.OUT_PACKETS, at.DROPS)
         now = [self.network.hop(hop, each) for each in counters]
         before = self._links.get(hop, [0, 0, 0])

@@ -1,5 +1,5 @@
-"""Build the two tables of a simulated network (`core.layout`), and make them
-longer while it runs."""
+"""Build the two tables of numbers that hold a simulated network (`core.layout` describes them).
+Lengthen the integer table while the network runs."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ SPARE = 1 << 16  # places that are added beyond those needed
 
 
 def build(tables: Tables) -> at.World:
-    """Return the two tables of a network: all rows, the rings of recent segments of subflows and
-    connections, and room for packets and events."""
+    """Return the two tables of a network. The integer table has the rows of `tables`, a ring buffer
+    of recent segments for each subflow and connection, and space for packets and events."""
     row = ints(_with_rings(tables))
     return with_room(at.World(row, floats(_windows(tables))), PACKETS)
 
 
 def with_room(w: at.World, packets: int) -> at.World:
-    """Return the world with room for `packets` more packets, and for as many more events."""
+    """Return `w` (both tables) with space for `packets` more packets in flight, and for as many
+    more scheduled events."""
     size = int(w.row[at.HEAP_SIZE])
     w, begins = with_places(w, packets * at.PACKET_FIELDS)
     w, heap_begins = with_places(w, (size + packets) * events.FIELDS)
@@ -35,8 +36,12 @@ def with_room(w: at.World, packets: int) -> at.World:
 
 
 def with_places(w: at.World, count: int) -> tuple[at.World, int]:
-    """Add `count` zeros at the end of the integer table. Return the world and the place of the
-    first of them."""
+    """Reserve `count` places (entries) in the integer table; all are 0. Lengthen the table if
+    needed.
+
+    Return two values: the tables, of which the integer table may be a new one, and the index of the
+    first reserved place.
+    """
     begins = int(w.row[at.PLACES_USED])
     if begins + count > len(w.row):
         longer = ints([0] * (begins + count + SPARE))
@@ -47,7 +52,8 @@ def with_places(w: at.World, count: int) -> tuple[at.World, int]:
 
 
 def _windows(tables: Tables) -> list[float]:
-    """Return the floating-point table, with the initial congestion window of each subflow."""
+    """Return the floating-point table, with the initial congestion window, SSTHRESH and growth
+    divisor of each subflow."""
     window = [0.0] * len(tables.values)
     for f in _subflows(tables):
         window[f + at.CWND] = sender.INITIAL_WINDOW
@@ -57,8 +63,8 @@ def _windows(tables: Tables) -> list[float]:
 
 
 def _with_rings(tables: Tables) -> list[int]:
-    """Return the integer table: all rows, then the rings of recent segments (`core.rings`) of each
-    subflow and each connection."""
+    """Return the integer table: the rows of `tables`, then a ring buffer of recent segments for
+    each subflow and each connection (`core.rings`)."""
     values, end = list(tables.values), len(tables.values)
     for field, places, fields in (
         (at.RING, _subflows(tables), rings.SUBFLOW_FIELDS),
