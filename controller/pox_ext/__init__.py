@@ -1,11 +1,11 @@
-"""Run the controller as a POX component on a network of Open vSwitch bridges.
+"""Run the controller as a POX component that controls Open vSwitch bridges.
 
     cd POX
     PYTHONPATH=LAB python pox.py controller.pox_ext --topology=RUN/pox/topology.json --strategy=NAME
 
-LAB is the folder that holds `controller/`. Every bridge needs OpenFlow 1.0 and 1.3, fail mode
-secure and two controllers: POX's own port (6633) and `--of13_port` (6653). docs/formats.md
-describes the files and messages.
+LAB is the folder that holds `controller/`. Configure every bridge with OpenFlow 1.0 and 1.3, fail
+mode secure and two controllers: POX's own port (6633) and the port `--of13_port` (6653).
+docs/formats.md describes the files and messages.
 """
 
 from __future__ import annotations
@@ -32,13 +32,16 @@ def launch(
 ) -> None:
     """Start the controller; POX calls this function with the command-line options.
 
-    `topology` is the path of the topology file, and `params` a JSON object with parameters of the
+    `topology` is the path of the topology file. `params` is a JSON object with parameters of the
     strategy. `run` is the run folder, by default the folder of the topology file. `strategy_file`
     is a Python file that defines the strategy. Bridges connect to the port `of13_port` with
-    OpenFlow 1.3; AP agents send to `agents_port`, host agents to `hosts_port`. After `patience_s`
-    seconds the controller warns about each switch that has not connected, and decides without it.
-    The controller exchanges messages with host agents only if `key_file` names a file with their
-    key.
+    OpenFlow 1.3.
+
+    The controller receives UDP reports at two ports: at `agents_port` from AP agents, the programs
+    that report about access points, and at `hosts_port` from host agents, the programs on the
+    hosts. It exchanges messages with host agents only if `key_file` names a file with the key that
+    they share. After `patience_s` seconds it warns about each switch that is not ready, and begins
+    control steps without this switch.
     """
     from controller.pox_ext import component
 

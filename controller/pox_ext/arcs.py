@@ -1,7 +1,7 @@
-"""Observe the links of the plan as arcs, one arc per direction of a link.
+"""Compute the current properties and the traffic of every arc, that is one direction of a link.
 
-An arc states the current rate, delay and loss of its link, and the traffic on it. The plan is the
-content of the topology file. Links that are down are left out.
+The properties are rate, delay and loss. The plan, which is the content of the topology file, lists
+the links and their initial settings. Links that are down are left out.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Ends = tuple[str, str, str]  # identifies an arc: link, tail, head
 
 
 class Arcs:
-    """Hold the arcs of the plan, the changes of links, and where each arc's traffic is counted."""
+    """Hold the arcs of the plan and the changed link settings, and compute the arcs' traffic."""
 
     def __init__(self, plan: Plan, router: Router, counters: Counters, stations: Stations) -> None:
         self._router, self._counters, self._stations = router, counters, stations
@@ -54,16 +54,17 @@ class Arcs:
         self._link_states: dict[str, LinkState] = {}
 
     def change_link(self, state: LinkState) -> None:
-        """Store the new settings of a link; settings that `state` does not set stay as they are."""
+        """Store the new settings of a link; a setting that `state` leaves out stays as it is."""
         before = self._link_states.get(state.link, LinkState(link=state.link))
         self._link_states[state.link] = before.model_copy(
             update=state.model_dump(exclude_unset=True)
         )
 
     def documents(self) -> list[dict[str, Any]]:
-        """Return the link changes as rows of the table `links` in the statistics file.
+        """Return the changed link settings as rows of the table `links` in the statistics file.
 
-        Rates are in scenario units. A restarted controller restores the links from these rows.
+        Rates are in scenario units: wire rates divided by the rate scale of the plan. A restarted
+        controller restores the link settings from these rows.
         """
         return [
             state.scaled(1 / self._rate_scale).model_dump(exclude_none=True)
@@ -71,7 +72,10 @@ class Arcs:
         ]
 
     def observed(self) -> tuple[Arc, ...]:
-        """Return every arc whose link is up, with its mean rate since the last control step."""
+        """Return every arc whose link is up, with its current settings and its mean rate.
+
+        The mean is over the time between the last two readings of the flow counters.
+        """
         used = self._used()
         return tuple(
             self._now(arc, used[arc.link, arc.tail, arc.head])
@@ -124,8 +128,10 @@ class Arcs:
     def _users(self, arc: Arc) -> list[str]:
         """Return the users whose station rates determine the capacity of this arc.
 
-        For the arc of one station this is its user. For the arc between an access point and its air
-        these are the users of all its stations. For a wired link the list is empty.
+        The air of an access point is the node where the arcs of all its stations meet. For the arc
+        between the air and one station, return the user of this station. For the arc between an
+        access point and its air, return the users of all its stations. For a wired link, return an
+        empty list.
         """
         if air(arc.link) not in (arc.tail, arc.head):
             return []
@@ -133,13 +139,13 @@ class Arcs:
         return [owner] if owner else self._stations_at[arc.link]
 
     def _used(self) -> Counter[Ends]:
-        """Return the rate of all flows on each arc, in bit/s.
+        """Return the sum of the rates of all flows on each arc, in bit/s.
 
-        A flow on a link between switches is counted at the switch that the link leads to; on the
-        link of a host, at the switch next to the host. The rates include the flows whose paths a
-        strategy chose; the strategy subtracts them itself. Port counters are not used: Open vSwitch
-        updates flow counters only twice a second, so differences between flow and port counters
-        would be noise.
+        On a link between two switches, a flow is counted at the switch where it leaves the link. On
+        the link of a host, it is counted at the switch of this host. The sum includes flows whose
+        path a strategy chose; a strategy that needs the other traffic subtracts them. Port counters
+        are not used: Open vSwitch updates flow counters only twice a second, so differences between
+        flow and port counters would be noise.
         """
         used: Counter[Ends] = Counter()
         for flow, route in self._router.routes.items():
@@ -150,7 +156,7 @@ class Arcs:
         return used
 
     def _over(self, flow: Flow, route: Route) -> Iterator[tuple[Ends, str]]:
-        """Yield the arcs that a flow passes, each with the switch that counts the flow there."""
+        """Yield each arc on the route of a flow, with the switch that counts the flow there."""
         first, last = route[0].switch, route[-1].switch
         yield from ((ends, first) for ends in self._joining(flow.source, first, ends_at_host=False))
         for hop, after in pairwise(route):
@@ -163,10 +169,10 @@ class Arcs:
         )
 
     def _joining(self, address: str, switch: str, ends_at_host: bool) -> Iterator[Ends]:
-        """Yield the arcs between a host address and its switch.
+        """Yield the arcs between the host with this `address` and its `switch`.
 
-        This is one arc, or two that meet in the air of an access point. The arcs lead to the host
-        if `ends_at_host`, else away from the host.
+        A wired host has one arc. A station has two, which meet at the air of its access point. The
+        arcs lead to the host if `ends_at_host`, else away from the host.
         """
         link = self._links.get(address, "")
         nodes = (

@@ -1,7 +1,6 @@
-"""Answer the ARP requests of hosts, so that they need not reach the requested host.
+"""Answer ARP requests in the controller, with the MAC address from the topology file or learned.
 
-The MAC address of the answer comes from the topology file or from earlier packets. If it is
-unknown, an ARP request is sent out of every port to a host.
+If the MAC address is unknown, send the ARP request out of every port that leads to a host.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ MOST_WAITING = 256
 
 
 class ArpResponder:
-    """Answer ARP requests, and store each request until its answer is known.
+    """Answer ARP requests; store a request until the requested MAC address is known.
 
     ARP packets are never flooded between switches.
     """
@@ -26,7 +25,11 @@ class ArpResponder:
         self._waiting: dict[str, list[tuple[str, str, Arp]]] = {}
 
     def handle(self, switch: str, port: str, packet: Arp) -> None:
-        """Handle an ARP packet that entered `switch` at `port`."""
+        """Answer the ARP request `packet`, which entered `switch` at `port`.
+
+        If the requested MAC address is unknown, store the request and send it to the hosts. Ignore
+        ARP replies and gratuitous ARP.
+        """
         if packet.operation != frames.ARP_REQUEST or packet.sender == packet.target:
             return
         place = self._hosts.place(packet.target)
@@ -39,14 +42,17 @@ class ArpResponder:
         self._send_requests(packet, but=(switch, port))
 
     def learned(self, address: str) -> None:
-        """Answer the stored requests for `address`, whose MAC address may have become known."""
+        """Answer the stored requests for `address` if its MAC address is known by now."""
         place = self._hosts.place(address)
         if place is not None and place.mac:
             for switch, port, request in self._waiting.pop(address, ()):
                 self._reply(switch, port, request, place.mac)
 
     def resolve(self, address: str, sender: str) -> None:
-        """Send an ARP request for `address`, with the known host address `sender` as its sender."""
+        """Send an ARP request for `address` in the name of the host address `sender`.
+
+        If the MAC address of `sender` is unknown, send nothing.
+        """
         place = self._hosts.place(sender)
         if place is not None and place.mac:
             self._send_requests(
@@ -62,10 +68,10 @@ class ArpResponder:
             self._switches.send(switch, nicira.packet_out(reply, [nicira.output(number)]))
 
     def _send_requests(self, packet: Arp, but: tuple[str, str] = ("", "")) -> None:
-        """Send the ARP request `packet` to the port where its target is known to be.
+        """Send the ARP request `packet` to the switch and port where its target is known to be.
 
-        If the place is unknown, send the request to every port with hosts, except to `but`, a pair
-        of switch and port.
+        If they are unknown, send the request out of every port that leads to a host, except out of
+        the port `but`, a pair (switch, port).
         """
         place = self._hosts.place(packet.target)
         request = frames.arp(

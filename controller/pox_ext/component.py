@@ -39,9 +39,9 @@ def start(
     key_file: str | None,
     strategy_file: str | None,
 ) -> None:
-    """Check the arguments and start the controller; `launch` describes the arguments.
+    """Check the arguments and start the controller; the docstring of `launch` describes them.
 
-    If an argument is wrong, log one sentence and end POX with exit status 2.
+    If an argument is wrong, log the error and end the process with exit status 2.
     """
     log = core.getLogger("pox_ext")
     try:
@@ -78,7 +78,10 @@ def start(
 
 
 def read_topology(path: str | None) -> plan.Plan:
-    """Return the plan in the topology file `path`; raise `PlanRefused` if it cannot be read."""
+    """Return the network plan in the topology file `path`.
+
+    Raise `PlanRefused` if `path` is empty or the file cannot be read.
+    """
     if not path:
         raise PlanRefused(
             "start the controller: no topology. Add --topology=FILE (see docs/formats.md)"
@@ -106,9 +109,9 @@ def read_params(text: str) -> dict[str, Any]:
 
 
 def read_key(path: str | None) -> str:
-    """Return the key that host agents and the controller share; empty if `path` is None.
+    """Return the key that host agents and the controller share, from the file `path`.
 
-    Raise `PlanRefused` if the file cannot be read.
+    Return an empty string if `path` is None. Raise `PlanRefused` if the file cannot be read.
     """
     if not path:
         return ""
@@ -121,9 +124,9 @@ def read_key(path: str | None) -> str:
 
 
 class DatagramSocket(Task):  # type: ignore[misc]
-    """Receive UDP datagrams at a port of the loopback interface, and send datagrams from it.
+    """Receive and send UDP datagrams at a port of the loopback interface.
 
-    `handle` is called with each datagram and the address of its sender.
+    `handle(data, sender)` is called with each received datagram and the address of its sender.
     """
 
     def __init__(self, port: int, handle: Callable[[bytes, Address], None]) -> None:
@@ -135,7 +138,7 @@ class DatagramSocket(Task):  # type: ignore[misc]
         self.start()
 
     def send(self, data: bytes, address: Address) -> None:
-        """Send a datagram; if the socket refuses it, drop it without an error."""
+        """Send a datagram to `address`; drop it without an error if that fails."""
         with contextlib.suppress(OSError):
             self._socket.sendto(data, address)
 

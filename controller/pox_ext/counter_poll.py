@@ -1,4 +1,4 @@
-"""Request the counters of all bridges for a control step, and detect when all have replied."""
+"""Request the counters of all bridges once per control step, and detect when all have replied."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ REPLY_TIMEOUT_S = 1.0
 
 
 class CounterPoll:
-    """Count the outstanding replies of a poll; `done()` is called when the last reply has come.
+    """Request counters and count the outstanding replies; call `done()` after the last reply.
 
-    `aps` names the switches that have a meter.
+    `aps` are the names of the access points, the switches that can have a meter.
     """
 
     def __init__(
@@ -32,16 +32,17 @@ class CounterPoll:
         return self._started_s is not None
 
     def is_over(self, now_s: float) -> bool:
-        """Return whether a running poll can end.
+        """Return whether a poll is running and can be ended.
 
-        It can if no reply is outstanding, or if `REPLY_TIMEOUT_S` has passed since its start.
+        It can be ended if no reply is outstanding, or if `REPLY_TIMEOUT_S` has passed since its
+        start.
         """
         if self._started_s is None:
             return False
         return self._outstanding == 0 or now_s - self._started_s > REPLY_TIMEOUT_S
 
     def start(self) -> None:
-        """Request the counters of meters, ports and path entries from every connected bridge."""
+        """Request the counters of meter, ports and path entries from every connected bridge."""
         self._started_s = time.monotonic()
         channels = self._meters.channels
         aps = [switch for switch in self._aps if switch in channels]
@@ -52,7 +53,7 @@ class CounterPoll:
             self._request(switch, channel)
 
     def end(self) -> None:
-        """End the poll; replies that come later still update the counters."""
+        """Stop waiting for replies; a later reply still updates the counters."""
         self._started_s = None
 
     def _request(self, switch: str, channel: Channel) -> None:

@@ -1,4 +1,4 @@
-"""Compute rates in bit/s from byte counters that grow and are sometimes reset."""
+"""Compute rates in bit/s from readings of byte counters, which switches sometimes reset to zero."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Hashable
 
 
 class CounterRates:
-    """Hold the last reading of every counter, to compute the rate at its next reading."""
+    """Hold the last reading of every counter, from which the next reading gives a rate."""
 
     def __init__(self) -> None:
         self._last: dict[Hashable, tuple[int, int]] = {}
@@ -14,11 +14,12 @@ class CounterRates:
     def rate_bps(
         self, name: Hashable, now_ns: int, total_bytes: int, least_ns: int = 0
     ) -> int | None:
-        """Return the rate in bit/s since the last reading of the counter `name`.
+        """Store a reading of the counter `name`; return the rate in bit/s since its last reading.
 
-        Return None at the first reading. A total smaller than the last one means that the counter
-        was reset to zero in between. A reading less than `least_ns` after the last one is ignored,
-        and the result is None.
+        `total_bytes` is the value of the counter at the time `now_ns`. Return None at the first
+        reading. If the value is smaller than at the last reading, the counter was reset to zero in
+        between. If less than `least_ns` has passed since the last reading, ignore this one and
+        return None.
         """
         before = self._last.get(name)
         if before is not None and 0 <= now_ns - before[0] < least_ns:
@@ -30,7 +31,7 @@ class CounterRates:
         return round(grown_bytes * 8 * 1_000_000_000 / (now_ns - before[0]))
 
     def restart(self, name: Hashable, now_ns: int, total_bytes: int) -> None:
-        """Store a reading without computing a rate; the next rate starts from this reading."""
+        """Store a reading of the counter `name`, from which its next rate is computed."""
         self._last[name] = (now_ns, total_bytes)
 
     def forget(self, name: Hashable) -> None:

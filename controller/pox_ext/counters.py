@@ -1,11 +1,12 @@
-"""Count packets per port and per flow, and derive rates, losses and rows of the statistics file.
+"""Count packets per port and per flow; compute rates, losses and rows of the statistics file.
 
-Port counters do not include the packets that a queue drops. Loss is therefore the difference
-between two counts of the same flow: the packets that entered the first switch of its path, minus
-those that left the last switch, minus those in flight. The delay of the links gives the number of
-packets in flight. Packets that wait in queues are missing for a while, lost packets stay missing,
-so the smallest difference within `LOSS_WINDOW_S` counts. A queue that never empties is counted as
-loss once. The cookie of a flow entry, a hash of the flow, tells which flow it counts.
+Port counters do not include the packets that a queue drops. The loss of a flow is therefore
+computed from two counts: the packets that entered the first switch of its path, minus the packets
+that left the last switch, minus the packets in flight. The packets in flight are estimated as rate
+times link delay. Packets that wait in queues are missing for a while, but lost packets stay
+missing. Loss is therefore the smallest number of missing packets within `LOSS_WINDOW_S`. The
+packets of a queue that never empties are counted as lost once. The cookie of a flow entry is a hash
+of its flow; the counters of flow entries are stored by cookie.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ Document = dict[str, Any]
 
 @dataclass
 class EntryCounter:
-    """Count packets and bytes of a flow entry, and continue the count when the switch resets it."""
+    """Count packets and bytes of a flow entry, even if the switch resets its counters."""
 
     packets: int = 0
     bytes: int = 0
@@ -39,7 +40,7 @@ class EntryCounter:
     _last: tuple[int, int] = (0, 0)
 
     def add_reading(self, packets: int, size: int) -> None:
-        """Add the next reading of the entry: total packets, and total bytes in `size`."""
+        """Add a reading: total packets and total bytes (`size`) as the switch reports them."""
         was_reset = packets < self._last[0]
         before = (0, 0) if was_reset else self._last
         self.packets, self.bytes = self.packets + packets - before[0], self.bytes + size - before[1]
@@ -48,9 +49,9 @@ class EntryCounter:
 
 @dataclass(frozen=True)
 class PathDelay:
-    """Hold the switches that a flow passes, and the link delay in s between the first and the last.
+    """Hold the switches that a flow passes, and the sum of the link delays between them in s.
 
-    Waiting times in queues are not included.
+    Links of hosts and waiting times in queues are not included.
     """
 
     path: Path
@@ -59,7 +60,7 @@ class PathDelay:
 
 @dataclass
 class PathCount:
-    """Count the packets of a flow that entered its path, and how many of them were lost.
+    """Count the packets of a flow: `sent` have entered its first switch, `lost` of them were lost.
 
     `rate_bps` and `bytes` are measured at the first switch of the path.
     """
@@ -71,10 +72,10 @@ class PathCount:
     _missing: list[tuple[float, int]] = field(default_factory=list)
 
     def update(self, first: EntryCounter, last: EntryCounter, delay_s: float, now_s: float) -> None:
-        """Update the count from the entry counters at the first and the last switch of the path.
+        """Update the counts from the entry counters at the first and the last switch of the path.
 
-        Both counters must be read at the same moment. `delay_s` is the link delay between the two
-        switches.
+        Both counters must be read at the same moment, `now_s`. `delay_s` is the sum of the link
+        delays between the two switches.
         """
         self.sent, self.bytes, self.rate_bps = first.packets, first.bytes, first.rate_bps
         in_flight = round((first.rate_bps or 0) / FRAME_BITS * delay_s)
@@ -85,13 +86,13 @@ class PathCount:
 
 
 class Counters:
-    """Collect the counters of all switches.
+    """Store the counters of the ports and flow entries of all switches.
 
-    Once per step, `update` derives the counts of each flow from them.
+    Once per control step, `update` computes packet counts and losses of each flow from them.
     """
 
     def __init__(self, ports: Callable[[str], dict[str, int]], rate_scale: float = 1.0) -> None:
-        """Store `ports`, a function that maps the port names of a switch to port numbers.
+        """Store `ports(switch)`, a function that maps the port names of a switch to port numbers.
 
         Rows of the statistics file hold rates in scenario units: wire rates divided by
         `rate_scale`.
@@ -104,7 +105,7 @@ class Counters:
         self._rates = CounterRates()
 
     def take_ports(self, switch: str, counts: Iterable[PortCount]) -> None:
-        """Store a reading of the port counters of a switch."""
+        """Store a reading of the port counters of a switch, and compute the rate of each port."""
         names = {number: name for name, number in self._port_numbers(switch).items()}
         now_ns = time.monotonic_ns()
         for count in counts:
@@ -116,7 +117,10 @@ class Counters:
             self._ports[switch, name] = {"switch": switch, "name": name} | vars(count) | rates
 
     def take_flows(self, switch: str, entries: Iterable[FlowCount]) -> None:
-        """Store a reading of the flow entries that route paths on a switch."""
+        """Store a reading of the path entries of a switch, and compute the rate of each entry.
+
+        A path entry is the flow entry that forwards one flow.
+        """
         now_ns = time.monotonic_ns()
         flows = self._flows[switch]
         for counter in flows.values():
@@ -127,14 +131,14 @@ class Counters:
             counter.rate_bps = self._rates.rate_bps((switch, entry.cookie), now_ns, entry.bytes)
 
     def flow_bps(self, switch: str, flow: Flow) -> int:
-        """Return the rate in bit/s of a flow through a switch, 0 if it was not measured."""
+        """Return the rate in bit/s at which `flow` passes `switch`, 0 if it was not measured."""
         counter = self._flows[switch].get(digest(flow))
         return 0 if counter is None else counter.rate_bps or 0
 
     def update(self, paths: Mapping[Flow, PathDelay], now_s: float) -> None:
-        """Update the counts of the flows in `paths`, each in its own direction.
+        """Update the packet counts of the flows in `paths`, and forget those of all other flows.
 
-        Forget the counts of all other flows.
+        The two directions of a connection are two flows.
         """
         self._counts = {
             flow: self._summed(flow, each, now_s) for flow, each in paths.items() if each.path
@@ -149,10 +153,10 @@ class Counters:
                 del flows[cookie]
 
     def data(self, flow: Flow) -> PathCount | None:
-        """Return the packet count of a flow or of its opposite direction, whichever has more bytes.
+        """Return the counts of `flow` or of its opposite direction, whichever has more bytes.
 
-        This is the direction of the data; the other one carries acknowledgements. Return None if
-        neither was counted.
+        The direction with more bytes carries the data, the opposite direction the acknowledgements.
+        Return None if neither was counted.
         """
         both = [
             count
@@ -173,7 +177,7 @@ class Counters:
     def documents(
         self, subflows: Iterable[tuple[Joined, Subflow, bool]]
     ) -> dict[str, list[Document]]:
-        """Return the rows of the tables `ports`, `paths` and `subflows` of the statistics file.
+        """Return the rows of the statistics file by table name: `ports`, `paths` and `subflows`.
 
         Each element of `subflows` is a tuple: the subflow as tracked from its SYN packets, the
         subflow as strategies observe it, and whether a strategy chose its path.
@@ -203,7 +207,7 @@ class Counters:
 
     @staticmethod
     def joined(document: Document) -> Joined:
-        """Convert a row of the table `subflows` back to the tracked subflow."""
+        """Convert a row of the table `subflows` back to a tracked subflow."""
         return Joined(
             document["connection"],
             document["number"],
@@ -212,7 +216,10 @@ class Counters:
         )
 
     def ap_documents(self, step: Step) -> list[Document]:
-        """Return the rows of the table `aps`, one per access point, as the step observed them."""
+        """Return the rows of the table `aps` of the statistics file, one per access point.
+
+        The values are those that the strategy observed in the control step `step`.
+        """
         return [
             {
                 "ap": ap.id,

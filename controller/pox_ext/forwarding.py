@@ -1,13 +1,14 @@
-"""Install the entries that forward packets in table 1 of every bridge.
+"""Install the flow entries of table 1 of every bridge, which forward packets.
 
 All messages use POX's OpenFlow 1.0 connection to the bridge.
 
-1) A SYN or SYN/ACK comes from the port of a host: write the entries of both directions, report the
-   packet to the subflow tracker, and send it to its next hop.
+1) A SYN or SYN/ACK from a port that leads to a host always comes to the controller. Write the
+   entries of both directions, report the packet to the subflow tracker, and send it to the next
+   hop.
 2) Any other packet without an entry is handled the same way, even in the middle of a connection, so
    that a restart of the controller interrupts no connection.
-3) ARP requests are answered here. Unknown addresses are requested at the ports of hosts. Nothing is
-   ever flooded between switches.
+3) The controller answers ARP requests. It requests unknown addresses at the ports that lead to
+   hosts. Nothing is ever flooded between switches.
 4) Entries last as long as packets use them, even if this process ends. When a link changes, the
    flows over it move to other paths.
 """
@@ -40,10 +41,7 @@ MOST_INSTALLED = 256
 
 
 class Forwarding:
-    """Handle POX's OpenFlow events: install routes for new flows.
-
-    When a link changes, move the flows over it to other paths.
-    """
+    """Handle POX's OpenFlow events: install routes for new flows, and move flows to other paths."""
 
     def __init__(
         self,
@@ -57,9 +55,10 @@ class Forwarding:
     ) -> None:
         """Register for the events of `nexus`, POX's OpenFlow object, and store the callbacks.
 
-        `on_syn(packet)` gets every SYN and SYN/ACK. `on_switch(switch, state)` gets the states
-        `connected`, `ready` (table 1 is written) and `lost`. `on_idle(cookie)` gets the cookie of
-        each entry that was removed because no packet used it.
+        `on_syn(packet)` is called for every SYN and SYN/ACK. `on_switch(switch, state)` is called
+        when a switch changes its state: `connected`, `ready` (table 1 is written) or `lost`.
+        `on_idle(cookie)` is called with the cookie of each entry that was removed because no packet
+        used it.
         """
         self._hosts, self._router, self._on_syn, self._on_switch, self._on_idle = (
             hosts,
@@ -121,10 +120,10 @@ class Forwarding:
             self._on_idle(event.ofp.cookie)
 
     def _fixed_entries(self, switch: str) -> Iterator[bytes]:
-        """Yield the messages that write the entries of table 1 that do not depend on flows.
+        """Yield the messages that write those entries of table 1 that do not depend on flows.
 
-        ARP packets, SYN packets from hosts, and IP packets without a path entry go to the
-        controller. Multicast and everything else is dropped.
+        The entries send ARP packets, SYN packets from hosts, and IP packets without a path entry to
+        the controller. They drop multicast and everything else.
         """
         controller = [nicira.output(nicira.PORT_CONTROLLER)]
         ip = nicira.eth_type(nicira.ETH_IP)
@@ -139,9 +138,10 @@ class Forwarding:
         yield from self._edge_entries(switch)
 
     def _edge_entries(self, switch: str) -> Iterator[bytes]:
-        """Yield the messages that write an entry for every port with hosts.
+        """Yield one message for every port that leads to a host.
 
-        The entry sends each SYN and SYN/ACK that enters there to the controller.
+        The message writes an entry that sends each SYN and SYN/ACK from this port to the
+        controller.
         """
         for name, number in self.switches.ports(switch).items():
             if self._hosts.is_edge(switch, name):
@@ -199,10 +199,11 @@ class Forwarding:
             self.switches.send(switch, nicira.packet_out(data, actions, in_port))
 
     def _no_route(self, switch: str, flow: Flow) -> None:
-        """Handle a packet of a flow that has no route.
+        """Handle a packet of a flow for which the router found no route.
 
-        If the destination is unknown, request its address. If no path leads to it, drop the flow
-        for `NO_ROUTE_S`, so that not each of its packets comes to the controller.
+        If the place of the destination address is unknown, send an ARP request for it. Otherwise no
+        path leads to it: drop the flow at `switch` for `NO_ROUTE_S`, so that not each of its
+        packets comes to the controller.
         """
         if self._hosts.place(flow.destination) is None:
             self._arp.resolve(flow.destination, flow.source)
@@ -211,9 +212,9 @@ class Forwarding:
         self._entries.drop_for(switch, flow, NO_ROUTE_S)
 
     def _install(self, flow: Flow, route: Route) -> None:
-        """Write the entries of a flow and its opposite direction.
+        """Write the entries of `flow` along `route`, and the entries of the opposite direction.
 
-        Skip both if the entries of `flow` were written less than `SETTLING_S` ago.
+        Do nothing if the entries of `flow` were written less than `SETTLING_S` ago.
         """
         now = time.monotonic()
         if now - self._installed.get(flow, 0.0) < SETTLING_S:
@@ -229,9 +230,10 @@ class Forwarding:
     # --- other paths
 
     def pin(self, flow: Flow, path: Path) -> int:
-        """Route a flow and its opposite direction over `path`; an empty path ends this choice.
+        """Route `flow` over the switches in `path`, and its opposite direction over the reverse.
 
-        Return how many of the two directions moved.
+        With an empty `path`, the router chooses the path once more. Return how many of the two
+        directions moved.
         """
         self._router.pin(flow, path)
         return self.reroute([flow, flow.back()])
@@ -239,9 +241,10 @@ class Forwarding:
     def reroute(
         self, flows: Iterable[Flow] | None = None, done: Callable[[], None] = lambda: None
     ) -> int:
-        """Move the flows whose route has changed; None means all flows in use.
+        """Choose the routes of `flows` anew, and move the flows whose route has changed.
 
-        Return the number of flows that move. `done` is called when all entries are written.
+        With None, do this for all flows that have a stored route. Return the number of flows that
+        move. `done()` is called when all entries are written.
         """
         moved = self._router.changed(flows)
         self._entries.move(moved, time.monotonic(), done)
@@ -250,15 +253,15 @@ class Forwarding:
     def tick(self) -> None:
         """Delete the entries of old paths that are due.
 
-        Also stop waiting for bridges that have not confirmed earlier messages in time.
+        Also stop waiting for bridges that have not confirmed a message within `BARRIER_TIMEOUT_S`.
         """
         self.switches.expire(time.monotonic())
         self._entries.delete_stale(time.monotonic(), self._router.switches)
 
     def set_link(self, link: str, up: bool) -> int | None:
-        """Set a link up or down and move the flows that this affects.
+        """Mark a link as up or down, and move the flows whose route changes because of it.
 
-        Return how many flows moved, None if the link does not join two switches.
+        Return how many flows move, or None if the link does not join two switches.
         """
         ends = self._router.ends(link)
         if not ends:
@@ -268,10 +271,11 @@ class Forwarding:
         return self.reroute(done=lambda: None if up else self._clear(ends))  # 4
 
     def _clear(self, ends: list[tuple[str, str]]) -> None:
-        """Delete all path entries that send packets into a link that is down.
+        """Delete all path entries that send packets out of the ports `ends`.
 
-        These are entries of an earlier controller. The next packets of their flows come to this
-        controller.
+        `ends` holds the two ends of a link that is down, as (switch, port). Entries that are left
+        there were written by an earlier controller process. The next packets of their flows come to
+        this controller.
         """
         for switch, name in ends:
             number = self.switches.port(switch, name)

@@ -22,7 +22,7 @@ _ETH_IP, _ETH_ARP, _VLAN = 0x0800, 0x0806, (0x8100, 0x88A8)
 class Arp:
     """Hold the fields of an ARP packet (RFC 826).
 
-    `sender` and `target` are IPv4 addresses.
+    `sender` and `target` are IPv4 addresses; `operation` is 1 in a request and 2 in a reply.
     """
 
     operation: int
@@ -34,7 +34,10 @@ class Arp:
 
 @dataclass(frozen=True)
 class Ip:
-    """Hold an IPv4 packet: its flow and, for a TCP segment, its flags and the option bytes."""
+    """Hold what the controller needs of an IPv4 packet: its flow, and the flags and options of TCP.
+
+    `flags` is 0 and `options` is empty if the packet is not TCP.
+    """
 
     flow: Flow
     flags: int = 0
@@ -42,13 +45,13 @@ class Ip:
 
     @property
     def is_syn(self) -> bool:
-        """Return whether the packet is a SYN or a SYN/ACK."""
+        """Return whether the packet is a TCP SYN or SYN/ACK."""
         return bool(self.flags & SYN)
 
 
 @dataclass(frozen=True)
 class Frame:
-    """Hold an Ethernet frame; `payload` is None if the frame is neither ARP nor IPv4."""
+    """Hold an Ethernet frame; `payload` is None if the frame contains neither ARP nor IPv4."""
 
     destination_mac: str
     source_mac: str
@@ -56,9 +59,9 @@ class Frame:
 
 
 def parse(data: bytes) -> Frame | None:
-    """Parse an Ethernet frame; return None if it is cut short or contradicts itself.
+    """Parse an Ethernet frame; return None if it is too short.
 
-    This function raises no exception, whatever the bytes are.
+    Whatever the bytes are, no exception is raised.
     """
     try:
         return _frame(data)
@@ -109,9 +112,9 @@ def _ip(data: bytes) -> Ip | None:
 
 
 def arp(operation: int, sender_mac: str, sender: str, target_mac: str, target: str) -> bytes:
-    """Return an Ethernet frame with an ARP packet.
+    """Return an Ethernet frame that contains an ARP packet from `sender`.
 
-    A request is broadcast; a reply is sent to `target_mac`.
+    A request is sent to the broadcast address, a reply to `target_mac`.
     """
     requested_mac = b"\0" * 6 if operation == ARP_REQUEST else mac_bytes(target_mac)
     to = BROADCAST if operation == ARP_REQUEST else target_mac

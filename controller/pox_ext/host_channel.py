@@ -1,6 +1,6 @@
-"""Exchange datagrams with host agents, the programs that run on the hosts.
+"""Exchange UDP datagrams with host agents, the programs of the lab that run on the hosts.
 
-A host agent is reached at the address from which its last report came.
+Datagrams to a host agent go to the address from which its latest report came.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ Address = tuple[str, int]
 
 
 class HostChannel:
-    """Read the reports of host agents and send datagrams to them.
+    """Read the reports of host agents and send datagrams to host agents.
 
-    Both sides share `key`. `send(datagram, address)` transmits; without it no host can be reached.
+    `key` is the secret that host agents and the controller share. `send(datagram, address)` must
+    transmit the datagram; the default transmits nothing.
     """
 
     def __init__(
@@ -26,7 +27,7 @@ class HostChannel:
         self._addresses: dict[str, Address] = {}
 
     def report(self, data: bytes, sender: Address) -> HostReport:
-        """Parse a host report and remember the address of its sender.
+        """Parse the report of a host agent, and remember the address of its sender.
 
         Raise `MessageRefused` if the report is not valid.
         """
@@ -35,9 +36,9 @@ class HostChannel:
         return report
 
     def send(self, host: str, data: bytes) -> bool:
-        """Send a datagram to `host`, where its host agent receives it.
+        """Send a datagram to the host agent on `host`.
 
-        Return False, and send nothing, if this host has never reported.
+        Return False, and send nothing, if no report from this host has come.
         """
         address = self._addresses.get(host)
         if address is not None:

@@ -1,11 +1,12 @@
-"""Send commands to hosts and repeat them until the hosts confirm the desired settings.
+"""Send commands to host agents, and repeat them until reports confirm the desired settings.
 
-A host agent gets one command for all subflows of a connection.
+A setting is the backup flag or the pacing rate of a subflow. One command contains the settings of
+all subflows of a connection that are not confirmed yet. It is sent to the hosts at their ends.
 
-1) A strategy changes a setting of a subflow: store it, and make a command to both hosts due.
-2) Repeat what is not confirmed after `REPEAT_AFTER_S`. A confirmed setting stays stored, so that
-   the command is repeated if a host loses the setting.
-3) Forget a connection that has ended.
+1) When a strategy changes a setting, store the setting and make the command of its connection due.
+2) Repeat a command that is not confirmed after `REPEAT_AFTER_S`. A confirmed setting stays stored,
+   so that the command is sent once more if a host loses the setting.
+3) Forget the settings of a connection that has ended.
 """
 
 from __future__ import annotations
@@ -24,18 +25,18 @@ Send = Callable[[str, bytes], bool]
 
 @dataclass(frozen=True)
 class Desired:
-    """Hold the desired settings of a subflow; None means that no strategy has set this setting.
+    """Hold the settings that strategies have chosen for a subflow; None means not chosen.
 
-    A `rate_bps` of 0 means that the subflow must have no pacing rate.
+    `rate_bps` is the pacing rate; 0 means that the subflow must have no pacing rate.
     """
 
     backup: bool | None = None
     rate_bps: int | None = None
 
     def unconfirmed(self, subflow: Subflow) -> Desired:
-        """Return the settings that the hosts of `subflow` have not confirmed yet.
+        """Return the settings that the reports about `subflow` do not confirm yet.
 
-        A setting that is confirmed, or that no strategy has set, is None in the result.
+        In the result, a setting is None if it is confirmed or if no strategy has chosen it.
         """
         is_confirmed = self.rate_bps is None or _is_same_rate(
             self.rate_bps, subflow.expected_bps or 0
@@ -47,19 +48,16 @@ class Desired:
 
 
 class HostCommands:
-    """Store the desired settings of each subflow.
-
-    Send commands until the hosts confirm the settings.
-    """
+    """Store the desired settings of each subflow; send commands until the hosts confirm them."""
 
     def __init__(
         self, key: str, send: Send, host_of: Callable[[str], str | None], now_ms: Callable[[], int]
     ) -> None:
-        """Store the functions that reach the hosts.
+        """Store the shared key and the functions that reach the hosts.
 
         `send(host, datagram)` returns False if the host cannot be reached. `host_of(address)`
         returns the name of the host with this address. `now_ms()` returns the time of day in ms.
-        Command numbers start from it, so that a restarted controller uses larger numbers than
+        Command numbers start at this time, so that a restarted controller uses larger numbers than
         before.
         """
         self._key, self._send, self._host_of, self._now_ms = key, send, host_of, now_ms
@@ -68,21 +66,21 @@ class HostCommands:
         self._seq = 0
 
     def set_backup(self, key: SubflowKey, backup: bool) -> None:
-        """Store the desired backup flag of a subflow and make its command due."""
+        """Store the desired backup flag of a subflow; the command of its connection becomes due."""
         self._desire(key, replace(self._desired.get(key, Desired()), backup=backup))
 
     def expect(self, key: SubflowKey, rate_bps: int | None) -> None:
-        """Store the desired pacing rate of a subflow and make its command due.
+        """Store the desired pacing rate of a subflow; the command of its connection becomes due.
 
-        None means that the subflow must have no pacing rate.
+        With `rate_bps` None the subflow must have no pacing rate.
         """
         self._desire(key, replace(self._desired.get(key, Desired()), rate_bps=rate_bps or 0))
 
     def refresh(self, subflows: Iterable[Subflow], now_s: float) -> list[str]:
         """Send the commands that are due at `now_s`; return the hosts that cannot be reached.
 
-        `subflows` are all open subflows. The settings of a connection without an open subflow are
-        forgotten.
+        `subflows` must hold all open subflows. The settings of a connection that has no open
+        subflow are forgotten.
         """
         connections: dict[str, list[Subflow]] = {}
         for each in subflows:
@@ -136,5 +134,5 @@ def _change(subflow: Subflow, desired: Desired) -> SubflowChange:
 
 
 def _is_same_rate(desired_bps: int, confirmed_bps: int) -> bool:
-    """Return whether two rates are equal except for rounding in the messages."""
+    """Return whether two rates are equal except for the rounding in messages."""
     return abs(desired_bps - confirmed_bps) <= RATE_TOLERANCE * desired_bps

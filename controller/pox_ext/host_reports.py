@@ -1,4 +1,7 @@
-"""Hold what host agents report: the subflows of each host, and the loss on the path to it."""
+"""Store what host agents, the programs on the hosts, report.
+
+A report lists the subflows of its host, and the loss on the path to the host.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +22,10 @@ MISSING_AFTER_S, MISSING_AFTER_REPORTS = 5.0, 4
 class Confirmed:
     """Hold the settings of a subflow that the reports of its two hosts confirm.
 
-    A setting that is None is not confirmed. The backup flag comes from the server's report: the
-    user's host sends the flag (MP_PRIO), and its own report shows only what it has sent. A pacing
-    rate is confirmed if every end that reports the subflow has the same rate.
-    `retransmitted_packets` is the sum of both ends.
+    A setting is None if it is not confirmed. `backup` comes from the server's report: the user's
+    host sends the flag (MP_PRIO), so its report would only show that the flag was sent. The pacing
+    rate `expected_bps` is confirmed if every host that reports the subflow reports the same rate.
+    `retransmitted_packets` is the sum over both hosts.
     """
 
     backup: bool | None = None
@@ -42,7 +45,7 @@ class HostReports:
     def add(self, report: HostReport) -> bool:
         """Store a report and return True.
 
-        If an earlier report of this host has the same or a larger `seq`, ignore the report and
+        If the stored report of this host has the same or a larger `seq`, ignore the new one and
         return False.
         """
         before = self._latest.get(report.host)
@@ -56,9 +59,9 @@ class HostReports:
         return True
 
     def confirmed(self, to_user: Flow) -> Confirmed:
-        """Return the confirmed settings of a subflow.
+        """Return the confirmed settings of a subflow; every setting is None if no host reports it.
 
-        `to_user` is its 5-tuple in the direction to the user.
+        `to_user` is the 5-tuple of the subflow in the direction from the server to the user.
         """
         source, destination = ends(to_user)
         server, user = (
@@ -77,9 +80,9 @@ class HostReports:
         )
 
     def loss(self, address: str) -> float | None:
-        """Return the loss on the path to an address as its host reports it.
+        """Return the loss on the path to `address`, a fraction, as a host reports it.
 
-        The loss is a fraction; None means that no host has reported it.
+        Return None if no host has reported it.
         """
         return next(
             (report.loss[address] for report in self._latest.values() if address in report.loss),
@@ -91,11 +94,12 @@ class HostReports:
         return any(host in self._latest for host in hosts)
 
     def is_over(self, to_user: Flow, hosts: Iterable[str | None], now_s: float) -> bool:
-        """Return whether a subflow has ended: none of its hosts lists it in its reports any more.
+        """Return whether a subflow has ended: the reports of its hosts do not list it any more.
 
-        `to_user` is its 5-tuple in the direction to the user, and `hosts` are the hosts at its
-        ends. A new subflow may be missing for `MISSING_AFTER_S` and `MISSING_AFTER_REPORTS` before
-        it counts as ended. The result is False if neither host sends reports.
+        `to_user` is the 5-tuple of the subflow in the direction to the user, and `hosts` are the
+        two hosts at its ends. A subflow that no report has listed yet counts as ended only after
+        `MISSING_AFTER_S` and `MISSING_AFTER_REPORTS` reports. Return False if neither host sends
+        reports.
         """
         ends_of = set(hosts)
         if not self.reports_any(ends_of):
@@ -111,16 +115,14 @@ class HostReports:
         return now_s - since_s > MISSING_AFTER_S and reports - before >= MISSING_AFTER_REPORTS
 
     def forget(self, to_user: Flow) -> None:
-        """Discard what is stored about the absence of a subflow from reports.
-
-        The subflow has ended.
-        """
+        """Forget since when reports do not list the subflow `to_user`, which has ended."""
         self._unreported_since.pop(to_user, None)
 
     def subflows_at(self, host: str) -> Iterator[tuple[str, Flow]]:
-        """Yield the token and the 5-tuple of each subflow in the latest report of `host`.
+        """Yield the MPTCP token and the 5-tuple of each subflow in the latest report of `host`.
 
-        The source of the 5-tuple is `host`. A restarted controller learns its subflows here.
+        The 5-tuple is in the direction away from `host`. A restarted controller learns subflows
+        that it did not track from here.
         """
         for state in self._latest[host].subflows if host in self._latest else ():
             (source, source_port), (destination, port) = (
@@ -130,5 +132,5 @@ class HostReports:
 
 
 def ends(flow: Flow) -> tuple[str, str]:
-    """Return source and destination of a flow, each as `address:port`."""
+    """Return the source and the destination of a flow, each as `address:port`."""
     return f"{flow.source}:{flow.source_port}", f"{flow.destination}:{flow.destination_port}"

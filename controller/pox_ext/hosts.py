@@ -1,6 +1,6 @@
-"""Find the switch and port at which each host address is.
+"""Find the place of each host address: the switch and the port that lead to it.
 
-Addresses come from the topology file, or are learned at ports that lead to no other switch.
+Places come from the topology file, or are learned from packets that enter at ports to hosts.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from controller.plan import Plan
 
 @dataclass(frozen=True)
 class Place:
-    """Hold the switch and port at which an address is, and its MAC address if known."""
+    """Hold the switch and the port that lead to an address, and its MAC address if known."""
 
     switch: str
     port: str
@@ -20,9 +20,9 @@ class Place:
 
 
 class Hosts:
-    """Store the place of each address, that is its switch and port.
+    """Store the place of each host address, that is the switch and the port that lead to it.
 
-    When a station sends from another port, its place changes.
+    When a station sends from another port, the place of its address changes.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -43,14 +43,15 @@ class Hosts:
         self._fixed = frozenset(self._places)
 
     def is_edge(self, switch: str, port: str) -> bool:
-        """Return whether a port leads to hosts, not to another switch."""
+        """Return whether a port leads to hosts and not to another switch."""
         return (switch, port) not in self._trunks
 
     def learn(self, address: str, mac: str, switch: str, port: str) -> bool:
-        """Store the place from which `address` sent a frame; return True if the address has moved.
+        """Store the place from which `address` sent a frame; return True if its place has changed.
 
-        An address in the topology file may only move between access points of the same kind. A host
-        with several interfaces may send from the wrong interface, and that is no handover.
+        An address of the topology file may only move from one access point to another of the same
+        kind (WiFi or LTE). A frame from anywhere else is ignored: a host with several interfaces
+        may send from the wrong one, and this is no handover.
         """
         before = self._places.get(address)
         stays = before is not None and (before.switch, before.port) == (switch, port)
@@ -75,7 +76,7 @@ class Hosts:
         return kinds[0] is not None and kinds[0] == kinds[1]
 
     def place(self, address: str) -> Place | None:
-        """Return the place of an address, None if it is unknown."""
+        """Return the switch and port that lead to an address, None if they are unknown."""
         return self._places.get(address)
 
     def owner(self, address: str) -> str | None:
@@ -83,7 +84,7 @@ class Hosts:
         return self._owners.get(address)
 
     def at(self, user: str, ap: str) -> tuple[str, ...]:
-        """Return the addresses that `user` has at the access point `ap`, sorted."""
+        """Return the addresses of `user` at the access point `ap`, sorted."""
         return tuple(
             sorted(
                 own
@@ -93,7 +94,10 @@ class Hosts:
         )
 
     def associations(self) -> dict[tuple[str, str], tuple[str, ...]]:
-        """Map each planned station, as (user, access point), to the user's addresses there."""
+        """Map each station of the topology file to its addresses at the access point.
+
+        The keys are (user, access point).
+        """
         return {
             (user, ap): self.at(user, ap)
             for ap, line in self._plan.aps.items()
@@ -101,9 +105,9 @@ class Hosts:
         }
 
     def _own(self, address: str, switch: str, port: str) -> None:
-        """Record which host has a learned address, if the topology file makes this certain.
+        """Store the host of a learned address if the topology file leaves only one possibility.
 
-        It does if exactly one interface is at this port, and that interface has no address.
+        This is so if exactly one interface is at this port, and it has no address in the file.
         """
         here = [
             (host, each)

@@ -1,5 +1,8 @@
 """Manage table 0 and the meter of every access point's switch.
 
+Tier 2 is the traffic of multipath users over all their access points but one. The meter of an
+access point limits the rate of all its Tier 2 traffic together.
+
 1) A bridge connects: read its table 0 and its meter, so that a restarted controller continues with
    the installed state.
 2) Write the desired state. Before the first decision this is the installed state, plus an entry
@@ -28,9 +31,9 @@ MIN_PERIOD_NS = 100_000_000  # over a shorter time, single bursts would dominate
 
 
 class Meters:
-    """Hold the installed and the desired state of table 0 and the meter, for every switch.
+    """Hold the installed and the desired state of table 0 and of the meter, for every switch.
 
-    A switch that is no access point has only the default entry, which sends all packets to table 1.
+    A switch that is no access point has only one entry, which sends all packets to table 1.
     """
 
     def __init__(
@@ -39,8 +42,8 @@ class Meters:
         """Store the callbacks.
 
         `counted(switch)` returns the addresses of multipath users at this access point; table 0
-        gets an entry for each, which counts its traffic. `ready(switch)` is called when table 0
-        of the switch is written.
+        gets an entry for each, which counts its traffic. `ready(switch)` is called when table 0 of
+        the switch is written.
         """
         self._counted, self._ready = counted, ready
         self.channels: dict[str, Channel] = {}
@@ -52,7 +55,7 @@ class Meters:
         self._by_address: dict[tuple[str, str], int | None] = {}
 
     def connected(self, switch: str, channel: Channel) -> None:
-        """Read the state that a bridge has installed, then write the desired state."""  # 1
+        """Read the installed state of a new connection's bridge, then write the desired state."""  # 1
         self.channels[switch] = channel
 
         def with_meter(config: bytes | None) -> None:
@@ -65,9 +68,9 @@ class Meters:
         channel.request(messages.meter_config_request(), with_meter)
 
     def lost(self, switch: str, channel: Channel) -> None:
-        """Handle the end of a bridge's connection.
+        """Handle the end of the connection `channel` to a bridge.
 
-        Its desired state is kept for its next connection.
+        The desired state is kept for the next connection of this bridge.
         """
         if self.channels.get(switch) is channel:
             del self.channels[switch]
@@ -81,8 +84,9 @@ class Meters:
     def tier2_bps(self, switch: str, addresses: Iterable[str]) -> int | None:
         """Return the throughput of Tier 2 at a switch in bit/s, None if it was not measured.
 
-        `addresses` are the Tier 2 addresses. The rate is measured behind the meter. If there is no
-        meter, it is the sum over the entries of these addresses.
+        `addresses` are the addresses in Tier 2. If the switch has a meter, this is the traffic that
+        passed the meter. Otherwise it is the sum of the rates that the entries of `addresses`
+        counted.
         """
         if self.limit_bps(switch) is not None:
             return self._tier2_bps.get(switch)
@@ -90,7 +94,7 @@ class Meters:
         return sum(rate for rate in rates if rate is not None) if switch in self.channels else None
 
     def apply(self, command: ApCommand) -> None:
-        """Write the state that a Throttle or Unthrottle command requests."""
+        """Write the entries and the meter that a Throttle or Unthrottle command requests."""
         installed = self._installed.get(command.ap, Table0())
         throttled = isinstance(command, Throttle)
         addresses = command.addresses if isinstance(command, Throttle) else frozenset()
@@ -108,7 +112,7 @@ class Meters:
     def read(self, switch: str, done: Callable[[], None]) -> None:
         """Request the counters of the meter and of table 0, and repair missing entries.
 
-        `done` is called when both replies have come, or when one fails.
+        `done()` is called when the second reply has come or its request has failed.
         """  # 3, 4
         channel, before = self.channels[switch], self._installed.get(switch)
 
@@ -144,8 +148,8 @@ class Meters:
     def _repair(self, switch: str, installed: Table0, found: Table0) -> None:
         """Write the desired state once more if the switch has lost entries.
 
-        It is written if `found`, the reported state, has differed from `installed` for
-        `REPAIR_AFTER_S`.
+        `found` is the state that the switch reports now. The desired state is written when `found`
+        has differed from `installed` for `REPAIR_AFTER_S`.
         """
         if (found.addresses, replace(found, counted=installed.counted)) == (
             installed.addresses,
@@ -161,7 +165,7 @@ class Meters:
             self._apply_desired(switch)
 
     def refresh(self, switch: str) -> None:
-        """Add entries that count the addresses learned since the last call."""
+        """Add an entry to table 0 for each multipath user's address learned since the last call."""
         if switch in self._installed and self._desired.get(switch):
             self._desired[switch] = replace(
                 self._desired[switch], counted=frozenset(self._counted(switch))

@@ -1,8 +1,8 @@
 """Parse MPTCP options from bytes: version 0 (RFC 6824) and version 1 (RFC 8684).
 
-The versions differ in MP_CAPABLE: a v1 SYN contains no key, and the third ACK may contain a data
-length. In both versions the SYN/ACK contains the server's key. The token, a hash of this key,
-identifies the connection in every MP_JOIN sent to the server.
+MP_CAPABLE differs: a v1 SYN contains no key, and the third ACK may contain a data length. In both
+versions the SYN/ACK contains the server's key. The token, a hash of this key, identifies the
+connection in every MP_JOIN that is sent to the server.
 """
 
 from __future__ import annotations
@@ -52,8 +52,9 @@ class Capable:
 class Join:
     """Hold an MP_JOIN option (section 3.2 of RFC 8684 and RFC 6824).
 
-    `step` is the packet of the handshake: syn, syn_ack or ack. Only the SYN has a token. The third
-    ACK has neither address id nor backup flag; these are then 0 and False.
+    `step` names the packet of the handshake: syn, syn_ack or ack. Only the SYN has a token. The
+    third ACK has neither address id nor backup flag; in that case `address_id` is 0 and `backup`
+    False.
     """
 
     step: str
@@ -64,10 +65,10 @@ class Join:
 
 @dataclass(frozen=True)
 class Prio:
-    """Hold an MP_PRIO option, which sets the backup flag (section 3.3.8 of RFC 8684 and RFC 6824).
+    """Hold an MP_PRIO option, which sets the backup flag (RFC 8684 and RFC 6824, section 3.3.8).
 
-    In v0 an address id may follow; then the flag applies to the subflows of this address. Without
-    one it applies to the subflow that carries the option.
+    With an `address_id` (v0 only), the flag applies to all subflows of this address. Without one,
+    it applies to the subflow on which the option arrived.
     """
 
     backup: bool
@@ -85,7 +86,7 @@ Option = Capable | Join | Prio | Other
 
 
 def token(key: bytes, version: int) -> str:
-    """Return the first 32 bits of the hash of a key, in hexadecimal.
+    """Return the MPTCP token of a key: the first 32 bits of its hash, in hexadecimal.
 
     The hash is SHA-1 in version 0 and SHA-256 in version 1.
     """
@@ -96,9 +97,9 @@ def token(key: bytes, version: int) -> str:
 def parse(options: bytes) -> Option | None:
     """Parse the options of a TCP segment and return its most important MPTCP option.
 
-    A segment may contain several, such as DSS and MP_PRIO: the first MP_CAPABLE, MP_JOIN or MP_PRIO
-    is returned, or else the first other MPTCP option. Return None if there is none. This function
-    raises no exception, whatever the bytes are.
+    A segment may contain several MPTCP options, such as DSS and MP_PRIO. Return the first
+    MP_CAPABLE, MP_JOIN or MP_PRIO; without these, the first other MPTCP option; else None. Whatever
+    the bytes are, no exception is raised.
     """
     found = [option for option in map(_option, _mptcp_options(options)) if option is not None]
     named = [option for option in found if not isinstance(option, Other)]

@@ -1,7 +1,8 @@
 """Encode OpenFlow 1.0 messages with Nicira's extensions for table ids and extended matches.
 
-Functions return the bytes of a message, or of a part of one. Only the parts that routing needs are
-here; they are faster than POX's classes. Layouts: openvswitch/nicira-ext.h and OpenFlow 1.0.0.
+Each function returns the bytes of a message, or of a match or action in a message. Only what
+routing needs is here; these functions are faster than POX's classes. Layouts:
+openvswitch/nicira-ext.h and OpenFlow 1.0.0.
 """
 
 from __future__ import annotations
@@ -25,10 +26,7 @@ _VERSION, _VENDOR, _PACKET_OUT, _BARRIER_REQUEST = 1, 4, 13, 18
 
 
 def _nxm(vendor: int, field: int, value: bytes, mask: bytes = b"") -> bytes:
-    """Return one entry of an extended match.
-
-    It contains vendor, field, whether there is a mask, length, value, and the mask if there is one.
-    """
+    """Return one field of an extended match: a header with the lengths, the value, and the mask."""
     return (
         struct.pack("!HBB", vendor, field << 1 | bool(mask), len(value) + len(mask)) + value + mask
     )
@@ -52,12 +50,12 @@ def destination(address: str, prefix_bits: int = 32) -> bytes:
 
 
 def syn() -> bytes:
-    """Return a match of TCP segments whose SYN flag is set, whatever their other flags are."""
+    """Return a match for TCP segments with the SYN flag; other flags may be set or not."""
     return _nxm(1, 34, struct.pack("!H", SYN), struct.pack("!H", SYN))
 
 
 def match_flow(flow: Flow) -> bytes:
-    """Return a match of the packets of exactly this flow, entering at any port."""
+    """Return a match for the packets of exactly this flow, whatever port they enter by."""
     match = (
         eth_type(ETH_IP)
         + protocol(flow.protocol)
@@ -74,8 +72,8 @@ def match_flow(flow: Flow) -> bytes:
 def output(port: int, ingress_port: int | None = None) -> bytes:
     """Return an action that sends a packet out of `port`; the controller gets whole packets.
 
-    If `port` is `ingress_port`, the port where the packet entered, the action uses PORT_IN:
-    OpenFlow sends a packet back only by this reserved number.
+    `ingress_port` is the port by which the packet entered. If it is equal to `port`, the action
+    names the reserved port PORT_IN, because OpenFlow sends a packet back only by this number.
     """
     return struct.pack("!HHHH", 0, 8, PORT_IN if port == ingress_port else port, 0xFFFF)
 
@@ -85,9 +83,9 @@ def set_destination_mac(mac: str) -> bytes:
 
 
 def enable_table_ids(xid: int = 0) -> bytes:
-    """Return a message that lets the following flow-mods name a table.
+    """Return a message after which the flow-mods on this connection contain a table number.
 
-    A flow-mod then has the table number in the upper byte of its command field.
+    The table number is in the upper byte of the command field of the flow-mod.
     """
     return _vendor(NXT_FLOW_MOD_TABLE_ID, struct.pack("!B7x", 1), xid)
 
@@ -107,10 +105,10 @@ def flow_mod(
 ) -> bytes:
     """Return a message that adds, modifies or deletes a flow entry in `table`.
 
-    An entry without actions drops its packets. Modifying an entry that does not exist adds it. A
-    delete with `out_port` affects only entries that send packets out of this port. An entry is
-    removed after `idle_s` seconds without packets, or `hard_s` seconds after it was written; 0
-    means never.
+    An entry without actions drops its packets. Modifying an entry that does not exist adds it. If
+    `command` deletes and `out_port` is given, only entries that send packets out of this port are
+    deleted. The switch removes an entry after `idle_s` seconds without packets, or `hard_s` seconds
+    after it was written; 0 means never.
     """
     fixed = struct.pack(
         "!QHHHHLHHH6x",
@@ -129,9 +127,9 @@ def flow_mod(
 
 
 def packet_out(data: bytes, actions: Iterable[bytes], ingress_port: int = PORT_NONE) -> bytes:
-    """Return a message that makes a switch apply `actions` to the packet `data`.
+    """Return a PACKET_OUT message, which makes a switch apply `actions` to the packet `data`.
 
-    `ingress_port` is the port where the packet entered.
+    `ingress_port` is the port by which the packet entered.
     """
     packed = b"".join(actions)
     fixed = struct.pack("!LHH", NO_BUFFER, ingress_port, len(packed))
@@ -139,7 +137,7 @@ def packet_out(data: bytes, actions: Iterable[bytes], ingress_port: int = PORT_N
 
 
 def barrier(xid: int) -> bytes:
-    """Return a message that requests a reply after all earlier messages have been carried out."""
+    """Return a message that the switch answers when it has carried out all earlier messages."""
     return _message(_BARRIER_REQUEST, b"", xid)
 
 

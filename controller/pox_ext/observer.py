@@ -1,4 +1,7 @@
-"""Build the `Observation` of each control step from reports, counters and SYN packets."""
+"""Build the `Observation` of each control step from reports, counters and tracked subflows.
+
+The observation is all that a strategy knows about the network.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ if TYPE_CHECKING:  # `Meters` imports POX, which is missing in unit tests
 
 
 class Observer:
-    """Collect reports and counters between two control steps.
+    """Collect reports of access points between two control steps, and build observations.
 
     This class reads neither a clock nor a file.
     """
@@ -45,10 +48,10 @@ class Observer:
         self.tiers: Tiers = {}
 
     def add_report(self, report: ApReport) -> None:
-        """Store the report of an AP agent; raise `ValueError` if its access point is unknown.
+        """Store the report of an access point; raise `ValueError` if the access point is unknown.
 
-        The latest report determines the state of the stations. The MAC occupancy of an access point
-        is the mean of all its reports since the last step.
+        The latest report determines rate, signal and association of each station. The MAC occupancy
+        of an access point is the mean over all its reports since the last control step.
         """
         if report.ap not in self._plan.aps:
             known = ", ".join(self._plan.aps) or "none"
@@ -63,7 +66,10 @@ class Observer:
             )
 
     def observe(self, now_ns: int) -> Observation:
-        """Return the observation for the step at `now_ns`; AP reports count since the last call."""
+        """Return the observation for the control step at the time `now_ns`.
+
+        The reports of access points since the previous call are included.
+        """
         self._count(now_ns)
         reports, self._reports = self._reports, {}
         observation = Observation(
@@ -103,9 +109,10 @@ class Observer:
         self._counters.update(paths, now_ns / NS_PER_S)
 
     def subflow(self, joined: Joined) -> Subflow:
-        """Convert a tracked subflow to a `Subflow`, whose direction is towards its user.
+        """Convert a tracked subflow to the `Subflow` that strategies observe.
 
-        The packet counts are those of the direction that carries more bytes.
+        Its source is the server and its destination the user. The packet counts are those of the
+        direction that carries more bytes.
         """
         to_user = joined.flow.back() if self._is_user(joined.flow.source) else joined.flow
         place = self._hosts.place(to_user.destination)
@@ -130,26 +137,27 @@ class Observer:
         )
 
     def knows_tier(self, subflow: Subflow) -> bool:
-        """Return whether a subflow has a known tier or needs none.
+        """Return whether the tier (1 or 2) of a subflow is known, or the subflow needs none.
 
-        A subflow needs none if it is at no access point. The first control step gives a tier to
-        every association.
+        A subflow needs no tier if its user's address is at no access point. The first control step
+        divides all pairs of user and access point into tiers.
         """
         return subflow.ap not in self._plan.aps or (subflow.user, subflow.ap) in self.tiers
 
     def is_user(self, host: str) -> bool:
-        """Return whether a host is a user: it uses MPTCP or is a station.
+        """Return whether `host` is a user: a host that uses MPTCP or is a station.
 
-        Other hosts are servers.
+        Every other host is a server.
         """
         return host in self._plan.multipath or any(
             host in line.stations for line in self._plan.aps.values()
         )
 
     def _is_user(self, address: str) -> bool:
-        """Return whether `address` belongs to the user of its subflow, not to the server.
+        """Return whether `address`, one end of a subflow, is the user's end and not the server's.
 
-        It does if it is at an access point, if its host uses MPTCP, or if its place is unknown.
+        This is so if the address is at an access point, if its host uses MPTCP, or if its switch is
+        unknown.
         """
         place = self._hosts.place(address)
         return (

@@ -1,8 +1,8 @@
 """Exchange OpenFlow 1.3 messages with every bridge, for meters, table 0 and counters.
 
-Each bridge has two controllers: it speaks OpenFlow 1.0 to POX, and 1.3 to the listener in this file
-(docs/formats.md). All code runs as a task in POX's cooperative loop, so nothing blocks and nothing
-needs a lock.
+Each bridge has two controllers: POX, with OpenFlow 1.0, and the listener in this file, with
+OpenFlow 1.3 (docs/formats.md). All code runs as a task in POX's cooperative loop, so nothing blocks
+and nothing needs a lock.
 """
 
 from __future__ import annotations
@@ -21,10 +21,7 @@ SELECT_TIMEOUT_S = 1.0
 
 
 class Channel:
-    """Hold the OpenFlow 1.3 connection to one bridge.
-
-    Requests without a reply are stored by their transaction id.
-    """
+    """Hold the OpenFlow 1.3 connection to one bridge, and its requests that have no reply yet."""
 
     def __init__(self, connection: socket.socket, listener: Listener) -> None:
         self.socket, self._listener = connection, listener
@@ -49,7 +46,7 @@ class Channel:
     def flush(self) -> None:
         """Send as much of the queue as the socket accepts.
 
-        Ignore an error; reading a broken connection reports it.
+        Ignore an error: `receive` detects a broken connection.
         """
         try:
             sent = self.socket.send(self._outbox)
@@ -58,9 +55,9 @@ class Channel:
             pass
 
     def request(self, request: tuple[int, bytes], callback: Callback) -> None:
-        """Send a statistics request; `callback` gets the body of the whole reply.
+        """Send a statistics request; call `callback` with the body of the complete reply.
 
-        `request` is a pair of kind and body. `callback` gets None if the bridge refuses the request
+        `request` is the pair (kind, body). `callback` gets None if the bridge refuses the request
         or the connection closes.
         """
         kind, body = request
@@ -69,11 +66,15 @@ class Channel:
         )
 
     def barrier(self, done: Callback) -> None:
-        """Call `done` when the bridge has carried out everything that was sent before."""
+        """Call `done` when the bridge has carried out all earlier messages.
+
+        The argument of `done` is empty bytes, or None if the bridge refuses or the connection
+        closes.
+        """
         self._send_request(messages.BARRIER_REQUEST, b"", done)
 
     def close(self) -> None:
-        """Close the connection, and call the callback of every open request with None."""
+        """Close the connection; call the callback of every request that has no reply with None."""
         self.socket.close()
         waiting, self._waiting = self._waiting, {}
         for callback, _ in waiting.values():
@@ -157,8 +158,8 @@ class Channel:
 class Listener(Task):  # type: ignore[misc]
     """Accept the OpenFlow 1.3 connections of bridges and serve them in POX's loop.
 
-    `up(channel)` is called when the bridge of a connection is known, `down(channel)` when its
-    connection has ended. `warn(text)` gets warnings for the user.
+    `up(channel)` is called when the bridge has sent its datapath id, and `down(channel)` when the
+    connection of this bridge has ended. `warn(text)` is called with warnings for the user.
     """
 
     def __init__(
@@ -176,9 +177,9 @@ class Listener(Task):  # type: ignore[misc]
         self._channels: list[Channel] = []
 
     def connected(self, channel: Channel) -> None:
-        """Call `up` for a channel whose bridge is now known.
+        """Call `up` for a channel whose bridge has sent its datapath id.
 
-        Close older channels of this bridge.
+        Close older channels to the same bridge.
         """
         for other in [
             each for each in self._channels if each.dpid == channel.dpid and each is not channel

@@ -1,7 +1,7 @@
 """Encode and decode OpenFlow 1.3 messages for meters, table 0 and counters.
 
-Layouts: OpenFlow 1.3.5, section 7. Functions that encode return the bytes of a message; functions
-that decode take the body of a statistics reply.
+Layouts: OpenFlow 1.3.5, section 7. Functions that encode return the bytes of a message, or of the
+body of a request. Functions that decode take the body of a statistics reply.
 """
 
 from __future__ import annotations
@@ -43,29 +43,32 @@ def message(kind: int, body: bytes = b"", xid: int = 0) -> bytes:
 
 
 def disable_async() -> bytes:
-    """Return a message that disables packet-in, port status and flow removed on this channel.
+    """Return a message that disables packet-in, port status and flow removed on this connection.
 
-    POX gets these messages on its OpenFlow 1.0 connection.
+    POX gets these messages on its OpenFlow 1.0 connection instead.
     """
     return message(SET_ASYNC, struct.pack("!6L", 0, 0, 0, 0, 0, 0))
 
 
 def kbps(rate_bps: int) -> int:
-    """Convert the rate of a meter from bit/s to kb/s, at least 1."""
+    """Convert a meter's rate from bit/s to kb/s; return at least 1."""
     return max(1, round(rate_bps / 1000))
 
 
 def burst_kbit(rate_bps: int) -> int:
     """Return the burst size in kbit for a meter with this rate.
 
-    It is ten full frames, or what the rate carries in 20 ms if that is more. A burst below one
+    It is the larger of ten full frames and the bits of 20 ms at this rate. A burst smaller than one
     frame would starve a flow.
     """
     return ceil(max(10 * FULL_FRAME_BITS, rate_bps * 0.020) / 1000)
 
 
 def meter_mod(command: int, rate_bps: int = 0) -> bytes:
-    """Return a message that adds, modifies or deletes the one meter of a switch."""
+    """Return a message that adds, modifies or deletes the only meter of a switch.
+
+    `command` is `METER_ADD`, `METER_MODIFY` or `METER_DELETE`.
+    """
     band = (
         struct.pack("!HHLL4x", 1, 16, kbps(rate_bps), burst_kbit(rate_bps))
         if command != METER_DELETE
@@ -75,17 +78,18 @@ def meter_mod(command: int, rate_bps: int = 0) -> bytes:
 
 
 def send_to_paths(address: str | None, metered: bool) -> bytes:
-    """Return a message that adds an entry to table 0: it sends TCP to `address` on to table 1.
+    """Return a message that adds an entry to table 0 for TCP packets to `address`.
 
-    Table 1 holds the entries of paths. If `metered`, the traffic passes the meter first. With
-    `address` None, this is the default entry, which matches all other packets.
+    The entry sends the packets to table 1, which forwards them. If `metered`, they pass the meter
+    first. If `address` is None, the message adds the default entry, which matches all packets that
+    match no other entry.
     """
     meter = struct.pack("!HHL", _METER_INSTRUCTION, 8, METER) if metered else b""
     return _table0(FLOW_ADD, address, meter + struct.pack("!HHB3x", _GOTO, 8, PATHS_TABLE))
 
 
 def delete_entry(address: str) -> bytes:
-    """Return a message that deletes the entry of `address` in table 0."""
+    """Return a message that deletes the entry for `address` from table 0."""
     return _table0(FLOW_DELETE_STRICT, address, b"")
 
 
@@ -112,7 +116,7 @@ def _oxm(field: int, value: bytes) -> bytes:
 
 
 def flow_stats_request(table: int) -> tuple[int, bytes]:
-    """Return kind and body of a request for all entries of a table, with their counters."""
+    """Return the pair (kind, body) of a request for all entries of a table with their counters."""
     return FLOW_STATS, struct.pack("!B3xLL4xQQ", table, ANY, ANY, 0, 0) + _match(None)
 
 
@@ -132,8 +136,8 @@ def meter_config_request() -> tuple[int, bytes]:
 class FlowEntry:
     """Hold a flow entry with its counters.
 
-    `address` is the IPv4 destination that it matches, None without one; `metered` is True if its
-    packets pass the meter. Only entries of table 0 use these two.
+    `address` is the IPv4 destination that the entry matches, None if it matches any. `metered` is
+    True if its packets pass the meter. Both are used only for entries of table 0.
     """
 
     cookie: int
@@ -154,10 +158,7 @@ class FlowCount(NamedTuple):
 
 @dataclass(frozen=True)
 class MeterCount:
-    """Hold the counters of a meter.
-
-    These are the bytes that reached it, the bytes that it dropped, and its age.
-    """
+    """Hold a meter's counters: bytes that reached it, bytes that it dropped, and its age."""
 
     offered_bytes: int
     dropped_bytes: int
@@ -188,9 +189,9 @@ def flows(body: bytes) -> list[FlowEntry]:
 
 
 def flow_counts(body: bytes) -> list[FlowCount]:
-    """Return the counters of the entries in a flow statistics reply.
+    """Return the counters of the flow entries in the body of a flow statistics reply.
 
-    Entries with cookie 0 are left out.
+    Entries with cookie 0 are left out; only path entries have a cookie.
     """
     counts = (
         FlowCount(*struct.unpack_from("!QQQ", entry, 24))
@@ -233,9 +234,9 @@ def _is_metered(instructions: bytes) -> bool:
 
 
 def meter_count(body: bytes) -> MeterCount | None:
-    """Return the counters of the switch's meter in a meter statistics reply.
+    """Return the counters of the switch's only meter, from the body of a meter statistics reply.
 
-    Return None if the reply does not contain the meter that `meter_mod` adds.
+    Return None if the reply does not contain this meter.
     """
     for entry in _entries(body, length_at=4):
         meter, _, _, _, offered, age_s, age_ns = struct.unpack_from("!LH6xLQQLL", entry)
@@ -248,9 +249,9 @@ def meter_count(body: bytes) -> MeterCount | None:
 
 
 def meter_rate_bps(body: bytes) -> int | None:
-    """Return the rate in bit/s of the switch's meter in a meter configuration reply.
+    """Return the rate in bit/s of the switch's only meter, from a meter configuration reply.
 
-    Return None if the reply does not contain the meter that `meter_mod` adds.
+    Return None if the reply does not contain this meter.
     """
     for entry in _entries(body):
         _, _, meter = struct.unpack_from("!HHL", entry)
@@ -260,7 +261,7 @@ def meter_rate_bps(body: bytes) -> int | None:
 
 
 def ports(body: bytes) -> list[PortCount]:
-    """Return the counters of all ports in a port statistics reply.
+    """Return the counters of all ports in the body of a port statistics reply.
 
     Reserved ports such as LOCAL are left out.
     """
@@ -276,9 +277,9 @@ def ports(body: bytes) -> list[PortCount]:
 
 
 def _entries(body: bytes, length_at: int = 0) -> Iterator[bytes]:
-    """Split a list of entries, each of which contains its own length in bytes.
+    """Yield each entry of `body`, a list in which every entry states its own length in bytes.
 
-    The length is at offset `length_at` of each entry. Stop where a length is not valid.
+    The length is at offset `length_at` of the entry. Stop at a length that is not valid.
     """
     while len(body) >= length_at + 2:
         (length,) = struct.unpack_from("!H", body, length_at)

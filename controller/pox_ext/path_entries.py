@@ -1,9 +1,10 @@
-"""Write the entries of paths in table 1, move flows without losing packets, and delete old entries.
+"""Write path entries (the entries of table 1 that forward a flow), move flows, delete old entries.
 
 A flow moves to another path hop by hop, from the last switch of the path to the first. Each step
 waits until the bridges have carried out the step before. A packet therefore finds a complete path,
-old or new, wherever it is. Entries that only the old path needs are deleted `LINGER_S` later, when
-no packet is in flight there. Existing entries are modified, so that their counters continue.
+old or new, wherever it is, and none is lost. Entries at switches that only the old path passes are
+deleted `LINGER_S` later, when no packet is in flight there. Existing entries are modified, so that
+their counters continue.
 """
 
 from __future__ import annotations
@@ -25,17 +26,17 @@ Move = tuple[Flow, Route, Route]  # flow, old route, new route
 
 
 class PathEntries:
-    """Write the flow entries of routes into the bridges."""
+    """Write, move and delete the path entries of flows on the bridges."""
 
     def __init__(self, switches: Switches, hosts: Hosts) -> None:
         self._switches, self._hosts = switches, hosts
         self._stale: list[tuple[float, str, Flow]] = []
 
     def write(self, flow: Flow, route: Route, only: str | None = None) -> None:
-        """Write the entries of a route from its last switch to its first.
+        """Write the entries of `flow` along `route`, from the last switch to the first.
 
-        In this order no packet reaches a switch before its entry. `only` restricts the writing to
-        one switch.
+        In this order no packet reaches a switch before its entry. If `only` names a switch, write
+        only the entry at this switch.
         """
         for hop in reversed(route):
             if only in (None, hop.switch):
@@ -46,7 +47,7 @@ class PathEntries:
     ) -> None:
         """Move several flows to new routes together; call `done` when all entries are written.
 
-        Schedule the deletion of entries at switches that only the old routes pass.
+        Schedule the deletion of the entries at switches that only the old routes pass.
         """
         moving = list(moves)
         for flow, old, new in moving:
@@ -55,10 +56,10 @@ class PathEntries:
         self._step(moving, 1, done)
 
     def delete_stale(self, now_s: float, switches_of: Callable[[Flow], Container[str]]) -> None:
-        """Delete the old entries that are due at `now_s`.
+        """Delete the entries of old routes that are due at `now_s`.
 
-        Keep an entry if its flow passes the switch now; `switches_of(flow)` returns the switches of
-        its route.
+        Keep an entry if the present route of its flow passes the switch once more.
+        `switches_of(flow)` returns the switches of the present route.
         """
         due = [each for each in self._stale if each[0] <= now_s]
         self._stale = [each for each in self._stale if each[0] > now_s]
@@ -73,16 +74,16 @@ class PathEntries:
                 self._switches.send(switch, gone)
 
     def drop_for(self, switch: str, flow: Flow, seconds: int) -> None:
-        """Write an entry that drops a flow at `switch` for this many seconds."""
+        """Write an entry that drops the packets of `flow` at `switch` for this many seconds."""
         self._switches.send(
             switch,
             nicira.flow_mod(PATHS_TABLE, priority(flow), nicira.match_flow(flow), hard_s=seconds),
         )
 
     def actions(self, hop: Hop, ingress_port: int | None = None) -> list[bytes]:
-        """Return the actions that send a packet to the next hop.
+        """Return the actions that send a packet out of the port of `hop`.
 
-        The list is empty if the switch has no such port. `ingress_port` is the port where the
+        Return an empty list if the switch has no such port. `ingress_port` is the port by which the
         packet entered.
         """
         number = self._switches.port(hop.switch, hop.port)
@@ -92,10 +93,10 @@ class PathEntries:
         return [*rewrite, nicira.output(number, ingress_port)]
 
     def _step(self, moves: list[Move], from_the_end: int, done: Callable[[], None]) -> None:
-        """Write one hop of every new route; when the bridges confirm it, continue one hop earlier.
+        """Write one hop of every new route; when the bridges confirm, write the hop before it.
 
-        `from_the_end` is the position of the hop, counted from the last switch of its route, which
-        is 1. Call `done` after the first hop of the longest route.
+        `from_the_end` selects the hop: 1 is the last switch of each route, 2 the switch before the
+        last. After the first hop of the longest route, call `done`.
         """
         writing = [(flow, new[-from_the_end]) for flow, _, new in moves if len(new) >= from_the_end]
         if not writing:
@@ -130,9 +131,9 @@ class PathEntries:
             self._switches.send(hop.switch, entry)
 
     def _entry_port(self, flow: Flow, hop: Hop) -> int | None:
-        """Return the port of `hop` if the flow enters the switch by the port by which it leaves.
+        """Return the port of `hop` if the flow also enters the switch by this port, else None.
 
-        This happens between two stations of one access point. Otherwise return None.
+        This happens between two stations of one access point.
         """
         place = self._hosts.place(flow.source)
         same = place is not None and (place.switch, place.port) == (hop.switch, hop.port)
@@ -142,6 +143,6 @@ class PathEntries:
 def priority(flow: Flow) -> int:
     """Return the priority of a flow's entry.
 
-    TCP entries have a higher priority than entries that match only two addresses.
+    The entry of a TCP flow has a higher priority than an entry that matches only two addresses.
     """
     return TCP_PRIORITY if flow.protocol == frames.TCP else PAIR_PRIORITY

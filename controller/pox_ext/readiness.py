@@ -1,4 +1,8 @@
-"""Record which switches are ready: table 0 and table 1 are both written."""
+"""Record which switches are ready, that is, have both table 0 and table 1 written.
+
+Table 0 counts and meters traffic and is written with OpenFlow 1.3. Table 1 forwards packets and is
+written with OpenFlow 1.0.
+"""
 
 from __future__ import annotations
 
@@ -8,20 +12,20 @@ TABLE_0, TABLE_1 = "table 0", "table 1"
 
 
 class Readiness:
-    """Hold which tables of each switch have been written."""
+    """Hold which of the two tables of each switch have been written."""
 
     def __init__(self, switches: Iterable[str]) -> None:
         self._parts: dict[str, set[str]] = {switch: set() for switch in switches}
 
     @property
     def complete(self) -> bool:
-        """Return whether both tables of all switches are written."""
+        """Return whether both tables of every switch have been written."""
         return all(len(parts) == 2 for parts in self._parts.values())
 
     def ready(self, switch: str, part: str) -> bool:
-        """Record that table `part` of `switch` is written.
+        """Record that table `part` of `switch` has been written.
 
-        Return True if this completed the last switch, so that now all tables of all switches are
+        Return True if only this table was missing, so that now both tables of every switch are
         written.
         """
         before = self.complete
@@ -29,11 +33,11 @@ class Readiness:
         return self.complete and not before
 
     def lost(self, switch: str, part: str) -> None:
-        """Record that the connection to `switch` for table `part` is closed."""
+        """Record that the connection over which table `part` of `switch` is written has closed."""
         self._parts[switch].discard(part)
 
     def complaints(self) -> Iterator[str]:
-        """Yield a warning, with advice, for each switch whose tables are not both written."""
+        """Yield a warning, with advice, for each switch that is not ready."""
         for switch, parts in self._parts.items():
             if TABLE_1 not in parts:
                 yield (

@@ -1,6 +1,6 @@
-"""Choose the switches and ports that a flow passes.
+"""Choose the route of each flow: the switches that it passes, and its port at each.
 
-The choice depends only on the inputs: a flow gets the same path after a restart.
+The choice depends only on the inputs, so a flow gets the same route after a restart.
 
 1) Find the switches and ports of both addresses.
 2) Take the path that a strategy chose, if it joins these switches and all its links are up.
@@ -25,7 +25,7 @@ MOST_ROUTES = 8192
 
 @dataclass(frozen=True)
 class Hop:
-    """Hold a switch on a route and the port by which the flow leaves it.
+    """Hold a switch on a route, and the port by which the flow leaves this switch.
 
     At the last switch, `mac` is the destination MAC address to write into the frames.
     """
@@ -39,7 +39,7 @@ Route = tuple[Hop, ...]
 
 
 class Router:
-    """Choose the routes of flows and store the routes in use; at most `MOST_ROUTES` are stored."""
+    """Choose the routes of flows, and store at most `MOST_ROUTES` of them."""
 
     def __init__(self, plan: Plan, hosts: Hosts) -> None:
         self._plan, self._hosts = plan, hosts
@@ -51,7 +51,7 @@ class Router:
     def route(self, flow: Flow) -> Route | None:
         """Choose and store the route of a flow.
 
-        Return None if an address is unknown or no path exists.
+        Return None if the switch of an address is unknown or no path joins the two switches.
         """
         source, destination = (
             self._hosts.place(flow.source),
@@ -71,13 +71,13 @@ class Router:
         return route
 
     def path(self, flow: Flow) -> tuple[str, ...]:
-        """Return the switches that a flow passes, in order; empty if it has no route."""
+        """Return the switches that a flow passes, in order; empty if the flow has no route."""
         return tuple(hop.switch for hop in self.routes.get(flow) or self.route(flow) or ())
 
     def pin(self, flow: Flow, path: paths.Path) -> None:
-        """Route a flow over `path`, and its opposite direction over `path` reversed.
+        """Choose `path` for a flow, and `path` reversed for its opposite direction.
 
-        The choice holds while all links of the path are up. An empty path ends it.
+        The choice is used while all links of the path are up. An empty path ends the choice.
         """
         for each, its_path in ((flow, path), (flow.back(), path[::-1])):
             self._pins.pop(each, None)
@@ -89,11 +89,11 @@ class Router:
         return flow in self._pins
 
     def switches(self, flow: Flow) -> set[str]:
-        """Return the switches of the stored route of a flow; empty without a stored route."""
+        """Return the switches of the stored route of a flow, or an empty set if none is stored."""
         return {hop.switch for hop in self.routes.get(flow, ())}
 
     def forget(self, flow: Flow) -> None:
-        """Forget the routes and chosen paths of a flow that has ended, in both directions."""
+        """Forget the routes and the chosen path of an ended flow and of its opposite direction."""
         self.pin(flow, ())
         for each in (flow, flow.back()):
             self.routes.pop(each, None)
@@ -109,19 +109,19 @@ class Router:
         return before != self._down
 
     def ends(self, link: str) -> list[tuple[str, str]]:
-        """Return switch and port of each end of a link between switches.
+        """Return the two ends of a link between switches, each as (switch, port).
 
-        Empty for any other link.
+        Return an empty list if the link does not join two switches.
         """
         found = [each for each in self._plan.trunks if each.link == link]
         return [end for each in found for end in ((each.a, each.a_port), (each.b, each.b_port))]
 
     def changed(self, flows: Iterable[Flow] | None = None) -> list[tuple[Flow, Route, Route]]:
-        """Choose the routes of flows anew, and return each flow whose route has changed.
+        """Choose the routes of `flows` anew, and return the flows whose route has changed.
 
-        `flows` None means all flows with a stored route. Each tuple holds the flow, its old route
-        (empty if it had none) and its new route. A flow without a route is no longer stored and is
-        not returned.
+        With None, do this for all flows that have a stored route. Each element of the result is
+        (flow, old route, new route); the old route is empty if the flow had none. If a flow has no
+        route any more, its stored route is removed and it is not in the result.
         """
         found = []
         for flow in list(self.routes if flows is None else flows):
@@ -154,7 +154,7 @@ class Router:
         return near
 
     def _port(self, here: str, there: str) -> str:
-        """Return the port of `here` on the first link to `there` that is up."""
+        """Return the port of switch `here` on the first link to switch `there` that is up."""
         for each in self._plan.trunks:
             if each.link not in self._down and {each.a, each.b} == {here, there}:
                 return each.a_port if each.a == here else each.b_port

@@ -1,7 +1,7 @@
 """Exchange files with the runner, the process that runs a scenario (docs/formats.md).
 
-The runner puts messages into the folder `inbox/`; the controller appends its decisions to
-`decisions.jsonl`.
+The runner puts messages into the folder `inbox/`. The controller appends its decisions and warnings
+to `decisions.jsonl`.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class RunFolder:
         return self.path / "statistics.json"
 
     def write(self, *lines: dict[str, Any]) -> None:
-        """Append JSON lines, each with the time of day, in a single write.
+        """Append the objects `lines` as JSON lines in a single write; add the time of day to each.
 
-        Writing into a folder that is shared with a virtual machine takes long.
+        A single write is used because it takes long if the folder is shared with a virtual machine.
         """
         at = round(time.time(), 3)
         self._decisions.write(
@@ -44,9 +44,9 @@ class RunFolder:
         )
 
     def messages(self) -> Iterator[InboxMessage | str]:
-        """Yield the new messages in the order of their file names, and delete the files.
+        """Yield the new messages in the order of their file names, and delete their files.
 
-        For a message that is not valid, yield the text of the error.
+        If a message is not valid, yield the text of the error instead.
         """
         for file in sorted(self._inbox.glob("*.json")) if self._changes.may_have_changed() else ():
             text = file.read_bytes()

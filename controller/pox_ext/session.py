@@ -1,5 +1,7 @@
 """Run the controller: a tick four times a second, and a control step whenever one is due.
 
+In a control step, the strategy observes the network and decides.
+
 1) When a step is due and the bridges are connected, request their counters.
 2) When all have replied, or after a second: observe, let the strategy decide, carry out its
    commands, and write the decision log and the statistics.
@@ -50,7 +52,7 @@ MOST_WARNINGS = 500
 
 
 class Session:
-    """Connect the strategy to the network.
+    """Create the parts of the controller, and pass reports, events and commands between them.
 
     Everything but the writing of the statistics file runs in POX's own thread.
     """
@@ -113,21 +115,21 @@ class Session:
     # --- reports and connections
 
     def datagram(self, data: bytes, _sender: Address) -> None:
-        """Handle a datagram from an AP agent; write a warning if it is not valid."""
+        """Handle a datagram from an AP agent; log a warning if the datagram is not valid."""
         try:
             self._observer.add_report(read_ap_report(data))
         except ValueError as error:
             self.warn(str(error))
 
     def host_datagram(self, data: bytes, sender: Address) -> None:
-        """Handle a datagram from a host agent; write a warning if it is not valid."""
+        """Handle a datagram from a host agent; log a warning if the datagram is not valid."""
         try:
             self._subflows.handle_report(self._channel.report(data, sender))
         except ControllerError as error:
             self.warn(str(error))
 
     def channel_up(self, channel: Channel) -> None:
-        """Read and write table 0 and meter of a bridge that has connected with OpenFlow 1.3."""
+        """Read and write table 0 and the meter of a bridge that has connected with OpenFlow 1.3."""
         switch = self._plan.names.get(channel.dpid or 0)
         if switch is not None:
             self._meters.connected(switch, channel)
@@ -140,13 +142,16 @@ class Session:
             self._readiness.lost(switch, TABLE_0)
 
     def warn(self, text: str) -> None:
-        """Write a warning once; at most `MOST_WARNINGS` different warnings are written."""
+        """Append a warning to the decision log, unless the same text has been written before.
+
+        At most `MOST_WARNINGS` different warnings are written.
+        """
         if text not in self._warned and len(self._warned) < MOST_WARNINGS:
             self._warned.add(text)
             self._folder.write({"kind": "warning", "text": text})
 
     def restore(self, tables: Tables) -> None:
-        """Restore links and subflows from the statistics of an earlier controller of this run."""
+        """Restore link settings and subflows from statistics that an earlier controller wrote."""
         for document in tables.get("links", []):
             self._link(LinkState.model_validate(document).scaled(self._plan.rate_scale))
         self._subflows.restore(tables.get("subflows", []))
@@ -180,9 +185,9 @@ class Session:
     # --- the loop
 
     def tick(self) -> None:
-        """Handle new messages, and run a control step if one is due.
+        """Handle new messages from the runner, and start or finish a control step if it is time.
 
-        Called every `TICK_S` seconds.
+        This method is called every `TICK_S` seconds.
         """
         for message in self._folder.messages():
             self._handle_message(message)
@@ -229,7 +234,11 @@ class Session:
         }
 
     def _link(self, state: LinkState) -> int | None:
-        """Apply a link's new settings; return how many flows moved, None if it can move none."""
+        """Apply new settings of a link, and return how many flows move because of them.
+
+        Return None if the settings do not set the link up or down, or if it does not join two
+        switches.
+        """
         self._observer.arcs.change_link(state)
         return None if state.up is None else self._forwarding.set_link(state.link, state.up)
 

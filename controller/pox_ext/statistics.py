@@ -21,7 +21,7 @@ Tables = dict[str, list[dict[str, Any]]]
 
 
 class ReplacedFile(Storage):
-    """Store the database in one file: write a new file, then rename it over the old one."""
+    """Store the database in one file, which is replaced by renaming a new file at each write."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -44,9 +44,9 @@ class ReplacedFile(Storage):
 
 
 def read(path: Path) -> Tables:
-    """Return the rows of all tables in a statistics file, by table name.
+    """Return the rows of every table in a statistics file; the keys are the table names.
 
-    The result is empty if the file does not exist or cannot be parsed.
+    Return an empty dict if the file does not exist or cannot be parsed.
     """
     with TinyDB(path, storage=ReplacedFile) as database:
         return {
@@ -56,9 +56,9 @@ def read(path: Path) -> Tables:
 
 
 class Writer:
-    """Write the statistics in a separate thread.
+    """Write the statistics file in a separate thread.
 
-    If new tables arrive before the last ones are written, only the newest are written.
+    If newer tables arrive while the thread is busy, older tables that wait are not written.
     """
 
     def __init__(self, path: Path) -> None:
@@ -72,7 +72,7 @@ class Writer:
         self._thread.start()
 
     def put(self, tables: Tables) -> None:
-        """Store new tables for the writing thread; return without waiting for the write."""
+        """Give new tables to the writing thread; do not wait until they are written."""
         with self._news:
             self._latest = tables
             self._news.notify()

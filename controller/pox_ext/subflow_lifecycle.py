@@ -1,11 +1,11 @@
 """Follow each subflow from handshake to end, and write a line to the decision log at each change.
 
-1) A SYN/ACK completes the handshake of a subflow. Its line is written when its tier is known, at
-   the first control step at the latest. After a restart, the controller learns older subflows from
-   the host report of the server.
+1) A SYN/ACK completes the handshake of a subflow. Its line is written when its tier (1 or 2) is
+   known, at the first control step at the latest. After a restart, the controller learns older
+   subflows from the report of the server's host agent, the program that runs on this host.
 2) When its path, its backup flag or its pacing rate has changed, write a line.
-3) A subflow has ended when its hosts no longer report it. If neither host sends reports, it has
-   ended when its flow entry was removed because no packet used it. Write a line.
+3) A subflow has ended when the reports of its hosts no longer list it. If neither host sends
+   reports, it has ended when its flow entry was removed because no packet used it. Write a line.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Logged = tuple[tuple[str, ...], bool, int | None]  # path, backup, expected rate
 
 
 class SubflowLifecycle:
-    """Handle handshakes, host reports and removed flow entries; write the lines of subflows."""
+    """Track when subflows begin, change and end, and write their lines to the decision log."""
 
     def __init__(
         self,
@@ -56,8 +56,8 @@ class SubflowLifecycle:
     def handle_syn(self, packet: Ip) -> Fallback | None:
         """Handle a SYN or SYN/ACK.
 
-        Return a `Fallback` if the packet shows that an MPTCP connection fell back to TCP, else
-        None.
+        Return a `Fallback` if the packet shows that an MPTCP connection fell back to plain TCP,
+        else None.
         """
         event = self._tracker.handle_syn(packet)
         if isinstance(event, Joined):
@@ -65,9 +65,9 @@ class SubflowLifecycle:
         return event if isinstance(event, Fallback) else None
 
     def handle_report(self, report: HostReport) -> None:
-        """Handle the report of a host.
+        """Store the report of a host agent.
 
-        If the host is a server, track those of its subflows that are not tracked yet.
+        If its host is a server, track the reported subflows that are not tracked yet.
         """
         if self._host_reports.add(report) and not self._is_user(report.host):
             known = {each.flow for each in self._tracker.subflows()}
@@ -76,9 +76,10 @@ class SubflowLifecycle:
                     self._joined(self._tracker.adopt(token, flow.back()))
 
     def handle_idle_entry(self, cookie: int) -> None:
-        """Handle the removal of a flow entry that no packet has used for long.
+        """End the subflow whose flow entry was removed because no packet used it.
 
-        `cookie` identifies the flow. Its subflow has ended, unless one of its hosts sends reports.
+        `cookie` identifies the flow entry. If one of the subflow's hosts sends reports, do nothing:
+        the reports show when the subflow ends.
         """
         for joined in self._tracker.subflows():
             here = cookie in (digest(joined.flow), digest(joined.flow.back()))
@@ -86,7 +87,7 @@ class SubflowLifecycle:
                 self._end(joined)  # 3
 
     def refresh(self, now_s: float) -> list[Subflow]:
-        """Return the open subflows; write a line for each that has changed or ended."""
+        """Return the open subflows; write a line for each subflow that has changed or ended."""
         open_subflows = []
         for joined in self._tracker.subflows():
             subflow = self._observer.subflow(joined)
@@ -98,12 +99,15 @@ class SubflowLifecycle:
         return open_subflows
 
     def flow(self, key: SubflowKey) -> Flow | None:
-        """Return the 5-tuple of an open subflow in the direction to its user, else None."""
+        """Return the 5-tuple of an open subflow in the direction to its user.
+
+        Return None if the subflow is not open.
+        """
         joined = self._tracker.find(*key)
         return None if joined is None else self._observer.subflow(joined).flow
 
     def restore(self, documents: Iterable[dict[str, Any]]) -> None:
-        """Restore the subflows of an earlier controller from rows of the table `subflows`."""
+        """Restore an earlier controller's subflows from rows of the statistics table `subflows`."""
         for document in documents:
             joined = Counters.joined(document)
             self._tracker.restore(joined)
@@ -120,8 +124,8 @@ class SubflowLifecycle:
     def documents(self) -> list[tuple[Joined, Subflow, bool]]:
         """Return all open subflows for the statistics file.
 
-        Each tuple holds the subflow as tracked, the subflow as strategies observe it, and whether a
-        strategy chose its path.
+        Each tuple holds the subflow as tracked from its SYN packets, the subflow as strategies
+        observe it, and whether a strategy chose its path.
         """
         found = [(joined, self._observer.subflow(joined)) for joined in self._tracker.subflows()]
         return [

@@ -1,7 +1,6 @@
 """Send messages to the bridges on POX's OpenFlow 1.0 connections.
 
-A barrier, a request that a bridge answers after all earlier messages, confirms that they were
-carried out.
+A barrier is a request that a bridge answers when it has carried out all earlier messages.
 """
 
 from __future__ import annotations
@@ -18,9 +17,9 @@ BARRIER_TIMEOUT_S = 2.0  # the longest wait for a reply
 
 
 class Switches:
-    """Hold the ports of the connected bridges and the barriers without a reply, by switch name.
+    """Hold the port numbers of the connected bridges, and the barriers that have no reply yet.
 
-    A bridge that is not connected has no ports.
+    Switches are identified by name. A bridge that is not connected has no ports.
     """
 
     def __init__(self, nexus: Any, plan: Plan) -> None:
@@ -32,14 +31,14 @@ class Switches:
     def name(self, dpid: int) -> str | None:
         """Return the name of the bridge with this datapath id.
 
-        Return None if the topology file has no such bridge.
+        Return None if the topology file contains no such bridge.
         """
         return self._plan.names.get(dpid)
 
     def port(self, switch: str, name: str) -> int | None:
-        """Return the number of the port `name` of a switch.
+        """Return the number of the port called `name` of a switch.
 
-        Return None if the switch is not connected or lacks this port.
+        Return None if the switch is not connected or has no such port.
         """
         return self.ports(switch).get(name)
 
@@ -54,7 +53,7 @@ class Switches:
         return self._ports[switch]
 
     def port_name(self, switch: str, number: int) -> str:
-        """Return the name of the port with this number, empty if the switch has no such port."""
+        """Return the name of the port with this number, or "" if the switch has no such port."""
         return next((name for name, known in self.ports(switch).items() if known == number), "")
 
     def connected(self, switch: str) -> bool:
@@ -66,9 +65,10 @@ class Switches:
             connection.send(message)
 
     def after(self, switch: str, done: Callable[[], None]) -> None:
-        """Call `done` when the switch has carried out everything that was sent to it before.
+        """Call `done` when the switch has carried out all messages sent before.
 
-        Call it as well if the switch disconnects, or does not reply for `BARRIER_TIMEOUT_S`.
+        Also call `done` if the switch is not connected, disconnects, or does not reply within
+        `BARRIER_TIMEOUT_S`.
         """
         if self._connection(switch) is None:
             done()
@@ -78,7 +78,7 @@ class Switches:
         self.send(switch, nicira.barrier(self._xid))
 
     def answered(self, xid: int) -> None:
-        """Handle the reply to the barrier with this transaction id: call its callback."""
+        """Call the callback of the barrier that has this transaction id, and forget the barrier."""
         if xid in self._waiting:
             self._waiting.pop(xid)[1]()
 
@@ -88,11 +88,11 @@ class Switches:
             self.answered(xid)
 
     def changed(self, switch: str) -> None:
-        """Forget the ports of a switch, so that they are read from POX at the next use."""
+        """Forget the ports of a switch, so that the next use reads them from POX."""
         self._ports.pop(switch, None)
 
     def lost(self, switch: str) -> None:
-        """Handle a disconnected switch: forget its ports and call the callbacks of its barriers."""
+        """Forget the ports of a disconnected switch, and call the callbacks of its barriers."""
         self.changed(switch)
         for xid in [xid for xid, (where, _, _) in self._waiting.items() if where == switch]:
             self.answered(xid)

@@ -1,8 +1,8 @@
 """Compute the messages that change table 0 of a switch from its installed to its desired state.
 
 Every address of a multipath user has an entry, so that its traffic is counted under every strategy.
-The entries of Tier 2 addresses send their traffic through the meter. The messages are ordered so
-that no entry ever names a missing meter.
+The entries of Tier 2 addresses, whose traffic the strategy limits, send it through the meter. The
+messages are ordered so that no entry ever names a missing meter.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from controller.pox_ext.openflow13_messages import FlowEntry, kbps
 
 @dataclass(frozen=True)
 class Table0:
-    """Hold the content of table 0 and the rate of the meter.
+    """Hold the content of table 0 of a switch and the rate of its meter.
 
-    `counted` and `metered` are the addresses with an entry, and those whose traffic passes the
-    meter. `rate_bps` is None without a meter. `default` is True if the default entry exists, which
-    sends all other packets to table 1.
+    `counted` are the addresses that have an entry. `metered` are the addresses whose traffic passes
+    the meter. `rate_bps` is None if there is no meter. `default` is True if the default entry
+    exists, which sends all other packets to table 1.
     """
 
     counted: frozenset[str] = frozenset()
@@ -33,9 +33,9 @@ class Table0:
 
 
 def read(flows: list[FlowEntry], rate_bps: int | None) -> Table0:
-    """Return the state of table 0 from the entries that a switch reports.
+    """Convert the entries of table 0 that a switch reports to a `Table0`.
 
-    `rate_bps` is the rate of its meter, None without one.
+    `rate_bps` is the rate of the switch's meter, None if it has no meter.
     """
     addresses = frozenset(each.address for each in flows if each.address)
     metered = frozenset(each.address for each in flows if each.address and each.metered)
@@ -50,7 +50,7 @@ def read(flows: list[FlowEntry], rate_bps: int | None) -> Table0:
 def changes(installed: Table0, desired: Table0) -> list[bytes]:
     """Return the messages that change table 0 and the meter from `installed` to `desired`.
 
-    The list is empty if both are equal.
+    The list is empty if nothing needs to change.
     """
     messages = (
         [openflow13.send_to_paths(None, metered=False)]
@@ -81,7 +81,7 @@ def _meter(installed_bps: int | None, desired_bps: int) -> list[bytes]:
 
 
 def resets_counters(installed: Table0, desired: Table0) -> bool:
-    """Return whether the change from `installed` to `desired` resets the counters of the meter."""
+    """Return whether the messages of `changes` make the switch reset the meter's counters."""
     rates = [
         None if table.rate_bps is None else kbps(table.rate_bps) for table in (installed, desired)
     ]

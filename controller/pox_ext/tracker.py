@@ -1,15 +1,16 @@
-"""Track MPTCP connections and subflows; the only input is their SYN and SYN/ACK packets.
+"""Track MPTCP connections and subflows; the main input is their SYN and SYN/ACK packets.
 
 1) A SYN with MP_JOIN contains the token of its connection: store it until the SYN/ACK comes.
 2) A SYN/ACK with MP_CAPABLE contains the server's key. The token of this key names the connection,
-   and the handshake makes its first subflow.
+   and this handshake creates its first subflow.
 3) After a SYN/ACK with MP_JOIN the subflow belongs to the connection whose token the SYN contained.
 4) If a SYN had MP_CAPABLE and the SYN/ACK has no MPTCP option, the connection fell back to TCP
    (RFC 8684, section 3.7).
 5) The number of a removed subflow is not reused while its connection exists.
 
-A subflow that the server opens contains the client's token. In v1 no SYN shows the client's key, so
-such subflows are listed under the client's token, as if they were a separate connection.
+The SYN of a subflow that the server opens contains the client's token. In v1 no SYN shows the
+client's key, so such subflows are listed under the client's token, as if this were another
+connection.
 """
 
 from __future__ import annotations
@@ -26,7 +27,11 @@ MOST_CONNECTIONS, MOST_REQUESTS = 4096, 1024
 
 @dataclass(frozen=True)
 class Joined:
-    """Hold a subflow whose handshake is complete; `flow` is in the direction of its SYN."""
+    """Hold a tracked subflow: its handshake is complete.
+
+    `connection` is the MPTCP token of its connection, `number` counts the subflows of the
+    connection from 1, and `flow` is the 5-tuple of its SYN.
+    """
 
     connection: str
     number: int
@@ -42,9 +47,9 @@ class Fallback:
 
 
 class Tracker:
-    """Store the subflows of each connection, in the order of their SYN/ACKs.
+    """Store the open subflows of each connection, in the order of their SYN/ACKs.
 
-    The key of a connection is its token. At most `MOST_CONNECTIONS` connections are stored; the
+    Connections are identified by their MPTCP token. At most `MOST_CONNECTIONS` are stored; the
     oldest are forgotten first.
     """
 
@@ -56,7 +61,8 @@ class Tracker:
     def handle_syn(self, packet: Ip) -> Joined | Fallback | None:
         """Handle a SYN or SYN/ACK.
 
-        Return the new subflow or the fallback that it shows, else None.
+        If the packet completes the handshake of a new subflow, return the subflow. If it shows a
+        fallback to plain TCP, return the `Fallback`. Otherwise return None.
         """
         if not packet.is_syn:
             return None
@@ -72,7 +78,10 @@ class Tracker:
         self._add(joined)
 
     def adopt(self, token: str, flow: Flow) -> Joined:
-        """Add a subflow whose handshake was not observed, because its host reports it."""
+        """Add a subflow that a host reports and whose handshake was not observed.
+
+        `token` identifies its connection. `flow` is its 5-tuple in the direction of its SYN.
+        """
         return self._add(Joined(token, self._numbers.get(token, 0) + 1, flow))
 
     def subflows(self) -> list[Joined]:
@@ -80,7 +89,7 @@ class Tracker:
         return [subflow for subflows in self._subflows.values() for subflow in subflows]
 
     def find(self, connection: str, number: int) -> Joined | None:
-        """Return the subflow of a connection with this number, None if it is not open."""
+        """Return the subflow of `connection` with this number, or None if it is not open."""
         return next(
             (each for each in self._subflows.get(connection, ()) if each.number == number), None
         )
