@@ -55,7 +55,7 @@ class Meters:
         self._by_address: dict[tuple[str, str], int | None] = {}
 
     def connected(self, switch: str, channel: Channel) -> None:
-        """Read the installed state of a new connection's bridge, then write the desired state."""  # 1
+        """Read the installed state of a connected bridge, then write the desired state."""  # 1
         self.channels[switch] = channel
 
         def with_meter(config: bytes | None) -> None:
