@@ -1,5 +1,5 @@
-"""List the scenarios, strategies, topologies, engines and so on that the lab offers, as plain
-dictionaries for the command line and the dashboard."""
+"""List the scenarios, strategies, congestion controls, engines and topologies that the lab offers.
+The rows are plain dictionaries for the command line and the dashboard."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ Row = dict[str, Any]
 
 
 def scenario_rows(refuse: Callable[[Any], None] = lambda document: None) -> list[Row]:
-    """Return a dictionary per scenario. For a scenario that cannot be loaded it has an `error` with
-    the message.
+    """Return one dictionary per scenario. If a scenario cannot be loaded, its dictionary holds the
+    message under the key `error`.
 
-    `refuse` is called with the content of each scenario file before it is loaded; it may raise
-    `LabError` to exclude the scenario in this way.
+    `refuse` is called with the content of each scenario file before the scenario is loaded. It can
+    raise `LabError`, which counts as an error of this scenario.
     """
     rows = []
     for name in loading.names():
@@ -35,7 +35,7 @@ def scenario_rows(refuse: Callable[[Any], None] = lambda document: None) -> list
 
 
 def strategy_rows() -> list[Row]:
-    """Return a dictionary per strategy: its name, help text and parameters."""
+    """Return one dictionary per strategy: the name, the help text and the parameters."""
     return [
         {
             "name": name,
@@ -47,8 +47,8 @@ def strategy_rows() -> list[Row]:
 
 
 def congestion_control_rows() -> list[Row]:
-    """Return a dictionary per congestion control: its name, its help text, and the engines that can
-    run it."""
+    """Return one dictionary per congestion control: the name, the help text, and the engines that
+    can run it."""
     return [
         {
             "name": name,
@@ -60,10 +60,10 @@ def congestion_control_rows() -> list[Row]:
 
 
 def engine_rows() -> list[Row]:
-    """Return a dictionary per engine.
+    """Return one dictionary per engine.
 
-    `real_time`: the engine follows the wall clock, so its runs have neither speed nor pause.
-    `cannot_build`: the kinds of topology that it cannot build, each with the reason.
+    `real_time` says whether the engine follows the wall clock, so that its runs cannot be paused or
+    sped up. `cannot_build` maps kinds of topology that the engine cannot build to the reason.
     """
     return [
         {
@@ -78,8 +78,8 @@ def engine_rows() -> list[Row]:
 
 
 def topology_rows() -> list[Row]:
-    """Return a dictionary per kind of topology: its name, its help text, the names of its
-    parameters, and a drawing."""
+    """Return one dictionary per kind of topology: the kind, the help text, the names of the
+    parameters, and a drawing in text."""
     rows = []
     for kind, module in TOPOLOGIES.items():
         text = " ".join((module.__doc__ or "").partition("\n\n")[0].split())
@@ -91,9 +91,10 @@ def topology_rows() -> list[Row]:
 
 
 def parameter_rows(name: str) -> list[Row]:
-    """Return a dictionary per parameter of a strategy, or of a kind of topology.
+    """Return one dictionary per parameter of the strategy or kind of topology `name`.
 
-    Raise `RequestError`, which lists the known names, if `name` is neither.
+    Raise `RequestError`, which lists the known names, if `name` is neither a strategy nor a kind of
+    topology.
     """
     known = [*strategy_table.strategies(), *TOPOLOGIES]
     if name not in known:
@@ -104,8 +105,8 @@ def parameter_rows(name: str) -> list[Row]:
 
 
 def target_rows(scenario: str) -> list[Row]:
-    """Return a dictionary for each target that can be changed while a scenario runs, with its unit
-    and bounds."""
+    """Return one dictionary per target, that is, per value that can be changed while the scenario
+    runs: its name, unit, bounds and value at the start."""
     return [target.row() for target in targets.targets(loading.load(scenario)).values()]
 
 

@@ -1,8 +1,8 @@
-"""Define the changes that can be made to a running network, one class for each kind. Engines choose
-what to do by the class.
+"""Define the changes that can be made to a running network, one class per kind. The class tells an
+engine what to do.
 
-A change holds integers as they are on the wire (bit/s, ns). `lab.scenario.targets` makes it from a
-flip or an event, which have text and numbers in the scenario's units.
+A change holds integers as they are on the wire (bit/s, ns, millionths). `lab.scenario.targets`
+makes a change from the name of a target and a value in scenario units.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class SetLinkRate:
-    """Limit a link to `rate_bps` in each direction."""
+    """Set the rate of a link to `rate_bps` in both directions."""
 
     link: str
     rate_bps: int
@@ -22,7 +22,7 @@ class SetLinkRate:
 
 @dataclass(frozen=True)
 class SetLinkDelay:
-    """Set the delay of a link to `delay_ns` in each direction."""
+    """Set the one-way delay of a link to `delay_ns` in both directions."""
 
     link: str
     delay_ns: int
@@ -30,7 +30,8 @@ class SetLinkDelay:
 
 @dataclass(frozen=True)
 class SetLinkLoss:
-    """Set the loss of a link to `loss_ppm` millionths in each direction in which data flows."""
+    """Set the loss of a link to `loss_ppm` lost packets per million, in each direction in which
+    data (not only acknowledgements) flows."""
 
     link: str
     loss_ppm: int
@@ -38,7 +39,7 @@ class SetLinkLoss:
 
 @dataclass(frozen=True)
 class SetLinkUp:
-    """Take a link up (`up` is True) or down. A link that is down carries nothing."""
+    """Take a link up (`up` is True) or down (False). A link that is down carries no packets."""
 
     link: str
     up: bool
@@ -46,7 +47,8 @@ class SetLinkUp:
 
 @dataclass(frozen=True)
 class SetStationRate:
-    """Set the rate that a user's station has when it is alone at an access point."""
+    """Set the rate that the station of `user` reaches at the access point `ap` while no other
+    station sends."""
 
     ap: str
     user: str
@@ -55,8 +57,8 @@ class SetStationRate:
 
 @dataclass(frozen=True)
 class SetTier1Demand:
-    """Limit all Tier 1 traffic of an access point together to `rate_bps`; None
-    removes the limit."""
+    """Limit the total Tier 1 traffic of an access point, that is, the traffic of the users whose
+    primary access point it is, to `rate_bps`. None removes the limit."""
 
     ap: str
     rate_bps: int | None
@@ -64,7 +66,7 @@ class SetTier1Demand:
 
 @dataclass(frozen=True)
 class SetDemand:
-    """Set the rate at which all connections of a user together write; None means no limit."""
+    """Set the total rate at which the connections of a user write. None means no limit."""
 
     user: str
     rate_bps: int | None
@@ -79,8 +81,8 @@ class SetCongestionControl:
 
 @dataclass(frozen=True)
 class SetStrategy:
-    """Let another strategy decide from the next control step on. `params`
-    holds all its parameters."""
+    """Replace the strategy of the controller from the next control step on. `params` holds all
+    parameters of the new strategy."""
 
     name: str
     params: Mapping[str, Any]
@@ -88,7 +90,7 @@ class SetStrategy:
 
 @dataclass(frozen=True)
 class SetStrategyParameter:
-    """Set one parameter of the present strategy, from the next control step on."""
+    """Set the parameter `key` of the controller's strategy from the next control step on."""
 
     key: str
     value: Any

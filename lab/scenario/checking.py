@@ -1,8 +1,8 @@
-"""Check plain data, such as the content of a scenario file, against models, and describe models for
-people.
+"""Check plain data, such as the content of a scenario file, against pydantic models, and list the
+keys of a model for the user.
 
-An error names file, key and value, and says what to write. A key inside other keys is written like
-`topology.paths[1].loss`; list entries are counted from 1.
+An error message names the file, the key and the value, and says what to write. A nested key is
+written like `topology.paths[1].loss`; list entries are counted from 1.
 """
 
 from __future__ import annotations
@@ -46,10 +46,11 @@ Loc = Sequence[str | int]
 
 
 def validate(model: type[Model], data: Any, source: str, *prefix: str | int) -> Model:
-    """Return `data` as a checked instance of `model`.
+    """Check `data` and return it as an instance of `model`.
 
-    Raise one `RequestError` with a line for every problem. Each line begins with `source` and the
-    key, which is written after the keys `prefix`.
+    Raise one `RequestError` with a line for each problem. Each line begins with `source` and the
+    wrong key. `prefix` holds the keys under which `data` is in the file; they are written before
+    the key.
     """
     problems = [f"{source}: {where([*prefix, *loc])}: {text}" for loc, text in _unmeasurable(data)]
     if not problems:
@@ -61,7 +62,8 @@ def validate(model: type[Model], data: Any, source: str, *prefix: str | int) -> 
 
 
 def where(loc: Loc) -> str:
-    """Return the place `loc` as text for people, such as `paths[1].loss`.
+    """Return a location as text for the user, such as `paths[1].loss`. `loc` is the sequence of
+    keys and list indices that leads to it.
 
     List indices count from 0 in `loc` and from 1 in the text.
     """
@@ -72,10 +74,11 @@ def where(loc: Loc) -> str:
 
 
 def described(model: type[BaseModel]) -> list[dict[str, Any]]:
-    """Return one dictionary for each key of a model: its name, type, unit, bounds, choices, default
-    and help text.
+    """Return one dictionary for each key of a model: the key's name, type, unit, bounds, choices,
+    default and help text.
 
-    `paths[].loss` is the key `loss` in each entry of the list `paths`.
+    Keys of list entries are included: `paths[].loss` is the key `loss` in each entry of the list
+    `paths`.
     """
     schema = model.model_json_schema()
     return list(_rows(schema, schema.get("$defs", {}), ""))
@@ -99,16 +102,16 @@ def _rows(schema: dict[str, Any], named: dict[str, Any], before: str) -> Iterato
 
 
 def _resolved(field: dict[str, Any], named: dict[str, Any]) -> dict[str, Any]:
-    """Return the JSON schema of a field with its reference replaced by the definition in `named`.
-    An optional field is described like a required one."""
+    """Return the JSON schema of a field with its `$ref` replaced by the definition in `named`. An
+    optional field gets the schema of its type without null."""
     kinds = [each for each in field.get("anyOf", []) if each.get("type") != "null"]
     field = field | (kinds[0] if len(kinds) == 1 else {})
     return field | (named[field["$ref"].rpartition("/")[2]] if "$ref" in field else {})
 
 
 def unit(key: str) -> str:
-    """Return the unit named by the last word of a key, such as "ms" for `delay_ms`; an empty text
-    if there is none."""
+    """Return the unit that the last word of a key names, such as "ms" for `delay_ms`. Return an
+    empty text if the key names no unit."""
     return (
         "fraction from 0 to 1"
         if key in FRACTIONS
@@ -119,16 +122,16 @@ def unit(key: str) -> str:
 
 
 def _tuples(data: Any) -> Any:
-    """Return the data with tuples in place of lists, at every level, because the frozen models
-    accept only tuples."""
+    """Return the data with all lists, also nested ones, replaced by tuples, because the frozen
+    models accept only tuples."""
     if isinstance(data, dict):
         return {key: _tuples(value) for key, value in data.items()}
     return tuple(_tuples(each) for each in data) if isinstance(data, (list, tuple)) else data
 
 
 def _unmeasurable(data: Any, *loc: str | int) -> Iterator[tuple[Loc, str]]:
-    """Find values that no model can check: infinite numbers, not-a-number, and keys that are not
-    text. Yield the keys that lead to each, and an error message."""
+    """Yield the location and an error message for each value that pydantic would not report:
+    infinity, not-a-number, and a key that is not text. `loc` is the location of `data`."""
     if isinstance(data, float) and not math.isfinite(data):
         yield loc, f"{data} is not a number that can be measured"
     pairs = (
@@ -170,8 +173,8 @@ def _problem(model: type[BaseModel], error: dict[str, Any], source: str, prefix:
 
 
 def _cure(kind: str, key: str, value: Any, ctx: dict[str, Any], message: str) -> str:
-    """Return the part of an error message that says what is wrong with a value
-    and what to write."""
+    """Return the end of an error message: what is wrong with the value, and what to write
+    instead."""
     if kind == "value_error":
         return str(ctx["error"])
     if kind == "literal_error":
@@ -204,8 +207,8 @@ def _cure(kind: str, key: str, value: Any, ctx: dict[str, Any], message: str) ->
 
 
 def _model_at(model: type[BaseModel], loc: Loc) -> type[BaseModel]:
-    """Return the model that defines the key at `loc`: follow the keys through nested models, lists
-    and optional values."""
+    """Return the model that is found by following the keys `loc` from `model` through nested
+    models, lists and optional values."""
     for step in loc:
         if isinstance(step, str) and step in model.model_fields:
             model = _inner(model.model_fields[step].annotation) or model

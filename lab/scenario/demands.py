@@ -1,10 +1,9 @@
-"""Compute the rate at which each connection of a user writes. Both engines use this. The functions
-have no side effects outside of `Demands`.
+"""Compute the rate at which each connection of a user writes data. Both engines use this class.
 
-1) Until a user's demand is changed during the run, each connection has the rate that its entry in
-   `traffic` gives.
-2) A changed demand is a rate for all open connections of the user together, also for those that
-   open later. It is divided equally among them.
+1) As long as a user's demand is not changed during the run, each connection has the rate of its
+   entry in the scenario's `traffic`.
+2) A changed demand is the total rate of all open connections of the user, also of those that open
+   later. It is divided equally among them.
 3) A connection is open from its start until it is stopped or its file is complete. Each time a
    connection opens or ends, the demand is divided anew.
 4) Demand None means no limit: TCP sends as much as it can; UDP sends at its rate in `traffic`.
@@ -20,8 +19,11 @@ Rates = dict[Flow, int | None]
 
 
 class Demands:
-    """Track the open connections and the demands of all users. Each method that changes something
-    returns the new rates by flow, in bit/s; None means no limit."""
+    """Keep track of the open connections of all users and of their demands.
+
+    A demand is the total rate that a user's connections write. Each method that changes something
+    returns the new rates by flow, in bit/s; None means no limit.
+    """
 
     def __init__(self) -> None:
         self._open: dict[str, list[Flow]] = {}
@@ -29,27 +31,28 @@ class Demands:
         self._silent: set[Flow] = set()
 
     def start(self, flow: Flow) -> Rates:
-        """Open a connection. Return the rates that change; the rate of the new connection is always
-        among them."""
+        """Mark a connection as open. Return the rate of this connection and the rates of the user's
+        other connections that change with it."""
         self._open.setdefault(flow.user, []).append(flow)
         return {flow: self.rate_bps(flow)} | self._divided(flow.user)
 
     def end(self, flow: Flow) -> Rates:
-        """Close a connection that was stopped or is complete. Return the rates that change."""
+        """Mark a connection as closed, because it was stopped or its file is complete. Return the
+        new rates of the user's other connections; nothing if their rates stay the same."""
         if flow not in self._open.get(flow.user, []):
             return {}
         self._open[flow.user].remove(flow)
         return self._divided(flow.user)
 
     def set_silent(self, flow: Flow, silent: bool) -> Rates:
-        """Begin (`silent`) or end a silent period of an on-off flow. Return the new rate of the
-        flow."""
+        """Begin a silent period of an on-off flow (`silent` is True) or end it (False). Return the
+        new rate of the flow."""
         (self._silent.add if silent else self._silent.discard)(flow)
         return {flow: self.rate_bps(flow)}
 
     def set_demand(self, user: str, rate_bps: int | None) -> Rates:
-        """Set the rate of all connections of a user together, in bit/s; None means no limit. Return
-        the rates of these connections."""
+        """Set the total rate of all connections of a user, in bit/s; None means no limit. Return
+        the new rate of each open connection."""
         self._demand_bps[user] = rate_bps
         return self._divided(user)
 
@@ -65,8 +68,8 @@ class Demands:
         return round(demand_bps / max(1, len(self._open.get(flow.user, []))))
 
     def _divided(self, user: str) -> Rates:
-        """Return the rates of all open connections of a user if the user's demand was ever changed,
-        else nothing."""
+        """Return the rates of all open connections of a user. Return nothing if the user's demand
+        was never changed during the run."""
         if user not in self._demand_bps:
             return {}
         return {flow: self.rate_bps(flow) for flow in self._open.get(user, [])}

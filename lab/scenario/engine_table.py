@@ -1,7 +1,7 @@
-"""List the engines, and what each of them can run.
+"""List the engines (emulation and simulator) and what each engine can run.
 
-The table is data, so that no engine is imported here. `lab.engines.create` imports the class that
-`path` names.
+The table is plain data, so that reading it imports no engine. `lab.engines.create` imports the
+class that `Entry.path` names.
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ from lab.errors import MachineLacks, RequestError, unknown
 
 @dataclass(frozen=True)
 class Entry:
-    """Describe one engine: where its class is (`path`), and what it can run.
+    """Describe one engine: the import path of its class (`path`), and what the engine can run.
 
-    - `real_time`: the engine follows the wall clock, so its runs have neither speed nor pause
-    - `topologies`: the kinds of topology that it cannot build, each with the reason
-    - `cc`: the built-in congestion controls that it can run
-    - `law_suffix`: the suffix of a user's congestion control file for this engine
-    - `variants`: the variants of congestion control that it can run, where draft and kernel differ
-    - `lacks`: by setting, why the engine cannot run other values
+    - `real_time`: the engine follows the wall clock, so its runs cannot be paused or sped up
+    - `topologies`: the kinds of topology that the engine cannot build, each with the reason
+    - `cc`: the built-in congestion controls that the engine can run
+    - `law_suffix`: the file name suffix of a user's own congestion control for this engine
+    - `variants`: the allowed values of the keys `balia_decrease` and `olia_metric` of a scenario
+    - `schedulers`, `expected_by`, `penalisation`, `traffic`: the allowed values of these keys
+    - `lacks`: for each key, why the engine allows no other value
     """
 
     path: str
@@ -80,23 +81,27 @@ ENGINES: dict[str, Entry] = {
 
 
 def entry(name: str) -> Entry:
-    """Return the entry of the engine `name`. Raise `RequestError`, which lists the known engines,
-    if there is none."""
+    """Return the table entry of the engine `name`. Raise `RequestError`, which lists the known
+    engines, if there is no such engine."""
     if name not in ENGINES:
         raise RequestError(f"engine {unknown(name, sorted(ENGINES))}")
     return ENGINES[name]
 
 
 def congestion_controls(name: str) -> tuple[str, ...]:
-    """Return the names of the congestion controls that an engine can run: built-in ones, and users'
-    own ones that have a file for this engine."""
+    """Return the names of the congestion controls that the engine `name` can run: the built-in
+    ones, and those for which a user registered a file for this engine."""
     engine = entry(name)
     return (*engine.cc, *extensions.law_names(engine.law_suffix))
 
 
 def refuse(name: str, setting: str, value: Any) -> None:
-    """Raise `RequestError` or `MachineLacks` if an engine cannot run a value of a setting: a key of
-    `multipath`, or "traffic" with a kind of traffic. Do nothing if it can."""
+    """Raise an error if the engine `name` cannot run `value`; otherwise do nothing.
+
+    `setting` is a key of `multipath` in the scenario, or "traffic"; with "traffic", `value` is a
+    kind of traffic. The error is `RequestError` if a user's congestion control lacks the file for
+    this engine, else `MachineLacks`.
+    """
     engine = entry(name)
     if setting == "cc" and (missing := extensions.missing_half(value, engine.law_suffix)):
         raise RequestError(

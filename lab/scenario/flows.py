@@ -1,5 +1,5 @@
-"""Turn the traffic of a scenario into flows, and into a time line of starts, stops and pauses. The
-functions have no side effects."""
+"""Turn the traffic of a scenario into flows (one per connection) and a time line that says when
+each flow starts, stops or changes its rate. The functions have no side effects."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ PAUSED_BPS = 0
 
 @dataclass(frozen=True)
 class Flow:
-    """Describe one connection; `ue2-1` is the first one of user ue2.
+    """Describe one connection. The ID `ue2-1` is the first connection of user ue2.
 
-    `rate_bps` limits the rate of its application; None: no limit. `volume_bytes` is the size of the
-    file that it transfers; None: no end.
+    `rate_bps` is the rate at which the application writes; None: as fast as the connection allows.
+    `volume_bytes` is the size of the file that the connection transfers; None: it has no end.
     """
 
     id: str
@@ -35,7 +35,7 @@ class Act:
     """Hold one entry of the time line: at `at_s`, in s since the start of the run, the flow starts,
     stops or gets a new rate.
 
-    `verb` is "start", "stop" or "rate"; `rate_bps` is the new rate.
+    `verb` is "start", "stop" or "rate". `rate_bps` is the new rate if `verb` is "rate", else None.
     """
 
     at_s: float
@@ -48,7 +48,8 @@ def plan(traffic: Iterable[Traffic], seed: int, duration_s: float) -> list[Act]:
     """Return the time line of a run, ordered by time.
 
     `traffic` must hold rates and volumes as they are on the wire
-    (`lab.scenario.loading.scaled_traffic`). `seed` determines the pauses of on-off flows.
+    (`lab.scenario.loading.scaled_traffic`). `seed` determines the lengths of the sending and silent
+    periods of on-off flows.
     """
     acts: list[Act] = []
     count: dict[str, int] = {}
@@ -82,8 +83,11 @@ def plan(traffic: Iterable[Traffic], seed: int, duration_s: float) -> list[Act]:
 
 
 def _on_off(each: Traffic, flow: Flow, chance: random.Random, duration_s: float) -> Iterator[Act]:
-    """Yield the changes of rate of an on-off flow until the flow or the run ends. Periods of
-    sending and of silence alternate, sending first; their lengths are exponentially distributed."""
+    """Yield the changes of rate of an on-off flow until the flow or the run ends.
+
+    The flow begins with a period of sending; then silent and sending periods alternate. Their
+    lengths are exponentially distributed with the means `each.off_s` and `each.on_s`.
+    """
     now, end, on = each.start_s, min(duration_s, each.stop_s or duration_s), True
     while True:
         now += chance.expovariate(1 / (each.on_s if on else each.off_s))

@@ -1,11 +1,11 @@
 """Load a scenario file: return a frozen `Scenario`, or raise `RequestError`.
 
-The whole file is checked here, before a run starts anything:
+All checks are made here, before a run starts anything:
 
-1) read the file, refuse duplicate keys     2) apply what the command line overrides
-3) check topology and strategy parameters   4) check all other keys
-5) build the network                        6) check traffic and mobility against the network
-7) write the traffic of "all" per user      8) check events against the network and strategies
+1) read the file, refuse duplicate keys       2) apply the options of the command line
+3) check topology and strategy parameters     4) check all other keys
+5) build the network                          6) check traffic and mobility against the network
+7) replace the user "all" by one flow per user  8) check events against network and strategies
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ NO_OVERRIDES = Overrides()
 
 
 def names() -> list[str]:
-    """Return the names of all scenarios: the lab's, and those in users' files (`--with`)."""
+    """Return the names of all scenarios: those of the lab, and those in users' files (`--with`)."""
     return sorted(_files())
 
 
@@ -58,7 +58,8 @@ def _files() -> dict[str, Path]:
 
 
 def find(wanted: str) -> Path:
-    """Return the file of a scenario: `wanted` is a name from `names`, a path, or a run folder."""
+    """Return the path of a scenario file. `wanted` is a name from `names`, a path or a run
+    folder."""
     path, files = Path(wanted), _files()
     if wanted in files:
         return files[wanted]
@@ -76,7 +77,7 @@ def find(wanted: str) -> Path:
 
 
 def load(wanted: str, overrides: Overrides = NO_OVERRIDES) -> Scenario:
-    """Return the scenario `wanted` (see `find`), with overrides applied and all checks made."""
+    """Return the scenario `wanted` (see `find`), changed by `overrides` and checked."""
     path = find(wanted)
     try:
         return from_data(read(path), path.name, overrides, path.parent)
@@ -85,8 +86,8 @@ def load(wanted: str, overrides: Overrides = NO_OVERRIDES) -> Scenario:
 
 
 def _files_of_a_run(folder: Path) -> str:
-    """Return the end of an error message: the options that register the users' files of a run, if
-    some are not registered."""
+    """Return the end of an error message: the `--with` options for users' files that the run in
+    `folder` used and that are not registered now; an empty text if there are none."""
     try:
         manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
         paths = [each["path"] for each in manifest["extensions"]]
@@ -103,9 +104,10 @@ def from_data(
     overrides: Overrides = NO_OVERRIDES,
     folder: Path | None = None,
 ) -> Scenario:
-    """Return the scenario that plain data describes; errors begin with `source`.
+    """Return the scenario that `raw`, the content of a scenario file, describes.
 
-    A path in `topology.file` is relative to `folder`; without a folder it is refused.
+    Error messages begin with `source`. The path in `topology.file` is relative to `folder`; without
+    `folder`, this key is refused.
     """
     raw = copy.deepcopy(raw)
     apply(raw, overrides)
@@ -126,7 +128,8 @@ def from_data(
 
 
 def _with_common_settings(flow: Traffic, scenario: Scenario) -> Traffic:
-    """Return the flow changed by the scenario's keys `traffic_...`, which hold for all flows."""
+    """Return the flow with the values of the scenario's keys `traffic_...`, which hold for all
+    flows."""
     common = {
         "direction": scenario.traffic_direction,
         "parallel": scenario.traffic_parallel,
@@ -139,21 +142,21 @@ def _with_common_settings(flow: Traffic, scenario: Scenario) -> Traffic:
 
 
 def _for_everyone(traffic: Iterable[Traffic], users: Iterable[str]) -> Iterator[Traffic]:
-    """Yield the flows with a single user each. A flow of the user `all` becomes one flow for each
-    user."""
+    """Yield the flows; a flow of the user "all" is replaced by one flow for each of `users`."""
     for flow in traffic:
         for user in users if flow.user == EVERYONE else (flow.user,):
             yield flow.model_copy(update={"user": user})
 
 
 def _resolve_rate_scale(raw: dict[str, Any], slow_machine: bool) -> None:
-    """Replace `rate_scale: auto`, the default, by 1 or, on a slow machine, by the smaller value."""
+    """Replace `rate_scale: auto`, the default, by a number: `slow_machine_rate_scale` on a slow
+    machine, else 1."""
     if raw.get("rate_scale", AUTO) == AUTO:
         raw["rate_scale"] = raw.get("slow_machine_rate_scale", 1) if slow_machine else 1
 
 
 def _build(scenario: Scenario) -> Topology:
-    """Build the network of a scenario with rates as on the wire: multiplied by `rate_scale`."""
+    """Return the network of a scenario, with rates multiplied by `rate_scale` as on the wire."""
     params = scenario.topology.params
     family = TOPOLOGIES[scenario.topology.kind]
     positions = {"seed": scenario.seed} if has_positions(scenario) else {}
@@ -162,15 +165,13 @@ def _build(scenario: Scenario) -> Topology:
 
 
 def has_positions(scenario: Scenario) -> bool:
-    """Return whether the topology gives its users positions, which are drawn from the seed."""
+    """Return whether the topology gives its users positions, which depend on the seed."""
     return bool(getattr(TOPOLOGIES[scenario.topology.kind], "POSITIONS", False))
 
 
 def scaled_traffic(scenario: Scenario) -> tuple[Traffic, ...]:
-    """Return the flows with rates as on the wire, each with its congestion control.
-
-    Volumes are multiplied by `rate_scale` like rates, so that completion times stay the same.
-    """
+    """Return the flows with rates and volumes multiplied by `rate_scale`, and with the congestion
+    control filled in. Volumes are scaled so that completion times do not depend on `rate_scale`."""
     return tuple(
         flow.model_copy(
             update={
@@ -188,7 +189,7 @@ def _scaled(figure: float | None, rate_scale: float) -> float | None:
 
 
 def resolved(scenario: Scenario) -> dict[str, Any]:
-    """Return the complete scenario as plain data, which `from_data` can load."""
+    """Return the complete scenario, defaults included, as plain data that `from_data` accepts."""
     data = scenario.model_dump(mode="json")
     data["topology"] = {
         "kind": scenario.topology.kind,
@@ -198,10 +199,8 @@ def resolved(scenario: Scenario) -> dict[str, Any]:
 
 
 def experiment(scenario: Scenario, engine: str) -> str:
-    """Return a digest of everything in a scenario that affects what is measured, and of the engine.
-
-    It does not depend on texts for people.
-    """
+    """Return a SHA-256 digest of the engine and of all settings of a scenario that affect measured
+    values, the seed included. Titles and other texts for the user do not affect it."""
     left_out = (*PROSE, RESOLVED)
     decides = {key: value for key, value in resolved(scenario).items() if key not in left_out}
     if files := user_files(scenario, engine):
@@ -212,8 +211,8 @@ def experiment(scenario: Scenario, engine: str) -> str:
 
 
 def _with_choices(raw: dict[str, Any], source: str, folder: Path | None) -> dict[str, Any]:
-    """Return the data with topology and strategy replaced by checked objects with all parameters. A
-    missing topology stays missing; a missing strategy becomes the default."""
+    """Return `raw` with `topology` and `strategy` replaced by checked objects with all parameters.
+    A missing strategy becomes the default one."""
     out = dict(raw)
     if isinstance(raw.get("topology"), dict):
         out["topology"] = _topology(raw["topology"], source, folder)
@@ -250,7 +249,8 @@ def _topology(raw: dict[str, Any], source: str, folder: Path | None) -> Topology
 
 
 def _topology_in_file(file: Any, kind: Any, source: str, folder: Path | None) -> str:
-    """Register the user's file that defines a topology, and return the kind that it defines."""
+    """Register the user's Python file that defines a topology. Return the kind of topology that it
+    defines. `kind` is the kind that the scenario names, or None."""
     place = f"{source}: topology.file"
     if folder is None:
         raise RequestError(f"{place}: a path is accepted only in a scenario file")
@@ -273,8 +273,8 @@ def _built(scenario: Scenario, source: str) -> Topology:
 
 
 def _check_against(scenario: Scenario, source: str) -> None:
-    """Check that the users in `traffic` exist, that mobility is used only where users have
-    positions, and that the strategy can act in the network."""
+    """Raise `RequestError` if a user in `traffic` does not exist, if users move in a topology
+    without positions, or if the strategy can never act in the network."""
     topology = scenario.network
     strategy_table.check_fit(scenario.strategy.name, topology, source)
     for n, flow in enumerate(scenario.traffic):
@@ -289,8 +289,8 @@ def _check_against(scenario: Scenario, source: str) -> None:
 
 
 def _check_events(scenario: Scenario, source: str) -> None:
-    """Check each event as it will be at its time: whether its target can be changed, after the
-    events before it, and whether its value is allowed."""
+    """Check the target and value of each event, in the order of time. Take into account that an
+    earlier event may have changed the strategy. Raise `RequestError` if an event is not allowed."""
     now = scenario
     for n, event in sorted(enumerate(scenario.events), key=lambda pair: pair[1].at_s):
         try:

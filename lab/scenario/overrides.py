@@ -1,4 +1,4 @@
-"""Apply the options of the command line that change a scenario file."""
+"""Apply the command line options that change the content of a scenario file."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from lab.scenario.yaml_text import parse
 
 @dataclass(frozen=True)
 class Overrides:
-    """Hold the options of the command line that change a scenario. The named ones are applied
-    first, then each `--set` of `settings`.
+    """Hold the command line options that change the content of a scenario file. `settings` holds
+    the values of all options `--set`; they are applied last.
 
-    On a `slow_machine` a scenario with `rate_scale: auto` runs at its `slow_machine_rate_scale`.
+    `slow_machine` is True if a scenario with `rate_scale: auto` must run at its
+    `slow_machine_rate_scale`.
     """
 
     strategy: str | None = None
@@ -43,11 +44,11 @@ def apply(raw: dict[str, Any], overrides: Overrides) -> None:
 
 
 def set_value(raw: dict[str, Any], setting: str) -> None:
-    """Apply one `key.path=value` of `--set` to the data of a file. The value has the type that YAML
-    gives it.
+    """Apply one option `--set key.path=value` to the content of a scenario file. The value has the
+    type that YAML gives it.
 
-    A step into a list is the number of an entry, from 1, or its `id`. `strategy.cth` stands for
-    `strategy.params.cth`, as in a flip.
+    An entry of a list is selected by its number, counted from 1, or by its `id`. `strategy.cth` is
+    short for `strategy.params.cth`.
     """
     path, equals, text = setting.partition("=")
     steps = path.strip().split(".")

@@ -29,15 +29,15 @@ Positive = Annotated[float, Field(gt=0, le=DAY_S)]
 
 
 class Part(BaseModel):
-    """Define what all parts of a scenario share: their values cannot be changed, and unknown keys
-    are refused."""
+    """Set the rules for all parts of a scenario: values cannot be changed after loading, and
+    unknown keys are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 def known_cc(name: str | None) -> str | None:
-    """Return the name of a congestion control unchanged, also None. Raise `ValueError`, which lists
-    the known names, for any other name."""
+    """Return `name` unchanged if it is None or a known congestion control. Otherwise raise
+    `ValueError`, which lists the known names."""
     if name is not None and name not in (known := extensions.congestion_controls()):
         raise ValueError(unknown(name, known))
     return name
@@ -46,10 +46,10 @@ def known_cc(name: str | None) -> str | None:
 class Traffic(Part):
     """Describe the traffic of one user, or of each user if `user` is "all".
 
-    For the kinds `rate` and `on_off`, `rate_mbps` is the rate at which the application writes.
-    `on_off` sends and pauses in turn; the lengths of these periods are exponentially distributed
-    with the means `on_s` and `off_s`. `udp` sends `rate_mbps`, whatever is lost, over the user's
-    first network.
+    With the kinds "rate" and "on_off", `rate_mbps` is the rate at which the application writes.
+    "on_off" alternates between sending and silence; the lengths of the periods are exponentially
+    distributed with the means `on_s` and `off_s`. "udp" sends `rate_mbps` over the user's first
+    interface, regardless of loss.
     """
 
     user: str
@@ -84,13 +84,13 @@ class Traffic(Part):
 class Multipath(Part):
     """Describe how connections use their paths.
 
-    - `server_enabled`: with false the server refuses Multipath TCP
-    - `balia_decrease` and `olia_metric` choose between two variants of a congestion control, where
-      the draft and the multipath-tcp.org kernel differ
-    - `expected_by`: how a subflow is limited to its expected throughput: by its pacing rate, or by
-      its window as in S-MPTCP's Algorithm 5
+    - `server_enabled`: if false, the server refuses Multipath TCP
+    - `balia_decrease` and `olia_metric` choose between two variants of BALIA and OLIA: that of the
+      Internet-Draft, or that of the multipath-tcp.org kernel
+    - `expected_by`: how a subflow is limited to the throughput that the controller expects of it:
+      by its pacing rate, or by its congestion window as in S-MPTCP's Algorithm 5
     - `penalisation`: while the receive window is full, reinject the data that the receiver waits
-      for, and halve the window of the slower subflow (mptcp_rcv_buf_optimization of the
+      for, and halve the congestion window of the slower subflow (mptcp_rcv_buf_optimization of the
       multipath-tcp.org kernel). It is off by default, because upstream Linux does not do this.
     """
 
@@ -116,23 +116,24 @@ class Multipath(Part):
 
 
 class StrategyChoice(Part):
-    """Hold the name of a strategy and its parameters. After loading, `params` holds all parameters,
-    with defaults."""
+    """Hold the name of a strategy and its parameters. In a loaded scenario, `params` holds every
+    parameter, also those that have their default."""
 
     name: str = "none"
     params: dict[str, Any] = {}
 
 
 class TopologyChoice(Part):
-    """Hold the kind of a topology and its checked parameters."""
+    """Hold the kind of a topology, and its parameters as the checked model that this kind
+    defines."""
 
     kind: str
     params: SerializeAsAny[BaseModel]
 
 
 class Event(Part):
-    """Hold a change that is made at `at_s`, in s since the start of the run. `target` is one of the
-    names that `list targets` shows."""
+    """Hold a change of the running network: at `at_s`, in s since the start of the run, `target` is
+    set to `value`. `target` is a name that `./run_lab.sh list targets` shows."""
 
     at_s: Seconds
     target: str
@@ -140,8 +141,9 @@ class Event(Part):
 
 
 class Mobility(Part):
-    """Describe how users move: to random waypoints, with a random speed between two bounds in m/s,
-    and a pause of `pause_s` at each waypoint."""
+    """Describe how users move: each goes to a random waypoint at a random speed between
+    `speed_min_mps` and `speed_max_mps`, pauses there for `pause_s`, and goes on to the next
+    waypoint."""
 
     kind: Literal["random_waypoint"] = "random_waypoint"
     speed_min_mps: Annotated[float, Field(gt=0, le=100)] = 1
@@ -159,10 +161,11 @@ class Mobility(Part):
 
 
 class Scenario(Part):
-    """Describe one experiment completely; every value is checked. `lab.scenario.loading` makes it
-    from a file.
+    """Describe one experiment completely. `lab.scenario.loading` makes a scenario from a file and
+    checks every value.
 
-    `traffic_direction`, `traffic_parallel` and `traffic_volume_mb`, if set, apply to all flows.
+    If set, `traffic_direction` and `traffic_parallel` replace the values of all entries in
+    `traffic`; with `traffic_volume_mb`, all entries transfer a file of this size.
     """
 
     name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
@@ -189,29 +192,30 @@ class Scenario(Part):
 
     @property
     def network(self) -> Topology:
-        """Return the network with rates as on the wire: those of the scenario multiplied by
-        `rate_scale`."""
+        """Return the network with rates as they are on the wire: the rates of the scenario file
+        multiplied by `rate_scale`."""
         assert self._network is not None, "a Scenario is made by lab.scenario.loading"
         return self._network
 
     @property
     def congestion_controls(self) -> list[str]:
-        """Return the names of all congestion controls that the scenario uses, each once: of
-        connections by default, of single flows and of events."""
+        """Return the names of all congestion controls that the scenario uses, without repetition:
+        the default one, those of single entries in `traffic`, and those that events select."""
         named = [self.multipath.cc, *(flow.cc for flow in self.traffic if flow.cc)]
         named += [event.value for event in self.events if event.target == "cc"]
         return list(dict.fromkeys(named))
 
     def with_network(self, network: Topology) -> Scenario:
-        """Return a copy of the scenario that holds this network. `lab.scenario.loading` has built
-        the network from the scenario."""
+        """Return a copy of the scenario whose property `network` returns `network`. Only
+        `lab.scenario.loading`, which builds the network, calls this."""
         copy = self.model_copy()
         copy._network = network
         return copy
 
     @property
     def data_flows(self) -> tuple[tuple[str, str], ...]:
-        """Return a pair for each flow: its user, and its direction, "down" or "up"."""
+        """Return a pair (user, direction) for each entry in `traffic`; the direction is "down" or
+        "up"."""
         return tuple((flow.user, flow.direction) for flow in self.traffic)
 
     @model_validator(mode="after")

@@ -1,5 +1,5 @@
-"""Look up strategies by name: their parameters, their help texts, and the networks in which they
-can act.
+"""Look up the controller's strategies by name: their parameters, their help texts, and whether they
+can act in a given network.
 
 `controller.strategies` is imported only when a function needs it, so that the command line starts
 quickly.
@@ -18,16 +18,16 @@ from lab.topologies.topology import Topology, wire
 
 
 def strategies() -> dict[str, Any]:
-    """Return all strategies, users' own included: the class of each by its name."""
+    """Return the class of each strategy by its name, users' own strategies included."""
     from controller.strategies import STRATEGIES
 
     return dict(STRATEGIES)
 
 
 def params_of(name: str, source: str = "strategy") -> type[BaseModel]:
-    """Return the model that checks the parameters of a strategy.
+    """Return the pydantic model that checks the parameters of the strategy `name`.
 
-    Raise `RequestError`, which lists the known names, if there is no strategy `name`. The message
+    Raise `RequestError`, which lists the known names, if there is no such strategy. The message
     begins with `source`.
     """
     known = strategies()
@@ -38,18 +38,19 @@ def params_of(name: str, source: str = "strategy") -> type[BaseModel]:
 
 
 def checked_params(name: str, params: dict[str, Any], source: str, *prefix: str) -> dict[str, Any]:
-    """Return all parameters of a strategy, checked and with defaults, as plain data.
+    """Return all parameters of a strategy as plain data: the values in `params`, checked, and
+    defaults for the others.
 
-    Raise `RequestError` if one is wrong. The message begins with `source`, followed by the keys
-    `prefix` under which the parameters are.
+    Raise `RequestError` if a value is wrong. The message begins with `source` and the keys
+    `prefix`, which say where in the file the parameters are.
     """
     model = params_of(name, f"{source}: {prefix[0]}.name" if prefix else source)
     return validate(model, params, source, *prefix).model_dump(mode="json")
 
 
 def check_fit(name: str, topology: Topology, source: str) -> None:
-    """Raise `RequestError` if a strategy could never act in this network. The message begins with
-    `source`."""
+    """Raise `RequestError` if the strategy `name` could never act in this network. The message
+    begins with `source` and lists the strategies that can."""
     why = unfit(topology)
     if why[name]:
         fit = ", ".join(each for each, reason in why.items() if not reason)
@@ -60,7 +61,8 @@ def check_fit(name: str, topology: Topology, source: str) -> None:
 
 
 def unfit(topology: Topology) -> dict[str, str | None]:
-    """Return for each strategy why it could never act in this network; None if it can act."""
+    """Return for each strategy, by name, the reason why it could never act in this network, or None
+    if it can act."""
     from controller.plan import Plan
     from lab.topologies.topology_file import describe
 
@@ -69,11 +71,12 @@ def unfit(topology: Topology) -> dict[str, str | None]:
 
 
 def summary(name: str) -> str:
-    """Return the help text of a strategy: the first line of the docstring of its module."""
+    """Return the help text of a strategy: the first line of the docstring of the strategy's
+    module."""
     return (sys.modules[strategies()[name].__module__].__doc__ or "").strip().partition("\n")[0]
 
 
 def describe_params(name: str) -> list[dict[str, Any]]:
-    """Return one dictionary per parameter of a strategy: its name, type, unit, bounds, choices,
-    default and help text."""
+    """Return one dictionary per parameter of the strategy `name`: the parameter's name, type, unit,
+    bounds, choices, default and help text."""
     return described(params_of(name))

@@ -1,13 +1,15 @@
-"""List the targets of a scenario: everything that can be changed during a run, with unit and
-bounds.
+"""List the targets of a scenario. A target is something that can be changed during a run; such a
+change is called a flip. Each target has a unit and bounds.
 
-strategy                    the strategy that decides
-strategy.PARAMETER          one of its parameters
+strategy                    the strategy of the controller
+strategy.PARAMETER          one parameter of the strategy
 link.ID.rate_mbps           also delay_ms, loss and up
-cell.AP.USER.rate_mbps      the rate that a user's station has when it is alone
-cell.AP.tier1_mbps          a limit of all Tier 1 traffic together; null: no limit
-user.ID.demand_mbps         the rate of all connections of a user together; null: no limit
+cell.AP.USER.rate_mbps      the rate of a user's station while no other station sends
+cell.AP.tier1_mbps          a limit on all Tier 1 traffic of an access point; null: no limit
+user.ID.demand_mbps         the total rate of all connections of a user; null: no limit
 cc                          the congestion control of connections that open from now on
+
+Tier 1 is the traffic over a user's primary access point (MP-SDN).
 """
 
 from __future__ import annotations
@@ -49,8 +51,8 @@ MAX_DELAY_MS = 5_000
 
 @dataclass(frozen=True)
 class Target:
-    """Describe one target: something that can be changed during a run. `value` is what the scenario
-    sets at the start, in scenario units."""
+    """Describe one target: something that can be changed during a run. `value` is its value at the
+    start of the run, in scenario units. If `nullable`, the value None is allowed, too."""
 
     name: str
     kind: Kind
@@ -67,17 +69,17 @@ class Target:
 
 
 def targets(scenario: Scenario) -> dict[str, Target]:
-    """Return all targets of a scenario by name, in the order in which they are shown."""
+    """Return all targets of a scenario by name, in the order in which lists show them."""
     rows = [*_strategy(scenario), *_network(scenario), *_users(scenario), _cc(scenario)]
     return {row.name: row for row in rows}
 
 
 def check_flip(scenario: Scenario, target: str, value: Any) -> Any:
-    """Return the value of a flip in its normal form: a strategy with all its parameters, a number
-    as a float.
+    """Check that `target` can be set to `value`, and return the value in its normal form: a
+    strategy with all its parameters, a number as a float.
 
-    Raise `RequestError`, which names target, value and what is allowed, if the flip is not
-    possible.
+    Raise `RequestError` if the target does not exist or the value is not allowed. The message says
+    what is allowed.
     """
     known = targets(scenario)
     if target not in known:
@@ -102,8 +104,8 @@ def check_flip(scenario: Scenario, target: str, value: Any) -> Any:
 
 
 def after(scenario: Scenario, target: str, value: Any) -> Scenario:
-    """Return the scenario as it is after a flip. Only strategy and parameters are updated, because
-    later checks depend on nothing else."""
+    """Return the scenario as it is after `target` was set to `value`. Only the strategy and its
+    parameters are updated, because the checks of later flips depend on nothing else."""
     if target == "strategy":
         return scenario.model_copy(update={"strategy": StrategyChoice(**value)})
     if target.startswith("strategy."):
@@ -115,8 +117,8 @@ def after(scenario: Scenario, target: str, value: Any) -> Scenario:
 
 
 def change(scenario: Scenario, target: str, value: Any) -> Change:
-    """Return the change that sets a target to a value. `check_flip` has checked the value; the
-    change holds rates as on the wire."""
+    """Return the change that an engine must apply to set `target` to `value`. The value must come
+    from `check_flip`. The change holds rates as they are on the wire."""
 
     def wire_bps(mbps: float | None) -> int | None:
         return None if mbps is None else bps_from_mbps(mbps * scenario.rate_scale)
@@ -264,8 +266,8 @@ def _cc(scenario: Scenario) -> Target:
 
 
 def _checked_strategy(scenario: Scenario, value: Any) -> dict[str, Any]:
-    """Return {"name", "params"} with all parameters. `value` is the name of a strategy, or a
-    mapping with these two keys."""
+    """Return {"name": ..., "params": ...} with all parameters, checked and with defaults. `value`
+    is the name of a strategy, or a mapping with these two keys."""
     choice = checking.validate(
         StrategyChoice, {"name": value} if isinstance(value, str) else value, "flip", "strategy"
     )

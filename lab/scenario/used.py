@@ -1,5 +1,4 @@
-"""Find the users' own files (strategies, congestion controls, topologies) that a scenario uses by
-name."""
+"""Find the users' own files (strategies, congestion controls, topologies) that a scenario needs."""
 
 from __future__ import annotations
 
@@ -12,8 +11,8 @@ from lab.scenario.schema import Scenario
 
 
 def strategies(scenario: Scenario) -> list[str]:
-    """Return the names of all strategies that a scenario uses, each once: its first one, then those
-    of its events."""
+    """Return the names of all strategies that a scenario uses, without repetition: the one at the
+    start, then those that events select."""
     named = [scenario.strategy.name]
     for event in scenario.events:
         if event.target == "strategy":
@@ -22,7 +21,7 @@ def strategies(scenario: Scenario) -> list[str]:
 
 
 def user_files(scenario: Scenario, engine: str) -> tuple[Extension, ...]:
-    """Return the users' own files that a run of the scenario on this engine loads."""
+    """Return the users' own files that are loaded when the scenario runs on the engine `engine`."""
     names = {
         *strategies(scenario),
         *scenario.congestion_controls,
@@ -32,8 +31,8 @@ def user_files(scenario: Scenario, engine: str) -> tuple[Extension, ...]:
 
 
 def files_named(names: Container[str], engine: str) -> tuple[Extension, ...]:
-    """Return the registered files of users that define these names. Of a congestion control, return
-    only its file for this engine."""
+    """Return the users' registered files that define one of `names`, sorted by name. A user's
+    congestion control can have one file per engine; only the file for `engine` is returned."""
     suffix = ENGINES[engine].law_suffix if engine in ENGINES else user_file_kind.PYTHON
     found = (
         each

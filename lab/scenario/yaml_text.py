@@ -1,4 +1,4 @@
-"""Read YAML text. An error message quotes the line that is wrong and says what to write."""
+"""Read YAML text. Error messages quote the wrong line and say how to correct it."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ YAML_CURES = (  # part of the parser's message, and the correction; the first ma
 
 
 class _Loader(yaml.SafeLoader):
-    """Load YAML with plain data only. Refuse a key that occurs twice in a mapping, and a key that
-    is not a word."""
+    """Load YAML that holds plain data only. Refuse a mapping that has the same key twice, or a key
+    that is a list or a mapping."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         keys: set[str] = set()
@@ -53,8 +53,8 @@ class _Loader(yaml.SafeLoader):
 
 
 def parse(text: str, source: str) -> Any:
-    """Return the data in YAML text. Raise `RequestError` if it is not YAML; the message begins with
-    `source`."""
+    """Return the data that a YAML text describes. Raise `RequestError` if the text is not valid
+    YAML. The error message begins with `source`, the name of the file or option."""
     try:
         return yaml.load(text, _Loader)
     except yaml.MarkedYAMLError as error:
@@ -64,8 +64,8 @@ def parse(text: str, source: str) -> Any:
 
 
 def _not_yaml(text: str, error: yaml.MarkedYAMLError) -> str:
-    """Return an error message for text that is not YAML: it quotes the line and suggests a
-    correction."""
+    """Return an error message for text that is not valid YAML. The message quotes the wrong line
+    and suggests a correction."""
     problem = error.problem or error.context or "it cannot be read"
     if error.problem_mark is None:
         return problem
@@ -79,8 +79,8 @@ def _not_yaml(text: str, error: yaml.MarkedYAMLError) -> str:
 
 
 def read(path: Path) -> dict[str, Any]:
-    """Return the mapping in a YAML file. Raise `RequestError` if the file cannot be read or holds
-    no mapping."""
+    """Return the content of a YAML file, which must be a mapping. Raise `RequestError` if the file
+    cannot be read or holds something else."""
     try:
         raw = parse(path.read_text(encoding="utf-8"), path.name)
     except (OSError, UnicodeDecodeError) as error:
