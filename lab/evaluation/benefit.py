@@ -1,4 +1,4 @@
-"""Compute Ben(M), the benefit of multipath over the best single path (MPTCP-LA, eq (1))."""
+"""Compute the benefit Ben(M) of Multipath TCP over the best single path (MPTCP-LA, eq (1))."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ NOISE = 1e-9  # relative difference below which two throughputs count as equal
 
 
 def benefit(multipath_mbps: float, single_mbps: Sequence[float]) -> float | None:
-    """Return Ben(M) (MPTCP-LA, section 3.3): 0 is the best path alone, 1 the sum of all paths.
+    """Return Ben(M) (MPTCP-LA, section 3.3). It is 0 if multipath carries as much as the best path
+    alone, 1 if it carries the sum of all paths, and -1 if it carries nothing.
 
-    `single_mbps` is the throughput of plain TCP over each path alone, under the same conditions. -1
-    means that multipath carries nothing; measured values may exceed 1. The result is None if no
-    path alone carries anything. If only one path does, the sum equals the best path, and any gain
-    counts as 1.
+    `multipath_mbps` is the throughput of Multipath TCP. `single_mbps` holds the throughput of plain
+    TCP over each path alone, under the same conditions. Measured values may exceed 1. Return None
+    if no path carries anything alone. If only one path does, the sum equals the best path; any gain
+    then counts as 1.
     """
     best = max(single_mbps, default=0.0)
     if best <= 0:

@@ -1,4 +1,4 @@
-"""Read and write a documentation page. A crash cannot leave a page half written."""
+"""Read and write a page of the documentation. A crash never leaves a half-written page."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from lab.errors import LabError
 
 
 def read_page(path: Path) -> str:
-    """Return the text of a page, or an empty text if the page does not exist."""
+    """Return the text of a page. Return an empty text if the page does not exist."""
     try:
         return path.read_text(encoding="utf-8") if path.exists() else ""
     except OSError as error:
@@ -16,7 +16,7 @@ def read_page(path: Path) -> str:
 
 
 def write_page(path: Path, text: str) -> None:
-    """Write a page: first to a temporary file in the same folder, which then replaces the page."""
+    """Write a page: write a temporary file in the same folder, then rename it to `path`."""
     draft = path.with_suffix(".part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,9 +1,13 @@
-"""Compare runs: group repeated runs, and say which differences can be told from chance.
+"""Compare runs: collect repeated runs in groups, and say which differences between the groups are
+larger than chance.
 
-1) group the runs whose scenarios differ in nothing but the seed (`lab.results.groups`)
+1) put runs into one group if their scenarios differ in nothing but the seed
+   (`lab.results.groups`)
 2) estimate the mean of each metric in each group, with a 95 % bootstrap interval
-3) judge each metric against the first group by the interval of the ratio
+3) compare each metric with the first group, by the interval of the ratio of the means
    (`lab.results.statistics`)
+
+A metric is a number of result.json, such as `users.ue1.throughput_mbps`.
 """
 
 from __future__ import annotations
@@ -23,10 +27,11 @@ LESS_IS_BETTER = ("fairness.sd_mbps", "out_of_order_fraction", "convergence_s")
 
 @dataclass(frozen=True)
 class Comparison:
-    """Hold groups of runs, their estimates, and a verdict on each group but the first.
+    """Hold the groups of runs, the estimates of all metrics, and the verdicts on each group but the
+    first.
 
-    `estimates` maps a metric to one estimate per group. `verdicts` maps the label of a group to a
-    verdict per metric, against the first group.
+    `estimates[metric]` holds one estimate per group, in the order of `groups`.
+    `verdicts[label][metric]` compares the group `label` with the first group.
     """
 
     groups: Sequence[Group]
@@ -35,7 +40,8 @@ class Comparison:
 
 
 def compared(folders: Sequence[Path]) -> Comparison:
-    """Compare the runs in these folders. Raise `RequestError` if they cannot be compared."""
+    """Compare the runs in these run folders. Raise `RequestError` if the runs cannot be
+    compared."""
     groups = grouped(folders)
     runs = [run for group in groups for run in group.runs]
     metrics = list(dict.fromkeys(metric for run in runs for metric in run.metrics))
@@ -54,7 +60,8 @@ def compared(folders: Sequence[Path]) -> Comparison:
 
 
 def report(folders: Sequence[Path], as_json: bool = False, as_markdown: bool = False) -> str:
-    """Return the comparison of the runs in these folders as text, as Markdown, or as JSON.
+    """Return the comparison of the runs in these run folders as a text, a Markdown table or a JSON
+    text.
 
     The JSON object has the keys `groups`, `metrics`, `verdicts` and `warnings`.
     """
@@ -66,14 +73,16 @@ def report(folders: Sequence[Path], as_json: bool = False, as_markdown: bool = F
 
 
 def direction(metric: str) -> int:
-    """Return 1 if a larger value of the metric is better, -1 if a smaller one is, else 0."""
+    """Return 1 if a larger value of the metric is better, -1 if a smaller value is better, and 0 if
+    neither is."""
     if metric in LESS_IS_BETTER:
         return -1
     return 1 if metric.endswith("throughput_mbps") or metric == "fairness.jain" else 0
 
 
 def warnings(groups: Sequence[Group]) -> Iterator[str]:
-    """Yield one line for each reason to doubt the comparison, such as an overloaded machine."""
+    """Yield one line of text for each reason to doubt the comparison, such as an overloaded
+    machine."""
     if len({group.settings["name"] for group in groups}) > 1:
         yield "careful: these are different scenarios"
     scales = list(dict.fromkeys(group.rate_scale for group in groups))
@@ -126,7 +135,8 @@ def _heads(found: Comparison) -> list[str]:
 
 
 def _text(found: Comparison) -> list[str]:
-    """Return a table of all estimates, then for each group but the first a list of its verdicts."""
+    """Return a table of all estimates, followed by one text per group but the first: a verdict for
+    each metric."""
     rows = [[metric, *(each.text for each in row)] for metric, row in found.estimates.items()]
     parts = [text_table(_heads(found), rows)]
     for group in found.groups[1:]:
@@ -136,7 +146,8 @@ def _text(found: Comparison) -> list[str]:
 
 
 def _markdown(found: Comparison) -> str:
-    """Return one Markdown table whose cells hold the estimate followed by the verdict in short."""
+    """Return a Markdown table with one row per metric and one column per group. A cell holds the
+    estimate and, except in the first group, the short verdict."""
     rows = []
     for metric, estimates in found.estimates.items():
         verdicts = [f": {each[metric].short}" for each in found.verdicts.values()]

@@ -1,4 +1,4 @@
-"""Read the JSON files of run folders, even if a file is damaged."""
+"""Read the JSON files of a run folder without failing if a file is damaged."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ WIRE_RATES_SCHEMA = 1  # of a manifest and a result with rates on the wire
 
 @dataclass(frozen=True)
 class FinishedRun:
-    """Hold the content of a run's result.json, and the run folder."""
+    """Hold the content of result.json of a run, and the path of the run folder."""
 
     result: Mapping[str, Any]
     folder: Path
 
 
 def tolerant_document(path: Path) -> dict[str, Any] | None:
-    """Read a JSON file that holds an object. Return None if there is no such file.
+    """Return the object in a JSON file, or None if the file cannot be opened.
 
-    For a damaged file, return the object of a failed run: its `error` says what is wrong.
+    If the file is damaged, return an object like that of a failed run: `status` is "failed", and
+    `error` says what is wrong with the file.
     """
     try:
         found = json.loads(path.read_bytes())

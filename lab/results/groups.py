@@ -1,7 +1,8 @@
-"""Read finished runs and group them: the runs of a group differ only in the seed.
+"""Read finished runs and put them into groups. The runs of a group differ only in the seed.
 
-A result.json of schema 2 holds rates in scenario units. A result.json of schema 1 holds wire rates:
-scenario rates multiplied by `rate_scale`. Runs of different schemas are never compared.
+result.json has two versions. Schema 2 holds rates in the units of the scenario file. Schema 1, of
+an older version of the lab, holds rates on the wire: scenario rates multiplied by `rate_scale`.
+Runs of different schemas are never compared.
 """
 
 from __future__ import annotations
@@ -30,8 +31,9 @@ Settings = Mapping[str, str]  # the keys of scenario.yaml by their path, with JS
 class Run:
     """Hold the data of one run that a comparison needs.
 
-    `rate_scale` is None in runs of schema 1, which hold wire rates. `metrics` maps the path of each
-    number in result.json to its value, or to None if the run did not measure it.
+    `settings` holds the scenario's keys that identify its group. `rate_scale` is None in runs of
+    schema 1, which hold wire rates. `metrics` holds the numbers of result.json by path, such as
+    `fairness.jain`; None means that the run did not measure the number.
     """
 
     run_id: str
@@ -46,10 +48,11 @@ class Run:
 
 @dataclass(frozen=True)
 class Group:
-    """Hold the runs of one experiment, which differ only in the seed.
+    """Hold runs of the same scenario and settings with different seeds.
 
-    `title` names the group in a table. `label` is unique: it adds the rate scale if two groups have
-    the same title. `left_out` holds the ids of runs that repeat another run or its seed.
+    `title` names the group in a table. `label` is unique: it is the title, with the rate scale
+    added if several groups have the same title. `left_out` holds the ids of runs that are not used
+    because they repeat another run.
     """
 
     label: str
@@ -60,31 +63,33 @@ class Group:
 
     @property
     def rate_scale(self) -> float | None:
-        """Return the rate scale of the group's runs, or None if their rates are wire rates."""
+        """Return the rate scale of the group's runs. Return None if the runs hold wire rates
+        (schema 1)."""
         return self.runs[0].rate_scale
 
     @property
     def heading(self) -> str:
-        """Return the group's column title, such as `none (n = 5, rate scale 0.25)`."""
+        """Return the title of the group's column, such as `none (n = 5, rate scale 0.25)`."""
         return f"{self.title} (n = {len(self.runs)}, {scale_text(self.rate_scale)})"
 
     def values(self, metric: str) -> list[float]:
-        """Return the values of a metric, without the runs that did not measure it."""
+        """Return one value of the metric per run. Runs that did not measure the metric are left
+        out."""
         found = (run.metrics.get(metric) for run in self.runs)
         return [value for value in found if value is not None]
 
 
 def scale_text(rate_scale: float | None) -> str:
-    """Return `rate scale X`, or `wire rates` if `rate_scale` is None."""
+    """Return the text `rate scale X`, or `wire rates` if `rate_scale` is None."""
     return WIRE_LABEL if rate_scale is None else f"rate scale {rate_scale:g}"
 
 
 def grouped(folders: Sequence[Path]) -> list[Group]:
-    """Read the runs in these folders and group them. The order is that of the folders.
+    """Read the runs in these run folders, and return them in groups, in the order of `folders`.
 
-    Groups with the strategy `none` come first, because the others are compared with the first
-    group. Raise `RequestError` if a folder has no result, or if some runs have schema 1 and some
-    schema 2.
+    Groups with the strategy `none` are moved to the front, because the first group is the one that
+    others are compared with. Raise `RequestError` if a folder has no result, or if some runs have
+    schema 1 and others schema 2.
     """
     runs = [read_run(folder) for folder in dict.fromkeys(folder.resolve() for folder in folders)]
     _refuse_mixed_schemas(runs)
@@ -97,7 +102,8 @@ def grouped(folders: Sequence[Path]) -> list[Group]:
 
 
 def read_run(folder: Path) -> Run:
-    """Read the result and the scenario of a finished run from its folder."""
+    """Return the run in `folder`, read from result.json and scenario.yaml. Raise `RequestError` if
+    the folder is not a run folder of this lab."""
     result = read_document(folder, "result.json")
     scenario = yaml_text.read(folder / "scenario.yaml")
     settings = dict(_flat({k: v for k, v in scenario.items() if k not in LEFT_OUT}))
@@ -123,9 +129,10 @@ def read_run(folder: Path) -> Run:
 
 
 def numbers(result: Mapping[str, Any]) -> dict[str, float | None]:
-    """Return the comparable numbers of a result, by path, such as `aps.wifi1.throughput_mbps`.
+    """Return the numbers of a result.json that can be compared, by path, such as
+    `aps.wifi1.throughput_mbps`.
 
-    The value None means that the run did not measure this number.
+    None means that the run did not measure the number.
     """
     rows: dict[str, float | None] = {"throughput_mbps": result["throughput_mbps"]}
     rows |= {f"tiers.{tier}": rate for tier, rate in result["tiers"].items()}
@@ -145,9 +152,9 @@ def numbers(result: Mapping[str, Any]) -> dict[str, float | None]:
 
 
 def differing_keys(all_settings: Sequence[Settings]) -> list[str]:
-    """Return the scenario keys that have more than one value in these settings.
+    """Return the scenario keys that do not have the same value in all elements of `all_settings`.
 
-    Return an empty list if the settings are from different scenarios.
+    Return an empty list if the elements belong to different scenarios.
     """
     if len({settings["name"] for settings in all_settings}) > 1:
         return []
@@ -183,10 +190,11 @@ def _group(several: Sequence[Run], all_settings: Sequence[Settings]) -> Group:
 
 
 def _without_repeats(runs: Sequence[Run]) -> list[Run]:
-    """Return the runs without repeats. Complete runs are preferred.
+    """Return the runs without those that repeat another one. Of several candidates, keep a complete
+    run.
 
-    A simulation gives the same result for the same seed, so one run per seed is kept. Of
-    emulations, only a run with the id of another run is left out.
+    A simulation always gives the same result for the same seed, so one run per seed is kept.
+    Emulations vary, so only runs with the same run id count as repeats.
     """
     kept: dict[int | str, Run] = {}
     for run in sorted(runs, key=lambda run: run.status != "complete"):
@@ -195,7 +203,8 @@ def _without_repeats(runs: Sequence[Run]) -> list[Run]:
 
 
 def _title(settings: Settings, all_settings: Sequence[Settings]) -> str:
-    """Return the strategy's name and the settings that tell it from groups of the same strategy."""
+    """Return a title for the group with these settings: the strategy's name, and the settings that
+    distinguish the group from others with the same strategy."""
     alike = [
         each
         for each in all_settings
@@ -209,9 +218,10 @@ def _title(settings: Settings, all_settings: Sequence[Settings]) -> str:
 
 
 def _flat(data: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the path and the JSON text of every value in nested data.
+    """Yield (path, JSON text) for every value in nested dictionaries and lists. `path` is the path
+    of `data`.
 
-    A list of plain values counts as one value.
+    A list of plain values, without dictionaries, counts as one value.
     """
     if isinstance(data, dict) and data:
         for key, value in data.items():

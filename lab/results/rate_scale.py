@@ -1,8 +1,8 @@
-"""Describe in words in which unit the rates of a run are.
+"""Say in words which unit the rates of a run have.
 
-The user interface shows rates in the units of the scenario file. On the wire, a rate is multiplied
-by `rate_scale`. Results of schema 1, of an older version, hold wire rates and cannot be compared
-with newer ones.
+The user interface shows rates in the units of the scenario file. On the wire, each rate is
+multiplied by `rate_scale`. Results of schema 1, from an older version of the lab, hold wire rates;
+they cannot be compared with newer results.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ WIRE_NOTE = (
 
 
 def note(scale: float | None, wire_rates: bool = False) -> str:
-    """Return a note for the user about the rates of a run, or an empty text if `scale` is 1."""
+    """Return a sentence for the user that explains the rates of a run with this rate scale. It is
+    empty if `scale` is 1 or None. `wire_rates` says that the result has schema 1."""
     if wire_rates:
         return WIRE_NOTE
     if scale in (None, 1):
@@ -27,7 +28,8 @@ def note(scale: float | None, wire_rates: bool = False) -> str:
 
 
 def label(scale: float | None, wire_rates: bool = False) -> str:
-    """Return a label such as `rate scale 0.25` or `wire rates`, or nothing if `scale` is 1."""
+    """Return a short label such as `rate scale 0.25`. It is empty if `scale` is 1 or None. If
+    `wire_rates` is True (a result of schema 1), the label is `wire rates`."""
     if wire_rates:
         return WIRE_LABEL
     return "" if scale in (None, 1) else f"rate scale {scale:g}"

@@ -1,9 +1,11 @@
-"""Estimate means and differences from few runs: bootstrap intervals, and verdicts in words.
+"""Estimate means and their ratios from few runs: 95 % bootstrap intervals, and verdicts in words.
 
-A bootstrap percentile interval of few values is too narrow. It is made wider, as Student's t makes
-a normal interval wider (T. Hesterberg, "What teachers should know about the bootstrap", The
-American Statistician 69, 2015, section 3.2, "expanded percentile"). Each metric is judged alone: at
-95 %, one of twenty metrics that are in truth equal is reported as different.
+A bootstrap percentile interval of few values is too narrow. Here it is made wider, in the same
+proportion in which Student's t makes a normal interval wider (T. Hesterberg, "What teachers should
+know about the bootstrap", The American Statistician 69, 2015, section 3.2, "expanded percentile").
+
+Each metric is judged alone. So among twenty metrics without any real difference, one is expected to
+be reported as different (5 %).
 """
 
 from __future__ import annotations
@@ -29,9 +31,9 @@ WORDS = {  # by direction: 1 where more is better, -1 where less is better, 0 wh
 
 @dataclass(frozen=True)
 class Estimate:
-    """Hold the mean over `n` runs and its 95 % interval from `low` to `high`.
+    """Hold the mean of a metric over `n` runs, and its 95 % interval from `low` to `high`.
 
-    `mean` is None without values; `low` and `high` are None if there are too few for an interval.
+    `mean` is None without runs. `low` and `high` are None if there are fewer than `MIN_RUNS` runs.
     """
 
     mean: float | None
@@ -41,7 +43,8 @@ class Estimate:
 
     @property
     def text(self) -> str:
-        """Return `mean [low, high]` with three significant digits, or `-` without a mean."""
+        """Return `mean [low, high]` with three significant digits, `mean` alone without an
+        interval, or `-` without a mean."""
         if self.mean is None:
             return "-"
         interval = "" if self.low is None else f" [{self.low:.3g}, {self.high:.3g}]"
@@ -50,10 +53,10 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Hold a sentence that compares a group of runs with the base group in one metric.
+    """Hold the comparison of one metric between a group of runs and the base group, in words.
 
-    `short` is for a cell of a table. `text` adds the number of runs and, if the difference is
-    unclear, how many more are needed.
+    `short` fits into a table cell. `text` adds the number of runs and, if the difference may be
+    chance, how many more runs are needed.
     """
 
     text: str
@@ -61,15 +64,12 @@ class Verdict:
 
 
 def mean(values: Sequence[float]) -> float:
-    """Return the arithmetic mean."""
+    """Return the arithmetic mean. `values` must not be empty."""
     return sum(values) / len(values)
 
 
 def estimate(values: Sequence[float]) -> Estimate:
-    """Return the mean of the values.
-
-    With at least MIN_RUNS values, return its 95 % interval too.
-    """
+    """Return the mean of `values` and, from `MIN_RUNS` values on, its 95 % interval."""
     if not values:
         return Estimate(None, None, None, 0)
     if len(values) < MIN_RUNS:
@@ -79,15 +79,16 @@ def estimate(values: Sequence[float]) -> Estimate:
 
 
 def ratio_interval(base: Sequence[float], other: Sequence[float]) -> tuple[float, float]:
-    """Return the change from the mean of `base` to the mean of `other`, as a 95 % interval in %."""
+    """Return the change in % from the mean of `base` to the mean of `other`, as the low and high
+    end of a 95 % interval."""
     return _bootstrap((base, other), _change_percent)
 
 
 def verdict(base: Sequence[float], other: Sequence[float], direction: int = 1) -> Verdict:
-    """Return in words whether the mean of `other` differs from the mean of `base`.
+    """Return in words whether the mean of `other` differs from the mean of `base`, and by how much.
 
-    `direction` is 1 if a larger value is better, -1 if a smaller value is better, and 0 if neither
-    is.
+    `direction` is 1 if a larger value of the metric is better, -1 if a smaller value is better, and
+    0 if neither is.
     """
     n = min(len(base), len(other))
     if not n:
@@ -124,14 +125,16 @@ def _open(change: str, n: int, added: int) -> Verdict:
 
 
 def _percent(value: float) -> str:
-    """Format a percentage without decimals; below 1 % use two significant digits."""
+    """Format a percentage without decimals, or with two significant digits if it is below 1 %."""
     return f"{value:.0f}" if value >= 1 or value == 0 else f"{value:.2g}"
 
 
 def _change_percent(base: Any, other: Any, axis: int) -> Any:
-    """Return the change in % from the mean of `base` to the mean of `other`, along an axis.
+    """Return the change in % from the mean of `base` to the mean of `other`. The means are taken
+    along `axis` of numpy arrays of resampled values.
 
-    The ratio of the means is limited to MAX_RATIO, because a resample of `base` can be all zeros.
+    The ratio of the means is limited to `MAX_RATIO`, because a resample of `base` can consist of
+    zeros only.
     """
     before, after = base.mean(axis=axis), other.mean(axis=axis)
     least = before.clip(after / MAX_RATIO)
@@ -139,10 +142,11 @@ def _change_percent(base: Any, other: Any, axis: int) -> Any:
 
 
 def _bootstrap(samples: tuple[Sequence[float], ...], statistic: Any) -> tuple[float, float]:
-    """Return low and high end of the expanded percentile interval of a statistic.
+    """Return the low and high end of the 95 % interval of a statistic, by the expanded percentile
+    method (see the module). `statistic` is a function of one array per sample and an axis.
 
-    If the values do not vary, both ends are equal. The seed is fixed: the same samples always give
-    the same interval.
+    If no sample varies, both ends are equal. The random seed is fixed, so the same samples always
+    give the same interval.
     """
     try:
         import numpy

@@ -1,11 +1,12 @@
-"""Store TinyDB's tables in one file that survives killed processes and full disks.
+"""Store the tables of a TinyDB database in one JSON file that survives killed processes and full
+disks.
 
-The state is kept in memory and replaced on disk as a whole.
+The tables are kept in memory. The file is always replaced as a whole.
 
-1) write a new file and fsync it, keep the last good files as NAME.1 to NAME.3, rename the new
-   file into place, fsync the folder
-2) read the file again if another process replaced it
-3) move an unreadable file aside, and use the newest good copy instead
+1) to save: write a new file and fsync it, keep the last good files as NAME.1 to NAME.3, rename
+   the new file to NAME, fsync the folder
+2) to read: load the file if another process has replaced it since
+3) if the file is unreadable: rename it, and use the newest readable copy instead
 """
 
 from __future__ import annotations
@@ -25,10 +26,11 @@ State = dict[str, dict[str, Any]]
 
 
 class AtomicStorage(Storage):
-    """Store tables in one JSON file, which a crash cannot leave half written.
+    """Store the tables of a TinyDB database in one JSON file. A crash never leaves a half-written
+    file.
 
-    `recovered` is a message for the user about a damaged file that was moved aside, or an empty
-    text.
+    If a damaged file was found and renamed, `recovered` is a message for the user; otherwise it is
+    empty.
     """
 
     def __init__(self, path: Path) -> None:
@@ -39,22 +41,24 @@ class AtomicStorage(Storage):
         path.parent.mkdir(parents=True, exist_ok=True)
 
     def read(self) -> State | None:
-        """Return all tables, or None if there is no file."""
+        """Return all tables by name, or None if there is no file."""
         if not self._batching and self._stamp() != self._read_stamp:
             self._load()
         return self._state
 
     def write(self, data: State) -> None:
-        """Replace all tables in memory, and on disk unless a `together` block is open."""
+        """Replace all tables by `data`: in memory now, and on disk now or at the end of a
+        `together` block."""
         self._state = data
         if not self._batching:
             self._save()
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """Write all changes inside a `with` block to disk at its end.
+        """Delay writing to disk until the end of a `with` block, so that all changes inside are
+        written at once.
 
-        An exception undoes all of them.
+        If the block raises an exception, all changes inside are undone.
         """
         self.read()
         before = json.dumps(self._state)
@@ -105,9 +109,10 @@ class AtomicStorage(Storage):
         self._read_stamp = self._stamp()
 
     def _rotate(self) -> None:
-        """Rename the older copies by one number, and keep the present file as copy NAME.1.
+        """Keep the present file as the copy NAME.1. Rename the older copies first: NAME.2 becomes
+        NAME.3, NAME.1 becomes NAME.2.
 
-        The present file also stays in place until a new one replaces it.
+        The present file also keeps its own name until a new file replaces it.
         """
         if not self.path.exists():
             return

@@ -1,8 +1,7 @@
-"""Keep an index of all runs in data/index.json, with one small JSON document per run folder.
+"""Keep an index of all runs in data/index.json: one small JSON document per run folder.
 
-The run folders hold the data; the index only avoids reading all of them. A process takes a file
-lock while it changes the index. If the process of a run has ended without a result, the run's
-status is `cut`.
+The run folders hold the data. The index only saves reading all of them. A process holds a file lock
+while it changes the index. A run whose process has ended without a result gets the status `cut`.
 """
 
 from __future__ import annotations
@@ -47,10 +46,10 @@ Doc = dict[str, Any]
 
 
 class Store:
-    """List the runs in one folder, and change their tags and notes or delete them.
+    """List the runs in one folder, change their tags and notes, and delete runs.
 
-    Several threads and processes can use a store. A document that a method returns is a copy, which
-    the caller may change.
+    Several threads and processes can use a store at the same time. The documents that its methods
+    return are copies, which the caller may change.
     """
 
     def __init__(self, runs: Path = RUNS, index: Path | None = None) -> None:
@@ -64,11 +63,12 @@ class Store:
 
     @property
     def recovered(self) -> str:
-        """Return a message for the user about a damaged index; empty if it was not damaged."""
+        """Return a message for the user if the index file was found damaged and replaced by a copy;
+        otherwise an empty text."""
         return self._storage.recovered
 
     def refresh(self) -> bool:
-        """Update the index from the run folders. Return whether anything changed."""
+        """Update the index from the run folders. Return whether the index has changed."""
         with self._mutex:
             known = {doc["id"]: dict(doc) for doc in self._table.all()}
             folders = {path.name: path for path in _folders(self.runs_folder)}
@@ -85,7 +85,7 @@ class Store:
             return True
 
     def reindex(self) -> int:
-        """Rebuild the index from all run folders. Return the number of runs."""
+        """Delete the index and rebuild it from all run folders. Return the number of runs found."""
         with self._mutex:
             found = [doc for path in _folders(self.runs_folder) if (doc := _described(path, None))]
             with self._writing():
@@ -108,9 +108,9 @@ class Store:
         return copy.deepcopy(dict(found))
 
     def folder(self, run_id: str) -> Path:
-        """Return the folder of a run. Raise `RequestError` if no run has this id.
+        """Return the path of a run folder. Raise `RequestError` if no run has this id.
 
-        An id that contains a path, or that names a symbolic link, is refused too.
+        For safety, an id that contains a path separator or names a symbolic link is refused, too.
         """
         path = self.runs_folder / run_id
         if not plain(run_id) or not path.is_dir() or path.is_symlink():
@@ -118,9 +118,10 @@ class Store:
         return path
 
     def annotate(self, run_id: str, tags: list[str] | None = None, note: str | None = None) -> Doc:
-        """Set the tags, the note, or both, and return the run's new document. None changes nothing.
+        """Set the tags and the note of a run, and return the new index document of the run. None
+        keeps the present value.
 
-        They are written to a file in the run folder.
+        Tags and note are stored in the file note.json of the run folder.
         """
         folder = self.folder(run_id)
         noted = tolerant_document(folder / NOTE) or {}
@@ -139,7 +140,7 @@ class Store:
         return self.get(run_id)
 
     def delete(self, run_id: str) -> None:
-        """Delete a run with its folder. Raise `RequestError` if it has not ended."""
+        """Delete a run with its folder. Raise `RequestError` if the run has not ended yet."""
         folder = self.folder(run_id)
         doc = _described(folder, None)
         if doc and doc["status"] in UNFINISHED:
@@ -173,7 +174,8 @@ class Store:
 
 
 def plain(run_id: str) -> bool:
-    """Return whether a run id is a simple folder name: no path separator and no leading dot."""
+    """Return whether `run_id` is a simple folder name: not empty, no path separator, no leading
+    dot."""
     return bool(run_id) and not run_id.startswith(".") and not set(run_id) & set("/\\\0")
 
 
@@ -189,9 +191,10 @@ def _folders(runs: Path) -> list[Path]:
 
 
 def _described(folder: Path, known: Doc | None) -> Doc | None:
-    """Return the index document of a run folder, or None if the folder holds no run.
+    """Return the index document of a run folder. Return None if the folder holds no run.
 
-    If none of its files changed since the document `known` was made, return `known`.
+    `known` is the document that the index holds for this folder, or None. It is returned unchanged
+    if the run has ended and the files of the folder have not changed since.
     """
     stamp = [_changed(folder / name) for name in ("result.json", NOTE, "manifest.json")]
     if (
@@ -234,10 +237,8 @@ SUMMARY = (  # taken from the result
 
 
 def _summary(result: Doc) -> Doc:
-    """Return the numbers of a result.json that the list of runs shows.
-
-    `verified` is None if the run has no multipath users.
-    """
+    """Return the numbers of a result.json that lists of runs show. `verified` says whether the run
+    really used Multipath TCP; it is None if the run has no multipath users."""
     multipath = any(user.get("kind") == "multipath" for user in result.get("users", {}).values())
     return {
         "status": result.get("status", "failed"),

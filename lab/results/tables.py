@@ -1,4 +1,4 @@
-"""Write tables as text: aligned columns for a terminal, or Markdown."""
+"""Format tables as text: aligned columns for a terminal, or Markdown."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 
 
 def text_table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """Format `rows` as aligned columns with the titles `head`.
+    """Format `rows` as aligned columns with the column titles `head`.
 
-    Columns of numbers are right-aligned.
+    A column is right-aligned if it holds nothing but numbers and None.
     """
     cells = [[cell_text(value) for value in row] for row in rows]
     widths = [max(len(row[n]) for row in [list(head), *cells]) for n in range(len(head))]
@@ -33,7 +33,7 @@ def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def cell_text(value: Any) -> str:
-    """Format a value for a table cell: a float with three decimals, None as `-`."""
+    """Return a value as text for a table cell: a float with three decimals, None as `-`."""
     return "-" if value is None else f"{value:.3f}" if isinstance(value, float) else str(value)
 
 

@@ -1,4 +1,4 @@
-"""Describe in words whether the connections of a run really used Multipath TCP."""
+"""Say in words whether the connections of a run really used Multipath TCP."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def describe(mptcp: Mapping[str, Any]) -> str:
-    """Format the object `mptcp` of a result.json as a sentence for the user.
+    """Return a sentence for the user about the object `mptcp` of a result.json.
 
     An example is "Multipath TCP verified: 2 extra subflows, no fallback".
     """
@@ -20,5 +20,5 @@ def describe(mptcp: Mapping[str, Any]) -> str:
 
 
 def counted(count: int, noun: str) -> str:
-    """Return a count and its noun, such as `1 fallback` or `2 fallbacks`."""
+    """Return a count with its noun in singular or plural, such as `1 fallback` or `2 fallbacks`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
