@@ -1,8 +1,9 @@
 """Track the stations of each simulated access point, and measure the access points.
 
-MAC occupancy is measured ten times a second, as the AP agent does in the emulation. Where WiFi
-frames can collide, the contenders for the air are counted too. A contender is an access point or a
-station that has a frame to send at that moment; their number is averaged over about a second.
+MAC occupancy (how full the MAC buffer of an access point is, from 0 to 1) is measured ten times a
+second, as in the emulation. Where WiFi frames can collide, the contenders for the air are counted
+too. A contender is an access point or a station that has a frame to send at that moment; their
+number is averaged over about a second.
 """
 
 from __future__ import annotations
@@ -22,10 +23,11 @@ SMOOTHING = 0.1  # the weight of one measurement in the mean number of contender
 
 
 class Cells:
-    """Hold the stations of each access point, and the mean number of contenders for the air.
+    """Hold the present stations of each access point, and the mean number of contenders for its air
+    (see the module docstring).
 
-    `contenders` is keyed by access point. Access points that share the air of another one have no
-    entry of their own.
+    `contenders` is keyed by access point. Access points that use the air of another access point
+    have no entry; their stations count there.
     """
 
     def __init__(self, wireless: Wireless, cells: Iterable[Cell]) -> None:
@@ -38,14 +40,14 @@ class Cells:
         }
 
     def stations_at(self, ap: str) -> list[Station]:
-        """Return the stations that are at an access point now."""
+        """Return the stations that use access point `ap` now."""
         return [station for (where, _), station in self.stations.items() if where == ap]
 
     def measure(self, tiers: Mapping[tuple[str, str], int]) -> dict[str, float]:
-        """Return the present MAC occupancy of each access point, and update the collisions of WiFi
-        frames.
+        """Return the present MAC occupancy of each access point, from 0 to 1. Also update how often
+        WiFi frames collide.
 
-        `tiers` has the tier of each user at each access point; it counts only for LTE.
+        `tiers` has the tier (1 or 2) of each user at each access point; it matters only for LTE.
         """
         occupancies = {
             cell.ap: self._wifi(cell.ap) if cell.kind == "wifi" else self._lte(cell, tiers)
@@ -58,8 +60,8 @@ class Cells:
     # --- WiFi
 
     def _wifi(self, ap: str) -> float:
-        """Return the present MAC occupancy of a WiFi access point, from its downlink backlog and
-        its waiting uploads."""
+        """Return the present MAC occupancy of a WiFi access point, from the packets that wait there
+        for the air and the uploads that wait at its stations."""
         rates_bps = [
             each.rate_bps
             for each in self.stations_at(ap)
@@ -70,8 +72,9 @@ class Cells:
         return wifi_occupancy(self.wireless.backlog(ap), uploads)
 
     def _update_collisions(self, air: str) -> None:
-        """Count the contenders for the air of access point `air`. Set from them how often frames
-        are sent on average, and which fraction of them is lost, until the next measurement."""
+        """Count the contenders for the air of access point `air`. From their mean number, set how
+        often a frame is sent on average and which fraction of frames is lost, until the next
+        measurement."""
         here = [cell for cell in self.cells if air in (cell.ap, cell.medium)]
         stations = [(cell.ap, each.user) for cell in here for each in self.stations_at(cell.ap)]
         sending = sum(self.wireless.backlog(cell.ap) > 0 for cell in here)
@@ -87,8 +90,8 @@ class Cells:
     # --- LTE
 
     def _lte(self, cell: Cell, tiers: Mapping[tuple[str, str], int]) -> float:
-        """Return the present MAC occupancy of an LTE base station, from the
-        queues of its bearers."""
+        """Return the present MAC occupancy of an LTE base station: the mean over its Tier 1 users,
+        from the queues of their bearers."""
         bearers = {
             each.user: bearer_occupancy(self._queued(cell.ap, each.user)) for each in cell.stations
         }
@@ -96,8 +99,8 @@ class Cells:
         return tier1_mean(bearers, here)
 
     def _queued(self, ap: str, user: str) -> list[int]:
-        """Return how many packets are queued for a user's bearers: in the downlink and, if the user
-        has uploads, in the uplink too."""
+        """Return how many packets are queued for a user at an LTE base station: in the downlink
+        bearer and, if the user has uploads, in the uplink bearer too."""
         network = self.wireless.network
         directions = (DOWN, UP) if network.has_data(user, UP) else (DOWN,)
         return [network.station(ap, user, direction, at.QUEUE_COUNT) for direction in directions]
@@ -105,16 +108,19 @@ class Cells:
     # --- changes
 
     def set_rate(self, ap: str, user: str, rate_bps: int) -> None:
-        """Set the rate in bit/s that a station has when it is alone at its access point."""
+        """Set the rate in bit/s that the station of `user` has at access point `ap` when no other
+        station sends."""
         self.set_station(ap, replace(self.stations[ap, user], rate_bps=rate_bps))
 
     def set_station(self, ap: str, station: Station) -> None:
-        """Replace the user's station at an access point, or add it."""
+        """Add `station` to an access point, in place of the station that the same user has
+        there."""
         self.stations[ap, station.user] = station
         self.wireless.set_station(ap, station)
 
     def hand_over(self, user: str, old: str, new: str, station: Station) -> None:
-        """Move a user from WiFi access point `old` to `new`, where it becomes `station`."""
+        """Move a user from WiFi access point `old` to `new`. `station` describes the user's radio
+        at `new`."""
         del self.stations[old, user]
         self.wireless.hand_over(user, old, new)
         self.set_station(new, station)

@@ -1,9 +1,9 @@
 """Keep the simulator's compiled code on disk, in a folder whose name is a digest of everything that
 the code depends on.
 
-These are the sources of the core and the path of their folder, users' congestion control laws, the
-versions of numba and Python, and the processor. Numba's own cache does not notice a change in
-another module.
+The digest covers the source files of the core, the path of their folder, users' congestion control
+laws, the versions of numba and Python, and the processor. Numba's own cache is not enough: it does
+not notice a change in another module.
 """
 
 from __future__ import annotations
@@ -46,8 +46,9 @@ def is_wanted() -> bool:
 
 
 def sources_digest(folder: Path, compiler: str, laws: Mapping[str, Path] | None = None) -> str:
-    """Return a digest of the Python files in `folder`, the path of `folder`, the text `compiler`,
-    and users' congestion control laws (file by name)."""
+    """Return a digest of the Python files in `folder` and of its path, of the text `compiler`, and
+    of users' congestion control laws. `compiler` names the compiler's version and options; `laws`
+    maps the name of each law to its file."""
     digest = hashlib.sha256(f"{compiler}\0{folder.resolve()}".encode())
     for path in sorted(folder.rglob("*.py")):
         digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes())
@@ -57,8 +58,12 @@ def sources_digest(folder: Path, compiler: str, laws: Mapping[str, Path] | None 
 
 
 def folder(laws: Mapping[str, Path] | None = None) -> Path:
-    """Return the folder for the compiled code of the present sources and of users' congestion
-    control laws (file by name), in the cache of this user."""
+    """Return the folder for the compiled code of the present sources of the core and of users'
+    congestion control laws. `laws` maps the name of each law to its file.
+
+    The folder is in MULTIPATH_LAB_CACHE if that is set, else in this user's cache; it may not exist
+    yet.
+    """
     given = os.environ.get("MULTIPATH_LAB_CACHE")
     user_cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     base = Path(given) if given else user_cache / "multipath-lab"
@@ -71,8 +76,8 @@ def folder(laws: Mapping[str, Path] | None = None) -> Path:
 
 @cache
 def _machine() -> str:
-    """Return a text that differs between Python versions and processors for which compiled code may
-    differ."""
+    """Return a text that names the Python version and the processor. Compiled code is not shared
+    between machines whose texts differ."""
     try:
         first_cpu = Path("/proc/cpuinfo").read_text(encoding="utf-8").partition("\n\n")[0]
         processor = "\n".join(
@@ -91,22 +96,23 @@ def is_complete(where: Path) -> bool:
 
 
 def has_failed(where: Path) -> bool:
-    """Return True if the compiler failed in folder `where`."""
+    """Return True if an earlier attempt to compile into folder `where` has failed."""
     return (where / FAILED).exists()
 
 
 def failure(where: Path) -> str:
-    """Return the error message for a folder in which the compiler failed."""
+    """Return the error message for folder `where`, in which the compiler has failed."""
     reason = where / FAILED
     return f"compile the simulator: it failed, {reason} says why. Remove that file to try again"
 
 
 @contextmanager
 def compiling(where: Path) -> Iterator[bool]:
-    """Hold the lock of folder `where` while it is compiled.
+    """Hold the lock of folder `where` while the core is compiled into it.
 
-    Yield True to the first process, which must compile. Other processes wait for the lock, and get
-    False, because the first one has compiled everything or has failed.
+    Yield True to the first process, which must compile. Other processes wait for the lock and then
+    get False, because the first one has compiled everything or has failed. An exception in the body
+    is also written to the file "failed" of the folder.
     """
     where.mkdir(parents=True, exist_ok=True)
     with FileLock(where / LOCK):
@@ -120,7 +126,7 @@ def compiling(where: Path) -> Iterator[bool]:
 
 
 def is_being_compiled(where: Path) -> bool:
-    """Return True if some process is compiling into folder `where` now."""
+    """Return True if a process is compiling into folder `where` now."""
     where.mkdir(parents=True, exist_ok=True)
     try:
         with FileLock(where / LOCK, timeout=0):

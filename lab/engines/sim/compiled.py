@@ -1,8 +1,8 @@
 """Switch the core from interpreted to compiled code as soon as compiled code is ready.
 
-Both are made from the same source and give the same results to the last bit. The core works on two
-flat tables: lists for the interpreter, which reads them three times faster than arrays, and arrays
-for compiled code.
+Interpreted and compiled code come from the same source and give the same results to the last bit.
+The core works on two flat tables of numbers. The interpreter uses lists, which it reads three times
+faster than arrays; compiled code uses numpy arrays.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _written: dict[Callable[..., Any], Callable[..., Any]] = {}  # of each compiled 
 
 
 def folder() -> Path:
-    """Return the folder for the compiled code of the sources as they are on disk now, users'
-    congestion control laws included."""
+    """Return the cache folder for the compiled code of the core and of users' congestion control
+    laws, as their sources are on disk now."""
     return code_cache.folder(user_laws())
 
 
@@ -45,7 +45,8 @@ def is_fast() -> bool:
 
 
 def speed_up_if_possible() -> None:
-    """Switch to compiled code if all of it is in the cache and this process still runs interpreted.
+    """Switch this process to compiled code if it still runs interpreted and the cache has all
+    compiled code.
 
     If somebody has edited the sources since this process loaded them, it stays interpreted to its
     end: numba would compile the sources on disk, and the run would be a mixture of two versions.
@@ -60,10 +61,10 @@ def speed_up_if_possible() -> None:
 
 
 def speed_up(cache: Path) -> None:
-    """Replace the marked functions in all modules of the core by compiled ones, and keep compiled
-    code in the folder `cache`.
+    """Replace each function of the core that is marked with `jit` by a compiled function, in all
+    modules. Compiled code is kept in the folder `cache`.
 
-    What is not in the cache is compiled when it is first called.
+    A function that is not in this folder yet is compiled at its first call.
     """
     import numba
 
@@ -76,15 +77,15 @@ def speed_up(cache: Path) -> None:
 
 
 def slow_down() -> None:
-    """Replace compiled functions by interpreted ones. Tables that compiled code has used stay numpy
-    arrays, which interpreted code can use too."""
+    """Replace compiled functions by the interpreted ones from which they were made. Tables that are
+    numpy arrays stay so; interpreted code can use them too."""
     _replace(_written, object)
     _written.clear()
 
 
 def add_law(name: str, law: ModuleType) -> None:
-    """Add a congestion control law. This process runs interpreted until there is compiled code that
-    includes the law."""
+    """Add the module `law` as the congestion control law `name`. Then run interpreted until the
+    compiled code of the core with this law is ready."""
     global _cache
     slow_down()
     edited = _cache is not None and folder() != _cache
@@ -93,19 +94,20 @@ def add_law(name: str, law: ModuleType) -> None:
 
 
 def ints(values: Ints) -> Ints:
-    """Return these integers as an array if this process runs compiled code, else unchanged."""
+    """Return `values` as a numpy array of int64 if this process runs compiled code, else
+    unchanged."""
     return cast(Ints, _array(values, "int64")) if is_fast() else values
 
 
 def floats(values: Floats) -> Floats:
-    """Return these floating-point numbers as an array if this process runs compiled code, else
+    """Return `values` as a numpy array of float64 if this process runs compiled code, else
     unchanged."""
     return cast(Floats, _array(values, "float64")) if is_fast() else values
 
 
 def _define_dispatch(path: Path) -> None:
-    """Write the source of the functions in `dispatch` to `path`, and define them from this file.
-    Numba's cache needs a source file."""
+    """Write the generated source of `core.dispatch` to the file `path`, and define its functions
+    from this file. Numba can cache only functions that come from a file."""
     source = dispatch.source()
     if not path.exists() or path.read_text(encoding="utf-8") != source:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -114,15 +116,15 @@ def _define_dispatch(path: Path) -> None:
 
 
 def _modules() -> Iterator[ModuleType]:
-    """Yield the modules that hold functions of the core: its own modules, and users' congestion
+    """Yield the modules in which functions are replaced: those of the core, and users' congestion
     control laws."""
     yield from (each for name, each in list(sys.modules.items()) if name.startswith(core.__name__))
     yield from dispatch.LAWS.values()
 
 
 def _replace(new: dict[Callable[..., Any], Callable[..., Any]], kind: type) -> None:
-    """Replace each function that is a key of `new` by its value, in all modules of the core. Only
-    values of type `kind` are replaced."""
+    """Replace each function that is a key of `new` by its value in `new`, in all modules of the
+    core. `kind` is the type of the functions to replace."""
     for module in _modules():
         for name, value in list(vars(module).items()):
             if isinstance(value, kind) and callable(value) and value in new:

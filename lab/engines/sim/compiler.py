@@ -23,11 +23,11 @@ COMMAND = [sys.executable, "-m", "lab.engines.sim.compiler"]
 
 
 def is_to_come() -> bool:
-    """Return True if this process starts with interpreted code and may switch to compiled code
-    later; start the compiler if it is not running.
+    """Return True if compiled code is not ready but is being made, so this process starts
+    interpreted and may switch later. Start a compiler process if none is running.
 
-    Return False if numba is missing or switched off, or if compiled code is ready. Raise `LabError`
-    if the compiler failed or cannot be started.
+    Return False if compiled code is ready, or if numba is missing or switched off. Raise `LabError`
+    if the compiler has failed or cannot be started.
     """
     if not code_cache.is_wanted() or code_cache.is_complete(where := compiled.folder()):
         return False
@@ -43,10 +43,11 @@ def is_to_come() -> bool:
 
 
 def wait(cache: Path | None = None) -> None:
-    """Compile the core, if this has not been done, and return when it is compiled. Do nothing
-    without numba.
+    """Compile the core in another process, unless it is compiled already, and return when this is
+    done. Do nothing if numba is missing or switched off.
 
-    The compiled code goes into the folder `cache`, by default the user's.
+    `cache` is the cache folder to use; None means the usual one of this user. Raise
+    `subprocess.CalledProcessError` if the compiler fails.
     """
     if code_cache.is_wanted():
         environment = os.environ | ({"MULTIPATH_LAB_CACHE": str(cache)} if cache else {})
@@ -58,8 +59,8 @@ def _command() -> list[str]:
 
 
 def main(*laws: str) -> None:
-    """Compile everything that the event loop calls; each of `laws` is NAME=FILE of a user's
-    congestion control law. Exit with an error if the compiler fails."""
+    """Compile the core in this process. Each of `laws` is NAME=FILE of a user's congestion control
+    law. Exit with an error if the compiler fails."""
     for each in laws:
         name, _, path = each.partition("=")
         user_laws.register(Path(path), name)

@@ -1,4 +1,5 @@
-"""Hold the connections that were started in a run, and read their counters from the tables."""
+"""Hold the connections that were started in a run, and read their counters from the tables of the
+simulated network (`core.layout`)."""
 
 from __future__ import annotations
 
@@ -12,10 +13,11 @@ from lab.scenario.flows import Flow
 
 @dataclass
 class SubflowCounters:
-    """Hold the counters of a subflow at the last sample, and sums over all samples.
+    """Hold what the sampler knows of a subflow.
 
-    `rtt_sum_ms` is the sum of the RTTs in `samples` samples, `backup_ns` the time for which it was
-    a backup.
+    `received_bytes` (in order), `segments` (received), `out_of_order` (segments) and `tier` are the
+    values at the last sample. `rtt_sum_ms` is the sum of the RTTs of all `samples` samples so far,
+    `backup_ns` the total time as a backup.
     """
 
     subflow: Subflow
@@ -29,12 +31,13 @@ class SubflowCounters:
 
     @property
     def place(self) -> int:
-        """Return the place of the subflow's row in the integer table (`core.layout`)."""
+        """Return the index at which the subflow's row begins in the integer table."""
         return self.subflow.place
 
     @property
     def link(self) -> str:
-        """Return the link or access point to which the user's end of the subflow is attached."""
+        """Return the ID of the link or access point to which the user's end of the subflow is
+        attached."""
         return self.subflow.ends.user.link
 
 
@@ -42,8 +45,9 @@ class SubflowCounters:
 class Connection:
     """Hold a connection that was started.
 
-    `place` is the place of its row in the integer table, `cc` its congestion control (None for
-    UDP), `read_bytes` the bytes that the receiving application had read at the last sample.
+    `place` is the index at which its row begins in the integer table, `cc` its congestion control
+    (None for UDP). `read_bytes` is what the receiving application had read at the last sample.
+    `is_complete` tells that its whole file was transferred by then.
     """
 
     flow: Flow
@@ -55,8 +59,8 @@ class Connection:
 
 
 class Connections(dict[str, Connection]):
-    """Map flow IDs to the connections that were started, and read their
-    counters from the tables."""
+    """Map flow IDs to the connections that were started. Read the counters of these connections
+    from the integer table."""
 
     def __init__(self, network: Network) -> None:
         super().__init__()
@@ -73,24 +77,25 @@ class Connections(dict[str, Connection]):
         )
 
     def count(self, place: int, counter: int) -> int:
-        """Return the field `counter` (a constant of `core.layout`) of the row at `place` in the
-        integer table."""
+        """Return one field of the row that begins at index `place` of the integer table. `counter`
+        is a constant of `core.layout`, such as SEGMENTS_SENT."""
         return int(self._network.w.row[place + counter])
 
     def is_established(self, subflow: SubflowCounters) -> bool:
-        """Return whether a subflow is established or has been closed. A subflow in its handshake is
-        not."""
+        """Return True if a subflow is established or closed, False if it is idle or in its
+        handshake."""
         return self.count(subflow.place, at.STATE) in (at.ESTABLISHED, at.CLOSED)
 
     def read_bytes(self, connection: Connection) -> int:
-        """Return how many bytes the application at the receiver has read in
-        order since the start."""
+        """Return how many bytes the receiving application of a connection has read in order since
+        the start."""
         c = connection.place
         segments, size = self.count(c, at.DATA_RCV_NXT), self.count(c, at.SEGMENT_BYTES)
         return min(segments * size, self.count(c, at.VOLUME_BYTES))
 
     def received_bytes(self, connection: Connection, subflow: SubflowCounters) -> int:
-        """Return how many bytes a subflow has received in order since the start."""
+        """Return how many bytes of payload a subflow has received without a gap since the start.
+        `connection` is the connection to which `subflow` belongs."""
         segments = self.count(subflow.place, at.RCV_NXT)
         return segments * self.count(connection.place, at.SEGMENT_BYTES)
 

@@ -16,10 +16,11 @@ RecordEvent = Callable[..., None]  # kind, then the fields of an event
 
 
 class SimController:
-    """Run the control steps when they are due, execute their commands, and record their decisions.
+    """Take the control steps when they are due, execute the commands of the strategy, and record
+    its decisions.
 
-    `tiers` has the tier of each user at each access point; `limits_bps` has the Tier 2 limit of
-    each access point in bit/s, None where there is no limit.
+    `tiers` has the tier (1 or 2) of each user at each access point. `limits_bps` has the Tier 2
+    limit of each access point in bit/s, None where there is no limit.
     """
 
     def __init__(
@@ -33,8 +34,8 @@ class SimController:
         self._known: set[SubflowKey] = set()
 
     def step_if_due(self, now_ns: int) -> None:
-        """Record new subflows. Then, if a control step is due, observe the network, let the
-        strategy decide, record the decisions and execute their commands."""
+        """Record the subflows that are new since the last call. Then, if a control step is due,
+        observe the network, let the strategy decide, and record and execute its decisions."""
         self._update_subflows(self.observer.active_subflows())
         if not self.control.due(now_ns):
             return
@@ -50,21 +51,21 @@ class SimController:
             self._meter_tier1(ap)
 
     def set_tier1_demand(self, ap: str, rate_bps: int | None) -> None:
-        """Limit all Tier 1 traffic of an access point with the second meter of its switch; None
-        removes the limit."""
+        """Limit the data of all Tier 1 users of access point `ap` together to `rate_bps`, with the
+        second meter of its switch. None removes the limit."""
         self._tier1_demands_bps[ap] = rate_bps
         self._meter_tier1(ap)
 
     def hand_over(self, user: str, old: str, new: str) -> None:
-        """Give a user at its new access point the tier that it had at the old one. The next control
-        step may change it."""
+        """Give a user at access point `new` the tier that it had at `old`. The next control step
+        may change it."""
         self.tiers = {
             (each, new if (each, ap) == (user, old) else ap): tier
             for (each, ap), tier in self.tiers.items()
         }
 
     def _record(self, step: Step) -> None:
-        """Record what a control step observed, and each of its decisions."""
+        """Record the observation of a control step as an event, then each decision of the step."""
         scale = step.observation.rate_scale
         lines = [decision_log.decision_line(step.strategy, each, scale) for each in step.decisions]
         for line in (decision_log.observation_line(step), *lines):
@@ -76,8 +77,9 @@ class SimController:
         self.wireless.set_meter(ap, users, self._tier1_demands_bps[ap], at.DEMAND_METER)
 
     def _update_subflows(self, active: Collection[SubflowKey]) -> None:
-        """Record new subflows. If a subflow is new or has ended, let a strategy that reacts to this
-        decide now instead of at the end of its period."""
+        """Record each subflow of `active` that is new. If a subflow is new or has ended, wake the
+        controller: a strategy that reacts to such a change then decides now, not at the end of its
+        period."""
         for key in sorted(set(active) - self._known):
             subflow = self.observer.subflow(key, self.tiers)
             line = decision_log.subflow_line(subflow, self.control.rate_scale)

@@ -1,4 +1,4 @@
-"""Move the users that walk. Their position determines the rates of their stations and their WiFi
+"""Move the users that walk. A user's position determines the rates of its stations and its WiFi
 access point.
 
 Twice a second, for one user after the other:
@@ -6,8 +6,9 @@ Twice a second, for one user after the other:
 2) if the user is on WiFi and another WiFi access point is nearer, hand the user over to it
 3) set the rate of each of the user's stations for the new position
 
-A user keeps its kinds of networks: a user with LTE alone stays on LTE. With WiFi alone it stays on
-WiFi, at the slowest WiFi rate where the signal is too weak for a faster one.
+Movement never changes which kinds of radio a user has. A user with LTE alone stays on LTE. A user
+with WiFi alone stays on WiFi, at the slowest WiFi rate where the signal is too weak for a faster
+one.
 """
 
 from __future__ import annotations
@@ -37,8 +38,9 @@ class Movement:
         cells: Cells,
         on_handover: HandoverListener,
     ) -> None:
-        """Place the users. After each handover `on_handover` is called with user, old and new
-        access point, and signal strength in dBm."""
+        """Place the users where the topology says; with `mobility`, all of them walk. After each
+        handover `on_handover` is called with the user, the old and the new access point, and the
+        signal strength in dBm."""
         self.cells, self._on_handover = cells, on_handover
         self.places: dict[str, Place] = {
             node.id: node.place_m for node in topology.nodes if node.place_m is not None
@@ -55,8 +57,8 @@ class Movement:
             ]
 
     def step(self, now_s: float) -> None:
-        """Move every user that walks to its position at `now_s`, in s since the start, and update
-        its stations."""
+        """Move each user that walks to its position at time `now_s` of the run. Then set the rates
+        of the user's stations, and hand the user over if another WiFi access point is nearer."""
         for walker in self.walkers:
             user = walker.user
             self.places[user] = walker.at(now_s)  # 1

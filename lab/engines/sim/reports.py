@@ -1,4 +1,5 @@
-"""Report a simulated run when it ends: connections, their subflows, and the multipath verdict."""
+"""Report a simulated run when it ends: its connections, their subflows, and whether the connections
+were Multipath TCP."""
 
 from __future__ import annotations
 
@@ -16,8 +17,8 @@ from lab.run.report import (
 
 
 def report(network: Network, connections: Connections) -> Report:
-    """Return the report of a run that has ended: its connections and subflows, the multipath
-    verdict, and the congestion control that was used."""
+    """Return the report of a run that has ended: its connections and subflows, the Multipath TCP
+    verdict, and the names of the congestion controls that were used, joined by "+"."""
     elapsed_ns = max(1, network.now_ns)
     laws = {each.cc for each in connections.values() if each.cc}
     return Report(
@@ -75,8 +76,8 @@ def _subflow(
 
 
 def _verdict(network: Network, connections: Connections) -> MptcpVerdict:
-    """Judge whether each TCP connection of a multipath user was Multipath TCP with all its
-    subflows."""
+    """Return the verdict on the TCP connections of users with Multipath TCP: whether each used
+    Multipath TCP, and how many of its subflows were established."""
     multipath = network.tables.topology.multipath
     meant = [each for each in connections.values() if each.cc and each.flow.user in multipath]
     is_mptcp = network.tables.multipath.server_enabled

@@ -1,4 +1,5 @@
-"""Choose the path of each subflow, and find the hops of a path.
+"""Choose the path of each subflow, and find the hops of a path. A hop is one direction of a link or
+of a user's radio channel.
 
 A subflow takes the first of these paths that exists:
 1) the path that the controller requested, while all of its links are up
@@ -25,9 +26,9 @@ Hops = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Ends:
-    """Hold the interfaces of a subflow at its server and at its user.
+    """Hold the two ends of a subflow: the interface of the server and the interface of the user.
 
-    `flow` has its addresses and ports in the direction from the server to the user.
+    `flow` has the addresses and ports of the subflow, in the direction from the server to the user.
     """
 
     server: Interface
@@ -39,10 +40,10 @@ class Ends:
 class Subflow:
     """Hold a subflow of a simulated network.
 
-    `place` is the place of its row, `ends` are its interfaces, and `data_direction` is "down" (to
-    the user) or "up". `path` is the path that it takes, `requested_path` the one that the
-    controller requested. Both list the switches from the server to the user, and are empty if there
-    is none.
+    `place` is the index at which the subflow's row begins in the integer table. `data_direction` is
+    "down" (to the user) or "up". `path` is the path in use, `requested_path` the one that the
+    controller requested. A path lists the switches from the server to the user; it is empty if
+    there is none.
     """
 
     place: int
@@ -63,20 +64,20 @@ class Routes:
     ) -> None:
         """Start with all links up.
 
-        `links` has one hop for each link ID and node to which it leads, `stations` one hop for each
-        access point, user and direction. A hop is given as the place of its row in the integer
-        table.
+        `links[link, node]` is the hop that crosses `link` towards `node`; `stations[ap, user,
+        direction]` is the hop of a radio channel, "down" or "up". A hop is given as the index at
+        which its row begins in the integer table.
         """
         self._wiring, self._links, self._stations = wiring, links, stations
         self._broken: set[str] = set()
 
     def set_link(self, link: str, up: bool) -> None:
-        """Record that a link came up or went down."""
+        """Record that the link with ID `link` came up (`up`) or went down."""
         (self._broken.discard if up else self._broken.add)(link)
 
     def path(self, ends: Ends, requested: Path = ()) -> Path:
-        """Return the path for a subflow as the switches from the server to the user: `requested` if
-        it is up, else one of the shortest.
+        """Return the path for a subflow, as the switches from the server to the user: `requested`
+        if all its links are up, else one of the shortest (see the module docstring).
 
         Raise `LabError` if no links connect the two ends.
         """
@@ -94,11 +95,11 @@ class Routes:
         return paths.choose(found, ends.flow)
 
     def hops(self, ends: Ends, path: Path) -> dict[str, Hops]:
-        """Return the hops of a path by direction: "down" from the server to the user, "up" from the
-        user to the server.
+        """Return the hops of a path in each direction: "down" from the server to the user, "up"
+        from the user to the server.
 
-        A hop is one direction of a link or of a station's air, given as the place of its row in the
-        integer table.
+        A hop is one direction of a link or of a radio channel, given as the index at which its row
+        begins in the integer table.
         """
         steps = [(self._trunk(here, there).link, here, there) for here, there in pairwise(path)]
         down = [
@@ -115,19 +116,21 @@ class Routes:
         }
 
     def _user_hop(self, user: Interface, direction: str) -> int:
-        """Return the hop between the user and its first switch or access point, in one direction,
-        as the place of its row in the integer table."""
+        """Return the hop between the user and its first switch or access point, in one direction:
+        "down" or "up"."""
         if (user.link, user.node, direction) in self._stations:
             return self._stations[user.link, user.node, direction]
         return self._links[user.link, user.node if direction == DOWN else user.switch]
 
     def _trunk(self, here: str, there: str) -> Trunk:
-        """Return a link between two switches: the first that is up, or the first if none is up."""
+        """Return the link between switches `here` and `there`. If there are several, return the
+        first that is up; if all are down, the first."""
         found = [each for each in self._wiring.trunks if {each.a, each.b} == {here, there}]
         return next((each for each in found if each.link not in self._broken), found[0])
 
     def _neighbours(self, broken: Container[str]) -> dict[str, set[str]]:
-        """Return for each switch the switches to which it has a link that is not in `broken`."""
+        """Return for each switch the switches that a link connects with it. Links whose ID is in
+        `broken` do not count."""
         near: dict[str, set[str]] = {switch: set() for switch in self._wiring.dpid}
         for each in self._wiring.trunks:
             if each.link not in broken:

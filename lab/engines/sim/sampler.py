@@ -82,8 +82,9 @@ class Sampler:
                 yield connection.flow
 
     def _established(self) -> Iterator[tuple[str, Connection, SubflowCounters]]:
-        """Yield each subflow that is established or was closed, as three values: its name (flow ID
-        and number from 1, as in "f1/2"), its connection, and its counters."""
+        """Yield each subflow that is established or was closed, as three values: its name, its
+        connection, and its counters. The name is the flow ID and the number of the subflow from 1,
+        as in "ue1-1/2"."""
         for name, connection in self.connections.items():
             for number, counters in enumerate(connection.subflows, 1):
                 if self.connections.is_established(counters):

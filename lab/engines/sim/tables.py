@@ -1,5 +1,6 @@
-"""Make the rows of the integer table (`core.layout`) from a topology and its flows, before the
-first event."""
+"""Make the rows of the integer table (`core.layout`) from a topology and its flows, before a run
+starts. A row is a group of adjacent numbers: the state of one cell, hop, connection or subflow. A
+hop is one direction of a link, of a WiFi station's air or of an LTE bearer."""
 
 from __future__ import annotations
 
@@ -40,19 +41,20 @@ Row = Mapping[int, int]
 
 
 class Tables:
-    """Hold all rows of the integer table in `values`. The other attributes tell where a row is;
-    each is the place of the row (`core.layout`).
+    """Hold all rows of the integer table in `values`. The other attributes give the index in
+    `values` at which a row begins.
 
-    - `links`: one direction of a link, by link ID and the node to which it leads
-    - `stations`: one direction of a station's air or bearer, by access point, user and direction
-    - `cells`: the cell of an access point, by access point
-    - `airs`: the cell whose air an access point uses, by access point
-    - `connections`: a connection, by flow ID
-    - `subflows`: the list of subflows of a connection, by flow ID
+    - `links[link ID, node]`: the hop over a link towards a node
+    - `stations[access point, user, direction]`: the hop of a WiFi station's air or of a bearer
+    - `cells[access point]`: the cell of an access point
+    - `airs[access point]`: the cell whose air the access point uses: its own or a shared one
+    - `connections[flow ID]`: the connection of a flow
+    - `subflows[flow ID]`: the subflows of a connection, as `Subflow` objects with the index `place`
     """
 
     def __init__(self, topology: Topology, multipath: Multipath, seed: int) -> None:
-        """Make the rows of the network. The rows of flows are added later, by `add_connection`."""
+        """Make the rows of links, cells and stations. The rows of flows are added later, by
+        `add_connection`."""
         self.topology, self.multipath, self.seed = topology, multipath, seed
         self.wiring: Wiring = wire(topology)
         self.values: list[int] = []
@@ -78,8 +80,9 @@ class Tables:
             self._add_link(link)
 
     def _add(self, fields: int, row: Row, ring: int = 0) -> int:
-        """Append a row to the integer table: the given fields, all others 0, then `ring` more zeros
-        for its queue. Return the place of the row."""
+        """Append a row of `fields` numbers to the integer table. `row` maps a field's number to its
+        value; all other fields are 0. Then append `ring` zeros for a ring buffer. Return the index
+        of the row."""
         begins = len(self.values)
         self.values += [row.get(field, 0) for field in range(fields)] + [0] * ring
         return begins
@@ -95,8 +98,11 @@ class Tables:
         )
 
     def _add_link(self, link: Link) -> None:
-        """Add the hops of both directions of a link. A link between an access point and a relay is
-        WiFi: it uses the hops of the relay's station."""
+        """Add a hop for each direction of a link.
+
+        A link between an access point and a relay (a switch that is a WiFi station) stands for the
+        radio channel: it gets no new hops, but those of the relay's station.
+        """
         for ap, relay in ((link.a, link.b), (link.b, link.a)):
             if (ap, relay, DOWN) in self.stations:
                 self.links[link.id, relay], self.links[link.id, ap] = (
@@ -117,8 +123,8 @@ class Tables:
             )
 
     def _add_stations(self, cell: Cell) -> None:
-        """Add the hops of both directions of each station of a cell, and of each station that may
-        be handed over to it."""
+        """Add a downlink and an uplink hop for each station of a cell. A WiFi cell also gets hops
+        for the stations that may be handed over to it."""
         add = self._add_air if cell.kind == "wifi" else self._add_bearers
         add(cell)
 
@@ -134,7 +140,8 @@ class Tables:
                 })  # fmt: skip
 
     def _add_bearers(self, cell: Cell) -> None:
-        """Add the scheduler of each direction of an LTE cell, and its bearers as a linked list."""
+        """Add two schedulers of an LTE cell, one for each direction, and a bearer of each station
+        to both. The bearers of a scheduler form a linked list."""
         for direction in (DOWN, UP):
             following = at.NOTHING
             ring = lte.HARQ_TTIS * lte.ATTEMPTS
@@ -168,10 +175,10 @@ class Tables:
     # --- connections
 
     def add_connection(self, flow: Flow) -> None:
-        """Add the rows of a connection and its subflows.
+        """Add the rows of the connection of a flow, and of its subflows.
 
-        A multipath connection has a subflow for each address of its user. Any other connection has
-        a single subflow, from the first address.
+        A Multipath TCP connection has a subflow for each address of its user. Any other connection
+        has a single subflow, from the user's first address.
         """
         is_multipath, payload, ack = self._sizes(flow)
         own = [
@@ -206,7 +213,7 @@ class Tables:
 
     def _sizes(self, flow: Flow) -> tuple[bool, int, int]:
         """Return three values for a flow: whether it is Multipath TCP, the payload of a full frame
-        in bytes, and the size of the frame of an acknowledgement in bytes."""
+        in bytes, and the size in bytes of a frame that carries an acknowledgement."""
         if flow.protocol == "udp":
             return False, UDP_PAYLOAD_BYTES, TCP_ACK_BYTES
         if flow.user in self.topology.multipath and self.multipath.server_enabled:
@@ -216,8 +223,8 @@ class Tables:
     def _add_subflow(
         self, name: str, connection: int, flow: Flow, interface: Interface, address: str
     ) -> Subflow:
-        """Add the row of a subflow, without a path; the subflow gets a path when its connection
-        starts."""
+        """Add the row of a subflow that uses `address` of the user's `interface`. The subflow has
+        no path until its connection starts."""
         first, second = random_numbers.new_stream(self.seed, f"host/{name}")
         server = self.wiring.of(self.topology.server_of(flow.user))[0]
         port = FIRST_PORT + random_numbers.new_stream(self.seed, f"port/{name}")[0] % PORTS
@@ -238,8 +245,8 @@ def _cell_row(cell: Cell) -> Row:
 
 
 def bearer(station: Station) -> Row:
-    """Return the fields of an LTE bearer that depend on the rate and weight of its station, as
-    values by field."""
+    """Return the fields of an LTE bearer that depend on the rate and weight of `station`, as a
+    mapping from a field's number to its value."""
     return {
         at.RATE_BPS: lte.on_air_bps(station.rate_bps),
         at.WEIGHT_PPM: ppm_from_fraction(station.weight),
@@ -247,7 +254,8 @@ def bearer(station: Station) -> Row:
 
 
 def _visitors(cell: Cell, cells: Iterable[Cell]) -> list[Station]:
-    """Return the stations of other WiFi cells that may be handed over to this one."""
+    """Return the stations of other WiFi cells whose users may be handed over to `cell`; none if
+    `cell` is LTE."""
     if cell.kind == "lte" or cell.radio is None:
         return []
     here = {each.user for each in cell.stations}

@@ -1,8 +1,8 @@
 """Load congestion control laws from users' own Python files.
 
-Such a file is a module with functions that `core.dispatch` describes: `on_ack` or `on_round`, and
-`on_loss` unless the law reduces its window as Reno does. The functions may be marked with
-`core.jit.jit` or not.
+Such a file is a module that defines `on_ack` or `on_round`. It also defines `on_loss`, unless the
+law reduces its window as Reno does. `core.dispatch` describes these functions. They may be marked
+with `core.jit.jit` or not.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from lab.errors import RequestError
 
 
 def register(path: Path, name: str | None = None) -> str:
-    """Make the law in a file available to the runs of this process. Return its name: `name`, or the
-    name of the file without `.py`.
+    """Make the law in the file `path` available to the runs of this process. Return its name:
+    `name`, or the name of the file without `.py`.
 
-    Call this before a network is made. Raise `RequestError` if the file does not define a law, or
+    Call this before a network is built. Raise `RequestError` if the file does not define a law, or
     if a built-in law has this name.
     """
     name = name or path.stem
@@ -37,9 +37,9 @@ def register(path: Path, name: str | None = None) -> str:
 
 
 def load(path: Path, name: str) -> ModuleType:
-    """Run a file as a module, mark its functions for the compiler, and return the module.
+    """Run the file `path` as a module, mark its functions for the compiler, and return the module.
 
-    Raise `RequestError` if it cannot be read or raises an exception.
+    Raise `RequestError` if the file cannot be read or raises an exception.
     """
     law = ModuleType(f"user_law_{name}")
     law.__file__ = str(path.resolve())
@@ -58,8 +58,8 @@ def load(path: Path, name: str) -> ModuleType:
 
 
 def check(path: Path, law: ModuleType) -> None:
-    """Raise `RequestError` unless a law has the functions that the simulator calls, with as many
-    parameters as it passes."""
+    """Raise `RequestError` if the module `law` lacks a function that the simulator needs, or if a
+    function has the wrong number of parameters."""
     if not hasattr(law, "on_ack") and not hasattr(law, "on_round"):
         raise RequestError(f"load congestion control {path}: it has no function on_ack")
     for hook, (parameters, _) in dispatch.HOOKS.items():

@@ -28,17 +28,18 @@ class Wireless:
     # --- counters
 
     def backlog(self, ap: str) -> int:
-        """Return how many packets wait for the air at a WiFi access point, the one in transmission
-        included."""
+        """Return how many downlink packets are at a WiFi access point: those that wait for the air
+        and the one in transmission."""
         return int(self.network.w.row[self.network.tables.cells[ap] + at.BACKLOG])
 
     def is_sending(self, ap: str, user: str) -> bool:
-        """Return whether a WiFi station has a frame that waits for the air or
-        is in transmission."""
+        """Return True if the WiFi station of `user` has a frame that waits for the air or is in
+        transmission."""
         return self.network.station(ap, user, UP, at.BUSY_UNTIL_NS) > self.network.now_ns
 
     def uplink_wait_ns(self, ap: str) -> int:
-        """Return how long a frame that a WiFi station sends now would wait for the air, in ns."""
+        """Return how long a frame would wait for the air, in ns, if a station of this WiFi access
+        point sent it now."""
         air = self.network.tables.airs[ap]
         busy_until_ns = int(self.network.w.row[air + at.UPLINK_BUSY_UNTIL_NS])
         return max(0, busy_until_ns - self.network.now_ns)
@@ -46,8 +47,8 @@ class Wireless:
     # --- stations
 
     def set_station(self, ap: str, station: Station) -> None:
-        """Apply the rate of a station to its hops: the airtime of its frames in a WiFi cell, the
-        rate and weight of its bearers in an LTE cell."""
+        """Apply the rate (and in LTE the weight) of a station to its downlink and its uplink. In a
+        WiFi cell the rate determines the airtime of a frame."""
         for direction in (DOWN, UP):
             hop = self.network.tables.stations[ap, station.user, direction]
             if self.network.hop(hop, at.KIND) == at.BEARER:
@@ -63,8 +64,8 @@ class Wireless:
     def set_collisions(
         self, ap: str, transmissions: float, users: Iterable[str], loss: float
     ) -> None:
-        """Set the effect of collisions on the air of a WiFi access point: how often each frame is
-        sent on average, and the fraction of frames that the stations of `users` lose."""
+        """Set the effect of collisions at a WiFi access point: each frame is sent `transmissions`
+        times on average, and the stations of `users` lose the fraction `loss` of their frames."""
         tables, row = self.network.tables, self.network.w.row
         row[tables.airs[ap] + at.TRANSMISSIONS_PPM] = units.ppm_from_fraction(transmissions)
         for user in users:
@@ -76,9 +77,10 @@ class Wireless:
     # --- handovers
 
     def hand_over(self, user: str, old: str, new: str) -> None:
-        """Move a user's radio from WiFi access point `old` to `new`, with its address and meter.
+        """Move a user's interface from WiFi access point `old` to `new`. The user keeps its
+        address.
 
-        Packets that are still on their way to the old access point are lost there.
+        Packets that still reach the old access point are lost there.
         """
         interface = self.network.tables.wiring.at(user, old)
         moved = replace(interface, switch=new, port=f"{new}-wlan1", link=new)
@@ -95,9 +97,9 @@ class Wireless:
         self.network.tables.wiring = replace(wiring, interfaces=interfaces)
 
     def _switch_hop(self, user: str, direction: str, old: str, new: str) -> None:
-        """Take one direction of the user's radio link down at access point `old`, and up at `new`.
-        The meter that limits it at `old` is replaced by the one with the same number at `new`,
-        if that is set."""
+        """Take one direction of the user's radio channel down at access point `old`, and up at
+        `new`. If a meter limits it at `old`, the meter with the same number limits it at `new`,
+        provided that meter is set."""
         tables, row = self.network.tables, self.network.w.row
         before, after = (tables.stations[ap, user, direction] for ap in (old, new))
         row[before + at.UP], row[after + at.UP] = 0, 1
@@ -110,8 +112,9 @@ class Wireless:
     def set_meter(
         self, ap: str, users: Iterable[str], rate_bps: int | None, number: int = at.TIER_2_METER
     ) -> None:
-        """Let the data of `users` at an access point share meter `number` of its switch, with
-        `rate_bps`; None removes the meter."""
+        """Limit the data of all `users` at access point `ap` together to `rate_bps`, with meter
+        `number` of its switch. The data of other users no longer passes this meter. None removes
+        the limit."""
         row = self.network.w.row
         metered = set(users) if rate_bps is not None else set()
         for (where, user, direction), hop in self.network.tables.stations.items():
@@ -127,6 +130,6 @@ class Wireless:
             row[meter + at.METER_BURST_NS] = max(packets_ns, METER_BURST_NS)
 
     def _meter(self, ap: str, number: int) -> int:
-        """Return the place in the integer table to which the fields METER_BPS, METER_BURST_NS and
-        METER_FULL_NS of meter `number` of an access point are relative."""
+        """Return the index in the integer table to which the fields METER_BPS, METER_BURST_NS and
+        METER_FULL_NS of a meter are relative. `number` is 1 or 2."""
         return self.network.tables.cells[ap] + (number - 1) * at.METER_FIELDS
