@@ -25,8 +25,9 @@ class _Message(BaseModel):
 class StationReport(_Message):
     """Hold what an AP agent reports about one station of its access point.
 
-    `associated` is False once the station has left. At an LTE base station, `mac_occupancy` is the
-    MAC occupancy (see `ApReport`) of the bearer of this station; elsewhere it is None.
+    `rate_mbps` is the rate that the station has when it is alone. `associated` is False once the
+    station has left. `mac_occupancy` is reported by LTE base stations only: the MAC occupancy (see
+    `ApReport`) of the queue that the base station keeps for this station, its bearer.
     """
 
     rssi_dbm: float | None = None
@@ -38,10 +39,9 @@ class StationReport(_Message):
 class ApReport(_Message):
     """Hold the report that the AP agent of an access point sends twice a second.
 
-    `stations` maps the name of a user to the report about its station. `backlog_packets` is the
-    number of packets that wait in the MAC. `mac_occupancy` is the mean of min(1, backlog / MAC
-    slots) since the previous report, where MAC slots is the number of packets for which the MAC has
-    room.
+    `stations` maps the name of a user to the report about that user's station. `backlog_packets` is
+    the number of packets that wait in the MAC buffer. `mac_occupancy` is a mean over the time since
+    the previous report: the mean of min(1, backlog / capacity of the MAC buffer in packets).
     """
 
     kind: Literal["ap"]
@@ -52,11 +52,11 @@ class ApReport(_Message):
     stations: dict[str, StationReport] = {}
 
     def occupancy(self, tiers: Mapping[str, int]) -> float:
-        """Return the MAC occupancy of the access point.
+        """Return the MAC occupancy of the access point, from 0 to 1.
 
-        For an LTE base station that reports its bearers, it is the mean over the bearers that carry
-        Tier 1. `tiers` maps each user to its tier at this access point; a missing user counts as
-        Tier 1.
+        An LTE base station reports one value per bearer, the queue of one user. In this case,
+        return the mean over the bearers that carry Tier 1 traffic (see `controller.tiers`). `tiers`
+        maps each user to its tier, 1 or 2, at this access point; a missing user counts as Tier 1.
         """
         bearers = {
             user: station.mac_occupancy
@@ -67,7 +67,7 @@ class ApReport(_Message):
 
 
 class ParamsFlip(_Message):
-    """Request new parameters for the running strategy; `value` maps names to values."""
+    """Request new parameters for the running strategy; `value` maps names to new values."""
 
     kind: Literal["params"]
     seq: Sequence
@@ -77,7 +77,7 @@ class ParamsFlip(_Message):
 class StrategyChoice(_Message):
     """Name a strategy and its parameters.
 
-    `file` is the Python file that defines the strategy, None for a strategy of the project.
+    `file` is the Python file that defines the strategy; None for a built-in strategy.
     """
 
     name: str
@@ -86,7 +86,7 @@ class StrategyChoice(_Message):
 
 
 class StrategyFlip(_Message):
-    """Request that another strategy replaces the running one."""
+    """Request that the strategy in `value` replaces the running strategy."""
 
     kind: Literal["strategy"]
     seq: Sequence
@@ -108,14 +108,14 @@ class LinkState(_Message):
     loss_back: Annotated[float, Field(ge=0, le=1)] | None = None
 
     def scaled(self, factor: float) -> LinkState:
-        """Return this state with `rate_mbps` multiplied by `factor`."""
+        """Return a copy with `rate_mbps` multiplied by `factor`; a rate of None stays None."""
         if self.rate_mbps is None or factor == 1:
             return self
         return self.model_copy(update={"rate_mbps": round(self.rate_mbps * factor, 6)})
 
 
 class LinkFlip(_Message):
-    """Report to the controller that a link has changed."""
+    """Report to the controller that a link has changed; `value` holds its new settings."""
 
     kind: Literal["link"]
     seq: Sequence
@@ -137,10 +137,10 @@ def read_ap_report(datagram: bytes) -> ApReport:
 
 
 def read_inbox_message(text: str | bytes) -> InboxMessage:
-    """Parse one file of the inbox, the folder in which the runner leaves messages.
+    """Parse the text of one file from the inbox, the folder in which the runner leaves messages.
 
-    Return a change of parameters, of the strategy or of a link. Raise `MessageRefused` if the text
-    is not a valid message.
+    Return the message as an object of the class for its kind. Raise `MessageRefused` if the text is
+    not a valid message.
     """
     try:
         return _INBOX.validate_json(text)

@@ -18,9 +18,9 @@ LOWEST_LIMIT_BPS = 50_000  # four full packets a second
 
 @dataclass(frozen=True)
 class Throttle:
-    """Limit the TCP traffic to `addresses` at the switch of access point `ap`.
+    """Limit the TCP traffic that the switch of access point `ap` forwards to `addresses`.
 
-    All of this traffic passes one OpenFlow meter and shares its limit, `rate_bps`.
+    One OpenFlow meter limits the sum of this traffic to `rate_bps`.
     """
 
     ap: str
@@ -37,7 +37,10 @@ class Unthrottle:
 
 @dataclass(frozen=True)
 class Route:
-    """Route a subflow, in both directions, over the switches in `path`, listed from its source."""
+    """Set the path of a subflow, for both directions.
+
+    `path` lists the switches in the order from the subflow's source to its destination.
+    """
 
     subflow: SubflowKey
     path: tuple[str, ...]
@@ -45,7 +48,7 @@ class Route:
 
 @dataclass(frozen=True)
 class Expect:
-    """Set the pacing rate of a subflow at its sender (S-MPTCP, section V).
+    """Set the pacing rate of a subflow at its sender: its expected throughput (S-MPTCP, section V).
 
     `rate_bps` counts Ethernet frames on the wire. None removes the pacing rate.
     """
@@ -81,10 +84,10 @@ ACTIONS = {
 class Forecast:
     """Hold the throughput that a strategy forecasts for one connection.
 
-    The forecast holds if exactly the subflows in `active` carry data. All rates are wire rates in
-    bit/s. `buffer_bytes` is the receive buffer that the connection needs for this throughput.
-    `measured_bps` is the measured rate of all its subflows since the last control step, None
-    without a measurement.
+    `throughput_bps` is the forecast for the case that exactly the subflows in `active` carry data.
+    `buffer_bytes` is the receive buffer that the connection needs for this throughput.
+    `measured_bps` is the sum of the measured rates of the connection's subflows since the last
+    control step; None if no rate was measured. All rates are wire rates in bit/s.
     """
 
     active: tuple[SubflowKey, ...]
@@ -97,8 +100,9 @@ class Forecast:
 class Decision:
     """Hold one decision of a strategy and its reason.
 
-    `subject` names what is decided on: an access point, a subflow as `connection/number`, or, if
-    there is a forecast, a connection. A decision without a command leaves the network as it is.
+    `subject` is the name of an access point, or of a subflow as `connection/number`; for a decision
+    with a forecast it is the name of a connection. A decision without a command changes nothing in
+    the network.
     """
 
     subject: str
@@ -136,7 +140,8 @@ def effective_floor_bps(min_rate_bps: int = 0) -> int:
 def raised_to_floor(decision: Decision, rate_scale: float) -> Decision:
     """Return the decision with its meter or pacing rate raised to `LOWEST_LIMIT_BPS`.
 
-    If the rate was raised, the reason says so. Any other decision is returned unchanged.
+    If the rate was raised, the reason says so, with the rate in scenario units (wire rate divided
+    by `rate_scale`). A decision with a higher rate or without a rate is returned unchanged.
     """
     command = decision.command
     if not isinstance(command, Throttle | Expect) or command.rate_bps is None:
@@ -149,12 +154,12 @@ def raised_to_floor(decision: Decision, rate_scale: float) -> Decision:
 
 
 def subflow_name(key: SubflowKey) -> str:
-    """Return `connection/number`, the name of a subflow in decisions, from its key."""
+    """Return the name of a subflow in decisions: `connection/number`."""
     return f"{key[0]}/{key[1]}"
 
 
 def checked(command: Command, observation: Observation) -> Command:
-    """Return the command unchanged; raise `CommandRefused` if this network cannot carry it out."""
+    """Return the command unchanged; raise `CommandRefused` if the network cannot carry it out."""
     if isinstance(command, Throttle | Unthrottle):
         _check_ap(command, observation)
     else:
@@ -219,7 +224,7 @@ def _check_subflow(command: SubflowCommand, observation: Observation) -> None:
 def _check_path(
     doing: str, path: tuple[str, ...], subflow: Subflow, observation: Observation
 ) -> None:
-    """Raise `CommandRefused` unless `path` joins both ends of the subflow.
+    """Raise `CommandRefused` unless `path` leads from the subflow's source to its destination.
 
     Each step must follow an existing link, and no switch may occur twice.
     """

@@ -1,10 +1,11 @@
 """Run one control step: take the observation and pending changes, return checked decisions.
 
 1) Apply the changes requested since the last step. If another strategy replaces the running one,
-the old strategy first withdraws its commands.
+   the old strategy first withdraws its commands.
 
-2) Divide the associations (a user at an access point) into Tier 1 and Tier 2. The division of an
-earlier step is kept while it is recent and the associations are still the same.
+2) Divide the associations (a user at an access point) into Tier 1 and Tier 2, see
+   `controller.tiers`. This is done anew when an association has begun or ended, and when the
+   strategy's categorisation interval has passed. Otherwise the division of the previous step stays.
 
 3) Let the strategy decide.
 
@@ -30,8 +31,9 @@ from controller.units import ns_from_s
 class Step:
     """Hold the result of one control step.
 
-    `observation` includes the tiers, and `strategy` names the strategy that decided. `decisions`
-    are the accepted decisions; `refused` holds an error message for each refused command.
+    `observation` is the input of the strategy, with the tier of each association filled in.
+    `strategy` is the name of the strategy that decided. `decisions` are the accepted decisions;
+    `refused` holds an error message for each refused command.
     """
 
     observation: Observation
@@ -67,7 +69,7 @@ class Control:
         return self._next.params
 
     def change(self, values: dict[str, Any]) -> None:
-        """Change parameters at the next step; parameters missing in `values` stay as they are.
+        """Change parameters at the next step; parameters missing in `values` keep their values.
 
         Raise `ParamsRefused` if a value is not valid; then no parameter changes.
         """
@@ -82,7 +84,7 @@ class Control:
             self._next = type(self._next)(params)
 
     def switch(self, name: str, params: dict[str, Any] | None = None) -> None:
-        """Replace the strategy by the strategy `name` at the next step."""
+        """Replace the running strategy by the strategy `name` at the next step."""
         self._next = strategies.make(name, params or {}, self.rate_scale)
 
     def due(self, now_ns: int) -> bool:
@@ -90,14 +92,18 @@ class Control:
         return self._due_ns is None or now_ns >= self._due_ns
 
     def wake(self) -> None:
-        """Make the next step due immediately, if the strategy reacts to new and ended subflows."""
+        """Make the next step due immediately, if the strategy reacts to new and ended subflows.
+
+        The caller calls this when a subflow was established or has ended.
+        """
         if self.strategy.wakes_on_subflows:
             self._due_ns = None
 
     def step(self, observation: Observation) -> Step:
-        """Run one control step; the next step is due one interval after this step was due.
+        """Run one control step on the observation and return the checked decisions.
 
-        Raise `StrategyFailed` if the strategy raises an exception.
+        The next step is due one interval (`interval_s`) after this step was due. Raise
+        `StrategyFailed` if the strategy raises an exception.
         """
         leaving, self.strategy = self.strategy, self._next  # 1
         observation = replace(observation, rate_scale=self.rate_scale)
@@ -129,9 +135,10 @@ class Control:
 
 
 def _handed_over(tiers: Tiers, present: set[tuple[str, str]]) -> Tiers:
-    """Return the tiers with each handover applied: a user keeps its tier at its new access point.
+    """Return `tiers` after handovers: a user keeps its tier at its new access point.
 
-    `present` holds the current associations (user, access point). Source: MP-SDN, section V-A4.
+    `tiers` is the division of the previous step, `present` holds the current associations (user,
+    access point). Source: MP-SDN, section V-A4.
     """
     gone, come = dict(set(tiers) - present), dict(present - set(tiers))
     moved = {(user, ap): (user, come[user]) for user, ap in gone.items() if user in come}
@@ -139,9 +146,9 @@ def _handed_over(tiers: Tiers, present: set[tuple[str, str]]) -> Tiers:
 
 
 def _withdrawn(observation: Observation, decisions: Iterable[Decision]) -> Observation:
-    """Return the observation as it will be after the old strategy has withdrawn.
+    """Return the observation as it will be after the old strategy has withdrawn its commands.
 
-    The meters are gone, and the commands in `decisions` have taken effect.
+    No access point has a meter in it, and the commands in `decisions` have taken effect.
     """
     observation = replace(
         observation,
@@ -167,7 +174,7 @@ def _checked_step(observation: Observation, strategy: str, decisions: Iterable[D
 
 
 def _after(command: Command, observation: Observation) -> Observation:
-    """Return the observation as it will be after a command took effect.
+    """Return the observation as it will be after `command` took effect.
 
     The next command of the same step is checked against the result.
     """

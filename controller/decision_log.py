@@ -60,7 +60,8 @@ def _command_fields(command: Command | None, rate_scale: float) -> dict[str, Any
 def observation_line(step: Step) -> dict[str, Any]:
     """Return what a step observed before its decisions took effect, as a JSON object.
 
-    The object holds the measurements of each access point and the tier of each user.
+    The object holds the measurements of each access point, and the tier (1 or 2) of each user at
+    each of its access points.
     """
     aps = {
         ap.id: {
@@ -77,7 +78,7 @@ def observation_line(step: Step) -> dict[str, Any]:
 
 
 def failure_line(strategy: str, failure: StrategyFailed) -> dict[str, Any]:
-    """Return the exception that ended a strategy as a JSON object; no step follows a failure."""
+    """Return the failure that ended a run as a JSON object: the strategy, and the file and line."""
     return {
         "kind": "failed",
         "strategy": strategy,
@@ -88,9 +89,9 @@ def failure_line(strategy: str, failure: StrategyFailed) -> dict[str, Any]:
 
 
 def subflow_line(subflow: Subflow, rate_scale: float = 1.0, ended: bool = False) -> dict[str, Any]:
-    """Return a subflow as a JSON object, written when it is established, changes or ends.
+    """Return a subflow as a JSON object, written when the subflow is established, changes or ends.
 
-    `ended` adds the field that marks the end.
+    `ended` adds the field `"ended": true`, which marks the end of the subflow.
     """
     line = {
         "kind": "subflow",

@@ -1,6 +1,7 @@
 """Detect from the modification time of a folder whether it may have new files.
 
-This avoids listing the folder, which is slow if the folder is shared with a virtual machine.
+Reading the time avoids listing the folder, which is slow if the folder is shared with a virtual
+machine.
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ class FolderChanges:
     def may_have_changed(self) -> bool:
         """Read the modification time; return whether the caller should list the folder now.
 
-        Two files created within one clock tick give the folder the same time. To miss neither, the
-        result is True for `POLLS` calls from each change on.
+        Two files created within one clock tick give the folder the same time, so a listing may miss
+        the second file and the time does not change any more. The result is therefore True for
+        `POLLS` calls, beginning with the call that finds a new time.
         """
         changed_ns = self._read_changed_ns()
         self._polls_left = POLLS if changed_ns != self._changed_ns else max(0, self._polls_left - 1)

@@ -27,8 +27,8 @@ class Graph:
     """Hold vertices and arcs; their numbers are indices into the lists.
 
     `names` lists the vertices. `vertex` maps the name of a switch, or any address of a host, to its
-    vertex number. Arc `i` leads from vertex `tail[i]` to vertex `head[i]`. `leaving` and `entering`
-    list the arc numbers of each vertex.
+    vertex number. Arc `i` leads from vertex `tail[i]` to vertex `head[i]`. `leaving[v]` and
+    `entering[v]` list the numbers of the arcs that leave vertex `v` and that enter it.
     """
 
     names: tuple[str, ...]
@@ -47,7 +47,7 @@ class Graph:
 def build_graph(arcs: Iterable[Arc]) -> Graph:
     """Return the graph of the arcs in an observation.
 
-    If several links join the same two vertices, only the first becomes an arc.
+    If several links lead from one vertex to the same other vertex, only the first becomes an arc.
     """
     arcs = tuple(arcs)
     first_address = _first_addresses(arcs)
@@ -73,8 +73,9 @@ def build_graph(arcs: Iterable[Arc]) -> Graph:
 def _first_addresses(arcs: Sequence[Arc]) -> dict[str, str]:
     """Map every further address of a host interface to the first address of that interface.
 
-    An address is a further one if a link already leads from the same switch to another address, and
-    this link is the only link of the address.
+    The arcs of one link that leave the same switch lead to the addresses of one interface. The
+    first of them is the first address of the interface; the others are further addresses. An
+    address that has a second link is never mapped.
     """
     degree = Counter(arc.tail for arc in arcs)
     first: dict[tuple[str, str], str] = {}
@@ -90,9 +91,10 @@ def _first_addresses(arcs: Sequence[Arc]) -> dict[str, str]:
 def arc_path(
     graph: Graph, source: str, switches: Sequence[str], destination: str
 ) -> ArcPath | None:
-    """Return the arcs from the address `source` over these switches to the address `destination`.
+    """Return the arcs from the address `source` over `switches` to the address `destination`.
 
-    Return None if `switches` is empty, or if no link joins two neighbouring stops.
+    Return None if `switches` is empty, if a name is not in the graph, or if no link joins two
+    successive stops of the path.
     """
     stops = [source, *switches, destination]
     if len(switches) == 0 or any(stop not in graph.vertex for stop in stops):
@@ -107,9 +109,10 @@ def arc_path(
 
 
 def _arcs_between(graph: Graph, here: int, there: int) -> list[int]:
-    """Return the arcs that lead from one vertex to the next stop of a path.
+    """Return the arcs that lead from vertex `here` to vertex `there`, the next stop of a path.
 
-    This is one arc, or two arcs that meet in the air of an access point, or an empty list.
+    This is one arc, or two arcs that meet in the air of an access point. The list is empty if
+    neither exists.
     """
     direct = graph.between(here, there)
     if direct is not None:
@@ -123,7 +126,7 @@ def _arcs_between(graph: Graph, here: int, there: int) -> list[int]:
 
 
 def switches_on(graph: Graph, path: ArcPath) -> tuple[str, ...]:
-    """List the switches that a path between two addresses passes, as `Route.path` needs them."""
+    """List the switches that a path between two addresses passes, from source to destination."""
     inner = (graph.names[graph.head[arc]] for arc in path[:-1])
     return tuple(name for name in inner if not name.endswith(AIR))
 
@@ -131,8 +134,9 @@ def switches_on(graph: Graph, path: ArcPath) -> tuple[str, ...]:
 def arc_use(graph: Graph, path: ArcPath) -> ArcUse:
     """Return, for each arc of a path, the capacity in bit/s that one bit/s on the path takes.
 
-    For a wired arc this is 1. In the air of an access point it exceeds 1 for a station slower than
-    the fastest station, because the frames of the slow station take longer (MP-SDN, eq (2)).
+    For a wired arc this is 1. On the arc that joins a switch with the air of its access point, it
+    is the capacity of this arc divided by the rate of the station, and at least 1: the frames of a
+    station that is slower than the fastest one take more airtime (MP-SDN, eq (2)).
     """
     parts = dict.fromkeys(path, 1.0)
     for one, other in pairwise(path):
@@ -148,7 +152,7 @@ def arc_use(graph: Graph, path: ArcPath) -> ArcUse:
 def hops_to(
     graph: Graph, destinations: Iterable[int], usable: Container[int] | None = None
 ) -> dict[int, int]:
-    """Map each vertex to the number of arcs to the nearest vertex in `destinations`.
+    """Map each vertex to its distance from the nearest vertex in `destinations`, in arcs.
 
     Only arcs in `usable` count (None: all). Vertices that reach no destination are missing.
     """
@@ -193,7 +197,7 @@ def _of_length(
 ) -> Iterator[ArcPath]:
     """Yield the loop-free paths of exactly `length` arcs, found depth first.
 
-    `hops` holds the distance of each vertex to the destination; a branch that cannot reach the
+    `hops` maps each vertex to its distance from the destination. A branch that cannot reach the
     destination within `length` arcs is skipped.
     """
     stack: list[tuple[int, ArcPath, frozenset[int]]] = [(source, (), frozenset({source}))]

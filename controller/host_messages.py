@@ -1,9 +1,9 @@
 """Encode and check the messages between the controller and host agents (docs/formats.md).
 
 A host agent runs on a host; it reports the MPTCP subflows of the host and carries out commands. The
-messages are datagrams of JSON, after DTMC, section IV. Each contains the secret key of the run; a
-datagram without this key is refused. This module imports no validation library, so that the host
-agent starts quickly.
+messages are datagrams of JSON, after DTMC, section IV. Each message contains the secret key of the
+run; a datagram without this key is refused. This module imports no validation library, so that the
+host agent starts quickly.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ LARGEST = 2**63
 class SubflowChange:
     """Hold the desired settings of a subflow; a setting that is None stays as it is.
 
-    `source` and `destination` are `address:port`; `source` is the end that sends towards the user,
-    as in `Subflow`. `expected_mbps` is the pacing rate of Ethernet frames on the wire; 0 removes
-    the pacing rate.
+    `source` and `destination` are `address:port`. The user is at `destination`, as in
+    `controller.observation.Subflow`. `expected_mbps` is the pacing rate of Ethernet frames on the
+    wire; 0 removes the pacing rate.
     """
 
     source: str
@@ -38,9 +38,10 @@ class SubflowChange:
 
 @dataclass(frozen=True)
 class HostCommand:
-    """Request changes to the subflows of one connection from one of its hosts.
+    """Request that the host `host` changes subflows of one of its connections.
 
-    `token` identifies the connection. `seq` is larger in each new command.
+    `token` names the connection, as `connection` in `controller.observation.Subflow` does. `seq` is
+    larger in each new command; the host refuses a command that is older than the last one.
     """
 
     seq: int
@@ -51,11 +52,11 @@ class HostCommand:
 
 @dataclass(frozen=True)
 class SubflowState:
-    """Describe a subflow as one of its hosts reports it.
+    """Describe a subflow as one of its two hosts reports it.
 
-    `token` is the MPTCP token by which this host knows the connection. `local` and `remote` are
-    `address:port` as this host names them. `expected_mbps` is the pacing rate in Mb/s, None without
-    one.
+    `token` is the MPTCP token by which the reporting host knows the connection. `local` and
+    `remote` are `address:port`, where `local` is the end at the reporting host. `expected_mbps` is
+    the pacing rate in Mb/s, None without one.
     """
 
     token: str
@@ -70,7 +71,7 @@ class SubflowState:
 class HostReport:
     """Report all subflows of a host.
 
-    `loss` maps each address of the host to the loss on the path to this address, a fraction, in the
+    `loss` maps each address of the host to the loss, a fraction, on the path to this address in the
     direction of the data. `seq` is larger in each new report.
     """
 
@@ -81,20 +82,26 @@ class HostReport:
 
 
 def encode(message: HostCommand | HostReport, key: str) -> bytes:
-    """Return a message as the bytes of a datagram that contains the key of the run."""
+    """Return a message as the bytes of a datagram, with `key`, the secret key of the run."""
     fields = {**vars(message), "subflows": [vars(each) for each in message.subflows]}
     return json.dumps({"v": VERSION, "key": key, **fields}, separators=(",", ":")).encode()
 
 
 def read_command(datagram: bytes, key: str) -> HostCommand:
-    """Return the command in a datagram; raise `MessageRefused` if it is not valid."""
+    """Return the command in a datagram.
+
+    Raise `MessageRefused` if the datagram is not a valid command or does not contain `key`.
+    """
     reading = _Reading("read an order", datagram, key, {"seq", "host", "token", "subflows"})
     subflows = tuple(_subflow_change(each) for each in reading.parts("subflows", SubflowChange))
     return HostCommand(reading.count("seq"), reading.text("host"), reading.text("token"), subflows)
 
 
 def read_report(datagram: bytes, key: str) -> HostReport:
-    """Return the report in a datagram; raise `MessageRefused` if it is not valid."""
+    """Return the report in a datagram.
+
+    Raise `MessageRefused` if the datagram is not a valid report or does not contain `key`.
+    """
     reading = _Reading(
         "read the report of a host", datagram, key, {"seq", "host", "subflows", "loss"}
     )

@@ -1,6 +1,6 @@
 """Hold what a strategy observes about the network, as frozen data.
 
-The simulator and the emulation both fill in the same classes.
+The simulator and the emulation both use these classes.
 """
 
 from __future__ import annotations
@@ -21,10 +21,12 @@ RECEIVE_BUFFER_BYTES = 4_000_000  # the default
 class AccessPoint:
     """Describe an access point and the meter of its switch (MP-SDN, section III-B1).
 
-    `mac_occupancy` is the mean of min(1, backlog / MAC slots) since the last control step, None
-    without a report. `tier2_bps` is the rate of the Tier 2 traffic since the last step, behind the
-    meter if there is one; None if it was not measured. `meter_bps` is the limit that the meter
-    enforces, None without a meter.
+    `capacity_bps` is the rate of the fastest station when it is alone. `mac_occupancy` says how
+    full the MAC buffer was since the last control step, from 0 to 1: the mean of min(1, backlog /
+    capacity of the buffer). It is None without a report. `tier2_bps` is the rate of the Tier 2
+    traffic (see `controller.tiers`) since the last step. It is measured behind the meter if there
+    is one, and None if it was not measured. `meter_bps` is the limit that the meter enforces, None
+    without a meter.
     """
 
     id: str
@@ -39,8 +41,9 @@ class AccessPoint:
 class Association:
     """Describe the association of a user with an access point (MP-SDN, section III-A).
 
-    `rate_bps` is the rate the user gets when it is alone at the access point. `weight` is its LTE
-    resource weight (eq (3)). `addresses` are the user's addresses there.
+    `rate_bps` is the rate of the user when it is alone at the access point. `weight` is the user's
+    LTE resource weight (eq (3)). `addresses` are the addresses of the user's interface at this
+    access point.
     """
 
     user: str
@@ -63,10 +66,10 @@ def air(ap: str) -> str:
 class Arc:
     """Describe one direction of a link, from the node `tail` to the node `head`.
 
-    A node is a switch, a host address, or the air of an access point: one arc joins the switch of
-    the access point with its air, and one arc per station joins the air with the station.
-    `used_bps` is the mean rate since the last control step. `delay_s` is the one-way delay,
-    `jitter_s` its standard deviation. `loss` is the configured random loss, a fraction.
+    A node is a switch, a host address, or the air of an access point. In each direction, one arc
+    joins the switch of the access point with its air, and one arc per station joins the air with
+    the station. `used_bps` is the mean rate since the last control step. `delay_s` is the one-way
+    delay, `jitter_s` its standard deviation. `loss` is the configured random loss, a fraction.
     """
 
     link: str
@@ -84,14 +87,17 @@ class Subflow:
     """Describe one subflow of an MPTCP connection, in the direction from `source` to its user.
 
     `source` and `destination` are `address:port`; `path` lists the switches from source to
-    destination. Packet counters count since the subflow began, and are None if they are not
-    measured. `sent_packets` reached the first switch of the path in the direction of the data, so
-    frames that the sender's own link dropped are not counted. `rate_bps` is the rate of these
-    frames since the last control step, as Ethernet frames. `lost_packets` counts those of
-    `sent_packets` that did not arrive at the other end of the path; `retransmitted_packets` counts
-    packets that TCP retransmitted. `device_loss` is the loss, a fraction, that the user's interface
-    reports. `backup` and `expected_bps` (the pacing rate) are the values that
-    the hosts have confirmed.
+    destination. `ap` is the access point at which the user has the destination address.
+
+    Packets are counted from the beginning of the subflow; a counter is None if it is not measured.
+    `sent_packets` counts the packets that reached the first switch of the path, so it does not
+    contain those that the sender's own link dropped. `lost_packets` counts how many of
+    `sent_packets` did not arrive at the other end of the path. `retransmitted_packets` counts the
+    packets that TCP retransmitted.
+
+    `rate_bps` is the rate of `sent_packets` since the last control step, counted as Ethernet
+    frames. `device_loss` is the loss, a fraction, that the user's interface reports. `backup` is
+    the backup flag and `expected_bps` the pacing rate that the hosts have confirmed.
     """
 
     connection: str
@@ -122,7 +128,7 @@ class Subflow:
 
     @property
     def flow(self) -> Flow:
-        """Return the 5-tuple of the TCP segments that go to the user."""
+        """Return the 5-tuple of the TCP segments from `source` to `destination`."""
         (source, source_port), (destination, port) = (
             end.rsplit(":", 1) for end in (self.source, self.destination)
         )
@@ -133,10 +139,10 @@ class Subflow:
 class Observation:
     """Hold all that a strategy knows at the time `now_ns`; a strategy has no other clock.
 
-    `multipath` names the users that use MPTCP. `Control` fills in `tiers` before a strategy gets
-    the observation. `receive_buffer_bytes` is the receive buffer of every connection. Rates are
-    wire rates; a wire rate divided by `rate_scale` is in scenario units, the units that people read
-    (`units.rate_text`).
+    `multipath` names the users that use MPTCP. `tiers` maps (user, access point) to 1 or 2;
+    `Control` fills it in before a strategy gets the observation. `receive_buffer_bytes` is the
+    receive buffer of every connection. Rates are wire rates. A wire rate divided by `rate_scale` is
+    a rate in scenario units, the units that people read (`units.rate_text`).
     """
 
     now_ns: int
@@ -183,9 +189,9 @@ class Observation:
         )
 
     def addresses(self, ap: str, tier: int) -> frozenset[str]:
-        """Return the addresses of all users that are in tier `tier` at access point `ap`.
+        """Return the addresses that users of tier `tier` have at access point `ap`.
 
-        An association missing in `tiers` counts as Tier 1.
+        A user whose tier is missing in `tiers` counts as Tier 1.
         """
         found = (each for each in self.at(ap) if self.tiers.get((each.user, each.ap), 1) == tier)
         return frozenset(address for each in found for address in each.addresses)

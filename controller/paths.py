@@ -39,7 +39,7 @@ def shortest(neighbours: Neighbours, source: str, destination: str) -> list[Path
     """Return all paths with the fewest hops from `source` to `destination`, at most 64.
 
     `neighbours` maps each switch to the switches next to it. A path lists its switches, both ends
-    included. The order of the paths is always the same. The list is empty if no path exists.
+    included. The same input always gives the same order. The list is empty if no path exists.
     """
     hops = hops_to(neighbours, destination)
     if source not in hops:
@@ -82,8 +82,8 @@ def hops_to(neighbours: Neighbours, destination: str) -> dict[str, int]:
 def choose(candidates: list[Path], flow: Flow) -> Path:
     """Return one of the candidate paths, chosen by a hash of the flow.
 
-    The hash is the same for both directions. If the candidates of the opposite direction are the
-    same paths reversed, both directions use the same path.
+    A flow and its opposite direction have the same hash. So if the candidates of the opposite
+    direction are the same paths reversed, both directions use the same path.
     """
     return candidates[digest(min(flow, flow.back())) % len(candidates)]
 

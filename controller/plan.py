@@ -35,9 +35,10 @@ class Switch(_Part):
 class Shape(_Part):
     """Describe rate, delay, jitter and loss of a link.
 
-    `rate_mbps` None means that the rate is not limited. `delay_ms` is one way; `jitter_ms` is the
-    largest deviation from it. `loss` is a fraction and acts from end `a` of the link to end `b`; on
-    a host's link `a` is the switch. `loss_back` acts in the other direction.
+    `rate_mbps` None means that the rate is not limited. `delay_ms` is the one-way delay;
+    `jitter_ms` is the largest deviation from `delay_ms`. `loss` is a fraction and acts from end `a`
+    of the link to end `b`; on a host's link `a` is the switch. `loss_back` acts in the other
+    direction.
     """
 
     rate_mbps: Rate | None = None
@@ -47,9 +48,10 @@ class Shape(_Part):
     loss_back: Fraction = 0
 
     def arcs(self, link: str, a: str, b: str) -> Iterator[Arc]:
-        """Yield the two arcs of a link between the nodes `a` and `b`, first from `a` to `b`.
+        """Yield the two arcs of a link: from node `a` to node `b`, then from `b` to `a`.
 
-        Jitter is uniform between its bounds, so its standard deviation is `jitter_ms` / sqrt(3).
+        `link` is the id of the link. Jitter is uniform between its bounds, so its standard
+        deviation is `jitter_ms` / sqrt(3).
         """
         rate_bps = bps_from_mbps(self.rate_mbps) if self.rate_mbps else UNSHAPED_BPS
         delay_s, jitter_s = self.delay_ms / 1000, self.jitter_ms / 1000 / 3**0.5
@@ -60,8 +62,9 @@ class Shape(_Part):
 class HostPort(Shape):
     """Describe an interface of a host, and the switch and port to which it is connected.
 
-    `address` is the first address of the interface, and `further` lists all others. The controller
-    learns a missing address or MAC address from the first packets.
+    `address` is the first address of the interface, and `further` lists all others. If the file
+    gives no address or MAC address, the controller learns them from the first packets. `link` is
+    the id of the link.
     """
 
     name: str
@@ -91,7 +94,8 @@ class Trunk(Shape):
 class PlannedStation(_Part):
     """Describe a station of an access point.
 
-    `rate_mbps` is the rate it gets when it is alone there, `weight` its LTE resource weight.
+    `rate_mbps` is the rate of the station when it is alone at the access point. `weight` is its LTE
+    resource weight (MP-SDN, eq (3)).
     """
 
     rate_mbps: Rate
@@ -99,9 +103,9 @@ class PlannedStation(_Part):
 
 
 class PlannedAp(_Part):
-    """Describe an access point; `stations` maps the name of a user to its station.
+    """Describe an access point; `stations` maps the name of a user to that user's station.
 
-    A `capacity_mbps` of 0 means that the rate of the air is not limited.
+    `capacity_mbps` is the rate of the fastest station when it is alone; 0 means no limit.
     """
 
     kind: Literal["wifi", "lte"]
@@ -110,10 +114,10 @@ class PlannedAp(_Part):
 
 
 class Plan(_Part):
-    """Hold the content of topology.json; reading it checks every name that occurs in it.
+    """Hold the content of topology.json. Creating a `Plan` checks every name that occurs in it.
 
-    All rates are wire rates; a wire rate divided by `rate_scale` is in scenario units. `multipath`
-    names the hosts that use MPTCP.
+    `switches`, `hosts` and `aps` are keyed by name. `multipath` names the hosts that use MPTCP. All
+    rates are wire rates; a wire rate divided by `rate_scale` is in scenario units.
     """
 
     switches: dict[str, Switch]
@@ -161,7 +165,7 @@ class Plan(_Part):
         return {switch.dpid: name for name, switch in self.switches.items()}
 
     def trunk_ports(self, switch: str) -> dict[str, str]:
-        """Map each port of `switch` that leads to another switch to that neighbour's name."""
+        """Map each port of `switch` that leads to another switch to the name of this neighbour."""
         towards = {each.a_port: each.b for each in self.trunks if each.a == switch}
         return towards | {each.b_port: each.a for each in self.trunks if each.b == switch}
 
@@ -194,9 +198,9 @@ class Plan(_Part):
         return tuple(arc for both in pairs for arc in both)
 
     def ap_of(self, host: str, address: str) -> str | None:
-        """Return the access point to which a host connects with this address.
+        """Return the access point at which `host` has the address `address`.
 
-        Return None if the interface with this address is not at an access point.
+        Return None if the interface with this address is not connected to an access point.
         """
         return next(
             (
@@ -229,9 +233,9 @@ class Stations:
     def associations(
         self, plan: Plan, addresses: dict[tuple[str, str], tuple[str, ...]]
     ) -> tuple[Association, ...]:
-        """Return an association for every planned station, except those reported as gone.
+        """Return an association for every planned station that has not been reported as gone.
 
-        `addresses` maps (user, access point) to the user's addresses there.
+        `addresses` maps (user, access point) to the user's addresses at that access point.
         """
         found = []
         for ap, planned in plan.aps.items():

@@ -40,9 +40,9 @@ CW_MIN, BACKOFF_STAGES = 16, 6
 class Settings:
     """Hold how the primary associations are chosen.
 
-    `selection` and `preseed` are explained at the top of this file. `contention` is the model of
-    WiFi collisions: with "none" each packet is transmitted once, with "bianchi" as often as
-    Bianchi's model predicts.
+    `selection` and `preseed` are explained at the top of this file. `contention` says how often a
+    WiFi packet is transmitted on average: "none" means once; "bianchi" means as often as Bianchi's
+    model of collisions predicts.
     """
 
     selection: Selection = "priority"
@@ -62,11 +62,12 @@ def categorise(
 
 
 def tier1_mean(occupancies: Mapping[str, float], tiers: Mapping[str, int]) -> float:
-    """Return the MAC occupancy of an LTE base station: its mean over the bearers that carry Tier 1.
+    """Return the MAC occupancy of an LTE base station: the mean over bearers with Tier 1 traffic.
 
-    `occupancies` maps each user to the MAC occupancy of its bearer. `tiers` maps each user to its
-    tier at this base station; a missing user counts as Tier 1. If no bearer carries Tier 1, the
-    mean is over all bearers; without any bearer it is 0.
+    A bearer is the queue of one user. `occupancies` maps each user to the MAC occupancy of its
+    bearer. `tiers` maps each user to its tier at this base station; a missing user counts as Tier
+    1. If no bearer carries Tier 1 traffic, the mean is over all bearers; without any bearer it is
+    0.
     """
     primary = [each for user, each in occupancies.items() if tiers.get(user, 1) == 1]
     counted = primary or list(occupancies.values())
@@ -86,9 +87,9 @@ def by_priority(
 ) -> dict[str, str]:
     """Map each user in `multipath` to its primary access point, by priority-based selection.
 
-    Associations are taken in the order of their rates, the fastest first. A user without a primary
-    then gets the access point where its rate would be largest, shared with the primaries chosen
-    before.
+    Associations are taken in the order of their rates, the fastest first. If the user of an
+    association has no primary yet, its primary becomes the access point where its rate would be
+    largest if all primaries chosen before share the access points.
     """
     kinds = {ap.id: ap.kind for ap in observation.access_points}
     order = sorted(
@@ -118,8 +119,8 @@ def by_filtering(
 ) -> dict[str, str]:
     """Map each user in `multipath` to its primary access point, by connection filtering.
 
-    Associations with a weak signal are dropped first. Each user then gets the access point where
-    its rate is largest, shared with all associations that remain.
+    Associations with a weak signal are dropped first. The primary of a user is then the access
+    point where its rate is largest while all remaining associations share the access points.
     """
     kinds = {ap.id: ap.kind for ap in observation.access_points}
     left = filtered(observation.associations, [ap.id for ap in observation.access_points])  # 1
@@ -132,7 +133,7 @@ def by_filtering(
 
 
 def filter_fraction(users: int, associations: int) -> float:
-    """Return the share of associations that connection filtering drops, from 0 to 1.
+    """Return the fraction of associations that connection filtering drops, from 0 to 1.
 
     It is B_f = 1 - N_d / N_c for N_d users with N_c associations (MP-SDN, section IV).
     """
@@ -142,8 +143,8 @@ def filter_fraction(users: int, associations: int) -> float:
 def filtered(associations: Iterable[Association], aps: Iterable[str]) -> list[Association]:
     """Return the associations that connection filtering keeps.
 
-    Access points are filtered in the order of their names; at each, the weakest signals are dropped
-    first.
+    Access points are filtered in the order of their names. At each access point, the weakest
+    signals are dropped first, but never the last association of a user.
     """
     left = list(associations)
     fraction = filter_fraction(len({each.user for each in left}), len(left))
@@ -163,7 +164,8 @@ def share_bps(
 ) -> float:
     """Return the rate in bit/s of an association that shares its access point with `others`.
 
-    Only those of `others` count that belong to other users at the same access point.
+    Entries of `others` at another access point, or of the same user, are ignored. `kind` is "wifi"
+    or "lte".
     """
     rest = [each for each in others if each.ap == association.ap and each.user != association.user]
     if kind == "wifi":
@@ -188,7 +190,8 @@ def wifi_share_bps(rates_bps: list[int], contention: str = "none") -> float:
 def lte_share_bps(association: Association, others: Iterable[Association]) -> float:
     """Return the proportional-fair share of one LTE station in bit/s: w r / sum w (MP-SDN, eq (3)).
 
-    w is the resource weight of a station, and r the rate of this station when alone.
+    w is the resource weight of a station, and r the rate of this station when alone. The sum is
+    over this station and `others`.
     """
     return (
         association.weight
@@ -209,8 +212,8 @@ def transmissions(contenders: float) -> float:
 def collision_probability(contenders: float) -> float:
     """Return the probability p that a WiFi transmission collides, after Bianchi's model.
 
-    `contenders` is the number of stations that always have a packet to send. p is found by
-    bisection.
+    `contenders` is the number of stations that always have a packet to send. The equation for p is
+    solved by bisection.
     """
     low, high = 0.0, 1.0
     for _ in range(60):

@@ -1,6 +1,6 @@
 """Convert between the units that people write (Mb/s, ms, fractions) and those used in the code.
 
-No other module converts units. Inside, rates are in bit/s, times in ns, and loss in parts per
+No other module converts units. In the code, rates are in bit/s, times in ns, and loss in parts per
 million. People write and read rates in scenario units. The emulated or simulated network carries
 each of these rates multiplied by `rate_scale`: the product is the wire rate.
 """

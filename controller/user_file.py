@@ -1,8 +1,8 @@
 """Import a Python file that a user wrote: a strategy or a topology from outside the project.
 
-The file runs with the rights of this process. The caller of `import_file` must make sure that the
-path comes from the command line or from a scenario file named on the command line, and never from
-an HTTP request.
+The file runs with the rights of this process. So the caller of `import_file` must make sure that
+the path comes from the command line, or from a scenario file named on the command line, and never
+from an HTTP request.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ PREFIX = "user_file_"  # so that the module hides no module of Python or the pro
 def import_file(path: str) -> ModuleType:
     """Run a Python file and return its module; each call runs the file anew.
 
-    No compiled copy is written next to the file. Raise `UserFileRefused`, which names the file and
-    the line that failed.
+    No compiled copy is written next to the file. If the file cannot be run, raise
+    `UserFileRefused`; its message names the file and the line that failed.
     """
     name = PREFIX + stem(path)
     loader = SourceFileLoader(name, path)
@@ -48,7 +48,7 @@ def import_file(path: str) -> ModuleType:
 def stem(path: str) -> str:
     """Return the file name in `path` without folder and `.py`.
 
-    A strategy or topology that a user wrote has this name.
+    This is also the name of the strategy or topology that the file defines.
     """
     name = path.replace("\\", "/").rpartition("/")[2]
     return name.removesuffix(".py")
@@ -57,7 +57,7 @@ def stem(path: str) -> str:
 def described(error: BaseException, path: str, line: int | None = None) -> str:
     """Format an error with its location in the file `path`: "my.py, line 3: NameError: ...".
 
-    `line` is the line to show if the error itself names no line of this file.
+    If the traceback of the error contains no line of this file, `line` is shown instead.
     """
     line = line_of(error, path) or line
     text = str(error.msg if isinstance(error, SyntaxError) else error).strip().partition("\n")[0]
