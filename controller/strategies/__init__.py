@@ -31,7 +31,10 @@ __all__ = ["BUILT_IN", "STRATEGIES", "Strategy", "StrategyParams", "known", "mak
 
 
 def known(name: str) -> type[Strategy]:
-    """Return the class of the strategy `name`. Raise `UnknownStrategy` with all valid names."""
+    """Return the class of the strategy `name`.
+
+    Raise `UnknownStrategy` if no strategy has this name; its message lists the valid names.
+    """
     if name not in STRATEGIES:
         raise UnknownStrategy(
             f"strategy {name!r} is unknown: choose from {', '.join(sorted(STRATEGIES))}"
@@ -42,8 +45,8 @@ def known(name: str) -> type[Strategy]:
 def make(name: str, params: dict[str, Any], rate_scale: float = 1.0) -> Strategy:
     """Create the strategy `name`. Parameters that are missing in `params` get their default values.
 
-    Rates in `params` are in scenario units: as in the scenario file, before they are multiplied by
-    `rate_scale`.
+    Rates in `params` are in scenario units, that is, as in the scenario file. They are multiplied
+    by `rate_scale` to get wire rates.
     """
     strategy = known(name)
     checked = checked_params(strategy.Params, params, f"start strategy '{name}'", rate_scale)

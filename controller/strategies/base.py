@@ -17,15 +17,15 @@ from controller.units import wire_bps
 
 
 def param(default: Any, unit: str, help: str, **bounds: Any) -> Any:
-    """Declare a parameter as a pydantic field with unit, help text and bounds (ge, gt, le, lt)."""
+    """Return a pydantic field for a parameter, with unit, help text and bounds (ge, gt, le, lt)."""
     return Field(default, description=help, json_schema_extra={"unit": unit}, **bounds)
 
 
 class StrategyParams(BaseModel):
     """Hold the parameters that all strategies have. A strategy derives a class with its own fields.
 
-    A field whose unit is "Mb/s" holds the rate as in the scenario file. `rate_bps` returns that
-    rate multiplied by the network's rate scale, in bit/s.
+    A field whose unit is "Mb/s" holds the rate as in the scenario file. The method `rate_bps`
+    returns this rate in bit/s on the wire: multiplied by the network's rate scale.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
@@ -36,7 +36,10 @@ class StrategyParams(BaseModel):
     _rates_bps: dict[str, int] = PrivateAttr(default_factory=dict)
 
     def model_post_init(self, _context: Any) -> None:
-        """Compute the values of `rate_bps` for a rate scale of 1 after the validation."""
+        """Compute the rates that `rate_bps` returns, for a rate scale of 1.
+
+        Pydantic calls this after the validation.
+        """
         self._convert_rates(1.0)
 
     def scaled(self, rate_scale: float) -> Self:
@@ -68,9 +71,9 @@ class StrategyParams(BaseModel):
 class Strategy(ABC):
     """Decide what to change in the network. The observation is the only input.
 
-    The controller may replace `params` between two calls of `decide`. A restarted controller must
-    continue where the previous one stopped, so whatever a strategy has to know then is part of the
-    observation.
+    The controller may replace `params` between two calls of `decide`. The controller may also
+    restart while a scenario runs. The new strategy object must then continue where the old one
+    stopped, so it must find everything it needs in the observation.
     """
 
     name: ClassVar[str]
@@ -87,7 +90,7 @@ class Strategy(ABC):
 
     @abstractmethod
     def decide(self, observation: Observation) -> list[Decision]:
-        """Return the commands for the network now, in the order in which to carry them out.
+        """Return the decisions for this moment, in the order in which to carry out their commands.
 
         Take the time only from `observation.now_ns`. `observation.tiers` says which associations
         are Tier 1 and which are Tier 2.
@@ -107,7 +110,7 @@ class Strategy(ABC):
 
 
 def without_subflows(plan: Plan) -> str | None:
-    """Return a reason why a strategy that chooses among subflows cannot act here, or None.
+    """Return a reason why a strategy that chooses among subflows cannot act on `plan`, or None.
 
     It cannot act if no user of the network has more than one subflow.
     """

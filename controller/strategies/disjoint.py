@@ -1,14 +1,14 @@
 """Route the subflows of each connection over shortest paths that share as few links as possible.
 
-This is a baseline of S-MPTCP (section VI-C, "disjoint"). It looks at each connection as soon as one
-of its subflows opens or closes, and every `interval_s`:
+This is a baseline of S-MPTCP (section VI-C, "disjoint"). The steps below run for each connection as
+soon as one of its subflows opens or closes, and every `interval_s`:
 1) The first subflow stays on its path.
-2) The further subflows follow in the order of their numbers. For each shortest path, count the
-   links that it shares with the paths of the subflows before. If no path shares fewer links than
-   the subflow's present path, the subflow stays.
-3) Otherwise it moves to the path that shares the fewest links. If several do, a hash of the
-   subflow's addresses and ports chooses one of them.
-No rate is limited, and the paths of other connections are ignored.
+2) The other subflows are treated in the order of their numbers. For each shortest path of the
+   subflow, count the links that also belong to a path of an earlier subflow. If no path has fewer
+   such links than the subflow's present path, the subflow stays.
+3) Otherwise it moves to the path with the fewest such links. If several paths have equally few, a
+   hash of the subflow's addresses and ports chooses one of them. No rate is limited, and the paths
+   of other connections are ignored.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from controller.strategies.hashed import hashed_paths
 class Disjoint(Strategy):
     """Keep the subflows of a connection on separate paths.
 
-    The strategy keeps no state: the present paths are part of the observation.
+    The strategy stores nothing between two decisions: the present paths are part of the
+    observation.
     """
 
     name = "disjoint"
@@ -73,8 +74,9 @@ def _path(
 ) -> ArcPath | None:
     """Return the shortest path for a subflow that has the fewest links in common with `used`.
 
-    `used` counts the arcs of the connection's other subflows. The subflow keeps its path `present`
-    if no shortest path has fewer links in common, or if no path leads to its destination.
+    `used` counts the arcs on the paths of the connection's earlier subflows. The subflow keeps its
+    path `present` if `used` is empty, if no shortest path has fewer links in common, or if no path
+    leads to its destination.
     """
     if not used and present is not None:  # 1
         return present

@@ -15,10 +15,11 @@ from controller.user_file import described, line_of
 
 @contextmanager
 def failures_of(strategy: type[Strategy], method: str) -> Iterator[None]:
-    """Run the code of the `with` block, and turn each exception in it into `StrategyFailed`.
+    """Run the code of the `with` block, and turn an exception in it into `StrategyFailed`.
 
-    The block calls `method` of the strategy. The error names the innermost line of the strategy's
-    file that was running. If none was, it names the line where `method` is defined.
+    The block must call the method `method` of the strategy. The error names the innermost line of
+    the strategy's file that was running; if none was, the line where `method` is defined. A
+    `ControllerError` is passed on unchanged.
     """
     try:
         yield
@@ -32,9 +33,10 @@ def failures_of(strategy: type[Strategy], method: str) -> Iterator[None]:
 
 
 def decisions(strategy: Strategy, method: str, observation: Observation) -> list[Decision]:
-    """Call `decide` or `withdraw` (named by `method`) and return the resulting list of decisions.
+    """Call `strategy.decide` or `strategy.withdraw`, named by `method`, and return its decisions.
 
-    Raise `StrategyFailed` if the method raises, or if its result is not a list of decisions.
+    Raise `StrategyFailed` if the method raises an exception, or if its result is not a list of
+    decisions.
     """
     with failures_of(type(strategy), method):
         found = list(getattr(strategy, method)(observation))
@@ -45,7 +47,10 @@ def decisions(strategy: Strategy, method: str, observation: Observation) -> list
 
 
 def source_file(strategy: type[Strategy]) -> str:
-    """Return the path of the file that defines a strategy, as tracebacks name it."""
+    """Return the path of the file that defines a strategy, as tracebacks name it.
+
+    If the file is not known, return the name of its module.
+    """
     try:
         return inspect.getfile(strategy)
     except (OSError, TypeError):

@@ -10,9 +10,10 @@ from controller.observation import Observation
 def hashed_paths(observation: Observation) -> list[Decision]:
     """Return a route command for each subflow that is not on its hashed path.
 
-    Without a strategy, the network sends a subflow over one of the shortest paths, chosen by a hash
-    of its addresses and ports. Links that are down are ignored. A subflow without any path to its
-    destination gets no command. Strategies that choose paths call this function in `withdraw`.
+    The hashed path is the one that the network uses without a strategy: one of the shortest paths,
+    chosen by a hash of the subflow's addresses and ports. Paths over links that are down do not
+    count. A subflow without any path to its destination gets no command. Strategies that choose
+    paths call this function in `withdraw`.
     """
     near: dict[str, set[str]] = {}
     for arc in observation.arcs:  # hosts and the air are dead ends, so no path leads through them

@@ -5,15 +5,16 @@ connection (MPTCP-LA, section 3.3):
 1) Count the packets sent and lost on each normal subflow over a measurement window. The window ends
    at the first step at which `window_packets` have been sent.
 2) If loss = lost / sent >= gamma, the threshold for its kind of interface, the subflow should
-   become backup. If more packets are lost than a whole window may lose, that is decided before its
-   end.
+   become backup. This is decided before the end of the window if the lost packets already reach
+   gamma times `window_packets`.
 3) Of the subflows that should become backup, only the one with the largest loss does, and never the
    last normal one.
-4) The counters of a backup subflow stand still. It becomes normal when its interface reports a loss
-   below gamma; without a report it stays backup. An interface that does not notice the loss makes
-   its subflow normal at the next step, so use `stay_s` with the loss sources `network` and `tcp`.
-A subflow counts as normal if its hosts say so and the strategy gave no other command. A command
-that the hosts did not confirm is repeated.
+4) A backup subflow sends nothing, so its loss cannot be counted. It becomes normal when its
+   interface reports a loss below gamma; without a report it stays backup. An interface that does
+   not notice a loss reports 0, so its subflow becomes normal at the next step. To prevent this, set
+   `stay_s` together with the loss sources `network` and `tcp`. A subflow counts as normal if its
+   hosts report it as normal and the strategy's last command did not make it backup. A command that
+   the hosts did not confirm is repeated.
 """
 
 from __future__ import annotations
@@ -65,9 +66,10 @@ class LossAwareParams(StrategyParams):
 class Window:
     """Hold the loss measurement of one subflow, and the mode that was last commanded for it.
 
-    Packets are counted over a measurement window of `window_packets`. `counted` holds the subflow's
-    sent and lost counters at the last step; it is None until they are read after a change of mode.
-    `backup` is the commanded mode, `since_ns` the time of that command.
+    The mode is normal or backup: `backup` is True for backup, and `since_ns` is the time of the
+    command. `sent` and `lost` are the packets of the present measurement window. `counted` holds
+    the subflow's sent and lost counters at the last step; it is None until they are read after a
+    change of mode.
     """
 
     backup: bool
@@ -81,7 +83,7 @@ class Window:
         self.sent, self.lost = 0, 0.0
 
     def set_mode(self, backup: bool, now_ns: int) -> None:
-        """Record the mode that was commanded, backup or normal, and begin a new window."""
+        """Record the commanded mode (`backup`: True for backup), and begin a new window."""
         self.backup, self.since_ns, self.counted = backup, now_ns, None
         self.restart()
 
@@ -108,8 +110,8 @@ class Verdict:
 class LossAware(Strategy):
     """Run MPTCP-LA. It measures the loss of each subflow over a window of packets.
 
-    The windows are its only state. After a restart of the controller, or a change of parameters,
-    all windows begin anew.
+    It stores only these windows between two decisions. After a restart of the controller, or a
+    change of parameters, all windows begin anew.
     """
 
     name = "loss_aware"
@@ -167,9 +169,10 @@ class LossAware(Strategy):
         return decisions + self._leaving(verdicts, len(normal), observation.now_ns)
 
     def _judge(self, subflow: Subflow, observation: Observation) -> Verdict | None:
-        """Return a verdict if a normal subflow has lost too many packets, else None.
+        """Return a verdict if the loss of a normal subflow has reached the threshold, else None.
 
-        A window that has reached `window_packets` ends here, and a new one begins.
+        A window that has reached `window_packets` ends here, and a new one begins. A verdict ends
+        the window too.
         """
         window, gamma = self._windows[subflow.key], self._gamma(subflow, observation)
         self._count(window, subflow)  # 1
@@ -205,10 +208,10 @@ class LossAware(Strategy):
         window.lost += newly_sent * (subflow.device_loss or 0.0) if device else lost - before[1]
 
     def _leaving(self, verdicts: list[Verdict], normal: int, now_ns: int) -> list[Decision]:
-        """Return the decisions on the subflows in `verdicts`: at most one of them becomes backup.
+        """Return decisions on the subflows in `verdicts`, of which at most one becomes backup.
 
-        `normal` is the number of normal subflows of the connection. The last normal one is never
-        changed.
+        `normal` is the number of normal subflows of the connection. If there is only one, it stays
+        normal.
         """
         ranked = sorted(verdicts, key=lambda each: (-each.loss, each.subflow.number))  # 3
         if not ranked:

@@ -1,6 +1,7 @@
 """Limit the Tier 2 traffic of an access point while the access point is congested (MP-SDN).
 
-All Tier 2 traffic of an access point shares one limit, an OpenFlow meter.
+Tier 2 is the traffic of multipath users over all access points except their primary one
+(`controller.tiers`). All Tier 2 traffic of an access point shares one limit, an OpenFlow meter.
 
 Every `interval_s`, for every access point with Tier 2 associations (MP-SDN, section V, Algorithm
 2). BW is the present limit, R_m its lower bound, M the MAC occupancy, CTh the congestion threshold,
@@ -9,10 +10,11 @@ and T2 the rate of Tier 2 since the last step:
 2) Without a report of M: keep BW.
 3) If M >= CTh: BW <- max(R_m, min(BW, T2) / 2).
 4) If M < CTh and T2 < BW / 2: keep BW, because an unused limit must not grow.
-5) Otherwise, with g = alpha (CTh - M) / max(M, m_floor), and between R_m and the capacity:
+5) Otherwise let g = alpha (CTh - M) / max(M, m_floor). The new BW is at least R_m and at most the
+   capacity of the access point:
      increase_form `by`: BW <- BW (1 + g)
-     increase_form `to`: BW <- BW g, as eq (4) is printed; this lowers the limit of an access
-     point without congestion
+     increase_form `to`: BW <- BW g, as eq (4) is printed; this lowers BW if g < 1, although the
+     access point is not congested
 `windup_guard: false` switches off the use of T2 in steps 3 and 4. R_m is at least 0.05 Mb/s on the
 wire.
 """
@@ -91,8 +93,8 @@ class MeterThrottlingParams(StrategyParams):
 class MeterThrottling(Strategy):
     """Run MP-SDN.
 
-    The strategy keeps no state: the present limit of each access point is part of the observation,
-    also after a restart of the controller.
+    The strategy stores nothing between two decisions: the present limit of each access point is
+    part of the observation, also after a restart of the controller.
     """
 
     name = "meter_throttling"
@@ -133,7 +135,7 @@ class MeterThrottling(Strategy):
         return Decision(ap.id, reason, Throttle(ap.id, addresses, limit_bps))
 
     def next_limit(self, ap: AccessPoint, rate_scale: float = 1.0) -> tuple[int, str]:
-        """Return the limit for the next interval in bit/s on the wire, and the reason as text.
+        """Return the next limit of access point `ap` in bit/s on the wire, and the reason as text.
 
         The rates in the text are in scenario units, that is, divided by `rate_scale`.
         """

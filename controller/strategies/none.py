@@ -8,7 +8,7 @@ from controller.strategies.base import Strategy
 
 
 class NoStrategy(Strategy):
-    """Change no subflow. Remove a limit that another strategy has left behind."""
+    """Change no subflow. Remove any limit that an earlier strategy has left at an access point."""
 
     name = "none"
 

@@ -1,8 +1,8 @@
 """Choose the best of all sets of subflows by the forecast of DTMC selection (baseline).
 
-It shows how far the greedy search of the strategy `subflow_selection` is from the best (DTMC
-selection, section V-B: the optimal path manager). Only the search differs; everything else is in
-`controller/strategies/subflow_selection`.
+The result shows how far the greedy search of the strategy `subflow_selection` is from the best set
+(DTMC selection, section V-B: the optimal path manager). Only the search differs; everything else is
+in `controller/strategies/subflow_selection`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from controller.strategies.subflow_selection.strategy import Selecting, Selectin
 
 
 class OptimumParams(SelectingParams):
-    """Hold the parameters of the selection, and the limits of the exhaustive search."""
+    """Hold the parameters of subflow selection, and the limit of the exhaustive search."""
 
     most_paths: int = param(
         6,
@@ -28,7 +28,10 @@ class OptimumParams(SelectingParams):
 
 
 class Optimum(Selecting):
-    """Search all sets of subflows, but skip a set whose upper bound cannot beat the best one."""
+    """Search all sets of subflows for the one with the largest forecast throughput.
+
+    A set is skipped if the upper bound of its throughput is not above the best throughput found.
+    """
 
     name = "optimum"
     Params = OptimumParams
