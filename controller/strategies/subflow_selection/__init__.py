@@ -1,6 +1,6 @@
 """Select the subflows of a connection by a Markov-chain forecast (DTMC selection).
 
-balia         computes how BALIA changes the congestion window
+balia         computes how the congestion control BALIA changes the congestion window
 chain         computes the mean windows of the subflows with Markov chains
 forecast      computes throughput and receive buffer of a set of paths
 path_quality  reads bandwidth, loss and round trip of a path from the observation

@@ -1,9 +1,10 @@
 """Compute BALIA's window law and its inverses: eqs (1) to (6) and (10) of the paper, corrected.
 
-The Markov chain uses the law itself. Windows are in segments, round trips in seconds, and Y =
-window / round trip in segments per second. Two numbers describe the other subflows of the
-connection: `others`, the sum of their Y (C in the paper), and `best`, the largest of them. With
-alpha = max(1, best / Y):
+BALIA is a congestion control for MPTCP. The module `chain` uses the law; the inverse functions only
+serve to check the equations of the paper. For one subflow, w is its congestion window in segments,
+r its round trip in seconds, and Y = w / r in segments per second. Two numbers describe the other
+subflows of the connection: `others`, the sum of their Y (C in the paper), and `best`, the largest
+of their Y. With alpha = max(1, best / Y), the new window after one segment is:
 
     delivered:  w + Y / (r (others + Y)^2) (1 + alpha)/2 (4 + alpha)/5       (1a)
     lost:       w - w/2 min(alpha, 1.5)                                      (1b)
@@ -29,8 +30,8 @@ ROUNDING = 1e-9  # both branches of the law meet at alpha = 1, and rounding must
 def increase(window: float, rtt_s: float, others: float, best: float) -> float:
     """Return the growth of the window for one delivered segment, in segments, at most 1 (eq (1a)).
 
-    Symbols as in the module docstring: `others` is the sum of Y over the other subflows, `best` the
-    largest Y among them, both in segments per second.
+    `others` is the sum of Y = window / round trip over the other subflows of the connection, `best`
+    is the largest Y among them; both are in segments per second.
     """
     rate = window / rtt_s
     alpha = best / rate if best > rate else 1.0
@@ -39,7 +40,7 @@ def increase(window: float, rtt_s: float, others: float, best: float) -> float:
 
 
 def after_loss(window: float, rtt_s: float, best: float) -> float:
-    """Return the window in segments after a lost segment (eq (1b)).
+    """Return the window in segments that a lost segment leaves, at least 2 (eq (1b)).
 
     `best` is the largest window / round trip among the other subflows, in segments per second.
     """
@@ -52,10 +53,10 @@ def after_loss(window: float, rtt_s: float, best: float) -> float:
 def rtt_of_increase(window: float, added: float, others: float, best: float) -> float | None:
     """Return the round trip in s at which a delivered segment adds `added` segments, or None.
 
-    This inverts `increase` for eqs (3) and (5). Below, D is `added`, w is `window`, C is `others`,
-    r is the result. If this subflow has the largest Y, r = (sqrt(w/D) - w) / C. Otherwise, with a =
-    best/w, r is the root with a r >= 1 of (10 D C^2 - w a^2) r^2 + (20 D C w - 5 w a) r + (10 D w^2
-    - 4 w) = 0. None means that no such round trip exists.
+    This is the inverse of `increase`, for eqs (3) and (5). Below, D is `added`, w is `window`, C is
+    `others`, and r is the result. If this subflow has the largest Y, r = (sqrt(w/D) - w) / C.
+    Otherwise, with a = best/w, r is the root with a r >= 1 of (10 D C^2 - w a^2) r^2 + (20 D C w -
+    5 w a) r + (10 D w^2 - 4 w) = 0. None means that no such round trip exists.
     """
     a = best / window
     as_largest = (sqrt(window / added) - window) / others
@@ -72,7 +73,8 @@ def rtt_of_increase(window: float, added: float, others: float, best: float) -> 
 def rtt_of_loss(window: float, left: float, best: float) -> float:
     """Return the round trip in s at which a loss leaves a window of `left` segments (eq (6a)).
 
-    `left` must be from window/4 to window/2.
+    `window` is the window before the loss; `left` must be from window/4 to window/2. `best` is the
+    largest window / round trip among the other subflows, in segments per second.
     """
     return 2 * (window - left) / best
 
@@ -80,11 +82,12 @@ def rtt_of_loss(window: float, left: float, best: float) -> float:
 def probability_of_largest(
     subflow: int, windows: Sequence[float], rtts_s: Sequence[tuple[float, float]]
 ) -> float:
-    """Return the probability that this subflow has the largest Y = window / round trip.
+    """Return the probability that one subflow has the largest Y = window / round trip.
 
-    `subflow` is its index. This is Z of eq (10), corrected: the smallest round trip per window has
-    the largest Y. `rtts_s` holds the mean and the standard deviation (> 0) of each subflow's round
-    trip in s. The round trips are independent and normal, without their negative part.
+    `subflow` is the index of this subflow in `windows` and `rtts_s`. The result is Z of eq (10),
+    corrected: the subflow with the smallest ratio of round trip to window has the largest Y.
+    `rtts_s` holds the mean and the standard deviation (> 0) of each subflow's round trip in s. The
+    round trips are independent and have a normal distribution, cut off at 0.
     """
     mean, sd = rtts_s[subflow]
     low, high = max(0.0, mean - INTEGRATED_SDS * sd), mean + INTEGRATED_SDS * sd

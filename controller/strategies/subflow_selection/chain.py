@@ -1,9 +1,10 @@
 """Compute the mean congestion windows of a connection's subflows.
 
-Each subflow has its own Markov chain, which sees the other subflows only through their means. This
-replaces the n-dimensional chain of the paper (DTMC selection, section III-B), which has too many
-states. A step of a chain is one segment; its states are the windows w, from 2 segments to the
-largest that the path holds. pi(w) is the probability of w, mu_k the mean round trip of subflow k.
+Each subflow has its own Markov chain. It takes the other subflows into account only by their mean
+windows. This replaces the n-dimensional chain of the paper (DTMC selection, section III-B), which
+has too many states. A step of a chain is one segment; its states are the windows w, from 2 segments
+to the largest that the path holds. pi(w) is the probability of w, mu_k the mean round trip of
+subflow k.
 1) The other subflows enter as C = sum E[w_k] / mu_k, and as the largest of these terms.
 2) A delivered segment changes w to w + 1 with probability D(w, r), the growth of the window for one
    segment at round trip r, so that the mean growth is right. This is averaged over a few round
@@ -42,8 +43,9 @@ Weighted = tuple[tuple[float, float], ...]  # (value, probability)
 class Walk:
     """Hold the parameters of the Markov chain of one subflow.
 
-    They are the largest window in segments, the probability that a segment is lost, the weighted
-    round trips in s, and the mean round trip in s.
+    `largest` is the largest window in segments, and `loss` the probability that a segment is lost.
+    `rtts_s` holds round trips in s with their probabilities, and `mean_rtt_s` is the mean round
+    trip.
     """
 
     largest: int
@@ -57,7 +59,7 @@ class Field:
     """Hold what the chain of one subflow needs to know about the other subflows.
 
     `others` is the sum over the other subflows of mean window / mean round trip, in segments/s.
-    `best` is the largest of these terms.
+    `best` is the largest term of this sum.
     """
 
     others: float = 0.0
@@ -65,7 +67,10 @@ class Field:
 
 
 def round_trips(mean_s: float, sd_s: float) -> Weighted:
-    """Return a few round trips in s, with weights, that stand for a normal distribution above 0."""
+    """Return at most five pairs (round trip in s, probability) that stand for a distribution.
+
+    It is the normal distribution with mean `mean_s` and standard deviation `sd_s`, cut off at 0.
+    """
     if sd_s == 0:
         return ((mean_s, 1.0),)
     points = [(mean_s + sd_s * node, weight) for node, weight in NODES if mean_s + sd_s * node > 0]
@@ -74,7 +79,7 @@ def round_trips(mean_s: float, sd_s: float) -> Weighted:
 
 
 def mean_windows(walks: Sequence[Walk]) -> tuple[float, ...]:
-    """Return the mean congestion window E[w] of every subflow in segments."""
+    """Return the mean congestion window E[w] of every subflow, in segments."""
     means = [min(FIRST_WINDOW, float(walk.largest)) for walk in walks]
     for _ in range(MOST_ROUNDS):
         before = tuple(means)
@@ -86,7 +91,10 @@ def mean_windows(walks: Sequence[Walk]) -> tuple[float, ...]:
 
 
 def field(subflow: int, means: Sequence[float], walks: Sequence[Walk]) -> Field:
-    """Return the sum and the largest term over all subflows except the one with index `subflow`."""
+    """Return what the chain of the subflow with index `subflow` needs to know about all others.
+
+    `means` holds the mean window of every subflow in segments.
+    """
     rates = [
         mean / walk.mean_rtt_s
         for n, (mean, walk) in enumerate(zip(means, walks, strict=True))
@@ -96,9 +104,9 @@ def field(subflow: int, means: Sequence[float], walks: Sequence[Walk]) -> Field:
 
 
 def mean_window(walk: Walk, others: Field) -> float:
-    """Return the time average E[w] of the subflow's window in segments.
+    """Return the mean congestion window of one subflow over time, in segments.
 
-    Without loss the window stays at the largest value.
+    Without loss it is the largest window.
     """
     if walk.loss == 0:
         return float(walk.largest)
@@ -108,7 +116,7 @@ def mean_window(walk: Walk, others: Field) -> float:
 
 
 def stationary(walk: Walk, others: Field) -> dict[int, float]:
-    """Return the stationary probability pi(w) of each window w, not normalised to a sum of 1."""
+    """Map each window w to its stationary probability pi(w), not normalised to a sum of 1."""
     shares: dict[int, float] = {}
     landed: dict[int, float] = {}
     down = 0.0  # through the cut below w
@@ -128,7 +136,10 @@ def climb(window: int, walk: Walk, others: Field) -> float:
 
 
 def fall(window: int, walk: Walk, others: Field) -> dict[int, float]:
-    """Return where a lost segment leads: the possible new windows, each with its probability."""
+    """Return the possible windows after a lost segment, each with its probability.
+
+    The sum of the probabilities is the probability that a segment is lost.
+    """
     probabilities: dict[int, float] = {}
     for r, p in walk.rtts_s:
         left = after_loss(window, r, others.best)

@@ -1,10 +1,11 @@
 """Forecast the throughput and the receive buffer of a set of paths.
 
-Source: DTMC selection, sections III-C and III-D. For path or subflow s: b = bandwidth, l = loss
-probability, mu = mean round trip, w_s = congestion window. S is the size of a segment, a that of an
-acknowledgement, x = 3 the number of duplicate acknowledgements that signal a loss.
+Source: DTMC selection, sections III-C and III-D. Each subflow s uses one path of the set. b is the
+bandwidth of a path, l its loss probability, mu its mean round trip; w_s is the congestion window of
+subflow s. S is the size of a segment, a the size of an acknowledgement, x = 3 the number of
+duplicate acknowledgements that signal a loss.
 
-1) A path holds b (mu + queue) bytes; its window grows no further.
+1) The largest window of a path is what the path and its queue can hold.
 2) The module `chain` gives the mean window E[w] of every subflow.
 3) A round of subflow s takes
        paper:      G_s = (E[w_s] + x l_s) S/b_s + E[w_s] a/b_s + mu_s          (14)
@@ -30,10 +31,10 @@ LARGEST_LOSS = 0.99  # the chain needs some segments that arrive
 
 @dataclass(frozen=True)
 class PathQuality:
-    """Hold the quality Q_i = (b, l, mu, sigma) of a path, as the paper calls it.
+    """Hold the quality of a path, which the paper calls Q_i = (b, l, mu, sigma).
 
-    These are the bandwidth in bit/s, the probability that a segment is lost, and the mean and the
-    standard deviation of the round trip in seconds.
+    These are the bandwidth b in bit/s, the probability l that a segment is lost, and the mean mu
+    and standard deviation sigma of the round trip in seconds.
     """
 
     bandwidth_bps: float
@@ -44,9 +45,11 @@ class PathQuality:
 
 @dataclass(frozen=True)
 class Model:
-    """Hold the choices of the forecast model.
+    """Hold the settings of the forecast.
 
-    `queue_bdp` is the queue of a path, as a multiple of its bandwidth-delay product.
+    `round` chooses the formula for the duration of a round (step 3 above). `largest_window` is an
+    upper limit of every window in segments. `queue_bdp` is the size of a path's queue, as a
+    multiple of the path's bandwidth-delay product.
     """
 
     round: Literal["paper", "pipelined"] = "paper"
@@ -80,13 +83,19 @@ def estimate(paths: tuple[PathQuality, ...], model: Model) -> Estimate:
 
 
 def window_cap(path: PathQuality, model: Model) -> int:
-    """Return the largest window of a path in segments: what the path and its queue can hold."""
+    """Return the largest window of a path in segments.
+
+    It is what the path and its queue can hold, at most `model.largest_window` and at least 4.
+    """
     held = (1 + model.queue_bdp) * path.bandwidth_bps * path.rtt_s / SEGMENT_BITS  # 1
     return max(SMALLEST_CAP, int(min(model.largest_window, held)))
 
 
 def round_s(path: PathQuality, window: float, model: Model) -> float:
-    """Return the duration G of one round in seconds, for a mean window in segments (step 3)."""
+    """Return the duration G of one round of a subflow in seconds (step 3 above).
+
+    `window` is the mean congestion window of the subflow in segments.
+    """
     segment_s = SEGMENT_BITS / path.bandwidth_bps
     sending_s = (window + DUPLICATE_ACKS * path.loss) * segment_s
     if model.round == "pipelined":

@@ -1,8 +1,9 @@
 """Derive the quality of a subflow's path from its links (DTMC selection, section II-A).
 
-An arc e is one direction of a link. Over the arcs from the source to the user: bandwidth b is the
-smallest one, loss l = 1 - prod(1 - l_e), round trip mu = 2 sum delay_e, and its variance sigma^2 =
-2 sum jitter_e^2, because the packet meets each delay once and its acknowledgement once more.
+An arc e is one direction of a link. Over the arcs from the source to the user: the bandwidth b is
+the smallest bandwidth of an arc, the loss is l = 1 - prod(1 - l_e), the round trip is mu = 2 sum
+delay_e, and its variance is sigma^2 = 2 sum jitter_e^2. The factors of 2 count each delay once for
+the packet and once for its acknowledgement.
 """
 
 from __future__ import annotations
@@ -22,7 +23,10 @@ LOAD_STEPS = (
 
 
 def arcs_along(subflow: Subflow, arcs: ArcsByEnds) -> tuple[Arc, ...] | None:
-    """Return the arcs of the subflow's path, source to destination, or None if one is unknown."""
+    """Return the arcs of the subflow's path from source to destination, or None if one is unknown.
+
+    `arcs` maps (tail, head) to the arc between these two nodes.
+    """
     source, destination = subflow.ends
     found: list[Arc] = []
     for tail, head in pairwise((source, *subflow.path, destination)):
@@ -35,9 +39,10 @@ def arcs_along(subflow: Subflow, arcs: ArcsByEnds) -> tuple[Arc, ...] | None:
 
 
 def quality(path: Sequence[Arc], bandwidth_bps: float, rtt_sd_of_mean: float) -> PathQuality:
-    """Return the quality (b, l, mu, sigma) of a path.
+    """Return the quality of a path with this bandwidth, from loss, delay and jitter of its arcs.
 
-    If no arc has a known jitter, sigma is `rtt_sd_of_mean` times mu.
+    If no arc has a known jitter, the standard deviation of the round trip is `rtt_sd_of_mean` times
+    its mean.
     """
     rtt_s = max(SMALLEST_RTT_S, 2 * sum(arc.delay_s for arc in path))
     measured_sd_s = sqrt(2 * sum(arc.jitter_s**2 for arc in path))
@@ -46,16 +51,16 @@ def quality(path: Sequence[Arc], bandwidth_bps: float, rtt_sd_of_mean: float) ->
 
 
 def capacity_bps(path: Sequence[Arc]) -> float:
-    """Return the capacity of the path in bit/s: the smallest among its arcs."""
+    """Return the capacity of the path in bit/s: the smallest capacity of its arcs."""
     return min(arc.capacity_bps for arc in path)
 
 
 def available_bps(path: Sequence[Arc], own_bps: Mapping[str, int]) -> float:
-    """Return the rate in bit/s that a connection finds on a path that others use as well.
+    """Return the rate in bit/s that other connections leave free on a path.
 
-    `own_bps` is the load of the connection itself on each link, which is not subtracted. The free
-    part of each arc is rounded to tenths of its capacity and is at least one tenth. The smallest
-    arc counts.
+    `own_bps` maps each link to the load by the connection itself, which counts as free. The free
+    part of an arc is rounded to tenths of the arc's capacity and is at least one tenth. The result
+    is the smallest free part among the arcs of the path.
     """
 
     def available(arc: Arc) -> float:

@@ -4,12 +4,13 @@ The receive buffer of the set must be at most RL_max (DTMC selection, section IV
 mu are bandwidth, loss and mean round trip of a path.
 
 Greedy search (Algorithm 1, completed):
-1) Sort the paths by the score T = b [Mb/s] (1 - l) + 1/mu [1/s], the largest first, ties by the
-   shorter round trip. Begin with the first path. (b is the wire rate. T is a sum of unlike units,
-   as the paper prints it.)
-2) Accept each further path if the receive buffer is within the limit. There are three readings of
-   the paper. `printed`: test the buffer of the set without the path. `tentative`: test it with the
-   path. `gain`: as `tentative`, and the path must increase the throughput.
+1) Sort the paths by the score T = b [Mb/s] (1 - l) + 1/mu [1/s], the largest first; of equal
+   scores, the shorter round trip first. Begin with the first path. (b is the wire rate. T is a sum
+   of unlike units, as the paper prints it.)
+2) Try each further path in this order, and accept it if the receive buffer is within the limit. The
+   paper can be read in three ways, so `accept` has three values. `printed`: test the buffer of the
+   set without the path. `tentative`: test the buffer of the set with the path. `gain`: as
+   `tentative`, and the path must increase the throughput.
 3) With `starts: all`, repeat the search with every path as the first one, and keep the best set.
 
 Exhaustive search: try the sets in descending order of an upper bound of their throughput, until no
@@ -59,10 +60,10 @@ def greedy(
     accept: Accept = "gain",
     starts: Starts = "first",
 ) -> Choice:
-    """Return the set that Algorithm 1 chooses.
+    """Return the set of paths that the greedy search finds (Algorithm 1).
 
-    With `accept` set to `printed`, the buffer is checked before a path is added, so the set may
-    exceed `rl_max_bytes` by its last path.
+    With `accept` set to `printed`, the buffer is checked before a path is added. The set may then
+    need more than `rl_max_bytes`.
     """
     order = ranked(paths)
     firsts = order if starts == "all" else order[:1]
@@ -71,7 +72,7 @@ def greedy(
 
 
 def ranked(paths: Sequence[PathQuality]) -> list[int]:
-    """Return the indices of the paths sorted by T, the largest first (step 1)."""
+    """Return the indices of the paths sorted by the score T, the largest first (step 1)."""
 
     def key(n: int) -> tuple[float, float, int]:
         path = paths[n]
@@ -110,7 +111,10 @@ def _grow(
 def exhaustive(
     paths: tuple[PathQuality, ...], model: Model, rl_max_bytes: float, most_paths: int
 ) -> Choice:
-    """Return the best of all sets with at most `most_paths` paths."""
+    """Return the set of at most `most_paths` paths with the largest forecast throughput.
+
+    Only sets whose receive buffer is at most `rl_max_bytes` count.
+    """
     bounds = sorted(_bounds(paths, model, rl_max_bytes, most_paths), reverse=True)
     best: Choice | None = None
     for bound_bps, positions in bounds:

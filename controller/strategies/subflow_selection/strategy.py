@@ -36,7 +36,10 @@ LARGEST_WINDOW = 512  # a chain with more states takes a controller too long
 
 
 class SelectingParams(StrategyParams):
-    """Hold the parameters of every search. The paper gives no values: the defaults are ours."""
+    """Hold the parameters that the greedy and the exhaustive search have in common.
+
+    The paper gives no values: the defaults are ours.
+    """
 
     interval_s: float = param(2.0, "s", "Time between two selections", ge=0.2, le=60)
     rl_max_kb: float = param(
@@ -78,7 +81,8 @@ class SelectingParams(StrategyParams):
 class Selecting(Strategy):
     """Select subflows by a search for the best set of paths. A derived class defines the search.
 
-    The strategy keeps no state: the observation says which subflows are backup.
+    The strategy stores nothing between two decisions: the observation says which subflows are
+    backup.
     """
 
     wakes_on_subflows = True
@@ -91,7 +95,10 @@ class Selecting(Strategy):
 
     @abstractmethod
     def search(self, paths: Sequence[PathQuality], model: Model, rl_max_bytes: float) -> Choice:
-        """Return the set of paths to use. Its receive buffer should be at most `rl_max_bytes`."""
+        """Return the best set of paths and its forecast, which is computed with `model`.
+
+        The set should need a receive buffer of at most `rl_max_bytes`.
+        """
 
     def decide(self, observation: Observation) -> list[Decision]:
         arcs = {(arc.tail, arc.head): arc for arc in observation.arcs}
@@ -143,7 +150,10 @@ class Selecting(Strategy):
 
 
 class SubflowSelectionParams(SelectingParams):
-    """Hold the parameters of the selection, and which reading of the paper's Algorithm 1 to use."""
+    """Hold the parameters of the greedy search.
+
+    `accept` and `starts` choose how to read the paper's Algorithm 1 (see `selection`).
+    """
 
     accept: Accept = param(
         "gain",
@@ -167,7 +177,7 @@ class SubflowSelection(Selecting):
 
 
 def _decisions(subflows: Sequence[Subflow], choice: Choice, rate_scale: float) -> list[Decision]:
-    """Return the forecast for the log, then the commands that carry it out (steps 3 and 4)."""
+    """Return the forecast as a decision for the log, then the commands for the choice (step 3)."""
     chosen = [subflows[n] for n in choice.chosen]
     rest = [each for each in subflows if each not in chosen]
     one_is_normal = any(not each.backup for each in chosen)
