@@ -1,14 +1,16 @@
-"""Write docs/crosscheck.md, which compares the same cases and seeds in simulator and emulation.
+"""Make the page docs/crosscheck.md, which compares the simulator with the emulation for the same
+cases and random seeds.
 
-The page has one section per study, with a text that says how its runs were made. A section holds:
+The page has one section per study (`lab.evaluation.studies`). A section says how its runs were
+made, and holds:
 
-1) for each case and metric: mean and range over the seeds in each engine, the relative difference
-   of the simulator, and whether that meets its goal
-2) if a paper gives values: the ratio of each case to the first one, in both engines and the paper
+1) for each case and metric: the mean and range over the seeds in each engine, the difference of
+   the simulator in percent, and whether this difference meets the goal
+2) if a paper gives values: each case divided by the first case, in both engines and the paper
 
-A table row is `independent` if the two engines share no code or data that decides its number. It is
-`shared model` if both use the same radio model: agreement then only shows that both apply it
-correctly.
+A table row is `independent` if the two engines share no code or data that determines its number.
+It is `shared model` if both use the same radio model: agreement then only shows that both apply
+the model correctly.
 """
 
 from __future__ import annotations
@@ -37,9 +39,9 @@ SECTION = re.compile(r"^(?=## )", re.MULTILINE)
 
 
 def chosen(names: Sequence[str]) -> tuple[Study, ...]:
-    """Return the studies with these names, or all studies if `names` is empty.
+    """Return the studies of the scenarios `names`, or all studies if `names` is empty.
 
-    Raise `RequestError` for an unknown name.
+    Raise `RequestError` if there is no study of a named scenario.
     """
     known = {study.scenario: study for study in STUDIES}
     for name in names:
@@ -49,18 +51,17 @@ def chosen(names: Sequence[str]) -> tuple[Study, ...]:
 
 
 def sections(text: str) -> dict[str, str]:
-    """Split a page into its sections.
-
-    Return them by title, without the text before the first one.
-    """
+    """Split the Markdown text of a page at its `## ` headings. Return the sections by title. The
+    text before the first heading is left out."""
     parts = SECTION.split(text)[1:]
     return {part.partition("\n")[0].removeprefix("## "): part.strip() for part in parts}
 
 
 def composed(before: str, made: Mapping[str, str]) -> str:
-    """Return the page `before`, with the sections in `made` added or replaced.
+    """Return the text of the page: the sections of the old text `before`, with those in `made`
+    added or replaced.
 
-    Sections are in the order of the studies. Sections that belong to no study come last.
+    Sections are in the order of the studies. A section that belongs to no study comes last.
     """
     parts = sections(before) | dict(made)
     order = [study.scenario for study in STUDIES if study.scenario in parts]
@@ -69,10 +70,8 @@ def composed(before: str, made: Mapping[str, str]) -> str:
 
 
 def section(study: Study, found: Found, made_by: str) -> str:
-    """Return the section of a study as Markdown.
-
-    `made_by` says how and where its runs were made.
-    """
+    """Return the section of a study as Markdown. `found` holds the runs by engine and case.
+    `made_by` is a sentence that says how and where the runs were made."""
     parts = [f"## {study.scenario}", f"{made_by}\n{_about(study, found)}", _table(study, found)]
     if any(metric.goal_percent for metric in study.metrics):
         parts.append(_goals_met(study, found))
@@ -84,7 +83,8 @@ def section(study: Study, found: Found, made_by: str) -> str:
 
 
 def evidence(runs: Sequence[Measured]) -> list[Measured]:
-    """Return the runs that count: complete, on a machine that was not overloaded."""
+    """Return the runs that can be used: those that are complete, on a machine that was not
+    overloaded."""
     return [each for each in runs if each.is_evidence]
 
 
@@ -133,9 +133,9 @@ def _rows(study: Study) -> list[tuple[Case, Metric]]:
 
 
 def _goals_met(study: Study, found: Found) -> str:
-    """Return a sentence with the number of table rows that meet their goal.
+    """Return a sentence that says how many table rows meet their goal.
 
-    Rows without a goal, or without a value in one engine, do not count.
+    Rows without a goal, or without a value in one of the engines, are not counted.
     """
     verdicts = [
         _verdict(
@@ -175,9 +175,10 @@ def _shown(values: Sequence[float]) -> str:
 
 
 def _difference(emulated: Sequence[float], simulated: Sequence[float]) -> float | None:
-    """Return how far the simulator's mean is from the emulation's, as a fraction of the latter.
+    """Return the difference of the simulator's mean from the emulation's mean, as a fraction of the
+    emulation's mean.
 
-    Return None if a value is missing or the emulation's mean is 0.
+    Return None if an engine has no value, or if the emulation's mean is 0.
     """
     if not emulated or not simulated or not mean(emulated):
         return None

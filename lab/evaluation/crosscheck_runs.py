@@ -1,7 +1,7 @@
-"""Make the runs of studies in both engines, and write the studies' sections of docs/crosscheck.md.
+"""Make the runs of the studies in both engines, and write the sections of docs/crosscheck.md.
 
-If the emulation needs the virtual machine, it is started once for all missing runs of a study. The
-command inside is `crosscheck STUDY --engine mininet`.
+If the emulation needs the virtual machine (VM), the VM is started once for all missing runs of a
+study. Inside the VM, the command `crosscheck STUDY --engine mininet` makes the runs.
 """
 
 from __future__ import annotations
@@ -34,14 +34,16 @@ Folders = dict[tuple[str, str], list[Path]]  # (engine, case) -> run folders
 
 @dataclass(frozen=True)
 class CrossCheck:
-    """Make the runs of studies, each case with the seeds 1 to `repeat`, in folders below `runs`."""
+    """Make the runs of studies and write the page. Each case is run with the seeds 1 to `repeat`.
+    The run folders are in `runs`/ENGINE/SCENARIO/CASE."""
 
     repeat: int
     runs: Path
     display: Display
 
     def make(self, names: Sequence[str], engine: str) -> bool:
-        """Make the missing runs of the named studies in one engine. Return False if interrupted."""
+        """Make those runs of the studies `names` in one engine that do not exist yet. Return False
+        if the user interrupted."""
         studies = crosscheck.chosen(names)
         for study in studies:
             if engine not in study.engines:
@@ -52,9 +54,11 @@ class CrossCheck:
         return all(self._make(study, engine) for study in studies)
 
     def write(self, names: Sequence[str], page: Path) -> bool:
-        """Make the missing runs of the named studies in both engines, and write their sections.
+        """Make the missing runs of the studies `names` in both engines, and write their sections of
+        `page`.
 
-        Return False if interrupted. The page is then unchanged, and runs that have ended are kept.
+        Return False if the user interrupted. The page is then unchanged; runs that have ended are
+        kept.
         """
         sections = {}
         for study in crosscheck.chosen(names):
@@ -79,10 +83,10 @@ class CrossCheck:
         return self._make_here(requests, TRIES if real_time else 1)
 
     def _make_here(self, requests: Sequence[Request], tries: int) -> bool:
-        """Run all cases on this machine. Return False if interrupted.
+        """Make the runs of all cases on this machine. Return False if the user interrupted.
 
-        Runs that are incomplete or overloaded the machine are repeated, `tries` rounds in total:
-        another program may have kept the machine busy.
+        If a run is incomplete or overloaded the machine, it is repeated, because another program
+        may have kept the machine busy. There are at most `tries` rounds.
         """
         for _ in range(tries):
             outcomes = []
@@ -100,10 +104,11 @@ class CrossCheck:
         return True
 
     def _make_in_vm(self, study: Study, engine: str) -> bool:
-        """Make a study's runs in one engine inside the virtual machine.
+        """Make the runs of a study in one engine inside the virtual machine. Return False if the
+        user interrupted.
 
-        Return False if interrupted. The command `crosscheck` runs inside and writes into the
-        study's folder, shared with the host.
+        The command `crosscheck` runs inside the machine. It writes into the folder of the study,
+        which is shared with the host.
         """
         shared = self._folder(study, engine)
         shared.mkdir(parents=True, exist_ok=True)
@@ -122,9 +127,10 @@ class CrossCheck:
         return code == 0
 
     def _request(self, study: Study, case: Case, engine: str) -> Request:
-        """Return the request for the runs of a case.
+        """Return the request for all runs of a case in one engine.
 
-        Both engines get the rate scale of the first one.
+        Both engines run with the same rate scale: the one that the first engine of the study uses
+        on this machine.
         """
         request = self._unscaled_request(study, case, engine)
         first = study.engines[0]
@@ -153,15 +159,14 @@ class CrossCheck:
         return self.runs / engine / study.scenario
 
     def _folders(self, study: Study, case: Case, engine: str) -> list[Path]:
-        """Return the run folders of a case that have a result, incomplete or overloaded too."""
+        """Return those run folders of a case that hold a result.json, including incomplete runs and
+        runs that overloaded the machine."""
         folders = [job.out for job in placed(self._request(study, case, engine))]
         return [each for each in folders if each is not None and (each / "result.json").is_file()]
 
     def _made_by(self, study: Study, folders: Folders) -> str:
-        """Return the sentence that says how the runs were made.
-
-        It names the command, and for each engine the kernel, the processor and the commit.
-        """
+        """Return a sentence that says how the runs were made. It names the command and the version
+        of the lab, and for each engine the kernel, the processor and the git commit."""
         hosts = _hosts(
             (engine, folder) for (engine, _), several in folders.items() for folder in several
         )
@@ -172,7 +177,7 @@ class CrossCheck:
 
 
 def needs_vm() -> bool:
-    """Return whether this machine can run the emulation only in the virtual machine."""
+    """Return True if this machine can run the emulation only inside the virtual machine."""
     from lab.engines.mininet.install import capabilities
 
     try:
@@ -187,12 +192,13 @@ def _missing(request: Request) -> bool:
 
 
 def read(folder: Path) -> Measured:
-    """Read the result and the samples of a run folder."""
+    """Return the result and the samples of the run in `folder`."""
     return Measured(read_document(folder, "result.json"), read_samples(folder))
 
 
 def _hosts(folders: Iterable[tuple[str, Path]]) -> list[str]:
-    """Return one phrase for each different combination of engine, kernel, processor and commit."""
+    """Return one phrase for each combination of engine, kernel, processor and git commit that made
+    some of the runs. `folders` holds pairs (engine, run folder)."""
     hosts = set()
     for engine, folder in folders:
         manifest = read_document(folder, "manifest.json")

@@ -1,4 +1,5 @@
-"""Define the studies that `crosscheck` makes: scenarios, their cases, and the compared numbers."""
+"""Define the studies of the command `crosscheck`, which compares the simulator with the emulation.
+A study names a scenario, the cases in which it is run, and the numbers that are compared."""
 
 from __future__ import annotations
 
@@ -13,22 +14,25 @@ STEADY, SHORT = 5, 15  # allowed difference in percent: steady throughput, short
 
 @dataclass(frozen=True)
 class Measured:
-    """Hold the content of a run's result.json, and the samples of the run."""
+    """Hold the content of result.json of a run, and its samples: the JSON objects in
+    samples.jsonl."""
 
     result: Mapping[str, Any]
     frames: Sequence[dict[str, Any]] = ()
 
     @property
     def is_evidence(self) -> bool:
-        """Return whether the run counts: complete, on a machine that was not overloaded."""
+        """Return whether the run can be used: it is complete, and the machine was not
+        overloaded."""
         return is_evidence(self.result)
 
 
 @dataclass(frozen=True)
 class Case:
-    """Describe one experiment of a study: the settings that differ from the scenario file.
+    """Describe one experiment of a study: the strategy, and settings that replace values of the
+    scenario file, each written as `key.path=value`.
 
-    If `duration_s` is None, the run takes as long as the study says.
+    `duration_s` is the length of the run; None means the length that the study gives.
     """
 
     name: str
@@ -39,12 +43,14 @@ class Case:
 
 @dataclass(frozen=True)
 class Metric:
-    """Name a number of result.json, or with `between_s` a mean over samples in that time span.
+    """Describe a number that is compared. It is a number in result.json or, with `between_s`, the
+    mean of a number in the samples of that time span (start and end in s).
 
-    `path` leads to the number: keys joined by `.`, entries of a list counted from 1. `witness` says
-    whether the engines are independent or share a model. `paper` holds a paper's values by case, in
-    any unit, because only their ratios are used. `goal_percent` is the allowed difference between
-    the engines. An empty `cases` means all cases.
+    `path` leads to the number: keys joined by `.`; list entries are counted from 1. `witness` is
+    "independent" if the engines share nothing that determines the number, else "shared model".
+    `paper` holds the values of a paper by case, in any unit, because only their ratios are used.
+    `goal_percent` is the allowed difference between the engines. The metric is compared in the
+    cases named in `cases`; if `cases` is empty, in all.
     """
 
     title: str
@@ -56,11 +62,12 @@ class Metric:
     cases: tuple[str, ...] = ()
 
     def belongs_to(self, case: Case) -> bool:
-        """Return whether this metric is compared in the case."""
+        """Return whether this metric is compared in this case."""
         return not self.cases or case.name in self.cases
 
     def of(self, measured: Measured) -> float | None:
-        """Return the metric's value in a run, or None if the run did not measure it."""
+        """Return the value of this metric in a run. Return None if the run did not measure the
+        metric."""
         if self.between_s is None:
             return _number(measured.result, self.path)
         frames, (start, end) = measured.frames, self.between_s
@@ -75,9 +82,12 @@ class Metric:
 
 @dataclass(frozen=True)
 class Study:
-    """Describe the cases of one scenario and the metrics that are compared.
+    """Describe the cases in which a scenario is run in both engines, and the metrics that are
+    compared.
 
-    `engines`: the second engine is judged by the first. Ratios are taken to the first case.
+    `engines` names the reference engine first; differences are those of the second engine from it.
+    Where a paper gives values, each case is also divided by the first case. `source` says where in
+    the paper the values are. `remarks` is text for the page.
     """
 
     scenario: str
@@ -90,14 +100,16 @@ class Study:
 
 
 def is_evidence(result: Mapping[str, Any]) -> bool:
-    """Return whether a run counts, by its result.json: complete, on a machine not overloaded."""
+    """Return whether a run with this result.json can be used: it is complete, and the machine was
+    not overloaded."""
     return bool(result["status"] == "complete" and not result["overloaded"])
 
 
 def _number(document: Any, path: str) -> float | None:
-    """Return the number at a path in a JSON document.
+    """Return the number at `path` in a JSON document: keys joined by `.`, list entries counted from
+    1.
 
-    Return None if a step is missing, or if there is no number.
+    Return None if the path does not exist or does not lead to a number.
     """
     value = document
     for step in path.split("."):

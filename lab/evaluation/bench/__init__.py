@@ -1,24 +1,26 @@
-"""Measure the speed of the lab. Each figure is a median; its name ends with its unit.
+"""Measure the speed of the lab. Each figure is the median of several measurements. Its name ends
+with its unit. S-MPTCP and DTMC are papers that the lab reproduces (docs/reproduction).
 
 dumbbell_packets_per_s, fat_tree_packets_per_s
     data segments that the simulator carries per second of wall time
 thirty_users_60s_s
-    a whole `run thirty_users --duration 60 --speed max` with compiled code in the cache
+    duration of the whole command `run thirty_users --duration 60 --speed max`, with the compiled
+    simulator in the cache
 cold_start_s, warm_start_s
-    from `run` to the first sample, with an empty and with a full cache
+    from the command `run` to the first sample, with an empty cache and with a full one
 compiled_after_s
-    from `run` with an empty cache until compiled code is ready, for this run and later ones
+    from the command `run` with an empty cache until the simulator is compiled
 maxflow_k16_ms, maxflow_k32_ms
-    the largest flow between two hosts of a fat tree (S-MPTCP, Algorithm 1)
+    computation of the largest flow between two hosts of a fat tree (S-MPTCP, Algorithm 1)
 reallocate_100_ms
-    new shares when the 100th connection arrives at a fat tree (S-MPTCP, Algorithm 3)
+    computation of new rates when the 100th connection arrives at a fat tree (S-MPTCP, Algorithm 3)
 forecast_15_paths_ms
     one greedy selection among fifteen paths (DTMC, Algorithm 1)
 viewers_40_p99_ms, viewers_40_cpu_share
-    from the write of a sample until the last of 40 viewers has it, and the share of one processor
-    that the server uses meanwhile; ten samples a second
+    with ten samples a second: time from the write of a sample until the last of 40 viewers has
+    received it, and the share of one processor that the dashboard's server uses
 vm_first_sample_s
-    from `run --engine mininet --vm` to the first sample
+    from the command `run --engine mininet --vm` to the first sample
 """
 
 from __future__ import annotations
@@ -33,9 +35,10 @@ from lab.evaluation.bench import runs, strategies, viewers
 
 @dataclass(frozen=True)
 class Measure:
-    """Describe a measurement: `once` returns one value for each figure in `names`.
+    """Describe one measurement. `once` measures and returns one value for each figure in `names`.
 
-    It is made `repeats` times. `emulation` says whether it needs the virtual machine.
+    The measurement is repeated `repeats` times. `emulation` is True if it needs the virtual
+    machine.
     """
 
     names: tuple[str, ...]
@@ -45,10 +48,10 @@ class Measure:
 
 
 def measure(name: str | None = None, emulation: bool = False) -> Iterator[tuple[str, float]]:
-    """Yield name and median of every figure, or only of the figure `name`.
+    """Measure all figures, or only the figure `name`. Yield the name and the median of each.
 
-    Figures of the emulation are skipped unless `emulation` is True or `name` is one of them. Raise
-    `RequestError` if `name` is unknown.
+    Figures that need the emulation are left out, unless `emulation` is True or `name` is such a
+    figure. Raise `RequestError` if no figure has the name `name`.
     """
     known = [each for each in MEASURES if name is None or name in each.names]
     if not known:

@@ -1,4 +1,4 @@
-"""Measure the speed of runs: packets per second, durations, and the time until the first sample."""
+"""Measure how fast runs are: packets per second, durations, and the time until the first sample."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ DEMO = "testbed_wifi_lte"
 
 
 def packets_per_s(name: str, *settings: str) -> tuple[float]:
-    """Simulate the scenario `name`. Return its data segments per second of wall time."""
+    """Simulate the scenario `name` for 20 s after a warm-up. Return the number of data segments
+    per second of wall time. Each of `settings` changes the scenario file, written as
+    `key.path=value`."""
     compiler.wait()
     loaded = scenario.load(
         name, Overrides(settings=(*settings, f"duration_s={WARM_UP_S + SIMULATED_S}"))
@@ -47,7 +49,8 @@ def packets_per_s(name: str, *settings: str) -> tuple[float]:
 
 
 def _lab(folder: Path, *arguments: str, cache: Path | None = None) -> subprocess.Popen[bytes]:
-    """Start `run` with these arguments in a new process. It writes into the run folder `folder`."""
+    """Start the command `run` with these arguments in a new process. `folder` is the run folder.
+    `cache` is the folder for compiled code; None means the usual one."""
     environment = os.environ | ({"MULTIPATH_LAB_CACHE": str(cache)} if cache else {})
     argv = [sys.executable, "-m", "lab", "run", *arguments, "--quiet", "--out", str(folder)]
     return subprocess.Popen(argv, cwd=ROOT, env=environment)
@@ -71,7 +74,9 @@ def _until_first_sample_s(folder: Path, *arguments: str, cache: Path | None = No
 
 
 def starts() -> tuple[float, float, float]:
-    """Measure cold start, warm start, and the time until compiled code is ready, each in s."""
+    """Return three times in s, measured from the start of the command `run`: to the first sample
+    with an empty cache, to the first sample with compiled code in the cache, and, with an empty
+    cache, until the code is compiled."""
     with tempfile.TemporaryDirectory() as made:
         cache, short = Path(made, "cache"), (DEMO, "--duration", "1", "--speed", "max")
         began = time.perf_counter()
@@ -82,7 +87,7 @@ def starts() -> tuple[float, float, float]:
 
 
 def whole_run_s(*arguments: str) -> tuple[float]:
-    """Run a scenario in a new process and return how long that takes, in s."""
+    """Run the command `run` with these arguments in a new process. Return its duration in s."""
     compiler.wait()
     with tempfile.TemporaryDirectory() as made:
         began = time.perf_counter()
@@ -93,7 +98,8 @@ def whole_run_s(*arguments: str) -> tuple[float]:
 
 
 def vm_first_sample_s() -> tuple[float]:
-    """Measure the time in s until the first sample of an emulation in the virtual machine."""
+    """Return the time in s from the command `run` to the first sample of an emulation in the
+    virtual machine."""
     RUNS.mkdir(parents=True, exist_ok=True)  # the VM cannot see /tmp of this machine
     with tempfile.TemporaryDirectory(dir=RUNS.parent) as made:
         arguments = (DEMO, "--engine", "mininet", "--vm", "--wait", "--duration", "3")

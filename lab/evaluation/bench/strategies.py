@@ -1,4 +1,4 @@
-"""Measure how long strategies compute on large networks."""
+"""Measure how long the controller's strategies compute on large networks."""
 
 from __future__ import annotations
 
@@ -24,10 +24,8 @@ def _tree(k: int) -> tuple[Topology, Wiring, Plan, Graph]:
 
 
 def largest_flow(k: int) -> tuple[float]:
-    """Measure the time in ms to find the largest flow between two hosts of a fat tree.
-
-    `k` is the number of ports of each switch.
-    """
+    """Return the time in ms to compute the largest flow between two hosts of a fat tree. `k` is the
+    number of ports of each switch."""
     _, wiring, _, graph = _tree(k)
     source, destination = (graph.vertex[wiring.of(host)[0].address] for host in ("srv1", "ue1"))
     began = time.perf_counter()
@@ -38,9 +36,10 @@ def largest_flow(k: int) -> tuple[float]:
 
 
 def reallocation() -> tuple[float]:
-    """Measure the time in ms to compute new rates when the 100th connection arrives at a fat tree.
+    """Return the time in ms to compute new rates when the 100th connection arrives at a fat tree.
 
-    The connections arrive one after the other. Each has two subflows, on paths chosen by hash.
+    The connections arrive one after the other. Each has two subflows on paths that a hash of their
+    addresses and ports selects.
     """
     topology, wiring, plan, graph = _tree(10)
     near: dict[str, set[str]] = {switch: set() for switch in plan.switches}
@@ -70,7 +69,7 @@ def reallocation() -> tuple[float]:
 
 
 def selection() -> tuple[float]:
-    """Measure the time in ms of one greedy selection of subflows among fifteen paths."""
+    """Return the time in ms of one greedy selection of subflows among fifteen paths."""
     estimate.cache_clear()  # forget what earlier measurements have computed
     fifteen = [
         PathQuality(1e6 * (1 + n % 5), 0.001 * (n % 4), 0.02 + 0.01 * n, 0.002) for n in range(15)

@@ -1,4 +1,5 @@
-"""Measure how late samples reach the viewers of a dashboard, and the load of its server."""
+"""Measure how late samples reach the browsers of a dashboard, and the CPU load of the dashboard's
+server."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ for line in sys.stdin:
 
 @contextmanager
 def _dashboard(runs: Path) -> Iterator[tuple[str, Callable[[], float]]]:
-    """Start a dashboard process. Yield its URL and a function that returns its CPU time in s."""
+    """Start a dashboard in a new process. Yield its URL and a function that returns the CPU time in
+    s that this process has used."""
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     process = subprocess.Popen([sys.executable, "-c", SERVER, str(runs)], cwd=ROOT, **pipes)  # type: ignore[call-overload]
 
@@ -57,11 +59,11 @@ def _dashboard(runs: Path) -> Iterator[tuple[str, Callable[[], float]]]:
 
 
 def viewers() -> tuple[float, float]:
-    """Measure two figures: the 99th percentile of the delay in ms, and the share of a processor.
+    """Return the 99th percentile of the delay of samples in ms, and the share of one processor that
+    the dashboard's server uses.
 
-    The delay is from the write of a sample until the last of 40 viewers has it; the share is what
-    the server uses meanwhile. This process writes the samples of a run and is all 40 viewers as
-    well.
+    The delay of a sample is the time from its write until the last of 40 viewers has received it.
+    This process writes the samples, and its threads are the viewers.
     """
     loaded = scenario.load(DEMO, Overrides(settings=("duration_s=600",)))
     written_s = [0.0] * FRAMES
@@ -101,7 +103,8 @@ def viewers() -> tuple[float, float]:
 
 
 def _frame(t: float) -> Frame:
-    """Return a sample for time `t` that is as large as those of the demo scenario."""
+    """Return a frame (sample) for time `t` in s that is as large as a frame of the demo
+    scenario."""
     ap = ApSample(9.1, 0.1, 0.97, 0.1, 3)
     subflow = SubflowSample(4.5, 17, 41.2, 1, False, None, 0.12)
     return Frame(

@@ -1,4 +1,4 @@
-"""List the papers whose experiments the command `reproduce` makes."""
+"""List the papers whose experiments the command `reproduce` repeats in the simulator."""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""Describe how a paper is reproduced: its cases, the numbers measured in each run, and its claims.
+"""Define how a paper is reproduced: its cases (experiments), the numbers measured in each run, and
+its claims.
 
-A claim is a list of relations, such as `a > b` between two means over the seeds. It agrees with the
-paper if all relations hold, disagrees if one fails, and is not significant otherwise.
+Each case is run with several random seeds. A claim is a list of relations, such as `a > b` between
+two means over the seeds. A claim agrees with the paper if all its relations hold, and disagrees if
+one fails. Otherwise it is not significant.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ SHOWN = 3  # relations of a claim in the table; those that do not hold come firs
 
 @dataclass(frozen=True)
 class Case:
-    """Describe one experiment: a scenario, and the settings that differ from its file."""
+    """Describe one experiment: a scenario, and what replaces the values of its file. Each of
+    `settings` is written as `key.path=value`. None keeps the value of the file."""
 
     name: str
     scenario: str
@@ -33,11 +36,11 @@ class Case:
 
 @dataclass(frozen=True)
 class Claim:
-    """Hold one claim of a paper, with the relations that decide whether it holds here.
+    """Hold one claim of a paper, and the relations that must hold if the claim is true here.
 
-    `strength` is S if the paper states the claim plainly and confirms it, M if it states it once, W
-    if weakly. `judged` claims decide whether the reproduction succeeds. `why` explains a
-    disagreement.
+    `strength` is "S" if the paper states the claim plainly and confirms it, "M" if it states it
+    once, "W" if it states it weakly. If `judged` is True, the claim is one of those that decide
+    whether the reproduction succeeds. `why` explains a disagreement.
     """
 
     name: str
@@ -48,17 +51,16 @@ class Claim:
     why: str = ""
 
     def verdict(self, found: Found) -> str:
-        """Return `agrees`, `disagrees` or `not significant`.
-
-        `found` holds the numbers of all runs.
-        """
+        """Return "agrees", "disagrees" or "not significant". `found` holds the numbers of all runs
+        by case."""
         verdicts = {each.verdict(found) for each in self.relations}
         if "fails" in verdicts:
             return "disagrees"
         return "not significant" if "open" in verdicts else "agrees"
 
     def evidence(self, found: Found) -> str:
-        """Return as text how many relations hold, and SHOWN of them, failed ones first."""
+        """Return a text that says how many relations hold and quotes up to three of them with their
+        figures; relations that fail come first."""
         verdicts = [(each.verdict(found), each) for each in self.relations]
         held = sum(verdict == "holds" for verdict, _ in verdicts)
         order = sorted(verdicts, key=lambda each: ("fails", "open", "holds").index(each[0]))
@@ -72,10 +74,10 @@ class Claim:
 
 @dataclass(frozen=True)
 class Paper:
-    """Describe a paper: its experiments, how to measure a run, and how to write the page.
+    """Describe a paper: its name on the command line, its cases (experiments), and two functions.
 
-    `name` is its name on the command line. `measure` returns the numbers of a finished run of a
-    case, and `page` the Markdown text for all numbers.
+    `measure` returns the numbers of a finished run of a case. `page` returns the Markdown text of
+    the paper's page; its argument holds the numbers of all runs by case.
     """
 
     name: str
@@ -86,19 +88,21 @@ class Paper:
 
 
 def joined(*parts: str) -> str:
-    """Join the parts of a page with empty lines between them."""
+    """Join the parts of a Markdown page, with an empty line between two parts."""
     return "\n\n".join(parts)
 
 
 def claims_section(claims: Sequence[Claim], found: Found, note: str) -> str:
-    """Return Markdown: how many judged claims agree, then `note`, then a table of all claims."""
+    """Return Markdown: a sentence that says how many judged claims agree, the text `note`, and a
+    table of all claims."""
     judged = [each for each in claims if each.judged]
     agree = sum(each.verdict(found) == "agrees" for each in judged)
     return f"{agree} of {len(judged)} judged claims agree. {note}\n\n{_claims_table(claims, found)}"
 
 
 def average(found: Found, case: str, number: str) -> float:
-    """Return the mean over the seeds of one number (such as "T") of one case."""
+    """Return the mean over all seeds of the number with the name `number`, such as "T", in a
+    case."""
     return mean([each[number] for each in found[case]])
 
 

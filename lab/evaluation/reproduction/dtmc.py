@@ -1,8 +1,9 @@
-"""Reproduce the DTMC paper: a Markov chain forecasts throughput and selects a few of many paths.
+"""Reproduce the DTMC paper (DTMC: discrete-time Markov chain). It forecasts the throughput of
+Multipath TCP with a Markov chain, and selects a few of many paths.
 
-Path i has a rate of i Mb/s, a one-way delay of 10 i ms and a loss of i - 1 %. There are n paths:
-the strategy `none` uses all of them, `subflow_selection` and `optimum` choose among them. The
-receive buffer is 100 kB, the congestion control BALIA.
+Path i has a rate of i Mb/s, a one-way delay of 10 i ms and a loss of i - 1 %. An experiment has the
+first n of fifteen paths. The strategy `none` uses all n paths; `subflow_selection` and `optimum`
+choose some of them. The receive buffer is 100 kB, the congestion control BALIA.
 """
 
 from __future__ import annotations
@@ -48,9 +49,9 @@ def _path(mbps: float, delay_ms: float, loss: float, queue: int) -> str:
 
 
 def _uneven(n: int) -> str:
-    """Return path n as a YAML entry of `topology.paths`.
+    """Return path `n` as a YAML entry of `topology.paths` (see the module's docstring).
 
-    Its queue holds one bandwidth-delay product, but at least 10 packets.
+    The queue of the path holds one bandwidth-delay product, but at least 10 packets.
     """
     return _path(n, 10 * n, (n - 1) / 100, max(10, round(n * 20_000 * n / FRAME_BITS)))
 
@@ -87,9 +88,9 @@ def _cases() -> Iterable[Case]:
 def measure(_case: Case, run: FinishedRun) -> Numbers:
     """Return the numbers of a run.
 
-    `T` and `forecast` are in Mb/s, `rtt` is the mean in ms. `out_of_order`, `retransmitted` and
-    `lost` are percentages of segments. `active` is the number of subflows that the last forecast
-    chose.
+    `T` is the goodput in Mb/s, `forecast` the goodput in Mb/s that the strategy forecast last, and
+    `active` the number of subflows that it chose then. `rtt` is the mean RTT in ms. `out_of_order`,
+    `retransmitted` and `lost` are percentages of the segments.
     """
     (connection,) = run.result["connections"]
     subflows = connection["subflows"]
@@ -127,10 +128,10 @@ def _all(n: int, number: str = "T") -> Value:
 def _chosen(
     operator: Operator, counts: Iterable[int], times: float = 1.0, other: str = PLAIN
 ) -> tuple[Judged, ...]:
-    """Relate the goodput with chosen paths to that of the strategy `other`.
+    """Return relations between the goodput with chosen paths (strategy `subflow_selection`) and the
+    goodput with the strategy `other`, multiplied by `times`.
 
-    There is one relation for each number of paths in `counts`. The goodput of `other` is multiplied
-    by `times`.
+    There is one relation for each number of paths in `counts`.
     """
     return tuple(
         Relation(_of(_first(n, CHOSEN)), operator, _of(_first(n, other)), times) for n in counts
@@ -138,7 +139,8 @@ def _chosen(
 
 
 def _less_with_chosen(number: str) -> tuple[Judged, ...]:
-    """Claim that a number is smaller with chosen paths than with all, from four paths on."""
+    """Return relations, one for each number of paths from four on: `number` is smaller with chosen
+    paths than with all paths."""
     return tuple(Relation(_all(n, number), ">", _of(_first(n, CHOSEN), number)) for n in FROM_FOUR)
 
 
@@ -221,7 +223,8 @@ CLAIMS = (
 
 
 def page(found: Found) -> str:
-    """Return the page: the claims, a table by number of paths, and the forecasts."""
+    """Return the Markdown page: the claims, a table by number of paths, and a table of the
+    forecasts."""
     return joined(
         claims_section(
             CLAIMS,

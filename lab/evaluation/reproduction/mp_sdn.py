@@ -1,4 +1,5 @@
-"""Reproduce MP-SDN: what additional WiFi and LTE subflows cost others, and what limits restore."""
+"""Reproduce MP-SDN: how much the additional WiFi and LTE subflows of multipath users cost other
+users, and how much of it limits set by the network restore."""
 
 from __future__ import annotations
 
@@ -68,9 +69,10 @@ def _throughput_of_mp_sdn() -> Iterable[Relation]:
 
 
 def _testbed() -> Iterable[Relation]:
-    """Yield claims about ratios to the case without multipath users.
+    """Yield relations to the testbed without multipath users: each rate, divided by its rate there,
+    is the ratio of the paper.
 
-    The ratios are read from Figures 3 and 9 of the paper and may differ by 0.07.
+    The ratios are read from Figures 3 and 9. They may differ by 0.07.
     """
     base, plain, regulated = "testbed-alone", name("testbed", NONE), name("testbed", REGULATED)
     for number, plain_ratio, regulated_ratio in (("T_wifi1", 0.71, 0.92), ("T_ue4", 0.70, 0.93)):
@@ -229,7 +231,7 @@ CLAIMS = (
 
 
 def page(found: Found) -> str:
-    """Return the page: the claims, then tables over the swept parameters."""
+    """Return the Markdown page: the claims, then tables over the parameters that were varied."""
     walks = [f"{average(found, name('walk', each), 'T'):.1f}" for each in CATEGORISED_S]
     return joined(
         claims_section(CLAIMS, found, "Rates are goodput in Mb/s, means over the seeds."),

@@ -1,6 +1,7 @@
-"""Define the experiments of MP-SDN, and measure each run.
+"""Define the experiments of MP-SDN, and measure each run. Rates are goodput in Mb/s.
 
-Rates are goodput in Mb/s.
+Tier 1 is the traffic over the users' primary access points, Tier 2 the traffic of multipath users
+over their other ones. MP-SDN limits Tier 2 so that Tier 1 gets what it needs.
 """
 
 from __future__ import annotations
@@ -28,17 +29,20 @@ Measure = Callable[[FinishedRun, Frames], Numbers]
 
 
 def name(kind: str, *parts: object) -> str:
-    """Join a kind of experiment and its parameters to the name of a case."""
+    """Return the name of an experiment: its kind and its parameters, joined by `-`."""
     return "-".join(map(str, (kind, *parts)))
 
 
 def share_name(percent: int, strategy: str, cc: str, kind: str = "down") -> str:
-    """Return the case name for `percent` multipath users, a strategy and a congestion control."""
+    """Return the name of the experiment in which `percent` percent of the users are multipath
+    users.
+
+    `kind` is "down" (download), "up" (upload), "few" (15 users) or "wide" (an area of 300 m).
+    """
     return name(kind, percent, strategy, cc)
 
 
 def cases() -> Iterable[Case]:
-    """Yield all experiments."""
     yield from _share_cases()
     for interval_s in INTERVALS_S:
         yield _swap_case("interval_s", interval_s)
@@ -85,10 +89,11 @@ def _swap_case(key: str, value: float) -> Case:
 
 
 def measure(case: Case, run: FinishedRun) -> Numbers:
-    """Return the numbers of a run: totals, means, and those that only its experiment has.
+    """Return the numbers of a run. Rates are goodput in Mb/s.
 
-    `T`: total of all access points; `sp` and `mp`: mean of single-path and of multipath users;
-    `T_ID`: throughput of an access point or a user; `t2_ID`: Tier 2 throughput of an access point.
+    `T` is the total of all access points. `sp` and `mp` are the means of single-path and of
+    multipath users. `T_ID` is the rate of the access point or user ID. `t2_ID` is the Tier 2 rate
+    of an access point. The kinds of experiment in `OWN` have further numbers.
     """
     result = run.result
     users = result["users"].values()
@@ -106,11 +111,11 @@ def measure(case: Case, run: FinishedRun) -> Numbers:
 
 
 def swapped(_run: FinishedRun, frames: Frames) -> Numbers:
-    """Return how much of its demand Tier 1 of wifi1 lacks, and how much Tier 2 gets, in Mb/s.
+    """Return mean rates at wifi1 while its Tier 1 demand alternates between 10 and 5 Mb/s, in Mb/s.
 
-    `un` is the mean rate that Tier 1 lacks of its demand (T1-BW-Un in MP-SDN, section VI-C). `un+`
-    is the same, but a rate above the demand counts as 0. `ac` is the mean rate of Tier 2
-    (T2-BW-Ac).
+    `un` is the unserved part of the demand: demand minus rate of Tier 1 (T1-BW-Un in MP-SDN,
+    section VI-C). `un+` is the same mean with negative differences counted as 0. `ac` is the rate
+    of Tier 2 (T2-BW-Ac).
     """
     cells = [frame.ap["wifi1"] for frame in frames]
     lacking = [
@@ -125,10 +130,11 @@ def swapped(_run: FinishedRun, frames: Frames) -> Numbers:
 
 
 def demanded(_run: FinishedRun, frames: Frames) -> Numbers:
-    """Return the mean rates of Tier 1 and Tier 2 of wifi2 in each phase of the demand (Figure 13).
+    """Return the mean rates of Tier 1 (`t1_PHASE`) and Tier 2 (`t2_PHASE`) at wifi2 in each phase
+    of the run, in Mb/s (Figure 13).
 
-    The phases: `before`, with high demand; `low`, with low demand; `after`, with high demand once
-    more. `after` begins two control intervals after the demand rises.
+    The Tier 1 demand is high in the phase `before`, low in `low`, and high again in `after`.
+    `after` begins two control intervals after the demand has risen.
     """
     numbers = {}
     for phase, (start, end) in DEMAND_PHASES_S.items():
@@ -139,10 +145,8 @@ def demanded(_run: FinishedRun, frames: Frames) -> Numbers:
 
 
 def second_half(user: str, ap: str) -> Measure:
-    """Return a function that measures a user's mean rate over `ap` in the second half of a run.
-
-    The function returns the rate in Mb/s as the number `used`.
-    """
+    """Return a function that measures a run. It returns one number, `used`: the mean rate in Mb/s
+    of `user` over the access point `ap` in the second half of the run."""
 
     def used(run: FinishedRun, frames: Frames) -> Numbers:
         subflows = [
@@ -160,7 +164,8 @@ def second_half(user: str, ap: str) -> Measure:
 
 
 def _demand_mbps(end_s: float) -> float:
-    """Return the demand of Tier 1 in Mb/s during the sample that ends at `end_s`."""
+    """Return the Tier 1 demand in Mb/s during the sample that ends at `end_s` (10 and 5 Mb/s in
+    turn)."""
     return 10.0 if (end_s - 1e-6) // SWAP_S % 2 == 0 else 5.0
 
 

@@ -1,4 +1,5 @@
-"""Reproduce MPTCP-LA: the benefit of a second path with losses, and of stopping to use it."""
+"""Reproduce MPTCP-LA (loss-aware MPTCP): the benefit of a second path that loses packets, and the
+gain from no longer using this path."""
 
 from __future__ import annotations
 
@@ -49,7 +50,8 @@ def _pair(side: str, loss: float, pair: Pair, strategy: str) -> Value:
 def _aware(
     side: str, losses: Iterable[float], pairs: Iterable[Pair], operator: Operator
 ) -> tuple[Judged, ...]:
-    """Relate the goodput of MPTCP-LA to that of MPTCP, for each loss and pair of bandwidths."""
+    """Return relations between the goodput of MPTCP-LA (left) and that of MPTCP (right), for each
+    loss and each pair of bandwidths. `side` is the path that loses packets, "wifi" or "lte"."""
     return tuple(
         Relation(_pair(side, loss, pair, AWARE), operator, _pair(side, loss, pair, PLAIN))
         for loss in losses
@@ -209,7 +211,8 @@ CLAIMS = (
 
 
 def page(found: Found) -> str:
-    """Return the page: the claims, the benefit by loss, and the run in which the loss changes."""
+    """Return the Markdown page: the claims, a table of the benefit by loss, and a table of the run
+    in which the loss changes."""
     return joined(
         claims_section(
             CLAIMS,

@@ -1,8 +1,9 @@
-"""Judge Ben, the benefit of a second path, over all pairs of bandwidths.
+"""Make statements about Ben, the benefit of a second path, over all pairs of bandwidths.
 
-Ben is eq (1) of MPTCP-LA (`lab.evaluation.benefit`). It is computed for each pair of bandwidths (of
-the WiFi and the LTE path) as the mean over the seeds. For the throughput of one path alone, the
-largest value of all seeds is used, as in the paper.
+Ben is defined by eq (1) of MPTCP-LA (`lab.evaluation.benefit`): 0 if Multipath TCP carries as much
+as the better path alone, 1 if it carries the sum of both. A pair of bandwidths is the rate of the
+WiFi path and of the LTE path. For each pair, Ben is the mean over the seeds. The throughput of one
+path alone is the largest value over the seeds, as in the paper.
 """
 
 from __future__ import annotations
@@ -30,22 +31,24 @@ NOISE = 0.02  # by which a median may rise although it should fall
 
 
 def percent(loss: float) -> str:
-    """Format a loss given as a fraction: 0.01 becomes `1 %`."""
+    """Return a loss, given as a fraction, as text in percent: 0.01 becomes `1 %`."""
     return f"{100 * loss:g} %"
 
 
 @dataclass(frozen=True)
 class Benefit:
-    """Compute Ben for every pair of bandwidths while the path `side` loses packets."""
+    """Compute Ben for every pair of bandwidths. The path `side` ("wifi" or "lte") loses the
+    fraction `loss` of its packets, the other path none."""
 
     side: str
     loss: float
     strategy: str = PLAIN
 
     def of(self, found: Found) -> list[float]:
-        """Return Ben of each pair.
+        """Return one value of Ben for each pair of bandwidths. `found` holds the numbers of all
+        runs by case.
 
-        A pair is left out if neither of its paths alone carries anything.
+        A pair is left out if neither of its paths carries anything alone.
         """
         values = []
         for pair in PAIRS:
@@ -59,9 +62,11 @@ class Benefit:
         return values
 
     def _alone_mbps(self, found: Found, side: str, mbps: int) -> float:
-        """Return the throughput of one path alone in Mb/s, reduced to the payload of Multipath TCP.
+        """Return the throughput of plain TCP over one path alone, in Mb/s, multiplied by the ratio
+        of the payload sizes of Multipath TCP and TCP.
 
-        Plain TCP carries slightly more payload in each frame.
+        Without this factor, plain TCP would have an advantage: it carries slightly more payload in
+        each frame.
         """
         loss = self.loss if side == self.side else 0.0
         most = max(each["T"] for each in found[alone_name(side, loss, mbps)])
@@ -73,28 +78,28 @@ class Benefit:
 
     @property
     def title(self) -> str:
-        """Return the name of this benefit for texts and tables."""
+        """Return the name of this benefit in texts and tables, such as `Ben(WiFi loses 1 %)`."""
         strategy = "" if self.strategy == PLAIN else f", {self.strategy}"
         return f"Ben({TITLES[self.side]} loses {percent(self.loss)}{strategy})"
 
 
 @dataclass(frozen=True)
 class Falls:
-    """Claim that the median of Ben does not rise when the loss of a path grows.
+    """State that the median of Ben does not rise when the loss of the path `side` grows.
 
-    A rise of at most NOISE from one loss to the next larger one is allowed.
+    From one loss to the next larger one, a rise of at most `NOISE` is allowed.
     """
 
     side: str
 
     def verdict(self, found: Found) -> Verdict:
-        """Return `holds` or `fails`."""
+        """Return "holds" or "fails". `found` holds the numbers of all runs by case."""
         medians = [Benefit(self.side, loss).median(found) for loss in LOSSES]
         falls = all(after <= before + NOISE for before, after in pairwise(medians))
         return "holds" if falls else "fails"
 
     def shown(self, found: Found) -> str:
-        """Return as text the tried losses and the median of Ben for each."""
+        """Return a text that lists all losses and the median of Ben for each of them."""
         medians = (f"{Benefit(self.side, loss).median(found):.2f}" for loss in LOSSES)
         losses = ", ".join(f"{100 * loss:g}" for loss in LOSSES)
         return f"{TITLES[self.side]} loses {losses} %: {', '.join(medians)}"
@@ -102,19 +107,20 @@ class Falls:
 
 @dataclass(frozen=True)
 class Bound:
-    """Claim that the median of Ben is above `limit`, or, if `above` is False, that it is not."""
+    """State that the median of `benefit` is above `limit` or, if `above` is False, that it is at
+    most `limit`."""
 
     benefit: Benefit
     above: bool
     limit: float
 
     def verdict(self, found: Found) -> Verdict:
-        """Return `holds` or `fails`."""
+        """Return "holds" or "fails". `found` holds the numbers of all runs by case."""
         value = self.benefit.median(found)
         return "holds" if (value > self.limit) == self.above else "fails"
 
     def shown(self, found: Found) -> str:
-        """Return as text the median of Ben and the limit."""
+        """Return a text with the median of Ben and the limit."""
         operator = ">" if self.above else "<="
         value = self.benefit.median(found)
         return f"median {self.benefit.title} {value:.2f} {operator} {self.limit:g}"
@@ -122,21 +128,27 @@ class Bound:
 
 @dataclass(frozen=True)
 class ThresholdsApart:
-    """Claim that LTE can lose ten times as much as WiFi before the second path has no benefit."""
+    """State that LTE can lose ten times as much as WiFi before the second path has no benefit: the
+    threshold of LTE is at least ten times that of WiFi.
+
+    The threshold of a path is the smallest tested loss at which the median of Ben is at most 0.
+    """
 
     def _threshold(self, found: Found, side: str) -> float | None:
-        """Return the smallest tried loss at which the median of Ben is at most 0, or None."""
+        """Return the threshold of the path `side` (see the class), or None if Ben is positive at
+        all tested losses."""
         return next((loss for loss in LOSSES if Benefit(side, loss).median(found) <= 0), None)
 
     def verdict(self, found: Found) -> Verdict:
-        """Return `holds` or `fails`, or `open` if a threshold may be outside the tried losses."""
+        """Return "holds" or "fails". Return "open" if the tested losses are not enough to
+        decide."""
         wifi, lte = (self._threshold(found, side) for side in ("wifi", "lte"))
         if wifi is None or wifi == 0 or (lte is None and 10 * wifi > LOSSES[-1]):
             return "open"
         return "holds" if lte is None or lte >= 9.99 * wifi else "fails"
 
     def shown(self, found: Found) -> str:
-        """Return as text the threshold of WiFi and of LTE."""
+        """Return a text with the thresholds of WiFi and of LTE."""
         losses = {title: self._threshold(found, side) for side, title in TITLES.items()}
         words = (
             f"{title} {'at no loss tried' if loss is None else f'from {percent(loss)}'}"

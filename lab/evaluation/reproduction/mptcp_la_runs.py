@@ -1,8 +1,8 @@
-"""Define the experiments of MPTCP-LA, and measure each run.
+"""Define the experiments of MPTCP-LA (loss-aware MPTCP), and measure each run.
 
-There are two paths without jitter, with an RTT of 10 ms (called WiFi) and 75 ms (called LTE). One
-of them loses packets. Users download with BALIA and a receive buffer of 1000 kB. Further cases use
-one path alone, with plain TCP.
+There are two paths without jitter. The path called WiFi has an RTT of 10 ms, the path called LTE an
+RTT of 75 ms. One of them loses packets. Users download with BALIA and a receive buffer of 1000 kB.
+In further experiments, plain TCP uses one path alone.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ PHASES_S = {"before": (10, 30), "lossy": (31, 60), "late": (75, 90)}
 
 
 def pair_name(side: str, loss: float, pair: Pair, strategy: str) -> str:
-    """Return the case name for two paths, one of which (`side`) loses packets."""
+    """Return the name of the experiment with two paths. `side` ("wifi" or "lte") is the path that
+    loses packets, `loss` the fraction that it loses, `pair` the rates of WiFi and LTE in Mb/s."""
     lossy = f"{side}-{loss:g}" if loss else "clean"
     return f"{lossy}-{pair[0]}-{pair[1]}-{strategy}"
 
 
 def alone_name(side: str, loss: float, mbps: int) -> str:
-    """Return the name of the experiment with plain TCP on one path only.
+    """Return the name of the experiment with plain TCP over one path alone.
 
-    `side` is "wifi" or "lte", `loss` a fraction from 0 to 1.
+    `side` is "wifi" or "lte", `loss` a fraction from 0 to 1, `mbps` the rate of the path in Mb/s.
     """
     return f"alone-{side}-{loss:g}-{mbps}"
 
 
 def cases() -> Iterable[Case]:
-    """Yield all experiments."""
     for strategy, pair in product((PLAIN, AWARE), PAIRS):
         for side, loss in product(RTT_MS, LOSSES):
             if loss or side == "wifi":
@@ -58,9 +58,9 @@ def cases() -> Iterable[Case]:
 
 
 def _path(side: str, mbps: int, loss: float) -> str:
-    """Return a path as a YAML entry of `topology.paths`.
+    """Return a path as a YAML entry of `topology.paths`. `side` is "wifi" or "lte".
 
-    Its queue holds one bandwidth-delay product, but at least 50 packets.
+    The queue of the path holds one bandwidth-delay product, but at least 50 packets.
     """
     queue = max(50, round(mbps * 1000 * RTT_MS[side] / FRAME_BITS))
     delay_ms = RTT_MS[side] / 2
@@ -81,11 +81,13 @@ def _pair_case(side: str, loss: float, pair: Pair, strategy: str) -> Case:
 
 
 def measure(case: Case, run: FinishedRun) -> Numbers:
-    """Return `T`, the goodput in Mb/s. With changing loss, return the rates of both paths too.
+    """Return the numbers of a run: `T`, the goodput in Mb/s, and more if the loss changes during
+    the run.
 
-    SIDE is `wifi` or `lte`. `SIDE_before`, `SIDE_lossy` and `SIDE_late` are mean rates in three
-    phases of the run. `wifi_lossy_most` is the highest rate of WiFi while it loses packets,
-    `wifi_back_most` the highest in the 5 s after that.
+    If the loss changes, `wifi_before`, `wifi_lossy` and `wifi_late` are the mean rates of the WiFi
+    path in three phases of the run, in Mb/s; `lte_before`, `lte_lossy` and `lte_late` are those of
+    the LTE path. `wifi_lossy_most` is the highest rate of WiFi while it loses packets,
+    `wifi_back_most` the highest rate in the 5 s after the loss.
     """
     numbers = {"T": float(run.result["throughput_mbps"])}
     if not case.name.startswith(DYNAMIC):

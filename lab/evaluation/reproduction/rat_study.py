@@ -1,4 +1,5 @@
-"""Reproduce the RAT study: Cubic, LIA and OLIA over LTE and WiFi."""
+"""Reproduce the RAT study (RAT: radio access technology): MPTCP with Cubic, LIA and OLIA over LTE
+and WiFi."""
 
 from __future__ import annotations
 
@@ -12,14 +13,14 @@ from lab.results.tables import markdown_table
 
 
 def _names() -> list[str]:
-    """Return the names of all experiments that a claim needs."""
+    """Return the names of all experiments that occur in a claim, without repetition."""
     relations = [each for claim in CLAIMS for each in claim.relations if isinstance(each, Relation)]
     sides = [side for each in relations for side in (each.left, each.right)]
     return list(dict.fromkeys(side.case for side in sides if isinstance(side, Value)))
 
 
 def page(found: Found) -> str:
-    """Return the page: the claims, then a table of all experiments."""
+    """Return the Markdown page: the claims, then a table of all experiments."""
     judged = [each for each in CLAIMS if each.judged]
     agreeing = [each.name for each in judged if each.verdict(found) == "agrees"]
     return joined(

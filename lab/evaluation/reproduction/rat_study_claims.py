@@ -1,4 +1,5 @@
-"""List the claims of the RAT study, as relations between its experiments."""
+"""List the claims of the RAT study (RAT: radio access technology), each as relations between
+experiments."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ def _with(base: Cell, parallel: int) -> Cell:
 
 
 def _all_of(base: Cell, connections: Iterable[int] = CONNECTIONS) -> list[Cell]:
-    """Return copies of an experiment, one per number of connections and congestion control."""
+    """Return copies of an experiment, one for each number of connections and congestion control."""
     return [changed(base, cc, parallel=n) for n in connections for cc in CONGESTION_CONTROLS]
 
 
@@ -44,13 +45,15 @@ def _paired(left: Cell, right: Cell, connections: Iterable[int]) -> list[tuple[C
 
 
 def _fastest(cell: Cell) -> Relations:
-    """Claim that an experiment is faster than its copies with other receive buffers."""
+    """Return relations that state: the experiment has a higher goodput than each copy with another
+    receive buffer."""
     others = [replace(cell, buffer_kb=kb) for kb in BUFFERS_KB if kb != cell.buffer_kb]
     return each_pair([(cell, other) for other in others], "T")
 
 
 def _gains() -> Relations:
-    """Claim that both interfaces carry more than one, for all buffers, connections and volumes."""
+    """Return relations that state: both interfaces together carry more than WiFi alone and than LTE
+    alone, for several buffers, numbers of connections and volumes."""
     both = [
         *(replace(SETUP_1, buffer_kb=kb) for kb in BUFFERS_KB),
         *(replace(SETUP_1, parallel=n) for n in (1, 10)),

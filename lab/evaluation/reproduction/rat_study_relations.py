@@ -1,7 +1,8 @@
-"""Build the relations of the RAT study: orders and trends over its experiments.
+"""Build the relations of the RAT study (RAT: radio access technology): orders and trends of
+measured numbers.
 
-A `Cell` is one experiment. The study gives no throughput in numbers, so every claim is an order or
-a trend.
+The study gives no throughput in figures, so every claim is an order or a trend. A `Cell` is one
+experiment. Its numbers are T (goodput per node), W (the part over WiFi) and L (over LTE).
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ Relations = tuple[Relation, ...]
 
 
 def value(cell: Cell, number: str) -> Value:
-    """Return a number of an experiment as a `Value`.
+    """Return the number `number` (T, W or L) of an experiment as one side of a relation.
 
-    Its title leaves out the parameters that most experiments have in common.
+    The title for tables mentions only parameters that differ from the usual ones.
     """
     standard = "" if cell.wifi == "11n5" else f"{cell.wifi} "
     title = f"{ROMAN[cell.setup]} {standard}{number}_{LETTERS[cell.cc]}({cell.parallel})"
@@ -37,12 +38,14 @@ def value(cell: Cell, number: str) -> Value:
 def relation(
     left: tuple[Cell, str], operator: Operator, right: tuple[Cell, str], times: float = 1.0
 ) -> Relation:
-    """Relate two numbers, each given as a pair (experiment, name of the number)."""
+    """Return a relation between two numbers. Each is given as a pair: the experiment, and the name
+    of the number (T, W or L)."""
     return Relation(value(*left), operator, value(*right), times)
 
 
 def changed(base: Cell, cc: str, **changes: Any) -> Cell:
-    """Return a copy of an experiment with another congestion control and other changed fields."""
+    """Return a copy of an experiment with the congestion control `cc` and the field values in
+    `changes`."""
     return replace(base, cc=cc, **changes)
 
 
@@ -53,9 +56,11 @@ def growing(
     values: Iterable[int],
     congestion_controls: Iterable[str] = CONGESTION_CONTROLS,
 ) -> Relations:
-    """Claim that a number grows from each of `values` to the next, when `key` is set to them.
+    """Return relations that state: `number` grows when the field `key` of the experiment goes
+    through `values`, from each value to the next.
 
-    The claim is made for each congestion control. For a number that falls, give `values` reversed.
+    There is one series of relations for each congestion control. To state that the number falls,
+    give `values` in reverse order.
     """
     steps = list(pairwise(values))
     return tuple(
@@ -70,7 +75,8 @@ def growing(
 
 
 def ordered(base: Cell, order: str) -> Relations:
-    """Claim an order of the goodput by congestion control, such as `cubic > olia >= lia`."""
+    """Return relations that state an order of the goodput by congestion control. `order` is a text
+    such as `cubic > olia >= lia`."""
     words = order.split()
     operators: dict[str, Operator] = {">": ">", ">=": ">=", "~": "~"}
     return tuple(
@@ -82,10 +88,12 @@ def ordered(base: Cell, order: str) -> Relations:
 def each_pair(
     cells: Iterable[tuple[Cell, Cell]], number: str, operator: Operator = ">"
 ) -> Relations:
-    """Claim, for each pair of experiments, the same relation between their numbers."""
+    """Return one relation for each pair of experiments: `number` of the first experiment compared
+    with `number` of the second."""
     return tuple(relation((a, number), operator, (b, number)) for a, b in cells)
 
 
 def each_cell(cells: Iterable[Cell], left: str, operator: Operator, right: str) -> Relations:
-    """Claim, for each experiment, the same relation between two of its numbers."""
+    """Return one relation for each experiment: its number `left` compared with its number
+    `right`."""
     return tuple(relation((cell, left), operator, (cell, right)) for cell in cells)

@@ -1,4 +1,4 @@
-"""Define the experiments of the RAT study, and measure each run."""
+"""Define the experiments of the RAT study (RAT: radio access technology), and measure each run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,12 @@ ROMAN = {1: "I", 2: "II", 3: "III"}
 
 @dataclass(frozen=True)
 class Cell:
-    """Describe one experiment of the study: one point in its figures."""
+    """Describe one experiment of the study, which is one point in a figure of the paper.
+
+    `setup` is the number of the paper's setup, 1 to 3. `wifi` is the WiFi standard, such as "11n5"
+    for 802.11n at 5 GHz. `parallel` is the number of connections per node. `interfaces` is "both",
+    "wifi" or "lte".
+    """
 
     setup: int
     wifi: str
@@ -28,20 +33,20 @@ class Cell:
 
     @property
     def about(self) -> str:
-        """Return the experiment's parameters as text, without the congestion control."""
+        """Return all parameters of the experiment as text, except the congestion control."""
         only = "" if self.interfaces == "both" else f", {self.interfaces} only"
         size = f"{self.parallel} x, {self.volume_mb} MB, {self.buffer_kb} KB"
         return f"Setup {ROMAN[self.setup]}, {self.wifi}, {size}{only}"
 
     @property
     def name(self) -> str:
-        """Return the case name of the experiment, made of all its parameters."""
+        """Return the name of the experiment, made of all its parameters. `cell` reads it."""
         setup = (self.setup, self.wifi, self.parallel, self.volume_mb, self.buffer_kb)
         return "-".join(map(str, (*setup, self.interfaces, self.cc)))
 
     @property
     def case(self) -> Case:
-        """Return the experiment as a `Case`, which can be run."""
+        """Return the scenario and the settings with which the experiment is run."""
         settings = (
             f"topology.wifi={self.wifi}",
             f"topology.interfaces={self.interfaces}",
@@ -54,16 +59,16 @@ class Cell:
 
 
 def cell(name: str) -> Cell:
-    """Return the experiment with this case name."""
+    """Return the experiment whose `Cell.name` is `name`."""
     setup, wifi, parallel, volume, buffer, interfaces, cc = name.split("-")
     return Cell(int(setup), wifi, int(parallel), int(volume), int(buffer), interfaces, cc)
 
 
 def measure(case: Case, run: FinishedRun) -> Numbers:
-    """Return T, W and L of a run in Mb/s, as means over the receivers.
+    """Return the numbers T, W and L of a run in Mb/s: means over all receivers.
 
-    T of a receiver is the volume it received divided by the time until all of it had arrived. W and
-    L are the parts of T that came over WiFi and over LTE.
+    T is the volume that a receiver got, divided by the time until all of it had arrived. W is the
+    part of T that came over WiFi, L the part that came over LTE.
     """
     result = run.result
     duration_s = result["duration_s"]

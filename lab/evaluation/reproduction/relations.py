@@ -1,10 +1,12 @@
-"""Relate numbers of runs, and judge whether a relation holds.
+"""Define relations between numbers measured in runs, and judge whether a relation holds. A number
+has one value per run, that is, per random seed.
 
-a > b       holds if the 95 % interval of the ratio a/b (`lab.results.statistics`) is above 1,
-            fails if it is below 1, and is open otherwise
-a >= b      holds unless the interval is below 1; a <= b, unless it is above 1
-a ~ b       holds if the means are within 5 %
-every a >= b, every a <= b      hold if they are true for every single run
+a > b       holds if the 95 % interval of the ratio of the means a/b is above 1
+            (`lab.results.statistics`), fails if it is below 1, and is open otherwise
+a >= b      fails if the interval is below 1, holds otherwise
+a <= b      fails if the interval is above 1, holds otherwise
+a ~ b       holds if the means differ by at most 5 % of the larger one, fails otherwise
+every a >= b, every a <= b      hold if they are true for every single run, fail otherwise
 """
 
 from __future__ import annotations
@@ -23,67 +25,73 @@ ABOUT = 0.05
 
 
 class Quantity(Protocol):
-    """Define the interface of a number that has one value for each seed.
+    """Define the interface of one side of a relation: a quantity with several values, one per seed
+    if it is measured.
 
-    In all its methods, `found` holds the numbers of all runs, by case.
+    In all methods, `found` holds the numbers of all runs by case (experiment).
     """
 
     def of(self, found: Found) -> list[float]:
-        """Return the values of the quantity, one for each seed."""
+        """Return the values of the quantity: one per seed if it is measured."""
 
     def shown(self, found: Found, times: float = 1.0) -> str:
-        """Return the factor `times`, the quantity's name and its mean as text."""
+        """Return a text such as `2 x T(first-3) 5.1`: the factor `times` if it is not 1, the title,
+        the mean."""
 
 
 class Judged(Protocol):
-    """Define the interface of a statement that holds, fails or is open.
+    """Define the interface of a statement about the measured numbers. It holds, fails or is open
+    (not significant).
 
-    In all its methods, `found` holds the numbers of all runs, by case.
+    In all methods, `found` holds the numbers of all runs by case (experiment).
     """
 
     def verdict(self, found: Found) -> Verdict:
-        """Return `holds`, `fails` or `open`."""
+        """Return "holds", "fails" or "open"."""
 
     def shown(self, found: Found) -> str:
-        """Return the statement as text, with the measured figures."""
+        """Return the statement as text, with the measured figures in it."""
 
 
 @dataclass(frozen=True)
 class Value:
-    """Name a measured number of a case. `title` is its name in tables."""
+    """Name a number that is measured in a case (experiment). `title` is its name in tables."""
 
     case: str
     number: str
     title: str
 
     def of(self, found: Found) -> list[float]:
-        """Return the values of the number, one for each seed."""
+        """Return the values of the number, one per seed."""
         return [numbers[self.number] for numbers in found[self.case]]
 
     def shown(self, found: Found, times: float = 1.0) -> str:
-        """Return the factor `times`, the title and the mean as text."""
+        """Return a text such as `2 x TITLE 5.1`: the factor `times` if it is not 1, the title, the
+        mean."""
         return f"{_factor(times)}{self.title} {mean(self.of(found)):.3g}"
 
 
 @dataclass(frozen=True)
 class Constant:
-    """Hold a known number with which measured numbers are compared."""
+    """Hold a given number with which measured numbers are compared. `title` may be empty."""
 
     value: float
     title: str = ""
 
     def of(self, _found: Found) -> list[float]:
-        """Return the number a hundred times, because an interval needs more than one value."""
+        """Return a list that holds the constant a hundred times, because an interval needs several
+        values."""
         return [self.value] * 100
 
     def shown(self, _found: Found, times: float = 1.0) -> str:
-        """Return the factor `times`, the title if there is one, and the number as text."""
+        """Return a text such as `2 x TITLE 50`: the factor `times` if it is not 1, the title, the
+        constant."""
         return f"{_factor(times)}{self.title}{' ' if self.title else ''}{self.value:.3g}"
 
 
 @dataclass(frozen=True)
 class Relation:
-    """Relate the mean of `left` to the mean of `right` multiplied by `times`."""
+    """Compare the mean of `left` with the mean of `right` multiplied by `times`."""
 
     left: Quantity
     operator: Operator
@@ -91,7 +99,7 @@ class Relation:
     times: float = 1.0
 
     def verdict(self, found: Found) -> Verdict:
-        """Return `holds`, `fails` or `open`, by the rules in the module docstring."""
+        """Return "holds", "fails" or "open", by the rules in the module's docstring."""
         left, right = self.left.of(found), [each * self.times for each in self.right.of(found)]
         if self.operator == "~":
             difference, larger = abs(mean(left) - mean(right)), max(mean(left), mean(right))
@@ -104,14 +112,14 @@ class Relation:
         return "open" if self.operator == ">" else "holds"
 
     def shown(self, found: Found) -> str:
-        """Return the relation with both means as text."""
+        """Return the relation as text, with the means of both sides."""
         right = self.right.shown(found, self.times)
         return f"{self.left.shown(found)} {self.operator} {right}"
 
 
 @dataclass(frozen=True)
 class Every:
-    """Compare the value of every single run with a limit."""
+    """Compare the number `value` of every single run with `limit`."""
 
     value: Value
     operator: Literal[">=", "<="]
@@ -122,13 +130,14 @@ class Every:
         return min(values) if self.operator == ">=" else max(values)
 
     def verdict(self, found: Found) -> Verdict:
-        """Return `holds` if the values of all runs are within the limit, else `fails`."""
+        """Return "holds" if the comparison is true for all runs, else "fails"."""
         worst = self._worst(found)
         kept = worst >= self.limit if self.operator == ">=" else worst <= self.limit
         return "holds" if kept else "fails"
 
     def shown(self, found: Found) -> str:
-        """Return as text the value of the worst run, and the limit."""
+        """Return the comparison as text, with the value of the run that is closest to the limit or
+        beyond it."""
         worst = self._worst(found)
         return f"every {self.value.title}, {worst:.3g} at worst, {self.operator} {self.limit:.3g}"
 
@@ -136,7 +145,8 @@ class Every:
 def within(
     value: Value, base: Value | Constant, least: float, most: float
 ) -> tuple[Relation, Relation]:
-    """Claim that `value` is between `least` and `most` times `base`, as two relations."""
+    """Return two relations: `value` is at least `least` times `base`, and at most `most` times
+    `base`."""
     return Relation(value, ">=", base, least), Relation(value, "<=", base, most)
 
 

@@ -1,4 +1,5 @@
-"""Make the experiments of a paper, and write docs/reproduction/PAPER.md from their results."""
+"""Make the runs of a paper's experiments, and write docs/reproduction/PAPER.md from their
+results."""
 
 from __future__ import annotations
 
@@ -39,10 +40,12 @@ claims decide whether the reproduction succeeds.
 def reproduce(
     name: str, repeat: int, display: Display, runs: Path = RUNS, pages: Path = PAGES
 ) -> Path | None:
-    """Make the missing runs of a paper, write its page, and return the page's path.
+    """Make those runs of the paper `name` that do not exist yet, write its page, and return the
+    path of the page.
 
-    Each case is run with the seeds 1 to `repeat`. Return None after an interruption: the page is
-    then unchanged, and runs that have ended are kept.
+    Each case (experiment) is run with the seeds 1 to `repeat`. Return None if the user interrupted:
+    the page is then unchanged, and runs that have ended are kept. Raise `RequestError` for an
+    unknown paper.
     """
     if name not in PAPERS:
         raise RequestError(f"reproduce: paper {unknown(name, sorted(PAPERS))}")
@@ -62,7 +65,8 @@ def reproduce(
 
 
 def _outcomes(requests: Sequence[Request], display: Display) -> list[list[Outcome]]:
-    """Run the jobs of all requests in parallel. Return one list of outcomes for each request."""
+    """Make the runs of all requests, several at a time. Return one list of outcomes per request.
+    After an interruption, lists are incomplete."""
     groups = [placed(request) for request in requests]
     ended = jobs.run_all([job for group in groups for job in group], display)
     by_folder = {outcome.folder: outcome for outcome in ended}

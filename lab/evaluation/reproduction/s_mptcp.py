@@ -1,4 +1,5 @@
-"""Reproduce S-MPTCP: the network chooses paths and rates, instead of each connection alone."""
+"""Reproduce S-MPTCP: a controller chooses paths and rates for all connections, whereas plain MPTCP
+decides for each connection alone."""
 
 from __future__ import annotations
 
@@ -55,10 +56,11 @@ HEADS = ("total, Mb/s", "SD, Mb/s", "settled after, s")
 
 @dataclass(frozen=True)
 class Halved:
-    """Claim how many runs of a case get only about half of the rate `whole_mbps`.
+    """State that the share of runs with about half the rate is between `least` and `most`, as
+    fractions of all runs of a case.
 
-    It holds if the share of such runs is from `least` to `most`, as fractions of all runs. A run
-    counts if its total is below 75 % of `whole_mbps`.
+    A run counts as halved if its total rate is below 75 % of `whole_mbps`, the rate without a
+    collision of paths.
     """
 
     case: str
@@ -70,11 +72,11 @@ class Halved:
         return mean([float(each["total"] < 0.75 * self.whole_mbps) for each in found[self.case]])
 
     def verdict(self, found: Found) -> Verdict:
-        """Return `holds` if the share is between `least` and `most`, else `fails`."""
+        """Return "holds" if the share is between `least` and `most`, else "fails"."""
         return "holds" if self.least <= self._share(found) <= self.most else "fails"
 
     def shown(self, found: Found) -> str:
-        """Return as text the share of the runs, and the two bounds."""
+        """Return a text with the share of such runs and the two bounds."""
         share = f"{self._share(found):.0%} of the runs of {self.case}"
         return f"{share}, {self.least:.0%} to {self.most:.0%}"
 
@@ -84,7 +86,8 @@ def _of(case: str, number: str) -> Value:
 
 
 def _above_wvegas(number: str) -> tuple[Relation, ...]:
-    """Claim that a number is larger with each loss-based congestion control than with wVegas."""
+    """Return relations, one for each loss-based congestion control: `number` is larger with it than
+    with wVegas."""
     wvegas = _of(pooling(DELAY_BASED), number)
     return tuple(Relation(_of(pooling(cc), number), ">", wvegas) for cc in LOSS_BASED)
 
@@ -222,7 +225,8 @@ CLAIMS = (
 
 
 def page(found: Found) -> str:
-    """Return the page: the claims, and tables of the paper's values next to the measured ones."""
+    """Return the Markdown page: the claims, and tables of measured values with the paper's values
+    in brackets."""
     return joined(
         claims_section(
             CLAIMS,
@@ -244,7 +248,8 @@ def page(found: Found) -> str:
 
 
 def _cells(found: Found, case: str, paper: tuple[float, float, float]) -> list[str]:
-    """Return table cells with total, SD and settling time, each with the value in the paper."""
+    """Return three table cells: the total rate, the standard deviation and the settling time of a
+    case, each with the paper's value in brackets."""
     total, sd, settles = (average(found, case, number) for number in ("total", "sd", "settles"))
     paper_total, paper_sd, paper_settles = paper
     never = sum(each["settles"] >= MOST_S for each in found[case])

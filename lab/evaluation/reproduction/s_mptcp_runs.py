@@ -1,11 +1,13 @@
 """Define the experiments of S-MPTCP, and measure each run.
 
 The network of Figure 1 ("pooling") has three connections, which start at 0, 5 and 10 s. For each
-connection, the mean rate from 20 to 50 s is taken: `total` is the sum of these means, `sd` their
-population standard deviation (section 5.1). `settles` is the time in s from the start of the last
-connection until all connections stay within 10 % of their means from 35 to 50 s. Rates are taken in
-windows of 1 s; they must stay there for 5 s without exception, and for 90 % of the time that
-follows. `settles` is MOST_S if that never happens.
+connection the mean rate from 20 to 50 s is computed. `total` is the sum of these means, and `sd`
+their population standard deviation (section 5.1).
+
+`settles` is the time in s from the start of the last connection until all connections have settled.
+A connection has settled when its rate, in windows of 1 s, is within 10 % of its mean from 35 to 50
+s. All windows must satisfy this for 5 s, and 90 % of the windows until 50 s. If the connections
+never settle, `settles` is `MOST_S`.
 """
 
 from __future__ import annotations
@@ -33,25 +35,26 @@ Rates = Sequence[tuple[float, float]]  # (end of a sample [s], Mb/s) of one conn
 
 
 def pooling(cc: str) -> str:
-    """Return the case name of Figure 1 with this congestion control and no strategy."""
+    """Return the name of the experiment with the network of Figure 1, the congestion control `cc`
+    and no strategy."""
     return f"pooling-{cc}"
 
 
 def delayed(delay_ms: int) -> str:
-    """Return the case name of Figure 1 with S-MPTCP and this one-way delay of each path."""
+    """Return the name of the experiment with the network of Figure 1, S-MPTCP, and the one-way
+    delay `delay_ms` of each path."""
     return f"pooling-{delay_ms}" if delay_ms != DELAYS_MS[0] else BY_PACING
 
 
 def collision(among: str, strategy: str) -> str:
-    """Return the case name of Figure 2.
+    """Return the name of an experiment of Figure 2, in which paths can collide.
 
-    `among` is `within` a connection or `between` connections.
+    `among` is "within" (subflows of one connection collide) or "between" (connections collide).
     """
     return f"{among}-{strategy}"
 
 
 def cases() -> Iterable[Case]:
-    """Yield all experiments."""
     for cc in (*LOSS_BASED, DELAY_BASED):
         yield Case(pooling(cc), "pooling", (), cc, PLAIN)
     for name, method in ((BY_PACING, "pacing"), (BY_WINDOW, "window")):
@@ -67,10 +70,11 @@ def cases() -> Iterable[Case]:
 
 
 def measure(case: Case, run: FinishedRun) -> Numbers:
-    """Return the numbers of a run, as the module docstring defines them.
+    """Return the numbers of a run, in Mb/s and s.
 
-    For a collision (Figure 2) only `total`, in Mb/s, from 10 s to the end of the run; for Figure 1
-    `total`, `sd` and `settles`.
+    For Figure 1, return `total`, `sd` and `settles`, as the module's docstring defines them. For
+    Figure 2, return only `total`: the sum of the connections' mean rates from 10 s to the end of
+    the run.
     """
     frames = read_frames(run.folder)
     connections = [
@@ -84,7 +88,8 @@ def measure(case: Case, run: FinishedRun) -> Numbers:
 
 
 def settles_s(connections: Sequence[Rates]) -> float:
-    """Return the time in s from the last start until all connections have settled, or MOST_S."""
+    """Return the time in s from the start of the last connection until all connections have settled
+    (see the module's docstring), or `MOST_S`."""
     ends = [t for t, _ in connections[0] if LAST_START_S + WINDOW_S <= t <= SETTLED_S[1]]
     targets = [_mean(each, *SETTLED_S) for each in connections]
     inside = [
@@ -102,7 +107,8 @@ def settles_s(connections: Sequence[Rates]) -> float:
 
 
 def _rate_mbps(frame: Frame, user: str) -> float:
-    """Return the rate of a user in Mb/s in one sample, or 0 before its connection starts."""
+    """Return the rate of a user in Mb/s in one sample; 0 if the user's connection has not started
+    yet."""
     return frame.user[user].mbps if user in frame.user else 0.0
 
 
