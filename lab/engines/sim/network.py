@@ -1,9 +1,8 @@
 """Run a simulated network in virtual time: start and stop connections, and change subflows and
 links.
 
-The network is held in two tables of numbers (`core.layout`). A hop is one direction of a link, of a
-WiFi station's air or of an LTE bearer. A hop is named by its place: the index at which its row
-begins in the integer table.
+A hop is one direction of a link, of a WiFi station's air or of an LTE bearer. It is named by its
+place: the index at which its row begins in the integer table (`core.layout`).
 """
 
 from __future__ import annotations
@@ -64,8 +63,8 @@ class Network:
     def _hops_of_data(
         self, topology: Topology, users: Iterable[tuple[str, str]]
     ) -> dict[str, list[int]]:
-        """Return for each link ID the hops (directions of the link) that data can cross. `users`
-        has pairs of a user and the direction of the user's data, "down" or "up"."""
+        """Return by link ID the hops (directions of the link) that data can cross. `users` has
+        pairs of a user and the direction of the user's data, "down" or "up"."""
         directions = data_directions(topology, users)
         return {
             link.id: [
@@ -110,11 +109,9 @@ class Network:
         self.set_demand(flow, flow.rate_bps)
 
     def _open(self, f: int, cc: str, rtt_ns: int) -> None:
-        """Initialise the sender of TCP subflow `f`. Its RTT and RTO start from `rtt_ns`, the RTT of
-        its path without queueing.
-
-        At t = 0 the subflow is established without a handshake, later its handshake begins.
-        """
+        """Initialise the sender of TCP subflow `f`; `rtt_ns` is the RTT of its path without
+        queueing. At t = 0 the subflow is established without a handshake, later its handshake
+        begins."""
         row = self.w.row
         row[f + at.STATE] = at.JOINING if self.now_ns else at.ESTABLISHED
         row[f + at.LAW] = dispatch.number(cc)
@@ -131,10 +128,8 @@ class Network:
             w.row[subflow.place + at.STATE] = at.CLOSED
 
     def set_demand(self, flow: Flow, rate_bps: int | None) -> None:
-        """Set the rate in bit/s at which the application of a flow writes data; 0 pauses it.
-
-        None removes the limit: TCP then always has data to send.
-        """
+        """Set the rate in bit/s at which the application of a flow writes data; 0 pauses it. None
+        removes the limit: TCP then always has data to send."""
         c, row = self.tables.connections[flow.id], self.w.row
         row[c + at.DEMAND_BPS] = at.UNLIMITED if rate_bps is None else rate_bps
         if row[c + at.CONN_STATE] != at.RUNNING:
@@ -182,11 +177,9 @@ class Network:
             self._set_path(subflow)
 
     def expect(self, subflow: Subflow, rate_bps: int | None) -> None:
-        """Set the expected rate of a subflow, in bit/s of Ethernet frames; None removes it.
-
-        The sender paces at this rate. If the scenario says expected_by: window, it limits its
-        window instead.
-        """
+        """Set the expected rate of a subflow, in bit/s of Ethernet frames; None removes it. The
+        sender paces at this rate or, if the scenario says expected_by: window, limits its
+        window."""
         f, row = subflow.place, self.w.row
         row[f + at.EXPECTED_BPS], row[f + at.PACED_UNTIL_NS] = rate_bps or 0, 0
         events.schedule(row, self.now_ns, at.PUSH, int(row[f + at.CONNECTION]))
@@ -216,11 +209,8 @@ class Network:
 
     def write_hops(self, hops: Hops) -> int:
         """Write `hops`, one direction of a path, into the integer table, and return the index of
-        the first.
-
-        The same hops are written only once and never moved, because packets in flight refer to
-        them.
-        """
+        the first. The same hops are written once and never moved: packets in flight refer to
+        them."""
         if hops not in self._written:
             self.w, before = world.with_places(self.w, len(hops) + 2)
             for n, hop in enumerate((at.NOTHING, *hops, at.NOTHING)):

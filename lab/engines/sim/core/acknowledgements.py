@@ -3,11 +3,13 @@
 - RFC 2018 and 6675: selective acknowledgements. Each acknowledgement says how many segments have
   arrived, and which transmission caused it
 - RFC 8985: losses are found by the order of transmissions, so lost retransmissions are found too. A
-  segment is lost if one that was transmitted three or more transmissions later has arrived; in
-  recovery, any later one is enough. Linux does the same until it observes reordering
-  (tcp_rack_reo_wnd); here a path keeps the order of packets
+  segment is lost if another one that was transmitted at least three transmissions later has
+  arrived; in recovery, one transmission later is enough. Linux does the same until it observes
+  reordering (tcp_rack_reo_wnd); here a path keeps the order of packets
 - RFC 6582: one reduction of the window per recovery, which ends at RECOVER
 - RFC 6298: the round-trip time and the timeout
+
+A subflow numbers its transmissions from 0, retransmissions included.
 """
 
 from __future__ import annotations
@@ -23,17 +25,17 @@ MAX_BACKOFF = 10  # doublings of the RTO
 
 @jit
 def is_remembered(row: Ints, f: int, number: int) -> bool:
-    """Return True if transmission `number` of subflow `f` is among the last RING_SIZE ones, which
-    are still stored."""
+    """Return True if the ring of subflow `f` still holds its transmission `number`: one of the last
+    RING_SIZE transmissions."""
     return row[f + at.TRANSMISSIONS] - row[at.RING_SIZE] < number
 
 
 @jit
 def measure_rtt(row: Ints, f: int, number: int, now_ns: int) -> None:
-    """Take an RTT sample from the acknowledgement of transmission `number`, and set the RTO (RFC
-    6298, section 2).
+    """Take an RTT sample of subflow `f` from the acknowledgement of its transmission `number`, and
+    set the RTO (RFC 6298, section 2).
 
-    A retransmission has another number, so the samples are as exact as with time stamps.
+    Each retransmission has its own number, so the samples are as exact as with time stamps.
     """
     if not is_remembered(row, f, number):
         return
@@ -49,11 +51,11 @@ def measure_rtt(row: Ints, f: int, number: int, now_ns: int) -> None:
 
 @jit
 def mark_arrived(row: Ints, f: int, seq: int, state: int) -> int:
-    """Record that segment `seq` of subflow `f` has arrived. Return 1 if the sender did not know
-    this before, else 0.
+    """Record at the sender that segment `seq` of subflow `f` has arrived. Return 1 if the sender
+    did not know this before, else 0.
 
-    `state` is SACKED after a selective acknowledgement. After a cumulative acknowledgement it is
-    UNSENT, and what was stored about the segment may be overwritten.
+    `state` is SACKED after a selective acknowledgement. After a cumulative one it is UNSENT: the
+    segment's entry in the ring is free.
     """
     slot = rings.segment(row, f, seq)
     before = row[slot + rings.SEG_STATE]
@@ -69,8 +71,8 @@ def mark_arrived(row: Ints, f: int, seq: int, state: int) -> int:
 
 @jit
 def mark_lost(row: Ints, f: int, slot: int) -> None:
-    """Mark a segment in flight as lost, so that it is retransmitted. `slot` is the place in the
-    integer table where its state is stored."""
+    """Mark a segment of subflow `f` that is in flight as lost, so that it is retransmitted. `slot`
+    is the index of the segment's ring entry in the integer table."""
     row[slot + rings.SEG_STATE] = rings.LOST
     row[f + at.PIPE] -= 1
     row[f + at.LOST] += 1
@@ -79,12 +81,13 @@ def mark_lost(row: Ints, f: int, slot: int) -> None:
 
 @jit
 def detect_losses(row: Ints, f: int, number: int, arrivals: int) -> tuple[int, int]:
-    """Find lost segments: those transmitted at least `threshold` transmissions before transmission
-    `number`, which has arrived, that are still not acknowledged.
+    """Find segments of subflow `f` that are lost, now that its transmission `number` has arrived. A
+    segment in flight is lost if its last transmission is at least 3 before `number` (fewer if
+    little is in flight); in recovery or after a timeout, at least 1 before.
 
-    Some of them have arrived after all: they are among the first `arrivals` segments that the
-    receiver got, and only their acknowledgement was lost. Return two numbers of segments: the newly
-    lost ones, and those found to have arrived.
+    Exception: a segment among the first `arrivals` that the receiver got has arrived, and only its
+    acknowledgement was lost. Return two numbers of segments: the newly lost ones, and those found
+    to have arrived.
     """
     threshold = 1
     if row[f + at.MODE] == at.OPEN:
@@ -113,7 +116,8 @@ def detect_losses(row: Ints, f: int, number: int, arrivals: int) -> tuple[int, i
 @jit
 def end_round(w: at.World, f: int, limited: bool, now_ns: int) -> None:
     """End a round trip of subflow `f` and begin the next one. If the window was fully used
-    (`limited`), let the congestion control act on the mean of the RTT samples."""
+    (`limited`) outside of loss recovery, let the congestion control act on the mean RTT of the
+    round trip."""
     row, samples = w.row, w.row[f + at.ROUND_SAMPLES]
     if limited and row[f + at.MODE] == at.OPEN and samples > 0:
         congestion.on_round(w, f, row[f + at.ROUND_RTT_SUM_NS] // samples, samples)
@@ -126,8 +130,9 @@ def end_round(w: at.World, f: int, limited: bool, now_ns: int) -> None:
 
 @jit
 def receive_ack(w: at.World, f: int, p: int, now_ns: int) -> None:
-    """Process acknowledgement `p` at the sender. Its field SEQ is the segment that the receiver
-    expects next, TRANSMISSION the number of the transmission that caused it."""
+    """Process acknowledgement `p` at the sender of subflow `f`. The packet's field SEQ is the
+    segment that the receiver expects next, TRANSMISSION the number of the transmission that caused
+    it."""
     row = w.row
     limited = sender.is_cwnd_limited(w, f)
     number, expected = row[p + at.TRANSMISSION], row[p + at.SEQ]
@@ -160,8 +165,9 @@ def receive_ack(w: at.World, f: int, p: int, now_ns: int) -> None:
 
 @jit
 def on_timeout(w: at.World, f: int, now_ns: int) -> None:
-    """Mark everything in flight as lost, continue with a window of one segment, and double the RTO
-    (RFC 6298, (5.4) to (5.6); RFC 5681, section 3.1)."""
+    """Mark everything that subflow `f` has in flight as lost after a retransmission timeout,
+    continue with a window of one segment, and double the RTO (RFC 6298, (5.4) to (5.6); RFC 5681,
+    section 3.1)."""
     row = w.row
     if row[f + at.MODE] != at.TIMED_OUT or row[f + at.SND_UNA] >= row[f + at.RECOVER]:
         congestion.on_timeout(w, f, now_ns)

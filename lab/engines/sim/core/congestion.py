@@ -1,5 +1,5 @@
-"""Change the congestion window of a subflow by the rules that all congestion control laws share
-(RFC 5681); for the rest, call the subflow's law (`dispatch`)."""
+"""Change the congestion window of a subflow. The rules that all congestion control laws share (RFC
+5681) are here; for the rest, the module `dispatch` calls the law of the subflow."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ LOSS_WINDOW = 1.0  # segments, RFC 5681, section 3.1
 
 @jit
 def on_ack(w: at.World, f: int, acked: int, now_ns: int) -> None:
-    """Let the window grow by `acked` newly acknowledged segments: by slow start up to SSTHRESH (RFC
-    5681, section 3.1), by the subflow's law for the segments that are left."""
+    """Let the window of subflow `f` grow for `acked` newly acknowledged segments. Slow start uses
+    them until the window reaches SSTHRESH (RFC 5681, section 3.1); the rest goes to the subflow's
+    congestion control law."""
     dispatch.in_slow_start(w, f, now_ns)
     expected_rate.end_slow_start(w, f)
     below_ssthresh = w.window[f + at.SSTHRESH] - w.window[f + at.CWND]
@@ -30,20 +31,20 @@ def on_ack(w: at.World, f: int, acked: int, now_ns: int) -> None:
 
 @jit
 def on_loss(w: at.World, f: int, now_ns: int) -> None:
-    """Reduce the window after a loss, as the law of subflow `f` does."""
+    """Reduce the window of subflow `f` after a loss, by its congestion control law."""
     dispatch.on_loss(w, f, now_ns)
 
 
 @jit
 def on_round(w: at.World, f: int, rtt_ns: int, samples: int) -> None:
-    """Let the law of subflow `f` act at the end of a round trip. `rtt_ns` is the mean of `samples`
-    RTT samples."""
+    """Let the congestion control law of subflow `f` act at the end of a round trip. `rtt_ns` is the
+    mean of the round trip's `samples` RTT samples."""
     dispatch.on_round(w, f, rtt_ns, samples)
 
 
 @jit
 def on_timeout(w: at.World, f: int, now_ns: int) -> None:
-    """Set SSTHRESH as after a loss, and the window to one segment: slow start begins (RFC 5681,
-    section 3.1)."""
+    """Set SSTHRESH of subflow `f` as after a loss, and the window to one segment, so slow start
+    begins (RFC 5681, section 3.1)."""
     dispatch.on_loss(w, f, now_ns)
     w.window[f + at.CWND] = LOSS_WINDOW

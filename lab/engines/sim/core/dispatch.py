@@ -54,20 +54,21 @@ in_slow_start: Callable[[at.World, int, int], None]
 
 
 def number(name: str) -> int:
-    """Return the number of law `name`, as the field LAW of a subflow holds it."""
+    """Return the number of the congestion control law `name`. The field LAW of a subflow holds this
+    number."""
     return list(LAWS).index(name)
 
 
 def register(name: str, law: ModuleType) -> None:
-    """Add a law to `LAWS`, or replace the one with the same name, and define the functions of
-    `HOOKS` anew."""
+    """Add the module `law` to `LAWS` as `name`, in place of a law with the same name. Then define
+    the functions of `HOOKS` anew."""
     LAWS[name] = law
     define()
 
 
 def source() -> str:
-    """Return Python source that defines each function named in `HOOKS`: it calls the function of
-    this name of the law that the subflow uses."""
+    """Return Python source that defines each function named in `HOOKS`. Such a function calls the
+    function of the same name in the module of the law that subflow `f` uses, or the default."""
     lines = []
     for hook, (parameters, default) in HOOKS.items():
         lines += ["", "", "@jit", f"def {hook}({parameters}):", "    law = w.row[f + at.LAW]"]
@@ -88,9 +89,10 @@ def source() -> str:
 
 
 def define(filename: str = "<generated calls of congestion control laws>") -> None:
-    """Define the functions named in `HOOKS` in this module, from the present `LAWS`.
+    """Define the functions named in `HOOKS` in this module, with calls of the laws that are in
+    `LAWS` now.
 
-    Tracebacks and the compiler's cache name `filename` as the file of their source. The cache needs
+    Tracebacks and the compiler's cache give `filename` as the file of their source. The cache needs
     a file that exists.
     """
     module = globals()

@@ -13,10 +13,10 @@ NEW_PER_EVENT = 2 * mptcp.BURST + 16
 
 @jit
 def handle(w: at.World, event: int, now_ns: int) -> int:
-    """Handle one event. If it leaves a packet that is at its next hop now, or at the end of its
-    route, return this packet; else NOTHING.
+    """Handle one event, given as `events.pop` returns it: place * EVENT_KINDS + kind.
 
-    `event` is place * EVENT_KINDS + kind, as `events.pop` returns it.
+    Return a packet that can go on now, either into the next hop of its route or to the receiver at
+    the end of its route. Return NOTHING (-1) if there is no such packet.
     """
     kind, place = event % at.EVENT_KINDS, event // at.EVENT_KINDS
     if kind == at.ARRIVAL:
@@ -49,8 +49,11 @@ def handle(w: at.World, event: int, now_ns: int) -> int:
 
 @jit
 def enter_hop(row: Ints, h: int, p: int, now_ns: int) -> int:
-    """Let packet `p` enter hop `h`. Return `p` if it is at its next hop (or the end of its route)
-    already; else NOTHING: it waits, is on its way, or was dropped."""
+    """Let packet `p` enter hop `h`: one direction of a link or radio channel.
+
+    Return `p` if it has crossed the hop and can go on now. Return NOTHING (-1) if it waits, is in
+    transmission, or was dropped.
+    """
     if not links.admits(row, h, p):
         return at.NOTHING
     kind = row[h + at.KIND]
@@ -67,7 +70,8 @@ def enter_hop(row: Ints, h: int, p: int, now_ns: int) -> int:
 
 @jit
 def run(w: at.World, until_ns: int) -> bool:
-    """Handle all events that are due before `until_ns`, and return True.
+    """Handle all events that are due before `until_ns`, set the present time to `until_ns`, and
+    return True.
 
     Return False earlier if the integer table could become too short for new packets and events. The
     caller then makes it longer and calls `run` once more.

@@ -1,8 +1,8 @@
 """Keep the scheduled events in the order of their times. Events of the same time keep the order in
 which they were scheduled.
 
-They are a binary heap in the integer table. A timer that is postponed again and again needs few
-events: see `start_timer`.
+The events are a binary heap in the integer table. A timer needs few events even if it is postponed
+often: see `start_timer`.
 """
 
 from __future__ import annotations
@@ -17,8 +17,11 @@ DUE_NS, ORDER, EVENT, FIELDS = range(4)
 
 @jit
 def schedule(row: Ints, at_ns: int, kind: int, place: int) -> None:
-    """Schedule an event of this kind at `at_ns` for an entity (a packet, a subflow, a connection
-    ...); `place` is the place of its row in the integer table."""
+    """Schedule an event for time `at_ns`. `kind` is the kind of event, such as RTO_DUE.
+
+    `place` says which packet, subflow, connection or LTE cell it concerns: the index at which the
+    row of this entity begins in the integer table.
+    """
     heap, n, order = row[at.HEAP], row[at.HEAP_COUNT], row[at.EVENTS_SCHEDULED]
     row[at.HEAP_COUNT] = n + 1
     row[at.EVENTS_SCHEDULED] = order + 1
@@ -39,10 +42,11 @@ def schedule(row: Ints, at_ns: int, kind: int, place: int) -> None:
 
 @jit
 def pop(row: Ints) -> int:
-    """Remove the event that is due first, and return place * EVENT_KINDS + kind; `place` is the
-    place of the row of its entity in the integer table.
+    """Remove the event that is due first, and return it as one number: place * EVENT_KINDS + kind,
+    with `place` and `kind` as in `schedule`.
 
-    Call `next_ns` before to get the time of this event.
+    The number does not contain the time of the event: call `next_ns` before. At least one event
+    must be scheduled.
     """
     heap, count = row[at.HEAP], row[at.HEAP_COUNT] - 1
     row[at.HEAP_COUNT] = count
@@ -70,7 +74,8 @@ def pop(row: Ints) -> int:
 
 @jit
 def next_ns(row: Ints) -> int:
-    """Return the time of the event that is due first, in ns; FOREVER if none is scheduled."""
+    """Return the time of the event that is due first, in ns, or FOREVER if no event is
+    scheduled."""
     return row[row[at.HEAP] + DUE_NS] if row[at.HEAP_COUNT] > 0 else at.FOREVER
 
 
@@ -82,9 +87,11 @@ def next_ns(row: Ints) -> int:
 def start_timer(row: Ints, timer: int, due_ns: int, kind: int, place: int) -> None:
     """Set a timer to expire at `due_ns`, whether it was stopped or set to another time.
 
-    `timer` is the place of its first field (see the comment above); `kind` and `place` describe its
-    event, as in `schedule`. If the timer is only postponed, its scheduled event stays as it is:
-    when that event is due, `timer_has_expired` schedules it for the later time.
+    A timer is two adjacent integers of the table: when it expires, and when its event is due.
+    `timer` is the index of the first. `kind` and `place` describe the event, as in `schedule`.
+
+    If the timer is only postponed, its scheduled event stays as it is. When that event is due,
+    `timer_has_expired` schedules it for the later time.
     """
     row[timer] = due_ns
     if row[timer + 1] == 0 or due_ns < row[timer + 1]:
@@ -94,10 +101,11 @@ def start_timer(row: Ints, timer: int, due_ns: int, kind: int, place: int) -> No
 
 @jit
 def timer_has_expired(row: Ints, timer: int, now_ns: int, kind: int, place: int) -> bool:
-    """Handle the event of a timer. Return True if the timer has expired; False if it was stopped,
+    """Handle the event of a timer. Return True if the timer has expired, False if it was stopped,
     postponed, or set to an earlier time.
 
-    If it was postponed, schedule its event for the later time. Parameters as in `start_timer`.
+    If the timer was postponed, schedule its event for the later time. Parameters as in
+    `start_timer`.
     """
     if now_ns != row[timer + 1]:
         return False  # the timer was set to an earlier time, and this event was replaced

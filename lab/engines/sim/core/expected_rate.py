@@ -1,5 +1,6 @@
-"""Limit the window of a subflow to its expected rate: S-MPTCP's flow control on the host (its
-Algorithm 5, as repaired), for congestion control laws that react to losses.
+"""Limit the window of a subflow to its expected rate, which a strategy has set. This is S-MPTCP's
+flow control on the host (its Algorithm 5, as repaired), for congestion control laws that react to
+losses.
 
 Symbols: w is the window in segments, rtt the mean RTT of a round trip, base the lowest RTT, and et
 the expected rate in segments/s. Once per round trip, t = w/rtt is the rate in segments/s, and q = w
@@ -9,7 +10,7 @@ the expected rate in segments/s. Once per round trip, t = w/rtt is the rate in s
 2) otherwise the law's growth counts in full
 
 For every acknowledgement:
-3) slow start ends at SSTHRESH or at the expected rate
+3) slow start ends at SSTHRESH or when the rate reaches et
 
 After a loss the law alone reduces the window.
 """
@@ -27,7 +28,7 @@ MIN_WINDOW = 2.0
 @jit
 def segments_per_s(w: at.World, f: int) -> float:
     """Return the expected rate of subflow `f` in segments/s, counted as Ethernet frames. Return 0
-    if it has none, or if it is applied by pacing instead."""
+    if `f` has none, or if the scenario applies expected rates by pacing instead of windows."""
     row = w.row
     if row[at.EXPECTED_BY_WINDOW] == 0:
         return 0.0
@@ -36,8 +37,8 @@ def segments_per_s(w: at.World, f: int) -> float:
 
 @jit
 def end_slow_start(w: at.World, f: int) -> None:
-    """End slow start if the subflow's window / RTT has reached its expected rate, by lowering
-    SSTHRESH to the window."""
+    """End slow start, by lowering SSTHRESH to the window, if window / RTT of subflow `f` has
+    reached its expected rate."""
     window, rate = w.window, segments_per_s(w, f)
     if rate > 0.0 and window[f + at.CWND] * at.NS_PER_S / w.row[f + at.SRTT_NS] >= rate:  # 3
         window[f + at.SSTHRESH] = min(window[f + at.SSTHRESH], window[f + at.CWND])
@@ -45,8 +46,8 @@ def end_slow_start(w: at.World, f: int) -> None:
 
 @jit
 def slow_growth(w: at.World, f: int, before: float) -> None:
-    """Undo part of the growth of a subflow's window since it was `before`: one part in
-    GROWTH_DIVISOR stays."""
+    """Keep only 1/GROWTH_DIVISOR of the growth of the window of subflow `f` since it was `before`,
+    in segments. Do nothing if `f` has no expected rate."""
     if segments_per_s(w, f) > 0.0 and w.window[f + at.CWND] > before:
         growth = w.window[f + at.CWND] - before
         w.window[f + at.CWND] = before + growth / w.window[f + at.GROWTH_DIVISOR]
@@ -54,8 +55,8 @@ def slow_growth(w: at.World, f: int, before: float) -> None:
 
 @jit
 def on_round(w: at.World, f: int, rtt_ns: int, samples: int) -> None:
-    """Compare the rate of the last round trip with the expected rate, and limit the window (1 and 2
-    of this module). `rtt_ns` is the mean of the round trip's samples."""
+    """Compare the rate of subflow `f` in the last round trip with its expected rate, and limit its
+    window: steps 1 and 2 of the module docstring. `rtt_ns` is the mean RTT of the round trip."""
     window, rate, base_ns = w.window, segments_per_s(w, f), w.row[f + at.BASE_RTT_NS]
     if rate <= 0.0:
         return

@@ -1,4 +1,5 @@
-"""Mark the functions of the core that are to be compiled, and name the types of its two tables.
+"""Mark the functions of the core that are to be compiled, and name the types of the core's two
+tables of numbers.
 
 The core imports nothing outside of this folder. `lab.engines.sim.compiled` compiles the marked
 functions and replaces them in their modules. Therefore a marked function calls a function of
@@ -18,6 +19,7 @@ MARKED: set[Callable[..., Any]] = set()  # as they were written
 
 
 def jit(function: Function) -> Function:
-    """Mark a function for the compiler and return it unchanged."""
+    """Mark a function for the compiler by adding it to `MARKED`, and return the function
+    unchanged."""
     MARKED.add(function)
     return function

@@ -167,8 +167,8 @@ EVENT_KINDS = 9
 
 
 class World(NamedTuple):
-    """Hold the two tables of a run. Each further table would cost compile time for every function
-    that gets the world."""
+    """Hold the tables of a run: `row`, the integer table, and `window`, the floating-point table.
+    Each further table would cost compile time for every function that gets the world."""
 
     row: Ints
     window: Floats
@@ -176,7 +176,7 @@ class World(NamedTuple):
 
 @jit
 def subflows(row: Ints, c: int) -> range:
-    """Return the places in the integer table at which the rows of the subflows of connection `c`
-    begin."""
+    """Return the subflows of connection `c`, as the indices at which their rows begin in the
+    integer table."""
     first = row[c + FIRST]
     return range(first, first + row[c + COUNT] * SUB_FIELDS, SUB_FIELDS)

@@ -1,5 +1,5 @@
-"""Carry packets over the hops of their routes: links, and the air of WiFi cells with the meter of
-the switch in front of each cell.
+"""Carry packets over the hops of their routes: wired links, and the air of WiFi cells with the
+meter of the switch in front of each cell. A hop is one direction of a link or radio channel.
 
 LTE bearers are in `lte`. A first-in first-out queue needs only one event per packet: the time at
 which a packet leaves is known when it arrives.
@@ -17,11 +17,12 @@ MILLION = 1_000_000
 
 @jit
 def new_packet(row: Ints, f: int, packet_type: int, route: int, size: int) -> int:
-    """Take a packet from the list of free packets, fill in its subflow `f`, type, route and size
-    (in bytes), and return it.
+    """Return a packet from the list of free packets, with its subflow `f`, its type, its route and
+    its size in bytes filled in.
 
-    `route` is the place in the integer table where the list of its hops begins. There is always a
-    free packet: `event_loop.run` stops before the list is empty.
+    `packet_type` is SEGMENT, ACK or DATAGRAM. `route` is the index at which the list of its hops
+    begins in the integer table. There is always a free packet: `event_loop.run` stops before the
+    list is empty.
     """
     p = row[at.FREE_PACKET]
     row[at.FREE_PACKET] = row[p + at.NEXT_FREE]
@@ -43,8 +44,8 @@ def free_packet(row: Ints, p: int) -> None:
 
 @jit
 def drop(row: Ints, h: int, p: int) -> None:
-    """Drop packet `p` at hop `h`: count it at the hop and, unless it is an acknowledgement, at its
-    subflow."""
+    """Drop packet `p` at hop `h`. Count the loss at the hop and, unless the packet is an
+    acknowledgement, at its subflow. Then free the packet."""
     row[h + at.DROPS] += 1
     row[h + at.DROPPED_BYTES] += row[p + at.SIZE]
     if row[p + at.PACKET_TYPE] != at.ACK:
@@ -57,10 +58,11 @@ def drop(row: Ints, h: int, p: int) -> None:
 
 @jit
 def admits(row: Ints, h: int, p: int) -> bool:
-    """Count packet `p` at the entrance of hop `h`. Return True if the hop takes it; else drop it
-    and return False.
+    """Count packet `p` at the entrance of hop `h`. Return True if the packet may enter; else drop
+    it and return False.
 
-    A hop drops all packets while it is down, otherwise a random fraction of LOSS_PPM millionths.
+    A hop that is down drops all packets. A hop that is up drops each packet with the probability
+    LOSS_PPM / 1,000,000.
     """
     row[h + at.IN_PACKETS] += 1
     row[h + at.IN_BYTES] += row[p + at.SIZE]
@@ -74,8 +76,8 @@ def admits(row: Ints, h: int, p: int) -> bool:
 
 @jit
 def count_out(row: Ints, h: int, p: int) -> None:
-    """Count packet `p` at the exit of hop `h`, and advance the packet to the
-    next hop of its route."""
+    """Count packet `p` at the exit of hop `h`, and advance the packet's position in its route to
+    the next hop."""
     row[h + at.OUT_PACKETS] += 1
     row[h + at.OUT_BYTES] += row[p + at.SIZE]
     row[p + at.ROUTE_POSITION] += 1
@@ -83,10 +85,12 @@ def count_out(row: Ints, h: int, p: int) -> None:
 
 @jit
 def forward(row: Ints, p: int, at_ns: int, now_ns: int) -> int:
-    """Let packet `p` arrive at its next hop, or at the end of its route, at `at_ns`. Return `p` if
-    that is now. Otherwise schedule the arrival, or drop the packet, and return NOTHING.
+    """Let packet `p` arrive at its next hop, or at the end of its route, at time `at_ns`. Return
+    `p` if this is not later than `now_ns`.
 
-    Links with neither rate nor jitter need no event: here the packet crosses them and is delayed.
+    Otherwise schedule the arrival and return NOTHING (-1). Links with neither rate nor jitter need
+    no event: the packet crosses them here, which adds their delays to `at_ns`. If such a link drops
+    the packet, return NOTHING.
     """
     while True:
         h = row[row[p + at.ROUTE_POSITION]]
@@ -112,10 +116,10 @@ def forward(row: Ints, p: int, at_ns: int, now_ns: int) -> int:
 
 @jit
 def queue_length(row: Ints, h: int, now_ns: int) -> int:
-    """Return how many packets of link `h` wait or are in transmission.
+    """Return how many packets wait at link `h` or are in transmission.
 
-    The queue of a link holds the end of each packet's transmission in ns; those that are over are
-    removed.
+    The queue of a link holds the end of each packet's transmission, in ns. Entries that are not
+    after `now_ns` are removed first.
     """
     head, count = row[h + at.QUEUE_HEAD], row[h + at.QUEUE_COUNT]
     size, queue = row[h + at.QUEUE_SIZE], row[h + at.QUEUE]
@@ -133,7 +137,7 @@ def cross_wire(row: Ints, h: int, p: int, now_ns: int) -> int:
     and jitter. Packets stay in order.
 
     Return `p` if it arrives without any delay (a link with neither rate nor delay). Return NOTHING
-    if its arrival is scheduled for later, or if it was dropped.
+    (-1) if its arrival is scheduled for later, or if it was dropped.
     """
     out_ns = now_ns
     if row[h + at.RATE_BPS] > 0:
@@ -161,12 +165,11 @@ def cross_wire(row: Ints, h: int, p: int, now_ns: int) -> int:
 
 @jit
 def passes_meter(row: Ints, h: int, p: int, now_ns: int) -> bool:
-    """Return True if packet `p` of a station may pass the switch, False if the meter of hop `h`
-    drops it.
+    """Return True if packet `p` of a station passes the meter that limits hop `h`, False if the
+    meter drops it. A hop without a meter lets every packet pass.
 
     The meter is a token bucket; its whole state is the time at which the bucket will be full.
-    Acknowledgements and UDP pass without being counted (MP-SDN, section V-C). A hop without a meter
-    passes everything.
+    Acknowledgements and UDP pass without being counted (MP-SDN, section V-C).
     """
     if row[p + at.PACKET_TYPE] != at.SEGMENT:
         return True
@@ -185,8 +188,8 @@ def passes_meter(row: Ints, h: int, p: int, now_ns: int) -> bool:
 
 @jit
 def airtime_ns(row: Ints, h: int, p: int) -> int:
-    """Return how long a frame occupies the air, in ns: a fixed part plus a part per byte, times the
-    mean number of transmissions."""
+    """Return how long packet `p` occupies the air at hop `h`, in ns: a fixed part plus a part per
+    byte, times the mean number of transmissions."""
     once_ns = row[h + at.FRAME_AIRTIME_NS] + row[p + at.SIZE] * row[h + at.BYTE_AIRTIME_PS] // 1000
     return once_ns * row[row[h + at.MEDIUM] + at.TRANSMISSIONS_PPM] // MILLION
 
@@ -195,8 +198,9 @@ def airtime_ns(row: Ints, h: int, p: int) -> int:
 def send_down(row: Ints, h: int, p: int, now_ns: int) -> None:
     """Send packet `p` from a WiFi access point to a station over hop `h`, and schedule its arrival.
 
-    start = max(now, busy_until); busy_until = start + airtime. The packet is dropped if the meter
-    refuses it, or if start - now exceeds the access point's buffer (MAX_WAIT_NS).
+    The transmission starts at start = max(now, DOWNLINK_BUSY_UNTIL_NS) and sets
+    DOWNLINK_BUSY_UNTIL_NS = start + airtime. The packet is dropped if the meter refuses it, or if
+    start - now exceeds the access point's buffer (MAX_WAIT_NS).
     """
     c = row[h + at.MEDIUM]
     start_ns = max(now_ns, row[c + at.DOWNLINK_BUSY_UNTIL_NS])
@@ -213,13 +217,14 @@ def send_down(row: Ints, h: int, p: int, now_ns: int) -> None:
 
 @jit
 def send_up(row: Ints, h: int, p: int, now_ns: int) -> int:
-    """Send packet `p` from a station to its WiFi access point over hop `h`. Return `p` if it is at
-    its next hop now, else NOTHING.
+    """Send packet `p` from a station to its WiFi access point over hop `h`. Return `p` if it can go
+    on now; NOTHING (-1) if its arrival is scheduled for later, or if it was dropped.
 
-    start = max(now, uplink_busy_until); downlink_busy_until = max(now, downlink_busy_until) +
-    airtime; uplink_busy_until = start + airtime, plus the airtime of the last downlink frame if the
-    downlink is busy. The packet is dropped if start - now exceeds MAX_WAIT_NS. The meter is behind
-    the access point: a packet that it drops has used the air.
+    The transmission starts at start = max(now, UPLINK_BUSY_UNTIL_NS). It sets UPLINK_BUSY_UNTIL_NS
+    = start + airtime, plus the airtime of the last downlink frame if the downlink is busy; and
+    DOWNLINK_BUSY_UNTIL_NS = max(now, DOWNLINK_BUSY_UNTIL_NS) + airtime. The packet is dropped if
+    start - now exceeds MAX_WAIT_NS. The meter is behind the access point: a packet that the meter
+    drops has used the air.
     """
     c = row[h + at.MEDIUM]
     start_ns = max(now_ns, row[c + at.UPLINK_BUSY_UNTIL_NS])
@@ -241,8 +246,8 @@ def send_up(row: Ints, h: int, p: int, now_ns: int) -> int:
 
 @jit
 def leave_air(row: Ints, p: int) -> None:
-    """Take packet `p` off the backlog of a WiFi access point and count it out of its hop, if the
-    hop that it has just crossed is the downlink air of that access point. Otherwise do nothing."""
+    """Count packet `p` out of the hop that it has just crossed, if that hop is the downlink of a
+    WiFi access point, and reduce the backlog there by one. Otherwise do nothing."""
     h = row[row[p + at.ROUTE_POSITION] - 1]
     if h != at.NOTHING and row[h + at.KIND] == at.AIR_DOWN:
         row[row[h + at.CELL] + at.BACKLOG] -= 1

@@ -1,16 +1,16 @@
 """Schedule segments as upstream Linux does (net/mptcp/protocol.c of 6.12 and 6.18).
 
-mptcp_subflow_get_send: a subflow gets data before its congestion window lets it send them, as long
-as its socket has free memory. How long queued data will stay in a socket is estimated: their size
-over the socket's mean pacing rate. The next burst of 64 kB goes to the subflow with the shortest
-time. If the memory of that subflow's socket is full, no subflow gets data. An idle subflow has the
-time 0, however slow it is.
+mptcp_subflow_get_send: a subflow gets data as long as its socket has free memory, even if its
+congestion window does not let it send the data yet. The scheduler estimates how long queued data
+will stay in a socket: the size of the data over the socket's mean pacing rate. The next burst of 64
+kB goes to the subflow with the shortest time. If the memory of that subflow's socket is full, no
+subflow gets data. An idle subflow has the time 0, however slow it is.
 
-__mptcp_retrans: data are never taken back from a subflow, neither after its timeout nor when it
-becomes a backup. Instead the connection has a reinjection timer. When it expires, the oldest
-fragment of unacknowledged data is sent once more over an idle subflow. A subflow that got no
-acknowledgement before five expiries in a row becomes stale: it gets no more data, and all
-unacknowledged data is reinjected over the other subflows.
+__mptcp_retrans: data is never taken back from a subflow, neither after its timeout nor when it
+becomes a backup. Instead the connection has a reinjection timer. When this timer expires, the
+oldest fragment of unacknowledged data (up to 23 segments) is sent once more over an idle subflow. A
+subflow that got no acknowledgement before five expiries in a row becomes stale: it gets no more
+data, and all unacknowledged data is reinjected over the other subflows.
 """
 
 from __future__ import annotations
@@ -42,14 +42,15 @@ def unacknowledged(row: Ints, f: int) -> int:
 
 @jit
 def memory_used(row: Ints, f: int) -> int:
-    """Return how much memory the segments in the socket of subflow `f` use, in bytes."""
+    """Return how much memory the segments in the socket of subflow `f` use, in bytes, with
+    OVERHEAD_BYTES for each."""
     segment = row[row[f + at.CONNECTION] + at.SEGMENT_BYTES] + OVERHEAD_BYTES
     return unacknowledged(row, f) * segment
 
 
 @jit
 def has_free_memory(row: Ints, f: int) -> bool:
-    """Return True if the socket of subflow `f` takes more data (sk_stream_memory_free)."""
+    """Return True if the socket of subflow `f` has memory for more data (sk_stream_memory_free)."""
     fits_ring = unacknowledged(row, f) < row[at.RING_SIZE] // 2
     return memory_used(row, f) < row[f + at.SNDBUF_BYTES] and fits_ring
 
@@ -68,11 +69,11 @@ def pacing_rate(w: at.World, f: int) -> int:
 
 @jit
 def grow_buffers(w: at.World, c: int) -> None:
-    """Give more memory to sockets that do not fill their congestion window while the application
-    waits to write (tcp_should_expand_sndbuf).
+    """Let the send buffers of connection `c` grow: give more memory to each socket that does not
+    fill its congestion window while the application waits to write (tcp_should_expand_sndbuf).
 
-    Then set the send window of the connection: unacknowledged data may use the memory of all its
-    subflows together, up to the receive window.
+    Then set the send window of the connection to the memory of all its sockets together, but at
+    most to the receive window.
     """
     row = w.row
     total = MIN_BUFFER_BYTES
@@ -92,7 +93,7 @@ def grow_buffers(w: at.World, c: int) -> None:
 @jit
 def is_active(row: Ints, f: int) -> bool:
     """Return True if subflow `f` may get data: it is established and not stale. A stale subflow
-    that has received an acknowledgement stops being stale."""
+    that has received an acknowledgement since the last check stops being stale."""
     if row[f + at.ACKS_RECEIVED] != row[f + at.ACKS_AT_CHECK]:
         row[f + at.IS_STALE] = 0
     return row[f + at.STATE] == at.ESTABLISHED and row[f + at.IS_STALE] == 0
@@ -100,11 +101,12 @@ def is_active(row: Ints, f: int) -> bool:
 
 @jit
 def choose_subflow(w: at.World, c: int) -> int:
-    """Return the subflow for the next burst, or NOTHING if none is active or the socket of the best
-    one is full. A backup is chosen only if no other subflow is active.
+    """Return the subflow of connection `c` for the next burst: the one that would send its queued
+    data soonest. Return NOTHING (-1) if none is active, or if the socket of that subflow is full. A
+    backup is chosen only if no other subflow is active.
 
-    The present pacing rate is added to the mean pacing rate of the chosen subflow, weighted with
-    the size of the burst.
+    Also update the mean pacing rate of the chosen subflow: the present rate counts with the weight
+    of the burst, the old mean with the weight of the data queued before.
     """
     row = w.row
     grow_buffers(w, c)
@@ -133,11 +135,12 @@ def choose_subflow(w: at.World, c: int) -> int:
 
 @jit
 def restart_timer(row: Ints, c: int, now_ns: int) -> None:
-    """Restart the connection's reinjection timer, or stop it if all data is acknowledged
+    """Restart the reinjection timer of connection `c`, or stop it if all data is acknowledged
     (__mptcp_set_timeout).
 
-    It runs as long as the longest of its subflows' retransmission timers still runs, leaving out
-    subflows without an acknowledgement since the last expiry; 200 ms if there is none.
+    The timer expires together with the latest retransmission timer of the connection's subflows. A
+    subflow without an acknowledgement since the last expiry does not count. If no subflow counts,
+    the timer runs for 200 ms.
     """
     if row[c + at.DATA_SND_UNA] == row[c + at.DATA_SND_NXT]:
         row[c + at.REINJECT_TIMER_NS] = 0
@@ -156,11 +159,11 @@ def restart_timer(row: Ints, c: int, now_ns: int) -> None:
 
 @jit
 def becomes_stale(row: Ints, c: int, f: int) -> bool:
-    """Check subflow `f`, which has unacknowledged data, at an expiry of the reinjection timer.
-    Return True if it becomes stale now.
+    """Check subflow `f` of connection `c`, which has unacknowledged data, when the reinjection
+    timer expires. Return True if `f` becomes stale now.
 
-    It does if it has received no acknowledgement before five expiries in a row while another active
-    subflow has.
+    This happens if `f` has received no acknowledgement before five expiries in a row while another
+    active subflow has.
     """
     if row[f + at.ACKS_RECEIVED] != row[f + at.ACKS_AT_CHECK]:
         row[f + at.ACKS_AT_CHECK] = row[f + at.ACKS_RECEIVED]
@@ -178,11 +181,13 @@ def becomes_stale(row: Ints, c: int, f: int) -> bool:
 
 @jit
 def idle_subflow(row: Ints, c: int) -> int:
-    """Return an idle subflow (established, without unacknowledged data), or NOTHING.
+    """Return an idle subflow of connection `c` (established, without unacknowledged data), or
+    NOTHING (-1). A backup is returned only if no other subflow is idle and every subflow with
+    unacknowledged data has got no acknowledgement before the last two expiries of the reinjection
+    timer.
 
-    A backup is returned only if no other is idle, and every subflow with unacknowledged data got no
-    acknowledgement before the last two expiries of the reinjection timer. Also check each subflow
-    with unacknowledged data: if it becomes stale (see the module), queue its data for reinjection.
+    Also check each subflow with unacknowledged data: if it becomes stale (`becomes_stale`), queue
+    all unacknowledged data of the connection for reinjection.
     """
     idle, backup, least = at.NOTHING, at.NOTHING, at.FOREVER
     for k in range(row[c + at.COUNT] - 1, -1, -1):
@@ -202,8 +207,8 @@ def idle_subflow(row: Ints, c: int) -> int:
 
 @jit
 def reinject_everything(row: Ints, c: int) -> None:
-    """Queue all data that the other end has not acknowledged for reinjection
-    (__mptcp_retransmit_pending_data)."""
+    """Queue for reinjection all data of connection `c` that was sent and that the other end has not
+    acknowledged (__mptcp_retransmit_pending_data)."""
     una = row[c + at.DATA_SND_UNA]
     row[c + at.REINJECT_COUNT] = row[c + at.DATA_SND_NXT] - una
     for n in range(row[c + at.REINJECT_COUNT]):

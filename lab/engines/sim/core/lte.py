@@ -1,5 +1,6 @@
 """Schedule the air of an LTE cell, separately for each direction, once per TTI of 1 ms while
-packets wait.
+packets wait. A bearer is one station's queue in one direction; a block is what one bearer sends in
+a TTI.
 
 1) Blocks that failed are retransmitted first, 8 ms after their last attempt (HARQ; 3GPP TS 36.321,
    section 5.3.2.2).
@@ -10,12 +11,14 @@ packets wait.
    segmentation). It fails with the target error rate. Later blocks of the bearer wait for it (RLC
    keeps the order), so an error causes delay and never loss.
 
-At a steady rate, rate / mean rate is 1 / (mean share of the air), so only the mean airtime per TTI
-of each bearer is kept. It does not change while no packets wait in the cell. For comparisons half a
-TTI is added to it, because a single TTI is a large part of a small mean; so the scheduler maximises
-the sum of weight x log(rate). The number of attempts of a block is drawn when it is first sent, so
-its arrival is known then. If all attempts fail, the block arrives with the last one: in reality RLC
-would retransmit it, which happens to one block in ten thousand.
+At a steady rate, rate / mean rate is 1 / (mean share of the air). Therefore only each bearer's mean
+airtime per TTI is stored. The mean does not change while no packets wait in the cell. In
+comparisons half a TTI is added to the mean, because a single TTI is a large part of a small mean;
+with this the scheduler maximises the sum of weight x log(rate).
+
+The number of attempts of a block is drawn at random when it is first sent, so the time of its
+arrival is known then. If all attempts fail, the block arrives with the last one. In reality RLC
+would retransmit such a block, one in ten thousand.
 """
 
 from __future__ import annotations
@@ -34,11 +37,11 @@ HALF_A_TTI = TTI_NS * FINE // MEAN_TTIS // 2  # what half a TTI adds to a mean
 
 @jit
 def enqueue(row: Ints, h: int, p: int, now_ns: int) -> None:
-    """Put packet `p` into the queue of its bearer `h`. If the scheduler sleeps, wake it at the next
-    TTI.
+    """Put packet `p` into the queue of bearer `h`. If the cell's scheduler sleeps because no
+    packets waited, wake it at the next TTI.
 
-    Drop the packet if the queue is full or, downlink, if the meter in front of the cell refuses it.
-    The meter of the uplink is behind the cell, see `_finish_packet`.
+    Drop the packet if the queue is full, or if it goes down and the meter in front of the cell
+    refuses it. The meter for the uplink is behind the cell: see `_finish_packet`.
     """
     e = row[h + at.MEDIUM]
     count, size = row[h + at.QUEUE_COUNT], row[h + at.QUEUE_SIZE]
@@ -55,8 +58,8 @@ def enqueue(row: Ints, h: int, p: int, now_ns: int) -> None:
 
 @jit
 def on_tti(row: Ints, e: int, now_ns: int) -> None:
-    """Divide one TTI of LTE direction `e` among its bearers. If packets are left, schedule the next
-    TTI."""
+    """Divide one TTI among the bearers of `e`, one direction of an LTE cell: steps 1 to 3 of the
+    module docstring. If packets are left, schedule the next TTI."""
     left_ns = TTI_NS - _retransmissions_ns(row, e, now_ns // TTI_NS)  # 1
     while left_ns > 0:
         h = _next_bearer(row, row[e + at.FIRST_BEARER])  # 2
@@ -78,10 +81,10 @@ def on_tti(row: Ints, e: int, now_ns: int) -> None:
 
 @jit
 def _retransmissions_ns(row: Ints, e: int, now_tti: int) -> int:
-    """Return how much of this TTI HARQ retransmissions take, in ns.
+    """Return how much of the TTI number `now_tti` HARQ retransmissions take, in ns.
 
-    The ring HARQ_RING holds this for the next TTIs. Clear its entries of this TTI and of those
-    since the last TTI that was served.
+    The ring HARQ_RING holds this airtime for the next TTIs. Set its entry for this TTI to 0, and
+    the entries of the TTIs that were skipped since the last call.
     """
     ring, size = row[e + at.HARQ_RING], row[e + at.HARQ_RING_SIZE]
     for tti in range(max(row[e + at.LAST_TTI] + 1, now_tti - size), now_tti):
@@ -94,8 +97,9 @@ def _retransmissions_ns(row: Ints, e: int, now_tti: int) -> int:
 
 @jit
 def _next_bearer(row: Ints, h: int) -> int:
-    """Return the bearer to serve next, or NOTHING if no packets wait. Bearer `h` and those behind
-    it in the list take part; of equal ones the first wins."""
+    """Return the bearer to serve next, or NOTHING (-1) if no packets wait. Candidates are bearer
+    `h` and those after it in the linked list. If two are equal, the one that comes first is
+    served."""
     best = at.NOTHING
     while h != at.NOTHING:
         if row[h + at.QUEUE_COUNT] > 0 and (best == at.NOTHING or _goes_before(row, h, best)):
@@ -106,7 +110,7 @@ def _next_bearer(row: Ints, h: int) -> int:
 
 @jit
 def _goes_before(row: Ints, h: int, other: int) -> bool:
-    """Return True if bearer `h` has a larger weight / mean airtime than bearer `other`."""
+    """Return True if bearer `h` has a larger quotient weight / mean airtime than bearer `other`."""
     gain = row[h + at.WEIGHT_PPM] * (row[other + at.MEAN_AIRTIME] + HALF_A_TTI)
     return gain > row[other + at.WEIGHT_PPM] * (row[h + at.MEAN_AIRTIME] + HALF_A_TTI)
 
@@ -114,9 +118,9 @@ def _goes_before(row: Ints, h: int, other: int) -> bool:
 @jit
 def _send_block(row: Ints, e: int, h: int, left_ns: int, now_ns: int) -> int:
     """Send a block of bearer `h`: as much of its queue as fits into `left_ns`, the rest of this
-    TTI. Return the airtime that it takes, in ns.
+    TTI. Return the airtime of the block in ns.
 
-    If the block needs further attempts, reserve as much airtime for each of them in later TTIs.
+    For each further attempt that the block needs, reserve the same airtime in a later TTI.
     """
     rate_bps = row[h + at.RATE_BPS]
     free_bits = fitting_bits = left_ns * rate_bps // at.NS_PER_S
@@ -147,7 +151,8 @@ def _send_block(row: Ints, e: int, h: int, left_ns: int, now_ns: int) -> int:
 
 @jit
 def _attempts(row: Ints, e: int, h: int) -> int:
-    """Draw how many times a block of bearer `h` is sent until it arrives; at most ATTEMPTS."""
+    """Draw at random how often a block of bearer `h` is sent until it arrives, and return this
+    number; it is at most ATTEMPTS."""
     attempts = 1
     while (
         attempts < row[e + at.ATTEMPTS]
@@ -159,10 +164,10 @@ def _attempts(row: Ints, e: int, h: int) -> int:
 
 @jit
 def _finish_packet(row: Ints, e: int, h: int, p: int, done_ns: int, now_ns: int) -> None:
-    """Take the first packet `p`, of which the last byte is sent now, out of the queue of bearer
-    `h`. Let it arrive with its block at `done_ns` plus the bearer's delay.
+    """Remove packet `p`, whose last byte is sent now, from the head of the queue of bearer `h`. It
+    arrives with its block: at `done_ns` plus the bearer's delay.
 
-    The meter behind the cell may drop an uplink packet.
+    An uplink packet is dropped if the meter behind the cell refuses it.
     """
     row[h + at.HEAD_SENT_BITS] = 0
     row[h + at.QUEUE_HEAD] = (row[h + at.QUEUE_HEAD] + 1) % row[h + at.QUEUE_SIZE]

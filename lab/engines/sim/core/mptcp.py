@@ -2,7 +2,7 @@
 8684).
 
 1) A subflow with lost segments retransmits them first.
-2) Of the subflows whose congestion window has room the scheduler chooses one: lowest_rtt the one
+2) The scheduler chooses one of the subflows whose congestion windows have room: lowest_rtt the one
    with the lowest round-trip time, round_robin each in turn. A backup is chosen only while no other
    subflow works (RFC 8684, section 3.3.8). Linux's scheduler may also choose a subflow whose window
    is full (`linux_scheduler`). The redundant scheduler uses every subflow that has room.
@@ -13,6 +13,8 @@
    own next segment.
 4) If the receive window is full, a subflow may retransmit the segment that the receiver waits for
    (`reinjection`).
+
+The data is counted in full segments; a data sequence number is the number of a segment, from 0.
 """
 
 from __future__ import annotations
@@ -39,7 +41,8 @@ UNSENT_SEGMENTS = 16  # such an application writes at most so far ahead of the s
 @jit
 def can_take_new(w: at.World, f: int) -> bool:
     """Return True if subflow `f` can send a new segment now: it is established, has no lost
-    segments to retransmit, and its congestion window, pacing rate and ring have room."""
+    segments to retransmit, and its congestion window, pacing rate and ring of segments have
+    room."""
     row = w.row
     return (
         row[f + at.STATE] == at.ESTABLISHED
@@ -51,8 +54,8 @@ def can_take_new(w: at.World, f: int) -> bool:
 
 @jit
 def choose_subflow(w: at.World, c: int) -> int:
-    """Return the subflow of connection `c` that sends the next segment, as the scheduler decides;
-    NOTHING if none can."""
+    """Return the subflow of connection `c` that the scheduler chooses to send the next segment.
+    Return NOTHING (-1) if none can."""
     row = w.row
     first, count, scheduler = row[c + at.FIRST], row[c + at.COUNT], row[c + at.SCHEDULER]
     in_turn = scheduler == at.ROUND_ROBIN
@@ -83,23 +86,23 @@ def choose_subflow(w: at.World, c: int) -> int:
 
 @jit
 def send_limit(row: Ints, c: int) -> int:
-    """Return the data sequence number of the first segment that may not be sent yet: the
-    application has not written it, or it is outside of the send window."""
+    """Return the data sequence number of the first segment of connection `c` that may not be sent
+    yet: the application has not written it, or it is outside of the send window."""
     window_end = row[c + at.DATA_SND_UNA] + row[c + at.SEND_WINDOW]
     return min(row[c + at.WRITTEN], row[c + at.TOTAL_SEGMENTS], window_end)
 
 
 @jit
 def next_redundant(row: Ints, c: int, f: int) -> int:
-    """Return the data sequence number that the redundant scheduler sends next over subflow `f`: the
-    first that is neither acknowledged nor sent over `f`."""
+    """Return the data sequence number that subflow `f` sends next with the redundant scheduler: the
+    first that is neither acknowledged on connection `c` nor sent over `f`."""
     return max(row[f + at.REDUNDANT_NXT], row[c + at.DATA_SND_UNA])
 
 
 @jit
 def take_next_dsn(row: Ints, c: int, f: int) -> int:
-    """Return the data sequence number of the segment that subflow `f` sends next, and count the
-    segment as given to it; NOTHING if there is none.
+    """Return the data sequence number of the segment that subflow `f` of connection `c` is to send
+    next, and record it as given to a subflow. Return NOTHING (-1) if there is no such segment.
 
     Segments to be reinjected come before new ones. A subflow that has timed out takes no reinjected
     segments, unless Linux's scheduler runs.
@@ -122,11 +125,12 @@ def take_next_dsn(row: Ints, c: int, f: int) -> int:
 
 @jit
 def assign(w: at.World, c: int, f: int, now_ns: int) -> int:
-    """Give subflow `f` the segment that it sends next, and return how many segments it got.
+    """Give subflow `f` of connection `c` what it sends next: one segment. Return how many segments
+    it got.
 
-    Linux's scheduler gives whole fragments, until a burst is complete or the socket has no free
-    memory. If there is no segment to give and penalisation is on, retransmit the one that the
-    receiver waits for (`reinjection`).
+    Linux's scheduler gives more: whole fragments of FRAGMENT segments, until a burst is complete or
+    the socket has no free memory. If there is no segment to give and penalisation is on, give the
+    segment that the receiver waits for if `reinjection` allows it.
     """
     row = w.row
     given, left, size = 0, linux_scheduler.BURST_BYTES, row[c + at.SEGMENT_BYTES]
@@ -147,8 +151,8 @@ def assign(w: at.World, c: int, f: int, now_ns: int) -> int:
 
 @jit
 def push(w: at.World, c: int, now_ns: int) -> None:
-    """Send everything that connection `c` may send now: steps 1 to 4 of this module. After BURST
-    segments, continue in another event of the same time."""
+    """Send everything that connection `c` may send now: steps 1 to 4 of the module docstring. After
+    BURST segments, continue in another event of the same time."""
     row = w.row
     if row[c + at.CONN_STATE] != at.RUNNING:
         return
@@ -172,8 +176,8 @@ def push(w: at.World, c: int, now_ns: int) -> None:
 
 @jit
 def on_rto(w: at.World, f: int, now_ns: int) -> bool:
-    """Handle the event of a subflow's retransmission timer. If the timer has expired, mark all
-    segments in flight as lost and return True.
+    """Handle the event of the retransmission timer of subflow `f`. If the timer has expired, mark
+    all segments in flight as lost and return True; else return False.
 
     At the first of several timeouts in a row, the segments in flight are also queued for
     reinjection over other subflows.
@@ -190,9 +194,9 @@ def on_rto(w: at.World, f: int, now_ns: int) -> bool:
 
 @jit
 def on_priority(row: Ints, f: int) -> bool:
-    """Apply the backup flag that an MP_PRIO option has brought to the sender (RFC 8684, section
-    3.3.8). If the subflow is a backup now, let other subflows reinject what it has in flight.
-    Return True."""
+    """Apply the backup flag that an MP_PRIO option has brought to the sender of subflow `f` (RFC
+    8684, section 3.3.8), and return True. If `f` is a backup now, queue what it has in flight for
+    reinjection over other subflows."""
     row[f + at.BACKUP] = row[f + at.REQUESTED_BACKUP]
     if row[f + at.BACKUP] == 1:
         reinjection.reinject_in_flight(row, f)
@@ -201,8 +205,8 @@ def on_priority(row: Ints, f: int) -> bool:
 
 @jit
 def on_join(row: Ints, f: int) -> bool:
-    """Establish a subflow at the end of its handshake and return True; return False if it was
-    closed before."""
+    """Establish subflow `f` at the end of its handshake and return True. If it has been closed
+    since, return False."""
     if row[f + at.STATE] == at.CLOSED:
         return False
     row[f + at.STATE] = at.ESTABLISHED
@@ -211,11 +215,12 @@ def on_join(row: Ints, f: int) -> bool:
 
 @jit
 def on_application(row: Ints, c: int, now_ns: int) -> bool:
-    """Let an application with a limited rate write the data of the next 20 ms, and schedule its
-    next write. Return True if TCP data may be sent now.
+    """Let the application of connection `c`, which has a limited rate, write the data of the next
+    20 ms, and schedule its next write. Return True if TCP data may be sent now.
 
-    Data that TCP cannot send does not pile up: beyond a small amount, the application skips it. A
-    UDP application sends one datagram instead.
+    Data that TCP cannot send does not pile up: if more than a small amount is unsent, the
+    application skips the rest. A UDP application sends one datagram instead, and the result is
+    False.
     """
     if row[c + at.APP_EVENT_NS] != now_ns:
         return False  # the demand has changed since
@@ -238,8 +243,8 @@ def on_application(row: Ints, c: int, now_ns: int) -> bool:
 
 @jit
 def reassemble(row: Ints, c: int, dsn: int, now_ns: int) -> None:
-    """Put segment `dsn` of the data into the receiver's reorder buffer. If data is in order now,
-    let the application read it without delay."""
+    """Put segment `dsn` of the data of connection `c` into the receiver's reorder buffer. The
+    application reads immediately all data that is in order now."""
     expected = row[c + at.DATA_RCV_NXT]
     if dsn == expected:
         expected += 1
@@ -263,10 +268,10 @@ def reassemble(row: Ints, c: int, dsn: int, now_ns: int) -> None:
 
 @jit
 def receive(w: at.World, p: int, now_ns: int) -> int:
-    """Receive packet `p` at the end of its route.
+    """Receive packet `p` at the end of its route: a datagram, a segment or an acknowledgement.
 
-    If an acknowledgement answers it and is at its first hop now, return this acknowledgement; else
-    NOTHING.
+    Return the acknowledgement that answers the packet if it can enter the first hop of its own
+    route now. Return NOTHING (-1) otherwise.
     """
     row = w.row
     f = row[p + at.SUBFLOW]

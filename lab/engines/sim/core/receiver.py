@@ -1,7 +1,7 @@
 """Receive the segments of a subflow, and acknowledge them (RFC 5681, section 4.2).
 
-An acknowledgement is sent at once for every second segment, and for every segment that is out of
-order or fills a gap. Otherwise it is delayed.
+An acknowledgement is sent immediately for every second segment, and for every segment that is out
+of order or fills a gap. Otherwise it is delayed.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ DELACK_WAIT_NS = 40_000_000  # Linux, TCP_DELACK_MIN
 
 @jit
 def send_ack(row: Ints, f: int, now_ns: int) -> int:
-    """Send an acknowledgement of what subflow `f` has received. Return it if it is at its first hop
-    now, else NOTHING."""
+    """Send an acknowledgement of what subflow `f` has received. Return the packet if it can enter
+    its first hop now, else NOTHING (-1)."""
     c = row[f + at.CONNECTION]
     row[f + at.UNACKED] = 0
     row[f + at.DELACK_NS] = 0
@@ -31,8 +31,8 @@ def send_ack(row: Ints, f: int, now_ns: int) -> int:
 
 @jit
 def receive_segment(row: Ints, f: int, p: int) -> bool:
-    """Receive segment packet `p` on subflow `f`. Return True if it must be acknowledged at once,
-    False if its acknowledgement is to be delayed."""
+    """Receive packet `p`, a segment, on subflow `f`. Return True if it must be acknowledged
+    immediately, False if its acknowledgement is to be delayed."""
     seq = row[p + at.SEQ]
     slot = rings.segment(row, f, seq)
     row[f + at.SEGMENTS_RECEIVED] += 1
@@ -58,13 +58,14 @@ def receive_segment(row: Ints, f: int, p: int) -> bool:
 
 @jit
 def delay_ack(row: Ints, f: int, now_ns: int) -> None:
-    """Start the timer after which a delayed acknowledgement is sent."""
+    """Start the timer of subflow `f` after which a delayed acknowledgement is sent: 40 ms."""
     events.start_timer(row, f + at.DELACK_NS, now_ns + DELACK_WAIT_NS, at.DELACK_DUE, f)
 
 
 @jit
 def on_delayed_ack(row: Ints, f: int, now_ns: int) -> int:
-    """Handle the event of the delayed-acknowledgement timer: send the acknowledgement if the timer
-    has expired. Return it if it is at its first hop now, else NOTHING."""
+    """Handle the event of the delayed-acknowledgement timer of subflow `f`: if the timer has
+    expired, send an acknowledgement. Return its packet if it can enter its first hop now, else
+    NOTHING (-1)."""
     expired = events.timer_has_expired(row, f + at.DELACK_NS, now_ns, at.DELACK_DUE, f)
     return send_ack(row, f, now_ns) if expired else at.NOTHING

@@ -1,5 +1,5 @@
 """Send data that one subflow has in flight over another subflow too: after a timeout, when a
-subflow becomes a backup, or when the receive window is full."""
+subflow becomes a backup, or when the receive window is full. This is called reinjection."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ SMALL_WINDOW, LONG_RTTS = 4, 4
 
 @jit
 def has_in_flight(row: Ints, f: int, dsn: int) -> bool:
-    """Return True if segment `dsn` of the data was given to subflow `f` and is not acknowledged
-    there.
+    """Return True if the segment with data sequence number `dsn` was given to subflow `f` and is
+    not acknowledged there yet.
 
     The search expects ascending data sequence numbers, so it can miss a reinjected segment.
     """
@@ -28,8 +28,8 @@ def has_in_flight(row: Ints, f: int, dsn: int) -> bool:
 
 @jit
 def penalise(w: at.World, f: int) -> None:
-    """Halve the congestion window of subflow `f`, because it holds up its connection; halve
-    SSTHRESH too unless slow start runs."""
+    """Halve the congestion window of subflow `f`, because it is slow and its connection waits for
+    it. Halve SSTHRESH too unless slow start runs."""
     window = w.window
     if window[f + at.CWND] >= window[f + at.SSTHRESH]:
         window[f + at.SSTHRESH] = max(window[f + at.SSTHRESH] / 2.0, 2.0)
@@ -38,14 +38,14 @@ def penalise(w: at.World, f: int) -> None:
 
 @jit
 def retransmit_opportunistically(w: at.World, c: int, f: int, now_ns: int) -> int:
-    """Retransmit the segment that the receiver waits for over subflow `f` while the receive window
-    is full, and penalise a slower subflow that has it in flight. Return 1 if the segment is
-    sent, else 0.
+    """Queue the segment that the receiver waits for on subflow `f` too, if the receive window of
+    connection `c` is full. Penalise a slower subflow that has this segment in flight. Return 1 if
+    the segment was queued, else 0.
 
-    A segment is retransmitted in this way at most once, and only if the window of the subflow that
-    has it in flight is small or its RTT is long. A subflow penalises others at most once per round
-    trip. This is mptcp_rcv_buf_optimization of the multipath-tcp.org kernel (Raiciu et al., NSDI
-    2012, section 4.2). Upstream Linux (net/mptcp, 6.18) does neither.
+    A segment is queued in this way at most once, and only if the subflow that has it in flight has
+    a small window or a long RTT. A subflow penalises others at most once per round trip. This is
+    mptcp_rcv_buf_optimization of the multipath-tcp.org kernel (Raiciu et al., NSDI 2012, section
+    4.2). Upstream Linux (net/mptcp, 6.18) does neither.
     """
     row = w.row
     dsn = row[c + at.DATA_SND_UNA]
@@ -73,8 +73,8 @@ def retransmit_opportunistically(w: at.World, c: int, f: int, now_ns: int) -> in
 
 @jit
 def reinject_in_flight(row: Ints, f: int) -> None:
-    """Queue what subflow `f` has in flight for reinjection over other subflows. Do nothing for
-    Linux's and the redundant scheduler, and for a connection with a single subflow."""
+    """Queue the segments that subflow `f` has in flight for reinjection over other subflows. Do
+    nothing for Linux's and the redundant scheduler, and for a connection with a single subflow."""
     c = row[f + at.CONNECTION]
     if row[c + at.COUNT] < 2 or row[c + at.SCHEDULER] in (at.LINUX, at.REDUNDANT):
         return
@@ -93,8 +93,9 @@ def reinject_in_flight(row: Ints, f: int) -> None:
 
 @jit
 def take_reinjected(row: Ints, c: int) -> int:
-    """Remove segments from the queue for reinjection until one is not yet acknowledged. Return the
-    data sequence number of this one; NOTHING if the queue is empty."""
+    """Take the first segment that is not acknowledged out of the reinjection queue of connection
+    `c`, and discard the acknowledged ones before it. Return the data sequence number of this
+    segment, or NOTHING (-1) if there is none."""
     while row[c + at.REINJECT_COUNT] > 0:
         dsn = row[rings.data(row, c, row[c + at.REINJECT_HEAD]) + rings.DSN_REINJECT]
         row[c + at.REINJECT_HEAD] += 1
@@ -107,9 +108,12 @@ def take_reinjected(row: Ints, c: int) -> int:
 
 @jit
 def on_reinject_timer(row: Ints, c: int, now_ns: int) -> bool:
-    """Handle the event of the connection's reinjection timer, which Linux's scheduler uses. If the
-    timer has expired, reinject the oldest fragment over an idle subflow, restart the timer and
-    return True; else return False."""
+    """Handle the event of the reinjection timer of connection `c`, which only Linux's scheduler
+    uses. Return True if the timer has expired, else False.
+
+    When it expires, the oldest fragment of unacknowledged data is sent over an idle subflow too, if
+    there is one, and the timer starts anew.
+    """
     timer = c + at.REINJECT_TIMER_NS
     expired = events.timer_has_expired(row, timer, now_ns, at.REINJECT_DUE, c)
     if not expired or row[c + at.CONN_STATE] != at.RUNNING:

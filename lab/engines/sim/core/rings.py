@@ -23,17 +23,17 @@ DSN_RECEIVED, DSN_REINJECT, CONNECTION_FIELDS = range(3)
 
 @jit
 def segment(row: Ints, f: int, number: int) -> int:
-    """Return the place, in the integer table, of entry `number` in the ring of subflow `f`: a
-    circular buffer of its recent segments.
+    """Return where entry `number` of the ring of subflow `f` begins in the integer table. The ring
+    is a circular buffer of the subflow's recent segments.
 
-    The entry describes segment `number` and, in the fields SENT_SEQ and SENT_NS, transmission
-    `number` of the subflow.
+    The entry describes segment `number` and, in the fields SENT_SEQ and SENT_NS, the subflow's
+    transmission `number`.
     """
     return row[f + at.RING] + (number & (row[at.RING_SIZE] - 1)) * SUBFLOW_FIELDS
 
 
 @jit
 def data(row: Ints, c: int, number: int) -> int:
-    """Return the place, in the integer table, of entry `number` in the ring of connection `c`: a
-    circular buffer of the recent segments of its data."""
+    """Return where entry `number` of the ring of connection `c` begins in the integer table. The
+    ring is a circular buffer of the connection's recent data segments."""
     return row[c + at.CONN_RING] + (number & (row[at.RING_SIZE] - 1)) * CONNECTION_FIELDS

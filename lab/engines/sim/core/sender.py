@@ -20,13 +20,14 @@ INITIAL_WINDOW = 10.0  # segments, RFC 6928
 
 @jit
 def flight_size(row: Ints, f: int) -> int:
-    """Return how many segments were sent and not cumulatively acknowledged (RFC 5681)."""
+    """Return how many segments subflow `f` has sent that are not cumulatively acknowledged (RFC
+    5681, FlightSize)."""
     return row[f + at.SND_NXT] - row[f + at.SND_UNA]
 
 
 @jit
 def queue_segment(row: Ints, f: int, dsn: int) -> None:
-    """Append segment `dsn` of the connection's data to the send queue of subflow `f`."""
+    """Append the segment with data sequence number `dsn` to the send queue of subflow `f`."""
     seq = row[f + at.WRITE_SEQ]
     row[rings.segment(row, f, seq) + rings.SEG_DSN] = dsn
     row[f + at.WRITE_SEQ] = seq + 1
@@ -43,8 +44,8 @@ def window_has_room(w: at.World, f: int) -> bool:
 
 @jit
 def restart_rto(row: Ints, f: int, now_ns: int) -> None:
-    """Restart the retransmission timer (RFC 6298, (5.1) to (5.3)), or stop it if nothing is in
-    flight."""
+    """Restart the retransmission timer of subflow `f` (RFC 6298, (5.1) to (5.3)). Stop it if
+    nothing is in flight."""
     if flight_size(row, f) == 0:
         row[f + at.RTO_TIMER_NS] = 0
         return
@@ -54,8 +55,9 @@ def restart_rto(row: Ints, f: int, now_ns: int) -> None:
 
 @jit
 def transmit(row: Ints, f: int, seq: int, now_ns: int) -> None:
-    """Transmit segment `seq` of subflow `f`. It leaves the host up to HOST_NOISE_NS from now, drawn
-    at random, and after the segment that was transmitted before it."""
+    """Transmit segment `seq` of subflow `f`, for the first time or once more. The segment leaves
+    the host at a random time up to HOST_NOISE_NS from now, but after the segment that was
+    transmitted before it."""
     c, number = row[f + at.CONNECTION], row[f + at.TRANSMISSIONS]
     row[f + at.TRANSMISSIONS] = number + 1
     slot, transmission = rings.segment(row, f, seq), rings.segment(row, f, number)
@@ -83,12 +85,12 @@ def transmit(row: Ints, f: int, seq: int, now_ns: int) -> None:
 
 @jit
 def restart_after_idle(w: at.World, f: int, now_ns: int) -> None:
-    """Reduce the congestion window of a subflow that had nothing in flight for longer than an RTO
-    (RFC 2861; Linux, tcp_cwnd_restart).
+    """Reduce the congestion window of subflow `f` if it had nothing in flight for longer than an
+    RTO (RFC 2861; Linux, tcp_cwnd_restart).
 
-    The window is halved for every RTO of the pause, down to the initial window; SSTHRESH becomes at
-    least 3/4 of the window before. The time since the last loss, on which Cubic's growth depends,
-    does not include the pause (bictcp_cwnd_event).
+    The window is halved for every RTO of the pause, but not below the initial window. SSTHRESH
+    becomes at least 3/4 of the window before. The time since the last loss, on which Cubic's growth
+    depends, does not include the pause (bictcp_cwnd_event).
     """
     row = w.row
     window = w.window
@@ -107,7 +109,8 @@ def restart_after_idle(w: at.World, f: int, now_ns: int) -> None:
 
 @jit
 def take_first_lost(row: Ints, f: int) -> int:
-    """Return the sequence number of the first lost segment, and count it as retransmitted."""
+    """Return the sequence number of the first lost segment of subflow `f`, and count this segment
+    as retransmitted. There must be a lost segment."""
     seq = max(row[f + at.LOST_HINT], row[f + at.SND_UNA])
     while row[rings.segment(row, f, seq) + rings.SEG_STATE] != rings.LOST:
         seq += 1
@@ -119,8 +122,8 @@ def take_first_lost(row: Ints, f: int) -> int:
 
 @jit
 def send(w: at.World, f: int, most: int, now_ns: int) -> int:
-    """Send up to `most` segments of subflow `f`, lost ones first (RFC 6675, NextSeg). Return how
-    many were sent."""
+    """Send up to `most` segments of subflow `f`, lost ones before new ones (RFC 6675, NextSeg), as
+    far as its congestion window and pacing rate allow. Return how many were sent."""
     row, sent = w.row, 0
     while (
         sent < most
@@ -145,8 +148,9 @@ def send(w: at.World, f: int, most: int, now_ns: int) -> int:
 
 @jit
 def validate_cwnd(w: at.World, f: int, has_sent: bool) -> None:
-    """Record whether the congestion window limits the sender in this round trip, and how many
-    segments it has sent that are not acknowledged (Linux, tcp_cwnd_validate)."""
+    """Record whether the congestion window limits subflow `f` in this round trip, and how many
+    segments are not acknowledged (Linux, tcp_cwnd_validate). `has_sent` tells that it has just sent
+    some."""
     row = w.row
     limited, out = row[f + at.PIPE] >= int(w.window[f + at.CWND]), flight_size(row, f)
     is_new_round = row[f + at.SND_UNA] >= row[f + at.CWND_USAGE_SEQ]
@@ -159,8 +163,8 @@ def validate_cwnd(w: at.World, f: int, has_sent: bool) -> None:
 
 @jit
 def is_cwnd_limited(w: at.World, f: int) -> bool:
-    """Return True if the congestion window may grow: the sender used all of it, or, in slow start,
-    more than half of it (Linux, tcp_is_cwnd_limited)."""
+    """Return True if the congestion window of subflow `f` may grow: the sender used all of it or,
+    in slow start, more than half of it (Linux, tcp_is_cwnd_limited)."""
     window = w.window
     in_slow_start = window[f + at.CWND] < window[f + at.SSTHRESH]
     half_full = window[f + at.CWND] < 2 * w.row[f + at.MAX_PACKETS_OUT]

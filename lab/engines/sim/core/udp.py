@@ -1,5 +1,5 @@
-"""Send UDP at a constant rate: there are no acknowledgements, no retransmissions and no congestion
-control."""
+"""Send and receive UDP datagrams at a constant rate, without acknowledgements, retransmissions or
+congestion control."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from lab.engines.sim.core.random_numbers import random_below
 
 @jit
 def send_datagram(row: Ints, c: int, now_ns: int) -> None:
-    """Send the next datagram of connection `c`, up to HOST_NOISE_NS from now (drawn at random), and
-    schedule the one after it."""
+    """Send the next datagram of connection `c`, and schedule the one after it. The datagram leaves
+    the host at a random time up to HOST_NOISE_NS from now."""
     f = row[c + at.FIRST]
     p = links.new_packet(row, f, at.DATAGRAM, row[f + at.DATA_ROUTE], row[c + at.FRAME_BYTES])
     row[f + at.SEGMENTS_SENT] += 1
@@ -25,7 +25,7 @@ def send_datagram(row: Ints, c: int, now_ns: int) -> None:
 
 @jit
 def receive_datagram(row: Ints, p: int) -> None:
-    """Count datagram `p`, which has reached its receiver, and free the packet."""
+    """Count datagram `p` as received by its subflow and its connection, and free the packet."""
     f = row[p + at.SUBFLOW]
     row[f + at.SEGMENTS_RECEIVED] += 1
     row[f + at.RCV_NXT] += 1

@@ -1,2 +1,2 @@
-"""Contain the congestion control laws, one module each. `dispatch` lists them and says which
-functions a law has."""
+"""Contain the congestion control laws, one module each. `core.dispatch` lists them and describes
+the functions of a law."""

@@ -15,8 +15,8 @@ from lab.engines.sim.core.laws.siblings import rate, rtt_s, siblings, total_rate
 
 @jit
 def alpha(w: at.World, f: int) -> float:
-    """Return alpha = max x / x of subflow `f`, which is at least 1 (x = window/RTT of a subflow,
-    the maximum is over its connection)."""
+    """Return BALIA's alpha of subflow `f`: the largest rate x of any subflow of its connection,
+    divided by the rate x of `f`. It is at least 1. x is window / RTT."""
     best = 0.0
     for r in siblings(w, f):
         best = max(best, rate(w, r))
@@ -26,8 +26,8 @@ def alpha(w: at.World, f: int) -> float:
 
 @jit
 def on_ack(w: at.World, f: int, acked: int, now_ns: int) -> None:
-    """Set w += x/rtt / (sum x)^2 (1 + alpha)/2 (4 + alpha)/5 for each of `acked` segments, at most
-    1 for each. Symbols: see the module docstring."""
+    """Set w += x/rtt / (sum x)^2 (1 + alpha)/2 (4 + alpha)/5 for each of `acked` segments, but by
+    at most 1 for each. The symbols are defined in the module docstring."""
     total, a = total_rate(w, f), alpha(w, f)
     grown = 1.0 / w.window[f + at.CWND]
     if total > 0.0:
@@ -38,10 +38,11 @@ def on_ack(w: at.World, f: int, acked: int, now_ns: int) -> None:
 
 @jit
 def on_loss(w: at.World, f: int, now_ns: int) -> None:
-    """Set w -= w/2 min(alpha, 1.5), where w is the window of subflow `f`.
+    """Set w -= w/2 min(alpha, 1.5), where w is the window of subflow `f`, and SSTHRESH to the new
+    w.
 
-    The multipath-tcp.org kernel computes alpha and w as whole numbers. The only subflow of a
-    connection halves its window as Reno does.
+    Like the multipath-tcp.org kernel, compute alpha and w as whole numbers, unless the scenario
+    chooses the draft. If the connection has a single subflow, halve its window as Reno does.
     """
     row = w.row
     if row[row[f + at.CONNECTION] + at.COUNT] < 2:

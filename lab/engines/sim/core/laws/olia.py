@@ -1,8 +1,8 @@
 """Implement OLIA, opportunistic linked increases (draft-khalili-mptcp-congestion-control-05).
 
 OLIA shrinks the largest windows in favour of windows on better paths. For one connection:
-- l: segments of a subflow acknowledged between its last two losses, or since the last loss if these
-  are more
+- l of a subflow: the segments acknowledged between its last two losses, or since the last loss if
+  these are more
 - M: the subflows with the largest window
 - B: the best subflows, those with the largest l/rtt^2 (multipath-tcp.org kernel) or l^2/rtt
   (draft); rtt is the smoothed RTT
@@ -23,8 +23,9 @@ SAME = 1.0 - 1e-9  # rounding must not break a tie
 
 @jit
 def path_quality(w: at.World, r: int) -> float:
-    """Return l/rtt^2 or, as in the draft, l^2/rtt of subflow `r`: it is large if the path delivers
-    much between two losses. l and rtt: see the module docstring."""
+    """Return l/rtt^2 of subflow `r` or, if the scenario chooses the draft, l^2/rtt. The result is
+    large if the path delivers many segments between two losses. l and rtt are defined in the module
+    docstring."""
     since_loss = w.row[r + at.SND_UNA] - w.window[r + LOSS_SEQ]
     between, rtt = max(since_loss, w.window[r + BETWEEN]), rtt_s(w, r)
     is_draft = w.row[at.OLIA_METRIC] == at.DRAFT
@@ -33,9 +34,13 @@ def path_quality(w: at.World, r: int) -> float:
 
 @jit
 def alpha(w: at.World, f: int) -> float:
-    """Return OLIA's alpha of subflow `f`, where n subflows can send: +1/(n |C|) if `f` is in C
-    (best path, but not the largest window); -1/(n |M|) if `f` is in M (largest window) and C is not
-    empty; else 0."""
+    """Return OLIA's alpha of subflow `f`, in a connection with n subflows that can send. M and C
+    are the sets of the module docstring, |M| and |C| their sizes.
+
+    - `f` is in C (best path, but not the largest window): +1/(n |C|)
+    - `f` is in M (largest window) and C is not empty: -1/(n |M|)
+    - otherwise: 0
+    """
     n, largest, best = 0, 0, 0.0
     for r in siblings(w, f):
         if can_send(w, r):
@@ -55,10 +60,10 @@ def alpha(w: at.World, f: int) -> float:
 
 @jit
 def on_ack(w: at.World, f: int, acked: int, now_ns: int) -> None:
-    """Set w += (w/rtt^2) / (sum w/rtt)^2 + alpha/w for each of `acked` segments; w is the window of
-    subflow `f`, rtt its smoothed RTT, and the sum is over its connection.
+    """Set w += (w/rtt^2) / (sum w/rtt)^2 + alpha/w for each of `acked` segments. w is the window of
+    subflow `f`, rtt its smoothed RTT; the sum is over all subflows of its connection.
 
-    The window may shrink. SSTHRESH never stays above it, so shrinking does not start slow start.
+    The window may shrink. SSTHRESH is then lowered to the window, so that no slow start follows.
     """
     total, cwnd = total_rate(w, f), w.window[f + at.CWND]
     grown = rate(w, f) / rtt_s(w, f) / (total * total) if total > 0.0 else 1.0 / cwnd
@@ -68,7 +73,8 @@ def on_ack(w: at.World, f: int, acked: int, now_ns: int) -> None:
 
 @jit
 def on_loss(w: at.World, f: int, now_ns: int) -> None:
-    """Halve the window as Reno does, and begin a new count l of segments between losses."""
+    """Halve the window of subflow `f` as Reno does. Begin a new count of the segments acknowledged
+    between two losses."""
     w.window[f + BETWEEN] = w.row[f + at.SND_UNA] - w.window[f + LOSS_SEQ]
     w.window[f + LOSS_SEQ] = float(w.row[f + at.SND_UNA])
     reno.on_loss(w, f, now_ns)

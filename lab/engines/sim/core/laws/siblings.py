@@ -11,8 +11,8 @@ from lab.engines.sim.core.jit import jit
 
 @jit
 def siblings(w: at.World, f: int) -> range:
-    """Return all subflows of the connection to which subflow `f` belongs, `f` included, as the
-    places of their rows in the integer table."""
+    """Return all subflows of the connection of subflow `f`, with `f`, as the indices at which their
+    rows begin in the integer table."""
     return at.subflows(w.row, w.row[f + at.CONNECTION])
 
 
@@ -30,14 +30,14 @@ def rtt_s(w: at.World, r: int) -> float:
 
 @jit
 def rate(w: at.World, r: int) -> float:
-    """Return x = w/rtt of subflow `r` in segments/s (its window over its smoothed RTT); 0 if it is
-    a backup or not established."""
+    """Return x = w/rtt of subflow `r` in segments/s (its window over its smoothed RTT). Return 0 if
+    `r` is a backup or not established."""
     return w.window[r + at.CWND] / rtt_s(w, r) if can_send(w, r) else 0.0
 
 
 @jit
 def total_rate(w: at.World, f: int) -> float:
-    """Return the sum of the rates x = w/rtt, in segments/s, of all subflows of the connection of
+    """Return the sum of `rate`, in segments/s, over all subflows of the connection of subflow
     `f`."""
     total = 0.0
     for r in siblings(w, f):

@@ -1,14 +1,14 @@
 """Implement wVegas, weighted Vegas (Cao et al., ICNP 2012; multipath-tcp.org kernel 0.9x). The
 subflows of a connection keep ten segments in queues together; each has a share of them.
 
-Once per round trip the window w is divided: `diff` segments are in queues, `target` segments on the
-wire.
+Once per round trip the window w is divided into two parts: `diff` segments are in queues, `target`
+segments on the wire.
 1) slow start ends when more than GAMMA segments are in queues
 2) alpha is the number of segments that a subflow may keep in queues: its share of TOTAL_ALPHA by
-   rate, at least 2. It is computed anew when `diff` has reached it
+   rate, at least 2. alpha is computed anew when `diff` has reached it
 3) w changes by one segment, so that `diff` approaches alpha
-4) if the queueing delay has become twice the lowest since the last time this happened, w is reduced
-   so that the queue drains
+4) MIN_QUEUE_NS is the lowest queueing delay so far. If the present queueing delay is at least twice
+   as long, w is reduced so that the queue drains, and MIN_QUEUE_NS begins anew
 
 Windows are whole numbers, as in the kernel. After a loss the window is halved as in Reno, and the
 state above is cleared.
@@ -30,8 +30,9 @@ ALPHA, RATE, MIN_QUEUE_NS = at.LAW_1, at.LAW_2, at.LAW_3
 
 @jit
 def on_round(w: at.World, f: int, rtt_ns: int, samples: int) -> None:
-    """Change the window of subflow `f` after a round trip: steps 1 to 4 of this module. `rtt_ns` is
-    the mean of `samples` RTT samples; with fewer than three samples the window grows as in Reno."""
+    """Change the window of subflow `f` after a round trip: steps 1 to 4 of the module docstring.
+    `rtt_ns` is the mean of `samples` RTT samples; with fewer than three samples the window grows as
+    in Reno."""
     window, base_ns = w.window, w.row[f + at.BASE_RTT_NS]
     cwnd = int(window[f + at.CWND])
     if samples < MIN_SAMPLES:
@@ -49,8 +50,8 @@ def on_round(w: at.World, f: int, rtt_ns: int, samples: int) -> None:
 
 @jit
 def step(w: at.World, f: int, cwnd: int, diff: int, rtt_ns: int) -> int:
-    """Return the window `cwnd` changed by at most one segment, so that `diff`, the segments in
-    queues, approaches alpha (2 and 3 of this module)."""
+    """Return the window `cwnd` of subflow `f`, changed by at most one segment, so that `diff`, the
+    number of segments in queues, approaches alpha (steps 2 and 3 of the module docstring)."""
     if diff >= max(w.window[f + ALPHA], MIN_ALPHA):  # 2
         w.window[f + RATE] = cwnd * at.NS_PER_S / rtt_ns
         total = 0.0
@@ -67,8 +68,9 @@ def step(w: at.World, f: int, cwnd: int, diff: int, rtt_ns: int) -> int:
 
 @jit
 def drain(w: at.World, f: int, cwnd: int, rtt_ns: int) -> int:
-    """Return the window, reduced to about half of the segments on the wire if the queueing delay
-    has doubled, else unchanged (4 of this module)."""
+    """Return the window `cwnd` of subflow `f`. If a queue exists and its delay is at least twice
+    the lowest value, return half of the segments on the wire instead (step 4 of the module
+    docstring)."""
     base_ns = w.row[f + at.BASE_RTT_NS]
     queue_ns = float(rtt_ns - base_ns)
     min_ns = w.window[f + MIN_QUEUE_NS]
@@ -81,8 +83,8 @@ def drain(w: at.World, f: int, cwnd: int, rtt_ns: int) -> int:
 
 @jit
 def on_loss(w: at.World, f: int, now_ns: int) -> None:
-    """Halve the window as Reno does, rounded down to whole segments, and clear the state of wVegas
-    (its alpha, rate and lowest delay)."""
+    """Halve the window of subflow `f` as Reno does, rounded down to whole segments. Clear the state
+    of wVegas: alpha, rate and lowest queueing delay."""
     reno.on_loss(w, f, now_ns)
     halved = max(float(int(w.window[f + at.CWND])), MIN_WINDOW)
     w.window[f + at.SSTHRESH] = w.window[f + at.CWND] = halved
