@@ -1,6 +1,7 @@
-"""Show runs in the browser: pages and an HTTP API that read the folders of runs.
+"""Show runs in the browser, with pages and an HTTP API that read the run folders.
 
-A run started in the browser is a child process. The dashboard reaches it only through its folder.
+A run that is started in the browser is a child process of the dashboard. Apart from signals, the
+dashboard communicates with it only through files in its run folder.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ DEFAULTS = {
 def create_app(config: dict[str, Any] | None = None) -> Flask:
     """Return the Flask app that shows the run folders in `config["RUNS"]`.
 
-    `config` overrides `DEFAULTS`; tests pass a folder of their own.
+    `config` overrides `DEFAULTS`. Raise `MachineLacks` if the folder `templates` is missing.
     """
     templates = ROOT / "templates"
     if not templates.is_dir():

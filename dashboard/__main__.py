@@ -1,4 +1,4 @@
-"""Start the dashboard when Python is called as `python -m dashboard`."""
+"""Start the dashboard for the command `python -m dashboard`."""
 
 import sys
 

@@ -1,7 +1,7 @@
-"""Define the HTTP API.
+"""Define the addresses of the HTTP API and what they answer.
 
-The decorator `route` registers each address and adds it to the table from which /openapi.json is
-made.
+The decorator `route` registers the handler of an address, and adds the address to the table from
+which /openapi.json is made.
 """
 
 from __future__ import annotations
@@ -38,7 +38,10 @@ FRAMES_AT_ONCE = 2000
 
 
 class FlipRequest(BaseModel):
-    """Hold a request to change a target, such as a link's rate, in a run that is running."""
+    """Hold a request to change a target in a running run.
+
+    A target is a setting that can be changed, such as the rate of a link.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
     target: str = Field(description="a name from the run's targets")
@@ -46,14 +49,14 @@ class FlipRequest(BaseModel):
 
 
 class SpeedRequest(BaseModel):
-    """Hold a request to change the speed of a simulation."""
+    """Hold a request to change the speed of a running simulation."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
     speed: float | Literal["max"] = Field(description="simulated time over real time, or max")
 
 
 class Annotation(BaseModel):
-    """Hold new tags and a new note for a run; a field that is left out stays as it is."""
+    """Hold new tags and a new note for a run; None leaves the old ones as they are."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     tags: tuple[str, ...] | None = Field(None, description="replaces all tags", max_length=20)
@@ -267,8 +270,8 @@ def export(id: str) -> Any:
 def control(run_id: str, message: dict[str, Any]) -> Any:
     """Put a control message (stop, pause, resume or speed) into the inbox of a run.
 
-    Return the number of the message. Raise a `Problem` with status 409 if the engine cannot carry
-    the control out.
+    Return {"seq": number of the message}. Raise a `Problem` with status 409 if the engine of the
+    run does not support this control.
     """
     what = message["control"]
     folder, doc = running(run_id, what)

@@ -1,9 +1,10 @@
-"""Choose the charts of a run and the lines in each, from its frames.
+"""Choose the charts of a run and the lines in each chart, from the frames of the run.
 
 A frame is one sample of the run, a line of samples.jsonl. Each line of a chart has a `key`, the
-place of its values in a frame, so that the page can append new frames by itself. `colour` is an
-index into the palette, so that the page can change colours with the theme. Dash styles also tell
-lines apart, for readers who cannot distinguish the colours. This file reads no files and no clock.
+nested keys that lead to its value in a frame; with the key, the page itself can append the values
+of new frames. `colour` is an index into the palette, so that the page can change colours with the
+theme. Dash styles also tell lines apart, for readers who cannot distinguish the colours. This file
+reads no files and no clock.
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ Key = tuple[str, ...]
 class About:
     """Hold the facts about a run that its charts need in addition to the frames.
 
-    `ends` maps each link to the names of its two ends. `threshold` holds pairs (t, occupancy): from
-    time t in s on, an access point with at least this MAC occupancy is congested.
+    `ends` maps each link to the names of its two ends. `threshold` holds pairs (t, occupancy). From
+    time t in s until the next pair, an access point counts as congested if its MAC occupancy is at
+    least this value. None means that there is no threshold.
     """
 
     duration_s: float = 60.0
@@ -38,8 +40,9 @@ class About:
 class Line:
     """Describe one line of a chart.
 
-    `row` is 1 for the upper part of the chart and 2 for the lower part. `step` draws the values as
-    steps. A line that is not `drawn` appears only in the table of the chart.
+    `key` holds the nested keys that lead to the value in a frame. `row` is 1 for the upper part of
+    the chart and 2 for the lower part. If `step`, the line is drawn as steps. If not `drawn`, the
+    line appears only in the table of the chart.
     """
 
     name: str
@@ -53,10 +56,10 @@ class Line:
 
 @dataclass(frozen=True)
 class Chart:
-    """Describe a chart: title, axes and lines.
+    """Describe a chart: its title, axes and lines.
 
-    `axes` are the titles of the vertical axes, from top to bottom. `top` is the upper end of the
-    upper axis, None for automatic. `explains` is the text shown with the chart.
+    `axes` are the titles of the vertical axes, from top to bottom. `top` is the largest value on
+    the upper axis, None for automatic. `explains` is the text shown with the chart.
     """
 
     name: str
@@ -68,7 +71,7 @@ class Chart:
 
 
 def of_run(frames: Sequence[Frame], about: About) -> list[Chart]:
-    """Return the charts of a run; charts without any line are left out."""
+    """Return the charts of a run, without charts that have no lines."""
     last = frames[-1] if frames else {}
     aps = about.aps or tuple(last.get("ap", {}))
     links = about.links or tuple(last.get("link", {}))
@@ -80,9 +83,9 @@ def of_run(frames: Sequence[Frame], about: About) -> list[Chart]:
 
 
 def of_comparison(labels: Sequence[str], last: Sequence[Frame]) -> list[Chart]:
-    """Return one chart per quantity, each with one line per run.
+    """Return one chart per quantity, with one line for each run.
 
-    `labels` name the runs, and `last` holds the last frame of each run.
+    `labels` are the names of the runs in the charts. `last` holds the last frame of each run.
     """
     return [
         Chart(
@@ -188,9 +191,9 @@ def _dash(n: int) -> str:
 
 
 def _quantities(last: Sequence[Frame]) -> list[tuple[str, str, str, Key]]:
-    """Return every quantity that runs can be compared by.
+    """Return every quantity by which runs can be compared.
 
-    Each tuple holds name, title, unit, and the place of the values in a frame.
+    Each tuple holds name, title, unit, and the nested keys that lead to the value in a frame.
     """
     found: list[tuple[str, str, str, Key]] = [
         ("total", "Total throughput", "Mb/s", ("user", "*", "mbps"))

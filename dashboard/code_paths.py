@@ -1,8 +1,8 @@
-"""Refuse requests over HTTP that contain the path of a code file.
+"""Refuse HTTP requests that contain the path of a code file.
 
-A user can write a strategy, topology or congestion control as a file, and the lab executes this
-file. Its path is accepted on the command line only. Over HTTP only names are accepted: built-in
-names, and names found in the folders that `--with` gave when the dashboard started.
+A user can write a strategy, a topology or a congestion control as a file, which the lab executes.
+The path of such a file is accepted on the command line only. Over HTTP only names are accepted:
+built-in names, and names of files in the folders that `--with` gave when the dashboard started.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ FILE_KEY = "file"  # `topology: {file: PATH.py}`
 def refuse(document: Any, doing: str) -> None:
     """Raise a `RequestError` if `document` contains the path of a code file anywhere.
 
-    The HTTP answer then has status 422. `doing` begins the error message, such as "start the run".
+    The error is answered with HTTP status 422. `doing` begins the error message, such as "start the
+    run".
     """
     for key, value in find(document):
         raise RequestError(
@@ -33,9 +34,10 @@ def refuse(document: Any, doing: str) -> None:
 
 
 def find(document: Any, key: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the key and the text of each path of a code file in `document`.
+    """Yield (key, path) for each path of a code file in `document`.
 
-    `document` is data as JSON holds it; `key` is the key of `document` itself.
+    `document` is data as parsed from JSON. The yielded key names the place in it, such as
+    "topology.file". `key` is the prefix of all yielded keys.
     """
     if isinstance(document, dict):
         for name, value in document.items():
@@ -54,9 +56,10 @@ def find(document: Any, key: str = "") -> Iterator[tuple[str, str]]:
 
 
 def is_path(text: str) -> bool:
-    """Return whether a text can be the path of a code file.
+    """Return whether a text looks like the path of a code file.
 
-    A registered strategy is a name even if it contains a slash, such as `loss_aware/improved`.
+    It does if it contains a slash or ends in .py or .c. The name of a registered strategy is no
+    path, even with a slash, such as `loss_aware/improved`.
     """
     if text in strategy_table.strategies():
         return False

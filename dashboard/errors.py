@@ -1,7 +1,7 @@
-"""Answer every error over HTTP.
+"""Convert errors to HTTP responses.
 
-The API answers with JSON, {"error": "what was tried, why it failed, what to do"}; other addresses
-answer with a page.
+Under the addresses of the API the response is JSON, {"error": "what was tried, why it failed, what
+to do"}. Under other addresses it is an HTML page.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ TEXTS = {
 
 
 class Problem(Exception):
-    """Raise to answer a request with an error and this HTTP status.
+    """Raise this exception to answer a request with an error and the given HTTP status.
 
     `more` holds further fields of the JSON answer.
     """
@@ -32,7 +32,10 @@ class Problem(Exception):
 
 
 def answer(status: int, text: str, **more: str) -> Response:
-    """Return an error response: JSON for an address of the API, else a page."""
+    """Return an error response: JSON for an address of the API, else an HTML page.
+
+    `more` holds further fields of the JSON.
+    """
     if request.path.startswith("/api/") or request.path in ("/healthz", "/openapi.json"):
         response = jsonify({"error": text, **more})
     else:
@@ -44,7 +47,7 @@ def answer(status: int, text: str, **more: str) -> Response:
 
 
 def register(app: Flask) -> None:
-    """Register handlers that turn exceptions into error responses."""
+    """Register handlers that convert exceptions to error responses."""
 
     @app.errorhandler(Problem)
     def _problem(error: Problem) -> Response:

@@ -1,4 +1,4 @@
-"""Convert the events of a run to rows of the event log, and choose the events that charts mark."""
+"""Convert the events of a run to rows of the event log, and choose how charts mark them."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ class LogRow:
 
     `n` numbers the events of a run from 1, and `t` is the time of the event in s. `mark` says how
     charts show the event: "line", "tick" or "none". A `quiet` row is shown only with "show
-    everything". A decision has a `subject`, which it is about, and `orders`, its content without
-    time and reason. If the decision before it with the same subject has equal `orders`, it changes
-    nothing.
+    everything". `subject` and `orders` are filled only for a decision of the strategy. `subject`
+    names the access point, subflow or connection that it is about, and `orders` is its content
+    without time and reason. A decision changes nothing if its `orders` equal those of the previous
+    decision about the same subject.
     """
 
     n: int
@@ -37,7 +38,7 @@ class LogRow:
 
 
 def describe(event: Event, n: int) -> LogRow:
-    """Return the row of the event log for an event, the `n`-th of its run."""
+    """Convert the `n`-th event of a run to a row of the event log."""
     kind = str(event.get("kind", "event"))
     ok = event.get("ok", True) is not False
     is_decision = kind == "decision"
@@ -58,9 +59,10 @@ def describe(event: Event, n: int) -> LogRow:
 
 
 def value_text(value: Any) -> str:
-    """Format the value of a changed target for people.
+    """Format the value of a changed setting for people.
 
-    A boolean becomes "on" or "off", None "unlimited", and a strategy its name with its parameters.
+    A boolean becomes "on" or "off", and None "unlimited". A strategy becomes its name, followed by
+    its parameters in brackets.
     """
     if isinstance(value, dict):
         inside = ", ".join(
@@ -133,14 +135,13 @@ def _rate(mbps: Any) -> str:
 
 
 def _subject(event: Event) -> str:
-    """Return the name of the access point, subflow or connection that a decision is about."""
     return str(next((event[key] for key in ("ap", "subflow", "connection") if key in event), ""))
 
 
 def _orders(event: Event) -> str:
     """Return a decision as JSON text without its time, its number and its reason.
 
-    Two decisions with equal texts give the same commands.
+    Two decisions with the same text command the same.
     """
     return json.dumps(
         {key: value for key, value in event.items() if key not in ("t", "at", "seq", "reason")}

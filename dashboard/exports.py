@@ -1,4 +1,4 @@
-"""Export a run: its samples as CSV, its documents as JSON, or its whole folder as a zip archive."""
+"""Export a run: its samples as CSV, its data as JSON, or its whole folder as a zip archive."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from lab.run.reading import read_document, read_events, read_samples
 def as_csv(folder: Path) -> bytes:
     """Return the samples of a run as CSV, one row per sample.
 
-    A column name joins nested keys by dots, such as ap.wifi1.tier1_mbps and link.path1.mbps_ab.
+    The name of a column consists of nested keys joined by dots, such as ap.wifi1.tier1_mbps or
+    link.path1.mbps_ab.
     """
     rows = [flat(frame) for frame in read_samples(folder)]
     columns = list(dict.fromkeys(key for row in rows for key in row))
@@ -30,7 +31,7 @@ def as_csv(folder: Path) -> bytes:
 def as_json(folder: Path) -> bytes:
     """Return manifest, result, samples and events of a run as one JSON object.
 
-    The result is null while the run is running.
+    The result is null as long as the run has none.
     """
     done = (folder / "result.json").exists()
     whole = {
@@ -43,7 +44,7 @@ def as_json(folder: Path) -> bytes:
 
 
 def as_zip(folder: Path) -> bytes:
-    """Return a zip archive of all files in a run folder, without symbolic links."""
+    """Return a zip archive of all files in a run folder; symbolic links are left out."""
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
         for path in sorted(folder.rglob("*")):
@@ -53,9 +54,9 @@ def as_zip(folder: Path) -> bytes:
 
 
 def flat(value: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Convert nested objects to a single one, in which each key joins the nested keys by dots.
+    """Flatten nested objects to one object whose keys are the nested keys joined by dots.
 
-    `prefix` is put in front of every key.
+    Every key of the result begins with `prefix`.
     """
     row: dict[str, Any] = {}
     for key, each in value.items():

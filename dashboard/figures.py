@@ -1,7 +1,8 @@
 """Draw charts as Plotly figures, the JSON from which plotly.js draws in the browser.
 
-Each line has two fields in `meta` for the page: `key`, the place of its values in a frame, and
-`colour`, its index in the palette. This file uses no Flask, no files and no clock.
+Each line has two fields in `meta` for the page: `key`, the nested keys that lead to its value in a
+frame, and `colour`, its index in the palette. A frame is one sample of the run. This file uses no
+Flask, no files and no clock.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ Figure = dict[str, Any]  # Plotly's JSON
 def figures(frames: Sequence[Frame], about: About, points: int = POINTS) -> list[Figure]:
     """Return the charts of a run, each as {"name", "title", "explains", "figure"}.
 
-    A line has at most `points` points.
+    `frames` are the samples of the run. A line has at most `points` points.
     """
     drawn = []
     for chart in charts.of_run(frames, about):
@@ -34,10 +35,10 @@ def figures(frames: Sequence[Frame], about: About, points: int = POINTS) -> list
 
 
 def overlay(runs: Sequence[tuple[str, Sequence[Frame]]], points: int = POINTS) -> list[Figure]:
-    """Return charts that compare runs, with one line per run.
+    """Return charts that compare runs, with one line for each run.
 
-    `runs` holds the label and the frames of each of up to six runs. A line has at most `points`
-    points. Charts without any value are left out.
+    `runs` holds a pair (label, frames) for each run; frames are the samples of the run. A line has
+    at most `points` points. Charts without any value are left out.
     """
     drawn = []
     duration_s = max((frames[-1]["t"] for _, frames in runs if frames), default=0)
@@ -53,10 +54,10 @@ def overlay(runs: Sequence[tuple[str, Sequence[Frame]]], points: int = POINTS) -
 
 
 def series(frames: Sequence[Frame], key: Key) -> tuple[list[float], list[float | None]]:
-    """Return the times in s and the values of one quantity; a value not measured is None.
+    """Return the times in s and the values of one quantity; a value that was not measured is None.
 
-    With "*" as the second part of the key, a value is the sum over all users, access points or
-    links.
+    `key` holds the nested keys of the value in a frame. If its second part is "*", the value is the
+    sum over all users, access points or links.
     """
     return [frame["t"] for frame in frames], [_value(frame, key) for frame in frames]
 
@@ -64,9 +65,10 @@ def series(frames: Sequence[Frame], key: Key) -> tuple[list[float], list[float |
 def thin(
     xs: Sequence[float], ys: Sequence[float | None], points: int
 ) -> tuple[list[float], list[float | None]]:
-    """Reduce a line to at most `points` points that still include every peak.
+    """Reduce a line to at most `points` points, without losing peaks.
 
-    The points are divided into `points / 2` buckets; each keeps its smallest and its largest value.
+    The line is divided into `points / 2` sections of equal length. Of each section, the smallest
+    and the largest value are kept.
     """
     if len(xs) <= points:
         return list(xs), list(ys)

@@ -1,7 +1,8 @@
-"""List the targets that can be changed in a run, check a change, and suggest three changes to try.
+"""List the settings that can be changed during a run, check a change, and suggest three changes.
 
-A target is a setting with a name, such as `strategy.cth`. A change is checked against the present
-state, which is the scenario of the run with all earlier changes applied.
+A target is a setting with a name, such as `strategy.cth`. A flip is a change of a target during a
+run. A new value is checked against the present scenario, which is the scenario of the run with all
+earlier changes applied.
 """
 
 from __future__ import annotations
@@ -36,7 +37,10 @@ Row = dict[str, Any]  # a JSON object that a page gets
 
 @dataclass(frozen=True)
 class Suggestion:
-    """Describe a change that the page suggests; `text` says what it is and what to watch."""
+    """Describe a change that the page suggests.
+
+    `text` says what the change does and what to watch.
+    """
 
     target: str
     value: Any
@@ -60,7 +64,8 @@ def network(folder: Path) -> Topology:
 def present(folder: Path) -> tuple[Scenario, dict[str, Any]]:
     """Return the scenario with all changes so far, and the latest value of each changed target.
 
-    Changes that wait in the inbox of the run count; changes that the run would refuse do not.
+    Changes that wait in the inbox of the run are included. Changes that the run would refuse are
+    not.
     """
     scenario, values = loaded(folder), {}
     for target, value in _flipped(folder):
@@ -78,7 +83,11 @@ def present(folder: Path) -> tuple[Scenario, dict[str, Any]]:
 
 
 def rows(folder: Path) -> list[Row]:
-    """Return every target as a JSON row, with its present value and the group it is shown in."""
+    """Return every target of a run as a JSON row.
+
+    A row contains the present value, and the group of settings under which the page shows the
+    target.
+    """
     scenario, values = present(folder)
     return [
         _row(replace(each, value=_present_value(each, values)))
@@ -87,10 +96,10 @@ def rows(folder: Path) -> list[Row]:
 
 
 def check(folder: Path, engine: str, target: str, value: Any) -> Any:
-    """Check a new value for a target and return the value to send.
+    """Check a new value for a target, and return the value in the form to send.
 
-    Raise the `RequestError` that the run would report, also if `engine` cannot run this congestion
-    control.
+    Raise the same `RequestError` as the run would. Also raise it if the target is the congestion
+    control and `engine` cannot run the new one.
     """
     scenario, _ = present(folder)
     checked = targets.check_flip(scenario, target, value)
@@ -103,15 +112,15 @@ def check(folder: Path, engine: str, target: str, value: Any) -> Any:
 
 
 def send(folder: Path, target: str, value: Any) -> str:
-    """Put a checked change into the inbox of a run; return the number of the message."""
+    """Put a change that has been checked into the inbox of a run; return the message number."""
     return inbox.send(folder, {"target": target, "value": value})
 
 
 def suggestions(folder: Path) -> list[Suggestion]:
-    """Return at most three changes to try.
+    """Return at most three changes to try in a run.
 
-    Candidates are, in this order, the strategy, a station's rate, a link going down, and link
-    rates.
+    The order of preference is: another strategy, a lower rate of a station, a link that goes down,
+    lower link rates.
     """
     scenario, _ = present(folder)
     known = targets.targets(scenario)
@@ -141,7 +150,8 @@ def _strategy_changes(scenario: Scenario, known: dict[str, Target]) -> list[Sugg
 def _other_strategy(scenario: Scenario, known: dict[str, Target]) -> str | None:
     """Return the strategy that the page suggests to switch to.
 
-    If any strategy runs, this is `none`; otherwise the first one that suits this network, or None.
+    If a strategy is active, return `none`. Otherwise return the first strategy that suits this
+    network, or None if no strategy does.
     """
     if scenario.strategy.name != "none":
         return "none"
@@ -151,9 +161,9 @@ def _other_strategy(scenario: Scenario, known: dict[str, Target]) -> str | None:
 
 
 def _slower_station(known: dict[str, Target]) -> list[Suggestion]:
-    """Propose to reduce the slowest WiFi rate to a third.
+    """Propose to reduce the lowest WiFi rate of a station to a third.
 
-    The rates of moving users cannot be changed, so they are not considered.
+    Rates of moving users are not considered, because they cannot be changed.
     """
     rates = {
         name: float(each.value)
@@ -206,8 +216,8 @@ def _row(target: Target) -> Row:
 def _flipped(folder: Path) -> list[tuple[str, Any]]:
     """Return (target, value) of each accepted change, then of each change that waits in the inbox.
 
-    The inbox is read before the event log: a change that the run takes in between is then found in
-    both, and counted once.
+    The inbox is read before the event log. If the run takes a change between the two reads, the
+    change is found in both, and it is returned once.
     """
     waiting = {}
     for path in sorted((folder / "inbox").glob("*.json")):

@@ -1,10 +1,13 @@
 """Allow changes only to pages of this server and to programs that send the key.
 
+The key is a secret in the file data/dashboard.key. A request is checked as follows:
+
 1) The host name in the request must be one of TRUSTED_HOSTS (against DNS rebinding).
 2) A request that changes anything must come from a page of this server or from a program, and must
    be JSON (against pages of other sites).
-3) It must contain the key: as `Authorization: Bearer KEY`, or as a cookie. A browser gets the
-   cookie in exchange for the ticket in the URL that the dashboard prints.
+3) A request that changes anything must also contain the key, as `Authorization: Bearer KEY` or as a
+   cookie. A browser gets the cookie in exchange for a ticket, a random word that works once. The
+   URL that the dashboard prints contains the ticket.
 
 Reading needs no key: the server listens on this machine only.
 """
@@ -34,7 +37,7 @@ HEADERS = {
 
 
 def protect(app: Flask) -> None:
-    """Check every request to the app, and set the security headers of every response."""
+    """Check every request to the app, and set security headers in every response."""
 
     @app.before_request
     def _check() -> AnyResponse | None:
@@ -56,9 +59,9 @@ def protect(app: Flask) -> None:
 
 
 def _exchange(token: str) -> AnyResponse:
-    """Redirect to the same page; if `token` is the current ticket, set the key as a cookie.
+    """Redirect to the same page; if `token` is the current ticket, also set the key as a cookie.
 
-    A ticket works once.
+    A new ticket then replaces the current one.
     """
     ticket = current_app.config["TICKET"]
     response = redirect(request.path)
@@ -75,9 +78,9 @@ def _exchange(token: str) -> AnyResponse:
 
 
 def _cookie() -> str:
-    """Return the name of the cookie.
+    """Return the name of the cookie that contains the key.
 
-    It contains the port, because a browser sends a cookie to all ports of a host.
+    The name contains the port, because browsers send a cookie to all ports of a host.
     """
     return f"lab_{urlsplit('//' + request.host).port or 80}"
 

@@ -1,6 +1,6 @@
 """Read the parameters of HTTP requests, and return the objects that all requests share.
 
-A wrong request raises a `Problem`, which becomes the error response.
+If a parameter is wrong, raise a `Problem`, which becomes the error response.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 def body(model: type[Model]) -> Model:
-    """Return the JSON body of the request as a checked `model`.
+    """Check the JSON body of the request, and return it as an instance of `model`.
 
-    The status is 400 if the body is no JSON object, and 422 if a value is wrong.
+    The request is answered with status 400 if the body is no JSON object, and with 422 if a value
+    is wrong.
     """
     data = request.get_json(silent=True)
     if not isinstance(data, dict):
@@ -35,7 +36,11 @@ def body(model: type[Model]) -> Model:
 
 
 def position() -> int:
-    """Return the position to continue a stream from: the Last-Event-ID header, or ?since=SEQ."""
+    """Return the position in a run from which the browser wants to continue a stream.
+
+    The position is in the header Last-Event-ID or in the query parameter ?since=SEQ; 0 is the
+    start.
+    """
     text = request.headers.get("Last-Event-ID") or request.args.get("since", "0")
     if not text.isdigit() or len(text) > 18:
         text = f"since {text}: this is no position. Send `seq` of an earlier answer, or 0"
@@ -44,7 +49,7 @@ def position() -> int:
 
 
 def points() -> int:
-    """Return the query parameter ?points=, the largest number of points of a chart line.
+    """Return the query parameter ?points=, the largest number of points in a chart line.
 
     The default is 600.
     """
@@ -60,7 +65,7 @@ def requested_runs() -> list[str]:
 
 
 def folder_of(run_id: str) -> Path:
-    """Return the folder of a run; the request gets status 404 if the run does not exist."""
+    """Return the folder of a run; answer the request with status 404 if there is no such run."""
     try:
         return store().folder(run_id)
     except RequestError as error:
@@ -68,9 +73,10 @@ def folder_of(run_id: str) -> Path:
 
 
 def running(run_id: str, doing: str) -> tuple[Path, dict[str, Any]]:
-    """Return the folder and the document of a run that is running; otherwise answer with 409.
+    """Return the folder and the document of a run; answer with status 409 if it is not running.
 
-    The document describes the run as in the list of runs. `doing` begins the error message.
+    The document is the JSON object that describes the run in lists. `doing` begins the error
+    message.
     """
     folder = folder_of(run_id)
     store().refresh()
@@ -85,18 +91,18 @@ def running(run_id: str, doing: str) -> tuple[Path, dict[str, Any]]:
 
 
 def store() -> Store:
-    """Return the index of all runs."""
+    """Return the index of all runs, which is shared by all requests."""
     found: Store = current_app.extensions["store"]
     return found
 
 
 def launcher() -> Launcher:
-    """Return the launcher, which starts runs as child processes."""
+    """Return the shared object that starts runs as child processes."""
     found: Launcher = current_app.extensions["launcher"]
     return found
 
 
 def streams() -> Streams:
-    """Return the readers that follow the folders of running runs."""
+    """Return the shared object that follows run folders and sends new samples to browsers."""
     found: Streams = current_app.extensions["streams"]
     return found

@@ -26,7 +26,7 @@ ERRORS = {
 class Row:
     """Describe one address of the API.
 
-    `body` is the model of its JSON request, and `status` the HTTP status of success.
+    `body` is the model of its JSON request body, and `status` is the HTTP status of success.
     """
 
     method: str
@@ -42,7 +42,8 @@ TABLE: list[Row] = []
 def router(blueprint: Blueprint) -> Callable[..., Callable[[Handler], Handler]]:
     """Return a decorator that registers a function as the handler of an API address.
 
-    It also adds the address to the table. What the function returns is sent as JSON.
+    The decorator also adds the address to the table. The return value of the function is sent as
+    JSON.
     """
 
     def route(
@@ -69,7 +70,10 @@ def router(blueprint: Blueprint) -> Callable[..., Callable[[Handler], Handler]]:
 
 
 def document(version: str) -> dict[str, Any]:
-    """Return the OpenAPI description of every address in the table."""
+    """Return the OpenAPI description of all addresses in the table.
+
+    `version` is the version of the lab.
+    """
     paths: dict[str, Any] = {}
     schemas: dict[str, Any] = {
         "Error": {

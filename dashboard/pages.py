@@ -66,7 +66,10 @@ def words() -> str:
 
 @pages.get("/plotly/<wanted>.js")
 def plotly(wanted: str) -> Response:
-    """Return the script plotly.js of the installed version; browsers may cache it forever."""
+    """Return plotly.js if `wanted` is its installed version; browsers may cache it forever.
+
+    Raise a `Problem` with status 404 for any other version.
+    """
     if wanted != version("plotly"):
         text = f"plotly.js {wanted} is not installed: the page is older than the server. Reload it"
         raise Problem(404, text)
@@ -85,7 +88,7 @@ def _for_all_pages() -> dict[str, Any]:
 
 @pages.app_template_filter()
 def with_code(text: str) -> Markup:
-    """Convert text to HTML: `text` between backticks becomes code, and all else is escaped."""
+    """Convert text to HTML: text between backticks becomes <code>, and all else is escaped."""
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
 

@@ -1,4 +1,7 @@
-"""Start runs as child processes; each run is reached through its folder and by signals."""
+"""Start runs as child processes of the dashboard.
+
+A started run is controlled through files in its folder, and stopped by signals.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,10 @@ MOST_ERROR_BYTES = 65_536
 
 
 class StartRequest(BaseModel):
-    """Hold the body of POST /api/runs; the scenario file decides every value that is left out."""
+    """Hold the body of POST /api/runs.
+
+    A value that is left out is taken from the scenario file.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
     scenario: str = Field(description="a name from /api/scenarios")
@@ -56,10 +62,10 @@ class StartRequest(BaseModel):
 
 @dataclass
 class Child:
-    """Hold the process and the folder of a run that the dashboard started.
+    """Hold the process and the run folder of a run that the dashboard started.
 
-    `errors` is the file that collects its standard error. When the process has ended, `text` is the
-    content of this file, without the prefix `error: `.
+    `errors` is the file to which the process writes its standard error. When the process has ended,
+    `text` is the content of this file without the prefix `error: `.
     """
 
     process: subprocess.Popen[bytes]
@@ -69,18 +75,19 @@ class Child:
     text: str = ""
 
     def error_text(self) -> str:
-        """Wait for the end of the child and return what it wrote to standard error.
+        """Wait for the end of the process, and return what it wrote to standard error.
 
-        The prefix `error: ` is removed.
+        Wait for `REPORTS_WITHIN_S` at most. The prefix `error: ` is removed.
         """
         self.waiter.join(REPORTS_WITHIN_S)
         return self.text
 
 
 class Launcher:
-    """Start runs as child processes, and stop the runs it started.
+    """Start runs as child processes, at most `most` at the same time, and stop them.
 
-    At most `most` of them are running at the same time.
+    `command` starts the lab; empty means `python -m lab`. `extension_folders` are passed on with
+    `--with`.
     """
 
     def __init__(
@@ -99,7 +106,7 @@ class Launcher:
     def start(self, request: StartRequest) -> str:
         """Check the request, start the run and return its id.
 
-        If the request is refused, raise an error and start nothing.
+        Raise an error and start nothing if the request is refused or too many runs are running.
         """
         scenario = checked(request)
         with self._mutex:
@@ -114,7 +121,7 @@ class Launcher:
         return folder.name
 
     def stop_all(self) -> None:
-        """Stop every run that this launcher started, and wait for their results.
+        """Stop every run that this launcher started, and wait until all have ended.
 
         A run that has not ended within `ENDS_WITHIN_S` is killed.
         """
@@ -157,7 +164,7 @@ class Launcher:
         return child
 
     def _wait(self, child: Child) -> None:
-        """Wait for the end of the child; append its error to log.txt if it left no result."""
+        """Wait for the end of the child; append its error to log.txt if the run has no result."""
         child.process.wait()
         with child.errors as errors:
             errors.seek(0)
@@ -169,9 +176,9 @@ class Launcher:
                 log.write(child.text + "\n")
 
     def _wait_for_start(self, child: Child) -> None:
-        """Return when the run has begun, or after `REPORTS_WITHIN_S`.
+        """Wait until the run has begun, for `REPORTS_WITHIN_S` at most.
 
-        If the child ends before the run has begun, raise its error as a `Problem`.
+        If the child process ends before the run has begun, raise its error text as a `Problem`.
         """
         ends = time.monotonic() + REPORTS_WITHIN_S
         manifest = child.folder / "manifest.json"
@@ -185,10 +192,10 @@ class Launcher:
 
 
 def checked(request: StartRequest) -> Scenario:
-    """Return the scenario that the request describes, after all checks.
+    """Check the request and return the scenario to run.
 
-    Raise an error if the engine cannot run it, if it needs root rights that are missing, or if it
-    names a code file.
+    Raise an error if the engine cannot run the scenario, if the server lacks the root rights for
+    it, or if the request contains the path of a code file.
     """
     _refuse_code(request)
     jobs = planning.checked(_batch_request(request))
@@ -206,7 +213,7 @@ def checked(request: StartRequest) -> Scenario:
 
 
 def arguments(request: StartRequest) -> list[str]:
-    """Return the arguments of the command line that start the requested run."""
+    """Return the command-line arguments of the lab that start the requested run."""
     argv = ["run", request.scenario, "--engine", request.engine]
     argv += ["--vm"] if request.vm else []
     options = {
@@ -225,7 +232,7 @@ def arguments(request: StartRequest) -> list[str]:
 
 
 def remove_unused(folder: Path) -> None:
-    """Remove the folder of a run that never began; leave it if it contains files."""
+    """Remove the empty folder of a run that never began; leave the folder if it contains files."""
     try:
         folder.rmdir()
     except OSError:

@@ -1,4 +1,4 @@
-"""Collect the data for the home page, which lists scenarios, and for the form that starts a run."""
+"""Collect the data for two pages: the home page with all scenarios, and the form to start a run."""
 
 from __future__ import annotations
 
@@ -38,7 +38,10 @@ OTHERS = ("Other networks", "Scenarios of no paper, and your own files in scenar
 
 @dataclass(frozen=True)
 class Group:
-    """Hold the scenarios of one paper, in the order of the paper's figures."""
+    """Hold the scenarios of one paper, in the order of the paper's figures.
+
+    `title` and `about` are the heading of the group and the text below it.
+    """
 
     title: str
     about: str
@@ -47,7 +50,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Part:
-    """Hold a paragraph of a topology's description; `drawn` marks a drawing made of characters."""
+    """Hold a paragraph of a topology's description; `drawn` marks a drawing in ASCII characters."""
 
     drawn: bool
     text: str
@@ -56,13 +59,13 @@ class Part:
 def rows() -> list[Row]:
     """Return one row per scenario, with the fields that pages show.
 
-    A scenario that contains the path of a code file is not loaded; its row shows the error.
+    A scenario that contains the path of a code file is not loaded; its row contains the error.
     """
     return catalogue.scenario_rows(partial(code_paths.refuse, doing="load the scenario"))
 
 
 def groups() -> list[Group]:
-    """Return the scenarios grouped by paper; groups without a scenario are left out."""
+    """Return the scenarios grouped by paper, without groups that have no scenario."""
     found: dict[tuple[str, str], list[Row]] = {each: [] for each in (*GROUPS.values(), OTHERS)}
     for row in rows():
         first, *_ = re.split(r"[\s,]", row.get("paper") or "")
@@ -75,10 +78,10 @@ def groups() -> list[Group]:
 
 
 def choices(name: str) -> Row:
-    """Return the strategies, engines and congestion controls that a scenario can be started with.
+    """Return the strategies, engines and congestion controls with which a scenario can be started.
 
-    `unfit` says why a strategy could never act in this network, or why an engine cannot build it;
-    empty if there is no such reason.
+    In the row of a strategy, `unfit` says why it could never act in this network. In the row of an
+    engine, `unfit` says why it cannot build the network. It is empty if there is no such reason.
     """
     scenario = loading.load(name)
     unfit = strategy_table.unfit(scenario.network)
@@ -95,9 +98,10 @@ def choices(name: str) -> Row:
 
 
 def picture(kind: str) -> list[Part]:
-    """Return the description of a topology as paragraphs.
+    """Return the description of the topology `kind` as paragraphs.
 
-    This is the docstring of the function that builds it, without the first word `Return`.
+    The description is the docstring of the function that builds the topology, without its first
+    word `Return`.
     """
     texts = (row["picture"] for row in catalogue.topology_rows() if row["kind"] == kind)
     text = (next(texts, "") or "").replace("`", "").removeprefix("Return ")

@@ -43,7 +43,7 @@ DEMO = StartRequest(
 def listen(port: int | None) -> socket.socket:
     """Return a listening socket on `port`; with None, on 8080 or the next free port.
 
-    Raise `MachineLacks` if the port is taken.
+    Raise `MachineLacks` if the port is taken, or if none of the tried ports is free.
     """
     for each in [port] if port else range(FIRST_PORT, FIRST_PORT + PORTS):
         sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
@@ -65,10 +65,10 @@ def listen(port: int | None) -> socket.socket:
 
 
 def key(path: Path) -> str:
-    """Return the key in the file `path`; create both if there is none.
+    """Return the key in the file `path`; if there is none, create the file with a new key.
 
-    Programs send this key to change runs. It stays the same over restarts. Only the owner of the
-    file can read it.
+    Programs send this key to change runs. The key stays the same when the dashboard restarts. Only
+    the owner of the file can read it.
     """
     try:
         return path.read_text(encoding="ascii").strip() or _new_key(path)
@@ -77,7 +77,7 @@ def key(path: Path) -> str:
 
 
 def server(app: Flask, sock: socket.socket) -> Any:
-    """Return a Waitress server for the app, with enough threads for many browsers."""
+    """Return a Waitress server for the app on the socket `sock`, with `THREADS` threads."""
     from waitress.server import create_server
 
     return create_server(
@@ -101,8 +101,9 @@ def serve(
 ) -> None:
     """Serve until Ctrl-C or SIGTERM, then stop the runs that the dashboard started.
 
-    `browser` opens a browser if there is a display. `demo` starts a demo run and opens its page.
-    `extension_folders` are the folders given by `--with`.
+    If `browser`, open a browser if there is a display. If `demo`, start a demo run and print the
+    URL of its page. `runs` is the folder of all run folders. `extension_folders` are the folders
+    given by `--with`.
     """
     extensions.add_from_environment()
     for each in extension_folders:
@@ -147,7 +148,7 @@ def serve(
 
 
 def main(argv: Sequence[str]) -> None:
-    """Start the dashboard with the arguments of the command `lab up`."""
+    """Start the dashboard with the arguments that the command `lab up` passes on."""
     parser = argparse.ArgumentParser(prog="dashboard", epilog="See ./run_lab.sh up --help.")
     parser.add_argument("--port", type=int)
     parser.add_argument("--no-browser", action="store_true")
@@ -167,9 +168,9 @@ def main(argv: Sequence[str]) -> None:
 
 
 def _demo(launcher: Launcher) -> str:
-    """Start the demo run and return the address of its page.
+    """Start the demo run and return the path of its page in the URL.
 
-    If it cannot start, print the reason and return "/".
+    If the run cannot start, print the reason and return "/".
     """
     try:
         return f"/runs/{launcher.start(DEMO)}"

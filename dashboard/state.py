@@ -1,4 +1,4 @@
-"""Determine the state of a run from the files in its folder."""
+"""Determine the state of a run (running, paused, ended, ...) from the files in its folder."""
 
 from __future__ import annotations
 
@@ -22,10 +22,9 @@ Doc = dict[str, Any]  # a JSON document of the run folder
 
 @dataclass(frozen=True)
 class Verdict:
-    """Say whether the connections of a run use MPTCP.
+    """Hold whether the connections of a run use MPTCP, and this statement as text.
 
-    `kind` is "yes", "no", "pending" (not known yet) or "none" (no user uses MPTCP). `text` says it
-    in words.
+    `kind` is "yes", "no", "pending" (not known yet) or "none" (no user uses MPTCP).
     """
 
     kind: str
@@ -36,9 +35,10 @@ class Verdict:
 class RunState:
     """Describe the state of a run.
 
-    `t` is the time it has reached, in s. `over` is True if nothing more will be written into its
-    folder. `speed` is simulated time over real time, "max", or None for an engine that runs in real
-    time. `overloaded` gives the reasons why the machine cannot keep up; it is empty if it can.
+    `t` is the time that the run has reached, in s. `over` is True if the run has ended. `speed` is
+    simulated time over real time, "max", or None for an engine that runs in real time. `overloaded`
+    contains the reasons why the machine cannot keep up with the run; it is empty if the machine
+    can.
     """
 
     status: str
@@ -58,7 +58,7 @@ class RunState:
 
 @dataclass
 class _Flags:
-    """Hold what the event log says about pauses, speed and overload."""
+    """Hold what the event log says about pauses, speed changes and overload."""
 
     paused: bool = False
     speed: float | str | None = None
@@ -93,10 +93,10 @@ def of(folder: Path) -> RunState:
 def verdict(
     result: Doc | None, frame: Doc | None, multipath_users: Sequence[str], over: bool
 ) -> Verdict:
-    """Return whether the connections of a run use MPTCP.
+    """Return the verdict on whether the connections of a run use MPTCP.
 
-    The result of the run decides. Without one, the last frame (sample) shows how many subflows the
-    connections have so far. `over` is True if the run has ended.
+    If the run has a `result`, this decides. Before, `frame`, the latest sample, shows how many
+    subflows each connection has so far. `over` is True if the run has ended.
     """
     if not multipath_users:
         text = "This scenario has no multipath user: all connections are plain TCP."
@@ -121,7 +121,7 @@ def verdict(
 
 
 def last_frame(folder: Path) -> Doc | None:
-    """Return the last complete line of samples.jsonl as an object, or None if there is none."""
+    """Return the last complete line of samples.jsonl as an object, None if there is none."""
     try:
         with (folder / "samples.jsonl").open("rb") as file:
             file.seek(0, os.SEEK_END)
@@ -161,13 +161,16 @@ def _flags(folder: Path) -> _Flags:
 
 
 def _first_speed(manifest: Doc | None) -> float | str | None:
-    """Return the speed at which a run began; None if it runs in real time or is unknown."""
+    """Return the speed at which a run began; None if the manifest does not contain one."""
     speed = (manifest or {}).get("speed")
     return "max" if speed == 0 else speed
 
 
 def _state_events(path: Path) -> Iterator[Doc]:
-    """Yield the events about controls and overload; other lines are not parsed, to save time."""
+    """Yield the events about controls and overload from the event log.
+
+    Other lines are not parsed, to save time.
+    """
     try:
         lines = path.read_bytes().split(b"\n")
     except OSError:
@@ -185,7 +188,7 @@ def _multipath_users(folder: Path) -> list[str]:
 
 
 def _subflow_counts(frame: Doc | None) -> dict[str, int]:
-    """Map each connection to its number of subflows in a frame."""
+    """Map each connection in a frame (one sample of the run) to its number of subflows."""
     counts: dict[str, int] = {}
     for name in (frame or {}).get("sf", {}):
         connection = name.rpartition("/")[0]

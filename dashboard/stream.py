@@ -1,9 +1,10 @@
-"""Follow running runs and send their samples and events to browsers.
+"""Follow the folders of running runs, and send new samples and events to browsers.
 
 One thread follows each run folder for all browsers, and each line is encoded once. A position in a
-run counts its samples and its events: SEQ = samples * EVENTS + events. The server need not remember
-what each browser has received, and a position stays valid after a restart. Server-sent events
-contain the position as `id:`, so that a browser continues where it stopped.
+run combines the number of samples and the number of events before it: SEQ = samples * EVENTS +
+events. The server need not remember what each browser has received, and a position stays valid
+after a restart. Server-sent events contain the position as `id:`, so that a browser continues where
+it stopped.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ LINGER_S = 10.0  # a reader continues for so long after its last use
 class Message:
     """Hold one message for browsers.
 
-    `kind` is "sample", "event" or "status", `seq` the position after this message, and `body` its
-    JSON text.
+    `kind` is "sample", "event" or "status". `seq` is the position in the run after this message,
+    and `body` is the content as JSON text.
     """
 
     kind: str
@@ -48,15 +49,12 @@ class Message:
         return f"id: {self.seq}\nevent: {self.kind}\ndata: {self.body}\n\n".encode()
 
     def is_after(self, samples: int, events: int) -> bool:
-        """Return whether this message is new to a browser.
-
-        `samples` and `events` are the numbers of samples and events that the browser already has.
-        """
+        """Return whether a browser that has so many samples and events still needs this message."""
         return self.seq // EVENTS > samples if self.kind == "sample" else self.seq % EVENTS > events
 
 
 class Tail(threading.Thread):
-    """Follow one run folder in a thread until no browser watches it.
+    """Follow one run folder in a thread, until no browser has used the thread for `LINGER_S`.
 
     The last `KEPT` messages are kept in memory.
     """
@@ -74,7 +72,7 @@ class Tail(threading.Thread):
         self._read, self._dropped = [0, 0], [0, 0]  # samples, events
 
     def run(self) -> None:
-        """Poll the folder until nobody has watched it for `LINGER_S`."""
+        """Poll the folder until no browser has used this thread for `LINGER_S`."""
         polls = 0
         while not self.ended:
             self.poll(polls % STATUS_EVERY == 0)
@@ -86,7 +84,7 @@ class Tail(threading.Thread):
     def since(self, seq: int) -> list[Message]:
         """Return the messages after the position `seq`, in order.
 
-        Messages that are no longer in memory are read from the files.
+        Messages that are no longer in memory are read from the files of the run.
         """
         samples, events_read = divmod(seq, EVENTS)
         with self.news:
@@ -96,9 +94,9 @@ class Tail(threading.Thread):
         return [each for each in read(self.folder) if each.is_after(samples, events_read)]
 
     def more_than(self, count: int) -> bool:
-        """Wait until there have been more than `count` messages.
+        """Wait until more than `count` messages have been read since the start of the thread.
 
-        Return False if there is none within `HEARTBEAT_S`.
+        Return False if this does not happen within `HEARTBEAT_S`.
         """
         with self.news:
             return self.news.wait_for(lambda: self.count > count, HEARTBEAT_S)
@@ -106,7 +104,7 @@ class Tail(threading.Thread):
     def poll(self, with_state: bool) -> None:
         """Read the new lines of the folder, and wake the threads that wait for messages.
 
-        With `with_state`, or if there are new events, determine the state of the run anew.
+        Determine the state of the run if `with_state`, or if there are new events.
         """
         samples, found = self._samples.new(), self._events.new()
         now = state.of(self.folder) if with_state or found else self.state
@@ -128,7 +126,7 @@ class Tail(threading.Thread):
 
 
 class Streams:
-    """Hold the threads that follow watched runs, and limit the number of streams to `most`."""
+    """Hold one `Tail` thread per watched run folder, and allow at most `most` streams."""
 
     def __init__(self, most: int) -> None:
         self._tails: dict[Path, Tail] = {}
@@ -136,7 +134,7 @@ class Streams:
         self._slots = threading.BoundedSemaphore(most)
 
     def tail(self, folder: Path) -> Tail:
-        """Return the thread that follows a run folder; start it if there is none."""
+        """Return the thread that follows a run folder; start the thread if there is none."""
         with self._mutex:
             self._tails = {path: tail for path, tail in self._tails.items() if not tail.ended}
             if folder not in self._tails:
@@ -146,10 +144,10 @@ class Streams:
             return self._tails[folder]
 
     def watch(self, folder: Path, seq: int, gone: Callable[[], bool]) -> Iterator[bytes] | None:
-        """Return the server-sent events of a run after the position `seq`.
+        """Return the server-sent events of a run after the position `seq`, as an iterator of bytes.
 
-        Return None if there are too many streams. `gone()` returns True when the browser has
-        disconnected.
+        Return None if there are too many streams. The iterator ends when `gone()` returns True,
+        because the browser has disconnected, when the run has ended, or after `STREAM_S`.
         """
         if not self._slots.acquire(blocking=False):
             return None
@@ -184,7 +182,7 @@ class Streams:
 
 
 def read(folder: Path) -> list[Message]:
-    """Return all samples and events of a run, merged by time.
+    """Return all samples and events of a run as messages, merged by time.
 
     Lines of the same file keep their order.
     """

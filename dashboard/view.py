@@ -26,10 +26,11 @@ Doc = dict[str, Any]  # JSON: a run in lists, or what a page gets
 
 
 def run(store: Store, folder: Path) -> Doc:
-    """Return everything the page of a run shows, as a JSON object.
+    """Return everything that the page of a run shows, as a JSON object.
 
-    It holds the run's document (its row in lists), state, scenario texts, targets that can be
-    changed, and changes to try. Raise a `Problem` with status 404 if there is no such run.
+    This is the document of the run, plus its state, the texts of its scenario, the targets
+    (settings that can be changed), and changes to try. Raise a `Problem` with status 404 if there
+    is no such run.
     """
     store.refresh()
     try:
@@ -65,15 +66,15 @@ def run(store: Store, folder: Path) -> Doc:
 
 
 def with_rates(doc: Doc) -> Doc:
-    """Add the field `rates` to a document, the JSON object that describes a run in lists.
+    """Add the field `rates` to the document of a run, the JSON object that describes it in lists.
 
-    The field states the rate scale of the run in words; it is empty if the rate scale is 1.
+    The field states the rate scale of the run in words. It is empty if the rate scale is 1.
     """
     return doc | {"rates": rate_scale.label(doc["rate_scale"], doc["wire_rates"])}
 
 
 def controls(engine: str) -> list[str]:
-    """Return the names of the controls that a run of this engine accepts."""
+    """Return the names of the controls, such as "stop", that runs of this engine support."""
     simulated = any(
         row["name"] == engine and not row["real_time"] for row in catalogue.engine_rows()
     )
@@ -81,9 +82,10 @@ def controls(engine: str) -> list[str]:
 
 
 def charts(folder: Path, points: int) -> Doc:
-    """Return the charts, the event log and the last frame of a run, as a JSON object.
+    """Return the charts, the event log and the last sample of a run, as a JSON object.
 
-    `seq` is the position from which a stream continues. A chart line has at most `points` points.
+    `seq` in the result is the position from which a stream continues. A chart line has at most
+    `points` points.
     """
     frames = _frames(folder)
     happened = _events(folder)
@@ -96,10 +98,10 @@ def charts(folder: Path, points: int) -> Doc:
 
 
 def about(folder: Path, happened: list[Doc]) -> charting.About:
-    """Return the facts about a run that its charts need in addition to the frames.
+    """Return the facts about a run that its charts need in addition to the samples.
 
-    `happened` are the events of the run. The result has only defaults while the scenario cannot be
-    read.
+    `happened` are the events of the run. If the scenario cannot be read yet, the result contains
+    only default values.
     """
     try:
         scenario, network = flips.loaded(folder), flips.network(folder)
@@ -119,7 +121,8 @@ def about(folder: Path, happened: list[Doc]) -> charting.About:
 def compared(store: Store, ids: list[str]) -> list[Doc]:
     """Return the documents of the runs to compare, in the order of `ids`, each with a label.
 
-    Raise a `Problem` if the number of runs is not 2 to 6, or if they cannot be compared.
+    Raise a `Problem` if there are fewer than 2 or more than 6 runs, if a run does not exist, or if
+    the runs cannot be compared.
     """
     if not 2 <= len(ids) <= MOST_COMPARED:
         raise Problem(
@@ -138,7 +141,7 @@ def compared(store: Store, ids: list[str]) -> list[Doc]:
 
 
 def overlay(store: Store, docs: list[Doc], points: int) -> list[Doc]:
-    """Return the charts that compare the runs described by `docs`, with one line per run.
+    """Return charts that compare the runs described by `docs`, with one line for each run.
 
     A line has at most `points` points.
     """
@@ -147,9 +150,10 @@ def overlay(store: Store, docs: list[Doc], points: int) -> list[Doc]:
 
 
 def marks(store: Store, docs: list[Doc]) -> list[Doc]:
-    """Return the events that charts mark with a line, as JSON rows, for all runs.
+    """Return the events of all runs that the charts mark with a vertical line, as JSON rows.
 
-    `run` is the index of the run in `docs`; `number` counts the marks of each run, as on its page.
+    In a row, `run` is the index of the run in `docs`. `number` counts the marks of each run from 1,
+    as on the page of the run.
     """
     found: list[Doc] = []
     for place, doc in enumerate(docs):
@@ -165,8 +169,9 @@ def marks(store: Store, docs: list[Doc]) -> list[Doc]:
 def choose(docs: list[Doc], query: dict[str, str]) -> list[Doc]:
     """Return the documents of the runs that match a query.
 
-    The query may contain the fields in `FILTERS`, `tag`, `q` (words that must occur in the texts of
-    the run) and `limit` (the largest number of runs).
+    The query may contain the fields in `FILTERS`, `tag`, `q` (words that must all occur in the
+    texts of the run) and `limit` (the largest number of runs). Raise a `Problem` for any other
+    field.
     """
     known = (*FILTERS, "tag", "q", "limit")
     for key in query.keys() - set(known):
@@ -188,10 +193,11 @@ def _text(doc: Doc) -> str:
 
 
 def _thresholds(first: float | None, happened: list[Doc]) -> tuple[tuple[float, float | None], ...]:
-    """Return pairs (t, occupancy), from the first value and the changes during the run.
+    """Return the congestion threshold of a run over time, as pairs (t, occupancy).
 
-    From time t in s on, an access point with this MAC occupancy was congested. The result is empty
-    if no strategy had a threshold.
+    From time t in s until the next pair, an access point counts as congested at this MAC occupancy.
+    `first` is the threshold at the start, and `happened` are the events of the run, which contain
+    its changes. None means no threshold. The result is empty if there never was a threshold.
     """
     steps: list[tuple[float, float | None]] = [(0.0, first)]
     for event in happened:
@@ -207,8 +213,8 @@ def _thresholds(first: float | None, happened: list[Doc]) -> tuple[tuple[float, 
 def _refuse_wire_rates(docs: list[Doc]) -> None:
     """Raise a `Problem` with status 422 if some runs have wire rates and others scenario units.
 
-    Runs of an older version recorded wire rates: rates in scenario units multiplied by the rate
-    scale.
+    Runs of an older version recorded wire rates, which are rates in scenario units multiplied by
+    the rate scale.
     """
     old = [doc["id"] for doc in docs if doc["wire_rates"]]
     if old and len(old) < len(docs):
@@ -220,9 +226,9 @@ def _refuse_wire_rates(docs: list[Doc]) -> None:
 
 
 def _labelled(docs: list[Doc]) -> list[Doc]:
-    """Add a label to each document.
+    """Add a label to each document and return the documents.
 
-    The label is the strategy, and whatever differs among the runs of this strategy.
+    The label is the strategy, followed by whatever differs among the runs with this strategy.
     """
     for n, doc in enumerate(docs, 1):
         alike = [each for each in docs if each["strategy"] == doc["strategy"]]

@@ -1,7 +1,7 @@
-"""Define the command line: names, options and exit codes. Other modules do the work.
+"""Define the command line: commands, options and exit codes. The modules of `lab.cli` do the work.
 
-Exit codes: 0 done, 2 the request is wrong, 3 this machine lacks something, 4 the run failed,
-130 interrupted.
+Exit codes: 0 done, 2 the request is wrong, 3 this machine lacks something, 4 the run failed, 130
+interrupted.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from lab.run.recorder import RUNS
 
 
 class CommandLine(click.Group):
-    """Turn errors of the lab into a message and an exit code instead of a traceback."""
+    """Run the commands, and convert an error of the lab to a message and an exit code."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command. For a `LabError`, print its message and exit with its exit code."""
+        """Run a command. For a `LabError`, print its message and end with its exit code."""
         try:
             return super().invoke(ctx)
         except LabError as error:
@@ -137,7 +137,7 @@ def run(ctx: click.Context, /, report: bool, as_json: bool, quiet: bool, **reque
 def check(scenario: str, settings: tuple[str, ...], strategy: str | None, cc: str | None) -> None:
     """Check every key and value of SCENARIO. Start nothing.
 
-    Files of your own that it uses are imported, which runs them.
+    Python files of your own that the scenario uses are imported, which executes their code.
     """
     checking.check(scenario, settings, strategy, cc)
 
@@ -156,7 +156,7 @@ def check(scenario: str, settings: tuple[str, ...], strategy: str | None, cc: st
 def compare(folders: tuple[Path, ...], as_json: bool, as_markdown: bool) -> None:
     """Compare runs side by side.
 
-    The repeats of a strategy form one group, with 95 % intervals.
+    All runs with the same strategy form one group, with a 95 % confidence interval.
     """
     from lab.results import compare as comparing
 

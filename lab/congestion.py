@@ -1,7 +1,7 @@
 """List the built-in congestion controls that a scenario can name.
 
-`lab.extensions` adds those in a user's files; `lab.scenario.engine_table` says which engine can run
-which.
+`lab.extensions` adds the congestion controls in users' files. `lab.scenario.engine_table` says
+which engine can run which.
 """
 
 BUILT_IN = {

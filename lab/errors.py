@@ -1,4 +1,4 @@
-"""Define every error that a user can meet. The command line exits with `exit_code`.
+"""Define every error that a user can see. Each class has an `exit_code` for the command line.
 
 LabError                  4  the run failed
 ├── RequestError          2  the request makes no sense (file, key, value)
@@ -33,7 +33,10 @@ class MachineLacks(LabError):
 
 
 class CommandFailed(LabError):
-    """Report a command of the emulation that ended with an error."""
+    """Report that a command of the emulation ended with an error.
+
+    `doing` says what the command was for, `argv` is the command, `status` its exit status.
+    """
 
     def __init__(self, doing: str, argv: Sequence[str], status: int, stderr: str) -> None:
         self.argv, self.status, self.stderr = tuple(argv), status, stderr.strip()
@@ -47,7 +50,7 @@ class CommandFailed(LabError):
 
 
 def show(value: Any) -> str:
-    """Format a value as it would be written in a scenario file, with at most 60 characters."""
+    """Format a value as in a scenario file, cut to at most 60 characters."""
     text = (
         "true"
         if value is True
@@ -61,9 +64,10 @@ def show(value: Any) -> str:
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """Return ` (did you mean 'X'?)` for the known word closest to `word`, or an empty text.
+    """Return ` (did you mean 'X'?)`, where X is the known word closest to `word`.
 
-    A word with a digit needs a closer match, so that `ue9` does not suggest `ue1`.
+    Return an empty text if no known word is close enough. A word with a digit needs a closer match,
+    so that `ue9` does not suggest `ue1`.
     """
     close = get_close_matches(
         word, list(known), 1, 0.7 if any(each.isdigit() for each in word) else 0.6
@@ -72,6 +76,6 @@ def nearest(word: str, known: Iterable[str]) -> str:
 
 
 def unknown(value: Any, known: Iterable[str]) -> str:
-    """Return the message that a value is unknown. It names the closest known value, then all."""
+    """Return the text that `value` is unknown, with the closest known value and all known ones."""
     known = list(known)
     return f"{show(value)} is unknown{nearest(str(value), known)}: choose from {', '.join(known)}"

@@ -1,6 +1,6 @@
 """Register strategies, topologies, congestion controls and scenarios that a user wrote in files.
 
-A file is named after what it defines:
+The name of a file (NAME) is the name of what it defines:
 
     NAME.py     a class derived from `Strategy`: a strategy
     NAME.py     `Params` and `build`: a topology
@@ -37,7 +37,7 @@ NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 
 @dataclass(frozen=True)
 class Extension:
-    """Describe a registered file: what it defines, its name, and its content in bytes."""
+    """Hold a registered file: what kind of thing it defines, its name, path and content."""
 
     kind: Kind
     name: str
@@ -50,7 +50,7 @@ class Extension:
         return hashlib.sha256(self.source).hexdigest()
 
     def row(self) -> dict[str, str]:
-        """Return the file's entry in the list `extensions` of manifest.json."""
+        """Return the entry for this file in the list `extensions` of manifest.json."""
         return {
             "kind": self.kind,
             "name": self.name,
@@ -71,47 +71,54 @@ def registered() -> tuple[Extension, ...]:
 
 
 def restore(files: Iterable[Extension]) -> None:
-    """Register in this process the files that another process of the lab has registered."""
+    """Register `files`, which another process of the lab has registered, in this process too."""
     for each in files:
         _register(each.kind, each.path)
 
 
 def strategy_file(name: str) -> Path | None:
-    """Return the file of a user's strategy, or None for a built-in one."""
+    """Return the path of the file that defines a user's strategy, None for a built-in strategy."""
     return _file(name, PYTHON, "strategy")
 
 
 def topology_file(kind: str) -> Path | None:
-    """Return the file of a user's kind of topology, or None for a built-in one."""
+    """Return the path of the file that defines a user's topology, None for a built-in topology."""
     return _file(kind, PYTHON, "topology")
 
 
 def law_file(name: str, suffix: str) -> Path | None:
-    """Return the file of a user's congestion control with this suffix (".py" or ".c"), or None."""
+    """Return the path of the file that defines a user's congestion control.
+
+    A congestion control can have two files; `suffix` is ".py" or ".c". Return None if there is no
+    such file.
+    """
     return _file(name, suffix, "cc")
 
 
 def scenario_files() -> dict[str, Path]:
-    """Return all registered scenario files by the name of the scenario."""
+    """Map the name of each registered scenario to the path of its file."""
     return {each.name: each.path for each in registered() if each.kind == "scenario"}
 
 
 def law_names(suffix: str = "") -> tuple[str, ...]:
-    """Return the users' congestion controls that have a file with this suffix (empty: any file)."""
+    """Return the names of the users' congestion controls that have a file with this suffix.
+
+    `suffix` is ".py" or ".c"; the empty string selects all.
+    """
     found = (each for each in registered() if each.kind == "cc")
     return tuple(dict.fromkeys(each.name for each in found if each.path.suffix.endswith(suffix)))
 
 
 def congestion_controls() -> dict[str, str]:
-    """Return every congestion control with one line of help, built-in ones first."""
+    """Map the name of every congestion control to a line of help, built-in ones first."""
     return congestion.BUILT_IN | {name: _law_help(name) for name in law_names()}
 
 
 def missing_half(name: str, suffix: str) -> Path | None:
-    """Return the path of the missing file of a user's congestion control, or None.
+    """Return the path that the missing file of a user's congestion control would have.
 
-    `suffix` is ".py" (which the simulator needs) or ".c" (emulation). None if no such file is
-    missing.
+    The simulator needs a file with the `suffix` ".py", the emulation one with ".c". Return None if
+    the file exists, or if `name` is not a user's congestion control.
     """
     if name not in law_names() or law_file(name, suffix):
         return None
@@ -121,7 +128,7 @@ def missing_half(name: str, suffix: str) -> Path | None:
 
 
 def described(error: Exception) -> str:
-    """Return type and text of an exception, with file and line if a user's own file raised it."""
+    """Return type and text of an exception, with file and line if a user's file raised it."""
     if isinstance(error, StrategyFailed):
         return str(error)
     for each in registered():
@@ -134,10 +141,11 @@ def described(error: Exception) -> str:
 
 
 def add(path: Path) -> None:
-    """Register a file, or all suitable files in a folder (not in its subfolders).
+    """Register a file, or all suitable files in a folder but not in its subfolders.
 
     A file is suitable if it defines a strategy, a topology, a congestion control or a scenario.
-    Raise `RequestError`, which names the file and the line of an error in it.
+    Raise `RequestError` if `path` does not exist, is a file that is not suitable, or contains an
+    error; the message then names file and line.
     """
     if not path.exists():
         raise RequestError(f"--with {path}: there is no such file or folder")
@@ -156,38 +164,44 @@ def add(path: Path) -> None:
 
 
 def add_from_environment() -> None:
-    """Register the files in all folders that the environment variable MULTIPATH_LAB_PATH lists."""
+    """Register the suitable files in each folder that MULTIPATH_LAB_PATH lists.
+
+    This environment variable contains folders separated by colons.
+    """
     for folder in filter(None, os.environ.get(PATH, "").split(":")):
         add(Path(folder))
 
 
 def is_path(text: str) -> bool:
-    """Return whether the value of an option is the path of a file rather than a name."""
+    """Return whether `text`, the value of an option, is the path of a file and not a name."""
     return "/" in text or text.endswith((PYTHON, C))
 
 
 def strategy_name(text: str) -> str:
-    """Return the name of the strategy given by `--strategy`. If it is a path, register the file."""
+    """Return the name of the strategy that `--strategy` gives as a name or as the path of a file.
+
+    If `text` is a path, register the file.
+    """
     return _register("strategy", Path(text)) if is_path(text) else text
 
 
 def cc_name(text: str) -> str:
-    """Return the congestion control given by `--cc`.
+    """Return the name of the congestion control that `--cc` gives as a name or as a path.
 
-    If it is a path, register its .py and .c files.
+    If `text` is a path, register the .py and the .c file of this congestion control.
     """
     return _register("cc", Path(text)) if is_path(text) else text
 
 
 def add_topology(path: Path) -> str:
-    """Register the topology in a file. Return its kind: the file name without `.py`."""
+    """Register the file of a topology. Return the topology's kind, the file name without `.py`."""
     return _register("topology", path)
 
 
 def _register(kind: Kind, path: Path) -> str:
-    """Register one file and return its name.
+    """Register one file and return the name of what it defines.
 
-    The .py and .c file of a law are registered together.
+    For a congestion control, register both its .py and its .c file.
     """
     path = Path(os.path.abspath(path))
     endings = {"strategy": (PYTHON,), "topology": (PYTHON,), "cc": (PYTHON, C), "scenario": (YAML,)}
@@ -211,7 +225,10 @@ def _register(kind: Kind, path: Path) -> str:
 
 
 def _define(made: Extension) -> None:
-    """Add a strategy or topology to its table. Congestion controls are loaded by the engines."""
+    """Add a strategy or a topology to the table of all strategies or topologies.
+
+    Do nothing for other files: the engines load congestion controls themselves.
+    """
     if made.kind == "strategy":
         from controller.strategies import from_file
 
@@ -251,7 +268,11 @@ def _file(name: str, suffix: str, kind: Kind) -> Path | None:
 
 
 def _law_help(name: str) -> str:
-    """Return the first line of a law's module docstring, or of the first comment in its C file."""
+    """Return a line of help for a user's congestion control.
+
+    It is the first line of the module docstring of the .py file, or else of the first comment in
+    the .c file.
+    """
     return next(filter(None, _help_lines(name)), "of your own")
 
 

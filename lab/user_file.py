@@ -1,4 +1,4 @@
-"""Check and import a Python file that a user wrote. Errors become `RequestError`."""
+"""Check and import a Python file that a user wrote; report every error as `RequestError`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ IN_VM = "MULTIPATH_LAB_VM"  # set inside the virtual machine
 def import_file(path: Path) -> ModuleType:
     """Import a Python file and return its module.
 
-    Raise `RequestError` with the file, and with the line if one of its lines failed.
+    Raise `RequestError` if the file must not be run or fails. The message names the file, and the
+    line in it that failed.
     """
     check_file(path)
     try:
@@ -27,10 +28,9 @@ def import_file(path: Path) -> ModuleType:
 
 
 def check_file(path: Path) -> None:
-    """Raise `RequestError` if a file cannot be imported, or if root must not run it.
+    """Raise `RequestError` if `path` is no Python file, or if root must not run it.
 
-    A process of root runs only files that no other user can change: they belong to root or to the
-    user who called `sudo`, and only the owner may write to them.
+    Root runs only files that no other user can change, as `check_rights` describes.
     """
     if path.suffix != ".py":
         raise RequestError(f"import {path}: a Python file ends in .py")
@@ -42,9 +42,9 @@ def check_file(path: Path) -> None:
 def check_rights(path: Path) -> None:
     """Raise `RequestError` if this process runs as root and another user can change the file.
 
-    The file and its folder must belong to root or to the user who called `sudo`, and only the owner
-    may write to them. Inside the virtual machine, which is discarded after a run, root runs every
-    file.
+    The file and its folder must belong to root or to the user who called `sudo`, and only their
+    owner may write to them. The check is skipped inside the virtual machine, which is discarded
+    after a run.
     """
     if os.geteuid() != 0 or os.environ.get(IN_VM):
         return

@@ -1,4 +1,4 @@
-"""Tell what a user's file defines by reading it, without running it."""
+"""Determine what a user's file defines by reading the file, without running it."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ PYTHON, C, YAML = ".py", ".c", ".yaml"
 
 
 def defined_in(path: Path) -> Kind | None:
-    """Return what a file defines; None if it defines nothing that the lab can use.
+    """Return what a file defines: "strategy", "topology", "cc" (congestion control) or "scenario".
 
-    Raise `RequestError` if it cannot be read or parsed.
+    Return None if the file defines nothing that the lab can use. Raise `RequestError` if a Python
+    file cannot be read or parsed.
     """
     if path.suffix in (C, YAML):
         return "cc" if path.suffix == C else "scenario"
@@ -36,9 +37,9 @@ def defined_in(path: Path) -> Kind | None:
 
 
 def _is_strategy(definition: ast.ClassDef) -> bool:
-    """Return whether a class definition is that of a strategy.
+    """Return whether a class definition defines a strategy.
 
-    It is if a base class is called `Strategy`, or if it has any base class and a method `decide`.
+    It does if a base class is called `Strategy`, or if it has any base class and a method `decide`.
     """
     bases = {ast.unparse(base).rpartition(".")[2] for base in definition.bases}
     methods = {each.name for each in definition.body if isinstance(each, ast.FunctionDef)}

@@ -1,10 +1,8 @@
 """Run the controller: a tick four times a second, and a control step whenever one is due.
 
-In a control step, the strategy observes the network and decides.
-
 1) When a step is due and the bridges are connected, request their counters.
-2) When all have replied, or after a second: observe, let the strategy decide, carry out its
-   commands, and write the decision log and the statistics.
+2) When all have replied, or after a second: observe the network, let the strategy decide, carry out
+   its commands, and write the decision log and the statistics.
 """
 
 from __future__ import annotations
@@ -142,10 +140,7 @@ class Session:
             self._readiness.lost(switch, TABLE_0)
 
     def warn(self, text: str) -> None:
-        """Append a warning to the decision log, unless the same text has been written before.
-
-        At most `MOST_WARNINGS` different warnings are written.
-        """
+        """Log a warning unless the same was logged before; log at most `MOST_WARNINGS` in all."""
         if text not in self._warned and len(self._warned) < MOST_WARNINGS:
             self._warned.add(text)
             self._folder.write({"kind": "warning", "text": text})
@@ -185,10 +180,7 @@ class Session:
     # --- the loop
 
     def tick(self) -> None:
-        """Handle new messages from the runner, and start or finish a control step if it is time.
-
-        This method is called every `TICK_S` seconds.
-        """
+        """Handle new messages; start or finish a control step if it is time. Run every `TICK_S`."""
         for message in self._folder.messages():
             self._handle_message(message)
         now_s = time.monotonic()
@@ -234,16 +226,15 @@ class Session:
         }
 
     def _link(self, state: LinkState) -> int | None:
-        """Apply new settings of a link, and return how many flows move because of them.
+        """Apply a link's new settings; return how many flows move.
 
-        Return None if the settings do not set the link up or down, or if it does not join two
+        Return None if the settings change neither up nor down, or the link does not join two
         switches.
         """
         self._observer.arcs.change_link(state)
         return None if state.up is None else self._forwarding.set_link(state.link, state.up)
 
     def _late(self, now_s: float) -> bool:
-        """Return whether more than `patience_s` has passed since the controller started."""
         return now_s - self._started_s > self._patience_s
 
     def _command_hosts(self, now_s: float) -> None:

@@ -1,7 +1,9 @@
-"""Run several jobs. Runs that exist already are kept; the others are made.
+"""Run several jobs; keep the runs that exist already.
 
-1) A run folder is kept if it holds a complete run of the same experiment that did not overload the
-   machine.
+A job is one run to make, and its outcome is the result with the run folder.
+
+1) A run is kept if its folder holds a complete result of the same experiment, and the machine was
+   not overloaded during the run.
 2) An unfinished or overloaded run of the same experiment is removed and repeated.
 3) Simulations run in parallel on all processors; emulations run one after the other.
 """
@@ -39,9 +41,10 @@ _stopped: Event  # set in each worker process
 
 @dataclass(frozen=True)
 class Job:
-    """Describe one run: its scenario, its engine and options, and its run folder.
+    """Describe one run to make: its scenario, its engine and options, and its run folder.
 
-    If `out` is None, the run gets a new folder, named after the time of its start.
+    If `out` is None, the run gets a new folder, named after the time of its start. If `vm`, the
+    emulation runs inside the virtual machine.
     """
 
     scenario: Scenario
@@ -52,27 +55,28 @@ class Job:
 
     @property
     def name(self) -> str:
-        """Return strategy and seed as text, such as `none, seed 1`."""
+        """Return the strategy and the seed as text, such as `none, seed 1`."""
         return f"{self.scenario.strategy.name}, seed {self.scenario.seed}"
 
 
 class Display(Protocol):
-    """Define how jobs are run and how their progress is shown.
+    """Define the interface that runs a job and shows its progress.
 
-    Simulations run in worker processes, so `run` must be picklable.
+    It must be picklable, because simulations run in worker processes.
     """
 
     def run(self, job: Job) -> Outcome:
-        """Run one job like `lab.batch.single.run_job`. Show its progress and return its outcome."""
+        """Run one job as `lab.batch.single.run_job` does, show its progress, return its outcome."""
 
     def say(self, text: str) -> None:
         """Show one line of text to the user."""
 
 
 def run_all(jobs: Sequence[Job], display: Display) -> list[Outcome]:
-    """Run all jobs and return their outcomes, in the order of the jobs.
+    """Run all jobs that have no valid run yet. Return the outcomes, in the order of the jobs.
 
-    Outcomes of kept runs are included. After an interruption, jobs that never ran are left out.
+    The outcomes of kept runs are included. After an interruption, jobs that were not run are left
+    out.
     """
     found = {n: outcome for n, job in enumerate(jobs) if (outcome := kept(job))}
     if found:
@@ -92,7 +96,7 @@ def run_all(jobs: Sequence[Job], display: Display) -> list[Outcome]:
 
 
 def kept(job: Job) -> Outcome | None:
-    """Return the outcome of an earlier run of this job if it can be kept, else None."""
+    """Return the outcome of the run in the job's folder if this run can be kept, else None."""
     if job.out is None:
         return None
     try:
@@ -107,7 +111,7 @@ def kept(job: Job) -> Outcome | None:
 def _remove_unfinished(job: Job) -> None:
     """Remove the job's run folder if it holds a run of the same experiment.
 
-    A folder with any other content stays; the run then refuses to write into it.
+    A folder with any other content is kept; the run then fails, because it does not overwrite it.
     """
     if job.out is None or not (job.out / "manifest.json").is_file():
         return
@@ -160,7 +164,7 @@ def _side_by_side(
 
 
 def _stop(stopped: Event, waiting: Collection[Future[Outcome | None]]) -> None:
-    """Stop all runs: start no further one, and signal the running ones until all have ended."""
+    """Stop all jobs: start no more of them, and signal the running ones until all have ended."""
     stopped.set()
     while wait(waiting, timeout=0).not_done:
         for child in multiprocessing.active_children():
@@ -169,7 +173,10 @@ def _stop(stopped: Event, waiting: Collection[Future[Outcome | None]]) -> None:
 
 
 def _ended(waiting: Mapping[Future[Outcome | None], int]) -> Iterator[tuple[int, Outcome]]:
-    """Yield number and outcome of each job as it ends. Jobs that never began are left out."""
+    """Yield the number and the outcome of each job as it ends.
+
+    Jobs that never began are left out.
+    """
     for future in as_completed(waiting):
         try:
             outcome = future.result()
@@ -184,7 +191,7 @@ def _ended(waiting: Mapping[Future[Outcome | None], int]) -> Iterator[tuple[int,
 def _begin(stopped: Event, files: Sequence[Extension]) -> None:
     """Prepare a worker process: register the user's files, and ignore signals between two runs.
 
-    While a run goes on, the runner handles the signals.
+    During a run, the code that carries it out handles the signals.
     """
     global _stopped
     extensions.restore(files)
@@ -199,9 +206,9 @@ def _unless_stopped(run: Callable[[Job], Outcome], job: Job) -> Outcome | None:
 
 @contextmanager
 def _signals_as_ctrl_c() -> Iterator[None]:
-    """Raise KeyboardInterrupt for SIGTERM and SIGINT while the `with` block runs.
+    """Raise KeyboardInterrupt at SIGTERM and SIGINT while the `with` block runs.
 
-    SIGINT is included because a shell starts background commands with SIGINT ignored.
+    SIGINT needs a handler because a shell starts background commands with SIGINT ignored.
     """
 
     def handle(*_: Any) -> None:

@@ -1,6 +1,7 @@
-"""Plan runs: turn a request into jobs, and check that the engine can run each of them.
+"""Plan runs: convert a request to jobs, and check that the engine can run each of them.
 
-Nothing is started here. The command line, the dashboard and the evaluation use these functions.
+A job is one run to make. Nothing is started here. The command line, the dashboard and the
+evaluation use these functions.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from lab.scenario.schema import Scenario
 
 @dataclass(frozen=True)
 class Request:
-    """Describe runs of one scenario: for each strategy `repeat` runs, with consecutive seeds.
+    """Request runs of one scenario: `repeat` runs of each strategy, with consecutive seeds.
 
     A field that is None or an empty tuple leaves the value of the scenario file unchanged.
     """
@@ -42,10 +43,10 @@ class Request:
 
 
 def checked(request: Request) -> list[Job]:
-    """Return the jobs of a request. Raise `LabError` if the engine cannot run one of them.
+    """Return one job for each run of a request; raise `LabError` if the engine cannot run one.
 
-    If there is one job, `request.out` is its run folder. If there are several, each gets a folder
-    inside `request.out`.
+    If there is one job, `request.out` is its run folder. If there are several, each job gets a
+    folder inside `request.out`.
     """
     jobs = _admitted(request)
     if len(jobs) == 1:
@@ -59,7 +60,7 @@ def checked(request: Request) -> list[Job]:
 
 
 def placed(request: Request) -> list[Job]:
-    """Return the jobs of a request.
+    """Return one job for each run of a request; raise `LabError` if the engine cannot run one.
 
     Every job, even a single one, gets a folder inside `request.out`.
     """
@@ -67,9 +68,9 @@ def placed(request: Request) -> list[Job]:
 
 
 def plan(request: Request) -> list[Scenario]:
-    """Return one scenario for each combination of strategy and seed.
+    """Return the scenario of each run of a request, by strategy and then by seed.
 
-    All strategies get the same seeds.
+    All strategies get the same seeds. Raise `RequestError` if a strategy is requested twice.
     """
     scenarios: list[Scenario] = []
     for strategy in request.strategies or (None,):

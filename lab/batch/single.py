@@ -13,7 +13,8 @@ from lab.run.recorder import Recorder, new_folder
 def run_job(job: Job, on_progress: OnProgress) -> Outcome:
     """Run a job, report its progress to `on_progress`, and return its outcome.
 
-    Raise `LabError` if the run cannot be started.
+    The outcome holds the result, the run folder and the exit code. Raise `LabError` if the run
+    cannot be started.
     """
     if job.vm:
         return virtual_machine.run_job(job, on_progress)

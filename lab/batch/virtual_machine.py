@@ -1,4 +1,4 @@
-"""Run an emulation inside the virtual machine, and follow its result files from the host."""
+"""Run an emulation inside the virtual machine, and read its result files while it runs."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from lab.run.recorder import REQUEST, TRACE, Recorder, give_away, new_folder, wr
 
 
 def run_job(job: Job, on_progress: OnProgress) -> Outcome:
-    """Run a job inside the virtual machine, which writes into a folder shared with the host.
+    """Run a job inside the virtual machine and return its outcome.
 
-    Ctrl-C is passed on to the run inside. Raise `MachineLacks` if the virtual machine cannot start.
+    The run writes into its run folder, which the host and the virtual machine share. Ctrl-C is
+    passed on to the run inside. Raise `MachineLacks` if the virtual machine cannot start.
     """
     launch, scenario = launcher(), job.scenario
     launch.vm_kernel.require(scenario.congestion_controls)
@@ -59,9 +60,10 @@ def _without_result(job: Job, folder: Path, code: int, error: LabError | None) -
 
 
 def argv_inside(job: Job, folder: Path) -> list[str]:
-    """Return the command line that runs the job inside the virtual machine, with this run folder.
+    """Return the command line that runs the job inside the virtual machine.
 
-    The complete scenario is first written into `folder`, from where the command reads it.
+    Before that, write the complete scenario into the run folder `folder`, where the command reads
+    it.
     """
     write_scenario(folder / REQUEST, job.scenario)
     scenario = str(folder.resolve() / REQUEST)
@@ -72,18 +74,18 @@ def argv_inside(job: Job, folder: Path) -> list[str]:
 
 
 def files_inside() -> tuple[Path, ...]:
-    """Return the user's own Python and C files that the run inside the virtual machine needs.
+    """Return the paths of the user's own Python and C files that are needed in the virtual machine.
 
-    It finds them under the same paths. All registered files are included, because a change during
-    the run can name one that the scenario does not use.
+    Inside, the files have the same paths. All registered files are included: a change during the
+    run can name a file that the scenario does not use.
     """
     return tuple(each.path for each in extensions.registered() if each.kind != "scenario")
 
 
 def launcher() -> Any:
-    """Return the module that starts the virtual machine.
+    """Return the module `lab.engines.mininet.vm.launch`, which starts the virtual machine.
 
-    Raise `MachineLacks` if it cannot be imported.
+    Raise `MachineLacks` if the module cannot be imported.
     """
     try:
         from lab.engines.mininet.vm import launch
@@ -95,9 +97,9 @@ def launcher() -> Any:
 
 
 def _follower(folder: Path, duration_s: float, on_progress: OnProgress) -> Callable[[], None]:
-    """Return a function that reports the latest log lines and the last sample in a run folder.
+    """Return a function that reports the new log lines and the latest sample of a run.
 
-    Each call reports only what was added since the previous call.
+    Each call reports to `on_progress` what was added to the files in `folder` since the last call.
     """
     samples, log = Follower(folder / "samples.jsonl"), Follower(folder / "log.txt", str)
 

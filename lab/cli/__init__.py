@@ -1,1 +1,1 @@
-"""Implement the commands that `lab.__main__` defines: their options, work and output."""
+"""Implement the commands of the command line: their work and output, and some of their options."""

@@ -1,4 +1,8 @@
-"""Carry out `bench`: print each figure when it is measured, and all as one JSON object."""
+"""Implement the command `bench`, which measures the speed of the lab on this machine.
+
+Each figure is one measurement. It is printed when it is measured; at the end, all are printed as
+one JSON object.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +15,9 @@ from lab.evaluation import bench
 
 
 def main(only: str | None) -> int:
-    """Measure and print all figures, or only the one named `only`. Return the exit code.
+    """Measure and print all figures, or only the figure named `only`. Return the exit code.
 
-    Where the emulation cannot run, its figures are left out with a message.
+    If the emulation cannot run here, print a message and leave out its figures.
     """
     table = capabilities.verdicts(capabilities.facts())
     emulation = any(each.possible for each in table if each.mode == capabilities.VM_MODE)

@@ -1,4 +1,4 @@
-"""Carry out `check`: load a scenario and the user's own files without starting a run."""
+"""Implement the command `check`: load a scenario and the user's own files, but start no run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,11 @@ from lab.scenario.overrides import Overrides
 
 
 def check(scenario: str, settings: Sequence[str], strategy: str | None, cc: str | None) -> None:
-    """Load a scenario. Print that it is valid, and which of the user's own files were imported."""
+    """Load a scenario. Print that it is valid, and which of the user's own files were imported.
+
+    `strategy` and `cc` are names or files; they and the `settings` (KEY=VALUE) replace values of
+    the scenario. Raise `LabError` if the scenario is not valid.
+    """
     strategy = strategy and extensions.strategy_name(strategy)
     cc = cc and extensions.cc_name(cc)
     loaded = load(scenario, Overrides(strategy, cc, settings=tuple(settings)))

@@ -1,4 +1,8 @@
-"""Carry out `crosscheck`: make the runs of studies in both engines, and write their page."""
+"""Implement the command `crosscheck`, which compares the results of the two engines.
+
+Both engines run the same studies, which are sets of scenarios, and the results are written to a
+page.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +24,11 @@ def main(
     runs: Path | None = None,
     page: Path = PAGE,
 ) -> int:
-    """Make missing runs and write the page. Return the exit code.
+    """Run the studies `names` in both engines, and write the page. Return the exit code.
 
-    If `only` names an engine, make just the runs of that engine and write no page. An interruption
-    leaves the page unchanged and keeps the runs that have ended.
+    Each case of a study is run `repeat` times per engine. Runs that exist in the folder `runs` are
+    not repeated. If `only` names an engine, make only the runs of this engine and write no page.
+    After an interruption the page is unchanged, and the runs that have ended are kept.
     """
     crosscheck = CrossCheck(repeat, runs or RUNS, Terminal())
     if only is not None:

@@ -1,4 +1,4 @@
-"""Print what the lab offers: as columns for people, or as JSON for programs."""
+"""Implement the command `list`, which prints tables for people or JSON for programs."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def strategies(as_json: bool) -> None:
 def cc(as_json: bool) -> None:
     """List the congestion controls.
 
-    List the engines that can run each of them, too.
+    Also list the engines that can run each of them.
     """
     show(catalogue.congestion_control_rows(), ("name", "help", "engines"), as_json)
 
@@ -80,7 +80,7 @@ def targets(scenario: str, as_json: bool) -> None:
 
 
 def show(rows: Sequence[Row], columns: Sequence[str], as_json: bool) -> None:
-    """Print rows as JSON with all their keys, or as a table of the named columns."""
+    """Print rows as JSON with all their keys, or as a table with only the given columns."""
     if as_json:
         click.echo(json.dumps(rows, indent=1))
     elif not rows:

@@ -1,4 +1,4 @@
-"""Offer the commands about this machine: what it can run, its clean-up, the virtual machine."""
+"""Define the commands about this machine: check, clean-up, installation and virtual machine."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PASS_ON = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 def clean(ctx: click.Context, force: bool) -> None:
     """Remove what an emulation left behind.
 
-    Remove its interfaces, namespaces, switches and processes.
+    These are network interfaces, namespaces, switches and processes.
     """
     ctx.exit(_emulation("machine.clean").main(force))
 
@@ -30,7 +30,7 @@ def clean(ctx: click.Context, force: bool) -> None:
 def doctor(ctx: click.Context, as_json: bool) -> None:
     """Report what this machine can run.
 
-    Report what it lacks, too, and what to type.
+    Also report what this machine lacks, and the commands that help.
     """
     ctx.exit(_emulation("install.doctor").main(as_json))
 
@@ -58,16 +58,16 @@ def vm(ctx: click.Context, command: tuple[str, ...]) -> None:
 def execute(ctx: click.Context, run_id: str, host: str, command: tuple[str, ...]) -> None:
     """Run CMD on HOST of a running emulation.
 
-    The HOST `machine` is the machine that runs the network, with its switches.
+    If HOST is `machine`, run CMD on the machine that runs the emulation and its switches.
     """
     argv = list(command[1:] if command[:1] == ("--",) else command)
     ctx.exit(_emulation("execute").main(run_id, host, argv, RUNS))
 
 
 def _emulation(module: str) -> ModuleType:
-    """Import a module of the emulation.
+    """Import the module `lab.engines.mininet.MODULE`.
 
-    If that fails, raise `MachineLacks`, which says what to do.
+    If that fails, raise `MachineLacks` with the command that installs the emulation.
     """
     try:
         return importlib.import_module(f"lab.engines.mininet.{module}")

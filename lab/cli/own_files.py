@@ -1,4 +1,7 @@
-"""Offer the option `--with`, which registers files that the user wrote, for one command."""
+"""Define the option `--with`, which registers the user's own files before a command runs.
+
+Such a file defines a strategy, a topology, a congestion control or a scenario.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Carry out `reproduce`: run a paper's experiments, and write docs/reproduction/PAPER.md."""
+"""Implement the command `reproduce`: run a paper's experiments and write a page about them.
+
+The page is docs/reproduction/PAPER.md.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +15,10 @@ QUICK = 3  # seeds
 
 
 def main(name: str, repeat: int) -> int:
-    """Make the missing runs and write the page. Return the exit code.
+    """Run the experiments of the paper `name`, and write its page. Return the exit code.
 
-    An interruption leaves the page unchanged.
+    Each case is run `repeat` times. Runs that exist already are not repeated. An interruption
+    leaves the page unchanged.
     """
     page = reproduce(name, repeat, Terminal())
     if page is None:

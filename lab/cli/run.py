@@ -1,4 +1,4 @@
-"""Carry out `run`. All runs are planned and checked before the first one starts."""
+"""Implement the command `run`. All runs are checked before the first one starts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lab.run.outcome import EXIT_INTERRUPTED, Outcome
 
 @dataclass(frozen=True)
 class Output:
-    """Hold which output the user wants: a report.md per run, JSON, or errors only."""
+    """Hold the output options: write report.md for each run, print JSON only, print errors only."""
 
     report: bool = False
     as_json: bool = False
@@ -26,12 +26,16 @@ class Output:
 
     @property
     def silent(self) -> bool:
-        """Return whether progress and summary are left out."""
+        """Return whether no progress and no summary are printed."""
         return self.quiet or self.as_json
 
 
 def run(request: Request, output: Output) -> int:
-    """Carry out a request. Return the exit code of the first run that failed, else 0."""
+    """Make the requested runs and print the results.
+
+    Return the exit code of the first run that failed. If none failed, return 0, or the exit code
+    for an interruption if some runs were not made.
+    """
     requested = checked(request)
     single = len(requested) == 1
     terminal = Terminal(not output.silent, single, not output.quiet, output.report)
@@ -46,7 +50,7 @@ def run(request: Request, output: Output) -> int:
 
 
 def _summary(outcomes: Sequence[Outcome]) -> str:
-    """Return as text a summary of one run, or a comparison of several."""
+    """Return a summary of a single run, or a comparison of several runs, as text."""
     measured = [outcome for outcome in outcomes if outcome.result["duration_s"] > 0]
     if not measured:
         return f"nothing was measured. Run folder: {outcomes[0].folder}"

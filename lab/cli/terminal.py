@@ -1,4 +1,4 @@
-"""Run jobs and show their progress on the terminal."""
+"""Run jobs and show their progress on the terminal. A job is one run to make."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from lab.scenario import engine_table
 
 @dataclass(frozen=True)
 class Terminal:
-    """Show on standard error how runs progress, and lines of text between them.
+    """Run jobs, and show on standard error their progress and lines of text.
 
-    `progress`: show the progress of emulations; `simulations`: of simulations as well. `text`: show
-    the lines of text. `report`: write report.md into each run folder.
+    `progress`: show the progress of emulations. `simulations`: also show the progress of
+    simulations. `text`: show the lines of text. `report`: write report.md into each run folder.
     """
 
     progress: bool = True
@@ -28,7 +28,7 @@ class Terminal:
     report: bool = False
 
     def run(self, job: Job) -> Outcome:
-        """Run one job, show its progress and any error, and return its outcome."""
+        """Run one job, show its progress and its error if it has one, and return its outcome."""
         shown = self.progress and (self.simulations or engine_table.entry(job.engine).real_time)
         live = view.Live(quiet=not shown)
         outcome = run_job(job, live)
@@ -40,7 +40,7 @@ class Terminal:
         return outcome
 
     def say(self, text: str) -> None:
-        """Show one line of text, if `text` is set."""
+        """Print a line of text to standard error, unless `self.text` is False."""
         if self.text:
             click.echo(text, err=True)
 

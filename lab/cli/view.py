@@ -1,4 +1,4 @@
-"""Turn the progress and the results of runs into text, and rewrite a line of progress."""
+"""Convert the progress and the results of runs to text for the terminal."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PLAIN_EVERY_S = 10.0
 def progress_line(progress: Progress) -> str:
     """Return the progress of a run as one line of text.
 
-    An example is `running 12.5 / 60 s, 47 s left wifi1 7.1 + 0.4 Mb/s (Tier 1 + Tier 2)`.
+    An example is `running 12.5 / 60 s, 47 s left   wifi1 7.10 + 0.40 Mb/s (Tier 1 + Tier 2)`.
     """
     if progress.phase != "running":
         return progress.phase
@@ -37,9 +37,9 @@ def progress_line(progress: Progress) -> str:
 
 
 class Live:
-    """Show progress in one line that is rewritten.
+    """Print the progress of a run to standard error, in a line that is overwritten at each call.
 
-    If standard error is no terminal, write a new line for every 10 s of the run instead.
+    If standard error is no terminal, print a new line for every 10 s of the run instead.
     """
 
     def __init__(self, quiet: bool) -> None:
@@ -65,14 +65,14 @@ class Live:
         sys.stderr.flush()
 
     def done(self) -> None:
-        """Clear the line of progress at the end of the run."""
+        """Clear the progress line at the end of the run."""
         if self._terminal and self._width:
             sys.stderr.write("\r" + " " * self._width + "\r")
             self._width = 0
 
 
 def summary(result: dict[str, Any], folder: Path) -> str:
-    """Return a text with the results: access points, users, totals, and the multipath verdict."""
+    """Return the results of a run as text: access points, users, totals, and the MPTCP verdict."""
     parts = [_head(result)]
     if scaled := rate_scale.note(result.get("rate_scale")):
         parts.append(scaled)
@@ -92,14 +92,14 @@ def summary(result: dict[str, Any], folder: Path) -> str:
 
 
 def verdict_text(result: dict[str, Any]) -> str:
-    """Return in words whether multipath users really used Multipath TCP."""
+    """Return a sentence that says whether the connections of multipath users really used MPTCP."""
     if not any(user["kind"] == "multipath" for user in result["users"].values()):
         return "Multipath TCP: no multipath user in this scenario"
     return verdict.describe(result["mptcp"])
 
 
 def report(scenario: Scenario, result: dict[str, Any], folder: Path) -> str:
-    """Return a Markdown page about one run: its scenario, and the summary of its result."""
+    """Return a Markdown page about one run: its scenario and a summary of its results."""
     about = [
         f"# {scenario.title}",
         scenario.paper,
