@@ -7,6 +7,8 @@ allocation   shares capacity between connections that have arcs in common
 assignment   holds the paths and rates of all connections
 decisions    derives the commands that turn one assignment into another
 strategy     turns an observation into decisions, with all of the above
+
+An arc is one direction of a link (`controller.graph`).
 """
 
 from controller.strategies.expected_throughput.strategy import (

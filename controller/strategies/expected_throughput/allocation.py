@@ -1,22 +1,24 @@
 """Allocate rates to connections on the paths they have (S-MPTCP, Algorithms 3 and 4, as repaired).
 
-An arc is one direction of a link. The algorithm is water filling. It begins with one connection and
-spreads to its neighbours, the connections that share an arc with it, then to their neighbours. All
-other connections keep their rates. Each connection that is reached gets one turn, in the order of
-its distance from the first:
+An arc is one direction of a link. A connection uses an arc if one of its paths crosses the arc. The
+neighbours of a connection are the connections that use at least one of the same arcs. The algorithm
+is water filling. It begins with one connection and spreads to its neighbours, then to their
+neighbours. All other connections keep their rates. Each connection that is reached gets one turn,
+in the order of its distance from the first:
 1) Estimate the most that the connection could get while all others keep their rates, and the mean
    rate of all connections in that case (eq (5)).
-2) If the estimate is at least `fairness` times the mean, the connection takes it, and its
-   neighbours do not get a turn because of it.
-3) Otherwise it may take capacity from others, except from connections that have had their turn. It
-   takes the difference to the mean (eq (6)). Each of its paths gets a part of this difference, in
-   proportion to how far the other users of the path's full arcs are above the mean.
-4) If its paths cannot carry the mean, or no user of them is above the mean, it shares the narrowest
-   arc equally with the connections that have the least. (In the paper it takes the whole arc, and a
-   connection that has only this arc gets nothing.)
-5) After steps 3 and 4, its neighbours without a turn come next.
-Every connection has at most one turn, so the algorithm ends. Afterwards no arc carries more than
-its capacity.
+2) If the estimate is at least `fairness` times the mean, the connection takes it. Its neighbours
+   then do not get a turn because of this connection.
+3) Otherwise the connection may take capacity from others, except from connections that have had
+   their turn. It takes the difference between the mean and the estimate (eq (6)). Each of its paths
+   gets a part of this difference, in proportion to how far the other connections on the path's full
+   arcs are above the mean.
+4) If its paths cannot carry the mean, or no other connection on them is above the mean, the
+   connection shares the narrowest arc equally with the connections that have the least. (In the
+   paper, the connection takes the whole arc, and another connection that has only this arc gets
+   nothing.)
+5) After steps 3 and 4, its neighbours without a turn come next. Every connection has at most one
+   turn, so the algorithm ends. Afterwards no arc carries more than its capacity.
 """
 
 from __future__ import annotations
@@ -51,7 +53,7 @@ def users_of_arcs(paths: Paths) -> dict[int, set[str]]:
 
 
 def neighbours(paths: Paths) -> dict[str, set[str]]:
-    """Return for each connection the names of the others that share at least one arc with it."""
+    """Return for each connection the names of all others that share at least one arc with it."""
     found: dict[str, set[str]] = {name: set() for name in paths}
     for sharing in users_of_arcs(paths).values():
         for name in sharing:
@@ -62,8 +64,8 @@ def neighbours(paths: Paths) -> dict[str, set[str]]:
 def sharing_set(near: Mapping[str, Iterable[str]], start: Iterable[str]) -> set[str]:
     """Return `start` and all connections that share arcs with it, directly or through others.
 
-    `near` lists the neighbours of each connection, as `neighbours` returns them. The paper calls
-    the result "Set".
+    `near` maps each connection to its neighbours, as `neighbours` returns them. The paper calls the
+    result "Set".
     """
     found = set(start)
     waiting = deque(found)
@@ -78,10 +80,10 @@ def sharing_set(near: Mapping[str, Iterable[str]], start: Iterable[str]) -> set[
 def reallocate(
     capacity_bps: Sequence[float], paths: Paths, shares: Shares, first: str, fairness: float = 0.9
 ) -> dict[str, Rates]:
-    """Return the rates in bit/s of all connections after `first` has arrived or has got new paths.
+    """Return new rates in bit/s for all connections after `first` has arrived or got new paths.
 
-    `shares` holds the present rates of the connections, one rate per path. A connection that is
-    missing there has no rate yet.
+    `paths` holds the paths of all connections. `shares` holds their present rates, one rate per
+    path; a connection that is missing there has no rate yet.
     """
     return _WaterFilling(capacity_bps, paths, shares, fairness).run(first)
 
@@ -106,9 +108,9 @@ class _WaterFilling:
             self._add(self.load, name, self.shares[name])
 
     def run(self, first: str) -> dict[str, Rates]:
-        """Give a turn to connection `first`, then to all that the filling reaches.
+        """Give a turn to connection `first`, then to every connection that its turn affects.
 
-        Return all rates.
+        Return the rates of all connections.
         """
         order = {name: n for n, name in enumerate(self.paths)}
         together = sharing_set(self.near, [first])
@@ -124,8 +126,8 @@ class _WaterFilling:
     def _turn(self, name: str, together: set[str]) -> bool:
         """Set the rates of the connection `name` (steps 1 to 4).
 
-        Return True if it got enough without taking capacity from its neighbours: they get no turn
-        then. `together` names the connections over which the mean rate is taken.
+        Return True if it got enough without taking capacity from its neighbours (step 2).
+        `together` names the connections over which the mean rate is taken.
         """
         own = self.paths[name]
         before = self.shares[name]
@@ -143,7 +145,7 @@ class _WaterFilling:
     def _filled(self, name: str, alone: Rates, mean: float) -> Rates:
         """Return the rates of a connection that may take capacity from others (steps 3 and 4).
 
-        `alone` is what it gets while the others keep their rates; `mean` is the mean rate in bit/s.
+        `alone` holds its rates if all others keep theirs; `mean` is the mean rate in bit/s.
         """
         own = self.paths[name]
         room = self._room(self.final_load, own)
@@ -157,8 +159,9 @@ class _WaterFilling:
     def _excess_on_paths(self, name: str, alone: Rates, mean: float) -> list[float]:
         """Return for each path how far the others on its full arcs are above the mean, in bit/s.
 
-        "The others" are all connections except `name`. If a path has several full arcs, the
-        smallest excess among them is the result; without a full arc it is 0.
+        The paths are those of connection `name`, the others are all other connections. If a path
+        has several full arcs, the smallest excess among them is the result; without a full arc it
+        is 0.
         """
         own = self.paths[name]
         left = room_left(self._room(self.load, own), own, alone)
@@ -169,9 +172,9 @@ class _WaterFilling:
         ]
 
     def _excess(self, name: str, arc: int, mean: float) -> float:
-        """Return the sum, in bit/s, of (rate - `mean`) over the others that use the arc.
+        """Return the sum, in bit/s, of (rate - `mean`) over all other connections that use the arc.
 
-        "The others" are all connections except `name`.
+        The connection `name` itself does not count.
         """
         found = 0.0
         for each in self.users[arc] - {name}:
@@ -185,8 +188,9 @@ class _WaterFilling:
     def _levelled(self, name: str, alone: Rates, room_bps: Mapping[int, float]) -> Rates:
         """Return the rates of the connection after raising its rate on each path in turn (step 4).
 
-        The rate is raised until the connection has as much in total as the poorest connections on
-        the path's narrowest arc, or until the path is full.
+        On each path the rate is raised until the path is full, or until the connection's total rate
+        is as large as that of the poorest connections on the path's narrowest arc. `alone` holds
+        the rates before.
         """
         own, rates = self.paths[name], list(alone)
         for n, path in enumerate(own):
@@ -199,7 +203,8 @@ class _WaterFilling:
     def _level(self, name: str, arc: int, elsewhere: float) -> float:
         """Return the total rate in bit/s that the poorest users of an arc reach if they share it.
 
-        `elsewhere` is the rate in bit/s that the connection `name` has on its other paths.
+        The users are all connections with a path over the arc, among them `name`. `elsewhere` is
+        the rate in bit/s that the connection `name` has on its other paths.
         """
         beside = [(elsewhere, self._part(name, arc))]
         for each in self.users[arc] - {name}:
@@ -215,7 +220,7 @@ class _WaterFilling:
         return min(levels)
 
     def _part(self, name: str, arc: int) -> float:
-        """Return how many bit/s of the arc's capacity one bit/s of this connection takes.
+        """Return how many bit/s of the arc's capacity one bit/s of the connection `name` takes.
 
         On a radio arc the result is more than 1 for a station slower than the fastest. If several
         paths of the connection cross the arc, the largest value counts.
@@ -225,8 +230,8 @@ class _WaterFilling:
     def _rates_left(self, name: str) -> Rates:
         """Return the rates that the connection can keep, one per path.
 
-        Connections that have had their turn may have taken capacity on which its present rates
-        rely.
+        Its present rates may be too large, because connections that have had their turn may have
+        taken capacity from it.
         """
         if name in self.done:
             return self.shares[name]
@@ -252,7 +257,8 @@ def _raised(
 ) -> Rates:
     """Return the rates `alone`, raised by up to `missing` bit/s in total, as far as there is room.
 
-    Each path gets a part of `missing` in proportion to its value in `excess`.
+    `own` holds the paths of the connection. Each path gets a part of `missing` in proportion to its
+    value in `excess`.
     """
     rates, left = list(alone), missing
     for _ in range(MOST_ROUNDS):
@@ -270,5 +276,5 @@ def _raised(
 
 
 def _narrowest(path: ArcUse, room_bps: Mapping[int, float]) -> float:
-    """Return the rate in bit/s that the path can still carry, limited by its fullest arc."""
+    """Return the rate in bit/s that a path can carry: what its narrowest arc has room for."""
     return min(room_bps[arc] / part for arc, part in path.items())

@@ -7,10 +7,11 @@
    for the connections that share arcs with it (module `allocation`).
 3) `with_new_rates` chooses only rates, for example to distribute the capacity that a closed
    connection left.
-4) `with_poor_raised` gives one more turn to each connection whose rate is low compared with those
-   of the connections that share its links.
+4) `with_poor_raised` starts an allocation at each connection whose rate is low compared with the
+   rates of the connections that share its links.
 5) `better_of` compares two assignments. A change that no connection needs is kept only if the sum
-   of the logarithms of all rates (eq (4)) grows enough.
+   of the logarithms of all rates (eq (4)) grows enough. An arc is one direction of a link.
+   Equations are those of S-MPTCP.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ WORTH = 0.05  # of a connection's rate: the least gain of a change that no conne
 class Connection:
     """Hold the subflows of one connection, and for each subflow its ends, its path and its rate.
 
-    The four tuples are parallel. A subflow without a path has None in `paths`; `rates` are in
-    bit/s.
+    Entry n of all four tuples belongs to the same subflow. `pairs` holds the vertices of source and
+    destination. A subflow without a path has None in `paths`. `rates` are in bit/s.
     """
 
     subflows: tuple[Subflow, ...]
@@ -58,8 +59,9 @@ class Connection:
 class Assignment:
     """Hold the paths and rates of all connections, by the name of the connection.
 
-    `unassigned` names the connections that still need paths; they add no load to the arcs. `why`
-    gives the reason for every connection that was changed since the observation.
+    `unassigned` names the connections that still need paths; they add no load to the arcs. At most
+    `most_subflows` subflows of a connection get a path. `fairness` is the parameter of the
+    allocation. `why` maps every connection that was changed since the observation to the reason.
     """
 
     graph: Graph
@@ -70,10 +72,9 @@ class Assignment:
     why: Mapping[str, str] = field(default_factory=dict)
 
     def paths_and_rates(self) -> tuple[Paths, Shares]:
-        """Return two mappings for the assigned connections: the paths, and the rates in bit/s.
+        """Return two mappings for the assigned connections: their paths, and their rates in bit/s.
 
-        Subflows without a path are left out of both. The other subflows of a connection have one
-        path and one rate each.
+        Both hold one entry per subflow that has a path. Connections without any path are missing.
         """
         here = {
             name: each
@@ -93,7 +94,7 @@ class Assignment:
         return sum(math.log(max(1.0, sum(rates))) for rates in self.paths_and_rates()[1].values())
 
     def overloaded(self) -> list[str]:
-        """Return the connections on an arc whose load is more than 2 % above its capacity."""
+        """Return the connections that use an arc whose load is more than 2 % above its capacity."""
         paths, shares = self.paths_and_rates()
         full = {
             arc
@@ -105,9 +106,9 @@ class Assignment:
         ]
 
     def with_free_capacity(self) -> Iterator[str]:
-        """Yield the connections that have no rate, or could get more without a loss for any other.
+        """Yield the connections that have no rate, or that could get more while all others keep theirs.
 
-        The poorest connection comes first.
+        More means at least 2 % more. The poorest connection comes first.
         """
         paths, shares = self.paths_and_rates()
         carried = load(paths, shares)
@@ -121,10 +122,10 @@ class Assignment:
                 yield name
 
     def poor(self) -> list[str]:
-        """Return the connections clearly below `fairness` times the mean rate, the poorest first.
+        """Return the connections with a rate clearly below the mean rate, the poorest first.
 
-        The mean is taken over the connection and all that share arcs with it, directly or through
-        others.
+        "Clearly" means below (`fairness` - 0.02) times the mean. The mean is taken over the
+        connection and all that share arcs with it, directly or through others.
         """
         paths, shares = self.paths_and_rates()
         near, rate = neighbours(paths), {name: sum(rates) for name, rates in shares.items()}
@@ -135,10 +136,11 @@ class Assignment:
         )
 
     def with_poor_raised(self) -> Assignment:
-        """Return the assignment after one more turn for each poor connection, if better (step 4).
+        """Return the assignment after an allocation that starts at each poor connection (step 4).
 
-        Filling stops at a new connection that has enough. An earlier one may have given up capacity
-        for it and stay poor, so it gets one more turn here.
+        An allocation ends when a new connection has enough. An earlier connection that gave up
+        capacity for the new one may stay poor; the allocation that starts at it raises its rate. If
+        this does not make the assignment better (`better_of`), return the assignment unchanged.
         """
         draft = self
         for name in self.poor():
@@ -147,9 +149,9 @@ class Assignment:
         return self.better_of(draft)
 
     def with_new_paths(self, name: str, why: str) -> Assignment:
-        """Return the assignment with new paths and rates for the connection `name` (step 2).
+        """Return a copy with new paths and rates for the connection `name` (step 2).
 
-        The rates of connections that share arcs with it can change too.
+        The rates of connections that share arcs with it can change too. `why` is the reason to log.
         """
         connection = self.connections[name]
         paths, shares = self.paths_and_rates()
@@ -178,7 +180,10 @@ class Assignment:
         return assigned.with_new_rates(name, why)
 
     def with_new_rates(self, first: str, why: str) -> Assignment:
-        """Return the assignment with new rates; the allocation begins with `first` (step 3)."""
+        """Return a copy with new rates; the allocation starts at the connection `first` (step 3).
+
+        If `first` has no path, nothing changes. `why` is the reason to log.
+        """
         paths, shares = self.paths_and_rates()
         if first not in paths:
             return self
@@ -202,9 +207,9 @@ class Assignment:
         )
 
     def better_of(self, other: Assignment) -> Assignment:
-        """Return `other` if its utility (eq (4)) is larger by log(1 + WORTH), else self.
+        """Return `other` if its utility is larger by log(1 + WORTH), else `self` (step 5).
 
-        This is step 5.
+        The utility is the sum of eq (4).
         """
         return other if other.utility() > self.utility() + math.log(1 + WORTH) else self
 
@@ -214,8 +219,8 @@ def observed(
 ) -> Assignment:
     """Return the assignment that the observation shows (step 1).
 
-    Subflows from number `most_subflows` on count as having no path. In `pairs`, a subflow has None
-    if one of its ends is not in the graph.
+    A subflow at position `most_subflows` or later in its connection counts as having no path. In
+    `pairs`, a subflow has None if one of its ends is not in the graph.
     """
     found: dict[str, Connection] = {}
     unassigned = []
@@ -240,8 +245,8 @@ def _pair(graph: Graph, subflow: Subflow) -> Pair | None:
 def _is_undecided(graph: Graph, subflow: Subflow, pair: Pair | None, path: ArcPath | None) -> bool:
     """Return whether a subflow needs a new decision.
 
-    It does if it lost its path or has no rate, and is no backup. A backup without a path needs a
-    decision as soon as a path to its destination exists.
+    A normal subflow needs one if it has no path or no rate. A backup subflow needs one if it has no
+    path although one to its destination exists.
     """
     if path is None:
         return not subflow.backup or (pair is not None and pair[0] in hops_to(graph, [pair[1]]))

@@ -37,9 +37,10 @@ ROUTE, LOWER, HIGHER, NORMAL, BACKUP = range(5)
 
 
 def decisions(before: Assignment, after: Assignment, rate_scale: float) -> list[Decision]:
-    """Return the commands that turn `before` into `after`, in the order of the module docstring.
+    """Return the commands that turn `before` into `after`, in the order given above.
 
-    Connections that did not change get no command.
+    Connections that did not change get no command. Reasons show rates in scenario units (wire rate
+    divided by `rate_scale`).
     """
     return _Comparison(before, after, rate_scale).decisions()
 
@@ -103,7 +104,11 @@ class _Comparison:
                 )
 
     def _share(self, name: str) -> str:
-        """Return as text the connection's rate, and the mean of those that share arcs with it."""
+        """Return a text with the rate of the connection `name` and the mean rate around it.
+
+        The mean is over this connection and all that share arcs with it, directly or through
+        others.
+        """
         paths, shares = self.after.paths_and_rates()
         together = sharing_set(neighbours(paths), [name]) if name in paths else {name}
         own = sum(self.after.connections[name].rates)

@@ -1,15 +1,16 @@
 """Find a path for each subflow of one connection (S-MPTCP, Algorithm 1, as repaired).
 
 The load of this connection itself is not counted. An arc is one direction of a link, a pair is the
-source and the destination of a subflow, and a candidate is a simple path between them. Each pair
+source and the destination of a subflow, and a candidate is a loop-free path between them. Each pair
 gets as many paths as it has subflows:
 1) Compute the largest flow over the capacity that other connections leave free, and split it into
-   paths. If that takes more paths than the pair has subflows, use instead the widest paths one
-   after another, if these carry more.
-2) If the chosen paths, without other load, could not carry the mean rate of the connections that
-   share arcs with the candidates, add a candidate: the one whose users are farthest above the mean
-   (eq (3)). Eq (3) is a sum over the users of a path, so it prefers detours and paths that share an
-   arc with a chosen one. To avoid that, shorter and separate candidates come first.
+   paths. If that takes more paths than the pair has subflows, use the widest paths one after
+   another instead, provided that they carry more.
+2) The chosen paths should be able to carry, without other load, the mean rate of the connections
+   that share arcs with the candidates. While they are not, add a candidate: the one on which the
+   other connections are farthest above the mean (eq (3)). Eq (3) is a sum over the connections on a
+   path, so it prefers detours and paths that share an arc with a chosen one. To avoid that, shorter
+   and separate candidates come first.
 3) If a pair still has too few paths, add the candidate that shares the fewest arcs with the chosen
    paths. Its subflow carries data when capacity becomes free.
 4) A subflow keeps its present path if that is one of its pair's paths. The remaining paths go to
@@ -39,7 +40,7 @@ SAME = 1e-6  # of the total rate: two candidates with a smaller difference are e
 
 @dataclass(frozen=True)
 class PathRequest:
-    """Hold source and destination of a subflow that needs a path, and its present path if any."""
+    """Hold source and destination of a subflow that needs a path, and its present path or None."""
 
     pair: Pair
     present: ArcPath | None = None
@@ -50,8 +51,8 @@ def explore(
 ) -> list[ArcPath | None]:
     """Return a path for each subflow in `requests`; None if no path joins its two ends.
 
-    All requests are from one connection. `others` and `shares` are the paths of the other
-    connections and the rates on them in bit/s.
+    All requests are from one connection. `others` holds the paths of all other connections, and
+    `shares` their rates on these paths in bit/s.
     """
     wanted = Counter(each.pair for each in requests)
     candidates = {pair: simple_paths(graph, *pair) for pair in wanted}
@@ -65,7 +66,10 @@ def explore(
 def _over_free_capacity(
     graph: Graph, wanted: Mapping[Pair, int], others: Paths, shares: Shares
 ) -> Chosen:
-    """Return the paths of the largest flow over the capacity that others leave free (step 1)."""
+    """Return the paths of the largest flow over the capacity that others leave free (step 1).
+
+    `wanted` maps each pair to its number of subflows.
+    """
     free = list(graph.capacity_bps)
     for name, own in others.items():
         for use, rate in zip(own, shares[name], strict=True):
@@ -81,10 +85,11 @@ def _over_free_capacity(
 def _widest(
     graph: Graph, free_bps: Sequence[float], source: int, ends: Mapping[int, int]
 ) -> list[tuple[ArcPath, float]]:
-    """Return paths and their rates in bit/s: the largest flow, or the widest paths in turn.
+    """Return paths from `source` with their rates in bit/s: the largest flow, or the widest paths.
 
-    The widest paths are used one after another if they carry more than the largest flow does after
-    it is reduced to the wanted number of paths. `ends` maps each destination to that number.
+    `ends` maps each destination to the wanted number of paths. The largest flow is split into at
+    most that many paths. If these carry less than the whole flow, take the widest paths one after
+    another instead, provided that they carry more.
     """
     flow = max_flow(graph, free_bps, source, ends)
     found = split(graph, flow, source, ends)
@@ -112,7 +117,11 @@ def _by_source(wanted: Mapping[Pair, int]) -> dict[int, dict[int, int]]:
 
 
 class _Competition:
-    """Hold the rates of the connections that use a candidate path or share arcs with its users."""
+    """Hold the rates of the connections on the candidate paths, and the mean rate around them.
+
+    The mean is over these connections and all that share arcs with them, directly or through
+    others.
+    """
 
     def __init__(self, candidates: Chosen, others: Paths, shares: Shares) -> None:
         self._rates = {name: sum(rates) for name, rates in shares.items()}
@@ -123,7 +132,7 @@ class _Competition:
         self.mean = self._total / len(together) if together else 0.0
 
     def excess(self, path: ArcPath) -> int:
-        """Return how far the connections on a path are above the mean rate, as a sum (eq (3)).
+        """Return the sum of (rate - mean rate) over the connections on a path (eq (3)).
 
         The result is an integer in units of `SAME` times the total rate, so that two paths with a
         smaller difference compare as equal.
@@ -143,9 +152,9 @@ def _add_for_fairness(
     chosen: Chosen,
     competition: _Competition,
 ) -> None:
-    """Add paths to `chosen` until all of them, when empty, can carry the mean rate (step 2).
+    """Add candidates to `chosen` until the chosen paths can carry the mean rate (step 2).
 
-    Stop before that if no candidate is left.
+    The chosen paths count as free of other load. Stop earlier if no candidate is left.
     """
     while _alone_bps(graph, chosen) < competition.mean:
         used = _times_used(chosen)
@@ -169,7 +178,7 @@ def _add_for_fairness(
 
 
 def _alone_bps(graph: Graph, chosen: Chosen) -> float:
-    """Return the rate in bit/s that the chosen paths carry together if no others use them."""
+    """Return the rate in bit/s that the chosen paths carry together without any other load."""
     free = [0.0] * len(graph.capacity_bps)
     for arc in _times_used(chosen):
         free[arc] = graph.capacity_bps[arc]
@@ -183,7 +192,7 @@ def _alone_bps(graph: Graph, chosen: Chosen) -> float:
 
 
 def _fill_up(chosen: Chosen, pair: Pair, count: int, candidates: Iterable[ArcPath]) -> None:
-    """Add paths to `chosen` until the pair has `count`, one for each of its subflows (step 3).
+    """Add candidates to `chosen` until `pair` has `count` paths, one for each subflow (step 3).
 
     A path is added a second time only if no unused candidate is left.
     """
@@ -201,7 +210,10 @@ def _times_used(chosen: Chosen) -> Counter[int]:
 
 
 def _assigned(requests: Sequence[PathRequest], chosen: Chosen) -> list[ArcPath | None]:
-    """Return the path of each request: its present path if chosen, else a free one of its pair."""
+    """Return a path for each request: its present path if chosen, else a free one of its pair.
+
+    The result is None for a request for which no path is left.
+    """
     left = {pair: list(found) for pair, found in chosen.items()}
     given: list[ArcPath | None] = [None] * len(requests)
     for n, each in enumerate(requests):

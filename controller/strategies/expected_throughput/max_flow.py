@@ -39,7 +39,11 @@ class Flow:
 
 
 class _Residual:
-    """Hold the residual graph: edge 2n has the free capacity of arc n, edge 2n + 1 its flow."""
+    """Hold the residual graph of the algorithm.
+
+    Edge 2n has the capacity of arc n that is still free. Edge 2n + 1 leads in the opposite
+    direction; its capacity is the flow on arc n, which can be sent back.
+    """
 
     def __init__(self, graph: Graph, room_bps: Sequence[float]) -> None:
         self.nothing = ZERO * max(room_bps, default=0.0)
@@ -53,8 +57,8 @@ class _Residual:
     def hops(self, source: int, destinations: Collection[int]) -> list[int]:
         """Return the number of hops from each vertex to the nearest destination, -1 if unknown.
 
-        The search stops at the source. A vertex has -1 if no path leads from it to a destination,
-        or if it is farther from all destinations than the source.
+        The search begins at the destinations and stops when it reaches `source`. A vertex has -1 if
+        no path leads from it to a destination, or if the search stopped before reaching it.
         """
         left, to, edges, nothing = self.left, self.to, self.edges, self.nothing
         hops = [-1] * len(edges)
@@ -149,7 +153,11 @@ def split(
 
 
 def _width(graph: Graph, on_arc: Mapping[int, float], source: int, ends: Container[int]) -> float:
-    """Return the rate in bit/s of the widest path from the source to any of the `ends`."""
+    """Return the width in bit/s of the widest path from `source` to any of `ends`.
+
+    The width of a path is the smallest value in `on_arc` among its arcs. It is 0 if there is no
+    path.
+    """
     waiting = [(float("-inf"), source)]
     done: set[int] = set()
     while waiting:
@@ -165,7 +173,7 @@ def _width(graph: Graph, on_arc: Mapping[int, float], source: int, ends: Contain
 
 
 def _first_shortest(graph: Graph, usable: set[int], source: int, ends: Iterable[int]) -> ArcPath:
-    """Return a shortest path from the source to one of the `ends` over the arcs in `usable`.
+    """Return a shortest path from `source` to one of `ends` over the arcs in `usable`.
 
     Of several shortest paths, return the first one in the order of the vertex names.
     """

@@ -5,15 +5,16 @@ Source: S-MPTCP, sections III to V. As soon as a subflow opens or closes, and ev
    rates. The oldest connection comes first.
 2) A connection on a link whose load is larger than the link's capacity gets new paths and rates
    too.
-3) When a link came up or its capacity grew, each connection is offered new paths.
-4) Free capacity is distributed, to the poorest connection first.
-5) A connection whose rate is far below those of the connections that share its links gets one more
-   turn. In the paper, allocation ends when the newest connection has enough. An older one that gave
-   up capacity for it can then stay poor.
+3) When a link came up or its capacity grew, try new paths for each connection.
+4) Distribute free capacity, to the poorest connection first.
+5) If a connection has a rate far below the rates of the connections that share its links, start an
+   allocation at this connection. In the paper, the allocation ends when the newest connection has
+   enough. An older connection that gave up capacity for it can then stay poor.
 6) Each difference from the observation becomes a command. A subflow with a rate of 0 becomes
-   backup, unless it is the last normal one of its connection.
-The changes of steps 3 to 5 are made only if they bring enough. The present paths and rates are
-those that the hosts confirm, so a restarted controller takes them over and changes nothing.
+   backup, unless it is the last normal one of its connection. A change of steps 3 to 5 is kept only
+   if the sum of the logarithms of all rates grows enough. The present paths and rates are those
+   that the hosts confirm, so a restarted controller reads them from the observation and changes
+   nothing.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ Capacities = dict[tuple[str, str], int]
 class ExpectedThroughputParams(StrategyParams):
     """Hold the parameters of S-MPTCP: the paper's `fairness`, and a limit on subflows with a path.
 
-    Subflows beyond `max_subflows` become backup.
+    The subflows of a connection beyond the first `max_subflows` become backup.
     """
 
     interval_s: float = param(
@@ -52,7 +53,10 @@ class ExpectedThroughputParams(StrategyParams):
 
 
 class ExpectedThroughput(Strategy):
-    """Run S-MPTCP. The only state is the last capacity of each link, to notice a growth."""
+    """Run S-MPTCP.
+
+    Between two decisions it stores only the capacity of each link, to notice when one grows.
+    """
 
     name = "expected_throughput"
     wakes_on_subflows = True
@@ -126,6 +130,6 @@ class ExpectedThroughput(Strategy):
 
 
 def _user(draft: Assignment, name: str) -> str:
-    """Return the id of the user to which the connection `name` belongs."""
+    """Return the name of the user to which the connection `name` belongs."""
     subflows = draft.connections[name].subflows
     return subflows[0].user if subflows else name
