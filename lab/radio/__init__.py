@@ -1,1 +1,4 @@
-"""Model WiFi and LTE cells for both engines. No module here does input, output or sleeping."""
+"""Model WiFi and LTE cells for both engines, the simulator and the emulation.
+
+No module here does input or output or waits.
+"""

@@ -10,12 +10,15 @@ from lab.radio.signal import Radio
 
 @dataclass(frozen=True)
 class Station:
-    """Describe one member of a cell: its rate in bit/s when alone, and its LTE weight.
+    """Describe one member of a radio cell.
 
-    The weight is that of MP-SDN, eq (3). `overhead` is the fixed part of each frame's airtime, as
-    a fraction of a full frame's airtime. `delay_ns` is one way and for LTE only. `user` is usually
-    the id of a user. It can also be that of a switch, joined to the access point by a link without
-    rate or delay: such a relay forwards packets of hosts that are not in the cell.
+    `rate_bps` is the rate of the station when it is alone in the cell. `weight` is its LTE resource
+    weight (MP-SDN, eq (3)). `overhead` is the part of a frame's airtime that does not depend on the
+    frame's length, as a fraction of the airtime of a full frame. `delay_ns` is one way and for LTE
+    only.
+
+    `user` is the id of a user, or of a switch. Such a switch, a relay, is joined to the access
+    point by a link without rate or delay, and forwards packets of hosts that are not in the cell.
     """
 
     user: str
@@ -30,12 +33,13 @@ class Station:
 class Cell:
     """Describe the radio channel of one access point, which its stations share.
 
-    `delay_ns` and `jitter_ns` are one way, between the access point and the core. In WiFi,
-    `collisions` makes the number of contending nodes decide how often a frame is transmitted;
+    `delay_ns` and `jitter_ns` are one way, between the access point and the core. `collisions` is
+    for WiFi: if True, the number of contending nodes decides how often a frame is transmitted.
     `loss_ppm` is an additional loss in both directions. `medium` is the id of another access point
-    on the same channel, if the two share airtime. `radio` computes a user's rate from its
-    distance; users can move only in cells with a `radio`, also from one WiFi cell to another.
-    `best_bps` is a user's rate at the antenna.
+    if the two are on the same channel and share its airtime.
+
+    `radio` computes a user's rate from the user's distance. Users can move only in cells with a
+    `radio`, also from one WiFi cell to another. `best_bps` is the rate of a user at the antenna.
     """
 
     ap: str
@@ -52,9 +56,9 @@ class Cell:
 
     @property
     def capacity_bps(self) -> int:
-        """Return the rate in bit/s of the fastest station when it is alone in the cell.
+        """Return the largest rate in bit/s that a station of the cell can have when it is alone.
 
-        In a cell with moving stations, return the rate at the antenna, the best that a station can
-        reach.
+        This is `best_bps` if it is set, as in cells whose stations move, else the rate of the
+        fastest station.
         """
         return self.best_bps or max((station.rate_bps for station in self.stations), default=0)

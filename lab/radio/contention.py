@@ -1,9 +1,9 @@
 """Compute how often collisions make a WiFi cell repeat or drop a frame (Bianchi's model).
 
-It is the saturation model: every contender always has a frame to send. Contenders are the nodes
-with a frame to send, the access point included. Their mean number n need not be whole: p = 1 - (1 -
-tau)^(n - 1) holds for any n. Here p is the probability that a transmission collides, and tau the
-probability that a contender transmits in a slot.
+It is the saturation model: every contender always has a frame to send. The contenders are the nodes
+with a frame to send, the access point included. p is the probability that a transmission collides,
+and tau the probability that a contender transmits in a slot: p = 1 - (1 - tau)^(n - 1) for n
+contenders. n is a mean over time, so it need not be a whole number.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def _cached_probability(tenths: int) -> float:
 
 
 def collision(contenders: float) -> float:
-    """Return the probability p that a transmission collides, for this mean number of contenders."""
+    """Return the probability that a transmission collides, for this mean number of contenders."""
     return _cached_probability(round(contenders * STEPS))
 
 

@@ -44,25 +44,30 @@ BLOCKS = {5: 25, 10: 50, 20: 100}  # resource blocks by MHz (3GPP TS 36.101, Tab
 
 
 def cqi(snr_db: float) -> int:
-    """Return the channel quality indicator, 1 to 15, that a user with this signal reports.
+    """Return the channel quality indicator, 1 to 15, that a user with this SNR reports.
 
     It is the largest one whose efficiency in bit per symbol is at most log2(1 + SNR / GAP), but at
-    least 1.
+    least 1. GAP is the distance of real modulation from Shannon's bound.
     """
     reached = log2(1 + 10 ** (snr_db / 10) / GAP)
     return max(1, sum(each <= reached for each in EFFICIENCIES))
 
 
 def rate_bps(quality: int, blocks: int) -> float:
-    """Return the rate in bit/s of a user with this CQI when alone on the cell."""
+    """Return the rate in bit/s of a user that is alone on a cell.
+
+    `quality` is the user's channel quality indicator (CQI, 1 to 15), `blocks` the number of
+    resource blocks of the cell.
+    """
     return EFFICIENCIES[quality - 1] * blocks * BLOCK_HZ * FOR_DATA
 
 
 def on_air_bps(alone_bps: int) -> int:
     """Return the rate in bit/s at which a base station sends, HARQ retransmissions included.
 
-    It is so much higher than `alone_bps` that a user alone in the cell receives `alone_bps`. A
-    retransmission takes as much airtime as the first attempt.
+    `alone_bps` is the rate at which a user that is alone in the cell receives data. The result is
+    larger by the mean number of attempts, because each retransmission takes as much airtime as the
+    first attempt.
     """
     attempts = (1 - BLOCK_ERROR**ATTEMPTS) / (1 - BLOCK_ERROR)
     return round(max(SMALLEST_BPS, alone_bps) * attempts)
@@ -72,8 +77,8 @@ def on_air_bps(alone_bps: int) -> int:
 class Bearer:
     """Hold the state of one user: its rate in bit/s when alone, its weight, and its recent use.
 
-    `backlogged` means that packets wait for the user. `used_bps` is its rate since the previous
-    computation of the shares.
+    `backlogged` means that packets wait for the user. `used_bps` is the rate that the user got
+    since the shares were last computed.
     """
 
     rate_bps: float
@@ -87,7 +92,7 @@ def shares_bps(bearers: Mapping[str, Bearer]) -> dict[str, float]:
 
     1) A user without backlog keeps the resources it used.
     2) The backlogged users share the rest by weight.
-    3) A user without backlog may grow up to the share that it would have with a backlog.
+    3) A user without backlog may grow, at most up to the share that it would have with a backlog.
     """
     used = {
         user: min(1.0, each.used_bps / each.rate_bps)

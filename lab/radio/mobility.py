@@ -1,6 +1,6 @@
 """Move users between random waypoints (Johnson and Maltz 1996; MP-SDN, section VI-D).
 
-A user walks to a random place at a random speed, waits, and walks to the next place.
+A user walks to a random place at a random speed, waits there, and walks to the next place.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ Place = tuple[float, float]  # x and y in m
 
 @dataclass(frozen=True)
 class Leg:
-    """Hold one walk, at constant speed, from `origin` to `target`.
+    """Hold one walk of a user, at constant speed, from `origin` to `target`.
 
-    The user waits at `target` from `arrives_s` to `leaves_s`. Times are seconds since the start.
+    The user waits at `target` from `arrives_s` to `leaves_s`. Times are seconds since the start of
+    the run.
     """
 
     number: int
@@ -38,7 +39,11 @@ class Leg:
 
 
 class Walker:
-    """Move one user through a square area; `at` must be called with times that do not decrease."""
+    """Move one user through a square area; `at` must be called with times that do not decrease.
+
+    `speeds_mps` holds the lowest and the highest speed in m/s. `seed` and `user` decide all random
+    places and speeds.
+    """
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
 """Derive random numbers for the places and the movement of users from a seed and names.
 
-The numbers are the same in every engine. The number for one name does not depend on which other
-names are in use.
+The numbers are the same in every engine. Each number depends only on the seed and its own names, so
+using further names changes no number.
 """
 
 from __future__ import annotations

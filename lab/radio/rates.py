@@ -6,8 +6,8 @@ mean of one transmission without collision, acknowledgement included (sections 1
 
     DIFS + mean backoff + preamble + (MAC overhead + frame) / rate + SIFS + ACK
 
-In 802.11n, several frames are sent as one A-MPDU, as many as the MAC buffer holds. They share all
-of these times except those of their own bits.
+In 802.11n, several frames are sent as one A-MPDU, as many as the MAC buffer holds. They share one
+DIFS, backoff, preamble, SIFS and ACK.
 """
 
 from __future__ import annotations
@@ -48,8 +48,9 @@ HT = (
 
 @dataclass(frozen=True)
 class Standard:
-    """Hold one PHY standard: its rates in Mb/s, the signal each needs in dBm, and its times in us.
+    """Hold one PHY standard: its rates and the times of its frames in us.
 
+    `rates` holds pairs: a rate in Mb/s, and the weakest signal in dBm at which it can be used.
     `extension_us` is a silence after every frame of 802.11g, which gives receivers as much time as
     in 802.11a. `aggregated` is the number of frames in one A-MPDU.
     """
@@ -70,7 +71,7 @@ class Standard:
     def rate_mbps(self, rssi_dbm: float) -> float:
         """Return the fastest rate in Mb/s that a signal of this strength allows.
 
-        If the signal is too weak for every rate, return the slowest one.
+        If the signal is too weak for every rate, return the slowest rate.
         """
         return max(
             (mbps for mbps, needs_dbm in self.rates if rssi_dbm >= needs_dbm),
@@ -80,14 +81,17 @@ class Standard:
     def ack_us(self, rate_mbps: float) -> float:
         """Return the time in us of the acknowledgement for a frame sent at `rate_mbps`.
 
-        The acknowledgement uses the fastest basic rate (6, 12 or 24 Mb/s) that is not above
-        `rate_mbps`, or 6 Mb/s if all are.
+        The acknowledgement is sent at the fastest basic rate (6, 12 or 24 Mb/s) that is not above
+        `rate_mbps`, or at 6 Mb/s if all three are above it.
         """
         basic = max(each for each in (6.0, 12.0, 24.0) if each <= max(rate_mbps, 6.0))
         return 20.0 + SYMBOL_US * ceil(ACK_BITS / (SYMBOL_US * basic)) + self.extension_us
 
     def fixed_us(self, rate_mbps: float) -> float:
-        """Return the part of a frame's airtime that does not depend on its length, in us."""
+        """Return the part of a frame's airtime that does not depend on the frame's length, in us.
+
+        `rate_mbps` is the rate at which the frame is sent.
+        """
         access_us = self.difs_us + CW_MIN / 2 * self.slot_us
         answer_us = self.sifs_us + self.ack_us(rate_mbps) + self.extension_us
         header_us = (SERVICE_BITS + 8 * MAC_BYTES) / rate_mbps

@@ -19,10 +19,11 @@ THERMAL_DBM_HZ = -174.0
 
 @dataclass(frozen=True)
 class Radio:
-    """Hold the transmitter of an access point.
+    """Hold the properties of an access point's transmitter.
 
-    `standard` is a key of `rates.STANDARDS`, or "lte"; `blocks` is the number of LTE resource
-    blocks. `exponent` is n of the path loss model.
+    `standard` is a key of `rates.STANDARDS`, or "lte". `power_dbm` is the transmit power.
+    `exponent` is n of the path loss model. `blocks` is the number of LTE resource blocks.
+    `rate_scale` multiplies the rates that follow from the signal.
     """
 
     standard: str
@@ -33,7 +34,7 @@ class Radio:
     rate_scale: float = 1.0
 
     def rssi_dbm(self, distance_m: float) -> float:
-        """Return the strength of this transmitter's signal at a distance, in dBm."""
+        """Return the strength in dBm of this transmitter's signal at a distance of `distance_m`."""
         at_1_m_db = 20 * log10(4 * pi * self.carrier_mhz * 1e6 / LIGHT_MPS)
         return self.power_dbm - at_1_m_db - 10 * self.exponent * log10(max(NEAREST_M, distance_m))
 

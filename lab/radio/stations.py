@@ -15,7 +15,7 @@ def station(user: str, radio: Radio, distance_m: float) -> Station:
 
     WiFi: the PHY rate is the fastest that the signal allows; `rate_bps` and `overhead` follow from
     the airtime of a full frame at that rate. LTE: the rate follows from the CQI, the channel
-    quality that the user reports, and the weight is this rate divided by the best rate of the cell.
+    quality that the user reports. The weight is this rate divided by the rate at the best CQI.
     """
     rssi_dbm = round(radio.rssi_dbm(distance_m), 2)
     if radio.standard == "lte":
@@ -35,5 +35,5 @@ def station(user: str, radio: Radio, distance_m: float) -> Station:
 
 
 def best_bps(radio: Radio) -> int:
-    """Return the rate in bit/s of a single user right at the antenna."""
+    """Return the rate in bit/s of a user who is alone in the cell, right at the antenna."""
     return station("", radio, 0.0).rate_bps

@@ -1,6 +1,8 @@
-"""Compute airtimes and the longest backlog of a WiFi cell for the clock that delays its frames.
+"""Compute the airtimes and the queue limit of a WiFi cell.
 
-Both engines run the same clock; `lab/engines/mininet/network/wifi_cell.bpf.c` describes it.
+Each cell has a virtual clock: it says until when the channel is busy, and every frame advances it
+by the frame's airtime. Both engines run this clock with the values computed here;
+`lab/engines/mininet/network/wifi_cell.bpf.c` describes it.
 """
 
 from __future__ import annotations
@@ -11,16 +13,15 @@ FRAME_BYTES = 1514  # a full Ethernet frame
 
 
 def price_ps(rate_bps: int, contention: float = 1.0) -> int:
-    """Return a station's airtime in ps per byte: k(n) x 8 bits / rate (MP-SDN, eq (1)).
+    """Return the airtime in ps per byte at this rate: k 8 bits / rate (MP-SDN, eq (1)).
 
-    `contention` is k, the mean number of transmissions of each packet; n is the number of
-    contenders.
+    k is `contention`, the mean number of transmissions of each packet.
     """
     return round(contention * 8 * 10**12 / rate_bps)
 
 
 def fixed_ns(station: Station) -> int:
-    """Return the airtime in ns that every frame of a station takes, whatever its length."""
+    """Return the airtime in ns that every frame of a station takes in addition to its bytes."""
     return round(station.overhead * FRAME_BYTES * 8 * 1e9 / station.rate_bps)
 
 
@@ -30,9 +31,9 @@ def byte_price_ps(station: Station) -> int:
 
 
 def limit_ns(cell: Cell) -> int:
-    """Return the longest possible backlog of a cell in ns of airtime.
+    """Return the longest time in ns that a packet may wait for the channel of a cell.
 
-    It is the time that the cell's queue, full of full-size frames, takes at the best rate of the
-    cell.
+    It is the airtime of a full queue of full-size frames at the best rate of the cell. A packet
+    that would wait longer is dropped.
     """
     return round(cell.queue_packets * FRAME_BYTES * 8 * 1e9 / cell.capacity_bps)

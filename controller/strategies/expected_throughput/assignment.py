@@ -106,7 +106,7 @@ class Assignment:
         ]
 
     def with_free_capacity(self) -> Iterator[str]:
-        """Yield the connections that have no rate, or that could get more while all others keep theirs.
+        """Yield the connections that have no rate, or could get more while all others keep their rates.
 
         More means at least 2 % more. The poorest connection comes first.
         """
