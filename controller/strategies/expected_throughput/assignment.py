@@ -106,9 +106,9 @@ class Assignment:
         ]
 
     def with_free_capacity(self) -> Iterator[str]:
-        """Yield the connections that have no rate, or could get more while all others keep their rates.
+        """Yield the connections that have no rate, or could get over 2 % more from free capacity.
 
-        More means at least 2 % more. The poorest connection comes first.
+        No other connection would lose anything by this. The poorest connection comes first.
         """
         paths, shares = self.paths_and_rates()
         carried = load(paths, shares)
