@@ -1,5 +1,5 @@
 """Make the page docs/crosscheck.md, which compares the simulator with the emulation for the same
-cases and random seeds.
+cases and random seeds. A case is a scenario with a strategy and changed settings.
 
 The page has one section per study (`lab.evaluation.studies`). A section says how its runs were
 made, and holds:

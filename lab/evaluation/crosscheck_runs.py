@@ -35,15 +35,15 @@ Folders = dict[tuple[str, str], list[Path]]  # (engine, case) -> run folders
 @dataclass(frozen=True)
 class CrossCheck:
     """Make the runs of studies and write the page. Each case is run with the seeds 1 to `repeat`.
-    The run folders are in `runs`/ENGINE/SCENARIO/CASE."""
+    The run folders are in `runs`/ENGINE/SCENARIO/CASE, one per seed."""
 
     repeat: int
     runs: Path
     display: Display
 
     def make(self, names: Sequence[str], engine: str) -> bool:
-        """Make those runs of the studies `names` in one engine that do not exist yet. Return False
-        if the user interrupted."""
+        """Make the runs of the studies `names` in one engine, except those that exist already.
+        Return False if the user interrupted."""
         studies = crosscheck.chosen(names)
         for study in studies:
             if engine not in study.engines:
@@ -127,7 +127,8 @@ class CrossCheck:
         return code == 0
 
     def _request(self, study: Study, case: Case, engine: str) -> Request:
-        """Return the request for all runs of a case in one engine.
+        """Return the request for all runs of a case in one engine: scenario, settings, seeds and
+        folder.
 
         Both engines run with the same rate scale: the one that the first engine of the study uses
         on this machine.

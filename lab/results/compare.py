@@ -1,5 +1,5 @@
 """Compare runs: collect repeated runs in groups, and say which differences between the groups are
-larger than chance.
+unlikely to be chance.
 
 1) put runs into one group if their scenarios differ in nothing but the seed
    (`lab.results.groups`)

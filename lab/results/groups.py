@@ -31,9 +31,10 @@ Settings = Mapping[str, str]  # the keys of scenario.yaml by their path, with JS
 class Run:
     """Hold the data of one run that a comparison needs.
 
-    `settings` holds the scenario's keys that identify its group. `rate_scale` is None in runs of
-    schema 1, which hold wire rates. `metrics` holds the numbers of result.json by path, such as
-    `fairness.jain`; None means that the run did not measure the number.
+    `settings` maps each key of the run's scenario, except the seed and texts for the user, to its
+    value; runs with equal settings form a group. `rate_scale` is None in runs of schema 1, which
+    hold wire rates. `metrics` holds the numbers of result.json by path, such as `fairness.jain`;
+    None means that the run did not measure the number.
     """
 
     run_id: str
@@ -190,8 +191,8 @@ def _group(several: Sequence[Run], all_settings: Sequence[Settings]) -> Group:
 
 
 def _without_repeats(runs: Sequence[Run]) -> list[Run]:
-    """Return the runs without those that repeat another one. Of several candidates, keep a complete
-    run.
+    """Return the runs without those that repeat another one. Of runs that repeat each other, keep a
+    complete one if there is one.
 
     A simulation always gives the same result for the same seed, so one run per seed is kept.
     Emulations vary, so only runs with the same run id count as repeats.

@@ -25,8 +25,8 @@ class Options:
     """Hold the options of a run that come from the command line, not from the scenario.
 
     `speed` is a multiple of real time, or 0 for as fast as possible. `pcap` turns packet capture
-    on. With `wait`, an emulation waits while another emulation runs on this machine; without it,
-    the run is refused.
+    on. Only one emulation can run on a machine: if another one is running, `wait` delays the start
+    until it has ended; without `wait`, the run is refused.
     """
 
     speed: float = 1.0

@@ -34,7 +34,7 @@ class ApSample:
 
 @dataclass(frozen=True)
 class Direction:
-    """Hold the figures of one direction of a link: its rate in Mb/s (whole frames, not payload),
+    """Hold the figures of one direction of a link: its rate in Mb/s (Ethernet headers included),
     the number of packets in its queue, and the fraction of packets that it dropped."""
 
     mbps: float
@@ -54,8 +54,8 @@ class Direction:
 
 @dataclass(frozen=True)
 class LinkSample:
-    """Hold the figures of one link: the rates in both directions in Mb/s (whole frames, not
-    payload), and the queue and loss of the direction with the higher rate.
+    """Hold the figures of one link: the rates in both directions in Mb/s (Ethernet headers
+    included), and the queue and loss of the direction with the higher rate.
 
     `backlog` counts packets. `loss` is the fraction of packets that were dropped or lost. A link
     without a configured rate has no queue; all its figures are None.
@@ -96,8 +96,8 @@ class SubflowSample:
 
     `cwnd` is in segments. `expected_mbps` is the pacing rate that the controller set (S-MPTCP), or
     None. `out_of_order` is the fraction of segments that arrived out of order. `user` is the
-    subflow's user, and `ap` the access point or link that the subflow uses; they are None if they
-    follow from the scenario.
+    subflow's user, and `ap` the access point or link of the user's interface; the simulator sets
+    them only if users move.
     """
 
     mbps: float

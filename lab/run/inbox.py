@@ -45,8 +45,8 @@ def receive(folder: Path) -> Iterator[tuple[str, dict[str, Any], str]]:
     For a usable message, `problem` is an empty text. Otherwise `problem` says what is wrong with
     the file, and `message` is empty.
 
-    The file of a message is deleted when the caller asks for the next one. By then the caller has
-    recorded the message, so no moment exists at which it is neither in the inbox nor in the record.
+    The file of a message is deleted when the caller asks for the next message. The caller must have
+    recorded the message by then, so every message is either in the inbox or on record.
     """
     for path in sorted((folder / "inbox").glob("*.json")):
         problem, message = "", {}

@@ -68,7 +68,7 @@ def _links(scenario: Scenario) -> dict[str, Any]:
     """Return the configured properties of links and stations, with rates in the scenario's units.
 
     A link with a configured rate has an entry under its ID: its rate, delay, loss and queue length.
-    A station has its rate under the access point and the user.
+    An access point has an entry that holds the rate of each user's station.
     """
     network, scale = scenario.network, scenario.rate_scale
     return {

@@ -43,7 +43,8 @@ def started(pid: int) -> int | None:
 
 
 def alive(manifest: dict[str, Any], folder: Path) -> bool:
-    """Return whether the process named in `manifest` still writes to the run folder `folder`."""
+    """Return whether the process named in `manifest` still writes to the run folder `folder`, by
+    the rules in the module's docstring."""
     pid = manifest.get("pid")
     if not isinstance(pid, int) or manifest.get("boot_id") != boot_id():
         return _fresh(folder)

@@ -97,8 +97,8 @@ class Recorder:
         self._append("commands.sh", f"{shlex.join(argv)}  # {at:.3f} s\n")
 
     def log(self, text: str) -> None:
-        """Append a text for the user to log.txt, with the time of day. Pass the text to `on_log`,
-        too."""
+        """Append a text for the user to log.txt, with the time of day. Call `on_log` with the
+        text."""
         self._append("log.txt", f"{datetime.now():%H:%M:%S} {text}\n")
         self.on_log(text)
 
@@ -117,8 +117,11 @@ class Recorder:
         self._write("manifest.json", _pretty(self._manifest))
 
     def use(self, name: str) -> None:
-        """Record that the run now uses the strategy or congestion control `name`. If a user's own
-        file defines it, copy this file into the run folder."""
+        """Copy the user's own file that defines the strategy or congestion control `name` into the
+        run folder, and list it in manifest.json. Do nothing if no user's file defines the name.
+
+        The runner calls this when a change during the run selects `name`.
+        """
         files = files_named({name}, self.engine)
         kept = self._manifest.get("extensions", [])
         if added := [each for each in files if each.row() not in kept]:
@@ -132,7 +135,7 @@ class Recorder:
             (self.folder / COPIES / each.path.name).write_bytes(each.source)
 
     def result(self, result: dict[str, Any]) -> None:
-        """Write result.json. After a failure there is no partly written file."""
+        """Write result.json, completely or not at all."""
         self._write("result.json", _pretty(result))
 
     def close(self) -> None:

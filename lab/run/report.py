@@ -89,7 +89,8 @@ def mptcp_verdict(checks: Sequence[MptcpCheck], joins: int, fallbacks: int) -> M
     """Return the verdict on the connections of all multipath users.
 
     The verdict is positive if each connection in `checks` is Multipath TCP and has at least its
-    `wanted_subflows`. `joins` and `fallbacks` are copied into the verdict; see `MptcpVerdict`.
+    `wanted_subflows`; it is None if `checks` is empty. `joins` and `fallbacks` are copied into the
+    verdict; see `MptcpVerdict`.
     """
     why = [
         f"{each.id} is plain TCP"
@@ -104,7 +105,7 @@ def mptcp_verdict(checks: Sequence[MptcpCheck], joins: int, fallbacks: int) -> M
 @dataclass(frozen=True)
 class Overload:
     """Say whether the machine was too slow to run the network in real time. `reasons` are sentences
-    for the user. `figures` holds the measurements behind them by name."""
+    for the user. `figures` holds by name the measurements on which the reasons are based."""
 
     overloaded: bool = False
     reasons: tuple[str, ...] = ()

@@ -2,9 +2,9 @@
 result.
 
 1) open the engine, which builds the network
-2) until the end of the run: advance by one sample interval and record the frames (samples); if
-   the run has a speed, wait until real time has caught up; apply the scenario's events that are
-   due and the messages in inbox/ (while the run is paused, only the messages)
+2) until the end of the run: advance by one sample interval and record the frames (samples); in a
+   simulated run with a speed, wait until real time has caught up; apply the scenario's events
+   that are due and the messages in inbox/ (while the run is paused, only the messages)
 3) close the engine in any case; write result.json with the status complete, interrupted or failed
 """
 

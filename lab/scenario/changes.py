@@ -81,8 +81,8 @@ class SetCongestionControl:
 
 @dataclass(frozen=True)
 class SetStrategy:
-    """Replace the strategy of the controller from the next control step on. `params` holds all
-    parameters of the new strategy."""
+    """Replace the strategy of the controller. The new strategy makes the next decision. `params`
+    holds all parameters of the new strategy."""
 
     name: str
     params: Mapping[str, Any]
@@ -90,7 +90,8 @@ class SetStrategy:
 
 @dataclass(frozen=True)
 class SetStrategyParameter:
-    """Set the parameter `key` of the controller's strategy from the next control step on."""
+    """Set the parameter `key` of the controller's strategy. The next decision uses the new
+    value."""
 
     key: str
     value: Any

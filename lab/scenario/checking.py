@@ -130,8 +130,8 @@ def _tuples(data: Any) -> Any:
 
 
 def _unmeasurable(data: Any, *loc: str | int) -> Iterator[tuple[Loc, str]]:
-    """Yield the location and an error message for each value that pydantic would not report:
-    infinity, not-a-number, and a key that is not text. `loc` is the location of `data`."""
+    """Yield a location and an error message for each number that is infinite or not-a-number, and
+    for each key that is not text. `loc` is the location of `data`."""
     if isinstance(data, float) and not math.isfinite(data):
         yield loc, f"{data} is not a number that can be measured"
     pairs = (

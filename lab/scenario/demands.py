@@ -1,4 +1,4 @@
-"""Compute the rate at which each connection of a user writes data. Both engines use this class.
+"""Compute the rate at which each connection of a user writes data. Both engines use `Demands`.
 
 1) As long as a user's demand is not changed during the run, each connection has the rate of its
    entry in the scenario's `traffic`.
@@ -37,8 +37,9 @@ class Demands:
         return {flow: self.rate_bps(flow)} | self._divided(flow.user)
 
     def end(self, flow: Flow) -> Rates:
-        """Mark a connection as closed, because it was stopped or its file is complete. Return the
-        new rates of the user's other connections; nothing if their rates stay the same."""
+        """Mark a connection as closed, because it was stopped or its file is complete. Return
+        the new rates of the user's other connections, or an empty mapping if their rates stay
+        the same."""
         if flow not in self._open.get(flow.user, []):
             return {}
         self._open[flow.user].remove(flow)
@@ -68,8 +69,8 @@ class Demands:
         return round(demand_bps / max(1, len(self._open.get(flow.user, []))))
 
     def _divided(self, user: str) -> Rates:
-        """Return the rates of all open connections of a user. Return nothing if the user's demand
-        was never changed during the run."""
+        """Return the rates of all open connections of a user. Return an empty mapping if the user's
+        demand was never changed during the run."""
         if user not in self._demand_bps:
             return {}
         return {flow: self.rate_bps(flow) for flow in self._open.get(user, [])}

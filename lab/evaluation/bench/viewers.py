@@ -1,4 +1,4 @@
-"""Measure how late samples reach the browsers of a dashboard, and the CPU load of the dashboard's
+"""Measure how late samples reach the viewers of a dashboard, and the CPU load of the dashboard's
 server."""
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ SHOWN = 3  # relations of a claim in the table; those that do not hold come firs
 @dataclass(frozen=True)
 class Case:
     """Describe one experiment: a scenario, and what replaces the values of its file. Each of
-    `settings` is written as `key.path=value`. None keeps the value of the file."""
+    `settings` is written as `key.path=value`. A field that is None keeps the value of the file."""
 
     name: str
     scenario: str

@@ -1,8 +1,8 @@
 """Build the relations of the RAT study (RAT: radio access technology): orders and trends of
 measured numbers.
 
-The study gives no throughput in figures, so every claim is an order or a trend. A `Cell` is one
-experiment. Its numbers are T (goodput per node), W (the part over WiFi) and L (over LTE).
+The study prints no throughput values, so every claim is an order or a trend. A `Cell` is one
+experiment. Its numbers are T (goodput per node), W (the part over WiFi) and L (the part over LTE).
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def growing(
 
 def ordered(base: Cell, order: str) -> Relations:
     """Return relations that state an order of the goodput by congestion control. `order` is a text
-    such as `cubic > olia >= lia`."""
+    such as `cubic > olia >= lia`. The other parameters are those of the experiment `base`."""
     words = order.split()
     operators: dict[str, Operator] = {">": ">", ">=": ">=", "~": "~"}
     return tuple(
@@ -88,12 +88,12 @@ def ordered(base: Cell, order: str) -> Relations:
 def each_pair(
     cells: Iterable[tuple[Cell, Cell]], number: str, operator: Operator = ">"
 ) -> Relations:
-    """Return one relation for each pair of experiments: `number` of the first experiment compared
-    with `number` of the second."""
+    """Return one relation for each pair of experiments: `number` of the first experiment is
+    compared by `operator` with `number` of the second."""
     return tuple(relation((a, number), operator, (b, number)) for a, b in cells)
 
 
 def each_cell(cells: Iterable[Cell], left: str, operator: Operator, right: str) -> Relations:
-    """Return one relation for each experiment: its number `left` compared with its number
-    `right`."""
+    """Return one relation for each experiment: its number `left` is compared by `operator` with its
+    number `right`."""
     return tuple(relation((cell, left), operator, (cell, right)) for cell in cells)

@@ -40,7 +40,8 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """Return the name of the experiment, made of all its parameters. `cell` reads it."""
+        """Return the name of the experiment, made of all its parameters. The function `cell` turns
+        the name back into the experiment."""
         setup = (self.setup, self.wifi, self.parallel, self.volume_mb, self.buffer_kb)
         return "-".join(map(str, (*setup, self.interfaces, self.cc)))
 

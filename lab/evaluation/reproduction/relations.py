@@ -136,8 +136,7 @@ class Every:
         return "holds" if kept else "fails"
 
     def shown(self, found: Found) -> str:
-        """Return the comparison as text, with the value of the run that is closest to the limit or
-        beyond it."""
+        """Return the comparison as text, with the value of the worst run."""
         worst = self._worst(found)
         return f"every {self.value.title}, {worst:.3g} at worst, {self.operator} {self.limit:.3g}"
 

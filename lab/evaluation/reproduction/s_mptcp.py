@@ -86,7 +86,7 @@ def _of(case: str, number: str) -> Value:
 
 
 def _above_wvegas(number: str) -> tuple[Relation, ...]:
-    """Return relations, one for each loss-based congestion control: `number` is larger with it than
+    """Return one relation for each loss-based congestion control: with it, `number` is larger than
     with wVegas."""
     wvegas = _of(pooling(DELAY_BASED), number)
     return tuple(Relation(_of(pooling(cc), number), ">", wvegas) for cc in LOSS_BASED)

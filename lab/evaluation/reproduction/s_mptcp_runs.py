@@ -47,9 +47,10 @@ def delayed(delay_ms: int) -> str:
 
 
 def collision(among: str, strategy: str) -> str:
-    """Return the name of an experiment of Figure 2, in which paths can collide.
+    """Return the name of an experiment of Figure 2, in which two paths can collide (share a link).
 
-    `among` is "within" (subflows of one connection collide) or "between" (connections collide).
+    `among` is "within" if the paths belong to one connection, "between" if they belong to different
+    connections.
     """
     return f"{among}-{strategy}"
 
