@@ -11,10 +11,7 @@ ADDRESSES = 250  # of a subnet
 
 
 def check(topology: Topology) -> Topology:
-    """Return the topology unchanged.
-
-    Raise `RequestError` for the first part that cannot be built.
-    """
+    """Return the topology unchanged, or raise `RequestError` for the first part that is wrong."""
     for find in (_nodes, _links, _cells, _users, _servers):
         for problem in find(topology):
             raise RequestError(f"topology {topology.name}: {problem}")

@@ -14,8 +14,8 @@ from lab.topologies.topology import Link, Node, Topology
 class Params(BaseModel):
     """Hold the parameters of `kind: collision`.
 
-    `among` says whether two subflows of one connection or two connections can collide on a path.
-    The other parameters apply to every link, except those between a server and its switch.
+    `among` says what can collide on a path: two subflows of one connection, or two connections. The
+    other parameters apply to every link, except those between a server and its switch.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -28,14 +28,14 @@ class Params(BaseModel):
 def build(params: Params, rate_scale: float = 1.0) -> Topology:
     """Return the network of Figure 2(a) or 2(b).
 
-    `among: subflows`, Figure 2(a): the two subflows of one connection can choose the same path.
+    `among: subflows`, Figure 2(a): the two subflows of one connection can take the same path.
 
                   up1 -- c1 -- down1           access1
     srv1 -- s1 --+                  +-- s2 --+--------- ue1
                   up2 -- c2 -- down2         +--------- ue1
                                                access2
 
-    `among: connections`, Figure 2(b): the first subflows of the two connections can choose the same
+    `among: connections`, Figure 2(b): the first subflows of the two connections can take the same
     path, and so can the second subflows.
 
     srv1 -- e1 --in11-- a1 --up1-- c1 --down1-- b1 --access11-- ue1
@@ -50,7 +50,11 @@ def build(params: Params, rate_scale: float = 1.0) -> Topology:
 
 
 class _Links:
-    """Build the networks of Figure 2(a) and 2(b). All shaped links have the same parameters."""
+    """Build the networks of Figure 2(a) and 2(b).
+
+    All links have the rate, delay and queue in `params`, except those between a server and its
+    switch.
+    """
 
     def __init__(self, params: Params, rate_scale: float) -> None:
         self.rate_bps = bps_from_mbps(params.rate_mbps * rate_scale)

@@ -1,15 +1,17 @@
 """Find in which directions of each link the data of a scenario travels, so that `loss` acts there.
 
 A link has two directions: "ab" from its end `a` to its end `b`, and "ba" back. The function that
-builds a topology does not know in which direction data will travel. It sets a link's `loss_ppm` for
-the direction of data and `loss_back_ppm` for the opposite one. `with_loss_on_data` then assigns
-both values to the directions in which the scenario's data really travels.
+builds a topology does not know in which direction data will travel. It sets a link's `loss_ppm` to
+the loss in the direction of data, and `loss_back_ppm` to the loss in the opposite direction.
+`with_loss_on_data` then assigns both values to the directions in which the scenario's data really
+travels.
 
 Only shortest paths between the server of a flow and each interface of its user count. The network
 hashes flows to these paths, and every strategy prefers them. Longer paths do not count, although
-`expected_throughput` may choose one: in a mesh such as a fat tree they cross nearly every link in
-both directions, so that `loss` would act on the acknowledgements too. A link on no shortest path
-gets both directions: data reaches it only on a detour, which may cross it either way.
+the strategy `expected_throughput` may choose one: in a mesh such as a fat tree, longer paths cross
+nearly every link in both directions, so that `loss` would act on the acknowledgements too. If a
+link is on no shortest path, both of its directions count as directions of data: data reaches the
+link only on a detour, which may cross it either way.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ def data_directions(topology: Topology, flows: Iterable[tuple[str, str]]) -> dic
     """Return for each link, by its id, the directions ("ab", "ba") in which data can cross it.
 
     Each flow is a pair: a user, and the direction of its data, "down" (to the user) or "up". A link
-    on none of the paths gets both directions.
+    on no shortest path of these flows gets both directions.
     """
     wiring = wire(topology)
     neighbours = _neighbours(wiring)
@@ -44,9 +46,9 @@ def data_directions(topology: Topology, flows: Iterable[tuple[str, str]]) -> dic
 
 
 def with_loss(link: Link, directions: Directions, loss_ppm: int) -> Link:
-    """Return a copy of the link with this loss in `directions`.
+    """Return a copy of the link with the loss `loss_ppm` in the directions `directions`.
 
-    Any other direction keeps its loss.
+    A direction that is not in `directions` keeps its loss.
     """
     return replace(
         link,
@@ -56,10 +58,11 @@ def with_loss(link: Link, directions: Directions, loss_ppm: int) -> Link:
 
 
 def with_loss_on_data(topology: Topology, flows: Iterable[tuple[str, str]]) -> Topology:
-    """Return the topology with each link's loss set for the directions in which its data travels.
+    """Return the topology with each link's loss in the directions in which data travels.
 
-    Call it once, with the topology that a builder returned. It reads `loss_ppm` as the loss of
-    data, and `loss_back_ppm` as the loss of a direction without data.
+    Call this function once, with the topology that a builder returned. It reads `loss_ppm` as the
+    loss of a direction with data, and `loss_back_ppm` as the loss of a direction without data.
+    `flows` are as in `data_directions`.
     """
     directions = data_directions(topology, flows)
     links = (
@@ -86,7 +89,10 @@ def _neighbours(wiring: Wiring) -> dict[str, set[str]]:
 def _steps_down(
     topology: Topology, wiring: Wiring, neighbours: Mapping[str, set[str]], user: str
 ) -> Iterator[Step]:
-    """Yield the hops (pairs of nodes) that packets from the user's server to the user can take."""
+    """Yield the hops (pairs of nodes) that packets from the user's server to the user can take.
+
+    Only shortest paths count.
+    """
     server = wiring.of(topology.server_of(user))[0]
     yield server.node, server.switch
     for interface in _used(topology, wiring, user):
@@ -118,7 +124,7 @@ def _hands_over(cell: Cell) -> bool:
 
 
 def _between(neighbours: Mapping[str, set[str]], source: str, destination: str) -> Iterator[Step]:
-    """Yield every hop (switch, next switch) that lies on a shortest path, each hop once."""
+    """Yield each hop (switch, next switch) on the shortest paths between two switches, once."""
     hops = hops_to(neighbours, destination)
     here = {source} if source in hops else set()
     while here:

@@ -1,8 +1,8 @@
 """List the kinds of topology, and register a kind that a user wrote in a file.
 
 A kind is a module with `Params`, a pydantic model of its parameters, and `build(params,
-rate_scale)`, which returns a `Topology`. If the module sets `POSITIONS = True`, its users have
-positions that depend on the seed, and `build` takes `seed` too.
+rate_scale)`, which returns a `Topology`. A module may also set `POSITIONS = True`. Its users then
+have positions that depend on a seed, and its `build` takes the argument `seed` too.
 """
 
 from __future__ import annotations
@@ -43,11 +43,12 @@ FORBID = "model_config = ConfigDict(extra='forbid', frozen=True)"
 
 
 def register(path: Path) -> str:
-    """Import a user's file, add it to `TOPOLOGIES`, and return its kind.
+    """Import a user's file, add it to `TOPOLOGIES`, and return the name of its kind of topology.
 
     The kind is the file name without `.py`. A file that is registered a second time is imported
-    anew. Raise `RequestError` if the name belongs to a built-in kind or to another registered file,
-    if the file fails (with the line), or if it lacks `Params` or `build`.
+    anew. Raise `RequestError` in these cases: the name belongs to a built-in kind or to another
+    registered file; running the file fails (the message names the line); the file lacks `Params` or
+    `build`.
     """
     kind = path.stem
     if kind in BUILT_IN:
@@ -85,5 +86,5 @@ def check_family(module: ModuleType) -> None:
 
 
 def has_positions(module: ModuleType) -> bool:
-    """Return whether users of this kind of topology have positions, which depend on the seed."""
+    """Return whether the users of this kind of topology have positions, which depend on a seed."""
     return bool(getattr(module, "POSITIONS", False))

@@ -16,7 +16,7 @@ from lab.topologies.topology import Link, Node, Topology
 
 
 class Tree(BaseModel):
-    """Hold the parameters of the links between the switches of a fat tree."""
+    """Hold the rate, one-way delay and queue of the links between the switches of a fat tree."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     rate_mbps: Rate = 10
@@ -27,8 +27,8 @@ class Tree(BaseModel):
 class Params(Tree):
     """Hold the parameters of `kind: fat_tree`.
 
-    `k` is the number of ports of a switch, `host_mbps` the rate of the link to a server or user,
-    and `subflows` the number of subflows of a connection.
+    `k` is the number of ports of a switch. `host_mbps` is the rate of the link between a server or
+    user and its switch. `subflows` is the number of subflows of a connection.
     """
 
     k: Annotated[int, Field(ge=2, le=32)] = 4
@@ -96,7 +96,10 @@ def build(params: Params, rate_scale: float = 1.0) -> Topology:
 
 
 def switches(k: int) -> list[Node]:
-    """Return all switches of the tree: the core switches, then those of each pod."""
+    """Return all switches of a fat tree with k-port switches.
+
+    The core switches come first, then the aggregation and edge switches of each pod.
+    """
     names = [f"c{n}" for n in range(1, k * k // 4 + 1)]
     names += [
         f"{layer}{pod}x{n}"
@@ -108,7 +111,7 @@ def switches(k: int) -> list[Node]:
 
 
 def switch_links(k: int, tree: Tree, rate_scale: float) -> list[Link]:
-    """Return all links between switches.
+    """Return all links between switches of a fat tree with k-port switches.
 
     Every aggregation switch has links to k/2 core switches and to the k/2 edge switches of its pod.
     """

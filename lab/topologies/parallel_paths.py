@@ -17,7 +17,7 @@ Fraction = Annotated[float, Field(ge=0, le=1)]
 class Path(BaseModel):
     """Hold the parameters of one path; delay and jitter are one way.
 
-    `loss` is the loss probability in the direction of the data only, `loss_both` in both
+    `loss` is a loss probability in the direction of the data only, `loss_both` one in both
     directions.
     """
 
@@ -41,12 +41,16 @@ class Params(BaseModel):
 
 
 def combined_loss(first: float, second: float) -> float:
-    """Return the probability that at least one of two independent causes loses a packet."""
+    """Return the probability that a packet is lost by at least one of two independent causes."""
     return 1 - (1 - first) * (1 - second)
 
 
 def link(path: Path, id: str, a: str, b: str, rate_scale: float) -> Link:
-    """Return the shaped link of a path: `loss` applies from `a` to `b`, `loss_both` both ways."""
+    """Return a link from `a` to `b` with the rate, delay, jitter, losses and queue of `path`.
+
+    The loss from `a` to `b` combines `loss` and `loss_both`; from `b` to `a` it is `loss_both`.
+    `rate_scale` multiplies the rate.
+    """
     return Link(
         id,
         a,
@@ -61,7 +65,7 @@ def link(path: Path, id: str, a: str, b: str, rate_scale: float) -> Link:
 
 
 def build(params: Params, rate_scale: float = 1.0) -> Topology:
-    """Return the paths between srv1 and ue1.
+    """Return a network with separate paths between srv1 and ue1.
 
     The link that limits a path (path1, path2, ...) is between two switches, because a queue at the
     sender itself would never fill.

@@ -29,8 +29,10 @@ FRAME_BYTES = 1514
 class Params(BaseModel):
     """Hold the parameters of `kind: rat_setup`.
 
-    `wifi` is the standard of all WiFi cells. `interfaces` says which of its two interfaces a
-    receiver uses: both, only the first (`wifi`), or only the second (`lte`).
+    `setup` is the number of the study's setup. `wifi` is the standard of all WiFi cells.
+    `interfaces` says which of its two interfaces a receiver uses: both, only the first (`wifi`), or
+    only the second (`lte`; in Setups II and III it is a WiFi interface too). `pairs` is the number
+    of senders, and of receivers. A `lte_rtt_ms` of None means the value of the setup.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -47,8 +49,9 @@ class Params(BaseModel):
 def build(params: Params, rate_scale: float = 1.0) -> Topology:
     """Return the network of one setup.
 
-    Each sender srvN has a switch of its own, nN, that is a station of two cells. Each receiver ueN
-    is a station of two cells and opens its connections over wifi2.
+    Each sender srvN is behind a switch nN, which is a station of wifi1 and lte1. Each receiver ueN
+    is a station of two cells and opens its connections over wifi2. With `interfaces`, a receiver
+    can be a station of only one of its two cells.
 
                  ~ wifi1 ~~ s1 -- wifi2 ~               all setups
     srv1 -- n1 ~~                         ~~ ue1
@@ -87,10 +90,11 @@ def _sender(n: int) -> list[Link]:
 
 
 def _cells(params: Params, ends: tuple[str, ...], rate_scale: float) -> list[Cell]:
-    """Return all cells of the setup. `ends` names the cells of the receivers.
+    """Return all cells of the setup. `ends` names the cells that the receivers use.
 
-    The tables above hold the rate of each of five nodes that share a cell. A WiFi station alone
-    gets five times this rate, multiplied by the mean number of transmissions that collisions cause.
+    The tables above hold the rate of each of five nodes that share a cell. A node that is alone in
+    a WiFi cell gets five times this rate, multiplied by the mean number of transmissions that
+    collisions cause.
     """
     receivers, senders = (
         [f"{kind}{n}" for n in range(1, params.pairs + 1)] for kind in ("ue", "n")

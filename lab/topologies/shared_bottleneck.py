@@ -1,6 +1,7 @@
 """Build several users behind one link.
 
-It shows whether the k subflows of a connection take one share of the link or k (RFC 6356, goal 2).
+It shows whether the k subflows of a connection together take one share of the link or k shares (RFC
+6356, goal 2).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ class User(BaseModel):
 
 
 class Params(Path):
-    """Hold the parameters of `kind: shared_bottleneck`: the bottleneck link, and the users."""
+    """Hold the parameters of `kind: shared_bottleneck`: the bottleneck link and the users."""
 
     users: tuple[User, ...] = Field(min_length=1, max_length=30)
 
@@ -36,7 +37,9 @@ class Params(Path):
 
 
 def build(params: Params, rate_scale: float = 1.0) -> Topology:
-    """Return the network. Every user has one interface, a multipath user several addresses.
+    """Return the network. Every user has one interface, with one address per subflow.
+
+    In the figure, mp is a multipath user and sp a single-path user.
 
     mp ---\\     bottleneck
            p1 ============== s1 --- srv1

@@ -25,10 +25,13 @@ FIRST_WIRED = 16  # the subnets of a user's wired interfaces are 10.16.0, 10.17.
 class Node:
     """Describe a user, a server, a switch, or an access point (a switch with a radio).
 
-    For a user: `home` is the access point or link over which it opens its connections. `subflows`
-    is the number of addresses of each interface, one for each subflow. `server` is the server it
-    talks to; if empty, the first one. `place_m` is the position (x, y) in topologies with
-    positions, for a user the one at the start.
+    `home`, `subflows` and `server` are for users. `home` is the access point or link over which a
+    user opens its connections. `subflows` is the number of addresses of each interface, one for
+    each subflow. `server` is the server that the user talks to; if it is empty, the topology's
+    first server.
+
+    `place_m` is the position (x, y) of the node in topologies with positions. For a user it is the
+    position at the start.
     """
 
     id: str
@@ -44,8 +47,8 @@ class Link:
     """Describe a wired link, which carries packets in both directions at once.
 
     `delay_ns` is one way and the same in both directions. `loss_ppm` applies from `a` to `b`,
-    `loss_back_ppm` from `b` to `a`. A builder does not know where data travels: it sets `loss_ppm`
-    to the loss of data and `loss_back_ppm` to the loss of the opposite direction.
+    `loss_back_ppm` from `b` to `a`. A topology builder does not know where data travels: it sets
+    `loss_ppm` to the loss of data and `loss_back_ppm` to the loss of the opposite direction.
     `data_directions.with_loss_on_data` then assigns the two values to the right directions.
     """
 
@@ -100,7 +103,10 @@ class Topology:
         )
 
     def server_of(self, user: str) -> str:
-        """Return the id of the server that a user talks to."""
+        """Return the id of the server that a user talks to.
+
+        It is the `server` of the user's node, or the first server of the topology if that is empty.
+        """
         named = next(node.server for node in self.nodes if node.id == user)
         return named or self.ids("server")[0]
 
@@ -117,8 +123,9 @@ class Topology:
 class Interface:
     """Describe an interface of a host, and the switch and port to which it is connected.
 
-    `link` is the id of the wired link, or for a radio the id of the access point. `further` holds
-    the second and later addresses of users with several subflows on one interface.
+    `node` is the id of the host. `link` is the id of the wired link, or for a radio the id of the
+    access point. If the interface has several addresses, one per subflow, `further` holds all
+    except the first, `address`.
     """
 
     node: str
@@ -158,7 +165,10 @@ class Wiring:
         return tuple(each for each in self.interfaces if each.node == node)
 
     def addresses(self, node: str) -> int:
-        """Return how many addresses a host has: each connection should have as many subflows."""
+        """Return how many addresses a host has.
+
+        A connection should have as many subflows as its user has addresses.
+        """
         return sum(1 + len(each.further) for each in self.of(node))
 
     def at(self, node: str, link: str) -> Interface:
@@ -169,12 +179,12 @@ class Wiring:
 def wire(topology: Topology) -> Wiring:
     """Assign names, addresses and ports to all interfaces of a topology.
 
-    A server has address 10.0.0.n. A user has 10.1.0.n on WiFi, 10.2.0.n on LTE, and 10.(16+i).0.n
-    on its i-th wired link; n counts the servers, or the users, from 1. All WiFi access points share
-    one subnet, so that a handover keeps the address; a second WiFi radio has 10.3.0.n. If a user
-    has several addresses on an interface, the further ones are n + N, n + 2N, ... in the same
-    subnet, where N is the number of users. Interfaces have Mininet's names: `s1-eth1`, and
-    `wifi1-wlan1` for a radio.
+    Servers and users are each counted from 1, and n is the number of a host. A server has address
+    10.0.0.n. A user has 10.1.0.n on WiFi, 10.2.0.n on LTE, and 10.(16+i).0.n on its wired link i,
+    where i counts from 0. All WiFi access points share one subnet, so that a handover keeps the
+    address; a second WiFi radio has 10.3.0.n. If a user has several addresses on an interface, the
+    further ones are n + N, n + 2N, ... in the same subnet, where N is the number of users.
+    Interfaces have Mininet's names: `s1-eth1`, and `wifi1-wlan1` for a radio.
     """
     names = _Names(topology)
     for link in topology.links:

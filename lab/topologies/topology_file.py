@@ -1,6 +1,6 @@
-"""Describe a network as the plain data of topology.json, which the controller reads.
+"""Describe a network as the plain data of topology.json, the file that the controller reads.
 
-The file is the same for both engines.
+Both engines write the same file.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ MILLION = 1_000_000
 def describe(
     topology: Topology, wiring: Wiring, receive_buffer_kb: int = 4000, rate_scale: float = 1.0
 ) -> dict[str, Any]:
-    """Return the network as plain data, from which the controller makes a `controller.plan.Plan`.
+    """Return the network as plain data, which the controller reads as a `controller.plan.Plan`.
 
-    `receive_buffer_kb` is the receive buffer of every connection. Rates are as on the wire: already
-    multiplied by `rate_scale`.
+    `receive_buffer_kb` is the receive buffer of every connection. All rates are wire rates: rates
+    of the scenario file multiplied by `rate_scale`.
     """
     ports: dict[str, dict[str, str]] = {switch: {} for switch in wiring.dpid}
     for trunk in wiring.trunks:
@@ -69,7 +69,8 @@ def _trunk(topology: Topology, trunk: Trunk) -> dict[str, Any]:
 def shape(link: Link, cells: Iterable[Cell], near: str) -> dict[str, Any]:
     """Return rate, delay, jitter and losses of a link as plain data.
 
-    `loss` is for packets that leave the end `near`, `loss_back` for packets towards it.
+    `near` is the node at one end of the link. `loss` in the result is for packets that leave this
+    node, `loss_back` for packets towards it.
     """
     delay_ns, jitter_ns = link_delay_ns(link, cells)
     losses = (

@@ -16,7 +16,10 @@ Delay = Annotated[float, Field(ge=0, le=5_000)]
 
 
 class User(BaseModel):
-    """Hold a user, the access point it is near, and its rate on each cell when alone there."""
+    """Hold a user, the access point it is near, and its rate on each cell when alone there.
+
+    `near` is "wifi" or "lte". `lte_weight` is the user's LTE resource weight (MP-SDN, eq (3)).
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     id: str
@@ -37,7 +40,7 @@ class User(BaseModel):
 class Params(BaseModel):
     """Hold the parameters of `kind: wifi_lte`; delays are one way.
 
-    A rate counts whole Ethernet frames. `multipath` names the users on both WiFi and LTE.
+    Rates count whole Ethernet frames. `multipath` names the users that are on both WiFi and LTE.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -61,9 +64,9 @@ class Params(BaseModel):
 
 
 def build(params: Params, rate_scale: float = 1.0) -> Topology:
-    """Return users near WiFi (~) and users near LTE (|).
+    """Return a network with users on WiFi (~) and users on LTE (|).
 
-    A multipath user is on both. In the figure, ue2 and ue3 are multipath.
+    A multipath user is on both, as ue2 and ue3 in the figure.
 
     ue1   ue2   ue3   ue4
       ~   ~ |   ~ |   |
@@ -89,7 +92,7 @@ def build(params: Params, rate_scale: float = 1.0) -> Topology:
 def cells(params: Params, rate_scale: float) -> tuple[Cell, Cell]:
     """Return the WiFi cell and the LTE cell, in this order.
 
-    The stations of a cell are the users near its access point and all multipath users.
+    The stations of a cell are the users near its access point, and all multipath users.
     """
 
     def stations(kind: str) -> tuple[Station, ...]:

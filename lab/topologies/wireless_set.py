@@ -36,7 +36,11 @@ LTE_MHZ = 2120
 
 
 class Params(BaseModel):
-    """Hold the parameters of `kind: wireless_set`; delays are one way, `wifi` is the standard."""
+    """Hold the parameters of `kind: wireless_set`; delays are one way.
+
+    `wifi` is the standard of all WiFi cells. `wifi_near_m` is the distance to a WiFi access point
+    below which a user opens its connections there. `lte_mhz` is the bandwidth of the LTE cell.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     users: Annotated[int, Field(ge=1, le=100)] = 30
@@ -57,7 +61,8 @@ class Params(BaseModel):
 class User:
     """Hold a user's place (x and y in m), its nearest WiFi access point, and the ones it uses.
 
-    The first entry of `uses` is the access point over which the user opens its connections.
+    `uses` names one or two access points; the LTE base station lte1 can be one of them. The user
+    opens its connections over the first.
     """
 
     id: str
@@ -67,11 +72,12 @@ class User:
 
 
 def build(params: Params, rate_scale: float = 1.0, seed: int = 1) -> Topology:
-    """Return users at random places; the home of a user is WiFi (~) or LTE (|).
+    """Return a network with users at random places, on WiFi (~) or LTE (|).
 
-    A user nearer than `wifi_near_m` to a WiFi access point has its home there, any other at lte1. A
-    multipath user, here ue3, is on LTE and on the nearest WiFi access point, at any distance. WiFi
-    cells are on different channels. Users are called ue1, ue2, and so on.
+    A user nearer than `wifi_near_m` to a WiFi access point has its home there, any other at lte1:
+    it opens its connections over its home. A multipath user, here ue3, is on LTE and on the nearest
+    WiFi access point, at any distance. WiFi cells are on different channels. Users are called ue1,
+    ue2, and so on.
 
      ue1    ue2  ue3   ue4   ue5
       ~       ~  ~ |    |     ~
@@ -95,9 +101,9 @@ def build(params: Params, rate_scale: float = 1.0, seed: int = 1) -> Topology:
 
 
 def users(params: Params, seed: int) -> list[User]:
-    """Return all users at random places.
+    """Return all users at random places, which depend on `seed`.
 
-    `multipath_percent` of them, chosen at random, are multipath. With the same seed, a larger
+    `multipath_percent` of the users, chosen at random, are multipath. With the same seed, a larger
     percentage only adds multipath users: none is replaced by another.
     """
     names = [f"ue{n}" for n in range(1, params.users + 1)]
