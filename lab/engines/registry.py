@@ -23,7 +23,8 @@ _loaded: dict[Path, str] = {}  # digests of the users' laws that engines of this
 
 
 def create(name: str, options: Options) -> Engine:
-    """Return a new engine for `name`, such as "sim". Its method `open` has not been called yet.
+    """Return a new engine object. `name` is the engine's name, such as "sim". The engine's method
+    `open` has not been called yet.
 
     Raise `RequestError` if no engine has this name, or if a user's congestion control law for this
     engine has an error. Raise `MachineLacks` if a Python module that the engine needs is missing.
@@ -45,8 +46,8 @@ def admit(name: str, scenario: Scenario, options: Options) -> None:
     """Raise `RequestError` if engine `name` cannot run the scenario with these options;
     `MachineLacks` if this machine cannot.
 
-    Checked are the speed, the kind of topology, the Multipath TCP settings, the kinds of traffic
-    and the congestion controls. Call this before anything of the run starts.
+    The checks cover the speed, the kind of topology, the Multipath TCP settings, the kinds of
+    traffic and the congestion controls. Call this before any part of the run starts.
     """
     if entry(name).real_time and options.speed != 1.0:
         raise RequestError(f"--speed on engine '{name}': it runs in real time. Leave out --speed")
@@ -96,10 +97,7 @@ def _load_law(path: Path) -> None:
 
 def is_slow(name: str, in_vm: bool) -> bool:
     """Return True if engine `name` runs in real time on emulated processors, as in a VM without
-    KVM.
-
-    `in_vm` tells that the engine is to run in a VM that this process starts.
-    """
+    KVM. With `in_vm`, the engine will run in a VM that this process starts."""
     if not entry(name).real_time:
         return False
     return vm_kernel.SLOW_MACHINE in os.environ or (in_vm and not vm_kernel.remembered_kvm())

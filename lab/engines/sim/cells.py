@@ -72,9 +72,9 @@ class Cells:
         return wifi_occupancy(self.wireless.backlog(ap), uploads)
 
     def _update_collisions(self, air: str) -> None:
-        """Count the contenders for the air of access point `air`. From their mean number, set how
-        often a frame is sent on average and which fraction of frames is lost, until the next
-        measurement."""
+        """Count the contenders for the air of access point `air`, and update their mean number.
+        From it, set two values for all access points that use this air, until the next measurement:
+        how often a frame is sent on average, and the fraction of frames that is lost."""
         here = [cell for cell in self.cells if air in (cell.ap, cell.medium)]
         stations = [(cell.ap, each.user) for cell in here for each in self.stations_at(cell.ap)]
         sending = sum(self.wireless.backlog(cell.ap) > 0 for cell in here)
@@ -113,8 +113,7 @@ class Cells:
         self.set_station(ap, replace(self.stations[ap, user], rate_bps=rate_bps))
 
     def set_station(self, ap: str, station: Station) -> None:
-        """Add `station` to an access point, in place of the station that the same user has
-        there."""
+        """Add `station` to an access point. If the same user has a station there, replace it."""
         self.stations[ap, station.user] = station
         self.wireless.set_station(ap, station)
 

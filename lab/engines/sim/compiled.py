@@ -30,8 +30,8 @@ def folder() -> Path:
 
 
 def user_laws() -> dict[str, Path]:
-    """Return the file of each congestion control law that is not built in, by
-    the name of the law."""
+    """Return a mapping from the name of each congestion control law that is not built in to the
+    file of the law."""
     return {
         name: Path(str(law.__file__))
         for name, law in dispatch.LAWS.items()
@@ -78,7 +78,7 @@ def speed_up(cache: Path) -> None:
 
 def slow_down() -> None:
     """Replace compiled functions by the interpreted ones from which they were made. Tables that are
-    numpy arrays stay so; interpreted code can use them too."""
+    numpy arrays remain numpy arrays; interpreted code can use them too."""
     _replace(_written, object)
     _written.clear()
 

@@ -31,7 +31,8 @@ class SubflowCounters:
 
     @property
     def place(self) -> int:
-        """Return the index at which the subflow's row begins in the integer table."""
+        """Return where the state of the subflow begins in the integer table that holds the
+        simulated network (`core.layout`)."""
         return self.subflow.place
 
     @property
@@ -45,9 +46,10 @@ class SubflowCounters:
 class Connection:
     """Hold a connection that was started.
 
-    `place` is the index at which its row begins in the integer table, `cc` its congestion control
-    (None for UDP). `read_bytes` is what the receiving application had read at the last sample.
-    `is_complete` tells that its whole file was transferred by then.
+    `place` is where its state begins in the integer table that holds the simulated network
+    (`core.layout`). `cc` is its congestion control (None for UDP). `read_bytes` is what the
+    receiving application had read at the last sample. `is_complete` tells that its whole file was
+    transferred by then.
     """
 
     flow: Flow
@@ -59,8 +61,8 @@ class Connection:
 
 
 class Connections(dict[str, Connection]):
-    """Map flow IDs to the connections that were started. Read the counters of these connections
-    from the integer table."""
+    """Map flow IDs to the connections that were started, and read their counters from the integer
+    table that holds the simulated network (`core.layout`)."""
 
     def __init__(self, network: Network) -> None:
         super().__init__()
@@ -77,8 +79,8 @@ class Connections(dict[str, Connection]):
         )
 
     def count(self, place: int, counter: int) -> int:
-        """Return one field of the row that begins at index `place` of the integer table. `counter`
-        is a constant of `core.layout`, such as SEGMENTS_SENT."""
+        """Return one counter of the connection or subflow whose state begins at index `place` of
+        the integer table. `counter` is a constant of `core.layout`, such as SEGMENTS_SENT."""
         return int(self._network.w.row[place + counter])
 
     def is_established(self, subflow: SubflowCounters) -> bool:

@@ -27,8 +27,8 @@ HandoverListener = Callable[[str, str, str, float], None]  # user, from, to, RSS
 
 
 class Movement:
-    """Hold the position of each user in m (`places`) and move the users. Without mobility they stay
-    where the topology has placed them."""
+    """Hold the position of each user (`places`, in m) and move the users. Without mobility, users
+    stay where the topology places them."""
 
     def __init__(
         self,
@@ -67,7 +67,6 @@ class Movement:
                 self._serve(user, ap, best)
 
     def distance_m(self, user: str, ap: str) -> float:
-        """Return the distance between a user and an access point in m."""
         return distance_m(self.places[user], self.places[ap])
 
     def _nearest(self, user: str) -> str:

@@ -178,16 +178,16 @@ class Network:
 
     def expect(self, subflow: Subflow, rate_bps: int | None) -> None:
         """Set the expected rate of a subflow, in bit/s of Ethernet frames; None removes it. The
-        sender paces at this rate or, if the scenario says expected_by: window, limits its
+        sender keeps to this rate by pacing or, if the scenario says expected_by: window, by its
         window."""
         f, row = subflow.place, self.w.row
         row[f + at.EXPECTED_BPS], row[f + at.PACED_UNTIL_NS] = rate_bps or 0, 0
         events.schedule(row, self.now_ns, at.PUSH, int(row[f + at.CONNECTION]))
 
     def set_backup(self, subflow: Subflow, backup: bool) -> None:
-        """Set or clear the backup flag of a subflow. The receiver requests this from the sender by
-        MP_PRIO (RFC 8684), so the sender applies it half a round trip later. At t = 0 it applies
-        without delay."""
+        """Set or clear the backup flag of a subflow. The receiver requests this by MP_PRIO (RFC
+        8684), so the sender applies the flag half a round trip later. At t = 0 the sender applies
+        the flag without delay."""
         f, row = subflow.place, self.w.row
         row[f + at.REQUESTED_BACKUP] = int(backup)
         if not self.now_ns:
@@ -208,9 +208,9 @@ class Network:
         return max(1, self._crossing_ns(data, FRAME_BYTES) + self._crossing_ns(back, TCP_ACK_BYTES))
 
     def write_hops(self, hops: Hops) -> int:
-        """Write `hops`, one direction of a path, into the integer table, and return the index of
-        the first. The same hops are written once and never moved: packets in flight refer to
-        them."""
+        """Write `hops`, one direction of a path, into the integer table `w.row`, and return the
+        index of the first. The same hops are written once and never moved: packets in flight refer
+        to them."""
         if hops not in self._written:
             self.w, before = world.with_places(self.w, len(hops) + 2)
             for n, hop in enumerate((at.NOTHING, *hops, at.NOTHING)):
@@ -233,7 +233,7 @@ class Network:
 
     def set_link(self, change: LinkChange) -> None:
         """Change the rate, delay, loss or state (up or down) of a link. Loss changes only in the
-        directions that carry data; the others change in both directions."""
+        directions that carry data; rate, delay and state change in both directions."""
         both = [hop for (name, _), hop in self.tables.links.items() if name == change.link]
         match change:
             case SetLinkRate(_, rate_bps):
@@ -270,18 +270,18 @@ class Network:
     # --- counters
 
     def hop(self, place: int, field: int) -> int:
-        """Return one field of the hop whose row begins at index `place` of the integer table.
-        `field` is a constant of `core.layout`, such as QUEUE_COUNT."""
+        """Return one field of a hop: one direction of a link or radio channel. The hop's state
+        begins at `w.row[place]`; `field` is a constant of `core.layout`, such as QUEUE_COUNT."""
         return int(self.w.row[place + field])
 
     def station(self, ap: str, user: str, direction: str, field: int) -> int:
-        """Return one field of the radio hop between an access point and a user. `direction` is
-        "down" or "up"; `field` is a constant of `core.layout`, such as QUEUE_COUNT."""
+        """Return one field of the radio channel between an access point and a user, in `direction`
+        "down" or "up". `field` is a constant of `core.layout`, such as QUEUE_COUNT."""
         return self.hop(self.tables.stations[ap, user, direction], field)
 
     def queued(self, place: int) -> int:
         """Return how many packets one direction of a link holds: those in its queue, and the one in
-        transmission. `place` is where the row of this direction begins in the integer table."""
+        transmission. The state of this direction begins at `w.row[place]`."""
         return int(links.queue_length(self.w.row, place, self.now_ns))
 
     def has_data(self, user: str, direction: str) -> bool:

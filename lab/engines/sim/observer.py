@@ -36,7 +36,8 @@ MILLION = 1_000_000
 @dataclass(frozen=True)
 class CountedArc:
     """Hold an arc (one direction of a link or radio channel), and the hops whose counters count its
-    traffic. A hop is given as the index at which its row begins in the integer table.
+    traffic. A hop is given as the index at which its state begins in the integer table that holds
+    the simulated network (`core.layout`).
 
     `stations` has the users of the hops that are radio channels; it is empty for a wired link.
     """
@@ -94,8 +95,8 @@ class Observer:
         return arc.head in self._topology.relays and arc.tail in self._network.tables.cells
 
     def add_occupancies(self, occupancies: Mapping[str, float]) -> None:
-        """Add one measurement of the MAC occupancy of each access point, from 0 to 1. The next
-        observation reports the mean of all measurements since the last one."""
+        """Add one measurement of the MAC occupancy of each access point, from 0 to 1. An
+        observation reports the mean of all measurements since the observation before."""
         for ap, value in occupancies.items():
             self._occupancies.setdefault(ap, []).append(value)
 
@@ -162,15 +163,15 @@ class Observer:
                 )
 
     def _growth(self, counter: Hashable, count: int) -> int:
-        """Return by how much a counter has grown since the last call for it. `counter` is any key
-        that identifies it, `count` its present value."""
+        """Return by how much a counter has grown since the last call with the same `counter`, which
+        is any key that identifies it. `count` is the counter's present value."""
         before, self._counted[counter] = self._counted.get(counter, 0), count
         return count - before
 
     def _tier2_bps(self, tiers: Tiers, elapsed_ns: int) -> dict[str, int]:
-        """Return for each access point the rate of Tier 2 data behind its meter, in bit/s of
-        Ethernet frames. The counters have grown for `elapsed_ns`; if that is 0, the result is
-        empty."""
+        """Return for each access point the rate of the Tier 2 data that has passed its meter, in
+        bit/s of Ethernet frames. `elapsed_ns` is the time since the last call; if it is 0, the
+        result is empty."""
         sums = dict.fromkeys(self._network.tables.cells, 0)
         for ap, user, direction in self._network.tables.stations:
             passed = self._network.station(ap, user, direction, at.METER_PASSED_BYTES)
@@ -183,8 +184,8 @@ class Observer:
     # --- subflows
 
     def subflow(self, key: SubflowKey, tiers: Tiers) -> Subflow:
-        """Return the controller's description of a subflow: its user, access point, addresses, tier
-        and path. Its counters are left out."""
+        """Return the controller's description of the subflow with key `key`: its user, access
+        point, addresses, tier and path, without counters."""
         subflow = self._network.subflow(key)
         flow, user, ap = subflow.ends.flow, subflow.ends.user.node, subflow.ends.user.switch
         ends = f"{flow.source}:{flow.source_port}", f"{flow.destination}:{flow.destination_port}"

@@ -40,10 +40,10 @@ class Ends:
 class Subflow:
     """Hold a subflow of a simulated network.
 
-    `place` is the index at which the subflow's row begins in the integer table. `data_direction` is
-    "down" (to the user) or "up". `path` is the path in use, `requested_path` the one that the
-    controller requested. A path lists the switches from the server to the user; it is empty if
-    there is none.
+    `place` is where its state begins in the integer table that holds the network (`core.layout`).
+    `data_direction` is "down" (to the user) or "up". `path` is the path in use, `requested_path`
+    the one that the controller requested. A path lists the switches from the server to the user; it
+    is empty if there is none.
     """
 
     place: int
@@ -66,7 +66,7 @@ class Routes:
 
         `links[link, node]` is the hop that crosses `link` towards `node`; `stations[ap, user,
         direction]` is the hop of a radio channel, "down" or "up". A hop is given as the index at
-        which its row begins in the integer table.
+        which its state begins in the integer table that holds the network (`core.layout`).
         """
         self._wiring, self._links, self._stations = wiring, links, stations
         self._broken: set[str] = set()
@@ -98,8 +98,8 @@ class Routes:
         """Return the hops of a path in each direction: "down" from the server to the user, "up"
         from the user to the server.
 
-        A hop is one direction of a link or of a radio channel, given as the index at which its row
-        begins in the integer table.
+        A hop is one direction of a link or of a radio channel, given as the index at which its
+        state begins in the integer table that holds the network (`core.layout`).
         """
         steps = [(self._trunk(here, there).link, here, there) for here, there in pairwise(path)]
         down = [
@@ -117,7 +117,7 @@ class Routes:
 
     def _user_hop(self, user: Interface, direction: str) -> int:
         """Return the hop between the user and its first switch or access point, in one direction:
-        "down" or "up"."""
+        "down" or "up". The hop is given as in `hops`."""
         if (user.link, user.node, direction) in self._stations:
             return self._stations[user.link, user.node, direction]
         return self._links[user.link, user.node if direction == DOWN else user.switch]

@@ -74,7 +74,7 @@ class Sampler:
         return Frame(round(now_ns / at.NS_PER_S, 3), aps, links, users, subflows)
 
     def completed(self) -> Iterator[Flow]:
-        """Yield each flow whose file transfer has become complete since the last call."""
+        """Yield each flow whose file transfer was completed since the last call."""
         for connection in self.connections.values():
             done = self.connections.count(connection.place, at.DONE_NS) > 0
             if done and not connection.is_complete:
@@ -190,8 +190,9 @@ class Sampler:
         )
 
     def _direction(self, hop: int, elapsed_ns: int) -> Direction:
-        """Return what one direction of a link carried since the last sample. `hop` is the index at
-        which the row of this direction begins in the integer table."""
+        """Return what one direction of a link carried since the last sample. `hop` is where the
+        state of this direction begins in the integer table that holds the network
+        (`core.layout`)."""
         counters = (at.OUT_BYTES, at.OUT_PACKETS, at.DROPS)
         now = [self.network.hop(hop, each) for each in counters]
         before = self._links.get(hop, [0, 0, 0])

@@ -130,6 +130,6 @@ class Wireless:
             row[meter + at.METER_BURST_NS] = max(packets_ns, METER_BURST_NS)
 
     def _meter(self, ap: str, number: int) -> int:
-        """Return the index in the integer table to which the fields METER_BPS, METER_BURST_NS and
-        METER_FULL_NS of a meter are relative. `number` is 1 or 2."""
+        """Return the index in the network's integer table to which the fields METER_BPS,
+        METER_BURST_NS and METER_FULL_NS of a meter are relative. `number` is 1 or 2."""
         return self.network.tables.cells[ap] + (number - 1) * at.METER_FIELDS

@@ -14,8 +14,9 @@ SPARE = 1 << 16  # places that are added beyond those needed
 
 
 def build(tables: Tables) -> at.World:
-    """Return the two tables of a network. The integer table has the rows of `tables`, a ring buffer
-    of recent segments for each subflow and connection, and space for packets and events."""
+    """Return the two tables of numbers that hold a network. The integer table has the rows of
+    `tables`, a ring buffer of recent segments for each subflow and connection, and space for
+    packets and events."""
     row = ints(_with_rings(tables))
     return with_room(at.World(row, floats(_windows(tables))), PACKETS)
 

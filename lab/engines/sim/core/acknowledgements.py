@@ -72,7 +72,7 @@ def mark_arrived(row: Ints, f: int, seq: int, state: int) -> int:
 @jit
 def mark_lost(row: Ints, f: int, slot: int) -> None:
     """Mark a segment of subflow `f` that is in flight as lost, so that it is retransmitted. `slot`
-    is the index of the segment's ring entry in the integer table."""
+    is where the segment's ring entry begins in `row`."""
     row[slot + rings.SEG_STATE] = rings.LOST
     row[f + at.PIPE] -= 1
     row[f + at.LOST] += 1
@@ -131,8 +131,8 @@ def end_round(w: at.World, f: int, limited: bool, now_ns: int) -> None:
 @jit
 def receive_ack(w: at.World, f: int, p: int, now_ns: int) -> None:
     """Process acknowledgement `p` at the sender of subflow `f`. The packet's field SEQ is the
-    segment that the receiver expects next, TRANSMISSION the number of the transmission that caused
-    it."""
+    segment that the receiver expects next; TRANSMISSION is the number of the transmission that
+    caused the acknowledgement."""
     row = w.row
     limited = sender.is_cwnd_limited(w, f)
     number, expected = row[p + at.TRANSMISSION], row[p + at.SEQ]

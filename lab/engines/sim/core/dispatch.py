@@ -68,7 +68,8 @@ def register(name: str, law: ModuleType) -> None:
 
 def source() -> str:
     """Return Python source that defines each function named in `HOOKS`. Such a function calls the
-    function of the same name in the module of the law that subflow `f` uses, or the default."""
+    function of the same name of the law that subflow `f` uses, or the default in `HOOKS` if the law
+    has none."""
     lines = []
     for hook, (parameters, default) in HOOKS.items():
         lines += ["", "", "@jit", f"def {hook}({parameters}):", "    law = w.row[f + at.LAW]"]

@@ -51,8 +51,8 @@ def handle(w: at.World, event: int, now_ns: int) -> int:
 def enter_hop(row: Ints, h: int, p: int, now_ns: int) -> int:
     """Let packet `p` enter hop `h`: one direction of a link or radio channel.
 
-    Return `p` if it has crossed the hop and can go on now. Return NOTHING (-1) if it waits, is in
-    transmission, or was dropped.
+    Return `p` if it has crossed the hop and can go on now. Return NOTHING (-1) if it waits, is on
+    its way, or was dropped.
     """
     if not links.admits(row, h, p):
         return at.NOTHING

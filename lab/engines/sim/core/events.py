@@ -19,8 +19,8 @@ DUE_NS, ORDER, EVENT, FIELDS = range(4)
 def schedule(row: Ints, at_ns: int, kind: int, place: int) -> None:
     """Schedule an event for time `at_ns`. `kind` is the kind of event, such as RTO_DUE.
 
-    `place` says which packet, subflow, connection or LTE cell it concerns: the index at which the
-    row of this entity begins in the integer table.
+    `place` says which packet, subflow, connection or LTE cell the event concerns: the index at
+    which the state of this entity begins in the integer table `row`.
     """
     heap, n, order = row[at.HEAP], row[at.HEAP_COUNT], row[at.EVENTS_SCHEDULED]
     row[at.HEAP_COUNT] = n + 1
@@ -87,8 +87,8 @@ def next_ns(row: Ints) -> int:
 def start_timer(row: Ints, timer: int, due_ns: int, kind: int, place: int) -> None:
     """Set a timer to expire at `due_ns`, whether it was stopped or set to another time.
 
-    A timer is two adjacent integers of the table: when it expires, and when its event is due.
-    `timer` is the index of the first. `kind` and `place` describe the event, as in `schedule`.
+    A timer is two adjacent integers in `row`: when it expires, and when its event is due. `timer`
+    is the index of the first. `kind` and `place` describe the event, as in `schedule`.
 
     If the timer is only postponed, its scheduled event stays as it is. When that event is due,
     `timer_has_expired` schedules it for the later time.

@@ -176,7 +176,7 @@ class World(NamedTuple):
 
 @jit
 def subflows(row: Ints, c: int) -> range:
-    """Return the subflows of connection `c`, as the indices at which their rows begin in the
-    integer table."""
+    """Return the subflows of connection `c`, each as the index at which its state begins in the
+    integer table `row`."""
     first = row[c + FIRST]
     return range(first, first + row[c + COUNT] * SUB_FIELDS, SUB_FIELDS)

@@ -20,9 +20,8 @@ def new_packet(row: Ints, f: int, packet_type: int, route: int, size: int) -> in
     """Return a packet from the list of free packets, with its subflow `f`, its type, its route and
     its size in bytes filled in.
 
-    `packet_type` is SEGMENT, ACK or DATAGRAM. `route` is the index at which the list of its hops
-    begins in the integer table. There is always a free packet: `event_loop.run` stops before the
-    list is empty.
+    `packet_type` is SEGMENT, ACK or DATAGRAM. `route` is where the list of the route's hops begins
+    in `row`. There is always a free packet: `event_loop.run` stops before the list is empty.
     """
     p = row[at.FREE_PACKET]
     row[at.FREE_PACKET] = row[p + at.NEXT_FREE]
@@ -246,8 +245,9 @@ def send_up(row: Ints, h: int, p: int, now_ns: int) -> int:
 
 @jit
 def leave_air(row: Ints, p: int) -> None:
-    """Count packet `p` out of the hop that it has just crossed, if that hop is the downlink of a
-    WiFi access point, and reduce the backlog there by one. Otherwise do nothing."""
+    """Update the counters of a WiFi access point when packet `p` has crossed its downlink: the
+    backlog falls by one, and the packet counts as sent. Do nothing if `p` has crossed another kind
+    of hop."""
     h = row[row[p + at.ROUTE_POSITION] - 1]
     if h != at.NOTHING and row[h + at.KIND] == at.AIR_DOWN:
         row[row[h + at.CELL] + at.BACKLOG] -= 1

@@ -57,7 +57,8 @@ def has_free_memory(row: Ints, f: int) -> bool:
 
 @jit
 def pacing_rate(w: at.World, f: int) -> int:
-    """Return the present pacing rate of the socket of subflow `f`, in bytes/s."""
+    """Return the present pacing rate of the socket of subflow `f` in bytes/s, as Linux computes it
+    (tcp_update_pacing_rate), but at most the expected rate of `f` if one is set."""
     row = w.row
     cwnd, ssthresh = w.window[f + at.CWND], w.window[f + at.SSTHRESH]
     percent = SLOW_START_PERCENT if cwnd < ssthresh / 2.0 else AVOIDANCE_PERCENT
@@ -162,8 +163,8 @@ def becomes_stale(row: Ints, c: int, f: int) -> bool:
     """Check subflow `f` of connection `c`, which has unacknowledged data, when the reinjection
     timer expires. Return True if `f` becomes stale now.
 
-    This happens if `f` has received no acknowledgement before five expiries in a row while another
-    active subflow has.
+    This happens if `f` has received no acknowledgement for five expiries in a row, and another
+    active subflow has been without one for fewer than three.
     """
     if row[f + at.ACKS_RECEIVED] != row[f + at.ACKS_AT_CHECK]:
         row[f + at.ACKS_AT_CHECK] = row[f + at.ACKS_RECEIVED]
@@ -182,9 +183,8 @@ def becomes_stale(row: Ints, c: int, f: int) -> bool:
 @jit
 def idle_subflow(row: Ints, c: int) -> int:
     """Return an idle subflow of connection `c` (established, without unacknowledged data), or
-    NOTHING (-1). A backup is returned only if no other subflow is idle and every subflow with
-    unacknowledged data has got no acknowledgement before the last two expiries of the reinjection
-    timer.
+    NOTHING (-1). A backup is returned only if no other subflow is idle, and every subflow with
+    unacknowledged data has received no acknowledgement for two expiries of the reinjection timer.
 
     Also check each subflow with unacknowledged data: if it becomes stale (`becomes_stale`), queue
     all unacknowledged data of the connection for reinjection.

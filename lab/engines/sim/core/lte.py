@@ -40,8 +40,8 @@ def enqueue(row: Ints, h: int, p: int, now_ns: int) -> None:
     """Put packet `p` into the queue of bearer `h`. If the cell's scheduler sleeps because no
     packets waited, wake it at the next TTI.
 
-    Drop the packet if the queue is full, or if it goes down and the meter in front of the cell
-    refuses it. The meter for the uplink is behind the cell: see `_finish_packet`.
+    Drop the packet if the queue is full, or if it is a downlink packet and the meter in front of
+    the cell refuses it. The meter for the uplink is behind the cell: see `_finish_packet`.
     """
     e = row[h + at.MEDIUM]
     count, size = row[h + at.QUEUE_COUNT], row[h + at.QUEUE_SIZE]
@@ -98,8 +98,8 @@ def _retransmissions_ns(row: Ints, e: int, now_tti: int) -> int:
 @jit
 def _next_bearer(row: Ints, h: int) -> int:
     """Return the bearer to serve next, or NOTHING (-1) if no packets wait. Candidates are bearer
-    `h` and those after it in the linked list. If two are equal, the one that comes first is
-    served."""
+    `h` and those after it in the linked list. Of bearers with the same priority the first in the
+    list is served."""
     best = at.NOTHING
     while h != at.NOTHING:
         if row[h + at.QUEUE_COUNT] > 0 and (best == at.NOTHING or _goes_before(row, h, best)):
@@ -110,7 +110,8 @@ def _next_bearer(row: Ints, h: int) -> int:
 
 @jit
 def _goes_before(row: Ints, h: int, other: int) -> bool:
-    """Return True if bearer `h` has a larger quotient weight / mean airtime than bearer `other`."""
+    """Return True if bearer `h` has a higher priority (weight / mean airtime) than bearer
+    `other`."""
     gain = row[h + at.WEIGHT_PPM] * (row[other + at.MEAN_AIRTIME] + HALF_A_TTI)
     return gain > row[other + at.WEIGHT_PPM] * (row[h + at.MEAN_AIRTIME] + HALF_A_TTI)
 

@@ -125,12 +125,11 @@ def take_next_dsn(row: Ints, c: int, f: int) -> int:
 
 @jit
 def assign(w: at.World, c: int, f: int, now_ns: int) -> int:
-    """Give subflow `f` of connection `c` what it sends next: one segment. Return how many segments
-    it got.
+    """Give subflow `f` of connection `c` what it sends next: one segment. Return how many it got.
 
     Linux's scheduler gives more: whole fragments of FRAGMENT segments, until a burst is complete or
-    the socket has no free memory. If there is no segment to give and penalisation is on, give the
-    segment that the receiver waits for if `reinjection` allows it.
+    the socket has no free memory. If there is no segment to give and penalisation is on, call
+    `reinjection.retransmit_opportunistically`, which may give the one that the receiver waits for.
     """
     row = w.row
     given, left, size = 0, linux_scheduler.BURST_BYTES, row[c + at.SEGMENT_BYTES]

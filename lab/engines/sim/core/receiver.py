@@ -58,7 +58,7 @@ def receive_segment(row: Ints, f: int, p: int) -> bool:
 
 @jit
 def delay_ack(row: Ints, f: int, now_ns: int) -> None:
-    """Start the timer of subflow `f` after which a delayed acknowledgement is sent: 40 ms."""
+    """Let subflow `f` send an acknowledgement 40 ms from now, unless one is sent earlier."""
     events.start_timer(row, f + at.DELACK_NS, now_ns + DELACK_WAIT_NS, at.DELACK_DUE, f)
 
 

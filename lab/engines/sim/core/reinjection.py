@@ -38,7 +38,7 @@ def penalise(w: at.World, f: int) -> None:
 
 @jit
 def retransmit_opportunistically(w: at.World, c: int, f: int, now_ns: int) -> int:
-    """Queue the segment that the receiver waits for on subflow `f` too, if the receive window of
+    """Queue on subflow `f` the segment that the receiver waits for, if the receive window of
     connection `c` is full. Penalise a slower subflow that has this segment in flight. Return 1 if
     the segment was queued, else 0.
 
@@ -111,8 +111,8 @@ def on_reinject_timer(row: Ints, c: int, now_ns: int) -> bool:
     """Handle the event of the reinjection timer of connection `c`, which only Linux's scheduler
     uses. Return True if the timer has expired, else False.
 
-    When it expires, the oldest fragment of unacknowledged data is sent over an idle subflow too, if
-    there is one, and the timer starts anew.
+    When the timer expires, the oldest fragment of unacknowledged data is sent over an idle subflow
+    too, if there is one, and the timer starts anew.
     """
     timer = c + at.REINJECT_TIMER_NS
     expired = events.timer_has_expired(row, timer, now_ns, at.REINJECT_DUE, c)

@@ -89,8 +89,8 @@ def restart_after_idle(w: at.World, f: int, now_ns: int) -> None:
     RTO (RFC 2861; Linux, tcp_cwnd_restart).
 
     The window is halved for every RTO of the pause, but not below the initial window. SSTHRESH
-    becomes at least 3/4 of the window before. The time since the last loss, on which Cubic's growth
-    depends, does not include the pause (bictcp_cwnd_event).
+    becomes at least 3/4 of the window before the pause. The time since the last loss, on which
+    Cubic's growth depends, does not include the pause (bictcp_cwnd_event).
     """
     row = w.row
     window = w.window

@@ -1,7 +1,7 @@
 """Implement LIA, linked increases (RFC 6356).
 
 Together the subflows of a connection grow as fast as one TCP connection on the best path would.
-After a loss, the subflow alone halves its window, as Reno does.
+After a loss on a subflow, only this subflow halves its window, as Reno does.
 """
 
 from __future__ import annotations

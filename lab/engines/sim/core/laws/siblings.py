@@ -11,8 +11,8 @@ from lab.engines.sim.core.jit import jit
 
 @jit
 def siblings(w: at.World, f: int) -> range:
-    """Return all subflows of the connection of subflow `f`, with `f`, as the indices at which their
-    rows begin in the integer table."""
+    """Return all subflows of the connection of subflow `f`, `f` included. Each is given as the
+    index at which its state begins in the integer table `w.row`."""
     return at.subflows(w.row, w.row[f + at.CONNECTION])
 
 
