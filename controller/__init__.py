@@ -4,4 +4,7 @@ An observation is frozen data about the network (`controller.observation`); comm
 meters, pacing rates and backup flags (`controller.command`). Only two parts of this package read
 clocks, files or sockets: `controller.pox_ext`, which connects the strategies to the POX controller,
 and `controller.user_file`, which imports Python files that users wrote.
+
+MP-SDN, S-MPTCP, MPTCP-LA and DTMC selection are the papers from which the strategies come;
+docs/reproduction compares their results with ours.
 """

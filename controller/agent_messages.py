@@ -55,8 +55,9 @@ class ApReport(_Message):
         """Return the MAC occupancy of the access point, from 0 to 1.
 
         An LTE base station reports one value per bearer, the queue of one user. In this case,
-        return the mean over the bearers that carry Tier 1 traffic (see `controller.tiers`). `tiers`
-        maps each user to its tier, 1 or 2, at this access point; a missing user counts as Tier 1.
+        return the mean over the bearers that carry Tier 1 traffic (see `controller.tiers`), else
+        `mac_occupancy`. `tiers` maps each user to its tier, 1 or 2, at this access point; a missing
+        user counts as Tier 1.
         """
         bearers = {
             user: station.mac_occupancy
@@ -96,8 +97,9 @@ class StrategyFlip(_Message):
 class LinkState(_Message):
     """Hold the new settings of a link that has changed; a setting that is None has not changed.
 
-    `up` is False while the link carries no traffic. `delay_ms` is the one-way delay. `loss` is the
-    fraction of packets lost from end `a` of the link to end `b`, `loss_back` from `b` to `a`.
+    `up` is False if the link is now down, so that it carries no traffic. `delay_ms` is the one-way
+    delay. `loss` is the fraction of packets lost from end `a` of the link to end `b`, `loss_back`
+    from `b` to `a`.
     """
 
     link: str
@@ -139,8 +141,8 @@ def read_ap_report(datagram: bytes) -> ApReport:
 def read_inbox_message(text: str | bytes) -> InboxMessage:
     """Parse the text of one file from the inbox, the folder in which the runner leaves messages.
 
-    Return the message as an object of the class for its kind. Raise `MessageRefused` if the text is
-    not a valid message.
+    Return a change of parameters, of the strategy or of a link. Raise `MessageRefused` if the text
+    is not a valid message.
     """
     try:
         return _INBOX.validate_json(text)

@@ -86,8 +86,8 @@ class Forecast:
 
     `throughput_bps` is the forecast for the case that exactly the subflows in `active` carry data.
     `buffer_bytes` is the receive buffer that the connection needs for this throughput.
-    `measured_bps` is the sum of the measured rates of the connection's subflows since the last
-    control step; None if no rate was measured. All rates are wire rates in bit/s.
+    `measured_bps` is for comparison: the sum of the measured rates of the connection's subflows
+    since the last control step, or None if no rate was measured. All rates are wire rates.
     """
 
     active: tuple[SubflowKey, ...]
@@ -129,10 +129,10 @@ class Decision:
 
 
 def effective_floor_bps(min_rate_bps: int = 0) -> int:
-    """Return the lowest wire rate in bit/s that a meter or a pacing rate may have.
+    """Return the lowest wire rate in bit/s that a strategy should request for a meter or pacing.
 
-    This is `min_rate_bps` (a wire rate too), but at least `LOWEST_LIMIT_BPS`. A strategy requests
-    no lower rate; if it does, `Control` raises the rate to `LOWEST_LIMIT_BPS`.
+    This is the larger one of `min_rate_bps`, also a wire rate, and `LOWEST_LIMIT_BPS`. If a
+    strategy requests less, `Control` raises the rate to `LOWEST_LIMIT_BPS`.
     """
     return max(min_rate_bps, LOWEST_LIMIT_BPS)
 

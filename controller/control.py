@@ -100,10 +100,10 @@ class Control:
             self._due_ns = None
 
     def step(self, observation: Observation) -> Step:
-        """Run one control step on the observation and return the checked decisions.
+        """Run one control step on the observation and return its result.
 
-        The next step is due one interval (`interval_s`) after this step was due. Raise
-        `StrategyFailed` if the strategy raises an exception.
+        The next step is due one interval (the parameter `interval_s`) after this step was due.
+        Raise `StrategyFailed` if the strategy raises an exception.
         """
         leaving, self.strategy = self.strategy, self._next  # 1
         observation = replace(observation, rate_scale=self.rate_scale)
@@ -137,8 +137,8 @@ class Control:
 def _handed_over(tiers: Tiers, present: set[tuple[str, str]]) -> Tiers:
     """Return `tiers` after handovers: a user keeps its tier at its new access point.
 
-    `tiers` is the division of the previous step, `present` holds the current associations (user,
-    access point). Source: MP-SDN, section V-A4.
+    `tiers` maps (user, access point) to the tier before. `present` holds the (user, access point)
+    of each current association. Source: MP-SDN, section V-A4.
     """
     gone, come = dict(set(tiers) - present), dict(present - set(tiers))
     moved = {(user, ap): (user, come[user]) for user, ap in gone.items() if user in come}

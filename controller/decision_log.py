@@ -15,7 +15,7 @@ from controller.units import scenario_mbps
 
 
 def decision_line(strategy: str, decision: Decision, rate_scale: float = 1.0) -> dict[str, Any]:
-    """Return one decision, with its command and its reason, as a JSON object."""
+    """Return one decision as a JSON object, with its command, its reason and any forecast."""
     key = "connection" if decision.forecast else "subflow" if "/" in decision.subject else "ap"
     line: dict[str, Any] = {
         "kind": "decision",
@@ -78,7 +78,10 @@ def observation_line(step: Step) -> dict[str, Any]:
 
 
 def failure_line(strategy: str, failure: StrategyFailed) -> dict[str, Any]:
-    """Return the failure that ended a run as a JSON object: the strategy, and the file and line."""
+    """Return the failure of a strategy as a JSON object: file, line and error message.
+
+    A failure ends the run.
+    """
     return {
         "kind": "failed",
         "strategy": strategy,

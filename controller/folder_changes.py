@@ -14,8 +14,8 @@ POLLS = 4  # listings of a folder after it has changed
 class FolderChanges:
     """Remember the modification time of a folder, to list the folder only after a change.
 
-    In a folder shared with a virtual machine, reading the time of the open folder is fast, and
-    listing takes a tenth of a second.
+    In a folder shared with a virtual machine, reading the modification time is fast, but listing
+    the files takes a tenth of a second.
     """
 
     def __init__(self, changed_ns: Callable[[], int]) -> None:
@@ -26,9 +26,9 @@ class FolderChanges:
     def may_have_changed(self) -> bool:
         """Read the modification time; return whether the caller should list the folder now.
 
-        Two files created within one clock tick give the folder the same time, so a listing may miss
-        the second file and the time does not change any more. The result is therefore True for
-        `POLLS` calls, beginning with the call that finds a new time.
+        The result is True for `POLLS` calls after each change of the time, not only for one: a
+        second file can be created within the same clock tick, after the listing, and then does not
+        change the time.
         """
         changed_ns = self._read_changed_ns()
         self._polls_left = POLLS if changed_ns != self._changed_ns else max(0, self._polls_left - 1)

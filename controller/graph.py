@@ -24,11 +24,12 @@ AIR = air("")
 
 @dataclass(frozen=True)
 class Graph:
-    """Hold vertices and arcs; their numbers are indices into the lists.
+    """Hold a network as vertices and arcs, which are numbered from 0.
 
-    `names` lists the vertices. `vertex` maps the name of a switch, or any address of a host, to its
-    vertex number. Arc `i` leads from vertex `tail[i]` to vertex `head[i]`. `leaving[v]` and
-    `entering[v]` list the numbers of the arcs that leave vertex `v` and that enter it.
+    `names` lists the names of the vertices. `vertex` maps the name of a switch, or any address of a
+    host, to its vertex number. Arc `i` leads from vertex `tail[i]` to vertex `head[i]`.
+    `leaving[v]` and `entering[v]` list the numbers of the arcs that leave vertex `v` and that enter
+    it.
     """
 
     names: tuple[str, ...]
@@ -45,7 +46,7 @@ class Graph:
 
 
 def build_graph(arcs: Iterable[Arc]) -> Graph:
-    """Return the graph of the arcs in an observation.
+    """Return a graph with the arcs of an observation.
 
     If several links lead from one vertex to the same other vertex, only the first becomes an arc.
     """
@@ -91,10 +92,10 @@ def _first_addresses(arcs: Sequence[Arc]) -> dict[str, str]:
 def arc_path(
     graph: Graph, source: str, switches: Sequence[str], destination: str
 ) -> ArcPath | None:
-    """Return the arcs from the address `source` over `switches` to the address `destination`.
+    """Return the numbers of the arcs from `source` over `switches` to `destination`.
 
-    Return None if `switches` is empty, if a name is not in the graph, or if no link joins two
-    successive stops of the path.
+    `source` and `destination` are host addresses. Return None if `switches` is empty, if a name is
+    not in the graph, or if no link joins two successive stops of the path.
     """
     stops = [source, *switches, destination]
     if len(switches) == 0 or any(stop not in graph.vertex for stop in stops):
@@ -109,10 +110,10 @@ def arc_path(
 
 
 def _arcs_between(graph: Graph, here: int, there: int) -> list[int]:
-    """Return the arcs that lead from vertex `here` to vertex `there`, the next stop of a path.
+    """Return the numbers of the arcs that lead from vertex `here` to vertex `there`.
 
-    This is one arc, or two arcs that meet in the air of an access point. The list is empty if
-    neither exists.
+    This is one arc, or two arcs that meet in the air of an access point, the vertex between the
+    access point and its stations. The list is empty if neither exists.
     """
     direct = graph.between(here, there)
     if direct is not None:
@@ -134,9 +135,9 @@ def switches_on(graph: Graph, path: ArcPath) -> tuple[str, ...]:
 def arc_use(graph: Graph, path: ArcPath) -> ArcUse:
     """Return, for each arc of a path, the capacity in bit/s that one bit/s on the path takes.
 
-    For a wired arc this is 1. On the arc that joins a switch with the air of its access point, it
-    is the capacity of this arc divided by the rate of the station, and at least 1: the frames of a
-    station that is slower than the fastest one take more airtime (MP-SDN, eq (2)).
+    For a wired arc this is 1. The channel of an access point is an arc too, with the rate of the
+    fastest station as its capacity. For this arc the result is its capacity divided by the rate of
+    the station on the path, because frames of a slow station take more airtime (MP-SDN, eq (2)).
     """
     parts = dict.fromkeys(path, 1.0)
     for one, other in pairwise(path):
@@ -195,10 +196,10 @@ def simple_paths(
 def _of_length(
     graph: Graph, source: int, destination: int, length: int, hops: dict[int, int]
 ) -> Iterator[ArcPath]:
-    """Yield the loop-free paths of exactly `length` arcs, found depth first.
+    """Yield the loop-free paths of exactly `length` arcs from `source` to `destination`.
 
-    `hops` maps each vertex to its distance from the destination. A branch that cannot reach the
-    destination within `length` arcs is skipped.
+    The search is depth first. `hops` maps each vertex to its distance from the destination; a
+    branch that cannot reach the destination within `length` arcs is skipped.
     """
     stack: list[tuple[int, ArcPath, frozenset[int]]] = [(source, (), frozenset({source}))]
     while stack:

@@ -1,9 +1,9 @@
 """Encode and check the messages between the controller and host agents (docs/formats.md).
 
 A host agent runs on a host; it reports the MPTCP subflows of the host and carries out commands. The
-messages are datagrams of JSON, after DTMC, section IV. Each message contains the secret key of the
-run; a datagram without this key is refused. This module imports no validation library, so that the
-host agent starts quickly.
+messages are datagrams of JSON, similar to those of the paper DTMC selection, section IV. Each
+message contains the secret key of the run; a datagram without this key is refused. This module
+imports no validation library, so that the host agent starts quickly.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class HostCommand:
     """Request that the host `host` changes subflows of one of its connections.
 
     `token` names the connection, as `connection` in `controller.observation.Subflow` does. `seq` is
-    larger in each new command; the host refuses a command that is older than the last one.
+    larger in each new command; the host refuses a command without a larger number than the last.
     """
 
     seq: int
@@ -114,7 +114,8 @@ def read_report(datagram: bytes, key: str) -> HostReport:
 class _Part:
     """Check the fields of one JSON object in a message.
 
-    Each method returns the value of a field, or raises `MessageRefused` if the value is not valid.
+    Each method is for one type of value. It returns the value of the field `name`, or raises
+    `MessageRefused` if the value is not valid. `doing` begins the error message.
     """
 
     def __init__(self, doing: str, values: Any, fields: set[str]) -> None:

@@ -21,12 +21,12 @@ RECEIVE_BUFFER_BYTES = 4_000_000  # the default
 class AccessPoint:
     """Describe an access point and the meter of its switch (MP-SDN, section III-B1).
 
-    `capacity_bps` is the rate of the fastest station when it is alone. `mac_occupancy` says how
-    full the MAC buffer was since the last control step, from 0 to 1: the mean of min(1, backlog /
-    capacity of the buffer). It is None without a report. `tier2_bps` is the rate of the Tier 2
-    traffic (see `controller.tiers`) since the last step. It is measured behind the meter if there
-    is one, and None if it was not measured. `meter_bps` is the limit that the meter enforces, None
-    without a meter.
+    `capacity_bps` is the largest rate that a station can have when it is alone. `mac_occupancy`
+    says how full the MAC buffer was since the last control step, from 0 to 1: the mean of min(1,
+    backlog / capacity of the buffer). It is None without a report. `tier2_bps` is the rate of the
+    Tier 2 traffic (see `controller.tiers`) since the last step. It is measured behind the meter if
+    there is one, and None if it was not measured. `meter_bps` is the limit that the meter enforces,
+    None without a meter.
     """
 
     id: str
@@ -84,7 +84,7 @@ class Arc:
 
 @dataclass(frozen=True)
 class Subflow:
-    """Describe one subflow of an MPTCP connection, in the direction from `source` to its user.
+    """Describe one subflow of an MPTCP connection, in the direction from `source` to the user.
 
     `source` and `destination` are `address:port`; `path` lists the switches from source to
     destination. `ap` is the access point at which the user has the destination address.

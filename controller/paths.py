@@ -67,7 +67,10 @@ def between(neighbours: Neighbours, source: str, destination: str) -> list[Path]
 
 
 def hops_to(neighbours: Neighbours, destination: str) -> dict[str, int]:
-    """Map each switch that can reach `destination` to its distance in hops."""
+    """Map each switch that can reach `destination` to its distance in hops.
+
+    `neighbours` maps each switch to the switches next to it.
+    """
     hops = {destination: 0}
     waiting = deque([destination])
     while waiting:
@@ -82,8 +85,9 @@ def hops_to(neighbours: Neighbours, destination: str) -> dict[str, int]:
 def choose(candidates: list[Path], flow: Flow) -> Path:
     """Return one of the candidate paths, chosen by a hash of the flow.
 
-    A flow and its opposite direction have the same hash. So if the candidates of the opposite
-    direction are the same paths reversed, both directions use the same path.
+    The hash is computed so that a flow and its opposite direction have the same value. If the
+    candidates of the opposite direction are the same paths reversed, both directions use the same
+    path.
     """
     return candidates[digest(min(flow, flow.back())) % len(candidates)]
 

@@ -214,9 +214,10 @@ class Plan(_Part):
 
 @dataclass
 class StationState:
-    """Hold the values of a station that AP agents report and that override the plan.
+    """Hold what the AP agent of an access point has reported about one station.
 
-    A value that is None has not been reported.
+    These values replace those of the plan, the content of topology.json. A rate or signal strength
+    that is None has not been reported.
     """
 
     rate_bps: int | None = None

@@ -38,11 +38,13 @@ CW_MIN, BACKOFF_STAGES = 16, 6
 
 @dataclass(frozen=True)
 class Settings:
-    """Hold how the primary associations are chosen.
+    """Hold how the primary association of each multipath user is chosen.
 
-    `selection` and `preseed` are explained at the top of this file. `contention` says how often a
-    WiFi packet is transmitted on average: "none" means once; "bianchi" means as often as Bianchi's
-    model of collisions predicts.
+    `selection` names one of the two algorithms of MP-SDN, section IV: priority-based selection or
+    connection filtering. `preseed` is for the former: associations of single-path users count from
+    the start, not only when they come in the order of rates. `contention` says how often a WiFi
+    packet is transmitted on average: "none" means once; "bianchi" means as often as Bianchi's model
+    of collisions predicts.
     """
 
     selection: Selection = "priority"
@@ -53,7 +55,11 @@ class Settings:
 def categorise(
     observation: Observation, settings: Settings = Settings()
 ) -> dict[tuple[str, str], int]:
-    """Return the tier, 1 or 2, of every association; the keys are (user, access point)."""
+    """Map (user, access point) of every association to its tier, 1 or 2.
+
+    The primary association of a multipath user is Tier 1, its other associations are Tier 2. All
+    associations of other users are Tier 1.
+    """
     chosen = primaries(observation, settings)
     return {
         (each.user, each.ap): 1 if chosen.get(each.user, each.ap) == each.ap else 2
@@ -75,7 +81,10 @@ def tier1_mean(occupancies: Mapping[str, float], tiers: Mapping[str, int]) -> fl
 
 
 def primaries(observation: Observation, settings: Settings = Settings()) -> dict[str, str]:
-    """Map every multipath user that has more than one association to its primary access point."""
+    """Map every multipath user that has more than one association to its primary access point.
+
+    The primary access point is the one with the largest expected rate; traffic over it is Tier 1.
+    """
     choose = by_priority if settings.selection == "priority" else by_filtering
     multipath = {user for user in observation.multipath if len(observation.of_user(user)) > 1}
     chosen = choose(observation, multipath, settings)

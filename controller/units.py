@@ -21,12 +21,15 @@ def mbps_from_bps(bits_per_second: float) -> float:
 
 
 def wire_bps(mbps: float, rate_scale: float) -> int:
-    """Convert Mb/s in scenario units to bit/s on the wire."""
+    """Convert Mb/s in scenario units to bit/s on the wire, multiplied by `rate_scale`."""
     return bps_from_mbps(mbps * rate_scale)
 
 
 def scenario_mbps(rate_bps: float, rate_scale: float) -> float:
-    """Convert a wire rate in bit/s to Mb/s in scenario units, rounded to whole bit/s."""
+    """Convert a wire rate in bit/s to Mb/s in scenario units, rounded to whole bit/s.
+
+    A wire rate is a rate in scenario units multiplied by `rate_scale`.
+    """
     mbps = mbps_from_bps(rate_bps)
     return mbps if rate_scale == 1 else round(mbps / rate_scale, 6)
 

@@ -7,8 +7,8 @@ soon as one of its subflows opens or closes, and every `interval_s`:
    subflow, count the links that also belong to a path of an earlier subflow. If no path has fewer
    such links than the subflow's present path, the subflow stays.
 3) Otherwise it moves to the path with the fewest such links. If several paths have equally few, a
-   hash of the subflow's addresses and ports chooses one of them. No rate is limited, and the paths
-   of other connections are ignored.
+   hash of the subflow's addresses and ports chooses one of them.
+No rate is limited, and the paths of other connections are ignored.
 """
 
 from __future__ import annotations

@@ -12,9 +12,9 @@ connection (MPTCP-LA, section 3.3):
 4) A backup subflow sends nothing, so its loss cannot be counted. It becomes normal when its
    interface reports a loss below gamma; without a report it stays backup. An interface that does
    not notice a loss reports 0, so its subflow becomes normal at the next step. To prevent this, set
-   `stay_s` together with the loss sources `network` and `tcp`. A subflow counts as normal if its
-   hosts report it as normal and the strategy's last command did not make it backup. A command that
-   the hosts did not confirm is repeated.
+   `stay_s` together with the loss sources `network` and `tcp`.
+A subflow counts as normal if its hosts report it as normal and the strategy's last command did not
+make it backup. A command that the hosts did not confirm is repeated.
 """
 
 from __future__ import annotations

@@ -17,8 +17,9 @@ in the order of its distance from the first:
    connection shares the narrowest arc equally with the connections that have the least. (In the
    paper, the connection takes the whole arc, and another connection that has only this arc gets
    nothing.)
-5) After steps 3 and 4, its neighbours without a turn come next. Every connection has at most one
-   turn, so the algorithm ends. Afterwards no arc carries more than its capacity.
+5) After steps 3 and 4, its neighbours without a turn come next.
+Every connection has at most one turn, so the algorithm ends. Afterwards no arc carries more than
+its capacity.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ Shares = Mapping[str, Rates]
 
 
 def users_of_arcs(paths: Paths) -> dict[int, set[str]]:
-    """Return for each arc the names of the connections with a path over it."""
+    """Map the number of each arc to the names of the connections that have a path over it."""
     found: dict[int, set[str]] = {}
     for name, own in paths.items():
         for path in own:
@@ -53,7 +54,7 @@ def users_of_arcs(paths: Paths) -> dict[int, set[str]]:
 
 
 def neighbours(paths: Paths) -> dict[str, set[str]]:
-    """Return for each connection the names of all others that share at least one arc with it."""
+    """Map the name of each connection to all others that share at least one arc with it."""
     found: dict[str, set[str]] = {name: set() for name in paths}
     for sharing in users_of_arcs(paths).values():
         for name in sharing:
@@ -64,8 +65,8 @@ def neighbours(paths: Paths) -> dict[str, set[str]]:
 def sharing_set(near: Mapping[str, Iterable[str]], start: Iterable[str]) -> set[str]:
     """Return `start` and all connections that share arcs with it, directly or through others.
 
-    `near` maps each connection to its neighbours, as `neighbours` returns them. The paper calls the
-    result "Set".
+    `near` maps each connection to those that share an arc with it directly. The paper (S-MPTCP)
+    calls the result "Set".
     """
     found = set(start)
     waiting = deque(found)
@@ -82,17 +83,19 @@ def reallocate(
 ) -> dict[str, Rates]:
     """Return new rates in bit/s for all connections after `first` has arrived or got new paths.
 
-    `paths` holds the paths of all connections. `shares` holds their present rates, one rate per
-    path; a connection that is missing there has no rate yet.
+    The rates are computed by water filling, see the top of this file. `paths` holds the paths of
+    all connections, `shares` their present rates, one rate per path; a connection that is missing
+    there has no rate yet. A connection that gets at least `fairness` times the mean rate takes no
+    capacity from others.
     """
     return _WaterFilling(capacity_bps, paths, shares, fairness).run(first)
 
 
 class _WaterFilling:
-    """Compute one new allocation of rates (the steps in the module docstring).
+    """Compute one new allocation of rates by water filling (the steps at the top of this file).
 
-    `load` is the load of each arc by all connections. `final_load` is the load by only those
-    connections that have had their turn.
+    `load` is the load of each arc by all connections. `final_load` is its load by those connections
+    that have had their turn: their rates change no more.
     """
 
     def __init__(
@@ -108,9 +111,10 @@ class _WaterFilling:
             self._add(self.load, name, self.shares[name])
 
     def run(self, first: str) -> dict[str, Rates]:
-        """Give a turn to connection `first`, then to every connection that its turn affects.
+        """Return the rates of all connections after water filling that begins with `first`.
 
-        Return the rates of all connections.
+        Connections get their turns in the order of their distance from `first`: neighbours share an
+        arc.
         """
         order = {name: n for n, name in enumerate(self.paths)}
         together = sharing_set(self.near, [first])
@@ -124,10 +128,10 @@ class _WaterFilling:
         return self.shares
 
     def _turn(self, name: str, together: set[str]) -> bool:
-        """Set the rates of the connection `name` (steps 1 to 4).
+        """Set the rates of the connection `name`, which has its turn.
 
-        Return True if it got enough without taking capacity from its neighbours (step 2).
-        `together` names the connections over which the mean rate is taken.
+        Return True if it got enough without taking capacity from other connections. The mean rate,
+        which decides what is enough, is taken over the connections in `together`.
         """
         own = self.paths[name]
         before = self.shares[name]
@@ -143,9 +147,12 @@ class _WaterFilling:
         return fair
 
     def _filled(self, name: str, alone: Rates, mean: float) -> Rates:
-        """Return the rates of a connection that may take capacity from others (steps 3 and 4).
+        """Return the rates of the connection `name`, which may take capacity from others.
 
-        `alone` holds its rates if all others keep theirs; `mean` is the mean rate in bit/s.
+        `alone` holds its rates if all others keep theirs, `mean` is the mean rate in bit/s. The
+        total rate of the connection is raised towards the mean if its paths can carry the mean and
+        are used by connections above the mean. Otherwise it shares its narrowest arcs equally
+        (`_levelled`).
         """
         own = self.paths[name]
         room = self._room(self.final_load, own)
@@ -157,11 +164,11 @@ class _WaterFilling:
         return self._levelled(name, alone, room)  # 4
 
     def _excess_on_paths(self, name: str, alone: Rates, mean: float) -> list[float]:
-        """Return for each path how far the others on its full arcs are above the mean, in bit/s.
+        """Return for each path of `name` how far the other connections on it are above the mean.
 
-        The paths are those of connection `name`, the others are all other connections. If a path
-        has several full arcs, the smallest excess among them is the result; without a full arc it
-        is 0.
+        The result is in bit/s. Only full arcs count: the arcs on which nothing is free if `name`
+        has the rates `alone`. If a path has several full arcs, the smallest value among them is the
+        result; without a full arc it is 0.
         """
         own = self.paths[name]
         left = room_left(self._room(self.load, own), own, alone)
@@ -174,7 +181,7 @@ class _WaterFilling:
     def _excess(self, name: str, arc: int, mean: float) -> float:
         """Return the sum, in bit/s, of (rate - `mean`) over all other connections that use the arc.
 
-        The connection `name` itself does not count.
+        The other connections are all except `name`.
         """
         found = 0.0
         for each in self.users[arc] - {name}:
@@ -186,11 +193,10 @@ class _WaterFilling:
         return found
 
     def _levelled(self, name: str, alone: Rates, room_bps: Mapping[int, float]) -> Rates:
-        """Return the rates of the connection after raising its rate on each path in turn (step 4).
+        """Return the rates of the connection after raising the rates `alone`, path by path.
 
         On each path the rate is raised until the path is full, or until the connection's total rate
-        is as large as that of the poorest connections on the path's narrowest arc. `alone` holds
-        the rates before.
+        is as large as that of the poorest connections on the path's narrowest arc.
         """
         own, rates = self.paths[name], list(alone)
         for n, path in enumerate(own):
@@ -201,10 +207,11 @@ class _WaterFilling:
         return tuple(rates)
 
     def _level(self, name: str, arc: int, elsewhere: float) -> float:
-        """Return the total rate in bit/s that the poorest users of an arc reach if they share it.
+        """Return the total rate in bit/s of the poorest connections on an arc if all share it.
 
-        The users are all connections with a path over the arc, among them `name`. `elsewhere` is
-        the rate in bit/s that the connection `name` has on its other paths.
+        They share it so that each has the same total rate, as far as this is possible. All
+        connections with a path over the arc count, among them `name`. `elsewhere` is the rate in
+        bit/s that `name` has on its other paths.
         """
         beside = [(elsewhere, self._part(name, arc))]
         for each in self.users[arc] - {name}:
@@ -228,10 +235,10 @@ class _WaterFilling:
         return max(path[arc] for path in self.paths[name] if arc in path)
 
     def _rates_left(self, name: str) -> Rates:
-        """Return the rates that the connection can keep, one per path.
+        """Return the rates in bit/s that the connection can keep, one per path.
 
-        Its present rates may be too large, because connections that have had their turn may have
-        taken capacity from it.
+        They can be lower than its present rates, because connections that have had their turn may
+        have taken capacity.
         """
         if name in self.done:
             return self.shares[name]
@@ -255,10 +262,11 @@ def _raised(
     room_bps: Mapping[int, float],
     excess: Sequence[float],
 ) -> Rates:
-    """Return the rates `alone`, raised by up to `missing` bit/s in total, as far as there is room.
+    """Return the rates `alone`, raised by up to `missing` bit/s in total.
 
-    `own` holds the paths of the connection. Each path gets a part of `missing` in proportion to its
-    value in `excess`.
+    `own` holds the paths of the connection, `room_bps` the free capacity of each arc without this
+    connection. Each path gets a part of `missing` in proportion to its value in `excess`, as far as
+    its arcs have room.
     """
     rates, left = list(alone), missing
     for _ in range(MOST_ROUNDS):
@@ -276,5 +284,5 @@ def _raised(
 
 
 def _narrowest(path: ArcUse, room_bps: Mapping[int, float]) -> float:
-    """Return the rate in bit/s that a path can carry: what its narrowest arc has room for."""
+    """Return the largest rate in bit/s that a path can carry if its arcs have this room."""
     return min(room_bps[arc] / part for arc, part in path.items())

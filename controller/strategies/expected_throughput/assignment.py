@@ -10,8 +10,8 @@
 4) `with_poor_raised` starts an allocation at each connection whose rate is low compared with the
    rates of the connections that share its links.
 5) `better_of` compares two assignments. A change that no connection needs is kept only if the sum
-   of the logarithms of all rates (eq (4)) grows enough. An arc is one direction of a link.
-   Equations are those of S-MPTCP.
+   of the logarithms of all rates (eq (4)) grows enough.
+An arc is one direction of a link. Equations are those of S-MPTCP.
 """
 
 from __future__ import annotations
@@ -59,9 +59,10 @@ class Connection:
 class Assignment:
     """Hold the paths and rates of all connections, by the name of the connection.
 
-    `unassigned` names the connections that still need paths; they add no load to the arcs. At most
-    `most_subflows` subflows of a connection get a path. `fairness` is the parameter of the
-    allocation. `why` maps every connection that was changed since the observation to the reason.
+    `unassigned` names the connections that still need paths; they add no load to the arcs of the
+    graph. At most `most_subflows` subflows of a connection get a path. A connection with at least
+    `fairness` times the mean rate takes no capacity from others. `why` maps each connection that
+    differs from the observation to the reason for the change.
     """
 
     graph: Graph
@@ -74,7 +75,8 @@ class Assignment:
     def paths_and_rates(self) -> tuple[Paths, Shares]:
         """Return two mappings for the assigned connections: their paths, and their rates in bit/s.
 
-        Both hold one entry per subflow that has a path. Connections without any path are missing.
+        The values of both have one entry per subflow that has a path. Connections without any path
+        are missing.
         """
         here = {
             name: each
@@ -90,11 +92,11 @@ class Assignment:
         }
 
     def utility(self) -> float:
-        """Return the sum of the logarithms of the assigned connections' rates (eq (4))."""
+        """Return the sum of the logarithms of all assigned connections' rates (S-MPTCP, eq (4))."""
         return sum(math.log(max(1.0, sum(rates))) for rates in self.paths_and_rates()[1].values())
 
     def overloaded(self) -> list[str]:
-        """Return the connections that use an arc whose load is more than 2 % above its capacity."""
+        """Return the connections that use an arc whose load is over 102 % of its capacity."""
         paths, shares = self.paths_and_rates()
         full = {
             arc
@@ -122,9 +124,9 @@ class Assignment:
                 yield name
 
     def poor(self) -> list[str]:
-        """Return the connections with a rate clearly below the mean rate, the poorest first.
+        """Return the connections whose rate is far below the mean rate, the poorest first.
 
-        "Clearly" means below (`fairness` - 0.02) times the mean. The mean is taken over the
+        Far below means below (`fairness` - 0.02) times the mean. The mean is taken over the
         connection and all that share arcs with it, directly or through others.
         """
         paths, shares = self.paths_and_rates()
@@ -136,11 +138,11 @@ class Assignment:
         )
 
     def with_poor_raised(self) -> Assignment:
-        """Return the assignment after an allocation that starts at each poor connection (step 4).
+        """Return the assignment after a new allocation of rates for each poor connection.
 
-        An allocation ends when a new connection has enough. An earlier connection that gave up
-        capacity for the new one may stay poor; the allocation that starts at it raises its rate. If
-        this does not make the assignment better (`better_of`), return the assignment unchanged.
+        A connection can be poor because an allocation ends when a new connection has enough: an
+        earlier connection that gave up capacity for the new one may stay poor. If the new rates are
+        not clearly better (`better_of`), return this assignment unchanged.
         """
         draft = self
         for name in self.poor():
@@ -149,7 +151,7 @@ class Assignment:
         return self.better_of(draft)
 
     def with_new_paths(self, name: str, why: str) -> Assignment:
-        """Return a copy with new paths and rates for the connection `name` (step 2).
+        """Return a copy of the assignment with new paths and rates for the connection `name`.
 
         The rates of connections that share arcs with it can change too. `why` is the reason to log.
         """
@@ -180,9 +182,9 @@ class Assignment:
         return assigned.with_new_rates(name, why)
 
     def with_new_rates(self, first: str, why: str) -> Assignment:
-        """Return a copy with new rates; the allocation starts at the connection `first` (step 3).
+        """Return a copy of the assignment with new rates; the allocation starts at `first`.
 
-        If `first` has no path, nothing changes. `why` is the reason to log.
+        If the connection `first` has no path, nothing changes. `why` is the reason to log.
         """
         paths, shares = self.paths_and_rates()
         if first not in paths:
@@ -207,9 +209,9 @@ class Assignment:
         )
 
     def better_of(self, other: Assignment) -> Assignment:
-        """Return `other` if its utility is larger by log(1 + WORTH), else `self` (step 5).
+        """Return `other` if its utility is larger by log(1 + WORTH), else this assignment.
 
-        The utility is the sum of eq (4).
+        The utility is the sum of the logarithms of all connections' rates.
         """
         return other if other.utility() > self.utility() + math.log(1 + WORTH) else self
 
@@ -217,10 +219,10 @@ class Assignment:
 def observed(
     graph: Graph, observation: Observation, fairness: float, most_subflows: int
 ) -> Assignment:
-    """Return the assignment that the observation shows (step 1).
+    """Return the paths and rates that the observation shows, as an assignment.
 
     A subflow at position `most_subflows` or later in its connection counts as having no path. In
-    `pairs`, a subflow has None if one of its ends is not in the graph.
+    `Connection.pairs`, a subflow has None if one of its ends is not in the graph.
     """
     found: dict[str, Connection] = {}
     unassigned = []
@@ -243,7 +245,7 @@ def _pair(graph: Graph, subflow: Subflow) -> Pair | None:
 
 
 def _is_undecided(graph: Graph, subflow: Subflow, pair: Pair | None, path: ArcPath | None) -> bool:
-    """Return whether a subflow needs a new decision.
+    """Return whether a subflow needs a new path or rate.
 
     A normal subflow needs one if it has no path or no rate. A backup subflow needs one if it has no
     path although one to its destination exists.

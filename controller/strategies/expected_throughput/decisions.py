@@ -37,7 +37,7 @@ ROUTE, LOWER, HIGHER, NORMAL, BACKUP = range(5)
 
 
 def decisions(before: Assignment, after: Assignment, rate_scale: float) -> list[Decision]:
-    """Return the commands that turn `before` into `after`, in the order given above.
+    """Return the commands that turn `before` into `after`: routes first, then rates, then backups.
 
     Connections that did not change get no command. Reasons show rates in scenario units (wire rate
     divided by `rate_scale`).

@@ -52,7 +52,7 @@ def explore(
     """Return a path for each subflow in `requests`; None if no path joins its two ends.
 
     All requests are from one connection. `others` holds the paths of all other connections, and
-    `shares` their rates on these paths in bit/s.
+    `shares` their rates on these paths in bit/s. The steps are at the top of this file.
     """
     wanted = Counter(each.pair for each in requests)
     candidates = {pair: simple_paths(graph, *pair) for pair in wanted}
@@ -66,9 +66,10 @@ def explore(
 def _over_free_capacity(
     graph: Graph, wanted: Mapping[Pair, int], others: Paths, shares: Shares
 ) -> Chosen:
-    """Return the paths of the largest flow over the capacity that others leave free (step 1).
+    """Return for each pair the paths of the largest flow over capacity that others leave free.
 
-    `wanted` maps each pair to its number of subflows.
+    A pair is the source and the destination of a subflow. `wanted` maps each pair to the largest
+    number of paths it may get.
     """
     free = list(graph.capacity_bps)
     for name, own in others.items():
@@ -109,7 +110,7 @@ def _take(free_bps: list[float], use: ArcUse, rate_bps: float) -> None:
 
 
 def _by_source(wanted: Mapping[Pair, int]) -> dict[int, dict[int, int]]:
-    """Group the wanted numbers of paths: source => destination => number of paths."""
+    """Map each source to its destinations, and each of these to the number of paths wanted."""
     found: dict[int, dict[int, int]] = {}
     for (source, destination), count in wanted.items():
         found.setdefault(source, {})[destination] = count
@@ -117,10 +118,10 @@ def _by_source(wanted: Mapping[Pair, int]) -> dict[int, dict[int, int]]:
 
 
 class _Competition:
-    """Hold the rates of the connections on the candidate paths, and the mean rate around them.
+    """Hold the rates of the other connections with which a candidate path would share arcs.
 
-    The mean is over these connections and all that share arcs with them, directly or through
-    others.
+    `mean` is the mean rate in bit/s over these connections and all that share arcs with them,
+    directly or through others.
     """
 
     def __init__(self, candidates: Chosen, others: Paths, shares: Shares) -> None:
@@ -132,7 +133,7 @@ class _Competition:
         self.mean = self._total / len(together) if together else 0.0
 
     def excess(self, path: ArcPath) -> int:
-        """Return the sum of (rate - mean rate) over the connections on a path (eq (3)).
+        """Return the sum of (rate - mean rate) over the connections on a path (S-MPTCP, eq (3)).
 
         The result is an integer in units of `SAME` times the total rate, so that two paths with a
         smaller difference compare as equal.
@@ -152,9 +153,10 @@ def _add_for_fairness(
     chosen: Chosen,
     competition: _Competition,
 ) -> None:
-    """Add candidates to `chosen` until the chosen paths can carry the mean rate (step 2).
+    """Add candidate paths to `chosen` until the chosen paths can carry the mean rate.
 
-    The chosen paths count as free of other load. Stop earlier if no candidate is left.
+    They must be able to carry the mean rate of the competing connections if nobody else uses them.
+    Stop earlier if no candidate is left.
     """
     while _alone_bps(graph, chosen) < competition.mean:
         used = _times_used(chosen)
@@ -192,9 +194,10 @@ def _alone_bps(graph: Graph, chosen: Chosen) -> float:
 
 
 def _fill_up(chosen: Chosen, pair: Pair, count: int, candidates: Iterable[ArcPath]) -> None:
-    """Add candidates to `chosen` until `pair` has `count` paths, one for each subflow (step 3).
+    """Add candidates to `chosen` until `pair` has `count` paths, one for each of its subflows.
 
-    A path is added a second time only if no unused candidate is left.
+    The candidate that shares the fewest arcs with the chosen paths comes first. A path is added a
+    second time only if no unused candidate is left.
     """
     while len(chosen[pair]) < count:
         left = [path for path in candidates if path not in chosen[pair]] or list(candidates)
@@ -210,9 +213,10 @@ def _times_used(chosen: Chosen) -> Counter[int]:
 
 
 def _assigned(requests: Sequence[PathRequest], chosen: Chosen) -> list[ArcPath | None]:
-    """Return a path for each request: its present path if chosen, else a free one of its pair.
+    """Return a path from `chosen` for each request, or None if no path is left for it.
 
-    The result is None for a request for which no path is left.
+    A subflow keeps its present path if that is among the chosen paths of its pair. The other
+    subflows get the remaining paths in order.
     """
     left = {pair: list(found) for pair, found in chosen.items()}
     given: list[ArcPath | None] = [None] * len(requests)

@@ -39,7 +39,7 @@ class Flow:
 
 
 class _Residual:
-    """Hold the residual graph of the algorithm.
+    """Hold the residual graph: how much more, or less, flow each arc can carry.
 
     Edge 2n has the capacity of arc n that is still free. Edge 2n + 1 leads in the opposite
     direction; its capacity is the flow on arc n, which can be sent back.
@@ -76,9 +76,10 @@ class _Residual:
         return hops
 
     def send(self, source: int, hops: list[int]) -> float:
-        """Send as much as possible along paths on which every edge leads one hop nearer (step 2).
+        """Send as much flow as possible along edges that lead one hop nearer to a destination.
 
-        Return the rate that was added to the flow, in bit/s.
+        `hops` holds each vertex's distance from the nearest destination. Return the rate that was
+        added to the flow, in bit/s.
         """
         left, to, edges, nothing = self.left, self.to, self.edges, self.nothing
         next_edge = [0] * len(edges)
@@ -132,9 +133,10 @@ def max_flow(
 def split(
     graph: Graph, flow: Flow, source: int, wanted: Mapping[int, int]
 ) -> list[tuple[ArcPath, float]]:
-    """Split a flow into paths; return each with its rate in bit/s, widest first (steps 4, 5).
+    """Split a flow into paths; return each path with its rate in bit/s, the widest first.
 
-    `wanted` maps each destination to the largest number of paths that may lead to it.
+    `wanted` maps each destination to the largest number of paths that may lead to it. A rest of
+    less than 1 % of the flow gets no path.
     """
     on_arc, left = dict(flow.on_arc), flow.rate_bps
     open_ends = Counter(wanted)
@@ -155,8 +157,8 @@ def split(
 def _width(graph: Graph, on_arc: Mapping[int, float], source: int, ends: Container[int]) -> float:
     """Return the width in bit/s of the widest path from `source` to any of `ends`.
 
-    The width of a path is the smallest value in `on_arc` among its arcs. It is 0 if there is no
-    path.
+    `on_arc` holds a rate for each arc. The width of a path is the smallest rate among its arcs. The
+    result is 0 if there is no path.
     """
     waiting = [(float("-inf"), source)]
     done: set[int] = set()

@@ -11,10 +11,10 @@ Source: S-MPTCP, sections III to V. As soon as a subflow opens or closes, and ev
    allocation at this connection. In the paper, the allocation ends when the newest connection has
    enough. An older connection that gave up capacity for it can then stay poor.
 6) Each difference from the observation becomes a command. A subflow with a rate of 0 becomes
-   backup, unless it is the last normal one of its connection. A change of steps 3 to 5 is kept only
-   if the sum of the logarithms of all rates grows enough. The present paths and rates are those
-   that the hosts confirm, so a restarted controller reads them from the observation and changes
-   nothing.
+   backup, unless it is the last normal one of its connection.
+A change of steps 3 to 5 is kept only if the sum of the logarithms of all rates grows enough. The
+present paths and rates are those that the hosts confirm, so a restarted controller reads them from
+the observation and changes nothing.
 """
 
 from __future__ import annotations
@@ -55,7 +55,8 @@ class ExpectedThroughputParams(StrategyParams):
 class ExpectedThroughput(Strategy):
     """Run S-MPTCP.
 
-    Between two decisions it stores only the capacity of each link, to notice when one grows.
+    The strategy stores only the capacity of each link between two decisions, to notice when a
+    capacity grows.
     """
 
     name = "expected_throughput"
@@ -113,7 +114,7 @@ class ExpectedThroughput(Strategy):
         return hashed_paths(observation) + paced + backups
 
     def _capacity_grew(self, observation: Observation) -> bool:
-        """Return whether a link is new, or its capacity grew, since the last step.
+        """Return whether a link is new since the last step, or has a larger capacity than then.
 
         The result is False at the first step.
         """
@@ -130,6 +131,5 @@ class ExpectedThroughput(Strategy):
 
 
 def _user(draft: Assignment, name: str) -> str:
-    """Return the name of the user to which the connection `name` belongs."""
     subflows = draft.connections[name].subflows
     return subflows[0].user if subflows else name
