@@ -43,7 +43,7 @@ class StrategyParams(BaseModel):
         self._convert_rates(1.0)
 
     def scaled(self, rate_scale: float) -> Self:
-        """Return a copy of these parameters for a network with this rate scale.
+        """Return a copy of these parameters for a network with the rate scale `rate_scale`.
 
         The fields stay the same; only the values that `rate_bps` returns are multiplied by
         `rate_scale`.
@@ -98,14 +98,20 @@ class Strategy(ABC):
 
     @abstractmethod
     def withdraw(self, observation: Observation) -> list[Decision]:
-        """Return the decisions that undo everything this strategy has installed in the network."""
+        """Return the decisions that undo everything this strategy has installed in the network.
+
+        The controller calls this when another strategy replaces this one.
+        """
 
     def tier_settings(self) -> tiers.Settings:
-        """Return how a user's primary association (Tier 1) is chosen while this strategy runs."""
+        """Return how the primary association (Tier 1) of each multipath user is chosen.
+
+        The settings apply while this strategy runs.
+        """
         return tiers.Settings()
 
     def categorisation_interval_s(self) -> float:
-        """Return the time in s from one choice of the primary associations (Tier 1) to the next."""
+        """Return the time in s after which the primary associations (Tier 1) are chosen anew."""
         return self.params.interval_s
 
 
@@ -124,7 +130,7 @@ def without_subflows(plan: Plan) -> str | None:
 def checked_params(
     schema: type[StrategyParams], values: dict[str, Any], doing: str, rate_scale: float = 1.0
 ) -> StrategyParams:
-    """Validate `values` against `schema`. Return parameters for a network with this rate scale.
+    """Return `values` as an object of the class `schema`, for a network with this rate scale.
 
     Raise `ParamsRefused` for an invalid value: its message begins with `doing` and names the key,
     the value and the bounds.

@@ -72,10 +72,10 @@ def _moves(graph: Graph, subflows: tuple[Subflow, ...]) -> list[Decision]:
 def _path(
     graph: Graph, subflow: Subflow, present: ArcPath | None, used: Counter[int]
 ) -> ArcPath | None:
-    """Return the shortest path for a subflow that has the fewest links in common with `used`.
+    """Return a shortest path for a subflow that has as few arcs in common with `used` as possible.
 
     `used` counts the arcs on the paths of the connection's earlier subflows. The subflow keeps its
-    path `present` if `used` is empty, if no shortest path has fewer links in common, or if no path
+    path `present` if `used` is empty, if no shortest path has fewer arcs in common, or if no path
     leads to its destination.
     """
     if not used and present is not None:  # 1

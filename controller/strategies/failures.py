@@ -18,7 +18,7 @@ def failures_of(strategy: type[Strategy], method: str) -> Iterator[None]:
     """Run the code of the `with` block, and turn an exception in it into `StrategyFailed`.
 
     The block must call the method `method` of the strategy. The error names the innermost line of
-    the strategy's file that was running; if none was, the line where `method` is defined. A
+    the strategy's file in the traceback, or the first line of `method` if there is none. A
     `ControllerError` is passed on unchanged.
     """
     try:

@@ -33,9 +33,10 @@ ROUNDING = 1e-9  # a loss that is written as gamma reaches gamma
 
 
 class LossAwareParams(StrategyParams):
-    """Hold the parameters of MPTCP-LA: the thresholds are those of the paper's section 4.3.1.
+    """Hold the parameters of MPTCP-LA.
 
-    The paper gives no value for the window length N, so the default of `window_packets` is ours.
+    The thresholds gamma are those of the paper's section 4.3.1. The paper gives no value for the
+    window length N, so the default of `window_packets` is ours.
     """
 
     interval_s: float = param(0.5, "s", "Time between two control steps", ge=0.2, le=60)
@@ -90,7 +91,10 @@ class Window:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Hold the sent and lost packets of a subflow whose loss has reached the threshold gamma."""
+    """Hold the packet counts of a subflow whose loss has reached the threshold `gamma`.
+
+    `sent` and `lost` are counted over the present measurement window.
+    """
 
     subflow: Subflow
     sent: int
@@ -108,10 +112,10 @@ class Verdict:
 
 
 class LossAware(Strategy):
-    """Run MPTCP-LA. It measures the loss of each subflow over a window of packets.
+    """Run MPTCP-LA: subflows with a large loss become backup.
 
-    It stores only these windows between two decisions. After a restart of the controller, or a
-    change of parameters, all windows begin anew.
+    The strategy stores only a measurement window per subflow between two decisions. After a restart
+    of the controller, or a change of parameters, all windows begin anew.
     """
 
     name = "loss_aware"
@@ -171,8 +175,8 @@ class LossAware(Strategy):
     def _judge(self, subflow: Subflow, observation: Observation) -> Verdict | None:
         """Return a verdict if the loss of a normal subflow has reached the threshold, else None.
 
-        A window that has reached `window_packets` ends here, and a new one begins. A verdict ends
-        the window too.
+        A measurement window ends with a verdict, or when it has reached `window_packets`. Then a
+        new one begins.
         """
         window, gamma = self._windows[subflow.key], self._gamma(subflow, observation)
         self._count(window, subflow)  # 1
@@ -187,7 +191,7 @@ class LossAware(Strategy):
         return verdict
 
     def _count(self, window: Window, subflow: Subflow) -> None:
-        """Add the packets that the subflow sent and lost since the last step to its window.
+        """Add to `window` the packets that the subflow has sent and lost since the last step.
 
         Nothing is added if a counter is missing, or if the counters restarted from a lower value.
         """
@@ -234,7 +238,11 @@ class LossAware(Strategy):
         return [_set_backup(worst.subflow, True, worst.text()), *kept]
 
     def _returning(self, backups: Iterable[Subflow], observation: Observation) -> list[Decision]:
-        """Return a command for each subflow in `backups` that may become normal (step 4)."""
+        """Return a command for each subflow in `backups` that becomes normal.
+
+        These are the subflows whose interface reports a loss below the threshold, if they have been
+        backup for at least `stay_s`.
+        """
         decisions = []
         for each in backups:
             gamma = self._gamma(each, observation)

@@ -36,7 +36,7 @@ UNUSED_FRACTION = 0.5
 class MeterThrottlingParams(StrategyParams):
     """Hold the parameters of MP-SDN, with the names and defaults of the paper's section VI.
 
-    `m_floor`, `windup_guard`, `preseed` and `contention` are not in the paper.
+    The paper does not have `m_floor`, `windup_guard`, `preseed` and `contention`.
     """
 
     cth: float = param(
@@ -91,7 +91,7 @@ class MeterThrottlingParams(StrategyParams):
 
 
 class MeterThrottling(Strategy):
-    """Run MP-SDN.
+    """Run MP-SDN: limit the Tier 2 traffic of each congested access point with a meter.
 
     The strategy stores nothing between two decisions: the present limit of each access point is
     part of the observation, also after a restart of the controller.

@@ -16,7 +16,7 @@ from controller.strategies.subflow_selection.strategy import Selecting, Selectin
 
 
 class OptimumParams(SelectingParams):
-    """Hold the parameters of subflow selection, and the limit of the exhaustive search."""
+    """Hold the parameters of every subflow selection, and `most_paths` to limit the search."""
 
     most_paths: int = param(
         6,

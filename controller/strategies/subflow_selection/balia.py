@@ -84,10 +84,10 @@ def probability_of_largest(
 ) -> float:
     """Return the probability that one subflow has the largest Y = window / round trip.
 
-    `subflow` is the index of this subflow in `windows` and `rtts_s`. The result is Z of eq (10),
-    corrected: the subflow with the smallest ratio of round trip to window has the largest Y.
-    `rtts_s` holds the mean and the standard deviation (> 0) of each subflow's round trip in s. The
-    round trips are independent and have a normal distribution, cut off at 0.
+    `subflow` is the index of this subflow in `windows` (segments) and in `rtts_s`, the mean and the
+    standard deviation (> 0) of each subflow's round trip in s. The round trips are independent and
+    have a normal distribution, cut off at 0. The result is Z of the paper's eq (10), corrected: the
+    subflow with the smallest ratio of round trip to window has the largest Y.
     """
     mean, sd = rtts_s[subflow]
     low, high = max(0.0, mean - INTEGRATED_SDS * sd), mean + INTEGRATED_SDS * sd
@@ -106,7 +106,7 @@ def probability_of_largest(
 
 
 def _beyond(value: float, mean: float, sd: float) -> float:
-    """Return the probability that a normal variable is larger than `value`."""
+    """Return the probability that a normally distributed variable is larger than `value`."""
     return erfc((value - mean) / (sd * sqrt(2))) / 2
 
 

@@ -41,7 +41,7 @@ Weighted = tuple[tuple[float, float], ...]  # (value, probability)
 
 @dataclass(frozen=True)
 class Walk:
-    """Hold the parameters of the Markov chain of one subflow.
+    """Hold the parameters of the Markov chain of one subflow; its states are congestion windows.
 
     `largest` is the largest window in segments, and `loss` the probability that a segment is lost.
     `rtts_s` holds round trips in s with their probabilities, and `mean_rtt_s` is the mean round
@@ -56,7 +56,7 @@ class Walk:
 
 @dataclass(frozen=True)
 class Field:
-    """Hold what the chain of one subflow needs to know about the other subflows.
+    """Hold what the Markov chain of one subflow needs to know about the other subflows.
 
     `others` is the sum over the other subflows of mean window / mean round trip, in segments/s.
     `best` is the largest term of this sum.
@@ -67,9 +67,9 @@ class Field:
 
 
 def round_trips(mean_s: float, sd_s: float) -> Weighted:
-    """Return at most five pairs (round trip in s, probability) that stand for a distribution.
+    """Return at most five pairs (round trip in s, probability) instead of a normal distribution.
 
-    It is the normal distribution with mean `mean_s` and standard deviation `sd_s`, cut off at 0.
+    The distribution has the mean `mean_s` and the standard deviation `sd_s`, and is cut off at 0.
     """
     if sd_s == 0:
         return ((mean_s, 1.0),)
@@ -79,7 +79,10 @@ def round_trips(mean_s: float, sd_s: float) -> Weighted:
 
 
 def mean_windows(walks: Sequence[Walk]) -> tuple[float, ...]:
-    """Return the mean congestion window E[w] of every subflow, in segments."""
+    """Return the mean congestion window of every subflow of a connection, in segments.
+
+    `walks` holds the parameters of the Markov chain of each subflow.
+    """
     means = [min(FIRST_WINDOW, float(walk.largest)) for walk in walks]
     for _ in range(MOST_ROUNDS):
         before = tuple(means)
@@ -91,9 +94,10 @@ def mean_windows(walks: Sequence[Walk]) -> tuple[float, ...]:
 
 
 def field(subflow: int, means: Sequence[float], walks: Sequence[Walk]) -> Field:
-    """Return what the chain of the subflow with index `subflow` needs to know about all others.
+    """Return what the Markov chain of one subflow needs to know about all other subflows.
 
-    `means` holds the mean window of every subflow in segments.
+    `subflow` is the index of the one subflow. `means` holds the mean window of every subflow in
+    segments.
     """
     rates = [
         mean / walk.mean_rtt_s
@@ -116,7 +120,10 @@ def mean_window(walk: Walk, others: Field) -> float:
 
 
 def stationary(walk: Walk, others: Field) -> dict[int, float]:
-    """Map each window w to its stationary probability pi(w), not normalised to a sum of 1."""
+    """Map each congestion window in segments to its stationary probability in the Markov chain.
+
+    The sum of the values is not normalised to 1.
+    """
     shares: dict[int, float] = {}
     landed: dict[int, float] = {}
     down = 0.0  # through the cut below w
@@ -129,16 +136,17 @@ def stationary(walk: Walk, others: Field) -> dict[int, float]:
 
 
 def climb(window: int, walk: Walk, others: Field) -> float:
-    """Return the probability that one segment raises the window from `window` to `window` + 1."""
+    """Return the probability that one segment raises the congestion window by 1 from `window`."""
     return (1 - walk.loss) * sum(
         p * increase(window, r, others.others, others.best) for r, p in walk.rtts_s
     )  # 2
 
 
 def fall(window: int, walk: Walk, others: Field) -> dict[int, float]:
-    """Return the possible windows after a lost segment, each with its probability.
+    """Return the possible congestion windows after a lost segment, each with its probability.
 
-    The sum of the probabilities is the probability that a segment is lost.
+    `window` is the window before. The sum of the probabilities is the probability that a segment is
+    lost.
     """
     probabilities: dict[int, float] = {}
     for r, p in walk.rtts_s:
@@ -151,10 +159,11 @@ def fall(window: int, walk: Walk, others: Field) -> dict[int, float]:
 
 
 def largest_state(walk: Walk) -> int:
-    """Return the largest window, in segments, that the chain includes.
+    """Return the largest congestion window, in segments, that the Markov chain includes.
 
-    BALIA adds at most 1/w per segment, so a large window w is rarely reached without a loss.
-    Windows that are reached with a probability below `RARE` are left out.
+    It can be smaller than `walk.largest`: the congestion control BALIA adds at most 1/w per
+    segment, so a large window w is rarely reached without a loss. Windows that are reached with a
+    probability below `RARE` are left out.
     """
     probability = 1.0
     for w in range(int(SMALLEST_WINDOW), walk.largest):

@@ -47,9 +47,10 @@ class PathQuality:
 class Model:
     """Hold the settings of the forecast.
 
-    `round` chooses the formula for the duration of a round (step 3 above). `largest_window` is an
-    upper limit of every window in segments. `queue_bdp` is the size of a path's queue, as a
-    multiple of the path's bandwidth-delay product.
+    `round` chooses the formula for the duration of a round: eq (14) of the paper, or one for ACKs
+    that return while the sender still sends. `largest_window` is an upper limit of every window in
+    segments. `queue_bdp` is the size of a path's queue, as a multiple of the path's bandwidth-delay
+    product.
     """
 
     round: Literal["paper", "pipelined"] = "paper"
@@ -59,10 +60,10 @@ class Model:
 
 @dataclass(frozen=True)
 class Estimate:
-    """Hold the forecast for a set of paths.
+    """Hold the forecast for a set of paths that one connection uses together.
 
-    `buffer_bytes` is the receive buffer that the set needs. `windows` holds the mean congestion
-    window of each path in segments.
+    `buffer_bytes` is the receive buffer that the connection needs. `windows` holds the mean
+    congestion window of each path in segments.
     """
 
     throughput_bps: float
@@ -92,9 +93,10 @@ def window_cap(path: PathQuality, model: Model) -> int:
 
 
 def round_s(path: PathQuality, window: float, model: Model) -> float:
-    """Return the duration G of one round of a subflow in seconds (step 3 above).
+    """Return the time in seconds that a subflow needs to send one window and get the ACKs.
 
-    `window` is the mean congestion window of the subflow in segments.
+    `window` is the mean congestion window in segments. `model.round` chooses the formula (DTMC
+    selection, eq (14), or a variant of it).
     """
     segment_s = SEGMENT_BITS / path.bandwidth_bps
     sending_s = (window + DUPLICATE_ACKS * path.loss) * segment_s

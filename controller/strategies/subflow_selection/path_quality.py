@@ -39,10 +39,11 @@ def arcs_along(subflow: Subflow, arcs: ArcsByEnds) -> tuple[Arc, ...] | None:
 
 
 def quality(path: Sequence[Arc], bandwidth_bps: float, rtt_sd_of_mean: float) -> PathQuality:
-    """Return the quality of a path with this bandwidth, from loss, delay and jitter of its arcs.
+    """Return the quality of a path: its bandwidth, its loss, and its round trip.
 
-    If no arc has a known jitter, the standard deviation of the round trip is `rtt_sd_of_mean` times
-    its mean.
+    Loss, mean round trip and standard deviation of the round trip follow from the arcs (directions
+    of links) in `path`. If no arc has a known jitter, the standard deviation is `rtt_sd_of_mean`
+    times the mean.
     """
     rtt_s = max(SMALLEST_RTT_S, 2 * sum(arc.delay_s for arc in path))
     measured_sd_s = sqrt(2 * sum(arc.jitter_s**2 for arc in path))
@@ -59,8 +60,8 @@ def available_bps(path: Sequence[Arc], own_bps: Mapping[str, int]) -> float:
     """Return the rate in bit/s that other connections leave free on a path.
 
     `own_bps` maps each link to the load by the connection itself, which counts as free. The free
-    part of an arc is rounded to tenths of the arc's capacity and is at least one tenth. The result
-    is the smallest free part among the arcs of the path.
+    part of an arc (one direction of a link) is rounded to tenths of its capacity and is at least
+    one tenth. The result is the smallest free part among the arcs of the path.
     """
 
     def available(arc: Arc) -> float:

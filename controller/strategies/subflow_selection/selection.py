@@ -60,10 +60,11 @@ def greedy(
     accept: Accept = "gain",
     starts: Starts = "first",
 ) -> Choice:
-    """Return the set of paths that the greedy search finds (Algorithm 1).
+    """Return the set of paths that the greedy search finds (DTMC selection, Algorithm 1).
 
-    With `accept` set to `printed`, the buffer is checked before a path is added. The set may then
-    need more than `rl_max_bytes`.
+    `accept` and `starts` choose between readings of the paper, see the top of this file. With
+    `accept` set to `printed`, the buffer is checked before a path is added. The set may then need
+    more than `rl_max_bytes`.
     """
     order = ranked(paths)
     firsts = order if starts == "all" else order[:1]
@@ -72,7 +73,10 @@ def greedy(
 
 
 def ranked(paths: Sequence[PathQuality]) -> list[int]:
-    """Return the indices of the paths sorted by the score T, the largest first (step 1)."""
+    """Return the indices of the paths in descending order of their score.
+
+    The score is bandwidth in Mb/s x (1 - loss) + 1 / round trip in s (DTMC selection, Algorithm 1).
+    """
 
     def key(n: int) -> tuple[float, float, int]:
         path = paths[n]
@@ -93,7 +97,11 @@ def _grow(
     rl_max_bytes: float,
     accept: Accept,
 ) -> Choice:
-    """Return the set that begins with path `first` and accepts more paths in `order` (step 2)."""
+    """Return the set that begins with path `first` and accepts more paths in the order `order`.
+
+    `order` lists indices of `paths`. A path is accepted if it passes the test of the receive buffer
+    that `accept` chooses.
+    """
     best = _choice((first,), paths, model)
     for each in order:
         if each == first:
@@ -131,7 +139,10 @@ def exhaustive(
 def _bounds(
     paths: Sequence[PathQuality], model: Model, rl_max_bytes: float, most_paths: int
 ) -> Iterator[tuple[float, tuple[int, ...]]]:
-    """Yield for every set its upper bound in bit/s and the indices of its paths (step 4)."""
+    """Yield for every set of paths an upper bound of its throughput, and the indices of its paths.
+
+    The bound is in bit/s. A set has at most `most_paths` paths.
+    """
     shortest_s = [round_s(path, SMALLEST_WINDOW, model) for path in paths]
     windows = _largest_windows(paths, model)
     for size in range(1, min(most_paths, len(paths)) + 1):

@@ -79,10 +79,10 @@ class SelectingParams(StrategyParams):
 
 
 class Selecting(Strategy):
-    """Select subflows by a search for the best set of paths. A derived class defines the search.
+    """Select the subflows that carry data, by a search for the best set of paths.
 
-    The strategy stores nothing between two decisions: the observation says which subflows are
-    backup.
+    A derived class defines the search. The strategy stores nothing between two decisions: the
+    observation says which subflows are backup.
     """
 
     wakes_on_subflows = True
@@ -152,7 +152,7 @@ class Selecting(Strategy):
 class SubflowSelectionParams(SelectingParams):
     """Hold the parameters of the greedy search.
 
-    `accept` and `starts` choose how to read the paper's Algorithm 1 (see `selection`).
+    The paper's Algorithm 1 can be read in several ways; `accept` and `starts` choose one.
     """
 
     accept: Accept = param(
@@ -177,7 +177,11 @@ class SubflowSelection(Selecting):
 
 
 def _decisions(subflows: Sequence[Subflow], choice: Choice, rate_scale: float) -> list[Decision]:
-    """Return the forecast as a decision for the log, then the commands for the choice (step 3)."""
+    """Return the forecast for the log, and the commands that make the chosen subflows active.
+
+    Chosen subflows become normal and all others backup. No subflow becomes backup before at least
+    one chosen subflow is normal.
+    """
     chosen = [subflows[n] for n in choice.chosen]
     rest = [each for each in subflows if each not in chosen]
     one_is_normal = any(not each.backup for each in chosen)
