@@ -99,8 +99,8 @@ class Cells:
         return tier1_mean(bearers, here)
 
     def _queued(self, ap: str, user: str) -> list[int]:
-        """Return how many packets are queued for a user at an LTE base station: in the downlink
-        bearer and, if the user has uploads, in the uplink bearer too."""
+        """Return a list of one or two numbers: the packets queued in the downlink bearer of a user
+        at an LTE base station and, if the user has uploads, those in its uplink bearer."""
         network = self.wireless.network
         directions = (DOWN, UP) if network.has_data(user, UP) else (DOWN,)
         return [network.station(ap, user, direction, at.QUEUE_COUNT) for direction in directions]

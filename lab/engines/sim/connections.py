@@ -13,11 +13,11 @@ from lab.scenario.flows import Flow
 
 @dataclass
 class SubflowCounters:
-    """Hold what the sampler knows of a subflow.
+    """Hold what the sampler remembers of a subflow.
 
-    `received_bytes` (in order), `segments` (received), `out_of_order` (segments) and `tier` are the
-    values at the last sample. `rtt_sum_ms` is the sum of the RTTs of all `samples` samples so far,
-    `backup_ns` the total time as a backup.
+    Values at the last sample: `received_bytes` (in order), `segments` (received), `out_of_order`
+    (segments), and `tier`. Sums over all samples: `rtt_sum_ms` (of the RTTs), `samples` (their
+    number), and `backup_ns` (the time as a backup).
     """
 
     subflow: Subflow

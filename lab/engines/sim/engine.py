@@ -66,8 +66,8 @@ class SimEngine(Engine):
         self._check_receive_buffer(scenario)
 
     def _build(self, scenario: Scenario) -> None:
-        """Create the objects that measure, control and sample the network, which `open` has built
-        before."""
+        """Create the objects that measure, control and sample the network. `open` calls this when
+        it has built the network."""
         topology, network = scenario.network, self.network
         wireless = Wireless(network)
         self.connections = Connections(network)

@@ -1,6 +1,10 @@
 """Make the rows of the integer table (`core.layout`) from a topology and its flows, before a run
-starts. A row is a group of adjacent numbers: the state of one cell, hop, connection or subflow. A
-hop is one direction of a link, of a WiFi station's air or of an LTE bearer."""
+starts.
+
+A row is a group of adjacent numbers: the state of one cell, hop, connection or subflow. A cell is
+the radio of an access point. A hop is one direction of a link, of a WiFi station's air or of an LTE
+bearer.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Load congestion control laws from users' own Python files.
 
 Such a file is a module that defines `on_ack` or `on_round`. It also defines `on_loss`, unless the
-law reduces its window as Reno does. `core.dispatch` describes these functions. They may be marked
-with `core.jit.jit` or not.
+law reduces its window as Reno does. `core.dispatch` describes these functions. Marking them with
+`core.jit.jit` is allowed but not needed.
 """
 
 from __future__ import annotations

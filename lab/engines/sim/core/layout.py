@@ -167,8 +167,9 @@ EVENT_KINDS = 9
 
 
 class World(NamedTuple):
-    """Hold the tables of a run: `row`, the integer table, and `window`, the floating-point table.
-    Each further table would cost compile time for every function that gets the world."""
+    """Hold the two tables of numbers that contain the whole state of a run: `row`, the integer
+    table, and `window`, the floating-point table. With more tables, all functions that get them
+    would take longer to compile."""
 
     row: Ints
     window: Floats

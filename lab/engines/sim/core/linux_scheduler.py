@@ -93,8 +93,9 @@ def grow_buffers(w: at.World, c: int) -> None:
 
 @jit
 def is_active(row: Ints, f: int) -> bool:
-    """Return True if subflow `f` may get data: it is established and not stale. A stale subflow
-    that has received an acknowledgement since the last check stops being stale."""
+    """Return True if subflow `f` may get data: it is established and not stale (see the module
+    docstring). A stale subflow that has received an acknowledgement since the last check stops
+    being stale."""
     if row[f + at.ACKS_RECEIVED] != row[f + at.ACKS_AT_CHECK]:
         row[f + at.IS_STALE] = 0
     return row[f + at.STATE] == at.ESTABLISHED and row[f + at.IS_STALE] == 0
@@ -139,9 +140,9 @@ def restart_timer(row: Ints, c: int, now_ns: int) -> None:
     """Restart the reinjection timer of connection `c`, or stop it if all data is acknowledged
     (__mptcp_set_timeout).
 
-    The timer expires together with the latest retransmission timer of the connection's subflows. A
-    subflow without an acknowledgement since the last expiry does not count. If no subflow counts,
-    the timer runs for 200 ms.
+    The timer is set to the time at which the last of the subflows' retransmission timers expires. A
+    subflow that got no acknowledgement before the last expiry of the reinjection timer does not
+    count. If no subflow counts, the timer runs for 200 ms.
     """
     if row[c + at.DATA_SND_UNA] == row[c + at.DATA_SND_NXT]:
         row[c + at.REINJECT_TIMER_NS] = 0

@@ -148,9 +148,9 @@ def send(w: at.World, f: int, most: int, now_ns: int) -> int:
 
 @jit
 def validate_cwnd(w: at.World, f: int, has_sent: bool) -> None:
-    """Record whether the congestion window limits subflow `f` in this round trip, and how many
-    segments are not acknowledged (Linux, tcp_cwnd_validate). `has_sent` tells that it has just sent
-    some."""
+    """Record whether the congestion window limits subflow `f` in this round trip, and how many of
+    its segments are not acknowledged (Linux, tcp_cwnd_validate). `has_sent` tells that segments
+    were sent just before."""
     row = w.row
     limited, out = row[f + at.PIPE] >= int(w.window[f + at.CWND]), flight_size(row, f)
     is_new_round = row[f + at.SND_UNA] >= row[f + at.CWND_USAGE_SEQ]

@@ -70,7 +70,7 @@ def begin_epoch(w: at.World, f: int, now_ns: int) -> None:
 @jit
 def curve(w: at.World, f: int, seconds: float) -> float:
     """Return W_cubic(t) = C (t - K)^3 + W_max of subflow `f` in segments, for t = `seconds` since
-    congestion avoidance began (RFC 9438, eq (1))."""
+    congestion avoidance began (RFC 9438, eq (1)). `begin_epoch` has set K and W_max."""
     since_k = seconds - w.window[f + K]
     return C * since_k * since_k * since_k + w.window[f + W_MAX]
 
