@@ -44,9 +44,9 @@ BLOCKS = {5: 25, 10: 50, 20: 100}  # resource blocks by MHz (3GPP TS 36.101, Tab
 
 
 def cqi(snr_db: float) -> int:
-    """Return the channel quality indicator, 1 to 15, that a user with this SNR reports.
+    """Return the channel quality indicator (CQI), 1 to 15, that a user with this SNR reports.
 
-    It is the largest one whose efficiency in bit per symbol is at most log2(1 + SNR / GAP), but at
+    It is the largest CQI whose efficiency in bit per symbol is at most log2(1 + SNR / GAP), but at
     least 1. GAP is the distance of real modulation from Shannon's bound.
     """
     reached = log2(1 + 10 ** (snr_db / 10) / GAP)
@@ -90,8 +90,9 @@ class Bearer:
 def shares_bps(bearers: Mapping[str, Bearer]) -> dict[str, float]:
     """Return the rate in bit/s at which each user may send until the next computation.
 
+    A user has a backlog if packets wait for it.
     1) A user without backlog keeps the resources it used.
-    2) The backlogged users share the rest by weight.
+    2) The users with a backlog share the rest by weight.
     3) A user without backlog may grow, at most up to the share that it would have with a backlog.
     """
     used = {

@@ -1,7 +1,7 @@
 """Derive random numbers for the places and the movement of users from a seed and names.
 
-The numbers are the same in every engine. Each number depends only on the seed and its own names, so
-using further names changes no number.
+The numbers are the same in every engine. A number depends only on the seed and its own names, so it
+stays the same when other names are added.
 """
 
 from __future__ import annotations

@@ -21,7 +21,10 @@ def price_ps(rate_bps: int, contention: float = 1.0) -> int:
 
 
 def fixed_ns(station: Station) -> int:
-    """Return the airtime in ns that every frame of a station takes in addition to its bytes."""
+    """Return the airtime in ns that every frame of a station takes, whatever its length.
+
+    The airtime of the frame's bytes comes in addition (`byte_price_ps`).
+    """
     return round(station.overhead * FRAME_BYTES * 8 * 1e9 / station.rate_bps)
 
 

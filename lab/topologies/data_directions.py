@@ -60,9 +60,9 @@ def with_loss(link: Link, directions: Directions, loss_ppm: int) -> Link:
 def with_loss_on_data(topology: Topology, flows: Iterable[tuple[str, str]]) -> Topology:
     """Return the topology with each link's loss in the directions in which data travels.
 
-    Call this function once, with the topology that a builder returned. It reads `loss_ppm` as the
-    loss of a direction with data, and `loss_back_ppm` as the loss of a direction without data.
-    `flows` are as in `data_directions`.
+    Each flow is a pair: a user, and the direction of its data, "down" (to the user) or "up". Call
+    this function once, with the topology that a builder returned. It reads `loss_ppm` as the loss
+    of a direction with data, and `loss_back_ppm` as the loss of a direction without data.
     """
     directions = data_directions(topology, flows)
     links = (

@@ -17,8 +17,8 @@ Fraction = Annotated[float, Field(ge=0, le=1)]
 class Path(BaseModel):
     """Hold the parameters of one path; delay and jitter are one way.
 
-    `loss` is a loss probability in the direction of the data only, `loss_both` one in both
-    directions.
+    `loss` is a loss probability in the direction of the data only. `loss_both` is an additional
+    loss probability in both directions.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -33,7 +33,7 @@ class Path(BaseModel):
 class Params(BaseModel):
     """Hold the parameters of `kind: parallel_paths`.
 
-    The paths are called path1, path2, ... in order.
+    `paths` holds the parameters of each path; the paths are called path1, path2, ... in order.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

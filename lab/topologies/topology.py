@@ -151,7 +151,7 @@ class Trunk:
 
 @dataclass(frozen=True)
 class Wiring:
-    """Hold all interfaces and ports of a topology.
+    """Hold all interfaces of hosts, and all links between switches with their ports.
 
     `dpid` maps each switch to its OpenFlow datapath id, counted from 1.
     """
@@ -161,7 +161,10 @@ class Wiring:
     dpid: dict[str, int]
 
     def of(self, node: str) -> tuple[Interface, ...]:
-        """Return a host's interfaces. The first in the list is the one it opens connections on."""
+        """Return the interfaces of the host `node`.
+
+        The first in the list is the interface over which the host opens its connections.
+        """
         return tuple(each for each in self.interfaces if each.node == node)
 
     def addresses(self, node: str) -> int:
@@ -201,7 +204,7 @@ def wire(topology: Topology) -> Wiring:
 
 
 class _Names:
-    """Assign interface and port names, by counting the links and cells of each node in order."""
+    """Assign names, addresses and ports, by counting the links and cells of each node in order."""
 
     def __init__(self, topology: Topology) -> None:
         self.interfaces: list[Interface] = []

@@ -1,4 +1,4 @@
-"""Build a WiFi access point and an LTE base station before a server (MP-SDN, section VI-A)."""
+"""Build a WiFi access point and an LTE base station with one server (MP-SDN, section VI-A)."""
 
 from __future__ import annotations
 
