@@ -14,6 +14,15 @@ from controller.tiers import collision_probability
 
 RETRY_LIMIT = 7  # attempts for a frame (dot11ShortRetryLimit, IEEE 802.11-2016, section 10.3.4.4)
 STEPS = 10  # the number of contenders is rounded to tenths
+SMOOTHING = 0.1  # the weight of one measurement in the mean number of contenders
+
+
+def smoothed(contenders: float, sending: int) -> float:
+    """Return the mean number of contenders after one more measurement, ten of which make a second.
+
+    `contenders` is the mean before it, `sending` the number of nodes that have a frame to send now.
+    """
+    return contenders + SMOOTHING * (sending - contenders)
 
 
 @lru_cache(maxsize=1024)
@@ -39,3 +48,8 @@ def transmissions(contenders: float) -> float:
 def abandoned(contenders: float) -> float:
     """Return the fraction of frames that are lost because every attempt collided."""
     return collision(contenders) ** RETRY_LIMIT
+
+
+def loss(contenders: float, other_loss_ppm: int) -> float:
+    """Return the fraction of frames that are lost, by collisions or by the cell's other loss."""
+    return 1 - (1 - other_loss_ppm / 1e6) * (1 - abandoned(contenders))

@@ -18,6 +18,7 @@ from lab.engines.mininet.machine import shell
 from lab.engines.mininet.machine.ledger import Ledger
 from lab.engines.mininet.programs.ap_agent import AccessPoint, Station
 from lab.errors import LabError
+from lab.radio import cell as radio_cell
 from lab.radio.cell import Cell
 from lab.topologies.topology import Topology, Wiring
 
@@ -110,10 +111,14 @@ class ApAgentProcess:
         self._occupancies |= new
         return {ap: sum(values) / len(values) for ap, values in self._occupancies.items()}
 
-    def set_rate(self, ap: str, user: str, rate_bps: int) -> None:
-        """Tell the AP agent a new rate of a station: its rate when no other station sends."""
+    def set_station(self, ap: str, station: radio_cell.Station) -> None:
+        """Send the AP agent the new rate, weight and signal strength of a station."""
+        fields = {"rate_bps": station.rate_bps, "weight": station.weight}
+        self._send(ap=ap, user=station.user, rssi_dbm=station.rssi_dbm, **fields)
+
+    def _send(self, **change: Any) -> None:
         assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps({"ap": ap, "user": user, "rate_bps": rate_bps}) + "\n")
+        self._process.stdin.write(json.dumps(change) + "\n")
         self._process.stdin.flush()
 
     def close(self) -> None:
@@ -135,7 +140,9 @@ def _access_point(cell: Cell, wiring: Wiring, uploaders: Container[str]) -> Acce
             each.weight,
             wiring.at(each.user, cell.ap).port,
             each.user in uploaders,
+            each.rssi_dbm,
         )
         for each in cell.stations
     }
-    return AccessPoint(cell.kind, f"{cell.ap}-wlan1", stations)
+    device, collisions = f"{cell.ap}-wlan1", cell.collisions and not cell.medium
+    return AccessPoint(cell.kind, device, stations, collisions, cell.loss_ppm)

@@ -7,7 +7,7 @@ resource is recorded in the ledger before it is made. Links are measured before 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Container, Iterable
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -21,6 +21,7 @@ from lab.engines.mininet.network import wifi_cell
 from lab.engines.mininet.network.links import Links
 from lab.engines.mininet.network.network import Network
 from lab.engines.mininet.pox_process import PoxProcess, RunningStrategy
+from lab.engines.mininet.stations import Stations
 from lab.engines.mininet.traffic_processes import TrafficProcesses
 from lab.errors import LabError
 from lab.run.recorder import Recorder
@@ -44,6 +45,7 @@ class EmulatedNetwork:
     network: Network
     programs: TrafficProcesses
     pox: PoxProcess
+    stations: Stations
 
     def __init__(
         self, scenario: Scenario, recorder: Recorder, undo: ExitStack, record_event: RecordEvent
@@ -113,6 +115,7 @@ class EmulatedNetwork:
         flows = self.scenario.data_flows
         self.links = Links(self.topology, self.wiring, self.network, self.ledger, flows)
         self.links.start()
+        self.stations = Stations(self.topology, self.wiring, self.links)
 
     def _start_host_agent(self) -> HostAgentProcess:
         settings = host_agent_process.settings_of(
@@ -150,28 +153,49 @@ class EmulatedNetwork:
         self.pox.wait_ready()
 
     def _measure_links(self) -> None:
-        """Measure the path to each interface of every user with traffic, one after the other.
+        """Measure the path to each interface of every user with traffic.
 
-        Record a warning for each rate or round-trip time that is more than 10 % off.
+        Paths that share no link or channel are measured at the same time. Record a warning for each
+        rate or round-trip time that is more than 10 % off.
         """
         self.recorder.log("measuring every link")
-        measured: dict[str, Any] = {}
         users = self.users_with_traffic()
-        for each in (each for each in self.wiring.interfaces if each.node in users):
-            comparison, complaints = probes.best_attempt(each.name, partial(self._probe, each))
-            measured[each.name] = comparison.to_json()
-            for complaint in complaints:
-                self._record_event("warning", text=complaint)
+        interfaces = [each for each in self.wiring.interfaces if each.node in users]
+        measured = dict[str, Any]()
+        for together in probes.rounds(self.topology, interfaces):
+            for name, (comparison, complaints) in probes.best_attempts(
+                [each.name for each in together], partial(self._probe, together)
+            ).items():
+                measured[name] = comparison.to_json()
+                for complaint in complaints:
+                    self._record_event("warning", text=complaint)
         self.recorder.describe(links_measured=measured)
 
-    def _probe(self, interface: Interface) -> probes.Comparison:
-        answer = self.programs.send(
-            interface.node,
-            do="probe",
-            server=self.wiring.of(self.topology.server_of(interface.node))[0].address,
-            bind=interface.address,
-            packets=probes.PACKETS,
-        )
+    def _probe(
+        self, interfaces: Iterable[Interface], names: Container[str]
+    ) -> dict[str, probes.Comparison]:
+        """Measure the paths to those of the interfaces that are in `names`, at the same time."""
         scale = self.scenario.rate_scale
-        expected = probes.expected_figures(self.topology, interface, scale)
-        return probes.compare(expected, answer["rate_bps"], answer["rtt_ms"], scale)
+        probed = [each for each in interfaces if each.name in names]
+        expected = {
+            each.node: probes.expected_figures(self.topology, each, scale) for each in probed
+        }
+        requests = {
+            each.node: {
+                "do": "probe",
+                "server": self.wiring.of(self.topology.server_of(each.node))[0].address,
+                "bind": each.address,
+                "packets": probes.burst_packets(expected[each.node], scale),
+            }
+            for each in probed
+        }
+        answers = self.programs.send_all(requests)
+        return {
+            each.name: probes.compare(
+                expected[each.node],
+                answers[each.node]["rate_bps"],
+                answers[each.node]["rtt_ms"],
+                scale,
+            )
+            for each in probed
+        }

@@ -114,8 +114,7 @@ class MininetEngine(Engine):
             ):
                 self._change_link(change)
             case changes.SetStationRate(ap, user, rate_bps):
-                self.emulated.links.set_station_rate(ap, user, rate_bps)
-                self.ap_agent.set_rate(ap, user, rate_bps)
+                self.emulated.stations.set_rate(ap, user, rate_bps)
             case changes.SetDemand(user, rate_bps):
                 self.workload.set_demand(user, rate_bps)
             case changes.SetCongestionControl(name):
@@ -156,14 +155,14 @@ class MininetEngine(Engine):
         )
         self._undo.callback(self.telemetry.close)
         if emulated.topology.cells:
-            self.ap_agent = self.telemetry.ap_agent = ApAgentProcess(
+            agent = self.telemetry.ap_agent = emulated.stations.agent = ApAgentProcess(
                 emulated.topology,
                 emulated.wiring,
                 emulated.users_of("up"),
                 emulated.ledger,
                 (STATE, folder),
             )
-            self._undo.callback(self.ap_agent.close)
+            self._undo.callback(agent.close)
         if emulated.host_agent:
             emulated.host_agent.wait()
         self._start_executor()

@@ -6,18 +6,21 @@ in `PathFigures` are in the scenario's units, not the scaled rates on the wire.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any
 
 from controller import units
 from controller.paths import shortest
+from lab.radio import wifi
 from lab.topologies.link_delay import link_delay_ns
 from lab.topologies.topology import Interface, Link, Topology
 
-PACKETS = 100  # in a burst that measures a rate; every queue on a path has room for them
+PACKETS = 100  # at most, in a burst that measures a rate; every queue on a path has room for them
+LEAST_PACKETS, BURST_S = 25, 1.0
 PING_BITS = 98 * 8  # of one echo request in an Ethernet frame
+FRAME_BITS = 1514 * 8
 TOLERANCE = 0.10
 MAX_ATTEMPTS = 2
 RTT_FLOOR_MS = 2.0  # what the machine itself may add to a round trip
@@ -78,10 +81,13 @@ def expected_figures(
     links = _links_to(topology, topology.server_of(interface.node), interface)
     rates = [link.rate_bps for link in links if link.rate_bps]
     delay_ns = sum(link_delay_ns(link, topology.cells)[0] for link in links)
+    fixed_ms = 0.0
     if cell is not None:
-        rates.append(next(each.rate_bps for each in cell.stations if each.user == interface.node))
+        station = next(each for each in cell.stations if each.user == interface.node)
+        rates.append(station.rate_bps)
+        fixed_ms = units.ms_from_ns(wifi.fixed_ns(station)) * (1 - PING_BITS / FRAME_BITS)
     rate_bps = min(rates, default=0)
-    serialisation_ms = 2 * PING_BITS / rate_bps * 1000 if rate_bps else 0.0
+    serialisation_ms = 2 * (PING_BITS / rate_bps * 1000 + fixed_ms) if rate_bps else 0.0
     rate_mbps = units.scenario_mbps(rate_bps, rate_scale) or None
     return PathFigures(rate_mbps, 2 * units.ms_from_ns(delay_ns) + serialisation_ms)
 
@@ -112,17 +118,62 @@ def compare(
     return Comparison(wanted.rounded(4), measured.rounded(3))
 
 
-def best_attempt(name: str, measure: Callable[[], Comparison]) -> tuple[Comparison, list[str]]:
-    """Measure a path, and once more if there are complaints; return the better comparison.
+def best_attempts(
+    names: Iterable[str], measure: Callable[[Collection[str]], Mapping[str, Comparison]]
+) -> dict[str, tuple[Comparison, list[str]]]:
+    """Measure paths together, and those with complaints once more; return the better comparisons.
 
-    The second element of the result has its complaints (`Comparison.complaints`). A second attempt
-    is useful because a busy machine delays only some packets, a wrong link delays all of them.
+    `measure` measures the paths with these names. The second element of each result has its
+    complaints (`Comparison.complaints`). A second attempt is useful because a busy machine delays
+    only some packets, a wrong link delays all of them.
     """
-    attempts: list[tuple[Comparison, list[str]]] = []
-    while len(attempts) < MAX_ATTEMPTS and all(wrong for _, wrong in attempts):
-        comparison = measure()
-        attempts.append((comparison, list(comparison.complaints(name))))
-    return min(attempts, key=lambda each: len(each[1]))
+    best: dict[str, tuple[Comparison, list[str]]] = {}
+    left = list(names)
+    for _ in range(MAX_ATTEMPTS):
+        for name, comparison in measure(left).items() if left else ():
+            complaints = list(comparison.complaints(name))
+            if name not in best or len(complaints) < len(best[name][1]):
+                best[name] = comparison, complaints
+        left = [name for name in left if best[name][1]]
+    return best
+
+
+def burst_packets(expected: PathFigures, rate_scale: float) -> int:
+    """Return how many packets to send in the burst that measures the rate of a path.
+
+    The burst takes at most `BURST_S`, unless it would have fewer than `LEAST_PACKETS`.
+    """
+    if expected.rate_mbps is None:
+        return PACKETS
+    per_s = units.wire_bps(expected.rate_mbps, rate_scale) / FRAME_BITS
+    return min(PACKETS, max(LEAST_PACKETS, round(BURST_S * per_s)))
+
+
+def rounds(topology: Topology, interfaces: Sequence[Interface]) -> list[list[Interface]]:
+    """Divide interfaces into lists whose paths can be measured at the same time.
+
+    The paths in one list lead to different users and through different cells, and to links without
+    a rate otherwise. A path over a link with a rate, which it may share, is measured alone.
+    """
+    waiting, found = list(interfaces), list[list[Interface]]()
+    cells = {cell.ap for cell in topology.cells}
+    while waiting:
+        together: list[Interface] = []
+        for each in waiting if _is_unshaped(topology, waiting[0], cells) else waiting[:1]:
+            taken = {name for one in together for name in (one.node, one.link)}
+            if not together or (
+                _is_unshaped(topology, each, cells) and not {each.node, each.link} & taken
+            ):
+                together.append(each)
+        found.append(together)
+        waiting = [each for each in waiting if each not in together]
+    return found
+
+
+def _is_unshaped(topology: Topology, interface: Interface, cells: Container[str]) -> bool:
+    """Return whether an interface is in a cell, and no other link of its path has a rate."""
+    links = _links_to(topology, topology.server_of(interface.node), interface)
+    return interface.link in cells and not any(link.rate_bps for link in links)
 
 
 def _rounded(value: float | None, digits: int) -> float | None:

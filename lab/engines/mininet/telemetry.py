@@ -34,6 +34,7 @@ class Telemetry:
         self.rate_scale = rate_scale
         self.topology, self.wiring = emulated.topology, emulated.wiring
         self.programs, self.links = emulated.programs, emulated.links
+        self._stations = emulated.stations
         self.ap_agent: ApAgentProcess | None = None
         self.sampler, self.watchdog = Sampler(self.wiring), Watchdog()
         # a netlink socket stays in the namespace where it was opened
@@ -124,7 +125,7 @@ class Telemetry:
             tier_mbps.get(2, 0.0),
             None if measured is None else round(measured, 4),
             None if meter_mbps is None else meter_mbps * self.rate_scale,
-            len(cell.stations),
+            self._stations.count(cell.ap),
         )
 
     def _link(

@@ -19,8 +19,6 @@ from lab.radio import contention
 from lab.radio.cell import Cell, Station
 from lab.radio.occupancy import bearer_occupancy, waiting_uploads, wifi_occupancy
 
-SMOOTHING = 0.1  # the weight of one measurement in the mean number of contenders
-
 
 class Cells:
     """Hold the present stations of each access point, and the mean number of contenders for its air
@@ -79,11 +77,11 @@ class Cells:
         stations = [(cell.ap, each.user) for cell in here for each in self.stations_at(cell.ap)]
         sending = sum(self.wireless.backlog(cell.ap) > 0 for cell in here)
         sending += sum(self.wireless.is_sending(*each) for each in stations)
-        contenders = self.contenders[air] + SMOOTHING * (sending - self.contenders[air])
+        contenders = contention.smoothed(self.contenders[air], sending)
         self.contenders[air] = contenders
-        sent, lost = contention.transmissions(contenders), contention.abandoned(contenders)
+        sent = contention.transmissions(contenders)
         for cell in here:
-            loss = 1 - (1 - cell.loss_ppm / 1e6) * (1 - lost)
+            loss = contention.loss(contenders, cell.loss_ppm)
             users = [user for ap, user in stations if ap == cell.ap]
             self.wireless.set_collisions(cell.ap, sent, users, loss)
 

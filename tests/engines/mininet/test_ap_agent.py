@@ -4,12 +4,14 @@ import json
 import socket
 import subprocess
 import sys
+import time
 
 import pytest
 
 from controller.agent_messages import ApReport
 from lab.engines.mininet import ap_agent_process as module
 from lab.engines.mininet.ap_agent_process import ApAgentProcess
+from lab.engines.mininet.kernel.cell_members import Activity
 from lab.engines.mininet.kernel.netlink import Queue
 from lab.engines.mininet.kernel.shaping import FQ, PFIFO
 from lab.engines.mininet.machine import shell
@@ -26,11 +28,46 @@ from lab.engines.mininet.programs.ap_agent import (
     mean,
 )
 from lab.errors import LabError
+from lab.radio import cell as radio_cell
+from lab.radio import contention
 from lab.topologies.topology import wire
 
 LTE = AccessPoint(
     "lte", "", {"ue3": Station(8_000_000, 1.0, "p3"), "ue4": Station(8_000_000, 1.0, "p4")}
 )
+
+
+class Members:
+    """Hold the stations of a cell that send until these times; record the collisions set."""
+
+    def __init__(self, *busy_until_ns):
+        self.busy_until_ns, self.set = busy_until_ns, []
+
+    def activity(self):
+        return {f"10.1.0.{n}": Activity(busy_ns, 1) for n, busy_ns in enumerate(self.busy_until_ns)}
+
+    def set_collisions(self, transmissions, loss):
+        self.set.append((transmissions, loss))
+
+
+def test_stations_that_send_at_the_same_time_collide():
+    later = time.monotonic_ns() + 10**12
+    members = Members(later, later, later, 0)
+    collisions = ap_agent.Collisions(members, loss_ppm=0)
+    for _ in range(100):
+        collisions.update(downlink=True)
+    expected = contention.transmissions(4.0), contention.abandoned(4.0)
+    assert members.set[-1] == pytest.approx(expected)
+    count = len(members.set)
+    collisions.update(downlink=True)
+    assert len(members.set) == count  # an effect that has not changed is not set once more
+
+
+def test_a_cell_where_one_node_sends_has_no_collisions():
+    members = Members(0, 0)
+    collisions = ap_agent.Collisions(members, loss_ppm=1000)
+    collisions.update(downlink=True)
+    assert members.set == [(1.0, pytest.approx(0.001))]
 
 
 class Scheduler:
@@ -175,7 +212,7 @@ def start(load, tmp_path, monkeypatch):
 def reported(agent, tiers):
     """Return the occupancies in the reports that follow a change of rate."""
     agent.occupancy(tiers)
-    agent.set_rate("wifi1", "ue1", 7)
+    agent.set_station("wifi1", radio_cell.Station("ue1", 7))
     agent._reports.settimeout(5)
     agent._reports.recv(65536, socket.MSG_PEEK)
     agent._process.stdin.close()

@@ -8,8 +8,9 @@ from lab.engines.mininet.machine import shell
 from lab.engines.mininet.network import links as module
 from lab.engines.mininet.network import wifi_cell
 from lab.engines.mininet.network.links import Links
+from lab.radio.cell import Station
 from lab.scenario.changes import SetLinkDelay, SetLinkLoss, SetLinkRate, SetLinkUp
-from lab.topologies import parallel_paths
+from lab.topologies import parallel_paths, wireless_set
 from lab.topologies.topology import Link, Node, Topology, wire
 
 
@@ -20,8 +21,8 @@ class Air:
         self.cell, self.pins, self.prices = cell, f"/pins/{cell.ap}", {}
         self.clock = Clock(0, 0, 0, 0, 0)
 
-    def set_rate(self, address, rate_bps):
-        self.prices[address] = rate_bps
+    def set_station(self, address, station):
+        self.prices[address] = station.rate_bps
 
     def read(self):
         return self.clock
@@ -150,9 +151,19 @@ def test_a_host_link_is_shaped_at_both_ends(shaped):
 
 def test_a_station_that_moves_is_priced_anew(shaped, load):
     links = shaped(load().network)
-    links.set_station_rate("wifi1", "ue3", 2_000_000)
-    links.set_station_rate("lte1", "ue3", 2_000_000)  # the agent's business
+    links.set_station("wifi1", "10.1.0.3", Station("ue3", 2_000_000))
+    links.set_station("lte1", "10.2.0.3", Station("ue3", 2_000_000))  # the agent's business
     assert links.cells["wifi1"].prices["10.1.0.3"] == 2_000_000
+
+
+def test_a_station_that_may_move_gets_the_programs_of_all_cells_it_may_enter(shaped):
+    topology = wireless_set.build(wireless_set.Params(users=6, multipath_percent=100))
+    links = shaped(topology)
+    (lines,) = [lines for node, lines in links.network.ran if node == "ue1"]
+    assert [line.split()[-1] for line in lines if "pinned" in line] == [
+        f"/pins/wifi{n}/uplink" for n in (1, 2, 3)
+    ]
+    assert sum(len(cell.prices) for cell in links.cells.values()) == 6
 
 
 def test_packets_that_wait_longer_than_their_clock_says_are_late(shaped, load, monkeypatch):

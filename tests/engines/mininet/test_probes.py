@@ -2,7 +2,7 @@
 
 from lab.engines.mininet import probes
 from lab.engines.mininet.probes import PathFigures
-from lab.topologies import pooling
+from lab.topologies import pooling, wireless_set
 from lab.topologies.topology import wire
 
 EXPECTED = PathFigures(rate_mbps=10.0, rtt_ms=10.0)
@@ -47,13 +47,50 @@ def test_a_link_is_measured_twice_when_a_figure_is_off_and_the_best_counts():
 
     def attempt(*answers):
         left = list(answers)
-        best, wrong = probes.best_attempt("ue1-wlan0", lambda: left.pop(0))
-        return best.measured.rate_mbps, len(wrong), len(left)
+        best = probes.best_attempts(["ue1-wlan0"], lambda names: {"ue1-wlan0": left.pop(0)})
+        comparison, wrong = best["ue1-wlan0"]
+        return comparison.measured.rate_mbps, len(wrong), len(left)
 
     assert attempt(good, slow) == (9.9, 0, 1)
     assert attempt(both, good) == (9.9, 0, 0)
     assert attempt(slow, both) == (7.0, 1, 0)
     assert attempt(both, slow) == (7.0, 1, 0)
+
+
+def test_only_paths_with_complaints_are_measured_once_more():
+    measured = []
+
+    def measure(names):
+        measured.append(list(names))
+        return {name: comparison(9.9e6 if name == "a" else 7e6, 10.0) for name in names}
+
+    assert set(probes.best_attempts(["a", "b"], measure)) == {"a", "b"}
+    assert measured == [["a", "b"], ["b"]]
+
+
+def test_paths_through_different_cells_are_measured_at_the_same_time():
+    topology = wireless_set.build(wireless_set.Params(users=12, multipath_percent=50))
+    interfaces = wire(topology).interfaces
+    users = [each for each in interfaces if each.node != "srv1"]
+    found = probes.rounds(topology, users)
+    assert sorted(each.name for one in found for each in one) == sorted(each.name for each in users)
+    assert len(found) < len(users)
+    for together in found:
+        assert len({each.node for each in together}) == len(together)
+        assert len({each.link for each in together}) == len(together)
+
+
+def test_paths_over_links_with_a_rate_are_measured_one_after_the_other():
+    topology = pooling.build(pooling.Params())
+    users = [each for each in wire(topology).interfaces if each.node.startswith("ue")]
+    assert [len(each) for each in probes.rounds(topology, users)] == [1] * len(users)
+
+
+def test_a_slow_path_is_measured_with_fewer_packets():
+    assert probes.burst_packets(PathFigures(10.0, 5.0), 1.0) == probes.PACKETS
+    assert probes.burst_packets(PathFigures(10.0, 5.0), 0.05) == 41
+    assert probes.burst_packets(PathFigures(1.0, 5.0), 0.05) == probes.LEAST_PACKETS
+    assert probes.burst_packets(PathFigures(None, 5.0), 1.0) == probes.PACKETS
 
 
 def test_mptcp_counters_by_name():

@@ -10,6 +10,7 @@ from lab.engines.mininet.kernel import netlink
 from lab.engines.mininet.kernel.netlink import Queue
 from lab.engines.mininet.kernel.shaping import NETEM
 from lab.engines.mininet.sampler import OpenedFlow
+from lab.engines.mininet.stations import Stations
 from lab.engines.mininet.telemetry import Telemetry
 from lab.topologies.topology import wire
 
@@ -87,6 +88,7 @@ def made(load, tmp_path, monkeypatch):
         network=Network(),
         programs=TrafficProcesses(),
         links=Links(),
+        stations=Stations(topology, wire(topology), Links()),
     )
     made = Telemetry(emulated, tmp_path / "decisions.jsonl", 0.5)
     made.clock, made.decisions = clock, tmp_path / "decisions.jsonl"

@@ -6,6 +6,7 @@ No bpftool process is started for this.
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import platform
 import struct
@@ -14,9 +15,11 @@ from pathlib import Path
 from lab.errors import LabError, MachineLacks
 
 SYSCALL = {"x86_64": 321, "aarch64": 280, "riscv64": 280}
-LOOKUP, UPDATE, DELETE, OBJ_PIN, OBJ_GET, LINK_CREATE, ITER_CREATE = 1, 2, 3, 6, 7, 28, 33
+LOOKUP, UPDATE, DELETE, OBJ_PIN, OBJ_GET = 1, 2, 3, 6, 7
+LOOKUP_BATCH, LINK_CREATE, ITER_CREATE = 24, 28, 33
 TRACE_ITER = 28  # BPF_TRACE_ITER among the attach types
 BPF_F_LOCK = 4
+COUNT_OFFSET = 32  # of the number of entries in the attributes of a batch
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -35,6 +38,19 @@ def _bpf(command: int, attributes: bytes, doing: str) -> int:
             "Type: ./run_lab.sh doctor"
         )
     return result
+
+
+def _bpf_count(command: int, attributes: bytes, doing: str) -> int:
+    """Read several entries of a map; return how many were read.
+
+    The kernel replaces the number at `COUNT_OFFSET` of the attributes by that count. It fails with
+    ENOENT when these were all entries of the map, which is no error.
+    """
+    padded = ctypes.create_string_buffer(attributes.ljust(128, b"\0"), 128)
+    result = _libc.syscall(SYSCALL.get(platform.machine(), 0), command, padded, 128)
+    if result < 0 and ctypes.get_errno() != errno.ENOENT:
+        raise LabError(f"{doing}: {os.strerror(ctypes.get_errno())}")
+    return int(struct.unpack_from("=I", padded, COUNT_OFFSET)[0])
 
 
 def _pinned(pin: Path, doing: str) -> int:
@@ -70,6 +86,10 @@ def begin(ready: int) -> int:
     return _bpf(ITER_CREATE, struct.pack("=II", ready, 0), "run an iterator")
 
 
+def _parts(raw: bytes, size: int) -> list[bytes]:
+    return [raw[at : at + size] for at in range(0, len(raw), size)]
+
+
 class Map:
     """Read and write the entries of a pinned eBPF map with fixed key and value sizes [bytes]."""
 
@@ -92,6 +112,21 @@ class Map:
         value = ctypes.create_string_buffer(self.value_bytes)
         self._access(LOOKUP, key, value, BPF_F_LOCK if locked else 0)
         return value.raw
+
+    def items(self, most: int) -> list[tuple[bytes, bytes]]:
+        """Return the keys and values of a hash map that has room for `most` entries.
+
+        One system call reads them all.
+        """
+        keys = ctypes.create_string_buffer(most * self.key_bytes)
+        values = ctypes.create_string_buffer(most * self.value_bytes)
+        position = ctypes.create_string_buffer(max(8, self.key_bytes))
+        out, key, value = map(ctypes.addressof, (position, keys, values))
+        attributes = struct.pack("=QQQQIIQQ", 0, out, key, value, most, self._fd, 0, 0)
+        count = _bpf_count(LOOKUP_BATCH, attributes, f"read the map {self.pin}")
+        return list(
+            zip(_parts(keys.raw, self.key_bytes), _parts(values.raw, self.value_bytes), strict=True)
+        )[:count]
 
     def write(self, key: bytes, value: bytes, locked: bool = False) -> None:
         """Set the value of a key. With `locked`, the kernel holds the value's spin lock."""

@@ -73,16 +73,16 @@ def rate_class(device: str, rate_bps: int) -> str:
     )
 
 
-def air(device: str, section: str, pins: str) -> list[str]:
-    """Return the `tc` lines for a radio: an fq qdisc and the eBPF program of its WiFi cell.
+def air(device: str, section: str, pins: Iterable[str]) -> list[str]:
+    """Return the `tc` lines for a radio: an fq qdisc and the eBPF programs of WiFi cells.
 
-    The program gives each packet a departure time; fq keeps the packet until then. `section` is the
-    name of the program in the folder `pins`: downlink or uplink.
+    A program gives each packet a departure time; fq keeps the packet until then. `section` is the
+    name of the program in each of the folders `pins`, one per cell: downlink or uplink.
     """
     return [
         f"qdisc replace dev {device} root handle 1: fq limit 20000 flow_limit 20000 nopacing",
         f"qdisc add dev {device} clsact",
-        f"filter add dev {device} egress bpf da pinned {pins}/{section}",
+        *(f"filter add dev {device} egress bpf da pinned {each}/{section}" for each in pins),
     ]
 
 

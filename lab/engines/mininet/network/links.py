@@ -17,7 +17,7 @@ from lab.engines.mininet.machine import shell
 from lab.engines.mininet.machine.ledger import Ledger
 from lab.engines.mininet.network import wifi_cell
 from lab.engines.mininet.network.network import Network
-from lab.radio.cell import Cell
+from lab.radio.cell import Cell, Station
 from lab.scenario.changes import (
     LinkChange,
     SetLinkDelay,
@@ -56,10 +56,9 @@ class Links:
     def start(self) -> None:
         """Shape all wired links and LTE queues, and start all WiFi cells."""
         lines = [line for trunk in self.wiring.trunks for line in self._trunk(trunk)]
+        self._start_cells()
         for cell in self.cells_of:
-            if cell.kind == "wifi":
-                self._start_cell(cell)
-            else:
+            if cell.kind == "lte":
                 for station in cell.stations:
                     lines += shaping.rate(
                         self.wiring.at(station.user, cell.ap).port,
@@ -132,13 +131,13 @@ class Links:
             if state[key] is not None
         }
 
-    def set_station_rate(self, ap: str, user: str, rate_bps: int) -> None:
-        """Set the rate of the station `user` of a WiFi cell.
+    def set_station(self, ap: str, address: str, station: Station) -> None:
+        """Set the airtime of the packets of a WiFi station, or add it to the cell of `ap`.
 
         Do nothing for an LTE cell: there the AP agent sets the rate.
         """
         if ap in self.cells:
-            self.cells[ap].set_rate(self.wiring.at(user, ap).address, rate_bps)
+            self.cells[ap].set_station(address, station)
 
     def lag_ms(self, queues: Mapping[tuple[int, int], Queue], radios: Mapping[str, int]) -> float:
         """Return the largest lag of a WiFi cell behind its virtual clock [ms], at least 0.
@@ -199,23 +198,25 @@ class Links:
         else:
             self.network.run(host, argv, doing, stdin=shaping.batch(lines))
 
-    def _start_cell(self, cell: Cell) -> None:
-        """Load a WiFi cell's program; attach it to the radios of its access point and stations."""
-        air = self.cells[cell.ap] = wifi_cell.RunningCell(cell, self.ledger)
-        lines = shaping.air(f"{cell.ap}-wlan1", "downlink", str(air.pins))
-        shell.run(
-            ["tc", "-batch", "-"], f"attach the cell to {cell.ap}", stdin=shaping.batch(lines)
-        )
-        for station in cell.stations:
-            interface = self.wiring.at(station.user, cell.ap)
-            air.set_rate(interface.address, station.rate_bps)
-            lines = shaping.air(interface.name, "uplink", str(air.pins))
-            self.network.run(
-                station.user,
-                ["tc", "-batch", "-"],
-                f"attach the cell to {station.user}",
-                stdin=shaping.batch(lines),
-            )
+    def _start_cells(self) -> None:
+        """Load the programs of all WiFi cells; attach them to access points and stations.
+
+        A station that may move gets the programs of all cells to which it may move; only the
+        program of the cell that holds its address acts.
+        """
+        wifi = [cell for cell in self.cells_of if cell.kind == "wifi"]
+        for cell in wifi:
+            air = self.cells[cell.ap] = wifi_cell.RunningCell(cell, self.ledger)
+            for station in cell.stations:
+                air.set_station(self.wiring.at(station.user, cell.ap).address, station)
+            lines = shaping.air(f"{cell.ap}-wlan1", "downlink", [str(air.pins)])
+            self._shape(lines, f"attach the cell to {cell.ap}")
+        for cell in wifi:
+            reachable = [each for each in wifi if each.radio] if cell.radio else [cell]
+            pins = [str(self.cells[each.ap].pins) for each in reachable]
+            for station in cell.stations:
+                lines = shaping.air(self.wiring.at(station.user, cell.ap).name, "uplink", pins)
+                self._shape(lines, f"attach the cell to {station.user}", station.user)
 
 
 def has_shape(link: Link, cells: Iterable[Cell]) -> bool:

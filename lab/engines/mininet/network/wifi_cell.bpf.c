@@ -13,7 +13,11 @@
 // Both directions share the airtime (half duplex). An uplink packet, such as an acknowledgement,
 // does not wait for the downlink queue. The departure time of a packet is start + airtime; the fq
 // qdisc sends the packet then.
-// Airtime = bytes x airtime per byte of the station (picoseconds).
+// Airtime = (airtime per frame + bytes x airtime per byte of the station) x mean number of
+// transmissions. Collisions decide this number, and the fraction of packets that are dropped because
+// every attempt collided; the AP agent computes both from the number of contenders.
+// A packet whose station is not in this cell passes unchanged: a program of every cell to which a
+// station may move is attached to the station's radio, and only the one of its present cell acts.
 #include <linux/bpf.h>
 #include <linux/pkt_cls.h>
 #include <bpf/bpf_endian.h>
@@ -25,6 +29,7 @@ char _license[] SEC("license") = "GPL";
 #define SOURCE_OFFSET 26
 #define DESTINATION_OFFSET 30
 #define HEADERS_BYTES 34
+#define MILLION 1000000
 
 struct cell {
 	struct bpf_spin_lock lock;
@@ -42,30 +47,63 @@ struct {
 	__type(value, struct cell);
 } cells SEC(".maps");
 
+struct collisions {
+	__u32 transmissions_ppm; // mean number of transmissions of a frame, in millionths
+	__u32 loss_ppm;          // fraction of frames that are lost, in millionths
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct collisions);
+} air SEC(".maps");
+
+struct station {
+	__u64 ps_per_byte, frame_ns; // airtime: picoseconds per byte, nanoseconds per frame
+	__u64 busy_until_ns;         // end of the station's latest uplink packet
+	__u64 first_ns;              // end of the first packet since the station came; 0 before it
+};
+
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 256);
 	__type(key, __u32); // the station's IPv4 address
-	__type(value, __u64); // picoseconds per byte
-} airtimes SEC(".maps");
+	__type(value, struct station);
+} stations SEC(".maps");
 
 static __always_inline __u64 later(__u64 a, __u64 b)
 {
 	return a > b ? a : b;
 }
 
-static __always_inline __u64 airtime_ns(struct __sk_buff *skb, int offset)
+// Return the station whose address is in the packet at `offset`, NULL if it is not in this cell.
+static __always_inline struct station *station_of(struct __sk_buff *skb, int offset)
 {
 	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
 	if (data + HEADERS_BYTES > end || *(__u16 *)(data + 12) != bpf_htons(ETHERTYPE_IPV4))
 		return 0;
-	__u32 station = *(__u32 *)(data + offset);
-	__u64 *ps_per_byte = bpf_map_lookup_elem(&airtimes, &station);
-	return ps_per_byte ? (__u64)skb->len * *ps_per_byte / 1000 : 0;
+	__u32 address = *(__u32 *)(data + offset);
+	return bpf_map_lookup_elem(&stations, &address);
 }
 
-static __always_inline int send_at(struct __sk_buff *skb, __u64 departure_ns)
+static __always_inline __u64 airtime_ns(struct __sk_buff *skb, struct station *station,
+					struct collisions *collisions)
 {
+	__u64 once_ns = station->frame_ns + (__u64)skb->len * station->ps_per_byte / 1000;
+	return once_ns * collisions->transmissions_ppm / MILLION;
+}
+
+static __always_inline int is_lost(struct collisions *collisions)
+{
+	return collisions->loss_ppm && bpf_get_prandom_u32() % MILLION < collisions->loss_ppm;
+}
+
+static __always_inline int send_at(struct __sk_buff *skb, struct station *station,
+				   __u64 departure_ns)
+{
+	if (!station->first_ns)
+		station->first_ns = departure_ns;
 	skb->tstamp = departure_ns;
 	return TC_ACT_OK;
 }
@@ -75,9 +113,14 @@ int downlink(struct __sk_buff *skb)
 {
 	__u32 zero = 0;
 	struct cell *cell = bpf_map_lookup_elem(&cells, &zero);
-	__u64 airtime = airtime_ns(skb, DESTINATION_OFFSET), now = bpf_ktime_get_ns(), start;
-	if (!cell || !airtime)
-		return TC_ACT_OK;
+	struct collisions *collisions = bpf_map_lookup_elem(&air, &zero);
+	struct station *station = station_of(skb, DESTINATION_OFFSET);
+	__u64 airtime, now = bpf_ktime_get_ns(), start;
+	if (!cell || !collisions || !station)
+		return TC_ACT_UNSPEC;
+	if (is_lost(collisions))
+		return TC_ACT_SHOT;
+	airtime = airtime_ns(skb, station, collisions);
 	bpf_spin_lock(&cell->lock);
 	start = later(now, cell->next_free_ns);
 	if (start - now > cell->limit_ns) {
@@ -90,7 +133,7 @@ int downlink(struct __sk_buff *skb)
 	cell->busy_ns += airtime;
 	cell->sent++;
 	bpf_spin_unlock(&cell->lock);
-	return send_at(skb, start + airtime);
+	return send_at(skb, station, start + airtime);
 }
 
 SEC("tc")
@@ -98,9 +141,14 @@ int uplink(struct __sk_buff *skb)
 {
 	__u32 zero = 0;
 	struct cell *cell = bpf_map_lookup_elem(&cells, &zero);
-	__u64 airtime = airtime_ns(skb, SOURCE_OFFSET), now = bpf_ktime_get_ns(), start;
-	if (!cell || !airtime)
-		return TC_ACT_OK;
+	struct collisions *collisions = bpf_map_lookup_elem(&air, &zero);
+	struct station *station = station_of(skb, SOURCE_OFFSET);
+	__u64 airtime, now = bpf_ktime_get_ns(), start;
+	if (!cell || !collisions || !station)
+		return TC_ACT_UNSPEC;
+	if (is_lost(collisions))
+		return TC_ACT_SHOT;
+	airtime = airtime_ns(skb, station, collisions);
 	bpf_spin_lock(&cell->lock);
 	start = later(now, cell->uplink_free_ns);
 	if (start - now > cell->limit_ns) {
@@ -114,5 +162,6 @@ int uplink(struct __sk_buff *skb)
 	cell->busy_ns += airtime;
 	cell->sent++;
 	bpf_spin_unlock(&cell->lock);
-	return send_at(skb, start + airtime);
+	station->busy_until_ns = start + airtime;
+	return send_at(skb, station, start + airtime);
 }

@@ -5,17 +5,15 @@ A cell has one virtual clock, which says until when the radio channel is busy (w
 
 from __future__ import annotations
 
-import socket
-import struct
 from pathlib import Path
 
 from lab.engines.mininet.kernel import bpf_object
-from lab.engines.mininet.kernel.bpf import Map
 from lab.engines.mininet.kernel.cell_clock import PINS, CellClock, Clock
+from lab.engines.mininet.kernel.cell_members import CellMembers
 from lab.engines.mininet.machine import shell
 from lab.engines.mininet.machine.ledger import Ledger
-from lab.radio.cell import Cell
-from lab.radio.wifi import limit_ns, price_ps
+from lab.radio.cell import Cell, Station
+from lab.radio.wifi import limit_ns
 
 SOURCE = Path(__file__).with_name("wifi_cell.bpf.c")
 
@@ -52,12 +50,25 @@ class RunningCell:
         argv += ["type", "classifier", "pinmaps", str(self.pins)]
         shell.run(argv, f"load the cell of {cell.ap}")
         self._clock = CellClock(cell.ap)
-        self._airtimes = Map(self.pins / "airtimes", 4, 8)
+        self._members = CellMembers(cell.ap)
         self._clock.start(limit_ns(cell))
+        self._members.set_collisions(1.0, cell.loss_ppm / 1e6)
 
-    def set_rate(self, address: str, rate_bps: int) -> None:
-        """Set the rate, in both directions, of the station with this IPv4 address."""
-        self._airtimes.write(socket.inet_aton(address), struct.pack("=Q", price_ps(rate_bps)))
+    def set_station(self, address: str, station: Station) -> None:
+        """Set the airtime of packets from and to this IPv4 address, which is the station's."""
+        self._members.set(address, station)
+
+    def remove_station(self, address: str) -> None:
+        """Remove the station with this IPv4 address from the cell."""
+        self._members.remove(address)
+
+    def first_packet_ns(self, address: str) -> int | None:
+        """Return when the first packet of a station crossed the cell [ns of CLOCK_MONOTONIC].
+
+        It is None if there was none since the station came.
+        """
+        member = self._members.activity().get(address)
+        return member.first_ns or None if member else None
 
     def read(self) -> Clock:
         """Return the current state of the cell's clock, with its counters."""

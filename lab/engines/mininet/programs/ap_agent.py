@@ -20,8 +20,10 @@ from typing import Any, Protocol
 from controller.tiers import tier1_mean
 from controller.units import mbps_from_bps
 from lab.engines.mininet.kernel.cell_clock import CellClock
+from lab.engines.mininet.kernel.cell_members import CellMembers
 from lab.engines.mininet.kernel.netlink import Handle, Queue, Scheduler
 from lab.engines.mininet.kernel.shaping import FQ, PFIFO, burst_bytes
+from lab.radio import contention
 from lab.radio.lte import SMALLEST_BPS, Bearer, shares_bps
 from lab.radio.occupancy import PERIOD_S, bearer_occupancy, waiting_uploads, wifi_occupancy
 
@@ -34,13 +36,15 @@ class Station:
     """Describe a user at an access point.
 
     `rate_bps` is the user's rate when no other user sends. `device` is the switch port with the
-    user's LTE queue. `uploads` is True if the scenario has an upload of this user.
+    user's LTE queue. `uploads` is True if the scenario has an upload of this user. `rssi_dbm` is
+    the strength of the signal at its place, None where users have no places.
     """
 
     rate_bps: int
     weight: float
     device: str
     uploads: bool = False
+    rssi_dbm: float | None = None
 
 
 Stations = dict[str, Station]
@@ -48,11 +52,17 @@ Stations = dict[str, Station]
 
 @dataclass(frozen=True)
 class AccessPoint:
-    """Describe an access point; `kind` is wifi or lte, `device` its radio interface (WiFi)."""
+    """Describe an access point; `kind` is wifi or lte, `device` its radio interface (WiFi).
+
+    With `collisions`, the number of contenders for its channel decides how often a frame is
+    transmitted; `loss_ppm` is an additional loss of its channel.
+    """
 
     kind: str
     device: str
     stations: Stations
+    collisions: bool = False
+    loss_ppm: int = 0
 
 
 @dataclass(frozen=True)
@@ -62,6 +72,7 @@ class StationReport:
     rate_mbps: float
     mac_occupancy: float | None = None
     associated: bool = True
+    rssi_dbm: float | None = None
 
 
 @dataclass(frozen=True)
@@ -82,12 +93,46 @@ class Cell(Protocol):
         """Return a report from the current queue counters, `elapsed_s` after the last poll."""
 
 
+class Collisions:
+    """Count the contenders for the channel of a WiFi cell, and set the effect of collisions.
+
+    A contender is an access point or a station that has a frame to send at that moment. Their
+    mean number decides how often a frame is transmitted, and how many frames are lost.
+    """
+
+    def __init__(self, members: CellMembers, loss_ppm: int) -> None:
+        self._members, self._loss_ppm = members, loss_ppm
+        self._contenders = 1.0
+        self._set = (1.0, 0.0)
+
+    def update(self, downlink: bool) -> None:
+        """Take one measurement; `downlink` tells whether frames wait at the access point."""
+        now_ns = time.monotonic_ns()
+        stations = self._members.activity().values()
+        sending = downlink + sum(each.busy_until_ns > now_ns for each in stations)
+        self._contenders = contention.smoothed(self._contenders, sending)
+        transmissions = contention.transmissions(self._contenders)
+        effect = transmissions, contention.loss(self._contenders, self._loss_ppm)
+        if effect != self._set:
+            self._members.set_collisions(*effect)
+            self._set = effect
+
+
 class WifiCell:
     """Measure a WiFi cell: its radio's queue, and the uploads that wait for the channel."""
 
-    def __init__(self, ap: AccessPoint, scheduler: Scheduler, wait_ns: Callable[[], int]) -> None:
-        """Find the queue; `wait_ns` returns how long a new upload frame would wait."""
-        self._stations, self._wait_ns = ap.stations, wait_ns
+    def __init__(
+        self,
+        ap: AccessPoint,
+        scheduler: Scheduler,
+        wait_ns: Callable[[], int],
+        collisions: Collisions | None = None,
+    ) -> None:
+        """Find the queue; `wait_ns` returns how long a new upload frame would wait.
+
+        `collisions` updates the collisions of the cell, if it has any.
+        """
+        self._stations, self._wait_ns, self._collisions = ap.stations, wait_ns, collisions
         self._handle = (scheduler.index(ap.device), FQ)
         self.queues = [self._handle]
 
@@ -96,11 +141,13 @@ class WifiCell:
         downlink = queues[self._handle].backlog_packets
         rates_bps = [each.rate_bps for each in self._stations.values() if each.uploads]
         uploads = waiting_uploads(self._wait_ns(), rates_bps) if rates_bps else 0
+        if self._collisions:
+            self._collisions.update(downlink > 0)
         return Report(
             max(downlink, uploads),
             wifi_occupancy(downlink, uploads),
             {
-                user: StationReport(mbps_from_bps(each.rate_bps))
+                user: StationReport(mbps_from_bps(each.rate_bps), rssi_dbm=each.rssi_dbm)
                 for user, each in self._stations.items()
             },
         )
@@ -132,7 +179,9 @@ class LteCell:
             sum(queue.backlog_packets for queue in own.values()),
             tier1_mean(occupancies, {}),
             {
-                user: StationReport(mbps_from_bps(each.rate_bps), occupancies[user])
+                user: StationReport(
+                    mbps_from_bps(each.rate_bps), occupancies[user], rssi_dbm=each.rssi_dbm
+                )
                 for user, each in self._stations.items()
             },
         )
@@ -159,7 +208,8 @@ def make_cell(name: str, ap: AccessPoint, scheduler: Scheduler) -> Cell:
     def wait_ns() -> int:
         return max(0, clock.read().uplink_free_ns - time.monotonic_ns())
 
-    return WifiCell(ap, scheduler, wait_ns)
+    collisions = Collisions(CellMembers(name), ap.loss_ppm) if ap.collisions else None
+    return WifiCell(ap, scheduler, wait_ns, collisions)
 
 
 def serve(aps: Mapping[str, AccessPoint], ports: Iterable[int]) -> None:
@@ -212,7 +262,7 @@ def encode(ap: str, number: int, report: Report) -> bytes:
 
 
 def take_changes(aps: Mapping[str, AccessPoint], timeout_s: float) -> bool:
-    """Wait up to `timeout_s` for a change of a station's rate, and apply it to `aps`.
+    """Wait up to `timeout_s` for a change of a station, and apply it to `aps`.
 
     Return False if standard input has ended, otherwise True.
     """
@@ -222,22 +272,22 @@ def take_changes(aps: Mapping[str, AccessPoint], timeout_s: float) -> bool:
         if not line:
             return False
         change = json.loads(line)
-        stations = aps[change["ap"]].stations
-        station = stations[change["user"]]
-        stations[change["user"]] = replace(station, rate_bps=change["rate_bps"])
+        stations = aps[change.pop("ap")].stations
+        user = change.pop("user")
+        stations[user] = replace(stations[user], **change)
     return True
 
 
 def access_points(configuration: Mapping[str, Any]) -> dict[str, AccessPoint]:
     """Return the access points in the configuration file."""
     return {
-        name: AccessPoint(
-            ap["kind"],
-            ap["device"],
-            {user: Station(**station) for user, station in ap["stations"].items()},
-        )
+        name: AccessPoint(**ap | {"stations": _stations(ap["stations"])})
         for name, ap in configuration["aps"].items()
     }
+
+
+def _stations(described: Mapping[str, Any]) -> Stations:
+    return {user: Station(**station) for user, station in described.items()}
 
 
 if __name__ == "__main__":
