@@ -43,10 +43,10 @@ class Step:
 
 
 class Control:
-    """Hold the running strategy and decide when a control step is due.
+    """Hold the running strategy, and run its control steps when they are due.
 
-    A change of parameters or of the strategy is validated when it is requested, and takes effect at
-    the next step.
+    In a control step the strategy decides on an observation. A change of parameters or of the
+    strategy is validated when it is requested, and takes effect at the next step.
     """
 
     def __init__(

@@ -177,9 +177,10 @@ class Plan(_Part):
         )
 
     def arcs(self) -> tuple[Arc, ...]:
-        """Return both directions of every link, as `Arc` describes them.
+        """Return both directions of every link of the network.
 
-        A station is joined with the air of its access point, not with the switch.
+        A station is not joined with the switch of its access point directly, but over a node for
+        the air, the radio channel (see `Arc`).
         """
         pairs = [each.arcs(each.link, each.a, each.b) for each in self.trunks]
         for user, ports in self.hosts.items():

@@ -72,8 +72,7 @@ def tier1_mean(occupancies: Mapping[str, float], tiers: Mapping[str, int]) -> fl
 
     A bearer is the queue of one user. `occupancies` maps each user to the MAC occupancy of its
     bearer. `tiers` maps each user to its tier at this base station; a missing user counts as Tier
-    1. If no bearer carries Tier 1 traffic, the mean is over all bearers; without any bearer it is
-    0.
+    1. If no bearer carries Tier 1 traffic, return the mean over all bearers, or 0 without any.
     """
     primary = [each for user, each in occupancies.items() if tiers.get(user, 1) == 1]
     counted = primary or list(occupancies.values())
@@ -235,9 +234,9 @@ def collision_probability(contenders: float) -> float:
 
 
 def _attempt_probability(p: float) -> float:
-    """Return Bianchi's tau, the probability that a station transmits in a slot.
+    """Return the probability that a station transmits in a slot (tau in Bianchi's model).
 
-    `p` is the collision probability. This form of the equation has no singularity at p = 1/2.
+    `p` is the probability of a collision. This form of the equation has no singularity at p = 1/2.
     """
     return 2 / (1 + CW_MIN + p * CW_MIN * sum((2 * p) ** stage for stage in range(BACKOFF_STAGES)))
 

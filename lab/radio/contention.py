@@ -31,15 +31,18 @@ def _cached_probability(tenths: int) -> float:
 
 
 def collision(contenders: float) -> float:
-    """Return the probability that a transmission collides, for this mean number of contenders."""
+    """Return the probability that a transmission in a WiFi cell collides.
+
+    `contenders` is the mean number of nodes that have a frame to send.
+    """
     return _cached_probability(round(contenders * STEPS))
 
 
 def transmissions(contenders: float) -> float:
-    """Return k, the mean number of transmissions of a frame until it arrives or is dropped.
+    """Return the mean number of transmissions of a WiFi frame until it arrives or is dropped.
 
-    k = (1 - p^limit) / (1 - p), where p is the probability of a collision and limit is
-    `RETRY_LIMIT`.
+    This is k = (1 - p^limit) / (1 - p), where p is the probability of a collision and limit is
+    `RETRY_LIMIT`. `contenders` is the mean number of nodes that have a frame to send.
     """
     p = collision(contenders)
     return (1 - p**RETRY_LIMIT) / (1 - p)

@@ -14,7 +14,7 @@ from lab.topologies.topology import Link, Node, Topology
 class Params(BaseModel):
     """Hold the parameters of `kind: collision`.
 
-    `among` says what can collide on a path: two subflows of one connection, or two connections. The
+    `among` says what can meet on one path: two subflows of one connection, or two connections. The
     other parameters apply to every link, except those between a server and its switch.
     """
 
@@ -26,7 +26,7 @@ class Params(BaseModel):
 
 
 def build(params: Params, rate_scale: float = 1.0) -> Topology:
-    """Return the network of Figure 2(a) or 2(b).
+    """Return the network of S-MPTCP, Figure 2(a) or 2(b).
 
     `among: subflows`, Figure 2(a): the two subflows of one connection can take the same path.
 
@@ -50,7 +50,7 @@ def build(params: Params, rate_scale: float = 1.0) -> Topology:
 
 
 class _Links:
-    """Build the networks of Figure 2(a) and 2(b).
+    """Build the networks of S-MPTCP, Figure 2(a) and 2(b).
 
     All links have the rate, delay and queue in `params`, except those between a server and its
     switch.

@@ -37,7 +37,7 @@ class Params(BaseModel):
 
 
 def build(params: Params, rate_scale: float = 1.0) -> Topology:
-    """Return the network of Figure 1.
+    """Return the network of S-MPTCP, Figure 1.
 
     The links are called link1 to link16, as in Table 2; link2, link5, link10 and link15 are the
     middle ones.

@@ -47,7 +47,7 @@ class Params(BaseModel):
 
 
 def build(params: Params, rate_scale: float = 1.0) -> Topology:
-    """Return the network of one setup.
+    """Return the network of one setup of the RAT study.
 
     Each sender srvN is behind a switch nN, which is a station of wifi1 and lte1. Each receiver ueN
     is a station of two cells and opens its connections over wifi2. With `interfaces`, a receiver

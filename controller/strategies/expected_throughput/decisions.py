@@ -104,10 +104,10 @@ class _Comparison:
                 )
 
     def _share(self, name: str) -> str:
-        """Return a text with the rate of the connection `name` and the mean rate around it.
+        """Return a text with the rate of the connection `name`, compared with other connections.
 
-        The mean is over this connection and all that share arcs with it, directly or through
-        others.
+        The comparison is with the mean rate over this connection and all that share arcs with it,
+        directly or through others.
         """
         paths, shares = self.after.paths_and_rates()
         together = sharing_set(neighbours(paths), [name]) if name in paths else {name}

@@ -32,9 +32,10 @@ Capacities = dict[tuple[str, str], int]
 
 
 class ExpectedThroughputParams(StrategyParams):
-    """Hold the parameters of S-MPTCP: the paper's `fairness`, and a limit on subflows with a path.
+    """Hold the parameters of S-MPTCP.
 
-    The subflows of a connection beyond the first `max_subflows` become backup.
+    `fairness` is from the paper. `max_subflows` limits how many subflows of a connection get a
+    path; the subflows beyond it become backup.
     """
 
     interval_s: float = param(
@@ -53,7 +54,7 @@ class ExpectedThroughputParams(StrategyParams):
 
 
 class ExpectedThroughput(Strategy):
-    """Run S-MPTCP.
+    """Run S-MPTCP: choose a path and a pacing rate for every subflow.
 
     The strategy stores only the capacity of each link between two decisions, to notice when a
     capacity grows.

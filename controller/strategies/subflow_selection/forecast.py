@@ -31,7 +31,7 @@ LARGEST_LOSS = 0.99  # the chain needs some segments that arrive
 
 @dataclass(frozen=True)
 class PathQuality:
-    """Hold the quality of a path, which the paper calls Q_i = (b, l, mu, sigma).
+    """Hold the quality of a path, in DTMC selection called Q_i = (b, l, mu, sigma).
 
     These are the bandwidth b in bit/s, the probability l that a segment is lost, and the mean mu
     and standard deviation sigma of the round trip in seconds.

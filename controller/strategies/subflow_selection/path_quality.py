@@ -39,7 +39,7 @@ def arcs_along(subflow: Subflow, arcs: ArcsByEnds) -> tuple[Arc, ...] | None:
 
 
 def quality(path: Sequence[Arc], bandwidth_bps: float, rtt_sd_of_mean: float) -> PathQuality:
-    """Return the quality of a path: its bandwidth, its loss, and its round trip.
+    """Return the quality of a path with the bandwidth `bandwidth_bps`.
 
     Loss, mean round trip and standard deviation of the round trip follow from the arcs (directions
     of links) in `path`. If no arc has a known jitter, the standard deviation is `rtt_sd_of_mean`

@@ -36,7 +36,7 @@ LARGEST_WINDOW = 512  # a chain with more states takes a controller too long
 
 
 class SelectingParams(StrategyParams):
-    """Hold the parameters that the greedy and the exhaustive search have in common.
+    """Hold the parameters that the strategies `subflow_selection` and `optimum` have in common.
 
     The paper gives no values: the defaults are ours.
     """
@@ -166,7 +166,7 @@ class SubflowSelectionParams(SelectingParams):
 
 
 class SubflowSelection(Selecting):
-    """Select subflows with the greedy search (Algorithm 1 of the paper)."""
+    """Select subflows with the greedy search (DTMC selection, Algorithm 1)."""
 
     name = "subflow_selection"
     Params = SubflowSelectionParams
