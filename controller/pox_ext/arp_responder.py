@@ -1,6 +1,7 @@
-"""Answer ARP requests in the controller, with the MAC address from the topology file or learned.
+"""Answer ARP requests in the controller.
 
-If the MAC address is unknown, send the ARP request out of every port that leads to a host.
+MAC addresses come from the topology file or from earlier packets. If the requested one is unknown,
+send the ARP request out of every port that leads to a host.
 """
 
 from __future__ import annotations

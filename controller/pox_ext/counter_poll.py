@@ -1,4 +1,7 @@
-"""Request the counters of all bridges once per control step, and detect when all have replied."""
+"""Request the counters of all bridges once per control step, and detect when all have replied.
+
+The counters are those of ports, meters and path entries, the flow entries that forward a flow.
+"""
 
 from __future__ import annotations
 

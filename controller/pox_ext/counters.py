@@ -4,9 +4,9 @@ Port counters do not include the packets that a queue drops. The loss of a flow 
 computed from two counts: the packets that entered the first switch of its path, minus the packets
 that left the last switch, minus the packets in flight. The packets in flight are estimated as rate
 times link delay. Packets that wait in queues are missing for a while, but lost packets stay
-missing. Loss is therefore the smallest number of missing packets within `LOSS_WINDOW_S`. The
-packets of a queue that never empties are counted as lost once. The cookie of a flow entry is a hash
-of its flow; the counters of flow entries are stored by cookie.
+missing. Loss is therefore the smallest number of missing packets within `LOSS_WINDOW_S`. If a queue
+never empties, its packets are wrongly counted as lost, but only once. The cookie of a flow entry is
+a hash of its flow; the counters of flow entries are stored by cookie.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class PathDelay:
 
 @dataclass
 class PathCount:
-    """Count the packets of a flow: `sent` have entered its first switch, `lost` of them were lost.
+    """Count the packets of a flow: those that entered its first switch (`sent`), and those `lost`.
 
     `rate_bps` and `bytes` are measured at the first switch of the path.
     """

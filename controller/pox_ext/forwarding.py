@@ -232,7 +232,7 @@ class Forwarding:
     def pin(self, flow: Flow, path: Path) -> int:
         """Route `flow` over the switches in `path`, and its opposite direction over the reverse.
 
-        With an empty `path`, the router chooses the path once more. Return how many of the two
+        With an empty `path`, the router chooses the path itself. Return how many of the two
         directions moved.
         """
         self._router.pin(flow, path)

@@ -1,7 +1,8 @@
 """Send commands to host agents, and repeat them until reports confirm the desired settings.
 
-A setting is the backup flag or the pacing rate of a subflow. One command contains the settings of
-all subflows of a connection that are not confirmed yet. It is sent to the hosts at their ends.
+A host agent is the program of the lab on a host. A setting is the backup flag or the pacing rate of
+a subflow. One command contains all settings of a connection that are not confirmed yet. The command
+is sent to both hosts of the connection.
 
 1) When a strategy changes a setting, store the setting and make the command of its connection due.
 2) Repeat a command that is not confirmed after `REPEAT_AFTER_S`. A confirmed setting stays stored,

@@ -115,14 +115,14 @@ class HostReports:
         return now_s - since_s > MISSING_AFTER_S and reports - before >= MISSING_AFTER_REPORTS
 
     def forget(self, to_user: Flow) -> None:
-        """Forget since when reports do not list the subflow `to_user`, which has ended."""
+        """Forget how long reports have not listed the subflow `to_user`, because it has ended."""
         self._unreported_since.pop(to_user, None)
 
     def subflows_at(self, host: str) -> Iterator[tuple[str, Flow]]:
         """Yield the MPTCP token and the 5-tuple of each subflow in the latest report of `host`.
 
-        The 5-tuple is in the direction away from `host`. A restarted controller learns subflows
-        that it did not track from here.
+        The 5-tuple is in the direction away from `host`. From these, a restarted controller learns
+        the subflows that it does not track.
         """
         for state in self._latest[host].subflows if host in self._latest else ():
             (source, source_port), (destination, port) = (

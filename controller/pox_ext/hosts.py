@@ -107,7 +107,8 @@ class Hosts:
     def _own(self, address: str, switch: str, port: str) -> None:
         """Store the host of a learned address if the topology file leaves only one possibility.
 
-        This is so if exactly one interface is at this port, and it has no address in the file.
+        This is so if exactly one interface is at this port, and the file gives this interface no
+        address.
         """
         here = [
             (host, each)

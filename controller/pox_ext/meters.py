@@ -1,7 +1,8 @@
 """Manage table 0 and the meter of every access point's switch.
 
-Tier 2 is the traffic of multipath users over all their access points but one. The meter of an
-access point limits the rate of all its Tier 2 traffic together.
+Table 0 sends all packets to table 1, which forwards them; on the way, some are counted or pass the
+meter. The traffic of a multipath user over its primary access point is Tier 1, and over its other
+access points Tier 2. The meter limits the rate of all Tier 2 traffic of an access point together.
 
 1) A bridge connects: read its table 0 and its meter, so that a restarted controller continues with
    the installed state.
@@ -33,7 +34,8 @@ MIN_PERIOD_NS = 100_000_000  # over a shorter time, single bursts would dominate
 class Meters:
     """Hold the installed and the desired state of table 0 and of the meter, for every switch.
 
-    A switch that is no access point has only one entry, which sends all packets to table 1.
+    At a switch that is no access point, table 0 has a single entry, which sends all packets to
+    table 1.
     """
 
     def __init__(
@@ -94,7 +96,10 @@ class Meters:
         return sum(rate for rate in rates if rate is not None) if switch in self.channels else None
 
     def apply(self, command: ApCommand) -> None:
-        """Write the entries and the meter that a Throttle or Unthrottle command requests."""
+        """Write the entries and the meter that the strategy's command requests at an access point.
+
+        The command is Throttle, which limits Tier 2, or Unthrottle, which removes the limit.
+        """
         installed = self._installed.get(command.ap, Table0())
         throttled = isinstance(command, Throttle)
         addresses = command.addresses if isinstance(command, Throttle) else frozenset()

@@ -36,7 +36,7 @@ class RunFolder:
     def write(self, *lines: dict[str, Any]) -> None:
         """Append the objects `lines` as JSON lines in a single write; add the time of day to each.
 
-        A single write is used because it takes long if the folder is shared with a virtual machine.
+        Each write is slow if the folder is shared with a virtual machine.
         """
         at = round(time.time(), 3)
         self._decisions.write(

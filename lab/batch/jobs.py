@@ -111,7 +111,7 @@ def kept(job: Job) -> Outcome | None:
 def _remove_unfinished(job: Job) -> None:
     """Remove the job's run folder if it holds a run of the same experiment.
 
-    A folder with any other content is kept; the run then fails, because it does not overwrite it.
+    A folder with any other content is kept. The run then fails, because a run overwrites no files.
     """
     if job.out is None or not (job.out / "manifest.json").is_file():
         return
