@@ -43,7 +43,7 @@ class Step:
 
 
 class Control:
-    """Hold the running strategy, and run its control steps when they are due.
+    """Hold the running strategy, report when a control step is due, and run the step.
 
     In a control step the strategy decides on an observation. A change of parameters or of the
     strategy is validated when it is requested, and takes effect at the next step.

@@ -42,8 +42,8 @@ class Association:
     """Describe the association of a user with an access point (MP-SDN, section III-A).
 
     `rate_bps` is the rate of the user when it is alone at the access point. `weight` is the user's
-    LTE resource weight (eq (3)). `addresses` are the addresses of the user's interface at this
-    access point.
+    LTE resource weight (MP-SDN, eq (3)). `addresses` are the addresses of the user's interface at
+    this access point.
     """
 
     user: str

@@ -151,7 +151,7 @@ class LossAware(Strategy):
         ]
 
     def _commanded(self, subflow: Subflow) -> bool:
-        """Return whether the last command for the subflow made it backup."""
+        """Return whether the last command of this strategy for the subflow made it backup."""
         window = self._windows.get(subflow.key)
         return window is not None and window.backup
 
