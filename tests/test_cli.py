@@ -28,18 +28,24 @@ ROOT = Path(__file__).resolve().parents[1]
 
 @pytest.fixture
 def lab():
-    """Call the command line with the fake engine in its table."""
+    """Call the command line with the fake engine in its table: words of a text, then more words."""
+
+    def call(command, *args):
+        argv = [*command.split(), *map(str, args)]
+        return CliRunner().invoke(cli, argv, catch_exceptions=False)
+
     before = dict(ENGINES)
     fake_engine.register()
-    yield lambda *args: CliRunner().invoke(cli, [str(arg) for arg in args], catch_exceptions=False)
+    yield call
     ENGINES.clear()
     ENGINES.update(before)
 
 
-def start(*args, **options):
+def start(command, *args, **options):
     """Start the command line with the fake engine in another process."""
     paths = os.pathsep.join([str(ROOT), str(ROOT / "tests")])
-    argv = [sys.executable, str(ROOT / "tests" / "fake_engine.py"), *map(str, args)]
+    words = [*command.split(), *map(str, args)]
+    argv = [sys.executable, str(ROOT / "tests" / "fake_engine.py"), *words]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     return subprocess.Popen(argv, env=os.environ | {"PYTHONPATH": paths}, **pipes, **options)
 
@@ -102,33 +108,8 @@ def test_check_warns_of_events_after_the_end(lab):
 
 def test_several_runs_are_not_written_into_the_folder_of_one_run(lab, tmp_path):
     one = tmp_path / "one"
-    assert (
-        lab(
-            "run",
-            "uneven_paths",
-            "--engine",
-            "fake",
-            "--duration",
-            "2",
-            "--quiet",
-            "--out",
-            str(one),
-        ).exit_code
-        == 0
-    )
-    refused = lab(
-        "run",
-        "uneven_paths",
-        "--engine",
-        "fake",
-        "--duration",
-        "2",
-        "--repeat",
-        "2",
-        "--quiet",
-        "--out",
-        str(one),
-    )
+    assert lab("run uneven_paths --engine fake --duration 2 --quiet --out", str(one)).exit_code == 0
+    refused = lab("run uneven_paths --engine fake --duration 2 --repeat 2 --quiet --out", str(one))
     assert refused.exit_code == 2
     assert "the folder of one run" in refused.output
 
@@ -143,128 +124,75 @@ def test_check_starts_nothing(lab):
 @pytest.mark.parametrize(
     ("args", "code", "message"),
     [
-        (["run", "nope", "--engine", "fake"], 2, "scenario 'nope' is unknown"),
-        (["run", "testbed_wifi_lte", "--engine", "ns3"], 2, "engine 'ns3' is unknown"),
+        ("run nope --engine fake", 2, "scenario 'nope' is unknown"),
+        ("run testbed_wifi_lte --engine ns3", 2, "engine 'ns3' is unknown"),
         (
-            ["run", "testbed_wifi_lte", "--engine", "mininet", "--cc", "wvegas"],
+            "run testbed_wifi_lte --engine mininet --cc wvegas",
             3,
             "neither in the kernel nor among the laws",
         ),
         (
-            [
-                "run",
-                "testbed_wifi_lte",
-                "--engine",
-                "mininet",
-                "--set",
-                "multipath.scheduler=round_robin",
-            ],
+            "run testbed_wifi_lte --engine mininet --set multipath.scheduler=round_robin",
             3,
             "one packet scheduler",
         ),
         (
-            [
-                "run",
-                "testbed_wifi_lte",
-                "--engine",
-                "mininet",
-                "--set",
-                "multipath.penalisation=true",
-            ],
+            "run testbed_wifi_lte --engine mininet --set multipath.penalisation=true",
             3,
             "penalisation 'true' on engine 'mininet': upstream Linux does not do it",
         ),
-        (["run", "testbed_wifi_lte", "--engine", "mininet", "--speed", "10"], 2, "real time"),
+        ("run testbed_wifi_lte --engine mininet --speed 10", 2, "real time"),
         (
-            ["run", "testbed_wifi_lte", "--engine", "fake", "--speed", "fast"],
+            "run testbed_wifi_lte --engine fake --speed fast",
             2,
             "write max, 1 or 10",
         ),
-        (["run", "testbed_wifi_lte", "--engine", "fake", "--vm"], 2, "Leave out --vm"),
+        ("run testbed_wifi_lte --engine fake --vm", 2, "Leave out --vm"),
         (
-            ["run", "testbed_wifi_lte", "--engine", "fake", "--strategy", "magic"],
+            "run testbed_wifi_lte --engine fake --strategy magic",
             2,
             "'magic' is unknown: choose from",
         ),
         (
-            [
-                "run",
-                "testbed_wifi_lte",
-                "--engine",
-                "fake",
-                "--strategy",
-                "none",
-                "--strategy",
-                "none",
-            ],
+            "run testbed_wifi_lte --engine fake --strategy none --strategy none",
             2,
             "requested twice",
         ),
-        (["run", "testbed_wifi_lte", "--engine", "fake", "--seed", "x"], 2, "not a valid integer"),
+        ("run testbed_wifi_lte --engine fake --seed x", 2, "not a valid integer"),
         (
-            ["run", "testbed_wifi_lte", "--engine", "fake", "--duration", "-1"],
+            "run testbed_wifi_lte --engine fake --duration -1",
             2,
             "duration_s: -1.0 is out of range",
         ),
         (
-            ["run", "testbed_wifi_lte", "--engine", "fake", "--set", "seed"],
+            "run testbed_wifi_lte --engine fake --set seed",
             2,
             "write key.path=value",
         ),
-        (["list", "params", "magic"], 2, "choose from"),
-        (["frobnicate"], 2, "No such command"),
+        ("list params magic", 2, "choose from"),
+        ("frobnicate", 2, "No such command"),
     ],
 )
 def test_a_wrong_request_is_refused_before_anything_starts(lab, tmp_path, args, code, message):
     out = tmp_path / "out"
-    got = lab(*args, *(["--out", out] if args[0] == "run" else []))
+    got = lab(args, *(["--out", out] if args.startswith("run ") else []))
     assert (got.exit_code, got.stdout) == (code, "")
     assert message in got.stderr
     assert not out.exists()
 
 
 def test_run_with_json_prints_only_the_result(lab, tmp_path):
-    got = lab(
-        "run",
-        "testbed_wifi_lte",
-        "--engine",
-        "fake",
-        "--duration",
-        1,
-        "--json",
-        "--out",
-        tmp_path / "r",
-    )
+    got = lab("run testbed_wifi_lte --engine fake --duration 1 --json --out", tmp_path / "r")
     result = json.loads(got.output)
     assert (got.exit_code, result["status"], result["run_id"]) == (0, "complete", "r")
     assert result == json.loads((tmp_path / "r" / "result.json").read_text())
 
 
 def test_overrides_reach_the_run(lab, tmp_path):
-    options = [
-        "--strategy",
-        "meter_throttling",
-        "--cc",
-        "cubic",
-        "--seed",
-        7,
-        "--duration",
-        1,
-        "--set",
-        "topology.multipath=[]",
-    ]
-    lab(
-        "run",
-        "testbed_wifi_lte",
-        "--engine",
-        "fake",
-        "--quiet",
-        "--out",
-        tmp_path / "r",
-        "--set",
-        "strategy.params.cth=0.4",
-        *options,
-    )
+    command = "run testbed_wifi_lte --engine fake --quiet"
+    options = "--strategy meter_throttling --cc cubic --seed 7 --duration 1"
+    settings = "--set strategy.params.cth=0.4 --set topology.multipath=[]"
+    lab(f"{command} {settings} {options} --out", tmp_path / "r")
     written = yaml.safe_load((tmp_path / "r" / "scenario.yaml").read_text())
     assert (written["strategy"]["name"], written["strategy"]["params"]["cth"], written["seed"]) == (
         "meter_throttling",
@@ -275,17 +203,7 @@ def test_overrides_reach_the_run(lab, tmp_path):
 
 
 def test_the_summary_has_access_points_users_and_the_verdict(lab, tmp_path):
-    got = lab(
-        "run",
-        "testbed_wifi_lte",
-        "--engine",
-        "fake",
-        "--duration",
-        1,
-        "--report",
-        "--out",
-        tmp_path / "r",
-    )
+    got = lab("run testbed_wifi_lte --engine fake --duration 1 --report --out", tmp_path / "r")
     for part in (
         "wifi1",
         "ue3",
@@ -302,9 +220,7 @@ def test_the_summary_has_access_points_users_and_the_verdict(lab, tmp_path):
 def test_the_summary_of_an_overloaded_run_has_a_banner(lab, tmp_path, monkeypatch):
     overloaded = replace(fake_engine.REPORT, overload=Overload(True, ("no idle time",)))
     monkeypatch.setattr(fake_engine, "REPORT", overloaded)
-    got = lab(
-        "run", "testbed_wifi_lte", "--engine", "fake", "--duration", 1, "--out", tmp_path / "r"
-    )
+    got = lab("run testbed_wifi_lte --engine fake --duration 1 --out", tmp_path / "r")
     assert "OVERLOADED" in got.stdout
     assert "no idle time" in got.stdout
 
@@ -313,7 +229,7 @@ def test_a_failed_run_says_why_and_exits_4(lab, tmp_path, monkeypatch):
     monkeypatch.setattr(
         fake_engine.FakeEngine, "fails_to_open", "start Open vSwitch: it is not running"
     )
-    got = lab("run", "testbed_wifi_lte", "--engine", "fake", "--json", "--out", tmp_path / "r")
+    got = lab("run testbed_wifi_lte --engine fake --json --out", tmp_path / "r")
     assert (got.exit_code, json.loads(got.stdout)["status"]) == (4, "failed")
     assert "error: start Open vSwitch: it is not running" in got.stderr
 
@@ -324,7 +240,7 @@ def test_a_failure_in_the_virtual_machine_is_reported_without_a_traceback(
     monkeypatch.setattr(
         fake_engine.FakeEngine, "fails_to_open", "start Open vSwitch: it is not running"
     )
-    got = lab("run", "testbed_wifi_lte", "--engine", "mininet", "--vm", "--out", tmp_path / "r")
+    got = lab("run testbed_wifi_lte --engine mininet --vm --out", tmp_path / "r")
     assert got.exit_code == 4
     assert got.stdout == f"nothing was measured. Run folder: {tmp_path / 'r'}\n"
     assert got.stderr.endswith("error: start Open vSwitch: it is not running\n")
@@ -334,15 +250,7 @@ def test_a_failure_in_the_virtual_machine_is_reported_without_a_traceback(
 
 def test_ctrl_c_keeps_the_run_and_exits_130(tmp_path):
     process = start(
-        "run",
-        "testbed_wifi_lte",
-        "--engine",
-        "slow",
-        "--duration",
-        3000,
-        "--json",
-        "--out",
-        tmp_path / "r",
+        "run testbed_wifi_lte --engine slow --duration 3000 --json --out", tmp_path / "r"
     )
     samples = tmp_path / "r" / "samples.jsonl"
     deadline = time.monotonic() + 20
@@ -402,19 +310,9 @@ def machine(monkeypatch):
 
 
 def test_a_run_in_the_virtual_machine_is_followed_through_its_folder(lab, machine, tmp_path):
-    options = [
-        "--seed",
-        3,
-        "--duration",
-        1,
-        "--set",
-        "topology.multipath=[]",
-        "--strategy",
-        "meter_throttling",
-    ]
-    got = lab(
-        "run", "testbed_wifi_lte", "--engine", "mininet", "--vm", *options, "--out", tmp_path / "r"
-    )
+    command = "run testbed_wifi_lte --engine mininet --vm"
+    options = "--seed 3 --duration 1 --set topology.multipath=[] --strategy meter_throttling"
+    got = lab(f"{command} {options} --out", tmp_path / "r")
     assert got.exit_code == 0
     assert "wifi1 8.00 + 2.00   lte1" in got.stderr
     assert "complete" in got.stdout
@@ -434,9 +332,7 @@ def test_a_virtual_machine_that_does_not_start_leaves_a_failed_run(
         raise LabError("start the VM: it ended by itself")
 
     monkeypatch.setattr(machine, "run_in_vm", broken)
-    got = lab(
-        "run", "testbed_wifi_lte", "--engine", "mininet", "--vm", "--json", "--out", tmp_path / "r"
-    )
+    got = lab("run testbed_wifi_lte --engine mininet --vm --json --out", tmp_path / "r")
     assert (got.exit_code, json.loads(got.stdout)["status"]) == (4, "failed")
     assert "it ended by itself" in got.stderr
     assert "Traceback" not in got.stderr
@@ -450,9 +346,7 @@ def test_without_a_virtual_machine_no_folder_is_left(lab, machine, tmp_path, mon
         )
 
     monkeypatch.setattr(machine, "run_in_vm", lacking)
-    got = lab(
-        "run", "testbed_wifi_lte", "--engine", "mininet", "--vm", "--wait", "--out", tmp_path / "r"
-    )
+    got = lab("run testbed_wifi_lte --engine mininet --vm --wait --out", tmp_path / "r")
     assert (got.exit_code, got.stdout) == (3, "")
     assert "taken although waited for" in got.stderr
     assert not (tmp_path / "r").exists()
@@ -468,16 +362,7 @@ def test_a_lost_virtual_machine_keeps_the_samples(lab, machine, tmp_path, monkey
 
     monkeypatch.setattr(machine, "run_in_vm", lost)
     got = lab(
-        "run",
-        "testbed_wifi_lte",
-        "--engine",
-        "mininet",
-        "--vm",
-        "--duration",
-        1,
-        "--json",
-        "--out",
-        tmp_path / "r",
+        "run testbed_wifi_lte --engine mininet --vm --duration 1 --json --out", tmp_path / "r"
     )
     result = json.loads(got.stdout)
     assert (got.exit_code, result["status"], result["throughput_mbps"]) == (

@@ -61,15 +61,18 @@ def blocks(kind: str) -> list[object]:
 
 @pytest.fixture
 def copy(tmp_path):
-    """The project as somebody has just got it, with the packages of this one."""
-    folder = tmp_path / "lab"
+    return project_copy(tmp_path / "lab")
+
+
+def project_copy(folder: Path) -> Path:
+    """Copy the project as somebody has just got it into a new folder, with the packages of this one."""
     shutil.copytree(
         ROOT,
         folder,
         ignore=shutil.ignore_patterns(".git", ".venv", "data", "__pycache__", ".*_cache"),
     )
     if not list((ROOT / ".venv").glob("run.stamp")):
-        pytest.skip("runs the README's commands: start the tests with ./run_lab.sh test")
+        pytest.skip("runs the commands of a page: start the tests with ./run_lab.sh test")
     (folder / ".venv").symlink_to(ROOT / ".venv")
     return folder
 

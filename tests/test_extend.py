@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 
 import pytest
 from machine import emulation, needs_emulation
-from test_docs import EMULATION_S, FENCE, ROOT, shell
+from test_docs import EMULATION_S, FENCE, ROOT, project_copy, shell
 
 pytestmark = pytest.mark.whole
 
@@ -33,15 +32,7 @@ def written() -> list[object]:
 @pytest.fixture(scope="module")
 def extended(tmp_path_factory):
     """A copy of the project after every block, and what they printed."""
-    folder = tmp_path_factory.mktemp("extended") / "lab"
-    shutil.copytree(
-        ROOT,
-        folder,
-        ignore=shutil.ignore_patterns(".git", ".venv", "data", "__pycache__", ".*_cache"),
-    )
-    if not list((ROOT / ".venv").glob("run.stamp")):
-        pytest.skip("runs the page's commands: start the tests with ./run_lab.sh test")
-    (folder / ".venv").symlink_to(ROOT / ".venv")
+    folder = project_copy(tmp_path_factory.mktemp("extended") / "lab")
     before = texts(folder)
     printed = [shell(block, folder, 180) for block in blocks("sh extend")]
     assert texts(folder) == before  # nothing of the lab was edited

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from law_table import laws_kept
 
 from controller import strategies
 from lab import extensions
@@ -17,8 +18,7 @@ from lab.batch.jobs import Job, run_all
 from lab.batch.virtual_machine import argv_inside, files_inside
 from lab.engines import registry
 from lab.engines.mininet import ebpf
-from lab.engines.sim import code_cache, compiled
-from lab.engines.sim.core import dispatch
+from lab.engines.sim import code_cache
 from lab.errors import RequestError
 from lab.run.engine import Options
 from lab.run.outcome import Outcome
@@ -92,21 +92,16 @@ def _only_built_in(monkeypatch):
         ebpf._registered,
         registry._loaded,
     )
-    before, laws, cache = [dict(each) for each in tables], dict(dispatch.LAWS), compiled._cache
+    before = [dict(each) for each in tables]
     modules = set(sys.modules)
-    yield
+    with laws_kept():
+        yield
     for table, kept in zip(tables, before, strict=True):
         table.clear()
         table.update(kept)
     for name in set(sys.modules) - modules:
         if name.startswith("user_"):
             del sys.modules[name]
-    if laws != dispatch.LAWS:
-        compiled.slow_down()
-        dispatch.LAWS.clear()
-        dispatch.LAWS.update(laws)
-        dispatch.define()
-        compiled._cache = cache
 
 
 @pytest.fixture

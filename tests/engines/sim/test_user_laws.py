@@ -7,8 +7,9 @@ import subprocess
 import sys
 
 import pytest
+from law_table import laws_kept
 
-from lab.engines.sim import compiled, user_laws
+from lab.engines.sim import user_laws
 from lab.engines.sim.core import congestion, dispatch
 from lab.engines.sim.core import layout as at
 from lab.errors import RequestError
@@ -52,14 +53,8 @@ def scalable(tmp_path):
 @pytest.fixture(autouse=True)
 def _built_in_laws_only():
     """Take the laws of a test out of the table afterwards."""
-    laws, cache = dict(dispatch.LAWS), compiled._cache
-    yield
-    if laws != dispatch.LAWS:
-        compiled.slow_down()
-        dispatch.LAWS.clear()
-        dispatch.LAWS.update(laws)
-        dispatch.define()
-        compiled._cache = cache
+    with laws_kept():
+        yield
 
 
 def windows(law):

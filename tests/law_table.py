@@ -1,0 +1,22 @@
+"""Restore the simulator's table of congestion control laws after a test that registers its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from lab.engines.sim import compiled
+from lab.engines.sim.core import dispatch
+
+
+@contextmanager
+def laws_kept() -> Iterator[None]:
+    """Restore the simulator's laws as they were before, and the compiled code that belongs to them."""
+    laws, cache = dict(dispatch.LAWS), compiled._cache
+    yield
+    if laws != dispatch.LAWS:
+        compiled.slow_down()
+        dispatch.LAWS.clear()
+        dispatch.LAWS.update(laws)
+        dispatch.define()
+        compiled._cache = cache
