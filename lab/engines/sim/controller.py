@@ -77,9 +77,9 @@ class SimController:
         self.wireless.set_meter(ap, users, self._tier1_demands_bps[ap], at.DEMAND_METER)
 
     def _update_subflows(self, active: Collection[SubflowKey]) -> None:
-        """Record each subflow of `active` that is new. If a subflow is new or has ended, wake the
-        controller: a strategy that reacts to such a change then decides now, not at the end of its
-        period."""
+        """Record each subflow of `active` that is new as an event. If a subflow is new or has
+        ended, wake the controller: a strategy that reacts to such a change then decides now, not at
+        the end of its period."""
         for key in sorted(set(active) - self._known):
             subflow = self.observer.subflow(key, self.tiers)
             line = decision_log.subflow_line(subflow, self.control.rate_scale)

@@ -20,7 +20,8 @@ METER_BURST_PACKETS, METER_BURST_NS = 10, 20_000_000
 
 
 class Wireless:
-    """Read and change the access points of one network. All state is in the network's tables."""
+    """Read and change the access points of one network. This object has no state of its own: all of
+    it is in the tables of the network."""
 
     def __init__(self, network: Network) -> None:
         self.network = network

@@ -46,8 +46,9 @@ def end_slow_start(w: at.World, f: int) -> None:
 
 @jit
 def slow_growth(w: at.World, f: int, before: float) -> None:
-    """Keep only 1/GROWTH_DIVISOR of the growth of the window of subflow `f` since it was `before`,
-    in segments. Do nothing if `f` has no expected rate."""
+    """Reduce the growth of the window of subflow `f`, which was `before` segments: keep
+    1/GROWTH_DIVISOR of the segments by which it has grown. Do nothing if `f` has no expected
+    rate."""
     if segments_per_s(w, f) > 0.0 and w.window[f + at.CWND] > before:
         growth = w.window[f + at.CWND] - before
         w.window[f + at.CWND] = before + growth / w.window[f + at.GROWTH_DIVISOR]

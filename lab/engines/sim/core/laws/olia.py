@@ -1,8 +1,8 @@
 """Implement OLIA, opportunistic linked increases (draft-khalili-mptcp-congestion-control-05).
 
 OLIA shrinks the largest windows in favour of windows on better paths. For one connection:
-- l of a subflow: the segments acknowledged between its last two losses, or since the last loss if
-  these are more
+- l of a subflow: the number of segments acknowledged between its last two losses, or since its last
+  loss, whichever is larger
 - M: the subflows with the largest window
 - B: the best subflows, those with the largest l/rtt^2 (multipath-tcp.org kernel) or l^2/rtt
   (draft); rtt is the smoothed RTT
