@@ -22,8 +22,8 @@ DIGITS = 4  # of a rate in samples.jsonl
 @dataclass(frozen=True)
 class ApSample:
     """Hold the figures of one access point: received payload of Tier 1 and Tier 2, MAC occupancy
-    from 0 to 1, the limit that a meter sets on Tier 2 (`meter_mbps`, None: no limit), and the
-    number of associated stations."""
+    from 0 to 1, the limit that an OpenFlow meter sets on Tier 2 (`meter_mbps`, None: no limit), and
+    the number of associated stations."""
 
     tier1_mbps: float | None = 0.0
     tier2_mbps: float | None = 0.0

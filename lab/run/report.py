@@ -112,7 +112,7 @@ class Overload:
     figures: Mapping[str, float] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the value of the key `overload` of result.json."""
+        """Return the JSON object that result.json holds under the key `overload`."""
         return {
             "overloaded": self.overloaded,
             "reasons": list(self.reasons),
@@ -145,7 +145,7 @@ class Report:
         return replace(self, connections=connections)
 
     def connections_json(self) -> list[dict[str, Any]]:
-        """Return the value of the key `connections` of result.json."""
+        """Return the list of JSON objects that result.json holds under the key `connections`."""
         return [
             asdict(each) | {"subflows": [_subflow_json(subflow) for subflow in each.subflows]}
             for each in self.connections
