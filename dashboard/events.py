@@ -18,10 +18,10 @@ class LogRow:
 
     `n` numbers the events of a run from 1, and `t` is the time of the event in s. `mark` says how
     charts show the event: "line", "tick" or "none". A `quiet` row is shown only with "show
-    everything". `subject` and `orders` are filled only for a decision of the strategy. `subject`
-    names the access point, subflow or connection that it is about, and `orders` is its content
-    without time and reason. A decision changes nothing if its `orders` equal those of the previous
-    decision about the same subject.
+    everything". For a decision of the strategy, `subject` names the access point, subflow or
+    connection that the decision is about. `orders` is the decision without time and reason; if it
+    equals the `orders` of the previous decision with the same `subject`, the decision changes
+    nothing. For other events, both are empty.
     """
 
     n: int
@@ -141,7 +141,7 @@ def _subject(event: Event) -> str:
 def _orders(event: Event) -> str:
     """Return a decision as JSON text without its time, its number and its reason.
 
-    Two decisions with the same text command the same.
+    Two decisions with equal texts give the same commands.
     """
     return json.dumps(
         {key: value for key, value in event.items() if key not in ("t", "at", "seq", "reason")}

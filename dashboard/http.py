@@ -76,7 +76,7 @@ def running(run_id: str, doing: str) -> tuple[Path, dict[str, Any]]:
     """Return the folder and the document of a run; answer with status 409 if it is not running.
 
     The document is the JSON object that describes the run in lists. `doing` begins the error
-    message.
+    message, such as "pause".
     """
     folder = folder_of(run_id)
     store().refresh()
