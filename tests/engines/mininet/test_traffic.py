@@ -98,6 +98,19 @@ def test_a_rate_limits_the_application_and_can_be_changed(pair):
     assert 5_000_000 < sent < 8_500_000
 
 
+@pytest.mark.whole
+@pytest.mark.parametrize("mptcp", [True, False])
+def test_an_unloaded_path_carries_the_requested_rate(pair, mptcp):
+    """A program that waited 20 ms after each turn would send less, the busier the machine."""
+    _server, user = pair
+    start(user, mptcp=mptcp, rate_bps=3_000_000)
+    time.sleep(0.3)
+    began, before = time.monotonic(), user.send(do="status")["flows"]["f"]["bytes"]
+    time.sleep(3.0)
+    sent = (user.send(do="status")["flows"]["f"]["bytes"] - before) * 8 / (time.monotonic() - began)
+    assert 0.98 * 3_000_000 < sent < 1.05 * 3_000_000
+
+
 def test_the_kernel_confirms_congestion_control_and_token(pair):
     _server, user = pair
     port = start(user, cc="cubic", rate_bps=1_000_000)["port"]

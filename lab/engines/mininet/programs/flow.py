@@ -9,13 +9,13 @@ import threading
 import time
 from typing import Any, NamedTuple
 
+from lab.engines.mininet.programs.application import Application, unsent_bytes, writable_bytes
 from lab.engines.mininet.programs.receive_buffer import MPTCP_INFO, SOL_MPTCP, ReceiveBuffer
 
 IPPROTO_MPTCP = 262  # RFC 8684 on Linux: a program must request it for a socket
 FLAG_FALLBACK = 1  # mptcpi_flags: the connection fell back to TCP (linux/mptcp.h)
 CHUNK_BYTES = 1 << 18
 COUNT_S = 0.05  # between two counts of a receiver
-SLICE_S = 0.02  # an application-limited flow writes its data at this interval
 ZEROS = bytes(CHUNK_BYTES)
 
 
@@ -66,22 +66,31 @@ class Flow:
             self.error = problem.strerror or str(problem)
 
     def _send(self) -> None:
-        """Send until the volume of the flow is sent.
-
-        With a rate, write one slice of data every 20 ms. A delay is not made up for by more slices.
-        """
+        """Send until the volume of the flow is sent, with a rate in turns (see `application`)."""
         left = self._volume_bytes
+        turns = Application(time.monotonic())
         while left is None or left > 0:
-            began = time.monotonic()
-            size = CHUNK_BYTES if self.rate_bps is None else int(self.rate_bps * SLICE_S / 8)
-            data = ZEROS[: size if left is None else min(size, left)]
-            if data:
-                self.connection.sendall(data)
-                self.bytes += len(data)
-            left = None if left is None else left - len(data)
-            if self.rate_bps is not None:
-                time.sleep(max(0.0, SLICE_S - (time.monotonic() - began)))
+            now_s, rate_bps = time.monotonic(), self.rate_bps
+            if rate_bps is None:
+                turns.restart(now_s)
+                size = CHUNK_BYTES
+            else:
+                size = writable_bytes(
+                    turns.due_bytes(rate_bps, now_s), unsent_bytes(self.connection)
+                )
+            size = size if left is None else min(size, left)
+            self._write(size)
+            left = None if left is None else left - size
+            if rate_bps is not None:
+                time.sleep(turns.wait_s(time.monotonic()))
         self.connection.shutdown(socket.SHUT_WR)
+
+    def _write(self, size: int) -> None:
+        """Write `size` bytes, all zero; wait while the kernel takes no more."""
+        for start in range(0, size, CHUNK_BYTES):
+            data = ZEROS[: min(CHUNK_BYTES, size - start)]
+            self.connection.sendall(data)
+            self.bytes += len(data)
 
     def _receive(self) -> None:
         """Let the kernel copy each packet when it comes, and count 20 times a second.
