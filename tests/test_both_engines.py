@@ -46,7 +46,7 @@ class Emulated:
         monkeypatch.setattr(shell, "run", self._run)
         monkeypatch.setattr(Links, "_start_cell", lambda *_: None)  # needs the kernel
         self.wiring = wire(topology)
-        self.links = Links(topology, self.wiring, self, None, scenario.data_flows)  # type: ignore[arg-type]
+        self.links = Links(topology, self.wiring, self, self, scenario.data_flows)  # type: ignore[arg-type]
         self.links.start()
 
     def _run(self, argv: list[str], doing: str, stdin: str = "") -> None:
@@ -54,6 +54,9 @@ class Emulated:
 
     def run(self, host: str, argv: list[str], doing: str, stdin: str) -> None:
         """Leave out what is shaped inside a host."""
+
+    def record(self, kind: str, **what: str) -> None:
+        """Be the ledger, which keeps nothing here."""
 
     def apply(self, change: targets.Change) -> None:
         self.lines.clear()

@@ -16,7 +16,8 @@ from controller.agent_messages import ApReport
 from lab.engines.mininet import pox_process as pox
 from lab.engines.mininet.machine import shell
 from lab.engines.mininet.machine.ledger import Ledger
-from lab.engines.mininet.programs.ap_agent import AccessPoint, Station
+from lab.engines.mininet.network.lte_bearers import uplink_device
+from lab.engines.mininet.programs.access_points import AccessPoint, Station
 from lab.errors import LabError
 from lab.radio import cell as radio_cell
 from lab.radio.cell import Cell
@@ -134,13 +135,15 @@ class ApAgentProcess:
 
 
 def _access_point(cell: Cell, wiring: Wiring, uploaders: Container[str]) -> AccessPoint:
+    ports = {each.user: wiring.at(each.user, cell.ap).port for each in cell.stations}
     stations = {
         each.user: Station(
             each.rate_bps,
             each.weight,
-            wiring.at(each.user, cell.ap).port,
+            ports[each.user],
             each.user in uploaders,
             each.rssi_dbm,
+            uplink_device(ports[each.user]),
         )
         for each in cell.stations
     }

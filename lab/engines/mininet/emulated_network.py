@@ -155,8 +155,9 @@ class EmulatedNetwork:
     def _measure_links(self) -> None:
         """Measure the path to each interface of every user with traffic.
 
-        Paths that share no link or channel are measured at the same time. Record a warning for each
-        rate or round-trip time that is more than 10 % off.
+        Paths that share no link or channel are measured at the same time. The rate from the user is
+        measured at LTE base stations, and of users that upload. Record a warning for each rate or
+        round-trip time that is more than 10 % off.
         """
         self.recorder.log("measuring every link")
         users = self.users_with_traffic()
@@ -178,7 +179,8 @@ class EmulatedNetwork:
         scale = self.scenario.rate_scale
         probed = [each for each in interfaces if each.name in names]
         expected = {
-            each.node: probes.expected_figures(self.topology, each, scale) for each in probed
+            each.node: probes.expected_figures(self.topology, each, scale, self._measures_up(each))
+            for each in probed
         }
         requests = {
             each.node: {
@@ -186,6 +188,7 @@ class EmulatedNetwork:
                 "server": self.wiring.of(self.topology.server_of(each.node))[0].address,
                 "bind": each.address,
                 "packets": probes.burst_packets(expected[each.node], scale),
+                "up": self._measures_up(each),
             }
             for each in probed
         }
@@ -196,6 +199,11 @@ class EmulatedNetwork:
                 answers[each.node]["rate_bps"],
                 answers[each.node]["rtt_ms"],
                 scale,
+                answers[each.node]["up_bps"],
             )
             for each in probed
         }
+
+    def _measures_up(self, interface: Interface) -> bool:
+        is_bearer = interface.link in self.topology.ids("lte")
+        return is_bearer or interface.node in self.users_of("up")

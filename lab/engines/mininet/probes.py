@@ -28,17 +28,24 @@ RTT_FLOOR_MS = 2.0  # what the machine itself may add to a round trip
 
 @dataclass(frozen=True)
 class PathFigures:
-    """Hold the rate and the round-trip time of a path.
+    """Hold the rates of both directions and the round-trip time of a path.
 
-    An expected rate of None is unlimited. A measured figure of None means that no answer came.
+    `rate_mbps` is the rate towards the user, `up_mbps` the rate from the user. An expected rate of
+    None is unlimited, or, for `up_mbps`, not measured. A measured figure of None means that no
+    answer came.
     """
 
     rate_mbps: float | None
     rtt_ms: float | None
+    up_mbps: float | None = None
 
     def rounded(self, digits_of_rtt: int) -> PathFigures:
         """Return the figures, rounded to 4 (rate) and `digits_of_rtt` decimals (round trip)."""
-        return PathFigures(_rounded(self.rate_mbps, 4), _rounded(self.rtt_ms, digits_of_rtt))
+        return PathFigures(
+            _rounded(self.rate_mbps, 4),
+            _rounded(self.rtt_ms, digits_of_rtt),
+            _rounded(self.up_mbps, 4),
+        )
 
 
 @dataclass(frozen=True)
@@ -57,7 +64,11 @@ class Comparison:
 
         A round trip may also be up to `RTT_FLOOR_MS` off. `name` names the path in the sentence.
         """
-        for key, unit, slack in (("rate_mbps", "Mb/s", 0.0), ("rtt_ms", "ms", RTT_FLOOR_MS)):
+        for key, unit, slack in (
+            ("rate_mbps", "Mb/s", 0.0),
+            ("rtt_ms", "ms", RTT_FLOOR_MS),
+            ("up_mbps", "Mb/s up", 0.0),
+        ):
             wanted, got = getattr(self.expected, key), getattr(self.measured, key)
             if wanted is None:
                 continue
@@ -69,13 +80,14 @@ class Comparison:
 
 
 def expected_figures(
-    topology: Topology, interface: Interface, rate_scale: float = 1.0
+    topology: Topology, interface: Interface, rate_scale: float = 1.0, up: bool = False
 ) -> PathFigures:
     """Return the expected figures of the path from a user's server to an interface of the user.
 
-    They apply without other traffic. The topology has wire rates; the returned rate is in the
-    scenario's units. The round trip includes the transmission time of a ping on the slowest link,
-    in both directions.
+    They apply without other traffic. The topology has wire rates; the returned rates are in the
+    scenario's units. Links, stations and bearers have the same rate in both directions; the one
+    from the user is None unless `up`. The round trip includes the transmission time of a ping on
+    the slowest link, in both directions.
     """
     cell = next((cell for cell in topology.cells if cell.ap == interface.link), None)
     links = _links_to(topology, topology.server_of(interface.node), interface)
@@ -89,7 +101,8 @@ def expected_figures(
     rate_bps = min(rates, default=0)
     serialisation_ms = 2 * (PING_BITS / rate_bps * 1000 + fixed_ms) if rate_bps else 0.0
     rate_mbps = units.scenario_mbps(rate_bps, rate_scale) or None
-    return PathFigures(rate_mbps, 2 * units.ms_from_ns(delay_ns) + serialisation_ms)
+    rtt_ms = 2 * units.ms_from_ns(delay_ns) + serialisation_ms
+    return PathFigures(rate_mbps, rtt_ms, rate_mbps if up else None)
 
 
 def _links_to(topology: Topology, server: str, interface: Interface) -> list[Link]:
@@ -107,14 +120,21 @@ def _links_to(topology: Topology, server: str, interface: Interface) -> list[Lin
 
 
 def compare(
-    wanted: PathFigures, rate_bps: float | None, rtt_ms: float | None, rate_scale: float = 1.0
+    wanted: PathFigures,
+    rate_bps: float | None,
+    rtt_ms: float | None,
+    rate_scale: float = 1.0,
+    up_bps: float | None = None,
 ) -> Comparison:
-    """Compare expected figures with a measured wire rate and a measured round-trip time.
+    """Compare expected figures with measured wire rates and a measured round-trip time.
 
-    The measured rate is converted to the scenario's units by `rate_scale`.
+    `rate_bps` is the rate towards the user, `up_bps` the rate from the user. The measured rates are
+    converted to the scenario's units by `rate_scale`.
     """
-    rate_mbps = units.scenario_mbps(rate_bps, rate_scale) if rate_bps else None
-    measured = PathFigures(rate_mbps, rtt_ms or None)
+    rate_mbps, up_mbps = (
+        units.scenario_mbps(each, rate_scale) if each else None for each in (rate_bps, up_bps)
+    )
+    measured = PathFigures(rate_mbps, rtt_ms or None, up_mbps)
     return Comparison(wanted.rounded(4), measured.rounded(3))
 
 

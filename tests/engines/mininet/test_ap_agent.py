@@ -32,9 +32,17 @@ from lab.radio import cell as radio_cell
 from lab.radio import contention
 from lab.topologies.topology import wire
 
-LTE = AccessPoint(
-    "lte", "", {"ue3": Station(8_000_000, 1.0, "p3"), "ue4": Station(8_000_000, 1.0, "p4")}
-)
+
+def lte(uploads=()):
+    """Users ue3 and ue4, with the devices p3 and p4 for the downlink, p13 and p14 for the uplink."""
+    stations = {
+        f"ue{n}": Station(8_000_000, 1.0, f"p{n}", f"ue{n}" in uploads, uplink_device=f"p1{n}")
+        for n in (3, 4)
+    }
+    return AccessPoint("lte", "", stations)
+
+
+IDLE_UPLINKS = {(13, PFIFO): Queue(0, 0, 0, 0), (14, PFIFO): Queue(0, 0, 0, 0)}
 
 
 class Members:
@@ -110,33 +118,58 @@ def test_acknowledgements_that_wait_for_the_air_do_not_fill_a_radio():
     assert report.mac_occupancy == 0.25
 
 
+def downlink(first, second):
+    return {(3, PFIFO): first, (4, PFIFO): second} | IDLE_UPLINKS
+
+
 def test_backlogged_users_of_an_lte_cell_get_half_of_it_each():
     scheduler = Scheduler()
-    report = LteCell(LTE, scheduler).poll({(3, PFIFO): queue(20), (4, PFIFO): queue(4)}, 0.1)
-    assert scheduler.rates == {3: 4_000_000, 4: 4_000_000}
+    report = LteCell(lte(), scheduler).poll(downlink(queue(20), queue(4)), 0.1)
+    assert (scheduler.rates[3], scheduler.rates[4]) == (4_000_000, 4_000_000)
     assert [each.mac_occupancy for each in report.stations.values()] == [1.0, 0.25]
     assert (report.backlog_packets, report.mac_occupancy) == (24, 0.625)
 
 
 def test_what_one_user_leaves_unused_goes_to_the_others():
     scheduler = Scheduler()
-    cell = LteCell(LTE, scheduler)
-    cell.poll({(3, PFIFO): queue(20), (4, PFIFO): queue(0)}, 0.1)
-    assert scheduler.rates == {
-        3: 8_000_000,
-        4: 4_000_000,
-    }  # ue4 sent nothing, and may start with its share
-    cell.poll({(3, PFIFO): queue(20, 80_000), (4, PFIFO): queue(0, 20_000)}, 0.1)
+    cell = LteCell(lte(), scheduler)
+    cell.poll(downlink(queue(20), queue(0)), 0.1)
+    assert scheduler.rates[3] == 8_000_000
+    assert scheduler.rates[4] == 4_000_000  # ue4 sent nothing, and may start with its share
+    cell.poll(downlink(queue(20, 80_000), queue(0, 20_000)), 0.1)
     assert scheduler.rates[3] == 6_400_000  # ue4 sent 1.6 Mb/s, a fifth of the cell
+
+
+def test_the_directions_of_an_lte_cell_are_divided_separately():
+    scheduler = Scheduler()
+    busy = {
+        (3, PFIFO): queue(0),
+        (4, PFIFO): queue(20),
+        (13, PFIFO): queue(9),
+        (14, PFIFO): queue(9),
+    }
+    LteCell(lte(), scheduler).poll(busy, 0.1)
+    assert scheduler.rates == {3: 4_000_000, 4: 8_000_000, 13: 4_000_000, 14: 4_000_000}
+
+
+def test_the_uplink_queue_of_an_uploading_user_fills_its_bearer():
+    queues = {
+        (3, PFIFO): queue(2),
+        (4, PFIFO): queue(2),
+        (13, PFIFO): queue(12),
+        (14, PFIFO): queue(12),
+    }
+    report = LteCell(lte(uploads=["ue4"]), Scheduler()).poll(queues, 0.1)
+    assert [each.mac_occupancy for each in report.stations.values()] == [2 / 16, 12 / 16]
+    assert report.backlog_packets == 14
 
 
 def test_a_rate_that_hardly_changed_is_not_set_once_more():
     scheduler = Scheduler()
-    cell = LteCell(LTE, scheduler)
-    queues = {(3, PFIFO): queue(20), (4, PFIFO): queue(20)}
-    cell.poll(queues, 0.1)
+    cell = LteCell(lte(), scheduler)
+    cell.poll(downlink(queue(20), queue(20)), 0.1)
     scheduler.rates.clear()
-    cell.poll(queues, 0.1)
+    cell.poll(downlink(queue(20), queue(20)), 0.1)
     assert scheduler.rates == {}
 
 
@@ -242,6 +275,8 @@ def test_the_configuration_names_devices_and_uploads(start, tmp_path):
         "ue3": "lte1-eth3",
         "ue4": "lte1-eth4",
     }
+    uplinks = [each["uplink_device"] for each in aps["lte1"]["stations"].values()]
+    assert uplinks == ["lte1-eth2u", "lte1-eth3u", "lte1-eth4u"]
     uploads = {user: each["uploads"] for user, each in aps["lte1"]["stations"].items()}
     assert uploads == {"ue2": True, "ue3": False, "ue4": False}
     assert [each["kind"] for each in Ledger(tmp_path / "ledger").entries()] == ["file", "process"]

@@ -1,6 +1,6 @@
 """An application with a limited rate: what is due in each turn, and what it skips."""
 
-from pytest import approx
+import pytest
 
 from lab.engines.mininet.programs.application import (
     TURN_S,
@@ -19,7 +19,7 @@ def test_late_turns_do_not_lower_the_rate():
     for number in range(1000):
         sent += turns.due_bytes(RATE_BPS, now)
         now += turns.wait_s(now) + (0.5 if number % 10 == 0 else 0.007)
-    assert sent * 8 / (now - 100.0) == approx(RATE_BPS, rel=1e-2)
+    assert sent * 8 / (now - 100.0) == pytest.approx(RATE_BPS, rel=1e-2)
 
 
 def test_turns_are_at_fixed_times():
@@ -27,12 +27,12 @@ def test_turns_are_at_fixed_times():
     for _ in range(50):
         turns.due_bytes(RATE_BPS, now)
         now += turns.wait_s(now + 0.003) + 0.003 + 0.001  # it works 3 ms and wakes 1 ms late
-    assert now == approx(50 * TURN_S + 0.001, abs=1e-6)
+    assert now == pytest.approx(50 * TURN_S + 0.001, abs=1e-6)
 
 
 def test_no_fraction_of_a_byte_is_lost():
     turns = Application(0.0)
-    assert sum(turns.due_bytes(1000, n * TURN_S) for n in range(500)) == approx(1250, abs=1)
+    assert sum(turns.due_bytes(1000, n * TURN_S) for n in range(500)) == pytest.approx(1250, abs=1)
 
 
 def test_a_delay_of_more_than_a_second_is_not_made_up_for():

@@ -36,6 +36,14 @@ class Network:
         self.ran.append((node, stdin.splitlines() if stdin else [" ".join(argv[1:])]))
 
 
+class Ledger:
+    def __init__(self):
+        self.recorded = []
+
+    def record(self, kind, **what):
+        self.recorded.append({"kind": kind, **what})
+
+
 @pytest.fixture
 def shaped(monkeypatch):
     """Shape this topology; `lines` collects what the machine would have run."""
@@ -51,7 +59,7 @@ def shaped(monkeypatch):
 
     def make(topology, direction="down"):
         flows = [(user, direction) for user in topology.users]
-        links = Links(topology, wire(topology), Network(), None, flows)
+        links = Links(topology, wire(topology), Network(), Ledger(), flows)
         links.start()
         links.lines = lines[:]
         lines.clear()
@@ -87,6 +95,26 @@ def test_the_delay_of_an_access_point_is_on_its_wire(shaped, load):
     assert "delay 20000us 2000us" in of(links.lines, "s1-eth3")[0]
 
 
+def test_an_lte_users_uplink_has_a_queue_behind_its_switch_port(shaped, load):
+    links = shaped(load().network)
+    (bearer,) = (each for each in links.cells_of[1].stations if each.user == "ue4")
+    port = links.wiring.at("ue4", "lte1").port
+    device = f"{port}u"
+    made = [line for line in links.lines if f" {device}" in line]
+    assert made == [
+        f"link add {device} up type ifb",
+        f"qdisc replace dev {device} root handle 1: htb default 1",
+        f"class replace dev {device} parent 1: classid 1:1 htb rate {bearer.rate_bps}bit "
+        f"burst 23000 cburst 23000 quantum 1514",
+        f"qdisc replace dev {device} parent 1:1 handle 10: pfifo limit 200",
+        f"filter add dev {port} parent ffff: matchall action mirred egress redirect dev {device}",
+    ]
+    assert links.lines.index(f"qdisc add dev {port} handle ffff: ingress") < links.lines.index(
+        made[-1]
+    )
+    assert {"kind": "interface", "name": device} in links.ledger.recorded
+
+
 def test_an_lte_user_has_a_queue_and_a_wifi_user_a_price(shaped, load):
     links = shaped(load().network)
     port = links.wiring.at("ue4", "lte1").port
@@ -94,6 +122,8 @@ def test_an_lte_user_has_a_queue_and_a_wifi_user_a_price(shaped, load):
         ["qdisc", "replace"],
         ["class", "replace"],
         ["qdisc", "replace"],
+        ["qdisc", "add"],
+        ["filter", "add"],
     ]
     assert of(links.lines, port)[2].endswith("pfifo limit 200")
     assert links.cells["wifi1"].prices == {

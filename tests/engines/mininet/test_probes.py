@@ -32,10 +32,29 @@ def test_a_missing_answer_is_reported():
 def test_a_measured_rate_is_reported_in_the_scenarios_units():
     found = comparison(2.3e6, 11.0, rate_scale=0.25)
     assert found.to_json() == {
-        "asked": {"rate_mbps": 10.0, "rtt_ms": 10.0},
-        "measured": {"rate_mbps": 9.2, "rtt_ms": 11.0},
+        "asked": {"rate_mbps": 10.0, "rtt_ms": 10.0, "up_mbps": None},
+        "measured": {"rate_mbps": 9.2, "rtt_ms": 11.0, "up_mbps": None},
     }
     assert list(found.complaints("ue1-wlan0")) == []
+
+
+def test_an_uplink_is_compared_with_the_rate_of_its_link():
+    expected = PathFigures(rate_mbps=10.0, rtt_ms=10.0, up_mbps=10.0)
+    good, unlimited, silent = (
+        probes.compare(expected, 2.5e6, 10.0, 0.25, up_bps) for up_bps in (2.4e6, 12.75e6, None)
+    )
+    assert list(good.complaints("ue4-lte0")) == []
+    assert list(unlimited.complaints("ue4-lte0")) == [
+        "ue4-lte0: expected 10 Mb/s up, measured 51 (+410%)"
+    ]
+    assert len(list(silent.complaints("ue4-lte0"))) == 1
+
+
+def test_an_uplink_is_expected_only_where_it_is_measured(load):
+    topology = load().network
+    bearer = wire(topology).at("ue3", "lte1")
+    assert probes.expected_figures(topology, bearer, up=True).up_mbps == 46
+    assert probes.expected_figures(topology, bearer).up_mbps is None
 
 
 def test_a_link_is_measured_twice_when_a_figure_is_off_and_the_best_counts():

@@ -123,11 +123,14 @@ def test_the_kernel_confirms_congestion_control_and_token(pair):
 
 def test_a_probe_measures_a_rate_and_a_round_trip(pair):
     _server, user = pair
-    got = user.send(do="probe", server="127.0.0.1", bind="127.0.0.2", packets=probes.PACKETS)
+    request = {"do": "probe", "server": "127.0.0.1", "bind": "127.0.0.2", "packets": probes.PACKETS}
+    got = user.send(**request)
     if "error" in got:
         pytest.skip("raw sockets need root")
     assert got["rtt_ms"] < 50
     assert got["rate_bps"] > 1e6
+    assert got["up_bps"] is None
+    assert user.send(**request, up=True)["up_bps"] > 1e6
 
 
 def test_a_command_that_fails_is_answered_and_the_program_continues(pair):

@@ -47,6 +47,14 @@ MODULES = {
     "act_bpf": Module(
         "the WiFi cell's program", f"tc actions add action bpf bytecode '{BPF_PASS}'"
     ),
+    "ifb": Module("uplink queues of LTE", "ip link add lab0 type ifb"),
+    "cls_matchall": Module(
+        "uplink queues of LTE",
+        "tc qdisc add dev lo clsact && tc filter add dev lo ingress matchall action pass",
+    ),
+    "act_mirred": Module(
+        "uplink queues of LTE", "tc actions add action mirred egress redirect dev lo"
+    ),
     "mac80211_hwsim": Module("simulated radios"),
 }
 

@@ -73,6 +73,19 @@ def rate_class(device: str, rate_bps: int) -> str:
     )
 
 
+def uplink(port: str, device: str, rate_bps: int, queue_packets: int) -> list[str]:
+    """Return the `tc` lines that give a queue and a rate to all that arrives at `port`.
+
+    The kernel has no queue for arriving packets. So they are sent through `device`, an interface of
+    the type ifb, which queues them and then hands them back to `port`.
+    """
+    return [
+        *rate(device, rate_bps, queue_packets),
+        f"qdisc add dev {port} handle ffff: ingress",
+        f"filter add dev {port} parent ffff: matchall action mirred egress redirect dev {device}",
+    ]
+
+
 def air(device: str, section: str, pins: Iterable[str]) -> list[str]:
     """Return the `tc` lines for a radio: an fq qdisc and the eBPF programs of WiFi cells.
 

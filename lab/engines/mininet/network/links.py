@@ -15,7 +15,7 @@ from lab.engines.mininet.kernel.netlink import Queue
 from lab.engines.mininet.kernel.shaping import FQ
 from lab.engines.mininet.machine import shell
 from lab.engines.mininet.machine.ledger import Ledger
-from lab.engines.mininet.network import wifi_cell
+from lab.engines.mininet.network import lte_bearers, wifi_cell
 from lab.engines.mininet.network.network import Network
 from lab.radio.cell import Cell, Station
 from lab.scenario.changes import (
@@ -59,12 +59,7 @@ class Links:
         self._start_cells()
         for cell in self.cells_of:
             if cell.kind == "lte":
-                for station in cell.stations:
-                    lines += shaping.rate(
-                        self.wiring.at(station.user, cell.ap).port,
-                        station.rate_bps,
-                        cell.queue_packets,
-                    )
+                lines += lte_bearers.make(cell, self.wiring, self.ledger)
         shaped = [
             each
             for each in self.wiring.interfaces

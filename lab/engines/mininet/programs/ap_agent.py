@@ -13,75 +13,27 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from controller.tiers import tier1_mean
 from controller.units import mbps_from_bps
 from lab.engines.mininet.kernel.cell_clock import CellClock
 from lab.engines.mininet.kernel.cell_members import CellMembers
 from lab.engines.mininet.kernel.netlink import Handle, Queue, Scheduler
-from lab.engines.mininet.kernel.shaping import FQ, PFIFO, burst_bytes
+from lab.engines.mininet.kernel.shaping import FQ
+from lab.engines.mininet.programs.access_points import (
+    AccessPoint,
+    Report,
+    Station,
+    StationReport,
+    Stations,
+)
+from lab.engines.mininet.programs.lte_cell import LteCell
 from lab.radio import contention
-from lab.radio.lte import SMALLEST_BPS, Bearer, shares_bps
-from lab.radio.occupancy import PERIOD_S, bearer_occupancy, waiting_uploads, wifi_occupancy
+from lab.radio.occupancy import PERIOD_S, waiting_uploads, wifi_occupancy
 
 POLLS_PER_REPORT = 5  # a datagram costs more than a poll
-MIN_CHANGE = 0.01  # of a rate; smaller changes are not worth a request to the kernel
-
-
-@dataclass(frozen=True)
-class Station:
-    """Describe a user at an access point.
-
-    `rate_bps` is the user's rate when no other user sends. `device` is the switch port with the
-    user's LTE queue. `uploads` is True if the scenario has an upload of this user. `rssi_dbm` is
-    the strength of the signal at its place, None where users have no places.
-    """
-
-    rate_bps: int
-    weight: float
-    device: str
-    uploads: bool = False
-    rssi_dbm: float | None = None
-
-
-Stations = dict[str, Station]
-
-
-@dataclass(frozen=True)
-class AccessPoint:
-    """Describe an access point; `kind` is wifi or lte, `device` its radio interface (WiFi).
-
-    With `collisions`, the number of contenders for its channel decides how often a frame is
-    transmitted; `loss_ppm` is an additional loss of its channel.
-    """
-
-    kind: str
-    device: str
-    stations: Stations
-    collisions: bool = False
-    loss_ppm: int = 0
-
-
-@dataclass(frozen=True)
-class StationReport:
-    """Describe one station in a report; `mac_occupancy` is that of its LTE bearer."""
-
-    rate_mbps: float
-    mac_occupancy: float | None = None
-    associated: bool = True
-    rssi_dbm: float | None = None
-
-
-@dataclass(frozen=True)
-class Report:
-    """Describe the state of one access point."""
-
-    backlog_packets: int
-    mac_occupancy: float
-    stations: Mapping[str, StationReport]
 
 
 class Cell(Protocol):
@@ -151,52 +103,6 @@ class WifiCell:
                 for user, each in self._stations.items()
             },
         )
-
-
-class LteCell:
-    """Measure the downlink queue of each user, and set its rate to its proportional-fair share.
-
-    The uplink has no rate limit, so no queue builds up there and uploads do not count.
-    """
-
-    def __init__(self, ap: AccessPoint, scheduler: Scheduler) -> None:
-        self._stations, self._scheduler = ap.stations, scheduler
-        self._devices = {user: scheduler.index(each.device) for user, each in ap.stations.items()}
-        self.queues = [(device, PFIFO) for device in self._devices.values()]
-        self._sent_bytes = dict.fromkeys(self._devices, 0)
-        self._granted_bps: dict[str, int] = {}
-
-    def poll(self, queues: Mapping[Handle, Queue], elapsed_s: float) -> Report:
-        """Set the rate of each user to its share of the cell, and return a report."""
-        own = {user: queues[device, PFIFO] for user, device in self._devices.items()}
-        bearers = {user: self._bearer(user, queue, elapsed_s) for user, queue in own.items()}
-        for user, share_bps in shares_bps(bearers).items():
-            self._grant(user, max(SMALLEST_BPS, round(share_bps)))
-        occupancies = {
-            user: bearer_occupancy([queue.backlog_packets]) for user, queue in own.items()
-        }
-        return Report(
-            sum(queue.backlog_packets for queue in own.values()),
-            tier1_mean(occupancies, {}),
-            {
-                user: StationReport(
-                    mbps_from_bps(each.rate_bps), occupancies[user], rssi_dbm=each.rssi_dbm
-                )
-                for user, each in self._stations.items()
-            },
-        )
-
-    def _bearer(self, user: str, queue: Queue, elapsed_s: float) -> Bearer:
-        used_bps = (queue.sent_bytes - self._sent_bytes[user]) * 8 / elapsed_s
-        self._sent_bytes[user] = queue.sent_bytes
-        station = self._stations[user]
-        return Bearer(station.rate_bps, station.weight, queue.backlog_packets > 0, used_bps)
-
-    def _grant(self, user: str, rate_bps: int) -> None:
-        before = self._granted_bps.get(user, 0)
-        if abs(rate_bps - before) > MIN_CHANGE * before:
-            self._scheduler.set_rate(self._devices[user], rate_bps, burst_bytes(rate_bps))
-            self._granted_bps[user] = rate_bps
 
 
 def make_cell(name: str, ap: AccessPoint, scheduler: Scheduler) -> Cell:

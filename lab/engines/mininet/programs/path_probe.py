@@ -1,6 +1,7 @@
-"""Measure the rate and the round-trip time of the path from a server to an address of a user.
+"""Measure the rates and the round-trip time of the path between a server and a user's address.
 
-The user's side sends a request, which the server answers with a burst of full frames.
+Downlink: the user's side sends a request, which the server answers with a burst of full frames.
+Uplink: the user's side sends a burst of full frames, then requests the rate at which they arrived.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ WARM_UP_PACKETS = 10
 MAX_PACKETS = 1000
 RECEIVE_BUFFER_BYTES = 1 << 20
 TIMEOUT_S = 1.0
+UPLINK_TIMEOUT_S = 5.0  # a slow path needs seconds for the whole burst
+ARRIVED = b"arrived"  # the request for the rate of a burst from the user's side
 MIN_ARRIVALS = 10
 ZEROS = bytes(PAYLOAD_BYTES)
 
@@ -25,16 +28,24 @@ ZEROS = bytes(PAYLOAD_BYTES)
 def serve() -> None:
     """Start a thread that answers requests for bursts on UDP port `PROBE_PORT`."""
     listener = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    listener.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, RECEIVE_BUFFER_BYTES)
     listener.bind(("", PROBE_PORT))
     threading.Thread(target=_answer, args=(listener,), daemon=True).start()
 
 
 def _answer(listener: socket.socket) -> None:
-    """Answer each request with the requested number of full frames, sent back to back."""
+    """Answer each request: with a burst of full frames, or with the rate of a received burst."""
+    arrivals: dict[tuple[str, int], list[float]] = {}
     while True:
-        request, peer = listener.recvfrom(64)
-        for _ in range(min(int(request), MAX_PACKETS)):
-            listener.sendto(ZEROS, peer)
+        request, peer = listener.recvfrom(2048)
+        if len(request) == PAYLOAD_BYTES:
+            arrivals.setdefault(peer, []).append(time.monotonic())
+        elif request == ARRIVED:
+            rate_bps = _rate_bps(arrivals.pop(peer, []))
+            listener.sendto(str(round(rate_bps or 0)).encode(), peer)
+        else:
+            for _ in range(min(int(request), MAX_PACKETS)):
+                listener.sendto(ZEROS, peer)
 
 
 def measure(server: str, bind: str, packets: int) -> tuple[float | None, float | None]:
@@ -48,11 +59,33 @@ def measure(server: str, bind: str, packets: int) -> tuple[float | None, float |
     return _burst_bps(server, bind, packets), rtt_ms
 
 
+def measure_up(server: str, bind: str, packets: int) -> float | None:
+    """Measure the rate from the local address `bind` to `server` [bit/s], without other traffic.
+
+    Return None if too few of the `packets` frames arrived. The request for the result waits in the
+    same queues, behind the frames. A small answer comes before: a WiFi cell that has last sent a
+    large frame to a user lets each of the user's frames wait for another one of that size.
+    """
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.bind((bind, 0))
+        probe.connect((server, PROBE_PORT))
+        probe.settimeout(UPLINK_TIMEOUT_S)
+        try:
+            probe.send(ARRIVED)
+            probe.recv(64)
+            for _ in range(packets):
+                probe.send(ZEROS)
+            probe.send(ARRIVED)
+            return float(probe.recv(64)) or None
+        except TimeoutError:
+            return None
+
+
 def _burst_bps(server: str, bind: str, packets: int) -> float | None:
     """Request a burst; return the rate at which its Ethernet frames arrive [bit/s].
 
-    The first fifth of the burst is not counted. This program reads the clock at each arrival: the
-    kernel's time stamp of a WiFi frame is the departure time that its cell set.
+    This program reads the clock at each arrival: the kernel's time stamp of a WiFi frame is the
+    departure time that its cell set.
     """
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, RECEIVE_BUFFER_BYTES)
@@ -66,6 +99,14 @@ def _burst_bps(server: str, bind: str, packets: int) -> float | None:
                 arrivals.append(time.monotonic())
         except TimeoutError:
             pass
+    return _rate_bps(arrivals)
+
+
+def _rate_bps(arrivals: list[float]) -> float | None:
+    """Return the rate of full Ethernet frames that arrived at these times [bit/s].
+
+    The first fifth is not counted. Return None if too few arrived.
+    """
     counted = arrivals[len(arrivals) // 5 :]
     if len(counted) < MIN_ARRIVALS or counted[-1] <= counted[0]:
         return None

@@ -14,7 +14,8 @@ software emulation.
     {"do": "stop", "id"}              -> {}
     {"do": "status"}                  -> {"flows": {"ue2-1": {"bytes", "done_s", "error", "sends",
                                          "mptcp", "receive_buffer_max_bytes"}}}
-    {"do": "probe", "server", "bind", "packets"} -> {"rate_bps", "rtt_ms"}
+    {"do": "probe", "server", "bind", "packets", "up"} -> {"rate_bps", "rtt_ms", "up_bps"}
+                                         the uplink is measured if up is true; otherwise it is null
 
 As soon as a flow is connected, it sends its FlowRequest to the server as its first line. With this
 first data the kernel opens the other subflows, before other data is in flight. The next line starts
@@ -141,9 +142,10 @@ class TrafficProgram:
         return {"flows": {name: flow.status() for name, flow in list(self.flows.items())}}
 
 
-def _probe(server: str, bind: str, packets: int) -> Answer:
+def _probe(server: str, bind: str, packets: int, up: bool = False) -> Answer:
     rate_bps, rtt_ms = path_probe.measure(server, bind, packets)
-    return {"rate_bps": rate_bps, "rtt_ms": rtt_ms}
+    up_bps = path_probe.measure_up(server, bind, packets) if up else None
+    return {"rate_bps": rate_bps, "rtt_ms": rtt_ms, "up_bps": up_bps}
 
 
 def _send_rate(flow: Flow) -> None:

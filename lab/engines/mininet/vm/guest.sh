@@ -31,7 +31,7 @@ mountpoint -q /sys/fs/bpf || mount -t bpf none /sys/fs/bpf
 ip link set lo up
 # The switches and the radios' module take seconds, and the command starts meanwhile. A command that
 # needs them waits for them: ovs-vsctl --retry, modprobe.
-{ start_switches; modprobe -a sch_netem sch_htb sch_fq sch_ingress act_bpf cls_bpf; modprobe mac80211_hwsim radios=0; say "modules are loaded"; } &
+{ start_switches; modprobe -a sch_netem sch_htb sch_fq sch_ingress act_bpf cls_bpf cls_matchall act_mirred; modprobe ifb numifbs=0; modprobe mac80211_hwsim radios=0; say "modules are loaded"; } &
 
 # Copy the command's files to their original paths, unless the guest sees them there.
 [ -d "$folder/files" ] && cp -rn "$folder/files/." /

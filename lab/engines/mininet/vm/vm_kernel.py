@@ -33,6 +33,9 @@ GUEST_MODULES = (
     "sch_ingress",
     "cls_bpf",
     "act_bpf",
+    "ifb",
+    "cls_matchall",
+    "act_mirred",
     "mac80211_hwsim",
 )
 KVM_TIMEOUT_S = 8  # a working KVM prints within two seconds

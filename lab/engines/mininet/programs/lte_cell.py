@@ -1,0 +1,87 @@
+"""Divide an LTE cell among its users, and measure the queues of its users."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from controller.tiers import tier1_mean
+from controller.units import mbps_from_bps
+from lab.engines.mininet.kernel.netlink import Handle, Queue, Scheduler
+from lab.engines.mininet.kernel.shaping import PFIFO, burst_bytes
+from lab.engines.mininet.programs.access_points import AccessPoint, Report, StationReport, Stations
+from lab.radio.lte import SMALLEST_BPS, Bearer, shares_bps
+from lab.radio.occupancy import bearer_occupancy
+
+MIN_CHANGE = 0.01  # of a rate; smaller changes are not worth a request to the kernel
+
+
+class Bearers:
+    """Divide one direction of an LTE cell: each user has a queue, whose rate is its share."""
+
+    def __init__(
+        self, stations: Stations, devices: Mapping[str, str], scheduler: Scheduler
+    ) -> None:
+        """Find the queues; `devices` has the interface with the queue of each user."""
+        self._stations, self._scheduler = stations, scheduler
+        self._devices = {user: scheduler.index(device) for user, device in devices.items()}
+        self.queues = [(device, PFIFO) for device in self._devices.values()]
+        self._sent_bytes = dict.fromkeys(self._devices, 0)
+        self._granted_bps: dict[str, int] = {}
+
+    def divide(self, queues: Mapping[Handle, Queue], elapsed_s: float) -> dict[str, int]:
+        """Set the rate of each user to its proportional-fair share of the cell.
+
+        Return the number of packets in each user's queue.
+        """
+        own = {user: queues[device, PFIFO] for user, device in self._devices.items()}
+        bearers = {user: self._bearer(user, queue, elapsed_s) for user, queue in own.items()}
+        for user, share_bps in shares_bps(bearers).items():
+            self._grant(user, max(SMALLEST_BPS, round(share_bps)))
+        return {user: queue.backlog_packets for user, queue in own.items()}
+
+    def _bearer(self, user: str, queue: Queue, elapsed_s: float) -> Bearer:
+        used_bps = (queue.sent_bytes - self._sent_bytes[user]) * 8 / elapsed_s
+        self._sent_bytes[user] = queue.sent_bytes
+        station = self._stations[user]
+        return Bearer(station.rate_bps, station.weight, queue.backlog_packets > 0, used_bps)
+
+    def _grant(self, user: str, rate_bps: int) -> None:
+        before = self._granted_bps.get(user, 0)
+        if abs(rate_bps - before) > MIN_CHANGE * before:
+            self._scheduler.set_rate(self._devices[user], rate_bps, burst_bytes(rate_bps))
+            self._granted_bps[user] = rate_bps
+
+
+class LteCell:
+    """Divide an LTE cell, each direction separately, and measure the queues of its users.
+
+    The uplink queue of a user counts only if the user has uploads: otherwise it holds only
+    acknowledgements.
+    """
+
+    def __init__(self, ap: AccessPoint, scheduler: Scheduler) -> None:
+        self._stations = ap.stations
+        ports = {user: each.device for user, each in ap.stations.items()}
+        uplinks = {user: each.uplink_device for user, each in ap.stations.items()}
+        self._down = Bearers(ap.stations, ports, scheduler)
+        self._up = Bearers(ap.stations, uplinks, scheduler)
+        self.queues = self._down.queues + self._up.queues
+
+    def poll(self, queues: Mapping[Handle, Queue], elapsed_s: float) -> Report:
+        """Set the rates of both directions of each user, and return a report."""
+        down, up = (each.divide(queues, elapsed_s) for each in (self._down, self._up))
+        counted = {
+            user: [down[user], up[user]] if station.uploads else [down[user]]
+            for user, station in self._stations.items()
+        }
+        occupancies = {user: bearer_occupancy(each) for user, each in counted.items()}
+        return Report(
+            sum(max(each) for each in counted.values()),
+            tier1_mean(occupancies, {}),
+            {
+                user: StationReport(
+                    mbps_from_bps(each.rate_bps), occupancies[user], rssi_dbm=each.rssi_dbm
+                )
+                for user, each in self._stations.items()
+            },
+        )
