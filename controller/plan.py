@@ -12,6 +12,7 @@ from controller.errors import PlanRefused
 from controller.observation import RECEIVE_BUFFER_BYTES, AccessPoint, Arc, Association, air
 from controller.units import bps_from_mbps
 
+Direction = Literal["down", "up"]
 Rate = Annotated[float, Field(gt=0)]
 Milliseconds = Annotated[float, Field(ge=0)]
 Fraction = Annotated[float, Field(ge=0, le=1)]
@@ -125,6 +126,7 @@ class Plan(_Part):
     trunks: tuple[Trunk, ...] = ()
     aps: dict[str, PlannedAp] = {}
     multipath: tuple[str, ...] = ()
+    data: dict[str, tuple[Direction, ...]] = {}
     receive_buffer_kb: Annotated[int, Field(ge=1)] = RECEIVE_BUFFER_BYTES // 1000
     rate_scale: Rate = 1.0
 
@@ -141,6 +143,7 @@ class Plan(_Part):
         uses: list[tuple[str, str, dict[str, Any]]] = [
             ("multipath names", user, self.hosts) for user in self.multipath
         ]
+        uses += [("data names", user, self.hosts) for user in self.data]
         uses += [("aps names", ap, self.switches) for ap in self.aps]
         uses += [
             (f"aps.{ap}.stations names", user, self.hosts)
@@ -158,6 +161,10 @@ class Plan(_Part):
             for each in ports
         ]
         return uses
+
+    def data_directions(self, user: str) -> tuple[Direction, ...]:
+        """Return the directions of a user's data, "down" to the user or "up" from it."""
+        return self.data.get(user, ("down",))
 
     @property
     def names(self) -> dict[int, str]:

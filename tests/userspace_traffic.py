@@ -37,6 +37,17 @@ def download(
     return progress
 
 
+def upload(network: Network, source: str, port: int = 5003) -> Path:
+    """Start an upload without end from the address `source`, as `download`."""
+    progress = network.folder / f"progress-{time.monotonic_ns()}"
+    sending, counting = (script.replace("10.0.0.1", source) for script in (SEND, COUNT))
+    network.start_inside("user", sending, str(TCP), str(port), str(PACE_BPS))
+    eventually(lambda: f":{port}" in network.inside("user", "ss", "-Hltn"), "listen")
+    network.start_inside("server", counting, str(TCP), str(port), "10.0.0.1", str(progress))
+    eventually(lambda: progress.exists(), "receive the first bytes")
+    return progress
+
+
 def mbps(progress: Path, over_s: float) -> float:
     """Return the received rate over the next seconds, by the clock of the receiver."""
 

@@ -7,7 +7,7 @@ access points Tier 2. The meter limits the rate of all Tier 2 traffic of an acce
 1) A bridge connects: read its table 0 and its meter, so that a restarted controller continues with
    the installed state.
 2) Write the desired state. Before the first decision this is the installed state, plus an entry
-   for each address of a multipath user, so that its traffic is counted.
+   for the data of each address of a multipath user, so that it is counted.
 3) Entries that somebody deletes by hand are written once more after `REPAIR_AFTER_S`. Until then
    the effect of the deletion can be observed.
 4) The throughput of Tier 2 is the traffic that reached the meter minus what the meter dropped. A
@@ -17,14 +17,17 @@ access points Tier 2. The meter limits the rate of all Tier 2 traffic of an acce
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from controller.command import ApCommand, Throttle
+from controller.plan import Plan
 from controller.pox_ext import openflow13_messages as messages
 from controller.pox_ext import table0
 from controller.pox_ext.counter_rates import CounterRates
+from controller.pox_ext.hosts import Hosts
 from controller.pox_ext.openflow13_channel import Channel
+from controller.pox_ext.openflow13_messages import Data
 from controller.pox_ext.table0 import Table0
 
 REPAIR_AFTER_S = 10.0
@@ -38,23 +41,20 @@ class Meters:
     table 1.
     """
 
-    def __init__(
-        self, counted: Callable[[str], Iterable[str]], ready: Callable[[str], None]
-    ) -> None:
-        """Store the callbacks.
+    def __init__(self, plan: Plan, hosts: Hosts, ready: Callable[[str], None]) -> None:
+        """Store what is given; call `ready(switch)` when table 0 of the switch is written.
 
-        `counted(switch)` returns the addresses of multipath users at this access point; table 0
-        gets an entry for each, which counts its traffic. `ready(switch)` is called when table 0 of
-        the switch is written.
+        `plan` names the multipath users, and `hosts` has their addresses. Table 0 of an access
+        point gets an entry for the data of each of these addresses, which counts this data.
         """
-        self._counted, self._ready = counted, ready
+        self._plan, self._hosts, self._ready = plan, hosts, ready
         self.channels: dict[str, Channel] = {}
         self._installed: dict[str, Table0] = {}
         self._desired: dict[str, Table0] = {}
         self._rates = CounterRates()
         self._differs_since_s: dict[str, float] = {}
         self._tier2_bps: dict[str, int | None] = {}
-        self._by_address: dict[tuple[str, str], int | None] = {}
+        self._by_data: dict[tuple[str, Data], int | None] = {}
 
     def connected(self, switch: str, channel: Channel) -> None:
         """Read the installed state of a connected bridge, then write the desired state."""  # 1
@@ -92,7 +92,7 @@ class Meters:
         """
         if self.limit_bps(switch) is not None:
             return self._tier2_bps.get(switch)
-        rates = [self._by_address.get((switch, address)) for address in addresses]
+        rates = [self._by_data.get((switch, data)) for data in self._data(switch, addresses)]
         return sum(rate for rate in rates if rate is not None) if switch in self.channels else None
 
     def apply(self, command: ApCommand) -> None:
@@ -101,18 +101,32 @@ class Meters:
         The command is Throttle, which limits Tier 2, or Unthrottle, which removes the limit.
         """
         installed = self._installed.get(command.ap, Table0())
-        throttled = isinstance(command, Throttle)
         addresses = command.addresses if isinstance(command, Throttle) else frozenset()
+        metered = frozenset(self._data(command.ap, addresses))
         rate_bps = command.rate_bps if isinstance(command, Throttle) else None
         counted = frozenset(self._counted(command.ap))
         self._desired[command.ap] = replace(
             installed,
             counted=counted,
-            metered=addresses if throttled else frozenset(),
+            metered=metered,
             rate_bps=rate_bps,
             default=True,
         )
         self._apply_desired(command.ap)
+
+    def _counted(self, switch: str) -> Iterator[Data]:
+        """Yield the data of all multipath users at a switch; nothing if it is no access point."""
+        users = self._plan.multipath if switch in self._plan.aps else ()
+        for user in users:
+            for address in self._hosts.at(user, switch):
+                for direction in self._plan.data_directions(user):
+                    yield Data(address, direction)
+
+    def _data(self, switch: str, addresses: Iterable[str]) -> Iterator[Data]:
+        """Yield the data of these addresses at an access point, in all directions in which their
+        users have data."""
+        wanted = set(addresses)
+        return (data for data in self._counted(switch) if data.address in wanted)
 
     def read(self, switch: str, done: Callable[[], None]) -> None:
         """Request the counters of the meter and of table 0, and repair missing entries.
@@ -124,11 +138,9 @@ class Meters:
         def with_flows(body: bytes | None, has_meter: bool) -> None:
             entries = messages.flows(body or b"")
             for entry in entries:
-                if entry.address is not None:
-                    key = (switch, entry.address)
-                    self._by_address[key] = self._rates.rate_bps(
-                        key, time.monotonic_ns(), entry.bytes
-                    )
+                if entry.data is not None:
+                    key = (switch, entry.data)
+                    self._by_data[key] = self._rates.rate_bps(key, time.monotonic_ns(), entry.bytes)
             is_unchanged = before is self._installed.get(switch)
             if body is not None and before is not None and is_unchanged:
                 self._repair(
@@ -156,8 +168,8 @@ class Meters:
         `found` is the state that the switch reports now. The desired state is written when `found`
         has differed from `installed` for `REPAIR_AFTER_S`.
         """
-        if (found.addresses, replace(found, counted=installed.counted)) == (
-            installed.addresses,
+        if (found.entries, replace(found, counted=installed.counted)) == (
+            installed.entries,
             installed,
         ):
             self._differs_since_s.pop(switch, None)

@@ -34,8 +34,15 @@ METER, PATHS_TABLE = 1, 1
 METER_PRIORITY = 100
 FULL_FRAME_BITS = 1514 * 8
 _KBPS, _BURST, _STATS = 1, 4, 8
-_ETH_TYPE, _IP_PROTO, _IPV4_DST = 5, 10, 12
+_ETH_TYPE, _IP_PROTO, _IPV4_SRC, _IPV4_DST = 5, 10, 11, 12
 _GOTO, _METER_INSTRUCTION = 1, 6
+
+
+class Data(NamedTuple):
+    """Name the data of a user's address: what the address receives ("down") or sends ("up")."""
+
+    address: str
+    direction: str = "down"
 
 
 def message(kind: int, body: bytes = b"", xid: int = 0) -> bytes:
@@ -77,35 +84,34 @@ def meter_mod(command: int, rate_bps: int = 0) -> bytes:
     return message(METER_MOD, struct.pack("!HHL", command, _KBPS | _BURST | _STATS, METER) + band)
 
 
-def send_to_paths(address: str | None, metered: bool) -> bytes:
-    """Return a message that adds an entry to table 0 for TCP packets to `address`.
+def send_to_paths(data: Data | None, metered: bool) -> bytes:
+    """Return a message that adds an entry to table 0: it sends `data` on to table 1.
 
-    The entry sends the packets to table 1, which forwards them. If `metered`, they pass the meter
-    first. If `address` is None, the message adds the default entry, which matches all packets that
-    match no other entry.
+    Table 1 holds the entries of paths. If `metered`, the traffic passes the meter first. The entry
+    matches TCP. With `data` None, this is the default entry, which matches all other packets.
     """
     meter = struct.pack("!HHL", _METER_INSTRUCTION, 8, METER) if metered else b""
-    return _table0(FLOW_ADD, address, meter + struct.pack("!HHB3x", _GOTO, 8, PATHS_TABLE))
+    return _table0(FLOW_ADD, data, meter + struct.pack("!HHB3x", _GOTO, 8, PATHS_TABLE))
 
 
-def delete_entry(address: str) -> bytes:
-    """Return a message that deletes the entry for `address` from table 0."""
-    return _table0(FLOW_DELETE_STRICT, address, b"")
+def delete_entry(data: Data) -> bytes:
+    """Return a message that deletes the entry of `data` in table 0."""
+    return _table0(FLOW_DELETE_STRICT, data, b"")
 
 
-def _table0(command: int, address: str | None, instructions: bytes) -> bytes:
-    priority = METER_PRIORITY if address else 0
+def _table0(command: int, data: Data | None, instructions: bytes) -> bytes:
+    priority = METER_PRIORITY if data else 0
     fixed = struct.pack("!QQBBHHHLLLH2x", 0, 0, 0, command, 0, 0, priority, NO_BUFFER, ANY, ANY, 0)
-    return message(FLOW_MOD, fixed + _match(address) + instructions)
+    return message(FLOW_MOD, fixed + _match(data) + instructions)
 
 
-def _match(address: str | None) -> bytes:
+def _match(data: Data | None) -> bytes:
     fields = b""
-    if address:
+    if data:
         fields = (
             _oxm(_ETH_TYPE, b"\x08\x00")
             + _oxm(_IP_PROTO, b"\x06")
-            + _oxm(_IPV4_DST, inet_aton(address))
+            + _oxm(_IPV4_SRC if data.direction == "up" else _IPV4_DST, inet_aton(data.address))
         )
     length = 4 + len(fields)
     return struct.pack("!HH", 1, length) + fields + b"\0" * (-length % 8)
@@ -144,7 +150,7 @@ class FlowEntry:
     priority: int
     packets: int
     bytes: int
-    address: str | None
+    data: Data | None
     metered: bool
 
 
@@ -212,16 +218,18 @@ def _flow(entry: bytes) -> FlowEntry:
         priority,
         packets,
         size,
-        _ipv4_dst(entry[52 : 48 + match_length]),
+        _data(entry[52 : 48 + match_length]),
         _is_metered(instructions),
     )
 
 
-def _ipv4_dst(fields: bytes) -> str | None:
+def _data(fields: bytes) -> Data | None:
+    """Return the data that an entry with these match fields selects, None if it has no address."""
     while len(fields) >= 4:
         kind, field, length = struct.unpack_from("!HBB", fields)
-        if (kind, field) == (0x8000, _IPV4_DST << 1):
-            return inet_ntoa(fields[4:8])
+        if kind == 0x8000 and field >> 1 in (_IPV4_SRC, _IPV4_DST):
+            direction = "up" if field >> 1 == _IPV4_SRC else "down"
+            return Data(inet_ntoa(fields[4:8]), direction)
         fields = fields[4 + length :]
     return None
 

@@ -79,9 +79,7 @@ class Session:
             self._switch_changed,
             lambda cookie: self._subflows.handle_idle_entry(cookie),
         )
-        self._meters = Meters(
-            self._counted_addresses, lambda switch: self._part_ready(switch, TABLE_0)
-        )
+        self._meters = Meters(plan, self._hosts, lambda switch: self._part_ready(switch, TABLE_0))
         self._counters = Counters(self._forwarding.switches.ports, plan.rate_scale)
         self._observer = Observer(
             plan, self._hosts, self._router, tracker, self._meters, self._counters, host_reports
@@ -157,10 +155,6 @@ class Session:
             flow = fallback.flow
             server = f"{flow.destination}:{flow.destination_port}"
             self.warn(f"{flow.source} requested Multipath TCP of {server} and got plain TCP")
-
-    def _counted_addresses(self, switch: str) -> list[str]:
-        users = [user for user in self._plan.multipath if switch in self._plan.aps]
-        return [address for user in users for address in self._hosts.at(user, switch)]
 
     def _switch_changed(self, switch: str, state: str) -> None:
         if state == "ready":

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from controller.pox_ext import openflow13_messages as openflow13
-from controller.pox_ext.openflow13_messages import FlowEntry, kbps
+from controller.pox_ext.openflow13_messages import Data, FlowEntry, kbps
 
 
 @dataclass(frozen=True)
@@ -22,13 +22,13 @@ class Table0:
     exists, which sends all other packets to table 1.
     """
 
-    counted: frozenset[str] = frozenset()
-    metered: frozenset[str] = frozenset()
+    counted: frozenset[Data] = frozenset()
+    metered: frozenset[Data] = frozenset()
     rate_bps: int | None = None
     default: bool = True
 
     @property
-    def addresses(self) -> frozenset[str]:
+    def entries(self) -> frozenset[Data]:
         return self.counted | self.metered
 
 
@@ -37,13 +37,13 @@ def read(flows: list[FlowEntry], rate_bps: int | None) -> Table0:
 
     `rate_bps` is the rate of the switch's meter, None if it has no meter.
     """
-    addresses = frozenset(each.address for each in flows if each.address)
-    metered = frozenset(each.address for each in flows if each.address and each.metered)
+    counted = frozenset(each.data for each in flows if each.data)
+    metered = frozenset(each.data for each in flows if each.data and each.metered)
     return Table0(
-        addresses,
+        counted,
         metered,
         rate_bps,
-        default=any(each.address is None and each.priority == 0 for each in flows),
+        default=any(each.data is None and each.priority == 0 for each in flows),
     )
 
 
@@ -59,13 +59,12 @@ def changes(installed: Table0, desired: Table0) -> list[bytes]:
     )
     if desired.rate_bps is not None:
         messages += _meter(installed.rate_bps, desired.rate_bps)
-    for address in sorted(desired.addresses):
-        metered = address in desired.metered
-        if address not in installed.addresses or metered != (address in installed.metered):
-            messages.append(openflow13.send_to_paths(address, metered))
+    for data in sorted(desired.entries):
+        metered = data in desired.metered
+        if data not in installed.entries or metered != (data in installed.metered):
+            messages.append(openflow13.send_to_paths(data, metered))
     messages += [
-        openflow13.delete_entry(address)
-        for address in sorted(installed.addresses - desired.addresses)
+        openflow13.delete_entry(data) for data in sorted(installed.entries - desired.entries)
     ]
     if desired.rate_bps is None and installed.rate_bps is not None:
         messages.append(openflow13.meter_mod(openflow13.METER_DELETE))

@@ -17,13 +17,21 @@ MILLION = 1_000_000
 
 
 def describe(
-    topology: Topology, wiring: Wiring, receive_buffer_kb: int = 4000, rate_scale: float = 1.0
+    topology: Topology,
+    wiring: Wiring,
+    receive_buffer_kb: int = 4000,
+    rate_scale: float = 1.0,
+    flows: Iterable[tuple[str, str]] = (),
 ) -> dict[str, Any]:
     """Return the network as plain data, which the controller reads as a `controller.plan.Plan`.
 
     `receive_buffer_kb` is the receive buffer of every connection. All rates are wire rates: rates
-    of the scenario file multiplied by `rate_scale`.
+    of the scenario file multiplied by `rate_scale`. `flows` are pairs of a user and the direction
+    of its data, "down" or "up".
     """
+    data: dict[str, set[str]] = {}
+    for user, direction in flows:
+        data.setdefault(user, set()).add(direction)
     ports: dict[str, dict[str, str]] = {switch: {} for switch in wiring.dpid}
     for trunk in wiring.trunks:
         ports[trunk.a][trunk.b], ports[trunk.b][trunk.a] = trunk.a_port, trunk.b_port
@@ -36,6 +44,7 @@ def describe(
         "trunks": [_trunk(topology, each) for each in wiring.trunks],
         "aps": {cell.ap: _ap(cell, topology.users) for cell in topology.cells},
         "multipath": list(topology.multipath),
+        "data": {user: sorted(directions) for user, directions in data.items()},
         "receive_buffer_kb": receive_buffer_kb,
         "rate_scale": rate_scale,
     }

@@ -13,7 +13,8 @@ from controller.pox_ext.counter_rates import CounterRates
 from controller.pox_ext.table0 import Table0
 
 SECOND = 1_000_000_000
-A, B = "10.1.0.1", "10.1.0.2"
+A, B = messages.Data("10.1.0.1"), messages.Data("10.1.0.2")
+UP = messages.Data("10.1.0.1", "up")
 
 
 def kinds(sent: list[bytes]) -> list[str]:
@@ -59,8 +60,9 @@ def test_a_meter_mod_has_the_layout_of_the_specification():
     )
 
 
-def test_a_flow_mod_is_read_back_from_flow_statistics():
-    message = messages.send_to_paths(A, metered=True)
+@pytest.mark.parametrize("data", [A, UP])
+def test_a_flow_mod_is_read_back_from_flow_statistics(data):
+    message = messages.send_to_paths(data, metered=True)
     match_and_instructions = message[48:]
     entry = (
         struct.pack(
@@ -69,8 +71,8 @@ def test_a_flow_mod_is_read_back_from_flow_statistics():
         + match_and_instructions
     )
     (read,) = messages.flows(entry)
-    assert (read.address, read.metered, read.cookie, read.packets, read.bytes, read.priority) == (
-        A,
+    assert (read.data, read.metered, read.cookie, read.packets, read.bytes, read.priority) == (
+        data,
         True,
         7,
         3,
@@ -79,8 +81,16 @@ def test_a_flow_mod_is_read_back_from_flow_statistics():
     )
     assert messages.flow_counts(entry) == [messages.FlowCount(7, 3, 4500)]
     assert table0.read([read], 100_000) == Table0(
-        frozenset({A}), frozenset({A}), 100_000, default=False
+        frozenset({data}), frozenset({data}), 100_000, default=False
     )
+
+
+def test_an_upload_is_matched_by_its_source_and_a_download_by_its_destination():
+    both = Table0(frozenset({A, UP}), frozenset({UP}), 100_000)
+    assert kinds(table0.changes(Table0(), both)) == ["meter 0", "flow 0", "flow 0"]
+    down, up = (messages.send_to_paths(each, metered=False) for each in (A, UP))
+    assert bytes.fromhex("80001804 0a010001") in down
+    assert bytes.fromhex("80001604 0a010001") in up
 
 
 def test_meter_statistics_replies_are_read():
@@ -163,7 +173,7 @@ def test_an_independent_decoder_reads_the_same():
         ofproto_parser = parser
 
     Datapath.ofproto = ofproto
-    match = parser.OFPMatch(eth_type=0x0800, ip_proto=6, ipv4_dst=A)
+    match = parser.OFPMatch(eth_type=0x0800, ip_proto=6, ipv4_dst=A.address)
     instructions = [parser.OFPInstructionMeter(1), parser.OFPInstructionGotoTable(1)]
     flow_mod = parser.OFPFlowMod(
         Datapath,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import sys
 import time
@@ -9,7 +10,7 @@ import time
 import pytest
 from traffic_scripts import ECHO
 from userspace_network import MPTCP, SWITCHES, Network, eventually, missing
-from userspace_traffic import FAST, TCP, download, mbps, start
+from userspace_traffic import FAST, TCP, download, held_to, mbps, start, upload
 
 pytestmark = [pytest.mark.emulation, pytest.mark.skipif(bool(missing()), reason=missing())]
 
@@ -94,6 +95,30 @@ def test_the_meter_limits_traffic_and_its_counters_agree(network):
     network.tell(1, "strategy", {"name": "none", "params": FAST})
     eventually(lambda: network.meter_kbps("wifi1") is None, "withdraw")
     assert eventually(lambda: mbps(progress, 1) > 2, "go on at full rate")
+
+
+def test_the_meter_limits_uploads_and_leaves_the_opposite_direction_alone(network):
+    """The topology file says that ue1's data goes up. A download is then the opposite direction."""
+    file = network.run / "topology.json"
+    before = file.read_text()
+    file.write_text(json.dumps(json.loads(before) | {"data": {"ue1": ["up"]}}))
+    try:
+        start(network, "meter_throttling")
+        eventually(lambda: network.meter_kbps("wifi1") == 100, "install the meter")
+        up = upload(network, "10.1.0.1")
+        mbps(up, 2)  # the burst
+        held_to(lambda: mbps(up, 3), 0.1, within=0.5)
+        measured = [
+            line["aps"]["wifi1"]["tier2_mbps"] for line in network.lines("observation")[-6:]
+        ]
+        assert sum(measured) / len(measured) == pytest.approx(0.1, abs=0.05)
+        down = download(network, TCP, "10.1.0.1")
+        assert eventually(lambda: mbps(down, 1) > 2, "download at full rate")
+        entries = network.ofctl("dump-flows", "wifi1")
+        assert "nw_src=10.1.0.1 actions=meter:1" in entries
+        assert "nw_dst=10.1.0.1 actions=meter:1" not in entries
+    finally:
+        file.write_text(before)
 
 
 def test_a_meter_deleted_by_hand_is_restored_with_its_entries(network):

@@ -91,7 +91,8 @@ class EmulatedNetwork:
         self.pox = PoxProcess(folder, upstream, self.ledger, running, KEY)
         self._undo.callback(self.pox.stop)
         buffer_kb, scale = self.scenario.multipath.receive_buffer_kb, self.scenario.rate_scale
-        self.pox.start(describe(self.topology, self.wiring, buffer_kb, scale))
+        flows = self.scenario.data_flows
+        self.pox.start(describe(self.topology, self.wiring, buffer_kb, scale, flows))
 
     def _build_network(self) -> None:
         self.recorder.log("network: nodes, bridges, hostapd, association")
