@@ -44,7 +44,7 @@ class Emulated:
         self.lines: list[str] = []
         topology = scenario.network
         monkeypatch.setattr(shell, "run", self._run)
-        monkeypatch.setattr(Links, "_start_cell", lambda *_: None)  # needs the kernel
+        monkeypatch.setattr(Links, "_start_cells", lambda *_: None)  # needs the kernel
         self.wiring = wire(topology)
         self.links = Links(topology, self.wiring, self, self, scenario.data_flows)  # type: ignore[arg-type]
         self.links.start()
