@@ -274,6 +274,7 @@ for command in (
     machine.setup_emulation,
     machine.vm,
     machine.execute,
+    machine.cli,
 ):
     cli.add_command(command)
 

@@ -380,11 +380,11 @@ def test_every_scenario_that_comes_with_the_lab_is_in_the_table():
 
 
 def test_the_command_for_a_host_starts_after_the_two_dashes(lab, monkeypatch):
-    from lab.engines.mininet import execute
+    from lab.engines.mininet import exec_caller
 
     calls = []
     monkeypatch.setattr(
-        execute, "main", lambda run, host, argv, runs: calls.append((run, host, argv)) or 0
+        exec_caller, "main", lambda run, host, argv, runs: calls.append((run, host, argv)) or 0
     )
     assert lab("exec", "r1", "ue3", "--", "ss", "-tni").exit_code == 0
     assert lab("exec", "r1", "machine", "sh", "-c", "--", "x").exit_code == 0

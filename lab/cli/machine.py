@@ -61,7 +61,18 @@ def execute(ctx: click.Context, run_id: str, host: str, command: tuple[str, ...]
     If HOST is `machine`, run CMD on the machine that runs the emulation and its switches.
     """
     argv = list(command[1:] if command[:1] == ("--",) else command)
-    ctx.exit(_emulation("execute").main(run_id, host, argv, RUNS))
+    ctx.exit(_emulation("exec_caller").main(run_id, host, argv, RUNS))
+
+
+@click.command()
+@click.argument("run_id", metavar="RUN")
+@click.pass_context
+def cli(ctx: click.Context, run_id: str) -> None:
+    """Open Mininet-WiFi's prompt on a running emulation.
+
+    Without a terminal, read its commands from the standard input. See docs/cli.md.
+    """
+    ctx.exit(_emulation("exec_caller").prompt(run_id, RUNS))
 
 
 def _emulation(module: str) -> ModuleType:

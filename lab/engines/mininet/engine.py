@@ -27,6 +27,7 @@ from lab.engines.mininet.workload import Workload
 from lab.errors import LabError
 from lab.run.engine import Engine
 from lab.run.frame import Frame
+from lab.run.reading import Follower
 from lab.run.recorder import Recorder
 from lab.run.report import Report, mptcp_verdict
 from lab.scenario import changes
@@ -186,16 +187,26 @@ class MininetEngine(Engine):
         self.workload.begin()
 
     def _start_executor(self) -> None:
-        """Start the executor, which runs the commands of `./run_lab.sh exec` during this run."""
+        """Start the executor, which runs the commands of `exec` and `cli` during this run."""
         ledger = self.emulated.ledger
         executor = execute.Executor(
-            self.recorder.folder, self._inside, lambda pid: ledger.record("process", pid=pid)
+            self.recorder.folder,
+            self._inside,
+            lambda pid: ledger.record("process", pid=pid),
+            self._run_prompt,
         )
         self._undo.callback(shutil.rmtree, executor.folder, ignore_errors=True)
         self._undo.callback(executor.close)
 
     def _inside(self, host: str, argv: list[str]) -> list[str]:
         return argv if host == execute.MACHINE else self.emulated.network.inside(host, argv)
+
+    def _run_prompt(self, windows: Path, script: Sequence[str] | None) -> None:
+        """Run Mininet-WiFi's prompt; the executor calls this in a forked process."""
+        from lab.engines.mininet.network import prompt
+
+        samples = Follower(self.recorder.folder / "samples.jsonl")
+        prompt.run(self.emulated.network.net, lambda: _positions(samples.new()), windows, script)
 
     def _report(self) -> Report:
         """Return connections, MPTCP verification and overload verdict for the result of the run."""
@@ -242,3 +253,11 @@ class MininetEngine(Engine):
         program = list(argv[: argv.index("-batch")]) if "-batch" in argv else list(argv)
         for line in stdin.splitlines() if stdin is not None else [""]:
             self.recorder.command([*program, *line.split()], at - self.recorder.started)
+
+
+def _positions(samples: Sequence[dict[str, Any]]) -> dict[str, tuple[float, float]]:
+    """Return the position [m] of each user that has one in the last of these samples."""
+    users = samples[-1]["user"] if samples else {}
+    return {
+        user: (row["x_m"], row["y_m"]) for user, row in users.items() if row.get("x_m") is not None
+    }

@@ -1,8 +1,8 @@
-"""Run a command inside a host of a running emulation, also through the VM: `exec RUN HOST -- CMD`.
+"""Run commands inside the hosts of a running emulation: `exec RUN HOST -- CMD` and `cli RUN`.
 
 Caller and engine communicate by files in the folder `RUN/exec/`, which a VM shares with its host.
-The caller writes a request, a JSON file. The engine runs its command, writes the output into files
-with the same name and another suffix, and finally writes the exit status.
+The caller (exec_caller.py) writes a request, a JSON file. The engine runs its command, writes the
+output into files with the same name and another suffix, and finally writes the exit status.
 """
 
 from __future__ import annotations
@@ -11,30 +11,37 @@ import contextlib
 import json
 import os
 import signal
-import subprocess
-import sys
 import threading
-import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from controller.folder_changes import FolderChanges
-from lab.engines.mininet.machine import shell
-from lab.errors import LabError, RequestError, unknown
+from lab.engines.mininet import children
+from lab.errors import LabError
 
-POLL_S = 0.1
 SERVE_S = 0.5  # reading a folder shared with a VM is slow
-START_TIMEOUT_S = 10
 MACHINE = "machine"  # in place of a host's name: outside all hosts, in the machine or VM
+PROMPT = "prompt"  # in place of a host's name: Mininet-WiFi's prompt
+RunPrompt = Callable[[Path, Sequence[str] | None], None]
+"""A function that runs Mininet-WiFi's prompt in a forked process.
+
+It gets the file for the names of the nodes that shall have a window, and the commands, or None if
+they come from the terminal.
+"""
 
 
 @dataclass(frozen=True)
 class Request:
-    """Describe a command to run in a host; a request's JSON file has these fields."""
+    """Describe a command to run in a host; a request's JSON file has these fields.
+
+    With `terminal`, its type such as "xterm", the command gets a terminal; else it is "". For the
+    host `PROMPT`, `argv` are commands for the prompt; with a terminal they are read from there.
+    """
 
     host: str
     argv: list[str]
+    terminal: str = ""
 
 
 class Executor:
@@ -45,6 +52,7 @@ class Executor:
         folder: Path,
         inside: Callable[[str, list[str]], list[str]],
         record: Callable[[int], None],
+        prompt: RunPrompt,
     ) -> None:
         """Start the thread.
 
@@ -52,7 +60,8 @@ class Executor:
         host. `record` is called with the number of every started process.
         """
         self.folder, self._inside, self._record = folder / "exec", inside, record
-        self._running: dict[Path, subprocess.Popen[bytes]] = {}
+        self._prompt = prompt
+        self._running: dict[Path, children.Process] = {}
         self._stop = threading.Event()
         self.folder.mkdir(exist_ok=True)
         self._handle = os.open(self.folder, os.O_RDONLY)
@@ -66,8 +75,8 @@ class Executor:
                 for file in sorted(self.folder.glob("*.json")):
                     self._start(file)
             for file, process in list(self._running.items()):
-                if process.poll() is not None:
-                    file.with_suffix(".status").write_text(str(process.returncode))
+                if (status := process.poll()) is not None:
+                    file.with_suffix(".status").write_text(str(status))
                     del self._running[file]
 
     def _start(self, file: Path) -> None:
@@ -75,19 +84,36 @@ class Executor:
         request = Request(**json.loads(file.read_text()))
         file.unlink()
         with file.with_suffix(".out").open("wb") as out, file.with_suffix(".err").open("wb") as err:
-            streams = {"stdin": subprocess.DEVNULL, "stdout": out, "stderr": err, "text": False}
             try:
-                process = shell.spawn(
-                    self._inside(request.host, request.argv),
-                    f"run a command in {request.host}",
-                    start_new_session=True,
-                    **streams,
-                )
+                process = self._process(request, file, out.fileno(), err.fileno())
                 self._running[file] = process
                 self._record(process.pid)
             except (LabError, OSError) as problem:
                 err.write(f"{problem}\n".encode())
                 file.with_suffix(".status").write_text("127")
+
+    def _process(self, request: Request, file: Path, out: int, err: int) -> children.Process:
+        """Start the command of a request and return its process; `out` and `err` are open files."""
+        if request.host == PROMPT:
+            windows = file.with_suffix(".windows")
+
+            def run() -> None:
+                os.environ["TERM"] = request.terminal or "dumb"
+                self._prompt(windows, None if request.terminal else request.argv)
+
+            def prompt(stdin: int, stdout: int) -> children.Process:
+                return children.Fork(run, stdin, stdout)
+
+            if request.terminal:
+                return children.Terminal(file, lambda slave: prompt(slave, slave))
+            return children.without_input(lambda stdin: prompt(stdin, out))
+        argv, doing = self._inside(request.host, request.argv), f"run a command in {request.host}"
+        if request.terminal:
+            argv = ["env", f"TERM={request.terminal}", *argv]
+            return children.Terminal(
+                file, lambda slave: children.start_command(argv, doing, slave, slave, slave)
+            )
+        return children.start_command(argv, doing, children.NO_INPUT, out, err)
 
     def close(self) -> None:
         """End the thread, and kill the commands that are still running."""
@@ -98,53 +124,3 @@ class Executor:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)  # a shell's children too
             process.wait()
-
-
-def main(run: str, host: str, argv: list[str], runs: Path) -> int:
-    """Run a command in a host of a running emulation, and return its exit status.
-
-    `run` is the name of a run in the folder `runs`, or the path of a run folder. The output of the
-    command is printed while it runs.
-    """
-    folder = runs / run if (runs / run).is_dir() else Path(run)
-    served = folder / "exec"
-    if not served.is_dir():
-        raise RequestError(
-            f"exec in {run}: no emulation serves this run. Only a running one does; see {runs}"
-        )
-    hosts = [*json.loads((folder / "pox" / "topology.json").read_text())["hosts"], MACHINE]
-    if host not in hosts:
-        raise RequestError(f"exec in {run}: host {unknown(host, hosts)}")
-    file = served / f"{time.time_ns()}.json"
-    draft = file.with_suffix(".part")
-    draft.write_text(json.dumps(asdict(Request(host, argv))))
-    draft.rename(file)
-    return _follow(file)
-
-
-def _follow(file: Path) -> int:
-    """Copy the command's output to this process until its exit status is written; return it.
-
-    `file` is the request.
-    """
-    positions = {".out": 0, ".err": 0}
-    deadline = time.monotonic() + START_TIMEOUT_S
-    while True:
-        status = file.with_suffix(".status")
-        done = status.exists() and status.read_text().strip()
-        for suffix, stream in ((".out", sys.stdout), (".err", sys.stderr)):
-            path = file.with_suffix(suffix)
-            if path.exists():
-                data = path.read_bytes()[positions[suffix] :]
-                positions[suffix] += len(data)
-                stream.buffer.write(data)
-                stream.flush()
-        if done:
-            return int(done)
-        if not file.with_suffix(".out").exists() and time.monotonic() > deadline:
-            file.unlink(missing_ok=True)
-            raise LabError(
-                f"exec: the run did not start the command in {START_TIMEOUT_S} s. "
-                "Is it still running?"
-            )
-        time.sleep(POLL_S)

@@ -15,14 +15,13 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from lab.engines.mininet.kernel import netlink, shaping
 from lab.engines.mininet.machine import shell
 from lab.engines.mininet.machine.ledger import Ledger
-from lab.engines.mininet.network import bridges, host_setup, radios
+from lab.engines.mininet.network import bridges, host_setup, radios, release
 from lab.engines.mininet.programs import userspace_path_manager
 from lab.errors import LabError
 from lab.topologies.topology import Interface, Topology, Wiring
@@ -50,7 +49,7 @@ class Network:
         # importing Mininet-WiFi takes a second
         from lab.engines.mininet.network import nodes
 
-        self._net = nodes.empty()
+        self._net = nodes.empty(self.scratch)
         self._add_nodes()
         for node in self._net.values():
             node.wait_ready()
@@ -59,13 +58,21 @@ class Network:
     def build(self) -> None:
         """Connect the nodes, start bridges and hostapd, configure the hosts, associate stations."""
         kernel_names = self._make_interfaces()
-        with _working_directory(self.scratch):
-            self._start_mininet()
+        self._start_mininet()
         self._make_bridges()
         for host in self.hosts:
             self._configure_host(host, kernel_names)
         host_setup.without_offloads(self.ports(), lambda argv: argv)
         self._associate()
+        release.release(self._net, self.wiring, self.scratch)
+
+    @property
+    def net(self) -> Any:
+        """Return the network as Mininet-WiFi knows it, an object of its class `Mininet_wifi`.
+
+        Once the network is built, all its methods work, and those of its nodes.
+        """
+        return self._net
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -281,17 +288,3 @@ def _pair(each: Interface, pid: int) -> str:
     The interface is moved into the network namespace of the host's process `pid`.
     """
     return f"link add {each.port} type veth peer name {each.name} address {each.mac} netns {pid}"
-
-
-@contextmanager
-def _working_directory(folder: Path) -> Iterator[None]:
-    """Make `folder` the working directory while the `with` block runs.
-
-    Mininet-WiFi writes hostapd's files into the working directory.
-    """
-    before = Path.cwd()
-    os.chdir(folder)
-    try:
-        yield
-    finally:
-        os.chdir(before)

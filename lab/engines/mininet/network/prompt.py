@@ -1,0 +1,80 @@
+"""Offer Mininet-WiFi's own prompt, its class CLI, on a running emulation.
+
+It runs in a copy (fork) of the engine's process, which has the network as Mininet-WiFi knows it.
+What the prompt does to the kernel acts on the running network; what it does to Mininet-WiFi's
+objects, such as a new position of a station, stays in the copy.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from lab.engines.mininet.network.nodes import CLI
+
+SHELLS = ("bash", "sh")
+Positions = Callable[[], dict[str, tuple[float, float]]]
+"""A function that returns the current position (x, y) of each station [m]."""
+
+
+class Prompt(CLI):  # type: ignore[misc]
+    """Adapt Mininet-WiFi's prompt to a terminal that may be on another machine than the network."""
+
+    windows: Path
+    positions: Positions
+    script: Sequence[str] | None
+
+    def preloop(self) -> None:
+        """Let the loop of commands take them from the script, if there is one."""
+        if self.script is not None:
+            self.cmdqueue = [*self.script, "exit"]
+            self.script = None
+
+    def precmd(self, line: str) -> str:
+        """Update the positions of the stations before each command; return the command."""
+        if not self.isatty():
+            print(f"{self.prompt}{line}", flush=True)
+        for name, (x_m, y_m) in self.positions().items():
+            self.mn[name].position = [x_m, y_m, 0.0]
+        return str(super().precmd(line))
+
+    def default(self, line: str) -> Any:
+        """Run a command in a node: `ue1 ping srv1`. A shell, `ue1 bash`, gets the terminal."""
+        node, _, command = line.strip().partition(" ")
+        if node in self.mn and command.strip() in SHELLS and self.isatty():
+            enter = ["mnexec", "-a", str(self.mn[node].pid)]
+            title = f"PS1={node}:\\w# "
+            return subprocess.call([*enter, "env", title, *_plain_shell(command.strip())])
+        return super().default(line)
+
+    def do_xterm(self, line: str, term: str = "xterm") -> None:
+        """Open a terminal window on each node, where the prompt was started: xterm ue1 srv1."""
+        for name in line.split():
+            if name not in self.mn:
+                print(f"node '{name}' not in network")
+            else:
+                with self.windows.open("a") as windows:
+                    windows.write(f"{name}\n")
+        if not line.split():
+            print(f"usage: {term} node1 node2 ...")
+
+
+def _plain_shell(name: str) -> list[str]:
+    """Return the command line of a shell that keeps the prompt of its environment."""
+    return [name, "--norc"] if name == "bash" else [name]
+
+
+def run(net: Any, positions: Positions, windows: Path, script: Sequence[str] | None) -> None:
+    """Run the prompt until its end, in a forked process.
+
+    The commands come from the terminal or, if it is not None, from `script`; then each command is
+    printed before its output. `windows` is the file that takes the names of nodes on which the
+    caller shall open a terminal window.
+    """
+    Prompt.windows, Prompt.positions, Prompt.script = windows, staticmethod(positions), script
+    for node in net.values():
+        node.forget_shell()  # it belongs to the parent
+    Prompt(net, stdin=sys.stdin)
