@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / "docs" / "definitions.md").read_text(encoding="utf-8")
 WRITES_EVENTS = ("lab/run/runner.py", "lab/engines/sim", "lab/engines/mininet/engine.py")
 WRITES_LINES = ("controller/decision_log.py", "controller/pox_ext/session.py")
-RECORDING = {"_note", "_event", "record", "event"}
+RECORDING = {"_note", "_event", "_record_event", "record", "event"}
 
 
 def rows(section: str) -> dict[str, list[str]]:

@@ -117,6 +117,11 @@ def _options(request: Request) -> Options:
         raise RequestError(
             f"--vm: engine '{request.engine}' needs no virtual machine. Leave out --vm"
         )
+    if request.pcap and not entry.real_time:
+        raise RequestError(
+            f"--pcap: engine '{request.engine}' has no packets that could be captured. "
+            "Use --engine mininet, or leave out --pcap"
+        )
     if request.speed is None:
         return Options(1.0 if entry.real_time else 0.0, request.pcap, request.wait)
     try:

@@ -17,6 +17,7 @@ from typing import Any
 
 from lab.engines.mininet import ebpf, execute, probes
 from lab.engines.mininet.ap_agent_process import ApAgentProcess
+from lab.engines.mininet.captures import Captures
 from lab.engines.mininet.ebpf import build, load
 from lab.engines.mininet.emulated_network import STATE, EmulatedNetwork
 from lab.engines.mininet.install import capabilities
@@ -58,6 +59,7 @@ class MininetEngine(Engine):
         """
         self.scenario, self.recorder = scenario, recorder
         self._sampled_s = 0.0
+        self._captures: Captures | None = None
         self._undo = ExitStack()
         self._undo.enter_context(lock.hold(f"run {recorder.run_id}", self.options.wait))
         self.emulated = EmulatedNetwork(scenario, recorder, self._undo, self._record_event)
@@ -77,6 +79,8 @@ class MininetEngine(Engine):
         due_s = min(until_s, self._sampled_s + self.scenario.sample_interval_s)
         late_s = self.workload.now_s() - due_s
         self._sampled_s = until_s
+        if self._captures:
+            self._captures.flush()
         frame, reasons = self.telemetry.frame(until_s, late_s)
         self.workload.completed(self.telemetry.sampler.newly_complete())
         for reason in reasons:
@@ -151,6 +155,8 @@ class MininetEngine(Engine):
     def _start_traffic(self) -> None:
         """Start telemetry, the AP agent and the executor; then connect the flows and start them."""
         emulated, folder = self.emulated, self.recorder.folder
+        if self.options.pcap:
+            self._start_captures()
         self.telemetry = Telemetry(
             emulated, folder / "pox" / "decisions.jsonl", self.scenario.rate_scale
         )
@@ -185,6 +191,20 @@ class MininetEngine(Engine):
         self.started_at = time.time()
         self.telemetry.begin()
         self.workload.begin()
+
+    def _start_captures(self) -> None:
+        """Record the packets of every host from now on, into `RUN/pcap/HOST.pcap`."""
+        emulated = self.emulated
+        self._captures = Captures(self.recorder.folder / "pcap", emulated.network, emulated.ledger)
+        self._undo.callback(self._stop_captures, self._captures)
+        for host, file in self._captures.files.items():
+            self._record_event("pcap", host=host, file=f"pcap/{file.name}", state="started")
+
+    def _stop_captures(self, captures: Captures) -> None:
+        for host, found in captures.stop().items():
+            counts = {"packets": found.packets, "dropped": found.dropped}
+            file = f"pcap/{captures.files[host].name}"
+            self._record_event("pcap", host=host, file=file, state="ended", **counts)
 
     def _start_executor(self) -> None:
         """Start the executor, which runs the commands of `exec` and `cli` during this run."""

@@ -1,52 +1,15 @@
 """Mininet-WiFi's nodes on this machine, without radios and without Open vSwitch."""
 
-import importlib.util
 from pathlib import Path
 
-import pytest
-from machine import needs_root
+from built_network import built, needs_nodes
 
-from lab.engines.mininet.machine import shell, upstreams
-from lab.engines.mininet.machine.ledger import Ledger
-from lab.engines.mininet.network.network import Network
-from lab.topologies import parallel_paths
-from lab.topologies.topology import wire
+from lab.engines.mininet.machine import shell
 
-pytestmark = [
-    needs_root,
-    pytest.mark.skipif(
-        not (upstreams.folder() / "mininet-wifi").is_dir()
-        or importlib.util.find_spec("six") is None,
-        reason="needs ./run_lab.sh setup-emulation",
-    ),
-]
+__all__ = ["built"]
+
+pytestmark = needs_nodes
 CONFIGURATION = "echo 'interface=wifi1-wlan1\nssid=lab-wifi1"
-
-
-@pytest.fixture
-def built(tmp_path, monkeypatch):
-    """Two paths with all their interfaces; bridges are only named."""
-    commands = []
-    run = shell.run
-
-    def without_bridges(argv, doing, **options):
-        commands.append(" ".join(argv))
-        return "" if argv[0] in ("ovs-vsctl", "hostapd") else run(argv, doing, **options)
-
-    monkeypatch.setattr(shell, "run", without_bridges)
-    paths = ({"rate_mbps": 10}, {"rate_mbps": 5})
-    topology = parallel_paths.build(parallel_paths.Params(paths=paths))
-    ledger = Ledger(tmp_path / "ledger")
-    network = Network(topology, wire(topology), ledger, tmp_path)
-    network.commands = commands
-    network.create()
-    try:
-        network.build()
-        yield network
-    finally:
-        network.stop()
-        monkeypatch.undo()
-        assert [problem for problem in ledger.undo_all() if "bridge" not in problem] == []
 
 
 def test_hosts_have_their_addresses_routes_and_endpoints(built):

@@ -32,7 +32,7 @@ from mn_wifi.cli import CLI  # noqa: E402
 from mn_wifi.link import HostapdConfig, IntfWireless  # noqa: E402
 from mn_wifi.node import OVSKernelAP, Station  # noqa: E402
 
-__all__ = ["CLI"]
+__all__ = ["CLI", "setLogLevel"]
 TERMINATE_TIMEOUT_S = 3
 SWITCH_VERSION = "2.0"  # Mininet treats versions before 1.10 differently
 

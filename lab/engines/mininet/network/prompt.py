@@ -7,13 +7,14 @@ objects, such as a new position of a station, stays in the copy.
 
 from __future__ import annotations
 
+import logging
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from lab.engines.mininet.network.nodes import CLI
+from lab.engines.mininet.network.nodes import CLI, setLogLevel
 
 SHELLS = ("bash", "sh")
 Positions = Callable[[], dict[str, tuple[float, float]]]
@@ -50,6 +51,12 @@ class Prompt(CLI):  # type: ignore[misc]
             return subprocess.call([*enter, "env", title, *_plain_shell(command.strip())])
         return super().default(line)
 
+    def do_distance(self, line: str) -> None:
+        """Print the distance between two nodes: distance ue1 wifi1."""
+        setLogLevel("info")
+        super().do_distance(line)
+        setLogLevel("output")
+
     def do_xterm(self, line: str, term: str = "xterm") -> None:
         """Open a terminal window on each node, where the prompt was started: xterm ue1 srv1."""
         for name in line.split():
@@ -77,4 +84,7 @@ def run(net: Any, positions: Positions, windows: Path, script: Sequence[str] | N
     Prompt.windows, Prompt.positions, Prompt.script = windows, staticmethod(positions), script
     for node in net.values():
         node.forget_shell()  # it belongs to the parent
+    for handler in logging.getLogger("mininet").handlers:
+        if isinstance(handler, logging.StreamHandler):
+            handler.setStream(sys.stdout)
     Prompt(net, stdin=sys.stdin)

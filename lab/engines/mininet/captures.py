@@ -1,0 +1,81 @@
+"""Record the packets of every host into files while a run goes on: `run --pcap`."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from lab.engines.mininet.machine import shell
+from lab.engines.mininet.machine.ledger import Ledger
+from lab.engines.mininet.network.network import Network
+from lab.errors import LabError
+
+SNAPSHOT_BYTES = 128  # of each packet: all headers, with the options of Multipath TCP
+END_TIMEOUT_S = 10
+
+
+@dataclass(frozen=True)
+class Captured:
+    """Hold how many packets a host's file has, and how many the kernel dropped instead."""
+
+    packets: int
+    dropped: int
+
+
+class Captures:
+    """Run one tcpdump in every host; each writes a file of its own, `HOST.pcap`."""
+
+    def __init__(self, folder: Path, network: Network, ledger: Ledger) -> None:
+        """Start the programs, and wait until all of them capture.
+
+        `folder` takes the files. Raises `LabError` if a program does not start.
+        """
+        folder.mkdir()
+        self.files = {host: folder / f"{host}.pcap" for host in network.hosts}
+        self._programs: dict[str, subprocess.Popen[str]] = {}
+        for host, file in self.files.items():
+            argv = ["tcpdump", "-i", "any", "-n", "-s", str(SNAPSHOT_BYTES), "-Z", "root"]
+            program = shell.spawn(
+                network.inside(host, [*argv, "-w", str(file)]),
+                f"capture the packets of {host}",
+                stdin=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+            )
+            ledger.record("process", pid=program.pid)
+            self._programs[host] = program
+        for host, program in self._programs.items():
+            _wait_until_listening(host, program)
+
+    def flush(self) -> None:
+        """Write the packets captured so far into the files."""
+        for program in self._programs.values():
+            program.send_signal(signal.SIGUSR2)
+
+    def stop(self) -> dict[str, Captured]:
+        """End the programs, and return what each host's file has, by host."""
+        for program in self._programs.values():
+            program.send_signal(signal.SIGINT)
+        return {host: _counts(program) for host, program in self._programs.items()}
+
+
+def _wait_until_listening(host: str, program: subprocess.Popen[str]) -> None:
+    assert program.stderr is not None
+    lines: list[str] = []
+    for line in program.stderr:
+        lines.append(line.strip())
+        if "listening on" in line:
+            return
+    raise LabError(f"capture the packets of {host}: tcpdump ended: {' / '.join(lines)}")
+
+
+def _counts(program: subprocess.Popen[str]) -> Captured:
+    try:
+        text = program.communicate(timeout=END_TIMEOUT_S)[1]
+    except subprocess.TimeoutExpired:
+        program.kill()
+        text = program.communicate()[1]
+    found = {what: int(count) for count, what in re.findall(r"(\d+) packets? (\w+)", text)}
+    return Captured(found.get("captured", 0), found.get("dropped", 0))

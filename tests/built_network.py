@@ -1,0 +1,47 @@
+"""A network that the emulation has built on this machine: hosts and wires, without bridges."""
+
+import importlib.util
+
+import pytest
+from machine import needs_root
+
+from lab.engines.mininet.machine import shell, upstreams
+from lab.engines.mininet.machine.ledger import Ledger
+from lab.engines.mininet.network.network import Network
+from lab.topologies import parallel_paths
+from lab.topologies.topology import wire
+
+needs_nodes = [
+    needs_root,
+    pytest.mark.skipif(
+        not (upstreams.folder() / "mininet-wifi").is_dir()
+        or importlib.util.find_spec("six") is None,
+        reason="needs ./run_lab.sh setup-emulation",
+    ),
+]
+
+
+@pytest.fixture
+def built(tmp_path, monkeypatch):
+    """Two paths with all their interfaces; bridges are only named."""
+    commands = []
+    run = shell.run
+
+    def without_bridges(argv, doing, **options):
+        commands.append(" ".join(argv))
+        return "" if argv[0] in ("ovs-vsctl", "hostapd") else run(argv, doing, **options)
+
+    monkeypatch.setattr(shell, "run", without_bridges)
+    paths = ({"rate_mbps": 10}, {"rate_mbps": 5})
+    topology = parallel_paths.build(parallel_paths.Params(paths=paths))
+    ledger = Ledger(tmp_path / "ledger")
+    network = Network(topology, wire(topology), ledger, tmp_path)
+    network.commands = commands
+    network.create()
+    try:
+        network.build()
+        yield network
+    finally:
+        network.stop()
+        monkeypatch.undo()
+        assert [problem for problem in ledger.undo_all() if "bridge" not in problem] == []

@@ -1,0 +1,157 @@
+"""Mininet-WiFi's prompt on a built network: with a script, and in a terminal."""
+
+import json
+import os
+import pty
+import re
+import select
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from built_network import built, needs_nodes
+
+from lab.engines.mininet import exec_caller, execute
+from lab.topologies.topology_file import describe
+
+__all__ = ["built"]
+pytestmark = needs_nodes
+ROOT = Path(__file__).resolve().parents[3]
+WITHIN_S = 20
+
+
+@pytest.fixture
+def run(built, tmp_path, monkeypatch):
+    """Return the folder of a run whose network is built; ue1 is at (3, 4)."""
+    from lab.engines.mininet.network import prompt
+
+    monkeypatch.setattr(execute, "SERVE_S", 0.02)
+    folder = tmp_path / "run"
+    (folder / "pox").mkdir(parents=True)
+    description = describe(built.topology, built.wiring)
+    (folder / "pox" / "topology.json").write_text(json.dumps(description))
+
+    def serve(windows, script):
+        prompt.run(built.net, lambda: {"ue1": (3.0, 4.0)}, windows, script)
+
+    executor = execute.Executor(folder, built.inside, lambda _pid: None, serve)
+    yield folder
+    executor.close()
+
+
+def entered(run: Path, *lines: str) -> str:
+    """Enter these lines at the prompt without a terminal, and return its output."""
+    argv = [sys.executable, "-m", "lab", "cli", str(run)]
+    text = "".join(f"{line}\n" for line in lines)
+    done = subprocess.run(
+        argv, cwd=ROOT, input=text, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def test_a_script_runs_the_commands_of_mininet(run):
+    output = entered(
+        run, "nodes", "ue1 getent ahostsv4 srv1", "links", "dump", "py ue1.position", "nonsense"
+    )
+    assert "available nodes are: \np1 p2 s1 srv1 ue1" in output
+    assert "mininet-wifi> ue1 getent ahostsv4 srv1\n10.0.0.1" in output
+    assert "ue1-eth1<->p1-eth1 (OK OK)" in output
+    assert "<QuietHost ue1: ue1-eth1:10.16.0.1,ue1-eth2:10.17.0.1 pid=" in output
+    assert "[3.0, 4.0, 0.0]" in output
+    assert "Unknown command: nonsense" in output
+
+
+def test_names_of_hosts_become_addresses_in_commands(run):
+    assert "mininet-wifi> ue1 echo srv1\n10.0.0.1" in entered(run, "ue1 echo srv1")
+
+
+def test_a_window_without_a_display_is_explained(run, monkeypatch):
+    monkeypatch.delenv("DISPLAY", raising=False)
+    output = entered(run, "xterm ue1", "xterm ue9")
+    assert "no display or no xterm here. Type: ue1 bash" in output
+    assert "node 'ue9' not in network" in output
+
+
+def test_a_window_opens_where_the_prompt_was_started(run, tmp_path, monkeypatch):
+    program, opened = tmp_path / "xterm", tmp_path / "opened"
+    program.write_text(f'#!/bin/sh\necho "$@" >{opened}\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setenv("DISPLAY", ":0")
+    entered(run, "xterm ue1")
+    deadline = time.monotonic() + WITHIN_S
+    while not (opened.exists() and opened.read_text()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert re.search(r"-T ue1 -e .* -m lab exec \S+ ue1 -- bash", opened.read_text())
+
+
+class Terminal:
+    """Hold a command that runs in a terminal."""
+
+    def __init__(self, *arguments: str) -> None:
+        pid, self.fd = pty.fork()
+        if pid == 0:
+            os.chdir(ROOT)
+            os.execv(sys.executable, [sys.executable, "-m", "lab", *arguments])
+        self.pid, self.shown = pid, ""
+
+    def enter(self, text: str) -> None:
+        os.write(self.fd, text.encode())
+
+    def until(self, pattern: str) -> None:
+        """Read output until it contains a pattern, and forget it up to there."""
+        deadline = time.monotonic() + WITHIN_S
+        while not (found := re.search(pattern, self.shown)):
+            assert time.monotonic() < deadline, self.shown
+            if select.select([self.fd], [], [], 0.1)[0]:
+                self.shown += os.read(self.fd, 65536).decode()
+        self.shown = self.shown[found.end() :]
+
+    def status(self) -> int:
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+
+def test_the_prompt_in_a_terminal_runs_a_shell_and_passes_ctrl_c_on(run):
+    terminal = Terminal("cli", str(run))
+    terminal.until("mininet-wifi> ")
+    terminal.enter("ue1 bash\n")
+    terminal.until("ue1:.*# ")
+    terminal.enter("stty size; tty; echo $((6*7)); ip -br address\n")
+    terminal.until(r"(?s)\d+ \d+\r\n/dev/pts/\d+\r\n42\r\n.*10\.16\.0\.1")
+    terminal.until("ue1:.*# ")
+    terminal.enter("exit\n")
+    terminal.until("mininet-wifi> ")
+    terminal.enter("ue1 sleep 1000\n")
+    time.sleep(1)
+    terminal.enter("\x03")
+    terminal.until("mininet-wifi> ")
+    terminal.enter("exit\n")
+    assert terminal.status() == 0
+
+
+def test_exec_in_a_terminal_gives_the_command_one(run):
+    terminal = Terminal("exec", str(run), "ue1", "--", "sh", "-c", "tty; exit 5")
+    terminal.until("/dev/pts/")
+    assert terminal.status() == 5
+
+
+def test_the_prompt_ends_with_the_run(built, tmp_path):
+    pids: list[int] = []
+    executor = execute.Executor(
+        tmp_path, built.inside, pids.append, lambda _windows, _script: time.sleep(100)
+    )
+    request = execute.Request(execute.PROMPT, [])
+    (tmp_path / "exec" / "1.json").write_text(json.dumps(request.__dict__))
+    deadline = time.monotonic() + WITHIN_S
+    while not pids and time.monotonic() < deadline:
+        time.sleep(0.05)
+    executor.close()
+    assert not Path(f"/proc/{pids[0]}").exists()
+
+
+def test_a_run_that_does_not_serve_the_prompt_is_refused(tmp_path):
+    with pytest.raises(exec_caller.RequestError, match="no emulation serves this run"):
+        exec_caller.prompt("none", tmp_path)
