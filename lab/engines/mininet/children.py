@@ -45,7 +45,7 @@ class Fork:
     """Hold a forked copy of this process that runs a function and ends."""
 
     def __init__(self, function: Callable[[], None], stdin: int, stdout: int) -> None:
-        """Fork this process, and call `function` in the copy.
+        """Start a copy of this process, and call `function` in it.
 
         The copy is a session of its own. Its standard input is the file descriptor `stdin`, its
         output and its errors go to `stdout`. If `stdin` is a terminal, it controls the session.
@@ -79,6 +79,7 @@ def _run_and_exit(function: Callable[[], None], stdin: int, stdout: int) -> None
             os.dup2(fd, number)
         if os.isatty(0):
             fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+        shell.forget_journals()
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         sys.stdin, sys.stdout, sys.stderr = (

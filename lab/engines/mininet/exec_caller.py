@@ -25,7 +25,7 @@ from lab.errors import LabError, RequestError, unknown
 
 POLL_S = 0.1
 KEYS_S = 0.03  # between two copies of keystrokes and output of a terminal
-START_TIMEOUT_S = 10
+START_TIMEOUT_S = 30
 CHUNK = 65536
 
 
@@ -106,14 +106,14 @@ class _Output:
                 _open_window(self._folder, name)
             if done:
                 return int(done)
+            if not self._file.parent.is_dir():
+                raise LabError("exec: the run has ended")
             if not self._file.with_suffix(".out").exists() and time.monotonic() > deadline:
                 self._file.unlink(missing_ok=True)
                 raise LabError(
                     f"exec: the run did not start the command in {START_TIMEOUT_S} s. "
                     "Is it still running?"
                 )
-            if not self._file.parent.is_dir():
-                raise LabError("exec: the run has ended")
             if keys:
                 self._copy_keys(poll_s)
             else:

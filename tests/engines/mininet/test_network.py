@@ -1,13 +1,10 @@
 """The commands for hosts, ports and bridges, without a network."""
 
-from pathlib import Path
-
 import pytest
 
 from lab.engines.mininet.machine import shell
 from lab.engines.mininet.machine.ledger import Ledger
-from lab.engines.mininet.network.network import Network, _pair, _working_directory
-from lab.errors import LabError
+from lab.engines.mininet.network.network import Network, _pair
 from lab.topologies.topology import wire
 
 
@@ -113,21 +110,3 @@ def test_stop_ends_every_node_and_needs_no_network(network, tmp_path):
     assert all(node.ended for node in nodes)
     network._net = None
     network.stop()
-
-
-def test_mininet_writes_into_the_scratch_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir("/")
-    with _working_directory(tmp_path):
-        assert Path.cwd() == tmp_path
-    assert Path.cwd() == Path("/")
-
-
-def test_the_working_directory_is_restored_after_a_failure(tmp_path, monkeypatch):
-    def fail():
-        with _working_directory(tmp_path):
-            raise LabError("x")
-
-    monkeypatch.chdir("/")
-    with pytest.raises(LabError):
-        fail()
-    assert Path.cwd() == Path("/")

@@ -74,6 +74,7 @@ def test_hostapd_reads_the_configuration_of_mininet_wifi(tmp_path, monkeypatch):
     nodes._start_hostapd(tmp_path, CONFIGURATION, radio)
     ((program, background, file),) = started
     assert (program, background) == ("hostapd", "-B")
+    assert Path(file).parent == tmp_path
     assert Path(file).read_text() == "interface=wifi1-wlan1\nssid=lab-wifi1"
 
 

@@ -35,6 +35,14 @@ def remove_journal(journal: Journal) -> None:
         _journals.remove(journal)
 
 
+def forget_journals() -> None:
+    """Report commands to no journal from now on.
+
+    A forked process calls this, because the journals belong to its parent.
+    """
+    _journals.clear()
+
+
 @contextmanager
 def journal_to(journal: Journal) -> Iterator[None]:
     """Call `journal` with every command while the `with` block runs."""

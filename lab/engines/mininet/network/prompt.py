@@ -8,12 +8,12 @@ objects, such as a new position of a station, stays in the copy.
 from __future__ import annotations
 
 import logging
-import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from lab.engines.mininet.machine import shell
 from lab.engines.mininet.network.nodes import CLI, setLogLevel
 
 SHELLS = ("bash", "sh")
@@ -48,7 +48,9 @@ class Prompt(CLI):  # type: ignore[misc]
         if node in self.mn and command.strip() in SHELLS and self.isatty():
             enter = ["mnexec", "-a", str(self.mn[node].pid)]
             title = f"PS1={node}:\\w# "
-            return subprocess.call([*enter, "env", title, *_plain_shell(command.strip())])
+            argv = [*enter, "env", title, *_plain_shell(command.strip())]
+            shell.spawn(argv, f"open a shell in {node}").wait()
+            return None
         return super().default(line)
 
     def do_distance(self, line: str) -> None:
