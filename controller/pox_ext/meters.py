@@ -6,8 +6,8 @@ access points Tier 2. The meter limits the rate of all Tier 2 traffic of an acce
 
 1) A bridge connects: read its table 0 and its meter, so that a restarted controller continues with
    the installed state.
-2) Write the desired state. Before the first decision this is the installed state, plus an entry
-   for the data of each address of a multipath user, so that it is counted.
+2) Write the desired state. Before the first decision this is the installed state, plus entries
+   that count the data of each address of a multipath user.
 3) Entries that somebody deletes by hand are written once more after `REPAIR_AFTER_S`. Until then
    the effect of the deletion can be observed.
 4) The throughput of Tier 2 is the traffic that reached the meter minus what the meter dropped. A
@@ -42,10 +42,12 @@ class Meters:
     """
 
     def __init__(self, plan: Plan, hosts: Hosts, ready: Callable[[str], None]) -> None:
-        """Store what is given; call `ready(switch)` when table 0 of the switch is written.
+        """Store the arguments.
 
-        `plan` names the multipath users, and `hosts` has their addresses. Table 0 of an access
-        point gets an entry for the data of each of these addresses, which counts this data.
+        `plan` names the multipath users and the directions of their data, and `hosts` has their
+        addresses. Table 0 of an access point gets an entry for each of these addresses and
+        directions, which counts the data. `ready(switch)` is called when table 0 of the switch is
+        written.
         """
         self._plan, self._hosts, self._ready = plan, hosts, ready
         self.channels: dict[str, Channel] = {}
@@ -87,7 +89,7 @@ class Meters:
         """Return the throughput of Tier 2 at a switch in bit/s, None if it was not measured.
 
         `addresses` are the addresses in Tier 2. If the switch has a meter, this is the traffic that
-        passed the meter. Otherwise it is the sum of the rates that the entries of `addresses`
+        passed the meter. Otherwise it is the sum of the rates that the entries for these addresses
         counted.
         """
         if self.limit_bps(switch) is not None:
@@ -115,7 +117,7 @@ class Meters:
         self._apply_desired(command.ap)
 
     def _counted(self, switch: str) -> Iterator[Data]:
-        """Yield the data of all multipath users at a switch; nothing if it is no access point."""
+        """Yield the data of all multipath users at an access point; nothing at any other switch."""
         users = self._plan.multipath if switch in self._plan.aps else ()
         for user in users:
             for address in self._hosts.at(user, switch):
@@ -123,8 +125,8 @@ class Meters:
                     yield Data(address, direction)
 
     def _data(self, switch: str, addresses: Iterable[str]) -> Iterator[Data]:
-        """Yield the data of these addresses at an access point, in all directions in which their
-        users have data."""
+        """Yield the data of `addresses` at an access point, in every direction of their users' data.
+        """
         wanted = set(addresses)
         return (data for data in self._counted(switch) if data.address in wanted)
 
@@ -182,7 +184,7 @@ class Meters:
             self._apply_desired(switch)
 
     def refresh(self, switch: str) -> None:
-        """Add an entry to table 0 for each multipath user's address learned since the last call."""
+        """Add entries to table 0 for addresses of multipath users learned since the last call."""
         if switch in self._installed and self._desired.get(switch):
             self._desired[switch] = replace(
                 self._desired[switch], counted=frozenset(self._counted(switch))

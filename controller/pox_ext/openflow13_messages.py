@@ -39,7 +39,7 @@ _GOTO, _METER_INSTRUCTION = 1, 6
 
 
 class Data(NamedTuple):
-    """Name the data of a user's address: what the address receives ("down") or sends ("up")."""
+    """Identify the data of a user at one address: what it receives ("down") or sends ("up")."""
 
     address: str
     direction: str = "down"
@@ -85,17 +85,18 @@ def meter_mod(command: int, rate_bps: int = 0) -> bytes:
 
 
 def send_to_paths(data: Data | None, metered: bool) -> bytes:
-    """Return a message that adds an entry to table 0: it sends `data` on to table 1.
+    """Return a message that adds an entry to table 0 for the TCP packets of `data`.
 
-    Table 1 holds the entries of paths. If `metered`, the traffic passes the meter first. The entry
-    matches TCP. With `data` None, this is the default entry, which matches all other packets.
+    The entry sends the packets to table 1, which forwards them. If `metered`, they pass the meter
+    first. If `data` is None, the message adds the default entry, which matches all packets that
+    match no other entry.
     """
     meter = struct.pack("!HHL", _METER_INSTRUCTION, 8, METER) if metered else b""
     return _table0(FLOW_ADD, data, meter + struct.pack("!HHB3x", _GOTO, 8, PATHS_TABLE))
 
 
 def delete_entry(data: Data) -> bytes:
-    """Return a message that deletes the entry of `data` in table 0."""
+    """Return a message that deletes the entry for the packets of `data` from table 0."""
     return _table0(FLOW_DELETE_STRICT, data, b"")
 
 
@@ -142,8 +143,8 @@ def meter_config_request() -> tuple[int, bytes]:
 class FlowEntry:
     """Hold a flow entry with its counters.
 
-    `address` is the IPv4 destination that the entry matches, None if it matches any. `metered` is
-    True if its packets pass the meter. Both are used only for entries of table 0.
+    `data` is the address and direction that the entry matches, None if it matches no address.
+    `metered` is True if its packets pass the meter. Both are used only for entries of table 0.
     """
 
     cookie: int
@@ -224,7 +225,7 @@ def _flow(entry: bytes) -> FlowEntry:
 
 
 def _data(fields: bytes) -> Data | None:
-    """Return the data that an entry with these match fields selects, None if it has no address."""
+    """Return the data (address and direction) in the match fields of an entry; None without any."""
     while len(fields) >= 4:
         kind, field, length = struct.unpack_from("!HBB", fields)
         if kind == 0x8000 and field >> 1 in (_IPV4_SRC, _IPV4_DST):

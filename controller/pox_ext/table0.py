@@ -1,8 +1,8 @@
 """Compute the messages that change table 0 of a switch from its installed to its desired state.
 
-Every address of a multipath user has an entry, so that its traffic is counted under every strategy.
-The entries of Tier 2 addresses, whose traffic the strategy limits, send it through the meter. The
-messages are ordered so that no entry ever names a missing meter.
+The data of every address of a multipath user has an entry, so that it is counted under every
+strategy. The entries of Tier 2 addresses, whose traffic the strategy limits, send it through the
+meter. The messages are ordered so that no entry ever names a missing meter.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from controller.pox_ext.openflow13_messages import Data, FlowEntry, kbps
 class Table0:
     """Hold the content of table 0 of a switch and the rate of its meter.
 
-    `counted` are the addresses that have an entry. `metered` are the addresses whose traffic passes
-    the meter. `rate_bps` is None if there is no meter. `default` is True if the default entry
-    exists, which sends all other packets to table 1.
+    `counted` are the data (an address and a direction) that have an entry. `metered` are the data
+    that pass the meter. `rate_bps` is None if there is no meter. `default` is True if the default
+    entry exists, which sends all other packets to table 1.
     """
 
     counted: frozenset[Data] = frozenset()
