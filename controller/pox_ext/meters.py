@@ -125,8 +125,7 @@ class Meters:
                     yield Data(address, direction)
 
     def _data(self, switch: str, addresses: Iterable[str]) -> Iterator[Data]:
-        """Yield the data of `addresses` at an access point, in every direction of their users' data.
-        """
+        """Yield the data of `addresses` at an access point, in each direction of a user's data."""
         wanted = set(addresses)
         return (data for data in self._counted(switch) if data.address in wanted)
 

@@ -225,7 +225,7 @@ def _flow(entry: bytes) -> FlowEntry:
 
 
 def _data(fields: bytes) -> Data | None:
-    """Return the data (address and direction) in the match fields of an entry; None without any."""
+    """Return the address and direction that an entry with these match fields selects, or None."""
     while len(fields) >= 4:
         kind, field, length = struct.unpack_from("!HBB", fields)
         if kind == 0x8000 and field >> 1 in (_IPV4_SRC, _IPV4_DST):
