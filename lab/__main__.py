@@ -19,6 +19,7 @@ from lab.batch.request import Request
 from lab.cli import check as checking
 from lab.cli import lists, machine
 from lab.cli import run as running
+from lab.cli.export_script import export_script
 from lab.cli.own_files import with_option
 from lab.errors import LabError
 from lab.run.outcome import EXIT_INTERRUPTED
@@ -275,6 +276,7 @@ for command in (
     machine.vm,
     machine.execute,
     machine.cli,
+    export_script,
 ):
     cli.add_command(command)
 

@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-from emulation.vm_run import ROOT, Run
+from emulation.vm_run import ROOT, WITHIN_S, Run
 
 QUEUE = """
 n=1
@@ -83,11 +83,31 @@ class VmShell:
             str(folder),
             *arguments,
         ]
-        draft = self.folder / "draft"
-        draft.write_text(f"cd {shlex.quote(str(ROOT))} && exec {shlex.join(argv)}\n")
-        draft.rename(self.folder / f"{self._count}.sh")
+        self._put(f"exec {shlex.join(argv)}")
         self._latest = Queued(folder, self, self._count)
         return self._latest
+
+    def command(self, text: str, within_s: float = WITHIN_S) -> str:
+        """Run shell commands in the project's folder, and return their output.
+
+        A run that a test left is ended first.
+        """
+        if self._latest is not None:
+            self._latest.kill()
+        self._count += 1
+        self._put(text)
+        done, deadline = self.folder / f"{self._count}.done", time.monotonic() + within_s
+        while not done.exists():
+            assert self.process.poll() is None, self.console.read_text()[-3000:]
+            assert time.monotonic() < deadline, done.with_suffix(".txt").read_text()[-3000:]
+            time.sleep(0.2)
+        return done.with_suffix(".txt").read_text()
+
+    def _put(self, text: str) -> None:
+        """Put a shell script into the queue."""
+        draft = self.folder / "draft"
+        draft.write_text(f"cd {shlex.quote(str(ROOT))}\n{text}\n")
+        draft.rename(self.folder / f"{self._count}.sh")
 
     def close(self, within_s: float = 60) -> None:
         """Switch the VM off."""

@@ -1,0 +1,239 @@
+"""Write a plain Python script that builds a scenario's network on stock Mininet-WiFi.
+
+The script needs none of the lab's emulation: stock Mininet-WiFi builds the network, and only the
+controller in POX comes from the lab. The fixed part of the script is in stock_script.txt.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from string import Template
+from typing import Any
+
+from controller import units
+from lab.engines.mininet.machine import upstreams
+from lab.engines.mininet.programs import userspace_path_manager
+from lab.errors import RequestError
+from lab.radio.cell import Cell
+from lab.scenario.loading import scaled_traffic
+from lab.scenario.schema import Scenario, Traffic
+from lab.topologies.link_delay import link_delay_ns
+from lab.topologies.topology import Interface, Link, Topology, Wiring, wire
+from lab.topologies.topology_file import describe
+
+TEMPLATE = Path(__file__).with_name("stock_script.txt")
+PROJECT = Path(__file__).resolve().parents[4]
+CHANNELS = (1, 6, 11)
+MAX_TC_MBPS = 1000  # Mininet shapes no link above this rate
+KERNEL_CC = ("reno", "cubic")
+
+
+def script(scenario: Scenario) -> str:
+    """Return the text of the script; raise `RequestError` if stock Mininet-WiFi cannot do it."""
+    topology = scenario.network
+    wiring = wire(topology)
+    refuse(scenario, wiring)
+    strategy = scenario.strategy
+    params = json.dumps(dict(strategy.params))
+    buffer_kb = scenario.multipath.receive_buffer_kb
+    description = describe(topology, wiring, buffer_kb, scenario.rate_scale)
+    return Template(TEMPLATE.read_text()).substitute(
+        title=scenario.title.replace('"', "'"),
+        scenario=scenario.name,
+        file=f"{scenario.name}.py",
+        rate_scale=f"{scenario.rate_scale:g}",
+        more="".join(f"\n- {line}" for line in _differences(scenario)),
+        lab=PROJECT,
+        pox=upstreams.folder("pox"),
+        python=sys.executable,
+        topology=_json_lines(description),
+        strategy=strategy.name,
+        params=params,
+        pox_command=f"python3 pox.py controller.pox_ext --topology=FILE --strategy={strategy.name}",
+        nodes=_indented(_nodes(topology, wiring)),
+        links=_indented(_links(topology, wiring)),
+        interfaces=_indented(_interfaces(topology, wiring)),
+        multipath=", ".join(f'"{user}"' for user in topology.multipath),
+        server_of=", ".join(f'"{user}": "{topology.server_of(user)}"' for user in topology.users),
+        associations=_indented(_associations(topology, wiring), 8),
+        flows=_indented(_flows(scenario), 8),
+    )
+
+
+def refuse(scenario: Scenario, wiring: Wiring) -> None:
+    """Raise `RequestError` with the reason if stock Mininet-WiFi cannot express a scenario."""
+    topology, reason = scenario.network, ""
+    radios = [each.node for each in wiring.interfaces if "-wlan" in each.name]
+    if topology.relays:
+        reason = "its access points have hosts behind relays, which are radios of this lab's cells"
+    elif scenario.mobility:
+        reason = "its users walk, and their rates follow from this lab's radio model"
+    elif len(radios) > len(set(radios)):
+        reason = "a user has two radios"
+    elif userspace_path_manager.hosts_that_need_it(topology, wiring):
+        most = userspace_path_manager.MAX_SUBFLOWS + 1
+        reason = f"its users have more than {most} subflows, which need this lab's own path manager"
+    if reason:
+        raise RequestError(
+            f"export-script {scenario.name}: {reason}. "
+            f"Run it with ./run_lab.sh run {scenario.name} --engine mininet"
+        )
+
+
+def _differences(scenario: Scenario) -> Iterator[str]:
+    """Yield a sentence for each part of the scenario that the script leaves out or replaces."""
+    laws = {each.cc or scenario.multipath.cc for each in scenario.traffic} - {*KERNEL_CC}
+    if laws:
+        names = ", ".join(sorted(laws))
+        yield f"Congestion control {names} is eBPF of the lab; here the flows use reno."
+    if scenario.events:
+        yield "The scenario's timed changes are left out."
+    if any(each.kind == "on_off" for each in scenario.traffic):
+        yield "Flows that pause and go on send all the time here."
+
+
+def _nodes(topology: Topology, wiring: Wiring) -> Iterator[str]:
+    radios = {each.node: each for each in wiring.interfaces if each.name.endswith("-wlan0")}
+    for number, ap in enumerate(topology.ids("wifi")):
+        channel = CHANNELS[number % len(CHANNELS)]
+        yield (
+            f'net.addAccessPoint("{ap}", dpid="{wiring.dpid[ap]:016x}", ssid="lab-{ap}", mode="g", '
+            f'channel="{channel}", position="{50 + 100 * number},50,0")'
+        )
+    for switch in topology.ids("lte", "switch"):
+        comment = "  # an LTE base station" if switch in topology.ids("lte") else ""
+        yield f'net.addSwitch("{switch}", dpid="{wiring.dpid[switch]:016x}"){comment}'
+    for host in topology.ids("user", "server"):
+        if host in radios:
+            radio = radios[host]
+            number = topology.ids("wifi").index(radio.switch)
+            yield (
+                f'net.addStation("{host}", mac="{radio.mac}", ip="{radio.address}/8", '
+                f'position="{45 + 100 * number},50,0")'
+            )
+        else:
+            yield f'net.addHost("{host}", ip=None)'
+
+
+def _links(topology: Topology, wiring: Wiring) -> Iterator[str]:
+    links = {link.id: link for link in topology.links}
+    for trunk in wiring.trunks:
+        link = links[trunk.link]
+        ends = f'"{trunk.a}", "{trunk.b}"'
+        names = f'intfName1="{trunk.a_port}", intfName2="{trunk.b_port}"'
+        yield f"net.addLink({ends}, cls=TCLink, {names}{_shape(topology, link, trunk.a)})"
+    for each in wiring.interfaces:
+        if each.name.endswith("-wlan0"):
+            continue
+        ends = f'"{each.node}", "{each.switch}"'
+        names = f'intfName1="{each.name}", intfName2="{each.port}", addr1="{each.mac}"'
+        if each.link in links:
+            shape = _shape(topology, links[each.link], each.node)
+        else:
+            shape = _bearer(topology.cell(each.link), each)
+        yield f"net.addLink({ends}, cls=TCLink, {names}{shape})"
+
+
+def _shape(topology: Topology, link: Link, first: str) -> str:
+    """Return the arguments that shape a wired link, whose first end in the script is `first`."""
+    delay_ns, jitter_ns = link_delay_ns(link, topology.cells)
+    rate_bps = link.rate_bps or _lte_capacity(topology, link)
+    losses = [link.loss_ppm, link.loss_back_ppm]
+    if first != link.a:
+        losses.reverse()
+    return _arguments(rate_bps, delay_ns, jitter_ns, losses, link.queue_packets)
+
+
+def _lte_capacity(topology: Topology, link: Link) -> int | None:
+    """Return the capacity of the LTE cell whose base station this link joins to the core."""
+    found = [c.capacity_bps for c in topology.cells if c.kind == "lte" and c.ap in (link.a, link.b)]
+    return found[0] if found else None
+
+
+def _bearer(cell: Cell, each: Interface) -> str:
+    """Return the arguments that shape the link between an LTE base station and one user."""
+    station = next(one for one in cell.stations if one.user == each.node)
+    return _arguments(station.rate_bps, station.delay_ns, 0, [0, 0], cell.queue_packets)
+
+
+def _arguments(
+    rate_bps: int | None, delay_ns: int, jitter_ns: int, losses: list[int], queue_packets: int
+) -> str:
+    words = []
+    rate_mbps = units.mbps_from_bps(rate_bps) if rate_bps else math.inf
+    if rate_mbps <= MAX_TC_MBPS:
+        words.append(f"bw={rate_mbps:g}")
+    if delay_ns:
+        words.append(f'delay="{units.ms_from_ns(delay_ns):g}ms"')
+    if delay_ns and jitter_ns:
+        words.append(f'jitter="{units.ms_from_ns(jitter_ns):g}ms"')
+    if losses[0] == losses[1] and losses[0]:
+        words.append(f"loss={losses[0] / 1e4:g}")
+    elif any(losses):
+        words += [f"params{n}={{'loss': {ppm / 1e4:g}}}" for n, ppm in enumerate(losses, 1) if ppm]
+    if words:
+        words.append(f"max_queue_size={queue_packets}")
+    return "".join(f", {word}" for word in words)
+
+
+def _interfaces(topology: Topology, wiring: Wiring) -> Iterator[str]:
+    for host in topology.ids("user", "server"):
+        own = [(each.name, each.address, *each.further) for each in wiring.of(host)]
+        rows = ", ".join(json.dumps(each) for each in own)
+        yield f'"{host}": [{rows}],'
+
+
+def _associations(topology: Topology, wiring: Wiring) -> Iterator[str]:
+    for each in wiring.interfaces:
+        if each.name.endswith("-wlan0"):
+            yield f'associate(net, net["{each.node}"], net["{each.switch}"])'
+    for cell in (cell for cell in topology.cells if cell.kind == "wifi"):
+        stations = [
+            (wiring.at(one.user, cell.ap).address, units.mbps_from_bps(one.rate_bps))
+            for one in cell.stations
+            if any(own.link == cell.ap for own in wiring.of(one.user))
+        ]
+        yield f'shape_air(net["{cell.ap}"], {cell.queue_packets}, {stations})'
+
+
+def _flows(scenario: Scenario) -> Iterator[str]:
+    for each in scaled_traffic(scenario):
+        yield f'("{each.user}", {each.start_s:g}, "{" ".join(_iperf(each, scenario))}"),'
+
+
+def _iperf(flow: Traffic, scenario: Scenario) -> Iterable[str]:
+    """Return the options of iperf3 for a flow."""
+    seconds = (flow.stop_s or scenario.duration_s) - flow.start_s
+    size = f"-n {round(flow.volume_mb * 1e6 / flow.parallel)}" if flow.volume_mb else ""
+    cc = flow.cc or scenario.multipath.cc
+    options = [
+        size or f"-t {seconds:g}",
+        "-R" if flow.direction == "down" else "",
+        f"-P {flow.parallel}" if flow.parallel > 1 else "",
+        f"-b {flow.rate_mbps / flow.parallel:g}M" if flow.rate_mbps else "",
+        "-u" if flow.kind == "udp" else f"-C {cc if cc in KERNEL_CC else 'reno'}",
+    ]
+    return [option for option in options if option]
+
+
+def _json_lines(description: dict[str, Any]) -> str:
+    """Return a JSON object with one line for each of its values, and for each of their values."""
+    parts = []
+    for key, value in description.items():
+        if isinstance(value, dict):
+            rows = [f"  {json.dumps(name)}: {json.dumps(row)}" for name, row in value.items()]
+            text = "{\n" + ",\n".join(rows) + "}" if rows else "{}"
+        elif value and isinstance(value, list) and isinstance(value[0], dict):
+            text = "[\n" + ",\n".join(f"  {json.dumps(row)}" for row in value) + "]"
+        else:
+            text = json.dumps(value)
+        parts.append(f" {json.dumps(key)}: {text}")
+    return "{\n" + ",\n".join(parts) + "}"
+
+
+def _indented(lines: Iterable[str], blanks: int = 4) -> str:
+    return "\n".join(" " * blanks + line for line in lines)

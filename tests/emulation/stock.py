@@ -1,0 +1,15 @@
+"""Run a script for stock Mininet-WiFi: `python stock.py SCRIPT ARGUMENT...`
+
+Mininet-WiFi is the unpatched upstream. Only matplotlib and other packages that take half a minute
+to import in a VM, and that the script does not use, are replaced by empty modules.
+"""
+
+import runpy
+import sys
+
+from lab.engines.mininet.machine.upstreams import folder
+from lab.engines.mininet.network.upstream_imports import prepare
+
+prepare(folder())
+del sys.argv[0]
+runpy.run_path(sys.argv[0], run_name="__main__")

@@ -1,0 +1,156 @@
+"""`export-script`: plain scripts for stock Mininet-WiFi."""
+
+import ast
+import json
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from lab.engines.mininet.export.script import script
+from lab.errors import RequestError
+from lab.scenario import loading
+from lab.scenario.overrides import Overrides
+from lab.topologies.topology import wire
+
+ROOT = Path(__file__).resolve().parents[3]
+REFUSED = {
+    "moving_users": "its users walk",
+    "rat_setup_1": "behind relays",
+    "rat_setup_2": "behind relays",
+    "rat_setup_3": "behind relays",
+    "fifteen_paths": "more than 9 subflows",
+}
+EXPRESSED = sorted(set(loading.names()) - set(REFUSED))
+
+
+@cache
+def exported(name: str, *settings: str) -> str:
+    return script(loading.load(name, Overrides(settings=settings)))
+
+
+def calls(text: str, method: str) -> list[ast.Call]:
+    return [
+        node
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Call)
+        and (getattr(node.func, "attr", "") or getattr(node.func, "id", "")) == method
+    ]
+
+
+def literals(call: ast.Call) -> dict[str, object]:
+    return {
+        word.arg: word.value.value
+        for word in call.keywords
+        if word.arg and isinstance(word.value, ast.Constant)
+    }
+
+
+@pytest.mark.parametrize("name", EXPRESSED)
+def test_every_node_and_every_wired_link_is_made_once(name):
+    network, text = loading.load(name).network, exported(name)
+    made = [
+        call.args[0].value
+        for method in ("addAccessPoint", "addSwitch", "addStation", "addHost")
+        for call in calls(text, method)
+    ]
+    assert sorted(made) == sorted(node.id for node in network.nodes)
+    wiring = wire(network)
+    wired = [each for each in wiring.interfaces if "-wlan" not in each.name]
+    assert len(calls(text, "addLink")) == len(wiring.trunks) + len(wired)
+    stations = len(wiring.interfaces) - len(wired)
+    assert len(calls(text, "associate")) == stations == len(calls(text, "addStation"))
+
+
+@pytest.mark.parametrize("name", EXPRESSED)
+def test_the_controller_gets_the_same_topology_file(name):
+    text = exported(name)
+    (description,) = (
+        json.loads(call.args[0].value)
+        for call in calls(text, "loads")
+        if isinstance(call.args[0], ast.Constant)
+    )
+    assert {*description["switches"]} == {*loading.load(name).network.switches}
+    assert description["multipath"] == list(loading.load(name).network.multipath)
+
+
+@pytest.mark.parametrize("name", EXPRESSED)
+def test_the_only_packages_are_mininet_and_the_standard_library(name):
+    imported = {
+        (node.module or "").split(".")[0] if isinstance(node, ast.ImportFrom) else alias.name
+        for node in ast.walk(ast.parse(exported(name)))
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for alias in node.names
+    }
+    assert imported - set(sys.stdlib_module_names) == {"mininet", "mn_wifi"}
+
+
+@pytest.mark.parametrize(("name", "reason"), REFUSED.items())
+def test_what_stock_mininet_wifi_cannot_express_is_refused_with_the_reason(name, reason):
+    with pytest.raises(RequestError, match=reason):
+        exported(name)
+
+
+def test_rates_delays_losses_and_queues_are_those_of_the_scenario():
+    by_port = {
+        literals(call)["intfName2"]: literals(call)
+        for call in calls(exported("uneven_paths", "rate_scale=0.5"), "addLink")
+    }
+    shaped = [each for each in by_port.values() if each.get("bw")]
+    assert {each["bw"] for each in shaped} == {10, 6}
+    assert {(each["delay"], each["max_queue_size"]) for each in shaped} == {
+        ("10ms", 100),
+        ("37ms", 150),
+    }
+    assert {each.get("jitter") for each in shaped} == {None, "3ms"}
+
+
+def test_loss_is_in_percent_and_on_the_side_that_loses():
+    text = exported("static_loss")
+    scenario = loading.load("static_loss")
+    lossy = [link for link in scenario.network.links if link.loss_ppm or link.loss_back_ppm]
+    assert lossy
+    losses = [literals(call)["loss"] for call in calls(text, "addLink") if "loss" in literals(call)]
+    losses += [
+        ast.literal_eval(word.value)["loss"]
+        for call in calls(text, "addLink")
+        for word in call.keywords
+        if word.arg in ("params1", "params2")
+    ]
+    wanted = [ppm / 1e4 for link in lossy for ppm in {link.loss_ppm, link.loss_back_ppm} if ppm]
+    assert sorted(losses) == sorted(wanted)
+
+
+def test_flows_become_options_of_iperf3():
+    settings = (
+        "traffic=[{user: ue1, kind: rate, rate_mbps: 2, direction: up, start_s: 3, stop_s: 10}, "
+        "{user: ue2, kind: file, volume_mb: 4, parallel: 2}]",
+        "rate_scale=0.5",
+    )
+    text = exported("testbed_wifi_lte", *settings)
+    assert '("ue1", 3, "-t 7 -b 1M -C reno"),' in text
+    assert '("ue2", 0, "-n 1000000 -R -P 2 -C reno"),' in text
+
+
+def test_what_is_left_out_is_said():
+    assert "Congestion control balia is eBPF of the lab" in exported("static_loss")
+    assert "timed changes are left out" in exported("uneven_paths")
+
+
+def test_the_command_writes_a_file(tmp_path):
+    file = tmp_path / "own.py"
+    argv = [sys.executable, "-m", "lab", "export-script", "two_paths", "--out", str(file)]
+    subprocess.run(argv, cwd=ROOT, check=True, timeout=60)
+    assert file.read_text() == exported("two_paths")
+    done = subprocess.run(
+        [*argv[:4], "moving_users"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "Run it with ./run_lab.sh run moving_users --engine mininet" in done.stderr
