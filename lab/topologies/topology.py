@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import count
 from typing import Literal
 
@@ -178,6 +178,21 @@ class Wiring:
         """Return a host's interface on this link. For a radio, `link` is the access point's id."""
         return next(each for each in self.of(node) if each.link == link)
 
+    def handed_over(self, user: str, old: str, new: str) -> Wiring:
+        """Return the wiring after a user has moved its radio from access point `old` to `new`.
+
+        The interface keeps its name and its addresses.
+        """
+        interface = self.at(user, old)
+        moved = replace(interface, switch=new, port=radio_port(new), link=new)
+        interfaces = tuple(moved if each is interface else each for each in self.interfaces)
+        return replace(self, interfaces=interfaces)
+
+
+def radio_port(ap: str) -> str:
+    """Return the name of the radio of a WiFi access point, which is a port of its switch."""
+    return f"{ap}-wlan1"
+
 
 def wire(topology: Topology) -> Wiring:
     """Assign names, addresses and ports to all interfaces of a topology.
@@ -240,7 +255,7 @@ class _Names:
                 continue
             radio = next(self.next_radio[user])
             subnet = SUBNETS["wifi"] if radio == 0 else f"10.{SECOND_RADIO + radio - 1}.0"
-            self._attach(user, subnet, f"{user}-wlan{radio}", ap, f"{ap}-wlan1", ap)
+            self._attach(user, subnet, f"{user}-wlan{radio}", ap, radio_port(ap), ap)
 
     def _port(self, node: str) -> str:
         return f"{node}-eth{next(self.next_port[node])}"

@@ -117,6 +117,12 @@ class ApAgentProcess:
         fields = {"rate_bps": station.rate_bps, "weight": station.weight}
         self._send(ap=ap, user=station.user, rssi_dbm=station.rssi_dbm, **fields)
 
+    def hand_over(self, old: str, new: str, station: radio_cell.Station) -> None:
+        """Report to the AP agent that a user has moved from access point `old` to `new`."""
+        fields = {"rate_bps": station.rate_bps, "weight": station.weight}
+        moved = fields | {"rssi_dbm": station.rssi_dbm}
+        self._send(**{"ap": new, "user": station.user, "from": old, "station": moved})
+
     def _send(self, **change: Any) -> None:
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(change) + "\n")

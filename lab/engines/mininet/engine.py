@@ -22,6 +22,7 @@ from lab.engines.mininet.ebpf import build, load
 from lab.engines.mininet.emulated_network import STATE, EmulatedNetwork
 from lab.engines.mininet.install import capabilities
 from lab.engines.mininet.machine import lock, shell
+from lab.engines.mininet.mobility import Mobility
 from lab.engines.mininet.pox_process import RunningStrategy
 from lab.engines.mininet.telemetry import Telemetry
 from lab.engines.mininet.workload import Workload
@@ -40,6 +41,7 @@ class MininetEngine(Engine):
     """Run one scenario on the emulation."""
 
     emulated: EmulatedNetwork
+    mobility: Mobility
     telemetry: Telemetry
     workload: Workload
 
@@ -76,6 +78,7 @@ class MininetEngine(Engine):
         """
         self.workload.until(until_s)
         self._restart_what_ended()
+        self._follow_users()
         due_s = min(until_s, self._sampled_s + self.scenario.sample_interval_s)
         late_s = self.workload.now_s() - due_s
         self._sampled_s = until_s
@@ -86,6 +89,14 @@ class MininetEngine(Engine):
         for reason in reasons:
             self._record_event("warning", text=f"overloaded: {reason}", overloaded=True)
         return [frame]
+
+    def _follow_users(self) -> None:
+        """Count users at the access points to which they have moved; record their handovers."""
+        moved, ended = self.mobility.take()
+        for interface in moved:
+            self.telemetry.sampler.handed_over(interface)
+        for outcome in ended:
+            self.recorder.event(outcome.at_s - self.workload.zero_s, "handover", **outcome.fields())
 
     def _restart_what_ended(self) -> None:
         """Restart POX and the host agent if they have ended."""
@@ -170,6 +181,11 @@ class MininetEngine(Engine):
                 (STATE, folder),
             )
             self._undo.callback(agent.close)
+        self.mobility = Mobility(
+            self.scenario, emulated.stations, emulated.network, emulated.links.first_packet_s
+        )
+        self._undo.callback(self.mobility.stop)
+        self.telemetry.places = self.mobility.places
         if emulated.host_agent:
             emulated.host_agent.wait()
         self._start_executor()
@@ -191,6 +207,7 @@ class MininetEngine(Engine):
         self.started_at = time.time()
         self.telemetry.begin()
         self.workload.begin()
+        self.mobility.start(self.workload.zero_s)
 
     def _start_captures(self) -> None:
         """Record the packets of every host from now on, into `RUN/pcap/HOST.pcap`."""
@@ -230,6 +247,8 @@ class MininetEngine(Engine):
 
     def _report(self) -> Report:
         """Return connections, MPTCP verification and overload verdict for the result of the run."""
+        self.mobility.stop()
+        self._follow_users()
         sampler = self.telemetry.sampler
         counters = {user: self._mptcp_counters(user) for user in self.emulated.topology.multipath}
         queued = {user: each["OFOQueue"] for user, each in counters.items() if "OFOQueue" in each}

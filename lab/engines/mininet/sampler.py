@@ -104,6 +104,14 @@ class Sampler:
         """
         self._routed[endpoint] = (number, path)
 
+    def handed_over(self, interface: Interface) -> None:
+        """Count subflows of this interface at the access point to which it has moved."""
+        for address in (interface.address, *interface.further):
+            self.interface[address] = interface
+        for connection in self.connections.values():
+            for (address, _port), subflow in connection.subflows.items():
+                subflow.interface = self.interface[address]
+
     def take(self, server: Iterable[TcpSocket], users: Iterable[TcpSocket]) -> None:
         """Assign the current sockets of all servers and users to connections and subflows."""
         at_user = {each.source: each for each in users if each.destination[1] == SERVER_PORT}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,8 @@ from lab.engines.mininet.kernel.tcp_sockets import TcpSocket
 from lab.engines.mininet.sampler import Sampler
 from lab.engines.mininet.watchdog import Watchdog
 from lab.radio.cell import Cell
-from lab.run.frame import ApSample, Direction, Frame, LinkSample
+from lab.radio.mobility import Place
+from lab.run.frame import ApSample, Direction, Frame, LinkSample, UserSample
 from lab.run.reading import Follower
 from lab.topologies.topology import Trunk
 
@@ -35,6 +37,7 @@ class Telemetry:
         self.topology, self.wiring = emulated.topology, emulated.wiring
         self.programs, self.links = emulated.programs, emulated.links
         self._stations = emulated.stations
+        self.places: Mapping[str, Place] = {}
         self.ap_agent: ApAgentProcess | None = None
         self.sampler, self.watchdog = Sampler(self.wiring), Watchdog()
         # a netlink socket stays in the namespace where it was opened
@@ -90,7 +93,14 @@ class Telemetry:
             cell.ap: self._ap(cell, hosts.tier_mbps.get(cell.ap, {}), occupancy)
             for cell in self.topology.cells
         }
-        return Frame(round(t, 3), aps, links, hosts.users, hosts.subflows), reasons
+        users = {user: self._placed(user, each) for user, each in hosts.users.items()}
+        return Frame(round(t, 3), aps, links, users, hosts.subflows), reasons
+
+    def _placed(self, user: str, sample: UserSample) -> UserSample:
+        if user not in self.places:
+            return sample
+        x_m, y_m = self.places[user]
+        return replace(sample, x_m=round(x_m, 2), y_m=round(y_m, 2))
 
     def receiving(self) -> dict[str, dict[str, Any]]:
         """Return the status of every flow at the end that receives its data, by the flow's ID."""

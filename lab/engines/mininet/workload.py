@@ -34,7 +34,7 @@ class Workload:
         self._acts = plan(scaled_traffic(scenario), scenario.seed, scenario.duration_s)
         self._opened: dict[str, Flow] = {}
         self._demands = Demands()
-        self._zero = 0.0
+        self.zero_s = 0.0
 
     def prepare(self) -> list[str]:
         """Connect the flows that start at t = 0, so that they start together, with all subflows.
@@ -56,12 +56,12 @@ class Workload:
 
     def begin(self) -> None:
         """Start the clock of the run, and start the flows of t = 0."""
-        self._zero = time.monotonic()
+        self.zero_s = time.monotonic()
         self.until(0.0)
 
     def now_s(self) -> float:
         """Return the time of the run in s."""
-        return time.monotonic() - self._zero
+        return time.monotonic() - self.zero_s
 
     def until(self, t: float) -> None:
         """Sleep until time `t` of the run; start, stop and limit flows at their times until then.
@@ -113,7 +113,7 @@ class Workload:
             self.programs.send(flow.user, do="rate", id=flow.id, rate_bps=rate_bps)
 
     def _sleep_until(self, t: float) -> None:
-        time.sleep(max(0.0, self._zero + t - time.monotonic()))
+        time.sleep(max(0.0, self.zero_s + t - time.monotonic()))
 
     def _do(self, act: Act) -> None:
         if act.verb == "stop":

@@ -19,7 +19,6 @@ from lab.engines.sim.cells import Cells
 from lab.engines.sim.connections import Connections
 from lab.engines.sim.controller import SimController
 from lab.engines.sim.core import layout as at
-from lab.engines.sim.movement import STEP_MEASUREMENTS, Movement
 from lab.engines.sim.network import Network
 from lab.engines.sim.observer import Observer
 from lab.engines.sim.reports import report
@@ -37,9 +36,11 @@ from lab.scenario.changes import Change
 from lab.scenario.demands import Demands, Rates
 from lab.scenario.flows import PAUSED_BPS, Act, plan
 from lab.scenario.loading import scaled_traffic
+from lab.scenario.movement import STEP_S, Movement
 from lab.scenario.schema import Scenario
 
 MEASUREMENT_NS = round(PERIOD_S * at.NS_PER_S)
+STEP_MEASUREMENTS = round(STEP_S / PERIOD_S)  # measurements of the cells between two steps
 
 
 class SimEngine(Engine):

@@ -13,7 +13,6 @@ from controller import units
 from lab.engines.sim.cells import Cells
 from lab.engines.sim.connections import Connection, Connections, SubflowCounters, rate_mbps
 from lab.engines.sim.core import layout as at
-from lab.engines.sim.movement import Movement
 from lab.engines.sim.network import Network
 from lab.run.frame import (
     ApSample,
@@ -24,6 +23,7 @@ from lab.run.frame import (
     UserSample,
 )
 from lab.scenario.flows import Flow
+from lab.scenario.movement import Movement
 from lab.topologies.topology import Link, Topology
 
 

@@ -4,7 +4,6 @@ meters."""
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from controller import units
 from lab.engines.sim.core import layout as at
@@ -13,7 +12,6 @@ from lab.engines.sim.routes import DOWN, UP
 from lab.engines.sim.tables import FRAME_BYTES, bearer
 from lab.radio import wifi
 from lab.radio.cell import Station
-from lab.topologies.topology import Interface
 
 # A policer with a smaller bucket starves a TCP flow; the bucket holds the larger of the two.
 METER_BURST_PACKETS, METER_BURST_NS = 10, 20_000_000
@@ -83,19 +81,14 @@ class Wireless:
 
         Packets that still reach the old access point are lost there.
         """
-        interface = self.network.tables.wiring.at(user, old)
-        moved = replace(interface, switch=new, port=f"{new}-wlan1", link=new)
-        self._rewire(interface, moved)
+        before = self.network.tables.wiring
+        after = self.network.tables.wiring = before.handed_over(user, old, new)
+        interface, moved = before.at(user, old), after.at(user, new)
         for direction in (DOWN, UP):
             self._switch_hop(user, direction, old, new)
         for subflow in self.network.subflows():
             if subflow.ends.user == interface:
                 self.network.move(subflow, moved)
-
-    def _rewire(self, interface: Interface, moved: Interface) -> None:
-        wiring = self.network.tables.wiring
-        interfaces = tuple(moved if each is interface else each for each in wiring.interfaces)
-        self.network.tables.wiring = replace(wiring, interfaces=interfaces)
 
     def _switch_hop(self, user: str, direction: str, old: str, new: str) -> None:
         """Take one direction of the user's radio channel down at access point `old`, and up at

@@ -189,14 +189,24 @@ def test_a_change_of_rate_is_taken_from_standard_input(monkeypatch):
     read, write = socket.socketpair()
     with read, write, read.makefile("r") as lines:
         monkeypatch.setattr(ap_agent.sys, "stdin", lines)
-        aps = {"wifi1": AccessPoint("wifi", "p1", {"ue1": Station(1, 1.0, "")})}
-        assert ap_agent.take_changes(aps, 0.01)
+        aps = {
+            "wifi1": AccessPoint("wifi", "p1", {"ue1": Station(1, 1.0, "")}),
+            "wifi2": AccessPoint("wifi", "p2", {}),
+        }
+        assert ap_agent.take_change(aps, 0.01) == ""
         assert aps["wifi1"].stations["ue1"].rate_bps == 1
         write.sendall(b'{"ap": "wifi1", "user": "ue1", "rate_bps": 7}\n')
-        assert ap_agent.take_changes(aps, 1)
+        assert ap_agent.take_change(aps, 1) == ""
         assert aps["wifi1"].stations["ue1"].rate_bps == 7
+        write.sendall(
+            b'{"ap": "wifi2", "user": "ue1", "from": "wifi1", '
+            b'"station": {"rate_bps": 9, "rssi_dbm": -60}}\n'
+        )
+        assert ap_agent.take_change(aps, 1) == "wifi2"
+        assert aps["wifi1"].stations == {}
+        assert aps["wifi2"].stations == {"ue1": Station(9, 1.0, "", rssi_dbm=-60)}
         write.shutdown(socket.SHUT_WR)
-        assert not ap_agent.take_changes(aps, 1)
+        assert ap_agent.take_change(aps, 1) is None
 
 
 AGENT = """

@@ -134,6 +134,18 @@ class Links:
         if ap in self.cells:
             self.cells[ap].set_station(address, station)
 
+    def remove_station(self, ap: str, address: str) -> None:
+        """Remove a station from a WiFi cell: its packets no longer occupy the channel."""
+        self.cells[ap].remove_station(address)
+
+    def first_packet_s(self, ap: str, address: str) -> float | None:
+        """Return when the first packet of a WiFi station crossed the cell [s, monotonic clock].
+
+        It is None if there was none since the station came.
+        """
+        found_ns = self.cells[ap].first_packet_ns(address)
+        return None if found_ns is None else found_ns / 1e9
+
     def lag_ms(self, queues: Mapping[tuple[int, int], Queue], radios: Mapping[str, int]) -> float:
         """Return the largest lag of a WiFi cell behind its virtual clock [ms], at least 0.
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from lab.engines.mininet.kernel import netlink, shaping
+from lab.engines.mininet.kernel.station_radio import Target
 from lab.engines.mininet.machine import shell
 from lab.engines.mininet.machine.ledger import Ledger
 from lab.engines.mininet.network import bridges, host_setup, radios, release
@@ -103,8 +104,11 @@ class Network:
         bridges.connect_controller(self.wiring.dpid)
 
     def move(self, user: str, x_m: float, y_m: float) -> None:
-        """Set the position of a station [m] in Mininet-WiFi; its shaping does not change."""
-        self._net[user].setPosition(f"{x_m},{y_m},0")
+        """Set the position of a user [m] in Mininet-WiFi; nothing else changes.
+
+        Mininet-WiFi's `setPosition` would also shape the station's link and associate it.
+        """
+        self._net[user].position = [x_m, y_m, 0.0]
 
     def stop(self) -> None:
         """End the hosts; the clean-up by the ledger then removes interfaces, radios and bridges."""
@@ -123,10 +127,12 @@ class Network:
     def _add_nodes(self) -> None:
         net, dpid = self._net, self.wiring.dpid
         radio_of = {each.node: each for each in self._radios}
+        places = {node.id: node.place_m for node in self.topology.nodes}
         for host in self.hosts:
             if host in radio_of:
                 mac, address = radio_of[host].mac, f"{radio_of[host].address}/8"
-                net.addStation(host, mac=mac, ip=address, position="10,10,0")
+                position = _position(places[host]) or "10,10,0"
+                net.addStation(host, mac=mac, ip=address, position=position)
             else:
                 net.addHost(host, ip=None, mac=None)
         for number, ap in enumerate(self.topology.ids("wifi")):
@@ -137,10 +143,13 @@ class Network:
                 ssid=f"lab-{ap}",
                 mode="g",
                 channel=str(channel),
-                position="10,20,0",
+                position=_position(places[ap]) or "10,20,0",
             )
         for switch in self.topology.ids("lte", "switch"):
             net.addSwitch(switch, dpid=f"{dpid[switch]:016x}")
+        for name, place_m in places.items():
+            if place_m is not None:  # Mininet-WiFi places only stations and access points
+                self.move(name, *place_m)
 
     def _record(self) -> None:
         """Record in the ledger the hosts, and all radios, interfaces and bridges that will be made.
@@ -239,11 +248,15 @@ class Network:
                     "Try: ./run_lab.sh clean, then run it once more"
                 )
 
+    def target(self, ap: str) -> Target:
+        """Return what a station needs to associate with an access point."""
+        radio = self._net[ap].wintfs[0]
+        return Target(ap, radio.ssid, CHANNEL_MHZ[int(radio.channel)], radio.mac)
+
     def _join(self, stations: Iterable[Interface]) -> None:
         for each in stations:
-            radio = self._net[each.switch].wintfs[0]
-            frequency = str(CHANNEL_MHZ[int(radio.channel)])
-            argv = ["iw", "dev", each.name, "connect", radio.ssid, frequency, radio.mac]
+            ap = self.target(each.switch)
+            argv = ["iw", "dev", each.name, "connect", ap.ssid, str(ap.mhz), ap.mac]
             self.run(each.node, argv, f"associate {each.node} with {each.switch}")
 
     # --- hosts
@@ -280,6 +293,11 @@ class Network:
                 host_setup.endpoints(interfaces if multipath else (), enter)
 
         netlink.inside(self.pid(host), configure)
+
+
+def _position(place_m: tuple[float, float] | None) -> str:
+    """Return a place [m] as Mininet-WiFi writes positions, empty text for None."""
+    return f"{place_m[0]},{place_m[1]},0" if place_m else ""
 
 
 def _pair(each: Interface, pid: int) -> str:

@@ -121,15 +121,23 @@ def make_cell(name: str, ap: AccessPoint, scheduler: Scheduler) -> Cell:
 def serve(aps: Mapping[str, AccessPoint], ports: Iterable[int]) -> None:
     """Poll and report the access points until standard input ends.
 
-    Reports go to these UDP ports. New rates of stations are read from standard input.
+    Reports go to these UDP ports. Changes of stations are read from standard input. An access
+    point to which a station has moved is reported at once.
     """
     scheduler, ports = Scheduler(), list(ports)
     cells = {name: make_cell(name, ap, scheduler) for name, ap in aps.items()}
     handles = [each for cell in cells.values() for each in cell.queues]
     reports: dict[str, list[Report]] = {name: [] for name in aps}
     output = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+
+    def send(name: str, report: Report) -> None:
+        for port in ports:
+            output.sendto(encode(name, number, report), ("127.0.0.1", port))
+
     before, number, due = time.monotonic(), 0, time.monotonic()
-    while take_changes(aps, max(0.0, due - time.monotonic())):
+    while (moved := take_change(aps, max(0.0, due - time.monotonic()))) is not None:
+        if moved:
+            send(moved, cells[moved].poll(scheduler.queues(cells[moved].queues), PERIOD_S))
         if time.monotonic() < due:
             continue
         now = time.monotonic()
@@ -138,9 +146,7 @@ def serve(aps: Mapping[str, AccessPoint], ports: Iterable[int]) -> None:
             reports[name].append(cell.poll(queues, max(1e-3, now - before)))
         if number % POLLS_PER_REPORT == 0:
             for name, polled in reports.items():
-                datagram = encode(name, number, mean(polled))
-                for port in ports:
-                    output.sendto(datagram, ("127.0.0.1", port))
+                send(name, mean(polled))
                 polled.clear()
         before, number, due = now, number + 1, max(due + PERIOD_S, now)
 
@@ -149,7 +155,7 @@ def mean(reports: Sequence[Report]) -> Report:
     """Return the last of these reports, with the mean of the occupancies of all of them."""
 
     def of_bearer(user: str) -> float | None:
-        known = [each.stations[user].mac_occupancy for each in reports]
+        known = [each.stations[user].mac_occupancy for each in reports if user in each.stations]
         counted = [each for each in known if each is not None]
         return sum(counted) / len(counted) if counted else None
 
@@ -167,21 +173,28 @@ def encode(ap: str, number: int, report: Report) -> bytes:
     return json.dumps({"kind": "ap", "seq": number, "ap": ap, **asdict(report)}).encode()
 
 
-def take_changes(aps: Mapping[str, AccessPoint], timeout_s: float) -> bool:
+def take_change(aps: Mapping[str, AccessPoint], timeout_s: float) -> str | None:
     """Wait up to `timeout_s` for a change of a station, and apply it to `aps`.
 
-    Return False if standard input has ended, otherwise True.
+    Return None if standard input has ended. Otherwise return the name of the access point to which
+    a station has moved, which is to be reported now; an empty text if none has.
     """
     readable, _, _ = select.select([sys.stdin], [], [], timeout_s)
-    if readable:
-        line = sys.stdin.readline()
-        if not line:
-            return False
-        change = json.loads(line)
-        stations = aps[change.pop("ap")].stations
-        user = change.pop("user")
-        stations[user] = replace(stations[user], **change)
-    return True
+    if not readable:
+        return ""
+    line = sys.stdin.readline()
+    if not line:
+        return None
+    change = json.loads(line)
+    ap, user = change["ap"], change["user"]
+    if "from" in change:
+        before = aps[change["from"]].stations.pop(user)
+        aps[ap].stations[user] = replace(before, **change["station"])
+        return str(ap)
+    stations = aps[ap].stations
+    values = {key: value for key, value in change.items() if key not in ("ap", "user")}
+    stations[user] = replace(stations[user], **values)
+    return ""
 
 
 def access_points(configuration: Mapping[str, Any]) -> dict[str, AccessPoint]:

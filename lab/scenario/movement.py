@@ -13,17 +13,32 @@ one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Protocol
 
-from lab.engines.sim.cells import Cells
-from lab.radio.cell import Cell
+from lab.radio.cell import Cell, Station
 from lab.radio.mobility import Place, Walker, distance_m
 from lab.radio.stations import station
 from lab.scenario.schema import Mobility
 from lab.topologies.topology import Topology
 
-STEP_MEASUREMENTS = 5  # measurements of the access points between two steps
+STEP_S = 0.5  # between two steps
 HandoverListener = Callable[[str, str, str, float], None]  # user, from, to, RSSI in dBm
+
+
+class Stations(Protocol):
+    """Describe what `Movement` needs of an engine: its stations, by access point and user, and two
+    functions that change them."""
+
+    @property
+    def stations(self) -> Mapping[tuple[str, str], Station]:
+        """Return the present stations, by access point and user."""
+
+    def set_station(self, ap: str, station: Station) -> None:
+        """Replace the user's station at an access point."""
+
+    def hand_over(self, user: str, old: str, new: str, station: Station) -> None:
+        """Move a user from WiFi access point `old` to `new`, where it becomes `station`."""
 
 
 class Movement:
@@ -35,7 +50,7 @@ class Movement:
         topology: Topology,
         mobility: Mobility | None,
         seed: int,
-        cells: Cells,
+        cells: Stations,
         on_handover: HandoverListener,
     ) -> None:
         """Place the users where the topology says; with `mobility`, all of them walk. After each
