@@ -106,12 +106,14 @@ class PlannedStation(_Part):
 class PlannedAp(_Part):
     """Describe an access point; `stations` maps the name of a user to that user's station.
 
-    `capacity_mbps` is the rate of the fastest station when it is alone; 0 means no limit.
+    `capacity_mbps` is the rate of the fastest station when it is alone; 0 means no limit. `port` is
+    the port of the switch to which a handover moves stations; empty if stations cannot come.
     """
 
     kind: Literal["wifi", "lte"]
     capacity_mbps: Annotated[float, Field(ge=0)]
     stations: dict[str, PlannedStation] = {}
+    port: str = ""
 
 
 class Plan(_Part):
@@ -204,6 +206,45 @@ class Plan(_Part):
         for name, ap in self.aps.items():
             pairs.append(Shape(rate_mbps=ap.capacity_mbps or None).arcs(name, name, air(name)))
         return tuple(arc for both in pairs for arc in both)
+
+    def left_by(self, user: str, ap: str) -> str | None:
+        """Return the access point that a user has left if it is at `ap` now.
+
+        This is the one of the same kind at which the plan has the user. Return None if the plan has
+        it at `ap`, or at no access point of this kind.
+        """
+        if user in self.aps[ap].stations:
+            return None
+        kind = self.aps[ap].kind
+        return next(
+            (
+                name
+                for name, each in self.aps.items()
+                if each.kind == kind and user in each.stations
+            ),
+            None,
+        )
+
+    def handed_over(self, user: str, old: str, new: str) -> Plan | None:
+        """Return the plan in which a user is a station of access point `new` instead of `old`.
+
+        Return None if the port of the new access point is not known.
+        """
+        before, after = self.aps[old], self.aps[new]
+        if not after.port:
+            return None
+        station = before.stations[user]
+        left = {name: each for name, each in before.stations.items() if name != user}
+        aps = {
+            old: before.model_copy(update={"stations": left}),
+            new: after.model_copy(update={"stations": after.stations | {user: station}}),
+        }
+        moved = {"switch": new, "port": after.port, "link": new}
+        ports = tuple(
+            each.model_copy(update=moved) if each.switch == old else each
+            for each in self.hosts[user]
+        )
+        return self.model_copy(update={"aps": self.aps | aps, "hosts": self.hosts | {user: ports}})
 
     def ap_of(self, host: str, address: str) -> str | None:
         """Return the access point at which `host` has the address `address`.

@@ -28,7 +28,13 @@ class Arcs:
 
     def __init__(self, plan: Plan, router: Router, counters: Counters, stations: Stations) -> None:
         self._router, self._counters, self._stations = router, counters, stations
-        self._arcs, self._rate_scale = plan.arcs(), plan.rate_scale
+        self._rate_scale = plan.rate_scale
+        self._link_states: dict[str, LinkState] = {}
+        self.replace_plan(plan)
+
+    def replace_plan(self, plan: Plan) -> None:
+        """Find the arcs of another plan, in which a station is at another access point."""
+        self._arcs = plan.arcs()
         self._between: defaultdict[tuple[str, str], list[Arc]] = defaultdict(list)
         for arc in self._arcs:
             self._between[arc.tail, arc.head].append(arc)
@@ -51,7 +57,6 @@ class Arcs:
         self._backwards |= {
             (port.link, address) for port in _host_ports(plan) for address in port.addresses
         }
-        self._link_states: dict[str, LinkState] = {}
 
     def change_link(self, state: LinkState) -> None:
         """Store the new settings of a link; a setting that `state` leaves out stays as it is."""

@@ -26,7 +26,7 @@ class Hosts:
     """
 
     def __init__(self, plan: Plan) -> None:
-        self._plan = plan
+        self.plan = plan
         self._trunks = {
             (switch, port) for switch in plan.switches for port in plan.trunk_ports(switch)
         }
@@ -70,10 +70,14 @@ class Hosts:
         if address not in self._fixed:
             return True
         kinds = [
-            self._plan.aps[each].kind if each in self._plan.aps else None
+            self.plan.aps[each].kind if each in self.plan.aps else None
             for each in (self._places[address].switch, switch)
         ]
         return kinds[0] is not None and kinds[0] == kinds[1]
+
+    def move(self, address: str, place: Place) -> None:
+        """Store that an AP agent has reported this address at another place."""
+        self._places[address] = place
 
     def place(self, address: str) -> Place | None:
         """Return the switch and port that lead to an address, None if they are unknown."""
@@ -100,7 +104,7 @@ class Hosts:
         """
         return {
             (user, ap): self.at(user, ap)
-            for ap, line in self._plan.aps.items()
+            for ap, line in self.plan.aps.items()
             for user in line.stations
         }
 
@@ -112,7 +116,7 @@ class Hosts:
         """
         here = [
             (host, each)
-            for host, ports in self._plan.hosts.items()
+            for host, ports in self.plan.hosts.items()
             for each in ports
             if (each.switch, each.port) == (switch, port)
         ]

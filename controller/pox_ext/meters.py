@@ -129,6 +129,21 @@ class Meters:
         wanted = set(addresses)
         return (data for data in self._counted(switch) if data.address in wanted)
 
+    def hand_over(self, addresses: Iterable[str], old: str, new: str) -> None:
+        """Move the addresses of a station from table 0 of switch `old` to that of `new`.
+
+        Metered addresses are metered at `new` too, if it has a meter.
+        """
+        if old not in self._desired or new not in self._desired:
+            return
+        before, after, wanted = self._desired[old], self._desired[new], set(addresses)
+        moved = frozenset(data for data in before.metered if data.address in wanted)
+        metered = after.metered | moved if after.rate_bps is not None else after.metered
+        for switch, own in ((old, before.metered - moved), (new, metered)):
+            counted = frozenset(self._counted(switch))
+            self._desired[switch] = replace(self._desired[switch], counted=counted, metered=own)
+            self._apply_desired(switch)
+
     def read(self, switch: str, done: Callable[[], None]) -> None:
         """Request the counters of the meter and of table 0, and repair missing entries.
 

@@ -39,7 +39,7 @@ class Observer:
         counters: Counters,
         host_reports: HostReports,
     ) -> None:
-        self._plan, self._hosts, self._router = plan, hosts, router
+        self.plan, self.hosts, self._router = plan, hosts, router
         self._tracker, self._meters = tracker, meters
         self._counters, self._host_reports = counters, host_reports
         self._reports: dict[str, list[ApReport]] = {}
@@ -47,14 +47,15 @@ class Observer:
         self.arcs = Arcs(plan, router, counters, self._stations)
         self.tiers: Tiers = {}
 
-    def add_report(self, report: ApReport) -> None:
+    def add_report(self, report: ApReport) -> list[tuple[str, str]]:
         """Store the report of an access point; raise `ValueError` if the access point is unknown.
 
         The latest report determines rate, signal and association of each station. The MAC occupancy
-        of an access point is the mean over all its reports since the last control step.
+        of an access point is the mean over all its reports since the last control step. Return each
+        user that the report shows at this access point, and the one that it has left.
         """
-        if report.ap not in self._plan.aps:
-            known = ", ".join(self._plan.aps) or "none"
+        if report.ap not in self.plan.aps:
+            known = ", ".join(self.plan.aps) or "none"
             raise ValueError(
                 f"report of access point '{report.ap}', which is unknown: choose from {known}"
             )
@@ -64,6 +65,22 @@ class Observer:
             self._stations.states[user, report.ap] = StationState(
                 rate_bps, station.rssi_dbm, station.associated
             )
+
+        present = [user for user, each in report.stations.items() if each.associated]
+        left = [(user, self.plan.left_by(user, report.ap)) for user in present]
+        return [(user, old) for user, old in left if old is not None]
+
+    def hand_over(self, plan: Plan, user: str, old: str, new: str) -> None:
+        """Observe a user at access point `new` from now on; it keeps the tier it had at `old`.
+
+        `plan` is the plan with this change.
+        """
+        self.plan = self.hosts.plan = plan
+        self.arcs.replace_plan(plan)
+        self.tiers = {
+            (each, new if (each, ap) == (user, old) else ap): tier
+            for (each, ap), tier in self.tiers.items()
+        }
 
     def observe(self, now_ns: int) -> Observation:
         """Return the observation for the control step at the time `now_ns`.
@@ -75,16 +92,16 @@ class Observer:
         observation = Observation(
             now_ns,
             access_points=(),
-            associations=self._stations.associations(self._plan, self._hosts.associations()),
-            multipath=frozenset(self._plan.multipath),
+            associations=self._stations.associations(self.plan, self.hosts.associations()),
+            multipath=frozenset(self.plan.multipath),
             subflows=tuple(self.subflow(each) for each in self._tracker.subflows()),
             tiers=self.tiers,
             arcs=self.arcs.observed(),
-            receive_buffer_bytes=self._plan.receive_buffer_kb * 1000,
+            receive_buffer_bytes=self.plan.receive_buffer_kb * 1000,
         )
         aps = tuple(
             self._access_point(ap, reports.get(ap.id, []), observation)
-            for ap in self._plan.access_points()
+            for ap in self.plan.access_points()
         )
         return replace(observation, access_points=aps)
 
@@ -115,8 +132,8 @@ class Observer:
         direction that carries more bytes.
         """
         to_user = joined.flow.back() if self._is_user(joined.flow.source) else joined.flow
-        place = self._hosts.place(to_user.destination)
-        user = self._hosts.owner(to_user.destination) or to_user.destination
+        place = self.hosts.place(to_user.destination)
+        user = self.hosts.owner(to_user.destination) or to_user.destination
         ap = place.switch if place else ""
         count, confirmed = self._counters.data(to_user), self._host_reports.confirmed(to_user)
         return Subflow(
@@ -142,15 +159,15 @@ class Observer:
         A subflow needs no tier if its user's address is at no access point. The first control step
         divides all pairs of user and access point into tiers.
         """
-        return subflow.ap not in self._plan.aps or (subflow.user, subflow.ap) in self.tiers
+        return subflow.ap not in self.plan.aps or (subflow.user, subflow.ap) in self.tiers
 
     def is_user(self, host: str) -> bool:
         """Return whether `host` is a user: a host that uses MPTCP or is a station.
 
         Every other host is a server.
         """
-        return host in self._plan.multipath or any(
-            host in line.stations for line in self._plan.aps.values()
+        return host in self.plan.multipath or any(
+            host in line.stations for line in self.plan.aps.values()
         )
 
     def _is_user(self, address: str) -> bool:
@@ -159,11 +176,11 @@ class Observer:
         This is so if the address is at an access point, if its host uses MPTCP, or if its switch is
         unknown.
         """
-        place = self._hosts.place(address)
+        place = self.hosts.place(address)
         return (
             place is None
-            or place.switch in self._plan.aps
-            or self._hosts.owner(address) in self._plan.multipath
+            or place.switch in self.plan.aps
+            or self.hosts.owner(address) in self.plan.multipath
         )
 
 

@@ -28,6 +28,7 @@ from controller.pox_ext.counter_poll import CounterPoll
 from controller.pox_ext.counters import Counters
 from controller.pox_ext.forwarding import Forwarding
 from controller.pox_ext.frames import Ip
+from controller.pox_ext.handovers import Handovers
 from controller.pox_ext.host_channel import Address, HostChannel
 from controller.pox_ext.host_commands import HostCommands
 from controller.pox_ext.host_reports import HostReports
@@ -84,6 +85,9 @@ class Session:
         self._observer = Observer(
             plan, self._hosts, self._router, tracker, self._meters, self._counters, host_reports
         )
+        self._handovers = Handovers(
+            self._observer, self._router, self._meters, self._forwarding.reroute, folder.write
+        )
         self._subflows = SubflowLifecycle(
             tracker,
             host_reports,
@@ -113,7 +117,7 @@ class Session:
     def datagram(self, data: bytes, _sender: Address) -> None:
         """Handle a datagram from an AP agent; log a warning if the datagram is not valid."""
         try:
-            self._observer.add_report(read_ap_report(data))
+            self._handovers.handle(read_ap_report(data))
         except ValueError as error:
             self.warn(str(error))
 

@@ -51,9 +51,6 @@ KERNEL_LACKS = {
     "traffic": "its traffic program speaks TCP only",
 }
 EMULATION_TOPOLOGIES = {
-    "wireless_set": (
-        "the emulated radios do not model distance, and one machine cannot run thirty of them"
-    ),
     "rat_setup": "its senders use radios of their own, and in the emulation only users have radios",
 }
 VARIANTS = ("balia_decrease", "olia_metric")

@@ -11,7 +11,7 @@ from typing import Any
 from controller import units
 from lab.radio.cell import Cell
 from lab.topologies.link_delay import link_delay_ns
-from lab.topologies.topology import Interface, Link, Topology, Trunk, Wiring
+from lab.topologies.topology import Interface, Link, Topology, Trunk, Wiring, radio_port
 
 MILLION = 1_000_000
 
@@ -106,4 +106,5 @@ def _ap(cell: Cell, users: Container[str]) -> dict[str, Any]:
         "kind": cell.kind,
         "capacity_mbps": units.mbps_from_bps(cell.capacity_bps),
         "stations": stations,
+        **({"port": radio_port(cell.ap)} if cell.kind == "wifi" else {}),
     }

@@ -19,6 +19,7 @@ from lab.engines.mininet.machine import shell
 from lab.engines.mininet.network.network import Network
 from lab.engines.mininet.roaming import Outcome, Roaming
 from lab.engines.mininet.stations import Stations
+from lab.errors import LabError
 from lab.radio.mobility import Place
 from lab.scenario.movement import STEP_S, Movement
 from lab.scenario.schema import Scenario
@@ -124,7 +125,7 @@ class Mobility:
                     step = int((time.monotonic() - zero_s) / STEP_S) + 1
                 for outcome in self._roaming.poll():
                     self._happened.put(outcome)
-        except Exception as error:
+        except (LabError, OSError, LookupError, ValueError) as error:
             self._happened.put(error)
 
     def _wait(self, until_s: float) -> None:

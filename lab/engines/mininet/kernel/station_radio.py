@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import struct
 from dataclasses import dataclass
 
@@ -44,10 +45,8 @@ class StationRadio:
 
     def leave(self) -> None:
         """Leave the present access point; do nothing if there is none."""
-        try:
+        with contextlib.suppress(LabError):  # it was not associated
             self._family.request(DISCONNECT, self._index)
-        except LabError:
-            pass  # not associated
 
     def associate(self, target: Target) -> None:
         """Begin to associate with `target`. `answer` returns the result.
