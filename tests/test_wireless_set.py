@@ -20,6 +20,7 @@ from lab.topologies.topology import wire
 from lab.topologies.wireless_set import Params
 
 NEW = ("thirty_users", "demand_swap", "moving_users", "rat_setup_1", "rat_setup_2", "rat_setup_3")
+REFUSED = ("demand_swap", "rat_setup_1", "rat_setup_2", "rat_setup_3")
 
 
 def made(seed: int = 1, **params: object):
@@ -137,7 +138,14 @@ def test_scenarios_say_what_they_are_for(name):
     assert {flow.user for flow in of.traffic} == set(of.network.users)
 
 
-@pytest.mark.parametrize("name", NEW)
+@pytest.mark.parametrize("name", ["thirty_users", "moving_users"])
+def test_both_engines_run_users_with_positions(name):
+    of = scenario.load(name)
+    registry.admit("mininet", of, Options())
+    registry.admit("sim", of, Options(speed=0.0))
+
+
+@pytest.mark.parametrize("name", REFUSED)
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_the_emulation_refuses_them_before_anything_starts(name, strategy):
     of = scenario.load(name, Overrides(strategy=strategy, cc="reno"))

@@ -66,5 +66,5 @@ class Handovers:
             if flow.source in addresses or flow.destination in addresses
         ]
         count = self._reroute(flows)  # 1
-        line = {"kind": "handover", "user": user, "from": old, "to": new, "flows_moved": count}
+        line = {"kind": "association", "user": user, "from": old, "to": new, "flows_moved": count}
         self._write(line)  # 3

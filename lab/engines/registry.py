@@ -57,6 +57,13 @@ def admit(name: str, scenario: Scenario, options: Options) -> None:
             f"topology '{kind}' on engine '{name}': {entry(name).topologies[kind]}. "
             "Choose --engine sim"
         )
+    for event in scenario.events:
+        last = event.target.rpartition(".")[2]
+        if last in entry(name).targets:
+            raise RequestError(
+                f"event '{event.target}' on engine '{name}': {entry(name).targets[last]}. "
+                "Choose --engine sim"
+            )
     for setting in ("scheduler", "expected_by", "penalisation", *VARIANTS):
         refuse(name, setting, getattr(scenario.multipath, setting))
     for flow in scenario.traffic:

@@ -21,6 +21,7 @@ class Entry:
 
     - `real_time`: the engine follows the wall clock, so its runs cannot be paused or sped up
     - `topologies`: the kinds of topology that the engine cannot build, each with the reason
+    - `targets`: the last words of event targets that it cannot change, each with the reason
     - `cc`: the built-in congestion controls that the engine can run
     - `law_suffix`: the file name suffix of a user's own congestion control for this engine
     - `variants`: the allowed values of the keys `balia_decrease` and `olia_metric` of a scenario
@@ -34,6 +35,7 @@ class Entry:
     lacks: Mapping[str, str]
     real_time: bool = True
     topologies: Mapping[str, str] = field(default_factory=dict)
+    targets: Mapping[str, str] = field(default_factory=dict)
     variants: tuple[str, ...] = ("kernel",)
     expected_by: tuple[str, ...] = ("pacing",)
     penalisation: tuple[bool, ...] = (False,)
@@ -53,6 +55,7 @@ KERNEL_LACKS = {
 EMULATION_TOPOLOGIES = {
     "rat_setup": "its senders use radios of their own, and in the emulation only users have radios",
 }
+EMULATION_TARGETS = {"tier1_mbps": "its switches limit only Tier 2"}
 VARIANTS = ("balia_decrease", "olia_metric")
 ENGINES: dict[str, Entry] = {
     "sim": Entry(
@@ -73,6 +76,7 @@ ENGINES: dict[str, Entry] = {
         ("linux", "lowest_rtt"),  # both names mean the kernel's scheduler
         KERNEL_LACKS,
         topologies=EMULATION_TOPOLOGIES,
+        targets=EMULATION_TARGETS,
     ),
 }
 

@@ -301,7 +301,8 @@ def test_the_start_page_marks_strategies_and_engines_that_do_not_fit(client):
     assert unfit("fifteen_paths", "strategies") == ["meter_throttling"]
     assert unfit("fifteen_paths", "engines") == []
     assert unfit("testbed_wifi_lte", "strategies") == []
-    assert unfit("thirty_users", "engines") == ["mininet"]
+    assert unfit("thirty_users", "engines") == []
+    assert unfit("rat_setup_1", "engines") == ["mininet"]
 
 
 def test_text_between_backticks_is_code_and_everything_else_is_escaped(client):

@@ -18,6 +18,7 @@ from lab.scenario.schema import Scenario
 from lab.topologies.topology import Wiring
 
 SUBFLOWS_WITHIN_S = 5.0  # if none joined for so long, the missing ones will not join
+MOST_AT_ONCE = 8  # connections that are opened at the same time; POX sets up the paths of each
 MAX_ATTEMPTS = 3  # the kernel tries each subflow once; a failed handshake is final
 
 
@@ -169,7 +170,7 @@ class Workload:
         }
 
     def _connect(self, connecting: Iterable[Flow]) -> None:
-        for batch in _one_each(connecting):
+        for batch in _at_most(MOST_AT_ONCE, _one_each(connecting)):
             answers = self.programs.send_all({flow.user: self._request(flow) for flow in batch})
             for flow in batch:
                 endpoint = (self.wiring.of(flow.user)[0].address, answers[flow.user]["port"])
@@ -205,3 +206,10 @@ def _one_each(starting: Iterable[Flow]) -> list[list[Flow]]:
     for flow in starting:
         by_user.setdefault(flow.user, []).append(flow)
     return [[flow for flow in column if flow] for column in zip_longest(*by_user.values())]
+
+
+def _at_most(most: int, batches: list[list[Flow]]) -> list[list[Flow]]:
+    """Divide each batch into batches of at most `most` flows."""
+    return [
+        batch[start : start + most] for batch in batches for start in range(0, len(batch), most)
+    ]

@@ -185,28 +185,29 @@ def test_a_datagram_holds_the_mean_of_several_polls():
     assert (datagram.ap, datagram.seq, datagram.mac_occupancy) == ("lte1", 7, 0.75)
 
 
-def test_a_change_of_rate_is_taken_from_standard_input(monkeypatch):
+def test_changes_are_taken_one_by_one_even_if_they_come_together():
     read, write = socket.socketpair()
-    with read, write, read.makefile("r") as lines:
-        monkeypatch.setattr(ap_agent.sys, "stdin", lines)
+    with read, write:
+        lines = ap_agent.Lines(read.fileno())
         aps = {
             "wifi1": AccessPoint("wifi", "p1", {"ue1": Station(1, 1.0, "")}),
             "wifi2": AccessPoint("wifi", "p2", {}),
         }
-        assert ap_agent.take_change(aps, 0.01) == ""
+        assert ap_agent.take_change(aps, lines, 0.01) == ""
         assert aps["wifi1"].stations["ue1"].rate_bps == 1
-        write.sendall(b'{"ap": "wifi1", "user": "ue1", "rate_bps": 7}\n')
-        assert ap_agent.take_change(aps, 1) == ""
-        assert aps["wifi1"].stations["ue1"].rate_bps == 7
         write.sendall(
+            b'{"ap": "wifi1", "user": "ue1", "rate_bps": 7}\n'
             b'{"ap": "wifi2", "user": "ue1", "from": "wifi1", '
-            b'"station": {"rate_bps": 9, "rssi_dbm": -60}}\n'
+            b'"station": {"rate_bps": 9, "rssi_dbm": -60}}\n{"ap":'
         )
-        assert ap_agent.take_change(aps, 1) == "wifi2"
+        assert ap_agent.take_change(aps, lines, 1) == ""
+        assert aps["wifi1"].stations["ue1"].rate_bps == 7
+        assert ap_agent.take_change(aps, lines, 1) == "wifi2"
         assert aps["wifi1"].stations == {}
         assert aps["wifi2"].stations == {"ue1": Station(9, 1.0, "", rssi_dbm=-60)}
+        assert ap_agent.take_change(aps, lines, 0.01) == ""  # an unfinished line waits
         write.shutdown(socket.SHUT_WR)
-        assert ap_agent.take_change(aps, 1) is None
+        assert ap_agent.take_change(aps, lines, 1) is None
 
 
 AGENT = """

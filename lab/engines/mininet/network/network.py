@@ -13,8 +13,7 @@ shapes them.
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +21,11 @@ from lab.engines.mininet.kernel import netlink, shaping
 from lab.engines.mininet.kernel.station_radio import Target
 from lab.engines.mininet.machine import shell
 from lab.engines.mininet.machine.ledger import Ledger
-from lab.engines.mininet.network import bridges, host_setup, radios, release
+from lab.engines.mininet.network import association, bridges, host_setup, radios, release
 from lab.engines.mininet.programs import userspace_path_manager
-from lab.errors import LabError
 from lab.topologies.topology import Interface, Topology, Wiring
 
 CHANNEL_MHZ = {n: 2407 + 5 * n for n in (1, 6, 11)}
-ASSOCIATION_TIMEOUT_S, ASSOCIATION_RETRY_S = 20, 2
 
 
 class Network:
@@ -64,7 +61,7 @@ class Network:
         for host in self.hosts:
             self._configure_host(host, kernel_names)
         host_setup.without_offloads(self.ports(), lambda argv: argv)
-        self._associate()
+        association.associate(self._radios, self.target, self.run)
         release.release(self._net, self.wiring, self.scratch)
 
     @property
@@ -224,40 +221,10 @@ class Network:
         ports += zip(aps, self._ap_radios(), strict=True)
         bridges.make(self.wiring.dpid, ports)
 
-    # --- stations
-
-    def _associate(self) -> None:
-        """Associate each station with its access point.
-
-        Retry until hostapd lists all stations; raise `LabError` after `ASSOCIATION_TIMEOUT_S`.
-        """
-        waiting = {each.mac: each for each in self._radios}
-        deadline, retry = time.monotonic() + ASSOCIATION_TIMEOUT_S, 0.0
-        while waiting:
-            if time.monotonic() > retry:
-                self._join(waiting.values())
-                retry = time.monotonic() + ASSOCIATION_RETRY_S
-            for ap in {each.switch for each in waiting.values()}:
-                argv = ["iw", "dev", f"{ap}-wlan1", "station", "dump"]
-                listed = shell.run(argv, f"list the stations of {ap}").split()
-                waiting = {mac: each for mac, each in waiting.items() if mac not in listed}
-            if waiting and time.monotonic() > deadline:
-                names = ", ".join(f"{each.node} with {each.switch}" for each in waiting.values())
-                raise LabError(
-                    f"associate {names}: no answer from hostapd in {ASSOCIATION_TIMEOUT_S} s. "
-                    "Try: ./run_lab.sh clean, then run it once more"
-                )
-
     def target(self, ap: str) -> Target:
         """Return what a station needs to associate with an access point."""
         radio = self._net[ap].wintfs[0]
         return Target(ap, radio.ssid, CHANNEL_MHZ[int(radio.channel)], radio.mac)
-
-    def _join(self, stations: Iterable[Interface]) -> None:
-        for each in stations:
-            ap = self.target(each.switch)
-            argv = ["iw", "dev", each.name, "connect", ap.ssid, str(ap.mhz), ap.mac]
-            self.run(each.node, argv, f"associate {each.node} with {each.switch}")
 
     # --- hosts
 

@@ -8,6 +8,7 @@ configuration is one JSON file. It ends when its standard input is closed.
 from __future__ import annotations
 
 import json
+import os
 import select
 import socket
 import sys
@@ -135,7 +136,8 @@ def serve(aps: Mapping[str, AccessPoint], ports: Iterable[int]) -> None:
             output.sendto(encode(name, number, report), ("127.0.0.1", port))
 
     before, number, due = time.monotonic(), 0, time.monotonic()
-    while (moved := take_change(aps, max(0.0, due - time.monotonic()))) is not None:
+    lines = Lines(sys.stdin.fileno())
+    while (moved := take_change(aps, lines, max(0.0, due - time.monotonic()))) is not None:
         if moved:
             send(moved, cells[moved].poll(scheduler.queues(cells[moved].queues), PERIOD_S))
         if time.monotonic() < due:
@@ -173,18 +175,38 @@ def encode(ap: str, number: int, report: Report) -> bytes:
     return json.dumps({"kind": "ap", "seq": number, "ap": ap, **asdict(report)}).encode()
 
 
-def take_change(aps: Mapping[str, AccessPoint], timeout_s: float) -> str | None:
+class Lines:
+    """Read the lines that another process writes into a file descriptor."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor, self._unread = descriptor, b""
+
+    def next(self, timeout_s: float) -> bytes | None:
+        """Wait up to `timeout_s` for a line. Return it, b"" if none has come, None at the end."""
+        if b"\n" not in self._unread:
+            readable, _, _ = select.select([self._descriptor], [], [], timeout_s)
+            if not readable:
+                return b""
+            data = os.read(self._descriptor, 1 << 16)
+            if not data:
+                return None
+            self._unread += data
+        line, end, rest = self._unread.partition(b"\n")
+        if not end:
+            return b""
+        self._unread = rest
+        return line
+
+
+def take_change(aps: Mapping[str, AccessPoint], lines: Lines, timeout_s: float) -> str | None:
     """Wait up to `timeout_s` for a change of a station, and apply it to `aps`.
 
-    Return None if standard input has ended. Otherwise return the name of the access point to which
-    a station has moved, which is to be reported now; an empty text if none has.
+    Return None if the input has ended. Otherwise return the name of the access point to which a
+    station has moved, which is to be reported now; an empty text if none has.
     """
-    readable, _, _ = select.select([sys.stdin], [], [], timeout_s)
-    if not readable:
-        return ""
-    line = sys.stdin.readline()
+    line = lines.next(timeout_s)
     if not line:
-        return None
+        return None if line is None else ""
     change = json.loads(line)
     ap, user = change["ap"], change["user"]
     if "from" in change:

@@ -1,0 +1,50 @@
+"""Associate the stations of a new network with their access points."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterable
+
+from lab.engines.mininet.kernel.station_radio import Target
+from lab.engines.mininet.machine import shell
+from lab.errors import CommandFailed, LabError
+from lab.topologies.topology import Interface, radio_port
+
+TIMEOUT_S, RETRY_S = 20, 2
+Run = Callable[[str, list[str], str], str]  # a host, a command, its purpose; returns its output
+
+
+def associate(stations: Iterable[Interface], target: Callable[[str], Target], run: Run) -> None:
+    """Associate each station with its access point, by `iw` inside the station's host.
+
+    `target(ap)` describes an access point, and `run(host, argv, doing)` runs a command inside a
+    host. Retry until hostapd lists all stations; raise `LabError` when some are missing and none
+    has come for `TIMEOUT_S`.
+    """
+    waiting = {each.mac: each for each in stations}
+    deadline, retry = time.monotonic() + TIMEOUT_S, 0.0
+    while waiting:
+        if time.monotonic() > retry:
+            for each in waiting.values():
+                _join(each, target(each.switch), run)
+            retry = time.monotonic() + RETRY_S
+        before = len(waiting)
+        for ap in {each.switch for each in waiting.values()}:
+            argv = ["iw", "dev", radio_port(ap), "station", "dump"]
+            listed = shell.run(argv, f"list the stations of {ap}").split()
+            waiting = {mac: each for mac, each in waiting.items() if mac not in listed}
+        if len(waiting) < before:
+            deadline = time.monotonic() + TIMEOUT_S
+        if waiting and time.monotonic() > deadline:
+            names = ", ".join(f"{each.node} with {each.switch}" for each in waiting.values())
+            raise LabError(
+                f"associate {names}: no answer from hostapd in {TIMEOUT_S} s. "
+                "Try: ./run_lab.sh clean, then run it once more"
+            )
+
+
+def _join(station: Interface, ap: Target, run: Run) -> None:
+    argv = ["iw", "dev", station.name, "connect", ap.ssid, str(ap.mhz), ap.mac]
+    with contextlib.suppress(CommandFailed):  # it may be associating; hostapd's list decides
+        run(station.node, argv, f"associate {station.node} with {ap.ap}")
