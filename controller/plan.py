@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from controller.errors import PlanRefused
-from controller.observation import RECEIVE_BUFFER_BYTES, AccessPoint, Arc, Association, air
+from controller.observation import RECEIVE_BUFFER_BYTES, AccessPoint, Arc, air
 from controller.units import bps_from_mbps
 
 Direction = Literal["down", "up"]
@@ -259,45 +258,6 @@ class Plan(_Part):
             ),
             None,
         )
-
-
-@dataclass
-class StationState:
-    """Hold what the AP agent of an access point has reported about one station.
-
-    These values replace those of the plan, the content of topology.json. A rate or signal strength
-    that is None has not been reported.
-    """
-
-    rate_bps: int | None = None
-    rssi_dbm: float | None = None
-    associated: bool = True
-
-
-@dataclass
-class Stations:
-    """Hold the latest reported state of every station; the keys are (user, access point)."""
-
-    states: dict[tuple[str, str], StationState] = field(default_factory=dict)
-
-    def associations(
-        self, plan: Plan, addresses: dict[tuple[str, str], tuple[str, ...]]
-    ) -> tuple[Association, ...]:
-        """Return an association for every planned station that has not been reported as gone.
-
-        `addresses` maps (user, access point) to the user's addresses at that access point.
-        """
-        found = []
-        for ap, planned in plan.aps.items():
-            for user, station in planned.stations.items():
-                state = self.states.get((user, ap), StationState())
-                rate_bps = state.rate_bps or bps_from_mbps(station.rate_mbps)
-                if state.associated:
-                    own = addresses.get((user, ap), ())
-                    found.append(
-                        Association(user, ap, rate_bps, station.weight, own, state.rssi_dbm)
-                    )
-        return tuple(found)
 
 
 def read(text: str, name: str = "topology.json") -> Plan:

@@ -15,9 +15,10 @@ from typing import Any
 from controller.agent_messages import LinkState
 from controller.observation import Arc, air
 from controller.paths import Flow, Path
-from controller.plan import HostPort, Plan, Stations
+from controller.plan import HostPort, Plan
 from controller.pox_ext.counters import Counters
 from controller.pox_ext.router import Route, Router
+from controller.station_states import Stations
 from controller.units import bps_from_mbps
 
 Ends = tuple[str, str, str]  # identifies an arc: link, tail, head

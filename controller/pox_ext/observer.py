@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 
 from controller.agent_messages import ApReport
 from controller.observation import AccessPoint, Observation, Subflow, Tiers
-from controller.plan import Plan, Stations, StationState
+from controller.plan import Plan
 from controller.pox_ext.arcs import Arcs
 from controller.pox_ext.counters import Counters, PathDelay
 from controller.pox_ext.host_reports import HostReports, ends
 from controller.pox_ext.hosts import Hosts
 from controller.pox_ext.router import Router
 from controller.pox_ext.tracker import Joined, Tracker
+from controller.station_states import Stations, StationState
 from controller.units import NS_PER_S, bps_from_mbps
 
 if TYPE_CHECKING:  # `Meters` imports POX, which is missing in unit tests

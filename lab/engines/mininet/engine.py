@@ -181,9 +181,7 @@ class MininetEngine(Engine):
                 (STATE, folder),
             )
             self._undo.callback(agent.close)
-        self.mobility = Mobility(
-            self.scenario, emulated.stations, emulated.network, emulated.links.first_packet_s
-        )
+        self.mobility = Mobility(self.scenario, emulated)
         self._undo.callback(self.mobility.stop)
         self.telemetry.places = self.mobility.places
         if emulated.host_agent:

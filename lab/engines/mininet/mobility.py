@@ -9,16 +9,14 @@ from __future__ import annotations
 import select
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from queue import SimpleQueue
 
+from lab.engines.mininet.emulated_network import EmulatedNetwork
 from lab.engines.mininet.kernel import netlink
 from lab.engines.mininet.kernel.station_radio import StationRadio
 from lab.engines.mininet.machine import shell
-from lab.engines.mininet.network.network import Network
 from lab.engines.mininet.roaming import Outcome, Roaming
-from lab.engines.mininet.stations import Stations
 from lab.errors import LabError
 from lab.radio.mobility import Place
 from lab.scenario.movement import STEP_S, Movement
@@ -26,7 +24,6 @@ from lab.scenario.schema import Scenario
 from lab.topologies.topology import Interface
 
 POLL_S = 0.05  # while a handover waits for its first packet
-FirstPacket = Callable[[str, str], float | None]
 
 
 @dataclass(frozen=True)
@@ -43,17 +40,10 @@ class Mobility:
     The thread puts what happens into a queue; `take` reads it in the thread of the run.
     """
 
-    def __init__(
-        self,
-        scenario: Scenario,
-        stations: Stations,
-        network: Network,
-        first_packet_s: FirstPacket,
-    ) -> None:
-        """Place the users. `first_packet_s(ap, address)` returns when the first packet of an
-        address crossed the cell of an access point, None before that."""
-        self._stations, self._network = stations, network
-        self._first_packet_s = first_packet_s
+    def __init__(self, scenario: Scenario, emulated: EmulatedNetwork) -> None:
+        """Place the users; open a netlink socket for each radio that may move."""
+        stations, network = emulated.stations, emulated.network
+        self._stations, self._network, self._links = stations, network, emulated.links
         topology = scenario.network
         self.movement = Movement(
             topology, scenario.mobility, scenario.seed, stations, self._hand_over
@@ -145,10 +135,11 @@ class Mobility:
 
     def _associated(self, user: str, old: str, new: str) -> None:
         self._stations.associated(user, old, new)
+        self._network.record_association(user, new)
         self._happened.put(self._stations.interface(user, new))
 
     def _first_packet(self, user: str, ap: str) -> float | None:
-        return self._first_packet_s(ap, self._stations.interface(user, ap).address)
+        return self._links.first_packet_s(ap, self._stations.interface(user, ap).address)
 
     def _record_command(self, user: str, argv: list[str]) -> None:
         self._happened.put(Command(time.time(), self._network.inside(user, argv)))

@@ -1,7 +1,7 @@
 """Hand stations over from one access point to another, and measure the gaps in their service.
 
 1) The station leaves its access point, and associates with the new one; its address stays.
-2) When the kernel reports the association, the AP agents are told. They report it to POX, which
+2) When the kernel reports the association, the AP agent is notified. It reports to POX, which
    moves the paths of the station's flows.
 3) The first packet that crosses the new cell, in either direction, ends the gap.
 """
@@ -98,7 +98,7 @@ class Roaming:
         self._attempt(self.running[user])
 
     def poll(self) -> list[Outcome]:
-        """Continue all handovers; return those that have ended since the last call."""
+        """Carry on with all handovers; return those that have ended since the last call."""
         for handover in list(self.running.values()):
             if handover.associated_s is None:
                 self._associate(handover)

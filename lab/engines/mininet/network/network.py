@@ -107,6 +107,10 @@ class Network:
         """
         self._net[user].position = [x_m, y_m, 0.0]
 
+    def record_association(self, station: str, ap: str) -> None:
+        """Record in Mininet-WiFi's objects that a station is associated with an access point."""
+        release.associate(self._net, station, ap)
+
     def stop(self) -> None:
         """End the hosts; the clean-up by the ledger then removes interfaces, radios and bridges."""
         for node in list(self._net.values()) if self._net else []:
