@@ -30,6 +30,20 @@ class View(ctypes.Structure):
     _fields_ = [("count", ctypes.c_uint32), ("path", LawPath * MAX_PATHS)]
 
 
+class Round(ctypes.Structure):
+    """`struct law_round` in law.h."""
+
+    _fields_ = [
+        ("rtt_us", ctypes.c_uint32),
+        ("base_rtt_us", ctypes.c_uint32),
+        ("samples", ctypes.c_uint32),
+        ("window", ctypes.c_uint32),
+        ("ssthresh", ctypes.c_uint32),
+        ("fraction", ctypes.c_int64),
+        ("memory", ctypes.c_uint64 * 3),
+    ]
+
+
 Paths = Sequence[tuple[float, float, float]]
 
 
@@ -50,6 +64,11 @@ class Law:
     def after_loss(self, paths: Paths, own: int) -> int:
         """Return a path's window after a loss on it [packets]."""
         return self._library.after_loss(_view(paths, own))
+
+    def on_round(self, paths: Paths, round_trip: Round) -> None:
+        """Let the law act at the end of a round trip of the first path. The third number of each
+        other path is the value in the path's memory that the law can read."""
+        self._library.on_round(_view(paths, 0), ctypes.byref(round_trip))
 
 
 def _view(paths: Paths, own: int) -> ctypes.Array:

@@ -72,7 +72,7 @@ ENGINES: dict[str, Entry] = {
     ),
     "mininet": Entry(
         "lab.engines.mininet.engine:MininetEngine",
-        ("reno", "cubic", "lia", "olia", "balia"),
+        tuple(BUILT_IN),
         ("linux", "lowest_rtt"),  # both names mean the kernel's scheduler
         KERNEL_LACKS,
         topologies=EMULATION_TOPOLOGIES,

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,8 @@ from lab.engines.mininet.ebpf.load import Laws
 
 PROJECT = Path(__file__).resolve().parents[2]
 UNEVEN = (NetworkPath(8, 15, 60), NetworkPath(4, 40, 60))
+# a packet takes 6 ms or more, so that delays of a busy machine count for few packets
+SLOW = (NetworkPath(2, 25, 60), NetworkPath(1, 50, 60))
 SHARED = NetworkPath(10, 20, 40, addresses=5)
 KINDS = ("prog", "map", "link")
 HOLDER = """import sys
@@ -71,9 +74,9 @@ def killed() -> dict[str, Any]:
     return {"experiment": "killed", "states": [*states, in_kernel()], "received_after": received}
 
 
-def followed(law: str, end: str) -> dict[str, Any]:
+def followed(law: str, end: str, paths: Sequence[NetworkPath] = UNEVEN) -> dict[str, Any]:
     """Run a law on two uneven paths; then close the second, or make it backup, with `end`."""
-    with SmallNetwork(*UNEVEN) as network:
+    with SmallNetwork(*paths) as network:
         network.start("f", kernel_name(law))
         samples = network.watch(11)
         if not end:
@@ -139,6 +142,7 @@ def main() -> None:
     laws.load(*LAWS, law.name)
     for cc, end in (("lia", "delete id 2"), ("olia", "change id 2 backup"), ("balia", "")):
         show(followed(cc, end))
+    show(followed("wvegas", "", SLOW))
     show(plain_tcp("balia"))
     show(plain_tcp(law.name))
     for cc in ("reno", "olia"):

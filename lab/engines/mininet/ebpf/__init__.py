@@ -22,7 +22,7 @@ from pathlib import Path
 
 from lab.errors import RequestError
 
-LAWS = ("lia", "olia", "balia")
+LAWS = ("lia", "olia", "balia", "wvegas")
 IN_KERNEL = ("reno", "cubic")
 SOURCES = Path(__file__).parent
 PREFIX = "bpf_"

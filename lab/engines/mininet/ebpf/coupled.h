@@ -13,6 +13,9 @@
 // 4) Slow start is Reno's. A connection with a single path uses Reno for everything (see above):
 //    plain TCP, a fallback to plain TCP, or the last open subflow.
 // 5) The window changes by whole packets; a remaining fraction is added to the next change.
+// 6) A round trip ends when a packet is acknowledged that was sent after its beginning. Samples of
+//    the round-trip time come from each acknowledgement, those of the paths' view from the kernel's
+//    smoothed value.
 #pragma once
 
 #include "law.h"
@@ -41,11 +44,22 @@ extern void tcp_cong_avoid_ai(struct tcp_sock *tp, __u32 w, __u32 acked) __ksym;
 #define RENO_ON_ONE_PATH 1
 #endif
 
+#ifdef PER_ROUND
+#define ROUNDS
+#endif
+
 // Stored in icsk_ca_priv of each socket. The kernel clears it when the congestion control is set.
 struct law_state {
 	s64 fraction;      // of a packet, not yet added to the window
 	u64 latest_loss;   // value of bytes_acked at the latest loss
 	u64 previous_loss;
+#ifdef ROUNDS
+	u64 rtt_sum_us;       // of the samples of this round trip
+	u32 samples;          // number of samples in this round trip
+	u32 base_rtt_us;      // lowest sample so far; 0: none yet
+	u32 round_end;        // sequence number; 0: no round trip has begun
+	u64 memory[MEMORY];   // see law_round
+#endif
 };
 
 static __always_inline int in_recovery(const struct tcp_sock *tp)
@@ -56,11 +70,15 @@ static __always_inline int in_recovery(const struct tcp_sock *tp)
 static __always_inline void fill_path(struct law_path *path, const struct tcp_sock *tp, u32 window)
 {
 	const struct law_state *state = (const void *)tp->inet_conn.icsk_ca_priv;
-	u64 since = tp->bytes_acked - state->latest_loss;
-	u64 between = state->latest_loss - state->previous_loss;
 	path->window = larger(smaller(window, MAX_WINDOW), 1);
 	path->rtt_us = larger(smaller(tp->srtt_us >> 3, MAX_RTT_US), 1);
+#ifdef PER_ROUND
+	path->bytes = state->memory[0];
+#else
+	u64 since = tp->bytes_acked - state->latest_loss;
+	u64 between = state->latest_loss - state->previous_loss;
 	path->bytes = smaller(larger(since, between), MAX_BYTES);
+#endif
 }
 
 static __always_inline int is_backup(const struct mptcp_subflow_context *subflow)
@@ -154,28 +172,98 @@ static __always_inline int window_is_used(const struct tcp_sock *tp)
 	       (slow_start && tp->snd_cwnd < 2 * tp->max_packets_out);
 }
 
-SEC("struct_ops/cong_avoid")
-void BPF_PROG(cong_avoid, struct sock *sk, __u32 ack, __u32 acked)
+static __always_inline void grow(struct tcp_sock *tp, struct law_state *state,
+				 struct socket_view *socket, u32 acked)
 {
-	struct tcp_sock *tp = (struct tcp_sock *)sk;
-	struct socket_view socket = { .sk = (u64)sk };
-	if (!window_is_used(tp))
-		return;
 	if (tp->snd_cwnd < tp->snd_ssthresh) { // 4
 		acked = tcp_slow_start(tp, acked);
 		if (!acked)
 			return;
 	}
-	if (read_view(&socket) == 1 && RENO_ON_ONE_PATH)
+	if (read_view(socket) == 1 && RENO_ON_ONE_PATH)
 		tcp_cong_avoid_ai(tp, tp->snd_cwnd, acked);
 	else
-		change_window(tp, (void *)tp->inet_conn.icsk_ca_priv, increase_of(&socket.view) * acked);
+		change_window(tp, state, increase_of(&socket->view) * acked);
+}
+
+#ifdef ROUNDS
+__noinline int apply_round(const struct law_view *view, struct law_round *round)
+{
+	if (!view || !round)
+		return 0;
+	on_round(view, round);
+	return 1;
+}
+
+static __always_inline void act_on_round(struct tcp_sock *tp, struct law_state *state,
+					 struct socket_view *socket)
+{
+	struct law_round round = {
+		.rtt_us = larger(state->rtt_sum_us / state->samples, 1),
+		.base_rtt_us = larger(state->base_rtt_us, 1),
+		.samples = state->samples,
+		.window = larger(smaller(tp->snd_cwnd, MAX_WINDOW), 1),
+		.ssthresh = tp->snd_ssthresh,
+	};
+	__builtin_memcpy(round.memory, state->memory, sizeof(round.memory));
+	read_view(socket);
+	apply_round(&socket->view, &round);
+	__builtin_memcpy(state->memory, round.memory, sizeof(round.memory));
+	tp->snd_cwnd = larger(smaller(round.window, tp->snd_cwnd_clamp), 1);
+	tp->snd_ssthresh = round.ssthresh;
+	change_window(tp, state, round.fraction);
+}
+
+static __always_inline void end_round(struct tcp_sock *tp, struct law_state *state,
+				      struct socket_view *socket, int used)
+{
+	int lossless = BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_state) < TCP_CA_CWR;
+	if (used && lossless && state->samples && state->round_end)
+		act_on_round(tp, state, socket);
+	state->round_end = tp->snd_nxt;
+	state->rtt_sum_us = state->samples = 0;
+}
+
+SEC("struct_ops/pkts_acked")
+void BPF_PROG(pkts_acked, struct sock *sk, const struct ack_sample *sample)
+{
+	struct law_state *state = (void *)((struct tcp_sock *)sk)->inet_conn.icsk_ca_priv;
+	if (sample->rtt_us <= 0) // not measured
+		return;
+	u32 rtt_us = smaller(sample->rtt_us, MAX_RTT_US);
+	state->rtt_sum_us += rtt_us;
+	state->samples++;
+	if (!state->base_rtt_us || rtt_us < state->base_rtt_us)
+		state->base_rtt_us = rtt_us;
+}
+#define ROUND_CALLBACKS .pkts_acked = (void *)pkts_acked,
+#else
+#define ROUND_CALLBACKS
+#endif
+
+SEC("struct_ops/cong_avoid")
+void BPF_PROG(cong_avoid, struct sock *sk, __u32 ack, __u32 acked)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct law_state *state = (void *)tp->inet_conn.icsk_ca_priv;
+	struct socket_view socket = { .sk = (u64)sk };
+	int used = window_is_used(tp);
+	if (used)
+		grow(tp, state, &socket, acked);
+#ifdef ROUNDS
+	if (!state->round_end || (s32)(ack - state->round_end) > 0) // 6
+		end_round(tp, state, &socket, used);
+#endif
 }
 
 SEC("struct_ops/ssthresh")
 __u32 BPF_PROG(ssthresh, struct sock *sk)
 {
 	struct socket_view socket = { .sk = (u64)sk };
+#ifdef ROUNDS
+	struct law_state *state = (void *)((struct tcp_sock *)sk)->inet_conn.icsk_ca_priv;
+	__builtin_memset(state->memory, 0, sizeof(state->memory));
+#endif
 	if (read_view(&socket) == 1 && RENO_ON_ONE_PATH)
 		return tcp_reno_ssthresh(sk);
 	return window_after_loss(&socket.view);
@@ -208,6 +296,7 @@ __u32 BPF_PROG(undo_cwnd, struct sock *sk)
 		.ssthresh = (void *)ssthresh,     \
 		.set_state = (void *)set_state,   \
 		.undo_cwnd = (void *)undo_cwnd,   \
+		ROUND_CALLBACKS                   \
 		.flags = NON_RESTRICTED,          \
 		.name = #its_name,                \
 	}

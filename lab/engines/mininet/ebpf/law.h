@@ -8,6 +8,9 @@
 // functions of a view:
 //     increase    the change of the window of path 0 per acknowledged packet, in 2^-40 packets
 //     after_loss  the window of path 0 after a loss, in packets
+// A law with `#define PER_ROUND` before the include has a third function:
+//     on_round    changes the window of path 0 at the end of a round trip in which the whole window
+//                 was used and nothing was lost
 //
 // The formula of every coupled law contains the rates x = w / rtt of all paths. To avoid fractions,
 // the code multiplies all rates by the round-trip time of one path, the parameter `here`:
@@ -40,7 +43,8 @@ typedef int64_t s64;
 struct law_path {
 	u32 window; // packets, at least 1
 	u32 rtt_us; // smoothed round-trip time, at least 1
-	u64 bytes;  // acknowledged between the last two losses or since the last loss, the larger number
+	u64 bytes;  // acknowledged between the last two losses or since the last loss, the larger
+	            // number; in a law with PER_ROUND: memory[0] of this path (see below)
 };
 
 struct law_view {
@@ -50,6 +54,23 @@ struct law_view {
 
 LAW s64 increase(const struct law_view *view);
 LAW u32 after_loss(const struct law_view *view);
+
+#define MEMORY 3
+
+// A round trip of path 0 that has ended. Windows are in packets.
+struct law_round {
+	u32 rtt_us;         // mean of the samples of the round-trip time in this round trip
+	u32 base_rtt_us;    // lowest sample so far
+	u32 samples;        // number of samples in this round trip
+	u32 window;         // the law may change this and the following fields
+	u32 ssthresh;       // slow-start threshold
+	s64 fraction;       // added to the window, in 2^-40 packets
+	u64 memory[MEMORY]; // of the law, for this path; 0 at first and after each loss
+};
+
+#ifdef PER_ROUND
+LAW void on_round(const struct law_view *view, struct law_round *round);
+#endif
 
 static inline u64 smaller(u64 a, u64 b)
 {

@@ -156,7 +156,7 @@ def _vm_facts(probe: Probe) -> Iterator[Fact]:
 
 
 def _law_facts(probe: Probe) -> Iterator[Fact]:
-    reason = "--cc lia, olia, balia as eBPF"
+    reason = "--cc lia, olia, balia, wvegas as eBPF"
     native, vm = probe.laws_lack(), probe.laws_in_vm_lack()
     for where, fix, lacking in (("natively", USE_VM, native), ("in the VM", SETUP, vm)):
         note = f"lacks {', '.join(lacking)}" if lacking else ""
