@@ -264,12 +264,15 @@ def test_late_samples_of_a_slow_machine_are_left_out(load, record):
     assert times[-1] == 1.0
 
 
-def test_a_new_congestion_control_is_for_later_connections(go):
+def test_the_event_of_a_new_congestion_control_says_that_it_is_for_open_connections_too(go):
     outcome, _ = go(
         "events=[{at_s: 1, target: cc, value: olia}, {at_s: 1, target: strategy, value: none}]"
     )
     notes = [event.get("note") for event in flips(outcome)]
-    assert notes == ["connections that are open keep their congestion control", None]
+    assert notes == [
+        "open connections use it too, from their present windows on; UDP has none",
+        None,
+    ]
 
 
 def test_a_strategy_that_fails_in_pox_ends_the_run_as_failed(go):

@@ -66,8 +66,6 @@ def admit(name: str, scenario: Scenario, options: Options) -> None:
             )
     for setting in ("scheduler", "expected_by", "penalisation", *VARIANTS):
         refuse(name, setting, getattr(scenario.multipath, setting))
-    for flow in scenario.traffic:
-        refuse(name, "traffic", flow.kind)
     load_laws(name)
     for cc in scenario.congestion_controls:
         refuse(name, "cc", cc)

@@ -33,7 +33,7 @@ from lab.run.signals import Interrupted, stop_on_signals
 from lab.scenario import targets
 from lab.scenario.schema import Event, Scenario
 
-CC_NOTE = "connections that are open keep their congestion control"
+CC_NOTE = "open connections use it too, from their present windows on; UDP has none"
 STRATEGY_FAILED = "failed"  # the kind of a line in decisions.jsonl
 POLL_INBOX_EVERY_S = 0.05  # while waiting
 

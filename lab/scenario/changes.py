@@ -74,7 +74,7 @@ class SetDemand:
 
 @dataclass(frozen=True)
 class SetCongestionControl:
-    """Use the congestion control `name` for connections that open from now on."""
+    """Use the congestion control `name` for all open connections, and for those that open later."""
 
     name: str
 

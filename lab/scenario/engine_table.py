@@ -25,7 +25,7 @@ class Entry:
     - `cc`: the built-in congestion controls that the engine can run
     - `law_suffix`: the file name suffix of a user's own congestion control for this engine
     - `variants`: the allowed values of the keys `balia_decrease` and `olia_metric` of a scenario
-    - `schedulers`, `expected_by`, `penalisation`, `traffic`: the allowed values of these keys
+    - `schedulers`, `expected_by`, `penalisation`: the allowed values of these keys
     - `lacks`: for each key, why the engine allows no other value
     """
 
@@ -39,7 +39,6 @@ class Entry:
     variants: tuple[str, ...] = ("kernel",)
     expected_by: tuple[str, ...] = ("pacing",)
     penalisation: tuple[bool, ...] = (False,)
-    traffic: tuple[str, ...] = ("bulk", "file", "rate", "on_off")
     law_suffix: str = user_file_kind.C
 
 
@@ -50,7 +49,6 @@ KERNEL_LACKS = {
     "olia_metric": "eBPF has OLIA as the multipath-tcp.org kernel has it",
     "expected_by": "hosts limit their rate by pacing",
     "penalisation": "upstream Linux does not do it",
-    "traffic": "its traffic program speaks TCP only",
 }
 EMULATION_TOPOLOGIES = {
     "rat_setup": "its senders use radios of their own, and in the emulation only users have radios",
@@ -67,7 +65,6 @@ ENGINES: dict[str, Entry] = {
         variants=("kernel", "draft"),
         expected_by=("pacing", "window"),
         penalisation=(False, True),
-        traffic=("bulk", "file", "rate", "on_off", "udp"),
         law_suffix=user_file_kind.PYTHON,
     ),
     "mininet": Entry(
@@ -99,9 +96,8 @@ def congestion_controls(name: str) -> tuple[str, ...]:
 def refuse(name: str, setting: str, value: Any) -> None:
     """Raise an error if the engine `name` cannot run `value`; otherwise do nothing.
 
-    `setting` is a key of `multipath` in the scenario, or "traffic"; with "traffic", `value` is a
-    kind of traffic. The error is `RequestError` if a user's congestion control lacks the file for
-    this engine, else `MachineLacks`.
+    `setting` is a key of `multipath` in the scenario. The error is `RequestError` if a user's
+    congestion control lacks the file for this engine, else `MachineLacks`.
     """
     engine = entry(name)
     if setting == "cc" and (missing := extensions.missing_half(value, engine.law_suffix)):
@@ -114,7 +110,6 @@ def refuse(name: str, setting: str, value: Any) -> None:
         "scheduler": engine.schedulers,
         "expected_by": engine.expected_by,
         "penalisation": engine.penalisation,
-        "traffic": engine.traffic,
     }.get(setting, engine.variants)
     if value not in able:
         requested, *known = (

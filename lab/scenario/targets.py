@@ -7,7 +7,7 @@ link.ID.rate_mbps           also delay_ms, loss and up
 cell.AP.USER.rate_mbps      the rate of a user's station while no other station sends
 cell.AP.tier1_mbps          a limit on all Tier 1 traffic of an access point; null: no limit
 user.ID.demand_mbps         the total rate of all connections of a user; null: no limit
-cc                          the congestion control of connections that open from now on
+cc                          the congestion control of open and of later connections
 
 Tier 1 is the traffic over a user's primary access point (MP-SDN).
 """
@@ -261,7 +261,7 @@ def _cc(scenario: Scenario) -> Target:
         "name",
         scenario.multipath.cc,
         choices=tuple(extensions.congestion_controls()),
-        help="of connections opened from now on",
+        help="of open and of later connections",
     )
 
 

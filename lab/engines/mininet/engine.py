@@ -113,8 +113,7 @@ class MininetEngine(Engine):
     def apply(self, change: changes.Change) -> None:
         """Carry out a change during the run.
 
-        A new congestion control applies to connections that are opened from now on. Raises
-        `LabError` for a change that the emulation cannot make.
+        Raises `LabError` for a change that the emulation cannot make.
         """
         pox = self.emulated.pox
         match change:
@@ -136,7 +135,7 @@ class MininetEngine(Engine):
             case changes.SetCongestionControl(name):
                 refuse("mininet", "cc", name)
                 self.laws.load(name)
-                self.workload.cc = name
+                self.workload.set_cc(name)
             case changes.SetTier1Demand(ap):
                 raise LabError(
                     f"change the Tier 1 demand of {ap}: the emulation cannot do this yet"

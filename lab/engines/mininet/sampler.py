@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from controller import units
+from lab.engines.mininet.datagram_end import DatagramEnd, ends
 from lab.engines.mininet.kernel.pacing import frame_rate_bps
 from lab.engines.mininet.kernel.tcp_sockets import TcpSocket
 from lab.run.frame import SubflowSample, UserSample
@@ -29,6 +30,7 @@ class OpenedFlow:
     """Describe a flow of a user, for which a connection is open.
 
     `endpoint` is the address and port of the user. `direction` is that of the data: down or up.
+    `path` is known for UDP only: the switches from server to user.
     """
 
     id: str
@@ -36,6 +38,7 @@ class OpenedFlow:
     endpoint: Endpoint
     direction: str
     multipath: bool
+    path: tuple[str, ...] = ()
 
 
 @dataclass
@@ -44,8 +47,8 @@ class Subflow:
 
     number: int
     interface: Interface
-    sender: TcpSocket | None = None
-    receiver: TcpSocket | None = None
+    sender: TcpSocket | DatagramEnd | None = None
+    receiver: TcpSocket | DatagramEnd | None = None
     received: int = 0
     segments: int = 0
     out_of_order: int = 0
@@ -95,7 +98,10 @@ class Sampler:
 
     def open(self, opened: OpenedFlow) -> None:
         """Include the connection of this flow in the samples from now on."""
-        self.connections[opened.id] = Connection(opened)
+        connection = self.connections[opened.id] = Connection(opened)
+        if opened.path:  # UDP: there is no socket to find it by
+            interface = self.interface[opened.endpoint[0]]
+            connection.subflows[opened.endpoint] = Subflow(1, interface, path=opened.path)
 
     def routed(self, endpoint: Endpoint, number: int, path: tuple[str, ...]) -> None:
         """Set the number and the path that the controller has given to a subflow.
@@ -164,6 +170,9 @@ class Sampler:
         subflows: dict[str, SubflowSample] = {}
         for name, connection in self.connections.items():
             got = status.get(name, {})
+            if "datagrams" in got:
+                (subflow,) = connection.subflows.values()
+                subflow.sender, subflow.receiver = ends(got)
             rate = _rate_mbps(int(got.get("bytes", 0)) - connection.received, elapsed_s)
             connection.received = int(got.get("bytes", connection.received))
             connection.completion_s = got.get("done_s")
@@ -244,14 +253,15 @@ def _subflow_sample(subflow: Subflow, elapsed_s: float, tier: int, user: str) ->
     )
     subflow.received, subflow.segments, subflow.out_of_order = received, segments, late
     backup = bool(sender and sender.backup)
-    if sender:
-        subflow.rtt_sum_ms += sender.rtt_ms
+    rtt_ms = sender.rtt_ms if sender else None
+    if rtt_ms is not None:
+        subflow.rtt_sum_ms += rtt_ms
         subflow.rtt_samples += 1
     subflow.backup_s += elapsed_s if backup else 0.0
     return SubflowSample(
         mbps=round(rate, 4),
         cwnd=sender.cwnd if sender else None,
-        rtt_ms=round(sender.rtt_ms, 3) if sender else None,
+        rtt_ms=None if rtt_ms is None else round(rtt_ms, 3),
         tier=tier,
         backup=backup,
         expected_mbps=_expected_mbps(sender),
@@ -261,7 +271,7 @@ def _subflow_sample(subflow: Subflow, elapsed_s: float, tier: int, user: str) ->
     )
 
 
-def _expected_mbps(sender: TcpSocket | None) -> float | None:
+def _expected_mbps(sender: TcpSocket | DatagramEnd | None) -> float | None:
     rate_bps = frame_rate_bps(sender.pacing_limit) if sender else None
     return None if rate_bps is None else round(units.mbps_from_bps(rate_bps), 4)
 

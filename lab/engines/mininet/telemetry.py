@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from lab.engines.mininet import datagram_end
 from lab.engines.mininet.ap_agent_process import ApAgentProcess
 from lab.engines.mininet.emulated_network import EmulatedNetwork
 from lab.engines.mininet.kernel import netlink, tcp_sockets
@@ -105,12 +106,7 @@ class Telemetry:
     def receiving(self) -> dict[str, dict[str, Any]]:
         """Return the status of every flow at the end that receives its data, by the flow's ID."""
         answers = self.programs.send_all({host: {"do": "status"} for host in self._diagnoses})
-        return {
-            name: flow
-            for answer in answers.values()
-            for name, flow in answer["flows"].items()
-            if not flow["sends"]
-        }
+        return datagram_end.receivers(answers.values())
 
     def _read_decisions(self) -> None:
         for line in self._decisions.new():

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from itertools import zip_longest
 from typing import Any
 
+from lab.engines.mininet import datagram_end
 from lab.engines.mininet.ebpf import kernel_name
 from lab.engines.mininet.sampler import Connection, OpenedFlow, Sampler
 from lab.engines.mininet.traffic_processes import TrafficProcesses
@@ -15,7 +16,7 @@ from lab.scenario.demands import Demands, Rates
 from lab.scenario.flows import PAUSED_BPS, Act, Flow, plan
 from lab.scenario.loading import scaled_traffic
 from lab.scenario.schema import Scenario
-from lab.topologies.topology import Wiring
+from lab.topologies.topology import Interface, Wiring
 
 SUBFLOWS_WITHIN_S = 5.0  # if none joined for so long, the missing ones will not join
 MOST_AT_ONCE = 8  # connections that are opened at the same time; POX sets up the paths of each
@@ -31,7 +32,7 @@ class Workload:
         self.topology, self.wiring = scenario.network, wiring
         self.programs, self.sampler = programs, sampler
         self.receive_buffer_bytes = scenario.multipath.receive_buffer_kb * 1000
-        self.cc: str | None = None  # of connections opened from now on, instead of the scenario's
+        self._cc: str | None = None  # of all connections, if it was changed during the run
         self._acts = plan(scaled_traffic(scenario), scenario.seed, scenario.duration_s)
         self._opened: dict[str, Flow] = {}
         self._demands = Demands()
@@ -85,6 +86,15 @@ class Workload:
         """
         self._set_rates(self._demands.set_demand(user, rate_bps))
 
+    def set_cc(self, name: str) -> None:
+        """Change the congestion control of all open connections, and of those that open later.
+
+        Raises `LabError` if the kernel refuses it for a connection.
+        """
+        self._cc = name
+        command = {"do": "cc", "cc": kernel_name(name)}
+        self.programs.send_all(dict.fromkeys(self.programs.hosts, command))
+
     def completed(self, names: Iterable[str]) -> None:
         """End these completed flows: divide each user's demand among its remaining flows."""
         for name in names:
@@ -111,14 +121,17 @@ class Workload:
 
     def _set_rates(self, rates: Rates) -> None:
         for flow, rate_bps in rates.items():
-            self.programs.send(flow.user, do="rate", id=flow.id, rate_bps=rate_bps)
+            is_sent_by_server = flow.protocol == "udp" and flow.direction == "down"
+            host = self.topology.server_of(flow.user) if is_sent_by_server else flow.user
+            self.programs.send(host, do="rate", id=flow.id, rate_bps=rate_bps)
 
     def _sleep_until(self, t: float) -> None:
         time.sleep(max(0.0, self.zero_s + t - time.monotonic()))
 
     def _do(self, act: Act) -> None:
         if act.verb == "stop":
-            self.programs.send(act.flow.user, do="stop", id=act.flow.id)
+            for host in self._commanded(act.flow):
+                self.programs.send(host, do="stop", id=act.flow.id)
             self._set_rates(self._demands.end(act.flow))
         elif act.verb == "rate":
             self._set_rates(self._demands.set_silent(act.flow, act.rate_bps == PAUSED_BPS))
@@ -136,6 +149,20 @@ class Workload:
             )
         for batch in _one_each(starting):
             self.programs.send_all({flow.user: {"do": "go", "id": flow.id} for flow in batch})
+            for flow in batch:
+                for server in self._commanded(flow)[1:]:
+                    self.programs.send(server, do="go", id=flow.id)
+
+    def _commanded(self, flow: Flow) -> list[str]:
+        """Return the hosts that get the commands of a flow: the user, and for UDP the server.
+
+        The user's end of a TCP flow passes the commands on, over the connection.
+        """
+        server = self.topology.server_of(flow.user)
+        return [flow.user, server] if flow.protocol == "udp" else [flow.user]
+
+    def _is_multipath(self, flow: Flow) -> bool:
+        return flow.user in self.topology.multipath and flow.protocol == "tcp"
 
     def _incomplete_flows(self) -> list[Flow]:
         """Wait until all subflows have joined; return the flows that still lack subflows.
@@ -156,7 +183,7 @@ class Workload:
         The servers count the subflows, because the kernel of a user counts a subflow before it has
         joined. A connection that has fallen back to plain TCP lacks none.
         """
-        flows = [flow for flow in self._opened.values() if flow.user in self.topology.multipath]
+        flows = [flow for flow in self._opened.values() if self._is_multipath(flow)]
         servers = {self.topology.server_of(flow.user) for flow in flows}
         answers = self.programs.send_all({server: {"do": "subflows"} for server in sorted(servers)})
         found = {
@@ -173,27 +200,35 @@ class Workload:
         for batch in _at_most(MOST_AT_ONCE, _one_each(connecting)):
             answers = self.programs.send_all({flow.user: self._request(flow) for flow in batch})
             for flow in batch:
-                endpoint = (self.wiring.of(flow.user)[0].address, answers[flow.user]["port"])
+                port = answers[flow.user]["port"]
+                user, server = self._ends(flow)
+                path: tuple[str, ...] = ()
+                if flow.protocol == "udp":
+                    expecting = self._request(flow) | {"do": "expect", "port": port}
+                    self.programs.send_all({server.node: expecting})
+                    path = datagram_end.path(self.wiring, server, user)
+                endpoint, is_multipath = (user.address, port), self._is_multipath(flow)
                 self.sampler.open(
-                    OpenedFlow(
-                        flow.id,
-                        flow.user,
-                        endpoint,
-                        flow.direction,
-                        flow.user in self.topology.multipath,
-                    )
+                    OpenedFlow(flow.id, flow.user, endpoint, flow.direction, is_multipath, path)
                 )
                 self._opened[flow.id] = flow
 
+    def _ends(self, flow: Flow) -> tuple[Interface, Interface]:
+        """Return the interfaces of the user and of the server from which a flow is opened."""
+        server = self.topology.server_of(flow.user)
+        return self.wiring.of(flow.user)[0], self.wiring.of(server)[0]
+
     def _request(self, flow: Flow) -> dict[str, Any]:
+        user, server = self._ends(flow)
         return {
             "do": "connect",
             "id": flow.id,
-            "server": self.wiring.of(self.topology.server_of(flow.user))[0].address,
-            "bind": self.wiring.of(flow.user)[0].address,
-            "mptcp": flow.user in self.topology.multipath,
+            "protocol": flow.protocol,
+            "server": server.address,
+            "bind": user.address,
+            "mptcp": self._is_multipath(flow),
             "direction": flow.direction,
-            "cc": kernel_name(self.cc or flow.cc),
+            "cc": kernel_name(self._cc or flow.cc),
             "rate_bps": flow.rate_bps,
             "volume_bytes": flow.volume_bytes,
             "receive_buffer_bytes": self.receive_buffer_bytes,

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from lab.engines.sim.core import dispatch
 from lab.engines.sim.core import layout as at
 from lab.engines.sim.network import Network
 from lab.engines.sim.routes import Subflow
@@ -77,6 +78,22 @@ class Connections(dict[str, Connection]):
             None if flow.protocol == "udp" else cc,
             [SubflowCounters(each) for each in tables.subflows[flow.id]],
         )
+
+    def set_cc(self, cc: str) -> None:
+        """Change the congestion control of all open TCP connections.
+
+        As in Linux, their subflows keep their windows, and the new law begins without any state.
+        """
+        for connection in self.values():
+            is_running = self.count(connection.place, at.CONN_STATE) == at.RUNNING
+            if connection.cc is None or not is_running or self.count(connection.place, at.DONE_NS):
+                continue
+            connection.cc, w = cc, self._network.w
+            for each in connection.subflows:
+                w.row[each.place + at.LAW] = dispatch.number(cc)
+                w.row[each.place + at.EPOCH_NS] = 0
+                for own in range(at.LAW_1, at.LAW_6 + 1):
+                    w.window[each.place + own] = 0.0
 
     def count(self, place: int, counter: int) -> int:
         """Return one counter of the connection or subflow whose state begins at index `place` of

@@ -172,6 +172,7 @@ class SimEngine(Engine):
             why = "it reacts to delay, and expected_by 'window' limits windows"
             raise LabError(f"change cc to {name}: {why}")
         self._cc = name
+        self.connections.set_cc(name)
 
     def close(self) -> Report | None:
         """Return the report of the run, or None if `open` failed before it had built the network. A

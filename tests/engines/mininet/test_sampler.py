@@ -2,11 +2,17 @@
 
 import pytest
 
+from controller import paths
+from controller.plan import Plan
+from controller.pox_ext.hosts import Hosts
+from controller.pox_ext.router import Router
+from lab.engines.mininet.datagram_end import UDP, path, receivers
 from lab.engines.mininet.kernel import pacing
 from lab.engines.mininet.kernel.tcp_sockets import TcpSocket
 from lab.engines.mininet.sampler import OpenedFlow, Sampler
-from lab.topologies import wifi_lte
+from lab.topologies import fat_tree, wifi_lte
 from lab.topologies.topology import wire
+from lab.topologies.topology_file import describe
 
 WIFI, LTE, SERVER = ("10.1.0.1", 4000), ("10.2.0.1", 4001), ("10.0.0.1", 5001)
 
@@ -142,3 +148,47 @@ def test_the_pacing_rate_of_the_sender_is_the_expected_rate():
     )
     made.take([socket(SERVER, WIFI, token=7)], [])
     assert made.sample(1.0, {}, {}).subflows["ue1-1/1"].expected_mbps is None
+
+
+# --- UDP
+
+
+def udp(sent, arrived, following, late=0):
+    """Return the status of a UDP flow: `following` is one more than the largest number arrived."""
+    return {"ue1-2": {"bytes": 1472 * arrived, "done_s": None, "sent": sent, "datagrams": arrived,
+                      "next": following, "out_of_order": late, "receive_buffer_max_bytes": 0}}  # fmt: skip
+
+
+def test_a_udp_flow_is_sampled_and_reported_like_a_subflow():
+    made = sampler()
+    made.open(OpenedFlow("ue1-2", "ue1", ("10.1.0.1", 4100), "up", False, ("s1", "wifi1")))
+    made.sample(1.0, udp(100, 90, 95, late=2), {"ue1": {"wifi1": 1}})
+    frame = made.sample(1.0, udp(200, 180, 190, late=5), {"ue1": {"wifi1": 1}})
+    row = frame.subflows["ue1-2/1"]
+    assert row.mbps == pytest.approx(90 * 1472 * 8 / 1e6, abs=1e-4)
+    assert (row.cwnd, row.rtt_ms, row.expected_mbps, row.backup) == (None, None, None, False)
+    assert row.out_of_order == pytest.approx(3 / 90, abs=1e-5)
+    assert frame.tier_mbps["wifi1"][1] == row.mbps == frame.users["ue1"].mbps
+    (subflow,) = made.report(2.0, {})[1].subflows
+    assert (subflow.segments, subflow.lost_segments, subflow.out_of_order_segments) == (200, 10, 5)
+    assert (subflow.path, subflow.cc, subflow.retransmitted_segments) == (("s1", "wifi1"), None, 0)
+
+
+def test_what_a_sender_has_sent_is_added_to_the_status_of_the_receiver():
+    sending = {"sends": True, "datagrams": 7}
+    receiving = {"sends": False, "datagrams": 5}
+    tcp = {"sends": False, "bytes": 1}
+    answers = [{"flows": {"a-1": sending, "b-1": tcp}}, {"flows": {"a-1": receiving}}]
+    assert receivers(answers) == {"a-1": receiving | {"sent": 7}, "b-1": tcp}
+
+
+def test_the_path_of_udp_is_the_one_that_the_controller_chooses():
+    topology = fat_tree.build(fat_tree.Params(k=4))
+    wiring = wire(topology)
+    plan = Plan.model_validate(describe(topology, wiring))
+    router = Router(plan, Hosts(plan))
+    for user in topology.users:
+        own, server = wiring.of(user)[0], wiring.of(topology.server_of(user))[0]
+        found = path(wiring, server, own)
+        assert found == router.path(paths.Flow(server.address, own.address, UDP))
+        assert found[::-1] == router.path(paths.Flow(own.address, server.address, UDP))

@@ -111,6 +111,45 @@ def test_an_unloaded_path_carries_the_requested_rate(pair, mptcp):
     assert 0.98 * 3_000_000 < sent < 1.05 * 3_000_000
 
 
+@pytest.mark.parametrize("direction", ["down", "up"])
+def test_datagrams_arrive_at_their_rate_until_the_flow_ends(pair, direction):
+    server, user = pair
+    request = REQUEST._asdict() | {"protocol": "udp", "direction": direction, "rate_bps": 2_000_000}
+    port = user.send(do="connect", **request)["port"]
+    assert server.send(do="expect", port=port, **request) == {}
+    receiver, sender = (user, server) if direction == "down" else (server, user)
+
+    def flow(host):
+        return host.send(do="status")["flows"]["f"]
+
+    for host in (receiver, sender):
+        host.send(do="go", id="f")
+    time.sleep(0.5)
+    began, before = time.monotonic(), flow(receiver)["bytes"]
+    time.sleep(2.0)
+    sent = (flow(receiver)["bytes"] - before) * 8 / (time.monotonic() - began)
+    assert 0.95 * 2_000_000 < sent < 1.05 * 2_000_000
+    sender.send(do="rate", id="f", rate_bps=0)
+    time.sleep(0.2)
+    assert flow(receiver)["datagrams"] == flow(sender)["datagrams"] == flow(receiver)["next"]
+    assert (flow(receiver)["out_of_order"], flow(receiver)["mptcp"]) == (0, False)
+    assert flow(receiver)["bytes"] == 1472 * flow(receiver)["datagrams"]
+    for host in (receiver, sender):
+        host.send(do="stop", id="f")
+
+
+@pytest.mark.parametrize("mptcp", [True, False])
+def test_a_new_congestion_control_reaches_connections_that_are_open(pair, mptcp):
+    server, user = pair
+    port = start(user, mptcp=mptcp, cc="cubic", rate_bps=1_000_000)["port"]
+    time.sleep(0.2)
+    assert server.send(do="cc", cc="reno") == {}
+    with closing(tcp_sockets.Diagnosis()) as diagnosis:
+        found = [each for each in diagnosis.sockets() if each.destination == ("127.0.0.2", port)]
+    assert [each.cc for each in found] == ["reno"]
+    assert "error" in server.send(do="cc", cc="unknown")
+
+
 def test_the_kernel_confirms_congestion_control_and_token(pair):
     _server, user = pair
     port = start(user, cc="cubic", rate_bps=1_000_000)["port"]

@@ -21,6 +21,8 @@ class Clock:
 
 
 class TrafficProcesses:
+    hosts = ("ue1", "srv1")
+
     def __init__(self, clock):
         self.clock, self.requests, self.joined = clock, [], lambda now, name: 1
 
@@ -138,6 +140,7 @@ def test_a_connect_command_holds_what_the_scenario_says(work):
     assert request == {
         "do": "connect",
         "id": "ue3-1",
+        "protocol": "tcp",
         "server": "10.0.0.1",
         "bind": "10.2.0.3",
         "mptcp": True,
@@ -197,7 +200,7 @@ def test_a_changed_congestion_control_holds_for_later_connections(work):
     made = work("{user: ue1}", "{user: ue1, start_s: 2}")
     made.prepare()
     made.begin()
-    made.cc = "cubic"
+    made.set_cc("cubic")
     made.until(2)
     assert [
         request["cc"] for _, _, request in made.programs.requests if request["do"] == "connect"
@@ -205,6 +208,34 @@ def test_a_changed_congestion_control_holds_for_later_connections(work):
         "reno",
         "cubic",
     ]
+
+
+@pytest.mark.parametrize(("direction", "sender"), [("down", "srv1"), ("up", "ue2")])
+def test_both_ends_of_a_udp_flow_are_commanded_and_the_sender_has_the_rate(work, direction, sender):
+    flow = f"user: ue2, kind: udp, rate_mbps: 2, direction: {direction}, stop_s: 3"
+    made = work("{" + flow + "}")
+    assert made.prepare() == []  # no subflow is missing
+    made.begin()
+    made.set_demand("ue2", 1_000_000)
+    made.until(4)
+    ran = [(host, request["do"]) for _, host, request in made.programs.requests]
+    assert [each for each in ran if each[1] in ("connect", "expect")] == [
+        ("ue2", "connect"),
+        ("srv1", "expect"),
+    ]
+    for verb in ("go", "stop"):
+        assert {host for host, do in ran if do == verb} == {"ue2", "srv1"}
+    rates = [
+        (host, request["rate_bps"])
+        for _, host, request in made.programs.requests
+        if request["do"] == "rate"
+    ]
+    assert (sender, 1_000_000) in rates
+    assert {host for host, _ in rates} == {sender}
+    requests = [request for _, _, request in made.programs.requests]
+    assert {request["mptcp"] for request in requests if "mptcp" in request} == {False}
+    (opened,) = made.sampler.opened
+    assert (opened.multipath, opened.path) == (False, ("s1", "wifi1"))
 
 
 def test_a_host_gets_one_command_at_a_time():

@@ -102,13 +102,14 @@ def test_every_target_can_be_changed(testbed):
     simulation.run(1)
 
 
-def test_a_changed_law_holds_for_new_connections(paths):
+def test_a_changed_law_holds_for_open_and_for_new_connections(paths):
     later = [{"user": "ue1"}, {"user": "ue1", "start_s": 2}]
     simulation = paths({"rate_mbps": 5}, traffic=later)
     simulation.run(1)
     simulation.flip("cc", "cubic")
     simulation.run(3)
     assert [each["subflows"][0]["cc"] for each in simulation.report()["connections"]] == [
-        "reno",
+        "cubic",
         "cubic",
     ]
+    assert simulation.report()["cc"] == "cubic"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import socket
 import struct
 import threading
@@ -22,8 +23,8 @@ ZEROS = bytes(CHUNK_BYTES)
 class FlowRequest(NamedTuple):
     """Describe a flow; `server` and `bind` are addresses, `direction` is "down" or "up".
 
-    `rate_bps` and `volume_bytes` are None if they are unlimited. It is a tuple because
-    `dataclasses` takes long to load on an emulated processor.
+    `protocol` is "tcp" (also for MPTCP) or "udp". `rate_bps` and `volume_bytes` are None if they
+    are unlimited. It is a tuple because `dataclasses` takes long to load on an emulated processor.
     """
 
     id: str
@@ -35,6 +36,7 @@ class FlowRequest(NamedTuple):
     rate_bps: int | None = None
     volume_bytes: int | None = None
     receive_buffer_bytes: int | None = None
+    protocol: str = "tcp"
 
     @classmethod
     def from_json(cls, request: dict[str, Any]) -> FlowRequest:
@@ -56,6 +58,29 @@ class Flow:
     def go(self) -> None:
         """Start a thread that sends or receives the data."""
         threading.Thread(target=self._run, daemon=True).start()
+
+    def stop(self) -> None:
+        """End the flow by shutting its connection down in both directions."""
+        self.connection.shutdown(socket.SHUT_RDWR)
+
+    def report_rate(self) -> None:
+        """Send the rate of the flow to the other end, if that end sends the data."""
+        if not self.sends:
+            self.connection.sendall(json.dumps({"rate_bps": self.rate_bps}).encode() + b"\n")
+
+    def set_cc(self, cc: str) -> None:
+        """Let this end use another congestion control, on all present and later subflows.
+
+        `cc` is the kernel's name. Do nothing if the flow has ended.
+        """
+        if self.done_s is None and self.error is None:
+            choose_cc(self.connection, cc)
+
+    def further_subflows(self) -> int | None:
+        """Return how many subflows the connection has beyond its first, None if it is not MPTCP."""
+        if not is_mptcp(self.connection):
+            return None
+        return self.connection.getsockopt(SOL_MPTCP, MPTCP_INFO, 16)[0]
 
     def _run(self) -> None:
         self.started_s = time.time()
@@ -138,6 +163,6 @@ def is_mptcp(connection: socket.socket) -> bool:
     return not struct.unpack_from("=BBBBBBxxI", info)[6] & FLAG_FALLBACK
 
 
-def further_subflows(connection: socket.socket) -> int | None:
-    """Return how many subflows a connection has beyond its first, None if it is not MPTCP."""
-    return connection.getsockopt(SOL_MPTCP, MPTCP_INFO, 16)[0] if is_mptcp(connection) else None
+def choose_cc(connection: socket.socket, cc: str) -> None:
+    """Set the congestion control of a connection; `cc` is the kernel's name."""
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, cc.encode())

@@ -7,19 +7,23 @@ software emulation.
 
     {"do": "serve", "mptcp": true}    -> {"mptcp": true}    false: this kernel refused MPTCP
     {"do": "connect", ...}            -> {"port": 40112}    keys: see FlowRequest
+    {"do": "expect", "port", ...}     -> {}    the server's end of a UDP flow, whose user has this
+                                         port; keys: see FlowRequest
     {"do": "subflows"}                -> {"subflows": {"ue2-1": 1}}
                                          beyond the first; null for plain TCP
     {"do": "go", "id"}                -> {}    a connected flow starts to move data
     {"do": "rate", "id", "rate_bps"}  -> {}
     {"do": "stop", "id"}              -> {}
+    {"do": "cc", "cc"}                -> {}    of all connections that are open
     {"do": "status"}                  -> {"flows": {"ue2-1": {"bytes", "done_s", "error", "sends",
                                          "mptcp", "receive_buffer_max_bytes"}}}
     {"do": "probe", "server", "bind", "packets", "up"} -> {"rate_bps", "rtt_ms", "up_bps"}
                                          the uplink is measured if up is true; otherwise it is null
 
-As soon as a flow is connected, it sends its FlowRequest to the server as its first line. With this
-first data the kernel opens the other subflows, before other data is in flight. The next line starts
-the flow, later lines change its rate.
+As soon as a TCP flow is connected, it sends its FlowRequest to the server as its first line. With
+this first data the kernel opens the other subflows, before other data is in flight. The next line
+starts the flow, later lines change its rate. A UDP flow has no connection: both ends get all
+commands.
 """
 
 from __future__ import annotations
@@ -33,7 +37,8 @@ from collections.abc import Callable
 from typing import Any
 
 from lab.engines.mininet.programs import path_probe
-from lab.engines.mininet.programs.flow import Flow, FlowRequest, further_subflows, open_socket
+from lab.engines.mininet.programs.datagram_flow import DatagramFlow, open_datagrams
+from lab.engines.mininet.programs.flow import Flow, FlowRequest, choose_cc, open_socket
 
 PORT = 5001
 CONNECT_TIMEOUT_S = 10
@@ -44,10 +49,12 @@ class TrafficProgram:
     """Run the flows of this host, as commands from standard input request."""
 
     def __init__(self) -> None:
-        self.flows: dict[str, Flow] = {}
+        self.flows: dict[str, Flow | DatagramFlow] = {}
         self._commands: dict[str, Callable[[dict[str, Any]], Answer]] = {
             "serve": lambda request: self.serve(bool(request["mptcp"])),
             "connect": lambda request: self.connect(FlowRequest.from_json(request)),
+            "expect": lambda request: self.expect(FlowRequest.from_json(request), request["port"]),
+            "cc": lambda request: self.set_cc(request["cc"]),
             "subflows": lambda _: self.subflows(),
             "go": lambda request: self.go(request["id"]),
             "rate": lambda request: self.set_rate(request["id"], request["rate_bps"]),
@@ -89,8 +96,9 @@ class TrafficProgram:
         """Run the server's end of a flow: read its request, the line that starts it, new rates."""
         with connection.makefile("rb") as lines, contextlib.suppress(OSError, ValueError, KeyError):
             request = FlowRequest.from_json(json.loads(lines.readline()))
-            _choose_cc(connection, request.cc)
-            flow = self.flows[request.id] = Flow(request, connection, request.direction == "down")
+            choose_cc(connection, request.cc)
+            flow = Flow(request, connection, request.direction == "down")
+            self.flows[request.id] = flow
             if flow.sends:
                 flow.rate_bps = json.loads(lines.readline())["rate_bps"]
             flow.go()
@@ -98,13 +106,18 @@ class TrafficProgram:
                 flow.rate_bps = json.loads(line)["rate_bps"]
 
     def connect(self, request: FlowRequest) -> Answer:
-        """Open a connection from this host; return its local port."""
+        """Open a connection, or the user's end of a UDP flow, on this host; return its port."""
+        if request.protocol == "udp":
+            own = open_datagrams(request.bind)
+            own.connect((request.server, PORT))
+            self.flows[request.id] = DatagramFlow(request, own, request.direction == "up")
+            return {"port": own.getsockname()[1]}
         connection = open_socket(request.mptcp)
         if request.receive_buffer_bytes:
             connection.setsockopt(
                 socket.SOL_SOCKET, path_probe.SO_RCVBUFFORCE, request.receive_buffer_bytes
             )
-        _choose_cc(connection, request.cc)
+        choose_cc(connection, request.cc)
         connection.bind((request.bind, 0))
         connection.settimeout(CONNECT_TIMEOUT_S)
         connection.connect((request.server, PORT))
@@ -113,15 +126,33 @@ class TrafficProgram:
         self.flows[request.id] = Flow(request, connection, request.direction == "up")
         return {"port": connection.getsockname()[1]}
 
+    def expect(self, request: FlowRequest, port: int) -> Answer:
+        """Open the server's end of a UDP flow, whose user has this port.
+
+        Send the user an empty datagram, so that the controller sets up the path before the flow
+        starts.
+        """
+        own = open_datagrams(request.server, PORT)
+        own.connect((request.bind, port))
+        self.flows[request.id] = DatagramFlow(request, own, request.direction == "down")
+        own.send(b"")
+        return {}
+
+    def set_cc(self, cc: str) -> Answer:
+        """Change the congestion control of all open connections at this end."""
+        for flow in list(self.flows.values()):
+            flow.set_cc(cc)
+        return {}
+
     def subflows(self) -> Answer:
         """Return the number of subflows beyond the first of each connection; None for plain TCP."""
         found = list(self.flows.items())
-        return {"subflows": {name: further_subflows(flow.connection) for name, flow in found}}
+        return {"subflows": {name: flow.further_subflows() for name, flow in found}}
 
     def go(self, flow_id: str) -> Answer:
-        """Start a flow at both ends."""
+        """Start a flow: TCP at both ends, UDP at this end."""
         flow = self.flows[flow_id]
-        _send_rate(flow)
+        flow.report_rate()
         flow.go()
         return {}
 
@@ -129,12 +160,12 @@ class TrafficProgram:
         """Change the rate that a flow demands, None for no limit, at its sending end."""
         flow = self.flows[flow_id]
         flow.rate_bps = rate_bps
-        _send_rate(flow)
+        flow.report_rate()
         return {}
 
     def stop(self, flow_id: str) -> Answer:
-        """End a flow by shutting its connection down in both directions."""
-        self.flows[flow_id].connection.shutdown(socket.SHUT_RDWR)
+        """End a flow: TCP at both ends, UDP at this end."""
+        self.flows[flow_id].stop()
         return {}
 
     def status(self) -> Answer:
@@ -146,16 +177,6 @@ def _probe(server: str, bind: str, packets: int, up: bool = False) -> Answer:
     rate_bps, rtt_ms = path_probe.measure(server, bind, packets)
     up_bps = path_probe.measure_up(server, bind, packets) if up else None
     return {"rate_bps": rate_bps, "rtt_ms": rtt_ms, "up_bps": up_bps}
-
-
-def _send_rate(flow: Flow) -> None:
-    """Send the rate of a flow to the other end, if that end sends the data."""
-    if not flow.sends:
-        flow.connection.sendall(json.dumps({"rate_bps": flow.rate_bps}).encode() + b"\n")
-
-
-def _choose_cc(connection: socket.socket, cc: str) -> None:
-    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, cc.encode())
 
 
 def main() -> None:
