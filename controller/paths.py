@@ -28,6 +28,13 @@ class Flow:
     source_port: int = 0
     destination_port: int = 0
 
+    def __str__(self) -> str:
+        """Return the flow as text for people, without ports if both are 0."""
+        if not (self.source_port or self.destination_port):
+            return f"{self.source} to {self.destination} (protocol {self.protocol})"
+        ports = self.source_port, self.destination_port
+        return f"{self.source}:{ports[0]} to {self.destination}:{ports[1]}"
+
     def back(self) -> Flow:
         """Return the flow of the opposite direction, with source and destination exchanged."""
         return Flow(

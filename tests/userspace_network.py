@@ -302,6 +302,17 @@ class Network:
     def ofctl(self, command: str, switch: str, *more: str) -> str:
         return self._command("ovs-ofctl", "-O", "OpenFlow13", command, self.name(switch), *more)
 
+    def limit_table(self, switch: str, entries: int | None) -> None:
+        """Let table 1 of a switch refuse entries when it has so many; None ends this."""
+        bridge = self.name(switch)
+        if entries is None:
+            self._vsctl("clear", "bridge", bridge, "flow_tables")
+            return
+        table = ("--id=@t", "create", "flow_table", f"flow_limit={entries}")
+        self._vsctl(
+            *table, "overflow_policy=refuse", "--", "set", "bridge", bridge, "flow_tables:1=@t"
+        )
+
     def meter_kbps(self, switch: str) -> int | None:
         """The rate of the meter of a switch, None without one."""
         words = self.ofctl("dump-meters", switch).replace("=", " ").split()

@@ -66,7 +66,8 @@ class ArpResponder:
             reply = frames.arp(
                 frames.ARP_REPLY, mac, request.target, request.sender_mac, request.sender
             )
-            self._switches.send(switch, nicira.packet_out(reply, [nicira.output(number)]))
+            out = nicira.packet_out(reply, [nicira.output(number)])
+            self._switches.send(switch, out, "send an ARP reply")
 
     def _send_requests(self, packet: Arp, but: tuple[str, str] = ("", "")) -> None:
         """Send the ARP request `packet` to the switch and port where its target is known to be.
@@ -86,4 +87,5 @@ class ArpResponder:
                     else self._hosts.is_edge(switch, name) and (switch, name) != but
                 )
                 if is_target:
-                    self._switches.send(switch, nicira.packet_out(request, [nicira.output(number)]))
+                    out = nicira.packet_out(request, [nicira.output(number)])
+                    self._switches.send(switch, out, "send an ARP request")

@@ -52,13 +52,14 @@ class Forwarding:
         on_syn: Callable[[Ip], None],
         on_switch: Callable[[str, str], None],
         on_idle: Callable[[int], None] = lambda _: None,
+        warn: Callable[[str], None] = lambda _: None,
     ) -> None:
         """Register for the events of `nexus`, POX's OpenFlow object, and store the callbacks.
 
         `on_syn(packet)` is called for every SYN and SYN/ACK. `on_switch(switch, state)` is called
         when a switch changes its state: `connected`, `ready` (table 1 is written) or `lost`.
         `on_idle(cookie)` is called with the cookie of each entry that was removed because no packet
-        used it.
+        used it. `warn(text)` gets a warning for each message that a switch refuses.
         """
         self._hosts, self._router, self._on_syn, self._on_switch, self._on_idle = (
             hosts,
@@ -67,6 +68,7 @@ class Forwarding:
             on_switch,
             on_idle,
         )
+        self._warn = warn
         self._log = logging.getLogger("pox_ext.forwarding")
         self._installed: dict[Flow, float] = {}
         self.switches = Switches(nexus, plan)
@@ -88,9 +90,9 @@ class Forwarding:
         event.connection.sock.setsockopt(
             socket.IPPROTO_TCP, socket.TCP_NODELAY, 1
         )  # otherwise an entry waits 40 ms for an ACK
-        event.connection.send(nicira.enable_table_ids())
+        self.switches.send(switch, nicira.enable_table_ids(), "take table numbers in entries")
         for message in self._fixed_entries(switch):
-            event.connection.send(message)
+            self.switches.send(switch, message, "write the fixed entries of table 1")
         for flow, route in list(self._router.routes.items()):
             self._entries.write(flow, route, only=switch)
         self.switches.after(switch, partial(self._ready, switch))
@@ -98,6 +100,12 @@ class Forwarding:
     def _ready(self, switch: str) -> None:
         if self.switches.connected(switch):
             self._on_switch(switch, "ready")
+
+    def _handle_ErrorIn(self, event: Any) -> None:
+        switch = self.switches.name(event.dpid)
+        if switch is not None:
+            error = event.ofp
+            self._warn(self.switches.refusal(switch, event.xid, error.type, error.code))
 
     def _handle_BarrierIn(self, event: Any) -> None:
         self.switches.answered(event.xid)
@@ -113,7 +121,7 @@ class Forwarding:
         if switch is not None and (event.added or event.deleted):
             self.switches.changed(switch)
             for message in self._edge_entries(switch):
-                event.connection.send(message)
+                self.switches.send(switch, message, "write the SYN entries of its ports")
 
     def _handle_FlowRemoved(self, event: Any) -> None:
         if event.ofp.reason == IDLE_TIMEOUT:
@@ -196,7 +204,8 @@ class Forwarding:
         self._install(packet.flow, route)  # 2
         actions = self._entries.actions(hop, in_port)
         if actions:
-            self.switches.send(switch, nicira.packet_out(data, actions, in_port))
+            out = nicira.packet_out(data, actions, in_port)
+            self.switches.send(switch, out, f"send a packet of {packet.flow} on")
 
     def _no_route(self, switch: str, flow: Flow) -> None:
         """Handle a packet of a flow for which the router found no route.
@@ -283,4 +292,5 @@ class Forwarding:
                 self.switches.send(
                     switch,
                     nicira.flow_mod(PATHS_TABLE, 0, b"", command=nicira.DELETE, out_port=number),
+                    f"delete the entries towards its port {name}",
                 )

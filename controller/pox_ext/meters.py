@@ -222,7 +222,7 @@ class Meters:
         if channel is None or installed is None:
             return  # the switch gets its entries when it connects
         for message in table0.changes(installed, desired):
-            channel.send(message)
+            channel.command(message, table0.described)
         self._installed[switch] = desired
         channel.barrier(lambda _: done())
         if table0.resets_counters(installed, desired):

@@ -15,6 +15,7 @@ from typing import Any
 from pox.lib.recoco import Select, Task
 
 from controller.pox_ext import openflow13_messages as messages
+from controller.pox_ext.sent_messages import OPENFLOW13_ERRORS, SentMessages
 
 Callback = Callable[[bytes | None], None]
 SELECT_TIMEOUT_S = 1.0
@@ -27,7 +28,8 @@ class Channel:
         self.socket, self._listener = connection, listener
         self.dpid: int | None = None
         self._inbox, self._outbox = b"", b""
-        self._xid = 0
+        self.name = ""  # of the bridge, once it is known
+        self._sent = SentMessages(OPENFLOW13_ERRORS)
         self._waiting: dict[int, tuple[Callback, list[bytes]]] = {}
         self.send(messages.message(messages.HELLO))
 
@@ -42,6 +44,13 @@ class Channel:
         """Queue a message and send as much of the queue as the socket accepts without blocking."""
         self._outbox += message
         self.flush()
+
+    def command(self, message: bytes, described: Callable[[bytes], str]) -> None:
+        """Send a message that changes the bridge.
+
+        If the bridge refuses it, `described(message)` says in the warning what it does.
+        """
+        self.send(self._sent.numbered(message, lambda: described(message)))
 
     def flush(self) -> None:
         """Send as much of the queue as the socket accepts.
@@ -95,9 +104,9 @@ class Channel:
         return bool(data) and all(self._take(*each) for each in self._messages())
 
     def _send_request(self, kind: int, body: bytes, callback: Callback) -> None:
-        self._xid += 1
-        self._waiting[self._xid] = (callback, [])
-        self.send(messages.message(kind, body, self._xid))
+        xid = self._sent.number("answer a request for its state or counters")
+        self._waiting[xid] = (callback, [])
+        self.send(messages.message(kind, body, xid))
 
     def _messages(self) -> Iterator[tuple[int, int, int, bytes]]:
         while len(self._inbox) >= 8:
@@ -135,10 +144,9 @@ class Channel:
         return True
 
     def _refused(self, xid: int, body: bytes) -> None:
-        kind, code = struct.unpack_from("!HH", body)
-        self._listener.warn(
-            f"bridge {self.dpid} refused an OpenFlow 1.3 message: error type {kind}, code {code}"
-        )
+        error, code = struct.unpack_from("!HH", body)
+        name = self.name or str(self.dpid)
+        self._listener.warn(self._sent.refusal(name, xid, error, code))
         if xid in self._waiting:
             self._waiting.pop(xid)[0](None)
 

@@ -219,12 +219,12 @@ def _flow(entry: bytes) -> FlowEntry:
         priority,
         packets,
         size,
-        _data(entry[52 : 48 + match_length]),
+        data_of(entry[52 : 48 + match_length]),
         _is_metered(instructions),
     )
 
 
-def _data(fields: bytes) -> Data | None:
+def data_of(fields: bytes) -> Data | None:
     """Return the address and direction that an entry with these match fields selects, or None."""
     while len(fields) >= 4:
         kind, field, length = struct.unpack_from("!HBB", fields)

@@ -71,13 +71,14 @@ class PathEntries:
                     nicira.match_flow(flow),
                     command=nicira.DELETE_STRICT,
                 )
-                self._switches.send(switch, gone)
+                self._switches.send(switch, gone, f"delete the old entry of {flow}")
 
     def drop_for(self, switch: str, flow: Flow, seconds: int) -> None:
         """Write an entry that drops the packets of `flow` at `switch` for this many seconds."""
         self._switches.send(
             switch,
             nicira.flow_mod(PATHS_TABLE, priority(flow), nicira.match_flow(flow), hard_s=seconds),
+            f"drop {flow}, which has no path",
         )
 
     def actions(self, hop: Hop, ingress_port: int | None = None) -> list[bytes]:
@@ -128,7 +129,7 @@ class PathEntries:
                 idle_s=IDLE_S,
                 flags=nicira.SEND_FLOW_REMOVED,
             )
-            self._switches.send(hop.switch, entry)
+            self._switches.send(hop.switch, entry, f"write the entry of {flow}")
 
     def _entry_port(self, flow: Flow, hop: Hop) -> int | None:
         """Return the port of `hop` if the flow also enters the switch by this port, else None.

@@ -79,6 +79,7 @@ class Session:
             self._handle_syn,
             self._switch_changed,
             lambda cookie: self._subflows.handle_idle_entry(cookie),
+            self.warn,
         )
         self._meters = Meters(plan, self._hosts, lambda switch: self._part_ready(switch, TABLE_0))
         self._counters = Counters(self._forwarding.switches.ports, plan.rate_scale)
@@ -132,6 +133,7 @@ class Session:
         """Read and write table 0 and the meter of a bridge that has connected with OpenFlow 1.3."""
         switch = self._plan.names.get(channel.dpid or 0)
         if switch is not None:
+            channel.name = switch
             self._meters.connected(switch, channel)
 
     def channel_down(self, channel: Channel) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from controller.plan import Plan
 from controller.pox_ext import nicira
+from controller.pox_ext.sent_messages import OPENFLOW10_ERRORS, SentMessages
 
 HIGHEST_PORT = 0xFF00
 BARRIER_TIMEOUT_S = 2.0  # the longest wait for a reply
@@ -26,7 +27,7 @@ class Switches:
         self._nexus, self._plan = nexus, plan
         self._ports: dict[str, dict[str, int]] = {}
         self._waiting: dict[int, tuple[str, Callable[[], None], float]] = {}
-        self._xid = 0
+        self._sent = SentMessages(OPENFLOW10_ERRORS)
 
     def name(self, dpid: int) -> str | None:
         """Return the name of the bridge with this datapath id.
@@ -59,10 +60,18 @@ class Switches:
     def connected(self, switch: str) -> bool:
         return self._connection(switch) is not None
 
-    def send(self, switch: str, message: bytes) -> None:
+    def send(self, switch: str, message: bytes, doing: str) -> None:
+        """Send a message to a switch, if it is connected.
+
+        `doing` says what the message does, for the warning if the switch refuses it.
+        """
         connection = self._connection(switch)
         if connection is not None:
-            connection.send(message)
+            connection.send(self._sent.numbered(message, doing))
+
+    def refusal(self, switch: str, xid: int, error: int, code: int) -> str:
+        """Return a warning that names what the switch has refused (`SentMessages.refusal`)."""
+        return self._sent.refusal(switch, xid, error, code)
 
     def after(self, switch: str, done: Callable[[], None]) -> None:
         """Call `done` when the switch has carried out all messages sent before.
@@ -73,9 +82,9 @@ class Switches:
         if self._connection(switch) is None:
             done()
             return
-        self._xid = self._xid % 0x7FFFFFFF + 1
-        self._waiting[self._xid] = (switch, done, time.monotonic() + BARRIER_TIMEOUT_S)
-        self.send(switch, nicira.barrier(self._xid))
+        xid = self._sent.number("confirm that it has carried out earlier messages")
+        self._waiting[xid] = (switch, done, time.monotonic() + BARRIER_TIMEOUT_S)
+        self._connection(switch).send(nicira.barrier(xid))
 
     def answered(self, xid: int) -> None:
         """Call the callback of the barrier that has this transaction id, and forget the barrier."""

@@ -7,6 +7,7 @@ meter. The messages are ordered so that no entry ever names a missing meter.
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass
 
 from controller.pox_ext import openflow13_messages as openflow13
@@ -85,3 +86,19 @@ def resets_counters(installed: Table0, desired: Table0) -> bool:
         None if table.rate_bps is None else kbps(table.rate_bps) for table in (installed, desired)
     ]
     return rates[0] != rates[1]
+
+
+def described(message: bytes) -> str:
+    """Return in words what one of the messages of `changes` does."""
+    if message[1] == openflow13.METER_MOD:
+        command = struct.unpack_from("!H", message, 8)[0]
+        if command == openflow13.METER_DELETE:
+            return "delete its meter"
+        rate_kbps = struct.unpack_from("!L", message, 20)[0]
+        verb = "add" if command == openflow13.METER_ADD else "modify"
+        return f"{verb} its meter with {rate_kbps} kb/s"
+    length = struct.unpack_from("!H", message, 50)[0]
+    data = openflow13.data_of(message[52 : 48 + length])
+    verb = "delete" if message[25] == openflow13.FLOW_DELETE_STRICT else "write"
+    entry = f"for data {data.direction} of {data.address}" if data else "for all other packets"
+    return f"{verb} the entry of table 0 {entry}"

@@ -38,9 +38,11 @@ class Bridge:
             for number, name in enumerate(ports, 1)
         }
         self.entries: list[tuple[int, int]] = []
+        self.xids: list[int] = []  # of all messages
         self.packets: list[tuple[bytes, int]] = []
 
     def send(self, message: bytes) -> None:
+        self.xids.append(struct.unpack_from("!L", message, 4)[0])
         if message[1] == 18:
             self.barriers.append(struct.unpack_from("!L", message, 4)[0])
             if not self.slow:
@@ -89,13 +91,20 @@ class World:
             )
         )
         self.seen: list[frames.Ip] = []
+        self.warnings: list[str] = []
         nexus = SimpleNamespace(
             addListeners=lambda _: None,
             getConnection=lambda dpid: self.bridges[{v: k for k, v in DPID.items()}[dpid]],
         )
         places = Hosts(network)
         self.forwarding = Forwarding(
-            nexus, network, places, Router(network, places), self.seen.append, lambda *_: None
+            nexus,
+            network,
+            places,
+            Router(network, places),
+            self.seen.append,
+            lambda *_: None,
+            warn=self.warnings.append,
         )
 
     def answered(self, xid: int) -> None:
@@ -105,6 +114,10 @@ class World:
         self.forwarding._handle_PacketIn(
             SimpleNamespace(dpid=DPID[switch], port=PORTS[switch].index(port) + 1, data=data)
         )
+
+    def refuses(self, switch: str, xid: int, error: int, code: int) -> None:
+        ofp = SimpleNamespace(type=error, code=code)
+        self.forwarding._handle_ErrorIn(SimpleNamespace(dpid=DPID[switch], xid=xid, ofp=ofp))
 
     @property
     def entries(self) -> dict[str, int]:
@@ -119,6 +132,22 @@ def tcp(flags: int, port: int = 40000) -> bytes:
         "!BBHHHBBH4s4s", 0x45, 0, 40, 0, 0, 64, 6, 0, bytes([10, 1, 0, 1]), bytes([10, 0, 0, 1])
     )
     return frames.mac_bytes(SERVER[1]) + frames.mac_bytes(USER[1]) + b"\x08\x00" + ip + segment
+
+
+def test_a_refused_entry_is_a_warning_that_names_switch_and_flow():
+    world = World()
+    world.comes("ap", "ap-host", tcp(SYN))
+    xids = world.bridges["s1"].xids
+    assert len(set(xids)) == len(xids)
+    world.refuses("s1", xids[0], 3, 0)
+    world.refuses("ap", world.bridges["ap"].xids[-1], 1, 6)
+    world.refuses("ap", 12, 3, 1)
+    entry, packet, unknown = world.warnings
+    assert entry.startswith("switch s1 refused to write the entry of 10.")
+    assert entry.endswith(": FLOW_MOD_FAILED, code 0. See ovs-ofctl(8)")
+    assert "5001" in entry
+    assert packet.startswith("switch ap refused to send a packet of 10.1.0.1")
+    assert unknown.startswith("switch ap refused to carry out an OpenFlow message: FLOW_MOD_FAILED")
 
 
 def test_a_syn_installs_both_directions_and_is_sent_on():

@@ -32,6 +32,24 @@ def test_a_meter_is_added_before_and_deleted_after_the_entries_that_name_it():
     assert kinds(table0.changes(metered, counted)) == ["flow 0", "meter 2"]
 
 
+def test_messages_to_table_0_are_described_in_words():
+    metered = Table0(frozenset({A, UP}), frozenset({UP}), 100_000)
+    changes = [
+        *table0.changes(Table0(default=False), metered),
+        *table0.changes(metered, Table0(frozenset({A}))),
+        *table0.changes(metered, Table0(metered.counted, metered.metered, 200_000)),
+    ]
+    assert [table0.described(each) for each in changes] == [
+        "write the entry of table 0 for all other packets",
+        "add its meter with 100 kb/s",
+        "write the entry of table 0 for data down of 10.1.0.1",
+        "write the entry of table 0 for data up of 10.1.0.1",
+        "delete the entry of table 0 for data up of 10.1.0.1",
+        "delete its meter",
+        "modify its meter with 200 kb/s",
+    ]
+
+
 def test_only_differences_are_sent():
     metered = Table0(frozenset({A}), frozenset({A}), 100_000)
     assert table0.changes(metered, metered) == []

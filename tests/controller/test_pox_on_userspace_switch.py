@@ -121,6 +121,28 @@ def test_the_meter_limits_uploads_and_leaves_the_opposite_direction_alone(networ
         file.write_text(before)
 
 
+def test_a_command_that_a_switch_refuses_is_a_warning_that_names_it(network):
+    """A switch refuses a second meter with the same number, and an entry for a full table."""
+    start(network, "none")
+    meter = "meter=1,kbps,burst,stats,bands=type=drop,rate=777,burst_size=122"
+    network.ofctl("add-meter", "wifi1", meter)
+    network.tell(1, "strategy", {"name": "meter_throttling", "params": FAST})
+
+    def warned(text):
+        return [each for each in network.lines("warning") if text in each["text"]]
+
+    eventually(lambda: warned("switch wifi1 refused to add its meter with 100 kb/s"), "warn")
+    assert warned("METER_MOD_FAILED, code 1")
+    network.ofctl("del-meters", "wifi1")
+    network.limit_table("s1", 1)
+    try:
+        network.inside("user", sys.executable, "-c", ECHO, "10.1.0.1", "10.0.0.1")
+        eventually(lambda: warned("switch s1 refused to write the entry of 10."), "warn")
+        assert warned("FLOW_MOD_FAILED")
+    finally:
+        network.limit_table("s1", None)
+
+
 def test_a_meter_deleted_by_hand_is_restored_with_its_entries(network):
     start(network, "meter_throttling")
     eventually(lambda: network.meter_kbps("wifi1") == 100, "install the meter")

@@ -67,14 +67,19 @@ def receivers(answers: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]
     }
 
 
-def path(wiring: Wiring, server: Interface, user: Interface) -> tuple[str, ...]:
-    """Return the switches that UDP between two interfaces passes while all links are up.
+def path(
+    wiring: Wiring, server: Interface, user: Interface, ports: tuple[int, int] | None = None
+) -> tuple[str, ...]:
+    """Return the switches that a flow from a server to a user passes while all links are up.
 
-    The controller makes the same choice (controller/pox_ext/router.py).
+    `ports` are the TCP ports of the server and the user; without them, the flow is UDP. The
+    controller makes the same choice (controller/pox_ext/router.py).
     """
     neighbours: dict[str, set[str]] = {switch: set() for switch in wiring.dpid}
     for trunk in wiring.trunks:
         neighbours[trunk.a].add(trunk.b)
         neighbours[trunk.b].add(trunk.a)
     candidates = paths.between(neighbours, server.switch, user.switch)
-    return tuple(paths.choose(candidates, paths.Flow(server.address, user.address, UDP)))
+    protocol = UDP if ports is None else paths.TCP
+    flow = paths.Flow(server.address, user.address, protocol, *(ports or ()))
+    return tuple(paths.choose(candidates, flow))

@@ -248,7 +248,14 @@ class MininetEngine(Engine):
         self._follow_users()
         sampler = self.telemetry.sampler
         counters = {user: self._mptcp_counters(user) for user in self.emulated.topology.multipath}
-        queued = {user: each["OFOQueue"] for user, each in counters.items() if "OFOQueue" in each}
+        servers = {
+            host: self._mptcp_counters(host) for host in self.emulated.topology.ids("server")
+        }
+        queued = {
+            host: each["OFOQueue"]
+            for host, each in (counters | servers).items()
+            if "OFOQueue" in each
+        }
         connections = sampler.report(self.workload.now_s(), queued)
         checks = self.workload.mptcp_checks(
             sampler.connections.values(), self.telemetry.receiving()

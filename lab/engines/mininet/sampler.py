@@ -13,13 +13,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from controller import units
-from lab.engines.mininet.datagram_end import DatagramEnd, ends
-from lab.engines.mininet.kernel.pacing import frame_rate_bps
+from lab.engines.mininet.datagram_end import ends
 from lab.engines.mininet.kernel.tcp_sockets import TcpSocket
+from lab.engines.mininet.subflow_figures import (
+    Subflow,
+    fraction,
+    rate_mbps,
+    subflow_report,
+    subflow_sample,
+)
 from lab.run.frame import SubflowSample, UserSample
-from lab.run.report import ConnectionReport, SubflowReport
-from lab.topologies.topology import Interface, Wiring
+from lab.run.report import ConnectionReport
+from lab.topologies.topology import Wiring
 
 Endpoint = tuple[str, int]
 SERVER_PORT = 5001
@@ -29,8 +34,9 @@ SERVER_PORT = 5001
 class OpenedFlow:
     """Describe a flow of a user, for which a connection is open.
 
-    `endpoint` is the address and port of the user. `direction` is that of the data: down or up.
-    `path` is known for UDP only: the switches from server to user.
+    `endpoint` is the address and port of the user. `direction` is that of the data: down or up;
+    `receiver` is the host that gets the data. `path` has the switches from server to user; it is
+    empty if the controller decides about it and will report it.
     """
 
     id: str
@@ -38,24 +44,9 @@ class OpenedFlow:
     endpoint: Endpoint
     direction: str
     multipath: bool
+    receiver: str = ""
     path: tuple[str, ...] = ()
-
-
-@dataclass
-class Subflow:
-    """Hold the latest sockets of a subflow at both ends, and the counters of the last sample."""
-
-    number: int
-    interface: Interface
-    sender: TcpSocket | DatagramEnd | None = None
-    receiver: TcpSocket | DatagramEnd | None = None
-    received: int = 0
-    segments: int = 0
-    out_of_order: int = 0
-    rtt_sum_ms: float = 0.0
-    rtt_samples: int = 0
-    backup_s: float = 0.0
-    path: tuple[str, ...] = ()
+    protocol: str = "tcp"
 
 
 @dataclass
@@ -99,7 +90,7 @@ class Sampler:
     def open(self, opened: OpenedFlow) -> None:
         """Include the connection of this flow in the samples from now on."""
         connection = self.connections[opened.id] = Connection(opened)
-        if opened.path:  # UDP: there is no socket to find it by
+        if opened.protocol == "udp":  # it has no TCP socket from which it would become known
             interface = self.interface[opened.endpoint[0]]
             connection.subflows[opened.endpoint] = Subflow(1, interface, path=opened.path)
 
@@ -149,7 +140,8 @@ class Sampler:
         subflow = connection.subflows.get(endpoint)
         if subflow is None:
             number, _ = self._routed.get(endpoint, (len(connection.subflows) + 1, ()))
-            subflow = connection.subflows[endpoint] = Subflow(number, self.interface[endpoint[0]])
+            interface, path = self.interface[endpoint[0]], connection.opened.path
+            subflow = connection.subflows[endpoint] = Subflow(number, interface, path=path)
         _, subflow.path = self._routed.get(endpoint, (0, subflow.path))
         down = connection.opened.direction == "down"
         subflow.sender, subflow.receiver = (server, user) if down else (user, server)
@@ -173,7 +165,7 @@ class Sampler:
             if "datagrams" in got:
                 (subflow,) = connection.subflows.values()
                 subflow.sender, subflow.receiver = ends(got)
-            rate = _rate_mbps(int(got.get("bytes", 0)) - connection.received, elapsed_s)
+            rate = rate_mbps(int(got.get("bytes", 0)) - connection.received, elapsed_s)
             connection.received = int(got.get("bytes", connection.received))
             connection.completion_s = got.get("done_s")
             connection.receive_buffer_max_bytes = got.get("receive_buffer_max_bytes")
@@ -181,8 +173,8 @@ class Sampler:
             users[user] = round(users.get(user, 0.0) + rate, 4)
             for subflow in connection.subflows.values():
                 link = subflow.interface.link
-                tier = tiers.get(user, {}).get(link, 1)
-                row = _subflow_sample(subflow, elapsed_s, tier, user)
+                tier = subflow.tier = tiers.get(user, {}).get(link, 1)
+                row = subflow_sample(subflow, elapsed_s, user)
                 subflows[f"{name}/{subflow.number}"] = row
                 sums = tier_mbps.setdefault(link, {1: 0.0, 2: 0.0})
                 sums[tier] = round(sums[tier] + row.mbps, 4)
@@ -201,106 +193,39 @@ class Sampler:
     def report(self, duration_s: float, queued: Mapping[str, int]) -> tuple[ConnectionReport, ...]:
         """Return a report on every connection, for the result of the run.
 
-        `queued` is the number of segments that the kernel of each user has put into its queue of
-        out-of-order data, because earlier data was missing.
+        `queued` is the number of MPTCP segments that the kernel of each host has put into its queue
+        of out-of-order data, because earlier data was missing.
         """
         return tuple(
             ConnectionReport(
                 id=name,
                 user=each.opened.user,
-                throughput_mbps=round(_rate_mbps(each.received, duration_s), 4),
+                throughput_mbps=round(rate_mbps(each.received, duration_s), 4),
                 completion_s=each.completion_s,
                 out_of_order_fraction=self._out_of_order(each, queued),
                 receive_buffer_max_bytes=each.receive_buffer_max_bytes,
                 subflows=tuple(
-                    _subflow_report(name, subflow, duration_s) for subflow in each.subflows.values()
+                    subflow_report(name, subflow, duration_s) for subflow in each.subflows.values()
                 ),
             )
             for name, each in self.connections.items()
         )
 
     def _out_of_order(self, connection: Connection, queued: Mapping[str, int]) -> float | None:
-        """Return the fraction of data segments that arrived out of order.
+        """Return the fraction of a connection's data segments that arrived out of order.
 
-        None for an upload, or if nothing was measured. `queued` counts the segments out of order in
-        the connection's data, by user (see `report`). The kernel counts them per host, so all
-        downloads of a user have the same fraction.
+        `queued` is as in `report`. The kernel counts the segments of MPTCP per host, so all MPTCP
+        connections with the same receiver have the same fraction; None without its counter. With
+        plain TCP and UDP, the order of the one subflow is that of the connection.
         """
-        user = connection.opened.user
-        down = [
-            each
+        opened = connection.opened
+        if not opened.multipath:
+            late = sum(subflow.out_of_order for subflow in connection.subflows.values())
+            return fraction(late, connection.subflows.values())
+        subflows = [
+            subflow
             for each in self.connections.values()
-            if each.opened.user == user and each.opened.direction == "down"
+            if each.opened.multipath and each.opened.receiver == opened.receiver
+            for subflow in each.subflows.values()
         ]
-        segments = sum(subflow.segments for each in down for subflow in each.subflows.values())
-        known = user in queued and connection in down and segments
-        return round(queued[user] / segments, 5) if known else None
-
-
-def _rate_mbps(byte_count: int, elapsed_s: float) -> float:
-    return max(0, byte_count) * 8 / elapsed_s / 1e6
-
-
-def _subflow_sample(subflow: Subflow, elapsed_s: float, tier: int, user: str) -> SubflowSample:
-    sender, receiver = subflow.sender, subflow.receiver
-    received = receiver.bytes_received if receiver else subflow.received
-    segments = receiver.data_segments_in if receiver else subflow.segments
-    late = receiver.out_of_order if receiver else subflow.out_of_order
-    rate, arrived, late_now = (
-        _rate_mbps(received - subflow.received, elapsed_s),
-        segments - subflow.segments,
-        late - subflow.out_of_order,
-    )
-    subflow.received, subflow.segments, subflow.out_of_order = received, segments, late
-    backup = bool(sender and sender.backup)
-    rtt_ms = sender.rtt_ms if sender else None
-    if rtt_ms is not None:
-        subflow.rtt_sum_ms += rtt_ms
-        subflow.rtt_samples += 1
-    subflow.backup_s += elapsed_s if backup else 0.0
-    return SubflowSample(
-        mbps=round(rate, 4),
-        cwnd=sender.cwnd if sender else None,
-        rtt_ms=None if rtt_ms is None else round(rtt_ms, 3),
-        tier=tier,
-        backup=backup,
-        expected_mbps=_expected_mbps(sender),
-        out_of_order=round(late_now / arrived, 5) if arrived > 0 else 0.0,
-        user=user,
-        ap=subflow.interface.link,
-    )
-
-
-def _expected_mbps(sender: TcpSocket | DatagramEnd | None) -> float | None:
-    rate_bps = frame_rate_bps(sender.pacing_limit) if sender else None
-    return None if rate_bps is None else round(units.mbps_from_bps(rate_bps), 4)
-
-
-def _lost_segments(subflow: Subflow) -> int | None:
-    """Return the number of lost data segments of a subflow: sent, minus arrived, minus in flight.
-
-    It is None if the socket of either end is not known.
-    """
-    sender, receiver = subflow.sender, subflow.receiver
-    if sender is None or receiver is None:
-        return None
-    arrived = receiver.data_segments_in
-    return max(0, sender.data_segments_out - arrived - sender.in_flight)
-
-
-def _subflow_report(connection: str, subflow: Subflow, duration_s: float) -> SubflowReport:
-    sender = subflow.sender
-    return SubflowReport(
-        id=f"{connection}/{subflow.number}",
-        path=subflow.path or (subflow.interface.switch,),
-        throughput_mbps=round(_rate_mbps(subflow.received, duration_s), 4),
-        rtt_ms_mean=round(subflow.rtt_sum_ms / subflow.rtt_samples, 3)
-        if subflow.rtt_samples
-        else None,
-        segments=sender.data_segments_out if sender else None,
-        out_of_order_segments=subflow.out_of_order,
-        lost_segments=_lost_segments(subflow),
-        retransmitted_segments=sender.retransmitted if sender else None,
-        backup_s=round(subflow.backup_s, 3),
-        cc=sender.cc if sender else None,
-    )
+        return fraction(queued[opened.receiver], subflows) if opened.receiver in queued else None

@@ -9,7 +9,7 @@ from typing import Any
 
 from lab.engines.mininet import datagram_end
 from lab.engines.mininet.ebpf import kernel_name
-from lab.engines.mininet.sampler import Connection, OpenedFlow, Sampler
+from lab.engines.mininet.sampler import SERVER_PORT, Connection, OpenedFlow, Sampler
 from lab.engines.mininet.traffic_processes import TrafficProcesses
 from lab.run.report import MptcpCheck
 from lab.scenario.demands import Demands, Rates
@@ -201,17 +201,28 @@ class Workload:
             answers = self.programs.send_all({flow.user: self._request(flow) for flow in batch})
             for flow in batch:
                 port = answers[flow.user]["port"]
-                user, server = self._ends(flow)
-                path: tuple[str, ...] = ()
+                _, server = self._ends(flow)
                 if flow.protocol == "udp":
                     expecting = self._request(flow) | {"do": "expect", "port": port}
                     self.programs.send_all({server.node: expecting})
-                    path = datagram_end.path(self.wiring, server, user)
-                endpoint, is_multipath = (user.address, port), self._is_multipath(flow)
-                self.sampler.open(
-                    OpenedFlow(flow.id, flow.user, endpoint, flow.direction, is_multipath, path)
-                )
+                self.sampler.open(self._opened_flow(flow, port))
                 self._opened[flow.id] = flow
+
+    def _opened_flow(self, flow: Flow, port: int) -> OpenedFlow:
+        """Return the description of a flow whose connection was opened from this port."""
+        user, server = self._ends(flow)
+        is_multipath, is_udp = self._is_multipath(flow), flow.protocol == "udp"
+        ports = None if is_udp else (SERVER_PORT, port)
+        return OpenedFlow(
+            flow.id,
+            flow.user,
+            (user.address, port),
+            flow.direction,
+            is_multipath,
+            receiver=flow.user if flow.direction == "down" else server.node,
+            path=() if is_multipath else datagram_end.path(self.wiring, server, user, ports),
+            protocol=flow.protocol,
+        )
 
     def _ends(self, flow: Flow) -> tuple[Interface, Interface]:
         """Return the interfaces of the user and of the server from which a flow is opened."""

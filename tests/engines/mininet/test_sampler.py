@@ -20,7 +20,7 @@ WIFI, LTE, SERVER = ("10.1.0.1", 4000), ("10.2.0.1", 4001), ("10.0.0.1", 5001)
 def sampler():
     user = wifi_lte.User(id="ue1", wifi_mbps=10, lte_mbps=10)
     made = Sampler(wire(wifi_lte.build(wifi_lte.Params(users=(user,), multipath=("ue1",)))))
-    made.open(OpenedFlow("ue1-1", "ue1", WIFI, "down", True))
+    made.open(OpenedFlow("ue1-1", "ue1", WIFI, "down", True, "ue1"))
     return made
 
 
@@ -102,6 +102,35 @@ def test_out_of_order_segments_are_those_the_receiver_put_aside():
     assert made.report(2.0, {})[0].out_of_order_fraction is None
 
 
+def test_uploads_are_out_of_order_at_the_server():
+    """The server counts for both users together, so their connections have one fraction."""
+    made = sampler()
+    made.open(OpenedFlow("ue1-2", "ue1", ("10.1.0.1", 4100), "up", True, "srv1"))
+    made.open(OpenedFlow("ue1-3", "ue1", ("10.1.0.1", 4200), "up", True, "srv1"))
+    ports = (4100, 4200)
+    made.take(
+        [socket(SERVER, (WIFI[0], port), data_segments_in=50, token=port) for port in ports],
+        [socket((WIFI[0], port), SERVER) for port in ports],
+    )
+    made.sample(1.0, {}, {})
+    down, *up = (each.out_of_order_fraction for each in made.report(2.0, {"ue1": 0, "srv1": 25}))
+    assert (down, up) == (0.0, [0.25, 0.25])
+
+
+def test_plain_tcp_is_out_of_order_where_its_one_subflow_is():
+    made = sampler()
+    made.open(OpenedFlow("ue1-2", "ue1", ("10.1.0.1", 4100), "down", False, "ue1", ("s1", "wifi1")))
+    made.take(
+        [socket(SERVER, ("10.1.0.1", 4100))],
+        [socket(("10.1.0.1", 4100), SERVER, data_segments_in=50, out_of_order=5)],
+    )
+    made.sample(1.0, {}, {"ue1": {"wifi1": 2}})
+    report = made.report(2.0, {"ue1": 40})[1]
+    assert report.out_of_order_fraction == 0.1
+    assert report.subflows[0].path == ("s1", "wifi1")
+    assert report.subflows[0].tier == 2
+
+
 def test_lost_segments_left_the_sender_did_not_arrive_and_are_not_in_flight():
     made = sampler()
     made.take(
@@ -161,7 +190,8 @@ def udp(sent, arrived, following, late=0):
 
 def test_a_udp_flow_is_sampled_and_reported_like_a_subflow():
     made = sampler()
-    made.open(OpenedFlow("ue1-2", "ue1", ("10.1.0.1", 4100), "up", False, ("s1", "wifi1")))
+    path = ("s1", "wifi1")
+    made.open(OpenedFlow("ue1-2", "ue1", ("10.1.0.1", 4100), "up", False, "srv1", path, "udp"))
     made.sample(1.0, udp(100, 90, 95, late=2), {"ue1": {"wifi1": 1}})
     frame = made.sample(1.0, udp(200, 180, 190, late=5), {"ue1": {"wifi1": 1}})
     row = frame.subflows["ue1-2/1"]

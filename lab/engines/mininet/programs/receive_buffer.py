@@ -20,7 +20,7 @@ INFO_BYTES = 192  # of a struct tcp_info, up to its data_segs_in and some more
 MAX_SUBFLOWS = 64
 SUBFLOW_DATA = struct.Struct("=IIII")  # struct mptcp_subflow_data
 PERIOD_S = 0.05  # between two polls
-MAX_ATTEMPTS = 3  # to read all counters while no data arrives
+MAX_ATTEMPTS = 10  # to read all counters while no data arrives
 
 
 class ReceiveBuffer:

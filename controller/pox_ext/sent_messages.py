@@ -1,0 +1,61 @@
+"""Number the OpenFlow messages to switches, so that an error of a switch names what it refuses.
+
+A switch that refuses a message answers with an ERROR that has the transaction id of the message.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping
+
+MOST_KEPT = 4096
+FIRST_XID = 1 << 30  # POX's own messages have smaller transaction ids
+OPENFLOW10_ERRORS = {
+    1: "BAD_REQUEST",
+    2: "BAD_ACTION",
+    3: "FLOW_MOD_FAILED",
+    4: "PORT_MOD_FAILED",
+}
+OPENFLOW13_ERRORS = {
+    1: "BAD_REQUEST",
+    2: "BAD_ACTION",
+    3: "BAD_INSTRUCTION",
+    4: "BAD_MATCH",
+    5: "FLOW_MOD_FAILED",
+    12: "METER_MOD_FAILED",
+}
+
+
+class SentMessages:
+    """Remember what the latest messages were for, by their transaction ids."""
+
+    def __init__(self, errors: Mapping[int, str]) -> None:
+        """Store the names of the error types of this OpenFlow version."""
+        self._errors = errors
+        self._last = FIRST_XID
+        self._kept: dict[int, str | Callable[[], str]] = {}
+
+    def number(self, doing: str | Callable[[], str]) -> int:
+        """Return the next transaction id, and remember that its message does `doing`.
+
+        `doing` is a text such as "write a path entry", or a function that returns it.
+        """
+        self._last = FIRST_XID | (self._last + 1) % FIRST_XID
+        self._kept[self._last] = doing
+        if len(self._kept) > MOST_KEPT:
+            del self._kept[next(iter(self._kept))]
+        return self._last
+
+    def numbered(self, message: bytes, doing: str | Callable[[], str]) -> bytes:
+        """Return a copy of `message` that has the next transaction id (see `number`)."""
+        return message[:4] + struct.pack("!L", self.number(doing)) + message[8:]
+
+    def refusal(self, switch: str, xid: int, error: int, code: int) -> str:
+        """Return a warning: the switch `switch` refused the message with this transaction id.
+
+        `error` and `code` are the type and the code of the switch's ERROR message.
+        """
+        doing = self._kept.get(xid, "carry out an OpenFlow message")
+        text = doing if isinstance(doing, str) else doing()
+        name = self._errors.get(error, f"error type {error}")
+        return f"switch {switch} refused to {text}: {name}, code {code}. See ovs-ofctl(8)"
