@@ -24,7 +24,7 @@ from lab.engines.mininet.subflow_figures import (
 )
 from lab.run.frame import SubflowSample, UserSample
 from lab.run.report import ConnectionReport
-from lab.topologies.topology import Wiring
+from lab.topologies.topology import Interface, Wiring
 
 Endpoint = tuple[str, int]
 SERVER_PORT = 5001
