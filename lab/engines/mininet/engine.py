@@ -247,15 +247,9 @@ class MininetEngine(Engine):
         self.mobility.stop()
         self._follow_users()
         sampler = self.telemetry.sampler
-        counters = {user: self._mptcp_counters(user) for user in self.emulated.topology.multipath}
-        servers = {
-            host: self._mptcp_counters(host) for host in self.emulated.topology.ids("server")
-        }
-        queued = {
-            host: each["OFOQueue"]
-            for host, each in (counters | servers).items()
-            if "OFOQueue" in each
-        }
+        users, servers = self.emulated.topology.multipath, self.emulated.topology.ids("server")
+        counters = {host: self._mptcp_counters(host) for host in users}
+        queued = probes.queued(counters | {host: self._mptcp_counters(host) for host in servers})
         connections = sampler.report(self.workload.now_s(), queued)
         checks = self.workload.mptcp_checks(
             sampler.connections.values(), self.telemetry.receiving()

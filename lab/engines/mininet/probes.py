@@ -206,6 +206,14 @@ def mptcp_counters(netstat: str) -> dict[str, int]:
     return dict(zip(lines[0][1:], map(int, lines[1][1:]), strict=True)) if len(lines) == 2 else {}
 
 
+def queued(counters: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
+    """Return how many segments each host has queued because data before them was missing.
+
+    `counters` has the MPTCP counters of each host. A host without this counter is left out.
+    """
+    return {host: each["OFOQueue"] for host, each in counters.items() if "OFOQueue" in each}
+
+
 def joins(counters: Mapping[str, Mapping[str, int]]) -> int:
     """Return how many subflows beyond the first the users' hosts have opened in total.
 
