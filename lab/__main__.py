@@ -17,7 +17,7 @@ import click
 from lab import __version__, extensions
 from lab.batch.request import Request
 from lab.cli import check as checking
-from lab.cli import lists, machine
+from lab.cli import evidence, lists, machine
 from lab.cli import run as running
 from lab.cli.export_script import export_script
 from lab.cli.own_files import with_option
@@ -165,56 +165,6 @@ def compare(folders: tuple[Path, ...], as_json: bool, as_markdown: bool) -> None
 
 
 @cli.command()
-@click.argument("studies", nargs=-1, metavar="[STUDY]...")
-@click.option(
-    "--repeat",
-    type=click.IntRange(1, 100),
-    default=3,
-    show_default=True,
-    help="Runs per case and engine.",
-)
-@click.option("--engine", "only", metavar="NAME", help="Run this engine only; write no page.")
-@click.option(
-    "--runs",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="Folder of the runs. Default: data/crosscheck.",
-)
-@click.pass_context
-def crosscheck(
-    ctx: click.Context, studies: tuple[str, ...], repeat: int, only: str | None, runs: Path | None
-) -> None:
-    """Compare the engines; write docs/crosscheck.md.
-
-    Run the same cases in both engines.
-
-    Runs that exist already are kept: an interrupted command continues.
-    """
-    from lab.cli import crosscheck as crosschecking
-
-    ctx.exit(crosschecking.main(studies, repeat, only, runs))
-
-
-@cli.command()
-@click.argument("paper")
-@click.option("--quick", is_flag=True, help="Use three seeds instead of ten.")
-@click.option(
-    "--repeat", type=click.IntRange(2, 100), default=10, show_default=True, help="Runs per case."
-)
-@click.pass_context
-def reproduce(ctx: click.Context, paper: str, quick: bool, repeat: int) -> None:
-    """Repeat the experiments of PAPER.
-
-    Run them in the simulator and write docs/reproduction/PAPER.md.
-
-    Runs that exist already are kept: an interrupted command continues.
-    """
-    from lab.cli import reproduce as reproducing
-
-    ctx.exit(reproducing.main(paper, reproducing.QUICK if quick else repeat))
-
-
-@cli.command()
 def reindex() -> None:
     """Rebuild data/index.json from the run folders."""
     from lab.results.store import Store
@@ -269,6 +219,8 @@ def up(
 
 
 for command in (
+    evidence.crosscheck,
+    evidence.reproduce,
     lists.listing,
     machine.clean,
     machine.doctor,

@@ -2,9 +2,9 @@
 
 A job is one run to make, and its outcome is the result with the run folder.
 
-1) A run is kept if its folder holds a complete result of the same experiment, and the machine was
-   not overloaded during the run.
-2) An unfinished or overloaded run of the same experiment is removed and repeated.
+1) A run is kept if its folder holds a complete result of the same experiment and of the present
+   schema, and the machine was not overloaded during the run.
+2) Any other run of the same experiment is removed and repeated.
 3) Simulations run in parallel on all processors; emulations run one after the other.
 """
 
@@ -28,6 +28,7 @@ from lab import extensions
 from lab.errors import LabError
 from lab.extensions import Extension
 from lab.run.engine import Options
+from lab.run.metrics import SCHEMA
 from lab.run.outcome import EXIT_INTERRUPTED, Outcome, Progress
 from lab.run.reading import read_document
 from lab.scenario import engine_table
@@ -90,9 +91,34 @@ def run_all(jobs: Sequence[Job], display: Display) -> list[Outcome]:
     for done, (n, outcome) in enumerate(run(left, display.run), 1):
         found[n] = outcome
         eta_s = (time.monotonic() - began) / done * (len(left) - done)
-        status = f"run {len(found)} of {len(jobs)}: {jobs[n].name}: {outcome.result['status']}"
-        display.say(f"{status}, {eta_s:.0f} s left" if done < len(left) else status)
+        status = f"run {len(found)} of {len(jobs)}: {_title(jobs[n])}: {_status(outcome)}"
+        display.say(f"{status}, {time_left(eta_s)} left" if done < len(left) else status)
     return [found[n] for n in sorted(found)]
+
+
+def time_left(seconds: float) -> str:
+    """Return a time as text: `45 s`, `12 min` or `3 h 20 min`."""
+    minutes = round(seconds / 60)
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def is_occupied(job: Job) -> bool:
+    """Return whether the job's run folder holds a run of another experiment, so that the job would
+    fail."""
+    if job.out is None or not (job.out / "manifest.json").is_file():
+        return False
+    return not _is_of(job, job.out)
+
+
+def _title(job: Job) -> str:
+    return f"{job.scenario.name}, {job.name}"
+
+
+def _status(outcome: Outcome) -> str:
+    overloaded = ", the machine was overloaded" if outcome.result["overloaded"] else ""
+    return f"{outcome.result['status']}{overloaded}"
 
 
 def kept(job: Job) -> Outcome | None:
@@ -104,7 +130,8 @@ def kept(job: Job) -> Outcome | None:
         same = _is_of(job, job.out)
     except (LabError, OSError, KeyError):
         return None
-    valid = same and result["status"] == "complete" and not result["overloaded"]
+    same_schema = result.get("schema") == SCHEMA
+    valid = same and same_schema and result["status"] == "complete" and not result["overloaded"]
     return Outcome(result, job.out) if valid else None
 
 

@@ -1,7 +1,7 @@
 """Implement the command `crosscheck`, which compares the results of the two engines.
 
-Both engines run the same studies, which are sets of scenarios, and the results are written to a
-page.
+Both engines run the same scenarios, and the results are written to a page. A study looks at one
+scenario in detail; `all` stands for every scenario.
 """
 
 from __future__ import annotations
@@ -12,9 +12,16 @@ from pathlib import Path
 import click
 
 from lab.cli.terminal import Terminal
-from lab.evaluation.crosscheck import PAGE
+from lab.errors import RequestError
+from lab.evaluation import crosscheck as study_page
+from lab.evaluation import crosscheck_all
+from lab.evaluation.crosscheck_all_runs import CrossCheckAll
 from lab.evaluation.crosscheck_runs import RUNS, CrossCheck
+from lab.evaluation.paired_runs import PairedRuns
 from lab.run.outcome import EXIT_INTERRUPTED
+from lab.scenario import loading
+
+ALL = "all"
 
 
 def main(
@@ -22,18 +29,32 @@ def main(
     repeat: int,
     only: str | None = None,
     runs: Path | None = None,
-    page: Path = PAGE,
+    page: Path | None = None,
+    duration_s: float | None = None,
 ) -> int:
-    """Run the studies `names` in both engines, and write the page. Return the exit code.
+    """Run studies or scenarios in both engines, and write their page. Return the exit code.
 
-    Each case of a study is run `repeat` times per engine. Runs that exist in the folder `runs` are
-    not repeated. If `only` names an engine, make only the runs of this engine and write no page.
+    If the first of `names` is `all`, or if one is a scenario without a study, the names are those
+    of scenarios; `all` alone stands for all scenarios. Otherwise they are studies.
+
+    Each case is run `repeat` times per engine. Runs that exist in the folder `runs` are not
+    repeated. If `only` names an engine, make only the runs of this engine and write no page.
     After an interruption the page is unchanged, and the runs that have ended are kept.
+    `duration_s` replaces the duration of scenarios.
     """
-    crosscheck = CrossCheck(repeat, runs or RUNS, Terminal())
+    known = {study.scenario for study in study_page.chosen(())}
+    scenarios = [name for name in names if name != ALL]
+    crosscheck: CrossCheck | CrossCheckAll
+    if ALL in names or any(name not in known and name in loading.names() for name in names):
+        paired = PairedRuns(repeat, (runs or RUNS) / ALL, Terminal(), duration_s)
+        crosscheck, page = CrossCheckAll(paired), page or crosscheck_all.PAGE
+    elif duration_s is not None:
+        raise RequestError("--duration: a study has durations of its own. Write: crosscheck all")
+    else:
+        crosscheck, page = CrossCheck(repeat, runs or RUNS, Terminal()), page or study_page.PAGE
     if only is not None:
-        return 0 if crosscheck.make(names, only) else EXIT_INTERRUPTED
-    if not crosscheck.write(names, page):
+        return 0 if crosscheck.make(scenarios, only) else EXIT_INTERRUPTED
+    if not crosscheck.write(scenarios, page):
         return EXIT_INTERRUPTED
     click.echo(f"written: {page}")
     return 0

@@ -1,26 +1,54 @@
 """Implement the command `reproduce`: run a paper's experiments and write a page about them.
 
-The page is docs/reproduction/PAPER.md.
+The page is docs/reproduction/PAPER.md for the simulator, and PAPER_mininet.md for the emulation.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
+
 import click
 
 from lab.cli.terminal import Terminal
-from lab.evaluation.reproduction.runs import reproduce
+from lab.evaluation.paired_runs import ENGINES, PairedRuns
+from lab.evaluation.reproduction.emulated_runs import reproduce_in_emulation
+from lab.evaluation.reproduction.runs import PAGES, RUNS, reproduce
 from lab.run.outcome import EXIT_INTERRUPTED
 
 QUICK = 3  # seeds
 
 
-def main(name: str, repeat: int) -> int:
-    """Run the experiments of the paper `name`, and write its page. Return the exit code.
+def main(name: str, repeat: int, runs: Path | None = None, pages: Path | None = None) -> int:
+    """Run the experiments of the paper `name` in the simulator, and write its page. Return the exit
+    code.
 
     Each case is run `repeat` times. Runs that exist already are not repeated. An interruption
     leaves the page unchanged.
     """
-    page = reproduce(name, repeat, Terminal())
+    return _end(reproduce(name, repeat, Terminal(), runs or RUNS, pages or PAGES))
+
+
+def emulated(
+    name: str,
+    repeat: int,
+    claims: Sequence[str] = (),
+    duration_s: float | None = None,
+    runs: Path | None = None,
+    pages: Path | None = None,
+) -> int:
+    """Check claims of the paper `name` in the emulation and in the simulator, and write their page.
+    Return the exit code.
+
+    `claims` names the claims; without a name, all that fit into the emulation are checked.
+    `duration_s` replaces the duration of all runs.
+    """
+    folder = (runs or RUNS) / ENGINES[0]
+    paired = PairedRuns(repeat, folder, Terminal(), duration_s)
+    return _end(reproduce_in_emulation(name, claims, paired, pages or PAGES))
+
+
+def _end(page: Path | None) -> int:
     if page is None:
         return EXIT_INTERRUPTED
     click.echo(f"written: {page}")

@@ -168,12 +168,12 @@ class CrossCheck:
     def _made_by(self, study: Study, folders: Folders) -> str:
         """Return a sentence that says how the runs were made. It names the command and the version
         of the lab, and for each engine the kernel, the processor and the git commit."""
-        hosts = _hosts(
+        made_on = hosts(
             (engine, folder) for (engine, _), several in folders.items() for folder in several
         )
         return (
             f"Made by `./run_lab.sh crosscheck {study.scenario} --repeat {self.repeat}` "
-            f"with version {lab.__version__} of the lab; {'; '.join(hosts)}."
+            f"with version {lab.__version__} of the lab; {'; '.join(made_on)}."
         )
 
 
@@ -197,12 +197,12 @@ def read(folder: Path) -> Measured:
     return Measured(read_document(folder, "result.json"), read_samples(folder))
 
 
-def _hosts(folders: Iterable[tuple[str, Path]]) -> list[str]:
+def hosts(folders: Iterable[tuple[str, Path]]) -> list[str]:
     """Return one phrase for each combination of engine, kernel, processor and git commit that made
     some of the runs. `folders` holds pairs (engine, run folder)."""
-    hosts = set()
+    found = set()
     for engine, folder in folders:
         manifest = read_document(folder, "manifest.json")
         host, commit = manifest["host"], manifest["versions"]["commit"]
-        hosts.add(f"{engine} on Linux {host['kernel']}, {host['cpu']}, commit {commit}")
-    return sorted(hosts)
+        found.add(f"{engine} on Linux {host['kernel']}, {host['cpu']}, commit {commit}")
+    return sorted(found)

@@ -44,6 +44,17 @@ class Benefit:
     loss: float
     strategy: str = PLAIN
 
+    def cases(self) -> frozenset[str]:
+        """Return the names of all cases from which Ben is computed: each pair of paths, and each
+        path alone."""
+        pairs = {pair_name(self.side, self.loss, pair, self.strategy) for pair in PAIRS}
+        alone = {
+            alone_name(side, self.loss if side == self.side else 0.0, mbps)
+            for pair in PAIRS
+            for side, mbps in zip(RTT_MS, pair, strict=True)
+        }
+        return frozenset(pairs | alone)
+
     def of(self, found: Found) -> list[float]:
         """Return one value of Ben for each pair of bandwidths. `found` holds the numbers of all
         runs by case.
@@ -83,6 +94,10 @@ class Benefit:
         return f"Ben({TITLES[self.side]} loses {percent(self.loss)}{strategy})"
 
 
+def _cases_of_all_losses(side: str) -> frozenset[str]:
+    return frozenset().union(*(Benefit(side, loss).cases() for loss in LOSSES))
+
+
 @dataclass(frozen=True)
 class Falls:
     """State that the median of Ben does not rise when the loss of the path `side` grows.
@@ -91,6 +106,10 @@ class Falls:
     """
 
     side: str
+
+    def cases(self) -> frozenset[str]:
+        """Return the cases of Ben at all tested losses."""
+        return _cases_of_all_losses(self.side)
 
     def verdict(self, found: Found) -> Verdict:
         """Return "holds" or "fails". `found` holds the numbers of all runs by case."""
@@ -114,6 +133,10 @@ class Bound:
     above: bool
     limit: float
 
+    def cases(self) -> frozenset[str]:
+        """Return the cases of Ben."""
+        return self.benefit.cases()
+
     def verdict(self, found: Found) -> Verdict:
         """Return "holds" or "fails". `found` holds the numbers of all runs by case."""
         value = self.benefit.median(found)
@@ -133,6 +156,10 @@ class ThresholdsApart:
 
     The threshold of a path is the smallest tested loss at which the median of Ben is at most 0.
     """
+
+    def cases(self) -> frozenset[str]:
+        """Return the cases of Ben at all tested losses of each path."""
+        return _cases_of_all_losses("wifi") | _cases_of_all_losses("lte")
 
     def _threshold(self, found: Found, side: str) -> float | None:
         """Return the threshold of the path `side` (see the class), or None if Ben is positive at

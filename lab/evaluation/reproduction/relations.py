@@ -31,6 +31,9 @@ class Quantity(Protocol):
     In all methods, `found` holds the numbers of all runs by case (experiment).
     """
 
+    def cases(self) -> frozenset[str]:
+        """Return the names of the cases whose runs the quantity needs."""
+
     def of(self, found: Found) -> list[float]:
         """Return the values of the quantity: one per seed if it is measured."""
 
@@ -46,6 +49,9 @@ class Judged(Protocol):
     In all methods, `found` holds the numbers of all runs by case (experiment).
     """
 
+    def cases(self) -> frozenset[str]:
+        """Return the names of the cases whose runs the statement needs."""
+
     def verdict(self, found: Found) -> Verdict:
         """Return "holds", "fails" or "open"."""
 
@@ -60,6 +66,10 @@ class Value:
     case: str
     number: str
     title: str
+
+    def cases(self) -> frozenset[str]:
+        """Return the name of the case."""
+        return frozenset({self.case})
 
     def of(self, found: Found) -> list[float]:
         """Return the values of the number, one per seed."""
@@ -77,6 +87,10 @@ class Constant:
 
     value: float
     title: str = ""
+
+    def cases(self) -> frozenset[str]:
+        """Return no case: a constant is not measured."""
+        return frozenset()
 
     def of(self, _found: Found) -> list[float]:
         """Return a list that holds the constant a hundred times, because an interval needs several
@@ -97,6 +111,10 @@ class Relation:
     operator: Operator
     right: Quantity
     times: float = 1.0
+
+    def cases(self) -> frozenset[str]:
+        """Return the cases of both sides."""
+        return self.left.cases() | self.right.cases()
 
     def verdict(self, found: Found) -> Verdict:
         """Return "holds", "fails" or "open", by the rules in the module's docstring."""
@@ -124,6 +142,10 @@ class Every:
     value: Value
     operator: Literal[">=", "<="]
     limit: float
+
+    def cases(self) -> frozenset[str]:
+        """Return the case of the number."""
+        return self.value.cases()
 
     def _worst(self, found: Found) -> float:
         values = self.value.of(found)

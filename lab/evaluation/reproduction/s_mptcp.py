@@ -68,6 +68,10 @@ class Halved:
     least: float
     most: float
 
+    def cases(self) -> frozenset[str]:
+        """Return the name of the case."""
+        return frozenset({self.case})
+
     def _share(self, found: Found) -> float:
         return mean([float(each["total"] < 0.75 * self.whole_mbps) for each in found[self.case]])
 

@@ -1,0 +1,130 @@
+"""Define the commands `crosscheck` and `reproduce`: their arguments, options and help texts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+ENGINES = ("sim", "mininet")
+DURATION = click.FloatRange(min=1)
+
+
+@click.command()
+@click.argument("studies", nargs=-1, metavar="[STUDY]... | all [SCENARIO]...")
+@click.option(
+    "--repeat",
+    type=click.IntRange(1, 100),
+    default=3,
+    show_default=True,
+    help="Runs per case and engine.",
+)
+@click.option("--engine", "only", metavar="NAME", help="Run this engine only; write no page.")
+@click.option(
+    "--runs",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Folder of the runs. Default: data/crosscheck.",
+)
+@click.option(
+    "--page",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="File to write. Default: docs/crosscheck.md; with `all`, docs/crosscheck_all.md.",
+)
+@click.option(
+    "--duration",
+    "duration_s",
+    type=DURATION,
+    metavar="SECONDS",
+    help="Replace the duration of the scenarios (with `all` only), for a trial.",
+)
+@click.pass_context
+def crosscheck(
+    ctx: click.Context,
+    studies: tuple[str, ...],
+    repeat: int,
+    only: str | None,
+    runs: Path | None,
+    page: Path | None,
+    duration_s: float | None,
+) -> None:
+    """Compare the engines on the same cases.
+
+    `all` runs every scenario, or the named ones, with `none` and with its own strategy, and writes
+    docs/crosscheck_all.md. A STUDY looks at one scenario in detail and writes docs/crosscheck.md.
+
+    Runs that exist already are kept: an interrupted command continues.
+    """
+    from lab.cli import crosscheck as crosschecking
+
+    ctx.exit(crosschecking.main(studies, repeat, only, runs, page, duration_s))
+
+
+@click.command()
+@click.argument("paper")
+@click.option("--quick", is_flag=True, help="Use three seeds instead of ten.")
+@click.option(
+    "--repeat", type=click.IntRange(2, 100), default=10, show_default=True, help="Runs per case."
+)
+@click.option(
+    "--engine",
+    type=click.Choice(ENGINES),
+    default=ENGINES[0],
+    show_default=True,
+    help="mininet: check the claims that fit into the emulation, beside the simulator.",
+)
+@click.option(
+    "--claim",
+    "claims",
+    multiple=True,
+    metavar="ID",
+    help="Check this claim only (mininet). Give it several times for several claims.",
+)
+@click.option(
+    "--duration",
+    "duration_s",
+    type=DURATION,
+    metavar="SECONDS",
+    help="Replace the duration of all runs (mininet), for a trial.",
+)
+@click.option(
+    "--runs",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Folder of the runs. Default: data/reproduction.",
+)
+@click.option(
+    "--pages",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Folder of the page. Default: docs/reproduction.",
+)
+@click.pass_context
+def reproduce(
+    ctx: click.Context,
+    paper: str,
+    quick: bool,
+    repeat: int,
+    engine: str,
+    claims: tuple[str, ...],
+    duration_s: float | None,
+    runs: Path | None,
+    pages: Path | None,
+) -> None:
+    """Repeat the experiments of PAPER.
+
+    Run them in the simulator and write docs/reproduction/PAPER.md. With `--engine mininet`, check
+    the claims that fit into the emulation in both engines, with the same settings, and write
+    docs/reproduction/PAPER_mininet.md.
+
+    Runs that exist already are kept: an interrupted command continues.
+    """
+    from lab.cli import reproduce as reproducing
+
+    repeat = reproducing.QUICK if quick else repeat
+    if engine == ENGINES[0]:
+        if claims or duration_s:
+            raise click.UsageError("--claim and --duration belong to --engine mininet")
+        ctx.exit(reproducing.main(paper, repeat, runs, pages))
+    ctx.exit(reproducing.emulated(paper, repeat, claims, duration_s, runs, pages))

@@ -1,0 +1,240 @@
+"""Make the page docs/crosscheck_all.md, which compares the engines on every scenario, with the
+strategy `none` and with the scenario's own strategy.
+
+The page has two tables. The first compares numbers of result.json: one row for each scenario,
+strategy and number. The second says how the runs of each scenario and strategy were made, and which
+were left out. A command that runs some scenarios replaces their rows only.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lab.errors import RequestError, unknown
+from lab.evaluation.paired_runs import Account, Experiment
+from lab.evaluation.table_rows import Row, merged, rows_below
+from lab.results.statistics import mean
+from lab.results.tables import markdown_table
+from lab.run.manifest import ROOT
+from lab.scenario import loading
+from lab.scenario.yaml_text import read
+
+PAGE = ROOT / "docs" / "crosscheck_all.md"
+REASONS = ROOT / "docs" / "crosscheck_reasons.yaml"
+PLAIN = "none"
+OWN = {  # the strategies of scenarios whose files say `none`; other such scenarios have none
+    "campus": "expected_throughput",
+    "collision_between": "expected_throughput",
+    "collision_within": "expected_throughput",
+    "fat_tree": "expected_throughput",
+    "pooling": "expected_throughput",
+    "testbed_wifi_lte": "meter_throttling",
+    "thirty_users": "meter_throttling",
+}
+NEAR, FAR = 0.05, 0.10
+ZERO = 0.005  # means below this are equal in a table with two decimals
+WITHIN_NEAR, WITHIN_FAR, BEYOND, NOT_JUDGED = "within 5 %", "within 10 %", "beyond", "not judged"
+COMPARISON, RUNS = "## Comparison", "## Runs"
+COMPARED = ("scenario", "strategy", "number", "mininet", "sim", "difference", "result", "reason")
+MADE = ("scenario", "strategy", "seconds", "rate scale", "valid runs: mininet", "sim", "made on")
+INTRODUCTION = """\
+# Every scenario in both engines
+
+Written by `./run_lab.sh crosscheck all`. `mininet` is the real stack: kernel MPTCP, Open vSwitch,
+hostapd and hwsim; the controller runs in POX. `sim` is the embedded simulator. Both ran with the
+same settings, seeds, rate scale and packet scheduler (that of the kernel). Rates are goodput in
+Mb/s of the scenario; values are means over the seeds, with the smallest and the largest value. The
+difference is that of the simulator from the emulation. Runs that failed or overloaded the machine
+are left out; the second table counts them. If the ranges of both engines overlap, more runs are
+needed to tell the difference from chance. Reasons for rows beyond 10 % are in
+crosscheck_reasons.yaml. [crosscheck.md](crosscheck.md) has two scenarios in more detail."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """Describe one scenario with one strategy. `experiment` says how it is run."""
+
+    scenario: str
+    strategy: str
+
+    @property
+    def experiment(self) -> Experiment:
+        """Return the experiment. The strategy that the scenario file names keeps its
+        parameters."""
+        name = f"{self.scenario}/{self.strategy}"
+        return Experiment(name, self.scenario, self.strategy)
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Hold a case and what became of its runs in the emulation and in the simulator.
+
+    `refusal` says why the emulation cannot run the case; it is empty if the emulation can. The
+    accounts are then None. `scale` is the rate scale, `length_s` the duration of a run in s, and
+    `made_on` names the machines.
+    """
+
+    case: Case
+    refusal: str = ""
+    emulated: Account | None = None
+    simulated: Account | None = None
+    scale: float = 1.0
+    length_s: float = 0.0
+    made_on: str = "-"
+
+
+def cases(scenarios: Sequence[str] = ()) -> list[Case]:
+    """Return the cases of the named scenarios, or of all scenarios of the lab if no name is given.
+
+    Raise `RequestError` for an unknown scenario.
+    """
+    known = loading.names()
+    for name in scenarios:
+        if name not in known:
+            raise RequestError(f"crosscheck: scenario {unknown(name, known)}")
+    return [case for name in scenarios or known for case in _cases_of(name)]
+
+
+def _cases_of(scenario: str) -> Iterator[Case]:
+    yield Case(scenario, PLAIN)
+    own = loading.load(scenario).strategy.name
+    own = OWN.get(scenario, PLAIN) if own == PLAIN else own
+    if own != PLAIN:
+        yield Case(scenario, own)
+
+
+def read_reasons(path: Path = REASONS) -> dict[str, str]:
+    """Return the reasons that people found for differences between the engines, by the row to which
+    they belong. A key is SCENARIO/STRATEGY/NUMBER, SCENARIO/STRATEGY or SCENARIO.
+
+    Raise `RequestError` if a key names no scenario or no strategy of the table.
+    """
+    found = read(path) if path.exists() else {}
+    known = {f"{case.scenario}/{case.strategy}" for case in cases()} | set(loading.names())
+    for key in found:
+        case = "/".join(key.split("/")[:2])
+        if case not in known:
+            raise RequestError(f"{path.name}: {unknown(case, sorted(known))}")
+    return {key: " ".join(str(text).split()).replace("|", "/") for key, text in found.items()}
+
+
+def page(before: str, compared: Sequence[Compared], reasons: Mapping[str, str]) -> str:
+    """Return the Markdown text of the page. `before` is the old text of the page: rows of scenarios
+    that are not in `compared` are kept. Reasons are written anew in all rows."""
+    order = loading.names()
+    rows = [row for each in compared for row in _rows(each)]
+    rows = merged(rows_below(before, COMPARISON), rows, lambda row: row[:2], order)
+    made = merged(
+        rows_below(before, RUNS), [_made(each) for each in compared], lambda row: row[:2], order
+    )
+    rows = [_with_reason(row, reasons) for row in rows]
+    parts = [
+        INTRODUCTION,
+        COMPARISON,
+        _counts(rows, made),
+        markdown_table(COMPARED, rows),
+        RUNS,
+        markdown_table(MADE, made),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _counts(rows: Sequence[Row], made: Sequence[Row]) -> str:
+    results = Counter(row[6].partition(",")[0] for row in rows)
+    refused = sum(row[4].startswith("refused") for row in made)
+    parts = [f"{results[each]} {each}" for each in (WITHIN_NEAR, WITHIN_FAR, BEYOND, NOT_JUDGED)]
+    return (
+        f"{len(made)} cases ({refused} of them refused by the emulation), {len(rows)} rows: "
+        f"{', '.join(parts)}."
+    )
+
+
+def _with_reason(row: Row, reasons: Mapping[str, str]) -> Row:
+    if not row[6].startswith(BEYOND):
+        return (*row[:7], row[7] if row[6] == NOT_JUDGED else "-")
+    keys = ["/".join(row[:n]) for n in (3, 2, 1)]
+    return (*row[:7], next((reasons[key] for key in keys if key in reasons), "not found yet"))
+
+
+def _made(compared: Compared) -> Row:
+    case = compared.case
+    if compared.emulated is None or compared.simulated is None:
+        return (case.scenario, case.strategy, "-", "-", f"refused: {compared.refusal}", "-", "-")
+    return (
+        case.scenario,
+        case.strategy,
+        f"{compared.length_s:g}",
+        f"{compared.scale:g}",
+        compared.emulated.text,
+        compared.simulated.text,
+        compared.made_on,
+    )
+
+
+def _rows(compared: Compared) -> Iterator[Row]:
+    """Yield one row for each number of a case that an engine measured; the reason is left open."""
+    if compared.emulated is None or compared.simulated is None:
+        return
+    sides = [[run.result for run in each.valid] for each in (compared.emulated, compared.simulated)]
+    for title in dict.fromkeys(
+        title for side in sides for run in side for title, _ in numbers(run)
+    ):
+        emulated, simulated = (
+            [value for run in side if (value := dict(numbers(run)).get(title)) is not None]
+            for side in sides
+        )
+        difference, result = judged(emulated, simulated)
+        lacking = "" if emulated else "no valid run of the emulation"
+        row = (title, _shown(emulated), _shown(simulated), difference, result, lacking or "-")
+        yield (compared.case.scenario, compared.case.strategy, *row)
+
+
+def numbers(result: Mapping[str, Any]) -> Iterator[tuple[str, float | None]]:
+    """Yield the numbers of a result.json that are compared, each as title and value: rates in Mb/s,
+    Jain's fairness index, and the mean time in s until a file has arrived.
+
+    The time is given only if all connections of the run sent a file and completed it.
+    """
+    yield "total", result["throughput_mbps"]
+    for ap, figures in sorted(result["aps"].items()):
+        yield ap, figures["throughput_mbps"]
+    yield "Tier 2", result["tiers"]["2"]
+    yield "Jain's index", result["fairness"]["jain"]
+    times = [each["completion_s"] for each in result["connections"]]
+    if times and None not in times:
+        yield "time to complete [s]", mean(times)
+
+
+def judged(emulated: Sequence[float], simulated: Sequence[float]) -> tuple[str, str]:
+    """Return the difference between the means as text in percent, and its class, such as "within 5
+    %".
+
+    A difference is "beyond" if the mean of the emulation is 0 and that of the simulator is not.
+    """
+    if not emulated or not simulated:
+        return "-", NOT_JUDGED
+    reference, other = mean(emulated), mean(simulated)
+    if max(abs(reference), abs(other)) < ZERO:
+        return "-", WITHIN_NEAR
+    difference = other / reference - 1 if reference else float("inf")
+    shown = f"{100 * difference:+.0f} %" if reference else "-"
+    if abs(difference) <= FAR:
+        return shown, WITHIN_NEAR if abs(difference) <= NEAR else WITHIN_FAR
+    overlap = _overlap(emulated, simulated)
+    return shown, f"{BEYOND}, ranges overlap" if overlap else BEYOND
+
+
+def _overlap(first: Iterable[float], second: Iterable[float]) -> bool:
+    a, b = sorted(first), sorted(second)
+    return a[0] <= b[-1] and b[0] <= a[-1]
+
+
+def _shown(values: Sequence[float]) -> str:
+    if not values:
+        return "-"
+    spread = f" ({min(values):.2f} to {max(values):.2f})" if len(values) > 1 else ""
+    return f"{mean(values):.2f}{spread}"

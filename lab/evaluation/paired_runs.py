@@ -1,0 +1,196 @@
+"""Run the same experiments in the emulation and in the simulator, with the same settings, seeds,
+rate scale and packet scheduler.
+
+The runs can be interrupted: runs that have ended are kept, and the next call makes the others. A
+run that failed or overloaded the machine is repeated after all others. If it fails or overloads the
+machine once more, its folder is kept, and `Account` says so.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from lab.batch import jobs
+from lab.batch.jobs import Display, Job
+from lab.batch.request import Request, placed, plan
+from lab.errors import MachineLacks, RequestError
+from lab.evaluation import crosscheck_runs
+from lab.evaluation.studies import AS_LINUX, is_evidence
+from lab.results.documents import FinishedRun
+from lab.run.outcome import EXIT_INTERRUPTED
+from lab.run.reading import read_document
+from lab.scenario import engine_table
+
+TRIES = 3
+ENGINES = ("mininet", "sim")
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Describe one experiment: a scenario, and what replaces the values of its file. Each of
+    `settings` is written as `key.path=value`. A field that is None keeps the value of the file.
+
+    `name` is the path of its folder inside the folder of an engine.
+    """
+
+    name: str
+    scenario: str
+    strategy: str | None = None
+    settings: tuple[str, ...] = ()
+    cc: str | None = None
+    duration_s: float | None = None
+
+
+@dataclass(frozen=True)
+class Account:
+    """Say what became of the runs of one experiment in one engine: which are valid, and why the
+    others cannot be used.
+
+    A run is valid if it is complete and the machine was not overloaded. `left_out` holds one
+    reason for each other run, such as "overloaded: the processors were busy". `planned` is the
+    number of runs that the experiment has.
+    """
+
+    valid: tuple[FinishedRun, ...]
+    left_out: tuple[str, ...]
+    planned: int
+
+    @property
+    def text(self) -> str:
+        """Return a text such as `2 of 3; overloaded: the processors were busy`."""
+        reasons = Counter(self.left_out)
+        reasons["not run"] += self.planned - len(self.valid) - len(self.left_out)
+        parts = [
+            f"{count} {reason}" if count > 1 else reason
+            for reason, count in reasons.items()
+            if count
+        ]
+        return "; ".join([f"{len(self.valid)} of {self.planned}", *parts]).replace("|", "/")
+
+
+@dataclass(frozen=True)
+class PairedRuns:
+    """Make and read the runs of experiments in both engines. Each experiment is run with the seeds
+    1 to `repeat` in each engine.
+
+    The run folders are in `runs`/ENGINE/EXPERIMENT. `duration_s` replaces the duration of all
+    experiments, for trials. `engines` names the emulation first.
+    """
+
+    repeat: int
+    runs: Path
+    display: Display
+    duration_s: float | None = None
+    engines: tuple[str, str] = ENGINES
+
+    def refusal(self, experiment: Experiment) -> str:
+        """Return why the emulation cannot run the experiment; an empty text if it can.
+
+        Raise `RequestError` if the experiment is wrong in itself.
+        """
+        emulation, simulator = self.engines
+        self.jobs(experiment, simulator)
+        try:
+            self.jobs(experiment, emulation)
+        except (RequestError, MachineLacks) as error:
+            return str(error).replace("|", "/").replace("\n", " ")
+        return ""
+
+    def make(self, experiments: Sequence[Experiment], engines: Sequence[str] = ()) -> bool:
+        """Make the missing runs of all experiments: in the simulator first, then in the emulation.
+        Return False if the user interrupted."""
+        for engine in engines or reversed(self.engines):
+            planned = [job for each in experiments for job in self.jobs(each, engine)]
+            _refuse_other_runs(planned)
+            self.display.say(f"{engine}: {len(experiments)} experiments, {len(planned)} runs")
+            tries = TRIES if engine_table.entry(engine).real_time else 1
+            if not self._make(planned, tries):
+                return False
+        return True
+
+    def jobs(self, experiment: Experiment, engine: str) -> list[Job]:
+        """Return one job for each seed. Raise `LabError` if the engine cannot run the
+        experiment."""
+        return placed(self._request(experiment, engine))
+
+    def account(self, experiment: Experiment, engine: str) -> Account:
+        """Read the runs of an experiment in one engine. Folders without a result are left out."""
+        valid, left_out = [], []
+        planned = self.jobs(experiment, engine)
+        for folder in (job.out for job in planned):
+            if folder is not None and (folder / "result.json").is_file():
+                run = FinishedRun(read_document(folder, "result.json"), folder)
+                if is_evidence(run.result):
+                    valid.append(run)
+                else:
+                    left_out.append(_why_left_out(run))
+        return Account(tuple(valid), tuple(left_out), len(planned))
+
+    def scale(self, experiment: Experiment) -> float:
+        """Return the rate scale of an experiment: the one that the emulation uses on this
+        machine."""
+        request = self._unscaled_request(experiment, self.engines[0])
+        return plan(replace(request, repeat=1))[0].rate_scale
+
+    def length_s(self, experiment: Experiment) -> float:
+        """Return the duration of an experiment in s."""
+        request = self._unscaled_request(experiment, self.engines[0])
+        return plan(replace(request, repeat=1))[0].duration_s
+
+    def _make(self, planned: Sequence[Job], tries: int) -> bool:
+        for n in range(tries):
+            if n:
+                self.display.say("runs that failed or overloaded the machine are repeated")
+            ended = jobs.run_all(planned, self.display)
+            if len(ended) < len(planned) or any(
+                each.exit_code == EXIT_INTERRUPTED for each in ended
+            ):
+                return False
+            if all(is_evidence(each.result) for each in ended):
+                break
+        return True
+
+    def _request(self, experiment: Experiment, engine: str) -> Request:
+        request = self._unscaled_request(experiment, engine)
+        fixed = f"rate_scale={self.scale(experiment):g}"
+        return replace(request, settings=(*request.settings, fixed))
+
+    def _unscaled_request(self, experiment: Experiment, engine: str) -> Request:
+        real_time = engine_table.entry(engine).real_time
+        trial = f"-{self.duration_s:g}s" if self.duration_s else ""
+        return Request(
+            experiment.scenario,
+            engine,
+            (experiment.strategy,) if experiment.strategy else (),
+            cc=experiment.cc,
+            seed=1,
+            repeat=self.repeat,
+            duration_s=self.duration_s or experiment.duration_s,
+            settings=(*experiment.settings, AS_LINUX),
+            out=self.runs / engine / f"{experiment.name}{trial}",
+            vm=real_time and crosscheck_runs.needs_vm(),
+            wait=real_time,
+        )
+
+
+def _refuse_other_runs(planned: Sequence[Job]) -> None:
+    """Raise `RequestError` if the folder of a planned run holds a run of another experiment, for
+    example because the scenario file has changed since."""
+    others = [str(job.out) for job in planned if jobs.is_occupied(job)]
+    if others:
+        raise RequestError(
+            f"{len(others)} run folders hold runs of another experiment, such as {others[0]}. "
+            "Remove them, or choose another folder with --runs"
+        )
+
+
+def _why_left_out(run: FinishedRun) -> str:
+    result = run.result
+    if result["status"] != "complete":
+        error = f": {result['error']}" if result.get("error") else ""
+        return f"{result['status']}{error}".replace("\n", " ")
+    reasons = ", ".join(result.get("overload", {}).get("reasons", ()))
+    return f"overloaded: {reasons}" if reasons else "overloaded"

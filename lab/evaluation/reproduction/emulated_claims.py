@@ -1,0 +1,138 @@
+"""List the claims of each paper that are checked in the emulation.
+
+A claim is restricted to the relations whose cases (experiments) all fit into the emulation, because
+runs there take real time. The list was chosen before the runs were made; no claim was left out
+because of its result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+
+from lab.errors import RequestError, unknown
+from lab.evaluation.reproduction import PAPERS, dtmc, mp_sdn, mptcp_la, rat_study_claims, s_mptcp
+from lab.evaluation.reproduction.base import Case, Claim, Paper
+from lab.scenario import loading
+
+START_S = 30  # about the time that the emulation needs before and after a run
+SHARES = ("0", "40", "80")  # percent of multipath users in thirty_users
+
+
+@dataclass(frozen=True)
+class Emulation:
+    """Say which claims of a paper are checked in the emulation, by name. `fits` returns whether a
+    case, given by its name, is run there."""
+
+    claims: tuple[str, ...]
+    fits: Callable[[str], bool] = lambda _case: True
+
+
+@dataclass(frozen=True)
+class Restricted:
+    """Hold a claim, and the part of it that is checked in the emulation.
+
+    `part` has only those relations of `claim` whose cases fit. `refused` says why the emulation
+    refuses some of its cases; it is empty if it refuses none.
+    """
+
+    claim: Claim
+    part: Claim
+    refused: str = ""
+
+    @property
+    def cases(self) -> frozenset[str]:
+        """Return the names of the cases that the part needs."""
+        return cases_of(self.part)
+
+
+def cases_of(claim: Claim) -> frozenset[str]:
+    """Return the names of all cases that a claim needs."""
+    return frozenset[str]().union(*(each.cases() for each in claim.relations))
+
+
+def _mp_sdn_fits(case: str) -> bool:
+    kind, *parts = case.split("-")
+    return kind == "testbed" or (kind == "down" and parts[0] in SHARES)
+
+
+CLAIMS: dict[str, tuple[Claim, ...]] = {
+    "mp_sdn": mp_sdn.CLAIMS,
+    "s_mptcp": s_mptcp.CLAIMS,
+    "mptcp_la": mptcp_la.CLAIMS,
+    "dtmc": dtmc.CLAIMS,
+    "rat_study": rat_study_claims.CLAIMS,
+}
+EMULATION = {
+    "mp_sdn": Emulation(("1", "2", "3", "4", "5"), _mp_sdn_fits),
+    "s_mptcp": Emulation(
+        tuple(each.name for each in s_mptcp.CLAIMS if each.name.startswith(("T7", "T9", "T10")))
+    ),
+    "mptcp_la": Emulation(
+        tuple(each.name for each in mptcp_la.CLAIMS if each.name.startswith(("5", "6")))
+    ),
+    "dtmc": Emulation(("5, chosen",)),
+    "rat_study": Emulation(("S4", "S5", "H1")),
+}
+
+
+def chosen(paper: str, names: Sequence[str]) -> list[Claim]:
+    """Return those claims of a paper that are checked in the emulation: the named ones or, if
+    `names` is empty, all of them.
+
+    Raise `RequestError` for an unknown name, or for a claim that is not checked there.
+    """
+    claims = {each.name: each for each in CLAIMS[paper]}
+    for name in names:
+        if name not in claims:
+            raise RequestError(f"--claim: claim {unknown(name, claims)}")
+        if name not in EMULATION[paper].claims:
+            raise RequestError(
+                f"--claim: '{name}' is not checked in the emulation: "
+                f"{reason_against(paper, claims[name])}. "
+                f"Choose from {', '.join(map(repr, EMULATION[paper].claims))}"
+            )
+    return [each for each in CLAIMS[paper] if each.name in (names or EMULATION[paper].claims)]
+
+
+def not_chosen(paper: str) -> list[tuple[Claim, str]]:
+    """Return the claims of a paper that are not checked in the emulation, each with the reason."""
+    able = EMULATION[paper].claims
+    return [(each, reason_against(paper, each)) for each in CLAIMS[paper] if each.name not in able]
+
+
+def reason_against(paper: str, claim: Claim) -> str:
+    """Return why a claim is not checked in the emulation: the number of its cases, and the real
+    time that they would take."""
+    cases = [case for case in PAPERS[paper].cases if case.name in cases_of(claim)]
+    hours = sum(_length_s(case) + START_S for case in cases) / 3600
+    return f"it needs {len(cases)} cases, which take {hours:.1f} h in real time for each seed"
+
+
+def restricted(paper: str, claim: Claim, refusals: dict[str, str]) -> Restricted:
+    """Return a claim without the relations that need a case that does not fit, or that the
+    emulation refuses. `refusals` holds the reasons of refusals by case."""
+    fits = EMULATION[paper].fits
+    fitting = [each for each in claim.relations if all(map(fits, each.cases()))]
+    kept = [each for each in fitting if not each.cases() & refusals.keys()]
+    why = {refusals[case] for each in fitting for case in each.cases() if case in refusals}
+    return Restricted(claim, replace(claim, relations=tuple(kept)), "; ".join(sorted(why)))
+
+
+def fitting_cases(paper: Paper, claims: Sequence[Claim]) -> list[Case]:
+    """Return the cases that the claims need and that fit into the emulation, in the order of the
+    paper's cases."""
+    fits = EMULATION[paper.name].fits
+    relations = (relation.cases() for claim in claims for relation in claim.relations)
+    needed = frozenset[str]().union(*(each for each in relations if all(map(fits, each))))
+    return [case for case in paper.cases if case.name in needed]
+
+
+def _length_s(case: Case) -> float:
+    return case.duration_s or _scenario_length_s(case.scenario)
+
+
+@cache
+def _scenario_length_s(scenario: str) -> float:
+    return loading.load(scenario).duration_s

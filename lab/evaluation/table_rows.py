@@ -1,0 +1,32 @@
+"""Read the rows of a Markdown table on a page, and replace some of them.
+
+With this, a command that repeats some of the rows of a page leaves the other rows as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+Row = tuple[str, ...]  # the cells of a row of a table
+Key = Callable[[Row], tuple[str, ...]]
+
+
+def rows_below(text: str, heading: str) -> list[Row]:
+    """Return the rows of the first table below the heading `heading` (such as `## Runs`), without
+    the titles of the columns. Return an empty list if the page has no such heading or table."""
+    _, _, rest = text.partition(f"{heading}\n")
+    lines = rest.partition("\n## ")[0].splitlines()
+    table = [line for line in lines if line.startswith("| ")]
+    return [tuple(cell.strip() for cell in line[2:-2].split(" | ")) for line in table[1:]]
+
+
+def merged(old: Sequence[Row], new: Sequence[Row], key: Key, order: Sequence[str]) -> list[Row]:
+    """Return the rows `new` and those of `old` that have the key of no new row.
+
+    Rows are sorted by the position of the first part of their key in `order`. Rows with the same
+    first part keep their order; those that `order` does not name come last.
+    """
+    made = {key(row) for row in new}
+    rows = [*(row for row in old if key(row) not in made), *new]
+    place = {name: n for n, name in enumerate(order)}
+    return sorted(rows, key=lambda row: place.get(key(row)[0], len(place)))
