@@ -35,7 +35,7 @@ OWN = {  # the strategies of scenarios whose files say `none`; other such scenar
     "testbed_wifi_lte": "meter_throttling",
     "thirty_users": "meter_throttling",
 }
-NEAR, FAR = 0.05, 0.10
+NEAR, FAR = 0.05 + 1e-9, 0.10 + 1e-9
 ZERO = 0.005  # means below this are equal in a table with two decimals
 WITHIN_NEAR, WITHIN_FAR, BEYOND, NOT_JUDGED = "within 5 %", "within 10 %", "beyond", "not judged"
 COMPARISON, RUNS = "## Comparison", "## Runs"
@@ -111,9 +111,10 @@ def read_reasons(path: Path = REASONS) -> dict[str, str]:
     """Return the reasons that people found for differences between the engines, by the row to which
     they belong. A key is SCENARIO/STRATEGY/NUMBER, SCENARIO/STRATEGY or SCENARIO.
 
-    Raise `RequestError` if a key names no scenario or no strategy of the table.
+    The file holds them below the key `reasons`. Raise `RequestError` if a key names no scenario or
+    no strategy of the table.
     """
-    found = read(path) if path.exists() else {}
+    found = read(path)["reasons"] if path.exists() else {}
     known = {f"{case.scenario}/{case.strategy}" for case in cases()} | set(loading.names())
     for key in found:
         case = "/".join(key.split("/")[:2])
@@ -187,6 +188,8 @@ def _rows(compared: Compared) -> Iterator[Row]:
             [value for run in side if (value := dict(numbers(run)).get(title)) is not None]
             for side in sides
         )
+        if not emulated and not simulated:
+            continue
         difference, result = judged(emulated, simulated)
         lacking = "" if emulated else "no valid run of the emulation"
         row = (title, _shown(emulated), _shown(simulated), difference, result, lacking or "-")

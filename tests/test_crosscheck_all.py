@@ -1,0 +1,335 @@
+"""The page that compares both engines on every scenario."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from test_cli import lab  # noqa: F401 - a fixture
+
+from lab.batch import jobs
+from lab.batch.request import placed
+from lab.cli import crosscheck as crosschecking
+from lab.cli.terminal import Terminal
+from lab.errors import RequestError
+from lab.evaluation import crosscheck_all, crosscheck_runs, paired_runs
+from lab.evaluation.crosscheck_all import Case, Compared, judged, page
+from lab.evaluation.crosscheck_all_runs import CrossCheckAll
+from lab.evaluation.paired_runs import Account, PairedRuns
+from lab.evaluation.table_rows import merged, rows_below
+from lab.results.documents import FinishedRun
+from lab.run.outcome import EXIT_INTERRUPTED, Outcome
+from lab.scenario import engine_table
+
+PAIR = ("fake", "slow")  # they stand for the emulation and the simulator
+
+
+def run(mbps: float, tmp_path, **more) -> FinishedRun:
+    return FinishedRun(
+        {
+            "throughput_mbps": mbps,
+            "aps": {},
+            "tiers": {"1": mbps, "2": None},
+            "fairness": {"jain": 1.0},
+            "connections": [],
+        }
+        | more,
+        tmp_path,
+    )
+
+
+def compared(scenario, strategy, emulated, simulated, tmp_path, left_out=()):
+    accounts = [
+        Account(tuple(run(each, tmp_path) for each in side), (), 3)
+        for side in (emulated, simulated)
+    ]
+    accounts[0] = replace(accounts[0], left_out=tuple(left_out))
+    return Compared(Case(scenario, strategy), "", *accounts, 0.25, 60, "a machine")
+
+
+def cells(text: str, start: str) -> list[str]:
+    (line,) = [line for line in text.splitlines() if line.startswith(start)]
+    return line[2:-2].split(" | ")
+
+
+@pytest.mark.parametrize(
+    ("emulated", "simulated", "difference", "result"),
+    [
+        ([10, 10], [10.5, 10.5], "+5 %", "within 5 %"),
+        ([10, 10], [9.2, 9.2], "-8 %", "within 10 %"),
+        ([10, 10], [12, 12], "+20 %", "beyond"),
+        ([10, 13], [12, 14], "+13 %", "beyond, ranges overlap"),
+        ([0, 0], [0.004, 0], "-", "within 5 %"),
+        ([0, 0], [1, 1], "-", "beyond"),
+        ([], [1], "-", "not judged"),
+        ([1], [], "-", "not judged"),
+    ],
+)
+def test_the_class_of_a_difference(emulated, simulated, difference, result):
+    assert judged(emulated, simulated) == (difference, result)
+
+
+def test_every_scenario_runs_with_none_and_with_its_own_strategy():
+    found = {(case.scenario, case.strategy) for case in crosscheck_all.cases()}
+    assert len({scenario for scenario, _ in found}) == 21
+    assert {scenario for scenario, strategy in found if strategy == "none"} == {
+        scenario for scenario, _ in found
+    }
+    assert ("pooling", "expected_throughput") in found
+    assert ("fifteen_paths", "subflow_selection") in found
+    only_plain = {"rat_setup_1", "rat_setup_2", "rat_setup_3", "shared_pipe", "two_paths"}
+    assert {name for name, _ in found} - {n for n, s in found if s != "none"} == only_plain
+    with pytest.raises(RequestError, match="scenario 'pool' is unknown"):
+        crosscheck_all.cases(["pool"])
+
+
+def test_overloaded_runs_are_counted_and_not_used(tmp_path):
+    found = compared(
+        "pooling", "none", [], [30], tmp_path, ["overloaded: the processors were busy"] * 2
+    )
+    text = page("", [found], {})
+    assert cells(text, "| pooling | none | total")[3:] == [
+        *("-", "30.00", "-", "not judged"),
+        "no valid run of the emulation",
+    ]
+    made = cells(text, "| pooling | none | 60 ")
+    assert made[3:6] == [
+        "0.25",
+        "0 of 3; 2 overloaded: the processors were busy; not run",
+        "1 of 3; 2 not run",
+    ]
+    assert "1 cases (0 of them refused by the emulation), 2 rows: 0 within" in text
+
+
+def test_a_refused_scenario_is_listed_with_the_reason(tmp_path):
+    text = page("", [Compared(Case("rat_setup_1", "none"), "topology 'rat_setup': no radios")], {})
+    assert (
+        "| rat_setup_1 | none | - | - | refused: topology 'rat_setup': no radios | - | - |" in text
+    )
+    assert "1 cases (1 of them refused by the emulation), 0 rows" in text
+
+
+def test_a_time_is_compared_only_if_every_file_arrived(tmp_path):
+    def titles(*times):
+        connections = [{"completion_s": each} for each in times]
+        return [
+            title
+            for title, _ in crosscheck_all.numbers(run(1, tmp_path, connections=connections).result)
+        ]
+
+    assert "time to complete [s]" in titles(1.0, 3.0)
+    assert "time to complete [s]" not in titles(1.0, None)
+    assert "time to complete [s]" not in titles()
+
+
+def test_reasons_belong_to_rows_beyond_ten_percent_and_survive_a_new_page(tmp_path):
+    rows = [
+        compared("pooling", "none", [10] * 3, [20] * 3, tmp_path),
+        compared("campus", "none", [10] * 3, [10] * 3, tmp_path),
+    ]
+    reasons = {"pooling/none": "for a start", "campus": "never shown"}
+    text = page("", rows, reasons)
+    assert cells(text, "| pooling | none | total")[-2:] == ["beyond", "for a start"]
+    assert cells(text, "| campus | none | total")[-2:] == ["within 5 %", "-"]
+    assert text.index("| campus |") < text.index("| pooling |")
+    again = page(text, rows[1:], reasons | {"pooling/none/total": "found now"})
+    assert cells(again, "| pooling | none | total")[-1] == "found now"
+    assert cells(page(again, [], {}), "| pooling | none | total")[-1] == "not found yet"
+
+
+def test_a_row_made_later_replaces_its_own_and_leaves_the_others(tmp_path):
+    first = page(
+        "",
+        [
+            compared("pooling", "none", [10] * 3, [10] * 3, tmp_path),
+            compared("campus", "none", [1], [1], tmp_path),
+        ],
+        {},
+    )
+    second = page(first, [compared("pooling", "none", [10] * 3, [10.8] * 3, tmp_path)], {})
+    assert "| campus | none | total | 1.00 | 1.00 | +0 % | within 5 % | - |" in second
+    assert "(10.80 to 10.80) | +8 % | within 10 % | - |" in second
+    assert second.count("| pooling | none | total") == 1
+    assert page(second, [], {}) == second
+
+
+def test_rows_are_read_back_with_empty_cells():
+    text = "## A\n\n| a | b |\n|---|---|\n| 1 |  |\n| 2 | x |\n\n## B\n\n| c | d |\n|---|---|\n| 3 | 4 |\n"
+    assert rows_below(text, "## A") == [("1", ""), ("2", "x")]
+    assert rows_below(text, "## B") == [("3", "4")]
+    assert rows_below(text, "## C") == []
+    new = merged([("b", "1"), ("a", "1")], [("b", "2")], lambda row: row[:1], ["a", "b"])
+    assert new == [("a", "1"), ("b", "2")]
+
+
+def test_a_reason_for_an_unknown_row_is_refused(tmp_path):
+    path = tmp_path / "reasons.yaml"
+    path.write_text("reasons: {pooling/none/total: it is | so}\n", encoding="utf-8")
+    assert crosscheck_all.read_reasons(path) == {"pooling/none/total": "it is / so"}
+    path.write_text("reasons: {pooling/nothing: it is so}\n", encoding="utf-8")
+    with pytest.raises(RequestError, match=r"reasons.yaml: 'pooling/nothing' is unknown"):
+        crosscheck_all.read_reasons(path)
+
+
+def test_the_reasons_and_the_page_of_the_lab_are_valid():
+    reasons = crosscheck_all.read_reasons()
+    text = crosscheck_all.PAGE.read_text(encoding="utf-8")
+    assert page(text, [], reasons) == text
+
+
+@pytest.fixture
+def engines(lab, monkeypatch):  # noqa: F811
+    """Two engines that need no network: `fake` is the emulation, `slow` the simulator."""
+    for name in PAIR:
+        entry = replace(engine_table.ENGINES[name], schedulers=("linux",), real_time=name == "fake")
+        monkeypatch.setitem(engine_table.ENGINES, name, entry)
+    monkeypatch.setattr(crosscheck_runs, "needs_vm", lambda: False)
+
+
+@pytest.fixture
+def command(engines, tmp_path):
+    """Run the comparison of named scenarios; return False if the user interrupted."""
+
+    def write(*scenarios, repeat=1):
+        runs = PairedRuns(repeat, tmp_path / "runs", Terminal(), 1.0, PAIR)
+        return CrossCheckAll(runs, tmp_path / "none.yaml").write(scenarios, tmp_path / "page.md")
+
+    return write
+
+
+def test_both_engines_run_each_case_with_the_same_settings(command, tmp_path):
+    assert command("testbed_wifi_lte")
+    text = (tmp_path / "page.md").read_text()
+    assert "| testbed_wifi_lte | none | total | 4.00 | 4.00 | +0 % | within 5 % | - |" in text
+    assert "| testbed_wifi_lte | meter_throttling | wifi1 | 2.50 | 2.50 |" in text
+    folders = {path.parent for path in (tmp_path / "runs").rglob("result.json")}
+    assert {path.relative_to(tmp_path / "runs").as_posix() for path in folders} == {
+        f"{engine}/testbed_wifi_lte/{strategy}-1s/{strategy}-1"
+        for engine in PAIR
+        for strategy in ("none", "meter_throttling")
+    }
+    for folder in folders:
+        assert "scheduler: linux" in (folder / "scenario.yaml").read_text()
+
+
+def test_an_interrupted_command_continues(command, monkeypatch, tmp_path):
+    made, run_one = [], Terminal.run
+
+    def interrupted(self, job):
+        outcome = run_one(self, job)
+        made.append((job.engine, job.scenario.strategy.name))
+        if len(made) == 3:  # the first run of the emulation
+            result = outcome.result | {"status": "interrupted"}
+            (outcome.folder / "result.json").write_text(json.dumps(result))
+            return Outcome(result, outcome.folder, EXIT_INTERRUPTED)
+        return outcome
+
+    monkeypatch.setattr(jobs, "_side_by_side", jobs._in_turn)
+    monkeypatch.setattr(Terminal, "run", interrupted)
+    assert not command("testbed_wifi_lte")
+    assert not (tmp_path / "page.md").exists()
+    assert command("testbed_wifi_lte")
+    assert made == [
+        *(("slow", "none"), ("slow", "meter_throttling"), ("fake", "none")),
+        *(("fake", "none"), ("fake", "meter_throttling")),
+    ]
+    assert "| 1 of 1 | 1 of 1 |" in (tmp_path / "page.md").read_text()
+
+
+def test_overloaded_runs_are_repeated_and_then_marked(command, monkeypatch, tmp_path):
+    made, run_one = [], Terminal.run
+
+    def overloaded(self, job):
+        outcome = run_one(self, job)
+        if job.engine == "slow":
+            return outcome
+        made.append(job.scenario.strategy.name)
+        result = outcome.result
+        if job.scenario.strategy.name == "none" or len(made) < 3:
+            overload = {"overloaded": True, "reasons": ["the processors | were busy"]}
+            result = result | {"overloaded": True, "overload": overload}
+            (outcome.folder / "result.json").write_text(json.dumps(result))
+        return Outcome(result, outcome.folder)
+
+    monkeypatch.setattr(jobs, "_side_by_side", jobs._in_turn)
+    monkeypatch.setattr(Terminal, "run", overloaded)
+    assert command("testbed_wifi_lte")
+    assert made == ["none", "meter_throttling", "none", "meter_throttling", "none"]
+    text = (tmp_path / "page.md").read_text()
+    assert "| 0 of 1; overloaded: the processors / were busy | 1 of 1 |" in text
+    row = cells(text, "| testbed_wifi_lte | none | total")
+    assert row[3:] == ["-", "4.00", "-", "not judged", "no valid run of the emulation"]
+    assert "| testbed_wifi_lte | meter_throttling | total | 4.00 | 4.00 |" in text
+
+
+def test_what_the_emulation_refuses_is_not_run_in_the_simulator(command, monkeypatch, tmp_path):
+    entry = engine_table.ENGINES["fake"]
+    monkeypatch.setitem(
+        engine_table.ENGINES, "fake", replace(entry, topologies={"pooling": "it has no pool"})
+    )
+    assert command("pooling", "shared_pipe")
+    text = (tmp_path / "page.md").read_text()
+    assert "refused: topology 'pooling' on engine 'fake': it has no pool" in text
+    assert "3 cases (2 of them refused by the emulation)" in text
+    assert {path.name for path in (tmp_path / "runs" / "slow").iterdir()} == {"shared_pipe"}
+
+
+def test_runs_of_another_experiment_are_refused_before_anything_starts(command, tmp_path):
+    assert command("shared_pipe")
+    folder = tmp_path / "runs" / "fake" / "shared_pipe" / "none-1s" / "none-1"
+    manifest = json.loads((folder / "manifest.json").read_text())
+    (folder / "manifest.json").write_text(json.dumps(manifest | {"experiment": "another"}))
+    with pytest.raises(RequestError, match="1 run folders hold runs of another experiment"):
+        command("shared_pipe")
+
+
+def test_runs_of_an_older_schema_are_repeated(engines, tmp_path):
+    runs = PairedRuns(1, tmp_path, Terminal(), 1.0, PAIR)
+    (job,) = placed(runs._request(Case("shared_pipe", "none").experiment, "slow"))
+    assert jobs.kept(job) is None
+    runs.make([Case("shared_pipe", "none").experiment])
+    assert jobs.kept(job) is not None
+    path = tmp_path / "slow" / "shared_pipe" / "none-1s" / "none-1" / "result.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"schema": 1}))
+    assert jobs.kept(job) is None
+
+
+def test_both_engines_run_at_the_rate_scale_of_the_emulation(engines, monkeypatch, tmp_path):
+    monkeypatch.setattr(
+        paired_runs.crosscheck_runs.registry, "is_slow", lambda name, vm: name == "fake"
+    )
+    runs = PairedRuns(1, tmp_path, Terminal(), 1.0, PAIR)
+    experiment = Case("shared_pipe", "none").experiment
+    scales = {job.scenario.rate_scale for engine in PAIR for job in runs.jobs(experiment, engine)}
+    assert scales == {0.5}
+    assert (runs.scale(experiment), runs.length_s(experiment)) == (0.5, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(45, "45 s"), (89, "89 s"), (720, "12 min"), (12_000, "3 h 20 min")]
+)
+def test_time_left(seconds, text):
+    assert jobs.time_left(seconds) == text
+
+
+def test_names_of_scenarios_and_of_studies(monkeypatch, tmp_path):
+    """`all` and a scenario without a study go to the page of all scenarios, a study to its own."""
+    asked = []
+
+    def note(kind):
+        return lambda self, names, page: asked.append((kind, list(names), page.name)) or True
+
+    monkeypatch.setattr(crosschecking.CrossCheckAll, "write", note("all"))
+    monkeypatch.setattr(crosschecking.CrossCheck, "write", note("study"))
+    for names in (["all"], ["all", "two_paths"], ["pooling"], ["two_paths"], []):
+        assert crosschecking.main(names, 1) == 0
+    assert asked == [
+        ("all", [], "crosscheck_all.md"),
+        ("all", ["two_paths"], "crosscheck_all.md"),
+        ("all", ["pooling"], "crosscheck_all.md"),
+        ("study", ["two_paths"], "crosscheck.md"),
+        ("study", [], "crosscheck.md"),
+    ]
+    with pytest.raises(RequestError, match="--duration: a study has durations of its own"):
+        crosschecking.main(["two_paths"], 1, duration_s=5)
