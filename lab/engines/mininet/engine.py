@@ -29,7 +29,6 @@ from lab.engines.mininet.workload import Workload
 from lab.errors import LabError
 from lab.run.engine import Engine
 from lab.run.frame import Frame
-from lab.run.reading import Follower
 from lab.run.recorder import Recorder
 from lab.run.report import Report, mptcp_verdict
 from lab.scenario import changes
@@ -239,8 +238,7 @@ class MininetEngine(Engine):
         """Run Mininet-WiFi's prompt; the executor calls this in a forked process."""
         from lab.engines.mininet.network import prompt
 
-        samples = Follower(self.recorder.folder / "samples.jsonl")
-        prompt.run(self.emulated.network.net, lambda: _positions(samples.new()), windows, script)
+        prompt.run(self.emulated.network.net, self.recorder.folder, windows, script)
 
     def _report(self) -> Report:
         """Return connections, MPTCP verification and overload verdict for the result of the run."""
@@ -290,11 +288,3 @@ class MininetEngine(Engine):
         program = list(argv[: argv.index("-batch")]) if "-batch" in argv else list(argv)
         for line in stdin.splitlines() if stdin is not None else [""]:
             self.recorder.command([*program, *line.split()], at - self.recorder.started)
-
-
-def _positions(samples: Sequence[dict[str, Any]]) -> dict[str, tuple[float, float]]:
-    """Return the position [m] of each user that has one in the last of these samples."""
-    users = samples[-1]["user"] if samples else {}
-    return {
-        user: (row["x_m"], row["y_m"]) for user, row in users.items() if row.get("x_m") is not None
-    }

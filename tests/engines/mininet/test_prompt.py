@@ -33,8 +33,11 @@ def run(built, tmp_path, monkeypatch):
     description = describe(built.topology, built.wiring)
     (folder / "pox" / "topology.json").write_text(json.dumps(description))
 
+    sample = {"user": {"ue1": {"x_m": 3.0, "y_m": 4.0}}}
+    (folder / "samples.jsonl").write_text(json.dumps(sample) + "\n")
+
     def serve(windows, script):
-        prompt.run(built.net, lambda: {"ue1": (3.0, 4.0)}, windows, script)
+        prompt.run(built.net, folder, windows, script)
 
     executor = execute.Executor(folder, built.inside, lambda _pid: None, serve)
     yield folder
@@ -62,6 +65,36 @@ def test_a_script_runs_the_commands_of_mininet(run):
     assert "<QuietHost ue1: ue1-eth1:10.16.0.1,ue1-eth2:10.17.0.1 pid=" in output
     assert "[3.0, 4.0, 0.0]" in output
     assert "Unknown command: nonsense" in output
+
+
+def test_positions_and_associations_follow_the_run(tmp_path):
+    from lab.engines.mininet.network import nodes, prompt, release
+
+    net = nodes.empty(tmp_path)
+    for ap in ("wifi1", "wifi2"):
+        net.addAccessPoint(ap)
+    station = net.addStation("ue1", position="1,2,0")
+    try:
+        for ap in net.aps:
+            air = {"name": f"{ap}-wlan1", "ssid": f"lab-{ap}", "channel": 6, "freq": 2.437}
+            ap.wintfs[0] = type("Air", (), {**air, "associatedStations": []})
+        radio = type("Radio", (), {"associatedTo": None})()
+        radio.setConnected = lambda air: setattr(radio, "associatedTo", air)
+        station.wintfs[0] = radio
+        release.associate(net, "ue1", "wifi1")
+        updates = prompt.Updates(net, tmp_path)
+        updates.apply()
+        assert station.position == [1.0, 2.0, 0.0]
+        moved = {"user": {"ue1": {"x_m": 5.0, "y_m": 6.0}, "ue2": {"x_m": None}}}
+        (tmp_path / "samples.jsonl").write_text(json.dumps(moved) + "\n")
+        handover = {"kind": "handover", "user": "ue1", "from": "wifi1", "to": "wifi2"}
+        (tmp_path / "events.jsonl").write_text(json.dumps(handover) + "\n")
+        updates.apply()
+        assert station.position == [5.0, 6.0, 0.0]
+        assert (radio.associatedTo.name, radio.ssid) == ("wifi2-wlan1", "lab-wifi2")
+    finally:
+        for node in net.values():
+            node.terminate()
 
 
 def test_names_of_hosts_become_addresses_in_commands(run):

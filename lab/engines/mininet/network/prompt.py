@@ -2,7 +2,8 @@
 
 It runs in a copy (fork) of the engine's process, which has the network as Mininet-WiFi knows it.
 What the prompt does to the kernel acts on the running network; what it does to Mininet-WiFi's
-objects, such as a new position of a station, stays in the copy.
+objects, such as a new position of a station, stays in the copy. Positions and associations that the
+run changes are read from its folder before each command.
 """
 
 from __future__ import annotations
@@ -14,18 +15,18 @@ from pathlib import Path
 from typing import Any
 
 from lab.engines.mininet.machine import shell
+from lab.engines.mininet.network import release
 from lab.engines.mininet.network.nodes import CLI, setLogLevel
+from lab.run.reading import Follower
 
 SHELLS = ("bash", "sh")
-Positions = Callable[[], dict[str, tuple[float, float]]]
-"""A function that returns the current position (x, y) of each station [m]."""
 
 
 class Prompt(CLI):  # type: ignore[misc]
     """Adapt Mininet-WiFi's prompt to a terminal that may be on another machine than the network."""
 
     windows: Path
-    positions: Positions
+    update: Callable[[], None]
     script: Sequence[str] | None
 
     def preloop(self) -> None:
@@ -35,11 +36,10 @@ class Prompt(CLI):  # type: ignore[misc]
             self.script = None
 
     def precmd(self, line: str) -> str:
-        """Update the positions of the stations before each command; return the command."""
+        """Update the stations before each command, and return the command."""
         if not self.isatty():
             print(f"{self.prompt}{line}", flush=True)
-        for name, (x_m, y_m) in self.positions().items():
-            self.mn[name].position = [x_m, y_m, 0.0]
+        self.update()
         return str(super().precmd(line))
 
     def default(self, line: str) -> Any:
@@ -76,14 +76,34 @@ def _plain_shell(name: str) -> list[str]:
     return [name, "--norc"] if name == "bash" else [name]
 
 
-def run(net: Any, positions: Positions, windows: Path, script: Sequence[str] | None) -> None:
+class Updates:
+    """Keep the stations of a copied network as the running one has them, by files of the run."""
+
+    def __init__(self, net: Any, run: Path) -> None:
+        """Follow samples (positions) and events (handovers) in the run's folder `run`."""
+        self._net, self._samples = net, Follower(run / "samples.jsonl")
+        self._events = Follower(run / "events.jsonl")
+
+    def apply(self) -> None:
+        """Apply what has been written since the last call."""
+        for sample in self._samples.new()[-1:]:
+            for user, row in sample["user"].items():
+                if row.get("x_m") is not None:
+                    self._net[user].position = [row["x_m"], row["y_m"], 0.0]
+        for event in self._events.new():
+            if event["kind"] == "handover":
+                release.associate(self._net, event["user"], event["to"])
+
+
+def run(net: Any, folder: Path, windows: Path, script: Sequence[str] | None) -> None:
     """Run the prompt until its end, in a forked process.
 
-    The commands come from the terminal or, if it is not None, from `script`; then each command is
-    printed before its output. `windows` is the file that takes the names of nodes on which the
-    caller shall open a terminal window.
+    `folder` is the run's. The commands come from the terminal or, if it is not None, from `script`;
+    then each command is printed before its output. `windows` is the file that takes the names of
+    nodes on which the caller shall open a terminal window.
     """
-    Prompt.windows, Prompt.positions, Prompt.script = windows, staticmethod(positions), script
+    Prompt.windows, Prompt.script = windows, script
+    Prompt.update = staticmethod(Updates(net, folder).apply)
     for node in net.values():
         node.forget_shell()  # it belongs to the parent
     for handler in logging.getLogger("mininet").handlers:
