@@ -7,13 +7,15 @@ fields.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from controller.errors import MessageRefused
+from controller.plan import Plan
 from controller.tiers import tier1_mean
+from controller.units import bps_from_mbps
 
 Sequence = Annotated[int, Field(ge=0)]
 
@@ -124,7 +126,35 @@ class LinkFlip(_Message):
     value: LinkState
 
 
-InboxMessage = ParamsFlip | StrategyFlip | LinkFlip
+class Tier1Limit(_Message):
+    """Hold a limit of all Tier 1 data of an access point, in Mb/s on the wire; None: no limit."""
+
+    ap: str
+    mbps: Annotated[float, Field(gt=0)] | None
+
+    def limit(self, plan: Plan, apply: Callable[[str, int | None], None]) -> dict[str, Any]:
+        """Call `apply` with the access point and the limit in bit/s.
+
+        Return the limit in scenario units. Raise `MessageRefused` if `plan` has no such access
+        point.
+        """
+        if self.ap not in plan.aps:
+            known = ", ".join(plan.aps) or "none"
+            raise MessageRefused(f"limit Tier 1 of '{self.ap}': choose from {known}")
+        apply(self.ap, None if self.mbps is None else bps_from_mbps(self.mbps))
+        in_scenario = None if self.mbps is None else round(self.mbps / plan.rate_scale, 6)
+        return {"ap": self.ap, "mbps": in_scenario}
+
+
+class Tier1Flip(_Message):
+    """Request a limit of the Tier 1 data of an access point."""
+
+    kind: Literal["tier1"]
+    seq: Sequence
+    value: Tier1Limit
+
+
+InboxMessage = ParamsFlip | StrategyFlip | LinkFlip | Tier1Flip
 _INBOX: TypeAdapter[InboxMessage] = TypeAdapter(
     Annotated[InboxMessage, Field(discriminator="kind")]
 )
@@ -141,8 +171,8 @@ def read_ap_report(datagram: bytes) -> ApReport:
 def read_inbox_message(text: str | bytes) -> InboxMessage:
     """Parse the text of one file from the inbox, the folder in which the runner leaves messages.
 
-    Return a change of parameters, of the strategy or of a link. Raise `MessageRefused` if the text
-    is not a valid message.
+    Return a change of parameters, of the strategy, of a link or of the demand of Tier 1. Raise
+    `MessageRefused` if the text is not a valid message.
     """
     try:
         return _INBOX.validate_json(text)

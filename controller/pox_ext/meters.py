@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from controller.command import ApCommand, Throttle
+from controller.observation import Tiers
 from controller.plan import Plan
 from controller.pox_ext import openflow13_messages as messages
 from controller.pox_ext import table0
@@ -57,16 +58,19 @@ class Meters:
         self._differs_since_s: dict[str, float] = {}
         self._tier2_bps: dict[str, int | None] = {}
         self._by_data: dict[tuple[str, Data], int | None] = {}
+        self._tier1_bps: dict[str, int | None] = {}
+        self._tiers: Tiers = {}
 
     def connected(self, switch: str, channel: Channel) -> None:
         """Read the installed state of a connected bridge, then write the desired state."""  # 1
-        self.channels[switch] = channel
+        self.channels[switch], channel.name = channel, switch
 
         def with_meter(config: bytes | None) -> None:
-            rate_bps = messages.meter_rate_bps(config or b"")
+            meters = (messages.TIER_2_METER, messages.TIER_1_METER)
+            rates_bps = [messages.meter_rate_bps(config or b"", each) for each in meters]
             channel.request(
                 messages.flow_stats_request(table=0),
-                lambda body: self._take_over(switch, body or b"", rate_bps),
+                lambda body: self._take_over(switch, body or b"", *rates_bps),
             )
 
         channel.request(messages.meter_config_request(), with_meter)
@@ -113,16 +117,37 @@ class Meters:
             metered=metered,
             rate_bps=rate_bps,
             default=True,
+            limited=frozenset(self._limited(command.ap)),
+            tier1_bps=self._tier1_bps.get(command.ap),
         )
         self._apply_desired(command.ap)
+
+    def limit_tier1(self, switch: str, rate_bps: int | None) -> None:
+        """Limit all data of Tier 1 at an access point together; None removes the limit."""
+        self._tier1_bps[switch] = rate_bps
+        self.refresh(switch, self._tiers)
+
+    def _limited(self, switch: str) -> Iterator[Data]:
+        """Yield the data of Tier 1 at an access point whose demand is limited, otherwise nothing.
+
+        A user without a known tier is in Tier 1.
+        """
+        if self._tier1_bps.get(switch) is None:
+            return
+        for user in self._plan.aps[switch].stations:
+            if self._tiers.get((user, switch), 1) == 1:
+                yield from self._data_of(user, switch)
 
     def _counted(self, switch: str) -> Iterator[Data]:
         """Yield the data of all multipath users at an access point; nothing at any other switch."""
         users = self._plan.multipath if switch in self._plan.aps else ()
         for user in users:
-            for address in self._hosts.at(user, switch):
-                for direction in self._plan.data_directions(user):
-                    yield Data(address, direction)
+            yield from self._data_of(user, switch)
+
+    def _data_of(self, user: str, switch: str) -> Iterator[Data]:
+        for address in self._hosts.at(user, switch):
+            for direction in self._plan.data_directions(user):
+                yield Data(address, direction)
 
     def _data(self, switch: str, addresses: Iterable[str]) -> Iterator[Data]:
         """Yield the data of `addresses` at an access point, in each direction of a user's data."""
@@ -151,7 +176,7 @@ class Meters:
         """  # 3, 4
         channel, before = self.channels[switch], self._installed.get(switch)
 
-        def with_flows(body: bytes | None, has_meter: bool) -> None:
+        def with_flows(body: bytes | None, has_meters: tuple[bool, bool]) -> None:
             entries = messages.flows(body or b"")
             for entry in entries:
                 if entry.data is not None:
@@ -159,9 +184,13 @@ class Meters:
                     self._by_data[key] = self._rates.rate_bps(key, time.monotonic_ns(), entry.bytes)
             is_unchanged = before is self._installed.get(switch)
             if body is not None and before is not None and is_unchanged:
-                self._repair(
-                    switch, before, table0.read(entries, before.rate_bps if has_meter else None)
-                )
+                rates_bps = [
+                    rate_bps if is_there else None
+                    for rate_bps, is_there in zip(
+                        (before.rate_bps, before.tier1_bps), has_meters, strict=True
+                    )
+                ]
+                self._repair(switch, before, table0.read(entries, *rates_bps))
             done()
 
         def with_meter(body: bytes | None) -> None:
@@ -171,9 +200,10 @@ class Meters:
                 self._tier2_bps[switch] = self._rates.rate_bps(
                     switch, count.age_ns, count.passed_bytes, MIN_PERIOD_NS
                 )
+            tier1 = messages.meter_count(body or b"", messages.TIER_1_METER)
             channel.request(
                 messages.flow_stats_request(table=0),
-                lambda flows: with_flows(flows, count is not None),
+                lambda flows: with_flows(flows, (count is not None, tier1 is not None)),
             )
 
         channel.request(messages.meter_stats_request(), with_meter)
@@ -197,17 +227,27 @@ class Meters:
             self._installed[switch] = found
             self._apply_desired(switch)
 
-    def refresh(self, switch: str) -> None:
-        """Add entries to table 0 for addresses of multipath users learned since the last call."""
+    def refresh(self, switch: str, tiers: Tiers) -> None:
+        """Adapt table 0 to the addresses that were learned, and to the tiers that have changed.
+
+        `tiers` are those of the last control step.
+        """
+        self._tiers = tiers
         if switch in self._installed and self._desired.get(switch):
             self._desired[switch] = replace(
-                self._desired[switch], counted=frozenset(self._counted(switch))
+                self._desired[switch],
+                counted=frozenset(self._counted(switch)),
+                limited=frozenset(self._limited(switch)),
+                tier1_bps=self._tier1_bps.get(switch),
             )
             self._apply_desired(switch)
 
-    def _take_over(self, switch: str, flows: bytes, rate_bps: int | None) -> None:
-        installed = table0.read(messages.flows(flows), rate_bps)
+    def _take_over(
+        self, switch: str, flows: bytes, rate_bps: int | None, tier1_bps: int | None
+    ) -> None:
+        installed = table0.read(messages.flows(flows), rate_bps, tier1_bps)
         self._installed[switch] = installed
+        self._tier1_bps.setdefault(switch, tier1_bps)
         counted = frozenset(self._counted(switch))
         self._desired.setdefault(switch, replace(installed, counted=counted, default=True))  # 2
         self._apply_desired(switch, lambda: self._ready(switch))

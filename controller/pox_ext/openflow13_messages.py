@@ -30,7 +30,7 @@ FLOW_STATS, PORT_STATS, METER_STATS, METER_CONFIG = 1, 4, 9, 10
 METER_ADD, METER_MODIFY, METER_DELETE = 0, 1, 2
 FLOW_ADD, FLOW_DELETE_STRICT = 0, 4
 ANY, NO_BUFFER, UNCOUNTED = 0xFFFFFFFF, 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF
-METER, PATHS_TABLE = 1, 1
+TIER_2_METER, TIER_1_METER, PATHS_TABLE = 1, 2, 1
 METER_PRIORITY = 100
 FULL_FRAME_BITS = 1514 * 8
 _KBPS, _BURST, _STATS = 1, 4, 8
@@ -71,8 +71,8 @@ def burst_kbit(rate_bps: int) -> int:
     return ceil(max(10 * FULL_FRAME_BITS, rate_bps * 0.020) / 1000)
 
 
-def meter_mod(command: int, rate_bps: int = 0) -> bytes:
-    """Return a message that adds, modifies or deletes the only meter of a switch.
+def meter_mod(command: int, rate_bps: int = 0, meter: int = TIER_2_METER) -> bytes:
+    """Return a message that adds, modifies or deletes a meter of a switch.
 
     `command` is `METER_ADD`, `METER_MODIFY` or `METER_DELETE`.
     """
@@ -81,18 +81,18 @@ def meter_mod(command: int, rate_bps: int = 0) -> bytes:
         if command != METER_DELETE
         else b""
     )
-    return message(METER_MOD, struct.pack("!HHL", command, _KBPS | _BURST | _STATS, METER) + band)
+    return message(METER_MOD, struct.pack("!HHL", command, _KBPS | _BURST | _STATS, meter) + band)
 
 
-def send_to_paths(data: Data | None, metered: bool) -> bytes:
+def send_to_paths(data: Data | None, meter: int | None) -> bytes:
     """Return a message that adds an entry to table 0 for the TCP packets of `data`.
 
-    The entry sends the packets to table 1, which forwards them. If `metered`, they pass the meter
-    first. If `data` is None, the message adds the default entry, which matches all packets that
-    match no other entry.
+    The entry sends the packets to table 1, which forwards them. If `meter` is not None, they pass
+    this meter first. If `data` is None, the message adds the default entry, which matches all
+    packets that match no other entry.
     """
-    meter = struct.pack("!HHL", _METER_INSTRUCTION, 8, METER) if metered else b""
-    return _table0(FLOW_ADD, data, meter + struct.pack("!HHB3x", _GOTO, 8, PATHS_TABLE))
+    metered = struct.pack("!HHL", _METER_INSTRUCTION, 8, meter) if meter else b""
+    return _table0(FLOW_ADD, data, metered + struct.pack("!HHB3x", _GOTO, 8, PATHS_TABLE))
 
 
 def delete_entry(data: Data) -> bytes:
@@ -144,7 +144,7 @@ class FlowEntry:
     """Hold a flow entry with its counters.
 
     `data` is the address and direction that the entry matches, None if it matches no address.
-    `metered` is True if its packets pass the meter. Both are used only for entries of table 0.
+    `meter` is the meter that its packets pass, or None. Both are used only for entries of table 0.
     """
 
     cookie: int
@@ -152,7 +152,7 @@ class FlowEntry:
     packets: int
     bytes: int
     data: Data | None
-    metered: bool
+    meter: int | None
 
 
 class FlowCount(NamedTuple):
@@ -220,7 +220,7 @@ def _flow(entry: bytes) -> FlowEntry:
         packets,
         size,
         data_of(entry[52 : 48 + match_length]),
-        _is_metered(instructions),
+        _meter(instructions),
     )
 
 
@@ -235,21 +235,22 @@ def data_of(fields: bytes) -> Data | None:
     return None
 
 
-def _is_metered(instructions: bytes) -> bool:
-    return any(
-        struct.unpack_from("!H", each)[0] == _METER_INSTRUCTION
-        for each in _entries(instructions, length_at=2)
-    )
+def _meter(instructions: bytes) -> int | None:
+    for each in _entries(instructions, length_at=2):
+        kind, _, meter = struct.unpack_from("!HHL", each)
+        if kind == _METER_INSTRUCTION:
+            return int(meter)
+    return None
 
 
-def meter_count(body: bytes) -> MeterCount | None:
-    """Return the counters of the switch's only meter, from the body of a meter statistics reply.
+def meter_count(body: bytes, wanted: int = TIER_2_METER) -> MeterCount | None:
+    """Return the counters of the meter `wanted`, from the body of a meter statistics reply.
 
     Return None if the reply does not contain this meter.
     """
     for entry in _entries(body, length_at=4):
         meter, _, _, _, offered, age_s, age_ns = struct.unpack_from("!LH6xLQQLL", entry)
-        if meter == METER:
+        if meter == wanted:
             dropped = sum(
                 struct.unpack_from("!QQ", entry, at)[1] for at in range(40, len(entry) - 15, 16)
             )
@@ -257,14 +258,14 @@ def meter_count(body: bytes) -> MeterCount | None:
     return None
 
 
-def meter_rate_bps(body: bytes) -> int | None:
-    """Return the rate in bit/s of the switch's only meter, from a meter configuration reply.
+def meter_rate_bps(body: bytes, wanted: int = TIER_2_METER) -> int | None:
+    """Return the rate in bit/s of the meter `wanted`, from a meter configuration reply.
 
     Return None if the reply does not contain this meter.
     """
     for entry in _entries(body):
         _, _, meter = struct.unpack_from("!HHL", entry)
-        if meter == METER and len(entry) >= 16:
+        if meter == wanted and len(entry) >= 16:
             return int(struct.unpack_from("!L", entry, 12)[0]) * 1000
     return None
 

@@ -18,6 +18,7 @@ from controller.agent_messages import (
     LinkState,
     ParamsFlip,
     StrategyFlip,
+    Tier1Flip,
     read_ap_report,
 )
 from controller.command import Command, Expect, Route, SetBackup, Throttle, Unthrottle
@@ -104,7 +105,7 @@ class Session:
             self._channel.key,
             self._channel.send,
             self._hosts.owner,
-            lambda: round(time.time() * 1000),
+            lambda: round(time.time() * 1e3),
         )
         self._poll = CounterPoll(self._meters, self._counters, plan.aps, self._step)
         self._readiness = Readiness(plan.switches)
@@ -133,7 +134,6 @@ class Session:
         """Read and write table 0 and the meter of a bridge that has connected with OpenFlow 1.3."""
         switch = self._plan.names.get(channel.dpid or 0)
         if switch is not None:
-            channel.name = switch
             self._meters.connected(switch, channel)
 
     def channel_down(self, channel: Channel) -> None:
@@ -219,6 +219,8 @@ class Session:
                 from_file.register(message.value.file)
             self._control.switch(message.value.name, message.value.params)
             return {"value": message.value.model_dump(exclude_none=True)}
+        if isinstance(message, Tier1Flip):
+            return {"value": message.value.limit(self._plan, self._meters.limit_tier1)}
         assert isinstance(message, LinkFlip)
         return {
             "value": message.value.scaled(1 / self._plan.rate_scale).model_dump(exclude_none=True),
@@ -255,10 +257,8 @@ class Session:
             self._folder.write(lines.failure_line(self._control.strategy.name, failure))
             return
         self._observer.tiers = step.observation.tiers
-        decisions = [
-            lines.decision_line(step.strategy, decision, step.observation.rate_scale)
-            for decision in step.decisions
-        ]
+        scale = step.observation.rate_scale
+        decisions = [lines.decision_line(step.strategy, each, scale) for each in step.decisions]
         self._folder.write(lines.observation_line(step), *decisions)
         for decision in step.decisions:
             if decision.command is not None:
@@ -266,7 +266,7 @@ class Session:
         for text in step.refused:
             self.warn(text)
         for switch in self._plan.aps:
-            self._meters.refresh(switch)
+            self._meters.refresh(switch, self._observer.tiers)
         self._command_hosts(time.monotonic())
         self._put(self._tables(step))
 

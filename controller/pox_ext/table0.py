@@ -1,8 +1,9 @@
 """Compute the messages that change table 0 of a switch from its installed to its desired state.
 
 The data of every address of a multipath user has an entry, so that it is counted under every
-strategy. The entries of Tier 2 addresses, whose traffic the strategy limits, send it through the
-meter. The messages are ordered so that no entry ever names a missing meter.
+strategy. The entries of Tier 2 addresses, whose traffic the strategy limits, send it through a
+meter. If the demand of Tier 1 is limited, its data pass a second meter. The messages are ordered so
+that no entry ever names a missing meter.
 """
 
 from __future__ import annotations
@@ -16,35 +17,50 @@ from controller.pox_ext.openflow13_messages import Data, FlowEntry, kbps
 
 @dataclass(frozen=True)
 class Table0:
-    """Hold the content of table 0 of a switch and the rate of its meter.
+    """Hold the content of table 0 of a switch and the rates of its meters.
 
     `counted` are the data (an address and a direction) that have an entry. `metered` are the data
-    that pass the meter. `rate_bps` is None if there is no meter. `default` is True if the default
-    entry exists, which sends all other packets to table 1.
+    that pass the meter of Tier 2, with `rate_bps`. `limited` are the data that pass the meter of
+    Tier 1, with `tier1_bps`. A rate is None if there is no such meter. `default` is True if the
+    default entry exists, which sends all other packets to table 1.
     """
 
     counted: frozenset[Data] = frozenset()
     metered: frozenset[Data] = frozenset()
     rate_bps: int | None = None
     default: bool = True
+    limited: frozenset[Data] = frozenset()
+    tier1_bps: int | None = None
 
     @property
     def entries(self) -> frozenset[Data]:
-        return self.counted | self.metered
+        return self.counted | self.metered | self.limited
+
+    def meter(self, data: Data) -> int | None:
+        """Return the number of the meter that `data` passes, None if it passes no meter."""
+        if data in self.metered:
+            return openflow13.TIER_2_METER
+        return openflow13.TIER_1_METER if data in self.limited else None
 
 
-def read(flows: list[FlowEntry], rate_bps: int | None) -> Table0:
+def read(flows: list[FlowEntry], rate_bps: int | None, tier1_bps: int | None = None) -> Table0:
     """Convert the entries of table 0 that a switch reports to a `Table0`.
 
-    `rate_bps` is the rate of the switch's meter, None if it has no meter.
+    `rate_bps` and `tier1_bps` are the rates of the switch's meters for Tier 2 and Tier 1, None if
+    it has no such meter.
     """
     counted = frozenset(each.data for each in flows if each.data)
-    metered = frozenset(each.data for each in flows if each.data and each.metered)
+    metered, limited = (
+        frozenset(each.data for each in flows if each.data and each.meter == meter)
+        for meter in (openflow13.TIER_2_METER, openflow13.TIER_1_METER)
+    )
     return Table0(
         counted,
         metered,
         rate_bps,
-        default=any(each.data is None and each.priority == 0 for each in flows),
+        any(each.data is None and each.priority == 0 for each in flows),
+        limited,
+        tier1_bps,
     )
 
 
@@ -54,29 +70,34 @@ def changes(installed: Table0, desired: Table0) -> list[bytes]:
     The list is empty if nothing needs to change.
     """
     messages = (
-        [openflow13.send_to_paths(None, metered=False)]
+        [openflow13.send_to_paths(None, meter=None)]
         if desired.default and not installed.default
         else []
     )
-    if desired.rate_bps is not None:
-        messages += _meter(installed.rate_bps, desired.rate_bps)
+    rates = (
+        (openflow13.TIER_2_METER, installed.rate_bps, desired.rate_bps),
+        (openflow13.TIER_1_METER, installed.tier1_bps, desired.tier1_bps),
+    )
+    for meter, installed_bps, desired_bps in rates:
+        if desired_bps is not None:
+            messages += _meter(meter, installed_bps, desired_bps)
     for data in sorted(desired.entries):
-        metered = data in desired.metered
-        if data not in installed.entries or metered != (data in installed.metered):
-            messages.append(openflow13.send_to_paths(data, metered))
+        if data not in installed.entries or desired.meter(data) != installed.meter(data):
+            messages.append(openflow13.send_to_paths(data, desired.meter(data)))
     messages += [
         openflow13.delete_entry(data) for data in sorted(installed.entries - desired.entries)
     ]
-    if desired.rate_bps is None and installed.rate_bps is not None:
-        messages.append(openflow13.meter_mod(openflow13.METER_DELETE))
+    for meter, installed_bps, desired_bps in rates:
+        if desired_bps is None and installed_bps is not None:
+            messages.append(openflow13.meter_mod(openflow13.METER_DELETE, meter=meter))
     return messages
 
 
-def _meter(installed_bps: int | None, desired_bps: int) -> list[bytes]:
+def _meter(meter: int, installed_bps: int | None, desired_bps: int) -> list[bytes]:
     if installed_bps is None:
-        return [openflow13.meter_mod(openflow13.METER_ADD, desired_bps)]
+        return [openflow13.meter_mod(openflow13.METER_ADD, desired_bps, meter)]
     if kbps(installed_bps) != kbps(desired_bps):
-        return [openflow13.meter_mod(openflow13.METER_MODIFY, desired_bps)]
+        return [openflow13.meter_mod(openflow13.METER_MODIFY, desired_bps, meter)]
     return []
 
 
@@ -91,12 +112,12 @@ def resets_counters(installed: Table0, desired: Table0) -> bool:
 def described(message: bytes) -> str:
     """Return in words what one of the messages of `changes` does."""
     if message[1] == openflow13.METER_MOD:
-        command = struct.unpack_from("!H", message, 8)[0]
+        command, _, meter = struct.unpack_from("!HHL", message, 8)
         if command == openflow13.METER_DELETE:
-            return "delete its meter"
+            return f"delete its meter {meter}"
         rate_kbps = struct.unpack_from("!L", message, 20)[0]
         verb = "add" if command == openflow13.METER_ADD else "modify"
-        return f"{verb} its meter with {rate_kbps} kb/s"
+        return f"{verb} its meter {meter} with {rate_kbps} kb/s"
     length = struct.unpack_from("!H", message, 50)[0]
     data = openflow13.data_of(message[52 : 48 + length])
     verb = "delete" if message[25] == openflow13.FLOW_DELETE_STRICT else "write"

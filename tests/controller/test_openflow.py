@@ -41,13 +41,29 @@ def test_messages_to_table_0_are_described_in_words():
     ]
     assert [table0.described(each) for each in changes] == [
         "write the entry of table 0 for all other packets",
-        "add its meter with 100 kb/s",
+        "add its meter 1 with 100 kb/s",
         "write the entry of table 0 for data down of 10.1.0.1",
         "write the entry of table 0 for data up of 10.1.0.1",
         "delete the entry of table 0 for data up of 10.1.0.1",
-        "delete its meter",
-        "modify its meter with 200 kb/s",
+        "delete its meter 1",
+        "modify its meter 1 with 200 kb/s",
     ]
+
+
+def test_tier_1_passes_a_meter_of_its_own_unless_it_passes_that_of_tier_2():
+    both = Table0(
+        frozenset({A}), frozenset({A}), 100_000, limited=frozenset({A, B}), tier1_bps=10**6
+    )
+    assert (both.meter(A), both.meter(B), both.meter(UP)) == (1, 2, None)
+    sent = table0.changes(Table0(frozenset({A})), both)
+    assert kinds(sent) == ["meter 0", "meter 0", "flow 0", "flow 0"]
+    assert table0.described(sent[1]) == "add its meter 2 with 1000 kb/s"
+    withdrawn = Table0(frozenset({A}), frozenset({A}), 100_000)
+    assert [table0.described(each) for each in table0.changes(both, withdrawn)] == [
+        "delete the entry of table 0 for data down of 10.1.0.2",
+        "delete its meter 2",
+    ]
+    assert not table0.resets_counters(both, withdrawn)
 
 
 def test_only_differences_are_sent():
@@ -80,7 +96,7 @@ def test_a_meter_mod_has_the_layout_of_the_specification():
 
 @pytest.mark.parametrize("data", [A, UP])
 def test_a_flow_mod_is_read_back_from_flow_statistics(data):
-    message = messages.send_to_paths(data, metered=True)
+    message = messages.send_to_paths(data, messages.TIER_2_METER)
     match_and_instructions = message[48:]
     entry = (
         struct.pack(
@@ -89,9 +105,9 @@ def test_a_flow_mod_is_read_back_from_flow_statistics(data):
         + match_and_instructions
     )
     (read,) = messages.flows(entry)
-    assert (read.data, read.metered, read.cookie, read.packets, read.bytes, read.priority) == (
+    assert (read.data, read.meter, read.cookie, read.packets, read.bytes, read.priority) == (
         data,
-        True,
+        messages.TIER_2_METER,
         7,
         3,
         4500,
@@ -106,7 +122,7 @@ def test_a_flow_mod_is_read_back_from_flow_statistics(data):
 def test_an_upload_is_matched_by_its_source_and_a_download_by_its_destination():
     both = Table0(frozenset({A, UP}), frozenset({UP}), 100_000)
     assert kinds(table0.changes(Table0(), both)) == ["meter 0", "flow 0", "flow 0"]
-    down, up = (messages.send_to_paths(each, metered=False) for each in (A, UP))
+    down, up = (messages.send_to_paths(each, None) for each in (A, UP))
     assert bytes.fromhex("80001804 0a010001") in down
     assert bytes.fromhex("80001604 0a010001") in up
 
@@ -208,7 +224,7 @@ def test_an_independent_decoder_reads_the_same():
     )
     silence = parser.OFPSetAsync(Datapath, [0, 0], [0, 0], [0, 0])
     ours = (
-        messages.send_to_paths(A, metered=True),
+        messages.send_to_paths(A, messages.TIER_2_METER),
         messages.meter_mod(messages.METER_MODIFY, 2_000_000),
         messages.disable_async(),
     )

@@ -121,6 +121,26 @@ def test_the_meter_limits_uploads_and_leaves_the_opposite_direction_alone(networ
         file.write_text(before)
 
 
+def test_the_demand_of_tier_1_is_limited_by_a_meter_of_its_own(network):
+    """The LTE association of ue1 is Tier 1, its WiFi association Tier 2."""
+    start(network, "none")
+    lte, wifi = download(network, TCP), download(network, TCP, "10.1.0.1", port=5002)
+    network.tell(1, "tier1", {"ap": "lte1", "mbps": 0.3})
+    network.tell(2, "tier1", {"ap": "wifi1", "mbps": 0.3})
+    network.tell(3, "tier1", {"ap": "lte9", "mbps": 0.3})
+    eventually(lambda: "meter:2" in network.ofctl("dump-flows", "lte1"), "limit Tier 1")
+    mbps(lte, 2)  # the burst
+    held_to(lambda: mbps(lte, 3), 0.3, within=0.5)
+    assert "meter:" not in network.ofctl("dump-flows", "wifi1")  # all there is Tier 2
+    assert mbps(wifi, 2) > 1
+    flips = {line["seq"]: line["value"] for line in network.lines("flip")}
+    assert flips[1] == {"ap": "lte1", "mbps": 0.3}
+    assert any("choose from wifi1, lte1" in line["text"] for line in network.lines("warning"))
+    network.tell(4, "tier1", {"ap": "lte1", "mbps": None})
+    eventually(lambda: network.meter_kbps("lte1") is None, "withdraw the limit")
+    assert eventually(lambda: mbps(lte, 1) > 2, "go on at full rate")
+
+
 def test_a_command_that_a_switch_refuses_is_a_warning_that_names_it(network):
     """A switch refuses a second meter with the same number, and an entry for a full table."""
     start(network, "none")
@@ -131,7 +151,7 @@ def test_a_command_that_a_switch_refuses_is_a_warning_that_names_it(network):
     def warned(text):
         return [each for each in network.lines("warning") if text in each["text"]]
 
-    eventually(lambda: warned("switch wifi1 refused to add its meter with 100 kb/s"), "warn")
+    eventually(lambda: warned("switch wifi1 refused to add its meter 1 with 100 kb/s"), "warn")
     assert warned("METER_MOD_FAILED, code 1")
     network.ofctl("del-meters", "wifi1")
     network.limit_table("s1", 1)

@@ -135,10 +135,8 @@ class MininetEngine(Engine):
                 refuse("mininet", "cc", name)
                 self.laws.load(name)
                 self.workload.set_cc(name)
-            case changes.SetTier1Demand(ap):
-                raise LabError(
-                    f"change the Tier 1 demand of {ap}: the emulation cannot do this yet"
-                )
+            case changes.SetTier1Demand(ap, rate_bps):
+                pox.set_tier1_demand(ap, rate_bps)
 
     def _change_link(self, change: changes.LinkChange) -> None:
         self.emulated.links.change(change)

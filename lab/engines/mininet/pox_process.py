@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from controller.units import mbps_from_bps
 from lab import extensions
 from lab.engines.mininet.machine import shell
 from lab.engines.mininet.machine.ledger import Ledger
@@ -176,6 +177,11 @@ class PoxProcess:
     def set_link(self, link: str, state: Mapping[str, Any]) -> None:
         """Tell POX that a link has changed; `state` has its changed fields, with wire rates."""
         self._send("link", {"link": link, **state})
+
+    def set_tier1_demand(self, ap: str, rate_bps: int | None) -> None:
+        """Tell POX to limit all Tier 1 data of an access point together; None: no limit."""
+        mbps = None if rate_bps is None else mbps_from_bps(rate_bps)
+        self._send("tier1", {"ap": ap, "mbps": mbps})
 
     def _send(self, kind: str, value: Mapping[str, Any]) -> None:
         """Send a message to POX: write it into a file, and rename the file into POX's inbox."""
