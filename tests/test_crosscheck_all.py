@@ -247,7 +247,7 @@ def test_overloaded_runs_are_repeated_and_then_marked(command, monkeypatch, tmp_
         made.append(job.scenario.strategy.name)
         result = outcome.result
         if job.scenario.strategy.name == "none" or len(made) < 3:
-            overload = {"overloaded": True, "reasons": ["the processors | were busy"]}
+            overload = {"overloaded": True, "reasons": ["at 3.1 s the processors | were busy"]}
             result = result | {"overloaded": True, "overload": overload}
             (outcome.folder / "result.json").write_text(json.dumps(result))
         return Outcome(result, outcome.folder)

@@ -67,11 +67,21 @@ def test_the_claims_that_fit_and_the_number_of_their_cases(paper, claims, count)
 
 def test_a_claim_keeps_the_relations_whose_cases_fit():
     (claim,) = chosen("mp_sdn", ["2"])
-    part = restricted("mp_sdn", claim, {})
+    part = restricted("mp_sdn", claim, {}, {})
     assert (len(part.part.relations), len(claim.relations)) == (8, 12)
     assert all("-40-" in case or "-80-" in case or "-0-" in case for case in part.cases)
-    refused = restricted("mp_sdn", claim, {"down-80-none-olia": "there is no olia"})
+    refused = restricted("mp_sdn", claim, {"down-80-none-olia": "there is no olia"}, {})
     assert (len(refused.part.relations), refused.refused) == (6, "there is no olia")
+
+
+@pytest.mark.parametrize(("scale", "floor_mbps"), [(1, 0.1), (0.5, 0.1), (0.1, 0.5)])
+def test_the_floor_of_tier_2_is_the_one_that_the_rate_scale_allows(scale, floor_mbps):
+    """A meter is at least 50 kb/s on the wire."""
+    (claim,) = chosen("mp_sdn", ["5"])
+    scales = dict.fromkeys(cases_of(claim), scale)
+    part = restricted("mp_sdn", claim, {}, scales).part
+    assert [each.right.value for each in part.relations] == [pytest.approx(floor_mbps)] * 6
+    assert [each.times for each in part.relations] == [0.5, 2] * 3
 
 
 def test_claims_that_do_not_fit_are_refused_with_the_time_that_they_take():

@@ -46,7 +46,8 @@ INTRODUCTION = """\
 
 Written by `./run_lab.sh crosscheck all`. `mininet` is the real stack: kernel MPTCP, Open vSwitch,
 hostapd and hwsim; the controller runs in POX. `sim` is the embedded simulator. Both ran with the
-same settings, seeds, rate scale and packet scheduler (that of the kernel). Rates are goodput in
+same settings, seeds, rate scale and packet scheduler (that of the kernel). Each scenario runs with
+`none` and with its own strategy; five scenarios have no strategy of their own. Rates are goodput in
 Mb/s of the scenario; values are means over the seeds, with the smallest and the largest value. The
 difference is that of the simulator from the emulation. Runs that failed or overloaded the machine
 are left out; the second table counts them. If the ranges of both engines overlap, more runs are

@@ -8,6 +8,7 @@ machine once more, its folder is kept, and `Account` says so.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -25,6 +26,7 @@ from lab.run.reading import read_document
 from lab.scenario import engine_table
 
 TRIES = 3
+TIME = re.compile(r"^at [\d.]+ s ")  # at the start of a reason for overload
 ENGINES = ("mininet", "sim")
 
 
@@ -192,5 +194,6 @@ def _why_left_out(run: FinishedRun) -> str:
     if result["status"] != "complete":
         error = f": {result['error']}" if result.get("error") else ""
         return f"{result['status']}{error}".replace("\n", " ")
-    reasons = ", ".join(result.get("overload", {}).get("reasons", ()))
-    return f"overloaded: {reasons}" if reasons else "overloaded"
+    reasons = result.get("overload", {}).get("reasons", ())
+    causes = ", ".join(TIME.sub("", each) for each in reasons)
+    return f"overloaded: {causes}" if causes else "overloaded"

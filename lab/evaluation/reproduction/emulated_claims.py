@@ -7,13 +7,16 @@ because of its result.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
+from controller.command import LOWEST_LIMIT_BPS
+from controller.units import mbps_from_bps
 from lab.errors import RequestError, unknown
 from lab.evaluation.reproduction import PAPERS, dtmc, mp_sdn, mptcp_la, rat_study_claims, s_mptcp
 from lab.evaluation.reproduction.base import Case, Claim, Paper
+from lab.evaluation.reproduction.relations import Constant, Judged, Relation
 from lab.scenario import loading
 
 START_S = 30  # about the time that the emulation needs before and after a run
@@ -105,19 +108,36 @@ def not_chosen(paper: str) -> list[tuple[Claim, str]]:
 def reason_against(paper: str, claim: Claim) -> str:
     """Return why a claim is not checked in the emulation: the number of its cases, and the real
     time that they would take."""
-    cases = [case for case in PAPERS[paper].cases if case.name in cases_of(claim)]
+    needed = cases_of(claim)
+    cases = [case for case in PAPERS[paper].cases if case.name in needed]
     hours = sum(_length_s(case) + START_S for case in cases) / 3600
     return f"it needs {len(cases)} cases, which take {hours:.1f} h in real time for each seed"
 
 
-def restricted(paper: str, claim: Claim, refusals: dict[str, str]) -> Restricted:
+def restricted(
+    paper: str, claim: Claim, refusals: Mapping[str, str], scales: Mapping[str, float]
+) -> Restricted:
     """Return a claim without the relations that need a case that does not fit, or that the
-    emulation refuses. `refusals` holds the reasons of refusals by case."""
+    emulation refuses. `refusals` holds the reasons of refusals by case, `scales` the rate scales of
+    the other cases."""
     fits = EMULATION[paper].fits
     fitting = [each for each in claim.relations if all(map(fits, each.cases()))]
     kept = [each for each in fitting if not each.cases() & refusals.keys()]
     why = {refusals[case] for each in fitting for case in each.cases() if case in refusals}
-    return Restricted(claim, replace(claim, relations=tuple(kept)), "; ".join(sorted(why)))
+    scaled = tuple(_with_effective_floor(each, scales) for each in kept)
+    return Restricted(claim, replace(claim, relations=scaled), "; ".join(sorted(why)))
+
+
+def _with_effective_floor(relation: Judged, scales: Mapping[str, float]) -> Judged:
+    """Return a relation to MP-SDN's floor of Tier 2 with the floor that the rate scale allows,
+    because a meter is never below a certain rate on the wire. Other relations stay as they are."""
+    if not isinstance(relation, Relation) or relation.right is not mp_sdn.FLOOR:
+        return relation
+    lowest_mbps = max(
+        mbps_from_bps(LOWEST_LIMIT_BPS) / scales.get(case, 1.0) for case in relation.cases()
+    )
+    floor = Constant(max(mp_sdn.FLOOR.value, lowest_mbps), "the floor at this scale")
+    return replace(relation, right=floor)
 
 
 def fitting_cases(paper: Paper, claims: Sequence[Claim]) -> list[Case]:

@@ -46,7 +46,8 @@ def reproduce_in_emulation(
     made = [_checked(paper, case, runs) for case in able]
     made += [CheckedCase(case.name, refusals[case.name]) for case in cases if case not in able]
     path = pages / f"{name}_mininet.md"
-    parts = [restricted(name, claim, refusals) for claim in checked]
+    scales = {case.name: runs.scale(_experiment(case)) for case in able}
+    parts = [restricted(name, claim, refusals, scales) for claim in checked]
     write_page(path, page(paper, parts, made, read_page(path)))
     return path
 

@@ -23,6 +23,7 @@ from lab.evaluation.reproduction.mp_sdn_runs import (
 from lab.evaluation.reproduction.relations import Constant, Found, Relation, Value, within
 from lab.results.tables import markdown_table
 
+FLOOR = Constant(0.1)  # Mb/s of Tier 2 that MP-SDN always allows
 WIFI_APS = ("wifi1", "wifi2", "wifi3")
 KINDS = {
     "down": "30 users, 200 m",
@@ -165,7 +166,7 @@ CLAIMS = (
         tuple(
             relation
             for ap in WIFI_APS
-            for relation in within(_share(40, REGULATED, f"t2_{ap}"), Constant(0.1), 0.5, 2)
+            for relation in within(_share(40, REGULATED, f"t2_{ap}"), FLOOR, 0.5, 2)
         ),
         True,
     ),
