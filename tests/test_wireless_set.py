@@ -20,7 +20,7 @@ from lab.topologies.topology import wire
 from lab.topologies.wireless_set import Params
 
 NEW = ("thirty_users", "demand_swap", "moving_users", "rat_setup_1", "rat_setup_2", "rat_setup_3")
-REFUSED = ("demand_swap", "rat_setup_1", "rat_setup_2", "rat_setup_3")
+REFUSED = ("demand_swap",)
 
 
 def made(seed: int = 1, **params: object):
@@ -115,6 +115,17 @@ def test_paths_of_the_setups_share_what_the_study_says():
         )
 
 
+def test_a_relay_has_a_radio_in_wifi_and_a_wire_to_the_base_station():
+    wiring = wire(links_of(2))
+    radio, bearer = wiring.at("n3", "wifi1"), wiring.at("n3", "lte1")
+    assert (radio.name, radio.port, radio.address) == ("n3-wlan0", "wifi1-wlan1", "10.0.0.3")
+    assert (bearer.name, bearer.port) == ("n3-eth2", "lte1-eth3")
+    assert radio.mac == wiring.of("srv3")[0].mac  # a station sends with its own address only
+    channels = {each.link for each in wiring.trunks if each.radio}
+    assert channels == {f"n{n}wifi1" for n in range(1, 6)}
+    assert wiring.hosts_behind("n3") == wiring.of("srv3")
+
+
 def test_an_interface_can_be_left_out():
     assert [each.link for each in wire(links_of(1, interfaces="lte")).of("ue1")] == ["lte1"]
     assert links_of(1, interfaces="wifi").multipath == ()
@@ -138,8 +149,8 @@ def test_scenarios_say_what_they_are_for(name):
     assert {flow.user for flow in of.traffic} == set(of.network.users)
 
 
-@pytest.mark.parametrize("name", ["thirty_users", "moving_users"])
-def test_both_engines_run_users_with_positions(name):
+@pytest.mark.parametrize("name", [name for name in NEW if name not in REFUSED])
+def test_both_engines_run_them(name):
     of = scenario.load(name)
     registry.admit("mininet", of, Options())
     registry.admit("sim", of, Options(speed=0.0))

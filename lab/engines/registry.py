@@ -13,6 +13,7 @@ from pathlib import Path
 from lab import extensions, user_file_kind
 from lab.congestion import BY_DELAY
 from lab.engines.mininet import ebpf
+from lab.engines.mininet.network import relays
 from lab.engines.mininet.vm import vm_kernel
 from lab.errors import LabError, MachineLacks, RequestError
 from lab.run.engine import Engine, Options
@@ -46,8 +47,8 @@ def admit(name: str, scenario: Scenario, options: Options) -> None:
     """Raise `RequestError` if engine `name` cannot run the scenario with these options;
     `MachineLacks` if this machine cannot.
 
-    The checks cover the speed, the kind of topology, the Multipath TCP settings, the kinds of
-    traffic and the congestion controls. Call this before any part of the run starts.
+    The checks cover the speed, the kind of topology, its relays, the Multipath TCP settings, the
+    kinds of traffic and the congestion controls. Call this before any part of the run starts.
     """
     if entry(name).real_time and options.speed != 1.0:
         raise RequestError(f"--speed on engine '{name}': it runs in real time. Leave out --speed")
@@ -64,6 +65,8 @@ def admit(name: str, scenario: Scenario, options: Options) -> None:
                 f"event '{event.target}' on engine '{name}': {entry(name).targets[last]}. "
                 "Choose --engine sim"
             )
+    if entry(name).real_time:
+        relays.check(scenario.network)
     for setting in ("scheduler", "expected_by", "penalisation", *VARIANTS):
         refuse(name, setting, getattr(scenario.multipath, setting))
     load_laws(name)

@@ -62,3 +62,29 @@ class Cell:
         fastest station.
         """
         return self.best_bps or max((station.rate_bps for station in self.stations), default=0)
+
+
+def wifi_cell(
+    ap: str,
+    stations: tuple[Station, ...],
+    queue_packets: int,
+    delay_ns: int,
+    *,
+    loss_ppm: int = 0,
+    medium: str = "",
+    radio: Radio | None = None,
+    best_bps: int = 0,
+) -> Cell:
+    """Return a WiFi cell with collisions; the arguments are fields of `Cell`."""
+    return Cell(
+        ap,
+        "wifi",
+        stations,
+        queue_packets,
+        delay_ns,
+        collisions=True,
+        loss_ppm=loss_ppm,
+        medium=medium,
+        radio=radio,
+        best_bps=best_bps,
+    )

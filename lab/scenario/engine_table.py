@@ -50,9 +50,7 @@ KERNEL_LACKS = {
     "expected_by": "hosts limit their rate by pacing",
     "penalisation": "upstream Linux does not do it",
 }
-EMULATION_TOPOLOGIES = {
-    "rat_setup": "its senders use radios of their own, and in the emulation only users have radios",
-}
+EMULATION_TOPOLOGIES: dict[str, str] = {}
 EMULATION_TARGETS = {"tier1_mbps": "its switches limit only Tier 2"}
 VARIANTS = ("balia_decrease", "olia_metric")
 ENGINES: dict[str, Entry] = {

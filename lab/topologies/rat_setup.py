@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from controller.units import bps_from_mbps, ns_from_ms, ppm_from_fraction
-from lab.radio.cell import Cell, Station
+from lab.radio.cell import Cell, Station, wifi_cell
 from lab.radio.contention import transmissions
 from lab.topologies.topology import Link, Node, Topology
 from lab.topologies.wifi_lte import Delay
@@ -107,21 +107,11 @@ def _cells(params: Params, ends: tuple[str, ...], rate_scale: float) -> list[Cel
     legs = 2 if params.setup == 1 else 1  # radio links of LTE on a path
 
     def wifi(ap: str, users: list[str], medium: str = "") -> Cell:
-        delay_ns, loss_ppm = (
-            ns_from_ms(params.wifi_rtt_ms / 4),
-            ppm_from_fraction(WIFI_LOSS.get(params.wifi, 0.0)),
-        )
         stations = tuple(Station(user, wifi_bps) for user in users)
-        return Cell(
-            ap,
-            "wifi",
-            stations,
-            params.wifi_queue_packets,
-            delay_ns,
-            collisions=True,
-            loss_ppm=loss_ppm,
-            medium=medium,
-        )
+        delay_ns = ns_from_ms(params.wifi_rtt_ms / 4)
+        loss_ppm = ppm_from_fraction(WIFI_LOSS.get(params.wifi, 0.0))
+        queue = params.wifi_queue_packets
+        return wifi_cell(ap, stations, queue, delay_ns, loss_ppm=loss_ppm, medium=medium)
 
     def lte(users: list[str]) -> Cell:
         stations = tuple(

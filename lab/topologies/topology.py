@@ -2,7 +2,7 @@
 
 A topology has nodes, the wired links between them, and the radio cells that join users to access
 points. `wire` gives every interface a name, an address and a switch port. The result is the same on
-every machine and in both engines.
+every machine and in both engines (`wiring.py`).
 """
 
 from __future__ import annotations
@@ -14,6 +14,9 @@ from itertools import count
 from typing import Literal
 
 from lab.radio.cell import Cell
+from lab.topologies.wiring import Interface, Trunk, Wiring, radio_port
+
+__all__ = ["Interface", "Link", "Node", "Topology", "Trunk", "Wiring", "radio_port", "wire"]
 
 NodeKind = Literal["user", "server", "switch", "wifi", "lte"]
 SUBNETS = {"server": "10.0.0", "wifi": "10.1.0", "lte": "10.2.0"}
@@ -119,81 +122,6 @@ class Topology:
         return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
 
 
-@dataclass(frozen=True)
-class Interface:
-    """Describe an interface of a host, and the switch and port to which it is connected.
-
-    `node` is the id of the host. `link` is the id of the wired link, or for a radio the id of the
-    access point. If the interface has several addresses, one per subflow, `further` holds all
-    except the first, `address`.
-    """
-
-    node: str
-    name: str
-    address: str
-    mac: str
-    switch: str
-    port: str
-    link: str
-    further: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Trunk:
-    """Describe a link between two switches, with the name of the port at each end."""
-
-    link: str
-    a: str
-    a_port: str
-    b: str
-    b_port: str
-
-
-@dataclass(frozen=True)
-class Wiring:
-    """Hold all interfaces of hosts, and all links between switches with their ports.
-
-    `dpid` maps each switch to its OpenFlow datapath id, counted from 1.
-    """
-
-    interfaces: tuple[Interface, ...]
-    trunks: tuple[Trunk, ...]
-    dpid: dict[str, int]
-
-    def of(self, node: str) -> tuple[Interface, ...]:
-        """Return the interfaces of the host `node`.
-
-        The first in the list is the interface over which the host opens its connections.
-        """
-        return tuple(each for each in self.interfaces if each.node == node)
-
-    def addresses(self, node: str) -> int:
-        """Return how many addresses a host has.
-
-        A connection should have as many subflows as its user has addresses.
-        """
-        return sum(1 + len(each.further) for each in self.of(node))
-
-    def at(self, node: str, link: str) -> Interface:
-        """Return a host's interface on this link. For a radio, `link` is the access point's id."""
-        return next(each for each in self.of(node) if each.link == link)
-
-    def handed_over(self, user: str, old: str, new: str) -> Wiring:
-        """Return the wiring after a user has moved its radio from access point `old` to `new`.
-
-        The interface keeps its name and its addresses.
-        """
-        interface = self.at(user, old)
-        moved = replace(interface, switch=new, port=radio_port(new), link=new)
-        interfaces = tuple(moved if each is interface else each for each in self.interfaces)
-        return replace(self, interfaces=interfaces)
-
-
-def radio_port(ap: str) -> str:
-    """Return the name of the radio of a WiFi access point, which is a port of its switch."""
-    return f"{ap}-wlan1"
-
-
 def wire(topology: Topology) -> Wiring:
     """Assign names, addresses and ports to all interfaces of a topology.
 
@@ -202,7 +130,8 @@ def wire(topology: Topology) -> Wiring:
     where i counts from 0. All WiFi access points share one subnet, so that a handover keeps the
     address; a second WiFi radio has 10.3.0.n. If a user has several addresses on an interface, the
     further ones are n + N, n + 2N, ... in the same subnet, where N is the number of users.
-    Interfaces have Mininet's names: `s1-eth1`, and `wifi1-wlan1` for a radio.
+    Interfaces have Mininet's names: `s1-eth1`, and `wifi1-wlan1` for a radio. A relay's radio is
+    called `n1-wlan0`.
     """
     names = _Names(topology)
     for link in topology.links:
@@ -215,7 +144,26 @@ def wire(topology: Topology) -> Wiring:
         key=lambda each: (order[each.node][0], each.link != order[each.node][1], each.address),
     )
     dpid = {switch: n for n, switch in enumerate(topology.switches, 1)}
-    return Wiring(tuple(interfaces), tuple(names.trunks), dpid)
+    wiring = Wiring(tuple(interfaces), tuple(names.trunks), dpid)
+    relays = [_relay(wiring, each, topology) for each in names.trunks]
+    return replace(wiring, relays=tuple(each for each in relays if each))
+
+
+def _relay(wiring: Wiring, trunk: Trunk, topology: Topology) -> Interface | None:
+    """Return the entry of `Wiring.relays` for a link, None if it does not lead to a relay."""
+    near, far = (trunk.a, trunk.a_port), (trunk.b, trunk.b_port)
+    for (relay, port), (ap, ap_port) in ((near, far), (far, near)):
+        if (ap, relay) in _stations(topology):
+            behind = wiring.hosts_behind(relay)
+            address, mac, further = (
+                (behind[0].address, behind[0].mac, behind[0].further) if behind else ("", "", ())
+            )
+            return Interface(relay, port, address, mac, ap, ap_port, ap, further)
+    return None
+
+
+def _stations(topology: Topology) -> set[tuple[str, str]]:
+    return {(cell.ap, station.user) for cell in topology.cells for station in cell.stations}
 
 
 class _Names:
@@ -233,13 +181,19 @@ class _Names:
         self.subflows = {node.id: node.subflows for node in topology.nodes}
         self.next_port = {node.id: count(1) for node in topology.nodes}
         self.next_wired = {user: count(FIRST_WIRED) for user in topology.users}
-        self.next_radio = {user: count(0) for user in topology.users}
+        self.next_radio = {node.id: count(0) for node in topology.nodes}
+        self.aps = topology.ids("wifi")
+        self.on_the_air = {
+            frozenset((ap, station)) for ap, station in _stations(topology) if ap in self.aps
+        }
 
     def add_link(self, link: Link) -> None:
         ends = [end for end in (link.a, link.b) if end in self.hosts]
         if not ends:
-            ports = self._port(link.a), self._port(link.b)
-            self.trunks.append(Trunk(link.id, link.a, ports[0], link.b, ports[1]))
+            radio = frozenset((link.a, link.b)) in self.on_the_air
+            name = self._radio if radio else self._port
+            ports = name(link.a), name(link.b)
+            self.trunks.append(Trunk(link.id, link.a, ports[0], link.b, ports[1], radio))
             return
         host = ends[0]
         switch = link.b if host == link.a else link.a
@@ -259,6 +213,10 @@ class _Names:
 
     def _port(self, node: str) -> str:
         return f"{node}-eth{next(self.next_port[node])}"
+
+    def _radio(self, node: str) -> str:
+        """Return the name of a radio: the only one of an access point, or the next of a relay."""
+        return radio_port(node) if node in self.aps else f"{node}-wlan{next(self.next_radio[node])}"
 
     def _attach(
         self, host: str, subnet: str, name: str, switch: str, switch_port: str, link: str

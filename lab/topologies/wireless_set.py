@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from controller.units import ns_from_ms
-from lab.radio.cell import Cell
+from lab.radio.cell import Cell, wifi_cell
 from lab.radio.lte import BLOCKS
 from lab.radio.mobility import Place, distance_m
 from lab.radio.random_streams import uniform
@@ -141,16 +141,7 @@ def _cell(params: Params, ap: str, everyone: list[User], rate_scale: float) -> C
             ap, "lte", stations, params.lte_queue_packets, *delays, radio=radio, best_bps=best
         )
     delay_ns = ns_from_ms(params.wifi_delay_ms)
-    return Cell(
-        ap,
-        "wifi",
-        stations,
-        params.wifi_queue_packets,
-        delay_ns,
-        collisions=True,
-        radio=radio,
-        best_bps=best,
-    )
+    return wifi_cell(ap, stations, params.wifi_queue_packets, delay_ns, radio=radio, best_bps=best)
 
 
 def _radio(params: Params, ap: str, rate_scale: float) -> Radio:

@@ -94,12 +94,9 @@ class RealAir:
             radios.Radio(f"rair{n}", f"{name}-wlan0", self.pid(name))
             for n, name in enumerate(STATIONS, 1)
         ]
-        made = radios.create(owners)
+        radios.create(owners)
         lines = {name: ["link set lo up"] for name in (*self.hosts, "ap")}
-        lines["ap"] += [
-            f"link set {made['ap-wlan1']} name ap-wlan1",
-            "addr add 10.9.0.1/24 dev ap-wlan1",
-        ]
+        lines["ap"] += ["addr add 10.9.0.1/24 dev ap-wlan1"]
         lines["ap"] += [
             f"link add r0 type veth peer name s0 netns {self.pid('server')}",
             "link set r0 up gso_max_segs 1",
@@ -113,10 +110,7 @@ class RealAir:
         for n, name in enumerate(STATIONS, 2):
             device = f"{name}-wlan0"
             lines[name] += [
-                f"link set {made[device]} name {device}",
                 f"link set {device} up gso_max_segs 1",
-            ]
-            lines[name] += [
                 f"addr add 10.9.0.{n}/24 dev {device}",
                 "route add default via 10.9.0.1",
             ]

@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,7 @@ class ApAgentProcess:
         self,
         topology: Topology,
         wiring: Wiring,
-        uploaders: Container[str],
+        uploaders: Iterable[str],
         ledger: Ledger,
         folders: tuple[Path, Path],
     ) -> None:
@@ -51,7 +51,11 @@ class ApAgentProcess:
         self._reports.bind(("127.0.0.1", 0))
         configuration = state / "agents.json"
         ledger.record("file", path=str(configuration))
-        aps = {each.ap: asdict(_access_point(each, wiring, uploaders)) for each in topology.cells}
+        uploading = {*uploaders, *topology.relays}
+        aps = {each.ap: asdict(_access_point(each, wiring, uploading)) for each in topology.cells}
+        for cell in topology.cells:
+            if cell.medium:
+                aps[cell.medium]["sharing"] = (*aps[cell.medium]["sharing"], f"{cell.ap}-wlan1")
         ports = [pox.AP_AGENT_PORT, self._reports.getsockname()[1]]
         configuration.write_text(json.dumps({"aps": aps, "ports": ports}))
         self._process = self._start(configuration)
@@ -154,4 +158,4 @@ def _access_point(cell: Cell, wiring: Wiring, uploaders: Container[str]) -> Acce
         for each in cell.stations
     }
     device, collisions = f"{cell.ap}-wlan1", cell.collisions and not cell.medium
-    return AccessPoint(cell.kind, device, stations, collisions, cell.loss_ppm)
+    return AccessPoint(cell.kind, device, stations, collisions, cell.loss_ppm, cell.medium)

@@ -6,7 +6,7 @@ in `PathFigures` are in the scenario's units, not the scaled rates on the wire.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 from controller import units
 from controller.paths import shortest
 from lab.radio import wifi
+from lab.radio.cell import Cell, Station
 from lab.topologies.link_delay import link_delay_ns
 from lab.topologies.topology import Interface, Link, Topology
 
@@ -89,15 +90,14 @@ def expected_figures(
     from the user is None unless `up`. The round trip includes the transmission time of a ping on
     the slowest link, in both directions.
     """
-    cell = next((cell for cell in topology.cells if cell.ap == interface.link), None)
     links = _links_to(topology, topology.server_of(interface.node), interface)
+    stations = [station for _, station in _radio_hops(topology, interface, links)]
     rates = [link.rate_bps for link in links if link.rate_bps]
+    rates += [station.rate_bps for station in stations]
     delay_ns = sum(link_delay_ns(link, topology.cells)[0] for link in links)
-    fixed_ms = 0.0
-    if cell is not None:
-        station = next(each for each in cell.stations if each.user == interface.node)
-        rates.append(station.rate_bps)
-        fixed_ms = units.ms_from_ns(wifi.fixed_ns(station)) * (1 - PING_BITS / FRAME_BITS)
+    delay_ns += sum(station.delay_ns for station in stations)
+    fixed_ns = sum(wifi.fixed_ns(station) for station in stations)
+    fixed_ms = units.ms_from_ns(fixed_ns) * (1 - PING_BITS / FRAME_BITS)
     rate_bps = min(rates, default=0)
     serialisation_ms = 2 * (PING_BITS / rate_bps * 1000 + fixed_ms) if rate_bps else 0.0
     rate_mbps = units.scenario_mbps(rate_bps, rate_scale) or None
@@ -117,6 +117,23 @@ def _links_to(topology: Topology, server: str, interface: Interface) -> list[Lin
     path = shortest(neighbours, server, interface.switch)[0]
     own = [link for link in topology.links if link.id == interface.link]
     return [*(links[frozenset(ends)] for ends in pairwise(path)), *own]
+
+
+def _radio_hops(
+    topology: Topology, interface: Interface, links: Iterable[Link]
+) -> list[tuple[Cell, Station]]:
+    """Return the cells that a path crosses, each with the station whose channel or bearer it uses.
+
+    These are the cells of the relays on the path's `links`, and of the user's interface.
+    """
+    pairs = [*((link.a, link.b) for link in links), (interface.node, interface.link)]
+    return [
+        (cell, station)
+        for pair in pairs
+        for cell in topology.cells
+        for station in cell.stations
+        if {cell.ap, station.user} == set(pair)
+    ]
 
 
 def compare(
@@ -176,24 +193,27 @@ def rounds(topology: Topology, interfaces: Sequence[Interface]) -> list[list[Int
     a rate otherwise. A path over a link with a rate, which it may share, is measured alone.
     """
     waiting, found = list(interfaces), list[list[Interface]]()
-    cells = {cell.ap for cell in topology.cells}
     while waiting:
-        together: list[Interface] = []
-        for each in waiting if _is_unshaped(topology, waiting[0], cells) else waiting[:1]:
-            taken = {name for one in together for name in (one.node, one.link)}
-            if not together or (
-                _is_unshaped(topology, each, cells) and not {each.node, each.link} & taken
-            ):
+        together, taken = list[Interface](), set[str]()
+        for each in waiting:
+            channels = _channels(topology, each)
+            if not together or (taken and channels and not taken & {each.node, *channels}):
                 together.append(each)
+                taken |= {each.node, *channels} if channels else set()
         found.append(together)
         waiting = [each for each in waiting if each not in together]
     return found
 
 
-def _is_unshaped(topology: Topology, interface: Interface, cells: Container[str]) -> bool:
-    """Return whether an interface is in a cell, and no other link of its path has a rate."""
+def _channels(topology: Topology, interface: Interface) -> set[str]:
+    """Return the radio channels that the path to an interface uses, each named by an access point.
+
+    The set is empty if the path has no radio hop, or if one of its links has a rate.
+    """
     links = _links_to(topology, topology.server_of(interface.node), interface)
-    return interface.link in cells and not any(link.rate_bps for link in links)
+    if any(link.rate_bps for link in links):
+        return set()
+    return {cell.medium or cell.ap for cell, _ in _radio_hops(topology, interface, links)}
 
 
 def _rounded(value: float | None, digits: int) -> float | None:

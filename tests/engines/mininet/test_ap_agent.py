@@ -63,18 +63,18 @@ def test_stations_that_send_at_the_same_time_collide():
     members = Members(later, later, later, 0)
     collisions = ap_agent.Collisions(members, loss_ppm=0)
     for _ in range(100):
-        collisions.update(downlink=True)
+        collisions.update(downlinks=1)
     expected = contention.transmissions(4.0), contention.abandoned(4.0)
     assert members.set[-1] == pytest.approx(expected)
     count = len(members.set)
-    collisions.update(downlink=True)
+    collisions.update(downlinks=1)
     assert len(members.set) == count  # an effect that has not changed is not set once more
 
 
 def test_a_cell_where_one_node_sends_has_no_collisions():
     members = Members(0, 0)
     collisions = ap_agent.Collisions(members, loss_ppm=1000)
-    collisions.update(downlink=True)
+    collisions.update(downlinks=1)
     assert members.set == [(1.0, pytest.approx(0.001))]
 
 
@@ -105,6 +105,15 @@ def test_a_radio_is_as_full_as_its_ring():
     assert (report.backlog_packets, report.mac_occupancy) == (8, 0.5)
     assert report.stations == {"ue1": StationReport(10.5)}
     assert wifi_cell().poll({(1, FQ): queue(100)}, 0.1).mac_occupancy == 1.0
+
+
+def test_all_access_points_of_a_channel_contend_for_it():
+    members = Members()
+    ap = AccessPoint("wifi", "p1", {}, collisions=True, sharing=["p2", "p5"])
+    cell = WifiCell(ap, Scheduler(), lambda: 0, ap_agent.Collisions(members, loss_ppm=0))
+    for _ in range(100):
+        cell.poll({(1, FQ): queue(0), (2, FQ): queue(3), (5, FQ): queue(9)}, 0.1)
+    assert members.set[-1][0] == pytest.approx(contention.transmissions(2.0))
 
 
 def test_uploads_that_wait_for_the_air_fill_a_radio():

@@ -75,10 +75,10 @@ def test_further_addresses_share_the_interface_and_its_table():
         )
 
 
-def test_a_radio_is_renamed_while_it_is_down(wiring):
-    down, named = host_setup.name_radio("wlan7", wiring.at("ue1", "wifi1"))
-    assert down == "link set dev wlan7 down"
-    assert named == "link set dev wlan7 name ue1-wlan0 address 02:00:0a:01:00:01"
+def test_a_radio_gets_its_mac_address_while_it_is_down(wiring):
+    down, mac = host_setup.radio_mac(wiring.at("ue1", "wifi1"))
+    assert down == "link set dev ue1-wlan0 down"
+    assert mac == "link set dev ue1-wlan0 address 02:00:0a:01:00:01"
 
 
 def test_a_host_answers_arp_only_for_its_own_addresses_and_enables_mptcp():

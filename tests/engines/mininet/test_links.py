@@ -10,7 +10,7 @@ from lab.engines.mininet.network import wifi_cell
 from lab.engines.mininet.network.links import Links
 from lab.radio.cell import Station
 from lab.scenario.changes import SetLinkDelay, SetLinkLoss, SetLinkRate, SetLinkUp
-from lab.topologies import parallel_paths, wireless_set
+from lab.topologies import parallel_paths, rat_setup, wireless_set
 from lab.topologies.topology import Link, Node, Topology, wire
 
 
@@ -194,6 +194,25 @@ def test_a_station_that_may_move_gets_the_programs_of_all_cells_it_may_enter(sha
         f"/pins/wifi{n}/uplink" for n in (1, 2, 3)
     ]
     assert sum(len(cell.prices) for cell in links.cells.values()) == 6
+
+
+def test_relays_are_stations_and_two_access_points_share_one_channel(shaped):
+    links = shaped(rat_setup.build(rat_setup.Params(setup=3, pairs=2)))
+    assert set(links.cells["wifi1"].prices) == {"10.0.0.1", "10.0.0.2"}
+    assert links.cells["wifi3"] is links.cells["wifi2"]
+    assert set(links.cells["wifi2"].prices) == {"10.1.0.1", "10.1.0.2", "10.3.0.1", "10.3.0.2"}
+    attached = dict(links.network.ran)
+    assert attached["n1"][-1].endswith("dev n1-wlan0 egress bpf da pinned /pins/wifi1/uplink")
+    assert of(links.lines, "wifi3-wlan1")[-1].endswith("/pins/wifi2/downlink")
+
+
+def test_a_bearer_with_a_delay_delays_before_its_queue(shaped):
+    links = shaped(rat_setup.build(rat_setup.Params(setup=2, pairs=1, lte_rtt_ms=40)))
+    for device in ("lte1-eth1", "lte1-eth1u"):
+        queues = [line for line in of(links.lines, device) if "parent" in line and "qdisc" in line]
+        assert "parent 1:1 handle 20: netem" in queues[0]
+        assert "delay 20000us" in queues[0]
+        assert "parent 20:1 handle 10: pfifo limit 661" in queues[1]
 
 
 def test_packets_that_wait_longer_than_their_clock_says_are_late(shaped, load, monkeypatch):

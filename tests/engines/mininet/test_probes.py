@@ -2,7 +2,7 @@
 
 from lab.engines.mininet import probes
 from lab.engines.mininet.probes import PathFigures
-from lab.topologies import pooling, wireless_set
+from lab.topologies import pooling, rat_setup, wireless_set
 from lab.topologies.topology import wire
 
 EXPECTED = PathFigures(rate_mbps=10.0, rtt_ms=10.0)
@@ -148,3 +148,24 @@ def test_expected_rates_are_in_the_scenarios_units(load):
     ]
     assert found[0].rate_mbps == found[1].rate_mbps == 46
     assert found[0].rtt_ms < found[1].rtt_ms  # a ping takes longer on a slower wire
+
+
+def test_a_path_over_relays_has_the_rate_of_its_slowest_cell_and_all_delays():
+    topology = rat_setup.build(rat_setup.Params(setup=2, lte_rtt_ms=40, wifi_rtt_ms=8))
+    first, second = wire(topology).of("ue2")
+    bearer = topology.cell("lte1").stations[0].rate_bps / 1e6
+    by_wifi, by_lte = (probes.expected_figures(topology, each) for each in (first, second))
+    assert by_wifi.rate_mbps > bearer
+    assert by_lte.rate_mbps == bearer
+    assert 8 < by_wifi.rtt_ms < 8.1
+    assert 44 < by_lte.rtt_ms < 44.1  # 40 ms of the bearer, and a quarter of 8 ms twice for wifi3
+
+
+def test_paths_are_measured_together_only_over_different_channels():
+    def together(setup):
+        topology = rat_setup.build(rat_setup.Params(setup=setup, pairs=2))
+        found = probes.rounds(topology, wire(topology).interfaces[:4])
+        return [[each.name for each in one] for one in found]
+
+    assert together(2) == [["ue1-wlan0", "ue2-wlan1"], ["ue1-wlan1", "ue2-wlan0"]]
+    assert together(3) == [["ue1-wlan0"], ["ue1-wlan1"], ["ue2-wlan0"], ["ue2-wlan1"]]

@@ -49,15 +49,22 @@ def link(
     )
 
 
-def rate(device: str, rate_bps: int, queue_packets: int, verb: str = "replace") -> list[str]:
+def rate(device: str, rate_bps: int, queue_packets: int, delay_ns: int = 0) -> list[str]:
     """Return the `tc` lines of an HTB qdisc with one class of this rate and a finite FIFO queue.
 
-    `verb` is the `tc` command for the qdiscs: replace or add.
+    A packet enters the queue `delay_ns` after its arrival, so the queue holds only packets that
+    wait for the rate.
     """
+    delayed = [
+        f"qdisc replace dev {device} parent 1:1 handle 20: netem limit {UNLIMITED_PACKETS} "
+        f"delay {delay_ns / 1000:.6g}us"
+    ]
     return [
-        f"qdisc {verb} dev {device} root handle 1: htb default 1",
+        f"qdisc replace dev {device} root handle 1: htb default 1",
         rate_class(device, rate_bps),
-        f"qdisc {verb} dev {device} parent 1:1 handle 10: pfifo limit {queue_packets}",
+        *(delayed if delay_ns else ()),
+        f"qdisc replace dev {device} parent {'20:1' if delay_ns else '1:1'} handle 10: "
+        f"pfifo limit {queue_packets}",
     ]
 
 
@@ -73,14 +80,16 @@ def rate_class(device: str, rate_bps: int) -> str:
     )
 
 
-def uplink(port: str, device: str, rate_bps: int, queue_packets: int) -> list[str]:
-    """Return the `tc` lines that give a queue and a rate to all that arrives at `port`.
+def uplink(
+    port: str, device: str, rate_bps: int, queue_packets: int, delay_ns: int = 0
+) -> list[str]:
+    """Return the `tc` lines that give a queue, a rate and a delay to all that arrives at `port`.
 
     The kernel has no queue for arriving packets. So they are sent through `device`, an interface of
     the type ifb, which queues them and then hands them back to `port`.
     """
     return [
-        *rate(device, rate_bps, queue_packets),
+        *rate(device, rate_bps, queue_packets, delay_ns),
         f"qdisc add dev {port} handle ffff: ingress",
         f"filter add dev {port} parent ffff: matchall action mirred egress redirect dev {device}",
     ]

@@ -64,13 +64,10 @@ def addresses(interfaces: tuple[Interface, ...]) -> Iterator[str]:
     yield f"route replace 10.0.0.0/8 dev {interfaces[0].name} src {interfaces[0].address}"
 
 
-def name_radio(kernel_name: str, interface: Interface) -> Iterator[str]:
-    """Yield the `ip` lines that give a radio's interface the name and MAC address of `interface`.
-
-    `kernel_name` is the name that the kernel gave it.
-    """
-    yield f"link set dev {kernel_name} down"
-    yield f"link set dev {kernel_name} name {interface.name} address {interface.mac}"
+def radio_mac(interface: Interface) -> Iterator[str]:
+    """Yield the `ip` lines that give the interface of a radio its MAC address; it is down then."""
+    yield f"link set dev {interface.name} down"
+    yield f"link set dev {interface.name} address {interface.mac}"
 
 
 def neighbours(host: str, wiring: Wiring) -> Iterator[str]:

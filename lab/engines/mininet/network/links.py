@@ -209,11 +209,13 @@ class Links:
         """Load the programs of all WiFi cells; attach them to access points and stations.
 
         A station that may move gets the programs of all cells to which it may move; only the
-        program of the cell that holds its address acts.
+        program of the cell that holds its address acts. Cells on one channel have one program.
         """
         wifi = [cell for cell in self.cells_of if cell.kind == "wifi"]
-        for cell in wifi:
-            air = self.cells[cell.ap] = wifi_cell.RunningCell(cell, self.ledger)
+        for cell in sorted(wifi, key=lambda cell: bool(cell.medium)):
+            air = self.cells[cell.ap] = (
+                self.cells[cell.medium] if cell.medium else wifi_cell.RunningCell(cell, self.ledger)
+            )
             for station in cell.stations:
                 air.set_station(self.wiring.at(station.user, cell.ap).address, station)
             lines = shaping.air(f"{cell.ap}-wlan1", "downlink", [str(air.pins)])

@@ -39,5 +39,6 @@ def make(cell: Cell, wiring: Wiring, ledger: Ledger) -> list[str]:
 def _lines(cell: Cell, wiring: Wiring) -> Iterator[str]:
     for station in cell.stations:
         port = wiring.at(station.user, cell.ap).port
-        yield from shaping.rate(port, station.rate_bps, cell.queue_packets)
-        yield from shaping.uplink(port, uplink_device(port), station.rate_bps, cell.queue_packets)
+        bearer = (station.rate_bps, cell.queue_packets, station.delay_ns)
+        yield from shaping.rate(port, *bearer)
+        yield from shaping.uplink(port, uplink_device(port), *bearer)

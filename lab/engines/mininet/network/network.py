@@ -39,8 +39,11 @@ class Network:
         """
         self.topology, self.wiring, self.ledger, self.scratch = topology, wiring, ledger, scratch
         self._net: Any = None
-        self._radios = [each for each in wiring.interfaces if each.name.endswith("wlan0")]
+        aps = topology.ids("wifi")
+        self._relays = [each for each in wiring.relays if each.link in aps]
+        self._radios = [each for each in wiring.interfaces if each.link in aps] + self._relays
         self._wires = [each for each in wiring.interfaces if each not in self._radios]
+        self._trunks = [each for each in wiring.trunks if not each.radio]
 
     def create(self) -> None:
         """Make all nodes. Commands can then run inside the hosts, but no links exist yet."""
@@ -55,11 +58,11 @@ class Network:
 
     def build(self) -> None:
         """Connect the nodes, start bridges and hostapd, configure the hosts, associate stations."""
-        kernel_names = self._make_interfaces()
+        self._make_interfaces()
         self._start_mininet()
         self._make_bridges()
         for host in self.hosts:
-            self._configure_host(host, kernel_names)
+            self._configure_host(host)
         host_setup.without_offloads(self.ports(), lambda argv: argv)
         association.associate(self._radios, self.target, self.run)
         release.release(self._net, self.wiring, self.scratch)
@@ -118,7 +121,7 @@ class Network:
 
     def ports(self) -> Iterator[str]:
         """Yield the interface name of every wired port of all switches and access points."""
-        for trunk in self.wiring.trunks:
+        for trunk in self._trunks:
             yield from (trunk.a_port, trunk.b_port)
         for each in self._wires:
             yield each.port
@@ -127,13 +130,13 @@ class Network:
 
     def _add_nodes(self) -> None:
         net, dpid = self._net, self.wiring.dpid
-        radio_of = {each.node: each for each in self._radios}
         places = {node.id: node.place_m for node in self.topology.nodes}
         for host in self.hosts:
-            if host in radio_of:
-                mac, address = radio_of[host].mac, f"{radio_of[host].address}/8"
+            own = [each for each in self._radios if each.node == host]
+            if own:
+                macs, address = [each.mac for each in own], f"{own[0].address}/8"
                 position = _position(places[host]) or "10,10,0"
-                net.addStation(host, mac=mac, ip=address, position=position)
+                net.addStation(host, mac=macs, ip=address, position=position, wlans=len(own))
             else:
                 net.addHost(host, ip=None, mac=None)
         for number, ap in enumerate(self.topology.ids("wifi")):
@@ -163,7 +166,7 @@ class Network:
         self.ledger.record("daemon", program="hostapd", word=word)
         for host in self.hosts:
             self.ledger.record("process", pid=self.pid(host))
-        for trunk in self.wiring.trunks:
+        for trunk in self._trunks:
             self.ledger.record("interface", name=trunk.a_port)
         for each in self._wires:
             self.ledger.record("interface", name=each.port)
@@ -175,34 +178,34 @@ class Network:
 
     # --- radios and wires
 
-    def _make_interfaces(self) -> dict[str, str]:
-        """Make all radios and all wired links (pairs of interfaces).
-
-        Return a dictionary: the key is the planned name of a radio's interface, the value is the
-        name that the kernel gave it.
-        """
-        kernel_names = radios.create(self._wanted_radios())
-        trunks = self.wiring.trunks
-        lines = [f"link add {each.a_port} type veth peer name {each.b_port}" for each in trunks]
+    def _make_interfaces(self) -> None:
+        """Make all radios and all wired links (pairs of interfaces)."""
+        radios.create(self._wanted_radios())
+        lines = [
+            f"link add {each.a_port} type veth peer name {each.b_port}" for each in self._trunks
+        ]
         lines += [_pair(each, self.pid(each.node)) for each in self._wires]
-        for name in self._ap_radios():
-            lines += [f"link set dev {kernel_names[name]} name {name}", f"link set dev {name} up"]
+        lines += [line for each in self._relays for line in host_setup.radio_mac(each)]
+        lines += [f"link set dev {name} up" for name in self._outside()]
         lines += [f"link set dev {port} up gso_max_segs 1 txqueuelen 1000" for port in self.ports()]
         shell.run(["ip", "-batch", "-"], "make the links", stdin=shaping.batch(lines))
-        return kernel_names
 
     def _wanted_radios(self) -> list[radios.Radio]:
+        inside = [each for each in self._radios if each not in self._relays]
         owners: list[tuple[str, int | None]] = [
-            *((each.name, self.pid(each.node)) for each in self._radios),
-            *((name, None) for name in self._ap_radios()),
+            *((each.name, self.pid(each.node)) for each in inside),
+            *((name, None) for name in self._outside()),
         ]
         return [
             radios.Radio(f"{self._radio_prefix}{n:02d}", name, pid)
             for n, (name, pid) in enumerate(owners)
         ]
 
+    def _outside(self) -> list[str]:
+        """Return the names of the radio interfaces outside all hosts: of access points, relays."""
+        return [*self._ap_radios(), *(each.name for each in self._relays)]
+
     def _ap_radios(self) -> list[str]:
-        """Return the names of the radio interfaces of all access points."""
         return [f"{ap}-wlan1" for ap in self.topology.ids("wifi")]
 
     def _start_mininet(self) -> None:
@@ -211,7 +214,7 @@ class Network:
 
         net = self._net
         net.configureNodes()
-        for each in self.wiring.trunks:
+        for each in self._trunks:
             net.addLink(each.a, each.b, cls=Wire, intfName1=each.a_port, intfName2=each.b_port)
         for wire in self._wires:
             names = {"intfName1": wire.name, "intfName2": wire.port, "addr1": wire.mac}
@@ -219,10 +222,12 @@ class Network:
         net.build()
 
     def _make_bridges(self) -> None:
-        trunks, aps = self.wiring.trunks, self.topology.ids("wifi")
-        ports = [pair for each in trunks for pair in ((each.a, each.a_port), (each.b, each.b_port))]
+        ports = [
+            pair for each in self._trunks for pair in ((each.a, each.a_port), (each.b, each.b_port))
+        ]
         ports += [(each.switch, each.port) for each in self._wires]
-        ports += zip(aps, self._ap_radios(), strict=True)
+        ports += [(each.node, each.name) for each in self._relays]
+        ports += zip(self.topology.ids("wifi"), self._ap_radios(), strict=True)
         bridges.make(self.wiring.dpid, ports)
 
     def target(self, ap: str) -> Target:
@@ -232,20 +237,19 @@ class Network:
 
     # --- hosts
 
-    def _configure_host(self, host: str, kernel_names: dict[str, str]) -> None:
+    def _configure_host(self, host: str) -> None:
         """Configure a host: interface names, addresses, routing tables, sysctls, MPTCP endpoints.
 
         A multipath user has an MPTCP endpoint for each address. A user with more addresses than the
         kernel's path manager supports uses the path manager in user space, and so do its servers.
-        `kernel_names` is the result of `_make_interfaces`.
         """
         interfaces, multipath = self.wiring.of(host), host in self.topology.multipath
         userspace = host in userspace_path_manager.hosts_that_need_it(self.topology, self.wiring)
         lines = [
             line
             for each in interfaces
-            if each.name in kernel_names
-            for line in host_setup.name_radio(kernel_names[each.name], each)
+            if each in self._radios
+            for line in host_setup.radio_mac(each)
         ]
         lines += [*host_setup.addresses(interfaces), *host_setup.neighbours(host, self.wiring)]
         self.run(host, ["ip", "-batch", "-"], f"configure {host}", stdin=shaping.batch(lines))

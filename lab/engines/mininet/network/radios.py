@@ -5,7 +5,9 @@ This uses netlink instead of starting two processes per radio.
 
 from __future__ import annotations
 
+import fcntl
 import shutil
+import socket
 import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -18,6 +20,7 @@ from lab.engines.mininet.machine import shell
 HWSIM_NEW_RADIO, HWSIM_RADIO_NAME = 4, 17  # mac80211_hwsim.h
 SET_WIPHY_NETNS, WIPHY, NETNS_PID = 49, 1, 82  # linux/nl80211.h
 RADIOS = Path("/sys/class/ieee80211")
+SIOCSIFNAME = 0x8923  # linux/sockios.h
 NETWORK_MANAGER = Path("/run/NetworkManager")
 
 
@@ -26,7 +29,7 @@ class Radio:
     """Describe a radio to be made: its name, and the name that its interface will have.
 
     `pid` is the process that holds the network namespace of the radio's host. It is None for the
-    radio of an access point, which stays outside all hosts.
+    radio of an access point or of a relay, which stays outside all hosts.
     """
 
     name: str
@@ -34,33 +37,34 @@ class Radio:
     pid: int | None
 
 
-def create(radios: Iterable[Radio]) -> dict[str, str]:
-    """Make the radios, and move each into the network namespace of its host.
+def create(radios: Iterable[Radio]) -> None:
+    """Make the radios, name their interfaces, and move each into the namespace of its host.
 
-    Returns a dictionary: the key is `Radio.interface`, the planned name of the interface, the value
-    is the name that the kernel gave it. The caller renames the interfaces.
+    An interface is named before it is moved: a host with two radios would have two that the kernel
+    calls wlan0.
     """
     radios = list(radios)
     if not radios:
-        return {}
+        return
     shell.run(["modprobe", "mac80211_hwsim", "radios=0"], "load the module of the radios")
     hwsim, wireless = Family("MAC80211_HWSIM"), Family("nl80211")
     try:
-        return {radio.interface: _create(radio, hwsim, wireless) for radio in radios}
+        for radio in radios:
+            _create(radio, hwsim, wireless)
     finally:
         hwsim.close()
         wireless.close()
 
 
-def _create(radio: Radio, hwsim: Family, wireless: Family) -> str:
+def _create(radio: Radio, hwsim: Family, wireless: Family) -> None:
     shell.journal_command(["hwsim_mgmt", "-c", "-n", radio.name])
     hwsim.request(HWSIM_NEW_RADIO, attribute(HWSIM_RADIO_NAME, radio.name.encode() + b"\0"))
     folder = RADIOS / radio.name
     for blocked in folder.glob("rfkill*/soft"):
         blocked.write_text("0")
-    kernel_name = next((folder / "device" / "net").iterdir()).name
+    _rename(next((folder / "device" / "net").iterdir()).name, radio.interface)
     if radio.pid is None:
-        _unmanage(kernel_name)
+        _unmanage(radio.interface)
     else:
         shell.journal_command(["iw", "phy", radio.name, "set", "netns", str(radio.pid)])
         number = struct.pack("=I", int((folder / "index").read_text()))
@@ -68,7 +72,12 @@ def _create(radio: Radio, hwsim: Family, wireless: Family) -> str:
             SET_WIPHY_NETNS,
             attribute(WIPHY, number) + attribute(NETNS_PID, struct.pack("=I", radio.pid)),
         )
-    return kernel_name
+
+
+def _rename(old: str, new: str) -> None:
+    shell.journal_command(["ip", "link", "set", "dev", old, "name", new])
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
+        fcntl.ioctl(control, SIOCSIFNAME, struct.pack("16s16s", old.encode(), new.encode()))
 
 
 def _unmanage(interface: str) -> None:

@@ -33,8 +33,8 @@ def release(net: Any, wiring: Wiring, scratch: Path) -> None:
             if interface.name == each.name:
                 interface.ip, interface.mac = each.address, each.mac
                 interface.prefixLen = interface.prefixLen or PREFIX_LENGTH
-        if each.name in (radio.name for radio in getattr(node, "wintfs", {}).values()):
-            associate(net, each.node, each.switch)
+        if each.name in node.params.get("wlan", ()):
+            associate(net, each.node, each.switch, each.name)
     for node in net.values():
         node.quiet = False
 
@@ -53,12 +53,13 @@ def host_names(wiring: Wiring) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def associate(net: Any, station: str, ap: str) -> None:
+def associate(net: Any, station: str, ap: str, name: str = "") -> None:
     """Record in Mininet-WiFi's objects that a station is associated with an access point.
 
-    This changes no radio; call it after each change of the association.
+    `name` is the name of the station's radio, by default its first. This changes no radio; call it
+    after each change of the association.
     """
-    radio, air = net[station].wintfs[0], net[ap].wintfs[0]
+    radio, air = net[station].getNameToWintf(name or f"{station}-wlan0"), net[ap].wintfs[0]
     if radio.associatedTo is not None and radio in radio.associatedTo.associatedStations:
         radio.associatedTo.associatedStations.remove(radio)
     radio.setConnected(air)

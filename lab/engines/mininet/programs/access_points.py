@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 
@@ -12,8 +12,8 @@ class Station:
 
     `rate_bps` is the user's rate when no other user sends. `device` and `uplink_device` are the
     interfaces with the user's LTE queues, one per direction. `uploads` is True if the scenario has
-    an upload of this user. `rssi_dbm` is the strength of the signal at its place, None where users
-    have no places.
+    an upload of this user, and for a relay. `rssi_dbm` is the strength of the signal at its place,
+    None where users have no places.
     """
 
     rate_bps: int
@@ -32,7 +32,9 @@ class AccessPoint:
     """Describe an access point; `kind` is wifi or lte, `device` its radio interface (WiFi).
 
     With `collisions`, the number of contenders for its channel decides how often a frame is
-    transmitted; `loss_ppm` is an additional loss of its channel.
+    transmitted; `loss_ppm` is an additional loss of its channel. `medium` is the access point whose
+    channel it shares, empty if none. `sharing` holds the radio interfaces of the access points that
+    share its own channel.
     """
 
     kind: str
@@ -40,6 +42,8 @@ class AccessPoint:
     stations: Stations
     collisions: bool = False
     loss_ppm: int = 0
+    medium: str = ""
+    sharing: Sequence[str] = ()
 
 
 @dataclass(frozen=True)

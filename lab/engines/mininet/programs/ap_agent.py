@@ -58,11 +58,11 @@ class Collisions:
         self._contenders = 1.0
         self._set = (1.0, 0.0)
 
-    def update(self, downlink: bool) -> None:
-        """Take one measurement; `downlink` tells whether frames wait at the access point."""
+    def update(self, downlinks: int) -> None:
+        """Take one measurement; at `downlinks` access points of the channel, frames wait."""
         now_ns = time.monotonic_ns()
         stations = self._members.activity().values()
-        sending = downlink + sum(each.busy_until_ns > now_ns for each in stations)
+        sending = downlinks + sum(each.busy_until_ns > now_ns for each in stations)
         self._contenders = contention.smoothed(self._contenders, sending)
         transmissions = contention.transmissions(self._contenders)
         effect = transmissions, contention.loss(self._contenders, self._loss_ppm)
@@ -87,7 +87,7 @@ class WifiCell:
         """
         self._stations, self._wait_ns, self._collisions = ap.stations, wait_ns, collisions
         self._handle = (scheduler.index(ap.device), FQ)
-        self.queues = [self._handle]
+        self.queues = [self._handle, *((scheduler.index(each), FQ) for each in ap.sharing)]
 
     def poll(self, queues: Mapping[Handle, Queue], elapsed_s: float) -> Report:
         """Return a report; its backlog is the longer one of downlink and uploads."""
@@ -95,7 +95,7 @@ class WifiCell:
         rates_bps = [each.rate_bps for each in self._stations.values() if each.uploads]
         uploads = waiting_uploads(self._wait_ns(), rates_bps) if rates_bps else 0
         if self._collisions:
-            self._collisions.update(downlink > 0)
+            self._collisions.update(sum(queues[each].backlog_packets > 0 for each in self.queues))
         return Report(
             max(downlink, uploads),
             wifi_occupancy(downlink, uploads),
@@ -110,7 +110,7 @@ def make_cell(name: str, ap: AccessPoint, scheduler: Scheduler) -> Cell:
     """Return the WifiCell or LteCell that measures the access point `ap`."""
     if ap.kind == "lte":
         return LteCell(ap, scheduler)
-    clock = CellClock(name)
+    clock = CellClock(ap.medium or name)
 
     def wait_ns() -> int:
         return max(0, clock.read().uplink_free_ns - time.monotonic_ns())
