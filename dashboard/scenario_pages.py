@@ -80,8 +80,8 @@ def groups() -> list[Group]:
 def choices(name: str) -> Row:
     """Return the strategies, engines and congestion controls with which a scenario can be started.
 
-    In the row of a strategy, `unfit` says why it could never act in this network. In the row of an
-    engine, `unfit` says why it cannot build the network. It is empty if there is no such reason.
+    In the row of a strategy, `unfit` says why it could never act in this network. It is empty if
+    there is no such reason.
     """
     scenario = loading.load(name)
     unfit = strategy_table.unfit(scenario.network)
@@ -89,10 +89,7 @@ def choices(name: str) -> Row:
         "strategies": [
             row | {"unfit": unfit[row["name"]] or ""} for row in catalogue.strategy_rows()
         ],
-        "engines": [
-            row | {"unfit": row["cannot_build"].get(scenario.topology.kind, "")}
-            for row in catalogue.engine_rows()
-        ],
+        "engines": catalogue.engine_rows(),
         "cc": [row["name"] for row in catalogue.congestion_control_rows()],
     }
 

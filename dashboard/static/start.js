@@ -2,8 +2,8 @@
 import { $, api, data, element } from "./app.js";
 
 const { scenario, strategies, engines, cc } = data("about");
-const option = (value, text = value, selected = false, disabled = false) =>
-  element("option", { value, selected, disabled }, text);
+const option = (value, text = value, selected = false) =>
+  element("option", { value, selected }, text);
 
 function fillStrategies() {
   $("strategy").append(
@@ -94,19 +94,9 @@ function fillEngines() {
   const ordered = [...engines].sort((a, b) => Number(a.real_time) - Number(b.real_time));
   $("engine").append(
     ...ordered.map((each) =>
-      option(
-        each.name,
-        `${each.name}${kinds[each.name] ? `: ${kinds[each.name]}` : ""}${each.unfit ? " (cannot build this topology)" : ""}`,
-        false,
-        Boolean(each.unfit),
-      ),
+      option(each.name, `${each.name}${kinds[each.name] ? `: ${kinds[each.name]}` : ""}`, false),
     ),
   );
-  const unfit = ordered.find((each) => each.unfit);
-  $("engine-help").hidden = !unfit;
-  $("engine-help").textContent = unfit
-    ? `Engine ${unfit.name} cannot build this topology: ${unfit.unfit}.`
-    : "";
   const follow = () => {
     const engine = engines.find((each) => each.name === $("engine").value);
     $("speed-box").hidden = engine.real_time;

@@ -47,17 +47,11 @@ def admit(name: str, scenario: Scenario, options: Options) -> None:
     """Raise `RequestError` if engine `name` cannot run the scenario with these options;
     `MachineLacks` if this machine cannot.
 
-    The checks cover the speed, the kind of topology, its relays, the Multipath TCP settings, the
+    The checks cover the speed, the relays of the topology, the Multipath TCP settings, the
     kinds of traffic and the congestion controls. Call this before any part of the run starts.
     """
     if entry(name).real_time and options.speed != 1.0:
         raise RequestError(f"--speed on engine '{name}': it runs in real time. Leave out --speed")
-    kind = scenario.topology.kind
-    if kind in entry(name).topologies:
-        raise RequestError(
-            f"topology '{kind}' on engine '{name}': {entry(name).topologies[kind]}. "
-            "Choose --engine sim"
-        )
     for event in scenario.events:
         last = event.target.rpartition(".")[2]
         if last in entry(name).targets:

@@ -63,7 +63,7 @@ def engine_rows() -> list[Row]:
     """Return one dictionary per engine.
 
     `real_time` says whether the engine follows the wall clock, so that its runs cannot be paused or
-    sped up. `cannot_build` maps kinds of topology that the engine cannot build to the reason.
+    sped up.
     """
     return [
         {
@@ -71,7 +71,6 @@ def engine_rows() -> list[Row]:
             "real_time": entry.real_time,
             "cc": list(congestion_controls(name)),
             "schedulers": list(entry.schedulers),
-            "cannot_build": dict(entry.topologies),
         }
         for name, entry in ENGINES.items()
     ]

@@ -20,7 +20,6 @@ class Entry:
     """Describe one engine: the import path of its class (`path`), and what the engine can run.
 
     - `real_time`: the engine follows the wall clock, so its runs cannot be paused or sped up
-    - `topologies`: the kinds of topology that the engine cannot build, each with the reason
     - `targets`: the last words of event targets that it cannot change, each with the reason
     - `cc`: the built-in congestion controls that the engine can run
     - `law_suffix`: the file name suffix of a user's own congestion control for this engine
@@ -34,7 +33,6 @@ class Entry:
     schedulers: tuple[str, ...]
     lacks: Mapping[str, str]
     real_time: bool = True
-    topologies: Mapping[str, str] = field(default_factory=dict)
     targets: Mapping[str, str] = field(default_factory=dict)
     variants: tuple[str, ...] = ("kernel",)
     expected_by: tuple[str, ...] = ("pacing",)
@@ -50,7 +48,6 @@ KERNEL_LACKS = {
     "expected_by": "hosts limit their rate by pacing",
     "penalisation": "upstream Linux does not do it",
 }
-EMULATION_TOPOLOGIES: dict[str, str] = {}
 EMULATION_TARGETS = {"tier1_mbps": "its switches limit only Tier 2"}
 VARIANTS = ("balia_decrease", "olia_metric")
 ENGINES: dict[str, Entry] = {
@@ -70,7 +67,6 @@ ENGINES: dict[str, Entry] = {
         tuple(BUILT_IN),
         ("linux", "lowest_rtt"),  # both names mean the kernel's scheduler
         KERNEL_LACKS,
-        topologies=EMULATION_TOPOLOGIES,
         targets=EMULATION_TARGETS,
     ),
 }

@@ -289,20 +289,17 @@ def test_the_start_page_shows_drawings_as_drawings_and_text_as_text(client):
     assert "<p>Each host has one interface" in after.partition("</pre>")[2]
 
 
-def test_the_start_page_marks_strategies_and_engines_that_do_not_fit(client):
-    def unfit(name, kind):
+def test_the_start_page_marks_strategies_that_do_not_fit(client):
+    def unfit(name):
         about = (
             client.get(f"/scenarios/{name}")
             .text.partition('id="about">')[2]
             .partition("</script>")[0]
         )
-        return [row["name"] for row in json.loads(about)[kind] if row["unfit"]]
+        return [row["name"] for row in json.loads(about)["strategies"] if row["unfit"]]
 
-    assert unfit("fifteen_paths", "strategies") == ["meter_throttling"]
-    assert unfit("fifteen_paths", "engines") == []
-    assert unfit("testbed_wifi_lte", "strategies") == []
-    assert unfit("thirty_users", "engines") == []
-    assert unfit("rat_setup_1", "engines") == ["mininet"]
+    assert unfit("fifteen_paths") == ["meter_throttling"]
+    assert unfit("testbed_wifi_lte") == []
 
 
 def test_text_between_backticks_is_code_and_everything_else_is_escaped(client):

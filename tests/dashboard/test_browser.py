@@ -148,10 +148,7 @@ def test_runs_are_removed_after_a_confirmation(page, address):
     assert page.is_disabled("#remove")
 
 
-def test_the_form_says_why_a_strategy_or_an_engine_does_not_fit(page, address):
+def test_the_form_says_why_a_strategy_does_not_fit(page, address):
     page.goto(f"{address}/scenarios/fifteen_paths")
     page.select_option("#strategy", "meter_throttling")
     assert "this network has none" in page.inner_text("#strategy-help")
-    page.goto(f"{address}/scenarios/thirty_users")
-    assert page.locator("#engine option[value=mininet][disabled]").count() == 1
-    assert "emulated radios" in page.inner_text("#engine-help")

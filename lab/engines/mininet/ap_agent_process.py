@@ -21,7 +21,7 @@ from lab.engines.mininet.programs.access_points import AccessPoint, Station
 from lab.errors import LabError
 from lab.radio import cell as radio_cell
 from lab.radio.cell import Cell
-from lab.topologies.topology import Topology, Wiring
+from lab.topologies.topology import Topology, Wiring, radio_port
 
 TIMEOUT_S = 30
 DATAGRAM_BYTES = 65536
@@ -55,7 +55,7 @@ class ApAgentProcess:
         aps = {each.ap: asdict(_access_point(each, wiring, uploading)) for each in topology.cells}
         for cell in topology.cells:
             if cell.medium:
-                aps[cell.medium]["sharing"] = (*aps[cell.medium]["sharing"], f"{cell.ap}-wlan1")
+                aps[cell.medium]["sharing"] = (*aps[cell.medium]["sharing"], radio_port(cell.ap))
         ports = [pox.AP_AGENT_PORT, self._reports.getsockname()[1]]
         configuration.write_text(json.dumps({"aps": aps, "ports": ports}))
         self._process = self._start(configuration)
@@ -157,5 +157,5 @@ def _access_point(cell: Cell, wiring: Wiring, uploaders: Container[str]) -> Acce
         )
         for each in cell.stations
     }
-    device, collisions = f"{cell.ap}-wlan1", cell.collisions and not cell.medium
+    device, collisions = radio_port(cell.ap), cell.collisions and not cell.medium
     return AccessPoint(cell.kind, device, stations, collisions, cell.loss_ppm, cell.medium)
