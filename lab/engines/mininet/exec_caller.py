@@ -25,7 +25,7 @@ from lab.errors import LabError, RequestError, unknown
 
 POLL_S = 0.1
 KEYS_S = 0.03  # between two copies of keystrokes and output of a terminal
-START_TIMEOUT_S = 30
+START_TIMEOUT_S = 60
 CHUNK = 65536
 
 
