@@ -306,6 +306,15 @@ def test_both_engines_run_at_the_rate_scale_of_the_emulation(engines, monkeypatc
     assert (runs.scale(experiment), runs.length_s(experiment)) == (0.5, 1.0)
 
 
+def test_the_slow_probe_for_the_virtual_machine_is_made_once(engines, monkeypatch, tmp_path):
+    probes = []
+    monkeypatch.setattr(crosscheck_runs, "needs_vm", lambda: probes.append(1) or True)
+    runs = PairedRuns(1, tmp_path, Terminal(), 1.0, PAIR)
+    for case in crosscheck_all.cases(["pooling", "shared_pipe"]):
+        assert all(job.vm for job in runs.jobs(case.experiment, "fake"))
+    assert len(probes) == 1
+
+
 @pytest.mark.parametrize(
     ("seconds", "text"), [(45, "45 s"), (89, "89 s"), (720, "12 min"), (12_000, "3 h 20 min")]
 )

@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 from lab.batch import jobs
@@ -142,6 +143,12 @@ class PairedRuns:
         request = self._unscaled_request(experiment, self.engines[0])
         return plan(replace(request, repeat=1))[0].duration_s
 
+    @cached_property
+    def _needs_vm(self) -> bool:
+        """Return whether the emulation needs the virtual machine. The probe takes seconds, so it is
+        made once."""
+        return crosscheck_runs.needs_vm()
+
     def _make(self, planned: Sequence[Job], tries: int) -> bool:
         for n in range(tries):
             if n:
@@ -173,7 +180,7 @@ class PairedRuns:
             duration_s=self.duration_s or experiment.duration_s,
             settings=(*experiment.settings, AS_LINUX),
             out=self.runs / engine / f"{experiment.name}{trial}",
-            vm=real_time and crosscheck_runs.needs_vm(),
+            vm=real_time and self._needs_vm,
             wait=real_time,
         )
 
