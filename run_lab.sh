@@ -28,6 +28,11 @@ as_caller() {
     fi
 }
 
+# Under sudo, Python writes no compiled files: they would belong to root, among those of the user.
+if [ "$(id -u)" = 0 ] && [ -n "${SUDO_UID:-}" ]; then
+    export PYTHONDONTWRITEBYTECODE=1
+fi
+
 # install STAMP FILE...: install the pinned packages of FILEs, unless the stamp is of these FILEs
 install() {
     stamp=.venv/$1.stamp

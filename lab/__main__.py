@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from lab import __version__, extensions
+from lab import __version__, extensions, sudo
 from lab.batch.request import Request
 from lab.cli import check as checking
 from lab.cli import evidence, lists, machine
@@ -30,7 +30,10 @@ class CommandLine(click.Group):
     """Run the commands, and convert an error of the lab to a message and an exit code."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command. For a `LabError`, print its message and end with its exit code."""
+        """Run a command. For a `LabError`, print its message and end with its exit code.
+
+        Under sudo, what root has written into the caller's cache folder then belongs to the caller.
+        """
         try:
             return super().invoke(ctx)
         except LabError as error:
@@ -38,6 +41,8 @@ class CommandLine(click.Group):
             ctx.exit(error.exit_code)
         except KeyboardInterrupt:
             ctx.exit(EXIT_INTERRUPTED)
+        finally:
+            sudo.give_cache_away()
 
 
 @click.group(cls=CommandLine, context_settings={"help_option_names": ["-h", "--help"]})

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from lab import sudo
 from lab.errors import LabError, RequestError
-from lab.run import recorder as recording
 from lab.run.frame import Frame
 from lab.run.reading import Follower, read_events, read_samples
 from lab.run.recorder import new_folder
@@ -110,7 +110,7 @@ def test_a_result_is_complete_or_missing(load, record, monkeypatch):
 
 def test_under_sudo_the_folder_belongs_to_the_caller(load, record, monkeypatch):
     given = []
-    monkeypatch.setattr(recording, "sudo_caller", lambda: (1234, 99))
+    monkeypatch.setattr(sudo, "caller", lambda: (1234, 99))
     monkeypatch.setattr(
         os, "chown", lambda path, uid, gid, **_: given.append((Path(path).name, uid, gid))
     )

@@ -8,13 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from lab import extensions
+from lab import extensions, sudo
 from lab.batch.jobs import Job, OnProgress
 from lab.errors import LabError, MachineLacks
 from lab.run.frame import Frame
 from lab.run.outcome import EXIT_INTERRUPTED, Outcome, Progress, conclude
 from lab.run.reading import Follower, read_document
-from lab.run.recorder import REQUEST, TRACE, Recorder, give_away, new_folder, write_scenario
+from lab.run.recorder import REQUEST, TRACE, Recorder, new_folder, write_scenario
 
 
 def run_job(job: Job, on_progress: OnProgress) -> Outcome:
@@ -43,7 +43,7 @@ def run_job(job: Job, on_progress: OnProgress) -> Outcome:
         error, code = problem, problem.exit_code
     (folder / REQUEST).unlink(missing_ok=True)
     if (folder / "result.json").exists():
-        give_away(folder)
+        sudo.give_away(folder)
         result = read_document(folder, "result.json")
         return Outcome(result, folder, code, str(error or result.get("error", "")))
     return _without_result(job, folder, code, error)

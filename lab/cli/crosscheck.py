@@ -12,7 +12,6 @@ from pathlib import Path
 import click
 
 from lab.cli.terminal import Terminal
-from lab.cli.trial import Trial
 from lab.errors import RequestError
 from lab.evaluation import crosscheck as study_page
 from lab.evaluation import crosscheck_all
@@ -23,7 +22,6 @@ from lab.run.outcome import EXIT_INTERRUPTED
 from lab.scenario import loading
 
 ALL = "all"
-TRIAL = Trial()
 
 
 def main(
@@ -32,7 +30,7 @@ def main(
     only: str | None = None,
     runs: Path | None = None,
     page: Path | None = None,
-    trial: Trial = TRIAL,
+    duration_s: float | None = None,
 ) -> int:
     """Run studies or scenarios in both engines, and write their page. Return the exit code.
 
@@ -42,17 +40,15 @@ def main(
     Each case is run `repeat` times per engine. Runs that exist in the folder `runs` are not
     repeated. If `only` names an engine, make only the runs of this engine and write no page.
     After an interruption the page is unchanged, and the runs that have ended are kept.
-    `trial` holds options for scenarios.
+    `duration_s` replaces the duration of scenarios.
     """
     known = {study.scenario for study in study_page.chosen(())}
     scenarios = [name for name in names if name != ALL]
     crosscheck: CrossCheck | CrossCheckAll
     if ALL in names or any(name not in known and name in loading.names() for name in names):
-        paired = PairedRuns(
-            repeat, (runs or RUNS) / ALL, Terminal(), trial.duration_s, tries=trial.tries
-        )
+        paired = PairedRuns(repeat, (runs or RUNS) / ALL, Terminal(), duration_s)
         crosscheck, page = CrossCheckAll(paired), page or crosscheck_all.PAGE
-    elif trial.duration_s is not None:
+    elif duration_s is not None:
         raise RequestError("--duration: a study has durations of its own. Write: crosscheck all")
     else:
         crosscheck, page = CrossCheck(repeat, runs or RUNS, Terminal()), page or study_page.PAGE

@@ -6,24 +6,8 @@ from pathlib import Path
 
 import click
 
-from lab.cli.trial import Trial
-
 ENGINES = ("sim", "mininet")
-duration_option = click.option(
-    "--duration",
-    "duration_s",
-    type=click.FloatRange(min=1),
-    metavar="SECONDS",
-    help="Replace the duration of all runs, for a trial (only `all`, or --engine mininet).",
-)
-tries_option = click.option(
-    "--tries",
-    type=click.IntRange(0, 10),
-    default=3,
-    show_default=True,
-    help="Runs of the emulation that fail or overload the machine are made so often. 0: make no "
-    "run, and write the page from those that exist (only `all`, or --engine mininet).",
-)
+DURATION = click.FloatRange(min=1)
 
 
 @click.command()
@@ -48,8 +32,13 @@ tries_option = click.option(
     metavar="FILE",
     help="File to write. Default: docs/crosscheck.md; with `all`, docs/crosscheck_all.md.",
 )
-@duration_option
-@tries_option
+@click.option(
+    "--duration",
+    "duration_s",
+    type=DURATION,
+    metavar="SECONDS",
+    help="Replace the duration of the scenarios (with `all` only), for a trial.",
+)
 @click.pass_context
 def crosscheck(
     ctx: click.Context,
@@ -59,7 +48,6 @@ def crosscheck(
     runs: Path | None,
     page: Path | None,
     duration_s: float | None,
-    tries: int,
 ) -> None:
     """Compare the engines on the same cases.
 
@@ -70,7 +58,7 @@ def crosscheck(
     """
     from lab.cli import crosscheck as crosschecking
 
-    ctx.exit(crosschecking.main(studies, repeat, only, runs, page, Trial(duration_s, tries)))
+    ctx.exit(crosschecking.main(studies, repeat, only, runs, page, duration_s))
 
 
 @click.command()
@@ -93,8 +81,13 @@ def crosscheck(
     metavar="ID",
     help="Check this claim only (mininet). Give it several times for several claims.",
 )
-@duration_option
-@tries_option
+@click.option(
+    "--duration",
+    "duration_s",
+    type=DURATION,
+    metavar="SECONDS",
+    help="Replace the duration of all runs (mininet), for a trial.",
+)
 @click.option(
     "--runs",
     type=click.Path(path_type=Path),
@@ -116,7 +109,6 @@ def reproduce(
     engine: str,
     claims: tuple[str, ...],
     duration_s: float | None,
-    tries: int,
     runs: Path | None,
     pages: Path | None,
 ) -> None:
@@ -135,4 +127,4 @@ def reproduce(
         if claims or duration_s:
             raise click.UsageError("--claim and --duration belong to --engine mininet")
         ctx.exit(reproducing.main(paper, repeat, runs, pages))
-    ctx.exit(reproducing.emulated(paper, repeat, claims, Trial(duration_s, tries), runs, pages))
+    ctx.exit(reproducing.emulated(paper, repeat, claims, duration_s, runs, pages))

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import lab
+from lab import sudo
 from lab.batch import jobs, virtual_machine
 from lab.batch.jobs import Display
 from lab.batch.request import Request, placed, plan
@@ -24,7 +25,6 @@ from lab.evaluation.studies import Case, Measured, Study, is_evidence
 from lab.run.manifest import ROOT
 from lab.run.outcome import EXIT_INTERRUPTED
 from lab.run.reading import read_document, read_samples
-from lab.run.recorder import give_away
 from lab.scenario import engine_table
 
 TRIES = 3
@@ -118,7 +118,7 @@ class CrossCheck:
         argv += ["--runs", str(self.runs.absolute())]
         launch = virtual_machine.launcher()
         code: int = launch.run_in_vm(launch.GuestCommand(argv, shared, show=True), wait=True)
-        give_away(shared)
+        sudo.give_away(shared)
         if code not in (0, EXIT_INTERRUPTED):
             raise LabError(
                 f"crosscheck {study.scenario} in the virtual machine: it ended with status "

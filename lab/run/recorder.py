@@ -22,6 +22,7 @@ from typing import Any, TextIO
 
 import yaml
 
+from lab import sudo
 from lab.errors import LabError, RequestError
 from lab.extensions import COPIES, Extension
 from lab.run.frame import Frame
@@ -69,7 +70,7 @@ class Recorder:
                 (folder / name).touch()
         except OSError as error:
             raise self._failed("the first files", error) from error
-        give_away(self.folder)
+        sudo.give_away(self.folder)
 
     def sample(self, frame: Frame) -> None:
         """Append a frame to samples.jsonl."""
@@ -147,7 +148,7 @@ class Recorder:
             except OSError as error:
                 self._failed("the last lines", error)
         self._open.clear()
-        give_away(self.folder)
+        sudo.give_away(self.folder)
 
     def _append(self, name: str, text: str) -> None:
         if self.broken:
@@ -172,7 +173,7 @@ class Recorder:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-        if owner := sudo_caller():
+        if owner := sudo.caller():
             os.chown(beside, *owner)
         beside.replace(target)
 
@@ -182,14 +183,6 @@ class Recorder:
             " is kept. Free space or choose another folder with --out, then run again"
         )
         return self.broken
-
-
-def give_away(folder: Path) -> None:
-    """Make the user who called sudo the owner of a run folder and its files. Do nothing without
-    sudo."""
-    if owner := sudo_caller():
-        for path in (folder, *folder.rglob("*")):
-            os.chown(path, *owner, follow_symlinks=False)
 
 
 def write_scenario(path: Path, scenario: Scenario) -> None:
@@ -233,13 +226,6 @@ def new_folder(scenario: Scenario, out: Path | None = None, runs: Path = RUNS) -
     raise LabError(f"make a run folder in {runs}: a thousand of this second are there already")
 
 
-def sudo_caller() -> tuple[int, int] | None:
-    """Return the user id and group id of the user who called sudo. Return None if this process does
-    not run as root under sudo."""
-    uid, gid = os.environ.get("SUDO_UID", ""), os.environ.get("SUDO_GID", "")
-    return (int(uid), int(gid)) if os.geteuid() == 0 and uid.isdigit() and gid.isdigit() else None
-
-
 def _made(folder: Path) -> Path:
     """Create a folder and its missing parents. Make the user who called sudo the owner of the new
     folders. Return `folder`."""
@@ -251,7 +237,7 @@ def _made(folder: Path) -> Path:
 
 
 def _give(folder: Path) -> None:
-    if owner := sudo_caller():
+    if owner := sudo.caller():
         os.chown(folder, *owner)
 
 

@@ -66,7 +66,7 @@ class PoxProcess:
         `upstream` is the folder of POX's sources. `key_file` has the key that authenticates
         messages between POX and the host agent.
         """
-        self.folder, self.ledger, self.strategy = folder, ledger, strategy
+        self.folder, self.ledger, self.strategy = folder.absolute(), ledger, strategy
         self.restarts = 0
         self._upstream, self._key_file = upstream, key_file
         self._process: subprocess.Popen[bytes] | None = None

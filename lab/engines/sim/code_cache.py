@@ -21,6 +21,8 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from lab import sudo
+
 SOURCES = Path(__file__).parent / "core"
 OPTIONS = {"cache": True, "no_cfunc_wrapper": True}  # of numba.njit; nobody calls it from C
 COMPLETE = "complete"  # a file in the folder: everything is compiled
@@ -61,17 +63,10 @@ def folder(laws: Mapping[str, Path] | None = None) -> Path:
     """Return the folder for the compiled code of the present sources of the core and of users'
     congestion control laws. `laws` maps the name of each law to its file.
 
-    The folder is in MULTIPATH_LAB_CACHE if that is set, else in this user's cache; it may not exist
-    yet.
+    The folder is in this user's cache folder (`sudo.user_cache`); it may not exist yet.
     """
-    given = os.environ.get("MULTIPATH_LAB_CACHE")
-    user_cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    base = Path(given) if given else user_cache / "multipath-lab"
-    return (
-        base.absolute()
-        / "sim"
-        / sources_digest(SOURCES, f"{version()} {OPTIONS} {_machine()}", laws)
-    )
+    digest = sources_digest(SOURCES, f"{version()} {OPTIONS} {_machine()}", laws)
+    return sudo.user_cache() / "sim" / digest
 
 
 @cache

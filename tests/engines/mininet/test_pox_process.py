@@ -93,6 +93,18 @@ def test_pox_starts_with_strategy_and_folder_and_is_in_the_ledger(made, monkeypa
     assert [each["kind"] for each in made.ledger.entries()] == ["process"]
 
 
+def test_a_relative_run_folder_is_absolute_for_pox_which_runs_in_another_folder(
+    tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    strategy = RunningStrategy("none", {})
+    made = pox.PoxProcess(Path("data/pox"), tmp_path, Ledger(tmp_path / "l"), strategy, Path("k"))
+    start(made, monkeypatch, "input()")
+    assert f"--run={tmp_path / 'data/pox'}" in made.argv
+    assert f"--topology={tmp_path / 'data/pox/topology.json'}" in made.argv
+    made._process.wait(10)
+
+
 def test_changes_are_numbered_files_and_outlive_a_restart(made):
     (made.folder / "inbox").mkdir(parents=True)
     made.set_params({"cth": 0.5})

@@ -40,8 +40,7 @@ def script(scenario: Scenario) -> str:
     strategy = scenario.strategy
     params = json.dumps(dict(strategy.params))
     buffer_kb = scenario.multipath.receive_buffer_kb
-    flows = scenario.data_flows
-    description = describe(topology, wiring, buffer_kb, scenario.rate_scale, flows)
+    description = describe(topology, wiring, buffer_kb, scenario.rate_scale)
     return Template(TEMPLATE.read_text()).substitute(
         title=scenario.title.replace('"', "'"),
         scenario=scenario.name,

@@ -52,6 +52,7 @@ PACKAGES = (
     Package("libnl-3-dev", "builds hwsim_mgmt"),
     Package("libnl-genl-3-dev", "builds hwsim_mgmt"),
     Package("libnl-route-3-dev", "builds wmediumd"),
+    Package("libconfig-dev", "builds wmediumd"),
     Package("libevent-dev", "builds hwsim_mgmt"),
     Package("pkg-config", "builds hwsim_mgmt", ("pkg-config",)),
     Package("make", "builds hwsim_mgmt", ("make",)),

@@ -15,6 +15,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+from lab import sudo
 from lab.engines.mininet.machine import shell
 from lab.errors import CommandFailed, MachineLacks
 
@@ -66,17 +67,8 @@ UPSTREAMS = (
 
 
 def cache() -> Path:
-    """Return the path of this user's cache folder, which may not exist yet.
-
-    It is $MULTIPATH_LAB_CACHE, or else `multipath-lab` in $XDG_CACHE_HOME or ~/.cache.
-    """
-    given = os.environ.get("MULTIPATH_LAB_CACHE")
-    if given:
-        return Path(given).absolute()
-    return (
-        Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache").absolute()
-        / "multipath-lab"
-    )
+    """Return the path of this user's cache folder, which may not exist yet (`sudo.user_cache`)."""
+    return sudo.user_cache()
 
 
 def folder(name: str = "") -> Path:

@@ -12,6 +12,7 @@ from lab.errors import CommandFailed, LabError
 from lab.topologies.topology import Interface, radio_port
 
 TIMEOUT_S, RETRY_S = 20, 2
+TRIES = 4  # at least: on a busy machine, one try can take as long as the timeout
 Run = Callable[[str, list[str], str], str]  # a host, a command, its purpose; returns its output
 
 
@@ -20,15 +21,15 @@ def associate(stations: Iterable[Interface], target: Callable[[str], Target], ru
 
     `target(ap)` describes an access point, and `run(host, argv, doing)` runs a command inside a
     host. Retry until hostapd lists all stations; raise `LabError` when some are missing and none
-    has come for `TIMEOUT_S`.
+    has come for `TIMEOUT_S` and in `TRIES` tries.
     """
     waiting = {each.mac: each for each in stations}
-    deadline, retry = time.monotonic() + TIMEOUT_S, 0.0
+    deadline, retry, tries = time.monotonic() + TIMEOUT_S, 0.0, 0
     while waiting:
         if time.monotonic() > retry:
             for each in waiting.values():
                 _join(each, target(each.switch), run)
-            retry = time.monotonic() + RETRY_S
+            retry, tries = time.monotonic() + RETRY_S, tries + 1
         before = len(waiting)
         for ap in {each.switch for each in waiting.values()}:
             argv = ["iw", "dev", radio_port(ap), "station", "dump"]
@@ -36,7 +37,7 @@ def associate(stations: Iterable[Interface], target: Callable[[str], Target], ru
             waiting = {mac: each for mac, each in waiting.items() if mac not in listed}
         if len(waiting) < before:
             deadline = time.monotonic() + TIMEOUT_S
-        if waiting and time.monotonic() > deadline:
+        if waiting and time.monotonic() > deadline and tries >= TRIES:
             names = ", ".join(f"{each.node} with {each.switch}" for each in waiting.values())
             raise LabError(
                 f"associate {names}: no answer from hostapd in {TIMEOUT_S} s. "
