@@ -87,8 +87,8 @@ def expected_figures(
 
     They apply without other traffic. The topology has wire rates; the returned rates are in the
     scenario's units. Links, stations and bearers have the same rate in both directions; the one
-    from the user is None unless `up`. The round trip includes the transmission time of a ping on
-    the slowest link, in both directions.
+    from the user is None unless `up`. The round trip includes the transmission time of a ping in
+    both directions: in each cell, or on the slowest link if that takes longer.
     """
     links = _links_to(topology, topology.server_of(interface.node), interface)
     stations = [station for _, station in _radio_hops(topology, interface, links)]
@@ -99,7 +99,9 @@ def expected_figures(
     fixed_ns = sum(wifi.fixed_ns(station) for station in stations)
     fixed_ms = units.ms_from_ns(fixed_ns) * (1 - PING_BITS / FRAME_BITS)
     rate_bps = min(rates, default=0)
-    serialisation_ms = 2 * (PING_BITS / rate_bps * 1000 + fixed_ms) if rate_bps else 0.0
+    in_cells_ms = sum(PING_BITS / station.rate_bps * 1000 for station in stations)
+    on_link_ms = PING_BITS / rate_bps * 1000 if rate_bps else 0.0
+    serialisation_ms = 2 * (max(in_cells_ms, on_link_ms) + fixed_ms)
     rate_mbps = units.scenario_mbps(rate_bps, rate_scale) or None
     rtt_ms = 2 * units.ms_from_ns(delay_ns) + serialisation_ms
     return PathFigures(rate_mbps, rtt_ms, rate_mbps if up else None)

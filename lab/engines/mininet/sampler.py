@@ -68,7 +68,8 @@ class Connection:
 class HostSamples:
     """Hold one sample of all hosts: users by name, subflows by ID.
 
-    `tier_mbps[link][tier]` is the throughput [Mb/s] of a tier at an access point, or on a link.
+    `tier_mbps[link][tier]` is the throughput [Mb/s] of a tier at an access point, or on a link. A
+    subflow over a relay counts at each access point on its path.
     """
 
     tier_mbps: Mapping[str, Mapping[int, float]]
@@ -83,6 +84,7 @@ class Sampler:
         self.interface = {
             address: each for each in wiring.interfaces for address in (each.address, *each.further)
         }
+        self._relayed = {each.link for each in wiring.relays}
         self._routed: dict[Endpoint, tuple[int, tuple[str, ...]]] = {}
         self.connections: dict[str, Connection] = {}
         self._complete: set[str] = set()
@@ -176,8 +178,9 @@ class Sampler:
                 tier = subflow.tier = tiers.get(user, {}).get(link, 1)
                 row = subflow_sample(subflow, elapsed_s, user)
                 subflows[f"{name}/{subflow.number}"] = row
-                sums = tier_mbps.setdefault(link, {1: 0.0, 2: 0.0})
-                sums[tier] = round(sums[tier] + row.mbps, 4)
+                for ap in {link, *self._relayed.intersection(subflow.path)}:
+                    sums = tier_mbps.setdefault(ap, {1: 0.0, 2: 0.0})
+                    sums[tier] = round(sums[tier] + row.mbps, 4)
         return HostSamples(
             tier_mbps, {user: UserSample(mbps) for user, mbps in users.items()}, subflows
         )

@@ -49,7 +49,9 @@ class Telemetry:
         for diagnosis in self._diagnoses.values():
             diagnosis.sockets()  # the first request makes the kernel load a module
         self._scheduler = netlink.Scheduler()
-        ports = [port for each in self.wiring.trunks for port in (each.a_port, each.b_port)]
+        relays = {each.node for each in self.wiring.relays}
+        self._trunks = [each for each in self.wiring.trunks if not {each.a, each.b} & relays]
+        ports = [port for each in self._trunks for port in (each.a_port, each.b_port)]
         self._device = {port: self._scheduler.index(port) for port in ports}
         self._radio = {ap: self._scheduler.index(f"{ap}-wlan1") for ap in self.links.cells}
         self._handles = [(number, NETEM) for number in self._device.values()]
@@ -86,7 +88,7 @@ class Telemetry:
         self.sampler.take(_of(self.topology.ids("server"), found), _of(self.topology.users, found))
         hosts = self.sampler.sample(elapsed_s, self.receiving(), self._tiers)
         queues = self._scheduler.queues(self._handles)
-        links = {trunk.link: self._link(trunk, queues, elapsed_s) for trunk in self.wiring.trunks}
+        links = {trunk.link: self._link(trunk, queues, elapsed_s) for trunk in self._trunks}
         reasons = self.watchdog.sample(t, late_s, self.links.lag_ms(queues, self._radio))
         self._queues = queues
         occupancy = self.ap_agent.occupancy(self._tiers) if self.ap_agent else {}

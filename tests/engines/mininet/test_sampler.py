@@ -10,7 +10,7 @@ from lab.engines.mininet.datagram_end import UDP, path, receivers
 from lab.engines.mininet.kernel import pacing
 from lab.engines.mininet.kernel.tcp_sockets import TcpSocket
 from lab.engines.mininet.sampler import OpenedFlow, Sampler
-from lab.topologies import fat_tree, wifi_lte
+from lab.topologies import fat_tree, rat_setup, wifi_lte
 from lab.topologies.topology import wire
 from lab.topologies.topology_file import describe
 
@@ -54,6 +54,16 @@ def sample(made, wifi_bytes, lte_bytes, read_bytes, elapsed_s=1.0):
         {"ue1-1": {"bytes": read_bytes, "done_s": None}},
         {"ue1": {"wifi1": 1, "lte1": 2}},
     )
+
+
+def test_a_subflow_over_a_relay_counts_at_every_access_point_of_its_path():
+    topology = rat_setup.build(rat_setup.Params(setup=2, pairs=1))
+    made = Sampler(wire(topology))
+    made.open(OpenedFlow("ue1-1", "ue1", WIFI, "down", True, "ue1"))
+    made.routed(WIFI, 1, ("n1", "wifi1", "s1", "wifi2"))
+    made.take([socket(SERVER, WIFI, token=7)], [socket(WIFI, SERVER, 125_000, 9)])
+    got = made.sample(1.0, {"ue1-1": {"bytes": 0, "done_s": None}}, {})
+    assert got.tier_mbps == {"wifi1": {1: 1.0, 2: 0.0}, "wifi2": {1: 1.0, 2: 0.0}}
 
 
 def test_rates_are_differences_at_the_receiver():
