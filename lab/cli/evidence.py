@@ -65,7 +65,11 @@ def crosscheck(
 @click.argument("paper")
 @click.option("--quick", is_flag=True, help="Use three seeds instead of ten.")
 @click.option(
-    "--repeat", type=click.IntRange(2, 100), default=10, show_default=True, help="Runs per case."
+    "--repeat",
+    type=click.IntRange(1, 100),
+    default=10,
+    show_default=True,
+    help="Runs per case. With 1, no difference can be told from chance.",
 )
 @click.option(
     "--engine",
