@@ -14,6 +14,7 @@ from lab.engines.mininet.network.network import Network
 from lab.errors import LabError
 
 SNAPSHOT_BYTES = 128  # of each packet: all headers, with the options of Multipath TCP
+BUFFER_KIB = 16384  # for packets that a busy machine has not written yet
 END_TIMEOUT_S = 10
 
 
@@ -38,6 +39,7 @@ class Captures:
         self._programs: dict[str, subprocess.Popen[str]] = {}
         for host, file in self.files.items():
             argv = ["tcpdump", "-i", "any", "-n", "-s", str(SNAPSHOT_BYTES), "-Z", "root"]
+            argv += ["-B", str(BUFFER_KIB)]
             program = shell.spawn(
                 network.inside(host, [*argv, "-w", str(file)]),
                 f"capture the packets of {host}",
