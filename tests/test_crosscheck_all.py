@@ -342,3 +342,11 @@ def test_names_of_scenarios_and_of_studies(monkeypatch, tmp_path):
     ]
     with pytest.raises(RequestError, match="--duration: a study has durations of its own"):
         crosschecking.main(["two_paths"], 1, duration_s=5)
+
+
+def test_an_unknown_scenario_is_refused_by_the_command(lab):  # noqa: F811
+    refused = lab("crosscheck", "all", "pool", "--tries", "0", "--duration", "5")
+    assert refused.exit_code == 2
+    assert "crosscheck: scenario 'pool' is unknown" in refused.stderr
+    refused = lab("crosscheck", "two_paths", "--duration", "5")
+    assert "a study has durations of its own. Write: crosscheck all" in refused.stderr
