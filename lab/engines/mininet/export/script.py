@@ -40,7 +40,8 @@ def script(scenario: Scenario) -> str:
     strategy = scenario.strategy
     params = json.dumps(dict(strategy.params))
     buffer_kb = scenario.multipath.receive_buffer_kb
-    description = describe(topology, wiring, buffer_kb, scenario.rate_scale)
+    flows = scenario.data_flows
+    description = describe(topology, wiring, buffer_kb, scenario.rate_scale, flows)
     return Template(TEMPLATE.read_text()).substitute(
         title=scenario.title.replace('"', "'"),
         scenario=scenario.name,
