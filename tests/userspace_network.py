@@ -334,6 +334,15 @@ class Network:
         self._ended.callback(_end, process)
         return process
 
+    def spawn_inside(self, host: str, *argv: str, cwd: Path) -> subprocess.Popen[str]:
+        """A program inside a host that reads commands and writes answers, ended by `reset`."""
+        command = ["ip", "netns", "exec", self.name(host), *argv]
+        process = self._ended.enter_context(
+            subprocess.Popen(command, cwd=cwd, stdin=-1, stdout=-1, text=True)
+        )
+        self._ended.callback(_end, process)
+        return process
+
     # --- building
 
     def _start_daemons(self) -> None:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from traffic_scripts import COUNT, SEND
 from userspace_network import Network, eventually
+
+from lab.engines.mininet import traffic_processes
 
 TCP = 6
 PACE_BPS = 4_000_000
@@ -46,6 +51,21 @@ def upload(network: Network, source: str, port: int = 5003) -> Path:
     network.start_inside("server", counting, str(TCP), str(port), "10.0.0.1", str(progress))
     eventually(lambda: progress.exists(), "receive the first bytes")
     return progress
+
+
+def traffic_program(network: Network, host: str) -> Callable[..., dict[str, Any]]:
+    """Start the emulation's traffic program on a host; return a function that commands it."""
+    program = network.spawn_inside(
+        host, sys.executable, "-SE", "-m", traffic_processes.PROGRAM, cwd=traffic_processes.PROJECT
+    )
+
+    def send(**request: Any) -> dict[str, Any]:
+        program.stdin.write(json.dumps(request) + "\n")
+        program.stdin.flush()
+        answer: dict[str, Any] = json.loads(program.stdout.readline())
+        return answer
+
+    return send
 
 
 def mbps(progress: Path, over_s: float) -> float:

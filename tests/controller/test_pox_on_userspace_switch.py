@@ -10,7 +10,16 @@ import time
 import pytest
 from traffic_scripts import ECHO
 from userspace_network import MPTCP, SWITCHES, Network, eventually, missing
-from userspace_traffic import FAST, TCP, download, held_to, mbps, start, upload
+from userspace_traffic import (
+    FAST,
+    TCP,
+    download,
+    held_to,
+    mbps,
+    start,
+    traffic_program,
+    upload,
+)
 
 pytestmark = [pytest.mark.emulation, pytest.mark.skipif(bool(missing()), reason=missing())]
 
@@ -119,6 +128,32 @@ def test_the_meter_limits_uploads_and_leaves_the_opposite_direction_alone(networ
         assert "nw_dst=10.1.0.1 actions=meter:1" not in entries
     finally:
         file.write_text(before)
+
+
+@pytest.mark.parametrize("direction", ["down", "up"])
+def test_udp_finds_its_path_and_passes_the_meter_of_tier_2_unlimited(network, direction):
+    """The traffic programs of the emulation run in the namespaces; 10.1.0.1 is Tier 2."""
+    start(network, "meter_throttling")
+    eventually(lambda: network.meter_kbps("wifi1") == 100, "install the meter")
+    request = {"id": "f", "server": "10.0.0.1", "bind": "10.1.0.1", "mptcp": False, "cc": "reno"}
+    request |= {"protocol": "udp", "direction": direction, "rate_bps": 1_000_000}
+    user, server = (traffic_program(network, host) for host in ("user", "server"))
+    try:
+        port = user(do="connect", **request)["port"]
+        assert server(do="expect", port=port, **request) == {}
+        for program in (user, server):
+            program(do="go", id="f")
+        receiver = user if direction == "down" else server
+        eventually(lambda: receiver(do="status")["flows"]["f"]["datagrams"], "receive")
+        began, before = time.monotonic(), receiver(do="status")["flows"]["f"]
+        time.sleep(4)
+        after, seconds = receiver(do="status")["flows"]["f"], time.monotonic() - began
+        rate = (after["bytes"] - before["bytes"]) * 8 / seconds
+        assert rate == pytest.approx(1_000_000, rel=0.1)
+        assert after["next"] - before["next"] == after["datagrams"] - before["datagrams"]
+    finally:
+        for program in (user, server):
+            program(do="stop", id="f")
 
 
 def test_the_demand_of_tier_1_is_limited_by_a_meter_of_its_own(network):
