@@ -12,6 +12,7 @@ from lab.batch import jobs
 from lab.batch.request import placed
 from lab.cli import crosscheck as crosschecking
 from lab.cli.terminal import Terminal
+from lab.cli.trial import Trial
 from lab.errors import RequestError
 from lab.evaluation import crosscheck_all, crosscheck_runs, paired_runs
 from lab.evaluation.crosscheck_all import Case, Compared, judged, page
@@ -264,15 +265,13 @@ def test_overloaded_runs_are_repeated_and_then_marked(command, monkeypatch, tmp_
 
 
 def test_what_the_emulation_refuses_is_not_run_in_the_simulator(command, monkeypatch, tmp_path):
-    entry = engine_table.ENGINES["fake"]
-    monkeypatch.setitem(
-        engine_table.ENGINES, "fake", replace(entry, topologies={"pooling": "it has no pool"})
-    )
+    entry = replace(engine_table.ENGINES["fake"], cc=("reno",), lacks={"cc": "it has one"})
+    monkeypatch.setitem(engine_table.ENGINES, "fake", entry)
     assert command("pooling", "shared_pipe")
     text = (tmp_path / "page.md").read_text()
-    assert "refused: topology 'pooling' on engine 'fake': it has no pool" in text
-    assert "3 cases (2 of them refused by the emulation)" in text
-    assert {path.name for path in (tmp_path / "runs" / "slow").iterdir()} == {"shared_pipe"}
+    assert "refused: cc 'lia' on engine 'fake': it has one. Choose from: reno" in text
+    assert "3 cases (1 of them refused by the emulation)" in text
+    assert {path.name for path in (tmp_path / "runs" / "slow").iterdir()} == {"pooling"}
 
 
 def test_runs_of_another_experiment_are_refused_before_anything_starts(command, tmp_path):
@@ -304,6 +303,19 @@ def test_both_engines_run_at_the_rate_scale_of_the_emulation(engines, monkeypatc
     scales = {job.scenario.rate_scale for engine in PAIR for job in runs.jobs(experiment, engine)}
     assert scales == {0.5}
     assert (runs.scale(experiment), runs.length_s(experiment)) == (0.5, 1.0)
+
+
+def test_without_tries_the_page_shows_the_runs_that_exist(engines, tmp_path):
+    runs = PairedRuns(1, tmp_path / "runs", Terminal(), 1.0, PAIR)
+    assert runs.make([Case("pooling", "none").experiment])
+    found = CrossCheckAll(replace(runs, tries=0, repeat=2), tmp_path / "none.yaml")
+    assert found.write(["pooling"], tmp_path / "page.md")
+    text = (tmp_path / "page.md").read_text()
+    assert "| 1 of 2; not run | 1 of 2; not run |" in text
+    assert (
+        "| pooling | expected_throughput | 1 | 1 | 0 of 2; 2 not run | 0 of 2; 2 not run |" in text
+    )
+    assert len(list((tmp_path / "runs").rglob("result.json"))) == 2
 
 
 def test_the_slow_probe_for_the_virtual_machine_is_made_once(engines, monkeypatch, tmp_path):
@@ -341,7 +353,7 @@ def test_names_of_scenarios_and_of_studies(monkeypatch, tmp_path):
         ("study", [], "crosscheck.md"),
     ]
     with pytest.raises(RequestError, match="--duration: a study has durations of its own"):
-        crosschecking.main(["two_paths"], 1, duration_s=5)
+        crosschecking.main(["two_paths"], 1, trial=Trial(5))
 
 
 def test_an_unknown_scenario_is_refused_by_the_command(lab):  # noqa: F811

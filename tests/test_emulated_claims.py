@@ -154,14 +154,14 @@ def test_a_named_claim_runs_its_own_cases_and_leaves_the_other_rows(tiny, tmp_pa
 
 
 def test_a_case_that_the_emulation_refuses_makes_no_verdict(tiny, monkeypatch, tmp_path):
-    entry = replace(engine_table.ENGINES["fake"], topologies={"pooling": "it has no pool"})
+    entry = replace(engine_table.ENGINES["fake"], cc=("reno",), lacks={"cc": "it has one"})
     monkeypatch.setitem(engine_table.ENGINES, "fake", entry)
     assert tiny()
     text = (tmp_path / "tiny_mininet.md").read_text()
-    reason = "topology 'pooling' on engine 'fake': it has no pool. Choose --engine sim"
+    reason = "cc 'lia' on engine 'fake': it has one. Choose from: reno"
     assert f"| 0 of 1; refused: {reason} | refused | refused | - | - |" in text
-    assert f"| pool | - | - | refused: {reason} | - | - |" in text
-    assert not (tmp_path / "runs" / "tiny" / "slow" / "pool").exists()
+    assert f"| pipe | - | - | refused: {reason} | - | - |" in text
+    assert not (tmp_path / "runs" / "tiny" / "slow" / "pipe").exists()
 
 
 def test_a_case_with_overloaded_runs_only_makes_no_verdict(tiny, monkeypatch, tmp_path):

@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 
 from lab.cli.terminal import Terminal
+from lab.cli.trial import Trial
 from lab.errors import RequestError
 from lab.evaluation import crosscheck as study_page
 from lab.evaluation import crosscheck_all
@@ -22,6 +23,7 @@ from lab.run.outcome import EXIT_INTERRUPTED
 from lab.scenario import loading
 
 ALL = "all"
+TRIAL = Trial()
 
 
 def main(
@@ -30,7 +32,7 @@ def main(
     only: str | None = None,
     runs: Path | None = None,
     page: Path | None = None,
-    duration_s: float | None = None,
+    trial: Trial = TRIAL,
 ) -> int:
     """Run studies or scenarios in both engines, and write their page. Return the exit code.
 
@@ -40,15 +42,17 @@ def main(
     Each case is run `repeat` times per engine. Runs that exist in the folder `runs` are not
     repeated. If `only` names an engine, make only the runs of this engine and write no page.
     After an interruption the page is unchanged, and the runs that have ended are kept.
-    `duration_s` replaces the duration of scenarios.
+    `trial` holds options for scenarios.
     """
     known = {study.scenario for study in study_page.chosen(())}
     scenarios = [name for name in names if name != ALL]
     crosscheck: CrossCheck | CrossCheckAll
     if ALL in names or any(name not in known and name in loading.names() for name in names):
-        paired = PairedRuns(repeat, (runs or RUNS) / ALL, Terminal(), duration_s)
+        paired = PairedRuns(
+            repeat, (runs or RUNS) / ALL, Terminal(), trial.duration_s, tries=trial.tries
+        )
         crosscheck, page = CrossCheckAll(paired), page or crosscheck_all.PAGE
-    elif duration_s is not None:
+    elif trial.duration_s is not None:
         raise RequestError("--duration: a study has durations of its own. Write: crosscheck all")
     else:
         crosscheck, page = CrossCheck(repeat, runs or RUNS, Terminal()), page or study_page.PAGE

@@ -6,8 +6,24 @@ from pathlib import Path
 
 import click
 
+from lab.cli.trial import Trial
+
 ENGINES = ("sim", "mininet")
-DURATION = click.FloatRange(min=1)
+duration_option = click.option(
+    "--duration",
+    "duration_s",
+    type=click.FloatRange(min=1),
+    metavar="SECONDS",
+    help="Replace the duration of all runs, for a trial (only `all`, or --engine mininet).",
+)
+tries_option = click.option(
+    "--tries",
+    type=click.IntRange(0, 10),
+    default=3,
+    show_default=True,
+    help="Runs of the emulation that fail or overload the machine are made so often. 0: make no "
+    "run, and write the page from those that exist (only `all`, or --engine mininet).",
+)
 
 
 @click.command()
@@ -32,13 +48,8 @@ DURATION = click.FloatRange(min=1)
     metavar="FILE",
     help="File to write. Default: docs/crosscheck.md; with `all`, docs/crosscheck_all.md.",
 )
-@click.option(
-    "--duration",
-    "duration_s",
-    type=DURATION,
-    metavar="SECONDS",
-    help="Replace the duration of the scenarios (with `all` only), for a trial.",
-)
+@duration_option
+@tries_option
 @click.pass_context
 def crosscheck(
     ctx: click.Context,
@@ -48,6 +59,7 @@ def crosscheck(
     runs: Path | None,
     page: Path | None,
     duration_s: float | None,
+    tries: int,
 ) -> None:
     """Compare the engines on the same cases.
 
@@ -58,7 +70,7 @@ def crosscheck(
     """
     from lab.cli import crosscheck as crosschecking
 
-    ctx.exit(crosschecking.main(studies, repeat, only, runs, page, duration_s))
+    ctx.exit(crosschecking.main(studies, repeat, only, runs, page, Trial(duration_s, tries)))
 
 
 @click.command()
@@ -85,13 +97,8 @@ def crosscheck(
     metavar="ID",
     help="Check this claim only (mininet). Give it several times for several claims.",
 )
-@click.option(
-    "--duration",
-    "duration_s",
-    type=DURATION,
-    metavar="SECONDS",
-    help="Replace the duration of all runs (mininet), for a trial.",
-)
+@duration_option
+@tries_option
 @click.option(
     "--runs",
     type=click.Path(path_type=Path),
@@ -113,6 +120,7 @@ def reproduce(
     engine: str,
     claims: tuple[str, ...],
     duration_s: float | None,
+    tries: int,
     runs: Path | None,
     pages: Path | None,
 ) -> None:
@@ -131,4 +139,4 @@ def reproduce(
         if claims or duration_s:
             raise click.UsageError("--claim and --duration belong to --engine mininet")
         ctx.exit(reproducing.main(paper, repeat, runs, pages))
-    ctx.exit(reproducing.emulated(paper, repeat, claims, duration_s, runs, pages))
+    ctx.exit(reproducing.emulated(paper, repeat, claims, Trial(duration_s, tries), runs, pages))

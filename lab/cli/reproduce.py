@@ -11,12 +11,14 @@ from pathlib import Path
 import click
 
 from lab.cli.terminal import Terminal
+from lab.cli.trial import Trial
 from lab.evaluation.paired_runs import ENGINES, PairedRuns
 from lab.evaluation.reproduction.emulated_runs import reproduce_in_emulation
 from lab.evaluation.reproduction.runs import PAGES, RUNS, reproduce
 from lab.run.outcome import EXIT_INTERRUPTED
 
 QUICK = 3  # seeds
+TRIAL = Trial()
 
 
 def main(name: str, repeat: int, runs: Path | None = None, pages: Path | None = None) -> int:
@@ -33,7 +35,7 @@ def emulated(
     name: str,
     repeat: int,
     claims: Sequence[str] = (),
-    duration_s: float | None = None,
+    trial: Trial = TRIAL,
     runs: Path | None = None,
     pages: Path | None = None,
 ) -> int:
@@ -41,10 +43,10 @@ def emulated(
     Return the exit code.
 
     `claims` names the claims; without a name, all that fit into the emulation are checked.
-    `duration_s` replaces the duration of all runs.
+    `trial` holds options for all runs.
     """
     folder = (runs or RUNS) / ENGINES[0]
-    paired = PairedRuns(repeat, folder, Terminal(), duration_s)
+    paired = PairedRuns(repeat, folder, Terminal(), trial.duration_s, tries=trial.tries)
     return _end(reproduce_in_emulation(name, claims, paired, pages or PAGES))
 
 

@@ -80,7 +80,9 @@ class PairedRuns:
     1 to `repeat` in each engine.
 
     The run folders are in `runs`/ENGINE/EXPERIMENT. `duration_s` replaces the duration of all
-    experiments, for trials. `engines` names the emulation first.
+    experiments, for trials. `engines` names the emulation first. `tries` is how often a run of the
+    emulation is made at most, if it fails or overloads the machine; with 0, no run is made in any
+    engine.
     """
 
     repeat: int
@@ -88,6 +90,7 @@ class PairedRuns:
     display: Display
     duration_s: float | None = None
     engines: tuple[str, str] = ENGINES
+    tries: int = TRIES
 
     def refusal(self, experiment: Experiment) -> str:
         """Return why the emulation cannot run the experiment; an empty text if it can.
@@ -109,8 +112,8 @@ class PairedRuns:
             planned = [job for each in experiments for job in self.jobs(each, engine)]
             _refuse_other_runs(planned)
             self.display.say(f"{engine}: {len(experiments)} experiments, {len(planned)} runs")
-            tries = TRIES if engine_table.entry(engine).real_time else 1
-            if not self._make(planned, tries):
+            real_time = engine_table.entry(engine).real_time
+            if not self._make(planned, self.tries if real_time else min(1, self.tries)):
                 return False
         return True
 
