@@ -4,38 +4,91 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import select
+import socket
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from lab.engines.mininet.machine import shell
 from lab.engines.mininet.machine.ledger import Ledger
-from lab.engines.mininet.network.network import Network
 from lab.errors import LabError
 
 PROJECT = Path(__file__).resolve().parents[3]
-PROGRAM = "lab.engines.mininet.programs.traffic"
-ANSWER_TIMEOUT_S = 15
+PROGRAM = "lab.engines.mininet.programs.traffic_forks"
+MESSAGE_BYTES = 32
+ANSWER_TIMEOUT_S = 30
+
+
+class Namespaces(Protocol):
+    """Describe what this module needs of a network."""
+
+    def pid(self, host: str) -> int:
+        """Return the number of a process in the network namespace of a host."""
+
+
+class _Program:
+    """Hold a traffic program: its process and the pipes to it."""
+
+    def __init__(self) -> None:
+        self.own_input, write = os.pipe()
+        read, self.own_output = os.pipe()
+        self.stdin, self.stdout = os.fdopen(write, "w"), os.fdopen(read)
+        self.pid = 0
+
+    def close_own(self) -> None:
+        """Close the ends of the pipes that the program has got."""
+        os.close(self.own_input)
+        os.close(self.own_output)
 
 
 class TrafficProcesses:
     """Hold one traffic program per host, which runs all flows of the host.
 
-    There is no program per flow, because starting one takes a second in a VM without KVM.
+    All programs are forks of one process (programs/traffic_forks.py): starting Python once per host
+    takes a second each in a VM without KVM. There is no program per flow for the same reason.
     """
 
-    def __init__(self, network: Network, ledger: Ledger, hosts: Iterable[str]) -> None:
-        self._programs: dict[str, subprocess.Popen[str]] = {}
-        for host in hosts:
-            argv = network.inside(host, [sys.executable, "-SE", "-m", PROGRAM])
-            pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "start_new_session": True}
-            doing = f"start the traffic program of {host}"
-            program = shell.spawn(argv, doing, cwd=PROJECT, **pipes)
-            ledger.record("process", pid=program.pid)
-            self._programs[host] = program
+    def __init__(
+        self, network: Namespaces, ledger: Ledger, hosts: Iterable[str], module: str = PROGRAM
+    ) -> None:
+        """Request a program for each host; they load while the caller continues.
+
+        `module` is the Python module that starts the programs.
+        """
+        self._ledger = ledger
+        self._programs = {host: _Program() for host in hosts}
+        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            self._starter = shell.spawn(
+                [sys.executable, "-SE", "-m", module, str(theirs.fileno())],
+                "start the traffic programs",
+                cwd=PROJECT,
+                start_new_session=True,
+                stdin=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+            )
+        ledger.record("process", pid=self._starter.pid)
+        for host, program in self._programs.items():
+            streams = [program.own_input, program.own_output]
+            socket.send_fds(self._control, [str(network.pid(host)).encode()], streams)
+            program.close_own()
+        self._control.settimeout(ANSWER_TIMEOUT_S)
+
+    def _wait_started(self) -> None:
+        """Wait until all programs have been started, and record them in the ledger."""
+        for host, program in self._programs.items():
+            if not program.pid:
+                try:
+                    program.pid = int(self._control.recv(MESSAGE_BYTES) or b"0")
+                except TimeoutError:
+                    program.pid = 0
+                if not program.pid:
+                    raise LabError(f"start the traffic program of {host}: no answer")
+                self._ledger.record("process", pid=program.pid)
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -52,9 +105,9 @@ class TrafficProcesses:
         All commands are sent before the first answer is read, so the hosts work in parallel. Raises
         `LabError` if a program has ended, does not answer or reports an error.
         """
+        self._wait_started()
         for host, request in requests.items():
             pipe = self._programs[host].stdin
-            assert pipe is not None
             try:
                 pipe.write(json.dumps(request) + "\n")
                 pipe.flush()
@@ -66,7 +119,6 @@ class TrafficProcesses:
 
     def _answer(self, host: str, command: str) -> dict[str, Any]:
         pipe = self._programs[host].stdout
-        assert pipe is not None
         readable, _, _ = select.select([pipe], [], [], ANSWER_TIMEOUT_S)
         line = pipe.readline() if readable else ""
         if not line:
@@ -85,8 +137,13 @@ class TrafficProcesses:
         Closing fails if a program has ended already and a command is left in the pipe's buffer;
         this error is ignored.
         """
+        self._control.close()
         for program in self._programs.values():
             for pipe in (program.stdin, program.stdout):
-                if pipe:
-                    with contextlib.suppress(BrokenPipeError):
-                        pipe.close()
+                with contextlib.suppress(BrokenPipeError):
+                    pipe.close()
+        try:
+            self._starter.wait(3)
+        except subprocess.TimeoutExpired:
+            self._starter.kill()
+            self._starter.wait()

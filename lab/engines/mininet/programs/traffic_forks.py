@@ -1,0 +1,58 @@
+"""Run the traffic programs of all hosts in forks of one process, because Python starts slowly.
+
+    python -m lab.engines.mininet.programs.traffic_forks SOCKET
+
+SOCKET is the descriptor of a Unix socket. Each message on it asks for a traffic program: its text
+is the number of a process in the host's network namespace (0: stay in this one), and it carries two
+descriptors, which become the program's standard input and output. The answer is the number of the
+new process. This process ends when the socket is closed; a traffic program ends with its input.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+
+from lab.engines.mininet.kernel import netlink
+from lab.engines.mininet.programs import traffic
+
+MESSAGE_BYTES = 32
+
+
+def serve(control: socket.socket) -> None:
+    """Start a traffic program for each message, until the socket is closed."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # ended programs leave no zombies
+    while True:
+        message, streams, _flags, _address = socket.recv_fds(control, MESSAGE_BYTES, 2)
+        if not message:
+            return
+        child = os.fork()
+        if child == 0:
+            control.close()
+            _run(int(message), streams)
+        for each in streams:
+            os.close(each)
+        control.send(str(child).encode())
+
+
+def _run(namespace_of: int, streams: list[int]) -> None:
+    """Run a traffic program in this process with these streams; do not return."""
+    status = 1
+    try:
+        os.setsid()
+        for number, each in enumerate(streams):
+            os.dup2(each, number)
+            os.close(each)
+        if namespace_of:
+            netlink.inside(namespace_of, traffic.main)
+        else:
+            traffic.main()
+        status = 0
+    finally:
+        os._exit(status)
+
+
+if __name__ == "__main__":
+    serve(socket.socket(fileno=int(sys.argv[1])))
