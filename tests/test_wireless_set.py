@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from controller.strategies import STRATEGIES
 from lab.engines import registry
 from lab.errors import RequestError
 from lab.radio.mobility import distance_m
 from lab.run.engine import Options
+from lab.scenario import catalogue
 from lab.scenario import loading as scenario
 from lab.scenario.loading import from_data, resolved
 from lab.scenario.overrides import Overrides
@@ -20,7 +20,6 @@ from lab.topologies.topology import wire
 from lab.topologies.wireless_set import Params
 
 NEW = ("thirty_users", "demand_swap", "moving_users", "rat_setup_1", "rat_setup_2", "rat_setup_3")
-REFUSED = ("demand_swap",)
 
 
 def made(seed: int = 1, **params: object):
@@ -149,21 +148,15 @@ def test_scenarios_say_what_they_are_for(name):
     assert {flow.user for flow in of.traffic} == set(of.network.users)
 
 
-@pytest.mark.parametrize("name", [name for name in NEW if name not in REFUSED])
+@pytest.mark.parametrize("name", NEW)
 def test_both_engines_run_them(name):
     of = scenario.load(name)
     registry.admit("mininet", of, Options())
     registry.admit("sim", of, Options(speed=0.0))
 
 
-@pytest.mark.parametrize("name", REFUSED)
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_the_emulation_refuses_them_before_anything_starts(name, strategy):
-    of = scenario.load(name, Overrides(strategy=strategy, cc="reno"))
-    with pytest.raises(RequestError, match=r"on engine 'mininet': .*Choose --engine sim") as caught:
-        registry.admit("mininet", of, Options())
-    assert caught.value.exit_code == 2
-    registry.admit("sim", of, Options(speed=0.0))
+def test_the_list_shows_both_engines_for_every_scenario():
+    assert {tuple(row["engines"]) for row in catalogue.scenario_rows()} == {("sim", "mininet")}
 
 
 def test_traffic_of_all_users_at_once():

@@ -31,7 +31,7 @@ def scenarios(as_json: bool) -> None:
     rows = catalogue.scenario_rows()
     if not as_json:
         rows = [row | {"title": row.get("error", row["title"])} for row in rows]
-    show(rows, ("name", "title", "paper", "minutes"), as_json)
+    show(rows, ("name", "title", "paper", "minutes", "engines"), as_json)
 
 
 @listing.command()

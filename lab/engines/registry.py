@@ -52,13 +52,6 @@ def admit(name: str, scenario: Scenario, options: Options) -> None:
     """
     if entry(name).real_time and options.speed != 1.0:
         raise RequestError(f"--speed on engine '{name}': it runs in real time. Leave out --speed")
-    for event in scenario.events:
-        last = event.target.rpartition(".")[2]
-        if last in entry(name).targets:
-            raise RequestError(
-                f"event '{event.target}' on engine '{name}': {entry(name).targets[last]}. "
-                "Choose --engine sim"
-            )
     if entry(name).real_time:
         relays.check(scenario.network)
     _admit_medium(name, scenario)

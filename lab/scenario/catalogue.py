@@ -10,7 +10,7 @@ from typing import Any
 from lab import extensions
 from lab.errors import LabError, RequestError, unknown
 from lab.scenario import checking, loading, strategy_table, targets, yaml_text
-from lab.scenario.engine_table import ENGINES, congestion_controls
+from lab.scenario.engine_table import ENGINES, VARIANTS, congestion_controls, refuse
 from lab.scenario.schema import Scenario
 from lab.topologies.families import TOPOLOGIES
 
@@ -117,6 +117,22 @@ def _scenario_row(scenario: Scenario) -> Row:
         "strategy": scenario.strategy.name,
         "params": scenario.strategy.params,
         "cc": scenario.multipath.cc,
+        "engines": [each for each in ENGINES if _has_all_settings(each, scenario)],
         "users": list(scenario.network.users),
         "multipath": params.get("multipath"),
     }
+
+
+def _has_all_settings(engine: str, scenario: Scenario) -> bool:
+    """Return whether an engine can run the congestion controls and multipath settings of a
+    scenario."""
+    multipath = scenario.multipath
+    settings = [("cc", cc) for cc in scenario.congestion_controls]
+    for name in ("scheduler", "expected_by", "penalisation", *VARIANTS):
+        settings.append((name, getattr(multipath, name)))
+    try:
+        for name, value in settings:
+            refuse(engine, name, value)
+    except LabError:
+        return False
+    return True

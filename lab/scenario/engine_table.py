@@ -7,7 +7,7 @@ class that `Entry.path` names.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from lab import extensions, user_file_kind
@@ -20,7 +20,6 @@ class Entry:
     """Describe one engine: the import path of its class (`path`), and what the engine can run.
 
     - `real_time`: the engine follows the wall clock, so its runs cannot be paused or sped up
-    - `targets`: the last words of event targets that it cannot change, each with the reason
     - `cc`: the built-in congestion controls that the engine can run
     - `law_suffix`: the file name suffix of a user's own congestion control for this engine
     - `variants`: the allowed values of the keys `balia_decrease` and `olia_metric` of a scenario
@@ -33,7 +32,6 @@ class Entry:
     schedulers: tuple[str, ...]
     lacks: Mapping[str, str]
     real_time: bool = True
-    targets: Mapping[str, str] = field(default_factory=dict)
     variants: tuple[str, ...] = ("kernel",)
     expected_by: tuple[str, ...] = ("pacing",)
     penalisation: tuple[bool, ...] = (False,)
@@ -48,7 +46,6 @@ KERNEL_LACKS = {
     "expected_by": "hosts limit their rate by pacing",
     "penalisation": "upstream Linux does not do it",
 }
-EMULATION_TARGETS = {"tier1_mbps": "its switches limit only Tier 2"}
 VARIANTS = ("balia_decrease", "olia_metric")
 ENGINES: dict[str, Entry] = {
     "sim": Entry(
@@ -67,7 +64,6 @@ ENGINES: dict[str, Entry] = {
         tuple(BUILT_IN),
         ("linux", "lowest_rtt"),  # both names mean the kernel's scheduler
         KERNEL_LACKS,
-        targets=EMULATION_TARGETS,
     ),
 }
 
