@@ -12,7 +12,7 @@ pytestmark = needs_emulation
 CONNECTIONS = {f"ue{pair}-{n}" for pair in (1, 2) for n in (1, 2)}
 SMALL = (
     *("--duration", "20", "--set", "topology.pairs=2", "--set", "traffic_parallel=2"),
-    *("--set", "traffic_volume_mb=4", "--set", "rate_scale=0.02"),
+    *("--set", "traffic_volume_mb=20", "--set", "rate_scale=0.02"),
 )
 CC = {1: "olia", 2: "cubic", 3: "lia"}
 SECOND = {1: "lte1", 2: "wifi3", 3: "wifi3"}  # the cell of a receiver's second interface

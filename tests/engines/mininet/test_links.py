@@ -206,6 +206,19 @@ def test_relays_are_stations_and_two_access_points_share_one_channel(shaped):
     assert of(links.lines, "wifi3-wlan1")[-1].endswith("/pins/wifi2/downlink")
 
 
+def test_a_relays_radio_associates_once_more_when_its_link_is_up(shaped, monkeypatch):
+    links = shaped(rat_setup.build(rat_setup.Params(setup=1, pairs=1)))
+    joined = []
+    links.network.target = None
+    monkeypatch.setattr(
+        module.association, "associate", lambda radios, *_: joined.append([*radios])
+    )
+    links.change(SetLinkUp("n1wifi1", False))
+    assert (links.later, joined) == (["link set n1-wlan0 down"], [])
+    links.change(SetLinkUp("n1wifi1", True))
+    assert joined == [[links.wiring.at("n1", "wifi1")]]
+
+
 def test_a_bearer_with_a_delay_delays_before_its_queue(shaped):
     links = shaped(rat_setup.build(rat_setup.Params(setup=2, pairs=1, lte_rtt_ms=40)))
     for device in ("lte1-eth1", "lte1-eth1u"):

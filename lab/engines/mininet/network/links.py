@@ -15,7 +15,7 @@ from lab.engines.mininet.kernel.netlink import Queue
 from lab.engines.mininet.kernel.shaping import FQ
 from lab.engines.mininet.machine import shell
 from lab.engines.mininet.machine.ledger import Ledger
-from lab.engines.mininet.network import lte_bearers, wifi_cell
+from lab.engines.mininet.network import association, lte_bearers, wifi_cell
 from lab.engines.mininet.network.network import Network
 from lab.radio.cell import Cell, Station
 from lab.scenario.changes import (
@@ -78,13 +78,7 @@ class Links:
         link_id = change.link
         trunk = next((each for each in self.wiring.trunks if each.link == link_id), None)
         if isinstance(change, SetLinkUp):
-            port = (
-                trunk.a_port
-                if trunk
-                else next(each.port for each in self.wiring.interfaces if each.link == link_id)
-            )
-            state = "up" if change.up else "down"
-            shell.run(["ip", "link", "set", port, state], f"take link {link_id} {state}")
+            self._take(link_id, trunk, "up" if change.up else "down")
             return
         self.links[link_id] = self._changed(self.links[link_id], change)
         if trunk:
@@ -93,6 +87,26 @@ class Links:
             own = next(each for each in self.wiring.interfaces if each.link == link_id)
             self._shape([self._towards_host(own)], f"change {link_id}")
             self._shape([self._from_host(own)], f"change {link_id}", own.node)
+
+    def _take(self, link_id: str, trunk: Trunk | None, state: str) -> None:
+        """Take a link up or down at one of its ports; a relay's radio associates when it is up."""
+        radio = next(
+            (
+                each
+                for each in self.wiring.relays
+                if trunk and trunk.radio and {each.node, each.switch} == {trunk.a, trunk.b}
+            ),
+            None,
+        )
+        if radio:
+            port = radio.name
+        elif trunk:
+            port = trunk.a_port
+        else:
+            port = next(each.port for each in self.wiring.interfaces if each.link == link_id)
+        shell.run(["ip", "link", "set", port, state], f"take link {link_id} {state}")
+        if radio and state == "up":
+            association.associate([radio], self.network.target, self.network.run)
 
     def _changed(self, link: Link, change: LinkChange) -> Link:
         """Return a copy of `link` with the change applied.
