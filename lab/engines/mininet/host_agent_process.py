@@ -172,7 +172,7 @@ def paced(topology: Topology, interfaces: Iterable[Interface]) -> list[str]:
     Radios are left out, because they have an fq already.
     """
     links = {link.id: link for link in topology.links}
-    wired = [each for each in interfaces if not each.name.endswith("wlan0")]
+    wired = [each for each in interfaces if each.link not in topology.ids("wifi")]
     return [
         shaping.paced(each.name, each.link in links and has_shape(links[each.link], topology.cells))
         for each in wired
