@@ -134,7 +134,7 @@ class Meters:
         """
         if self._tier1_bps.get(switch) is None:
             return
-        for user in self._plan.aps[switch].stations:
+        for user in self._hosts.plan.aps[switch].stations:
             if self._tiers.get((user, switch), 1) == 1:
                 yield from self._data_of(user, switch)
 
@@ -161,12 +161,12 @@ class Meters:
         """
         if old not in self._desired or new not in self._desired:
             return
-        before, after, wanted = self._desired[old], self._desired[new], set(addresses)
-        moved = frozenset(data for data in before.metered if data.address in wanted)
-        metered = after.metered | moved if after.rate_bps is not None else after.metered
-        for switch, own in ((old, before.metered - moved), (new, metered)):
-            counted = frozenset(self._counted(switch))
-            self._desired[switch] = replace(self._desired[switch], counted=counted, metered=own)
+        states = table0.handed_over(self._desired[old], self._desired[new], set(addresses))
+        for switch, state in zip((old, new), states, strict=True):
+            counted, limited = (
+                frozenset(each) for each in (self._counted(switch), self._limited(switch))
+            )
+            self._desired[switch] = replace(state, counted=counted, limited=limited)
             self._apply_desired(switch)
 
     def read(self, switch: str, done: Callable[[], None]) -> None:

@@ -9,7 +9,8 @@ that no entry ever names a missing meter.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+from collections.abc import Container
+from dataclasses import dataclass, replace
 
 from controller.pox_ext import openflow13_messages as openflow13
 from controller.pox_ext.openflow13_messages import Data, FlowEntry, kbps
@@ -62,6 +63,17 @@ def read(flows: list[FlowEntry], rate_bps: int | None, tier1_bps: int | None = N
         limited,
         tier1_bps,
     )
+
+
+def handed_over(old: Table0, new: Table0, addresses: Container[str]) -> tuple[Table0, Table0]:
+    """Return table 0 of two access points after a station has moved from the first to the second.
+
+    Data of its `addresses` that pass the meter of Tier 2 at the first pass that of the second, if
+    it has one.
+    """
+    moved = frozenset(data for data in old.metered if data.address in addresses)
+    come = moved if new.rate_bps is not None else frozenset()
+    return replace(old, metered=old.metered - moved), replace(new, metered=new.metered | come)
 
 
 def changes(installed: Table0, desired: Table0) -> list[bytes]:

@@ -119,6 +119,16 @@ def test_a_flow_mod_is_read_back_from_flow_statistics(data):
     )
 
 
+def test_a_station_takes_its_meter_along_only_if_the_new_access_point_has_one():
+    old = Table0(frozenset({A, B}), frozenset({A, B}), 100_000)
+    with_meter, without = Table0(frozenset(), frozenset(), 200_000), Table0()
+    left, come = table0.handed_over(old, with_meter, {A.address})
+    assert (left.metered, come.metered) == ({B}, {A})
+    assert (left.rate_bps, come.rate_bps) == (100_000, 200_000)
+    left, come = table0.handed_over(old, without, {A.address})
+    assert (left.metered, come.metered) == ({B}, frozenset())
+
+
 def test_an_upload_is_matched_by_its_source_and_a_download_by_its_destination():
     both = Table0(frozenset({A, UP}), frozenset({UP}), 100_000)
     assert kinds(table0.changes(Table0(), both)) == ["meter 0", "flow 0", "flow 0"]

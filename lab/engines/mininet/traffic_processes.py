@@ -18,7 +18,8 @@ from lab.engines.mininet.machine.ledger import Ledger
 from lab.errors import LabError
 
 PROJECT = Path(__file__).resolve().parents[3]
-PROGRAM = "lab.engines.mininet.programs.traffic_forks"
+PROGRAM = "lab.engines.mininet.programs.traffic"  # one host's
+STARTER = "lab.engines.mininet.programs.traffic_forks"
 MESSAGE_BYTES = 32
 ANSWER_TIMEOUT_S = 30
 
@@ -53,7 +54,7 @@ class TrafficProcesses:
     """
 
     def __init__(
-        self, network: Namespaces, ledger: Ledger, hosts: Iterable[str], module: str = PROGRAM
+        self, network: Namespaces, ledger: Ledger, hosts: Iterable[str], module: str = STARTER
     ) -> None:
         """Request a program for each host; they load while the caller continues.
 

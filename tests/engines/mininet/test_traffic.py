@@ -27,7 +27,7 @@ REQUEST = FlowRequest("f", "127.0.0.1", "127.0.0.2", mptcp=True, direction="down
 class Host:
     def __init__(self):
         self.program = subprocess.Popen(
-            [sys.executable, "-SE", "-m", "lab.engines.mininet.programs.traffic"],
+            [sys.executable, "-SE", "-m", traffic_processes.PROGRAM],
             cwd=traffic_processes.PROJECT,
             stdin=-1,
             stdout=-1,
