@@ -26,7 +26,7 @@ SETTINGS = (
     "topology.multipath_percent=50",
     "mobility.speed_min_mps=12",
     "mobility.speed_max_mps=20",
-    "rate_scale=0.05",
+    "rate_scale=0.1",
 )
 WIFI = ("wifi1", "wifi2", "wifi3")
 
