@@ -201,13 +201,16 @@ def numbers(result: Mapping[str, Any]) -> Iterator[tuple[str, float | None]]:
     """Yield the numbers of a result.json that are compared, each as title and value: rates in Mb/s,
     Jain's fairness index, and the mean time in s until a file has arrived.
 
-    The time is given only if all connections of the run sent a file and completed it.
+    Tier 2 is given only for networks with access points, the index only for several users. The time
+    is given only if all connections of the run sent a file and completed it.
     """
     yield "total", result["throughput_mbps"]
     for ap, figures in sorted(result["aps"].items()):
         yield ap, figures["throughput_mbps"]
-    yield "Tier 2", result["tiers"]["2"]
-    yield "Jain's index", result["fairness"]["jain"]
+    if result["aps"]:
+        yield "Tier 2", result["tiers"]["2"]
+    if len(result["users"]) > 1:
+        yield "Jain's index", result["fairness"]["jain"]
     times = [each["completion_s"] for each in result["connections"]]
     if times and None not in times:
         yield "time to complete [s]", mean(times)

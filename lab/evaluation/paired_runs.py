@@ -108,7 +108,7 @@ class PairedRuns:
     def make(self, experiments: Sequence[Experiment], engines: Sequence[str] = ()) -> bool:
         """Make the missing runs of all experiments: in the simulator first, then in the emulation.
         Return False if the user interrupted."""
-        for engine in engines or reversed(self.engines):
+        for engine in (engines or self.engines[::-1]) if self.tries else ():
             planned = [job for each in experiments for job in self.jobs(each, engine)]
             _refuse_other_runs(planned)
             self.display.say(f"{engine}: {len(experiments)} experiments, {len(planned)} runs")
