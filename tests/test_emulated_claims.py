@@ -85,7 +85,9 @@ def test_the_floor_of_tier_2_is_the_one_that_the_rate_scale_allows(scale, floor_
 
 
 def test_claims_that_do_not_fit_are_refused_with_the_time_that_they_take():
-    with pytest.raises(RequestError, match=r"'8' is not checked .*: it needs 4 cases, .* 0\.1 h"):
+    with pytest.raises(
+        RequestError, match=r"'8' is not checked .*: outside the chosen set; its 4 cases .* 0\.1 h"
+    ):
         chosen("mp_sdn", ["4", "8"])
     with pytest.raises(RequestError, match="claim '99' is unknown: choose from 1, 2, 3"):
         chosen("mp_sdn", ["99"])
@@ -133,7 +135,7 @@ def test_each_claim_has_the_verdict_of_both_engines(tiny, tmp_path):
         f"| 1 | S, judged | The pipe carries 2 | 1 of 1 | agrees | agrees | {figures} | {figures} |"
         in text
     )
-    assert "| 3 | Far too long | it needs 1 cases, which take 0.0 h in real time" in text
+    assert "| 3 | Far too long | outside the chosen set; its 1 cases take 0.0 h" in text
     assert "| pipe | 1 | 1 | 2 of 2 | 2 of 2 | fake on Linux" in text
     assert len(list((tmp_path / "runs" / "tiny").rglob("result.json"))) == 8
 
@@ -226,4 +228,6 @@ def test_options_of_the_emulation_are_refused_in_the_simulator(lab):  # noqa: F8
 
 def test_the_time_of_a_claim_counts_the_start_of_each_run():
     (claim,) = (each for each in CLAIMS["rat_study"] if each.name == "H2")
-    assert emulated_claims.reason_against("rat_study", claim).startswith("it needs 3 cases, which")
+    assert emulated_claims.reason_against("rat_study", claim).endswith(
+        "its 3 cases take 0.1 h for each seed"
+    )

@@ -1,8 +1,8 @@
 """List the claims of each paper that are checked in the emulation.
 
-A claim is restricted to the relations whose cases (experiments) all fit into the emulation, because
-runs there take real time. The list was chosen before the runs were made; no claim was left out
-because of its result.
+Runs in the emulation take real time. So a set of claims was chosen, and each of them is restricted
+to the relations whose cases (experiments) fit. The set was chosen before the runs were made; no
+claim was left out because of its result.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def reason_against(paper: str, claim: Claim) -> str:
     needed = cases_of(claim)
     cases = [case for case in PAPERS[paper].cases if case.name in needed]
     hours = sum(_length_s(case) + START_S for case in cases) / 3600
-    return f"it needs {len(cases)} cases, which take {hours:.1f} h in real time for each seed"
+    return f"outside the chosen set; its {len(cases)} cases take {hours:.1f} h for each seed"
 
 
 def restricted(
