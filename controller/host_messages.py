@@ -26,8 +26,8 @@ class SubflowChange:
     """Hold the desired settings of a subflow; a setting that is None stays as it is.
 
     `source` and `destination` are `address:port`. The user is at `destination`, as in
-    `controller.observation.Subflow`. `expected_mbps` is the pacing rate of Ethernet frames on the
-    wire; 0 removes the pacing rate.
+    `controller.observation.Subflow`. `expected_mbps` is the rate to which the host limits
+    the subflow, in Ethernet frames on the wire; 0 removes the limit.
     """
 
     source: str

@@ -4,6 +4,10 @@
 which engine can run which.
 """
 
+from __future__ import annotations
+
+from lab.errors import LabError
+
 BUILT_IN = {
     "reno": "uncoupled: every subflow as an ordinary TCP connection (RFC 5681)",
     "cubic": "uncoupled: window grows with the cube of the time since the last loss (RFC 9438)",
@@ -13,3 +17,14 @@ BUILT_IN = {
     "wvegas": "coupled, by delay: weighted Vegas (Cao et al., 2012)",
 }
 BY_DELAY = frozenset({"wvegas"})  # the others react to losses
+
+
+def check_change(name: str, by_window: bool) -> None:
+    """Raise `LabError` if a run cannot change to the congestion control `name`.
+
+    With `by_window`, the run limits windows to expected rates.
+    """
+    if name in BY_DELAY and by_window:
+        raise LabError(
+            f"change cc to {name}: it reacts to delay, and expected_by 'window' limits windows"
+        )

@@ -24,7 +24,7 @@ def run_job(job: Job, on_progress: OnProgress) -> Outcome:
     passed on to the run inside. Raise `MachineLacks` if the virtual machine cannot start.
     """
     launch, scenario = launcher(), job.scenario
-    launch.vm_kernel.require(scenario.congestion_controls)
+    launch.vm_kernel.require(scenario.congestion_controls, scenario.multipath.by_window)
     folder = new_folder(scenario, job.out)
     on_progress(Progress("starting the virtual machine", 0.0, scenario.duration_s))
     error = None

@@ -55,12 +55,12 @@ def admit(name: str, scenario: Scenario, options: Options) -> None:
     if entry(name).real_time:
         relays.check(scenario.network)
     _admit_medium(name, scenario)
-    for setting in ("scheduler", "expected_by", "penalisation", *VARIANTS):
+    for setting in ("scheduler", "penalisation", *VARIANTS):
         refuse(name, setting, getattr(scenario.multipath, setting))
     load_laws(name)
     for cc in scenario.congestion_controls:
         refuse(name, "cc", cc)
-        if cc in BY_DELAY and scenario.multipath.expected_by == "window":
+        if cc in BY_DELAY and scenario.multipath.by_window:
             raise RequestError(
                 f"cc '{cc}' with multipath.expected_by 'window': it reacts to delay. "
                 "Write expected_by: pacing"

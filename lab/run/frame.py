@@ -94,7 +94,7 @@ class UserSample:
 class SubflowSample:
     """Hold the figures of one subflow: the payload that it delivered, and the state of its sender.
 
-    `cwnd` is in segments. `expected_mbps` is the pacing rate that the controller set (S-MPTCP), or
+    `cwnd` is in segments. `expected_mbps` is the rate that the controller expects (S-MPTCP), or
     None. `out_of_order` is the fraction of segments that arrived out of order. `user` is the
     subflow's user, and `ap` the access point or link of the user's interface; the simulator sets
     them only if users move.

@@ -23,7 +23,7 @@ class Entry:
     - `cc`: the built-in congestion controls that the engine can run
     - `law_suffix`: the file name suffix of a user's own congestion control for this engine
     - `variants`: the allowed values of the keys `balia_decrease` and `olia_metric` of a scenario
-    - `schedulers`, `expected_by`, `penalisation`: the allowed values of these keys
+    - `schedulers`, `penalisation`: the allowed values of these keys
     - `lacks`: for each key, why the engine allows no other value
     """
 
@@ -33,7 +33,6 @@ class Entry:
     lacks: Mapping[str, str]
     real_time: bool = True
     variants: tuple[str, ...] = ("kernel",)
-    expected_by: tuple[str, ...] = ("pacing",)
     penalisation: tuple[bool, ...] = (False,)
     law_suffix: str = user_file_kind.C
 
@@ -43,7 +42,6 @@ KERNEL_LACKS = {
     "scheduler": "the kernel has one packet scheduler",
     "balia_decrease": "eBPF has BALIA as the multipath-tcp.org kernel has it",
     "olia_metric": "eBPF has OLIA as the multipath-tcp.org kernel has it",
-    "expected_by": "hosts limit their rate by pacing",
     "penalisation": "upstream Linux does not do it",
 }
 VARIANTS = ("balia_decrease", "olia_metric")
@@ -55,7 +53,6 @@ ENGINES: dict[str, Entry] = {
         {},
         real_time=False,
         variants=("kernel", "draft"),
-        expected_by=("pacing", "window"),
         penalisation=(False, True),
         law_suffix=user_file_kind.PYTHON,
     ),
@@ -98,7 +95,6 @@ def refuse(name: str, setting: str, value: Any) -> None:
     able: tuple[Any, ...] = {
         "cc": congestion_controls(name),
         "scheduler": engine.schedulers,
-        "expected_by": engine.expected_by,
         "penalisation": engine.penalisation,
     }.get(setting, engine.variants)
     if value not in able:

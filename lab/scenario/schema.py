@@ -105,6 +105,11 @@ class Multipath(Part):
 
     _cc = field_validator("cc")(known_cc)
 
+    @property
+    def by_window(self) -> bool:
+        """Return True if windows, and not pacing rates, are limited to expected rates."""
+        return self.expected_by == "window"
+
     @model_validator(mode="after")
     def settings_go_together(self) -> Multipath:
         if self.penalisation and self.scheduler not in ("lowest_rtt", "round_robin"):

@@ -17,16 +17,20 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from emulation.small_network import SERVER, NetworkPath, SmallNetwork
+from emulation.small_network import SERVER, NetworkPath, NoLedger, SmallNetwork
 from laws import SCALABLE
 
 from lab.engines.mininet.ebpf import LAWS, SOURCES, kernel_name, register, user_law
 from lab.engines.mininet.ebpf.load import Laws
+from lab.engines.mininet.kernel.cell_clock import PINS
+from lab.engines.mininet.kernel.expected_rates import ExpectedRates
+from lab.engines.mininet.network import wifi_cell
 
 PROJECT = Path(__file__).resolve().parents[2]
 UNEVEN = (NetworkPath(8, 15, 60), NetworkPath(4, 40, 60))
 # a packet takes 6 ms or more, so that delays of a busy machine count for few packets
 SLOW = (NetworkPath(2, 25, 60), NetworkPath(1, 50, 60))
+EXPECTED_BPS = (1_000_000, 500_000)  # half of what the slow paths carry
 SHARED = NetworkPath(10, 20, 40, addresses=5)
 KINDS = ("prog", "map", "link")
 HOLDER = """import sys
@@ -84,6 +88,25 @@ def followed(law: str, end: str, paths: Sequence[NetworkPath] = UNEVEN) -> dict[
         network.run("user", f"ip mptcp endpoint {end}")
         network.watch(1)
         return {"experiment": "two paths", "law": law, "samples": samples, "then": network.watch(5)}
+
+
+def limited(law: str) -> dict[str, Any]:
+    """Limit the windows of two subflows to expected rates; count what arrives on each path."""
+    pin = PINS / "expected" / "rates"
+    laws, rates = Laws(pin), ExpectedRates(pin)
+    laws.load(law)
+    with SmallNetwork(*SLOW) as network:
+        network.start("f", kernel_name(law, by_window=True))
+        network.watch(1)
+        for each in network.watch(0.1)[-1]["sockets"].values():
+            local, remote = tuple(each["source"]), tuple(each["destination"])
+            bps = EXPECTED_BPS[network.addresses.index(remote[0])]
+            rates.set_rate(network.pid("server"), local, remote, bps)
+        network.watch(4, 0.5)
+        samples = network.watch(8, 0.1)
+    laws.close()
+    pin.unlink()
+    return {"experiment": "limited", "law": law, "expected": EXPECTED_BPS, "samples": samples}
 
 
 def plain_tcp(law: str) -> dict[str, Any]:
@@ -148,6 +171,9 @@ def main() -> None:
     for cc in ("reno", "olia"):
         show(shared(cc))
     laws.close()
+    wifi_cell.mount_pins(NoLedger())
+    for cc in ("balia", "cubic"):
+        show(limited(cc))
     show(documented())
 
 

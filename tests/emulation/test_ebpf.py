@@ -23,7 +23,7 @@ from lab.engines.mininet.vm import vm_kernel
 pytestmark = needs_emulation
 __all__ = ["laws"]
 FIRST, SECOND = "10.1.1.1", "10.2.1.1"
-PAYLOAD_BYTES = 1420
+FRAME_BYTES, PAYLOAD_BYTES = 1514, 1420
 RECOVERY_S = 1.0  # after a loss, until its recovery is over
 SHARES = Path(__file__).with_name("shares.yaml")
 Sample = dict[str, Any]
@@ -34,6 +34,7 @@ def experiments(emulation: None) -> list[dict[str, Any]]:
     """The output of cc_experiments.py in the VM. The laws are compiled outside."""
     register(user_law(SCALABLE))
     vm_kernel.require(LAWS)
+    vm_kernel.require(by_window=True)
     program = [sys.executable, "-m", "emulation.cc_experiments"]
     argv = [sys.executable, "-m", "lab", "vm", "--", *program]
     environment = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}"}
@@ -156,6 +157,24 @@ def test_wvegas_keeps_few_packets_in_queues(experiment):
     assert sum(last[each]["retransmitted"] - first[each]["retransmitted"] for each in last) <= 2
     windows = {sample["sockets"][FIRST]["cwnd"] for sample in later}
     assert len(windows) > 2  # it probes
+
+
+@pytest.mark.parametrize("law", ["balia", "cubic"])
+def test_windows_are_limited_to_expected_rates(experiment, law):
+    """Both subflows are expected to take half of their path. Unlimited they would take all of it
+    and lose packets."""
+    limited = experiment("limited", law=law)
+    samples = limited["samples"]
+    first, last = samples[0], samples[-1]
+    seconds = last["t"] - first["t"]
+    for address, expected_bps in zip((FIRST, SECOND), limited["expected"], strict=True):
+        before, after = first["sockets"][address], last["sockets"][address]
+        payload_bps = (after["bytes_acked"] - before["bytes_acked"]) * 8 / seconds
+        frames_bps = payload_bps * FRAME_BYTES / PAYLOAD_BYTES
+        print(f"{law}, {address}: {frames_bps / 1e6:.2f} of {expected_bps / 1e6:.2f} Mb/s expected")
+        assert after["cc"] == kernel_name(law, by_window=True)
+        assert 0.5 * expected_bps < frames_bps < 1.3 * expected_bps
+        assert after["retransmitted"] == before["retransmitted"]
 
 
 @pytest.mark.parametrize("law", ["lia", "olia"])

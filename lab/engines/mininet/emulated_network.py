@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from lab.engines.mininet import host_agent_process, probes
+from lab.engines.mininet.ebpf.load import Laws
 from lab.engines.mininet.host_agent_process import HostAgentProcess
+from lab.engines.mininet.kernel.cell_clock import PINS
 from lab.engines.mininet.machine import upstreams
 from lab.engines.mininet.machine.ledger import Ledger
 from lab.engines.mininet.network import wifi_cell
@@ -56,6 +58,8 @@ class EmulatedNetwork:
         self.topology, self.wiring = scenario.network, wire(scenario.network)
         self.ledger = Ledger()
         self.host_agent: HostAgentProcess | None = None
+        # the pinned map of expected rates; None if hosts limit pacing rates instead of windows
+        self.expected = PINS / "expected" / "rates" if scenario.multipath.by_window else None
 
     def clean_up(self) -> None:
         """Remove everything that the ledger lists: the remains of an earlier run, or of this run.
@@ -137,11 +141,20 @@ class EmulatedNetwork:
             KEY.read_text(),
             uploaders=self.users_of("up") - self.users_of("down"),
             interval_s=self.scenario.strategy.params["interval_s"],
+            expected=self.expected,
         )
         log = self.recorder.folder / "hosts.log"
         agent = HostAgentProcess(STATE / "hosts.json", settings, self.ledger, log)
         self._undo.callback(agent.close)
         return agent
+
+    def open_laws(self) -> Laws:
+        """Return the loader of congestion control laws; they are unloaded with the network."""
+        if self.expected:
+            self.ledger.record("pin", path=str(self.expected.parent))
+        laws = Laws(self.expected)
+        self._undo.callback(laws.close)
+        return laws
 
     def _start_servers(self) -> None:
         """Let the servers listen."""

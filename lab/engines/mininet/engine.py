@@ -15,10 +15,11 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from lab import congestion
 from lab.engines.mininet import ebpf, execute, probes
 from lab.engines.mininet.ap_agent_process import ApAgentProcess
 from lab.engines.mininet.captures import Captures
-from lab.engines.mininet.ebpf import build, load
+from lab.engines.mininet.ebpf import build
 from lab.engines.mininet.emulated_network import STATE, EmulatedNetwork
 from lab.engines.mininet.install import capabilities
 from lab.engines.mininet.machine import lock, shell
@@ -51,7 +52,7 @@ class MininetEngine(Engine):
         """
         if not os.environ.get("MULTIPATH_LAB_VM"):
             capabilities.require_native()
-            build.require(scenario.congestion_controls)
+            build.require(scenario.congestion_controls, by_window=scenario.multipath.by_window)
 
     def open(self, scenario: Scenario, recorder: Recorder) -> None:
         """Take the emulation lock, build the network, connect the flows of t = 0, and start them.
@@ -135,6 +136,7 @@ class MininetEngine(Engine):
                 self.workload.set_demand(user, rate_bps)
             case changes.SetCongestionControl(name):
                 refuse("mininet", "cc", name)
+                congestion.check_change(name, self.scenario.multipath.by_window)
                 self.laws.load(name)
                 self.workload.set_cc(name)
             case changes.SetTier1Demand(ap, rate_bps):
@@ -185,8 +187,7 @@ class MininetEngine(Engine):
         if emulated.host_agent:
             emulated.host_agent.wait()
         self._start_executor()
-        self.laws = load.Laws()
-        self._undo.callback(self.laws.close)
+        self.laws = emulated.open_laws()
         self.laws.load(*self.scenario.congestion_controls)
         self.workload = Workload(
             self.scenario, emulated.wiring, emulated.programs, self.telemetry.sampler
@@ -196,8 +197,7 @@ class MininetEngine(Engine):
         if emulated.host_agent:
             emulated.host_agent.write_journal()  # now, and not while there is traffic
         for flow in reopened:
-            text = f"{flow} lacked a subflow and was opened once more"
-            self._record_event("warning", text=text)
+            self._record_event("warning", text=f"{flow} lacked a subflow: it was opened once more")
         if reopened:
             self._log_counters()
         self.started_at = time.time()

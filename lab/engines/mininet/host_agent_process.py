@@ -126,7 +126,8 @@ def write_secret(path: Path, text: str, ledger: Ledger) -> None:
 
 def _plain(settings: Settings) -> dict[str, Any]:
     """Return the settings as a dictionary that can be written as JSON."""
-    return asdict(settings) | {"pins": str(settings.pins)}
+    expected = settings.expected and str(settings.expected)
+    return asdict(settings) | {"pins": str(settings.pins), "expected": expected}
 
 
 def settings_of(
@@ -137,11 +138,13 @@ def settings_of(
     *,
     uploaders: Container[str],
     interval_s: float,
+    expected: Path | None = None,
 ) -> Settings:
     """Return the settings of the host agent.
 
     `key` authenticates the messages between POX and the host agent. `uploaders` are the users whose
-    data goes to the servers. `interval_s` is the time between two control steps.
+    data goes to the servers. `interval_s` is the time between two control steps. `expected` is the
+    path of the pinned map of expected rates; None if hosts limit pacing rates.
     """
     userspace = userspace_path_manager.hosts_that_need_it(topology, wiring)
     hosts = {}
@@ -157,13 +160,13 @@ def settings_of(
                 for each in own
                 for address in (each.address, *each.further)
             },
-            paced=paced(topology, wiring.of(host)),
+            paced=paced(topology, wiring.of(host)) if expected is None else [],
             opens=further if host in userspace else None,
         )
     at_least_s, at_most_s = REPORT_PERIOD_S
     period_s = min(at_most_s, max(at_least_s, interval_s / PERIODS_PER_STEP))
     controller = ("127.0.0.1", pox.HOST_AGENT_PORT)
-    return Settings(controller, key, period_s, PINS / "pacing", hosts)
+    return Settings(controller, key, period_s, PINS / "pacing", hosts, expected)
 
 
 def paced(topology: Topology, interfaces: Iterable[Interface]) -> list[str]:

@@ -14,8 +14,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lab.engines.mininet.datagram_end import ends
+from lab.engines.mininet.kernel.pacing import pacing_rate_bps
 from lab.engines.mininet.kernel.tcp_sockets import TcpSocket
 from lab.engines.mininet.subflow_figures import (
+    ExpectedBps,
     Subflow,
     fraction,
     rate_mbps,
@@ -80,7 +82,9 @@ class HostSamples:
 class Sampler:
     """Compute the throughput of subflows, users and tiers from the sockets of all hosts."""
 
-    def __init__(self, wiring: Wiring) -> None:
+    def __init__(self, wiring: Wiring, expected_bps: ExpectedBps = pacing_rate_bps) -> None:
+        """Use the interfaces in `wiring`; `expected_bps` returns a sending socket's rate limit."""
+        self._expected_bps = expected_bps
         self.interface = {
             address: each for each in wiring.interfaces for address in (each.address, *each.further)
         }
@@ -176,7 +180,7 @@ class Sampler:
             for subflow in connection.subflows.values():
                 link = subflow.interface.link
                 tier = subflow.tier = tiers.get(user, {}).get(link, 1)
-                row = subflow_sample(subflow, elapsed_s, user)
+                row = subflow_sample(subflow, elapsed_s, user, self._expected_bps)
                 subflows[f"{name}/{subflow.number}"] = row
                 for ap in {link, *self._relayed.intersection(subflow.path)}:
                     sums = tier_mbps.setdefault(ap, {1: 0.0, 2: 0.0})

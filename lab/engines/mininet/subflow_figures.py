@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from controller import units
 from lab.engines.mininet.datagram_end import DatagramEnd
-from lab.engines.mininet.kernel.pacing import frame_rate_bps
 from lab.engines.mininet.kernel.tcp_sockets import TcpSocket
 from lab.run.frame import SubflowSample
 from lab.run.report import SubflowReport
 from lab.topologies.topology import Interface
+
+ExpectedBps = Callable[[TcpSocket], int | None]  # rate limit of a sending socket; None without one
 
 
 @dataclass
@@ -42,7 +43,9 @@ def rate_mbps(byte_count: int, elapsed_s: float) -> float:
     return max(0, byte_count) * 8 / elapsed_s / 1e6
 
 
-def subflow_sample(subflow: Subflow, elapsed_s: float, user: str) -> SubflowSample:
+def subflow_sample(
+    subflow: Subflow, elapsed_s: float, user: str, expected_bps: ExpectedBps
+) -> SubflowSample:
     sender, receiver = subflow.sender, subflow.receiver
     received = receiver.bytes_received if receiver else subflow.received
     segments = receiver.data_segments_in if receiver else subflow.segments
@@ -65,15 +68,14 @@ def subflow_sample(subflow: Subflow, elapsed_s: float, user: str) -> SubflowSamp
         rtt_ms=None if rtt_ms is None else round(rtt_ms, 3),
         tier=subflow.tier,
         backup=backup,
-        expected_mbps=_expected_mbps(sender),
+        expected_mbps=_mbps(expected_bps(sender)) if isinstance(sender, TcpSocket) else None,
         out_of_order=round(late_now / arrived, 5) if arrived > 0 else 0.0,
         user=user,
         ap=subflow.interface.link,
     )
 
 
-def _expected_mbps(sender: TcpSocket | DatagramEnd | None) -> float | None:
-    rate_bps = frame_rate_bps(sender.pacing_limit) if sender else None
+def _mbps(rate_bps: int | None) -> float | None:
     return None if rate_bps is None else round(units.mbps_from_bps(rate_bps), 4)
 
 

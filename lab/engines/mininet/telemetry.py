@@ -15,6 +15,8 @@ from lab.engines.mininet import datagram_end
 from lab.engines.mininet.ap_agent_process import ApAgentProcess
 from lab.engines.mininet.emulated_network import EmulatedNetwork
 from lab.engines.mininet.kernel import netlink, tcp_sockets
+from lab.engines.mininet.kernel.expected_rates import ExpectedRates
+from lab.engines.mininet.kernel.pacing import pacing_rate_bps
 from lab.engines.mininet.kernel.shaping import FQ, NETEM
 from lab.engines.mininet.kernel.tcp_sockets import TcpSocket
 from lab.engines.mininet.sampler import Sampler
@@ -40,7 +42,9 @@ class Telemetry:
         self._stations = emulated.stations
         self.places: Mapping[str, Place] = {}
         self.ap_agent: ApAgentProcess | None = None
-        self.sampler, self.watchdog = Sampler(self.wiring), Watchdog()
+        expected = ExpectedRates(emulated.expected).rate_bps if emulated.expected else None
+        self.sampler = Sampler(self.wiring, expected or pacing_rate_bps)
+        self.watchdog = Watchdog()
         # a netlink socket stays in the namespace where it was opened
         self._diagnoses = {
             host: netlink.inside(emulated.network.pid(host), tcp_sockets.Diagnosis)

@@ -31,6 +31,7 @@ class Workload:
     ) -> None:
         self.topology, self.wiring = scenario.network, wiring
         self.programs, self.sampler = programs, sampler
+        self._by_window = scenario.multipath.by_window
         self.receive_buffer_bytes = scenario.multipath.receive_buffer_kb * 1000
         self._cc: str | None = None  # of all connections, if it was changed during the run
         self._acts = plan(scaled_traffic(scenario), scenario.seed, scenario.duration_s)
@@ -92,7 +93,7 @@ class Workload:
         Raises `LabError` if the kernel refuses it for a connection.
         """
         self._cc = name
-        command = {"do": "cc", "cc": kernel_name(name)}
+        command = {"do": "cc", "cc": kernel_name(name, self._by_window)}
         self.programs.send_all(dict.fromkeys(self.programs.hosts, command))
 
     def completed(self, names: Iterable[str]) -> None:
@@ -239,7 +240,7 @@ class Workload:
             "bind": user.address,
             "mptcp": self._is_multipath(flow),
             "direction": flow.direction,
-            "cc": kernel_name(self._cc or flow.cc),
+            "cc": kernel_name(self._cc or flow.cc, self._by_window),
             "rate_bps": flow.rate_bps,
             "volume_bytes": flow.volume_bytes,
             "receive_buffer_bytes": self.receive_buffer_bytes,

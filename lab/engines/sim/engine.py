@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from controller.control import Control
-from lab.congestion import BY_DELAY
+from lab import congestion
 from lab.engines.sim import compiled, compiler
 from lab.engines.sim.cells import Cells
 from lab.engines.sim.connections import Connections
@@ -168,9 +168,7 @@ class SimEngine(Engine):
                 self._set_cc(name)
 
     def _set_cc(self, name: str) -> None:
-        if name in BY_DELAY and self.scenario.multipath.expected_by == "window":
-            why = "it reacts to delay, and expected_by 'window' limits windows"
-            raise LabError(f"change cc to {name}: {why}")
+        congestion.check_change(name, self.scenario.multipath.by_window)
         self._cc = name
         self.connections.set_cc(name)
 

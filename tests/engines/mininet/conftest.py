@@ -64,3 +64,17 @@ def two_hosts() -> Iterator[list[int]]:
     yield [host.pid for host in hosts]
     for host in hosts:
         host.communicate()
+
+
+@pytest.fixture
+def pins(tmp_path):
+    """A folder in a bpf file system, which does not exist yet."""
+    folder = tmp_path / "bpf"
+    folder.mkdir()
+    done = subprocess.run(
+        ["mount", "-t", "bpf", "bpf", str(folder)], capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        pytest.skip(f"needs a bpf file system: {done.stderr.strip()}")
+    yield folder / "pacing"
+    subprocess.run(["umount", str(folder)], check=True)

@@ -12,7 +12,7 @@ from controller.errors import MessageRefused
 from controller.host_messages import HostCommand, SubflowChange, encode
 from lab.engines.mininet import host_agent_process as module
 from lab.engines.mininet.host_agent_process import HostAgentProcess, ports_along, settings_of
-from lab.engines.mininet.kernel import netlink, tcp_sockets
+from lab.engines.mininet.kernel import netlink, pacing, tcp_sockets
 from lab.engines.mininet.kernel.pacing import payload_rate
 from lab.engines.mininet.kernel.tcp_sockets import TcpSocket
 from lab.engines.mininet.machine import shell
@@ -75,7 +75,7 @@ class Manager:
         return None
 
 
-class Pacing:
+class Pacing(pacing.Pacing):
     def __init__(self, _pins=None):
         self.held = []
 
@@ -135,7 +135,7 @@ def test_a_command_may_name_a_subflow_in_either_direction(host):
     host.obey(command(3, expected_mbps=4.0))  # it is so already
     host.obey(command(4, expected_mbps=0))
     assert host._manager.requests == [("10.1.0.3", True)]
-    assert host._pacing.held == [(LOCAL, REMOTE, 4_000_000), (LOCAL, REMOTE, None)]
+    assert host._limits.held == [(LOCAL, REMOTE, 4_000_000), (LOCAL, REMOTE, None)]
 
 
 def test_a_repeated_command_notifies_the_other_end_once_more(host):
@@ -200,7 +200,7 @@ def test_a_refused_change_of_one_subflow_does_not_stop_the_others(host):
 def test_a_server_has_no_endpoint_to_change(host):
     host._manager = None
     host.obey(command(1, backup=True, expected_mbps=2.0))
-    assert host._pacing.held == [(LOCAL, REMOTE, 2_000_000)]
+    assert host._limits.held == [(LOCAL, REMOTE, 2_000_000)]
 
 
 def test_a_path_manager_in_user_space_changes_one_subflow_alone(host):
@@ -260,7 +260,7 @@ def test_of_commands_that_wait_the_last_of_each_connection_is_carried_out(agent)
             controller.sendto(datagram, agent.socket.getsockname())
         agent.obey_waiting()
     host = agent._hosts["ue3"]
-    assert host._pacing.held == [(LOCAL, REMOTE, 4_000_000)]
+    assert host._limits.held == [(LOCAL, REMOTE, 4_000_000)]
     assert host._manager.requests == [("10.1.0.3", True)]
 
 

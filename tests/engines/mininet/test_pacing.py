@@ -1,7 +1,6 @@
 """Rates of frames and of payload, and pacing in the kernel."""
 
 import socket
-import subprocess
 import threading
 import time
 
@@ -24,19 +23,6 @@ def test_rates_of_frames_and_payload_are_converted_both_ways():
             rate_bps, rel=1e-4
         )
     assert pacing.payload_rate(10**12) < pacing.UNLIMITED
-
-
-@pytest.fixture
-def pins(tmp_path):
-    folder = tmp_path / "bpf"
-    folder.mkdir()
-    done = subprocess.run(
-        ["mount", "-t", "bpf", "bpf", str(folder)], capture_output=True, text=True, check=False
-    )
-    if done.returncode:
-        pytest.skip(f"needs a bpf file system: {done.stderr.strip()}")
-    yield folder / "pacing"
-    subprocess.run(["umount", str(folder)], check=True)
 
 
 def sending(pids):

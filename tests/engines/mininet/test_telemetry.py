@@ -88,6 +88,7 @@ def made(load, tmp_path, monkeypatch):
         network=Network(),
         programs=TrafficProcesses(),
         links=Links(),
+        expected=None,
         stations=Stations(topology, wire(topology), Links()),
     )
     made = Telemetry(emulated, tmp_path / "decisions.jsonl", 0.5)

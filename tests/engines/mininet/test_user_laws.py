@@ -123,10 +123,15 @@ def test_a_file_that_registers_another_name_is_refused(tmp_path):
 def test_the_vms_kernel_has_every_registered_law(tmp_path, monkeypatch):
     compiled = []
     monkeypatch.setattr(vm_kernel, "find", lambda: tmp_path / "vmlinuz-6.12.1")
-    monkeypatch.setattr(build, "require", lambda wanted, types: compiled.append((wanted, types)))
+    monkeypatch.setattr(build, "require", lambda *arguments: compiled.append(arguments))
     registered(SCALABLE)
     vm_kernel.require(["olia"])
-    assert compiled == [(["olia", "scalable"], tmp_path / "types-6.12.1")]
+    types = tmp_path / "types-6.12.1"
+    assert compiled == [(["olia", "scalable"], types, False)]
+    vm_kernel.require(["olia"], by_window=True)
+    wanted, *others = compiled[1]
+    assert {"olia", "scalable", "reno", "cubic"} < set(wanted)  # a change may select each of them
+    assert others == [types, True]
 
 
 @needs_root

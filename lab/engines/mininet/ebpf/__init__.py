@@ -5,6 +5,7 @@ the kernel as the congestion control `bpf_NAME`.
 
 law.h               the input of a law (its view) and shared arithmetic; compiles for user space too
 lia.c olia.c ...    one law each
+expected.h          limits windows to expected rates (`multipath.expected_by: window`)
 coupled.h           registers a law as a congestion control of the kernel
 build.py load.py    compile a law for a kernel; load it into the kernel
 
@@ -85,21 +86,27 @@ def registered() -> tuple[str, ...]:
     return tuple(_registered)
 
 
-def law_sources() -> dict[str, Path]:
-    """Return the C file of each built-in and each registered law; the key is the law's name."""
-    built_in = {law: SOURCES / f"{law}.c" for law in LAWS}
+def law_sources(by_window: bool = False) -> dict[str, Path]:
+    """Return the C file of each built-in and each registered law; the key is the law's name.
+
+    With `by_window`, windows follow expected rates. Then reno and cubic are laws too, because the
+    kernel's own do not know expected rates.
+    """
+    names = (*LAWS, *IN_KERNEL) if by_window else LAWS
+    built_in = {law: SOURCES / f"{law}.c" for law in names}
     return built_in | {name: law.path for name, law in _registered.items()}
 
 
-def kernel_name(cc: str) -> str:
+def kernel_name(cc: str, by_window: bool = False) -> str:
     """Return the name that the kernel uses for the congestion control `cc` of a scenario.
 
     It is `bpf_NAME` for a law and NAME for the kernel's own congestion controls, such as cubic.
+    With `by_window`, all are laws.
     """
-    return PREFIX + cc if cc in law_sources() else cc
+    return PREFIX + cc if cc in law_sources(by_window) else cc
 
 
 def our_name(kernel_cc: str) -> str:
     """Return the name that scenarios use for the kernel's `kernel_cc`: without `bpf_` for a law."""
     plain = kernel_cc.removeprefix(PREFIX)
-    return plain if plain in law_sources() else kernel_cc
+    return plain if plain in law_sources(by_window=True) else kernel_cc

@@ -15,11 +15,12 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from lab.engines.mininet.ebpf import LAWS, SOURCES, kernel_name, law_sources
+from lab.engines.mininet.ebpf import IN_KERNEL, LAWS, PREFIX, SOURCES, law_sources
 from lab.engines.mininet.machine import shell, upstreams
 from lab.errors import CommandFailed, LabError, MachineLacks, RequestError
 
 RUNNING = Path("/sys/kernel/btf/vmlinux")
+BY_WINDOW = "-DEXPECTED_BY_WINDOW"
 NEEDED = {  # a name among the kernel's types, and the feature that it shows
     "mptcp_subflow_context": "Multipath TCP",
     "bpf_struct_ops_tcp_congestion_ops": "congestion control as eBPF",
@@ -41,33 +42,41 @@ def lacking(types: Path = RUNNING) -> list[str]:
     return [why for name, why in NEEDED.items() if b"\0" + name.encode() + b"\0" not in published]
 
 
-def require(wanted: Iterable[str], types: Path = RUNNING) -> dict[str, Path]:
+def require(
+    wanted: Iterable[str], types: Path = RUNNING, by_window: bool = False
+) -> dict[str, Path]:
     """Return the path of the compiled eBPF program of each law in `wanted`, by the law's name.
 
     `wanted` may also name congestion controls of the kernel itself, such as cubic; they have no
-    program. `types` are the types (BTF) of the kernel that will run the laws. Raises `MachineLacks`
-    if that kernel cannot run laws or if the compiler is missing, `RequestError` if a C file of a
-    user does not compile.
+    program. `types` are the types (BTF) of the kernel that will run the laws. With `by_window`, the
+    programs limit windows to expected rates, and reno and cubic have programs too. Raises
+    `MachineLacks` if that kernel cannot run laws or if the compiler is missing, `RequestError` if a
+    C file of a user does not compile.
     """
     named = set(wanted)
-    laws = [law for law in law_sources() if law in named]
+    laws = [law for law in law_sources(by_window) if law in named]
     missing = lacking(types) if laws else []
     if missing:
         raise MachineLacks(
             f"run {', '.join(laws)}: the kernel with the types {types} lacks {', '.join(missing)}. "
             "Try: ./run_lab.sh setup-emulation, and then the same command with --vm"
         )
-    return {law: program(law, types) for law in laws}
+    return {law: program(law, types, by_window) for law in laws}
 
 
-def program(law: str, types: Path = RUNNING) -> Path:
-    """Return the path of a law's program for the kernel with these types; compile it if needed."""
-    path = law_sources()[law]
+def program(law: str, types: Path = RUNNING, by_window: bool = False) -> Path:
+    """Return the path of a law's program for the kernel with these types; compile it if needed.
+
+    With `by_window`, the program limits windows to expected rates.
+    """
+    path = law_sources(by_window)[law]
+    options = [BY_WINDOW] if by_window else []
     try:
         source = path.read_bytes()
-        target = upstreams.cache() / "bpf" / f"{law}-{_digest(source, types)}.o"
+        digest = _digest(source + "".join(options).encode(), types)
+        target = upstreams.cache() / "bpf" / f"{law}-{digest}.o"
         if not target.exists():
-            _compile(law, source, types, target)
+            _compile(law, path, options, types, target)
     except (CommandFailed, OSError) as problem:
         raise _not_compiled(law, problem) from problem
     return target
@@ -78,10 +87,8 @@ def _not_compiled(law: str, problem: CommandFailed | OSError) -> LabError:
 
     It is `RequestError` if clang rejects a user's file, otherwise `MachineLacks`.
     """
-    if law in LAWS or isinstance(problem, OSError) or problem.argv[0] != "clang":
-        return MachineLacks(
-            f"compile {kernel_name(law)}: {problem}. Try: ./run_lab.sh setup-emulation"
-        )
+    if law in (*LAWS, *IN_KERNEL) or isinstance(problem, OSError) or problem.argv[0] != "clang":
+        return MachineLacks(f"compile {PREFIX}{law}: {problem}. Try: ./run_lab.sh setup-emulation")
     return RequestError(f"compile {law_sources()[law]}:\n{problem.stderr}")
 
 
@@ -93,8 +100,10 @@ def _digest(source: bytes, types: Path) -> str:
     return digest.hexdigest()[:16]
 
 
-def _compile(law: str, source: bytes, types: Path, target: Path) -> None:
-    """Compile the C text `source` of a law into the object file `target`.
+def _compile(law: str, path: Path, defined: list[str], types: Path, target: Path) -> None:
+    """Compile the C file `path` of a law into the object file `target`.
+
+    `defined` are further options of clang.
 
     clang compiles a copy; a #line directive makes its errors name the original file.
     """
@@ -105,10 +114,10 @@ def _compile(law: str, source: bytes, types: Path, target: Path) -> None:
         )
         Path(folder, "vmlinux.h").write_text(declarations)  # 1
         copy, draft = Path(folder, f"{law}.c"), Path(folder, target.name)
-        copy.write_bytes(f"#line 1 {json.dumps(str(law_sources()[law]))}\n".encode() + source)
-        options = ["-O2", "-g", "-target", "bpf", f"-I{folder}", f"-I{SOURCES}"]
+        copy.write_bytes(f"#line 1 {json.dumps(str(path))}\n".encode() + path.read_bytes())
+        options = ["-O2", "-g", "-target", "bpf", f"-I{folder}", f"-I{SOURCES}", *defined]
         argv = ["clang", *options, "-c", str(copy), "-o", str(draft)]
-        shell.run(argv, f"compile {kernel_name(law)}")  # 2
+        shell.run(argv, f"compile {PREFIX}{law}")  # 2
         _check_registration(law, draft.read_bytes())
         draft.rename(target)  # 3
 
@@ -118,7 +127,7 @@ def _check_registration(law: str, program: bytes) -> None:
 
     CONGESTION_CONTROL(bpf_NAME) defines a map of that name, and libbpf searches for the map.
     """
-    name = kernel_name(law)
+    name = PREFIX + law
     if law not in LAWS and b"\0" + name.encode() + b"\0" not in program:
         raise RequestError(
             f"compile {law_sources()[law]}: it does not register '{name}'. "

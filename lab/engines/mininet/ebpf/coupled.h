@@ -12,8 +12,7 @@
 // 3) For another subflow in recovery, the view has its slow-start threshold instead of its window.
 // 4) Slow start is Reno's. A connection with a single path uses Reno for everything (see above):
 //    plain TCP, a fallback to plain TCP, or the last open subflow.
-// 5) The window changes by whole packets; a remaining fraction is added to the next change.
-// 6) A round trip ends when a packet is acknowledged that was sent after its beginning. Samples of
+// 5) A round trip ends when a packet is acknowledged that was sent after its beginning. Samples of
 //    the round-trip time come from each acknowledgement, those of the paths' view from the kernel's
 //    smoothed value.
 #pragma once
@@ -21,51 +20,13 @@
 #include "law.h"
 
 #ifdef __bpf__
-#include <bpf/bpf_core_read.h>
-#include <bpf/bpf_helpers.h>
-#include <bpf/bpf_tracing.h>
-
-char _license[] SEC("license") = "GPL";
-
-extern void *bpf_rdonly_cast(void *obj, __u32 btf_id) __ksym;
-extern __u32 tcp_reno_ssthresh(struct sock *sk) __ksym;
-extern __u32 tcp_reno_undo_cwnd(struct sock *sk) __ksym;
-extern __u32 tcp_slow_start(struct tcp_sock *tp, __u32 acked) __ksym;
-extern void tcp_cong_avoid_ai(struct tcp_sock *tp, __u32 w, __u32 acked) __ksym;
-
-#define NON_RESTRICTED 1 // TCP_CONG_NON_RESTRICTED: every user and every namespace may choose it
-#define TYPE_ID(type) bpf_core_type_id_kernel(struct type)
-#define READ_ONLY(type, pointer) \
-	((struct type *)bpf_rdonly_cast((void *)(pointer), TYPE_ID(type)))
+#include "socket.h"
 
 #ifdef UNCOUPLED
 #define RENO_ON_ONE_PATH 0
 #else
 #define RENO_ON_ONE_PATH 1
 #endif
-
-#ifdef PER_ROUND
-#define ROUNDS
-#endif
-
-// Stored in icsk_ca_priv of each socket. The kernel clears it when the congestion control is set.
-struct law_state {
-	s64 fraction;      // of a packet, not yet added to the window
-	u64 latest_loss;   // value of bytes_acked at the latest loss
-	u64 previous_loss;
-#ifdef ROUNDS
-	u64 rtt_sum_us;       // of the samples of this round trip
-	u32 samples;          // number of samples in this round trip
-	u32 base_rtt_us;      // lowest sample so far; 0: none yet
-	u32 round_end;        // sequence number; 0: no round trip has begun
-	u64 memory[MEMORY];   // see law_round
-#endif
-};
-
-static __always_inline int in_recovery(const struct tcp_sock *tp)
-{
-	return BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_state) == TCP_CA_Recovery;
-}
 
 static __always_inline void fill_path(struct law_path *path, const struct tcp_sock *tp, u32 window)
 {
@@ -148,46 +109,29 @@ __noinline u32 window_after_loss(const struct law_view *view)
 	return view ? larger(after_loss(view), 1) : 1;
 }
 
-static __always_inline void change_window(struct tcp_sock *tp, struct law_state *state, s64 by) // 5
-{
-	s64 left = state->fraction + by;
-	if (left >= ONE_PACKET) {
-		u32 window = tp->snd_cwnd + (left >> PACKET_BITS);
-		tp->snd_cwnd = smaller(window, tp->snd_cwnd_clamp);
-		left &= ONE_PACKET - 1;
-	} else if (left <= -ONE_PACKET) {
-		u32 down = -left >> PACKET_BITS;
-		u32 window = tp->snd_cwnd > down ? tp->snd_cwnd - down : 1;
-		tp->snd_cwnd = window;
-		tp->snd_ssthresh = smaller(tp->snd_ssthresh, window); // or slow start would restart
-		left = -(-left & (ONE_PACKET - 1));
-	}
-	state->fraction = left;
-}
-
-static __always_inline int window_is_used(const struct tcp_sock *tp)
-{
-	int slow_start = tp->snd_cwnd < tp->snd_ssthresh;
-	return BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited) ||
-	       (slow_start && tp->snd_cwnd < 2 * tp->max_packets_out);
-}
-
 static __always_inline void grow(struct tcp_sock *tp, struct law_state *state,
-				 struct socket_view *socket, u32 acked)
+				 struct socket_view *socket, u32 acked, u64 bps)
 {
+	u32 divisor = 1;
+#ifdef EXPECTED_BY_WINDOW
+	divisor = growth_divisor(&state->expected, bps);
+	end_slow_start(tp, bps);
+#endif
 	if (tp->snd_cwnd < tp->snd_ssthresh) { // 4
 		acked = tcp_slow_start(tp, acked);
 		if (!acked)
 			return;
 	}
-	if (read_view(socket) == 1 && RENO_ON_ONE_PATH)
-		tcp_cong_avoid_ai(tp, tp->snd_cwnd, acked);
-	else
-		change_window(tp, state, increase_of(&socket->view) * acked);
+	if (read_view(socket) == 1 && RENO_ON_ONE_PATH) {
+		tcp_cong_avoid_ai(tp, tp->snd_cwnd * divisor, acked);
+		return;
+	}
+	s64 by = increase_of(&socket->view) * acked;
+	change_window(tp, state, by > 0 ? by / divisor : by);
 }
 
-#ifdef ROUNDS
-__noinline int apply_round(const struct law_view *view, struct law_round *round)
+#ifdef PER_ROUND
+__noinline int apply_law(const struct law_view *view, struct law_round *round)
 {
 	if (!view || !round)
 		return 0;
@@ -198,43 +142,20 @@ __noinline int apply_round(const struct law_view *view, struct law_round *round)
 static __always_inline void act_on_round(struct tcp_sock *tp, struct law_state *state,
 					 struct socket_view *socket)
 {
-	struct law_round round = {
-		.rtt_us = larger(state->rtt_sum_us / state->samples, 1),
-		.base_rtt_us = larger(state->base_rtt_us, 1),
-		.samples = state->samples,
-		.window = larger(smaller(tp->snd_cwnd, MAX_WINDOW), 1),
-		.ssthresh = tp->snd_ssthresh,
-	};
+	struct law_round round = latest_round(tp, state);
 	__builtin_memcpy(round.memory, state->memory, sizeof(round.memory));
 	read_view(socket);
-	apply_round(&socket->view, &round);
+	apply_law(&socket->view, &round);
 	__builtin_memcpy(state->memory, round.memory, sizeof(round.memory));
-	tp->snd_cwnd = larger(smaller(round.window, tp->snd_cwnd_clamp), 1);
-	tp->snd_ssthresh = round.ssthresh;
-	change_window(tp, state, round.fraction);
+	apply_round(tp, state, &round);
 }
+#endif
 
-static __always_inline void end_round(struct tcp_sock *tp, struct law_state *state,
-				      struct socket_view *socket, int used)
-{
-	int lossless = BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_state) < TCP_CA_CWR;
-	if (used && lossless && state->samples && state->round_end)
-		act_on_round(tp, state, socket);
-	state->round_end = tp->snd_nxt;
-	state->rtt_sum_us = state->samples = 0;
-}
-
+#ifdef ROUNDS
 SEC("struct_ops/pkts_acked")
 void BPF_PROG(pkts_acked, struct sock *sk, const struct ack_sample *sample)
 {
-	struct law_state *state = (void *)((struct tcp_sock *)sk)->inet_conn.icsk_ca_priv;
-	if (sample->rtt_us <= 0) // not measured
-		return;
-	u32 rtt_us = smaller(sample->rtt_us, MAX_RTT_US);
-	state->rtt_sum_us += rtt_us;
-	state->samples++;
-	if (!state->base_rtt_us || rtt_us < state->base_rtt_us)
-		state->base_rtt_us = rtt_us;
+	add_sample((void *)((struct tcp_sock *)sk)->inet_conn.icsk_ca_priv, sample);
 }
 #define ROUND_CALLBACKS .pkts_acked = (void *)pkts_acked,
 #else
@@ -248,11 +169,20 @@ void BPF_PROG(cong_avoid, struct sock *sk, __u32 ack, __u32 acked)
 	struct law_state *state = (void *)tp->inet_conn.icsk_ca_priv;
 	struct socket_view socket = { .sk = (u64)sk };
 	int used = window_is_used(tp);
+	u64 bps = expected_bps(tp);
 	if (used)
-		grow(tp, state, &socket, acked);
+		grow(tp, state, &socket, acked, bps);
 #ifdef ROUNDS
-	if (!state->round_end || (s32)(ack - state->round_end) > 0) // 6
-		end_round(tp, state, &socket, used);
+	if (!round_is_over(state, ack)) // 5
+		return;
+	if (used && round_counts(tp, state)) {
+#ifdef PER_ROUND
+		act_on_round(tp, state, &socket);
+#else
+		limit_window(tp, state, bps);
+#endif
+	}
+	begin_round(tp, state);
 #endif
 }
 
@@ -260,7 +190,7 @@ SEC("struct_ops/ssthresh")
 __u32 BPF_PROG(ssthresh, struct sock *sk)
 {
 	struct socket_view socket = { .sk = (u64)sk };
-#ifdef ROUNDS
+#ifdef PER_ROUND
 	struct law_state *state = (void *)((struct tcp_sock *)sk)->inet_conn.icsk_ca_priv;
 	__builtin_memset(state->memory, 0, sizeof(state->memory));
 #endif

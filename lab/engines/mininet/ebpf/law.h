@@ -64,7 +64,7 @@ struct law_round {
 	u32 samples;        // number of samples in this round trip
 	u32 window;         // the law may change this and the following fields
 	u32 ssthresh;       // slow-start threshold
-	s64 fraction;       // added to the window, in 2^-40 packets
+	s64 fraction;       // of a packet, not yet added to the window, in 2^-40 packets
 	u64 memory[MEMORY]; // of the law, for this path; 0 at first and after each loss
 };
 

@@ -13,6 +13,7 @@ POINTER, NUMBER = ctypes.c_void_p, ctypes.c_int
 FUNCTIONS: dict[str, tuple[Any, ...]] = {  # of libbpf: the result's type, then the arguments' types
     "bpf_object__open_file": (POINTER, ctypes.c_char_p, POINTER),
     "bpf_object__find_map_by_name": (POINTER, POINTER, ctypes.c_char_p),
+    "bpf_map__set_pin_path": (NUMBER, POINTER, ctypes.c_char_p),
     "bpf_map__set_map_flags": (NUMBER, POINTER, ctypes.c_uint32),
     "bpf_object__load": (NUMBER, POINTER),
     "bpf_map__attach_struct_ops": (POINTER, POINTER),

@@ -5,7 +5,8 @@ process ends, for whatever reason, the kernel unregisters the law; it frees the 
 last socket that uses the law is closed. So the ledger need not list laws, and nothing needs to be
 cleaned up.
 
-1) open the program, and request that its law is registered by a link
+1) open the program, and request that its law is registered by a link; laws that limit windows to
+   expected rates share one map, which is pinned so that the host agent can write it
 2) load the program: the kernel's verifier checks it
 3) register the law; libbpf before 1.2 does not make the link, so it is made here
 4) close everything but the link
@@ -20,14 +21,20 @@ from lab.engines.mininet.ebpf import build, kernel_name, law_sources
 from lab.engines.mininet.ebpf.libbpf import Libbpf
 
 BY_LINK = 1 << 13  # BPF_F_LINK, linux/bpf.h
+EXPECTED_RATES = b"expected_rates"  # in coupled.h
 STRUCT_OPS = 44  # BPF_STRUCT_OPS among the attach types
 
 
 class Laws:
     """Load congestion control laws into the kernel, and keep them registered until `close`."""
 
-    def __init__(self) -> None:
+    def __init__(self, expected: Path | None = None) -> None:
+        """Load laws that limit windows to expected rates if `expected` is not None.
+
+        It is the path where the map of expected rates is pinned, in a bpf file system.
+        """
         self._links: dict[str, int] = {}
+        self._expected = expected
 
     def load(self, *wanted: str) -> None:
         """Load those of these congestion controls that are laws and not loaded yet.
@@ -36,9 +43,12 @@ class Laws:
         cannot run laws, `RequestError` if a user's C file does not compile, `LabError` if the
         kernel refuses a program.
         """
-        for law, program in build.require(set(wanted) - set(self._links)).items():
-            doing = f"load {kernel_name(law)} ({law_sources()[law]})"
-            self._links[law] = _register(kernel_name(law), program, doing)
+        by_window = self._expected is not None
+        missing = set(wanted) - set(self._links)
+        for law, program in build.require(missing, by_window=by_window).items():
+            name = kernel_name(law, by_window)
+            doing = f"load {name} ({law_sources(by_window)[law]})"
+            self._links[law] = _register(name, program, doing, self._expected)
 
     def close(self) -> None:
         """Withdraw the laws from the kernel; a connection keeps its law until it ends."""
@@ -47,10 +57,11 @@ class Laws:
         self._links.clear()
 
 
-def _register(name: str, program: Path, doing: str) -> int:
+def _register(name: str, program: Path, doing: str, expected: Path | None) -> int:
     """Load a compiled program, register its law, and return the file descriptor of the link.
 
-    `name` is the kernel's name of the law. The law is registered while the descriptor is open.
+    `name` is the kernel's name of the law. The law is registered while the descriptor is open. The
+    map of expected rates, if any, is pinned at `expected`; a map that is pinned there is used.
     """
     libbpf = Libbpf(doing)
     call = libbpf.call
@@ -58,6 +69,9 @@ def _register(name: str, program: Path, doing: str) -> int:
     try:
         law = call("bpf_object__find_map_by_name", opened, name.encode())
         call("bpf_map__set_map_flags", law, BY_LINK)  # 1
+        if expected is not None:
+            rates = call("bpf_object__find_map_by_name", opened, EXPECTED_RATES)
+            call("bpf_map__set_pin_path", rates, os.fsencode(expected))
         call("bpf_object__load", opened)  # 2
         link: int = call("bpf_link__fd", call("bpf_map__attach_struct_ops", law))  # 3
         if link == call("bpf_map__fd", law):  # no link was made

@@ -36,7 +36,7 @@ static inline u64 share_of_alpha(const struct law_view *view, u64 own_rate)
 	return TOTAL_ALPHA * own_rate / sum;
 }
 
-static inline void end_slow_start(struct law_round *round)
+static inline void leave_slow_start(struct law_round *round)
 {
 	round->ssthresh = smaller(round->ssthresh, larger(round->window - 1, 1));
 }
@@ -50,7 +50,7 @@ static inline void step(const struct law_view *view, struct law_round *round, u3
 	u32 alpha = larger(ALPHA(round), MIN_ALPHA);
 	if (diff > alpha) { // 3
 		round->window--;
-		end_slow_start(round);
+		leave_slow_start(round);
 	} else if (diff < alpha) {
 		round->window++;
 	}
@@ -69,9 +69,10 @@ static inline void drain(struct law_round *round, u32 queue_us)
 LAW void on_round(const struct law_view *view, struct law_round *round)
 {
 	if (round->samples < MIN_SAMPLES) {
-		round->fraction = ONE_PACKET / round->window;
+		round->fraction += ONE_PACKET / round->window;
 		return;
 	}
+	round->fraction = 0;
 	u32 queue_us = round->rtt_us - round->base_rtt_us;
 	u32 diff = (u64)round->window * queue_us / round->rtt_us;
 	u32 target = (u64)round->window * round->base_rtt_us / round->rtt_us;
@@ -80,7 +81,7 @@ LAW void on_round(const struct law_view *view, struct law_round *round)
 		drain(round, queue_us);
 	} else if (diff > GAMMA) { // 1
 		round->window = smaller(round->window, target + 1);
-		end_slow_start(round);
+		leave_slow_start(round);
 	}
 	round->window = larger(round->window, MIN_WINDOW);
 }

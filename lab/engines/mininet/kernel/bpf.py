@@ -113,6 +113,19 @@ class Map:
         self._access(LOOKUP, key, value, BPF_F_LOCK if locked else 0)
         return value.raw
 
+    def find(self, key: bytes) -> bytes | None:
+        """Return the value of a key; None if the map does not contain the key."""
+        buffer = ctypes.create_string_buffer(key, self.key_bytes)
+        value = ctypes.create_string_buffer(self.value_bytes)
+        out = ctypes.addressof(buffer), ctypes.addressof(value)
+        attributes = struct.pack("=IIQQQ", self._fd, 0, *out, 0)
+        padded = ctypes.create_string_buffer(attributes.ljust(128, b"\0"), 128)
+        if _libc.syscall(SYSCALL.get(platform.machine(), 0), LOOKUP, padded, 128) == 0:
+            return value.raw
+        if ctypes.get_errno() == errno.ENOENT:
+            return None
+        raise LabError(f"read the map {self.pin}: {os.strerror(ctypes.get_errno())}")
+
     def items(self, most: int) -> list[tuple[bytes, bytes]]:
         """Return the keys and values of a hash map that has room for `most` entries.
 

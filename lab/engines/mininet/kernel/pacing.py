@@ -14,6 +14,7 @@ import struct
 from pathlib import Path
 
 from lab.engines.mininet.kernel import bpf, bpf_object, netlink
+from lab.engines.mininet.kernel.tcp_sockets import TcpSocket
 from lab.engines.mininet.machine import shell
 
 SOURCE = Path(__file__).with_name("pacing.bpf.c")
@@ -50,6 +51,11 @@ def frame_rate_bps(payload_bytes_per_s: int) -> int | None:
     return round(payload_bytes_per_s * 8 * FRAME_BYTES / PAYLOAD_BYTES)
 
 
+def pacing_rate_bps(sending: TcpSocket) -> int | None:
+    """Return the pacing rate of a socket in Ethernet frames [bit/s]; None if it has none."""
+    return frame_rate_bps(sending.pacing_limit)
+
+
 class Pacing:
     """Set the pacing rates of subflows, by an eBPF program.
 
@@ -73,7 +79,7 @@ class Pacing:
         None removes the limit.
         """
         rates = self._loaded()
-        key = _key(local, remote)
+        key = socket_key(local, remote)
         value = struct.pack("=I", payload_limit(rate_bps))
         argv = ["bpftool", "map", "update", "pinned", str(rates.pin)]
         argv += ["key", "hex", *key.hex(" ").split(), "value", "hex", *value.hex(" ").split()]
@@ -83,6 +89,14 @@ class Pacing:
         netlink.inside(pid, self._run)
         if rate_bps is None:
             rates.delete(key)
+
+    def is_set(self, subflow: TcpSocket, rate_bps: int | None) -> bool:
+        """Return whether the socket has this pacing rate already."""
+        return payload_limit(rate_bps) == min(subflow.pacing_limit, UNLIMITED)
+
+    def rate_bps(self, sending: TcpSocket) -> int | None:
+        """Return the pacing rate of a socket in Ethernet frames [bit/s]; None if it has none."""
+        return pacing_rate_bps(sending)
 
     def _loaded(self) -> bpf.Map:
         if self._rates is None:
@@ -103,6 +117,7 @@ class Pacing:
             os.close(iterator)
 
 
-def _key(local: Endpoint, remote: Endpoint) -> bytes:
+def socket_key(local: Endpoint, remote: Endpoint) -> bytes:
+    """Return the endpoints of a TCP socket as the eBPF programs have them (struct flow)."""
     addresses = b"".join(socket.inet_aton(address) for address, _ in (local, remote))
     return addresses + struct.pack("!HH", local[1], remote[1])

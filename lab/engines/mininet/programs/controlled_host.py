@@ -1,4 +1,4 @@
-"""Act on one host for the controller: report its subflows, set backup and pacing rates."""
+"""Act on one host for the controller: report its subflows, set backup and expected rates."""
 
 from __future__ import annotations
 
@@ -10,13 +10,8 @@ from controller.errors import MessageRefused
 from controller.host_messages import HostCommand, HostReport, SubflowChange, SubflowState
 from controller.units import bps_from_mbps, mbps_from_bps
 from lab.engines.mininet.kernel import netlink, shaping, tcp_sockets
-from lab.engines.mininet.kernel.pacing import (
-    UNLIMITED,
-    Endpoint,
-    Pacing,
-    frame_rate_bps,
-    payload_limit,
-)
+from lab.engines.mininet.kernel.expected_rates import ExpectedRates
+from lab.engines.mininet.kernel.pacing import Endpoint, Pacing
 from lab.engines.mininet.kernel.path_manager import PathManager
 from lab.engines.mininet.kernel.tcp_sockets import TcpSocket
 from lab.engines.mininet.machine import shell
@@ -29,9 +24,9 @@ class HostSettings:
     """Describe a host; `pid` is a process in its namespaces.
 
     `loss` lists for each of its addresses the devices by which data leaves on its path. `paced` are
-    the `tc` lines that prepare it for pacing. `endpoints`: it may set the backup of its addresses.
-    `opens` lists the addresses from which a path manager in user space opens subflows; None leaves
-    that to the kernel.
+    the `tc` lines that prepare it for pacing; there are none if windows are limited instead.
+    `endpoints`: it may set the backup of its addresses. `opens` lists the addresses from which a
+    path manager in user space opens subflows; None leaves that to the kernel.
     """
 
     pid: int
@@ -42,10 +37,11 @@ class HostSettings:
 
 
 class ControlledHost:
-    """Report the subflows of one host, and change their backup flags and pacing rates."""
+    """Report the subflows of one host, and change their backup flags and expected rates."""
 
-    def __init__(self, name: str, settings: HostSettings, pacing: Pacing) -> None:
-        self.name, self._settings, self._pacing = name, settings, pacing
+    def __init__(self, name: str, settings: HostSettings, limits: Pacing | ExpectedRates) -> None:
+        """Act on the host `name`; `limits` limits its subflows to their expected rates."""
+        self.name, self._settings, self._limits = name, settings, limits
         self._diagnosis = netlink.inside(settings.pid, tcp_sockets.Diagnosis)
         opens = settings.opens
         self._manager = (
@@ -71,7 +67,7 @@ class ControlledHost:
             address: _combined(losses.get(device, 0.0) for device in devices)
             for address, devices in self._settings.loss.items()
         }
-        return HostReport(seq, self.name, tuple(_state(each) for each in subflows), loss)
+        return HostReport(seq, self.name, tuple(self._state(each) for each in subflows), loss)
 
     def obey(self, command: HostCommand) -> None:
         """Carry out a command; raise `MessageRefused` if it is not newer than the last command.
@@ -105,11 +101,10 @@ class ControlledHost:
                 self._set_subflow_backup(self._manager, subflow, change.backup)
         if change.expected_mbps is not None:
             rate_bps = bps_from_mbps(change.expected_mbps) or None
-            if payload_limit(rate_bps) != min(subflow.pacing_limit, UNLIMITED):
+            if not self._limits.is_set(subflow, rate_bps):
                 self._prepare_pacing()
-                self._pacing.set_rate(
-                    self._settings.pid, subflow.source, subflow.destination, rate_bps
-                )
+                ends = subflow.source, subflow.destination
+                self._limits.set_rate(self._settings.pid, *ends, rate_bps)
 
     def _prepare_pacing(self) -> None:
         """Give the host's interfaces an fq qdisc; later calls do nothing."""
@@ -150,21 +145,21 @@ class ControlledHost:
         manager, pid = self._manager, self._settings.pid
         return netlink.inside(pid, lambda: UserspacePathManager(pid, manager, addresses))
 
+    def _state(self, subflow: TcpSocket) -> SubflowState:
+        rate_bps = self._limits.rate_bps(subflow)
+        ends = subflow.source, subflow.destination
+        local, remote = (f"{address}:{port}" for address, port in ends)
+        return SubflowState(
+            f"{subflow.token or 0:08x}",
+            local,
+            remote,
+            subflow.backup,
+            None if rate_bps is None else mbps_from_bps(rate_bps),
+            subflow.retransmitted,
+        )
+
     def _inside(self) -> list[str]:
         return ["mnexec", "-a", str(self._settings.pid)]
-
-
-def _state(subflow: TcpSocket) -> SubflowState:
-    rate_bps = frame_rate_bps(subflow.pacing_limit)
-    local, remote = (f"{address}:{port}" for address, port in (subflow.source, subflow.destination))
-    return SubflowState(
-        f"{subflow.token or 0:08x}",
-        local,
-        remote,
-        subflow.backup,
-        None if rate_bps is None else mbps_from_bps(rate_bps),
-        subflow.retransmitted,
-    )
 
 
 def _order_of_joining(subflow: TcpSocket) -> tuple[int, int, Endpoint, Endpoint]:

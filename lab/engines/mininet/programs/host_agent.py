@@ -6,7 +6,9 @@
    only once.
 3) Backup: the host with several addresses changes its endpoint, and the kernel notifies the other
    end (MP_PRIO). Where a path manager in user space opens the subflows, only the subflow changes.
-4) An expected rate: both hosts set the pacing rate of the subflow's socket; it acts on the sender.
+4) An expected rate: both hosts set the pacing rate of the subflow's socket, or, if the scenario
+   limits windows, write the rate into the map that its congestion control reads. It acts on the
+   sender.
 5) What was done is reported at once, as the kernel shows it, and written to standard output as a
    command.
 
@@ -28,6 +30,7 @@ from typing import Any
 from controller.errors import MessageRefused
 from controller.host_messages import HostCommand, HostReport, encode, read_command
 from lab.engines.mininet.kernel import netlink, shaping
+from lab.engines.mininet.kernel.expected_rates import ExpectedRates
 from lab.engines.mininet.kernel.pacing import Endpoint, Pacing
 from lab.engines.mininet.machine import shell
 from lab.engines.mininet.programs.controlled_host import ControlledHost, HostSettings
@@ -41,20 +44,26 @@ DATAGRAM_BYTES = 65536
 
 @dataclass(frozen=True)
 class Settings:
-    """Hold the configuration; after a command, changes are reported every `period_s`."""
+    """Hold the configuration; after a command, changes are reported every `period_s`.
+
+    `pins` is the folder of the pacing program. `expected` is the path of the pinned map of expected
+    rates if the scenario limits windows to them; None if it limits pacing rates.
+    """
 
     controller: Endpoint
     key: str
     period_s: float
     pins: Path
     hosts: Mapping[str, HostSettings]
+    expected: Path | None = None
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Settings:
         """Return the settings in the configuration file."""
         hosts = {name: HostSettings(**each) for name, each in data["hosts"].items()}
         address, port = data["controller"]
-        return cls((address, port), data["key"], data["period_s"], Path(data["pins"]), hosts)
+        pins, expected = Path(data["pins"]), data["expected"] and Path(data["expected"])
+        return cls((address, port), data["key"], data["period_s"], pins, hosts, expected)
 
 
 class HostAgent:
@@ -65,9 +74,10 @@ class HostAgent:
         self.period_s, self._period_after_command_s = FULL_REPORT_S, settings.period_s
         # by host: what was reported last, and when to report without a change
         self._reported: dict[str, tuple[Any, float]] = {}
-        pacing = Pacing(settings.pins)
+        by_window = settings.expected
+        limits = Pacing(settings.pins) if by_window is None else ExpectedRates(by_window)
         self._hosts = {
-            name: ControlledHost(name, each, pacing) for name, each in settings.hosts.items()
+            name: ControlledHost(name, each, limits) for name, each in settings.hosts.items()
         }
         self._scheduler = netlink.Scheduler()
         devices = {

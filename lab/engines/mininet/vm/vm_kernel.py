@@ -66,20 +66,23 @@ def types(image: Path) -> Path:
     return image.with_name(image.name.replace("vmlinuz-", "types-", 1))
 
 
-def require(congestion_controls: Iterable[str] = ()) -> Path:
+def require(congestion_controls: Iterable[str] = (), by_window: bool = False) -> Path:
     """Return the image of the VM's kernel, after compiling the eBPF programs that a run needs.
 
     These are the programs of the coupled laws among `congestion_controls`, and of all laws that a
-    user has registered: a change during the run may select one. They are compiled here because the
-    guest cannot write into the cache. Raises `MachineLacks` if the kernel or the compiler is
-    missing, `RequestError` if a C file of a user does not compile.
+    user has registered: a change during the run may select one. With `by_window`, the programs
+    limit windows to expected rates; then they are the programs of all congestion controls. They are
+    compiled here because the guest cannot write into the cache. Raises `MachineLacks` if the kernel
+    or the compiler is missing, `RequestError` if a C file of a user does not compile.
     """
     image = find()
     if image is None:
         raise MachineLacks(
             f"start the VM: no kernel in {cache() / 'vm'}. Try: ./run_lab.sh setup-emulation"
         )
-    build.require([*congestion_controls, *ebpf.registered()], types(image))
+    selectable = (*ebpf.LAWS, *ebpf.IN_KERNEL) if by_window else ()
+    wanted = [*congestion_controls, *ebpf.registered(), *selectable]
+    build.require(wanted, types(image), by_window)
     return image
 
 
