@@ -300,7 +300,7 @@ def machine(monkeypatch):
         command.on_poll()
         return code
 
-    kernel = types.SimpleNamespace(require=lambda congestion_controls: None)
+    kernel = types.SimpleNamespace(require=lambda congestion_controls, by_window: None)
     module = types.SimpleNamespace(
         run_in_vm=run_in_vm, vm_kernel=kernel, GuestCommand=real_vm.GuestCommand
     )

@@ -30,7 +30,7 @@ PROJECT = Path(__file__).resolve().parents[2]
 UNEVEN = (NetworkPath(8, 15, 60), NetworkPath(4, 40, 60))
 # a packet takes 6 ms or more, so that delays of a busy machine count for few packets
 SLOW = (NetworkPath(2, 25, 60), NetworkPath(1, 50, 60))
-EXPECTED_BPS = (1_000_000, 500_000)  # half of what the slow paths carry
+EXPECTED_BPS = (1_800_000, 900_000)  # 0.9 of what the slow paths carry
 SHARED = NetworkPath(10, 20, 40, addresses=5)
 KINDS = ("prog", "map", "link")
 HOLDER = """import sys

@@ -8,7 +8,7 @@ from controller.command import Expect
 from lab.engines import registry
 from lab.engines.sim.core import congestion, expected_rate
 from lab.engines.sim.core import layout as at
-from lab.errors import LabError, MachineLacks, RequestError
+from lab.errors import LabError, RequestError
 from lab.run.engine import Options
 from lab.scenario import loading as scenario
 from lab.scenario.overrides import Overrides
@@ -125,7 +125,10 @@ def test_a_change_to_a_law_that_reacts_to_delay_is_refused(paths):
         simulation.flip("cc", "wvegas")
 
 
-def test_the_emulation_refuses_expected_rates_by_window():
-    wanted = scenario.load("pooling", Overrides(settings=("multipath.expected_by=window",)))
-    with pytest.raises(MachineLacks, match="by pacing"):
+def test_the_emulation_limits_windows_too_but_not_with_a_law_that_reacts_to_delay():
+    by_window = "multipath.expected_by=window"
+    wanted = scenario.load("pooling", Overrides(settings=(by_window,)))
+    registry.admit("mininet", wanted, Options())
+    wanted = scenario.load("pooling", Overrides(settings=(by_window, "multipath.cc=wvegas")))
+    with pytest.raises(RequestError, match=r"'wvegas' with multipath\.expected_by"):
         registry.admit("mininet", wanted, Options())
