@@ -128,7 +128,7 @@ def _has_all_settings(engine: str, scenario: Scenario) -> bool:
     scenario."""
     multipath = scenario.multipath
     settings = [("cc", cc) for cc in scenario.congestion_controls]
-    for name in ("scheduler", "expected_by", "penalisation", *VARIANTS):
+    for name in ("scheduler", "penalisation", *VARIANTS):
         settings.append((name, getattr(multipath, name)))
     try:
         for name, value in settings:
