@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from lab.__main__ import cli
 from lab.evaluation import bench
-from lab.evaluation.bench import strategies, viewers
+from lab.evaluation.bench import boots, strategies, viewers
 
 FIXED = [
     "dumbbell_packets_per_s",
@@ -25,6 +25,8 @@ FIXED = [
     "viewers_40_p99_ms",
     "viewers_40_cpu_share",
     "vm_first_sample_s",
+    "boots_without_panic",
+    "boots_with_panic",
 ]
 
 
@@ -59,3 +61,14 @@ def test_an_unknown_figure_is_refused():
     done = CliRunner().invoke(cli, ["bench", "--only", "miles"])
     assert done.exit_code == 2
     assert "forecast_15_paths_ms" in done.output
+
+
+def test_boots_are_summed_over_sittings(tmp_path, monkeypatch):
+    consoles = iter([[], ["double fault\nKernel panic"], *[[]] * 18])
+    monkeypatch.setattr(boots, "SITTINGS", tmp_path / "sittings.jsonl")
+    monkeypatch.setattr(boots, "RUNS", tmp_path / "runs")
+    monkeypatch.setattr(boots.launch, "boot_once", lambda shared: next(consoles))
+    assert boots.boots_without_panic() == (9, 1)
+    assert boots.boots_without_panic() == (19, 1)
+    first = json.loads((tmp_path / "sittings.jsonl").read_text().splitlines()[0])
+    assert first["panics"] == ["double fault\nKernel panic"]

@@ -17,7 +17,7 @@ from typing import Any
 
 from controller.units import mbps_from_bps
 from lab import extensions
-from lab.engines.mininet.machine import shell
+from lab.engines.mininet.machine import warm
 from lab.engines.mininet.machine.ledger import Ledger
 from lab.errors import LabError
 from lab.run.reading import Follower
@@ -69,7 +69,7 @@ class PoxProcess:
         self.folder, self.ledger, self.strategy = folder.absolute(), ledger, strategy
         self.restarts = 0
         self._upstream, self._key_file = upstream, key_file
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: warm.Process | None = None
         self._sent = 0
 
     def start(self, description: Mapping[str, Any]) -> None:
@@ -83,16 +83,13 @@ class PoxProcess:
             "PYTHONPATH": f"{PROJECT}:{PROJECT / 'controller'}",
             "PYTHONUNBUFFERED": "1",
         }
-        with (self.folder / "log.txt").open("ab") as log:
-            streams = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log, "text": False}
-            self._process = shell.spawn(
-                self._argv(),
-                "start POX",
-                cwd=self._upstream,
-                env=environment,
-                start_new_session=True,
-                **streams,
-            )
+        self._process = warm.start(
+            self._argv(),
+            "start POX",
+            cwd=self._upstream,
+            env=environment,
+            log=self.folder / "log.txt",
+        )
         self.ledger.record("process", pid=self._process.pid)
 
     def _argv(self) -> list[str]:

@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from lab.errors import RequestError, unknown
-from lab.evaluation.bench import runs, strategies, viewers
+from lab.evaluation.bench import boots, runs, strategies, viewers
 
 
 @dataclass(frozen=True)
@@ -82,4 +82,7 @@ MEASURES = (
     Measure(("forecast_15_paths_ms",), strategies.selection),
     Measure(("viewers_40_p99_ms", "viewers_40_cpu_share"), viewers.viewers, 3),
     Measure(("vm_first_sample_s",), runs.vm_first_sample_s, 3, emulation=True),
+    Measure(
+        ("boots_without_panic", "boots_with_panic"), boots.boots_without_panic, 1, emulation=True
+    ),
 )

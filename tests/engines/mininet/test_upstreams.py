@@ -46,6 +46,7 @@ def cache(tmp_path, monkeypatch):
     (home / "vm/boot/types-6.12.1").touch()
     (home / "vm/kvm.json").write_text(f'{{"works": false, "kernel": "{os.uname().release}"}}')
     monkeypatch.setenv("MULTIPATH_LAB_CACHE", str(home))
+    monkeypatch.setattr(setup.launch, "make_snapshot", lambda: True)  # this kernel cannot boot
     return home
 
 
@@ -223,6 +224,7 @@ def test_the_command_is_fast_the_second_time(cache, no_network):
         "-c",
         "import sys; from lab.engines.mininet.install import setup; "
         "setup.install_packages = setup.install_python_packages = lambda: ''; "
+        "setup.launch.make_snapshot = lambda: False; "
         "sys.exit(setup.main())",
     ]
     environment = os.environ | {"PYTHONPATH": str(PROJECT)}

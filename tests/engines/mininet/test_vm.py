@@ -1,5 +1,6 @@
 """The VM: what it is started with, when it is switched off, and commands in a real VM."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -91,9 +92,13 @@ def test_only_a_kernel_that_panics_is_booted_again(tmp_path, monkeypatch, capsys
 
     monkeypatch.setattr(launch, "_boot_and_run", booted)
     with pytest.raises(LabError):
-        launch._run(Ledger(tmp_path / "ledger"), launch.GuestCommand(["true"], tmp_path))
+        launch._boot_and_repeat(
+            Ledger(tmp_path / "ledger"), launch.GuestCommand(["true"], tmp_path)
+        )
     assert len(tried) == boots
-    assert capsys.readouterr().err.count("booting it again") == boots - 1
+    shown = capsys.readouterr().err
+    assert shown.count("booting it again") == boots - 1
+    assert shown.count(console) == boots - 1
 
 
 def test_a_kernel_that_boots_the_second_time_is_enough(tmp_path, monkeypatch):
@@ -106,7 +111,31 @@ def test_a_kernel_that_boots_the_second_time_is_enough(tmp_path, monkeypatch):
         return 7
 
     monkeypatch.setattr(launch, "_boot_and_run", booted)
-    assert launch._run(Ledger(tmp_path / "ledger"), launch.GuestCommand(["true"], tmp_path)) == 7
+    command = launch.GuestCommand(["true"], tmp_path)
+    assert launch._boot_and_repeat(Ledger(tmp_path / "ledger"), command) == 7
+
+
+def test_the_consoles_of_failed_boots_are_kept(tmp_path, monkeypatch):
+    ends = iter(["panic one", "panic two", None])
+
+    @contextlib.contextmanager
+    def booted(_ledger, _image, shared):
+        end = next(ends)
+        if end is None:
+            (shared / "vm" / "exit_code").write_text("0")
+        else:
+            (shared / "vm" / "console.txt").write_text(f"Kernel panic: {end}")
+        with subprocess.Popen(["true"]) as qemu:
+            qemu.wait()
+            yield qemu
+
+    monkeypatch.setattr(vm_kernel, "require", lambda: tmp_path / "vmlinuz-1")
+    monkeypatch.setattr(vm_kernel, "kvm_works", lambda image: False)
+    monkeypatch.setattr(guest, "booted", booted)
+    command = launch.GuestCommand(["true"], tmp_path)
+    assert launch._boot_and_repeat(Ledger(tmp_path / "ledger"), command) == 0
+    kept = [(tmp_path / "vm" / f"console-{n}.txt").read_text() for n in (1, 2)]
+    assert kept == ["Kernel panic: panic one", "Kernel panic: panic two"]
 
 
 def test_a_missing_virtme_is_something_the_machine_lacks(monitor, folder):

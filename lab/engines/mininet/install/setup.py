@@ -22,7 +22,7 @@ from lab.engines.mininet.kernel import pacing
 from lab.engines.mininet.machine import shell, upstreams
 from lab.engines.mininet.machine.packages import PACKAGES
 from lab.engines.mininet.network import wifi_cell
-from lab.engines.mininet.vm import launch, vm_kernel
+from lab.engines.mininet.vm import launch, snapshot, vm_kernel
 from lab.errors import CommandFailed, LabError, MachineLacks
 
 PROJECT = Path(__file__).resolve().parents[4]
@@ -60,6 +60,7 @@ def steps() -> list[Step]:
         Step("KVM", try_kvm, optional=True),
         Step("VM kernel's types", read_types, optional=True),
         Step("coupled congestion control", compile_laws, optional=True),
+        Step("VM snapshot", make_snapshot, optional=True),
     ]
 
 
@@ -218,6 +219,14 @@ def read_types() -> str:
             )
         draft.rename(target)
     return f"written to {target.name}"
+
+
+def make_snapshot() -> str:
+    """Make the snapshot from which VMs are restored, and try it; return what was done, as text."""
+    vm_kernel.require()
+    if not snapshot.wanted():
+        return f"not made: VMs boot, unless {snapshot.START}={snapshot.RESTORE} is set"
+    return "made, and a VM was restored from it" if launch.make_snapshot() else "already there"
 
 
 def compile_laws() -> str:

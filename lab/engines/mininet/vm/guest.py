@@ -73,7 +73,6 @@ def prepare(argv: list[str], shared: Path, files: Iterable[Path] = ()) -> Path:
     for file in files:
         _copy(Path(os.path.abspath(file)), folder / "files")
     (folder / "start.sh").write_text(_start_script(argv, folder))
-    _write_switch_database(folder / "switches.db")
     wifi_cell.program()  # compiling is slow in the guest
     pacing.program()
     for part in ("lab", "controller"):
@@ -87,19 +86,25 @@ def _start_script(argv: list[str], folder: Path) -> str:
     The guest runs this script when it has booted. `folder` is the guest's folder (`prepare`).
     """
     settings = {name: value for name, value in os.environ.items() if name.startswith(PASSED_ON)}
-    programs = [Path(sys.executable).parent, upstreams.hwsim_mgmt().parent, SYSTEM_PATH]
-    settings |= {
-        "MULTIPATH_LAB_CACHE": str(upstreams.cache()),
-        "MULTIPATH_LAB_VM": "1",
-        "PYTHONDONTWRITEBYTECODE": "1",
-        manifest.COMMIT: manifest.commit() or "",
-        "PATH": ":".join(map(str, programs)),
-    }
+    settings |= environment() | {manifest.COMMIT: manifest.commit() or ""}
     if not vm_kernel.remembered_kvm():
         settings[vm_kernel.SLOW_MACHINE] = "1"
     lines = [f"export {name}={shlex.quote(value)}" for name, value in settings.items()]
     command = ["exec", "bash", str(HERE / "guest.sh"), str(folder), str(PROJECT), *argv]
     return "\n".join([*lines, shlex.join(command)]) + "\n"
+
+
+def environment() -> dict[str, str]:
+    """Return the variables of the environment that every program in the guest gets."""
+    programs = [Path(sys.executable).parent, upstreams.hwsim_mgmt().parent, SYSTEM_PATH]
+    return {
+        "MULTIPATH_LAB_CACHE": str(upstreams.cache()),
+        "MULTIPATH_LAB_VM": "1",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        # the lab has no pydantic plugins, and searching all packages for some takes seconds
+        "PYDANTIC_DISABLE_PLUGINS": "1",
+        "PATH": ":".join(map(str, programs)),
+    }
 
 
 def _copy(file: Path, folder: Path) -> None:
@@ -109,7 +114,7 @@ def _copy(file: Path, folder: Path) -> None:
     shutil.copyfile(file, copy)
 
 
-def _write_switch_database(path: Path) -> None:
+def write_switch_database(path: Path) -> None:
     """Make a database for Open vSwitch in the guest, with the one row that its start requires.
 
     It is made here because each of the two commands would take 0.5 s in the guest.
@@ -143,14 +148,14 @@ def boot_argv(image: Path, shared: Path) -> list[str]:
         argv += ["--kopt", option]
     if not vm_kernel.kvm_works(image):
         argv += ["--disable-kvm", "--qemu-opt=-cpu", f"--qemu-opt={EMULATED_PROCESSOR}"]
-    for each in _hidden_folders():
+    for each in hidden_folders():
         # writable folders are mounted first: a read-only one that contains the shared folder would
         # hide it, so it is mounted writable
         argv += ["--rwdir" if shared.is_relative_to(each) else "--rodir", each]
     return [*argv, "--rwdir", str(shared)]
 
 
-def _hidden_folders() -> list[str]:
+def hidden_folders() -> list[str]:
     """Return the folders that the lab needs and that lie in a folder hidden from the guest."""
     needed = map(str, (PROJECT, Path(sys.prefix), Path(sys.base_prefix), upstreams.cache()))
     hidden = tuple(f"{folder}/" for folder in HIDDEN)
@@ -158,26 +163,41 @@ def _hidden_folders() -> list[str]:
 
 
 @contextlib.contextmanager
-def booted(ledger: Ledger, argv: list[str], folder: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """Boot a VM with the command line `argv`, and switch it off when the `with` block ends.
+def booted(ledger: Ledger, image: Path, shared: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Boot a VM that runs the start script in `shared`; switch it off when the block ends.
 
-    Yields the process that starts QEMU. `folder` takes the console's output (console.txt) and the
-    temporary files of the process, which are removed at the end.
+    Yields the process that starts QEMU.
+    """
+    folder = shared.absolute() / "vm"
+    write_switch_database(folder / "switches.db")
+    with running(ledger, boot_argv(image, shared), folder) as process:
+        yield process
+
+
+@contextlib.contextmanager
+def running(
+    ledger: Ledger, argv: list[str], folder: Path, descriptors: tuple[int, ...] = ()
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Start a VM with the command line `argv`, and switch it off when the `with` block ends.
+
+    Yields the process of the command line, which is QEMU or starts it. It inherits `descriptors`.
+    `folder` takes the console's output (console.txt) and the temporary files of the process, which
+    are removed at the end.
     """
     temporary = folder / "temporary"
     temporary.mkdir()
     ledger.record("folder", path=str(temporary))
     with (folder / "console.txt").open("wb") as console:
-        environment = os.environ | {"TMPDIR": str(temporary)}
         process = shell.spawn(
             argv,
             "start the VM",
             text=False,
-            env=environment,
+            env=os.environ | {"TMPDIR": str(temporary)},
             stdin=subprocess.DEVNULL,
             stdout=console,
             stderr=console,
             start_new_session=True,
+            pass_fds=descriptors,
         )
         try:
             ledger.record("process", pid=process.pid)
@@ -188,15 +208,17 @@ def booted(ledger: Ledger, argv: list[str], folder: Path) -> Iterator[subprocess
 
 
 def _switch_off(process: subprocess.Popen[bytes]) -> None:
-    """End a VM: kill QEMU, wait 2 s for the process that started it, then kill both.
+    """End a VM: kill QEMU, and wait 2 s for the process that started it before killing it too.
 
-    `process` started QEMU. It cleans up after itself when QEMU has ended.
+    `process` is QEMU, or has started it and cleans up after itself when QEMU has ended.
     """
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-        for child in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split():
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        for child in children:
             os.kill(int(child), signal.SIGKILL)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(2)
+        if children:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(2)
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()

@@ -10,14 +10,8 @@ say() {
 }
 say "script starts"
 
-# Set the clock from the time stamp that the machine's file system gives a file, to a few tenths of a
-# second. The guest's own clock starts at a full second.
-: >"$folder/clock"
-date -s "@$(stat -c %.6Y "$folder/clock")" >/dev/null
-rm "$folder/clock"
-
-ovs=/run/openvswitch
 start_switches() {
+    ovs=/run/openvswitch
     modprobe openvswitch
     mkdir -p $ovs
     cp "$folder/switches.db" $ovs/conf.db
@@ -26,12 +20,20 @@ start_switches() {
     say "switches are running"
 }
 
-mountpoint -q /sys/kernel/debug || mount -t debugfs none /sys/kernel/debug
-mountpoint -q /sys/fs/bpf || mount -t bpf none /sys/fs/bpf
-ip link set lo up
-# The switches and the radios' module take seconds, and the command starts meanwhile. A command that
-# needs them waits for them: ovs-vsctl --retry, modprobe.
-{ start_switches; modprobe -a sch_netem sch_htb sch_fq sch_ingress act_bpf cls_bpf cls_matchall act_mirred; modprobe ifb numifbs=0; modprobe mac80211_hwsim radios=0; say "modules are loaded"; } &
+prepare_booted() {
+    # Set the clock from the time stamp that the machine's file system gives a file, to a few tenths
+    # of a second. The guest's own clock starts at a full second.
+    : >"$folder/clock"
+    date -s "@$(stat -c %.6Y "$folder/clock")" >/dev/null
+    rm "$folder/clock"
+    mountpoint -q /sys/kernel/debug || mount -t debugfs none /sys/kernel/debug
+    mountpoint -q /sys/fs/bpf || mount -t bpf none /sys/fs/bpf
+    ip link set lo up
+    # The switches and the radios' module take seconds, and the command starts meanwhile. A command
+    # that needs them waits for them: ovs-vsctl --retry, modprobe.
+    { start_switches; modprobe -a sch_netem sch_htb sch_fq sch_ingress act_bpf cls_bpf cls_matchall act_mirred; modprobe ifb numifbs=0; modprobe mac80211_hwsim radios=0; say "modules are loaded"; } &
+}
+[ -d /run/warm ] || prepare_booted # a restored VM has all this (snapshot_init.sh)
 
 # Copy the command's files to their original paths, unless the guest sees them there.
 [ -d "$folder/files" ] && cp -rn "$folder/files/." /
@@ -47,15 +49,27 @@ watch_for_stop() {
 }
 watch_for_stop &
 
-# The lab has no pydantic plugins; pydantic would spend seconds searching all packages for some.
-export PYDANTIC_DISABLE_PLUGINS=1
-say "command starts"
-: >"$folder/started"
-(
-    cd "$project" || exit 3
+# In a restored VM, a command of Python runs in a fork of a Python that has imported everything
+# (warm_python.py describes the request).
+run_warm() {
+    local request=/run/warm/requests/command
+    { printf '%s\0' "$project" /dev/null "$folder/output.txt" "$folder/errors.txt" $# "$@"; env -0; } >$request
+    ln -s $request.pid /run/command.pid
+    echo command >/run/warm/bell
+    exec 7<>/run/never
+    until [ -e $request.status ]; do read -r -t 0.2 -u 7; done
+    local status=$(<$request.status)
+    return $((status < 0 ? 128 - status : status)) # negative: ended by a signal
+}
+run() {
     echo $BASHPID >/run/command.pid
     exec "$@" >"$folder/output.txt" 2>"$folder/errors.txt"
-)
+}
+
+cd "$project" || exit 3
+say "command starts"
+: >"$folder/started"
+if [ -d /run/warm ] && [[ $1 == */python* ]]; then run_warm "$@"; else (run "$@"); fi
 status=$?
 say "command ends with status $status"
 echo $status >"$folder/exit_code.new"

@@ -14,20 +14,19 @@ shared folder, the folder `vm` holds the files that host and guest exchange:
 from __future__ import annotations
 
 import contextlib
+import functools
 import shlex
-import signal
+import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
 from lab.engines.mininet.machine import lock, upstreams
 from lab.engines.mininet.machine.ledger import Ledger, user_ledger
-from lab.engines.mininet.vm import guest, vm_kernel
+from lab.engines.mininet.vm import foreground, guest, snapshot, vm_kernel
 from lab.errors import LabError, MachineLacks, RequestError
 
 BOOT_TIMEOUT_S = 120
@@ -40,6 +39,7 @@ COMPLETE = (
 )
 POLL_S = 0.2
 INTERRUPTED = 130
+Starting = Callable[[Path], contextlib.AbstractContextManager[subprocess.Popen[bytes]]]
 GRACE_S = 30  # from interrupting the command to switching the VM off
 
 
@@ -88,6 +88,41 @@ def main(cmd: list[str]) -> int:
         return _run(ledger, GuestCommand(["sh", "-c", COMPLETE, "sh", *cmd], shared, show=True))
 
 
+def boot_once(shared: Path) -> list[str]:
+    """Boot a VM, not from its snapshot, and run a command in it.
+
+    Return the end of the console if the kernel panicked, in a list; an empty list if it booted.
+    """
+    with lock.hold("a boot of the VM", wait=True), _ledger() as ledger:
+        try:
+            _boot_and_run(ledger, GuestCommand(["true"], shared), ())
+        except LabError:
+            if not _panicked(shared / "vm"):
+                raise
+            return [_last_lines((shared / "vm" / "console.txt").read_text(errors="replace"), 40)]
+    return []
+
+
+def make_snapshot() -> bool:
+    """Make the VM's snapshot if none fits, and return whether it was made now.
+
+    It is kept only if a VM restored from it runs a command. Raises `LabError` otherwise.
+    """
+    kernel = vm_kernel.require()
+    with lock.hold("the VM's snapshot"), _ledger() as ledger:
+        if snapshot.find(kernel):
+            return False
+        files = snapshot.make(ledger, kernel)
+        with tempfile.TemporaryDirectory(prefix="shared-", dir=upstreams.cache() / "vm") as shared:
+            starting = functools.partial(snapshot.restored, ledger, kernel, files)
+            try:
+                _run_in(starting, GuestCommand(["true"], Path(shared)))
+            except LabError as problem:
+                snapshot.discard(files, str(problem))
+                raise
+    return True
+
+
 @contextlib.contextmanager
 def _ledger() -> Iterator[Ledger]:
     """Yield the user's ledger, in which a VM records its resources on this machine.
@@ -103,29 +138,63 @@ def _ledger() -> Iterator[Ledger]:
 
 
 def _run(ledger: Ledger, command: GuestCommand) -> int:
-    """Boot the VM, run the command, and return its exit status.
+    """Start a VM, run the command in it, and return the exit status of the command.
+
+    The VM is restored from its snapshot. If there is none, or if the command does not start, the VM
+    is booted instead.
+    """
+    kernel = vm_kernel.require()
+    files = snapshot.ready(ledger, kernel)
+    if files:
+        try:
+            starting = functools.partial(snapshot.restored, ledger, kernel, files)
+            return _run_in(starting, command)
+        except LabError as problem:
+            if (command.shared / "vm" / "started").exists():
+                raise
+            snapshot.discard(files, str(problem))
+    return _boot_and_repeat(ledger, command)
+
+
+def _boot_and_repeat(ledger: Ledger, command: GuestCommand) -> int:
+    """Boot a VM, run the command, and return its exit status.
 
     If the kernel panics before the command starts, boot once more, at most `BOOTS` times in all.
+    The console of each failed boot remains as vm/console-1.txt, vm/console-2.txt.
     """
+    consoles: list[str] = []
     for _ in range(BOOTS - 1):
         try:
-            return _boot_and_run(ledger, command)
+            return _boot_and_run(ledger, command, consoles)
         except LabError:
-            if (command.shared / "vm" / "started").exists() or not _panicked(command.shared / "vm"):
+            folder = command.shared / "vm"
+            if (folder / "started").exists() or not _panicked(folder):
                 raise
-            print("the VM's kernel panicked while it booted: booting it again", file=sys.stderr)
-    return _boot_and_run(ledger, command)
+            consoles.append((folder / "console.txt").read_text(errors="replace"))
+            text = f"booting it again. The end of its console:\n{_last_lines(consoles[-1], 12)}"
+            print(f"the VM's kernel panicked while it booted: {text}", file=sys.stderr)
+    return _boot_and_run(ledger, command, consoles)
 
 
-def _boot_and_run(ledger: Ledger, command: GuestCommand) -> int:
-    """Boot the VM once, poll it until the command has ended, and return its exit status."""
+def _boot_and_run(ledger: Ledger, command: GuestCommand, consoles: Sequence[str]) -> int:
+    """Boot a VM once and run the command; `consoles` are the texts of the boots that failed."""
     image = vm_kernel.require()
-    boot = guest.boot_argv(image, command.shared)  # also finds out whether KVM works
+    vm_kernel.kvm_works(image)  # the start script says whether the guest is slow
+    return _run_in(functools.partial(guest.booted, ledger, image), command, consoles)
+
+
+def _run_in(starting: Starting, command: GuestCommand, consoles: Sequence[str] = ()) -> int:
+    """Start the VM once, poll it until the command has ended, and return its exit status.
+
+    `starting` starts the VM and gets the shared folder.
+    """
     folder = guest.prepare(command.argv, command.shared, command.files)
+    for number, text in enumerate(consoles, 1):
+        (folder / f"console-{number}.txt").write_text(text)
     monitor = _Monitor(folder, command.on_interrupt or (folder / "stop").touch)
     files = {"output.txt": sys.stdout, "errors.txt": sys.stderr} if command.show else {}
-    output = [_Follower(folder / name, to) for name, to in files.items()]
-    with guest.booted(ledger, boot, folder) as qemu, _interrupts() as interrupts:
+    output = [foreground.Follower(folder / name, to) for name, to in files.items()]
+    with foreground.interrupts() as interrupts, starting(command.shared) as qemu:
         while (status := monitor.poll(qemu.poll() is not None, len(interrupts))) is None:
             command.on_poll()
             for follower in output:
@@ -184,44 +253,6 @@ class _Monitor:
         return None
 
 
-@contextlib.contextmanager
-def _interrupts() -> Iterator[list[int]]:
-    """Collect Ctrl-C and SIGTERM while the `with` block runs, so that they do not end this process.
-
-    Yields a list to which the number of each signal is appended. Outside the main thread signals
-    cannot be caught, and the list stays empty.
-    """
-    received: list[int] = []
-    if threading.current_thread() is not threading.main_thread():
-        yield received
-        return
-    before = {
-        number: signal.signal(number, lambda number, _frame: received.append(number))
-        for number in (signal.SIGINT, signal.SIGTERM)
-    }
-    try:
-        yield received
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-class _Follower:
-    """Copy a growing text file to an output; each `copy` writes what was appended meanwhile."""
-
-    def __init__(self, path: Path, to: IO[str]) -> None:
-        self._path, self._to, self._at = path, to, 0
-
-    def copy(self) -> None:
-        with self._path.open("rb") as source:
-            source.seek(self._at)
-            new = source.read()
-        self._at += len(new)
-        if new:
-            self._to.write(new.decode(errors="replace"))
-            self._to.flush()
-
-
 def _failure(folder: Path, reason: str) -> LabError:
     """Return the error for a VM whose command did not run to its end.
 
@@ -231,7 +262,7 @@ def _failure(folder: Path, reason: str) -> LabError:
     guest_log = folder / "guest.txt"
     log = guest_log if guest_log.exists() and not panicked else folder / "console.txt"
     text = log.read_text(errors="replace")
-    last = [line.strip() for line in text.splitlines() if line.strip()][-3:]
+    last = _last_lines(text, 3).splitlines()
     kind, fix = LabError, ""
     if panicked:
         fix = " This happens now and then on an emulated processor. Try: the same command again"
@@ -240,3 +271,7 @@ def _failure(folder: Path, reason: str) -> LabError:
     return kind(
         f"run a command in the VM: {reason}. {log} ends with: {' / '.join(last) or 'nothing'}.{fix}"
     )
+
+
+def _last_lines(text: str, count: int) -> str:
+    return "\n".join([line.strip() for line in text.splitlines() if line.strip()][-count:])

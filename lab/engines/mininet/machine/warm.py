@@ -1,0 +1,115 @@
+"""Start Python programs in forks of the warm Python of a restored VM, or else as new processes.
+
+The warm Python has imported the controller and POX (vm/warm_python.py, which describes the files of
+a request). Loading them takes 15 s in a VM without KVM; a fork takes a tenth of a second.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from itertools import count
+from pathlib import Path
+from typing import Protocol
+
+from lab.engines.mininet.machine import shell
+from lab.errors import LabError
+
+FOLDER = Path("/run/warm")
+FORK_TIMEOUT_S = 20
+POLL_S = 0.02
+_numbers = count(1)
+
+
+class Process(Protocol):
+    """Describe a running program: the methods of `subprocess.Popen` that both kinds have."""
+
+    pid: int
+    returncode: int | None
+
+    def poll(self) -> int | None: ...
+
+    def wait(self, timeout: float | None = None) -> int: ...
+
+    def terminate(self) -> None: ...
+
+    def kill(self) -> None: ...
+
+
+def start(
+    argv: Sequence[str], doing: str, *, cwd: Path, env: Mapping[str, str], log: Path
+) -> Process:
+    """Start a Python program in a session of its own; append its output and errors to `log`.
+
+    `argv` is its command line, which begins with the interpreter. `doing` describes the purpose.
+    """
+    if (FOLDER / "bell").exists():
+        shell.journal_command(argv)
+        return _Fork(_request(argv, cwd, env, log), doing)
+    with log.open("ab") as output:
+        streams = {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": output, "text": False}
+        started: Process = shell.spawn(
+            argv, doing, cwd=cwd, env=env, start_new_session=True, **streams
+        )
+        return started
+
+
+def _request(argv: Sequence[str], cwd: Path, env: Mapping[str, str], log: Path) -> Path:
+    """Write a request, and return its path."""
+    path = FOLDER / "requests" / f"{os.getpid()}-{next(_numbers)}"
+    streams = ("/dev/null", str(log), str(log))
+    variables = [f"{name}={value}" for name, value in env.items()]
+    words = [str(cwd), *streams, str(len(argv)), *argv, *variables]
+    path.write_bytes(b"".join(os.fsencode(word) + b"\0" for word in words))
+    with (FOLDER / "bell").open("w") as bell:
+        bell.write(f"{path.name}\n")
+    return path
+
+
+class _Fork:
+    """Control a program that runs in a fork of the warm Python, which is not our child."""
+
+    def __init__(self, request: Path, doing: str) -> None:
+        self._request = request
+        self.returncode: int | None = None
+        answer, deadline = request.with_suffix(".pid"), time.monotonic() + FORK_TIMEOUT_S
+        while not answer.exists():
+            if time.monotonic() > deadline:
+                raise LabError(f"{doing}: the warm Python did not start it in {FORK_TIMEOUT_S} s")
+            time.sleep(POLL_S)
+        self.pid = int(answer.read_text())
+
+    def poll(self) -> int | None:
+        """Return the exit status of the program; None while it is running."""
+        with contextlib.suppress(FileNotFoundError):
+            self.returncode = int(self._request.with_suffix(".status").read_text())
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for the end of the program and return its exit status.
+
+        Raises `subprocess.TimeoutExpired` if it is running after `timeout` seconds.
+        """
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while (status := self.poll()) is None:
+            if deadline is not None and time.monotonic() > deadline:
+                raise subprocess.TimeoutExpired(str(self._request), timeout or 0)
+            time.sleep(POLL_S)
+        return status
+
+    def terminate(self) -> None:
+        """Send the program SIGTERM."""
+        self._send(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """Send the program SIGKILL."""
+        self._send(signal.SIGKILL)
+
+    def _send(self, number: signal.Signals) -> None:
+        if self.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, number)

@@ -1,0 +1,293 @@
+"""Make the snapshot of a VM that has booted and imported everything, and start VMs from it.
+
+    CACHE/vm/snapshots/NAME/   root.ext4, initramfs, ram, state (see qemu.Files), manifest.json
+    CACHE/vm/snapshots/NAME.failed   why making or restoring it failed, the last time
+
+NAME covers the kernel, QEMU and its command line, this project's folder and the scripts in it. The
+manifest lists the files of this machine that the snapshot contains. If one of them has changed, the
+snapshot is made anew. A snapshot is complete: it is made in another folder, which is then renamed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from lab.engines.mininet.machine import upstreams
+from lab.engines.mininet.machine.ledger import Ledger
+from lab.engines.mininet.vm import guest, qemu, snapshot_image, vm_kernel
+from lab.engines.mininet.vm.qemu import Files, Monitor
+from lab.errors import LabError
+
+START = "MULTIPATH_LAB_VM_START"
+RESTORE = "restore"  # the value of START with which VMs are restored; they are booted otherwise
+WARM_UP_TIMEOUT_S = 600  # a crowded machine needs minutes
+KEPT = 3  # snapshots: one per project folder and interpreter
+RETRY_AFTER_S = 3600  # from a failure to the next attempt
+
+
+def home() -> Path:
+    """Return the folder of all snapshots of this user."""
+    return upstreams.cache() / "vm" / "snapshots"
+
+
+def ready(ledger: Ledger, kernel: Path) -> Files | None:
+    """Return a snapshot that fits this machine; None if the VM must be booted.
+
+    It is None unless the environment variable `START` requests snapshots.
+    Without KVM, the snapshot is made here if it is missing or outdated, which takes a minute. With
+    KVM a boot is fast, and only `setup-emulation` makes a snapshot.
+    """
+    if not wanted():
+        return None
+    found = find(kernel)
+    kvm = vm_kernel.kvm_works(kernel)
+    if found is None and not (kvm or _failed_lately(_files(kernel))):
+        with contextlib.suppress(LabError):
+            found = make(ledger, kernel)
+    if found:
+        os.utime(found.folder)
+    return found
+
+
+def wanted() -> bool:
+    """Return whether VMs are to be restored instead of booted."""
+    return os.environ.get(START) == RESTORE
+
+
+def find(kernel: Path) -> Files | None:
+    """Return the snapshot that fits this machine; None if there is none."""
+    files = _files(kernel)
+    return files if is_valid(files) else None
+
+
+def is_valid(files: Files) -> bool:
+    """Return whether a snapshot exists and no file of this machine in it has changed since."""
+    try:
+        manifest = json.loads(files.manifest.read_text())
+    except (OSError, ValueError):
+        return False
+    return manifest["packages"] == snapshot_image.packages() and all(
+        _stamp(Path(path)) == [size, changed] for path, size, changed in manifest["files"]
+    )
+
+
+def make(ledger: Ledger, kernel: Path) -> Files:
+    """Make the snapshot, or wait while another process makes it, and report the progress.
+
+    Raises `LabError` if that fails. The reason is stored, so that the next VMs boot at once.
+    """
+    kvm, files = vm_kernel.kvm_works(kernel), _files(kernel)
+    home().mkdir(parents=True, exist_ok=True)
+    with _lock():
+        if not is_valid(files):
+            try:
+                _make(ledger, kernel, files, kvm)
+            except (LabError, OSError) as problem:
+                discard(files, str(problem))
+                raise LabError(f"make the VM's snapshot: {problem}") from problem
+            _remove_old()
+    return files
+
+
+def discard(files: Files, reason: str) -> None:
+    """Remove a snapshot, store why, and say that VMs are booted instead."""
+    shutil.rmtree(files.folder, ignore_errors=True)
+    _failure(files).write_text(f"{reason}\n")
+    _say(f"the VM boots instead of being restored from its snapshot: {reason}")
+
+
+def _make(ledger: Ledger, kernel: Path, files: Files, kvm: bool) -> None:
+    partial = Files(home() / "partial")
+    shutil.rmtree(partial.folder, ignore_errors=True)
+    ledger.record("folder", path=str(partial.folder))
+    root = partial.folder / "root"
+    root.mkdir(parents=True)
+    began = time.monotonic()
+    _say("making the VM's snapshot, once: copying files (1 of 3; about a minute in all)")
+    image = snapshot_image.Image(root)
+    snapshot_image.collect(image, kernel)
+    image.build(partial.image)
+    shutil.rmtree(root)
+    snapshot_image.write_first_file_system(kernel, partial.initramfs)
+    _say("making the VM's snapshot: booting, and importing Python packages (2 of 3)")
+    with partial.ram.open("wb") as ram:
+        ram.truncate(int(guest.MEMORY.removesuffix("G")) << 30)
+    with _started(ledger, kernel, partial, partial.folder, partial.folder, kvm=kvm) as running:
+        _, monitor, line = running
+        _wait_until_warm(line)
+        _say("making the VM's snapshot: writing (3 of 3)")
+        monitor.save(partial.state)
+    manifest = {
+        "packages": snapshot_image.packages(),
+        "sources": sources(),
+        "files": [[str(path), *_stamp(path)] for path in sorted(image.files) if _counts(path)],
+    }
+    partial.manifest.write_text(json.dumps(manifest))
+    shutil.rmtree(files.folder, ignore_errors=True)
+    partial.folder.rename(files.folder)
+    _failure(files).unlink(missing_ok=True)
+    _say(f"the VM's snapshot is ready after {time.monotonic() - began:.0f} s")
+
+
+@contextlib.contextmanager
+def restored(
+    ledger: Ledger, kernel: Path, files: Files, shared: Path
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Restore a VM and let it run the start script in `shared`; switch it off at the end.
+
+    Yields the process of QEMU. Raises `LabError` if QEMU does not load the snapshot.
+    """
+    kvm, shared = vm_kernel.kvm_works(kernel), shared.absolute()
+    with _started(ledger, kernel, files, shared / "vm", shared, kvm=kvm, restore=True) as running:
+        process, monitor, line = running
+        monitor.restore(files.state)
+        line.sendall(_orders(files, shared).encode())
+        yield process
+
+
+def _orders(files: Files, shared: Path) -> str:
+    """Return the line of JSON that the restored guest reads (restored_root.py).
+
+    It contains what must differ between VMs of one snapshot: the clock and the random seeds.
+    """
+    orders = {
+        "shared": str(shared),
+        "visible": guest.hidden_folders(),
+        "time": time.time(),
+        "entropy": secrets.token_hex(64),
+        "system_id": str(uuid.uuid4()),
+        "changed": json.loads(files.manifest.read_text())["sources"] != sources(),
+    }
+    return json.dumps(orders) + "\n"
+
+
+@contextlib.contextmanager
+def _started(
+    ledger: Ledger,
+    kernel: Path,
+    files: Files,
+    folder: Path,
+    shared: Path,
+    *,
+    kvm: bool,
+    restore: bool = False,
+) -> Iterator[tuple[subprocess.Popen[bytes], Monitor, socket.socket]]:
+    """Start QEMU; yield its process and the connections to QEMU and to the guest."""
+    with contextlib.ExitStack() as stack:
+        pairs = [socket.socketpair(), socket.socketpair()]
+        for end in (*pairs[0], *pairs[1]):
+            stack.enter_context(end)
+        (own_monitor, monitor), (own_line, line) = pairs
+        sockets = (monitor.fileno(), line.fileno())
+        argv = qemu.argv(kernel, files, shared, sockets, kvm=kvm, restore=restore)
+        process = stack.enter_context(guest.running(ledger, argv, folder, sockets))
+        monitor.close()
+        line.close()
+        yield process, Monitor(own_monitor), own_line
+
+
+def _wait_until_warm(line: socket.socket) -> None:
+    """Wait until the guest has imported everything (`ready`)."""
+    line.settimeout(WARM_UP_TIMEOUT_S)
+    received = b""
+    while b"ready" not in received:
+        try:
+            new = line.recv(4096)
+        except TimeoutError:
+            raise LabError(f"it was not ready after {WARM_UP_TIMEOUT_S} s") from None
+        if not new:
+            raise LabError("it ended before it was ready")
+        received += new
+
+
+def sources() -> str:
+    """Return a digest of the names, sizes and times of the lab's Python files."""
+    found = [
+        path for part in ("lab", "controller") for path in (guest.PROJECT / part).rglob("*.py")
+    ]
+    return _digest([[str(path), *_stamp(path)] for path in sorted(found)])
+
+
+def _files(kernel: Path) -> Files:
+    return Files(home() / _name(kernel, vm_kernel.kvm_works(kernel)))
+
+
+def _name(kernel: Path, kvm: bool) -> str:
+    """Return the name of the snapshot: a digest of its settings, except the files in the image."""
+    files, shared = Files(Path("snapshot")), Path("shared")
+    command = qemu.argv(kernel, files, shared, (0, 1), kvm=kvm, restore=False)
+    program = Path(shutil.which("qemu-system-x86_64") or "/").resolve()
+    scripts = [snapshot_image.INIT, snapshot_image.WARM_PYTHON, snapshot_image.ROOT]
+    scripts.append(Path(snapshot_image.__file__))
+    interpreter = (sys.executable, sys.prefix, sys.base_prefix, str(upstreams.cache()))
+    digests = [hashlib.sha256(path.read_bytes()).hexdigest() for path in scripts]
+    parts = [command, _stamp(program), _stamp(kernel), str(guest.PROJECT), interpreter, digests]
+    return _digest(parts)[:16]
+
+
+def _digest(parts: Iterable[object]) -> str:
+    return hashlib.sha256(json.dumps(list(parts)).encode()).hexdigest()
+
+
+def _stamp(path: Path) -> list[int]:
+    """Return size and time of the last change of a file; two zeros if it is missing."""
+    try:
+        found = path.stat()
+    except OSError:
+        return [0, 0]
+    return [found.st_size, found.st_mtime_ns]
+
+
+def _counts(path: Path) -> bool:
+    """Return whether a change of this file outdates the snapshot.
+
+    Python compares bytecode with its source itself, and the lab's own sources have a digest.
+    """
+    own = (guest.PROJECT / "lab", guest.PROJECT / "controller")
+    return path.suffix != ".pyc" and not path.is_relative_to(own[0]) | path.is_relative_to(own[1])
+
+
+def _failure(files: Files) -> Path:
+    return files.folder.with_suffix(".failed")
+
+
+def _failed_lately(files: Files) -> bool:
+    try:
+        return time.time() - _failure(files).stat().st_mtime < RETRY_AFTER_S
+    except OSError:
+        return False
+
+
+def _remove_old() -> None:
+    """Remove all snapshots but the `KEPT` that were used last."""
+    folders = [each for each in home().iterdir() if Files(each).manifest.exists()]
+    for folder in sorted(folders, key=lambda each: each.stat().st_mtime)[:-KEPT]:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _lock() -> Iterator[None]:
+    with (home() / "lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            _say("waiting while another process makes the VM's snapshot")
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
