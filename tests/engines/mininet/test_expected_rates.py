@@ -1,13 +1,18 @@
 """Expected rates in the map that the congestion control reads."""
 
+from types import SimpleNamespace
+
 import pytest
 from machine import needs_root
 
+from controller.host_messages import HostCommand, SubflowChange
 from lab.engines.mininet.ebpf import build, kernel_name, our_name
 from lab.engines.mininet.ebpf.load import Laws
+from lab.engines.mininet.kernel import netlink, tcp_sockets
 from lab.engines.mininet.kernel.expected_rates import ExpectedRates
 from lab.engines.mininet.kernel.tcp_sockets import TcpSocket
 from lab.engines.mininet.machine import shell
+from lab.engines.mininet.programs.controlled_host import ControlledHost, HostSettings
 
 LOCAL, REMOTE = ("10.0.0.1", 5001), ("10.1.0.3", 40112)
 RATE_BPS = 4_500_000
@@ -49,5 +54,23 @@ def test_all_laws_share_the_map_that_the_host_agent_writes(pins):
         host.set_rate(1, LOCAL, REMOTE, None)
         assert sampler.rate_bps(sending()) is None
         assert commands[0][:5] == ["bpftool", "map", "update", "pinned", str(pins / "rates")]
+    finally:
+        laws.close()
+
+
+@needs_root
+@needs_ebpf
+def test_a_host_writes_the_commanded_rate_and_reports_it(pins, monkeypatch):
+    found = SimpleNamespace(sockets=lambda: [sending()])
+    monkeypatch.setattr(netlink, "inside", lambda pid, make: make())
+    monkeypatch.setattr(tcp_sockets, "Diagnosis", lambda: found)
+    laws = Laws(pins / "rates")
+    laws.load("cubic")
+    try:
+        server = ControlledHost("srv1", HostSettings(7, False, {}), ExpectedRates(pins / "rates"))
+        for seq, (expected_mbps, reported) in enumerate([(4.5, 4.5), (2.0, 2.0), (0, None)]):
+            change = SubflowChange("10.0.0.1:5001", "10.1.0.3:40112", expected_mbps=expected_mbps)
+            server.obey(HostCommand(seq, "srv1", "t", (change,)))
+            assert server.report(seq, {}).subflows[0].expected_mbps == reported
     finally:
         laws.close()
