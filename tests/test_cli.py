@@ -389,3 +389,10 @@ def test_the_command_for_a_host_starts_after_the_two_dashes(lab, monkeypatch):
     assert lab("exec", "r1", "ue3", "--", "ss", "-tni").exit_code == 0
     assert lab("exec", "r1", "machine", "sh", "-c", "--", "x").exit_code == 0
     assert calls == [("r1", "ue3", ["ss", "-tni"]), ("r1", "machine", ["sh", "-c", "--", "x"])]
+
+
+def test_a_simulation_has_no_packets_to_capture(lab, tmp_path):
+    done = lab("run two_paths --pcap --out", tmp_path / "r")
+    assert done.exit_code == 2
+    assert "Use --engine mininet, or leave out --pcap" in done.output
+    assert not (tmp_path / "r").exists()
