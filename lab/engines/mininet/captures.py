@@ -15,15 +15,18 @@ from lab.errors import LabError
 
 SNAPSHOT_BYTES = 128  # of each packet: all headers, with the options of Multipath TCP
 BUFFER_KIB = 16384  # for packets that a busy machine has not written yet
-END_TIMEOUT_S = 10
+END_TIMEOUT_S = 60  # a busy machine writes for a while what is in the buffer
 
 
 @dataclass(frozen=True)
 class Captured:
-    """Hold how many packets a host's file has, and how many the kernel dropped instead."""
+    """Hold how many packets a host's file has, and how many the kernel dropped instead.
 
-    packets: int
-    dropped: int
+    Both are None if tcpdump had to be killed.
+    """
+
+    packets: int | None
+    dropped: int | None
 
 
 class Captures:
@@ -80,4 +83,4 @@ def _counts(program: subprocess.Popen[str]) -> Captured:
         program.kill()
         text = program.communicate()[1]
     found = {what: int(count) for count, what in re.findall(r"(\d+) packets? (\w+)", text)}
-    return Captured(found.get("captured", 0), found.get("dropped", 0))
+    return Captured(found.get("captured"), found.get("dropped"))
