@@ -13,7 +13,7 @@ from pathlib import Path
 from lab import extensions, user_file_kind
 from lab.congestion import BY_DELAY
 from lab.engines.mininet import ebpf
-from lab.engines.mininet.network import real_medium, relays
+from lab.engines.mininet.network import relays
 from lab.engines.mininet.vm import vm_kernel
 from lab.errors import LabError, MachineLacks, RequestError
 from lab.run.engine import Engine, Options
@@ -54,7 +54,6 @@ def admit(name: str, scenario: Scenario, options: Options) -> None:
         raise RequestError(f"--speed on engine '{name}': it runs in real time. Leave out --speed")
     if entry(name).real_time:
         relays.check(scenario.network)
-    _admit_medium(name, scenario)
     for setting in ("scheduler", "penalisation", *VARIANTS):
         refuse(name, setting, getattr(scenario.multipath, setting))
     load_laws(name)
@@ -65,20 +64,6 @@ def admit(name: str, scenario: Scenario, options: Options) -> None:
                 f"cc '{cc}' with multipath.expected_by 'window': it reacts to delay. "
                 "Write expected_by: pacing"
             )
-
-
-def _admit_medium(name: str, scenario: Scenario) -> None:
-    """Raise an error if the scenario has wmediumd as its medium, and cannot be run for that reason.
-
-    It is `RequestError` for an engine other than the emulation, `MachineLacks` without wmediumd.
-    """
-    if any(cell.air == "wmediumd" for cell in scenario.network.cells):
-        if name != "mininet":
-            raise RequestError(
-                f"topology.air 'wmediumd' on engine '{name}': wmediumd is a program of the "
-                "emulation. Choose --engine mininet, or topology.air=cell"
-            )
-        real_medium.require()
 
 
 def load_laws(name: str) -> None:

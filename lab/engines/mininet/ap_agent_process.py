@@ -154,10 +154,8 @@ def _access_point(cell: Cell, wiring: Wiring, uploaders: Container[str]) -> Acce
             each.user in uploaders,
             each.rssi_dbm,
             uplink_device(ports[each.user]),
-            wiring.at(each.user, cell.ap).mac,
         )
         for each in cell.stations
     }
     device, collisions = radio_port(cell.ap), cell.collisions and not cell.medium
-    kind = "wmediumd" if cell.air == "wmediumd" else cell.kind
-    return AccessPoint(kind, device, stations, collisions, cell.loss_ppm, cell.medium)
+    return AccessPoint(cell.kind, device, stations, collisions, cell.loss_ppm, cell.medium)

@@ -22,7 +22,6 @@ from lab.engines.mininet.machine.ledger import Ledger
 from lab.engines.mininet.network import wifi_cell
 from lab.engines.mininet.network.links import Links
 from lab.engines.mininet.network.network import Network
-from lab.engines.mininet.network.real_medium import RealMedium
 from lab.engines.mininet.pox_process import PoxProcess, RunningStrategy
 from lab.engines.mininet.stations import Stations
 from lab.engines.mininet.traffic_processes import TrafficProcesses
@@ -108,8 +107,6 @@ class EmulatedNetwork:
         wifi_cell.mount_pins(self.ledger)
         self.network = Network(self.topology, self.wiring, self.ledger, scratch)
         self._undo.callback(self.network.stop)
-        if any(cell.air == "wmediumd" for cell in self.topology.cells):
-            self._use_wmediumd()
         self.network.create()
         users = self.users_with_traffic()
         hosts = dict.fromkeys([*users, *map(self.topology.server_of, users)])
@@ -124,14 +121,6 @@ class EmulatedNetwork:
         self.links = Links(self.topology, self.wiring, self.network, self.ledger, flows)
         self.links.start()
         self.stations = Stations(self.topology, self.wiring, self.links)
-
-    def _use_wmediumd(self) -> None:
-        """Let wmediumd be the medium of the network's radios; record the stations' places."""
-        log = self.recorder.folder / "wmediumd.log"
-        medium = RealMedium(self.topology.cells, self.wiring, self.ledger, log)
-        self.network.medium = medium
-        self._undo.callback(medium.stop)
-        self.recorder.describe(wmediumd=medium.to_json())
 
     def _start_host_agent(self) -> HostAgentProcess:
         settings = host_agent_process.settings_of(

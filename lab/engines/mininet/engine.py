@@ -129,8 +129,6 @@ class MininetEngine(Engine):
             ):
                 self._change_link(change)
             case changes.SetStationRate(ap, user, rate_bps):
-                if self.emulated.topology.cell(ap).air == "wmediumd":
-                    raise LabError(f"change the rate of {user}: under wmediumd its place decides")
                 self.emulated.stations.set_rate(ap, user, rate_bps)
             case changes.SetDemand(user, rate_bps):
                 self.workload.set_demand(user, rate_bps)

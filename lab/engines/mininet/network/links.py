@@ -222,11 +222,10 @@ class Links:
     def _start_cells(self) -> None:
         """Load the programs of all WiFi cells; attach them to access points and stations.
 
-        A cell whose medium is wmediumd has none.
         A station that may move gets the programs of all cells to which it may move; only the
         program of the cell that holds its address acts. Cells on one channel have one program.
         """
-        wifi = [cell for cell in self.cells_of if cell.kind == "wifi" and cell.air == "cell"]
+        wifi = [cell for cell in self.cells_of if cell.kind == "wifi"]
         for cell in sorted(wifi, key=lambda cell: bool(cell.medium)):
             air = self.cells[cell.ap] = (
                 self.cells[cell.medium] if cell.medium else wifi_cell.RunningCell(cell, self.ledger)

@@ -22,7 +22,6 @@ from lab.engines.mininet.kernel.station_radio import Target
 from lab.engines.mininet.machine import shell
 from lab.engines.mininet.machine.ledger import Ledger
 from lab.engines.mininet.network import association, bridges, host_setup, radios, release
-from lab.engines.mininet.network.real_medium import RealMedium
 from lab.engines.mininet.programs import userspace_path_manager
 from lab.topologies.topology import Interface, Topology, Wiring
 
@@ -36,12 +35,10 @@ class Network:
         """Prepare the network; `create` and `build` make it.
 
         `wiring` has its interfaces and ports. `ledger` records what is made. `scratch` is a folder
-        of this run for hostapd's files. If `medium` is set before `create`, it is the medium of the
-        radios.
+        of this run for hostapd's files.
         """
         self.topology, self.wiring, self.ledger, self.scratch = topology, wiring, ledger, scratch
         self._net: Any = None
-        self.medium: RealMedium | None = None
         aps = topology.ids("wifi")
         self._relays = [each for each in wiring.relays if each.link in aps]
         self._radios = [each for each in wiring.interfaces if each.link in aps] + self._relays
@@ -62,8 +59,6 @@ class Network:
     def build(self) -> None:
         """Connect the nodes, start bridges and hostapd, configure the hosts, associate stations."""
         self._make_interfaces()
-        if self.medium:
-            self.medium.start(self.scratch)
         self._start_mininet()
         self._make_bridges()
         for host in self.hosts:
@@ -153,7 +148,6 @@ class Network:
                 mode="g",
                 channel=str(channel),
                 position=_position(places[ap]) or "10,20,0",
-                **({"config": self.medium.hostapd_lines(ap)} if self.medium else {}),
             )
         for switch in self.topology.ids("lte", "switch"):
             net.addSwitch(switch, dpid=f"{dpid[switch]:016x}")
@@ -258,8 +252,6 @@ class Network:
             for line in host_setup.radio_mac(each)
         ]
         lines += [*host_setup.addresses(interfaces), *host_setup.neighbours(host, self.wiring)]
-        if self.medium:
-            lines += self.medium.window_lines(host)
         self.run(host, ["ip", "-batch", "-"], f"configure {host}", stdin=shaping.batch(lines))
         names = [each.name for each in interfaces]
         settings = host_setup.settings(names)

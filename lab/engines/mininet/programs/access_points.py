@@ -13,7 +13,7 @@ class Station:
     `rate_bps` is the user's rate when no other user sends. `device` and `uplink_device` are the
     interfaces with the user's LTE queues, one per direction. `uploads` is True if the scenario has
     an upload of this user, and for a relay. `rssi_dbm` is the strength of the signal at its place,
-    None where users have no places. `mac` is the address of its interface.
+    None where users have no places.
     """
 
     rate_bps: int
@@ -22,7 +22,6 @@ class Station:
     uploads: bool = False
     rssi_dbm: float | None = None
     uplink_device: str = ""
-    mac: str = ""
 
 
 Stations = dict[str, Station]
@@ -30,9 +29,7 @@ Stations = dict[str, Station]
 
 @dataclass(frozen=True)
 class AccessPoint:
-    """Describe an access point; `device` is its radio interface (WiFi).
-
-    `kind` is "wifi", "lte", or "wmediumd" for a WiFi cell whose medium is wmediumd.
+    """Describe an access point; `kind` is wifi or lte, `device` its radio interface (WiFi).
 
     With `collisions`, the number of contenders for its channel decides how often a frame is
     transmitted; `loss_ppm` is an additional loss of its channel. `medium` is the access point whose

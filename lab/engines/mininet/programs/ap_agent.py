@@ -31,7 +31,6 @@ from lab.engines.mininet.programs.access_points import (
     Stations,
 )
 from lab.engines.mininet.programs.lte_cell import LteCell
-from lab.engines.mininet.programs.medium_cell import MediumCell
 from lab.radio import contention
 from lab.radio.occupancy import PERIOD_S, waiting_uploads, wifi_occupancy
 
@@ -108,11 +107,9 @@ class WifiCell:
 
 
 def make_cell(name: str, ap: AccessPoint, scheduler: Scheduler) -> Cell:
-    """Return the WifiCell, MediumCell or LteCell that measures the access point `ap`."""
+    """Return the WifiCell or LteCell that measures the access point `ap`."""
     if ap.kind == "lte":
         return LteCell(ap, scheduler)
-    if ap.kind == "wmediumd":
-        return MediumCell(ap)
     clock = CellClock(ap.medium or name)
 
     def wait_ns() -> int:
