@@ -1,4 +1,6 @@
-"""Nothing is left behind: native_clean.py inside the VM, as on a native machine.
+"""Natively as root, inside the VM: nothing is left behind, and the README's `sudo` line works.
+
+native_clean.py kills runs, native_sudo.py types the commands of a student, both in one VM.
 
 With more rounds: ROUNDS="runner parts building stopped row" REPEATS=10 ./run_lab.sh test
 tests/emulation/test_native_clean.py
@@ -7,24 +9,27 @@ tests/emulation/test_native_clean.py
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 from pathlib import Path
 
 from machine import needs_emulation
 
 ROOT = Path(__file__).resolve().parents[2]
-SCRIPT = Path(__file__).with_name("native_clean.py")
 LONG_S = 1200
 pytestmark = needs_emulation
 
 
-def test_nothing_is_left_behind():
+def test_nothing_is_left_behind_and_sudo_works():
     rounds = os.environ.get("ROUNDS", "parts").split()
     repeats = os.environ.get("REPEATS", "2")
-    argv = ["./run_lab.sh", "vm", "--", "env", f"REPEATS={repeats}", "python", str(SCRIPT), *rounds]
+    cleaning = shlex.join(["python", "-m", "emulation.native_clean", *rounds])
+    scripts = f"{cleaning} && python -m emulation.native_sudo"
+    argv = ["./run_lab.sh", "vm", "--", "env", f"REPEATS={repeats}", "sh", "-c", scripts]
     done = subprocess.run(
         argv,
         cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": str(ROOT / "tests")},
         capture_output=True,
         text=True,
         timeout=LONG_S + 60 * int(repeats),
@@ -32,3 +37,4 @@ def test_nothing_is_left_behind():
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "PASS all" in done.stdout
+    assert "PASS sudo" in done.stdout
