@@ -1,4 +1,8 @@
-"""Start the AP agent, receive its reports, and send it new rates of stations."""
+"""Start the AP agent, receive its reports, and send it changes of stations.
+
+The AP agent is a separate process, which measures the queues of all access points
+(programs/ap_agent.py).
+"""
 
 from __future__ import annotations
 
@@ -29,7 +33,10 @@ PROGRAM = "lab.engines.mininet.programs.ap_agent"
 
 
 class ApAgentProcess:
-    """Hold the AP agent, one process for all access points. It reports to POX and to the runner."""
+    """Hold the process of the AP agent, which measures all access points of a network.
+
+    The agent sends its reports to POX and to this process.
+    """
 
     def __init__(
         self,
@@ -39,11 +46,11 @@ class ApAgentProcess:
         ledger: Ledger,
         folders: tuple[Path, Path],
     ) -> None:
-        """Start the AP agent, and wait for its first reports.
+        """Start the AP agent, and wait until it has reported every access point once.
 
-        `uploaders` are the users with uploads. The first of the two `folders` gets its
-        configuration file, the second its log. Raises `LabError` if an access point is not
-        reported.
+        `uploaders` are the users that have uploads. The agent's configuration file is written into
+        the first of the two `folders`, its log into the second. Raises `LabError` if the report of
+        an access point does not come.
         """
         state, run = folders
         self._log, self._occupancies = run / "agents.log", dict[str, list[float]]()
@@ -80,7 +87,8 @@ class ApAgentProcess:
     def _wait_for(self, silent: set[str]) -> None:
         """Wait until the AP agent has reported every access point in `silent`.
 
-        From then on it also sets the rates in LTE cells.
+        When this returns, the agent also sets the rates of the stations in LTE cells. Raises
+        `LabError` if the agent ends or a report does not come within `TIMEOUT_S`.
         """
         deadline = time.monotonic() + TIMEOUT_S
         self._reports.settimeout(0.5)
@@ -102,8 +110,8 @@ class ApAgentProcess:
     def occupancy(self, tiers: Mapping[str, Mapping[str, int]]) -> dict[str, float]:
         """Return the mean MAC occupancy of each access point since the last call.
 
-        `tiers[user][ap]` is the tier of a user at an access point. For an access point without a
-        new report, return its mean of the call before.
+        `tiers[user][ap]` is the tier of a user at an access point. If an access point has not
+        reported since the last call, its previous mean is returned once more.
         """
         new: dict[str, list[float]] = {}
         while True:
@@ -117,12 +125,15 @@ class ApAgentProcess:
         return {ap: sum(values) / len(values) for ap, values in self._occupancies.items()}
 
     def set_station(self, ap: str, station: radio_cell.Station) -> None:
-        """Send the AP agent the new rate, weight and signal strength of a station."""
+        """Send the AP agent the new rate, weight and signal strength of a station at `ap`."""
         fields = {"rate_bps": station.rate_bps, "weight": station.weight}
         self._send(ap=ap, user=station.user, rssi_dbm=station.rssi_dbm, **fields)
 
     def hand_over(self, old: str, new: str, station: radio_cell.Station) -> None:
-        """Report to the AP agent that a user has moved from access point `old` to `new`."""
+        """Notify the AP agent that a user has moved from access point `old` to `new`.
+
+        `station` describes the user at the new access point.
+        """
         fields = {"rate_bps": station.rate_bps, "weight": station.weight}
         moved = fields | {"rssi_dbm": station.rssi_dbm}
         self._send(**{"ap": new, "user": station.user, "from": old, "station": moved})
@@ -133,7 +144,7 @@ class ApAgentProcess:
         self._process.stdin.flush()
 
     def close(self) -> None:
-        """End the process by ending its input."""
+        """End the AP agent by closing its standard input; kill the agent if it does not end."""
         self._reports.close()
         if self._process.stdin:
             self._process.stdin.close()

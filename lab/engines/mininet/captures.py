@@ -1,4 +1,4 @@
-"""Record the packets of every host into files while a run goes on: `run --pcap`."""
+"""Record the packets of every host into files during a run, with tcpdump: `run --pcap`."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ END_TIMEOUT_S = 60  # a busy machine writes for a while what is in the buffer
 
 @dataclass(frozen=True)
 class Captured:
-    """Hold how many packets a host's file has, and how many the kernel dropped instead.
+    """Hold the number of packets in the capture file of one host, and of packets that are missing.
 
-    Both are None if tcpdump had to be killed.
+    The missing packets are those that the kernel `dropped` because tcpdump was too slow. Both
+    numbers are None if tcpdump had to be killed.
     """
 
     packets: int | None
@@ -30,12 +31,13 @@ class Captured:
 
 
 class Captures:
-    """Run one tcpdump in every host; each writes a file of its own, `HOST.pcap`."""
+    """Run one tcpdump inside every host; each writes its packets into its own file `HOST.pcap`."""
 
     def __init__(self, folder: Path, network: Network, ledger: Ledger) -> None:
-        """Start the programs, and wait until all of them capture.
+        """Start tcpdump inside every host, and wait until all of them capture.
 
-        `folder` takes the files. Raises `LabError` if a program does not start.
+        The files are written into `folder`, which is made. Raises `LabError` if a tcpdump does not
+        start.
         """
         folder.mkdir()
         self.files = {host: folder / f"{host}.pcap" for host in network.hosts}
@@ -55,12 +57,12 @@ class Captures:
             _wait_until_listening(host, program)
 
     def flush(self) -> None:
-        """Write the packets captured so far into the files."""
+        """Make every tcpdump write its buffered packets into its file."""
         for program in self._programs.values():
             program.send_signal(signal.SIGUSR2)
 
     def stop(self) -> dict[str, Captured]:
-        """End the programs, and return what each host's file has, by host."""
+        """End every tcpdump, and return the number of captured and dropped packets of each host."""
         for program in self._programs.values():
             program.send_signal(signal.SIGINT)
         return {host: _counts(program) for host, program in self._programs.items()}

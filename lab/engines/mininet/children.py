@@ -1,7 +1,9 @@
-"""Start the processes that serve `exec` and `cli`: commands, and forks of this process.
+"""Start the child processes that carry out `exec` and `cli`: commands, and forks of this process.
 
-A process may have a pseudo-terminal of its own. Then the caller's keystrokes come in a file and the
-output goes into another file, so that a terminal works through the folder that a VM shares.
+`exec` runs a command in a host of a running emulation, and `cli` opens its prompt (execute.py). A
+child process may get its own pseudo-terminal. The caller of `exec` then appends keystrokes to one
+file, and the output is appended to another file. So a terminal works even if the emulation runs in
+a VM that shares only a folder with the caller.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ CHUNK = 65536
 
 
 class Process(Protocol):
-    """Describe what this module needs of a process; `subprocess.Popen` has it."""
+    """Name the methods that this module needs of a process; `subprocess.Popen` has all of them."""
 
     pid: int
 
@@ -42,13 +44,14 @@ class Process(Protocol):
 
 
 class Fork:
-    """Hold a forked copy of this process that runs a function and ends."""
+    """Hold a forked copy of this process, which runs one function and then ends."""
 
     def __init__(self, function: Callable[[], None], stdin: int, stdout: int) -> None:
-        """Start a copy of this process, and call `function` in it.
+        """Start a forked copy of this process, and call `function` in the child.
 
-        The copy is a session of its own. Its standard input is the file descriptor `stdin`, its
-        output and its errors go to `stdout`. If `stdin` is a terminal, it controls the session.
+        The child leads a new session. Its standard input is the file descriptor `stdin`; its
+        standard output and standard error go to the file descriptor `stdout`. If `stdin` is a
+        terminal, it becomes the controlling terminal of the session.
         """
         sys.stdout.flush()
         sys.stderr.flush()
@@ -58,14 +61,14 @@ class Fork:
             _run_and_exit(function, stdin, stdout)
 
     def poll(self) -> int | None:
-        """Return the exit status, or None while the copy runs."""
+        """Return the exit status of the child, or None while it runs."""
         if self._status is None:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             self._status = os.waitstatus_to_exitcode(status) if pid else None
         return self._status
 
     def wait(self) -> int:
-        """Wait for the end of the copy and return its exit status."""
+        """Wait for the end of the child and return its exit status."""
         if self._status is None:
             self._status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
         return self._status
@@ -97,9 +100,10 @@ def _run_and_exit(function: Callable[[], None], stdin: int, stdout: int) -> None
 
 
 def start_command(argv: Sequence[str], doing: str, stdin: int, stdout: int, err: int) -> Process:
-    """Start a command with these file descriptors in a session of its own, and return its process.
+    """Start the command `argv` with these three file descriptors, and return its process.
 
-    `doing` describes the purpose, for errors. If `stdin` is a terminal, it controls the session.
+    The process leads a new session. If `stdin` is a terminal, it becomes the controlling terminal
+    of the session. `doing` describes the purpose of the command, for error messages.
     """
     streams = {"stdin": stdin, "stdout": stdout, "stderr": err, "text": False}
     if stdin >= 0 and os.isatty(stdin):
@@ -108,9 +112,10 @@ def start_command(argv: Sequence[str], doing: str, stdin: int, stdout: int, err:
 
 
 def without_input(start: Callable[[int], Process]) -> Process:
-    """Call `start` with the reading end of a pipe into which nobody writes; return its result.
+    """Call `start` with the reading end of a pipe into which nothing is written; return its result.
 
-    Mininet's prompt polls its input: the end of a file would keep it busy.
+    The process that `start` starts thus waits for input forever. This is for Mininet's prompt,
+    which polls its input: at an end of file it would never pause.
     """
     reading, writing = os.pipe()
     try:
@@ -121,16 +126,18 @@ def without_input(start: Callable[[int], Process]) -> Process:
 
 
 class Terminal:
-    """Give a process a pseudo-terminal that communicates by files, in a thread.
+    """Run a process on a pseudo-terminal whose input and output are files.
 
-    Bytes that the caller appends to the file `.in` are the keystrokes; the output is appended to
-    `.out`. `.size` holds the number of rows and of columns; it is read again when it changes.
+    A thread copies between the terminal and the files. What is appended to the file `.in` is typed
+    into the terminal, and the output of the terminal is appended to `.out`. The file `.size` holds
+    the number of rows and columns; it is read once more whenever it changes.
     """
 
     def __init__(self, file: Path, start: Callable[[int], Process]) -> None:
-        """Make the terminal and start the process: `start` gets its file descriptor.
+        """Make the terminal; call `start` with its file descriptor, to start the process.
 
-        `file` is the request; the other files have its name with another suffix.
+        `file` is the JSON file of the request (execute.py). The terminal's files have the same name
+        with the suffixes `.in`, `.out` and `.size`.
         """
         self._file, self._size, self._position = file, "", 0
         self._master, slave = os.openpty()
@@ -157,7 +164,7 @@ class Terminal:
         return status
 
     def _serve(self) -> None:
-        """Copy output and keystrokes until the process has ended; then copy the rest."""
+        """Copy keystrokes and output until the process has ended; then copy the last output."""
         idle_s = 0.0
         with self._file.with_suffix(".in").open("rb") as keys:
             while self._process.poll() is None:

@@ -1,4 +1,4 @@
-"""Describe one end of a UDP flow, with the fields that samples and reports read of a TCP socket."""
+"""Describe the two ends of a UDP flow by those fields of a TCP socket that samples need."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ UDP = 17
 
 @dataclass(frozen=True)
 class DatagramEnd:
-    """Describe one end of a UDP flow; each datagram counts as a segment.
+    """Describe one end of a UDP flow like a TCP socket; each datagram counts as a segment.
 
-    UDP has no window, measures no round trip, repeats nothing and has no congestion control.
+    The fields that UDP does not have are None or keep their defaults: UDP has no congestion window,
+    measures no round-trip time, retransmits nothing and has no congestion control.
     """
 
     bytes_received: int = 0
@@ -34,10 +35,10 @@ class DatagramEnd:
 
 
 def ends(status: Mapping[str, Any]) -> tuple[DatagramEnd, DatagramEnd]:
-    """Return the sender and the receiver of a UDP flow.
+    """Return the sending and the receiving end of a UDP flow, in this order.
 
-    `status` is that of the receiver, with the number of datagrams `sent`. Those that were sent
-    after the last one that has arrived are in flight.
+    `status` is the flow's status at the receiver, from `receivers`. Datagrams that were sent after
+    the latest one that has arrived count as in flight.
     """
     sent = max(status.get("sent", 0), status["next"])
     return (
@@ -51,10 +52,11 @@ def ends(status: Mapping[str, Any]) -> tuple[DatagramEnd, DatagramEnd]:
 
 
 def receivers(answers: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Return the status of every flow at the end that receives its data, by the flow's ID.
+    """Return the status of every flow at its receiver, by the flow's ID.
 
     `answers` are the answers of the traffic programs of all hosts to the command "status". The
-    status of a UDP flow also tells how many datagrams the other end has `sent`.
+    status of a UDP flow gets an additional key `sent`: the number of datagrams sent by the other
+    end.
     """
     found = [each for answer in answers for each in answer["flows"].items()]
     sent = {
@@ -70,10 +72,10 @@ def receivers(answers: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]
 def path(
     wiring: Wiring, server: Interface, user: Interface, ports: tuple[int, int] | None = None
 ) -> tuple[str, ...]:
-    """Return the switches that a flow from a server to a user passes while all links are up.
+    """Return the switches that a flow from `server` to `user` passes while all links are up.
 
-    `ports` are the TCP ports of the server and the user; without them, the flow is UDP. The
-    controller makes the same choice (controller/pox_ext/router.py).
+    `ports` are the TCP ports of the server and of the user; None stands for a UDP flow. The
+    controller chooses the path by the same rule (controller/pox_ext/router.py).
     """
     neighbours: dict[str, set[str]] = {switch: set() for switch in wiring.dpid}
     for trunk in wiring.trunks:

@@ -1,7 +1,8 @@
-"""Build the network of a run, with its controller and the programs in its hosts.
+"""Build the network of a run, start its controller POX, and start the programs in its hosts.
 
 POX is started first: it is slow to load, and needs only the description of the network. Every
-resource is recorded in the ledger before it is made. Links are measured before traffic uses them.
+resource is recorded in the ledger (machine/ledger.py) before it is made, so that it can be removed
+even after a crash. The rates and delays of links are measured before traffic uses them.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ RecordEvent = Callable[..., None]  # kind, then fields
 class EmulatedNetwork:
     """Hold the network of a run, the controller POX, and the programs in the hosts.
 
-    Callbacks that end them are added to the exit stack `undo`. `host_agent` is None if no user has
-    Multipath TCP.
+    The callbacks that end these are pushed onto the exit stack `undo` of the caller. `host_agent`
+    is None if no user has Multipath TCP.
     """
 
     links: Links
@@ -61,7 +62,7 @@ class EmulatedNetwork:
         self.expected = PINS / "expected" / "rates" if scenario.multipath.by_window else None
 
     def clean_up(self) -> None:
-        """Remove everything that the ledger lists: the remains of an earlier run, or of this run.
+        """Remove every resource that the ledger lists, from an earlier run or from this run.
 
         Raises `LabError` if something cannot be removed.
         """
@@ -138,7 +139,7 @@ class EmulatedNetwork:
         return agent
 
     def open_laws(self) -> Laws:
-        """Return the loader of congestion control laws; they are unloaded with the network."""
+        """Return a new loader of congestion control laws. The undo stack unloads its laws."""
         if self.expected:
             self.ledger.record("pin", path=str(self.expected.parent))
         laws = Laws(self.expected)
@@ -146,7 +147,10 @@ class EmulatedNetwork:
         return laws
 
     def _start_servers(self) -> None:
-        """Let the servers listen."""
+        """Make the traffic programs of all servers listen for connections.
+
+        Record a warning event for each server whose kernel refuses Multipath TCP.
+        """
         servers = [host for host in self.programs.hosts if host in self.topology.ids("server")]
         if not self.scenario.multipath.server_enabled:
             switch_off = ["sysctl", "-qw", "net.mptcp.enabled=0"]
@@ -167,11 +171,12 @@ class EmulatedNetwork:
         self.pox.wait_ready()
 
     def _measure_links(self) -> None:
-        """Measure the path to each interface of every user with traffic.
+        """Measure the path between the server and each interface of every user with traffic.
 
-        Paths that share no link or channel are measured at the same time. The rate from the user is
-        measured at LTE base stations, and of users that upload. Record a warning for each rate or
-        round-trip time that is more than 10 % off.
+        Paths that share no link and no channel are measured at the same time. The rate from the
+        user is measured only for LTE interfaces and for users that upload. A warning event is
+        recorded for each rate or round-trip time that differs by more than 10 % from the expected
+        one.
         """
         self.recorder.log("measuring every link")
         users = self.users_with_traffic()
@@ -189,7 +194,10 @@ class EmulatedNetwork:
     def _probe(
         self, interfaces: Iterable[Interface], names: Container[str]
     ) -> dict[str, probes.Comparison]:
-        """Measure the paths to those of the interfaces that are in `names`, at the same time."""
+        """Measure the paths to those `interfaces` that are in `names`, all at the same time.
+
+        Return a comparison of measured and expected figures for each, by the interface's name.
+        """
         scale = self.scenario.rate_scale
         probed = [each for each in interfaces if each.name in names]
         expected = {

@@ -1,6 +1,6 @@
-"""Run a scenario on Mininet-WiFi, Open vSwitch, POX and the kernel's own TCP.
+"""Run a scenario on Mininet-WiFi, Open vSwitch, POX and the kernel's TCP.
 
-The engine builds the network, starts the traffic, takes samples, applies changes, and finally
+The engine builds the network, starts the traffic, takes samples and applies changes. At the end it
 removes everything that it has made on the machine.
 """
 
@@ -38,7 +38,7 @@ from lab.scenario.schema import Scenario
 
 
 class MininetEngine(Engine):
-    """Run one scenario on the emulation."""
+    """Run one scenario in the emulation."""
 
     emulated: EmulatedNetwork
     mobility: Mobility
@@ -55,9 +55,9 @@ class MininetEngine(Engine):
             build.require(scenario.congestion_controls, by_window=scenario.multipath.by_window)
 
     def open(self, scenario: Scenario, recorder: Recorder) -> None:
-        """Take the emulation lock, build the network, connect the flows of t = 0, and start them.
+        """Take the emulation lock, build the network, and start the flows that begin at t = 0.
 
-        The time of the run, t, is 0 when these flows start.
+        t is the time of the run in s. It is 0 when these flows start.
         """
         self.scenario, self.recorder = scenario, recorder
         self._sampled_s = 0.0
@@ -72,7 +72,7 @@ class MininetEngine(Engine):
         self._start_traffic()
 
     def advance(self, until_s: float) -> list[Frame]:
-        """Wait until time `until_s` of the run, then take one sample and return it.
+        """Wait until time `until_s` of the run; return one sample, as a list of one frame.
 
         Flows that are due in this interval are started and stopped.
         """
@@ -91,7 +91,7 @@ class MininetEngine(Engine):
         return [frame]
 
     def _follow_users(self) -> None:
-        """Count users at the access points to which they have moved; record their handovers."""
+        """Make the sampler count users at their present access points; record ended handovers."""
         moved, ended = self.mobility.take()
         for interface in moved:
             self.telemetry.sampler.handed_over(interface)
@@ -162,7 +162,7 @@ class MininetEngine(Engine):
                 self._record_event("warning", text=text)
 
     def _start_traffic(self) -> None:
-        """Start telemetry, the AP agent and the executor; then connect the flows and start them."""
+        """Start telemetry, AP agent, mobility, executor; then connect and start the first flows."""
         emulated, folder = self.emulated, self.recorder.folder
         if self.options.pcap:
             self._start_captures()
@@ -204,7 +204,7 @@ class MininetEngine(Engine):
         self.mobility.start(self.workload.zero_s)
 
     def _start_captures(self) -> None:
-        """Record the packets of every host from now on, into `RUN/pcap/HOST.pcap`."""
+        """Start to capture the packets of every host into the file `RUN/pcap/HOST.pcap`."""
         emulated = self.emulated
         self._captures = Captures(self.recorder.folder / "pcap", emulated.network, emulated.ledger)
         self._undo.callback(self._stop_captures, self._captures)
@@ -218,7 +218,7 @@ class MininetEngine(Engine):
             self._record_event("pcap", host=host, file=file, state="ended", **counts)
 
     def _start_executor(self) -> None:
-        """Start the executor, which runs the commands of `exec` and `cli` during this run."""
+        """Start the executor, a thread that runs the commands of `exec` and `cli` in this run."""
         ledger = self.emulated.ledger
         executor = execute.Executor(
             self.recorder.folder,
@@ -233,13 +233,13 @@ class MininetEngine(Engine):
         return argv if host == execute.MACHINE else self.emulated.network.inside(host, argv)
 
     def _run_prompt(self, windows: Path, script: Sequence[str] | None) -> None:
-        """Run Mininet-WiFi's prompt; the executor calls this in a forked process."""
+        """Run Mininet-WiFi's prompt (`prompt.run`); the executor calls this in a forked process."""
         from lab.engines.mininet.network import prompt
 
         prompt.run(self.emulated.network.net, self.recorder.folder, windows, script)
 
     def _report(self) -> Report:
-        """Return connections, MPTCP verification and overload verdict for the result of the run."""
+        """Return the report of the run: connections, MPTCP verification, machine overload."""
         self.mobility.stop()
         self._follow_users()
         sampler = self.telemetry.sampler
@@ -279,7 +279,7 @@ class MininetEngine(Engine):
         self.recorder.event(t, kind, **fields)
 
     def _journal(self, at: float, argv: Sequence[str], stdin: str | None) -> None:
-        """Write a command that was issued at time `at` [s since 1970] into commands.sh.
+        """Append a command that was issued at time `at` [s since 1970] to the script commands.sh.
 
         A batch becomes one command per line, so that each line can be pasted into a shell.
         """

@@ -1,6 +1,7 @@
 """Send commands to a running emulation and show their output: `exec RUN HOST -- CMD`, `cli RUN`.
 
-execute.py describes the files by which this process and the engine communicate.
+This is the side of the caller; the engine runs the commands. execute.py describes the files by
+which both communicate.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def main(run: str, host: str, argv: list[str], runs: Path) -> int:
     """Run a command in a host of a running emulation, and return its exit status.
 
     `run` is the name of a run in the folder `runs`, or the path of a run folder. The output of the
-    command is printed while it runs. If this process has a terminal, so has the command.
+    command is printed while it runs. The command gets a terminal if this process has one.
     """
     folder = _folder(run, runs)
     hosts = [*json.loads((folder / "pox" / "topology.json").read_text())["hosts"], MACHINE]
@@ -45,8 +46,8 @@ def main(run: str, host: str, argv: list[str], runs: Path) -> int:
 def prompt(run: str, runs: Path) -> int:
     """Open Mininet-WiFi's prompt on a running emulation, and return its exit status.
 
-    Without a terminal, read all commands from the standard input first. `run` and `runs` are as in
-    `main`.
+    `run` is the name of a run in the folder `runs`, or the path of a run folder. If this process
+    has no terminal, it reads all commands from its standard input first.
     """
     folder = _folder(run, runs)
     lines = [] if _has_terminal() else sys.stdin.read().splitlines()
@@ -54,7 +55,7 @@ def prompt(run: str, runs: Path) -> int:
 
 
 def _folder(run: str, runs: Path) -> Path:
-    """Return the folder of a run; raise `RequestError` if no emulation serves it."""
+    """Return the folder of a run; raise `RequestError` if no emulation accepts commands there."""
     folder = runs / run if (runs / run).is_dir() else Path(run)
     if not (folder / "exec").is_dir():
         raise RequestError(
@@ -68,7 +69,7 @@ def _has_terminal() -> bool:
 
 
 def _send(folder: Path, host: str, argv: list[str]) -> int:
-    """Write a request into the run folder, follow its output, and return its exit status."""
+    """Write a request into the run folder, show the output, and return the exit status."""
     file = folder / "exec" / f"{time.time_ns()}.json"
     terminal = os.environ.get("TERM", "xterm") if _has_terminal() else ""
     if terminal:
@@ -84,16 +85,21 @@ def _send(folder: Path, host: str, argv: list[str]) -> int:
 
 
 class _Output:
-    """Copy the output of a request to this process until the request's exit status is written."""
+    """Show the output of a command that the engine runs, until its exit status is written.
+
+    `file` is the JSON file of the request; the output is in files of the same name with other
+    suffixes.
+    """
 
     def __init__(self, file: Path, folder: Path) -> None:
         self._file, self._folder = file, folder
         self._positions = {".out": 0, ".err": 0, ".windows": 0}
 
     def follow(self, poll_s: float, keys: bool) -> int:
-        """Copy the output, and with `keys` the keystrokes; return the exit status.
+        """Copy the output to this process until the command ends, and return its exit status.
 
-        Raise `LabError` if the run does not start the command in time.
+        With `keys`, also pass on the keystrokes of this process. The files are read every `poll_s`
+        seconds. Raises `LabError` if the run ends, or does not start the command in time.
         """
         deadline = time.monotonic() + START_TIMEOUT_S
         status = self._file.with_suffix(".status")
@@ -120,7 +126,7 @@ class _Output:
                 time.sleep(poll_s)
 
     def _new(self, suffix: str) -> bytes:
-        """Return what was appended to a file since the previous call; b"" if it does not exist."""
+        """Return what was appended to the file with this suffix since the last call, as bytes."""
         try:
             with self._file.with_suffix(suffix).open("rb") as file:
                 file.seek(self._positions[suffix])
@@ -141,7 +147,7 @@ class _Output:
 
 
 def _open_window(folder: Path, host: str) -> None:
-    """Open a terminal window with a shell in a host; without a display, print what to type."""
+    """Open a terminal window with a shell in `host`; without a display, print what to type."""
     if not os.environ.get("DISPLAY") or not shutil.which("xterm"):
         sys.stdout.write(f"xterm {host}: no display or no xterm here. Type: {host} bash\r\n")
         return
@@ -159,7 +165,10 @@ def _write_size(file: Path) -> None:
 
 @contextlib.contextmanager
 def _raw_terminal(file: Path) -> Iterator[None]:
-    """Pass every keystroke on, Ctrl-C too, while the `with` block runs; report a new size."""
+    """Put this terminal into raw mode while the `with` block runs, so that Ctrl-C is passed on too.
+
+    A change of the terminal's size is written into the request's file `.size`.
+    """
     before = termios.tcgetattr(0)
     resized = signal.signal(signal.SIGWINCH, lambda _number, _frame: _write_size(file))
     try:

@@ -1,8 +1,9 @@
 """Run commands inside the hosts of a running emulation: `exec RUN HOST -- CMD` and `cli RUN`.
 
 Caller and engine communicate by files in the folder `RUN/exec/`, which a VM shares with its host.
-The caller (exec_caller.py) writes a request, a JSON file. The engine runs its command, writes the
-output into files with the same name and another suffix, and finally writes the exit status.
+The caller (exec_caller.py) writes a request, a JSON file. The engine runs the requested command,
+writes its output into files with the same name and another suffix, and finally writes its exit
+status.
 """
 
 from __future__ import annotations
@@ -33,10 +34,11 @@ they come from the terminal.
 
 @dataclass(frozen=True)
 class Request:
-    """Describe a command to run in a host; a request's JSON file has these fields.
+    """Describe a command to run in a host; the fields are the keys of a request's JSON file.
 
-    With `terminal`, its type such as "xterm", the command gets a terminal; else it is "". For the
-    host `PROMPT`, `argv` are commands for the prompt; with a terminal they are read from there.
+    `terminal` is the type of the terminal that the command gets, such as "xterm"; "" means none. If
+    `host` is `PROMPT`, Mininet-WiFi's prompt is opened. The prompt then reads its commands from the
+    terminal, or without a terminal from `argv`.
     """
 
     host: str
@@ -54,10 +56,11 @@ class Executor:
         record: Callable[[int], None],
         prompt: RunPrompt,
     ) -> None:
-        """Start the thread.
+        """Start the thread, which looks for requests in the folder `folder`/exec.
 
-        `inside` gets a host and a command, and returns the command line that runs it inside the
-        host. `record` is called with the number of every started process.
+        `inside` gets a host and a command, and returns the command line that runs the command
+        inside the host. `record` is called with the number of every started process. `prompt` runs
+        Mininet-WiFi's prompt.
         """
         self.folder, self._inside, self._record = folder / "exec", inside, record
         self._prompt = prompt
@@ -93,7 +96,7 @@ class Executor:
                 file.with_suffix(".status").write_text("127")
 
     def _process(self, request: Request, file: Path, out: int, err: int) -> children.Process:
-        """Start the command of a request and return its process; `out` and `err` are open files."""
+        """Start the command of a request and return its process; `out`, `err` are descriptors."""
         if request.host == PROMPT:
             windows = file.with_suffix(".windows")
 

@@ -1,6 +1,7 @@
-"""Start the host agent, and read from it which commands it has run on the hosts.
+"""Start the host agent, and read from its output which commands it has run on the hosts.
 
-POX sends the host agent its orders directly.
+The host agent is one process that reports subflows to POX and changes them for POX
+(programs/host_agent.py). POX and the agent exchange messages directly, not through this process.
 """
 
 from __future__ import annotations
@@ -41,9 +42,9 @@ class HostAgentProcess:
     """Hold the process of the host agent: one process for all hosts that use Multipath TCP."""
 
     def __init__(self, configuration: Path, settings: Settings, ledger: Ledger, log: Path) -> None:
-        """Write the settings into the file `configuration`, and start the process with it.
+        """Write the settings into the file `configuration`, and start the host agent with it.
 
-        Its standard error is appended to the file `log`.
+        The agent's standard error is appended to the file `log`.
         """
         write_secret(configuration, json.dumps(_plain(settings)), ledger)
         self._configuration, self._ledger, self._log = configuration, ledger, log
@@ -67,9 +68,9 @@ class HostAgentProcess:
         self._output, self._unread = self._process.stdout.fileno(), b""
 
     def wait(self) -> None:
-        """Wait for the first line of its output, which it writes when it begins to report to POX.
+        """Wait for the first line of the host agent's output: it has begun to report to POX.
 
-        Raises `LabError` with the end of its log if the line does not come.
+        Raises `LabError` with the end of the agent's log if the line does not come.
         """
         readable, _, _ = select.select([self._output], [], [], START_TIMEOUT_S)
         if not readable or not self._read():
@@ -77,9 +78,9 @@ class HostAgentProcess:
             raise LabError(f"start the host agent: {last[0]}. See {self._log}")
 
     def restart_if_ended(self) -> bool:
-        """Restart the process if it has ended. Return True if it was restarted.
+        """Restart the host agent if it has ended. Return True if it was restarted.
 
-        Backup flags and pacing rates that it has set remain in the kernel.
+        Backup flags and pacing rates that the ended process has set remain in the kernel.
         """
         if self._process.poll() is None:
             return False
@@ -88,7 +89,10 @@ class HostAgentProcess:
         return True
 
     def write_journal(self) -> None:
-        """Report the commands that the host agent has run since the last call to the journals."""
+        """Pass the commands that the host agent has run since the last call to the journals.
+
+        A journal is a function that records the commands of a run (machine/shell.py).
+        """
         while select.select([self._output], [], [], 0)[0] and self._read():
             pass
         whole, _, self._unread = self._unread.rpartition(b"\n")
@@ -104,7 +108,7 @@ class HostAgentProcess:
         return bool(data)
 
     def close(self) -> None:
-        """End the process by ending its input."""
+        """End the host agent by closing its standard input; kill the agent if it does not end."""
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe:
                 pipe.close()
@@ -116,7 +120,7 @@ class HostAgentProcess:
 
 
 def write_secret(path: Path, text: str, ledger: Ledger) -> None:
-    """Write `text` into a new file that only this user can read."""
+    """Write `text` into a new file that only its owner can read, and record it in the ledger."""
     ledger.record("file", path=str(path))
     path.unlink(missing_ok=True)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -140,11 +144,11 @@ def settings_of(
     interval_s: float,
     expected: Path | None = None,
 ) -> Settings:
-    """Return the settings of the host agent.
+    """Return the settings of the host agent for the hosts of a network.
 
-    `key` authenticates the messages between POX and the host agent. `uploaders` are the users whose
-    data goes to the servers. `interval_s` is the time between two control steps. `expected` is the
-    path of the pinned map of expected rates; None if hosts limit pacing rates.
+    `key` authenticates the messages between POX and the host agent. `uploaders` are the users that
+    only send data. `interval_s` is the time between two control steps of POX. `expected` is the
+    path of the pinned map of expected rates; None if hosts limit subflows by pacing rates.
     """
     userspace = userspace_path_manager.hosts_that_need_it(topology, wiring)
     hosts = {}
@@ -170,9 +174,9 @@ def settings_of(
 
 
 def paced(topology: Topology, interfaces: Iterable[Interface]) -> list[str]:
-    """Return the `tc` lines that give the interfaces of a host an fq qdisc, which pacing needs.
+    """Return the `tc` lines that add an fq qdisc to the wired interfaces of a host, for pacing.
 
-    Radios are left out, because they have an fq already.
+    Radios need no such line, because they have an fq qdisc already.
     """
     links = {link.id: link for link in topology.links}
     wired = [each for each in interfaces if each.link not in topology.ids("wifi")]
@@ -185,10 +189,10 @@ def paced(topology: Topology, interfaces: Iterable[Interface]) -> list[str]:
 def ports_along(
     topology: Topology, wiring: Wiring, interface: Interface, upload: bool
 ) -> list[str]:
-    """Return the sending switch ports on the shortest path between an interface and its server.
+    """Return the switch ports that send the data of a user's interface on its shortest path.
 
-    With `upload`, the path leads from the user's interface to the server, otherwise from the server
-    to the interface. The loss on the path is the loss of these ports.
+    With `upload`, the data goes from the interface to the user's server, otherwise from the server
+    to the interface. The loss of these ports together is the loss on the path.
     """
     server = wiring.of(topology.server_of(interface.node))[0]
     neighbours: dict[str, set[str]] = {switch: set() for switch in wiring.dpid}

@@ -33,7 +33,7 @@ NAME_MAX = KERNEL_NAME_MAX - len(PREFIX)
 
 @dataclass(frozen=True)
 class UserLaw:
-    """Describe a congestion control law that a user has written; `path` is its C file, absolute."""
+    """Describe a congestion control law that a user has written in the C file `path` (absolute)."""
 
     name: str
     path: Path
@@ -43,10 +43,10 @@ _registered: dict[str, UserLaw] = {}
 
 
 def user_law(path: Path) -> UserLaw:
-    """Describe the law in the C file `path`; NAME.c contains the law NAME. The file is not read.
+    """Return the law NAME for the C file `path`, whose file name is NAME.c. The file is not read.
 
-    Raises `RequestError` if the file does not exist, or if NAME is built in, too long for the
-    kernel, or has other characters than a-z, 0-9 and _.
+    Raises `RequestError` if the file does not exist, or if NAME is the name of a built-in law, is
+    too long for the kernel, or has other characters than a-z, 0-9 and _.
     """
     path = Path(os.path.abspath(path))
     name, doing = path.stem, f"use the congestion control {path}"
@@ -71,7 +71,7 @@ def user_law(path: Path) -> UserLaw:
 def register(law: UserLaw) -> None:
     """Make a user's law available under its name, until this process ends.
 
-    Raises `RequestError` if a law in another file is already registered under this name.
+    Raises `RequestError` if another file has already been registered under this name.
     """
     known = _registered.setdefault(law.name, law)
     if known.path != law.path:
@@ -87,10 +87,10 @@ def registered() -> tuple[str, ...]:
 
 
 def law_sources(by_window: bool = False) -> dict[str, Path]:
-    """Return the C file of each built-in and each registered law; the key is the law's name.
+    """Return the C file of each built-in law and of each registered law, by the law's name.
 
-    With `by_window`, windows follow expected rates. Then reno and cubic are laws too, because the
-    kernel's own do not know expected rates.
+    With `by_window`, laws limit windows to expected rates. Then reno and cubic are laws too,
+    because the kernel's own reno and cubic do not know expected rates.
     """
     names = (*LAWS, *IN_KERNEL) if by_window else LAWS
     built_in = {law: SOURCES / f"{law}.c" for law in names}
@@ -100,13 +100,13 @@ def law_sources(by_window: bool = False) -> dict[str, Path]:
 def kernel_name(cc: str, by_window: bool = False) -> str:
     """Return the name that the kernel uses for the congestion control `cc` of a scenario.
 
-    It is `bpf_NAME` for a law and NAME for the kernel's own congestion controls, such as cubic.
-    With `by_window`, all are laws.
+    This is `bpf_NAME` for a law, and `cc` itself for a congestion control that is part of the
+    kernel, such as cubic. With `by_window`, every congestion control is a law (see `law_sources`).
     """
     return PREFIX + cc if cc in law_sources(by_window) else cc
 
 
 def our_name(kernel_cc: str) -> str:
-    """Return the name that scenarios use for the kernel's `kernel_cc`: without `bpf_` for a law."""
+    """Return the name that scenarios use for the kernel's `kernel_cc`: `bpf_lia` becomes `lia`."""
     plain = kernel_cc.removeprefix(PREFIX)
     return plain if plain in law_sources(by_window=True) else kernel_cc

@@ -30,10 +30,10 @@ NEEDED = {  # a name among the kernel's types, and the feature that it shows
 
 
 def lacking(types: Path = RUNNING) -> list[str]:
-    """List the features that a kernel lacks for running laws as eBPF; empty if it can run them.
+    """Return the names of the kernel features that are missing for running laws as eBPF.
 
-    `types` is the file with the kernel's types (BTF). If it cannot be read, the list names only the
-    types.
+    The list is empty if the kernel can run laws. `types` is the file with the kernel's types (BTF);
+    if it cannot be read, the list names only this file.
     """
     try:
         published = types.read_bytes()
@@ -103,9 +103,8 @@ def _digest(source: bytes, types: Path) -> str:
 def _compile(law: str, path: Path, defined: list[str], types: Path, target: Path) -> None:
     """Compile the C file `path` of a law into the object file `target`.
 
-    `defined` are further options of clang.
-
-    clang compiles a copy; a #line directive makes its errors name the original file.
+    `defined` are further options of clang. `types` is the file with the kernel's types (BTF). clang
+    compiles a copy of the C file; a #line directive makes its errors name the original file.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="types-", dir=target.parent) as folder:
@@ -123,9 +122,10 @@ def _compile(law: str, path: Path, defined: list[str], types: Path, target: Path
 
 
 def _check_registration(law: str, program: bytes) -> None:
-    """Raise `RequestError` if a user's compiled program does not register the law under its name.
+    """Raise `RequestError` if a user's compiled program does not register the law `law`.
 
-    CONGESTION_CONTROL(bpf_NAME) defines a map of that name, and libbpf searches for the map.
+    CONGESTION_CONTROL(bpf_NAME) in the C file defines a map with the name bpf_NAME. So the object
+    file `program` must contain this name.
     """
     name = PREFIX + law
     if law not in LAWS and b"\0" + name.encode() + b"\0" not in program:

@@ -1,4 +1,4 @@
-"""Call the C library libbpf, and explain in the error why the kernel refuses a program."""
+"""Call the C library libbpf. If the kernel refuses an eBPF program, say why in the error."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _libc.free.argtypes = (POINTER,)
 class Libbpf:
     """Hold the loaded library libbpf and the warnings that it has printed.
 
-    `doing` says what the caller is doing; error messages begin with it.
+    `doing` describes what the caller wants to do; error messages begin with this text.
     """
 
     def __init__(self, doing: str) -> None:
@@ -74,8 +74,8 @@ class Libbpf:
 def verdict(warnings: str) -> str:
     """Return a sentence that says at which source line, and why, the kernel refuses a program.
 
-    The sentence is taken from the log of the kernel's verifier in the `warnings` of libbpf; it is
-    empty if they contain no such log.
+    `warnings` is the text that libbpf has printed. The sentence is taken from the log of the
+    kernel's verifier in this text; it is empty if the text contains no such log.
     """
     _, found, rest = warnings.partition("-- BEGIN PROG LOAD LOG --\n")
     if not found:

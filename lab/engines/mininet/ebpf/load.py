@@ -29,19 +29,19 @@ class Laws:
     """Load congestion control laws into the kernel, and keep them registered until `close`."""
 
     def __init__(self, expected: Path | None = None) -> None:
-        """Load laws that limit windows to expected rates if `expected` is not None.
+        """Prepare to load laws; with `expected`, laws that limit windows to expected rates.
 
-        It is the path where the map of expected rates is pinned, in a bpf file system.
+        `expected` is the path where the map of expected rates is pinned, in a bpf file system.
         """
         self._links: dict[str, int] = {}
         self._expected = expected
 
     def load(self, *wanted: str) -> None:
-        """Load those of these congestion controls that are laws and not loaded yet.
+        """Load the named congestion controls that are laws and are not loaded yet.
 
-        The others, such as cubic, are part of the kernel. Raises `MachineLacks` if this kernel
-        cannot run laws, `RequestError` if a user's C file does not compile, `LabError` if the
-        kernel refuses a program.
+        Congestion controls that are part of the kernel, such as cubic, are skipped. Raises
+        `MachineLacks` if this kernel cannot run laws, `RequestError` if a user's C file does not
+        compile, `LabError` if the kernel refuses a program.
         """
         by_window = self._expected is not None
         missing = set(wanted) - set(self._links)
@@ -51,17 +51,21 @@ class Laws:
             self._links[law] = _register(name, program, doing, self._expected)
 
     def close(self) -> None:
-        """Withdraw the laws from the kernel; a connection keeps its law until it ends."""
+        """Withdraw the laws from the kernel, so that no new connection can use them.
+
+        A connection that uses a law keeps it until the connection ends.
+        """
         for link in self._links.values():
             os.close(link)
         self._links.clear()
 
 
 def _register(name: str, program: Path, doing: str, expected: Path | None) -> int:
-    """Load a compiled program, register its law, and return the file descriptor of the link.
+    """Load a compiled program, register its law, and return the file descriptor of the BPF link.
 
-    `name` is the kernel's name of the law. The law is registered while the descriptor is open. The
-    map of expected rates, if any, is pinned at `expected`; a map that is pinned there is used.
+    `name` is the kernel's name of the law. The law stays registered while the descriptor is open.
+    If `expected` is not None, the map of expected rates is pinned there; a map that is already
+    pinned there is shared.
     """
     libbpf = Libbpf(doing)
     call = libbpf.call

@@ -33,7 +33,7 @@ KERNEL_CC = ("reno", "cubic")
 
 
 def script(scenario: Scenario) -> str:
-    """Return the text of the script; raise `RequestError` if stock Mininet-WiFi cannot do it."""
+    """Return the text of the script; raise `RequestError` if stock Mininet-WiFi cannot build it."""
     topology = scenario.network
     wiring = wire(topology)
     refuse(scenario, wiring)
@@ -140,7 +140,10 @@ def _links(topology: Topology, wiring: Wiring) -> Iterator[str]:
 
 
 def _shape(topology: Topology, link: Link, first: str) -> str:
-    """Return the arguments that shape a wired link, whose first end in the script is `first`."""
+    """Return the arguments of `addLink` that give a wired link its rate, delay, loss and queue.
+
+    `first` is the end of the link that `addLink` names first.
+    """
     delay_ns, jitter_ns = link_delay_ns(link, topology.cells)
     rate_bps = link.rate_bps or _lte_capacity(topology, link)
     losses = [link.loss_ppm, link.loss_back_ppm]
@@ -150,13 +153,16 @@ def _shape(topology: Topology, link: Link, first: str) -> str:
 
 
 def _lte_capacity(topology: Topology, link: Link) -> int | None:
-    """Return the capacity of the LTE cell whose base station this link joins to the core."""
+    """Return the capacity [bit/s] of an LTE cell if `link` joins its base station to the core.
+
+    Return None for any other link, or if the cell has no limit.
+    """
     found = [c.capacity_bps for c in topology.cells if c.kind == "lte" and c.ap in (link.a, link.b)]
     return found[0] if found else None
 
 
 def _bearer(cell: Cell, each: Interface) -> str:
-    """Return the arguments that shape the link between an LTE base station and one user."""
+    """Return the arguments of `addLink` that shape the link from a user to an LTE base station."""
     station = next(one for one in cell.stations if one.user == each.node)
     return _arguments(station.rate_bps, station.delay_ns, 0, [0, 0], cell.queue_packets)
 
@@ -207,7 +213,7 @@ def _flows(scenario: Scenario) -> Iterator[str]:
 
 
 def _iperf(flow: Traffic, scenario: Scenario) -> Iterable[str]:
-    """Return the options of iperf3 for a flow."""
+    """Return the options of the iperf3 client that reproduce a flow, such as duration and rate."""
     seconds = (flow.stop_s or scenario.duration_s) - flow.start_s
     size = f"-n {round(flow.volume_mb * 1e6 / flow.parallel)}" if flow.volume_mb else ""
     cc = flow.cc or scenario.multipath.cc
@@ -222,7 +228,11 @@ def _iperf(flow: Traffic, scenario: Scenario) -> Iterable[str]:
 
 
 def _json_lines(description: dict[str, Any]) -> str:
-    """Return a JSON object with one line for each of its values, and for each of their values."""
+    """Format a dictionary as JSON text with few lines.
+
+    A value that is a list of objects or an object takes one line per element; other values take
+    one.
+    """
     parts = []
     for key, value in description.items():
         if isinstance(value, dict):

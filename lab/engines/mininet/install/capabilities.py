@@ -1,7 +1,7 @@
 """Decide whether the emulation can run on this machine, natively or in a VM.
 
 `facts` lists everything that the emulation needs and whether this machine has it. From this list,
-`verdicts` concludes in which modes the lab can run.
+`verdicts` concludes which modes of the lab can run.
 """
 
 from __future__ import annotations
@@ -41,8 +41,9 @@ VM_MODE = "emulation in the VM"
 class Fact:
     """Describe one thing that the emulation needs, and whether this machine has it.
 
-    `reason` says what it is needed for, `fix` what to type if it is missing. `needed_for` is
-    NATIVE, VM, BOTH or OPTIONAL. `note` adds a detail, such as a version.
+    `reason` says what the thing is needed for, and `fix` what to type if it is missing.
+    `needed_for` is NATIVE (emulation on this machine), VM (emulation in the VM), BOTH or OPTIONAL.
+    `note` adds a detail, such as a version.
     """
 
     name: str

@@ -1,6 +1,6 @@
 """Find out what this machine has. Each feature is tried; no version number is compared.
 
-Tests use a `Probe` with other functions, which answer as another machine would.
+Tests replace functions of `Probe`, to imitate another machine.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ class Module:
     """Describe a kernel module: what the emulation needs it for, and a command that tests it.
 
     The command succeeds only if the kernel has the module. It runs in a new network namespace,
-    which is removed when the command ends. It is empty for modules that no such command can test.
+    which is removed when the command ends. For a module that no command can test, the command is
+    empty.
     """
 
     reason: str
@@ -75,7 +76,7 @@ def _has_python_module(name: str) -> bool:
 def _has_module(name: str) -> bool:
     """Return whether the kernel has a module: loaded, loadable, or built in.
 
-    Only root can find a module that is built in: this runs the command of the module (`MODULES`).
+    A module that is built in is found only by root, who runs the module's test command (`MODULES`).
     """
     if Path("/sys/module", name).exists():
         return True
@@ -105,9 +106,10 @@ def _vm_kernel_version() -> str | None:
 
 
 def _laws_lack() -> list[str]:
-    """List what the running kernel lacks for coupled congestion control; empty if nothing.
+    """Return what the running kernel lacks for the coupled congestion control laws, as a list.
 
-    If this process is root, it also loads the laws (LIA, OLIA, BALIA); a failure is listed too.
+    The list is empty if nothing is missing. If this process is root, it also tries to load LIA,
+    OLIA and BALIA, and lists the error if that fails.
     """
     lacking = build.lacking()
     if lacking or not _is_root():
@@ -129,7 +131,7 @@ def _laws_in_vm_lack() -> list[str]:
 
 @dataclass(frozen=True)
 class Probe:
-    """Hold one function per question about a machine; the defaults examine this machine.
+    """Hold one function per question about a machine; the default functions examine this machine.
 
     `kvm` returns None if KVM has not been tried. `laws_lack` lists what the machine's kernel lacks
     for coupled congestion control as eBPF; `laws_in_vm_lack` does so for the kernel of the VM.

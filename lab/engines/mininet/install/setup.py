@@ -31,10 +31,10 @@ SETUP = "./run_lab.sh setup-emulation"
 
 @dataclass(frozen=True)
 class Step:
-    """Describe a step of the set-up.
+    """Describe one step of the set-up.
 
-    `run` performs it and returns a text that says what was done, or raises `LabError`. The
-    emulation can run without the result of an `optional` step.
+    `run` performs the step and returns a text that says what was done; it raises `LabError` on
+    failure. If `optional` is True, the emulation can run without this step.
     """
 
     name: str
@@ -125,7 +125,7 @@ def missing_packages() -> list[str]:
 def install_python_packages() -> str:
     """Install the Python packages of requirements-emulation.txt; return what was done, as text.
 
-    Nothing is installed if this interpreter already has all of them in these versions.
+    Nothing is installed if this interpreter already has all of them in the versions of that file.
     """
     file = PROJECT / "requirements-emulation.txt"
     wanted = [line.split("#")[0].strip() for line in file.read_text().splitlines()]
@@ -142,7 +142,8 @@ def install_python_packages() -> str:
 
 
 def build_hwsim_mgmt() -> str:
-    """Build hwsim_mgmt, which makes simulated radios; return `already built` or `built`."""
+    """Build hwsim_mgmt, which makes simulated radios; return the text `already built` or
+    `built`."""
     packages = "libnl-3-dev libnl-genl-3-dev libevent-dev pkg-config make gcc"
     return _build("hwsim_mgmt", upstreams.hwsim_mgmt(), packages)
 
@@ -168,8 +169,9 @@ def _build(name: str, program: Path, packages: str) -> str:
 def compile_upstreams() -> str:
     """Compile the Python files of POX, Mininet and Mininet-WiFi; return what was done, as text.
 
-    The VM cannot write into the cache folder, so it would compile them anew in every run. A stamp
-    file per Python version names the compiled commits; if they are current, nothing is done.
+    The VM cannot write into the cache folder, so without this it would compile the files in every
+    run. A stamp file for each Python version names the commits that were compiled. If it names the
+    present commits, nothing is done.
     """
     stamp = upstreams.folder() / f".compiled-{sys.implementation.cache_tag}"
     sources = [
@@ -190,7 +192,7 @@ def compile_upstreams() -> str:
 
 
 def try_kvm() -> str:
-    """Find out now whether KVM works, so that the first run need not; return the result as text."""
+    """Find out whether KVM works, to save the first run this test; return the result as text."""
     image = vm_kernel.find()
     if image is None or not shutil.which("qemu-system-x86_64"):
         raise MachineLacks(f"try KVM: the VM's kernel or QEMU is missing, see above. Try: {SETUP}")
@@ -200,10 +202,10 @@ def try_kvm() -> str:
 
 
 def read_types() -> str:
-    """Boot the VM once and copy the types (BTF) that its kernel publishes into the cache.
+    """Boot the VM once, and copy the C types (BTF) that its kernel publishes into the cache.
 
-    The laws are compiled against these types. Nothing is done if the copy exists. Returns what was
-    done, as text.
+    Congestion control laws are compiled against these types. Nothing is done if the copy exists.
+    Returns what was done, as text.
     """
     image = vm_kernel.require()
     target = vm_kernel.types(image)
@@ -222,7 +224,10 @@ def read_types() -> str:
 
 
 def make_snapshot() -> str:
-    """Make the snapshot from which VMs are restored, and try it; return what was done, as text."""
+    """Make the snapshot from which VMs are restored, and try it; return what was done, as text.
+
+    A restored VM has already booted and imported the lab's Python modules.
+    """
     vm_kernel.require()
     if not snapshot.wanted():
         return f"not made: VMs boot, unless {snapshot.START}={snapshot.RESTORE} is set"
@@ -230,7 +235,7 @@ def make_snapshot() -> str:
 
 
 def compile_laws() -> str:
-    """Compile LIA, OLIA and BALIA for the kernels of this machine and of the VM; return a report.
+    """Compile LIA, OLIA and BALIA for the kernels of this machine and the VM; return a report.
 
     A kernel that cannot run them is left out. `MachineLacks` is raised if neither kernel can.
     """

@@ -14,10 +14,11 @@ from lab.errors import LabError, MachineLacks
 
 
 def main(force: bool = False) -> int:
-    """Remove every resource that the ledgers list; `force` first ends a run that is still running.
+    """Remove every resource that the ledgers list. With `force`, first end a run that is running.
 
-    Returns 0 if everything is removed; 3 if a run is still running and `force` is not set, or if
-    root is needed; 4 if something could not be removed.
+    A ledger is a file that lists what a run has made on the machine. Returns 0 if everything is
+    removed; 3 if a run is running and `force` is not set, or if root is needed; 4 if something
+    could not be removed.
     """
     refusal = _refusal(force)
     if refusal:
@@ -35,9 +36,9 @@ def main(force: bool = False) -> int:
 
 
 def _refusal(force: bool) -> str:
-    """Return the reason why cleaning is impossible; an empty string if it is possible.
+    """Return the reason why cleaning is impossible; an empty text if it is possible.
 
-    With `force`, end the run that holds the emulation lock, if there is one.
+    With `force`, first end the run that holds the emulation lock, if there is one.
     """
     holder = lock.holder()
     if holder and not force:
@@ -56,16 +57,16 @@ def _refusal(force: bool) -> str:
 
 
 def _ledgers() -> tuple[Path, ...]:
-    """Return the paths of the ledgers to undo: the one written by root and the user's.
+    """Return the paths of the ledgers: the one that root writes, and this user's own.
 
-    Inside the VM the user's ledger is left out: it belongs to the host.
+    Inside the VM the user's ledger is left out, because it lists resources of the host.
     """
     in_vm = bool(os.environ.get("MULTIPATH_LAB_VM"))
     return (ledger.MACHINE,) if in_vm else (ledger.MACHINE, ledger.user_ledger())
 
 
 def _end(pid: int, timeout_s: float = 20) -> bool:
-    """End the run with process number `pid`, and return whether it has ended.
+    """End the run with process number `pid`. Return True if it has ended.
 
     The run gets SIGTERM and `timeout_s` to clean up after itself; then it is killed.
     """

@@ -24,9 +24,10 @@ TRIES, PAUSE_S = 3, 1.0  # for resources whose removal fails at first
 
 
 def user_ledger() -> Path:
-    """Return the path of this user's ledger. It lists what starting a VM makes on this machine.
+    """Return the path of this user's ledger, which lists what starting a VM makes on this machine.
 
-    `MACHINE` is the ledger of the emulation itself; root writes it, natively or inside the VM.
+    The emulation itself uses another ledger, `MACHINE`, which root writes natively or inside the
+    VM.
     """
     return upstreams.cache() / "vm" / "ledger.jsonl"
 
@@ -47,10 +48,10 @@ class Ledger:
         self.path = path
 
     def record(self, kind: str, **arguments: Any) -> None:
-        """Append an entry for a resource of this kind (see the class); `KeyError` if it is unknown.
+        """Append an entry; `kind` and `arguments` are those in the class docstring.
 
-        Call this before the resource is made. Only a process is recorded right after its start,
-        because its number is not known earlier.
+        Call this before the resource is made. Only a process is recorded just after its start,
+        because its number is not known earlier. Raises `KeyError` for an unknown kind.
         """
         if kind not in UNDO and kind != "radios":
             raise KeyError(
@@ -87,7 +88,7 @@ class Ledger:
     def undo_all(self, report: list[str] | None = None) -> list[str]:
         """Remove the resource of every entry, newest first, and return the error messages.
 
-        Descriptions of the removed resources are appended to `report`. Failed removals are retried,
+        A description of each removed resource is appended to `report`. Failed removals are retried,
         because commands time out on a busy machine. Radios are removed last: a host's radio leaves
         the host's network namespace only after the host has ended. If nothing failed, the ledger
         file is deleted.

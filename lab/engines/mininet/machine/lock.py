@@ -1,7 +1,7 @@
-"""Allow only one emulation at a time on a machine, by a lock on a file that names the holder.
+"""Allow only one emulation at a time on a machine, by a lock on a file.
 
-The kernel releases the lock when the holding process ends, for whatever reason. The file remains:
-its content means nothing unless the file is locked.
+The file names the process that holds the lock. The kernel releases the lock when that process ends,
+for whatever reason. The file remains, so its content is valid only while the file is locked.
 """
 
 from __future__ import annotations
@@ -24,7 +24,11 @@ RETRY_S = 0.5
 
 @dataclass(frozen=True)
 class Holder:
-    """Describe the process that holds the lock: number, task, start of the hold [s since 1970]."""
+    """Describe the process that holds the lock.
+
+    `pid` is its number, `task` says what it does, and `since` is when it took the lock [s since
+    1970].
+    """
 
     pid: int
     task: str
@@ -39,9 +43,9 @@ class Holder:
 def hold(task: str, wait: bool = False, path: Path | None = None) -> Iterator[None]:
     """Hold this machine's emulation lock while the `with` block runs.
 
-    `task` describes the block; another process that finds the lock held shows it in its error. If
-    another process holds the lock: with `wait`, wait until it is released; otherwise raise
-    `MachineLacks` with that process and its task.
+    `task` says what the block does; it is shown to others who want the lock meanwhile. If another
+    process holds the lock: with `wait`, wait until it is released, otherwise raise `MachineLacks`,
+    which names that process and its task.
     """
     path = path or LOCK
     descriptor = _open(path)
@@ -106,9 +110,9 @@ def _write(descriptor: int, holder: Holder) -> None:
 
 
 def _read(path: Path) -> Holder:
-    """Return the holder that the lock file names, with the process number from the kernel.
+    """Return the holder of the lock. Its task and its start are read from the lock file.
 
-    The number in the file is not trusted, because any user can write to the file.
+    Its process number comes from the kernel, because any user can write to the file.
     """
     pid = _locker(path)
     try:
@@ -118,7 +122,7 @@ def _read(path: Path) -> Holder:
 
 
 def _locker(path: Path) -> int:
-    """Return the number of the process that holds the lock on this file; 0 if no process does.
+    """Return the number of the process that holds the lock on the file `path`; 0 if none does.
 
     The number is read from /proc/locks.
     """

@@ -1,7 +1,7 @@
-"""List the Debian packages that the emulation needs, why it needs each, and their programs.
+"""List the Debian packages that the emulation needs, with their reasons and programs.
 
-`setup` installs the packages. When a program is missing, `doctor` and `shell` name the package that
-contains it.
+`setup-emulation` installs the packages. When a program is missing, `doctor` and the error of
+`shell.run` name the package that contains it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 class Package:
     """Describe a Debian package and why the emulation needs it.
 
-    `programs` are the programs of the package that the lab calls.
+    `programs` are the programs of the package that the lab runs.
     """
 
     name: str
@@ -62,7 +62,10 @@ PACKAGES = (
 
 
 def install_command(program: str) -> str:
-    """Return the advice for a missing program: the command that installs it, if it is known."""
+    """Return a sentence that says how to install a missing program.
+
+    It names the command that installs the program's package, if the package is known.
+    """
     for package in PACKAGES:
         if program in package.programs:
             return f"sudo apt install {package.name}"

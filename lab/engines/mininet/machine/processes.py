@@ -1,4 +1,7 @@
-"""Find processes in /proc, and kill them; number and start time together identify a process."""
+"""Find processes in /proc and kill them.
+
+A process is identified by its number and its start time, because the kernel reuses numbers.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Start commands; every module of the emulation that starts a process does it through this one.
+"""Start external commands. Every module of the emulation starts its processes here.
 
 `run` waits for a command and checks its exit status; `spawn` starts a command and returns. Both
-report the command to the journals: functions that other modules add here. With a journal, a run
-writes a script of every command it has issued on the machine.
+report the command to the journals. A journal is a function that another module adds here; the one
+of a run writes a shell script of all commands that the run has issued on the machine.
 """
 
 from __future__ import annotations
@@ -75,8 +75,9 @@ def run(
     """Run a command to its end and return its standard output.
 
     `doing` describes the purpose; error messages begin with it. Raises `CommandFailed` with the
-    command's message if its exit status is not 0, or with status 124 if it is still running after
-    `timeout_s`; `MachineLacks`, with the package to install, if the program is missing.
+    command's error output if its exit status is not 0, or with status 124 if it is still running
+    after `timeout_s`. Raises `MachineLacks`, with the package to install, if the program is
+    missing.
     """
     journal_command(argv, stdin)
     try:
@@ -130,10 +131,9 @@ def succeeds(argv: Sequence[str], timeout_s: float = 10) -> bool:
 def journal_command(argv: Sequence[str], stdin: str | None = None, at: float | None = None) -> None:
     """Report a command to the journals.
 
-    `at` is the time when it was issued [s since 1970]; the default is now.
-
-    `run` and `spawn` call this. Other code calls it when a system call or another process does the
-    work of a command, so that the script of the run shows the equivalent command.
+    `at` is the time when the command was issued [s since 1970]; the default is now. `run` and
+    `spawn` call this. Other code calls it when it does the work of a command by a system call or in
+    another process, so that the script of the run contains the equivalent command.
     """
     for journal in _journals:
         journal(time.time() if at is None else at, argv, stdin)

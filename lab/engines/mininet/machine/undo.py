@@ -24,24 +24,25 @@ RADIO_RETURN_S = 5.0  # the kernel removes a namespace in the background and the
 def process(pid: int, started: int | None) -> str | None:
     """Kill the process with this number and start time.
 
-    The kernel removes a network namespace when the last process in it ends, so this removes a host.
+    This also removes the network namespace of a host: the kernel removes a network namespace when
+    the last process in it ends.
     """
     return f"process {pid}" if stop(pid, started) else None
 
 
 def daemon(program: str, word: str) -> str | None:
-    """Kill every process of `program` with `word` in its arguments.
+    """Kill every process of `program` that has `word` in one of its arguments.
 
-    A daemon is found in this way because its process number is not known.
+    This is for daemons, whose process numbers the ledger does not know.
     """
     killed = [pid for pid in running(program, word) if stop(pid, start_time(pid))]
     return f"{program} {', '.join(map(str, killed))}" if killed else None
 
 
 def bridges(names: list[str]) -> str | None:
-    """Remove those of these Open vSwitch bridges that exist, all in one command.
+    """Remove those of the named Open vSwitch bridges that exist, all by one command.
 
-    With a command per bridge, a busy machine took ten seconds for each of twenty bridges.
+    With one command per bridge, a busy machine took ten seconds for each of twenty bridges.
     """
     if not _ovs_is_running():
         return None
@@ -75,10 +76,9 @@ def radio(name: str) -> str | None:
 def undo_radios(prefix: str, count: int = MANY) -> str | None:
     """Remove all radios whose names start with `prefix`.
 
-    There are `count` radios, or fewer if the run ended before it had made all of them. When a
-    host's network namespace is removed, the kernel moves its radio back to the machine, but with a
-    delay. So wait until `count` radios are removed, or until no radio has come back for
-    `RADIO_RETURN_S`.
+    `count` is how many the run wanted to make. When a host's network namespace is removed, the
+    kernel moves the host's radio back to the machine, but with a delay. So this waits until `count`
+    radios are removed, or until no radio has come back for `RADIO_RETURN_S`.
     """
     names: list[str] = []
     latest = time.monotonic()

@@ -1,7 +1,7 @@
 """List the upstream projects that the emulation uses, with their commits, and fetch them.
 
-Each user has one cache folder for them. `setup` fetches the projects into it; on a machine without
-network, the folder can be copied from another machine. It contains:
+Each user has one cache folder for them. `setup-emulation` fetches the projects into it; on a
+machine without network, the folder can be copied from another machine. It contains:
 
     CACHE/upstreams/NAME   the sources at the pinned commit: a git clone, or a copy with the
                            commit in a file `.commit`
@@ -116,7 +116,7 @@ def present(upstream: Upstream) -> bool:
 
 
 def fetch(upstream: Upstream) -> str:
-    """Make sure that the cache has an upstream at its pinned commit; return what was done, as text.
+    """Fetch an upstream into the cache at its pinned commit; return what was done, as text.
 
     1) If the sources are at the pinned commit, nothing is done and the network is not used.
     2) Sources at another commit are not overwritten: `MachineLacks` is raised.
@@ -159,9 +159,10 @@ def fetch(upstream: Upstream) -> str:
 
 
 def require() -> Path:
-    """Return the folder that contains all upstreams.
+    """Return the folder that contains the sources of all upstreams.
 
-    Raises `MachineLacks` with the names of the missing ones; optional upstreams may be missing.
+    Raises `MachineLacks` with the names of those that are missing. Optional upstreams may be
+    missing.
     """
     missing = [each.name for each in UPSTREAMS if not each.optional and not present(each)]
     if missing:
@@ -173,5 +174,5 @@ def require() -> Path:
 
 
 def _no_questions() -> dict[str, str]:
-    """Return an environment in which git fails instead of prompting for a password."""
+    """Return this process's environment, changed so that git never asks for a password."""
     return os.environ | {"GIT_TERMINAL_PROMPT": "0"}

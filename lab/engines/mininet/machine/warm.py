@@ -1,7 +1,8 @@
-"""Start Python programs in forks of the warm Python of a restored VM, or else as new processes.
+"""Start Python programs; inside a restored VM, as forks of a process with loaded modules.
 
-The warm Python has imported the controller and POX (vm/warm_python.py, which describes the files of
-a request). Loading them takes 15 s in a VM without KVM; a fork takes a tenth of a second.
+This process, the warm Python, is part of a VM's snapshot (vm/warm_python.py, which also describes
+the request files). Importing the controller and POX takes 15 s in a VM without KVM; a fork takes a
+tenth of a second. On other machines, programs are started as ordinary processes.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _numbers = count(1)
 
 
 class Process(Protocol):
-    """Describe a running program: the methods of `subprocess.Popen` that both kinds have."""
+    """Name the methods of a running program that callers use, as in `subprocess.Popen`."""
 
     pid: int
     returncode: int | None
@@ -43,9 +44,10 @@ class Process(Protocol):
 def start(
     argv: Sequence[str], doing: str, *, cwd: Path, env: Mapping[str, str], log: Path
 ) -> Process:
-    """Start a Python program in a session of its own; append its output and errors to `log`.
+    """Start a Python program in a new session; append its output and errors to the file `log`.
 
-    `argv` is its command line, which begins with the interpreter. `doing` describes the purpose.
+    `argv` is its command line, which begins with the interpreter. `doing` describes the purpose,
+    for error messages.
     """
     if (FOLDER / "bell").exists():
         shell.journal_command(argv)
@@ -59,7 +61,7 @@ def start(
 
 
 def _request(argv: Sequence[str], cwd: Path, env: Mapping[str, str], log: Path) -> Path:
-    """Write a request, and return its path."""
+    """Write a file that requests a fork with this command line, and return the path of the file."""
     path = FOLDER / "requests" / f"{os.getpid()}-{next(_numbers)}"
     streams = ("/dev/null", str(log), str(log))
     variables = [f"{name}={value}" for name, value in env.items()]
@@ -71,7 +73,10 @@ def _request(argv: Sequence[str], cwd: Path, env: Mapping[str, str], log: Path) 
 
 
 class _Fork:
-    """Control a program that runs in a fork of the warm Python, which is not our child."""
+    """Control a program that runs as a fork of the warm Python, not as a child of this process.
+
+    `request` is the path of its request file.
+    """
 
     def __init__(self, request: Path, doing: str) -> None:
         self._request = request
@@ -92,7 +97,7 @@ class _Fork:
     def wait(self, timeout: float | None = None) -> int:
         """Wait for the end of the program and return its exit status.
 
-        Raises `subprocess.TimeoutExpired` if it is running after `timeout` seconds.
+        Raises `subprocess.TimeoutExpired` if the program is still running after `timeout` seconds.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         while (status := self.poll()) is None:
