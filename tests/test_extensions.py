@@ -265,7 +265,12 @@ class Names:
     """Run a job by naming the strategies that its process knows."""
 
     def run(self, job: Job) -> Outcome:
-        result = {"status": "complete", "duration_s": 1, "kind": job.scenario.topology.kind}
+        result = {
+            "status": "complete",
+            "duration_s": 1,
+            "overloaded": False,
+            "kind": job.scenario.topology.kind,
+        }
         return Outcome(result, Path())
 
     def say(self, text: str) -> None:

@@ -163,7 +163,7 @@ def register() -> None:
     ENGINES["testbed"] = Entry(
         f"{__name__}:Testbed",
         EVERY,
-        ("lowest_rtt", "round_robin", "redundant"),
+        ENGINES["sim"].schedulers,
         {},
         real_time=False,
     )

@@ -42,7 +42,7 @@ def emulated(
 @pytest.fixture(scope="module")
 def simulated(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     scenario = loading.load(str(SCENARIO))
-    recorder = Recorder(tmp_path_factory.mktemp("simulated") / "run", scenario, "sim")
+    recorder = Recorder(tmp_path_factory.mktemp("simulated"), scenario, "sim")
     outcome = simulate(scenario, registry.create("sim", Options(0.0)), recorder)
     return outcome.result
 

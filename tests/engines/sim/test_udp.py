@@ -7,7 +7,7 @@ import pytest
 from lab.engines import registry
 from lab.engines.sim.core import layout as at
 from lab.engines.sim.wireless import Wireless
-from lab.errors import MachineLacks, RequestError
+from lab.errors import RequestError
 from lab.run.engine import Options
 from lab.scenario import loading as scenario
 from lab.scenario.flows import Flow
@@ -92,9 +92,8 @@ def udp(**keys):
     return scenario.from_data(data, "paths.yaml")
 
 
-def test_the_emulation_refuses_udp():
-    with pytest.raises(MachineLacks, match="traffic 'udp' on engine 'mininet'"):
-        registry.admit("mininet", udp(), Options())
+def test_both_engines_admit_udp():
+    registry.admit("mininet", udp(), Options())
     registry.admit("sim", udp(), Options(speed=0.0))
 
 
