@@ -1,6 +1,6 @@
 """Read and write pinned eBPF maps, and run pinned eBPF iterators, by the system call bpf(2).
 
-No bpftool process is started for this.
+This starts no bpftool process.
 """
 
 from __future__ import annotations
@@ -41,10 +41,11 @@ def _bpf(command: int, attributes: bytes, doing: str) -> int:
 
 
 def _bpf_count(command: int, attributes: bytes, doing: str) -> int:
-    """Read several entries of a map; return how many were read.
+    """Carry out a bpf command that reads several entries of a map; return how many it has read.
 
-    The kernel replaces the number at `COUNT_OFFSET` of the attributes by that count. It fails with
-    ENOENT when these were all entries of the map, which is no error.
+    The kernel writes this number at `COUNT_OFFSET` of the attributes. ENOENT is no error here: the
+    kernel returns it when all entries of the map have been read. Other errors raise `LabError`,
+    which begins with `doing`.
     """
     padded = ctypes.create_string_buffer(attributes.ljust(128, b"\0"), 128)
     result = _libc.syscall(SYSCALL.get(platform.machine(), 0), command, padded, 128)
@@ -59,9 +60,9 @@ def _pinned(pin: Path, doing: str) -> int:
 
 
 def iterate(program: Path, link: Path) -> int:
-    """Attach the pinned iterator `program`, and pin the result as the file `link`.
+    """Attach the eBPF iterator that is pinned at `program`, and pin the new link at `link`.
 
-    Reading the file runs the iterator. Returns the file descriptor of the link, for `begin`.
+    Reading the file `link` runs the iterator. Return the file descriptor of the link, for `begin`.
     """
     pinned = _pinned(program, f"open the program {program}")
     try:
@@ -78,10 +79,10 @@ def iterate(program: Path, link: Path) -> int:
 
 
 def begin(ready: int) -> int:
-    """Start a run of an iterator in the network namespace of the caller.
+    """Start one run of an iterator in the network namespace of the calling thread.
 
-    `ready` is the descriptor that `iterate` returned. Returns a new file descriptor: the iterator
-    runs while the caller reads from it, up to the end of file.
+    `ready` is the file descriptor that `iterate` returned. Return a new file descriptor: the
+    iterator runs while the caller reads from it, up to the end of file.
     """
     return _bpf(ITER_CREATE, struct.pack("=II", ready, 0), "run an iterator")
 
@@ -91,7 +92,7 @@ def _parts(raw: bytes, size: int) -> list[bytes]:
 
 
 class Map:
-    """Read and write the entries of a pinned eBPF map with fixed key and value sizes [bytes]."""
+    """Read and write the entries of a pinned eBPF map; keys and values have fixed sizes [bytes]."""
 
     def __init__(self, pin: Path, key_bytes: int, value_bytes: int) -> None:
         self.pin, self.key_bytes, self.value_bytes = pin, key_bytes, value_bytes
@@ -108,7 +109,10 @@ class Map:
         _bpf(command, attributes, f"{verb} the map {self.pin}")
 
     def read(self, key: bytes, locked: bool = False) -> bytes:
-        """Return the value of a key. With `locked`, the kernel holds the value's spin lock."""
+        """Return the value of a key; raise `LabError` if the map does not contain the key.
+
+        With `locked`, the kernel takes the spin lock in the value while it copies the value.
+        """
         value = ctypes.create_string_buffer(self.value_bytes)
         self._access(LOOKUP, key, value, BPF_F_LOCK if locked else 0)
         return value.raw
@@ -127,9 +131,9 @@ class Map:
         raise LabError(f"read the map {self.pin}: {os.strerror(ctypes.get_errno())}")
 
     def items(self, most: int) -> list[tuple[bytes, bytes]]:
-        """Return the keys and values of a hash map that has room for `most` entries.
+        """Return all pairs of key and value of a hash map, read by one system call.
 
-        One system call reads them all.
+        `most` is the largest number of entries that the map can have.
         """
         keys = ctypes.create_string_buffer(most * self.key_bytes)
         values = ctypes.create_string_buffer(most * self.value_bytes)
@@ -142,7 +146,10 @@ class Map:
         )[:count]
 
     def write(self, key: bytes, value: bytes, locked: bool = False) -> None:
-        """Set the value of a key. With `locked`, the kernel holds the value's spin lock."""
+        """Set the value of a key; raise `LabError` if the kernel refuses this.
+
+        With `locked`, the kernel takes the spin lock in the value while it copies the value.
+        """
         buffer = ctypes.create_string_buffer(value, self.value_bytes)
         self._access(UPDATE, key, buffer, BPF_F_LOCK if locked else 0)
 

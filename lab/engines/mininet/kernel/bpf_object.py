@@ -1,4 +1,4 @@
-"""Compile eBPF programs from C, and cache the results under a digest of the source."""
+"""Compile eBPF programs from C, and cache each result under a digest of its source."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from lab.engines.mininet.machine import shell, upstreams
 
 
 def compiled(source: Path, description: str) -> Path:
-    """Return the path of the eBPF object file of a C source file; compile it if it is not cached.
+    """Return the path of the eBPF object file of the C file `source`; compile it if not cached.
 
-    `description` names the program in errors.
+    `description` names the program in error messages.
     """
     name = source.name.partition(".")[0]
     digest = hashlib.sha256(source.read_bytes()).hexdigest()[:16]

@@ -1,6 +1,7 @@
-"""Read the virtual clock of a running WiFi cell (see network/wifi_cell.bpf.c).
+"""Start and read the virtual clock of a running WiFi cell.
 
-The clock says until when the packets accepted so far occupy the radio channel.
+The clock says until when the packets accepted so far occupy the radio channel. The cell's eBPF
+program (network/wifi_cell.bpf.c) advances it.
 """
 
 from __future__ import annotations
@@ -18,11 +19,12 @@ ZERO = struct.pack("=I", 0)  # the only key of the map
 
 @dataclass(frozen=True)
 class Clock:
-    """Hold the state of a cell's clock; times are in ns of CLOCK_MONOTONIC.
+    """Hold the state of a cell's clock at one moment; times are in ns of CLOCK_MONOTONIC.
 
-    A downlink packet can start at `next_free_ns`, an uplink packet at `uplink_free_ns`. Counters
-    since the start: `busy_ns` is the airtime of all packets, `sent` their number, `drops` the
-    number of dropped packets.
+    The next downlink packet can start at `next_free_ns`, the next uplink packet at
+    `uplink_free_ns`. Three counters begin with the start of the clock: `busy_ns` is the airtime of
+    all accepted packets, `sent` is the number of these packets, and `drops` is the number of
+    dropped packets.
     """
 
     next_free_ns: int
@@ -33,13 +35,13 @@ class Clock:
 
 
 class CellClock:
-    """Start and read the clock of the cell of an access point, which is in a pinned eBPF map."""
+    """Start and read the clock of the cell of access point `ap`, an entry of a pinned eBPF map."""
 
     def __init__(self, ap: str) -> None:
         self._map = Map(PINS / ap / "cells", 4, LAYOUT.size)
 
     def start(self, limit_ns: int) -> None:
-        """Reset the clock and its counters to zero.
+        """Reset the clock and its counters to zero, and set the longest wait of a packet.
 
         The cell drops a packet that would have to wait longer than `limit_ns`.
         """

@@ -1,6 +1,7 @@
 """Read and write the stations of a running WiFi cell, and the effect of its collisions.
 
-Both are pinned eBPF maps of the cell's program (see network/wifi_cell.bpf.c).
+The stations are in one pinned eBPF map of the cell's program, the effect of collisions is in
+another (see network/wifi_cell.bpf.c).
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ MAX_STATIONS = 256  # entries of the map
 
 @dataclass(frozen=True)
 class Activity:
-    """Hold what the program has recorded of a station; times are in ns of CLOCK_MONOTONIC.
+    """Hold two times that the cell's program has recorded for a station [ns of CLOCK_MONOTONIC].
 
     `busy_until_ns` is the end of the station's latest uplink packet. `first_ns` is the end of the
-    first packet in either direction since the station came into the cell, 0 before it.
+    first packet in either direction since the station came into the cell; it is 0 until then.
     """
 
     busy_until_ns: int
@@ -34,7 +35,10 @@ class Activity:
 
 
 class CellMembers:
-    """Hold the stations of the cell of an access point, by IPv4 address."""
+    """Read and change the stations of the cell of access point `ap`, by their IPv4 addresses.
+
+    `pins` is the folder where the maps of the cell are pinned, by default `PINS`/AP.
+    """
 
     def __init__(self, ap: str, pins: Path | None = None) -> None:
         folder = pins or PINS / ap
@@ -42,7 +46,10 @@ class CellMembers:
         self._air = Map(folder / "air", 4, COLLISIONS.size)
 
     def set(self, address: str, station: Station) -> None:
-        """Set the airtime of a station's packets from its rate; add the station if it is new."""
+        """Set the airtime of a station's packets from its rate; add the station if it is new.
+
+        `address` is the station's IPv4 address.
+        """
         key = socket.inet_aton(address)
         before = dict(self._stations.items(MAX_STATIONS)).get(key, bytes(STATION.size))
         _byte, _frame, busy_until_ns, first_ns = STATION.unpack(before)
@@ -50,17 +57,21 @@ class CellMembers:
         self._stations.write(key, STATION.pack(*prices, busy_until_ns, first_ns))
 
     def remove(self, address: str) -> None:
-        """Remove a station: its packets no longer occupy the channel of this cell."""
+        """Remove the station with this IPv4 address: its packets no longer occupy the channel."""
         self._stations.delete(socket.inet_aton(address))
 
     def activity(self) -> dict[str, Activity]:
-        """Return the activity of every station by address, read with one system call."""
+        """Return the activity of every station by its IPv4 address, read with one system call."""
         return {
             socket.inet_ntoa(key): Activity(*STATION.unpack(value)[2:])
             for key, value in self._stations.items(MAX_STATIONS)
         }
 
     def set_collisions(self, transmissions: float, loss: float) -> None:
-        """Set the mean number of transmissions of a frame, and the fraction of frames lost."""
+        """Set the effect of collisions on the packets of this cell.
+
+        `transmissions` is the mean number of transmissions of a frame, `loss` the fraction of
+        frames that are lost, from 0 to 1.
+        """
         ppm = ppm_from_fraction(transmissions), ppm_from_fraction(loss)
         self._air.write(ZERO, COLLISIONS.pack(*ppm))

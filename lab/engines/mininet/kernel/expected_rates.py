@@ -1,7 +1,8 @@
-"""Tell the congestion control of a subflow its expected rate (S-MPTCP, Algorithm 5).
+"""Report to a subflow's congestion control its expected rate (S-MPTCP, Algorithm 5).
 
-The congestion control is an eBPF program, which limits the window of the subflow
-(ebpf/expected.h). It reads the rates from a pinned map; rates count Ethernet frames.
+The expected rate is the throughput to which the controller limits a subflow. The congestion control
+is an eBPF program, which reads the rate from a pinned map and limits the window of the subflow
+(ebpf/expected.h). Rates count Ethernet frames.
 """
 
 from __future__ import annotations
@@ -19,21 +20,22 @@ KEY_BYTES = 12
 
 
 class ExpectedRates:
-    """Set and read the expected rates of subflows in the map that the eBPF programs share."""
+    """Set and read the expected rates of subflows in a pinned map that the eBPF programs read."""
 
     def __init__(self, pin: Path) -> None:
-        """Use the map that is pinned at `pin`.
+        """Choose the map that is pinned at `pin`.
 
-        It may be pinned later: until then no subflow has an expected rate.
+        The map may be pinned later; until then no subflow has an expected rate.
         """
         self._pin = pin
         self._map: bpf.Map | None = None
 
     def set_rate(self, pid: int, local: Endpoint, remote: Endpoint, rate_bps: int | None) -> None:
-        """Set the expected rate of the TCP socket with these two endpoints; None removes it.
+        """Set the expected rate of the TCP socket with these two endpoints; None removes the rate.
 
-        `pid` is not used: the addresses of the hosts are unique in the network. Raises `LabError`
-        if the map is not pinned.
+        `rate_bps` counts Ethernet frames. `pid` is not used, because the endpoints identify a
+        socket in the whole network; `Pacing.set_rate` needs it. Raises `LabError` if the map is not
+        pinned, or if there is no rate to remove.
         """
         rates = self._opened()
         key = socket_key(local, remote)
@@ -48,7 +50,7 @@ class ExpectedRates:
             rates.write(key, value)
 
     def rate_bps(self, sending: TcpSocket) -> int | None:
-        """Return the expected rate of a socket [bit/s]; None if it has none."""
+        """Return the expected rate of a socket in Ethernet frames [bit/s]; None if it has none."""
         if self._map is None and not self._pin.exists():
             return None
         found = self._opened().find(socket_key(sending.source, sending.destination))

@@ -1,6 +1,6 @@
 """Send generic netlink commands, and receive generic netlink messages (linux/genetlink.h).
 
-A family is one kernel interface, such as `mptcp_pm` or `nl80211`; it is found by its name.
+A family is one kernel interface with a name, such as `mptcp_pm` or `nl80211`.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ HEADER_BYTES, NETLINK_HEADER_BYTES = 4, 16
 
 
 class Family:
-    """Send the commands of one generic netlink family.
+    """Send the commands of the generic netlink family `name`.
 
-    They act in the network namespace in which this object was created.
+    The commands act in the network namespace in which this object was created. Creating it raises
+    `LabError` if the kernel has no such family.
     """
 
     def __init__(self, name: str) -> None:
@@ -49,15 +50,19 @@ class Family:
         )
 
     def request(self, command: int, body: bytes, flags: int = ACK) -> list[bytes]:
-        """Send a command with the encoded attributes `body`; return those of each answer, encoded.
+        """Send a command, and return the payload of each answer: encoded netlink attributes.
 
-        Raises `LabError` with the kernel's error if it refuses the command.
+        `command` is the number of the command in the family, `body` has its encoded attributes.
+        Raises `LabError` with the kernel's reason if the kernel refuses the command.
         """
         answers = request(self._socket, self._id, REQUEST | flags, _message(command, body))
         return [payload[HEADER_BYTES:] for _kind, payload in answers]
 
     def listen(self, group: str) -> Listener:
-        """Subscribe to a multicast group of the family, in the network namespace of the caller."""
+        """Return a listener to a multicast group of the family.
+
+        The listener receives the messages of the network namespace of the calling thread.
+        """
         return Listener(self._groups[group])
 
     def close(self) -> None:
@@ -78,7 +83,8 @@ class Listener:
     def messages(self) -> Iterator[tuple[int, dict[int, bytes]]]:
         """Yield the command number and the attributes of each message received since the last call.
 
-        Does not wait for messages. Messages that did not fit into the socket's buffer are lost.
+        The attributes are a dictionary from number to encoded body. This does not wait for
+        messages. Messages that did not fit into the buffer of the socket are lost.
         """
         while True:
             try:

@@ -1,4 +1,4 @@
-"""Mount files inside hosts: in the mount namespaces of their processes."""
+"""Mount files inside hosts, that is, in the mount namespaces of their processes."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ MS_BIND = 0x1000
 
 
 def bind(pids: Sequence[int], source: Path, target: Path) -> None:
-    """Mount the file `source` on `target` in the mount namespace of each process.
+    """Mount the file `source` on the file `target` in the mount namespace of each process.
 
-    The mounts vanish with the namespaces. Raises `LabError` without root.
+    `pids` are the IDs of the processes. A mount vanishes with its namespace. Raises `LabError` if
+    this process is not root.
     """
     # a thread that has entered a mount namespace cannot return, so it is one of its own
     with ThreadPoolExecutor(1) as thread:

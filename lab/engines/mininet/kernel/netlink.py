@@ -1,9 +1,8 @@
-"""Exchange netlink messages with the kernel; read packet queues and change their rates.
+"""Exchange netlink messages with the kernel: read packet queues (qdiscs), change their rates.
 
 This is fast enough for a sampling loop, because it starts no process and parses no text. A netlink
 socket stays in the network namespace in which it was opened, so one process can have one socket per
-host.
-Struct layouts: linux/pkt_sched.h. See `tcp_sockets` for TCP.
+host. Struct layouts: linux/pkt_sched.h. tcp_sockets.py reads TCP sockets.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ def _set_namespace(fd: int) -> None:
 
 @dataclass(frozen=True)
 class Queue:
-    """Hold the counters of a qdisc: packets in the queue now; drops and sent traffic so far."""
+    """Hold the counters of a qdisc: packets queued now; drops, bytes and packets sent so far."""
 
     backlog_packets: int
     drops: int
@@ -69,15 +68,18 @@ class Queue:
 class Scheduler:
     """Read the qdiscs of one network namespace, and change their rates.
 
-    It is the namespace in which this object was created. A qdisc is named by a `Handle`: the number
-    of its interface and its major number.
+    The namespace is the one in which this object was created. A `Handle` identifies a qdisc: it is
+    the pair of the interface number and the qdisc's major number.
     """
 
     def __init__(self) -> None:
         self._socket = open_socket(NETLINK_ROUTE)
 
     def index(self, device: str) -> int:
-        """Return the interface number of a network device; `LabError` if it does not exist."""
+        """Return the interface number of the network interface `device`.
+
+        Raises `LabError` if the interface does not exist.
+        """
         body = struct.pack("=BxHiII", 0, 0, 0, 0, 0) + attribute(3, device.encode() + b"\0")
         try:
             _kind, payload = next(request(self._socket, RTM_GETLINK, REQUEST, body))
@@ -88,10 +90,10 @@ class Scheduler:
         return int(struct.unpack_from("=i", payload, 4)[0])
 
     def queues(self, wanted: Sequence[Handle]) -> dict[Handle, Queue]:
-        """Return the counters of each qdisc of `wanted` that exists.
+        """Return the counters of each qdisc of `wanted` that exists, by its handle.
 
-        The caller names the qdiscs, because reading all those of a machine with many switches takes
-        too long.
+        The caller lists the qdiscs, because reading all qdiscs of a machine with many switches
+        takes too long.
         """
         return {
             each: _queue(found.get(TCA_STATS, b"").ljust(36, b"\0"))
@@ -99,7 +101,7 @@ class Scheduler:
         }
 
     def losses(self, wanted: Sequence[Handle]) -> dict[Handle, float]:
-        """Return the configured random loss [fraction] of each netem qdisc among `wanted`."""
+        """Return the configured random loss (0 to 1) of each netem qdisc of `wanted`, by handle."""
         return {
             each: struct.unpack_from("=I", found[TCA_OPTIONS], 8)[0] / 0xFFFFFFFF
             for each, found in self._qdiscs(wanted)
@@ -118,7 +120,10 @@ class Scheduler:
                 yield each, dict(attributes(answer[20:]))
 
     def set_rate(self, interface: int, rate_bps: int, burst_bytes: int) -> None:
-        """Change the rate and the burst of HTB class 1:1 of an interface (`tc class replace`)."""
+        """Change the rate and the burst of HTB class 1:1, as `tc class replace` does.
+
+        `interface` is the number of the interface with the HTB qdisc.
+        """
         limit = struct.pack("=BBHhHI", 0, 1, 0, 0, 0, rate_bps // 8)
         ticks = burst_bytes * 8 * 1_000_000_000 // rate_bps // TICK_NS
         options = attribute(1, limit + limit + struct.pack("=5I", ticks, ticks, 1514, 0, 0))
@@ -136,7 +141,7 @@ class Scheduler:
 def _queue(stats: bytes) -> Queue:
     """Decode the kernel's counters of a qdisc (struct tc_stats).
 
-    Its fields are bytes, packets, drops, overlimits, bps, pps, qlen, backlog.
+    The fields of the struct are bytes, packets, drops, overlimits, bps, pps, qlen, backlog.
     """
     sent_bytes, sent_packets, drops, _overlimits, _bps, _pps, waiting = struct.unpack_from(
         "=QIIIIII", stats
@@ -145,7 +150,10 @@ def _queue(stats: bytes) -> Queue:
 
 
 def open_socket(protocol: int) -> socket.socket:
-    """Open a netlink socket for a netlink protocol, in the network namespace of the caller."""
+    """Open a netlink socket in the network namespace of the calling thread.
+
+    `protocol` is a netlink protocol, such as `NETLINK_ROUTE`.
+    """
     opened = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, protocol)
     opened.bind((0, 0))
     opened.settimeout(5)
@@ -157,8 +165,9 @@ def request(
 ) -> Iterator[tuple[int, bytes]]:
     """Send one netlink request, and yield the message type and the payload of each answer.
 
-    The end of the answers is an end or error message, or, for a request without DUMP and ACK, the
-    first datagram. Raises `LabError` with the kernel's error if it refuses the request.
+    `kind` is the message type of the request. The answers end with a message of type DONE or ERROR;
+    a request without DUMP and ACK has only one datagram of answers. Raises `LabError` with the
+    kernel's reason if the kernel refuses the request.
     """
     netlink.send(struct.pack("=IHHII", 16 + len(body), kind, flags, 1, 0) + body)
     while True:
@@ -184,8 +193,8 @@ def request_each(
 ) -> Iterator[bytes | None]:
     """Send one netlink request per body, and yield the payload of each answer in the same order.
 
-    The answer is None if the kernel refuses the request, for example because the requested object
-    does not exist.
+    All requests have the message type `kind`. Yield None for a request that the kernel refuses, for
+    example because the requested object does not exist.
     """
     for start in range(0, len(bodies), BATCH):
         batch = bodies[start : start + BATCH]
@@ -214,6 +223,6 @@ def attributes(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def attribute(kind: int, body: bytes) -> bytes:
-    """Encode one netlink attribute (number `kind`), padded to a multiple of 4 bytes."""
+    """Encode one netlink attribute with the number `kind`, padded to a multiple of 4 bytes."""
     length = 4 + len(body)
     return struct.pack("=HH", length, kind) + body + b"\0" * (-length % 4)

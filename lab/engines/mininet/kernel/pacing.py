@@ -1,9 +1,9 @@
 """Limit subflows to their expected throughput: the kernel paces their sockets (S-MPTCP, section V).
 
 The paper limits subflows by other means. Here an eBPF iterator finds the socket of a subflow by its
-addresses and ports, and sets its SO_MAX_PACING_RATE. This works on any interface. On a slow
-machine, the socket reaches its rate only if the interface has an fq qdisc (`shaping.paced`). The
-kernel's rate counts payload bytes; `rate_bps` in this module counts Ethernet frames.
+addresses and ports, and sets the socket option SO_MAX_PACING_RATE. This works on any interface. On
+a slow machine, a socket reaches this rate only if its interface has an fq qdisc (`shaping.paced`).
+The option counts bytes of payload; `rate_bps` in this module counts Ethernet frames.
 """
 
 from __future__ import annotations
@@ -52,19 +52,19 @@ def frame_rate_bps(payload_bytes_per_s: int) -> int | None:
 
 
 def pacing_rate_bps(sending: TcpSocket) -> int | None:
-    """Return the pacing rate of a socket in Ethernet frames [bit/s]; None if it has none."""
+    """Return the pacing rate of a socket in Ethernet frames [bit/s]; None if it is unlimited."""
     return frame_rate_bps(sending.pacing_limit)
 
 
 class Pacing:
-    """Set the pacing rates of subflows, by an eBPF program.
+    """Set the pacing rates of subflows by an eBPF program.
 
-    The program is loaded when the first rate is set. The kernel unloads it when the folder of its
+    The first call of `set_rate` loads the program. The kernel unloads it when the folder of its
     pins is removed, which the clean-up of the run does.
     """
 
     def __init__(self, pins: Path) -> None:
-        """Pin the program and its map later in the folder `pins` of a bpf file system.
+        """Choose `pins`, the folder in a bpf file system where program and map will be pinned.
 
         The folder may not exist yet.
         """
@@ -108,7 +108,7 @@ class Pacing:
         return self._rates
 
     def _run(self) -> None:
-        """Run the iterator over all TCP sockets of the network namespace of the caller."""
+        """Run the iterator over all TCP sockets in the network namespace of the calling thread."""
         iterator = bpf.begin(self._program)
         try:
             while os.read(iterator, 4096):
@@ -118,6 +118,9 @@ class Pacing:
 
 
 def socket_key(local: Endpoint, remote: Endpoint) -> bytes:
-    """Return the endpoints of a TCP socket as the eBPF programs have them (struct flow)."""
+    """Return the key of a TCP socket in the maps of the eBPF programs (their struct flow).
+
+    The key is 12 bytes long: local and remote address, then local and remote port.
+    """
     addresses = b"".join(socket.inet_aton(address) for address, _ in (local, remote))
     return addresses + struct.pack("!HH", local[1], remote[1])

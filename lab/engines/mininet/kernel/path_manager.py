@@ -24,7 +24,10 @@ Endpoint = tuple[str, int]
 
 @dataclass(frozen=True)
 class Established:
-    """Describe an established MPTCP connection; `token` is the one that this host chose for it."""
+    """Describe an MPTCP connection that has just been established.
+
+    `token` is the token that this host chose for the connection.
+    """
 
     token: int
     server: Endpoint
@@ -33,20 +36,20 @@ class Established:
 class PathManager:
     """Control the MPTCP path manager of the network namespace in which this object was created.
 
-    With the kernel's path manager, an endpoint is a local address from which every connection opens
-    a subflow: use `limit`, `add` and `set_backup`. With a path manager in user space
-    (net.mptcp.pm_type=1), each subflow is opened and changed separately: use `create` and
-    `set_subflow_backup`. The number of subflows is then not limited, but the kernel accepts the
-    subflows of a peer only while a listener (`listen`) is open.
+    There are two modes. In the first, the kernel's own path manager works: an endpoint is a local
+    address from which every connection opens a subflow. Use `limit`, `add` and `set_backup`. In the
+    second, a program is the path manager (net.mptcp.pm_type=1): it opens and changes each subflow
+    separately, in any number. Use `create` and `set_subflow_backup`. In this mode the kernel
+    accepts the subflows of a peer only while a listener (`listen`) is open.
     """
 
     def __init__(self) -> None:
         self._family = Family("mptcp_pm")
 
     def limit(self, subflows: int, add_addresses: int = 0) -> None:
-        """Limit each connection's subflows beyond the first, and its accepted announced addresses.
+        """Limit the subflows of each connection beyond its first, and those opened by ADD_ADDR.
 
-        `add_addresses` is the number of ADD_ADDR announcements of the peer that open a subflow.
+        `add_addresses` is how many addresses announced by the peer (ADD_ADDR) may get a subflow.
         """
         numbers = ((SUBFLOWS, subflows), (ADD_ADDRESSES, add_addresses))
         self._family.request(
@@ -55,7 +58,7 @@ class PathManager:
         )
 
     def add(self, address: str, interface: int) -> None:
-        """Add an endpoint: every connection opens a subflow from this local address.
+        """Add an MPTCP endpoint: every connection opens a subflow from this local address.
 
         `interface` is the number of the interface with this address.
         """
@@ -65,25 +68,32 @@ class PathManager:
         self._family.request(ADD_ADDRESS, attribute(NESTED | ADDRESS, _address(address) + place))
 
     def set_backup(self, address: str, backup: bool) -> None:
-        """Make all subflows from this local address backup or not, at both ends (MP_PRIO)."""
+        """Set or clear the backup flag of all subflows from `address`, at both ends (MP_PRIO)."""
         flags = attribute(FLAGS, struct.pack("=I", BACKUP if backup else 0))
         self._family.request(SET_FLAGS, attribute(NESTED | ADDRESS, _address(address) + flags))
 
     def create(self, token: int, local: str, ident: int, server: Endpoint) -> None:
-        """Open another subflow of the connection `token`, from the address `local` to `server`.
+        """Open a further subflow of an MPTCP connection, from the address `local` to `server`.
 
-        `ident` is the address ID of `local`.
+        `token` is the token of the connection, `ident` the MPTCP address ID of `local`. Raises
+        `LabError` if the kernel refuses.
         """
         own = _address(local) + attribute(ADDRESS_ID, bytes([ident]))
         self._family.request(CREATE_SUBFLOW, _ends(token, own, server))
 
     def set_subflow_backup(self, token: int, local: str, remote: Endpoint, backup: bool) -> None:
-        """Make one subflow of the connection `token` backup or not, at both ends (MP_PRIO)."""
+        """Set or clear the backup flag of one subflow, at both ends (MP_PRIO).
+
+        `token` identifies the MPTCP connection, `local` and `remote` the subflow.
+        """
         own = _address(local) + attribute(FLAGS, struct.pack("=I", BACKUP if backup else 0))
         self._family.request(SET_FLAGS, _ends(token, own, remote))
 
     def listen(self) -> Listener:
-        """Subscribe to the kernel's events about MPTCP connections; `established` decodes them."""
+        """Return a listener to the kernel's events of MPTCP connections.
+
+        `established` decodes the messages that this listener receives.
+        """
         return self._family.listen(EVENTS)
 
     def close(self) -> None:
@@ -91,7 +101,11 @@ class PathManager:
 
 
 def established(messages: Iterable[tuple[int, dict[int, bytes]]]) -> Iterator[Established]:
-    """Yield the connection of each `established` event among these messages of a `Listener`."""
+    """Yield each newly established connection that the kernel reports in `messages`.
+
+    `messages` are those of a `Listener`: pairs of an event number and attributes. Other events are
+    ignored.
+    """
     for command, event in messages:
         if command == ESTABLISHED and {EVENT_TOKEN, EVENT_SERVER, EVENT_PORT} <= set(event):
             port = struct.unpack("!H", event[EVENT_PORT])[0]

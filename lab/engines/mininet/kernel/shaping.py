@@ -1,10 +1,10 @@
-"""Build `tc` commands from rates and delays. This module runs none of them, so tests need no root.
+"""Build `tc` commands from rates and delays. This module runs none of them.
 
-A command is one line for `tc -batch`; one process then runs all lines of a host.
-These rules decide on which device a queue or a delay is configured:
+A command is one line for `tc -batch`; one process then runs all lines of a host. These rules decide
+on which interface a queue or a delay is configured:
 
-- A queue that must drop packets or be observed is on a forwarding device; on the sending host it
-  would never fill (TCP small queues).
+- A queue that must drop packets or be observed is on a forwarding interface; on the sending host
+  it would never fill (TCP small queues).
 - The delay of an access point is on its wired side, so that a radio's queue holds only packets that
   wait for the channel.
 - netem always gets a rate: only with a rate does it keep the order of packets despite jitter.
@@ -35,9 +35,10 @@ def link(
 ) -> str:
     """Return the `tc` line of the netem qdisc for one direction of a wired link.
 
-    `device` is the interface that sends in this direction. netem limits the rate, delays
-    packets without reordering them, and drops random packets. Its limit counts both queued packets
-    and packets in flight, so it is the length of the queue plus the bandwidth-delay product.
+    `device` is the interface that sends in this direction. netem limits the rate, delays packets
+    without reordering them, and drops random packets. netem's limit counts queued packets and
+    packets that are being delayed, so it is set to `queue_packets` plus the bandwidth-delay
+    product.
     """
     line_bps = rate_bps or LINE_RATE_BPS
     limit = queue_packets + (delay_ns + jitter_ns) * line_bps // (8 * MTU_BYTES * 10**9)
@@ -52,8 +53,8 @@ def link(
 def rate(device: str, rate_bps: int, queue_packets: int, delay_ns: int = 0) -> list[str]:
     """Return the `tc` lines of an HTB qdisc with one class of this rate and a finite FIFO queue.
 
-    A packet enters the queue `delay_ns` after its arrival, so the queue holds only packets that
-    wait for the rate.
+    A packet is first delayed by `delay_ns` and then enters the queue, so the queue holds only
+    packets that wait for the rate.
     """
     delayed = [
         f"qdisc replace dev {device} parent 1:1 handle 20: netem limit {UNLIMITED_PACKETS} "
@@ -69,9 +70,9 @@ def rate(device: str, rate_bps: int, queue_packets: int, delay_ns: int = 0) -> l
 
 
 def rate_class(device: str, rate_bps: int) -> str:
-    """Return the `tc` line that sets the rate of the HTB class made by `rate()`.
+    """Return the `tc` line that sets the rate of the HTB class that the lines of `rate` make.
 
-    It can be run while traffic flows.
+    The line can also be run later, while traffic flows.
     """
     burst = burst_bytes(rate_bps)
     return (
@@ -83,10 +84,10 @@ def rate_class(device: str, rate_bps: int) -> str:
 def uplink(
     port: str, device: str, rate_bps: int, queue_packets: int, delay_ns: int = 0
 ) -> list[str]:
-    """Return the `tc` lines that give a queue, a rate and a delay to all that arrives at `port`.
+    """Return the `tc` lines that give a queue, a rate and a delay to packets that arrive at `port`.
 
-    The kernel has no queue for arriving packets. So they are sent through `device`, an interface of
-    the type ifb, which queues them and then hands them back to `port`.
+    The kernel has no queue for arriving packets. So all packets are redirected to `device`, an
+    interface of type ifb. It queues them, and then passes them back to `port`.
     """
     return [
         *rate(device, rate_bps, queue_packets, delay_ns),
@@ -98,8 +99,9 @@ def uplink(
 def air(device: str, section: str, pins: Iterable[str]) -> list[str]:
     """Return the `tc` lines for a radio: an fq qdisc and the eBPF programs of WiFi cells.
 
-    A program gives each packet a departure time; fq keeps the packet until then. `section` is the
-    name of the program in each of the folders `pins`, one per cell: downlink or uplink.
+    A program gives each packet a departure time; fq keeps the packet until then. `pins` are folders
+    of pinned programs, one folder per cell. `section` is the name of the program to use in each
+    folder: "downlink" or "uplink".
     """
     return [
         f"qdisc replace dev {device} root handle 1: fq limit 20000 flow_limit 20000 nopacing",
@@ -109,12 +111,12 @@ def air(device: str, section: str, pins: Iterable[str]) -> list[str]:
 
 
 def paced(device: str, shaped: bool) -> str:
-    """Return the `tc` line of the fq qdisc for a device on which paced sockets send.
+    """Return the `tc` line of the fq qdisc for an interface on which paced sockets send.
 
     TCP gives each packet a departure time; fq keeps the packet until then. Without fq, TCP's own
     timer would send one packet at a time and never make up for a late timer; fq holds several
-    packets and sends all that are due. If the device is `shaped`, it has the netem of `link`, and
-    fq becomes the child of that netem; otherwise fq is the root qdisc.
+    packets and sends all that are due. If `shaped` is true, the interface has the netem qdisc of
+    `link`, and fq becomes a child of netem; otherwise fq is the root qdisc.
     """
     place = "parent 30:1" if shaped else "root"
     return f"qdisc replace dev {device} {place} handle 40: fq limit 20000 flow_limit 20000"

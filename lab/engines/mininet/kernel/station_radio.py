@@ -16,7 +16,11 @@ IFINDEX, MAC, FREQUENCY, SSID, STATUS = 3, 6, 38, 52, 72
 
 @dataclass(frozen=True)
 class Target:
-    """Describe the access point with which a station associates: name, network, channel, MAC."""
+    """Describe the access point with which a station associates.
+
+    `ap` is its name in the topology, `ssid` the name of its WiFi network, `mhz` the frequency of
+    its channel, `mac` the MAC address of its radio.
+    """
 
     ap: str
     ssid: str
@@ -25,9 +29,10 @@ class Target:
 
 
 class StationRadio:
-    """Hold the nl80211 sockets of one station; they stay in the namespace where they were opened.
+    """Associate the radio of one station, by nl80211 sockets.
 
-    Create this object inside the station's network namespace.
+    Create this object inside the station's network namespace: the sockets stay in the namespace in
+    which they were opened. `interface` is the name of the radio's interface.
     """
 
     def __init__(self, interface: str) -> None:
@@ -44,12 +49,12 @@ class StationRadio:
         return self._events.fileno()
 
     def leave(self) -> None:
-        """Leave the present access point; do nothing if there is none."""
+        """Leave the present access point; do nothing if the station is not associated."""
         with contextlib.suppress(LabError):  # it was not associated
             self._family.request(DISCONNECT, self._index)
 
     def associate(self, target: Target) -> None:
-        """Begin to associate with `target`. `answer` returns the result.
+        """Begin to associate with the access point `target`; `answer` returns the result later.
 
         Raises `LabError` if the kernel cannot begin now.
         """
@@ -59,7 +64,10 @@ class StationRadio:
         self._family.request(CONNECT, body)
 
     def commands(self, target: Target) -> list[list[str]]:
-        """Return the `iw` commands that do the same, for the journal of commands."""
+        """Return the `iw` commands that do the same as `leave` and `associate`, for the journal.
+
+        The journal records the commands of a run.
+        """
         device = ["iw", "dev", self.interface]
         return [
             [*device, "disconnect"],
@@ -67,7 +75,10 @@ class StationRadio:
         ]
 
     def answer(self) -> bool | None:
-        """Return whether the latest attempt has succeeded; None while there is no answer."""
+        """Return whether the attempt to associate has succeeded; None if no result has come yet.
+
+        A result is returned only once: by the first call after it has come.
+        """
         found = None
         for command, fields in self._events.messages():
             if command == CONNECT:

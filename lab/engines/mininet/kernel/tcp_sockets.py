@@ -31,12 +31,14 @@ ESTABLISHED = 1 << 1
 class TcpSocket:
     """Describe an established TCP socket, which may be an MPTCP subflow.
 
-    `token` is the token that this host chose for the MPTCP connection; None for plain TCP. `backup`
-    is True if either end has made the subflow a backup. `remote_id` is the remote address ID; 0 is
-    the address of the first subflow. `cc` is the congestion control, `cwnd` is in segments,
-    `pacing_limit` in bytes of payload per second. `data_segments_out` includes retransmissions;
-    `data_segments_in` counts every data segment that arrived. `in_flight` is the kernel's estimate
-    of the number of data segments in flight (tcp_packets_in_flight).
+    `source` is the local end, `destination` the remote end. `token` is the token that this host
+    chose for the MPTCP connection; None for plain TCP. `backup` is True if either end has made the
+    subflow a backup. `remote_id` is the remote MPTCP address ID; 0 is the address of the first
+    subflow. `cc` is the name of the congestion control, `cwnd` is in segments, `pacing_limit` in
+    bytes of payload per second. `data_segments_out` includes retransmissions; `data_segments_in`
+    counts every data segment that arrived. `in_flight` is the kernel's estimate of the number of
+    data segments in flight (tcp_packets_in_flight). `retransmitted` and `out_of_order` count
+    segments.
     """
 
     source: tuple[str, int]
@@ -58,10 +60,7 @@ class TcpSocket:
 
 
 class Diagnosis:
-    """Read the TCP sockets of one network namespace (sock_diag(7)).
-
-    It is the namespace in which this object was created.
-    """
+    """Read the TCP sockets of the network namespace in which this object was created."""
 
     def __init__(self) -> None:
         self._socket = open_socket(NETLINK_SOCK_DIAG)
@@ -82,7 +81,7 @@ class Diagnosis:
 
 
 def tcp_socket(payload: bytes) -> TcpSocket:
-    """Decode one socket from the payload of a netlink answer: an inet_diag_msg and attributes."""
+    """Decode the payload of one netlink answer: a struct inet_diag_msg with its attributes."""
     source_port, destination_port = struct.unpack_from("!HH", payload, 4)
     source, destination = (socket.inet_ntoa(payload[at : at + 4]) for at in (8, 24))
     found = dict(attributes(payload[72:]))

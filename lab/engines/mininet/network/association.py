@@ -1,4 +1,4 @@
-"""Associate the stations of a new network with their access points."""
+"""Associate the WiFi stations of a newly built network with their access points."""
 
 from __future__ import annotations
 
@@ -17,11 +17,15 @@ Run = Callable[[str, list[str], str], str]  # a host, a command, its purpose; re
 
 
 def associate(stations: Iterable[Interface], target: Callable[[str], Target], run: Run) -> None:
-    """Associate each station with its access point, by `iw` inside the station's host.
+    """Associate each station with its access point by `iw connect`; return when all are associated.
 
-    `target(ap)` describes an access point, and `run(host, argv, doing)` runs a command inside a
-    host. Retry until hostapd lists all stations; raise `LabError` when some are missing and none
-    has come for `TIMEOUT_S` and in `TRIES` tries.
+    `stations` are radio interfaces; `switch` of each is its access point. `target(ap)` returns the
+    SSID, frequency and MAC address of an access point. `run(host, argv, doing)` runs a command
+    inside a host; `doing` says its purpose, for error messages.
+
+    Every `RETRY_S` seconds, retry the stations that hostapd does not list yet. Raise `LabError` if
+    some are still missing after `TRIES` tries and `TIMEOUT_S` seconds without a new station in the
+    lists.
     """
     waiting = {each.mac: each for each in stations}
     deadline, retry, tries = time.monotonic() + TIMEOUT_S, 0.0, 0

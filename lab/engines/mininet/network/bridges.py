@@ -1,6 +1,6 @@
 """Make the Open vSwitch bridges of a network, and connect them to the controller POX.
 
-All bridges are made by one command, because a busy machine needs seconds for each command.
+One `ovs-vsctl` command makes all bridges, because a busy machine needs seconds per command.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ TIMEOUTS = ("inactivity_probe=60000", "max_backoff=4000")
 
 
 def make(dpids: Mapping[str, int], ports: Iterable[tuple[str, str]]) -> None:
-    """Make a bridge for each switch, and add ports to the bridges.
+    """Make one bridge per switch or access point, and add ports to the bridges.
 
-    `dpids` has the datapath ID of each switch by its name. `ports` are pairs of a switch and the
-    interface that becomes its port.
+    `dpids` maps the name of each bridge to its OpenFlow datapath ID. `ports` lists pairs: the name
+    of a bridge, and the name of the interface that becomes its port.
     """
     argv = ["ovs-vsctl", "--retry", f"--timeout={TIMEOUT_S}"]
     for switch, dpid in dpids.items():
@@ -40,8 +40,8 @@ def make(dpids: Mapping[str, int], ports: Iterable[tuple[str, str]]) -> None:
 def connect_controller(switches: Iterable[str]) -> None:
     """Connect every bridge to POX by two connections: OpenFlow 1.0, and OpenFlow 1.3 for meters.
 
-    The timeouts are set by a second command: Open vSwitch 3.1 ignores timeouts that are set in the
-    command that makes the connection.
+    A second command sets the timeouts, because Open vSwitch 3.1 ignores timeouts in the command
+    that makes a connection.
     """
     argv: list[str] = []
     for switch in switches:

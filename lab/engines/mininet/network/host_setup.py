@@ -1,7 +1,9 @@
-"""Configure a host: addresses, routes, sysctls, offloads, MPTCP endpoints.
+"""Configure the network of a host: addresses, routes, sysctls, offloads, MPTCP endpoints.
 
-Some functions return lines for `ip -batch`; one `ip` process per host runs all its lines. The other
-functions make system calls, which act in the network namespace of the caller.
+`addresses`, `radio_mac` and `neighbours` yield lines for `ip -batch`, so that one `ip` process can
+run all lines of a host. `write_settings`, `without_offloads` and `endpoints` make system calls,
+which act in the network namespace of the calling thread. Their parameter `enter` is used only to
+report equivalent commands to the journals: functions that record the commands of a run.
 """
 
 from __future__ import annotations
@@ -32,7 +34,12 @@ call.
 
 
 def settings(interfaces: Iterable[str]) -> dict[str, str]:
-    """Return the value of each sysctl that a host with these interfaces needs, by its name."""
+    """Return the sysctls of a host as a dictionary from the name of a sysctl to its value.
+
+    `interfaces` are the names of the host's interfaces. The sysctls enable MPTCP, enlarge the
+    socket buffers, switch off IPv6 and the cache of TCP metrics, and make each interface answer ARP
+    requests for its own addresses only.
+    """
     found = {
         "net.mptcp.enabled": "1",
         "net.ipv4.tcp_no_metrics_save": "1",
@@ -48,11 +55,12 @@ def settings(interfaces: Iterable[str]) -> dict[str, str]:
 
 
 def addresses(interfaces: tuple[Interface, ...]) -> Iterator[str]:
-    """Yield the `ip` lines that configure addresses and routes of a host with these interfaces.
+    """Yield the `ip -batch` lines that configure the addresses and routes of one host.
 
-    All of 10/8 is reachable without a gateway. Each interface has its own routing table, chosen by
-    the source address, so a subflow stays on the interface of its address. Other traffic uses the
-    first interface.
+    `interfaces` are all interfaces of the host. All of 10.0.0.0/8 is reachable without a gateway.
+    Each interface has its own routing table, which is chosen by the source address; so a subflow
+    stays on the interface that has its source address. Packets without a given source address leave
+    by the first interface.
     """
     yield "link set dev lo up"
     for table, each in enumerate(interfaces, 1):
@@ -65,15 +73,16 @@ def addresses(interfaces: tuple[Interface, ...]) -> Iterator[str]:
 
 
 def radio_mac(interface: Interface) -> Iterator[str]:
-    """Yield the `ip` lines that give the interface of a radio its MAC address; it is down then."""
+    """Yield the `ip -batch` lines that set a radio interface down and change its MAC address."""
     yield f"link set dev {interface.name} down"
     yield f"link set dev {interface.name} address {interface.mac}"
 
 
 def neighbours(host: str, wiring: Wiring) -> Iterator[str]:
-    """Yield the `ip` lines for permanent neighbour entries: the MAC address of every other host.
+    """Yield the `ip -batch` lines that add permanent ARP entries on `host` for all other hosts.
 
-    Without them, ARP requests would fail while the controller is stopped.
+    There is one line for each pair of an interface of `host` and an address of another host.
+    Without these entries hosts would need ARP requests, which fail while the controller is stopped.
     """
     for mine in wiring.of(host):
         for other in wiring.interfaces:
@@ -82,9 +91,9 @@ def neighbours(host: str, wiring: Wiring) -> Iterator[str]:
 
 
 def write_settings(values: dict[str, str], enter: Enter) -> None:
-    """Set sysctls in the network namespace of the caller.
+    """Set sysctls in the network namespace of the calling thread.
 
-    `values` has the value of each sysctl by its name. `enter` is only used for the journal.
+    `values` maps the name of each sysctl to its value. `enter` is used only for the journals.
     """
     shell.journal_command(
         enter(["sysctl", "-qw", *(f"{key}={value}" for key, value in values.items())])
@@ -94,9 +103,10 @@ def write_settings(values: dict[str, str], enter: Enter) -> None:
 
 
 def without_offloads(interfaces: Iterable[str], enter: Enter) -> None:
-    """Switch segmentation and receive offloads off, in the network namespace of the caller.
+    """Switch TSO, GSO and GRO off on `interfaces`, in the calling thread's network namespace.
 
-    Meters and queues count packets: with offloads, one packet would be a whole burst of segments.
+    Meters and queues count packets; with these offloads, one counted packet could be a whole burst
+    of segments. `enter` is used only for the journals.
     """
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
         for name in interfaces:
@@ -118,10 +128,11 @@ def _ethtool(control: socket.socket, interface: str, command: int, value: int) -
 
 
 def endpoints(interfaces: Iterable[Interface], enter: Enter) -> None:
-    """Configure the kernel's MPTCP path manager in the network namespace of the caller.
+    """Configure the kernel's MPTCP path manager in the network namespace of the calling thread.
 
-    It sets the limit for subflows, and makes every connection open a subflow from every address of
-    these interfaces. Servers have no endpoints: their `interfaces` are empty.
+    Allow `MAX_SUBFLOWS` subflows per connection beyond the first. Make every address of
+    `interfaces` an MPTCP endpoint: every connection opens a subflow from it. For a server,
+    `interfaces` is empty. `enter` is used only for the journals.
     """
     manager = PathManager()
     try:

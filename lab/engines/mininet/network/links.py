@@ -1,6 +1,7 @@
-"""Shape a running network: wired links, LTE queues and WiFi cells.
+"""Shape the links of a running network: wired links, LTE queues and WiFi cells.
 
-Shaping is to limit the rate and to add delay and loss; it can change during a run.
+To shape a link means to limit its rate and to add delay and loss. All of these can change during a
+run.
 """
 
 from __future__ import annotations
@@ -32,7 +33,11 @@ from lab.topologies.topology import Interface, Link, Topology, Trunk, Wiring
 
 
 class Links:
-    """Shape the links of a network, change them, and hold their state and the WiFi cells."""
+    """Shape the links of a network, change them during a run, and control the WiFi cells.
+
+    `links` holds the current values of each link, `cells` each running WiFi cell by its access
+    point.
+    """
 
     def __init__(
         self,
@@ -42,10 +47,11 @@ class Links:
         ledger: Ledger,
         flows: Iterable[tuple[str, str]],
     ) -> None:
-        """Prepare the shaping of a network; `start` applies it.
+        """Prepare the shaping; `start` applies it to the network.
 
-        `flows` are pairs of a user and the direction of its data. They decide in which directions
-        of a link a changed loss acts.
+        `flows` lists pairs: a user, and the direction of its data, "up" or "down". A changed loss
+        acts on a link only in the directions in which these flows send data over it. `ledger`
+        records each resource that `start` makes, for the clean-up.
         """
         self.wiring, self.network, self.ledger = wiring, network, ledger
         self.data_directions = data_directions(topology, flows)
@@ -54,7 +60,7 @@ class Links:
         self.cells: dict[str, wifi_cell.RunningCell] = {}
 
     def start(self) -> None:
-        """Shape all wired links and LTE queues, and start all WiFi cells."""
+        """Shape all wired links, make the queues of all LTE cells, and start all WiFi cells."""
         lines = [line for trunk in self.wiring.trunks for line in self._trunk(trunk)]
         self._start_cells()
         for cell in self.cells_of:
@@ -74,7 +80,7 @@ class Links:
             )
 
     def change(self, change: LinkChange) -> None:
-        """Change rate, delay or loss of a link, or take it up or down, while the network runs."""
+        """Apply a change to a link of the running network: its rate, delay, loss, or up or down."""
         link_id = change.link
         trunk = next((each for each in self.wiring.trunks if each.link == link_id), None)
         if isinstance(change, SetLinkUp):
@@ -89,7 +95,11 @@ class Links:
             self._shape([self._from_host(own)], f"change {link_id}", own.node)
 
     def _take(self, link_id: str, trunk: Trunk | None, state: str) -> None:
-        """Take a link up or down at one of its ports; a relay's radio associates when it is up."""
+        """Set a link up or down (`state`) by setting the interface at one end up or down.
+
+        `trunk` is None for a link to a host. For the radio link of a relay (a switch that is a WiFi
+        station), the interface is the relay's radio, which associates when it is set up.
+        """
         radio = next(
             (
                 each
@@ -109,9 +119,9 @@ class Links:
             association.associate([radio], self.network.target, self.network.run)
 
     def _changed(self, link: Link, change: LinkChange) -> Link:
-        """Return a copy of `link` with the change applied.
+        """Return a copy of `link` with its rate, delay or loss changed as `change` says.
 
-        A changed loss acts only in the directions in which the link carries data.
+        The loss changes only in the directions in which flows send data over the link.
         """
         match change:
             case SetLinkRate(_, rate_bps):
@@ -123,9 +133,10 @@ class Links:
         return link
 
     def shape(self, link_id: str) -> dict[str, Any]:
-        """Return the current rate_mbps, delay_ms, loss and loss_back of a link, for the controller.
+        """Return the current rate_mbps, delay_ms, loss and loss_back of a link as a dictionary.
 
-        Fields that do not apply to the link are left out.
+        The controller reads these values. The losses are fractions. A value is left out if it does
+        not apply to the link.
         """
         trunk = next((each for each in self.wiring.trunks if each.link == link_id), None)
         near = (
@@ -141,21 +152,26 @@ class Links:
         }
 
     def set_station(self, ap: str, address: str, station: Station) -> None:
-        """Set the airtime of the packets of a WiFi station, or add it to the cell of `ap`.
+        """Set the rate of a WiFi station in the cell of `ap`; add the station if it is new there.
 
-        Do nothing for an LTE cell: there the AP agent sets the rate.
+        `address` is the station's IPv4 address. The rate decides the airtime of the station's
+        packets. Do nothing if `ap` has an LTE cell: there the AP agent sets the rates.
         """
         if ap in self.cells:
             self.cells[ap].set_station(address, station)
 
     def remove_station(self, ap: str, address: str) -> None:
-        """Remove a station from a WiFi cell: its packets no longer occupy the channel."""
+        """Remove the station with this IPv4 address from the WiFi cell of `ap`.
+
+        Its packets then no longer occupy the channel of this cell.
+        """
         self.cells[ap].remove_station(address)
 
     def first_packet_s(self, ap: str, address: str) -> float | None:
-        """Return when the first packet of a WiFi station crossed the cell [s, monotonic clock].
+        """Return when the first packet to or from a station crossed the WiFi cell of `ap`.
 
-        It is None if there was none since the station came.
+        `address` is the station's IPv4 address. The time is in seconds of the monotonic clock. It
+        is None if no packet has crossed the cell since the station came into it.
         """
         found_ns = self.cells[ap].first_packet_ns(address)
         return None if found_ns is None else found_ns / 1e9
@@ -163,10 +179,11 @@ class Links:
     def lag_ms(self, queues: Mapping[tuple[int, int], Queue], radios: Mapping[str, int]) -> float:
         """Return the largest lag of a WiFi cell behind its virtual clock [ms], at least 0.
 
-        The lag of a cell is the time that the packets in the queue of its access point need, minus
-        the time until which the clock has planned transmissions. `queues` has the counters of each
-        qdisc by interface number and major number, `radios` the interface number of each access
-        point's radio.
+        The virtual clock says until when the accepted packets occupy the channel. The lag is the
+        airtime that the packets in the queue of the access point still need, minus the time from
+        now until then. `queues` maps the number of an interface and the major number of a qdisc to
+        the counters of this qdisc. `radios` maps an access point to the interface number of its
+        radio.
         """
         worst = 0.0
         for ap, air in self.cells.items():
@@ -179,8 +196,8 @@ class Links:
     def _trunk(self, trunk: Trunk) -> list[str]:
         """Return the `tc` lines that shape both directions of a link between two switches.
 
-        If one end is an access point, the delay of its cell is added to the link's delay. The list
-        is empty if the link needs no shaping.
+        An access point counts as a switch; the delay of its cell is added to the delay of the link.
+        The list is empty if the link needs no shaping.
         """
         link = self.links[trunk.link]
         delay_ns, jitter_ns = link_delay_ns(link, self.cells_of)
@@ -212,7 +229,10 @@ class Links:
         )
 
     def _shape(self, lines: list[str], doing: str, host: str | None = None) -> None:
-        """Run `tc -batch` with all lines, inside `host`; without a host, outside all hosts."""
+        """Run `tc -batch` with `lines` inside `host`; for None run it outside all hosts.
+
+        `doing` says the purpose, for error messages.
+        """
         argv = ["tc", "-batch", "-"]
         if host is None:
             shell.run(argv, doing, stdin=shaping.batch(lines))
@@ -220,10 +240,11 @@ class Links:
             self.network.run(host, argv, doing, stdin=shaping.batch(lines))
 
     def _start_cells(self) -> None:
-        """Load the programs of all WiFi cells; attach them to access points and stations.
+        """Load the eBPF programs of all WiFi cells; attach them to access points and stations.
 
-        A station that may move gets the programs of all cells to which it may move; only the
-        program of the cell that holds its address acts. Cells on one channel have one program.
+        Cells that share a channel use one program. A station that can move gets the programs of all
+        cells to which it can move. Each program acts only on packets of the stations of its own
+        cell.
         """
         wifi = [cell for cell in self.cells_of if cell.kind == "wifi"]
         for cell in sorted(wifi, key=lambda cell: bool(cell.medium)):
@@ -243,9 +264,9 @@ class Links:
 
 
 def has_shape(link: Link, cells: Iterable[Cell]) -> bool:
-    """Return whether a link needs a netem qdisc: it has a rate, a delay, jitter or a loss.
+    """Return whether a wired link needs a netem qdisc: it has a rate, a delay, jitter or a loss.
 
-    The delay of an access point's cell counts as a delay of the access point's link.
+    If one end of the link is an access point, the delay of its cell counts as delay of the link.
     """
     return bool(
         link.rate_bps or link.loss_ppm or link.loss_back_ppm or any(link_delay_ns(link, cells))

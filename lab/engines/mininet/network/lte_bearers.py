@@ -1,8 +1,9 @@
 """Make the queues of an LTE cell: two for each station, one per direction.
 
-Each queue has a rate, which the AP agent changes ten times a second. The downlink queue is on the
-station's switch port. The uplink queue is behind this port: TCP would never fill a queue on the
-sending host (see `kernel/shaping`).
+Each queue has a rate, which the AP agent (programs/ap_agent.py) changes ten times a second. The
+downlink queue is on the switch port that leads to the station. The uplink queue is on an ifb
+interface, to which all packets that arrive at this port are redirected. On the station itself TCP
+would never fill a queue (see kernel/shaping.py).
 """
 
 from __future__ import annotations
@@ -17,15 +18,18 @@ from lab.topologies.topology import Wiring
 
 
 def uplink_device(port: str) -> str:
-    """Return the name of the interface with the uplink queue of the station at this switch port."""
+    """Return the name of the ifb interface that has the uplink queue of one station.
+
+    `port` is the switch port that leads to the station.
+    """
     return f"{port}u"
 
 
 def make(cell: Cell, wiring: Wiring, ledger: Ledger) -> list[str]:
-    """Make the interfaces of the uplink queues, and record them in the ledger.
+    """Make the ifb interfaces of a cell, and return the `tc` lines that make the queues on them.
 
-    Return the `tc` lines that make the queues of both directions, with the rates that the stations
-    have when they are alone.
+    The lines make the queues of both directions. Each queue starts with the rate that its station
+    has when it is alone in the cell. `ledger` records the interfaces for the clean-up.
     """
     devices = [uplink_device(wiring.at(each.user, cell.ap).port) for each in cell.stations]
     for device in devices:

@@ -6,8 +6,8 @@ Each step handles all nodes together:
 4) addresses, routes, settings and Multipath TCP in every host
 5) stations associate with their access points
 
-Mininet-WiFi would shape the links, again at every move of a station. This is switched off; links.py
-shapes them.
+Mininet-WiFi itself would shape the links, and shape them anew at every move of a station. This is
+switched off; links.py shapes the links instead.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ class Network:
     """Build and stop the network of a topology, and run commands inside its hosts."""
 
     def __init__(self, topology: Topology, wiring: Wiring, ledger: Ledger, scratch: Path) -> None:
-        """Prepare the network; `create` and `build` make it.
+        """Prepare the network; `create` makes the nodes, `build` connects and configures them.
 
-        `wiring` has its interfaces and ports. `ledger` records what is made. `scratch` is a folder
-        of this run for hostapd's files.
+        `wiring` lists the interfaces and ports of the topology. `ledger` records every resource
+        that is made, for the clean-up. `scratch` is a folder of this run for the files of hostapd.
         """
         self.topology, self.wiring, self.ledger, self.scratch = topology, wiring, ledger, scratch
         self._net: Any = None
@@ -46,7 +46,7 @@ class Network:
         self._trunks = [each for each in wiring.trunks if not each.radio]
 
     def create(self) -> None:
-        """Make all nodes. Commands can then run inside the hosts, but no links exist yet."""
+        """Make all nodes without links. Commands can run inside the hosts afterwards."""
         # importing Mininet-WiFi takes a second
         from lab.engines.mininet.network import nodes
 
@@ -69,9 +69,10 @@ class Network:
 
     @property
     def net(self) -> Any:
-        """Return the network as Mininet-WiFi knows it, an object of its class `Mininet_wifi`.
+        """Return Mininet-WiFi's own object of the network, of its class `Mininet_wifi`.
 
-        Once the network is built, all its methods work, and those of its nodes.
+        After `build`, all methods of this object and of its nodes work. Before, nodes run no
+        commands.
         """
         return self._net
 
@@ -81,21 +82,22 @@ class Network:
         return self.topology.ids("user", "server")
 
     def pid(self, node: str) -> int:
-        """Return the number of the process that holds the network namespace of a host."""
+        """Return the ID of the process that holds the network namespace of the host `node`."""
         return int(self._net[node].pid)
 
     def run(self, node: str, argv: list[str], doing: str, stdin: str | None = None) -> str:
-        """Run a command inside a host and return its standard output.
+        """Run the command `argv` inside a host and return its standard output.
 
-        `doing` describes the purpose, for errors. A command of a switch or an access point runs
-        outside all hosts, because these have no namespace. Raises as `shell.run` does.
+        `doing` says the purpose, for error messages. `stdin` is the text for standard input. If
+        `node` is a switch or an access point, the command runs outside all hosts, because such a
+        node has no namespace. Raises `CommandFailed` or `MachineLacks` (see `shell.run`).
         """
         return shell.run(self.inside(node, argv), doing, stdin=stdin)
 
     def inside(self, node: str, argv: list[str]) -> list[str]:
-        """Return the command line that runs the command `argv` inside a host.
+        """Return the command line that runs the command `argv` inside the host `node`.
 
-        For a switch or an access point it is `argv` itself, because these have no namespace.
+        For a switch or an access point return `argv` itself: such a node has no namespace.
         """
         return ["mnexec", "-a", str(self.pid(node)), *argv] if node in self.hosts else argv
 
@@ -104,9 +106,10 @@ class Network:
         bridges.connect_controller(self.wiring.dpid)
 
     def move(self, user: str, x_m: float, y_m: float) -> None:
-        """Set the position of a user [m] in Mininet-WiFi; nothing else changes.
+        """Record the position of a user [m] in Mininet-WiFi's objects; change nothing else.
 
-        Mininet-WiFi's `setPosition` would also shape the station's link and associate it.
+        Mininet-WiFi's own method `setPosition` would also shape the station's link and associate
+        it.
         """
         self._net[user].position = [x_m, y_m, 0.0]
 
@@ -115,7 +118,11 @@ class Network:
         release.associate(self._net, station, ap)
 
     def stop(self) -> None:
-        """End the hosts; the clean-up by the ledger then removes interfaces, radios and bridges."""
+        """End the processes of all nodes.
+
+        Interfaces, radios and bridges are removed later, when the clean-up works through the
+        ledger.
+        """
         for node in list(self._net.values()) if self._net else []:
             node.terminate()
 
@@ -158,7 +165,8 @@ class Network:
     def _record(self) -> None:
         """Record in the ledger the hosts, and all radios, interfaces and bridges that will be made.
 
-        The clean-up removes them in reverse order: bridges first, while their ports still exist.
+        The clean-up removes these resources in reverse order: bridges first, while their ports
+        exist.
         """
         count = len(self.topology.ids("wifi")) + len(self._radios)
         self.ledger.record("radios", prefix=self._radio_prefix, count=count)
@@ -179,7 +187,7 @@ class Network:
     # --- radios and wires
 
     def _make_interfaces(self) -> None:
-        """Make all radios and all wired links (pairs of interfaces)."""
+        """Make all radios, and all wired links as pairs of interfaces (veth)."""
         radios.create(self._wanted_radios())
         lines = [
             f"link add {each.a_port} type veth peer name {each.b_port}" for each in self._trunks
@@ -202,14 +210,14 @@ class Network:
         ]
 
     def _outside(self) -> list[str]:
-        """Return the names of the radio interfaces outside all hosts: of access points, relays."""
+        """Return the names of the radio interfaces outside all hosts: on access points, relays."""
         return [*self._ap_radios(), *(each.name for each in self._relays)]
 
     def _ap_radios(self) -> list[str]:
         return [f"{ap}-wlan1" for ap in self.topology.ids("wifi")]
 
     def _start_mininet(self) -> None:
-        """Add the existing links to Mininet-WiFi's network, and let Mininet-WiFi start hostapd."""
+        """Add the existing links to Mininet-WiFi's object of the network, which starts hostapd."""
         from lab.engines.mininet.network.nodes import Wire
 
         net = self._net
@@ -231,7 +239,7 @@ class Network:
         bridges.make(self.wiring.dpid, ports)
 
     def target(self, ap: str) -> Target:
-        """Return what a station needs to associate with an access point."""
+        """Return what a station needs to associate with `ap`: SSID, frequency and MAC address."""
         radio = self._net[ap].wintfs[0]
         return Target(ap, radio.ssid, CHANNEL_MHZ[int(radio.channel)], radio.mac)
 
@@ -240,8 +248,9 @@ class Network:
     def _configure_host(self, host: str) -> None:
         """Configure a host: interface names, addresses, routing tables, sysctls, MPTCP endpoints.
 
-        A multipath user has an MPTCP endpoint for each address. A user with more addresses than the
-        kernel's path manager supports uses the path manager in user space, and so do its servers.
+        A multipath user has an MPTCP endpoint for each address. If a user has more addresses than
+        the kernel's path manager supports, this user and its server have no endpoints; a path
+        manager in user space opens the subflows instead.
         """
         interfaces, multipath = self.wiring.of(host), host in self.topology.multipath
         userspace = host in userspace_path_manager.hosts_that_need_it(self.topology, self.wiring)
@@ -271,13 +280,14 @@ class Network:
 
 
 def _position(place_m: tuple[float, float] | None) -> str:
-    """Return a place [m] as Mininet-WiFi writes positions, empty text for None."""
+    """Return a place (x, y) [m] as Mininet-WiFi writes positions: "x,y,0"; for None return ""."""
     return f"{place_m[0]},{place_m[1]},0" if place_m else ""
 
 
 def _pair(each: Interface, pid: int) -> str:
-    """Return the `ip` line that makes a wired link between a switch port and a host's interface.
+    """Return the `ip -batch` line that makes a wired link between a switch port and a host.
 
-    The interface is moved into the network namespace of the host's process `pid`.
+    The port stays outside all hosts. The host's interface is moved into the network namespace of
+    the process `pid`.
     """
     return f"link add {each.port} type veth peer name {each.name} address {each.mac} netns {pid}"

@@ -1,13 +1,13 @@
-"""Adapt Mininet-WiFi's nodes, so that building a network starts almost no processes.
+"""Adapt Mininet-WiFi's node classes, so that building a network starts almost no processes.
 
 Mininet gives each node a shell and runs about ten commands in it; in a VM without KVM each command
-takes a tenth of a second. Here a host is a network namespace that a sleeping process holds, and a
-switch is only a name. While the network is built, the commands that Mininet would run are
-discarded; network.py configures all nodes together. hostapd is started with the configuration that
-Mininet-WiFi writes.
+takes a tenth of a second. In the classes here, a host is a network namespace that a sleeping
+process holds, and a switch is only a Python object. While the network is built, the nodes are
+quiet: they discard the commands that Mininet would run. network.py configures all nodes together
+instead. hostapd is started with the configuration that Mininet-WiFi writes.
 
-Once the network is built (release.py), the nodes are ordinary Mininet-WiFi nodes: `cmd`, `popen`
-and everything that uses them run real commands. A node's shell starts at its first command.
+When the network is built, release.py makes the nodes ordinary Mininet-WiFi nodes: `cmd`, `popen`
+and everything that uses them run real commands. The shell of a node starts at its first command.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ SWITCH_VERSION = "2.0"  # Mininet treats versions before 1.10 differently
 
 
 class _Quiet:
-    """Discard the commands of a Mininet node while the network is built.
+    """Discard the commands of a Mininet node while `quiet` is True: until the network is built.
 
-    `holder` is the process that holds the network namespace of a host; a switch has none. `pid` is
-    a process in the node's namespace: the holder, or for a switch this process. `shell` is None
-    until the node runs its first command.
+    `holder` is the process that holds the network namespace of a host, None for a switch. `pid` is
+    a process in the namespace of the node: the holder of a host, or this process for a switch.
+    `shell` is None until the node runs its first command.
     """
 
     name: str
@@ -54,12 +54,13 @@ class _Quiet:
 
     @classmethod
     def checkSetup(cls) -> None:
-        """Skip Mininet's check of the machine, because the lab makes its own (doctor)."""
+        """Skip Mininet's check of the machine; the command `doctor` of the lab checks it."""
 
     def startShell(self, mnopts: str | None = None) -> None:
-        """Start the process that holds the network namespace of a host; do nothing for a switch.
+        """Start no shell, but the process that holds the network namespace of a host.
 
-        The namespace exists until the process is killed or its standard input is closed.
+        The namespace exists until this process is killed or its standard input is closed. For a
+        switch start nothing.
         """
         self.pid = os.getpid()
         if self.inNamespace:
@@ -70,7 +71,7 @@ class _Quiet:
             self.pid = self.holder.pid
 
     def wait_ready(self) -> None:
-        """Wait until the network namespace of the host exists."""
+        """Wait until the network namespace of a host exists; for a switch return immediately."""
         if self.holder is not None and self.holder.stdout is not None:
             self.holder.stdout.readline()
 
@@ -82,16 +83,17 @@ class _Quiet:
             self.pid = pid
 
     def forget_shell(self) -> None:
-        """Make the next command start a new shell, and leave the current shell running.
+        """Forget a running shell without ending it, so that the next command starts a new one.
 
-        A forked process calls this, because the shell belongs to its parent.
+        A forked process calls this, because the running shell belongs to its parent process.
         """
         self.shell = None
 
     def _popen(self, cmd: list[str], **params: Any) -> Any:
-        """Start a process for Mininet.
+        """Start a process for Mininet, a shell in the existing namespace of the node.
 
-        The node's shell enters the existing namespace (-a); Mininet would make a new one (-n).
+        Mininet starts shells with `mnexec -cdn`, which makes a new namespace. This method replaces
+        these options by `-cda PID`, which enter the namespace of the process `pid`.
         """
         if cmd[:2] == ["mnexec", "-cdn"]:
             cmd = ["mnexec", "-cda", str(self.pid), *cmd[2:]]
@@ -103,21 +105,24 @@ class _Quiet:
         super().sendCmd(*args, **keywords)  # type: ignore[misc]
 
     def cmd(self, *args: Any, **keywords: Any) -> Any:
-        """Run a command in the node's shell and return its output; "" while the node is quiet."""
+        """Run a command in the node's shell and return its output; while quiet, only return ""."""
         if self.quiet:
             return ""
         self.open_shell()
         return super().cmd(*args, **keywords)  # type: ignore[misc]
 
     def pexec(self, *args: Any, **keywords: Any) -> Any:
-        """Run a command in the node's namespace and return its output, errors and exit status.
+        """Run a command in the node's namespace; return its output, error output and exit status.
 
-        While the node is quiet, run nothing and return "", "" and 0.
+        While the node is quiet, run nothing and return ("", "", 0).
         """
         return ("", "", 0) if self.quiet else super().pexec(*args, **keywords)  # type: ignore[misc]
 
     def terminate(self) -> None:
-        """Kill the node's shell and the holder of its namespace; the kernel then removes it."""
+        """Kill the node's shell and the process that holds its network namespace.
+
+        The kernel then removes the namespace.
+        """
         if self.shell is not None:
             super().terminate()  # type: ignore[misc]
         if self.holder is not None:
@@ -127,26 +132,26 @@ class _Quiet:
 
 
 class QuietHost(_Quiet, Host):  # type: ignore[misc]
-    """Represent a host without a radio: Mininet runs no commands in it."""
+    """Represent a host without a radio; it runs no commands while the network is built."""
 
 
 class QuietStation(_Quiet, Station):  # type: ignore[misc]
-    """Represent a host with a radio: Mininet-WiFi runs no commands in it."""
+    """Represent a host with a radio; it runs no commands while the network is built."""
 
     def update_graph(self) -> None:
-        """Skip redrawing the plot of the stations when the station moves."""
+        """Do nothing when the station moves; Mininet-WiFi would redraw a plot of the stations."""
 
 
 class QuietSwitch(_Quiet, OVSSwitch):  # type: ignore[misc]
-    """Represent a switch; network.py makes its Open vSwitch bridge."""
+    """Represent a switch for Mininet-WiFi; network.py makes its Open vSwitch bridge."""
 
 
 class QuietAccessPoint(_Quiet, OVSKernelAP):  # type: ignore[misc]
-    """Represent an access point: an Open vSwitch bridge with a radio, for which hostapd runs."""
+    """Represent an access point for Mininet-WiFi: an Open vSwitch bridge with a hostapd radio."""
 
 
 class Wire(Link):  # type: ignore[misc]
-    """Represent a link whose two interfaces network.py has already made."""
+    """Represent a wired link for Mininet-WiFi; network.py has made its two interfaces already."""
 
     @classmethod
     def makeIntfPair(cls, *_args: Any, **_keywords: Any) -> None:
@@ -154,7 +159,7 @@ class Wire(Link):  # type: ignore[misc]
 
 
 class _NoRadios:
-    """Replace the class of Mininet-WiFi that makes radios: radios.py makes them instead."""
+    """Replace Mininet-WiFi's class that makes radios (Mac80211Hwsim); radios.py makes them."""
 
     hwsim_ids: tuple[str, ...] = ()
 
@@ -163,9 +168,10 @@ class _NoRadios:
 
 
 def empty(scratch: Path) -> Any:
-    """Return a Mininet-WiFi network that has no nodes yet and does not shape its links.
+    """Return a Mininet-WiFi network that has no nodes yet and will not shape its links.
 
-    hostapd's files are written into the folder `scratch`.
+    Some functions of Mininet and Mininet-WiFi are replaced in this process. The configuration files
+    of hostapd are written into the folder `scratch`.
     """
     setLogLevel("output")
     # `init` would raise limits of the whole machine permanently
@@ -205,4 +211,4 @@ def _start_hostapd(folder: Path, text: str, radio: Any) -> None:
 
 
 def _nothing(*_args: Any, **_keywords: Any) -> None:
-    """Accept any arguments and do nothing, in place of a method of Mininet-WiFi."""
+    """Replace a method of Mininet-WiFi: accept any arguments and do nothing."""

@@ -1,9 +1,9 @@
-"""Offer Mininet-WiFi's own prompt, its class CLI, on a running emulation.
+"""Offer Mininet-WiFi's own command prompt, its class CLI, on a running emulation.
 
-It runs in a copy (fork) of the engine's process, which has the network as Mininet-WiFi knows it.
-What the prompt does to the kernel acts on the running network; what it does to Mininet-WiFi's
-objects, such as a new position of a station, stays in the copy. Positions and associations that the
-run changes are read from its folder before each command.
+The prompt runs in a fork of the engine's process, so it has a copy of Mininet-WiFi's objects. A
+command that acts on the kernel acts on the running network. A command that only changes the
+objects, such as the position of a station, changes only the copy. Before each command, the prompt
+updates the copy: it reads from the run's folder which positions and associations have changed.
 """
 
 from __future__ import annotations
@@ -23,27 +23,38 @@ SHELLS = ("bash", "sh")
 
 
 class Prompt(CLI):  # type: ignore[misc]
-    """Adapt Mininet-WiFi's prompt to a terminal that may be on another machine than the network."""
+    """Adapt Mininet-WiFi's prompt to a terminal that may be on another machine than the network.
+
+    `update` is called before each command. `script` lists the commands to run; if it is None, they
+    come from the terminal. `windows` is a file to which `xterm` appends names of nodes: the reader
+    of this file opens a terminal window for each.
+    """
 
     windows: Path
     update: Callable[[], None]
     script: Sequence[str] | None
 
     def preloop(self) -> None:
-        """Let the loop of commands take them from the script, if there is one."""
+        """Queue the commands of `script`, if there is one, and then the command `exit`."""
         if self.script is not None:
             self.cmdqueue = [*self.script, "exit"]
             self.script = None
 
     def precmd(self, line: str) -> str:
-        """Update the stations before each command, and return the command."""
+        """Update the copied stations before a command, and return the command.
+
+        If standard input is no terminal, print the prompt and the command first.
+        """
         if not self.isatty():
             print(f"{self.prompt}{line}", flush=True)
         self.update()
         return str(super().precmd(line))
 
     def default(self, line: str) -> Any:
-        """Run a command in a node: `ue1 ping srv1`. A shell, `ue1 bash`, gets the terminal."""
+        """Run a command in a node, as in `ue1 ping srv1`.
+
+        If the command is a shell, as in `ue1 bash`, it gets the terminal.
+        """
         node, _, command = line.strip().partition(" ")
         if node in self.mn and command.strip() in SHELLS and self.isatty():
             enter = ["mnexec", "-a", str(self.mn[node].pid)]
@@ -60,7 +71,7 @@ class Prompt(CLI):  # type: ignore[misc]
         setLogLevel("output")
 
     def do_xterm(self, line: str, term: str = "xterm") -> None:
-        """Open a terminal window on each node, where the prompt was started: xterm ue1 srv1."""
+        """Open a terminal window for each node, where the prompt was started: xterm ue1 srv1."""
         for name in line.split():
             if name not in self.mn:
                 print(f"node '{name}' not in network")
@@ -72,20 +83,23 @@ class Prompt(CLI):  # type: ignore[misc]
 
 
 def _plain_shell(name: str) -> list[str]:
-    """Return the command line of a shell that keeps the prompt of its environment."""
+    """Return the command line of the shell `name`, which shall keep PS1 from its environment."""
     return [name, "--norc"] if name == "bash" else [name]
 
 
 class Updates:
-    """Keep the stations of a copied network as the running one has them, by files of the run."""
+    """Update the stations of a copied network from the files that the run writes."""
 
     def __init__(self, net: Any, run: Path) -> None:
-        """Follow samples (positions) and events (handovers) in the run's folder `run`."""
+        """Read samples (positions) and events (handovers) in the run's folder `run`.
+
+        `net` is the copy of Mininet-WiFi's network.
+        """
         self._net, self._samples = net, Follower(run / "samples.jsonl")
         self._events = Follower(run / "events.jsonl")
 
     def apply(self) -> None:
-        """Apply what has been written since the last call."""
+        """Apply the latest positions, and all handovers that were recorded since the last call."""
         for sample in self._samples.new()[-1:]:
             for user, row in sample["user"].items():
                 if row.get("x_m") is not None:
@@ -96,11 +110,11 @@ class Updates:
 
 
 def run(net: Any, folder: Path, windows: Path, script: Sequence[str] | None) -> None:
-    """Run the prompt until its end, in a forked process.
+    """Run the prompt on `net` until it ends. Call this in a forked process.
 
-    `folder` is the run's. The commands come from the terminal or, if it is not None, from `script`;
-    then each command is printed before its output. `windows` is the file that takes the names of
-    nodes on which the caller shall open a terminal window.
+    `folder` is the folder of the run. `script` lists the commands to run, each printed before its
+    output; if it is None, the commands come from the terminal. The prompt appends names of nodes to
+    the file `windows`; the caller shall open a terminal window for each.
     """
     Prompt.windows, Prompt.script = windows, script
     Prompt.update = staticmethod(Updates(net, folder).apply)

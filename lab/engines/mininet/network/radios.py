@@ -1,6 +1,6 @@
 """Make simulated WiFi radios (mac80211_hwsim), and move them into hosts.
 
-This uses netlink instead of starting two processes per radio.
+Both are done by netlink messages; commands would start two processes per radio.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ NETWORK_MANAGER = Path("/run/NetworkManager")
 
 @dataclass(frozen=True)
 class Radio:
-    """Describe a radio to be made: its name, and the name that its interface will have.
+    """Describe a radio to make: `name` is the radio's name, `interface` that of its interface.
 
-    `pid` is the process that holds the network namespace of the radio's host. It is None for the
-    radio of an access point or of a relay, which stays outside all hosts.
+    `pid` is the process that holds the network namespace of the host that gets the radio. It is
+    None for the radio of an access point or of a relay, which stays outside all hosts.
     """
 
     name: str
@@ -40,8 +40,8 @@ class Radio:
 def create(radios: Iterable[Radio]) -> None:
     """Make the radios, name their interfaces, and move each into the namespace of its host.
 
-    An interface is named before it is moved: a host with two radios would have two that the kernel
-    calls wlan0.
+    An interface is renamed before the move. Otherwise a host with two radios would get two
+    interfaces that the kernel has named wlan0.
     """
     radios = list(radios)
     if not radios:
@@ -81,7 +81,7 @@ def _rename(old: str, new: str) -> None:
 
 
 def _unmanage(interface: str) -> None:
-    """Tell NetworkManager, if it runs here, not to use the interface of an access point."""
+    """Make NetworkManager ignore an interface; do nothing if NetworkManager does not run here."""
     if NETWORK_MANAGER.is_dir() and shutil.which("nmcli"):
         argv = ["nmcli", "device", "set", interface, "managed", "no"]
         shell.run(argv, f"keep NetworkManager from using {interface}")

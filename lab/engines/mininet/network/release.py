@@ -1,7 +1,7 @@
 """Turn the nodes of a built network into ordinary Mininet-WiFi nodes, which run commands.
 
-While a network is built, its nodes discard commands (nodes.py), so Mininet-WiFi does not learn what
-network.py configures: addresses and associations. This module completes it.
+While a network is built, its nodes discard commands (nodes.py). So Mininet-WiFi's objects lack the
+addresses and associations that network.py configures. This module adds them to the objects.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ NAMES = Path("/etc/hosts")
 
 
 def release(net: Any, wiring: Wiring, scratch: Path) -> None:
-    """Let the nodes of a built network run commands, and make names known inside the hosts.
+    """Let the nodes of a built network run commands, and let the hosts know each other by name.
 
-    Mininet-WiFi's objects get the address and the MAC address of every interface of a host, and the
-    access point of every station. The file of the names is written into the folder `scratch`.
+    Record in Mininet-WiFi's objects the addresses of every interface of a host, and the access
+    point of every station. Write the file `hosts` into the folder `scratch`, and mount it as
+    /etc/hosts inside all hosts.
     """
     names = scratch / "hosts"
     names.write_text(host_names(wiring))
@@ -40,10 +41,10 @@ def release(net: Any, wiring: Wiring, scratch: Path) -> None:
 
 
 def host_names(wiring: Wiring) -> str:
-    """Return the file /etc/hosts for the hosts of a network.
+    """Return the text of the file /etc/hosts for the hosts of a network.
 
-    The name of a host is the address of its first interface. The name of an interface, such as
-    ue2-lte0, is the address of this interface.
+    The name of a host stands for the address of its first interface. The name of an interface, such
+    as ue2-lte0, stands for the address of this interface.
     """
     lines, known = [LOOPBACK], set()
     for each in wiring.interfaces:
@@ -56,8 +57,8 @@ def host_names(wiring: Wiring) -> str:
 def associate(net: Any, station: str, ap: str, name: str = "") -> None:
     """Record in Mininet-WiFi's objects that a station is associated with an access point.
 
-    `name` is the name of the station's radio, by default its first. This changes no radio; call it
-    after each change of the association.
+    `name` is the name of the station's radio interface; the default is its first. No radio changes;
+    call this after each change of an association.
     """
     radio, air = net[station].getNameToWintf(name or f"{station}-wlan0"), net[ap].wintfs[0]
     if radio.associatedTo is not None and radio in radio.associatedTo.associatedStations:

@@ -1,8 +1,8 @@
-"""Make Mininet-WiFi importable, and its import fast: skip packages that the emulation never uses.
+"""Make Mininet-WiFi importable, and let its import skip packages that the emulation never uses.
 
 Mininet-WiFi imports matplotlib, numpy and pkg_resources for its graphs, energy monitor and
-telemetry, which this emulation does not use. In a VM without KVM they take half a minute to import,
-so empty modules replace them unless the real ones are loaded already.
+telemetry, which this emulation does not use. In a VM without KVM they take half a minute to import.
+So empty modules replace them, unless the real ones are loaded already.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ UNUSED = (
 class _Anything:
     """Replace any function, object or base class of a package that is never used.
 
-    Attributes and calls return the object itself; as a base class it disappears.
+    Each attribute and each call of this object returns the object itself. A class that has it as a
+    base class is defined without this base.
     """
 
     def __getattr__(self, name: str) -> _Anything:
@@ -38,7 +39,7 @@ class _Anything:
 
 
 class _Unused(types.ModuleType):
-    """Provide an empty module from which any name can be imported, in place of a real package."""
+    """Replace a package by an empty module from which any name can be imported."""
 
     def __getattr__(self, name: str) -> _Anything:
         if name.startswith("__"):

@@ -1,6 +1,7 @@
 """Run a WiFi cell: load its eBPF program, set the rates of its stations, read its clock.
 
-A cell has one virtual clock, which says until when the radio channel is busy (wifi_cell.bpf.c).
+The program (wifi_cell.bpf.c) keeps one virtual clock per cell, which says until when the accepted
+packets occupy the radio channel.
 """
 
 from __future__ import annotations
@@ -24,9 +25,10 @@ def program() -> Path:
 
 
 def mount_pins(ledger: Ledger) -> None:
-    """Mount a bpf file system at `PINS`, unless it is mounted, and record it in the ledger.
+    """Mount a bpf file system at `PINS`, unless one is mounted, and record it in the ledger.
 
-    Programs and maps of cells are pinned there, so that commands inside the hosts can use them.
+    Programs and maps of cells are pinned there, so that commands inside the hosts can use them. The
+    ledger lists what the clean-up removes.
     """
     if not PINS.is_mount():
         ledger.record("folder", path=str(PINS))
@@ -39,10 +41,11 @@ class RunningCell:
     """Load and control the eBPF program of one WiFi cell."""
 
     def __init__(self, cell: Cell, ledger: Ledger) -> None:
-        """Load the program and start its clock.
+        """Load the program of `cell`, and start the clock of the cell.
 
-        Program and maps are pinned in the folder `PINS`/AP. The clock's limit follows from the
-        cell's buffer: the program drops packets that would have to wait longer.
+        Program and maps are pinned in the folder `PINS`/AP; AP is the name of the access point. The
+        program drops a packet that would have to wait longer than the buffer of the cell allows.
+        `ledger` records the folder for the clean-up.
         """
         self.cell, self.pins = cell, PINS / cell.ap
         ledger.record("pin", path=str(self.pins))
@@ -55,7 +58,10 @@ class RunningCell:
         self._members.set_collisions(1.0, cell.loss_ppm / 1e6)
 
     def set_station(self, address: str, station: Station) -> None:
-        """Set the airtime of packets from and to this IPv4 address, which is the station's."""
+        """Set the airtime of packets to and from a station; add the station if it is new.
+
+        `address` is the station's IPv4 address. The airtime follows from the rate in `station`.
+        """
         self._members.set(address, station)
 
     def remove_station(self, address: str) -> None:
@@ -63,9 +69,10 @@ class RunningCell:
         self._members.remove(address)
 
     def first_packet_ns(self, address: str) -> int | None:
-        """Return when the first packet of a station crossed the cell [ns of CLOCK_MONOTONIC].
+        """Return when the first packet to or from a station crossed the cell [ns, monotonic clock].
 
-        It is None if there was none since the station came.
+        `address` is the station's IPv4 address. The time is None if no packet has crossed the cell
+        since the station came into it.
         """
         member = self._members.activity().get(address)
         return member.first_ns or None if member else None
