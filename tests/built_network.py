@@ -1,11 +1,13 @@
 """A network that the emulation has built on this machine: hosts and wires, without bridges."""
 
 import importlib.util
+import tempfile
+from pathlib import Path
 
 import pytest
 from machine import needs_root
 
-from lab.engines.mininet.machine import shell, upstreams
+from lab.engines.mininet.machine import lock, shell, upstreams
 from lab.engines.mininet.machine.ledger import Ledger
 from lab.engines.mininet.network.network import Network
 from lab.topologies import parallel_paths
@@ -21,9 +23,18 @@ needs_nodes = [
 ]
 
 
+# the names of the interfaces are the same in every process that runs tests
+LOCK = Path(tempfile.gettempdir()) / "multipath-lab-built-network.lock"
+
+
 @pytest.fixture
 def built(tmp_path, monkeypatch):
     """Two paths with all their interfaces; bridges are only named."""
+    with lock.hold("a network of the tests", wait=True, path=LOCK):
+        yield from _built(tmp_path, monkeypatch)
+
+
+def _built(tmp_path, monkeypatch):
     commands = []
     run = shell.run
 
