@@ -57,6 +57,7 @@ def ran(vm: VmShell) -> tuple[Run, dict[str, str]]:
     output = entered(run, block("cli.md", "sh prompt"))
     output += entered(run, "pingall\npy [ap.name for ap in net.aps]\n")
     (run.folder / "early.pcap").write_bytes((run.folder / "pcap" / "ue2.pcap").read_bytes())
+    run.until(run.now() + 2)  # the captures are written at every sample
     run.kill()
     parts = re.split(r"^mininet-wifi> (.*)$", output, flags=re.M)[1:]
     return run, dict(zip(parts[::2], parts[1::2], strict=True))
