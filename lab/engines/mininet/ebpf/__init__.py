@@ -3,15 +3,16 @@
 A law computes how the congestion window of a subflow grows and shrinks. The law NAME is known to
 the kernel as the congestion control `bpf_NAME`.
 
-law.h               the input of a law (its view) and shared arithmetic; compiles for user space too
+law.h               the input of a law (all paths of the connection) and shared arithmetic
 lia.c olia.c ...    one law each
 expected.h          limits windows to expected rates (`multipath.expected_by: window`)
 coupled.h           registers a law as a congestion control of the kernel
 build.py load.py    compile a law for a kernel; load it into the kernel
 
-A user can write a law NAME in a C file NAME.c, in the manner of lia.c: it includes coupled.h,
-defines `increase` and `after_loss`, and ends with CONGESTION_CONTROL(bpf_NAME). The file is
-complete: it can include the headers of this folder and of libbpf, but no other file of the user.
+law.h and the laws compile for user space too. A user can write the law NAME in a C file NAME.c, in
+the manner of lia.c: the file includes coupled.h, defines `increase` and `after_loss`, and ends with
+CONGESTION_CONTROL(bpf_NAME). It can include the headers of this folder and of libbpf, but no other
+file of the user.
 """
 
 from __future__ import annotations
@@ -33,7 +34,10 @@ NAME_MAX = KERNEL_NAME_MAX - len(PREFIX)
 
 @dataclass(frozen=True)
 class UserLaw:
-    """Describe a congestion control law that a user has written in the C file `path` (absolute)."""
+    """Describe a congestion control law that a user has written.
+
+    `path` is the absolute path of its C file.
+    """
 
     name: str
     path: Path
@@ -43,10 +47,11 @@ _registered: dict[str, UserLaw] = {}
 
 
 def user_law(path: Path) -> UserLaw:
-    """Return the law NAME for the C file `path`, whose file name is NAME.c. The file is not read.
+    """Return the name and the absolute path of the law in the C file `path`.
 
-    Raises `RequestError` if the file does not exist, or if NAME is the name of a built-in law, is
-    too long for the kernel, or has other characters than a-z, 0-9 and _.
+    The file NAME.c contains the law NAME; it is not read here. Raises `RequestError` if the file
+    does not exist or is no C file, or if NAME is built in, is too long for the kernel, does not
+    begin with a letter, or has other characters than a-z, 0-9 and _.
     """
     path = Path(os.path.abspath(path))
     name, doing = path.stem, f"use the congestion control {path}"
@@ -71,7 +76,7 @@ def user_law(path: Path) -> UserLaw:
 def register(law: UserLaw) -> None:
     """Make a user's law available under its name, until this process ends.
 
-    Raises `RequestError` if another file has already been registered under this name.
+    Raises `RequestError` if a law from another file is already registered under this name.
     """
     known = _registered.setdefault(law.name, law)
     if known.path != law.path:
@@ -82,15 +87,15 @@ def register(law: UserLaw) -> None:
 
 
 def registered() -> tuple[str, ...]:
-    """Return the names of the users' laws that are registered in this process."""
+    """Return the names of the laws that have been registered by `register` in this process."""
     return tuple(_registered)
 
 
 def law_sources(by_window: bool = False) -> dict[str, Path]:
-    """Return the C file of each built-in law and of each registered law, by the law's name.
+    """Return a dictionary from the name of each built-in and each registered law to its C file.
 
-    With `by_window`, laws limit windows to expected rates. Then reno and cubic are laws too,
-    because the kernel's own reno and cubic do not know expected rates.
+    With `by_window`, windows are limited to expected rates. Then reno and cubic are laws of this
+    folder too, because the kernel's own reno and cubic do not know expected rates.
     """
     names = (*LAWS, *IN_KERNEL) if by_window else LAWS
     built_in = {law: SOURCES / f"{law}.c" for law in names}
@@ -98,15 +103,18 @@ def law_sources(by_window: bool = False) -> dict[str, Path]:
 
 
 def kernel_name(cc: str, by_window: bool = False) -> str:
-    """Return the name that the kernel uses for the congestion control `cc` of a scenario.
+    """Return the name that the kernel uses for `cc`, a congestion control in a scenario.
 
-    This is `bpf_NAME` for a law, and `cc` itself for a congestion control that is part of the
-    kernel, such as cubic. With `by_window`, every congestion control is a law (see `law_sources`).
+    The name is `bpf_NAME` for a law of `law_sources(by_window)`. It is `cc` itself for a congestion
+    control that the kernel contains, such as cubic.
     """
     return PREFIX + cc if cc in law_sources(by_window) else cc
 
 
 def our_name(kernel_cc: str) -> str:
-    """Return the name that scenarios use for the kernel's `kernel_cc`: `bpf_lia` becomes `lia`."""
+    """Return the name that scenarios use for the kernel's congestion control `kernel_cc`.
+
+    For a law this is the name without `bpf_`; for all others it is `kernel_cc` itself.
+    """
     plain = kernel_cc.removeprefix(PREFIX)
     return plain if plain in law_sources(by_window=True) else kernel_cc

@@ -1,4 +1,4 @@
-"""Call the C library libbpf. If the kernel refuses an eBPF program, say why in the error."""
+"""Call the C library libbpf; if the kernel refuses a program, say why in the error."""
 
 from __future__ import annotations
 
@@ -30,9 +30,10 @@ _libc.free.argtypes = (POINTER,)
 
 
 class Libbpf:
-    """Hold the loaded library libbpf and the warnings that it has printed.
+    """Load the library libbpf, call its functions, and collect the warnings that it prints.
 
-    `doing` describes what the caller wants to do; error messages begin with this text.
+    `doing` says what the caller is doing; error messages begin with it. Raises `MachineLacks` if
+    libbpf is not installed.
     """
 
     def __init__(self, doing: str) -> None:
@@ -75,7 +76,7 @@ def verdict(warnings: str) -> str:
     """Return a sentence that says at which source line, and why, the kernel refuses a program.
 
     `warnings` is the text that libbpf has printed. The sentence is taken from the log of the
-    kernel's verifier in this text; it is empty if the text contains no such log.
+    kernel's verifier in this text; it is empty if there is no such log.
     """
     _, found, rest = warnings.partition("-- BEGIN PROG LOAD LOG --\n")
     if not found:

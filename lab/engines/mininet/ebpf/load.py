@@ -1,9 +1,8 @@
 """Load congestion control laws into the running kernel through libbpf. Needs root.
 
-A law stays registered as long as a file descriptor of this process, the BPF link, is open. When the
-process ends, for whatever reason, the kernel unregisters the law; it frees the program when the
-last socket that uses the law is closed. So the ledger need not list laws, and nothing needs to be
-cleaned up.
+A law stays registered as long as one file descriptor of this process, its BPF link, is open. When
+the process ends, for whatever reason, the kernel unregisters the law. It frees the program when the
+last socket that uses the law is closed. So no clean-up is needed.
 
 1) open the program, and request that its law is registered by a link; laws that limit windows to
    expected rates share one map, which is pinned so that the host agent can write it
@@ -29,19 +28,20 @@ class Laws:
     """Load congestion control laws into the kernel, and keep them registered until `close`."""
 
     def __init__(self, expected: Path | None = None) -> None:
-        """Prepare to load laws; with `expected`, laws that limit windows to expected rates.
+        """Choose whether the laws limit windows to expected rates.
 
-        `expected` is the path where the map of expected rates is pinned, in a bpf file system.
+        They do if `expected` is not None. `expected` is then the path in a bpf file system where
+        the map of expected rates is pinned.
         """
         self._links: dict[str, int] = {}
         self._expected = expected
 
     def load(self, *wanted: str) -> None:
-        """Load the named congestion controls that are laws and are not loaded yet.
+        """Load each congestion control in `wanted` that is a law and is not loaded yet.
 
-        Congestion controls that are part of the kernel, such as cubic, are skipped. Raises
-        `MachineLacks` if this kernel cannot run laws, `RequestError` if a user's C file does not
-        compile, `LabError` if the kernel refuses a program.
+        The others, such as the kernel's own cubic, need no loading. Raises `MachineLacks` if this
+        kernel cannot run laws, `RequestError` if a user's C file does not compile, `LabError` if
+        the kernel refuses a program.
         """
         by_window = self._expected is not None
         missing = set(wanted) - set(self._links)
@@ -51,10 +51,7 @@ class Laws:
             self._links[law] = _register(name, program, doing, self._expected)
 
     def close(self) -> None:
-        """Withdraw the laws from the kernel, so that no new connection can use them.
-
-        A connection that uses a law keeps it until the connection ends.
-        """
+        """Remove all loaded laws; a connection that uses a law keeps it until its end."""
         for link in self._links.values():
             os.close(link)
         self._links.clear()
@@ -63,9 +60,9 @@ class Laws:
 def _register(name: str, program: Path, doing: str, expected: Path | None) -> int:
     """Load a compiled program, register its law, and return the file descriptor of the BPF link.
 
-    `name` is the kernel's name of the law. The law stays registered while the descriptor is open.
-    If `expected` is not None, the map of expected rates is pinned there; a map that is already
-    pinned there is shared.
+    `name` is the kernel's name of the law, which is registered while the descriptor is open. If
+    `expected` is not None, the map of expected rates is pinned at this path. If a map is pinned
+    there already, the program uses that one.
     """
     libbpf = Libbpf(doing)
     call = libbpf.call

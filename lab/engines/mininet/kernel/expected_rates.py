@@ -57,7 +57,7 @@ class ExpectedRates:
         return None if found is None else int(VALUE.unpack(found)[0])
 
     def is_set(self, subflow: TcpSocket, rate_bps: int | None) -> bool:
-        """Return whether the socket has this expected rate already."""
+        """Return whether the expected rate of `subflow` is `rate_bps` already (None: no rate)."""
         return self.rate_bps(subflow) == rate_bps
 
     def _opened(self) -> bpf.Map:

@@ -91,7 +91,7 @@ class Pacing:
             rates.delete(key)
 
     def is_set(self, subflow: TcpSocket, rate_bps: int | None) -> bool:
-        """Return whether the socket has this pacing rate already."""
+        """Return whether the pacing rate of `subflow` is `rate_bps` already (None: no limit)."""
         return payload_limit(rate_bps) == min(subflow.pacing_limit, UNLIMITED)
 
     def rate_bps(self, sending: TcpSocket) -> int | None:

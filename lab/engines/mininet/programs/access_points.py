@@ -1,4 +1,4 @@
-"""Describe the access points that the AP agent measures, and its reports on them."""
+"""Define what the AP agent (ap_agent.py) knows of access points, and what it reports on them."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Station:
-    """Describe a user at an access point.
+    """Describe a user, or a relay, at an access point.
 
-    `rate_bps` is the user's rate when no other user sends. `device` and `uplink_device` are the
-    interfaces with the user's LTE queues, one per direction. `uploads` is True if the scenario has
-    an upload of this user, and for a relay. `rssi_dbm` is the strength of the signal at its place,
-    None where users have no places.
+    `rate_bps` is its rate when no other station sends, `weight` its weight in the proportional-fair
+    division of an LTE cell. `device` and `uplink_device` are the interfaces with its LTE queues for
+    downlink and uplink. `uploads` is True if the scenario has an upload of this user, and for every
+    relay. `rssi_dbm` is the signal strength at its place, None if users have no places.
     """
 
     rate_bps: int
@@ -29,12 +29,13 @@ Stations = dict[str, Station]
 
 @dataclass(frozen=True)
 class AccessPoint:
-    """Describe an access point; `kind` is wifi or lte, `device` its radio interface (WiFi).
+    """Describe an access point; `kind` is "wifi" or "lte", `device` the radio interface if WiFi.
 
-    With `collisions`, the number of contenders for its channel decides how often a frame is
-    transmitted; `loss_ppm` is an additional loss of its channel. `medium` is the access point whose
-    channel it shares, empty if none. `sharing` holds the radio interfaces of the access points that
-    share its own channel.
+    With `collisions`, the mean number of transmissions of a frame depends on the number of
+    contenders: access points and stations that have a frame to send. `loss_ppm` is an additional
+    loss on the channel. If the access point uses the channel of another one, `medium` is the name
+    of that one; otherwise it is empty. `sharing` lists the radio interfaces of other access points
+    that use the channel of this one.
     """
 
     kind: str
@@ -48,7 +49,11 @@ class AccessPoint:
 
 @dataclass(frozen=True)
 class StationReport:
-    """Describe one station in a report; `mac_occupancy` is that of its LTE bearer."""
+    """Describe one station in a report on its access point.
+
+    `rate_mbps` is its rate when no other station sends. `mac_occupancy` is the occupancy of its LTE
+    queues, min(1, packets / 16); it is None at a WiFi access point.
+    """
 
     rate_mbps: float
     mac_occupancy: float | None = None
@@ -58,7 +63,10 @@ class StationReport:
 
 @dataclass(frozen=True)
 class Report:
-    """Describe the state of one access point."""
+    """Describe the state of one access point: its queue and its stations by name.
+
+    `mac_occupancy` is the occupancy of the access point's queue, from 0 to 1.
+    """
 
     backlog_packets: int
     mac_occupancy: float

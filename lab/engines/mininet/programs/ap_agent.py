@@ -1,8 +1,8 @@
-"""Run the AP agent: it measures the queues of all access points and divides LTE cells.
+"""Run the AP agent: it measures all access points, and divides LTE cells among their users.
 
-The agent polls the queues ten times a second, and reports to POX and to the runner twice a second.
-It runs as a separate process, so that POX gets reports even if the runner is blocked. Its
-configuration is one JSON file. It ends when its standard input is closed.
+The agent polls the queues of the access points ten times a second, and sends reports to POX and to
+the runner twice a second. It is a separate process, so that POX gets reports even if the runner is
+blocked. Its configuration is one JSON file. It ends when its standard input is closed.
 """
 
 from __future__ import annotations
@@ -38,19 +38,26 @@ POLLS_PER_REPORT = 5  # a datagram costs more than a poll
 
 
 class Cell(Protocol):
-    """Measure one access point; `queues` are the handles of the qdiscs to read for it."""
+    """Measure one access point.
+
+    `queues` lists the handles of the qdiscs whose counters `poll` needs.
+    """
 
     queues: list[Handle]
 
     def poll(self, queues: Mapping[Handle, Queue], elapsed_s: float) -> Report:
-        """Return a report from the current queue counters, `elapsed_s` after the last poll."""
+        """Return a report, computed from the current counters of the qdiscs in `queues`.
+
+        `elapsed_s` is the time since the last poll.
+        """
 
 
 class Collisions:
     """Count the contenders for the channel of a WiFi cell, and set the effect of collisions.
 
-    A contender is an access point or a station that has a frame to send at that moment. Their
-    mean number decides how often a frame is transmitted, and how many frames are lost.
+    A contender is an access point or a station that has a frame to send at the time of a poll. The
+    mean number of contenders decides how often a frame is transmitted, and which fraction of frames
+    is lost.
     """
 
     def __init__(self, members: CellMembers, loss_ppm: int) -> None:
@@ -59,7 +66,10 @@ class Collisions:
         self._set = (1.0, 0.0)
 
     def update(self, downlinks: int) -> None:
-        """Take one measurement; at `downlinks` access points of the channel, frames wait."""
+        """Count the contenders now, and change the effect of collisions if it is different.
+
+        `downlinks` is the number of access points on this channel that have packets in their queue.
+        """
         now_ns = time.monotonic_ns()
         stations = self._members.activity().values()
         sending = downlinks + sum(each.busy_until_ns > now_ns for each in stations)
@@ -72,7 +82,7 @@ class Collisions:
 
 
 class WifiCell:
-    """Measure a WiFi cell: its radio's queue, and the uploads that wait for the channel."""
+    """Measure a WiFi cell: the queue of its radio, and the uploads that wait for the channel."""
 
     def __init__(
         self,
@@ -81,16 +91,22 @@ class WifiCell:
         wait_ns: Callable[[], int],
         collisions: Collisions | None = None,
     ) -> None:
-        """Find the queue; `wait_ns` returns how long a new upload frame would wait.
+        """Find the queue of the radio of `ap`, and those of access points on the same channel.
 
-        `collisions` updates the collisions of the cell, if it has any.
+        `wait_ns` returns how long a new upload frame would wait for the channel. `collisions` sets
+        the effect of collisions in this cell; it is None if the cell has no collisions.
         """
         self._stations, self._wait_ns, self._collisions = ap.stations, wait_ns, collisions
         self._handle = (scheduler.index(ap.device), FQ)
         self.queues = [self._handle, *((scheduler.index(each), FQ) for each in ap.sharing)]
 
     def poll(self, queues: Mapping[Handle, Queue], elapsed_s: float) -> Report:
-        """Return a report; its backlog is the longer one of downlink and uploads."""
+        """Return a report, computed from the current queue counters; update the collisions.
+
+        The backlog in the report is the number of packets that wait at the access point or the
+        number of upload frames that wait at the stations, whichever is larger. `elapsed_s` is not
+        used.
+        """
         downlink = queues[self._handle].backlog_packets
         rates_bps = [each.rate_bps for each in self._stations.values() if each.uploads]
         uploads = waiting_uploads(self._wait_ns(), rates_bps) if rates_bps else 0
@@ -107,7 +123,7 @@ class WifiCell:
 
 
 def make_cell(name: str, ap: AccessPoint, scheduler: Scheduler) -> Cell:
-    """Return the WifiCell or LteCell that measures the access point `ap`."""
+    """Return the `WifiCell` or `LteCell` that measures the access point `ap` with this name."""
     if ap.kind == "lte":
         return LteCell(ap, scheduler)
     clock = CellClock(ap.medium or name)
@@ -120,10 +136,11 @@ def make_cell(name: str, ap: AccessPoint, scheduler: Scheduler) -> Cell:
 
 
 def serve(aps: Mapping[str, AccessPoint], ports: Iterable[int]) -> None:
-    """Poll and report the access points until standard input ends.
+    """Poll the access points and report on them until standard input ends.
 
-    Reports go to these UDP ports. Changes of stations are read from standard input. An access
-    point to which a station has moved is reported at once.
+    `aps` maps names to access points. Reports go to the local UDP ports `ports`. Changes of
+    stations are read from standard input and change `aps`. When a station has moved to an access
+    point, a report on this access point is sent without delay.
     """
     scheduler, ports = Scheduler(), list(ports)
     cells = {name: make_cell(name, ap, scheduler) for name, ap in aps.items()}
@@ -154,7 +171,7 @@ def serve(aps: Mapping[str, AccessPoint], ports: Iterable[int]) -> None:
 
 
 def mean(reports: Sequence[Report]) -> Report:
-    """Return the last of these reports, with the mean of the occupancies of all of them."""
+    """Return the last of `reports`, with each occupancy replaced by the mean over all `reports`."""
 
     def of_bearer(user: str) -> float | None:
         known = [each.stations[user].mac_occupancy for each in reports if user in each.stations]
@@ -171,18 +188,24 @@ def mean(reports: Sequence[Report]) -> Report:
 
 
 def encode(ap: str, number: int, report: Report) -> bytes:
-    """Return the datagram of a report (`controller.agent_messages.ApReport`)."""
+    """Return the JSON datagram with the report of an access point; `number` numbers the reports.
+
+    The receiver decodes it as a `controller.agent_messages.ApReport`.
+    """
     return json.dumps({"kind": "ap", "seq": number, "ap": ap, **asdict(report)}).encode()
 
 
 class Lines:
-    """Read the lines that another process writes into a file descriptor."""
+    """Read the lines that another process writes into a pipe; `descriptor` is the end to read."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor, self._unread = descriptor, b""
 
     def next(self, timeout_s: float) -> bytes | None:
-        """Wait up to `timeout_s` for a line. Return it, b"" if none has come, None at the end."""
+        """Wait up to `timeout_s` for the next line, and return it without its newline.
+
+        Return b"" if no whole line has come, and None at the end of the input.
+        """
         if b"\n" not in self._unread:
             readable, _, _ = select.select([self._descriptor], [], [], timeout_s)
             if not readable:
@@ -199,10 +222,11 @@ class Lines:
 
 
 def take_change(aps: Mapping[str, AccessPoint], lines: Lines, timeout_s: float) -> str | None:
-    """Wait up to `timeout_s` for a change of a station, and apply it to `aps`.
+    """Wait up to `timeout_s` for a line that changes a station, and apply the change to `aps`.
 
-    Return None if the input has ended. Otherwise return the name of the access point to which a
-    station has moved, which is to be reported now; an empty text if none has.
+    Return None if the input has ended. If the change moves a station to another access point,
+    return the name of that access point, which shall be reported without delay. Otherwise return
+    "".
     """
     line = lines.next(timeout_s)
     if not line:
@@ -220,7 +244,7 @@ def take_change(aps: Mapping[str, AccessPoint], lines: Lines, timeout_s: float) 
 
 
 def access_points(configuration: Mapping[str, Any]) -> dict[str, AccessPoint]:
-    """Return the access points in the configuration file."""
+    """Return the access points by their names, given the contents of the configuration file."""
     return {
         name: AccessPoint(**ap | {"stations": _stations(ap["stations"])})
         for name, ap in configuration["aps"].items()

@@ -2,8 +2,9 @@
 
 Both engines have this rule (lab/engines/sim/core/mptcp.py, `on_application`):
 
-1) The application has a turn every 20 ms. In each turn, the data of the time since the last turn is
-   due. The turns are at fixed times, so a late turn makes up for the delay, up to one second.
+1) The application has a turn every 20 ms. In each turn, it may write as much data as its rate gives
+   for the time since the last turn: the data that is due. The turns are at fixed times, so a late
+   turn makes up for the delay, up to one second.
 2) Data that TCP cannot send does not pile up. After its turn, an application is at most 16 segments
    ahead of TCP, or the data that was due in this turn if that is more. The application skips the
    rest, and never sends it later.
@@ -24,42 +25,54 @@ SIOCOUTQNSD = 0x894B  # linux/sockios.h: data written and not sent
 
 
 class Application:
-    """Hold the times of the turns of one application, and the fraction of a byte that is due."""
+    """Keep the times of the turns of one application, and the fraction of a byte that is due."""
 
     def __init__(self, now_s: float, turn_s: float = TURN_S) -> None:
-        """Let the first turn be at `now_s`. In it, the data of one whole turn is due."""
+        """Set the first turn to the time `now_s`. In this turn, the data of one whole turn is due.
+
+        `turn_s` is the time between two turns.
+        """
         self._period_s, self._due_s = turn_s, now_s
         self._last_s, self._fraction = now_s - turn_s, 0.0
 
     def due_bytes(self, rate_bps: int, now_s: float) -> int:
-        """Return how many bytes are due in a turn at `now_s`, and begin the wait for the next."""
+        """Return how many bytes are due in the turn that takes place at `now_s`.
+
+        They are what `rate_bps` gives for the time since the last turn, at most for `CATCH_UP_S`.
+        Call this once per turn.
+        """
         elapsed_s, self._last_s = min(CATCH_UP_S, now_s - self._last_s), now_s
         exact = self._fraction + rate_bps * elapsed_s / 8
         self._fraction = exact - int(exact)
         return int(exact)
 
     def restart(self, now_s: float) -> None:
-        """Let the next turn begin at `now_s`, so that no data is due for the time before."""
+        """Set the time of the last turn to `now_s`, so that no data is due for the time before."""
         self._last_s = now_s
 
     def wait_s(self, now_s: float) -> float:
-        """Return the time from `now_s` until the next turn, 0 if that is late already."""
+        """Advance to the next turn; return the time from `now_s` until this turn, 0 if it is late.
+
+        Call this once per turn.
+        """
         self._due_s = max(self._due_s + self._period_s, now_s)
         return self._due_s - now_s
 
 
 def writable_bytes(due: int, unsent: int) -> int:
-    """Return how much of `due` bytes an application writes while TCP has not sent `unsent` bytes.
+    """Return how many of the `due` bytes an application writes in this turn.
 
-    The rest is skipped (rule 2 at the top of this file).
+    `unsent` is the number of bytes that it has written and TCP has not sent yet. The application
+    skips the other bytes that are due (rule 2 at the top of this file).
     """
     return max(0, min(due, max(UNSENT_BYTES, due) - unsent))
 
 
 def unsent_bytes(connection: socket.socket) -> int:
-    """Return how much written data TCP, or MPTCP, has not given to the network or a subflow yet.
+    """Return how many bytes the application has written that TCP or MPTCP has not sent yet.
 
-    Return 0 if this kernel cannot say.
+    MPTCP has sent a byte when it has given the byte to a subflow. Return 0 if this kernel cannot
+    say.
     """
     answer = bytearray(4)
     try:

@@ -1,4 +1,8 @@
-"""Act on one host for the controller: report its subflows, set backup and expected rates."""
+"""Act on one host for the controller: report its MPTCP subflows, and carry out commands.
+
+A command sets or clears the backup flag of subflows, or sets their expected rates: the rate to
+which the host limits a subflow.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +25,13 @@ from lab.errors import LabError
 
 @dataclass(frozen=True)
 class HostSettings:
-    """Describe a host; `pid` is a process in its namespaces.
+    """Describe a host; `pid` is a process in the host's namespaces.
 
-    `loss` lists for each of its addresses the devices by which data leaves on its path. `paced` are
-    the `tc` lines that prepare it for pacing; there are none if windows are limited instead.
-    `endpoints`: it may set the backup of its addresses. `opens` lists the addresses from which a
-    path manager in user space opens subflows; None leaves that to the kernel.
+    `endpoints` is True if the host may change the backup flag of its own addresses: it is a
+    multipath user. `loss` maps each address of the user to the interfaces on its path that may lose
+    data. `paced` are the `tc` lines that prepare the host's interfaces for pacing; empty if windows
+    are limited instead. `opens` lists the addresses from which a path manager in user space opens
+    subflows; None if the kernel opens the subflows.
     """
 
     pid: int
@@ -37,10 +42,14 @@ class HostSettings:
 
 
 class ControlledHost:
-    """Report the subflows of one host, and change their backup flags and expected rates."""
+    """Report the MPTCP subflows of one host, and change their backup flags and expected rates."""
 
     def __init__(self, name: str, settings: HostSettings, limits: Pacing | ExpectedRates) -> None:
-        """Act on the host `name`; `limits` limits its subflows to their expected rates."""
+        """Open netlink sockets inside the host `name`.
+
+        `limits` limits the subflows to their expected rates, by their pacing rates or their
+        windows.
+        """
         self.name, self._settings, self._limits = name, settings, limits
         self._diagnosis = netlink.inside(settings.pid, tcp_sockets.Diagnosis)
         opens = settings.opens
@@ -55,9 +64,10 @@ class ControlledHost:
         self._last_seq = -1
 
     def report(self, seq: int, losses: Mapping[str, float]) -> HostReport:
-        """Return a report on the host's subflows and the loss on its paths.
+        """Return a report on the subflows of the host, and on the loss on the path of each address.
 
-        `losses` has the configured loss (0 to 1) of each device. `seq` numbers the report.
+        `seq` is the number of the report. `losses` maps each interface to its configured random
+        loss, from 0 to 1.
         """
         subflows = sorted(
             (each for each in self._diagnosis.sockets() if each.token is not None),
@@ -70,9 +80,11 @@ class ControlledHost:
         return HostReport(seq, self.name, tuple(self._state(each) for each in subflows), loss)
 
     def obey(self, command: HostCommand) -> None:
-        """Carry out a command; raise `MessageRefused` if it is not newer than the last command.
+        """Carry out a command of the controller; changes of subflows that have ended are ignored.
 
-        If the kernel refuses the change of a subflow, change the others, then raise `LabError`.
+        Raises `MessageRefused` if the sequence number of the command is not larger than that of the
+        last command. If the kernel refuses some changes, carry out the others, then raise
+        `LabError`.
         """
         if command.seq <= self._last_seq:
             raise MessageRefused(
@@ -107,17 +119,17 @@ class ControlledHost:
                 self._limits.set_rate(self._settings.pid, *ends, rate_bps)
 
     def _prepare_pacing(self) -> None:
-        """Give the host's interfaces an fq qdisc; later calls do nothing."""
+        """Give the host's interfaces an fq qdisc in the first call; later calls do nothing."""
         lines, self._to_prepare = self._to_prepare, []
         if lines:
             argv = [*self._inside(), "tc", "-batch", "-"]
             shell.run(argv, f"prepare {self.name} for pacing", stdin=shaping.batch(lines))
 
     def _set_backup(self, manager: PathManager, address: str, backup: bool) -> None:
-        """Make all subflows from a local address backup or not.
+        """Set or clear the backup flag of all subflows from a local address.
 
-        The controller repeats a command if its effect did not reach the other end. The kernel
-        notifies the other end only of a change, so a repeated command sets the opposite first.
+        The controller repeats a command if the command had no effect at the other end. The kernel
+        notifies the other end only of a change. So a repeated command sets the opposite first.
         """
         repeated = self._backup.get(address, False) == backup
         for each in (not backup, backup) if repeated else (backup,):
@@ -129,7 +141,7 @@ class ControlledHost:
         self._backup[address] = backup
 
     def _set_subflow_backup(self, manager: PathManager, subflow: TcpSocket, backup: bool) -> None:
-        """Make one subflow backup or not, on a host with a path manager in user space.
+        """Set or clear the backup flag of one subflow, on a host with a path manager in user space.
 
         The kernel notifies the other end at every call.
         """
@@ -163,15 +175,16 @@ class ControlledHost:
 
 
 def _order_of_joining(subflow: TcpSocket) -> tuple[int, int, Endpoint, Endpoint]:
-    """Return a sort key that puts the subflows of a connection in the order in which they joined.
+    """Return a sort key: it sorts the subflows of a connection in the order in which they joined.
 
-    Only a server knows this order. A restarted controller numbers the subflows by it.
+    Only a server knows this order, from the address IDs. A controller that was restarted numbers
+    the subflows by it.
     """
     return subflow.token or 0, subflow.remote_id, subflow.source, subflow.destination
 
 
 def _combined(losses: Iterable[float]) -> float:
-    """Return the loss of a path (0 to 1), given the loss of each device on the path."""
+    """Return the loss of a path (0 to 1), given the loss of each interface on the path."""
     return 1.0 - prod(1.0 - each for each in losses)
 
 

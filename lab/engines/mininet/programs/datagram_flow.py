@@ -1,6 +1,7 @@
 """Move the datagrams of one UDP flow: send them at a rate, or receive and count them.
 
-Each datagram begins with its number, from 0. So the receiver knows which are missing or came late.
+Each datagram begins with its number, counted from 0. So the receiver knows how many datagrams are
+missing and how many came out of order.
 """
 
 from __future__ import annotations
@@ -24,9 +25,10 @@ NUMBER = struct.Struct("!Q")
 
 
 class DatagramFlow:
-    """Send or receive the datagrams of a flow at one end.
+    """Send or receive the datagrams of a flow at one end; `own` is the connected UDP socket.
 
     `rate_bps` counts payload. A datagram that finds a full queue is lost, also on this host.
+    `sends` says whether this end sends.
     """
 
     def __init__(self, request: FlowRequest, own: socket.socket, sends: bool) -> None:
@@ -41,15 +43,15 @@ class DatagramFlow:
         own.setblocking(False)
 
     def go(self) -> None:
-        """Start a thread that sends or receives the datagrams."""
+        """Start a thread that sends the datagrams, or receives them, until `stop`."""
         threading.Thread(target=self._send if self.sends else self._receive, daemon=True).start()
 
     def stop(self) -> None:
-        """End the flow at this end."""
+        """End the flow at this end; the other end needs a call of its own."""
         self._is_over = True
 
     def report_rate(self) -> None:
-        """Do nothing: the other end of a UDP flow gets its rate from the runner."""
+        """Do nothing, because the runner sets the rate of a UDP flow at both ends."""
 
     def set_cc(self, _cc: str) -> None:
         """Do nothing: UDP has no congestion control."""
@@ -94,10 +96,11 @@ class DatagramFlow:
         self.bytes += len(data)
 
     def status(self) -> dict[str, Any]:
-        """Return the counters of this end.
+        """Return the counters of this end as a dictionary.
 
-        `datagrams` were sent or received, `out_of_order` came after a later one, and `next` is one
-        more than the largest number that has arrived.
+        `datagrams` counts the datagrams sent or received at this end. `out_of_order` counts
+        datagrams that arrived after one with a larger number. `next` is one more than the largest
+        number that has arrived.
         """
         return {
             "bytes": self.bytes,
@@ -113,7 +116,10 @@ class DatagramFlow:
 
 
 def open_datagrams(bind: str, port: int = 0) -> socket.socket:
-    """Return a UDP socket at this address. Several sockets may share a port of a server."""
+    """Return a UDP socket bound to the address `bind` and this port; 0 means any free port.
+
+    Several sockets of a server may share one port.
+    """
     own = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     own.bind((bind, port))

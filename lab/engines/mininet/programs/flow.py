@@ -1,4 +1,7 @@
-"""Move the data of one flow: send it at a rate or as fast as possible, or receive and count it."""
+"""Move the data of one TCP or MPTCP flow: send it, or receive and count it.
+
+The sender sends at a given rate or as fast as possible.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +24,12 @@ ZEROS = bytes(CHUNK_BYTES)
 
 
 class FlowRequest(NamedTuple):
-    """Describe a flow; `server` and `bind` are addresses, `direction` is "down" or "up".
+    """Describe a flow to open.
 
-    `protocol` is "tcp" (also for MPTCP) or "udp". `rate_bps` and `volume_bytes` are None if they
-    are unlimited. It is a tuple because `dataclasses` takes long to load on an emulated processor.
+    `server` and `bind` are the addresses of the server and of the user; `direction` is "down" or
+    "up". `protocol` is "tcp" (also for MPTCP) or "udp". `cc` is the kernel's name of the congestion
+    control. `rate_bps` and `volume_bytes` are None if they are unlimited. This is a tuple because
+    `dataclasses` takes long to load on an emulated processor.
     """
 
     id: str
@@ -40,12 +45,15 @@ class FlowRequest(NamedTuple):
 
     @classmethod
     def from_json(cls, request: dict[str, Any]) -> FlowRequest:
-        """Read the fields of a FlowRequest from a JSON object; ignore other keys."""
+        """Return a FlowRequest with the fields of a JSON object; other keys are ignored."""
         return cls(**{key: request[key] for key in cls._fields if key in request})
 
 
 class Flow:
-    """Send or receive the data of a flow at one end of its connection."""
+    """Send or receive the data of a TCP or MPTCP flow at one end of its connection.
+
+    `sends` says whether this end sends. `bytes` counts what this end has sent or received so far.
+    """
 
     def __init__(self, request: FlowRequest, connection: socket.socket, sends: bool) -> None:
         self.connection, self.sends = connection, sends
@@ -56,7 +64,7 @@ class Flow:
         self._buffer: ReceiveBuffer | None = None
 
     def go(self) -> None:
-        """Start a thread that sends or receives the data."""
+        """Start a thread that sends or receives the data until the flow ends."""
         threading.Thread(target=self._run, daemon=True).start()
 
     def stop(self) -> None:
@@ -64,20 +72,20 @@ class Flow:
         self.connection.shutdown(socket.SHUT_RDWR)
 
     def report_rate(self) -> None:
-        """Send the rate of the flow to the other end, if that end sends the data."""
+        """Send the rate of the flow to the other end, if the other end sends the data."""
         if not self.sends:
             self.connection.sendall(json.dumps({"rate_bps": self.rate_bps}).encode() + b"\n")
 
     def set_cc(self, cc: str) -> None:
-        """Let this end use another congestion control, on all present and later subflows.
+        """Change the congestion control of this end, on all present and later subflows.
 
-        `cc` is the kernel's name. Do nothing if the flow has ended.
+        `cc` is the kernel's name of the congestion control. Do nothing if the flow has ended.
         """
         if self.done_s is None and self.error is None:
             choose_cc(self.connection, cc)
 
     def further_subflows(self) -> int | None:
-        """Return how many subflows the connection has beyond its first, None if it is not MPTCP."""
+        """Return the number of subflows beyond the first; None if the connection is not MPTCP."""
         if not is_mptcp(self.connection):
             return None
         return self.connection.getsockopt(SOL_MPTCP, MPTCP_INFO, 16)[0]
@@ -91,7 +99,11 @@ class Flow:
             self.error = problem.strerror or str(problem)
 
     def _send(self) -> None:
-        """Send until the volume of the flow is sent, with a rate in turns (see `application`)."""
+        """Send until the volume of the flow is sent, then close the connection for sending.
+
+        If the flow has a rate, write in turns (see application.py); otherwise write as fast as
+        possible.
+        """
         left = self._volume_bytes
         turns = Application(time.monotonic())
         while left is None or left > 0:
@@ -111,18 +123,19 @@ class Flow:
         self.connection.shutdown(socket.SHUT_WR)
 
     def _write(self, size: int) -> None:
-        """Write `size` bytes, all zero; wait while the kernel takes no more."""
+        """Write `size` zero bytes to the connection; wait while the kernel takes no more."""
         for start in range(0, size, CHUNK_BYTES):
             data = ZEROS[: min(CHUNK_BYTES, size - start)]
             self.connection.sendall(data)
             self.bytes += len(data)
 
     def _receive(self) -> None:
-        """Let the kernel copy each packet when it comes, and count 20 times a second.
+        """Receive until the sender closes the connection; count the bytes 20 times a second.
 
-        A program that woke for every packet would cost more than the packet. One that reads seldom
-        would be no ordinary receiver: between two reads the window cannot grow, and then Linux
-        delays its acknowledgements.
+        In between, the kernel copies each packet to the buffer when it arrives (MSG_WAITALL). If
+        the program woke for every packet, this would cost more than the packet. If it read only 20
+        times a second, it would be no ordinary receiver: between two reads the receive window
+        cannot grow, and Linux then delays its acknowledgements.
         """
         self.connection.setsockopt(
             socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("@ll", 0, int(COUNT_S * 1e6))
@@ -136,7 +149,11 @@ class Flow:
             self._buffer.poll()
 
     def status(self) -> dict[str, Any]:
-        """Return the counters of this end, and whether the connection is MPTCP now."""
+        """Return the counters of this end as a dictionary; `mptcp`: the connection is MPTCP now.
+
+        `done_s` is the duration of the flow, None while it runs. `error` is the error that ended
+        it.
+        """
         return {
             "bytes": self.bytes,
             "done_s": self.done_s,
@@ -155,7 +172,10 @@ def open_socket(mptcp: bool) -> socket.socket:
 
 
 def is_mptcp(connection: socket.socket) -> bool:
-    """Return whether a connection is MPTCP now: the peer agreed, and it did not fall back."""
+    """Return whether a connection is MPTCP now.
+
+    It is not if the peer has not agreed to MPTCP, or if the connection has fallen back to TCP.
+    """
     try:
         info = connection.getsockopt(SOL_MPTCP, MPTCP_INFO, 16)
     except OSError:
@@ -164,5 +184,5 @@ def is_mptcp(connection: socket.socket) -> bool:
 
 
 def choose_cc(connection: socket.socket, cc: str) -> None:
-    """Set the congestion control of a connection; `cc` is the kernel's name."""
+    """Set the congestion control of a connection; `cc` is the kernel's name for it."""
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, cc.encode())

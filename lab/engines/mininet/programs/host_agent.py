@@ -1,18 +1,19 @@
 """Run the host agent: one process that acts on all hosts with Multipath TCP for the controller.
 
-1) Each host reports its MPTCP subflows and the loss on the path to each of its addresses: every two
-   seconds, and, once a command has come, every change four times per control interval.
+1) The agent reports for each host its MPTCP subflows and the loss on the path to each of its
+   addresses: every two seconds. After the first command it also reports every change, and looks
+   for changes four times per control interval of the controller.
 2) A command is carried out only if it comes from the registered controller with this run's key, and
    only once.
 3) Backup: the host with several addresses changes its endpoint, and the kernel notifies the other
-   end (MP_PRIO). Where a path manager in user space opens the subflows, only the subflow changes.
-4) An expected rate: both hosts set the pacing rate of the subflow's socket, or, if the scenario
-   limits windows, write the rate into the map that its congestion control reads. It acts on the
-   sender.
-5) What was done is reported at once, as the kernel shows it, and written to standard output as a
-   command.
+   end (MP_PRIO). With a path manager in user space, only one subflow is changed.
+4) Expected rate, the rate to which a subflow is limited: both hosts set the pacing rate of the
+   subflow's socket. If the scenario limits windows, they write the rate into the map that the
+   congestion control of the subflow reads instead. Only the sender's setting has an effect.
+5) The effect of a command, as the kernel shows it, is reported 0.1 s later. The equivalent shell
+   commands are written to standard output.
 
-Its configuration is one JSON file; it ends when its standard input ends.
+Its configuration is one JSON file. It ends when its standard input ends.
 """
 
 from __future__ import annotations
@@ -44,10 +45,11 @@ DATAGRAM_BYTES = 65536
 
 @dataclass(frozen=True)
 class Settings:
-    """Hold the configuration; after a command, changes are reported every `period_s`.
+    """Hold the configuration of the agent.
 
-    `pins` is the folder of the pacing program. `expected` is the path of the pinned map of expected
-    rates if the scenario limits windows to them; None if it limits pacing rates.
+    `key` authenticates messages. `period_s` is the time between two polls after the first command.
+    `pins` is the folder where the pacing program is pinned. `expected` is the path of the pinned
+    map of expected rates if the scenario limits windows to them; None if it limits pacing rates.
     """
 
     controller: Endpoint
@@ -59,7 +61,7 @@ class Settings:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Settings:
-        """Return the settings in the configuration file."""
+        """Return the settings, given the contents of the configuration file."""
         hosts = {name: HostSettings(**each) for name, each in data["hosts"].items()}
         address, port = data["controller"]
         pins, expected = Path(data["pins"]), data["expected"] and Path(data["expected"])
@@ -67,7 +69,7 @@ class Settings:
 
 
 class HostAgent:
-    """Report the state of all hosts to the controller, and carry out its commands."""
+    """Report the state of all hosts to the controller, and carry out the controller's commands."""
 
     def __init__(self, settings: Settings) -> None:
         self._controller, self._key = settings.controller, settings.key
@@ -94,7 +96,7 @@ class HostAgent:
 
     @property
     def path_managers(self) -> list[UserspacePathManager]:
-        """Return the path managers in user space of all hosts that have one."""
+        """Return the user-space path managers of those hosts that have one."""
         managers = (host.userspace_manager for host in self._hosts.values())
         return [each for each in managers if each is not None]
 
@@ -113,9 +115,10 @@ class HostAgent:
                 self.socket.sendto(encode(report, self._key), self._controller)
 
     def read(self, datagram: bytes, sender: Endpoint) -> HostCommand:
-        """Decode a command from a datagram of `sender`.
+        """Decode and return a command from a datagram of the address `sender`.
 
-        Raises `MessageRefused` if the sender, the key or the host is wrong.
+        Raises `MessageRefused` if the sender is not the controller, the key is wrong, or the host
+        is unknown.
         """
         if sender != self._controller:
             raise MessageRefused(
@@ -128,15 +131,18 @@ class HostAgent:
         return command
 
     def obey(self, command: HostCommand) -> None:
-        """Carry out a command, and report changes more often from now on."""
+        """Carry out a command; from now on, poll the hosts at the shorter period of the settings.
+
+        Raises as `ControlledHost.obey` does.
+        """
         self.period_s = self._period_after_command_s
         self._hosts[command.host].obey(command)
 
     def obey_waiting(self) -> None:
-        """Carry out the received commands; for each connection only the latest one.
+        """Carry out the received commands; for each connection of a host only the latest command.
 
         A command contains everything that is still to be done on its connection, so it replaces
-        earlier ones. If this program or the kernel refuses a command, log it and go on.
+        earlier commands. If the agent or the kernel refuses a command, log the reason and go on.
         """
         commands: dict[tuple[str, str], HostCommand] = {}
         while select.select([self.socket], [], [], 0)[0]:
@@ -157,7 +163,7 @@ class HostAgent:
 def serve(agent: HostAgent) -> None:
     """Send reports and carry out commands until standard input ends.
 
-    The first line on standard output announces the start.
+    First print the line {"ready": true}, which tells the runner that the agent works.
     """
     print(json.dumps({"ready": True}), flush=True)
     due = time.monotonic()
@@ -187,7 +193,10 @@ def _seq(command: HostCommand) -> int:
 
 
 def _write_command(at: float, argv: Sequence[str], stdin: str | None) -> None:
-    """Write a command that was run to standard output, as one line of JSON for the runner."""
+    """Write a command that was run to standard output, as one line of JSON for the runner.
+
+    `at` is the time when the command was issued [s since 1970].
+    """
     print(json.dumps({"at": at, "argv": list(argv), "stdin": stdin}), flush=True)
 
 

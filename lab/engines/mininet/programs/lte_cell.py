@@ -1,4 +1,4 @@
-"""Divide an LTE cell among its users, and measure the queues of its users."""
+"""Divide the rate of an LTE cell among its users, and measure the queues of these users."""
 
 from __future__ import annotations
 
@@ -16,12 +16,15 @@ MIN_CHANGE = 0.01  # of a rate; smaller changes are not worth a request to the k
 
 
 class Bearers:
-    """Divide one direction of an LTE cell: each user has a queue, whose rate is its share."""
+    """Divide one direction of an LTE cell among its users.
+
+    Each user has a queue, which is served at the user's share of the cell's rate.
+    """
 
     def __init__(
         self, stations: Stations, devices: Mapping[str, str], scheduler: Scheduler
     ) -> None:
-        """Find the queues; `devices` has the interface with the queue of each user."""
+        """Find the queues; `devices` maps each user to the interface with the user's queue."""
         self._stations, self._scheduler = stations, scheduler
         self._devices = {user: scheduler.index(device) for user, device in devices.items()}
         self.queues = [(device, PFIFO) for device in self._devices.values()]
@@ -29,9 +32,10 @@ class Bearers:
         self._granted_bps: dict[str, int] = {}
 
     def divide(self, queues: Mapping[Handle, Queue], elapsed_s: float) -> dict[str, int]:
-        """Set the rate of each user to its proportional-fair share of the cell.
+        """Set the rate of each user's queue to the proportional-fair share of the user.
 
-        Return the number of packets in each user's queue.
+        `queues` has the current counters of the qdiscs, `elapsed_s` is the time since the last
+        call. Return the number of packets in the queue of each user.
         """
         own = {user: queues[device, PFIFO] for user, device in self._devices.items()}
         bearers = {user: self._bearer(user, queue, elapsed_s) for user, queue in own.items()}
@@ -53,9 +57,9 @@ class Bearers:
 
 
 class LteCell:
-    """Divide an LTE cell, each direction separately, and measure the queues of its users.
+    """Divide an LTE cell among its users, in each direction separately, and measure their queues.
 
-    The uplink queue of a user counts only if the user has uploads: otherwise it holds only
+    The uplink queue of a user is reported only if the user has uploads; otherwise it holds only
     acknowledgements.
     """
 
@@ -68,7 +72,11 @@ class LteCell:
         self.queues = self._down.queues + self._up.queues
 
     def poll(self, queues: Mapping[Handle, Queue], elapsed_s: float) -> Report:
-        """Set the rates of both directions of each user, and return a report."""
+        """Set the rates of all users in both directions, and return a report on the cell.
+
+        `queues` has the current counters of the qdiscs, `elapsed_s` is the time since the last
+        poll.
+        """
         down, up = (each.divide(queues, elapsed_s) for each in (self._down, self._up))
         counted = {
             user: [down[user], up[user]] if station.uploads else [down[user]]

@@ -1,7 +1,8 @@
 """Measure the rates and the round-trip time of the path between a server and a user's address.
 
-Downlink: the user's side sends a request, which the server answers with a burst of full frames.
-Uplink: the user's side sends a burst of full frames, then requests the rate at which they arrived.
+Downlink: the user's host sends a request, and the server answers with a burst of full frames.
+Uplink: the user's host sends a burst of full frames, and then requests the rate at which the server
+received them.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ ZEROS = bytes(PAYLOAD_BYTES)
 
 
 def serve() -> None:
-    """Start a thread that answers requests for bursts on UDP port `PROBE_PORT`."""
+    """Start a thread that answers the requests of probes on UDP port `PROBE_PORT`."""
     listener = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     listener.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, RECEIVE_BUFFER_BYTES)
     listener.bind(("", PROBE_PORT))
@@ -34,7 +35,11 @@ def serve() -> None:
 
 
 def _answer(listener: socket.socket) -> None:
-    """Answer each request: with a burst of full frames, or with the rate of a received burst."""
+    """Answer each request: with a burst of full frames, or with the rate of a received burst.
+
+    The second answer goes to the request `ARRIVED`; it is a text with the rate in bit/s, 0 if
+    unknown.
+    """
     arrivals: dict[tuple[str, int], list[float]] = {}
     while True:
         request, peer = listener.recvfrom(2048)
@@ -51,8 +56,9 @@ def _answer(listener: socket.socket) -> None:
 def measure(server: str, bind: str, packets: int) -> tuple[float | None, float | None]:
     """Measure a path without other traffic; return its rate [bit/s] and round-trip time [ms].
 
-    The path leads from `server` to the local address `bind`. The burst has `packets` frames, which
-    must fit into the queues. A result is None if too few answers came.
+    The path leads from `server` to the local address `bind`. The rate is that of a burst of
+    `packets` frames, which must fit into the queues. The rate or the time is None if too few
+    answers came.
     """
     rtt_ms = _ping_ms(server, bind)
     _burst_bps(server, bind, WARM_UP_PACKETS)  # the first use of path and program is slow
@@ -62,9 +68,12 @@ def measure(server: str, bind: str, packets: int) -> tuple[float | None, float |
 def measure_up(server: str, bind: str, packets: int) -> float | None:
     """Measure the rate from the local address `bind` to `server` [bit/s], without other traffic.
 
-    Return None if too few of the `packets` frames arrived. The request for the result waits in the
-    same queues, behind the frames. A small answer comes before: a WiFi cell that has last sent a
-    large frame to a user lets each of the user's frames wait for another one of that size.
+    Send `packets` full frames, then request the rate at which they arrived; the request waits in
+    the same queues, behind the frames. Return None if too few frames arrived.
+
+    Before the burst, let the server send one small frame. In a WiFi cell, each uplink frame also
+    waits for the airtime of the latest downlink frame; after a large one, the result would be too
+    small.
     """
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.bind((bind, 0))
@@ -82,10 +91,10 @@ def measure_up(server: str, bind: str, packets: int) -> float | None:
 
 
 def _burst_bps(server: str, bind: str, packets: int) -> float | None:
-    """Request a burst; return the rate at which its Ethernet frames arrive [bit/s].
+    """Request a burst of `packets` frames; return the rate at which the frames arrive [bit/s].
 
-    This program reads the clock at each arrival: the kernel's time stamp of a WiFi frame is the
-    departure time that its cell set.
+    Return None if too few arrive. This program reads the clock at each arrival: the kernel's time
+    stamp of a WiFi frame would be the departure time that the eBPF program of the cell has set.
     """
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, RECEIVE_BUFFER_BYTES)
@@ -103,9 +112,9 @@ def _burst_bps(server: str, bind: str, packets: int) -> float | None:
 
 
 def _rate_bps(arrivals: list[float]) -> float | None:
-    """Return the rate of full Ethernet frames that arrived at these times [bit/s].
+    """Return the rate of full Ethernet frames that arrived at the times `arrivals` [bit/s].
 
-    The first fifth is not counted. Return None if too few arrived.
+    The first fifth of the frames is not counted. Return None if fewer than `MIN_ARRIVALS` remain.
     """
     counted = arrivals[len(arrivals) // 5 :]
     if len(counted) < MIN_ARRIVALS or counted[-1] <= counted[0]:
@@ -114,7 +123,7 @@ def _rate_bps(arrivals: list[float]) -> float | None:
 
 
 def _ping_ms(server: str, bind: str, count: int = 6) -> float | None:
-    """Return the shortest of `count` ping times [ms]; None if no answer came.
+    """Return the shortest round-trip time of `count` pings [ms]; None if no answer came.
 
     The first ping makes the controller set up the path, so it is slower than the others.
     """

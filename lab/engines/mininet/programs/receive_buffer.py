@@ -1,12 +1,13 @@
 """Measure how much data a receiver holds back because data before it is missing.
 
-The kernel has no counter for this. It is computed from two counters [bytes]:
+The kernel has no counter for the data held back. It is computed from two counters in bytes:
 
     arrived - delivered = held back + duplicates so far
 
-`arrived` is the data of all segments that arrived on any subflow, `delivered` the data that is in
-order for the application. The duplicates only grow. So if the difference falls, data was held back
-and is now delivered. The largest fall from a peak is the largest amount of data held back.
+`arrived` is the data of all segments that arrived on any subflow. `delivered` is the data that the
+application can read in order. The number of duplicates only grows. So if the difference falls, data
+was held back before and is delivered now. The largest fall of the difference from a peak is the
+largest amount of data held back.
 """
 
 from __future__ import annotations
@@ -51,7 +52,8 @@ class ReceiveBuffer:
     def take(self, arrived: list[tuple[int, int]], delivered: int) -> None:
         """Update `most_bytes` from one reading of the counters.
 
-        `arrived` has the number of segments and the segment size of each subflow.
+        `arrived` has the number of segments and the segment size in bytes of each subflow,
+        `delivered` the number of bytes delivered in order.
         """
         self._segment_bytes = max(self._segment_bytes, *(size for _, size in arrived))
         difference = sum(count for count, _ in arrived) * self._segment_bytes - delivered
@@ -65,9 +67,10 @@ class ReceiveBuffer:
         return [info], info.bytes_received
 
     def _multipath(self) -> tuple[list[TcpInfo], int]:
-        """Return the counters of all subflows, and the data delivered at the same time.
+        """Return the counters of all subflows, and the bytes delivered at the same time.
 
-        The delivered data is read before and after; if it has changed, read again.
+        The delivered bytes are read before and after the counters. If they differ, all is read once
+        more, at most `MAX_ATTEMPTS` times; after that the result is an empty list and 0.
         """
         for _ in range(MAX_ATTEMPTS):
             before = self._delivered()
@@ -77,14 +80,15 @@ class ReceiveBuffer:
         return [], 0
 
     def _delivered(self) -> int:
-        """Return the next expected data sequence number of the MPTCP connection."""
+        """Return the next expected data sequence number, which grows with each delivered byte."""
         info = self._connection.getsockopt(SOL_MPTCP, MPTCP_INFO, 40)
         return int(struct.unpack_from("=Q", info, 32)[0])
 
     def _subflow_infos(self) -> list[TcpInfo]:
-        """Return the TCP counters of every subflow, by getsockopt of the C library.
+        """Return the TCP counters of every subflow.
 
-        Python's getsockopt cannot pass the request that MPTCP_TCPINFO needs.
+        This calls getsockopt of the C library: Python's getsockopt cannot pass the input that the
+        option MPTCP_TCPINFO needs.
         """
         import ctypes  # slow to load, and a host that only sends does not need it
 
@@ -101,7 +105,7 @@ class ReceiveBuffer:
 
 
 class TcpInfo:
-    """Decode the needed fields of a struct tcp_info (linux/tcp.h)."""
+    """Decode the received bytes, the segments and their size in a struct tcp_info (linux/tcp.h)."""
 
     def __init__(self, raw: bytes) -> None:
         (self.segment_bytes,) = struct.unpack_from("=I", raw, 20)  # tcpi_rcv_mss

@@ -1,16 +1,16 @@
 """Run the flows of one host: one such traffic program runs inside every host that has flows.
 
-It opens its own sockets, so that a run can verify what it measured. Each line of standard input is
-a command in JSON, answered by one line of JSON on standard output. The program ends when its input
-ends, so it never outlives the run. It imports little, because a process starts slowly under
-software emulation.
+The program opens its own sockets, so it can verify that a connection is MPTCP. Each line of
+standard input is a command in JSON, answered by one line of JSON on standard output. The program
+ends when its input ends, so it never outlives the run. It imports little, because a process starts
+slowly under software emulation.
 
     {"do": "serve", "mptcp": true}    -> {"mptcp": true}    false: this kernel refused MPTCP
     {"do": "connect", ...}            -> {"port": 40112}    keys: see FlowRequest
-    {"do": "expect", "port", ...}     -> {}    the server's end of a UDP flow, whose user has this
-                                         port; keys: see FlowRequest
+    {"do": "expect", "port", ...}     -> {}    the server's end of a UDP flow; port: the user's;
+                                         other keys: see FlowRequest
     {"do": "subflows"}                -> {"subflows": {"ue2-1": 1}}
-                                         beyond the first; null for plain TCP
+                                         of each flow, beyond the first; null for plain TCP
     {"do": "go", "id"}                -> {}    a connected flow starts to move data
     {"do": "rate", "id", "rate_bps"}  -> {}
     {"do": "stop", "id"}              -> {}
@@ -20,10 +20,10 @@ software emulation.
     {"do": "probe", "server", "bind", "packets", "up"} -> {"rate_bps", "rtt_ms", "up_bps"}
                                          the uplink is measured if up is true; otherwise it is null
 
-As soon as a TCP flow is connected, it sends its FlowRequest to the server as its first line. With
-this first data the kernel opens the other subflows, before other data is in flight. The next line
-starts the flow, later lines change its rate. A UDP flow has no connection: both ends get all
-commands.
+When a TCP flow is connected, the user's end sends the FlowRequest to the server as its first line.
+This is also the first data of the connection: after it the kernel opens the other subflows, before
+other data is in flight. For a download, the second line starts the flow, and each later line
+changes its rate. A UDP flow sends no such lines; both ends get all commands.
 """
 
 from __future__ import annotations
@@ -46,7 +46,10 @@ Answer = dict[str, Any]  # one line of JSON
 
 
 class TrafficProgram:
-    """Run the flows of this host, as commands from standard input request."""
+    """Run the flows of this host, as the commands on standard input request.
+
+    `flows` holds this host's end of each flow, by the ID of the flow.
+    """
 
     def __init__(self) -> None:
         self.flows: dict[str, Flow | DatagramFlow] = {}
@@ -64,7 +67,10 @@ class TrafficProgram:
         }
 
     def answer(self, line: str) -> Answer:
-        """Carry out the JSON command in `line`; return its answer (key `error` on failure)."""
+        """Carry out the JSON command in `line`, and return its answer.
+
+        If the command fails, the answer has only the key `error`.
+        """
         request = json.loads(line)
         try:
             return self._commands[request.pop("do")](request)
@@ -72,9 +78,9 @@ class TrafficProgram:
             return {"error": f"{type(problem).__name__}: {problem}"}
 
     def serve(self, mptcp: bool) -> Answer:
-        """Listen for flows and probes; answer whether the listener uses MPTCP.
+        """Listen for flows and probes; the answer says whether the listener uses MPTCP.
 
-        It uses plain TCP if the kernel refuses an MPTCP socket.
+        The listener uses plain TCP if `mptcp` is false or the kernel refuses an MPTCP socket.
         """
         try:
             listener = open_socket(mptcp)
@@ -93,7 +99,11 @@ class TrafficProgram:
             threading.Thread(target=self._take, args=(connection,), daemon=True).start()
 
     def _take(self, connection: socket.socket) -> None:
-        """Run the server's end of a flow: read its request, the line that starts it, new rates."""
+        """Run the server's end of a TCP flow.
+
+        Its first line is the FlowRequest. If the server sends the data, the second line starts the
+        flow, and each later line changes its rate.
+        """
         with connection.makefile("rb") as lines, contextlib.suppress(OSError, ValueError, KeyError):
             request = FlowRequest.from_json(json.loads(lines.readline()))
             choose_cc(connection, request.cc)
@@ -106,7 +116,7 @@ class TrafficProgram:
                 flow.rate_bps = json.loads(line)["rate_bps"]
 
     def connect(self, request: FlowRequest) -> Answer:
-        """Open a connection, or the user's end of a UDP flow, on this host; return its port."""
+        """Open the user's end of a TCP, MPTCP or UDP flow; the answer has its local port."""
         if request.protocol == "udp":
             own = open_datagrams(request.bind)
             own.connect((request.server, PORT))
@@ -127,7 +137,7 @@ class TrafficProgram:
         return {"port": connection.getsockname()[1]}
 
     def expect(self, request: FlowRequest, port: int) -> Answer:
-        """Open the server's end of a UDP flow, whose user has this port.
+        """Open the server's end of a UDP flow; `port` is the port of the user's end.
 
         Send the user an empty datagram, so that the controller sets up the path before the flow
         starts.
@@ -145,31 +155,34 @@ class TrafficProgram:
         return {}
 
     def subflows(self) -> Answer:
-        """Return the number of subflows beyond the first of each connection; None for plain TCP."""
+        """Answer with the number of subflows of each flow beyond the first; None without MPTCP."""
         found = list(self.flows.items())
         return {"subflows": {name: flow.further_subflows() for name, flow in found}}
 
     def go(self, flow_id: str) -> Answer:
-        """Start a flow: TCP at both ends, UDP at this end."""
+        """Start a flow: a TCP flow at both ends, a UDP flow only at this end."""
         flow = self.flows[flow_id]
         flow.report_rate()
         flow.go()
         return {}
 
     def set_rate(self, flow_id: str, rate_bps: int | None) -> Answer:
-        """Change the rate that a flow demands, None for no limit, at its sending end."""
+        """Change the rate at which a flow sends; None removes the limit.
+
+        If the other end of a TCP flow is the sender, send the rate to the other end.
+        """
         flow = self.flows[flow_id]
         flow.rate_bps = rate_bps
         flow.report_rate()
         return {}
 
     def stop(self, flow_id: str) -> Answer:
-        """End a flow: TCP at both ends, UDP at this end."""
+        """End a flow: a TCP flow at both ends, a UDP flow only at this end."""
         self.flows[flow_id].stop()
         return {}
 
     def status(self) -> Answer:
-        """Return the status of every flow of this host (see `Flow.status`)."""
+        """Answer with the counters of every flow of this host (see `Flow.status`)."""
         return {"flows": {name: flow.status() for name, flow in list(self.flows.items())}}
 
 
@@ -180,7 +193,7 @@ def _probe(server: str, bind: str, packets: int, up: bool = False) -> Answer:
 
 
 def main() -> None:
-    """Answer each line of standard input with one line."""
+    """Read commands from standard input until it ends; print the answer to each as one line."""
     program = TrafficProgram()
     for line in sys.stdin:
         print(json.dumps(program.answer(line)), flush=True)

@@ -2,10 +2,11 @@
 
     python -m lab.engines.mininet.programs.traffic_forks SOCKET
 
-SOCKET is the descriptor of a Unix socket. Each message on it asks for a traffic program: its text
-is the number of a process in the host's network namespace (0: stay in this one), and it carries two
-descriptors, which become the program's standard input and output. The answer is the number of the
-new process. This process ends when the socket is closed; a traffic program ends with its input.
+SOCKET is the file descriptor of a Unix socket. Each message on this socket requests a traffic
+program (traffic.py). The text of the message is the ID of a process in the host's network
+namespace, or 0 for the present namespace. The message carries two file descriptors, which become
+the program's standard input and output. The answer is the process ID of the program. This process
+ends when the socket is closed; a traffic program ends with its input.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ MESSAGE_BYTES = 32
 
 
 def serve(control: socket.socket) -> None:
-    """Start a traffic program for each message, until the socket is closed."""
+    """Start a traffic program for each message on the socket `control`, until it is closed."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # ended programs leave no zombies
     while True:
         message, streams, _flags, _address = socket.recv_fds(control, MESSAGE_BYTES, 2)
@@ -38,7 +39,11 @@ def serve(control: socket.socket) -> None:
 
 
 def _run(namespace_of: int, streams: list[int]) -> None:
-    """Run a traffic program in this process with these streams; do not return."""
+    """Run a traffic program in this forked process; end the process with the program.
+
+    The program runs in the network namespace of the process `namespace_of` (0: the present one).
+    `streams` are the file descriptors of its standard input and output.
+    """
     status = 1
     try:
         os.setsid()

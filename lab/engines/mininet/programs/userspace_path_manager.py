@@ -1,8 +1,8 @@
-"""Open more subflows than the kernel's own path manager does (net.mptcp.pm_type=1).
+"""Open more subflows than the kernel's own path manager can (net.mptcp.pm_type=1).
 
-1) A program listens to the kernel's events in both hosts of a connection. Without a listener, the
-   kernel of a host accepts no further subflows.
-2) When a connection of this host is established, a subflow is opened from each further address.
+1) This path manager listens to the kernel's events in both hosts of a connection. Without a
+   listener, the kernel of a host accepts no further subflows.
+2) When a connection of its host is established, it opens a subflow from each further address.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ SETTING = {"net.mptcp.pm_type": "1"}
 
 
 def hosts_that_need_it(topology: Topology, wiring: Wiring) -> frozenset[str]:
-    """Return the hosts that need a path manager in user space.
+    """Return the names of the hosts that need a path manager in user space.
 
-    They are the multipath users with more than `MAX_SUBFLOWS` further addresses, and their servers.
+    They are the multipath users with more than `MAX_SUBFLOWS` addresses beyond their first, and the
+    servers of these users.
     """
     users = [
         user for user in topology.multipath if len(further_addresses(wiring, user)) > MAX_SUBFLOWS
@@ -28,18 +29,24 @@ def hosts_that_need_it(topology: Topology, wiring: Wiring) -> frozenset[str]:
 
 
 def further_addresses(wiring: Wiring, user: str) -> list[str]:
-    """Return the addresses of a user except the first, from which it opens its connections."""
+    """Return all addresses of a user except the first.
+
+    The user opens its connections from the first address, and further subflows from the others.
+    """
     return [address for each in wiring.of(user) for address in (each.address, *each.further)][1:]
 
 
 class UserspacePathManager:
-    """Open subflows for new connections in the network namespace where this was created."""
+    """Open the further subflows of new connections, in one network namespace.
+
+    It is the namespace of the thread that creates this object.
+    """
 
     def __init__(self, pid: int, manager: PathManager, addresses: list[str]) -> None:
-        """Start listening.
+        """Start to listen to the kernel's events.
 
-        Subflows are opened from `addresses`; a server opens none, so its list is empty. `pid` is a
-        process in the host; it is only used for the journal.
+        `addresses` are the addresses from which subflows are opened; empty on a server. `pid` is a
+        process in the host; it is used only for the journal, which records the commands of a run.
         """
         self._pid, self._manager, self._addresses = pid, manager, addresses
         self._listener = manager.listen()  # 1
@@ -53,7 +60,10 @@ class UserspacePathManager:
         self._listener.close()
 
     def act(self) -> list[str]:
-        """Open the subflows of newly established connections; return the error messages."""
+        """Open the further subflows of newly established connections; return the error messages.
+
+        There is one message for each subflow that the kernel refuses to open.
+        """
         refused = []
         for connection in established(self._listener.messages()):
             for ident, address in enumerate(self._addresses, 1):  # 2
