@@ -1,4 +1,4 @@
-"""Move the users of a running emulation, in a thread of its own.
+"""Move the users of a running emulation in a separate thread.
 
 Users walk as in the simulator (`lab.scenario.movement`). Each step sets their positions in
 Mininet-WiFi and the rates of their stations; handovers are carried out between the steps.
@@ -28,7 +28,7 @@ POLL_S = 0.05  # while a handover waits for its first packet
 
 @dataclass(frozen=True)
 class Command:
-    """Hold a command that is equivalent to a step of a handover; `at_s` is in s since 1970."""
+    """Hold a shell command equivalent to one step of a handover; `at_s` is in s since 1970."""
 
     at_s: float
     argv: list[str]
@@ -37,11 +37,12 @@ class Command:
 class Mobility:
     """Hold the positions of the users, and the thread that moves them.
 
-    The thread puts what happens into a queue; `take` reads it in the thread of the run.
+    The thread puts handovers and errors into a queue; `take` reads the queue in the thread of the
+    run.
     """
 
     def __init__(self, scenario: Scenario, emulated: EmulatedNetwork) -> None:
-        """Place the users; open a netlink socket for each radio that may move."""
+        """Set the initial positions; open a netlink socket for each radio that may move."""
         stations, network = emulated.stations, emulated.network
         self._stations, self._network, self._links = stations, network, emulated.links
         topology = scenario.network
@@ -69,14 +70,17 @@ class Mobility:
         return self.movement.places
 
     def start(self, zero_s: float) -> None:
-        """Start to move users. The time of the run is 0 at `zero_s` of the monotonic clock."""
+        """Start the thread. The time of the run is 0 when the monotonic clock shows `zero_s`."""
         if self.movement.walkers:
             self._thread = threading.Thread(target=self._run, args=(zero_s,), daemon=True)
             self._thread.start()
 
     def take(self) -> tuple[list[Interface], list[Outcome]]:
-        """Return the interfaces that have moved to another access point since the last call, and
-        the handovers that have ended. Raise the error that has ended the thread, if any."""
+        """Return what has happened since the last call: interfaces that have moved, and handovers.
+
+        The interfaces are those that have moved to another access point; the handovers are those
+        that have ended. Raises the error that has ended the thread, if any.
+        """
         moved: list[Interface] = []
         ended: list[Outcome] = []
         while not self._happened.empty():
@@ -92,7 +96,7 @@ class Mobility:
         return moved, ended
 
     def stop(self) -> None:
-        """End the thread and the handovers in progress; close the sockets."""
+        """End the thread and the handovers in progress; close the netlink sockets."""
         self._stop.set()
         if self._thread:
             self._thread.join()
@@ -119,7 +123,10 @@ class Mobility:
             self._happened.put(error)
 
     def _wait(self, until_s: float) -> None:
-        """Wait until a radio reports something, at most until `until_s` of the monotonic clock."""
+        """Wait until a radio reports its association, at most until `until_s` (monotonic clock).
+
+        While a handover is in progress, wait at most `POLL_S`.
+        """
         running = self._roaming.running
         left_s = max(0.0, until_s - time.monotonic())
         radios = [self._radios[user] for user, each in running.items() if each.associated_s is None]

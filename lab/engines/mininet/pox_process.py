@@ -1,6 +1,6 @@
 """Start POX with the lab's extension, send it changes, and restart it if it ends.
 
-All control decisions of a run are made in POX.
+POX is the controller; it makes all control decisions of a run.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class RunningStrategy:
         return None if path is None else str(path)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the value of a `strategy` message to POX (docs/formats.md)."""
+        """Return the content of a `strategy` message to POX (docs/formats.md)."""
         plain = {"name": self.name, "params": dict(self.params)}
         return plain if self.file is None else plain | {"file": self.file}
 
@@ -61,9 +61,9 @@ class PoxProcess:
         strategy: RunningStrategy,
         key_file: Path,
     ) -> None:
-        """Prepare POX; `start` starts it.
+        """Store the arguments; `start` starts POX.
 
-        `upstream` is the folder of POX's sources. `key_file` has the key that authenticates
+        `upstream` is the folder of POX's sources. `key_file` contains the key that authenticates
         messages between POX and the host agent.
         """
         self.folder, self.ledger, self.strategy = folder.absolute(), ledger, strategy
@@ -73,7 +73,10 @@ class PoxProcess:
         self._sent = 0
 
     def start(self, description: Mapping[str, Any]) -> None:
-        """Write the topology file and start POX, without waiting for it (see `wait_ready`)."""
+        """Write `description` as the topology file, and start POX without waiting for it.
+
+        `description` is the network as plain data (`topology_file.describe`).
+        """
         (self.folder / "inbox").mkdir(parents=True, exist_ok=True)
         (self.folder / "topology.json").write_text(json.dumps(description, indent=1))
         self._launch()
@@ -134,7 +137,7 @@ class PoxProcess:
             time.sleep(0.1)
 
     def wait_settled(self) -> None:
-        """Wait until a control step changes nothing on the subflows, but at most 10 s.
+        """Wait until POX has made a control step that changes no subflow, at most 10 s.
 
         Traffic that starts earlier would use paths and pacing rates that the strategy has not
         chosen for it.
@@ -152,7 +155,7 @@ class PoxProcess:
     def restart_if_ended(self) -> bool:
         """Restart POX if it has ended. Return True if it was restarted.
 
-        The switches keep forwarding without POX; after its restart, POX writes their tables anew.
+        Without POX the switches keep forwarding. After the restart POX writes their tables anew.
         """
         if self.is_alive():
             return False
@@ -161,22 +164,22 @@ class PoxProcess:
         return True
 
     def set_strategy(self, strategy: RunningStrategy) -> None:
-        """Tell POX to replace the running strategy by another one."""
+        """Send POX another strategy, which replaces the running one."""
         self.strategy = strategy
         self._send("strategy", strategy.to_json())
 
     def set_params(self, params: Mapping[str, Any]) -> None:
-        """Tell POX new values of parameters of the running strategy, in scenario units."""
+        """Send POX new values of parameters of the running strategy, in scenario units."""
         merged = {**self.strategy.params, **params}
         self.strategy = replace(self.strategy, params=merged)
         self._send("params", params)
 
     def set_link(self, link: str, state: Mapping[str, Any]) -> None:
-        """Tell POX that a link has changed; `state` has its changed fields, with wire rates."""
+        """Notify POX that a link has changed. `state` has the changed fields, with wire rates."""
         self._send("link", {"link": link, **state})
 
     def set_tier1_demand(self, ap: str, rate_bps: int | None) -> None:
-        """Tell POX to limit all Tier 1 data of an access point together; None: no limit."""
+        """Send POX a limit of all Tier 1 data of an access point together; None removes it."""
         mbps = None if rate_bps is None else mbps_from_bps(rate_bps)
         self._send("tier1", {"ap": ap, "mbps": mbps})
 
@@ -207,9 +210,9 @@ class PoxProcess:
 
 
 def _settled(lines: Iterable[Mapping[str, Any]]) -> bool:
-    """Return whether lines of decisions.jsonl show that POX has nothing left to change on subflows.
+    """Return whether POX has nothing left to change on subflows, from lines of decisions.jsonl.
 
-    They must contain a control step, and no command to a subflow and no change of a subflow.
+    The lines must contain a control step, but no command to a subflow and no change of a subflow.
     """
     found = list(lines)
     changes = any(

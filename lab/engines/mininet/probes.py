@@ -31,9 +31,9 @@ RTT_FLOOR_MS = 2.0  # what the machine itself may add to a round trip
 class PathFigures:
     """Hold the rates of both directions and the round-trip time of a path.
 
-    `rate_mbps` is the rate towards the user, `up_mbps` the rate from the user. An expected rate of
-    None is unlimited, or, for `up_mbps`, not measured. A measured figure of None means that no
-    answer came.
+    `rate_mbps` is the rate towards the user, `up_mbps` the rate from the user. Among expected
+    figures, a rate of None means unlimited; an `up_mbps` of None can also mean that it is not
+    measured. Among measured figures, None means that no answer came.
     """
 
     rate_mbps: float | None
@@ -57,13 +57,13 @@ class Comparison:
     measured: PathFigures
 
     def to_json(self) -> dict[str, Any]:
-        """Return the entry of `links_measured` in manifest.json."""
+        """Return the figures as an entry of `links_measured` in manifest.json."""
         return {"asked": asdict(self.expected), "measured": asdict(self.measured)}
 
     def complaints(self, name: str) -> Iterator[str]:
-        """Yield a sentence for each measured figure that differs from the expectation by over 10 %.
+        """Yield a sentence for each measured figure that is more than 10 % off the expected one.
 
-        A round trip may also be up to `RTT_FLOOR_MS` off. `name` names the path in the sentence.
+        A round-trip time may also differ by `RTT_FLOOR_MS`. The sentences call the path `name`.
         """
         for key, unit, slack in (
             ("rate_mbps", "Mb/s", 0.0),
@@ -85,10 +85,10 @@ def expected_figures(
 ) -> PathFigures:
     """Return the expected figures of the path from a user's server to an interface of the user.
 
-    They apply without other traffic. The topology has wire rates; the returned rates are in the
-    scenario's units. Links, stations and bearers have the same rate in both directions; the one
-    from the user is None unless `up`. The round trip includes the transmission time of a ping in
-    both directions: in each cell, or on the slowest link if that takes longer.
+    The figures hold while there is no other traffic. The topology has wire rates; the returned
+    rates are in the scenario's units. Links, stations and bearers have the same rate in both
+    directions; `up_mbps` is None unless `up` is True. The round-trip time includes the time to
+    transmit a ping in both directions: in each cell, or on the slowest link if that takes longer.
     """
     links = _links_to(topology, topology.server_of(interface.node), interface)
     stations = [station for _, station in _radio_hops(topology, interface, links)]
@@ -108,7 +108,7 @@ def expected_figures(
 
 
 def _links_to(topology: Topology, server: str, interface: Interface) -> list[Link]:
-    """Return the links of a shortest path from a server to an interface, the last one included."""
+    """Return the links of a shortest path from a server to an interface, including its own link."""
     links = {frozenset((link.a, link.b)): link for link in topology.links}
     neighbours: dict[str, set[str]] = {node.id: set() for node in topology.nodes}
     for link in topology.links:
@@ -124,9 +124,9 @@ def _links_to(topology: Topology, server: str, interface: Interface) -> list[Lin
 def _radio_hops(
     topology: Topology, interface: Interface, links: Iterable[Link]
 ) -> list[tuple[Cell, Station]]:
-    """Return the cells that a path crosses, each with the station whose channel or bearer it uses.
+    """Return the cells that a path crosses, each with the station that the path uses there.
 
-    These are the cells of the relays on the path's `links`, and of the user's interface.
+    The station is a relay on the path's `links`, or the user of the interface.
     """
     pairs = [*((link.a, link.b) for link in links), (interface.node, interface.link)]
     return [
@@ -147,8 +147,8 @@ def compare(
 ) -> Comparison:
     """Compare expected figures with measured wire rates and a measured round-trip time.
 
-    `rate_bps` is the rate towards the user, `up_bps` the rate from the user. The measured rates are
-    converted to the scenario's units by `rate_scale`.
+    `wanted` are the expected figures. `rate_bps` is the rate towards the user, `up_bps` the rate
+    from the user. These measured rates are divided by `rate_scale`, to get the scenario's units.
     """
     rate_mbps, up_mbps = (
         units.scenario_mbps(each, rate_scale) if each else None for each in (rate_bps, up_bps)
@@ -160,11 +160,11 @@ def compare(
 def best_attempts(
     names: Iterable[str], measure: Callable[[Collection[str]], Mapping[str, Comparison]]
 ) -> dict[str, tuple[Comparison, list[str]]]:
-    """Measure paths together, and those with complaints once more; return the better comparisons.
+    """Measure paths, repeat those with complaints, and return the better result of each path.
 
-    `measure` measures the paths with these names. The second element of each result has its
-    complaints (`Comparison.complaints`). A second attempt is useful because a busy machine delays
-    only some packets, a wrong link delays all of them.
+    `measure` measures the paths with the given names. A result is a comparison with its complaints
+    (`Comparison.complaints`). The repetition tells two causes apart: a busy machine delays only
+    some packets, a wrongly configured link delays all.
     """
     best: dict[str, tuple[Comparison, list[str]]] = {}
     left = list(names)
@@ -189,10 +189,11 @@ def burst_packets(expected: PathFigures, rate_scale: float) -> int:
 
 
 def rounds(topology: Topology, interfaces: Sequence[Interface]) -> list[list[Interface]]:
-    """Divide interfaces into lists whose paths can be measured at the same time.
+    """Divide interfaces into lists. The paths to the interfaces of a list are measured together.
 
-    The paths in one list lead to different users and through different cells, and to links without
-    a rate otherwise. A path over a link with a rate, which it may share, is measured alone.
+    Paths in one list lead to different users, use no common radio channel, and have no link with a
+    rate. A path over a link with a rate, which other paths may share, is alone in its list; so is a
+    path without a radio.
     """
     waiting, found = list(interfaces), list[list[Interface]]()
     while waiting:
@@ -210,7 +211,7 @@ def rounds(topology: Topology, interfaces: Sequence[Interface]) -> list[list[Int
 def _channels(topology: Topology, interface: Interface) -> set[str]:
     """Return the radio channels that the path to an interface uses, each named by an access point.
 
-    The set is empty if the path has no radio hop, or if one of its links has a rate.
+    The set is empty if the path uses no radio, or if one of its links has a rate.
     """
     links = _links_to(topology, topology.server_of(interface.node), interface)
     if any(link.rate_bps for link in links):
@@ -229,7 +230,7 @@ def mptcp_counters(netstat: str) -> dict[str, int]:
 
 
 def queued(counters: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
-    """Return how many segments each host has queued because data before them was missing.
+    """Return the number of segments that each host has put into its out-of-order queue.
 
     `counters` has the MPTCP counters of each host. A host without this counter is left out.
     """
@@ -237,7 +238,7 @@ def queued(counters: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
 
 
 def joins(counters: Mapping[str, Mapping[str, int]]) -> int:
-    """Return how many subflows beyond the first the users' hosts have opened in total.
+    """Return how many subflows beyond the first all users' hosts have opened together.
 
     `counters` has the MPTCP counters of each user.
     """
@@ -245,7 +246,7 @@ def joins(counters: Mapping[str, Mapping[str, int]]) -> int:
 
 
 def fallbacks(counters: Mapping[str, Mapping[str, int]]) -> int:
-    """Return how many connections have fallen back to plain TCP.
+    """Return how many connections of all users together have fallen back to plain TCP.
 
     `counters` has the MPTCP counters of each user.
     """

@@ -142,8 +142,7 @@ def install_python_packages() -> str:
 
 
 def build_hwsim_mgmt() -> str:
-    """Build hwsim_mgmt, which makes simulated radios; return the text `already built` or
-    `built`."""
+    """Build hwsim_mgmt, which makes simulated radios; return `already built` or `built`."""
     packages = "libnl-3-dev libnl-genl-3-dev libevent-dev pkg-config make gcc"
     return _build("hwsim_mgmt", upstreams.hwsim_mgmt(), packages)
 
