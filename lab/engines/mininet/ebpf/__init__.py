@@ -1,7 +1,8 @@
 """Provide congestion control laws as eBPF programs for an unmodified kernel.
 
 A law computes how the congestion window of a subflow grows and shrinks. The law NAME is known to
-the kernel as the congestion control `bpf_NAME`.
+the kernel as the congestion control `bpf_NAME`. The expected rate of a subflow is the rate to which
+the controller limits it; laws can limit the window accordingly.
 
 law.h               the input of a law (all paths of the connection) and shared arithmetic
 lia.c olia.c ...    one law each

@@ -31,7 +31,7 @@ class Laws:
         """Choose whether the laws limit windows to expected rates.
 
         They do if `expected` is not None. `expected` is then the path in a bpf file system where
-        the map of expected rates is pinned.
+        the map with the expected rate of each subflow is pinned.
         """
         self._links: dict[str, int] = {}
         self._expected = expected

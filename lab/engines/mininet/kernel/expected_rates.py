@@ -1,4 +1,4 @@
-"""Report to a subflow's congestion control its expected rate (S-MPTCP, Algorithm 5).
+"""Set the expected rates of subflows for their congestion control (S-MPTCP, Algorithm 5).
 
 The expected rate is the throughput to which the controller limits a subflow. The congestion control
 is an eBPF program, which reads the rate from a pinned map and limits the window of the subflow

@@ -47,9 +47,10 @@ class PathManager:
         self._family = Family("mptcp_pm")
 
     def limit(self, subflows: int, add_addresses: int = 0) -> None:
-        """Limit the subflows of each connection beyond its first, and those opened by ADD_ADDR.
+        """Limit the number of subflows that each connection can open beyond its first.
 
-        `add_addresses` is how many addresses announced by the peer (ADD_ADDR) may get a subflow.
+        `subflows` is this limit. `add_addresses` limits how many of the addresses that the peer
+        announces (ADD_ADDR) get a subflow.
         """
         numbers = ((SUBFLOWS, subflows), (ADD_ADDRESSES, add_addresses))
         self._family.request(

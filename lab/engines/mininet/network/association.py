@@ -19,13 +19,13 @@ Run = Callable[[str, list[str], str], str]  # a host, a command, its purpose; re
 def associate(stations: Iterable[Interface], target: Callable[[str], Target], run: Run) -> None:
     """Associate each station with its access point by `iw connect`; return when all are associated.
 
-    `stations` are radio interfaces; `switch` of each is its access point. `target(ap)` returns the
-    SSID, frequency and MAC address of an access point. `run(host, argv, doing)` runs a command
-    inside a host; `doing` says its purpose, for error messages.
+    `stations` are radio interfaces; the field `switch` of each is its access point. `target(ap)`
+    returns the SSID, frequency and MAC address of an access point. `run(host, argv, doing)` runs a
+    command inside a host; `doing` says its purpose, for error messages.
 
-    Every `RETRY_S` seconds, retry the stations that hostapd does not list yet. Raise `LabError` if
-    some are still missing after `TRIES` tries and `TIMEOUT_S` seconds without a new station in the
-    lists.
+    Every `RETRY_S` seconds, retry the stations that hostapd does not list yet. Raise `LabError` if,
+    after at least `TRIES` tries, no further station has appeared in the lists for `TIMEOUT_S`
+    seconds.
     """
     waiting = {each.mac: each for each in stations}
     deadline, retry, tries = time.monotonic() + TIMEOUT_S, 0.0, 0

@@ -97,8 +97,9 @@ class Links:
     def _take(self, link_id: str, trunk: Trunk | None, state: str) -> None:
         """Set a link up or down (`state`) by setting the interface at one end up or down.
 
-        `trunk` is None for a link to a host. For the radio link of a relay (a switch that is a WiFi
-        station), the interface is the relay's radio, which associates when it is set up.
+        `trunk` is the link if it connects two switches, None for a link to a host. For the radio
+        link of a relay (a switch that is a WiFi station), the interface is the relay's radio. When
+        it is set up, the relay associates with its access point.
         """
         radio = next(
             (
@@ -179,11 +180,11 @@ class Links:
     def lag_ms(self, queues: Mapping[tuple[int, int], Queue], radios: Mapping[str, int]) -> float:
         """Return the largest lag of a WiFi cell behind its virtual clock [ms], at least 0.
 
-        The virtual clock says until when the accepted packets occupy the channel. The lag is the
-        airtime that the packets in the queue of the access point still need, minus the time from
-        now until then. `queues` maps the number of an interface and the major number of a qdisc to
-        the counters of this qdisc. `radios` maps an access point to the interface number of its
-        radio.
+        The virtual clock of a cell is the time until which the accepted packets occupy the channel.
+        The lag is the airtime that the packets in the queue of the access point still need, minus
+        the time left until the virtual clock. `queues` maps the number of an interface and the
+        major number of a qdisc to the counters of this qdisc. `radios` maps an access point to the
+        interface number of its radio.
         """
         worst = 0.0
         for ap, air in self.cells.items():

@@ -120,8 +120,7 @@ class Network:
     def stop(self) -> None:
         """End the processes of all nodes.
 
-        Interfaces, radios and bridges are removed later, when the clean-up works through the
-        ledger.
+        Interfaces, radios and bridges are removed later by the clean-up, which reads the ledger.
         """
         for node in list(self._net.values()) if self._net else []:
             node.terminate()
@@ -165,8 +164,8 @@ class Network:
     def _record(self) -> None:
         """Record in the ledger the hosts, and all radios, interfaces and bridges that will be made.
 
-        The clean-up removes these resources in reverse order: bridges first, while their ports
-        exist.
+        The ledger lists what the clean-up removes, in reverse order: bridges first, while their
+        ports exist.
         """
         count = len(self.topology.ids("wifi")) + len(self._radios)
         self.ledger.record("radios", prefix=self._radio_prefix, count=count)
@@ -217,7 +216,7 @@ class Network:
         return [f"{ap}-wlan1" for ap in self.topology.ids("wifi")]
 
     def _start_mininet(self) -> None:
-        """Add the existing links to Mininet-WiFi's object of the network, which starts hostapd."""
+        """Add the existing wired links to Mininet-WiFi's network object; make it start hostapd."""
         from lab.engines.mininet.network.nodes import Wire
 
         net = self._net
@@ -248,9 +247,9 @@ class Network:
     def _configure_host(self, host: str) -> None:
         """Configure a host: interface names, addresses, routing tables, sysctls, MPTCP endpoints.
 
-        A multipath user has an MPTCP endpoint for each address. If a user has more addresses than
-        the kernel's path manager supports, this user and its server have no endpoints; a path
-        manager in user space opens the subflows instead.
+        A multipath user has an MPTCP endpoint for each address. A user with more addresses than the
+        kernel's path manager supports has no endpoints; a path manager in user space opens the
+        subflows of this user instead.
         """
         interfaces, multipath = self.wiring.of(host), host in self.topology.multipath
         userspace = host in userspace_path_manager.hosts_that_need_it(self.topology, self.wiring)

@@ -57,7 +57,7 @@ class _Quiet:
         """Skip Mininet's check of the machine; the command `doctor` of the lab checks it."""
 
     def startShell(self, mnopts: str | None = None) -> None:
-        """Start no shell, but the process that holds the network namespace of a host.
+        """Start the process that holds the network namespace of a host, instead of a shell.
 
         The namespace exists until this process is killed or its standard input is closed. For a
         switch start nothing.
@@ -90,7 +90,7 @@ class _Quiet:
         self.shell = None
 
     def _popen(self, cmd: list[str], **params: Any) -> Any:
-        """Start a process for Mininet, a shell in the existing namespace of the node.
+        """Start a process for Mininet; the shell of a node enters the node's existing namespace.
 
         Mininet starts shells with `mnexec -cdn`, which makes a new namespace. This method replaces
         these options by `-cda PID`, which enter the namespace of the process `pid`.

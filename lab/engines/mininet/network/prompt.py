@@ -91,9 +91,9 @@ class Updates:
     """Update the stations of a copied network from the files that the run writes."""
 
     def __init__(self, net: Any, run: Path) -> None:
-        """Read samples (positions) and events (handovers) in the run's folder `run`.
+        """Prepare to read the samples (positions) and events (handovers) of a run.
 
-        `net` is the copy of Mininet-WiFi's network.
+        `run` is the folder of the run. `net` is the copy of Mininet-WiFi's network.
         """
         self._net, self._samples = net, Follower(run / "samples.jsonl")
         self._events = Follower(run / "events.jsonl")

@@ -1,4 +1,4 @@
-"""Define what the AP agent (ap_agent.py) knows of access points, and what it reports on them."""
+"""Define the data about access points that the AP agent (ap_agent.py) reads and reports."""
 
 from __future__ import annotations
 

@@ -40,7 +40,8 @@ POLLS_PER_REPORT = 5  # a datagram costs more than a poll
 class Cell(Protocol):
     """Measure one access point.
 
-    `queues` lists the handles of the qdiscs whose counters `poll` needs.
+    `queues` lists the qdiscs whose counters `poll` needs, each by its handle: the pair of the
+    interface number and the qdisc's major number.
     """
 
     queues: list[Handle]

@@ -38,8 +38,8 @@ class Application:
     def due_bytes(self, rate_bps: int, now_s: float) -> int:
         """Return how many bytes are due in the turn that takes place at `now_s`.
 
-        They are what `rate_bps` gives for the time since the last turn, at most for `CATCH_UP_S`.
-        Call this once per turn.
+        This is the data that `rate_bps` gives for the time since the last turn, or for the last
+        `CATCH_UP_S` seconds if that is less. Call this once per turn.
         """
         elapsed_s, self._last_s = min(CATCH_UP_S, now_s - self._last_s), now_s
         exact = self._fraction + rate_bps * elapsed_s / 8

@@ -28,10 +28,11 @@ class HostSettings:
     """Describe a host; `pid` is a process in the host's namespaces.
 
     `endpoints` is True if the host may change the backup flag of its own addresses: it is a
-    multipath user. `loss` maps each address of the user to the interfaces on its path that may lose
-    data. `paced` are the `tc` lines that prepare the host's interfaces for pacing; empty if windows
-    are limited instead. `opens` lists the addresses from which a path manager in user space opens
-    subflows; None if the kernel opens the subflows.
+    multipath user. `loss` maps each address of the user to the interfaces that send the data along
+    the path of this address; their random loss is reported. `paced` are the `tc` lines that prepare
+    the host's interfaces for pacing; empty if windows are limited instead. `opens` lists the
+    addresses from which a path manager in user space opens subflows; None if the kernel opens the
+    subflows.
     """
 
     pid: int

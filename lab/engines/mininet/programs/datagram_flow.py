@@ -47,7 +47,7 @@ class DatagramFlow:
         threading.Thread(target=self._send if self.sends else self._receive, daemon=True).start()
 
     def stop(self) -> None:
-        """End the flow at this end; the other end needs a call of its own."""
+        """End the flow at this end; the runner ends the flow at the other end separately."""
         self._is_over = True
 
     def report_rate(self) -> None:

@@ -1,15 +1,15 @@
 """Run the host agent: one process that acts on all hosts with Multipath TCP for the controller.
 
 1) The agent reports for each host its MPTCP subflows and the loss on the path to each of its
-   addresses: every two seconds. After the first command it also reports every change, and looks
+   addresses: every two seconds. After the first command it also reports every change, and polls
    for changes four times per control interval of the controller.
 2) A command is carried out only if it comes from the registered controller with this run's key, and
    only once.
 3) Backup: the host with several addresses changes its endpoint, and the kernel notifies the other
    end (MP_PRIO). With a path manager in user space, only one subflow is changed.
 4) Expected rate, the rate to which a subflow is limited: both hosts set the pacing rate of the
-   subflow's socket. If the scenario limits windows, they write the rate into the map that the
-   congestion control of the subflow reads instead. Only the sender's setting has an effect.
+   subflow's socket. If the scenario limits windows instead, both write the rate into the map that
+   the congestion control of the subflow reads. Only the setting at the sender has an effect.
 5) The effect of a command, as the kernel shows it, is reported 0.1 s later. The equivalent shell
    commands are written to standard output.
 
@@ -115,7 +115,7 @@ class HostAgent:
                 self.socket.sendto(encode(report, self._key), self._controller)
 
     def read(self, datagram: bytes, sender: Endpoint) -> HostCommand:
-        """Decode and return a command from a datagram of the address `sender`.
+        """Decode and return the command in a datagram that has come from the address `sender`.
 
         Raises `MessageRefused` if the sender is not the controller, the key is wrong, or the host
         is unknown.

@@ -35,9 +35,10 @@ def serve() -> None:
 
 
 def _answer(listener: socket.socket) -> None:
-    """Answer each request: with a burst of full frames, or with the rate of a received burst.
+    """Answer each request of a probe; never return.
 
-    The second answer goes to the request `ARRIVED`; it is a text with the rate in bit/s, 0 if
+    A request with a number is answered with a burst of so many full frames. The request `ARRIVED`
+    is answered with the rate [bit/s] of the burst that the same peer has sent, 0 if the rate is
     unknown.
     """
     arrivals: dict[tuple[str, int], list[float]] = {}

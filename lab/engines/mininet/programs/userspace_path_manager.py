@@ -56,7 +56,6 @@ class UserspacePathManager:
         return self._listener.fileno()
 
     def close(self) -> None:
-        """Stop listening."""
         self._listener.close()
 
     def act(self) -> list[str]:
