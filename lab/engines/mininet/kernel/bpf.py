@@ -92,7 +92,10 @@ def _parts(raw: bytes, size: int) -> list[bytes]:
 
 
 class Map:
-    """Read and write the entries of a pinned eBPF map; keys and values have fixed sizes [bytes]."""
+    """Read and write the entries of the eBPF map that is pinned at `pin`.
+
+    Each key is `key_bytes` long, each value `value_bytes`.
+    """
 
     def __init__(self, pin: Path, key_bytes: int, value_bytes: int) -> None:
         self.pin, self.key_bytes, self.value_bytes = pin, key_bytes, value_bytes

@@ -35,7 +35,10 @@ class Clock:
 
 
 class CellClock:
-    """Start and read the clock of the cell of access point `ap`, an entry of a pinned eBPF map."""
+    """Start and read the virtual clock of the WiFi cell of access point `ap`.
+
+    The clock is the only entry of a pinned eBPF map.
+    """
 
     def __init__(self, ap: str) -> None:
         self._map = Map(PINS / ap / "cells", 4, LAYOUT.size)

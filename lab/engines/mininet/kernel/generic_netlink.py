@@ -52,8 +52,9 @@ class Family:
     def request(self, command: int, body: bytes, flags: int = ACK) -> list[bytes]:
         """Send a command, and return the payload of each answer: encoded netlink attributes.
 
-        `command` is the number of the command in the family, `body` has its encoded attributes.
-        Raises `LabError` with the kernel's reason if the kernel refuses the command.
+        `command` is the number of the command in the family, `body` has its encoded attributes,
+        `flags` are the netlink flags besides REQUEST. Raises `LabError` with the kernel's reason if
+        the kernel refuses the command.
         """
         answers = request(self._socket, self._id, REQUEST | flags, _message(command, body))
         return [payload[HEADER_BYTES:] for _kind, payload in answers]

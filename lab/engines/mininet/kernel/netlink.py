@@ -57,7 +57,7 @@ def _set_namespace(fd: int) -> None:
 
 @dataclass(frozen=True)
 class Queue:
-    """Hold the counters of a qdisc: packets queued now; drops, bytes and packets sent so far."""
+    """Hold the counters of a qdisc: packets in the queue now; drops and sent traffic so far."""
 
     backlog_packets: int
     drops: int

@@ -26,7 +26,8 @@ Endpoint = tuple[str, int]
 class Established:
     """Describe an MPTCP connection that has just been established.
 
-    `token` is the token that this host chose for the connection.
+    `token` is the token that this host chose for the connection, `server` the address and the port
+    of the server.
     """
 
     token: int

@@ -136,8 +136,10 @@ class Links:
     def shape(self, link_id: str) -> dict[str, Any]:
         """Return the current rate_mbps, delay_ms, loss and loss_back of a link as a dictionary.
 
-        The controller reads these values. The losses are fractions. A value is left out if it does
-        not apply to the link.
+        The controller reads these values. `loss` is the fraction lost of the packets that the
+        link's switch sends to the host; if the link connects two switches, of the packets that its
+        switch `a` sends. `loss_back` is for the opposite direction. A value that does not apply to
+        the link is left out.
         """
         trunk = next((each for each in self.wiring.trunks if each.link == link_id), None)
         near = (

@@ -83,7 +83,7 @@ class Prompt(CLI):  # type: ignore[misc]
 
 
 def _plain_shell(name: str) -> list[str]:
-    """Return the command line of the shell `name`, which shall keep PS1 from its environment."""
+    """Return the command that starts the shell `name` so that PS1 of its environment stays."""
     return [name, "--norc"] if name == "bash" else [name]
 
 

@@ -26,10 +26,11 @@ NETWORK_MANAGER = Path("/run/NetworkManager")
 
 @dataclass(frozen=True)
 class Radio:
-    """Describe a radio to make: `name` is the radio's name, `interface` that of its interface.
+    """Describe a radio to make.
 
-    `pid` is the process that holds the network namespace of the host that gets the radio. It is
-    None for the radio of an access point or of a relay, which stays outside all hosts.
+    `name` is the name of the radio, `interface` the name that its network interface will get. `pid`
+    is the process that holds the network namespace of the host that gets the radio. It is None for
+    the radio of an access point or of a relay, which stays outside all hosts.
     """
 
     name: str

@@ -48,7 +48,7 @@ class ControlledHost:
     def __init__(self, name: str, settings: HostSettings, limits: Pacing | ExpectedRates) -> None:
         """Open netlink sockets inside the host `name`.
 
-        `limits` limits the subflows to their expected rates, by their pacing rates or their
+        `limits` sets the expected rates of subflows: as their pacing rates, or as limits of their
         windows.
         """
         self.name, self._settings, self._limits = name, settings, limits
@@ -176,10 +176,10 @@ class ControlledHost:
 
 
 def _order_of_joining(subflow: TcpSocket) -> tuple[int, int, Endpoint, Endpoint]:
-    """Return a sort key: it sorts the subflows of a connection in the order in which they joined.
+    """Return a key that sorts the subflows of a connection in the order in which they joined.
 
     Only a server knows this order, from the address IDs. A controller that was restarted numbers
-    the subflows by it.
+    the subflows by this order.
     """
     return subflow.token or 0, subflow.remote_id, subflow.source, subflow.destination
 

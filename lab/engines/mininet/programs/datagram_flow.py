@@ -25,10 +25,10 @@ NUMBER = struct.Struct("!Q")
 
 
 class DatagramFlow:
-    """Send or receive the datagrams of a flow at one end; `own` is the connected UDP socket.
+    """Send or receive the datagrams of a flow at one end.
 
-    `rate_bps` counts payload. A datagram that finds a full queue is lost, also on this host.
-    `sends` says whether this end sends.
+    `own` is the UDP socket of this end; `sends` says whether this end sends. `rate_bps` counts
+    payload. A datagram is lost if it finds a full queue, even on the sending host.
     """
 
     def __init__(self, request: FlowRequest, own: socket.socket, sends: bool) -> None:

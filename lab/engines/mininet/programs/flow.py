@@ -149,10 +149,10 @@ class Flow:
             self._buffer.poll()
 
     def status(self) -> dict[str, Any]:
-        """Return the counters of this end as a dictionary; `mptcp`: the connection is MPTCP now.
+        """Return the counters of this end as a dictionary.
 
-        `done_s` is the duration of the flow, None while it runs. `error` is the error that ended
-        it.
+        `mptcp` says whether the connection is MPTCP now. `done_s` is the duration of the flow, None
+        while it runs. `error` is the error that ended the flow, None without an error.
         """
         return {
             "bytes": self.bytes,

@@ -18,7 +18,8 @@ MIN_CHANGE = 0.01  # of a rate; smaller changes are not worth a request to the k
 class Bearers:
     """Divide one direction of an LTE cell among its users.
 
-    Each user has a queue, which is served at the user's share of the cell's rate.
+    Each user has a bearer in this direction: a queue that is served at the user's share of the
+    cell.
     """
 
     def __init__(
