@@ -1,8 +1,8 @@
 """Hand stations over from one access point to another, and measure the gaps in their service.
 
-1) The station leaves its access point, and associates with the new one; its address stays.
-2) When the kernel reports the association, the AP agent is notified. It reports to POX, which
-   moves the paths of the station's flows.
+1) The station leaves its access point and associates with the new one. It keeps its address.
+2) When the kernel reports the association, the AP agent is notified. It reports the station to POX,
+   which moves the paths of the station's flows.
 3) The first packet that crosses the new cell, in either direction, ends the gap.
 """
 
@@ -25,8 +25,8 @@ GAP_S = 20.0  # a station without a packet for so long has no traffic
 class Handover:
     """Hold one handover in progress; times are in s of the monotonic clock.
 
-    `associated_s` is None until the association has succeeded, `attempt_s` is the time of the
-    latest attempt, None before the first.
+    `associated_s` is None until the station has associated with the new access point. `attempt_s`
+    is the time of the latest attempt to associate; None before the first attempt.
     """
 
     user: str
@@ -41,10 +41,10 @@ class Handover:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Hold a finished handover; the fields after `at_s` are those of its event.
+    """Hold a finished handover; the fields after `at_s` are those of the event `handover`.
 
-    `at_s` is when the station left, in s of the monotonic clock. `association_ms` is None if the
-    station did not associate, `gap_ms` if no packet crossed the new cell.
+    `at_s` is when the station left its access point, in s of the monotonic clock. `association_ms`
+    is None if the station did not associate, `gap_ms` if no packet crossed the new cell.
     """
 
     at_s: float
@@ -56,13 +56,13 @@ class Outcome:
     gap_ms: float | None
 
     def fields(self) -> dict[str, Any]:
-        """Return the fields of the event, which are the simulator's and the two measured times."""
+        """Return the fields of the event: those of the simulator and the two measured times."""
         ends = {"user": self.user, "from": self.old, "to": self.new, "rssi_dbm": self.rssi_dbm}
         return ends | {"association_ms": self.association_ms, "gap_ms": self.gap_ms}
 
 
 class Roaming:
-    """Carry out handovers, any number at the same time."""
+    """Carry out handovers; several can be in progress at the same time."""
 
     def __init__(
         self,
@@ -72,12 +72,12 @@ class Roaming:
         first_packet_s: Callable[[str, str], float | None],
         run: Callable[[str, list[str]], None],
     ) -> None:
-        """Store what a handover needs.
+        """Store what handovers need.
 
-        `radios` has the radio of each user, `targets` the access points by name.
-        `associated(user, old, new)` is called after each association. `first_packet_s(user, ap)`
-        returns when the user's first packet crossed its new cell, None before that. `run(user,
-        argv)` gets the equivalent command of each step, for the journal.
+        `radios` has the radio of each user, and `targets` the description of each access point by
+        name. `associated(user, old, new)` is called after each association. `first_packet_s(user,
+        ap)` returns when the user's first packet crossed the new cell; None before that. `run(user,
+        argv)` is called with the shell command that is equivalent to each step, for the journal.
         """
         self._radios, self._targets = radios, targets
         self._associated, self._first_packet_s, self._journal = associated, first_packet_s, run
@@ -85,7 +85,10 @@ class Roaming:
         self._outcomes: list[Outcome] = []
 
     def begin(self, user: str, old: str, new: str, rssi_dbm: float) -> None:
-        """Let a user leave access point `old` for `new`. A handover in progress ends there."""
+        """Begin the handover of a user from access point `old` to `new`.
+
+        If a handover of this user is still in progress, it ends now.
+        """
         before = self.running.pop(user, None)
         if before is not None:
             self._end(before, None)
@@ -98,7 +101,7 @@ class Roaming:
         self._attempt(self.running[user])
 
     def poll(self) -> list[Outcome]:
-        """Carry on with all handovers; return those that have ended since the last call."""
+        """Advance all handovers in progress; return those that have ended since the last call."""
         for handover in list(self.running.values()):
             if handover.associated_s is None:
                 self._associate(handover)
@@ -108,7 +111,7 @@ class Roaming:
         return done
 
     def finish(self) -> list[Outcome]:
-        """End the handovers in progress, because the run ends; return them."""
+        """End all handovers in progress at the end of the run, and return them."""
         for handover in list(self.running.values()):
             self._end(handover, self._first_packet_s(handover.user, handover.new))
         self.running.clear()

@@ -36,9 +36,9 @@ SERVER_PORT = 5001
 class OpenedFlow:
     """Describe a flow of a user, for which a connection is open.
 
-    `endpoint` is the address and port of the user. `direction` is that of the data: down or up;
-    `receiver` is the host that gets the data. `path` has the switches from server to user; it is
-    empty if the controller decides about it and will report it.
+    `endpoint` is the user's address and port. `direction` is the direction of the data, "down" or
+    "up", and `receiver` the host that gets the data. `path` has the switches from the server to the
+    user; it is empty if the controller will choose the path and report it.
     """
 
     id: str
@@ -53,9 +53,10 @@ class OpenedFlow:
 
 @dataclass
 class Connection:
-    """Hold the connection of a flow, with its subflows, keyed by the user's address and port.
+    """Hold the connection of a flow, and its subflows by the user's address and port.
 
-    `token` is the MPTCP token of the server; None until it is known, and for plain TCP.
+    `token` is the server's MPTCP token of the connection. It is None until it is known, and always
+    for plain TCP.
     """
 
     opened: OpenedFlow
@@ -70,8 +71,9 @@ class Connection:
 class HostSamples:
     """Hold one sample of all hosts: users by name, subflows by ID.
 
-    `tier_mbps[link][tier]` is the throughput [Mb/s] of a tier at an access point, or on a link. A
-    subflow over a relay counts at each access point on its path.
+    `tier_mbps[link][tier]` is the throughput [Mb/s] of a tier at an access point or on a link. A
+    subflow over a relay (a switch that is a station of a cell) counts at each access point on its
+    path.
     """
 
     tier_mbps: Mapping[str, Mapping[int, float]]
@@ -83,7 +85,10 @@ class Sampler:
     """Compute the throughput of subflows, users and tiers from the sockets of all hosts."""
 
     def __init__(self, wiring: Wiring, expected_bps: ExpectedBps = pacing_rate_bps) -> None:
-        """Use the interfaces in `wiring`; `expected_bps` returns a sending socket's rate limit."""
+        """Store `wiring`, which has the interfaces of all hosts.
+
+        `expected_bps` returns the rate to which the sending socket of a subflow is limited.
+        """
         self._expected_bps = expected_bps
         self.interface = {
             address: each for each in wiring.interfaces for address in (each.address, *each.further)
@@ -101,14 +106,14 @@ class Sampler:
             connection.subflows[opened.endpoint] = Subflow(1, interface, path=opened.path)
 
     def routed(self, endpoint: Endpoint, number: int, path: tuple[str, ...]) -> None:
-        """Set the number and the path that the controller has given to a subflow.
+        """Set the number and the path that the controller has chosen for a subflow.
 
         `endpoint` is the user's address and port of the subflow.
         """
         self._routed[endpoint] = (number, path)
 
     def handed_over(self, interface: Interface) -> None:
-        """Count subflows of this interface at the access point to which it has moved."""
+        """Count subflows of `interface` at the access point to which it has moved."""
         for address in (interface.address, *interface.further):
             self.interface[address] = interface
         for connection in self.connections.values():
@@ -158,7 +163,7 @@ class Sampler:
         status: Mapping[str, Mapping[str, Any]],
         tiers: Mapping[str, Mapping[str, int]],
     ) -> HostSamples:
-        """Return the sample of the interval since the last call, which was `elapsed_s` ago.
+        """Return the sample of the interval since the last call, which lasted `elapsed_s`.
 
         `status` is the state of each flow at its receiver, by the flow's ID. `tiers[user][ap]` is
         the tier of a user at an access point.
@@ -190,7 +195,7 @@ class Sampler:
         )
 
     def newly_complete(self) -> list[str]:
-        """Return the IDs of the flows whose files have become complete since the last call."""
+        """Return the IDs of the flows whose file has arrived completely since the last call."""
         complete = {
             name for name, each in self.connections.items() if each.completion_s is not None
         }
@@ -221,9 +226,10 @@ class Sampler:
     def _out_of_order(self, connection: Connection, queued: Mapping[str, int]) -> float | None:
         """Return the fraction of a connection's data segments that arrived out of order.
 
-        `queued` is as in `report`. The kernel counts the segments of MPTCP per host, so all MPTCP
-        connections with the same receiver have the same fraction; None without its counter. With
-        plain TCP and UDP, the order of the one subflow is that of the connection.
+        `queued` is as in `report`. The kernel counts the out-of-order segments of MPTCP per host,
+        so all MPTCP connections with the same receiver get the same fraction. Return None if the
+        receiver has no such counter. For plain TCP and UDP, the fraction is that of the only
+        subflow.
         """
         opened = connection.opened
         if not opened.multipath:

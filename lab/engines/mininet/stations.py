@@ -1,4 +1,7 @@
-"""Hold the present stations of all cells, and apply their changes to cells and AP agent."""
+"""Hold the present stations of all cells, and apply changes of stations to the network.
+
+A station is a user at an access point. Changes go to the running WiFi cells and to the AP agent.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ if TYPE_CHECKING:
 class Stations:
     """Hold the rate, weight and signal strength of each station, by access point and user.
 
-    Two threads use it: the one of the run and the one that moves users.
+    Two threads use this object: the one of the run and the one that moves users.
     """
 
     def __init__(self, topology: Topology, wiring: Wiring, links: Links) -> None:
@@ -36,7 +39,7 @@ class Stations:
             return sum(where == ap for where, _user in self.stations)
 
     def interface(self, user: str, ap: str) -> Interface:
-        """Return the interface with which a user is at an access point now."""
+        """Return the interface by which a user is connected to an access point now."""
         return self.wiring.at(user, ap)
 
     def set_rate(self, ap: str, user: str, rate_bps: int) -> None:
@@ -45,7 +48,10 @@ class Stations:
             self.set_station(ap, replace(self.stations[ap, user], rate_bps=rate_bps))
 
     def set_station(self, ap: str, station: Station) -> None:
-        """Replace the user's station at an access point."""
+        """Replace the values of a user at an access point; `station` names the user.
+
+        The new rate is applied to the cell immediately, but not during a handover of the user.
+        """
         with self._lock:
             if self.stations[ap, station.user] == station:
                 return
@@ -57,9 +63,9 @@ class Stations:
                 self.agent.set_station(ap, station)
 
     def hand_over(self, user: str, old: str, new: str, station: Station) -> None:
-        """Let a user leave WiFi access point `old`; at `new` it will be `station`.
+        """Begin to move a user from WiFi access point `old` to `new`, where it becomes `station`.
 
-        Until `associated` is called, its radio is in no cell.
+        Until `associated` is called, the user's radio is in no cell.
         """
         with self._lock:
             if user not in self._leaving:
@@ -70,9 +76,9 @@ class Stations:
             self.stations[new, user] = station
 
     def associated(self, user: str, old: str, new: str) -> None:
-        """Add a user to the cell of access point `new`, and report it to the AP agent.
+        """Add a user to the cell of access point `new`, and notify the AP agent.
 
-        `old` is the access point at which it was last associated.
+        `old` is the access point with which the user was associated before.
         """
         with self._lock:
             self._leaving.discard(user)

@@ -17,7 +17,7 @@ ExpectedBps = Callable[[TcpSocket], int | None]  # rate limit of a sending socke
 
 @dataclass
 class Subflow:
-    """Hold the latest sockets of a subflow at both ends, and the counters of the last sample."""
+    """Hold the latest sockets at both ends of a subflow, and the counters of the last sample."""
 
     number: int
     interface: Interface
@@ -34,7 +34,7 @@ class Subflow:
 
 
 def fraction(late: int, subflows: Iterable[Subflow]) -> float:
-    """Return `late` divided by the number of data segments that these subflows have received."""
+    """Return `late` divided by the number of data segments that `subflows` have received."""
     segments = sum(subflow.segments for subflow in subflows)
     return round(late / segments, 5) if segments else 0.0
 
@@ -82,7 +82,7 @@ def _mbps(rate_bps: int | None) -> float | None:
 def _lost_segments(subflow: Subflow) -> int | None:
     """Return the number of lost data segments of a subflow: sent, minus arrived, minus in flight.
 
-    It is None if the socket of either end is not known.
+    Return None if the socket of either end is not known.
     """
     sender, receiver = subflow.sender, subflow.receiver
     if sender is None or receiver is None:

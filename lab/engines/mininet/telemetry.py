@@ -1,6 +1,7 @@
-"""Compose one frame per sample from sockets, queues, POX's decisions and the AP agent's reports.
+"""Compose the frames of a run. A frame holds all figures of one sample.
 
-No process is started for a sample.
+The figures come from sockets, queues, POX's decisions and the AP agent's reports. No process is
+started for a sample.
 """
 
 from __future__ import annotations
@@ -35,7 +36,11 @@ class Telemetry:
     """
 
     def __init__(self, emulated: EmulatedNetwork, decisions: Path, rate_scale: float) -> None:
-        """Open the sockets; `decisions` is POX's file of decisions (rates in scenario units)."""
+        """Open the netlink sockets in all hosts.
+
+        `decisions` is the file into which POX writes its decisions. `rate_scale` is the quotient of
+        wire rates and the scenario's rates.
+        """
         self.rate_scale = rate_scale
         self.topology, self.wiring = emulated.topology, emulated.wiring
         self.programs, self.links = emulated.programs, emulated.links
@@ -67,7 +72,7 @@ class Telemetry:
         self._sampled = time.monotonic()
 
     def begin(self) -> None:
-        """Read the decisions of POX so far, and start the first sampling interval now, at t = 0."""
+        """Read POX's decisions so far, and begin the first sampling interval: it is t = 0 now."""
         self._read_decisions()
         self._sampled = time.monotonic()
 
@@ -81,9 +86,10 @@ class Telemetry:
         self._scheduler.close()
 
     def frame(self, t: float, late_s: float) -> tuple[Frame, list[str]]:
-        """Take a sample at time `t` of the run. Return the frame, and new reasons for overload.
+        """Take a sample at time `t` of the run. Return its frame, and new reasons for overload.
 
-        `late_s` says how much later than planned the sample is taken.
+        `late_s` says how much later than planned the sample is taken. A reason says, as text, why
+        the machine is too slow.
         """
         self._read_decisions()
         now = time.monotonic()
@@ -110,7 +116,7 @@ class Telemetry:
         return replace(sample, x_m=round(x_m, 2), y_m=round(y_m, 2))
 
     def receiving(self) -> dict[str, dict[str, Any]]:
-        """Return the status of every flow at the end that receives its data, by the flow's ID."""
+        """Return the status of every flow at its receiver, by the flow's ID."""
         answers = self.programs.send_all({host: {"do": "status"} for host in self._diagnoses})
         return datagram_end.receivers(answers.values())
 
@@ -143,9 +149,9 @@ class Telemetry:
     def _link(
         self, trunk: Trunk, queues: Mapping[tuple[int, int], netlink.Queue], elapsed_s: float
     ) -> LinkSample:
-        """Return the traffic on a trunk (a link between switches) since the last sample.
+        """Return the traffic on a trunk (a link between two switches) since the last sample.
 
-        The sample is empty for a trunk without shaping, because it has no queue to read.
+        A trunk without shaping has no queue to read; its sample is empty.
         """
         ab, ba = (self._direction(port, queues, elapsed_s) for port in (trunk.a_port, trunk.b_port))
         return LinkSample.of(ab, ba) if ab and ba else LinkSample()

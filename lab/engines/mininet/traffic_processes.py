@@ -1,4 +1,7 @@
-"""Start a traffic program in each host that has flows, and send commands to these programs."""
+"""Start a traffic program in each host that has flows, and send commands to these programs.
+
+A traffic program sends and receives the data of all flows of its host (programs/traffic.py).
+"""
 
 from __future__ import annotations
 
@@ -25,14 +28,14 @@ ANSWER_TIMEOUT_S = 30
 
 
 class Namespaces(Protocol):
-    """Describe what this module needs of a network."""
+    """Name the method that this module needs of a network."""
 
     def pid(self, host: str) -> int:
         """Return the number of a process in the network namespace of a host."""
 
 
 class _Program:
-    """Hold a traffic program: its process and the pipes to it."""
+    """Hold a traffic program: its process number and the pipes to its input and output."""
 
     def __init__(self) -> None:
         self.own_input, write = os.pipe()
@@ -41,7 +44,7 @@ class _Program:
         self.pid = 0
 
     def close_own(self) -> None:
-        """Close the ends of the pipes that the program has got."""
+        """Close those ends of the pipes that belong to the program, which has its own copies."""
         os.close(self.own_input)
         os.close(self.own_output)
 
@@ -56,9 +59,9 @@ class TrafficProcesses:
     def __init__(
         self, network: Namespaces, ledger: Ledger, hosts: Iterable[str], module: str = STARTER
     ) -> None:
-        """Request a program for each host; they load while the caller continues.
+        """Request a traffic program for each host; they load while the caller continues.
 
-        `module` is the Python module that starts the programs.
+        `module` is the Python module whose process forks the programs.
         """
         self._ledger = ledger
         self._programs = {host: _Program() for host in hosts}

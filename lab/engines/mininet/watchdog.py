@@ -7,10 +7,10 @@ The results of a run that overloads the machine are not valid. Each sample check
 - lag: how much longer than planned packets waited for a WiFi cell's virtual clock
 - time_squeeze: how often the kernel interrupted its packet processing
 
-The first three mark a run as overloaded if they persist (`PATIENCE_S`): the lag soon, because late
-packets make results wrong; the other two later, because they are only a risk and are normal for a
-moment when many flows begin with slow start. The fourth is only reported, because it also occurs in
-valid runs.
+The first three mark a run as overloaded if they persist (`PATIENCE_S`). Lag does so after a short
+time, because late packets make results wrong. Late and busy do so later, because they are only a
+risk, and normal for a moment when many flows begin with slow start. time_squeeze is only reported,
+because it also occurs in valid runs.
 """
 
 from __future__ import annotations
@@ -65,9 +65,9 @@ class Watchdog:
         return self.judge(t, sample)
 
     def judge(self, t: float, sample: MachineSample) -> list[str]:
-        """Add up how long each condition has persisted [s of the run], with a new sample at `t`.
+        """Update how long each condition has persisted, with a new sample at time `t` of the run.
 
-        Return, as text, the conditions that have persisted long enough for the first time.
+        Return, as text, the conditions that have now persisted long enough for the first time.
         """
         span_s, self._sampled_at = t - self._sampled_at, t
         added_s = {"late": sample.late_s, "busy": span_s, "lag": span_s}
@@ -98,7 +98,10 @@ class Watchdog:
         return (self._processors[0] - before[0]) / (self._processors[1] - before[1])
 
     def verdict(self, proc: Path = Path("/proc")) -> Overload:
-        """Return whether the run was overloaded, with the reasons and the extreme values."""
+        """Return whether the run was overloaded, with the reasons and the extreme values.
+
+        The file `softnet_stat` is read from `proc` once more.
+        """
         squeezed = time_squeeze((proc / "net/softnet_stat").read_text()) - (self._squeezed or 0)
         idle = [each.idle_share for each in self.samples] or [1.0]
         figures = {

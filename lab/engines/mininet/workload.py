@@ -24,7 +24,7 @@ MAX_ATTEMPTS = 3  # the kernel tries each subflow once; a failed handshake is fi
 
 
 class Workload:
-    """Run the flows of a scenario, and register every connection with the sampler."""
+    """Connect and run the flows of a scenario, and report every connection to the sampler."""
 
     def __init__(
         self, scenario: Scenario, wiring: Wiring, programs: TrafficProcesses, sampler: Sampler
@@ -40,10 +40,11 @@ class Workload:
         self.zero_s = 0.0
 
     def prepare(self) -> list[str]:
-        """Connect the flows that start at t = 0, so that they start together, with all subflows.
+        """Connect the flows of t = 0 with all their subflows, so that they can start together.
 
         A connection that lacks a subflow is closed and opened once more, up to `MAX_ATTEMPTS`
-        attempts in all. Returns the ID of the flow for each time it was opened once more.
+        attempts in all. Return the IDs of these flows, once for each time that a connection was
+        opened once more.
         """
         reopened: list[str] = []
         connecting = [act.flow for act in self._acts if act.verb == "start" and act.at_s == 0]
@@ -67,7 +68,7 @@ class Workload:
         return time.monotonic() - self.zero_s
 
     def until(self, t: float) -> None:
-        """Sleep until time `t` of the run; start, stop and limit flows at their times until then.
+        """Sleep until time `t` of the run; meanwhile start, stop and limit flows at their times.
 
         Flows with the same start time are started together.
         """
@@ -90,24 +91,27 @@ class Workload:
     def set_cc(self, name: str) -> None:
         """Change the congestion control of all open connections, and of those that open later.
 
-        Raises `LabError` if the kernel refuses it for a connection.
+        Raises `LabError` if the kernel refuses the congestion control for a connection.
         """
         self._cc = name
         command = {"do": "cc", "cc": kernel_name(name, self._by_window)}
         self.programs.send_all(dict.fromkeys(self.programs.hosts, command))
 
     def completed(self, names: Iterable[str]) -> None:
-        """End these completed flows: divide each user's demand among its remaining flows."""
+        """End these completed flows, and divide each user's demand among its remaining flows.
+
+        `names` are IDs of flows. A demand is the total rate that a user's flows want to send.
+        """
         for name in names:
             self._set_rates(self._demands.end(self._opened[name]))
 
     def mptcp_checks(
         self, connections: Iterable[Connection], receiving: Mapping[str, Mapping[str, Any]]
     ) -> list[MptcpCheck]:
-        """Return, for each connection of a multipath user, whether it is MPTCP, and its subflows.
+        """Check for each connection of a multipath user whether it is MPTCP and has all subflows.
 
-        A check has the actual and the expected number of subflows. `receiving` is the status of
-        each flow at its receiver.
+        A returned check has the actual and the expected number of subflows. `receiving` is the
+        status of each flow at its receiver.
         """
         return [
             MptcpCheck(
@@ -138,7 +142,7 @@ class Workload:
             self._set_rates(self._demands.set_silent(act.flow, act.rate_bps == PAUSED_BPS))
 
     def _start(self, starting: list[Flow]) -> None:
-        """Start these flows; connect those that are not connected yet first."""
+        """Start these flows. Those that are not connected yet are connected first."""
         self._connect(flow for flow in starting if flow.id not in self._opened)
         for flow in starting:
             self._set_rates(
@@ -155,9 +159,9 @@ class Workload:
                     self.programs.send(server, do="go", id=flow.id)
 
     def _commanded(self, flow: Flow) -> list[str]:
-        """Return the hosts that get the commands of a flow: the user, and for UDP the server.
+        """Return the hosts that get the commands of a flow: the user, for UDP also the server.
 
-        The user's end of a TCP flow passes the commands on, over the connection.
+        For TCP, the user's end of the connection passes the commands on to the server's end.
         """
         server = self.topology.server_of(flow.user)
         return [flow.user, server] if flow.protocol == "udp" else [flow.user]
@@ -166,9 +170,9 @@ class Workload:
         return flow.user in self.topology.multipath and flow.protocol == "tcp"
 
     def _incomplete_flows(self) -> list[Flow]:
-        """Wait until all subflows have joined; return the flows that still lack subflows.
+        """Wait until all subflows have joined. Return the flows that still lack some.
 
-        The wait also ends if no subflow has joined for `SUBFLOWS_WITHIN_S`.
+        The wait also ends if no further subflow has joined for `SUBFLOWS_WITHIN_S`.
         """
         missing, deadline = self._missing(), time.monotonic() + SUBFLOWS_WITHIN_S
         while missing and time.monotonic() < deadline:
@@ -181,7 +185,7 @@ class Workload:
     def _missing(self) -> dict[str, int]:
         """Return the number of missing subflows of each connection that lacks some.
 
-        The servers count the subflows, because the kernel of a user counts a subflow before it has
+        The servers count the subflows, because a user's kernel counts a subflow before it has
         joined. A connection that has fallen back to plain TCP lacks none.
         """
         flows = [flow for flow in self._opened.values() if self._is_multipath(flow)]
@@ -210,7 +214,7 @@ class Workload:
                 self._opened[flow.id] = flow
 
     def _opened_flow(self, flow: Flow, port: int) -> OpenedFlow:
-        """Return the description of a flow whose connection was opened from this port."""
+        """Return the sampler's description of a flow, which uses the user's port `port`."""
         user, server = self._ends(flow)
         is_multipath, is_udp = self._is_multipath(flow), flow.protocol == "udp"
         ports = None if is_udp else (SERVER_PORT, port)
@@ -226,7 +230,7 @@ class Workload:
         )
 
     def _ends(self, flow: Flow) -> tuple[Interface, Interface]:
-        """Return the interfaces of the user and of the server from which a flow is opened."""
+        """Return the user's and the server's interface between which a flow is opened."""
         server = self.topology.server_of(flow.user)
         return self.wiring.of(flow.user)[0], self.wiring.of(server)[0]
 

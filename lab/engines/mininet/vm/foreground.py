@@ -1,4 +1,4 @@
-"""Follow a command in a VM from the foreground: catch Ctrl-C, and copy the command's output."""
+"""Wait for a command in a VM: collect Ctrl-C meanwhile, and copy the command's output."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from typing import IO
 def interrupts() -> Iterator[list[int]]:
     """Collect Ctrl-C and SIGTERM while the `with` block runs, so that they do not end this process.
 
-    Yields a list to which the number of each signal is appended. Outside the main thread signals
-    cannot be caught, and the list stays empty.
+    Yields a list, to which the number of each received signal is appended. Signals can be caught
+    only in the main thread; in another thread the list stays empty.
     """
     received: list[int] = []
     if threading.current_thread() is not threading.main_thread():
@@ -33,13 +33,13 @@ def interrupts() -> Iterator[list[int]]:
 
 
 class Follower:
-    """Copy a growing text file to an output; each `copy` writes what was appended meanwhile."""
+    """Copy a growing text file to an output stream."""
 
     def __init__(self, path: Path, to: IO[str]) -> None:
         self._path, self._to, self._at = path, to, 0
 
     def copy(self) -> None:
-        """Write what was appended since the last call to the output."""
+        """Write to the output what was appended to the file since the last call."""
         with self._path.open("rb") as source:
             source.seek(self._at)
             new = source.read()

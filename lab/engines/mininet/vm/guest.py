@@ -53,11 +53,11 @@ STATISTICS_INTERVAL_MS = "3600000"  # nothing reads the port counters in Open vS
 
 
 def prepare(argv: list[str], shared: Path, files: Iterable[Path] = ()) -> Path:
-    """Write the files that the guest starts from into a new folder `vm` in `shared`; return it.
+    """Write the files that the guest starts from into a new folder `shared`/vm; return its path.
 
     `argv` is the command that the guest will run. `files` are copied into the folder, so that the
-    guest can read them. A folder `vm` of an earlier VM is removed first. Raises `RequestError` if
-    the path of `shared` contains a blank.
+    guest can read them. A folder of an earlier VM is removed first. Raises `RequestError` if the
+    path of `shared` contains a blank.
     """
     shared = shared.absolute()
     if any(character.isspace() for character in str(shared)):
@@ -83,7 +83,7 @@ def prepare(argv: list[str], shared: Path, files: Iterable[Path] = ()) -> Path:
 def _start_script(argv: list[str], folder: Path) -> str:
     """Return a shell script that sets the environment and runs guest.sh with the command `argv`.
 
-    The guest runs this script when it has booted. `folder` is the guest's folder (`prepare`).
+    The guest runs this script when it has booted. `folder` is the folder that `prepare` makes.
     """
     settings = {name: value for name, value in os.environ.items() if name.startswith(PASSED_ON)}
     settings |= environment() | {manifest.COMMIT: manifest.commit() or ""}
@@ -95,7 +95,7 @@ def _start_script(argv: list[str], folder: Path) -> str:
 
 
 def environment() -> dict[str, str]:
-    """Return the variables of the environment that every program in the guest gets."""
+    """Return the environment variables that every program in the guest gets."""
     programs = [Path(sys.executable).parent, upstreams.hwsim_mgmt().parent, SYSTEM_PATH]
     return {
         "MULTIPATH_LAB_CACHE": str(upstreams.cache()),
@@ -108,7 +108,7 @@ def environment() -> dict[str, str]:
 
 
 def _copy(file: Path, folder: Path) -> None:
-    """Copy a file into a folder, in which its absolute path becomes a relative one."""
+    """Copy a file to its own absolute path, but with `folder` as the root folder."""
     copy = folder / file.relative_to("/")
     copy.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(file, copy)
@@ -117,7 +117,7 @@ def _copy(file: Path, folder: Path) -> None:
 def write_switch_database(path: Path) -> None:
     """Make a database for Open vSwitch in the guest, with the one row that its start requires.
 
-    It is made here because each of the two commands would take 0.5 s in the guest.
+    This is done on the host, because each of the two commands for it takes 0.5 s in the guest.
     """
     row = {
         "external_ids": ["map", [["system-id", str(uuid.uuid4())]]],
@@ -156,7 +156,7 @@ def boot_argv(image: Path, shared: Path) -> list[str]:
 
 
 def hidden_folders() -> list[str]:
-    """Return the folders that the lab needs and that lie in a folder hidden from the guest."""
+    """Return the folders that the lab needs, but that the guest's own /tmp or /run would hide."""
     needed = map(str, (PROJECT, Path(sys.prefix), Path(sys.base_prefix), upstreams.cache()))
     hidden = tuple(f"{folder}/" for folder in HIDDEN)
     return [folder for folder in dict.fromkeys(needed) if folder.startswith(hidden)]
@@ -164,7 +164,7 @@ def hidden_folders() -> list[str]:
 
 @contextlib.contextmanager
 def booted(ledger: Ledger, image: Path, shared: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """Boot a VM that runs the start script in `shared`; switch it off when the block ends.
+    """Boot a VM, which runs the start script in `shared`. Switch it off when the `with` block ends.
 
     Yields the process that starts QEMU.
     """
@@ -178,11 +178,11 @@ def booted(ledger: Ledger, image: Path, shared: Path) -> Iterator[subprocess.Pop
 def running(
     ledger: Ledger, argv: list[str], folder: Path, descriptors: tuple[int, ...] = ()
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Start a VM with the command line `argv`, and switch it off when the `with` block ends.
+    """Start a VM with the command line `argv`. Switch it off when the `with` block ends.
 
-    Yields the process of the command line, which is QEMU or starts it. It inherits `descriptors`.
-    `folder` takes the console's output (console.txt) and the temporary files of the process, which
-    are removed at the end.
+    Yields the process of the command line, which is QEMU or starts QEMU. The process inherits the
+    file `descriptors`. In `folder`, the console's output is written into console.txt; temporary
+    files of the process are also there, and are removed at the end.
     """
     temporary = folder / "temporary"
     temporary.mkdir()
@@ -208,9 +208,9 @@ def running(
 
 
 def _switch_off(process: subprocess.Popen[bytes]) -> None:
-    """End a VM: kill QEMU, and wait 2 s for the process that started it before killing it too.
+    """Switch a VM off: kill QEMU, then wait up to 2 s for the end of `process`, and kill it too.
 
-    `process` is QEMU, or has started it and cleans up after itself when QEMU has ended.
+    `process` is either QEMU, or a program that started QEMU and cleans up when QEMU has ended.
     """
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()

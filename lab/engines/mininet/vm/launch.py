@@ -49,11 +49,11 @@ class GuestCommand:
 
     The command runs in the project's folder. Only the files that it writes into the folder `shared`
     are kept. `on_poll` is called about five times a second. The first Ctrl-C or SIGTERM calls
-    `on_interrupt`; by default this interrupts the command in the guest (SIGINT). The VM is switched
-    off if the command is still running `GRACE_S` later, or at the second Ctrl-C. With `show`, the
-    output of the command is copied to the output of this process while the command runs. `files`
-    are files that the command reads. The guest does not see some folders, such as /tmp; files in
-    these are copied into the guest, to the same path.
+    `on_interrupt`; by default this sends the command in the guest SIGINT. The VM is switched off if
+    the command is still running `GRACE_S` later, or at the second Ctrl-C. With `show`, the output
+    of the command is copied to the output of this process while the command runs. `files` are files
+    that the command reads from folders that the guest does not see, such as /tmp. They are copied
+    into the guest, to the same path.
     """
 
     argv: list[str]
@@ -65,12 +65,12 @@ class GuestCommand:
 
 
 def run_in_vm(command: GuestCommand, *, wait: bool = False) -> int:
-    """Boot a VM, run the command in it, and return the exit status of the command.
+    """Start a VM, run the command in it, and return the exit status of the command.
 
     The status is 130 if the VM was switched off before the command ended. This process holds the
     machine's emulation lock during the run; with `wait`, it waits until the lock is free. Raises
-    `MachineLacks` if the kernel is missing or, without `wait`, if another emulation is running;
-    `LabError` if the VM does not start.
+    `MachineLacks` if the VM's kernel is missing or, without `wait`, if another emulation is
+    running. Raises `LabError` if the VM does not start.
     """
     vm_kernel.require()
     with lock.hold(f"{command.shared.name} in the VM", wait), _ledger() as ledger:
@@ -78,7 +78,10 @@ def run_in_vm(command: GuestCommand, *, wait: bool = False) -> int:
 
 
 def main(cmd: list[str]) -> int:
-    """Run CMD in the VM for `./run_lab.sh vm -- CMD`, print its output, return its exit status."""
+    """Run the command `cmd` in a VM, print its output, and return its exit status.
+
+    This is `./run_lab.sh vm -- CMD`.
+    """
     if not cmd:
         raise RequestError("vm: no command given. Try: ./run_lab.sh vm -- uname -r")
     vm_kernel.require()
@@ -89,9 +92,10 @@ def main(cmd: list[str]) -> int:
 
 
 def boot_once(shared: Path) -> list[str]:
-    """Boot a VM, not from its snapshot, and run a command in it.
+    """Boot a VM (not from a snapshot), run `true` in it, and return what went wrong.
 
-    Return the end of the console if the kernel panicked, in a list; an empty list if it booted.
+    If the kernel panicked, the list has one element: the last lines of the console. If the VM
+    booted, the list is empty. Raises `LabError` for any other failure.
     """
     with lock.hold("a boot of the VM", wait=True), _ledger() as ledger:
         try:
@@ -104,9 +108,10 @@ def boot_once(shared: Path) -> list[str]:
 
 
 def make_snapshot() -> bool:
-    """Make the VM's snapshot if none fits, and return whether it was made now.
+    """Make the snapshot of the VM if there is none that fits. Return True if it was made now.
 
-    It is kept only if a VM restored from it runs a command. Raises `LabError` otherwise.
+    The snapshot is kept only if a VM that is restored from it runs a command. Otherwise it is
+    removed, and `LabError` is raised.
     """
     kernel = vm_kernel.require()
     with lock.hold("the VM's snapshot"), _ledger() as ledger:
@@ -157,10 +162,10 @@ def _run(ledger: Ledger, command: GuestCommand) -> int:
 
 
 def _boot_and_repeat(ledger: Ledger, command: GuestCommand) -> int:
-    """Boot a VM, run the command, and return its exit status.
+    """Boot a VM, run the command, and return the exit status of the command.
 
-    If the kernel panics before the command starts, boot once more, at most `BOOTS` times in all.
-    The console of each failed boot remains as vm/console-1.txt, vm/console-2.txt.
+    If the kernel panics before the command starts, boot once more; there are at most `BOOTS` boots
+    in all. The console of each failed boot remains as vm/console-1.txt, vm/console-2.txt.
     """
     consoles: list[str] = []
     for _ in range(BOOTS - 1):
@@ -177,16 +182,19 @@ def _boot_and_repeat(ledger: Ledger, command: GuestCommand) -> int:
 
 
 def _boot_and_run(ledger: Ledger, command: GuestCommand, consoles: Sequence[str]) -> int:
-    """Boot a VM once and run the command; `consoles` are the texts of the boots that failed."""
+    """Boot a VM once, run the command, and return the exit status of the command.
+
+    `consoles` are the console texts of earlier boots that failed; they are kept as files.
+    """
     image = vm_kernel.require()
     vm_kernel.kvm_works(image)  # the start script says whether the guest is slow
     return _run_in(functools.partial(guest.booted, ledger, image), command, consoles)
 
 
 def _run_in(starting: Starting, command: GuestCommand, consoles: Sequence[str] = ()) -> int:
-    """Start the VM once, poll it until the command has ended, and return its exit status.
+    """Start a VM, poll it until the command has ended, and return the exit status of the command.
 
-    `starting` starts the VM and gets the shared folder.
+    `starting` gets the shared folder and starts the VM. `consoles` is as in `_boot_and_run`.
     """
     folder = guest.prepare(command.argv, command.shared, command.files)
     for number, text in enumerate(consoles, 1):
@@ -228,11 +236,11 @@ class _Monitor:
     def poll(self, ended: bool, interrupts: int) -> int | None:
         """Return the exit status of the command, or None while it is running.
 
-        `ended` says whether QEMU has ended, `interrupts` counts the Ctrl-C and SIGTERM received so
-        far. After an interrupt, return 130 if the command runs on for `GRACE_S`, if QEMU ends, or
-        at the second interrupt. Raises `LabError` if QEMU ended or the boot took too long. The
-        caller determines `ended` before this reads the status, so a status written at the end is
-        not missed.
+        `ended` says whether QEMU has ended. `interrupts` is the number of Ctrl-C and SIGTERM
+        received so far. After an interrupt, return 130 if the command is still running after
+        `GRACE_S`, if QEMU ends, or at the second interrupt. Raises `LabError` if QEMU has ended or
+        the boot took too long. The caller determines `ended` before this reads the exit status, so
+        a status that the guest writes just before its end is not missed.
         """
         status = self._folder / "exit_code"
         if status.exists():
@@ -256,7 +264,7 @@ class _Monitor:
 def _failure(folder: Path, reason: str) -> LabError:
     """Return the error for a VM whose command did not run to its end.
 
-    The message contains `reason` and the last three lines of the VM's log in `folder`.
+    Its message contains `reason` and the last three lines of the VM's log in `folder`.
     """
     panicked = _panicked(folder)
     guest_log = folder / "guest.txt"

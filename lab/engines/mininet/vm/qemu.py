@@ -48,10 +48,11 @@ class Files(NamedTuple):
 def argv(
     kernel: Path, files: Files, shared: Path, sockets: tuple[int, int], *, kvm: bool, restore: bool
 ) -> list[str]:
-    """Return QEMU's command line for the VM from which the snapshot is taken, or that restores it.
+    """Return the command line of QEMU.
 
-    `sockets` are the file descriptors of the connections for QMP and to the guest. A restored VM
-    keeps its changes of the RAM for itself, so that the file stays as it is.
+    With `restore`, QEMU restores a VM from the snapshot. Otherwise it boots the VM from which the
+    snapshot will be taken. `sockets` are the file descriptors of two connections: one for QMP, one
+    to the guest. What a restored VM writes into its RAM does not change the snapshot's file.
     """
     ram = f"memory-backend-file,id=ram,size={guest.MEMORY},mem-path={_escaped(files.ram)}"
     processor = ["-accel", "kvm", "-cpu", "host"] if kvm else ["-accel", "tcg,thread=multi"]
@@ -84,7 +85,7 @@ def _escaped(path: Path) -> str:
 
 
 class Monitor:
-    """Send commands to QEMU, over a connected socket."""
+    """Send QMP commands to QEMU over a connected socket."""
 
     def __init__(self, connection: socket.socket) -> None:
         connection.settimeout(TIMEOUT_S)
@@ -93,7 +94,8 @@ class Monitor:
         self.execute("qmp_capabilities")
 
     def execute(self, command: str, **arguments: Any) -> Message:
-        """Run a command of QMP and return what it returns. Raises `LabError` if QEMU refuses."""
+        """Run a QMP command and return its result. Raises `LabError` if QEMU refuses the
+        command."""
         self._lines.write(json.dumps({"execute": command, "arguments": arguments}) + "\n")
         self._lines.flush()
         while True:
@@ -115,14 +117,17 @@ class Monitor:
         return found
 
     def save(self, state: Path) -> None:
-        """Stop the guest and write the state of its devices into a file; the RAM is in its own."""
+        """Stop the guest, and write the state of its devices into the file `state`.
+
+        The RAM is not written, because it is a file already (`Files.ram`).
+        """
         self.execute("stop")
         self.execute("migrate-set-capabilities", capabilities=[IGNORE_SHARED])
         self.execute("migrate", uri=f"exec:cat >{shlex.quote(str(state))}")
         self._wait("query-migrate", "completed")
 
     def restore(self, state: Path) -> None:
-        """Load the state that `save` has written, and let the guest run."""
+        """Load the state of the devices that `save` has written, and let the guest continue."""
         self.execute("migrate-set-capabilities", capabilities=[IGNORE_SHARED])
         self.execute("migrate-incoming", uri=f"exec:cat {shlex.quote(str(state))}")
         self._wait("query-migrate", "completed")

@@ -1,8 +1,9 @@
 """Give a restored VM the files of the machine: mount them and make them the root file system.
 
-This is Python with system calls, because each command of a shell takes a tenth of a second in a VM
-without KVM. The settings WARM and OVERLAID come from the image, the others from the machine: one
-line of JSON (`_orders` in snapshot.py).
+The machine is the host of the VM. This program makes system calls and starts no shell commands,
+because each would take a tenth of a second in a VM without KVM. The settings WARM and OVERLAID come
+from the snapshot's image. The machine sends the other settings as one line of JSON (`_orders` in
+snapshot.py).
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 @dataclass(frozen=True)
 class Orders:
-    """Hold what the machine tells the restored VM (`_orders` in snapshot.py).
+    """Hold the settings that the machine sends to the restored VM (`_orders` in snapshot.py).
 
-    `visible` are folders that /tmp or /run would hide. `changed` says whether the lab's sources
-    have changed since the snapshot.
+    `visible` are folders of the machine that the VM needs although its own /tmp and /run hide them.
+    `changed` says whether the lab's sources have changed since the snapshot.
     """
 
     shared: str
@@ -40,10 +41,10 @@ class Orders:
 
 
 def mount(started: Path) -> bool:
-    """Wait for the restore and mount the machine's files.
+    """Wait until the VM has been restored, then mount the machine's files as root file system.
 
-    The shared folder and Open vSwitch's identifier are then written into the pipe `started`. Return
-    whether the lab's sources have changed since the snapshot.
+    At the end, the path of the shared folder and Open vSwitch's identifier are written into the
+    pipe `started`. Return whether the lab's sources have changed since the snapshot.
     """
     orders = _wait()
     Path("/dev/urandom").write_bytes(bytes.fromhex(orders.entropy))
@@ -75,7 +76,10 @@ def mount(started: Path) -> bool:
 
 
 def _wait() -> Orders:
-    """Tell the machine that this VM is ready, and return what it answers after the restore."""
+    """Report to the machine that this VM is ready for a snapshot, and wait for its answer.
+
+    The answer comes only after the VM has been restored from the snapshot. Return it, decoded.
+    """
     with next(Path("/dev").glob("vport*p1")).open("r+b", buffering=0) as line:
         line.write(b"ready\n")
         received = b""
@@ -97,7 +101,7 @@ def _pivot() -> None:
 
 
 def _overlay(folder: str) -> None:
-    """Mount a folder of the machine so that changes stay in the VM's memory."""
+    """Mount a folder of the machine so that changes to it stay in the VM's memory."""
     new, work = (_under(CHANGES, folder) / name for name in ("new", "work"))
     new.mkdir(parents=True)
     work.mkdir()

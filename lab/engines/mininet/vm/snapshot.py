@@ -1,11 +1,12 @@
-"""Make the snapshot of a VM that has booted and imported everything, and start VMs from it.
+"""Make a snapshot of a VM that has booted and imported Python modules; restore VMs from it.
 
     CACHE/vm/snapshots/NAME/   root.ext4, initramfs, ram, state (see qemu.Files), manifest.json
     CACHE/vm/snapshots/NAME.failed   why making or restoring it failed, the last time
 
-NAME covers the kernel, QEMU and its command line, this project's folder and the scripts in it. The
-manifest lists the files of this machine that the snapshot contains. If one of them has changed, the
-snapshot is made anew. A snapshot is complete: it is made in another folder, which is then renamed.
+NAME is a digest of the kernel, of QEMU and its command line, of the path of this project's folder
+and of the scripts in it. The manifest lists the files of this machine that the snapshot contains.
+If one of them has changed, the snapshot is made anew. A snapshot in this place is always complete:
+it is made in another folder, which is then renamed.
 """
 
 from __future__ import annotations
@@ -39,16 +40,15 @@ RETRY_AFTER_S = 3600  # from a failure to the next attempt
 
 
 def home() -> Path:
-    """Return the folder of all snapshots of this user."""
     return upstreams.cache() / "vm" / "snapshots"
 
 
 def ready(ledger: Ledger, kernel: Path) -> Files | None:
     """Return a snapshot that fits this machine; None if the VM must be booted.
 
-    It is None unless the environment variable `START` requests snapshots.
     Without KVM, the snapshot is made here if it is missing or outdated, which takes a minute. With
-    KVM a boot is fast, and only `setup-emulation` makes a snapshot.
+    KVM a boot is fast, and only `setup-emulation` makes a snapshot. The result is None if the
+    environment variable `START` does not request snapshots.
     """
     if not wanted():
         return None
@@ -63,7 +63,7 @@ def ready(ledger: Ledger, kernel: Path) -> Files | None:
 
 
 def wanted() -> bool:
-    """Return whether VMs are to be restored instead of booted."""
+    """Return whether VMs are to be restored instead of booted (environment variable `START`)."""
     return os.environ.get(START) == RESTORE
 
 
@@ -85,9 +85,10 @@ def is_valid(files: Files) -> bool:
 
 
 def make(ledger: Ledger, kernel: Path) -> Files:
-    """Make the snapshot, or wait while another process makes it, and report the progress.
+    """Make the snapshot and return its files. If another process makes it already, wait for that.
 
-    Raises `LabError` if that fails. The reason is stored, so that the next VMs boot at once.
+    Progress is reported to the user. Raises `LabError` on failure; the reason is stored, so that
+    the next VMs are booted without another attempt.
     """
     kvm, files = vm_kernel.kvm_works(kernel), _files(kernel)
     home().mkdir(parents=True, exist_ok=True)
@@ -103,7 +104,7 @@ def make(ledger: Ledger, kernel: Path) -> Files:
 
 
 def discard(files: Files, reason: str) -> None:
-    """Remove a snapshot, store why, and say that VMs are booted instead."""
+    """Remove a snapshot, store the reason, and report that VMs are booted instead."""
     shutil.rmtree(files.folder, ignore_errors=True)
     _failure(files).write_text(f"{reason}\n")
     _say(f"the VM boots instead of being restored from its snapshot: {reason}")
@@ -146,7 +147,7 @@ def _make(ledger: Ledger, kernel: Path, files: Files, kvm: bool) -> None:
 def restored(
     ledger: Ledger, kernel: Path, files: Files, shared: Path
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Restore a VM and let it run the start script in `shared`; switch it off at the end.
+    """Restore a VM, which runs the start script in `shared`. Switch it off when the block ends.
 
     Yields the process of QEMU. Raises `LabError` if QEMU does not load the snapshot.
     """
@@ -159,9 +160,9 @@ def restored(
 
 
 def _orders(files: Files, shared: Path) -> str:
-    """Return the line of JSON that the restored guest reads (restored_root.py).
+    """Return the settings for a restored guest as a line of JSON (`restored_root.Orders`).
 
-    It contains what must differ between VMs of one snapshot: the clock and the random seeds.
+    The clock and the random seeds have to differ between VMs of one snapshot.
     """
     orders = {
         "shared": str(shared),
@@ -185,7 +186,7 @@ def _started(
     kvm: bool,
     restore: bool = False,
 ) -> Iterator[tuple[subprocess.Popen[bytes], Monitor, socket.socket]]:
-    """Start QEMU; yield its process and the connections to QEMU and to the guest."""
+    """Start QEMU; yield its process, the QMP monitor and the connection to the guest."""
     with contextlib.ExitStack() as stack:
         pairs = [socket.socketpair(), socket.socketpair()]
         for end in (*pairs[0], *pairs[1]):
@@ -200,7 +201,7 @@ def _started(
 
 
 def _wait_until_warm(line: socket.socket) -> None:
-    """Wait until the guest has imported everything (`ready`)."""
+    """Wait until the guest sends `ready`: it has imported the Python modules."""
     line.settimeout(WARM_UP_TIMEOUT_S)
     received = b""
     while b"ready" not in received:
@@ -214,7 +215,7 @@ def _wait_until_warm(line: socket.socket) -> None:
 
 
 def sources() -> str:
-    """Return a digest of the names, sizes and times of the lab's Python files."""
+    """Return a digest of the names, sizes and modification times of the lab's Python files."""
     found = [
         path for part in ("lab", "controller") for path in (guest.PROJECT / part).rglob("*.py")
     ]
@@ -226,7 +227,7 @@ def _files(kernel: Path) -> Files:
 
 
 def _name(kernel: Path, kvm: bool) -> str:
-    """Return the name of the snapshot: a digest of its settings, except the files in the image."""
+    """Return the name of the snapshot, a digest of everything that the module docstring lists."""
     files, shared = Files(Path("snapshot")), Path("shared")
     command = qemu.argv(kernel, files, shared, (0, 1), kvm=kvm, restore=False)
     program = Path(shutil.which("qemu-system-x86_64") or "/").resolve()
@@ -243,7 +244,7 @@ def _digest(parts: Iterable[object]) -> str:
 
 
 def _stamp(path: Path) -> list[int]:
-    """Return size and time of the last change of a file; two zeros if it is missing."""
+    """Return size [bytes] and modification time [ns] of a file; two zeros if it is missing."""
     try:
         found = path.stat()
     except OSError:
@@ -252,9 +253,10 @@ def _stamp(path: Path) -> list[int]:
 
 
 def _counts(path: Path) -> bool:
-    """Return whether a change of this file outdates the snapshot.
+    """Return whether the snapshot is outdated when this file has changed.
 
-    Python compares bytecode with its source itself, and the lab's own sources have a digest.
+    Bytecode and the lab's own sources do not count. Python itself compares bytecode with its
+    source, and a restored VM imports changed sources of the lab once more.
     """
     own = (guest.PROJECT / "lab", guest.PROJECT / "controller")
     return path.suffix != ".pyc" and not path.is_relative_to(own[0]) | path.is_relative_to(own[1])
@@ -272,7 +274,7 @@ def _failed_lately(files: Files) -> bool:
 
 
 def _remove_old() -> None:
-    """Remove all snapshots but the `KEPT` that were used last."""
+    """Remove all snapshots except the `KEPT` most recently used ones."""
     folders = [each for each in home().iterdir() if Files(each).manifest.exists()]
     for folder in sorted(folders, key=lambda each: each.stat().st_mtime)[:-KEPT]:
         shutil.rmtree(folder, ignore_errors=True)

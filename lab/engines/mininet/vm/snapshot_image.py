@@ -1,8 +1,9 @@
 """Build the root file system of the VM from which the snapshot is taken: an ext4 image.
 
-It holds copies of files of this machine, under the same paths: the kernel modules, the programs
-that every run starts with their libraries, Python, and what `warm_python.py` imports. All other
-files reach the guest when it mounts this machine's files after the restore.
+The image holds copies of files of this machine, under the same paths: the kernel modules, the
+programs that every run starts with their shared libraries, Python, and the modules that
+`warm_python.py` imports. The guest gets all other files when it mounts this machine's files after
+the restore.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ class Image:
         """The files of this machine that were copied."""
 
     def add(self, path: Path) -> None:
-        """Copy a file or a whole folder, with the links on its path; skip what is missing."""
+        """Copy a file or a whole folder, and symbolic links on its path. Skip a missing path."""
         place = Path("/")
         parts = list(Path(os.path.abspath(path)).parts[1:])
         while parts:
@@ -90,14 +91,14 @@ class Image:
                 self.add(each)
 
     def write(self, name: str, text: str) -> None:
-        """Write an executable file of the image that this machine does not have."""
+        """Write an executable file with this text into the image, at the path `name`."""
         path = self.root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
         path.chmod(0o755)
 
     def build(self, target: Path) -> None:
-        """Write everything into an ext4 image."""
+        """Write the collected files into a new ext4 image, the file `target`."""
         used = shell.run(["du", "-sm", "--apparent-size", str(self.root)], "measure the image")
         size_mb = int(used.split()[0]) * 5 // 4 + 64
         argv = ["mkfs.ext4", "-q", "-F", "-O", "^has_journal", "-m", "0", "-d", str(self.root)]
@@ -130,14 +131,17 @@ def collect(image: Image, kernel: Path) -> None:
 
 
 def warm_folders() -> list[Path]:
-    """Return the folders outside /usr of which the image holds files that the guest uses."""
+    """Return the folders outside /usr from which the image holds files that the guest uses."""
     folders = {Path(sys.prefix).resolve(), Path(sys.base_prefix).resolve()}
     folders.add(upstreams.folder().resolve())
     return sorted(folder for folder in folders if not folder.is_relative_to("/usr"))
 
 
 def write_first_file_system(kernel: Path, target: Path) -> None:
-    """Write the initramfs: it loads the modules that mounting the image needs, and mounts it."""
+    """Write the initramfs of the VM into the file `target`.
+
+    It loads the kernel modules that are needed to mount the image, and mounts the image.
+    """
     busybox = _program("busybox")
     if busybox is None:
         raise LabError("make the snapshot: busybox is missing. Try: ./run_lab.sh setup-emulation")
@@ -156,7 +160,7 @@ def write_first_file_system(kernel: Path, target: Path) -> None:
 
 
 def _settings(programs: Iterable[Path]) -> str:
-    """Return the shell variables that snapshot_init.sh reads."""
+    """Return the text of the shell variables that snapshot_init.sh reads."""
     settings = guest.environment() | {
         "PROJECT": str(guest.PROJECT),
         "PYTHON": sys.executable,
@@ -200,7 +204,7 @@ def packages() -> list[str]:
 
 
 def _warm_files() -> list[str]:
-    """Return the files that the imports of warm_python.py read."""
+    """Return the paths of the files that the imports of warm_python.py read."""
     argv = [sys.executable, str(WARM_PYTHON), "list", str(upstreams.folder("pox"))]
     environment = os.environ | guest.environment()
     listed = shell.run(argv, "list what the snapshot imports", cwd=guest.PROJECT, env=environment)
@@ -209,14 +213,17 @@ def _warm_files() -> list[str]:
 
 
 def _libraries(binaries: Iterable[Path]) -> set[Path]:
-    """Return the shared libraries of these programs and libraries."""
+    """Return the paths of the shared libraries that these programs and libraries load."""
     argv = ["sh", "-c", 'ldd "$@" 2>/dev/null || true', "ldd", *map(str, binaries)]
     words = shell.run(argv, "list the programs' libraries").split()
     return {Path(word) for word in words if word.startswith("/") and not word.endswith(":")}
 
 
 def _needed(kernel: Path, names: Iterable[str]) -> list[Path]:
-    """Return the files of these modules, each after those that it depends on."""
+    """Return the files of the named kernel modules and of all modules that they depend on.
+
+    Each module comes after those that it depends on.
+    """
     folder = vm_kernel.modules(kernel)
     lines = (folder / "modules.dep").read_text().splitlines()
     table = {}

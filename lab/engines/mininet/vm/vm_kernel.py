@@ -3,7 +3,7 @@
 CACHE/vm/boot/vmlinuz-VERSION   the kernel
 CACHE/vm/lib/modules/VERSION    its modules, where virtme-ng finds them
 CACHE/vm/boot/types-VERSION     the types (BTF) of the VM's kernel, copied out of the running VM
-CACHE/vm/kvm.json               whether KVM works on this machine, with the host kernel tried
+CACHE/vm/kvm.json               whether KVM works here, and with which kernel of the host
 """
 
 from __future__ import annotations
@@ -69,11 +69,11 @@ def types(image: Path) -> Path:
 def require(congestion_controls: Iterable[str] = (), by_window: bool = False) -> Path:
     """Return the image of the VM's kernel, after compiling the eBPF programs that a run needs.
 
-    These are the programs of the coupled laws among `congestion_controls`, and of all laws that a
-    user has registered: a change during the run may select one. With `by_window`, the programs
-    limit windows to expected rates; then they are the programs of all congestion controls. They are
-    compiled here because the guest cannot write into the cache. Raises `MachineLacks` if the kernel
-    or the compiler is missing, `RequestError` if a C file of a user does not compile.
+    Programs are compiled for the coupled laws among `congestion_controls`, and for all laws that a
+    user has registered, because a change during the run may select one. With `by_window`, the
+    programs limit windows to expected rates, and all congestion controls need one. The guest could
+    not compile them, because it cannot write into the cache. Raises `MachineLacks` if the kernel or
+    the compiler is missing, `RequestError` if a C file of a user does not compile.
     """
     image = find()
     if image is None:
@@ -87,9 +87,9 @@ def require(congestion_controls: Iterable[str] = (), by_window: bool = False) ->
 
 
 def install() -> str:
-    """Make sure that the VM's kernel is in the cache; return what was done, as text.
+    """Install the VM's kernel into the cache if it is missing; return what was done, as text.
 
-    If the cache has no kernel, install one, which needs the network:
+    This needs the network:
     1) find the package that META_PACKAGE depends on now   2) download and unpack it
     3) index its modules
     Raises `MachineLacks` if this fails.
@@ -125,10 +125,10 @@ def install() -> str:
 
 
 def unpack_modules(image: Path) -> int:
-    """Decompress the modules that the guest loads, and their dependencies.
+    """Decompress the modules that the guest loads, and the modules that these depend on.
 
-    The guest would otherwise spend a second on this at every start. Returns the number of modules
-    decompressed now; it is 0 if all were decompressed before.
+    Otherwise the guest would spend a second on this at every start. Return the number of modules
+    that were decompressed now; 0 if none was compressed.
     """
     home = image.parents[1]
     index = (modules(image) / "modules.dep").read_text().splitlines()

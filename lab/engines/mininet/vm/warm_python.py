@@ -3,14 +3,15 @@
     python warm_python.py list     print the files that the imports read, as JSON
     python warm_python.py serve    import, then serve requests in `FOLDER` until killed
 
-The VM's snapshot contains a serving process: a run in a restored VM imports nothing. A request is a
-file `requests/NAME` with strings that end with a null character: working directory, files for the
-standard input, output and error, number of words, the words of the command line, and the variables
-of the environment. The name is then written into the pipe `bell`. The answers are the files
-`NAME.pid` and `NAME.status`. lab/engines/mininet/machine/warm.py and guest.sh write requests.
+The VM's snapshot contains a serving process, so programs in a restored VM need not import anything.
+A request is a file `requests/NAME` with strings that each end with a null character: working
+directory; files for standard input, output and error; number of words; the words of the command
+line; the variables of the environment. The name is then written into the pipe `bell`. The answers
+are the files `NAME.pid` and `NAME.status`. lab/engines/mininet/machine/warm.py and guest.sh write
+requests.
 
-After the restore, it makes the machine's files the root file system (restored_root.py). If the
-lab's sources have changed since the snapshot, it then imports them once more.
+After the restore, this process makes the machine's files the root file system (restored_root.py).
+If the lab's sources have changed since the snapshot, it then imports them once more.
 """
 
 from __future__ import annotations
@@ -78,8 +79,9 @@ Problems = list[tuple[str, str]]
 def import_all(pox: Path) -> Problems:
     """Import the runner, POX and the controller; return the modules that failed, with the error.
 
-    `pox` is the folder of POX's sources. It is in `sys.path` only meanwhile. Modules that POX must
-    import itself, when it has started, are removed afterwards.
+    `pox` is the folder of POX's sources, which is in `sys.path` only during the imports. Some
+    modules depend on objects that POX makes at its start. They are removed at the end, so that POX
+    imports them.
     """
     problems: Problems = []
     for name in RUNNER:
@@ -102,7 +104,10 @@ def _import(name: str, problems: Problems) -> None:
 
 
 def _holds_no_core(name: str) -> bool:
-    """Return whether a module has imported POX's `core` before POX has made it."""
+    """Return whether a module has imported `core` from POX while it was still None.
+
+    POX makes its object `core` when it starts.
+    """
     attributes = vars(sys.modules[name])
     own = name.startswith(("pox.", *(f"{package}." for package in OWN)))
     return own and name != "pox.core" and attributes.get("core", sys) is None
@@ -113,7 +118,7 @@ def _is_own(name: str) -> bool:
 
 
 def _forget(unwanted: Any) -> None:
-    """Remove the modules whose names `unwanted` selects, so that they are imported once more."""
+    """Remove the loaded modules whose names `unwanted` accepts; a later import loads them anew."""
     for name in [name for name in sys.modules if unwanted(name)]:
         del sys.modules[name]
         parent, _, child = name.rpartition(".")
@@ -122,7 +127,7 @@ def _forget(unwanted: Any) -> None:
 
 
 def files() -> list[str]:
-    """Return the files from which the imported modules come, with their bytecode."""
+    """Return the paths of the source files of all imported modules, and of their bytecode."""
     found = set()
     for module in list(sys.modules.values()):
         for attribute in ("__file__", "__cached__"):
@@ -134,7 +139,7 @@ def files() -> list[str]:
 
 @dataclass(frozen=True)
 class Request:
-    """Describe a command line to run: the fields of a request's file."""
+    """Describe a command line to run; the fields are those of a request's file."""
 
     cwd: str
     streams: tuple[str, str, str]
@@ -154,7 +159,7 @@ class Request:
 def serve(pox: Path) -> Request:
     """Import everything, then fork a child for each request. Return only in a child.
 
-    The child has the request's working directory, streams and environment.
+    The child has the working directory, streams and environment of the request, which is returned.
     """
     from lab.engines.mininet.vm import restored_root  # main() has made it importable
 
@@ -233,7 +238,10 @@ def _show(argv: list[str]) -> None:
 
 
 def run(request: Request) -> None:
-    """Run the request's command line as the interpreter would: a module, a script or a text."""
+    """Run the command line of a request as the interpreter would.
+
+    The command line names a module (-m), a script or a program text (-c).
+    """
     words = request.argv[1:]
     while words and words[0].startswith("-") and words[0] not in ("-m", "-c"):
         words = words[1:]  # such as -S and -E, which speed up a start
