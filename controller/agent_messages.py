@@ -127,16 +127,19 @@ class LinkFlip(_Message):
 
 
 class Tier1Limit(_Message):
-    """Hold a limit of all Tier 1 data of an access point, in Mb/s on the wire; None: no limit."""
+    """Hold a limit of all Tier 1 data of an access point together; Tier 1 is data of primary paths.
+
+    `mbps` is the limit in Mb/s on the wire; None means no limit.
+    """
 
     ap: str
     mbps: Annotated[float, Field(gt=0)] | None
 
     def limit(self, plan: Plan, apply: Callable[[str, int | None], None]) -> dict[str, Any]:
-        """Call `apply` with the access point and the limit in bit/s.
+        """Call `apply` with the name of the access point and the limit in bit/s.
 
-        Return the limit in scenario units. Raise `MessageRefused` if `plan` has no such access
-        point.
+        Return the limit in scenario units, for the log. Raise `MessageRefused` if `plan` has no
+        such access point.
         """
         if self.ap not in plan.aps:
             known = ", ".join(plan.aps) or "none"
@@ -147,7 +150,7 @@ class Tier1Limit(_Message):
 
 
 class Tier1Flip(_Message):
-    """Request a limit of the Tier 1 data of an access point."""
+    """Hold a message from the runner that changes the limit of an access point's Tier 1 data."""
 
     kind: Literal["tier1"]
     seq: Sequence
@@ -171,8 +174,8 @@ def read_ap_report(datagram: bytes) -> ApReport:
 def read_inbox_message(text: str | bytes) -> InboxMessage:
     """Parse the text of one file from the inbox, the folder in which the runner leaves messages.
 
-    Return a change of parameters, of the strategy, of a link or of the demand of Tier 1. Raise
-    `MessageRefused` if the text is not a valid message.
+    Return the change that the message requests: of parameters, of the strategy, of a link or of a
+    limit of Tier 1 data. Raise `MessageRefused` if the text is not a valid message.
     """
     try:
         return _INBOX.validate_json(text)

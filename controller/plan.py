@@ -207,10 +207,10 @@ class Plan(_Part):
         return tuple(arc for both in pairs for arc in both)
 
     def left_by(self, user: str, ap: str) -> str | None:
-        """Return the access point that a user has left if it is at `ap` now.
+        """Return the access point that a user has left, if `ap` reports the user as its station.
 
-        This is the one of the same kind at which the plan has the user. Return None if the plan has
-        it at `ap`, or at no access point of this kind.
+        This is the access point of the same kind (WiFi or LTE) at which the plan has the user.
+        Return None if the plan has the user at `ap`, or at no access point of this kind.
         """
         if user in self.aps[ap].stations:
             return None

@@ -1,4 +1,4 @@
-"""Hold what AP agents report of stations, which overrides the plan."""
+"""Hold what AP agents have reported about stations. These values replace those of the plan."""
 
 from __future__ import annotations
 

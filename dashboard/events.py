@@ -141,7 +141,7 @@ def _subject(event: Event) -> str:
 def _orders(event: Event) -> str:
     """Return a decision as JSON text without its time, its number and its reason.
 
-    Two decisions with equal texts give the same commands.
+    If the texts of two decisions are equal, the decisions give the same commands.
     """
     return json.dumps(
         {key: value for key, value in event.items() if key not in ("t", "at", "seq", "reason")}

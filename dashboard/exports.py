@@ -54,7 +54,7 @@ def as_zip(folder: Path) -> bytes:
 
 
 def flat(value: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Convert nested objects to one object whose keys are the nested keys joined by dots.
+    """Convert nested dictionaries to one dictionary: `{"a": {"b": 1}}` becomes `{"a.b": 1}`.
 
     Every key of the result begins with `prefix`.
     """

@@ -96,10 +96,10 @@ def rows(folder: Path) -> list[Row]:
 
 
 def check(folder: Path, engine: str, target: str, value: Any) -> Any:
-    """Check a new value for a target, and return the value in the form to send.
+    """Check a new value for a target of a run, and return the value in the form to send.
 
-    Raise the same `RequestError` as the run would. Also raise it if the target is `cc`, the
-    congestion control, and `engine` cannot run the new congestion control.
+    Raise the same `RequestError` as the run would. If the target is `cc`, the congestion control,
+    also raise it if `engine` cannot change to the new one.
     """
     scenario, _ = present(folder)
     checked = targets.check_flip(scenario, target, value)

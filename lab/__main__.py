@@ -30,9 +30,10 @@ class CommandLine(click.Group):
     """Run the commands, and convert an error of the lab to a message and an exit code."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command. For a `LabError`, print its message and end with its exit code.
+        """Run a command. If it raises `LabError`, print the message and exit with the error's code.
 
-        Under sudo, what root has written into the caller's cache folder then belongs to the caller.
+        Under sudo, files that root has written into the caller's cache folder then become the
+        caller's.
         """
         try:
             return super().invoke(ctx)

@@ -20,9 +20,9 @@ BY_DELAY = frozenset({"wvegas"})  # the others react to losses
 
 
 def check_change(name: str, by_window: bool) -> None:
-    """Raise `LabError` if a run cannot change to the congestion control `name`.
+    """Raise `LabError` if a running emulation or simulation cannot change to `name`.
 
-    With `by_window`, the run limits windows to expected rates.
+    `name` is a congestion control. With `by_window`, the run limits windows to expected rates.
     """
     if name in BY_DELAY and by_window:
         raise LabError(

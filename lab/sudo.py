@@ -1,7 +1,7 @@
-"""Serve the user who typed `sudo`: use that user's cache folder, and leave no file of root in it.
+"""Use the cache folder of the user who typed `sudo`, and leave no file of root in it.
 
-Under sudo this process is root, and HOME is root's. What `setup-emulation` has stored as the user
-is in the user's cache folder, so root uses that one too.
+Under sudo this process is root, and the variable HOME is root's. `setup-emulation` has written into
+the cache folder of the user, so root has to use that folder too.
 """
 
 from __future__ import annotations
@@ -42,18 +42,20 @@ def _home() -> Path:
 
 
 def give_away(folder: Path) -> None:
-    """Make the user who called sudo the owner of a folder and its files. Do nothing without
-    sudo."""
+    """Make the user who called sudo the owner of a folder and all files in it.
+
+    Do nothing without sudo.
+    """
     if owner := caller():
         for path in (folder, *folder.rglob("*")):
             os.chown(path, *owner, follow_symlinks=False)
 
 
 def give_cache_away() -> None:
-    """Make the user who called sudo the owner of the files that root wrote into the cache folder.
+    """Make the user who called sudo the owner of files that root has written into the cache folder.
 
-    Nothing is done without sudo, and if the cache folder is outside the caller's home: a folder
-    that several users share belongs to root.
+    Do nothing without sudo, or if the cache folder is outside the user's home: a folder that
+    several users share belongs to root.
     """
     owner, top, home = caller(), user_cache(), _home()
     if owner is None or not top.is_dir() or home not in top.parents:

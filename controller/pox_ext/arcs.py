@@ -34,7 +34,7 @@ class Arcs:
         self.replace_plan(plan)
 
     def replace_plan(self, plan: Plan) -> None:
-        """Find the arcs of another plan, in which a station is at another access point."""
+        """Compute the arcs anew from `plan`, in which a station is at another access point."""
         self._arcs = plan.arcs()
         self._between: defaultdict[tuple[str, str], list[Arc]] = defaultdict(list)
         for arc in self._arcs:

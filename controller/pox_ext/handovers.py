@@ -1,9 +1,10 @@
 """Follow stations from one access point to another, as AP agents report them.
 
-1) The addresses of the station are at the new access point now; its flows move there.
+1) The addresses of the station are now located at the new access point, and its flows are moved to
+   paths that lead there.
 2) The station keeps its tier. If its traffic passed the meter of the old access point, it passes
    the meter of the new one, if there is a meter. The next control step may change both.
-3) The decision log gets a line with the number of flows that have moved.
+3) The number of flows that have moved is written into the decision log.
 """
 
 from __future__ import annotations
@@ -18,14 +19,17 @@ from controller.pox_ext.router import Router
 
 
 class MovedMeters(Protocol):
-    """Describe what this module needs of `Meters`, which imports POX."""
+    """Name the method of `Meters` that this module needs; importing `Meters` would import POX."""
 
     def hand_over(self, addresses: Iterable[str], old: str, new: str) -> None:
-        """Let the traffic of these addresses leave the meter of `old` and enter that of `new`."""
+        """Take the traffic of `addresses` out of the meter of `old` and into the meter of `new`.
+
+        `old` and `new` are switches.
+        """
 
 
 class Handovers:
-    """Store the reports of AP agents, and move the stations that they show at a new place."""
+    """Store the reports of AP agents, and move the stations that appear at another access point."""
 
     def __init__(
         self,
@@ -35,9 +39,9 @@ class Handovers:
         reroute: Callable[[Iterable[Any]], int],
         write: Callable[[dict[str, Any]], None],
     ) -> None:
-        """Store the other parts of the controller.
+        """Store the parts of the controller that a handover changes.
 
-        `reroute(flows)` moves flows to their new routes and returns how many moved. `write(line)`
+        `reroute(flows)` moves flows to new paths and returns how many have moved. `write(line)`
         appends a line to the decision log.
         """
         self._observer, self._router = observer, router

@@ -76,7 +76,7 @@ class Hosts:
         return kinds[0] is not None and kinds[0] == kinds[1]
 
     def move(self, address: str, place: Place) -> None:
-        """Store that an AP agent has reported this address at another place."""
+        """Store that an address is now at `place`, where an AP agent has reported its station."""
         self._places[address] = place
 
     def place(self, address: str) -> Place | None:

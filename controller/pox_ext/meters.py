@@ -123,14 +123,14 @@ class Meters:
         self._apply_desired(command.ap)
 
     def limit_tier1(self, switch: str, rate_bps: int | None) -> None:
-        """Limit all data of Tier 1 at an access point together; None removes the limit."""
+        """Limit the rate of all Tier 1 data at an access point together; None removes the limit."""
         self._tier1_bps[switch] = rate_bps
         self.refresh(switch, self._tiers)
 
     def _limited(self, switch: str) -> Iterator[Data]:
-        """Yield the data of Tier 1 at an access point whose demand is limited, otherwise nothing.
+        """Yield the Tier 1 data at an access point if it is limited, otherwise nothing.
 
-        A user without a known tier is in Tier 1.
+        A user without a known tier counts as Tier 1.
         """
         if self._tier1_bps.get(switch) is None:
             return
@@ -150,14 +150,14 @@ class Meters:
                 yield Data(address, direction)
 
     def _data(self, switch: str, addresses: Iterable[str]) -> Iterator[Data]:
-        """Yield the data of `addresses` at an access point, in each direction of a user's data."""
+        """Yield an item for each address of `addresses` and each direction of its user's data."""
         wanted = set(addresses)
         return (data for data in self._counted(switch) if data.address in wanted)
 
     def hand_over(self, addresses: Iterable[str], old: str, new: str) -> None:
-        """Move the addresses of a station from table 0 of switch `old` to that of `new`.
+        """Move the addresses of a station from table 0 of switch `old` to table 0 of `new`.
 
-        Metered addresses are metered at `new` too, if it has a meter.
+        Addresses that passed the meter of `old` pass the meter of `new`, if it has one.
         """
         if old not in self._desired or new not in self._desired:
             return
@@ -228,9 +228,9 @@ class Meters:
             self._apply_desired(switch)
 
     def refresh(self, switch: str, tiers: Tiers) -> None:
-        """Adapt table 0 to the addresses that were learned, and to the tiers that have changed.
+        """Write the entries of table 0 for newly learned addresses and for changed tiers.
 
-        `tiers` are those of the last control step.
+        `tiers` are the tiers that the last control step has chosen.
         """
         self._tiers = tiers
         if switch in self._installed and self._desired.get(switch):

@@ -49,11 +49,12 @@ class Observer:
         self.tiers: Tiers = {}
 
     def add_report(self, report: ApReport) -> list[tuple[str, str]]:
-        """Store the report of an access point; raise `ValueError` if the access point is unknown.
+        """Store the report of an access point, and return the users that have come there.
 
-        The latest report determines rate, signal and association of each station. The MAC occupancy
-        of an access point is the mean over all its reports since the last control step. Return each
-        user that the report shows at this access point, and the one that it has left.
+        Each returned element is a user and the access point that the user has left. From now on,
+        rate, signal strength and association of a station are those of the latest report. The MAC
+        occupancy of an access point is the mean over its reports since the last control step. Raise
+        `ValueError` if the access point is unknown.
         """
         if report.ap not in self.plan.aps:
             known = ", ".join(self.plan.aps) or "none"
@@ -72,9 +73,9 @@ class Observer:
         return [(user, old) for user, old in left if old is not None]
 
     def hand_over(self, plan: Plan, user: str, old: str, new: str) -> None:
-        """Observe a user at access point `new` from now on; it keeps the tier it had at `old`.
+        """Count a user as a station of access point `new` from now on. The user keeps its tier.
 
-        `plan` is the plan with this change.
+        `plan` is the plan after this change; `old` is the access point that the user has left.
         """
         self.plan = self.hosts.plan = plan
         self.arcs.replace_plan(plan)

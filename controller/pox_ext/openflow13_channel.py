@@ -48,7 +48,8 @@ class Channel:
     def command(self, message: bytes, described: Callable[[bytes], str]) -> None:
         """Send a message that changes the bridge.
 
-        If the bridge refuses it, `described(message)` says in the warning what it does.
+        If the bridge refuses the message, `described(message)` is called. It returns what the
+        message does, for the warning.
         """
         self.send(self._sent.numbered(message, lambda: described(message)))
 

@@ -39,7 +39,7 @@ _GOTO, _METER_INSTRUCTION = 1, 6
 
 
 class Data(NamedTuple):
-    """Identify the data of a user at one address: what it receives ("down") or sends ("up")."""
+    """Identify the data at one address of a user: received by the user ("down") or sent ("up")."""
 
     address: str
     direction: str = "down"
@@ -143,8 +143,8 @@ def meter_config_request() -> tuple[int, bytes]:
 class FlowEntry:
     """Hold a flow entry with its counters.
 
-    `data` is the address and direction that the entry matches, None if it matches no address.
-    `meter` is the meter that its packets pass, or None. Both are used only for entries of table 0.
+    `data` is the address and direction that the entry matches; None if it matches no address.
+    `meter` is the meter that matching packets pass, or None. Both are used only in table 0.
     """
 
     cookie: int
@@ -225,7 +225,7 @@ def _flow(entry: bytes) -> FlowEntry:
 
 
 def data_of(fields: bytes) -> Data | None:
-    """Return the address and direction that an entry with these match fields selects, or None."""
+    """Return the address and direction in encoded match fields (OXM); None without an address."""
     while len(fields) >= 4:
         kind, field, length = struct.unpack_from("!HBB", fields)
         if kind == 0x8000 and field >> 1 in (_IPV4_SRC, _IPV4_DST):

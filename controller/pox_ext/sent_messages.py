@@ -1,4 +1,4 @@
-"""Number the OpenFlow messages to switches, so that an error of a switch names what it refuses.
+"""Number the OpenFlow messages to switches, so that a warning can say what a switch has refused.
 
 A switch that refuses a message answers with an ERROR that has the transaction id of the message.
 """
@@ -27,18 +27,18 @@ OPENFLOW13_ERRORS = {
 
 
 class SentMessages:
-    """Remember what the latest messages were for, by their transaction ids."""
+    """Store the purpose of each of the latest messages under its transaction id."""
 
     def __init__(self, errors: Mapping[int, str]) -> None:
-        """Store the names of the error types of this OpenFlow version."""
+        """Store `errors`: the name of each error type (a number) of this OpenFlow version."""
         self._errors = errors
         self._last = FIRST_XID
         self._kept: dict[int, str | Callable[[], str]] = {}
 
     def number(self, doing: str | Callable[[], str]) -> int:
-        """Return the next transaction id, and remember that its message does `doing`.
+        """Return the next transaction id, and store `doing` as the purpose of its message.
 
-        `doing` is a text such as "write a path entry", or a function that returns it.
+        `doing` is a text such as "write a path entry", or a function that returns such a text.
         """
         self._last = FIRST_XID | (self._last + 1) % FIRST_XID
         self._kept[self._last] = doing
@@ -47,13 +47,14 @@ class SentMessages:
         return self._last
 
     def numbered(self, message: bytes, doing: str | Callable[[], str]) -> bytes:
-        """Return a copy of `message` that has the next transaction id (see `number`)."""
+        """Return a copy of `message` with the next transaction id. `doing` is as in `number`."""
         return message[:4] + struct.pack("!L", self.number(doing)) + message[8:]
 
     def refusal(self, switch: str, xid: int, error: int, code: int) -> str:
-        """Return a warning: the switch `switch` refused the message with this transaction id.
+        """Return a warning that says which message `switch` has refused, and why.
 
-        `error` and `code` are the type and the code of the switch's ERROR message.
+        `xid` is the transaction id of the message. `error` and `code` are the type and the code of
+        the switch's ERROR message.
         """
         doing = self._kept.get(xid, "carry out an OpenFlow message")
         text = doing if isinstance(doing, str) else doing()

@@ -61,16 +61,17 @@ class Switches:
         return self._connection(switch) is not None
 
     def send(self, switch: str, message: bytes, doing: str) -> None:
-        """Send a message to a switch, if it is connected.
+        """Send a message to a switch if it is connected; otherwise do nothing.
 
-        `doing` says what the message does, for the warning if the switch refuses it.
+        `doing` says what the message does. It is used in the warning if the switch refuses the
+        message.
         """
         connection = self._connection(switch)
         if connection is not None:
             connection.send(self._sent.numbered(message, doing))
 
     def refusal(self, switch: str, xid: int, error: int, code: int) -> str:
-        """Return a warning that names what the switch has refused (`SentMessages.refusal`)."""
+        """Return a warning that says what a switch has refused (see `SentMessages.refusal`)."""
         return self._sent.refusal(switch, xid, error, code)
 
     def after(self, switch: str, done: Callable[[], None]) -> None:

@@ -1,9 +1,9 @@
 """Compute the messages that change table 0 of a switch from its installed to its desired state.
 
-The data of every address of a multipath user has an entry, so that it is counted under every
-strategy. The entries of Tier 2 addresses, whose traffic the strategy limits, send it through a
-meter. If the demand of Tier 1 is limited, its data pass a second meter. The messages are ordered so
-that no entry ever names a missing meter.
+Every address of a multipath user has an entry per direction of its data, so that the data is
+counted under every strategy. The strategy limits Tier 2: entries of Tier 2 addresses send the data
+through a meter. If Tier 1 is limited too, its data passes a second meter. The messages are ordered
+so that no entry ever names a missing meter.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from controller.pox_ext.openflow13_messages import Data, FlowEntry, kbps
 class Table0:
     """Hold the content of table 0 of a switch and the rates of its meters.
 
-    `counted` are the data (an address and a direction) that have an entry. `metered` are the data
-    that pass the meter of Tier 2, with `rate_bps`. `limited` are the data that pass the meter of
-    Tier 1, with `tier1_bps`. A rate is None if there is no such meter. `default` is True if the
-    default entry exists, which sends all other packets to table 1.
+    `Data` is an address and a direction. `counted` have an entry under every strategy. `metered`
+    pass the meter of Tier 2, whose rate is `rate_bps`. `limited` pass the meter of Tier 1, whose
+    rate is `tier1_bps`. A rate is None if there is no such meter. `default` is True if the default
+    entry exists, which sends all other packets to table 1.
     """
 
     counted: frozenset[Data] = frozenset()
@@ -45,10 +45,10 @@ class Table0:
 
 
 def read(flows: list[FlowEntry], rate_bps: int | None, tier1_bps: int | None = None) -> Table0:
-    """Convert the entries of table 0 that a switch reports to a `Table0`.
+    """Convert the entries that a switch reports for table 0 to a `Table0`.
 
-    `rate_bps` and `tier1_bps` are the rates of the switch's meters for Tier 2 and Tier 1, None if
-    it has no such meter.
+    `rate_bps` and `tier1_bps` are the rates of the switch's meters for Tier 2 and Tier 1; a rate is
+    None if there is no such meter.
     """
     counted = frozenset(each.data for each in flows if each.data)
     metered, limited = (
@@ -66,10 +66,10 @@ def read(flows: list[FlowEntry], rate_bps: int | None, tier1_bps: int | None = N
 
 
 def handed_over(old: Table0, new: Table0, addresses: Container[str]) -> tuple[Table0, Table0]:
-    """Return table 0 of two access points after a station has moved from the first to the second.
+    """Return table 0 of two switches, `old` and `new`, after a station has moved to `new`.
 
-    Data of its `addresses` that pass the meter of Tier 2 at the first pass that of the second, if
-    it has one.
+    `addresses` are the addresses of the station. Its data that passed the meter of Tier 2 at `old`
+    pass this meter at `new`, if there is one.
     """
     moved = frozenset(data for data in old.metered if data.address in addresses)
     come = moved if new.rate_bps is not None else frozenset()
@@ -122,7 +122,7 @@ def resets_counters(installed: Table0, desired: Table0) -> bool:
 
 
 def described(message: bytes) -> str:
-    """Return in words what one of the messages of `changes` does."""
+    """Return a text that says what `message`, one of the messages of `changes`, does."""
     if message[1] == openflow13.METER_MOD:
         command, _, meter = struct.unpack_from("!HHL", message, 8)
         if command == openflow13.METER_DELETE:

@@ -1,10 +1,10 @@
 """Run several jobs; keep the runs that exist already.
 
-A job is one run to make, and its outcome is the result with the run folder.
+A job is one run to make. Its outcome is the result of the run, with the run folder.
 
-1) A run is kept if its folder holds a complete result of the same experiment and of the present
-   schema, and the machine was not overloaded during the run.
-2) Any other run of the same experiment is removed and repeated.
+1) An existing run is kept if its folder holds a complete result of the same experiment and of the
+   present schema, and the machine was not overloaded during the run.
+2) Any other existing run of the same experiment is removed and repeated.
 3) Simulations run in parallel on all processors; emulations run one after the other.
 """
 
@@ -105,8 +105,7 @@ def time_left(seconds: float) -> str:
 
 
 def is_occupied(job: Job) -> bool:
-    """Return whether the job's run folder holds a run of another experiment, so that the job would
-    fail."""
+    """Return whether the job cannot run, because its folder holds a run of another experiment."""
     if job.out is None or not (job.out / "manifest.json").is_file():
         return False
     return not _is_of(job, job.out)

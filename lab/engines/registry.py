@@ -44,11 +44,12 @@ def create(name: str, options: Options) -> Engine:
 
 
 def admit(name: str, scenario: Scenario, options: Options) -> None:
-    """Raise `RequestError` if engine `name` cannot run the scenario with these options;
-    `MachineLacks` if this machine cannot.
+    """Raise an error if engine `name` cannot run the scenario with these options.
 
-    The checks cover the speed, the relays of the topology, the Multipath TCP settings, the
-    kinds of traffic and the congestion controls. Call this before any part of the run starts.
+    The error is `RequestError` if the engine does not support the scenario, and `MachineLacks` if
+    this machine cannot run it. The checks cover the speed, the relays of the topology, the
+    Multipath TCP settings, the kinds of traffic and the congestion controls. Call this before any
+    part of the run starts.
     """
     if entry(name).real_time and options.speed != 1.0:
         raise RequestError(f"--speed on engine '{name}': it runs in real time. Leave out --speed")

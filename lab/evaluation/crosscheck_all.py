@@ -1,9 +1,9 @@
-"""Make the page docs/crosscheck_all.md, which compares the engines on every scenario, with the
-strategy `none` and with the scenario's own strategy.
+"""Make the page docs/crosscheck_all.md, which compares the engines on every scenario.
 
-The page has two tables. The first compares numbers of result.json: one row for each scenario,
-strategy and number. The second says how the runs of each scenario and strategy were made, and which
-were left out. A command that runs some scenarios replaces their rows only.
+Each scenario is run with the strategy `none` and with its own strategy. The page has two tables.
+The first compares numbers of result.json: one row for each scenario, strategy and number. The
+second says how many runs of each scenario and strategy were made, and why some were left out. A
+command that runs some scenarios replaces only the rows of these scenarios.
 """
 
 from __future__ import annotations
@@ -64,19 +64,22 @@ class Case:
 
     @property
     def experiment(self) -> Experiment:
-        """Return the experiment. The strategy that the scenario file names keeps its
-        parameters."""
+        """Return the scenario, strategy and settings of this case's runs.
+
+        If the strategy is the one that the scenario file names, it keeps the parameters of the
+        file.
+        """
         name = f"{self.scenario}/{self.strategy}"
         return Experiment(name, self.scenario, self.strategy)
 
 
 @dataclass(frozen=True)
 class Compared:
-    """Hold a case and what became of its runs in the emulation and in the simulator.
+    """Hold a case, and which runs it has in the emulation and in the simulator.
 
-    `refusal` says why the emulation cannot run the case; it is empty if the emulation can. The
-    accounts are then None. `scale` is the rate scale, `length_s` the duration of a run in s, and
-    `made_on` names the machines.
+    `refusal` says why the emulation cannot run the case; it is empty if the emulation can. With a
+    refusal, both accounts are None. `scale` is the rate scale, `length_s` the duration of a run in
+    s, and `made_on` names the machines.
     """
 
     case: Case
@@ -109,11 +112,11 @@ def _cases_of(scenario: str) -> Iterator[Case]:
 
 
 def read_reasons(path: Path = REASONS) -> dict[str, str]:
-    """Return the reasons that people found for differences between the engines, by the row to which
-    they belong. A key is SCENARIO/STRATEGY/NUMBER, SCENARIO/STRATEGY or SCENARIO.
+    """Return the known reasons for differences between the engines, by the row of the page.
 
-    The file holds them below the key `reasons`. Raise `RequestError` if a key names no scenario or
-    no strategy of the table.
+    A key is SCENARIO/STRATEGY/NUMBER, SCENARIO/STRATEGY or SCENARIO. People write the reasons into
+    the file `path`, below the key `reasons`. Raise `RequestError` if a key names no scenario or no
+    strategy of the table.
     """
     found = read(path)["reasons"] if path.exists() else {}
     known = {f"{case.scenario}/{case.strategy}" for case in cases()} | set(loading.names())
@@ -125,8 +128,11 @@ def read_reasons(path: Path = REASONS) -> dict[str, str]:
 
 
 def page(before: str, compared: Sequence[Compared], reasons: Mapping[str, str]) -> str:
-    """Return the Markdown text of the page. `before` is the old text of the page: rows of scenarios
-    that are not in `compared` are kept. Reasons are written anew in all rows."""
+    """Return the Markdown text of the page with the rows of `compared`.
+
+    `before` is the old text of the page: its rows of other scenarios are kept. The column of
+    reasons is written anew in all rows.
+    """
     order = loading.names()
     rows = [row for each in compared for row in _rows(each)]
     rows = merged(rows_below(before, COMPARISON), rows, lambda row: row[:2], order)
@@ -178,7 +184,7 @@ def _made(compared: Compared) -> Row:
 
 
 def _rows(compared: Compared) -> Iterator[Row]:
-    """Yield one row for each number of a case that an engine measured; the reason is left open."""
+    """Yield one row for each number that the valid runs of a case have, without known reasons."""
     if compared.emulated is None or compared.simulated is None:
         return
     sides = [[run.result for run in each.valid] for each in (compared.emulated, compared.simulated)]
@@ -198,11 +204,11 @@ def _rows(compared: Compared) -> Iterator[Row]:
 
 
 def numbers(result: Mapping[str, Any]) -> Iterator[tuple[str, float | None]]:
-    """Yield the numbers of a result.json that are compared, each as title and value: rates in Mb/s,
-    Jain's fairness index, and the mean time in s until a file has arrived.
+    """Yield the name and the value of each number of a result.json that the page compares.
 
-    Tier 2 is given only for networks with access points, the index only for several users. The time
-    is given only if all connections of the run sent a file and completed it.
+    These are throughputs in Mb/s, Jain's fairness index, and the mean time in s until a file has
+    arrived. Tier 2 is yielded only for networks with access points, and the index only for several
+    users. The time is yielded only if all connections of the run sent a file and completed it.
     """
     yield "total", result["throughput_mbps"]
     for ap, figures in sorted(result["aps"].items()):
@@ -217,10 +223,11 @@ def numbers(result: Mapping[str, Any]) -> Iterator[tuple[str, float | None]]:
 
 
 def judged(emulated: Sequence[float], simulated: Sequence[float]) -> tuple[str, str]:
-    """Return the difference between the means as text in percent, and its class, such as "within 5
-    %".
+    """Return the difference between two means in percent, as text, and a class of its size.
 
-    A difference is "beyond" if the mean of the emulation is 0 and that of the simulator is not.
+    The difference is that of the simulator from the emulation; it is "-" if it cannot be computed.
+    A class is such as "within 5 %". It is "beyond" if the mean of the emulation is 0 and the mean
+    of the simulator is not.
     """
     if not emulated or not simulated:
         return "-", NOT_JUDGED

@@ -16,15 +16,19 @@ from lab.evaluation.paired_runs import Account, PairedRuns
 
 @dataclass(frozen=True)
 class CrossCheckAll:
-    """Make the runs of scenarios in both engines, and write the page. `runs` makes and reads the
-    runs. `reasons` is the file with the reasons for differences."""
+    """Make the runs of scenarios in both engines, and write the page docs/crosscheck_all.md.
+
+    `runs` makes and reads the runs. `reasons` is the file with the reasons for differences.
+    """
 
     runs: PairedRuns
     reasons: Path = crosscheck_all.REASONS
 
     def make(self, scenarios: Sequence[str], engine: str) -> bool:
-        """Make the missing runs of the named scenarios (of all, without a name) in one engine.
-        Return False if the user interrupted."""
+        """Make the missing runs of the named scenarios in one engine; without names, of all.
+
+        Return False if the user interrupted.
+        """
         if engine not in self.runs.engines:
             known = ", ".join(self.runs.engines)
             raise RequestError(f"--engine: '{engine}' is not compared here: choose from {known}")
@@ -32,11 +36,10 @@ class CrossCheckAll:
         return self.runs.make([case.experiment for case in able], (engine,))
 
     def write(self, scenarios: Sequence[str], page: Path) -> bool:
-        """Make the missing runs of the named scenarios (of all, without a name) in both engines,
-        and write their rows into `page`.
+        """Make the missing runs of the named scenarios in both engines, and update the page `page`.
 
-        Return False if the user interrupted. The page is then unchanged; runs that have ended are
-        kept.
+        Without names, all scenarios are run. Return False if the user interrupted. The page is then
+        unchanged, and runs that have ended are kept.
         """
         reasons = crosscheck_all.read_reasons(self.reasons)
         admitted = self._admitted(scenarios)
@@ -51,8 +54,10 @@ class CrossCheckAll:
         return True
 
     def _admitted(self, scenarios: Sequence[str]) -> list[tuple[Case, str]]:
-        """Return each case of the scenarios, with the reason why the emulation refuses it or an
-        empty text."""
+        """Return each case of the scenarios, with the reason why the emulation refuses it.
+
+        The reason is an empty text if the emulation can run the case.
+        """
         found = []
         for case in crosscheck_all.cases(scenarios):
             refusal = self.runs.refusal(case.experiment)

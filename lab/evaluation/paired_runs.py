@@ -1,9 +1,9 @@
-"""Run the same experiments in the emulation and in the simulator, with the same settings, seeds,
-rate scale and packet scheduler.
+"""Run the same experiments in the emulation and in the simulator, to compare both.
 
-The runs can be interrupted: runs that have ended are kept, and the next call makes the others. A
-run that failed or overloaded the machine is repeated after all others. If it fails or overloads the
-machine once more, its folder is kept, and `Account` says so.
+Both engines use the same settings, seeds, rate scale and packet scheduler. The runs can be
+interrupted: runs that have ended are kept, and the next call makes the others. A run that failed or
+overloaded the machine is repeated after all others. If the last attempt fails or overloads the
+machine too, the folder of the run is kept, and `Account` says so.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ ENGINES = ("mininet", "sim")
 
 @dataclass(frozen=True)
 class Experiment:
-    """Describe one experiment: a scenario, and what replaces the values of its file. Each of
-    `settings` is written as `key.path=value`. A field that is None keeps the value of the file.
+    """Describe one experiment: a scenario, and values that replace those of the scenario file.
 
-    `name` is the path of its folder inside the folder of an engine.
+    `name` is the path of the experiment's folder inside the folder of an engine. Each of `settings`
+    is written as `key.path=value`. A field that is None keeps the value of the scenario file.
     """
 
     name: str
@@ -49,12 +49,11 @@ class Experiment:
 
 @dataclass(frozen=True)
 class Account:
-    """Say what became of the runs of one experiment in one engine: which are valid, and why the
-    others cannot be used.
+    """Hold the valid runs of one experiment in one engine, and why the others cannot be used.
 
-    A run is valid if it is complete and the machine was not overloaded. `left_out` holds one
-    reason for each other run, such as "overloaded: the processors were busy". `planned` is the
-    number of runs that the experiment has.
+    A run is valid if it is complete and the machine was not overloaded. `left_out` holds one reason
+    for each other run, such as "overloaded: the processors were busy". `planned` is the number of
+    runs that the experiment needs.
     """
 
     valid: tuple[FinishedRun, ...]
@@ -63,7 +62,10 @@ class Account:
 
     @property
     def text(self) -> str:
-        """Return a text such as `2 of 3; overloaded: the processors were busy`."""
+        """Return the number of valid runs and the reasons as text.
+
+        An example is `2 of 3; overloaded: the processors were busy`.
+        """
         reasons = Counter(self.left_out)
         reasons["not run"] += self.planned - len(self.valid) - len(self.left_out)
         parts = [
@@ -76,8 +78,7 @@ class Account:
 
 @dataclass(frozen=True)
 class PairedRuns:
-    """Make and read the runs of experiments in both engines. Each experiment is run with the seeds
-    1 to `repeat` in each engine.
+    """Make and read the runs of experiments in both engines, with the seeds 1 to `repeat`.
 
     The run folders are in `runs`/ENGINE/EXPERIMENT. `duration_s` replaces the duration of all
     experiments, for trials. `engines` names the emulation first. `tries` is how often a run of the
@@ -95,7 +96,8 @@ class PairedRuns:
     def refusal(self, experiment: Experiment) -> str:
         """Return why the emulation cannot run the experiment; an empty text if it can.
 
-        Raise `RequestError` if the experiment is wrong in itself.
+        Raise `RequestError` if the simulator cannot run it either, for example because of a wrong
+        setting.
         """
         emulation, simulator = self.engines
         self.jobs(experiment, simulator)
@@ -106,8 +108,10 @@ class PairedRuns:
         return ""
 
     def make(self, experiments: Sequence[Experiment], engines: Sequence[str] = ()) -> bool:
-        """Make the missing runs of all experiments: in the simulator first, then in the emulation.
-        Return False if the user interrupted."""
+        """Make the missing runs of all experiments, in the simulator first, then in the emulation.
+
+        Return False if the user interrupted.
+        """
         for engine in (engines or self.engines[::-1]) if self.tries else ():
             planned = [job for each in experiments for job in self.jobs(each, engine)]
             _refuse_other_runs(planned)
@@ -118,12 +122,17 @@ class PairedRuns:
         return True
 
     def jobs(self, experiment: Experiment, engine: str) -> list[Job]:
-        """Return one job for each seed. Raise `LabError` if the engine cannot run the
-        experiment."""
+        """Return one job (a run to make) for each seed of an experiment in one engine.
+
+        Raise `LabError` if the engine cannot run the experiment.
+        """
         return placed(self._request(experiment, engine))
 
     def account(self, experiment: Experiment, engine: str) -> Account:
-        """Read the runs of an experiment in one engine. Folders without a result are left out."""
+        """Read the run folders of an experiment in one engine, and return which runs are valid.
+
+        Folders without a result are skipped.
+        """
         valid, left_out = [], []
         planned = self.jobs(experiment, engine)
         for folder in (job.out for job in planned):
@@ -136,8 +145,10 @@ class PairedRuns:
         return Account(tuple(valid), tuple(left_out), len(planned))
 
     def scale(self, experiment: Experiment) -> float:
-        """Return the rate scale of an experiment: the one that the emulation uses on this
-        machine."""
+        """Return the rate scale that the emulation uses for an experiment on this machine.
+
+        The simulator uses the same one.
+        """
         request = self._unscaled_request(experiment, self.engines[0])
         return plan(replace(request, repeat=1))[0].rate_scale
 
@@ -148,8 +159,10 @@ class PairedRuns:
 
     @cached_property
     def _needs_vm(self) -> bool:
-        """Return whether the emulation needs the virtual machine. The probe takes seconds, so it is
-        made once."""
+        """Return whether the emulation needs the virtual machine here.
+
+        The answer is stored, because examining the machine takes seconds.
+        """
         return crosscheck_runs.needs_vm()
 
     def _make(self, planned: Sequence[Job], tries: int) -> bool:
@@ -189,8 +202,10 @@ class PairedRuns:
 
 
 def _refuse_other_runs(planned: Sequence[Job]) -> None:
-    """Raise `RequestError` if the folder of a planned run holds a run of another experiment, for
-    example because the scenario file has changed since."""
+    """Raise `RequestError` if the folder of a planned run holds a run of another experiment.
+
+    This can happen because the scenario file has changed since.
+    """
     others = [str(job.out) for job in planned if jobs.is_occupied(job)]
     if others:
         raise RequestError(

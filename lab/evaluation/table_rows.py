@@ -1,6 +1,6 @@
-"""Read the rows of a Markdown table on a page, and replace some of them.
+"""Read the rows of a Markdown table on a page, and merge them with new rows.
 
-With this, a command that repeats some of the rows of a page leaves the other rows as they are.
+So a command that repeats only some runs can replace the rows of these runs and keep the others.
 """
 
 from __future__ import annotations
@@ -12,8 +12,11 @@ Key = Callable[[Row], tuple[str, ...]]
 
 
 def rows_below(text: str, heading: str) -> list[Row]:
-    """Return the rows of the first table below the heading `heading` (such as `## Runs`), without
-    the titles of the columns. Return an empty list if the page has no such heading or table."""
+    """Return the rows of the first table below a heading, without the titles of the columns.
+
+    `text` is the page, and `heading` a line such as `## Runs`. Return an empty list if the page has
+    no such heading or table.
+    """
     _, _, rest = text.partition(f"{heading}\n")
     lines = rest.partition("\n## ")[0].splitlines()
     table = [line for line in lines if line.startswith("| ")]
@@ -21,10 +24,11 @@ def rows_below(text: str, heading: str) -> list[Row]:
 
 
 def merged(old: Sequence[Row], new: Sequence[Row], key: Key, order: Sequence[str]) -> list[Row]:
-    """Return the rows `new` and those of `old` that have the key of no new row.
+    """Return the rows `new`, and those rows of `old` that no new row replaces.
 
-    Rows are sorted by the position of the first part of their key in `order`. Rows with the same
-    first part keep their order; those that `order` does not name come last.
+    A new row replaces the old row with the same `key(row)`. The result is sorted by the position of
+    the first part of the key in `order`. Rows with the same first part keep their order; those that
+    `order` does not name come last.
     """
     made = {key(row) for row in new}
     rows = [*(row for row in old if key(row) not in made), *new]

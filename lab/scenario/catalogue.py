@@ -124,8 +124,7 @@ def _scenario_row(scenario: Scenario) -> Row:
 
 
 def _has_all_settings(engine: str, scenario: Scenario) -> bool:
-    """Return whether an engine can run the congestion controls and multipath settings of a
-    scenario."""
+    """Return whether an engine supports the congestion controls and settings of a scenario."""
     multipath = scenario.multipath
     settings = [("cc", cc) for cc in scenario.congestion_controls]
     for name in ("scheduler", "penalisation", *VARIANTS):

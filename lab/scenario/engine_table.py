@@ -81,7 +81,7 @@ def congestion_controls(name: str) -> tuple[str, ...]:
 
 
 def refuse(name: str, setting: str, value: Any) -> None:
-    """Raise an error if the engine `name` cannot run `value`; otherwise do nothing.
+    """Raise an error if the engine `name` does not support `value`; otherwise do nothing.
 
     `setting` is a key of `multipath` in the scenario. The error is `RequestError` if a user's
     congestion control lacks the file for this engine, else `MachineLacks`.

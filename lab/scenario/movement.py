@@ -27,8 +27,7 @@ HandoverListener = Callable[[str, str, str, float], None]  # user, from, to, RSS
 
 
 class Stations(Protocol):
-    """Describe what `Movement` needs of an engine: its stations, by access point and user, and two
-    functions that change them."""
+    """Name what `Movement` needs of an engine: its stations, and functions that change them."""
 
     @property
     def stations(self) -> Mapping[tuple[str, str], Station]:

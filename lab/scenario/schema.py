@@ -107,7 +107,7 @@ class Multipath(Part):
 
     @property
     def by_window(self) -> bool:
-        """Return True if windows, and not pacing rates, are limited to expected rates."""
+        """Return True if expected rates limit windows, False if they limit pacing rates."""
         return self.expected_by == "window"
 
     @model_validator(mode="after")

@@ -150,7 +150,11 @@ def wire(topology: Topology) -> Wiring:
 
 
 def _relay(wiring: Wiring, trunk: Trunk, topology: Topology) -> Interface | None:
-    """Return the entry of `Wiring.relays` for a link, None if it does not lead to a relay."""
+    """Return the interface of a relay to which a link leads; None if it leads to no relay.
+
+    A relay is a switch that is a station of a radio cell. The interface becomes an entry of
+    `Wiring.relays`.
+    """
     near, far = (trunk.a, trunk.a_port), (trunk.b, trunk.b_port)
     for (relay, port), (ap, ap_port) in ((near, far), (far, near)):
         if (ap, relay) in _stations(topology):
@@ -215,7 +219,11 @@ class _Names:
         return f"{node}-eth{next(self.next_port[node])}"
 
     def _radio(self, node: str) -> str:
-        """Return the name of a radio: the only one of an access point, or the next of a relay."""
+        """Return the name of a radio of an access point or a relay.
+
+        An access point has only one radio. Each call for a relay returns the name of its next
+        radio.
+        """
         return radio_port(node) if node in self.aps else f"{node}-wlan{next(self.next_radio[node])}"
 
     def _attach(

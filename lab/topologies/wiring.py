@@ -47,9 +47,10 @@ class Trunk:
 class Wiring:
     """Hold all interfaces of hosts, and all links between switches with their ports.
 
-    `dpid` maps each switch to its OpenFlow datapath id, counted from 1. `relays` has an entry for
-    each cell of each relay: `node` is the relay, `name` the relay's own port to the access point.
-    Its addresses are those of the first host behind the relay, empty if there is none.
+    `dpid` maps each switch to its OpenFlow datapath id, counted from 1. A relay is a switch that is
+    a station of a radio cell. `relays` has an entry for each cell of each relay: `node` is the
+    relay, and `name` is its port to the access point. The addresses of the entry are those of the
+    first host behind the relay, empty if there is none.
     """
 
     interfaces: tuple[Interface, ...]

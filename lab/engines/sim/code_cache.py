@@ -60,10 +60,11 @@ def sources_digest(folder: Path, compiler: str, laws: Mapping[str, Path] | None 
 
 
 def folder(laws: Mapping[str, Path] | None = None) -> Path:
-    """Return the folder for the compiled code of the present sources of the core and of users'
-    congestion control laws. `laws` maps the name of each law to its file.
+    """Return the folder for the compiled code of the simulator's core and of users' laws.
 
-    The folder is in this user's cache folder (`sudo.user_cache`); it may not exist yet.
+    `laws` maps the name of each congestion control law of a user to its file. The folder's name
+    depends on the present content of all these sources. The folder is in this user's cache folder
+    (`sudo.user_cache`); it may not exist yet.
     """
     digest = sources_digest(SOURCES, f"{version()} {OPTIONS} {_machine()}", laws)
     return sudo.user_cache() / "sim" / digest

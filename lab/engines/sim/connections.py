@@ -82,7 +82,8 @@ class Connections(dict[str, Connection]):
     def set_cc(self, cc: str) -> None:
         """Change the congestion control of all open TCP connections.
 
-        As in Linux, their subflows keep their windows, and the new law begins without any state.
+        As in Linux, subflows keep their windows, and the new congestion control starts without any
+        state.
         """
         for connection in self.values():
             is_running = self.count(connection.place, at.CONN_STATE) == at.RUNNING

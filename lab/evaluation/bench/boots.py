@@ -1,4 +1,7 @@
-"""Count the boots of the virtual machine that end in a kernel panic, over several sittings."""
+"""Count how many boots of the virtual machine end in a kernel panic, over several sittings.
+
+A sitting is one call of `boots_without_panic`, with ten boots.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +19,9 @@ SITTINGS = ROOT / "docs" / "vm_boots.jsonl"  # one line per sitting
 
 
 def boots_without_panic() -> tuple[float, float]:
-    """Boot the VM ten times, not from its snapshot, and add the result to `SITTINGS`.
+    """Boot the VM ten times, not from its snapshot, and add the result to the file `SITTINGS`.
 
-    Return how many boots of all sittings were without and with a kernel panic.
+    Return two numbers over all sittings: the boots without and the boots with a kernel panic.
     """
     RUNS.mkdir(parents=True, exist_ok=True)
     panics: list[str] = []

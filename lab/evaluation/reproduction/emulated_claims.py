@@ -1,8 +1,8 @@
 """List the claims of each paper that are checked in the emulation.
 
-Runs in the emulation take real time. So a set of claims was chosen, and each of them is restricted
-to the relations whose cases (experiments) fit. The set was chosen before the runs were made; no
-claim was left out because of its result.
+Runs in the emulation take real time. So only some claims are checked there, and of these only the
+relations whose cases (experiments) fit. The claims were chosen before the runs were made; none was
+left out because of its result.
 """
 
 from __future__ import annotations
@@ -25,8 +25,10 @@ SHARES = ("0", "40", "80")  # percent of multipath users in thirty_users
 
 @dataclass(frozen=True)
 class Emulation:
-    """Say which claims of a paper are checked in the emulation, by name. `fits` returns whether a
-    case, given by its name, is run there."""
+    """Hold the names of the claims of a paper that are checked in the emulation.
+
+    `fits` gets the name of a case (an experiment) and returns whether it is run there.
+    """
 
     claims: tuple[str, ...]
     fits: Callable[[str], bool] = lambda _case: True
@@ -37,7 +39,7 @@ class Restricted:
     """Hold a claim, and the part of it that is checked in the emulation.
 
     `part` has only those relations of `claim` whose cases fit. `refused` says why the emulation
-    refuses some of its cases; it is empty if it refuses none.
+    refuses some cases of `claim`; it is empty if it refuses none.
     """
 
     claim: Claim
@@ -46,12 +48,12 @@ class Restricted:
 
     @property
     def cases(self) -> frozenset[str]:
-        """Return the names of the cases that the part needs."""
+        """Return the names of the cases whose runs `part` needs."""
         return cases_of(self.part)
 
 
 def cases_of(claim: Claim) -> frozenset[str]:
-    """Return the names of all cases that a claim needs."""
+    """Return the names of all cases whose runs a claim needs."""
     return frozenset[str]().union(*(each.cases() for each in claim.relations))
 
 
@@ -81,8 +83,7 @@ EMULATION = {
 
 
 def chosen(paper: str, names: Sequence[str]) -> list[Claim]:
-    """Return those claims of a paper that are checked in the emulation: the named ones or, if
-    `names` is empty, all of them.
+    """Return the named claims of a paper; without names, all that are checked in the emulation.
 
     Raise `RequestError` for an unknown name, or for a claim that is not checked there.
     """
@@ -106,8 +107,10 @@ def not_chosen(paper: str) -> list[tuple[Claim, str]]:
 
 
 def reason_against(paper: str, claim: Claim) -> str:
-    """Return why a claim is not checked in the emulation: the number of its cases, and the real
-    time that they would take."""
+    """Return why a claim is not checked in the emulation, as text.
+
+    The text gives the number of the claim's cases, and the real time that they would take.
+    """
     needed = cases_of(claim)
     cases = [case for case in PAPERS[paper].cases if case.name in needed]
     hours = sum(_length_s(case) + START_S for case in cases) / 3600
@@ -117,9 +120,11 @@ def reason_against(paper: str, claim: Claim) -> str:
 def restricted(
     paper: str, claim: Claim, refusals: Mapping[str, str], scales: Mapping[str, float]
 ) -> Restricted:
-    """Return a claim without the relations that need a case that does not fit, or that the
-    emulation refuses. `refusals` holds the reasons of refusals by case, `scales` the rate scales of
-    the other cases."""
+    """Return a claim with only those relations whose cases the emulation can run.
+
+    A relation is left out if one of its cases does not fit (see `Emulation`) or is refused.
+    `refusals` maps each refused case to the reason, `scales` each other case to its rate scale.
+    """
     fits = EMULATION[paper].fits
     fitting = [each for each in claim.relations if all(map(fits, each.cases()))]
     kept = [each for each in fitting if not each.cases() & refusals.keys()]
@@ -129,8 +134,11 @@ def restricted(
 
 
 def _with_effective_floor(relation: Judged, scales: Mapping[str, float]) -> Judged:
-    """Return a relation to MP-SDN's floor of Tier 2 with the floor that the rate scale allows,
-    because a meter is never below a certain rate on the wire. Other relations stay as they are."""
+    """Replace MP-SDN's floor of Tier 2 in a relation by the floor that the rate scale allows.
+
+    A meter has a lowest rate on the wire, so at a small scale the effective floor is higher. Other
+    relations are returned unchanged.
+    """
     if not isinstance(relation, Relation) or relation.right is not mp_sdn.FLOOR:
         return relation
     lowest_mbps = max(
@@ -141,8 +149,7 @@ def _with_effective_floor(relation: Judged, scales: Mapping[str, float]) -> Judg
 
 
 def fitting_cases(paper: Paper, claims: Sequence[Claim]) -> list[Case]:
-    """Return the cases that the claims need and that fit into the emulation, in the order of the
-    paper's cases."""
+    """Return those cases of the claims that fit into the emulation, in the paper's order."""
     fits = EMULATION[paper.name].fits
     relations = (relation.cases() for claim in claims for relation in claim.relations)
     needed = frozenset[str]().union(*(each for each in relations if all(map(fits, each))))

@@ -1,8 +1,8 @@
-"""Make the page docs/reproduction/PAPER_mininet.md: the verdict on each claim in the emulation,
-beside the simulator's verdict with the same settings.
+"""Make the page docs/reproduction/PAPER_mininet.md: the verdict on each claim in both engines.
 
-The page has three tables: the claims that were checked, the claims that were not, and what became
-of the runs. A command that checks some claims replaces their rows only.
+The simulator's verdicts are from runs with the same settings as those of the emulation. The page
+has three tables: the claims that were checked, the claims that were not, and how many runs are
+valid. A command that checks some claims replaces only the rows of these claims.
 """
 
 from __future__ import annotations
@@ -36,8 +36,10 @@ emulation; the column "relations" says how many these are."""
 
 @dataclass(frozen=True)
 class Side:
-    """Hold the numbers of the valid runs of a case in one engine. `text` says how many runs are
-    valid, and why the others are not."""
+    """Hold the numbers of the valid runs of a case (an experiment) in one engine.
+
+    `text` says how many runs are valid, and why the others are not.
+    """
 
     numbers: tuple[Numbers, ...] = ()
     text: str = "-"
@@ -45,8 +47,11 @@ class Side:
 
 @dataclass(frozen=True)
 class CheckedCase:
-    """Hold what became of a case in both engines. If the emulation refuses the case, `refusal` says
-    why. `length_s` is the duration of a run in s, and `made_on` names the machines."""
+    """Hold the numbers of a case (an experiment) in both engines.
+
+    If the emulation refuses the case, `refusal` says why; otherwise it is empty. `length_s` is the
+    duration of a run in s, `scale` the rate scale, and `made_on` names the machines.
+    """
 
     name: str
     refusal: str = ""
@@ -60,8 +65,10 @@ class CheckedCase:
 def page(
     paper: Paper, claims: Sequence[Restricted], cases: Sequence[CheckedCase], before: str
 ) -> str:
-    """Return the Markdown text of the page. `before` is its old text: rows of claims and cases that
-    are not named here are kept."""
+    """Return the Markdown text of the page with the rows of these claims and cases.
+
+    `before` is the old text of the page: its rows of other claims and cases are kept.
+    """
     claim_names = [each.name for each in CLAIMS[paper.name]]
     case_names = [case.name for case in paper.cases]
     rows = merged(
@@ -107,7 +114,11 @@ def _row(restricted: Restricted, cases: Iterable[CheckedCase]) -> Row:
 
 
 def _verdict(restricted: Restricted, found: Found) -> tuple[bool, str]:
-    """Return whether a claim can be judged in one engine, and the verdict or why there is none."""
+    """Return whether a claim can be judged from the runs of one engine, and the verdict.
+
+    `found` holds the numbers of all runs by case. If the claim cannot be judged, the text says why
+    instead.
+    """
     if not restricted.part.relations:
         return False, "refused" if restricted.refused else "not judged: no case fits"
     missing = sorted(case for case in restricted.cases if not found.get(case))

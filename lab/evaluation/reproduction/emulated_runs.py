@@ -1,5 +1,7 @@
-"""Check claims of a paper in the emulation and in the simulator with the same settings, and write
-the page docs/reproduction/PAPER_mininet.md."""
+"""Check claims of a paper in the emulation and in the simulator with the same settings.
+
+The result is the page docs/reproduction/PAPER_mininet.md.
+"""
 
 from __future__ import annotations
 
@@ -22,13 +24,12 @@ from lab.results.documents import FinishedRun
 def reproduce_in_emulation(
     name: str, claims: Sequence[str], runs: PairedRuns, pages: Path
 ) -> Path | None:
-    """Make the missing runs of the claims of the paper `name` in both engines, write its page, and
-    return the path of the page.
+    """Make the missing runs of a paper's claims in both engines, and write the paper's page.
 
-    `claims` names the claims; if it is empty, all claims that fit into the emulation are checked.
-    Cases that the emulation refuses are left out. Return None if the user interrupted: the page is
-    then unchanged, and runs that have ended are kept. Raise `RequestError` for an unknown paper or
-    claim.
+    `name` is the paper. `claims` names the claims; if it is empty, all claims that fit into the
+    emulation are checked. Cases that the emulation refuses are left out. Return the path of the
+    page, or None if the user interrupted: the page is then unchanged, and runs that have ended are
+    kept. Raise `RequestError` for an unknown paper or claim.
     """
     if name not in PAPERS:
         raise RequestError(f"reproduce: paper {unknown(name, sorted(PAPERS))}")
@@ -79,11 +80,10 @@ def _checked(paper: Paper, case: Case, runs: PairedRuns) -> CheckedCase:
 
 
 def _side(paper: Paper, case: Case, account: Account) -> Side:
-    """Return the numbers of the valid runs of a case in one engine, and what became of the other
-    runs.
+    """Return the numbers of the valid runs of a case, and a text about the other runs.
 
-    A run from which the paper's numbers cannot be computed, for example because it is shorter than
-    the time span of a number, counts as left out.
+    `account` holds these runs. A run from which the paper's numbers cannot be computed, for example
+    because it is shorter than the time span of a number, is not valid.
     """
     numbers: list[Numbers] = []
     valid, left_out = [], list(account.left_out)

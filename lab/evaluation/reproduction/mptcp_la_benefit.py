@@ -45,8 +45,10 @@ class Benefit:
     strategy: str = PLAIN
 
     def cases(self) -> frozenset[str]:
-        """Return the names of all cases from which Ben is computed: each pair of paths, and each
-        path alone."""
+        """Return the names of the cases from which Ben is computed.
+
+        These are the runs of each pair of paths, and the runs of each path alone.
+        """
         pairs = {pair_name(self.side, self.loss, pair, self.strategy) for pair in PAIRS}
         alone = {
             alone_name(side, self.loss if side == self.side else 0.0, mbps)
@@ -108,7 +110,7 @@ class Falls:
     side: str
 
     def cases(self) -> frozenset[str]:
-        """Return the cases of Ben at all tested losses."""
+        """Return the names of the cases from which Ben is computed at all tested losses."""
         return _cases_of_all_losses(self.side)
 
     def verdict(self, found: Found) -> Verdict:
@@ -134,7 +136,7 @@ class Bound:
     limit: float
 
     def cases(self) -> frozenset[str]:
-        """Return the cases of Ben."""
+        """Return the names of the cases from which Ben is computed."""
         return self.benefit.cases()
 
     def verdict(self, found: Found) -> Verdict:
@@ -158,7 +160,7 @@ class ThresholdsApart:
     """
 
     def cases(self) -> frozenset[str]:
-        """Return the cases of Ben at all tested losses of each path."""
+        """Return the names of the cases with which Ben is computed at all losses of each path."""
         return _cases_of_all_losses("wifi") | _cases_of_all_losses("lte")
 
     def _threshold(self, found: Found, side: str) -> float | None:

@@ -32,7 +32,7 @@ class Quantity(Protocol):
     """
 
     def cases(self) -> frozenset[str]:
-        """Return the names of the cases whose runs the quantity needs."""
+        """Return the names of the cases (experiments) whose runs the quantity needs."""
 
     def of(self, found: Found) -> list[float]:
         """Return the values of the quantity: one per seed if it is measured."""
@@ -50,7 +50,7 @@ class Judged(Protocol):
     """
 
     def cases(self) -> frozenset[str]:
-        """Return the names of the cases whose runs the statement needs."""
+        """Return the names of the cases (experiments) whose runs the statement needs."""
 
     def verdict(self, found: Found) -> Verdict:
         """Return "holds", "fails" or "open"."""
@@ -68,7 +68,7 @@ class Value:
     title: str
 
     def cases(self) -> frozenset[str]:
-        """Return the name of the case."""
+        """Return the name of the only case."""
         return frozenset({self.case})
 
     def of(self, found: Found) -> list[float]:
@@ -89,7 +89,7 @@ class Constant:
     title: str = ""
 
     def cases(self) -> frozenset[str]:
-        """Return no case: a constant is not measured."""
+        """Return an empty set: a constant is not measured."""
         return frozenset()
 
     def of(self, _found: Found) -> list[float]:
@@ -113,7 +113,7 @@ class Relation:
     times: float = 1.0
 
     def cases(self) -> frozenset[str]:
-        """Return the cases of both sides."""
+        """Return the names of the cases that either side of the relation needs."""
         return self.left.cases() | self.right.cases()
 
     def verdict(self, found: Found) -> Verdict:
@@ -144,7 +144,7 @@ class Every:
     limit: float
 
     def cases(self) -> frozenset[str]:
-        """Return the case of the number."""
+        """Return the name of the case whose number is compared."""
         return self.value.cases()
 
     def _worst(self, found: Found) -> float:

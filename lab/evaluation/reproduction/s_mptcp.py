@@ -69,7 +69,7 @@ class Halved:
     most: float
 
     def cases(self) -> frozenset[str]:
-        """Return the name of the case."""
+        """Return the name of the only case."""
         return frozenset({self.case})
 
     def _share(self, found: Found) -> float:
