@@ -36,13 +36,13 @@ def main(
 ) -> int:
     """Run studies or scenarios in both engines, and write their page. Return the exit code.
 
-    If the first of `names` is `all`, or if one is a scenario without a study, the names are those
-    of scenarios; `all` alone stands for all scenarios. Otherwise they are studies.
+    `names` are studies, or scenarios, or `all`, which stands for all scenarios. They are scenarios
+    if `all` is among them, or if one of them is a scenario without a study.
 
     Each case is run `repeat` times per engine. Runs that exist in the folder `runs` are not
-    repeated. If `only` names an engine, make only the runs of this engine and write no page.
-    After an interruption the page is unchanged, and the runs that have ended are kept.
-    `trial` holds options for scenarios.
+    repeated. If `only` names an engine, only the runs of this engine are made, and no page is
+    written. After an interruption the page is unchanged, and the runs that have ended are kept.
+    `trial` holds options for scenarios: their duration and the number of attempts.
     """
     known = {study.scenario for study in study_page.chosen(())}
     scenarios = [name for name in names if name != ALL]

@@ -22,11 +22,10 @@ TRIAL = Trial()
 
 
 def main(name: str, repeat: int, runs: Path | None = None, pages: Path | None = None) -> int:
-    """Run the experiments of the paper `name` in the simulator, and write its page. Return the exit
-    code.
+    """Run a paper's experiments in the simulator, and write its page. Return the exit code.
 
-    Each case is run `repeat` times. Runs that exist already are not repeated. An interruption
-    leaves the page unchanged.
+    `name` is the paper. Each case (experiment) is run `repeat` times. Runs that exist already are
+    not repeated. An interruption leaves the page unchanged.
     """
     return _end(reproduce(name, repeat, Terminal(), runs or RUNS, pages or PAGES))
 
@@ -39,11 +38,10 @@ def emulated(
     runs: Path | None = None,
     pages: Path | None = None,
 ) -> int:
-    """Check claims of the paper `name` in the emulation and in the simulator, and write their page.
-    Return the exit code.
+    """Check claims of a paper in both engines, and write the page. Return the exit code.
 
-    `claims` names the claims; without a name, all that fit into the emulation are checked.
-    `trial` holds options for all runs.
+    `name` is the paper. `claims` names the claims; if it is empty, all that fit into the emulation
+    are checked. `trial` holds options for all runs: their duration and the number of attempts.
     """
     folder = (runs or RUNS) / ENGINES[0]
     paired = PairedRuns(repeat, folder, Terminal(), trial.duration_s, tries=trial.tries)

@@ -84,7 +84,7 @@ class EmulatedNetwork:
         return [user for user in self.topology.users if user in users]
 
     def users_of(self, direction: str) -> frozenset[str]:
-        """Return the users that have a flow in the direction `direction`, "down" or "up"."""
+        """Return the users that have a flow in this direction of its data, "down" or "up"."""
         return frozenset(user for user, own in self.scenario.data_flows if own == direction)
 
     def _start_pox(self) -> None:

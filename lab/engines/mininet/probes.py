@@ -41,7 +41,7 @@ class PathFigures:
     up_mbps: float | None = None
 
     def rounded(self, digits_of_rtt: int) -> PathFigures:
-        """Return the figures, rounded to 4 (rate) and `digits_of_rtt` decimals (round trip)."""
+        """Return the figures with rates of 4 decimals and a round-trip time of `digits_of_rtt`."""
         return PathFigures(
             _rounded(self.rate_mbps, 4),
             _rounded(self.rtt_ms, digits_of_rtt),
@@ -180,7 +180,7 @@ def best_attempts(
 def burst_packets(expected: PathFigures, rate_scale: float) -> int:
     """Return how many packets to send in the burst that measures the rate of a path.
 
-    The burst takes at most `BURST_S`, unless it would have fewer than `LEAST_PACKETS`.
+    The burst takes at most `BURST_S` at the expected rate, but has at least `LEAST_PACKETS`.
     """
     if expected.rate_mbps is None:
         return PACKETS
@@ -224,7 +224,8 @@ def _rounded(value: float | None, digits: int) -> float | None:
 
 
 def mptcp_counters(netstat: str) -> dict[str, int]:
-    """Return the MPTcpExt counters by name, from the text of /proc/PID/net/netstat."""
+    """Return the value of each MPTcpExt counter by name. `netstat` is the text of
+    /proc/PID/net/netstat."""
     lines = [line.split() for line in netstat.splitlines() if line.startswith("MPTcpExt:")]
     return dict(zip(lines[0][1:], map(int, lines[1][1:]), strict=True)) if len(lines) == 2 else {}
 

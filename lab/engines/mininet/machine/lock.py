@@ -26,8 +26,7 @@ RETRY_S = 0.5
 class Holder:
     """Describe the process that holds the lock.
 
-    `pid` is its number, `task` says what it does, and `since` is when it took the lock [s since
-    1970].
+    `pid` is its number and `task` what it does. It took the lock at `since` [s since 1970].
     """
 
     pid: int

@@ -216,7 +216,7 @@ def _run_in(starting: Starting, command: GuestCommand, consoles: Sequence[str] =
 def _panicked(folder: Path) -> bool:
     """Return whether the guest's kernel log in `folder` shows a panic.
 
-    Without KVM, the kernel panics now and then.
+    Without KVM, the kernel sometimes panics while it boots.
     """
     console = folder / "console.txt"
     return console.exists() and "Kernel panic" in console.read_text(errors="replace")
