@@ -87,7 +87,8 @@ class Forecast:
     `throughput_bps` is the forecast for the case that exactly the subflows in `active` carry data.
     `buffer_bytes` is the receive buffer that the connection needs for this throughput.
     `measured_bps` is for comparison: the sum of the measured rates of the connection's subflows
-    since the last control step, or None if no rate was measured. All rates are wire rates.
+    since the last control step, or None if no rate was measured. All rates are those of the running
+    network: scenario rates multiplied by the rate scale.
     """
 
     active: tuple[SubflowKey, ...]

@@ -84,20 +84,22 @@ class Arc:
 
 @dataclass(frozen=True)
 class Subflow:
-    """Describe one subflow of an MPTCP connection, in the direction from `source` to the user.
+    """Describe one subflow of an MPTCP connection.
 
-    `source` and `destination` are `address:port`; `path` lists the switches from source to
-    destination. `ap` is the access point at which the user has the destination address.
+    `source` is the server's end and `destination` the user's end, both `address:port`; `path` lists
+    the switches from the server to the user. `ap` is the access point at which the user has the
+    destination address.
 
-    Packets are counted from the beginning of the subflow; a counter is None if it is not measured.
-    `sent_packets` counts the packets that reached the first switch of the path, so it does not
-    contain those that the sender's own link dropped. `lost_packets` counts how many of
-    `sent_packets` did not arrive at the other end of the path. `retransmitted_packets` counts the
+    The counters are those of the direction that carries the data: towards the user for a download,
+    from the user for an upload. They count from the beginning of the subflow; a counter is None if
+    it is not measured. `sent_packets` counts the packets that reached the first switch in this
+    direction, so packets that the sender's own link dropped are not included. `lost_packets` counts
+    how many of `sent_packets` did not reach the receiver. `retransmitted_packets` counts the
     packets that TCP retransmitted.
 
     `rate_bps` is the rate of `sent_packets` since the last control step, counted as Ethernet
     frames. `device_loss` is the loss, a fraction, that the user's interface reports. `backup` is
-    the backup flag and `expected_bps` the pacing rate that the hosts have confirmed.
+    the backup flag. `expected_bps` is the pacing rate that the hosts have confirmed.
     """
 
     connection: str

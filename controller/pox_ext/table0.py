@@ -114,7 +114,10 @@ def _meter(meter: int, installed_bps: int | None, desired_bps: int) -> list[byte
 
 
 def resets_counters(installed: Table0, desired: Table0) -> bool:
-    """Return whether the messages of `changes` make the switch reset the meter's counters."""
+    """Return whether the messages of `changes(installed, desired)` reset the Tier 2 meter.
+
+    They do if they add, modify or delete this meter. Its counters then begin at 0.
+    """
     rates = [
         None if table.rate_bps is None else kbps(table.rate_bps) for table in (installed, desired)
     ]

@@ -114,8 +114,8 @@ class Verdict:
 class LossAware(Strategy):
     """Run MPTCP-LA: subflows with a large loss become backup.
 
-    The strategy stores only a measurement window per subflow between two decisions. After a restart
-    of the controller, or a change of parameters, all windows begin anew.
+    For each subflow the strategy stores the packet counts of the present measurement interval and
+    the last command. After a restart of the controller, or a change of parameters, these are empty.
     """
 
     name = "loss_aware"

@@ -118,7 +118,7 @@ def after(scenario: Scenario, target: str, value: Any) -> Scenario:
 
 def change(scenario: Scenario, target: str, value: Any) -> Change:
     """Return the change that an engine must apply to set `target` to `value`. The value must come
-    from `check_flip`. The change holds rates as they are on the wire."""
+    from `check_flip`. Rates in the change are multiplied by the scenario's `rate_scale`."""
 
     def wire_bps(mbps: float | None) -> int | None:
         return None if mbps is None else bps_from_mbps(mbps * scenario.rate_scale)

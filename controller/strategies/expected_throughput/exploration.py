@@ -66,7 +66,10 @@ def explore(
 def _over_free_capacity(
     graph: Graph, wanted: Mapping[Pair, int], others: Paths, shares: Shares
 ) -> Chosen:
-    """Return for each pair the paths of the largest flow over capacity that others leave free.
+    """Return for each pair the paths of step 1: those of the largest flow, or the widest paths.
+
+    The flow uses the capacity that other connections leave free; `others` and `shares` are the
+    paths and rates of these connections.
 
     A pair is the source and the destination of a subflow. `wanted` maps each pair to the largest
     number of paths it may get.

@@ -7,9 +7,10 @@ Source: S-MPTCP, sections III to V. As soon as a subflow opens or closes, and ev
    too.
 3) When a link came up or its capacity grew, try new paths for each connection.
 4) Distribute free capacity, to the poorest connection first.
-5) If a connection has a rate far below the rates of the connections that share its links, start an
-   allocation at this connection. In the paper, the allocation ends when the newest connection has
-   enough. An older connection that gave up capacity for it can then stay poor.
+5) If a connection has a rate far below the rates of the connections that share its links, compute
+   new rates, beginning with this connection (module `allocation`). This step is not in the paper:
+   there, new rates are computed only until the newest connection has enough, so an older
+   connection that gave up capacity to the newest one can stay poor.
 6) Each difference from the observation becomes a command. A subflow with a rate of 0 becomes
    backup, unless it is the last normal one of its connection.
 A change of steps 3 to 5 is kept only if the sum of the logarithms of all rates grows enough. The

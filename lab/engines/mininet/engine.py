@@ -91,7 +91,11 @@ class MininetEngine(Engine):
         return [frame]
 
     def _follow_users(self) -> None:
-        """Make the sampler count users at their present access points; record ended handovers."""
+        """Notify the sampler of users that have moved to another access point; record handovers.
+
+        The sampler then credits their throughput to that access point. A handover that has ended
+        becomes an event.
+        """
         moved, ended = self.mobility.take()
         for interface in moved:
             self.telemetry.sampler.handed_over(interface)

@@ -113,7 +113,10 @@ class Sampler:
         self._routed[endpoint] = (number, path)
 
     def handed_over(self, interface: Interface) -> None:
-        """Count subflows of `interface` at the access point to which it has moved."""
+        """Credit the throughput of subflows on `interface` to its new access point.
+
+        `interface` has moved there.
+        """
         for address in (interface.address, *interface.further):
             self.interface[address] = interface
         for connection in self.connections.values():

@@ -143,8 +143,8 @@ class SimEngine(Engine):
     def apply(self, change: Change) -> None:
         """Apply one change to the running network or its controller.
 
-        Raise `LabError` if the new congestion control reacts to delay and the scenario limits
-        windows (expected_by: window).
+        Raise `LabError` if the change sets a congestion control that reacts to delay although the
+        scenario limits congestion windows to the expected rates (`multipath.expected_by: window`).
         """
         match change:
             case changes.SetStrategy(name, params):

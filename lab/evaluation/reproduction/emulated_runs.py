@@ -80,10 +80,11 @@ def _checked(paper: Paper, case: Case, runs: PairedRuns) -> CheckedCase:
 
 
 def _side(paper: Paper, case: Case, account: Account) -> Side:
-    """Return the numbers of the valid runs of a case, and a text about the other runs.
+    """Return the paper's numbers for each usable run of a case, and a text about all its runs.
 
-    `account` holds these runs. A run from which the paper's numbers cannot be computed, for example
-    because it is shorter than the time span of a number, is not valid.
+    The text says how many of the planned runs are usable, and why the others are not. A run is
+    usable if `account` lists it as valid and the paper's numbers can be computed from it. They
+    cannot be computed, for example, from a run that ended too early.
     """
     numbers: list[Numbers] = []
     valid, left_out = [], list(account.left_out)

@@ -68,7 +68,8 @@ def program(law: str, types: Path = RUNNING, by_window: bool = False) -> Path:
     """Return the path of the compiled program of the law named `law`; compile it if not cached.
 
     `types` is the file with the types (BTF) of the kernel that will run the law. With `by_window`,
-    the program limits windows to expected rates. Raises as `require` does.
+    the program also limits the congestion window of a subflow, so that the subflow does not exceed
+    the rate that the controller has set for it (expected.h). Raises as `require` does.
     """
     path = law_sources(by_window)[law]
     options = [BY_WINDOW] if by_window else []

@@ -24,10 +24,10 @@ TRIES, PAUSE_S = 3, 1.0  # for resources whose removal fails at first
 
 
 def user_ledger() -> Path:
-    """Return the path of this user's ledger, which lists what starting a VM makes on this machine.
+    """Return the path of this user's ledger, which lists what a VM needs on this host.
 
-    The emulation itself uses another ledger, `MACHINE`, which root writes natively or inside the
-    VM.
+    Another ledger, `MACHINE`, lists the resources of the emulation itself. Root writes it: on this
+    host, or inside the VM if the emulation runs there.
     """
     return upstreams.cache() / "vm" / "ledger.jsonl"
 

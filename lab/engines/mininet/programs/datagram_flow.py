@@ -51,7 +51,11 @@ class DatagramFlow:
         self._is_over = True
 
     def report_rate(self) -> None:
-        """Do nothing, because the runner sets the rate of a UDP flow at both ends."""
+        """Do nothing.
+
+        A TCP flow sends its rate to the other end here. For a UDP flow, the runner sets the rate at
+        both ends.
+        """
 
     def set_cc(self, _cc: str) -> None:
         """Do nothing: UDP has no congestion control."""

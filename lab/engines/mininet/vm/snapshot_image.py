@@ -131,7 +131,11 @@ def collect(image: Image, kernel: Path) -> None:
 
 
 def warm_folders() -> list[Path]:
-    """Return the folders outside /usr from which the image holds files that the guest uses."""
+    """Return the folders of which the image has copies that the restored guest reads.
+
+    The guest reads these copies, which are already in its memory, instead of the files of the host.
+    Folders inside /usr are left out.
+    """
     folders = {Path(sys.prefix).resolve(), Path(sys.base_prefix).resolve()}
     folders.add(upstreams.folder().resolve())
     return sorted(folder for folder in folders if not folder.is_relative_to("/usr"))

@@ -140,9 +140,9 @@ def restart_timer(row: Ints, c: int, now_ns: int) -> None:
     """Restart the reinjection timer of connection `c`, or stop it if all data is acknowledged
     (__mptcp_set_timeout).
 
-    The timer is set to the time at which the last of the subflows' retransmission timers expires. A
-    subflow that got no acknowledgement before the last expiry of the reinjection timer does not
-    count. If no subflow counts, the timer runs for 200 ms.
+    The timer expires when the latest of the subflows' retransmission timers expires. A subflow is
+    left out if it got no acknowledgement between the two most recent expiries of the reinjection
+    timer. If no subflow remains, the timer runs for 200 ms.
     """
     if row[c + at.DATA_SND_UNA] == row[c + at.DATA_SND_NXT]:
         row[c + at.REINJECT_TIMER_NS] = 0
