@@ -191,9 +191,9 @@ class Observation:
         )
 
     def addresses(self, ap: str, tier: int) -> frozenset[str]:
-        """Return the addresses that users of tier `tier` have at access point `ap`.
+        """Return the addresses at access point `ap` of the associations in tier `tier`.
 
-        A user whose tier is missing in `tiers` counts as Tier 1.
+        An association is a user at an access point. One that `tiers` lacks counts as Tier 1.
         """
         found = (each for each in self.at(ap) if self.tiers.get((each.user, each.ap), 1) == tier)
         return frozenset(address for each in found for address in each.addresses)

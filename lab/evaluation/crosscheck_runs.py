@@ -34,8 +34,11 @@ Folders = dict[tuple[str, str], list[Path]]  # (engine, case) -> run folders
 
 @dataclass(frozen=True)
 class CrossCheck:
-    """Make the runs of studies and write the page. Each case is run with the seeds 1 to `repeat`.
-    The run folders are in `runs`/ENGINE/SCENARIO/CASE, one per seed."""
+    """Make the runs of studies, and write docs/crosscheck.md from them.
+
+    A study is one scenario, run as several cases (experiments) in both engines (`studies.py`). Each
+    case is run with the seeds 1 to `repeat`; `runs`/ENGINE/SCENARIO/CASE has a folder per seed.
+    """
 
     repeat: int
     runs: Path

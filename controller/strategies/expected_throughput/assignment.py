@@ -9,8 +9,9 @@
    connection left.
 4) `with_poor_raised` starts an allocation at each connection whose rate is low compared with the
    rates of the connections that share its links.
-5) `better_of` compares two assignments. A change that no connection needs is kept only if the sum
-   of the logarithms of all rates (eq (4)) grows enough.
+5) `better_of` chooses between two assignments, for changes that are optional because every
+   connection has paths and rates already. It returns the new one only if the sum of the logarithms
+   of all connections' rates (eq (4)) is clearly larger.
 An arc is one direction of a link. Equations are those of S-MPTCP.
 """
 

@@ -1,4 +1,4 @@
-"""List the papers whose experiments the command `reproduce` repeats in the simulator."""
+"""List the papers whose experiments the command `reproduce` repeats."""
 
 from __future__ import annotations
 

@@ -139,8 +139,11 @@ def _chosen(
 
 
 def _less_with_chosen(number: str) -> tuple[Judged, ...]:
-    """Return relations, one for each number of paths from four on: `number` is smaller with chosen
-    paths than with all paths."""
+    """Return relations which say that a value is smaller with chosen paths than with all paths.
+
+    `number` names the measured value, such as `rtt` (see `measure`). There is one relation for each
+    count of paths from four to fifteen.
+    """
     return tuple(Relation(_all(n, number), ">", _of(_first(n, CHOSEN), number)) for n in FROM_FOUR)
 
 

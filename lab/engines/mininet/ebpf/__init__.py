@@ -106,8 +106,9 @@ def law_sources(by_window: bool = False) -> dict[str, Path]:
 def kernel_name(cc: str, by_window: bool = False) -> str:
     """Return the name that the kernel uses for `cc`, a congestion control in a scenario.
 
-    The name is `bpf_NAME` for a law of `law_sources(by_window)`. It is `cc` itself for a congestion
-    control that the kernel contains, such as cubic.
+    The name is `bpf_NAME` if the lab provides `cc` as an eBPF law, and `cc` itself if the kernel's
+    own one is used. With `by_window`, which limits congestion windows to expected rates, the lab
+    provides reno and cubic too; otherwise these two are the kernel's own.
     """
     return PREFIX + cc if cc in law_sources(by_window) else cc
 

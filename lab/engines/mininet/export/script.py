@@ -230,8 +230,8 @@ def _iperf(flow: Traffic, scenario: Scenario) -> Iterable[str]:
 def _json_lines(description: dict[str, Any]) -> str:
     """Format a dictionary as JSON text with few lines.
 
-    A value that is a list of objects or an object takes one line per element; other values take
-    one.
+    If a value is an object, each of its members gets a line. If it is a list of objects, each
+    object gets a line. Any other value is on the line of its key.
     """
     parts = []
     for key, value in description.items():

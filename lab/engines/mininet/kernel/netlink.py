@@ -165,9 +165,10 @@ def request(
 ) -> Iterator[tuple[int, bytes]]:
     """Send one netlink request, and yield the message type and the payload of each answer.
 
-    `kind` is the message type of the request. The answers end with a message of type DONE or ERROR;
-    a request without DUMP and ACK has only one datagram of answers. Raises `LabError` with the
-    kernel's reason if the kernel refuses the request.
+    `kind` is the message type of the request. The iterator ends at a message of type DONE or ERROR,
+    which is not yielded. If `flags` has neither DUMP nor ACK, the kernel sends no such message: the
+    iterator then ends after the first datagram. Raises `LabError` with the kernel's reason if the
+    kernel refuses the request.
     """
     netlink.send(struct.pack("=IHHII", 16 + len(body), kind, flags, 1, 0) + body)
     while True:

@@ -97,11 +97,12 @@ def uplink(
 
 
 def air(device: str, section: str, pins: Iterable[str]) -> list[str]:
-    """Return the `tc` lines for a radio: an fq qdisc and the eBPF programs of WiFi cells.
+    """Return the `tc` lines for the radio `device`: an fq qdisc and the eBPF programs of cells.
 
-    A program gives each packet a departure time; fq keeps the packet until then. `pins` are folders
-    of pinned programs, one folder per cell. `section` is the name of the program to use in each
-    folder: "downlink" or "uplink".
+    A station that walks needs the program of each cell that it may enter; a program acts only on
+    packets of its own cell's stations. It gives each packet a departure time, and fq keeps the
+    packet until then. `pins` has one folder per cell, which holds the cell's pinned programs.
+    `section` is the name of the program to use in each folder: "downlink" or "uplink".
     """
     return [
         f"qdisc replace dev {device} root handle 1: fq limit 20000 flow_limit 20000 nopacing",

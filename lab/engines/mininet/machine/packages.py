@@ -62,10 +62,7 @@ PACKAGES = (
 
 
 def install_command(program: str) -> str:
-    """Return a sentence that says how to install a missing program.
-
-    It names the command that installs the program's package, if the package is known.
-    """
+    """Return the command that installs a missing program, or a hint if its package is unknown."""
     for package in PACKAGES:
         if program in package.programs:
             return f"sudo apt install {package.name}"

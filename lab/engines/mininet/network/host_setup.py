@@ -105,8 +105,8 @@ def write_settings(values: dict[str, str], enter: Enter) -> None:
 def without_offloads(interfaces: Iterable[str], enter: Enter) -> None:
     """Switch TSO, GSO and GRO off on `interfaces`, in the calling thread's network namespace.
 
-    Meters and queues count packets; with these offloads, one counted packet could be a whole burst
-    of segments. `enter` is used only for the journals.
+    Queues count packets, and a meter passes or drops a packet as a whole; with these offloads, one
+    packet could be a whole burst of segments. `enter` is used only for the journals.
     """
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
         for name in interfaces:

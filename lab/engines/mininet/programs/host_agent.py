@@ -5,8 +5,9 @@
    for changes four times per control interval of the controller.
 2) A command is carried out only if it comes from the registered controller with this run's key, and
    only once.
-3) Backup: the host with several addresses changes its endpoint, and the kernel notifies the other
-   end (MP_PRIO). With a path manager in user space, only one subflow is changed.
+3) Backup: the user's host sets or clears the backup flag of the MPTCP endpoint that has the
+   subflow's address. This changes all subflows from that address, and the kernel notifies the other
+   end (MP_PRIO). With a path manager in user space, only the one subflow is changed.
 4) Expected rate, the rate to which a subflow is limited: both hosts set the pacing rate of the
    subflow's socket. If the scenario limits windows instead, both write the rate into the map that
    the congestion control of the subflow reads. Only the setting at the sender has an effect.

@@ -1,4 +1,6 @@
-"""Open more subflows than the kernel's own path manager can (net.mptcp.pm_type=1).
+"""Open more subflows than the kernel's own path manager allows, as a path manager in user space.
+
+The setting net.mptcp.pm_type=1 makes the kernel leave the opening of subflows to it.
 
 1) This path manager listens to the kernel's events in both hosts of a connection. Without a
    listener, the kernel of a host accepts no further subflows.

@@ -69,11 +69,12 @@ def types(image: Path) -> Path:
 def require(congestion_controls: Iterable[str] = (), by_window: bool = False) -> Path:
     """Return the image of the VM's kernel, after compiling the eBPF programs that a run needs.
 
-    Programs are compiled for the coupled laws among `congestion_controls`, and for all laws that a
-    user has registered, because a change during the run may select one. With `by_window`, the
-    programs limit windows to expected rates, and all congestion controls need one. The guest could
-    not compile them, because it cannot write into the cache. Raises `MachineLacks` if the kernel or
-    the compiler is missing, `RequestError` if a C file of a user does not compile.
+    They are compiled here, because the guest cannot write into the cache. There is one program for
+    each coupled law in `congestion_controls`, and one for each law that a user has registered,
+    because a change during the run may select it. With `by_window` (expected rates limit congestion
+    windows, not pacing) there is one for every congestion control, reno and cubic included. Raises
+    `MachineLacks` if the kernel or the compiler is missing, `RequestError` if a C file of a user
+    does not compile.
     """
     image = find()
     if image is None:

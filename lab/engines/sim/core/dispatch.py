@@ -93,8 +93,9 @@ def define(filename: str = "<generated calls of congestion control laws>") -> No
     """Define the functions named in `HOOKS` in this module, with calls of the laws that are in
     `LAWS` now.
 
-    Tracebacks and the compiler's cache give `filename` as the file of their source. The cache needs
-    a file that exists.
+    `filename` is recorded as the source file of these functions, and tracebacks show it. To let the
+    compiler cache the functions, write the result of `source()` into this file first. With the
+    default, they are not cached.
     """
     module = globals()
     MARKED.difference_update(module[hook] for hook in HOOKS if hook in module)

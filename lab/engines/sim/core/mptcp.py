@@ -125,11 +125,11 @@ def take_next_dsn(row: Ints, c: int, f: int) -> int:
 
 @jit
 def assign(w: at.World, c: int, f: int, now_ns: int) -> int:
-    """Give subflow `f` of connection `c` what it sends next: one segment. Return how many it got.
+    """Give subflow `f` of connection `c` the segments that it sends next; return their number.
 
-    Linux's scheduler gives more: whole fragments of FRAGMENT segments, until a burst is complete or
-    the socket has no free memory. If there is no segment to give and penalisation is on, call
-    `reinjection.retransmit_opportunistically`, which may give the one that the receiver waits for.
+    Linux's scheduler gives segments up to the end of a burst or of the socket's free memory; other
+    schedulers give one. If there is none to give and penalisation is on, call
+    `reinjection.retransmit_opportunistically`, which may give the segment the receiver waits for.
     """
     row = w.row
     given, left, size = 0, linux_scheduler.BURST_BYTES, row[c + at.SEGMENT_BYTES]

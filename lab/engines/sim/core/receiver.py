@@ -16,8 +16,11 @@ DELACK_WAIT_NS = 40_000_000  # Linux, TCP_DELACK_MIN
 
 @jit
 def send_ack(row: Ints, f: int, now_ns: int) -> int:
-    """Send an acknowledgement of what subflow `f` has received. Return the packet if it can enter
-    its first hop now, else NOTHING (-1)."""
+    """Send an acknowledgement of what subflow `f` has received.
+
+    Return the packet if it arrives at a queue at `now_ns`; the caller handles this arrival. Return
+    NOTHING (-1) if the packet arrives later or was dropped (see `links.forward`).
+    """
     c = row[f + at.CONNECTION]
     row[f + at.UNACKED] = 0
     row[f + at.DELACK_NS] = 0
