@@ -39,6 +39,7 @@ class Network:
         """
         self.topology, self.wiring, self.ledger, self.scratch = topology, wiring, ledger, scratch
         self._net: Any = None
+        self._moved_radios: list[radios.Moved] = []
         aps = topology.ids("wifi")
         self._relays = [each for each in wiring.relays if each.link in aps]
         self._radios = [each for each in wiring.interfaces if each.link in aps] + self._relays
@@ -118,10 +119,11 @@ class Network:
         release.associate(self._net, station, ap)
 
     def stop(self) -> None:
-        """End the processes of all nodes.
+        """Take the radios out of the hosts, and end the processes of all nodes.
 
         Interfaces, radios and bridges are removed later by the clean-up, which reads the ledger.
         """
+        radios.move_back(self._moved_radios)
         for node in list(self._net.values()) if self._net else []:
             node.terminate()
 
@@ -187,7 +189,7 @@ class Network:
 
     def _make_interfaces(self) -> None:
         """Make all radios, and all wired links as pairs of interfaces (veth)."""
-        radios.create(self._wanted_radios())
+        self._moved_radios = radios.create(self._wanted_radios())
         lines = [
             f"link add {each.a_port} type veth peer name {each.b_port}" for each in self._trunks
         ]

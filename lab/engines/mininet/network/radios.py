@@ -5,20 +5,24 @@ Both are done by netlink messages; commands would start two processes per radio.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import shutil
 import socket
 import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
+from lab.engines.mininet.kernel import netlink
 from lab.engines.mininet.kernel.generic_netlink import Family
 from lab.engines.mininet.kernel.netlink import attribute
 from lab.engines.mininet.machine import shell
+from lab.errors import LabError
 
 HWSIM_NEW_RADIO, HWSIM_RADIO_NAME = 4, 17  # mac80211_hwsim.h
-SET_WIPHY_NETNS, WIPHY, NETNS_PID = 49, 1, 82  # linux/nl80211.h
+SET_WIPHY_NETNS, WIPHY, NETNS_PID, NETNS_FD = 49, 1, 82, 219  # linux/nl80211.h
 RADIOS = Path("/sys/class/ieee80211")
 SIOCSIFNAME = 0x8923  # linux/sockios.h
 NETWORK_MANAGER = Path("/run/NetworkManager")
@@ -38,26 +42,57 @@ class Radio:
     pid: int | None
 
 
-def create(radios: Iterable[Radio]) -> None:
+@dataclass(frozen=True)
+class Moved:
+    """Describe a radio that is in a host: its number, and a process (`pid`) in that namespace."""
+
+    index: int
+    pid: int
+
+
+def create(radios: Iterable[Radio]) -> list[Moved]:
     """Make the radios, name their interfaces, and move each into the namespace of its host.
 
+    Return the radios that were moved into a host.
     An interface is renamed before the move. Otherwise a host with two radios would get two
     interfaces that the kernel has named wlan0.
     """
     radios = list(radios)
     if not radios:
-        return
+        return []
     shell.run(["modprobe", "mac80211_hwsim", "radios=0"], "load the module of the radios")
     hwsim, wireless = Family("MAC80211_HWSIM"), Family("nl80211")
     try:
-        for radio in radios:
-            _create(radio, hwsim, wireless)
+        moved = [_create(radio, hwsim, wireless) for radio in radios]
     finally:
         hwsim.close()
         wireless.close()
+    return [each for each in moved if each]
 
 
-def _create(radio: Radio, hwsim: Family, wireless: Family) -> None:
+def move_back(moved: Iterable[Moved]) -> None:
+    """Move radios from the hosts back to the network namespace of the caller.
+
+    The kernel does it too when it removes the namespace of a host, but an open connection in the
+    host can delay that for a minute. A radio that cannot be moved is left to the kernel.
+    """
+    with open("/proc/self/ns/net") as here:
+        for each in moved:
+            body = attribute(WIPHY, struct.pack("=I", each.index))
+            body += attribute(NETNS_FD, struct.pack("=I", here.fileno()))
+            with contextlib.suppress(LabError, OSError):
+                netlink.inside(each.pid, partial(_request_once, SET_WIPHY_NETNS, body))
+
+
+def _request_once(command: int, body: bytes) -> None:
+    wireless = Family("nl80211")
+    try:
+        wireless.request(command, body)
+    finally:
+        wireless.close()
+
+
+def _create(radio: Radio, hwsim: Family, wireless: Family) -> Moved | None:
     shell.journal_command(["hwsim_mgmt", "-c", "-n", radio.name])
     hwsim.request(HWSIM_NEW_RADIO, attribute(HWSIM_RADIO_NAME, radio.name.encode() + b"\0"))
     folder = RADIOS / radio.name
@@ -66,13 +101,12 @@ def _create(radio: Radio, hwsim: Family, wireless: Family) -> None:
     _rename(next((folder / "device" / "net").iterdir()).name, radio.interface)
     if radio.pid is None:
         _unmanage(radio.interface)
-    else:
-        shell.journal_command(["iw", "phy", radio.name, "set", "netns", str(radio.pid)])
-        number = struct.pack("=I", int((folder / "index").read_text()))
-        wireless.request(
-            SET_WIPHY_NETNS,
-            attribute(WIPHY, number) + attribute(NETNS_PID, struct.pack("=I", radio.pid)),
-        )
+        return None
+    shell.journal_command(["iw", "phy", radio.name, "set", "netns", str(radio.pid)])
+    moved = Moved(int((folder / "index").read_text()), radio.pid)
+    body = attribute(WIPHY, struct.pack("=I", moved.index))
+    wireless.request(SET_WIPHY_NETNS, body + attribute(NETNS_PID, struct.pack("=I", moved.pid)))
+    return moved
 
 
 def _rename(old: str, new: str) -> None:
