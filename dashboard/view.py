@@ -84,8 +84,9 @@ def controls(engine: str) -> list[str]:
 def charts(folder: Path, points: int) -> Doc:
     """Return the charts, the event log and the last sample of a run, as a JSON object.
 
-    `seq` in the result is the position from which a stream continues. A chart line has at most
-    `points` points.
+    A chart line has at most `points` points. `seq` in the result is the position in the run up to
+    which the result reaches: a page that then requests the server-sent events after `seq` gets
+    every later sample and event once (`dashboard.stream`).
     """
     frames = _frames(folder)
     happened = _events(folder)

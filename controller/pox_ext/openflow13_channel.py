@@ -84,7 +84,7 @@ class Channel:
         self._send_request(messages.BARRIER_REQUEST, b"", done)
 
     def close(self) -> None:
-        """Close the connection; call the callback of every request that has no reply with None."""
+        """Close the connection. For every request without a reply, call its callback with None."""
         self.socket.close()
         waiting, self._waiting = self._waiting, {}
         for callback, _ in waiting.values():

@@ -58,8 +58,8 @@ class PathEntries:
     def delete_stale(self, now_s: float, switches_of: Callable[[Flow], Container[str]]) -> None:
         """Delete the entries of old routes that are due at `now_s`.
 
-        Keep an entry if the present route of its flow passes this switch. `switches_of(flow)`
-        returns the switches of the present route.
+        An entry is kept if the present route of its flow passes the entry's switch once more.
+        `switches_of(flow)` returns the switches of the present route.
         """
         due = [each for each in self._stale if each[0] <= now_s]
         self._stale = [each for each in self._stale if each[0] > now_s]

@@ -6,7 +6,8 @@ made, and holds:
 
 1) for each case and metric: the mean and range over the seeds in each engine, the difference of
    the simulator in percent, and whether this difference meets the goal
-2) if a paper gives values: each case divided by the first case, in both engines and the paper
+2) if a paper gives values: the ratio of each case's value to that of the first,
+   in both engines and the paper
 
 A table row is `independent` if the two engines share no code or data that determines its number.
 It is `shared model` if both use the same radio model: agreement then only shows that both apply

@@ -86,8 +86,9 @@ class Study:
     compared.
 
     `engines` names the reference engine first; differences are those of the second engine from it.
-    Where a paper gives values, each case is also divided by the first case. `source` says where in
-    the paper the values are. `remarks` is text for the page.
+    If a paper gives values of a metric, the page also shows the ratio of each case's value to that
+    of the first case. `source` says where in the paper the values are. `remarks` is text for the
+    page.
     """
 
     scenario: str

@@ -195,7 +195,7 @@ def write_scenario(path: Path, scenario: Scenario) -> None:
 def new_folder(scenario: Scenario, out: Path | None = None, runs: Path = RUNS) -> Path:
     """Create the folder of a new run and return its path.
 
-    If `out` is given, it is the folder; it must not exist or be empty. Otherwise a folder is
+    If `out` is given, it is the folder: it is new, or it exists and is empty. Otherwise a folder is
     created in `runs`, named after the time, scenario, strategy and seed. Raise `RequestError` if
     the folder cannot be created.
     """

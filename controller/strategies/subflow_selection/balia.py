@@ -55,19 +55,20 @@ def rtt_of_increase(window: float, added: float, others: float, best: float) -> 
 
     This is the inverse of `increase`, for eqs (3) and (5). Below, D is `added`, w is `window`, C is
     `others`, and r is the result. If this subflow has the largest Y, r = (sqrt(w/D) - w) / C.
-    Otherwise, with a = best/w, r is the root with a r >= 1 of (10 D C^2 - w a^2) r^2 + (20 D C w -
-    5 w a) r + (10 D w^2 - 4 w) = 0. None means that no such round trip exists.
+    Otherwise let k = best/w. Then r is that root of the following equation for which k * r >= 1:
+    (10 D C^2 - w k^2) r^2 + (20 D C w - 5 w k) r + (10 D w^2 - 4 w) = 0.
+    None means that no such round trip exists.
     """
-    a = best / window
+    k = best / window
     as_largest = (sqrt(window / added) - window) / others
-    if as_largest > 0 and a * as_largest <= 1 + ROUNDING:
+    if as_largest > 0 and k * as_largest <= 1 + ROUNDING:
         return as_largest
     square, linear = (
-        10 * added * others**2 - window * a**2,
-        20 * added * others * window - 5 * window * a,
+        10 * added * others**2 - window * k**2,
+        20 * added * others * window - 5 * window * k,
     )
     roots = _roots(square, linear, 10 * added * window**2 - 4 * window)
-    return next((root for root in roots if root > 0 and a * root >= 1), None)
+    return next((root for root in roots if root > 0 and k * root >= 1), None)
 
 
 def rtt_of_loss(window: float, left: float, best: float) -> float:

@@ -166,7 +166,10 @@ class MininetEngine(Engine):
                 self._record_event("warning", text=text)
 
     def _start_traffic(self) -> None:
-        """Start telemetry, AP agent, mobility, executor; then connect and start the first flows."""
+        """Start the telemetry, the AP agent, the executor of `exec` commands and the first flows.
+
+        The flows connect first, and begin to send together at t = 0 of the run.
+        """
         emulated, folder = self.emulated, self.recorder.folder
         if self.options.pcap:
             self._start_captures()

@@ -107,8 +107,8 @@ class Wireless:
         self, ap: str, users: Iterable[str], rate_bps: int | None, number: int = at.TIER_2_METER
     ) -> None:
         """Limit the data of all `users` at access point `ap` together to `rate_bps`, with meter
-        `number` of its switch. The data of other users no longer passes this meter. None removes
-        the limit."""
+        `number` of its switch. `users` replaces the users that passed this meter before. If
+        `rate_bps` is None, nobody passes the meter any more."""
         row = self.network.w.row
         metered = set(users) if rate_bps is not None else set()
         for (where, user, direction), hop in self.network.tables.stations.items():

@@ -48,7 +48,7 @@ class Restricted:
 
     @property
     def cases(self) -> frozenset[str]:
-        """Return the names of the cases whose runs `part` needs."""
+        """Return the names of the cases that must be run to judge `self.part`."""
         return cases_of(self.part)
 
 

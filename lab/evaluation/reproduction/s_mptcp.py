@@ -90,8 +90,10 @@ def _of(case: str, number: str) -> Value:
 
 
 def _above_wvegas(number: str) -> tuple[Relation, ...]:
-    """Return one relation for each loss-based congestion control: with it, `number` is larger than
-    with wVegas."""
+    """Return relations that compare each loss-based congestion control with wVegas.
+
+    Each says that the value named `number` is larger under the loss-based one.
+    """
     wvegas = _of(pooling(DELAY_BASED), number)
     return tuple(Relation(_of(pooling(cc), number), ">", wvegas) for cc in LOSS_BASED)
 
