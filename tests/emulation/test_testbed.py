@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from emulation.vm_run import ROOT, SCENARIO, Run, mean
-from emulation.vm_shell import Queued, VmShell
+from emulation.vm_shell import Queued, VmShell, at_one_scale
 from machine import needs_emulation
 
 pytestmark = needs_emulation
@@ -40,22 +40,8 @@ def measured(vm: VmShell) -> Callable[..., tuple[Queued, dict[str, Any]]]:
     All runs have one `rate_scale`, the highest at which none overloads this machine. An overloaded
     run is no evidence; each is tried twice before all are repeated at a lower scale.
     """
-    done: dict[tuple[str, ...], tuple[Queued, dict[str, Any]]] = {}
-
-    def attempt(case: tuple[str, ...], rate_scale: float) -> bool:
-        for _ in range(2):
-            run = vm.run(SCENARIO, *case, "--set", f"rate_scale={rate_scale}")
-            if not run.overloads():
-                done[case] = (run, run.finish())
-                return True
-            run.kill()
-        return False
-
-    for rate_scale in RATE_SCALES:
-        if all(attempt(case, rate_scale) for case in (THROTTLED, PLAIN, BASELINE)):
-            print(f"rate_scale {rate_scale}")
-            return lambda *case: done[case]
-    raise AssertionError(f"this machine is overloaded even at rate_scale={RATE_SCALES[-1]}")
+    done = at_one_scale(vm, SCENARIO, (THROTTLED, PLAIN, BASELINE), RATE_SCALES)
+    return lambda *case: done[case]
 
 
 def user_mbps(run: Run, user: str, ap: str) -> float:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from emulation.vm_run import Run
-from emulation.vm_shell import Queued, VmShell
+from emulation.vm_shell import Queued, VmShell, at_one_scale
 from machine import emulation, needs_emulation
 
 from lab.scenario.loading import load
@@ -35,22 +35,8 @@ WITH_TIER_2 = ("wifi1", "wifi2")  # two saturated cells that have users of both 
 @pytest.fixture(scope="module")
 def measured(vm: VmShell) -> Callable[..., tuple[Queued, dict[str, Any]]]:
     """Return the finished run of a case; all have the highest scale at which none is overloaded."""
-    done: dict[tuple[str, ...], tuple[Queued, dict[str, Any]]] = {}
-
-    def attempt(case: tuple[str, ...], rate_scale: float) -> bool:
-        for _ in range(2):
-            run = vm.run("thirty_users", *case, "--set", f"rate_scale={rate_scale}")
-            if not run.overloads():
-                done[case] = (run, run.finish())
-                return True
-            run.kill()
-        return False
-
-    for rate_scale in RATE_SCALES:
-        if all(attempt(case, rate_scale) for case in (THROTTLED, PLAIN, BASELINE)):
-            print(f"rate_scale {rate_scale}")
-            return lambda *case: done[case]
-    raise AssertionError(f"this machine is overloaded even at rate_scale={RATE_SCALES[-1]}")
+    done = at_one_scale(vm, "thirty_users", (THROTTLED, PLAIN, BASELINE), RATE_SCALES)
+    return lambda *case: done[case]
 
 
 def single_mbps(run: Run) -> float:

@@ -127,28 +127,20 @@ class Run:
         return len(self.samples()) - sampled, len(self.decisions()) - decided
 
 
+def run_argv(scenario: str, folder: Path, *arguments: str) -> list[str]:
+    """Return the command line that runs a scenario in the emulation."""
+    options = ["--engine", "mininet", "--out", str(folder), *arguments]
+    return [sys.executable, "-m", "lab", "run", scenario, *options]
+
+
 class VmRun(Run):
     """Run `run SCENARIO --engine mininet --vm` with more arguments in `folder`."""
 
     def __init__(self, folder: Path, *arguments: str, scenario: str = SCENARIO) -> None:
-        argv = [
-            sys.executable,
-            "-m",
-            "lab",
-            "run",
-            scenario,
-            "--engine",
-            "mininet",
-            "--vm",
-            "--wait",
-            "--out",
-            str(folder),
-        ]
+        argv = run_argv(scenario, folder, "--vm", "--wait", *arguments)
         super().__init__(folder, folder.with_suffix(".console.txt"))
         with self.console.open("w") as console:
-            self.process = subprocess.Popen(
-                [*argv, *arguments], cwd=ROOT, stdout=console, stderr=console
-            )
+            self.process = subprocess.Popen(argv, cwd=ROOT, stdout=console, stderr=console)
 
     def over(self) -> bool:
         return self.process.poll() is not None

@@ -6,9 +6,11 @@ import shlex
 import subprocess
 import sys
 import time
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
-from emulation.vm_run import ROOT, WITHIN_S, Run
+from emulation.vm_run import ROOT, WITHIN_S, Run, run_argv
 
 QUEUE = """
 n=1
@@ -71,18 +73,7 @@ class VmShell:
             self._latest.kill()
         self._count += 1
         folder = self.folder / f"run{self._count}"
-        argv = [
-            sys.executable,
-            "-m",
-            "lab",
-            "run",
-            scenario,
-            "--engine",
-            "mininet",
-            "--out",
-            str(folder),
-            *arguments,
-        ]
+        argv = run_argv(scenario, folder, *arguments)
         self._put(f"exec {shlex.join(argv)}")
         self._latest = Queued(folder, self, self._count)
         return self._latest
@@ -118,3 +109,36 @@ class VmShell:
         if self.process.poll() is None:
             self.process.terminate()
             self.process.wait(30)
+
+
+Finished = tuple[Queued, dict[str, Any]]
+Case = tuple[str, ...]
+
+
+def at_one_scale(
+    vm: VmShell, scenario: str, cases: Sequence[Case], rate_scales: Iterable[float]
+) -> dict[Case, Finished]:
+    """Run all cases at the first of `rate_scales` at which none overloads this machine.
+
+    An overloaded run is no evidence. Each is tried twice before all are repeated at the next scale.
+    """
+    for rate_scale in rate_scales:
+        done: dict[Case, Finished] = {}
+        for case in cases:
+            finished = _not_overloaded(vm, scenario, case, rate_scale)
+            if finished is None:
+                break
+            done[case] = finished
+        else:
+            print(f"rate_scale {rate_scale}")
+            return done
+    raise AssertionError(f"this machine is overloaded even at rate_scale={rate_scale}")
+
+
+def _not_overloaded(vm: VmShell, scenario: str, case: Case, rate_scale: float) -> Finished | None:
+    for _ in range(2):
+        run = vm.run(scenario, *case, "--set", f"rate_scale={rate_scale}")
+        if not run.overloads():
+            return run, run.finish()
+        run.kill()
+    return None

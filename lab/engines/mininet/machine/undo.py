@@ -18,7 +18,8 @@ from lab.errors import CommandFailed
 NET, RADIOS, SYSCTL = Path("/sys/class/net"), Path("/sys/class/ieee80211"), Path("/proc/sys")
 MANY = 1000
 NO_QDISC = ("No such file", "handle of zero", "Cannot find", "Invalid argument")  # errors of tc
-RADIO_RETURN_S = 5.0  # the kernel removes a namespace in the background and then returns its radios
+# the kernel removes a namespace in the background, and then returns its radios
+RADIO_RETURN_S = 20.0
 
 
 def process(pid: int, started: int | None) -> str | None:

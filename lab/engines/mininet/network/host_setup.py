@@ -23,6 +23,8 @@ from lab.topologies.topology import Interface, Wiring
 
 SOCKET_BUFFERS = "10240 87380 16777216"  # minimum, default, maximum [bytes], as in Mininet
 SYSCTL = Path("/proc/sys")
+# a connection whose program was killed keeps its host's namespace, with the radio, for this time
+CLOSE_TIMEOUT, CLOSE_TIMEOUT_S = "net.mptcp.close_timeout", 5  # 60 s by default
 SIOCETHTOOL = 0x8946
 OFFLOADS = {"tso": 0x1F, "gso": 0x24, "gro": 0x2C}  # ETHTOOL_STSO, _SGSO, _SGRO (linux/ethtool.h)
 Enter = Callable[[list[str]], list[str]]
@@ -37,8 +39,8 @@ def settings(interfaces: Iterable[str]) -> dict[str, str]:
     """Return the sysctls of a host as a dictionary from the name of a sysctl to its value.
 
     `interfaces` are the names of the host's interfaces. The sysctls enable MPTCP, enlarge the
-    socket buffers, switch off IPv6 and the cache of TCP metrics, and make each interface answer ARP
-    requests for its own addresses only.
+    socket buffers, switch off IPv6 and the cache of TCP metrics, shorten the life of MPTCP sockets
+    without a program, and make each interface answer ARP requests for its own addresses only.
     """
     found = {
         "net.mptcp.enabled": "1",
@@ -48,6 +50,8 @@ def settings(interfaces: Iterable[str]) -> dict[str, str]:
         "net.ipv6.conf.all.disable_ipv6": "1",
         "net.ipv6.conf.default.disable_ipv6": "1",
     }
+    if (SYSCTL / CLOSE_TIMEOUT.replace(".", "/")).exists():  # not before Linux 6.8
+        found[CLOSE_TIMEOUT] = str(CLOSE_TIMEOUT_S)
     for name in ("all", "default", *interfaces):
         keys = (("rp_filter", "0"), ("arp_ignore", "1"), ("arp_announce", "2"))
         found |= {f"net.ipv4.conf.{name}.{key}": value for key, value in keys}

@@ -99,6 +99,45 @@ static __always_inline int is_lost(struct collisions *collisions)
 	return collisions->loss_ppm && bpf_get_prandom_u32() % MILLION < collisions->loss_ppm;
 }
 
+// A packet of a station of this cell.
+struct packet {
+	struct cell *cell;
+	struct station *station;
+	__u64 now_ns, airtime_ns;
+};
+
+// Fill in `packet`; its station has the address at `offset`. Return TC_ACT_OK, or what to do with
+// a packet that belongs to no station of this cell or is lost.
+static __always_inline int packet_of(struct __sk_buff *skb, int offset, struct packet *packet)
+{
+	__u32 zero = 0;
+	struct collisions *collisions = bpf_map_lookup_elem(&air, &zero);
+	packet->cell = bpf_map_lookup_elem(&cells, &zero);
+	packet->station = station_of(skb, offset);
+	if (!packet->cell || !collisions || !packet->station)
+		return TC_ACT_UNSPEC;
+	if (is_lost(collisions))
+		return TC_ACT_SHOT;
+	packet->airtime_ns = airtime_ns(skb, packet->station, collisions);
+	packet->now_ns = bpf_ktime_get_ns();
+	return TC_ACT_OK;
+}
+
+// Count a drop if a packet that waits for `wait_ns` does not fit into the cell's buffer.
+static __always_inline int is_dropped(struct cell *cell, __u64 wait_ns)
+{
+	if (wait_ns <= cell->limit_ns)
+		return 0;
+	cell->drops++;
+	return 1;
+}
+
+static __always_inline void count_sent(struct cell *cell, __u64 airtime)
+{
+	cell->busy_ns += airtime;
+	cell->sent++;
+}
+
 static __always_inline int send_at(struct __sk_buff *skb, struct station *station,
 				   __u64 departure_ns)
 {
@@ -111,57 +150,44 @@ static __always_inline int send_at(struct __sk_buff *skb, struct station *statio
 SEC("tc")
 int downlink(struct __sk_buff *skb)
 {
-	__u32 zero = 0;
-	struct cell *cell = bpf_map_lookup_elem(&cells, &zero);
-	struct collisions *collisions = bpf_map_lookup_elem(&air, &zero);
-	struct station *station = station_of(skb, DESTINATION_OFFSET);
-	__u64 airtime, now = bpf_ktime_get_ns(), start;
-	if (!cell || !collisions || !station)
-		return TC_ACT_UNSPEC;
-	if (is_lost(collisions))
-		return TC_ACT_SHOT;
-	airtime = airtime_ns(skb, station, collisions);
+	struct packet packet;
+	int action = packet_of(skb, DESTINATION_OFFSET, &packet);
+	if (action != TC_ACT_OK)
+		return action;
+	struct cell *cell = packet.cell;
 	bpf_spin_lock(&cell->lock);
-	start = later(now, cell->next_free_ns);
-	if (start - now > cell->limit_ns) {
-		cell->drops++;
+	__u64 start = later(packet.now_ns, cell->next_free_ns);
+	if (is_dropped(cell, start - packet.now_ns)) {
 		bpf_spin_unlock(&cell->lock);
 		return TC_ACT_SHOT;
 	}
-	cell->next_free_ns = start + airtime;
-	cell->downlink_airtime_ns = airtime;
-	cell->busy_ns += airtime;
-	cell->sent++;
+	cell->next_free_ns = start + packet.airtime_ns;
+	cell->downlink_airtime_ns = packet.airtime_ns;
+	count_sent(cell, packet.airtime_ns);
 	bpf_spin_unlock(&cell->lock);
-	return send_at(skb, station, start + airtime);
+	return send_at(skb, packet.station, start + packet.airtime_ns);
 }
 
 SEC("tc")
 int uplink(struct __sk_buff *skb)
 {
-	__u32 zero = 0;
-	struct cell *cell = bpf_map_lookup_elem(&cells, &zero);
-	struct collisions *collisions = bpf_map_lookup_elem(&air, &zero);
-	struct station *station = station_of(skb, SOURCE_OFFSET);
-	__u64 airtime, now = bpf_ktime_get_ns(), start;
-	if (!cell || !collisions || !station)
-		return TC_ACT_UNSPEC;
-	if (is_lost(collisions))
-		return TC_ACT_SHOT;
-	airtime = airtime_ns(skb, station, collisions);
+	struct packet packet;
+	int action = packet_of(skb, SOURCE_OFFSET, &packet);
+	if (action != TC_ACT_OK)
+		return action;
+	struct cell *cell = packet.cell;
+	__u64 now = packet.now_ns, airtime = packet.airtime_ns;
 	bpf_spin_lock(&cell->lock);
-	start = later(now, cell->uplink_free_ns);
-	if (start - now > cell->limit_ns) {
-		cell->drops++;
+	__u64 start = later(now, cell->uplink_free_ns);
+	if (is_dropped(cell, start - now)) {
 		bpf_spin_unlock(&cell->lock);
 		return TC_ACT_SHOT;
 	}
 	__u64 alternate = cell->next_free_ns > now ? cell->downlink_airtime_ns : 0;
 	cell->uplink_free_ns = start + airtime + alternate;
 	cell->next_free_ns = later(now, cell->next_free_ns) + airtime;
-	cell->busy_ns += airtime;
-	cell->sent++;
+	count_sent(cell, airtime);
 	bpf_spin_unlock(&cell->lock);
-	station->busy_until_ns = start + airtime;
-	return send_at(skb, station, start + airtime);
+	packet.station->busy_until_ns = start + airtime;
+	return send_at(skb, packet.station, start + airtime);
 }
