@@ -9,6 +9,7 @@ is deleted when every resource in it is removed.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import Any
 
 from lab.engines.mininet.machine import upstreams
 from lab.engines.mininet.machine.processes import start_time
-from lab.engines.mininet.machine.undo import UNDO, undo_radios
+from lab.engines.mininet.machine.undo import UNDO, return_radios, undo_radios
 from lab.errors import LabError
 
 MACHINE = Path("/run/multipath-lab/ledger.jsonl")
@@ -107,6 +108,11 @@ class Ledger:
     def _undo_once(self, removed: list[str]) -> list[str]:
         problems = []
         entries = self.entries()[::-1]
+        if any(each["kind"] == "radios" for each in entries):
+            for each in entries:
+                if each["kind"] == "process":
+                    with contextlib.suppress(LabError, OSError):  # the kernel returns the radios
+                        return_radios(each["pid"], each["started"])
         steps = [(UNDO[each["kind"]], each) for each in entries if each["kind"] != "radios"]
         steps += [(undo_radios, each) for each in entries if each["kind"] == "radios"]
         for undo, entry in steps:

@@ -5,6 +5,7 @@ Each function returns a description of the removed resource, or None if there wa
 
 from __future__ import annotations
 
+import os
 import shutil
 import socket
 import time
@@ -29,6 +30,22 @@ def process(pid: int, started: int | None) -> str | None:
     the last process in it ends.
     """
     return f"process {pid}" if stop(pid, started) else None
+
+
+def return_radios(pid: int, started: int | None) -> None:
+    """Move the radios in the network namespace of a process back to the namespace of the caller.
+
+    The kernel does it too when it removes the namespace, but connections of killed programs can
+    delay that for a minute. Do nothing if the process has ended or is in the caller's namespace.
+    """
+    theirs, ours = Path(f"/proc/{pid}/ns/net"), Path("/proc/self/ns/net")
+    if start_time(pid) != started or theirs.readlink() == ours.readlink():
+        return
+    enter = ["mnexec", "-a", str(pid)]
+    for line in shell.run([*enter, "iw", "phy"], "list the radios of a host").splitlines():
+        if line.startswith("Wiphy "):
+            argv = ["iw", "phy", line.split()[1], "set", "netns", str(os.getpid())]
+            shell.run([*enter, *argv], "take a radio out of a host")
 
 
 def daemon(program: str, word: str) -> str | None:
