@@ -225,11 +225,8 @@ def _flow(entry: bytes) -> FlowEntry:
 
 
 def data_of(fields: bytes) -> Data | None:
-    """Return the user's address that encoded match fields (OXM) name, with the data's direction.
-
-    The direction is "up" if the address is the IPv4 source, "down" if it is the destination. Return
-    None if the fields name no IPv4 address.
-    """
+    """Return the user's IPv4 address in encoded match fields (OXM), and "up" if it is the source,
+    "down" if it is the destination. Return None if there is no address."""
     while len(fields) >= 4:
         kind, field, length = struct.unpack_from("!HBB", fields)
         if kind == 0x8000 and field >> 1 in (_IPV4_SRC, _IPV4_DST):
