@@ -45,6 +45,7 @@ def settings(interfaces: Iterable[str]) -> dict[str, str]:
     found = {
         "net.mptcp.enabled": "1",
         "net.ipv4.tcp_no_metrics_save": "1",
+        "net.ipv4.tcp_orphan_retries": "1",  # the same for a single TCP connection or subflow
         "net.ipv4.tcp_rmem": SOCKET_BUFFERS,
         "net.ipv4.tcp_wmem": SOCKET_BUFFERS,
         "net.ipv6.conf.all.disable_ipv6": "1",
