@@ -24,7 +24,8 @@ def test_nothing_is_left_behind_and_sudo_works():
     rounds = os.environ.get("ROUNDS", "parts").split()
     repeats = os.environ.get("REPEATS", "2")
     cleaning = shlex.join(["python", "-m", "emulation.native_clean", *rounds])
-    scripts = f"{cleaning} && python -m emulation.native_sudo"
+    # in this order: a radio of a killed run can come back after more than 20 s
+    scripts = f"python -m emulation.native_sudo && {cleaning}"
     argv = ["./run_lab.sh", "vm", "--", "env", f"REPEATS={repeats}", "sh", "-c", scripts]
     done = subprocess.run(
         argv,

@@ -32,10 +32,10 @@ struct flow {
 };
 
 struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 4096);
 	__type(key, struct flow);
 	__type(value, __u32); // payload bytes per second; 0xffffffff means no limit
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
 } rates SEC(".maps");
 
 SEC("iter/tcp")
