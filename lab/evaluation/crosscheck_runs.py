@@ -21,13 +21,13 @@ from lab.engines.mininet.vm import vm_kernel
 from lab.errors import LabError, MachineLacks, RequestError
 from lab.evaluation import crosscheck
 from lab.evaluation.page_file import read_page, write_page
-from lab.evaluation.studies import Case, Measured, Study, is_evidence
+from lab.evaluation.repeated_runs import TRIES, make_runs
+from lab.evaluation.studies import Case, Measured, Study
 from lab.run.manifest import ROOT
 from lab.run.outcome import EXIT_INTERRUPTED
 from lab.run.reading import read_document, read_samples
 from lab.scenario import engine_table
 
-TRIES = 3
 RUNS = ROOT / "data" / "crosscheck"
 Folders = dict[tuple[str, str], list[Path]]  # (engine, case) -> run folders
 
@@ -83,28 +83,8 @@ class CrossCheck:
         real_time = engine_table.entry(engine).real_time
         if real_time and needs_vm() and any(map(_missing, requests)):
             return self._make_in_vm(study, engine)
-        return self._make_here(requests, TRIES if real_time else 1)
-
-    def _make_here(self, requests: Sequence[Request], tries: int) -> bool:
-        """Make the runs of all cases on this machine. Return False if the user interrupted.
-
-        If a run is incomplete or overloaded the machine, it is repeated, because another program
-        may have kept the machine busy. There are at most `tries` rounds.
-        """
-        for _ in range(tries):
-            outcomes = []
-            for request in requests:
-                case = request.out.name if request.out else ""
-                self.display.say(f"{request.scenario}, {case}, {request.engine}")
-                ended = jobs.run_all(placed(request), self.display)
-                outcomes += ended
-                if len(ended) < request.repeat or any(
-                    each.exit_code == EXIT_INTERRUPTED for each in ended
-                ):
-                    return False
-            if all(is_evidence(each.result) for each in outcomes):
-                break
-        return True
+        planned = [job for request in requests for job in placed(request)]
+        return make_runs(planned, TRIES if real_time else 1, self.display)
 
     def _make_in_vm(self, study: Study, engine: str) -> bool:
         """Make the runs of a study in one engine inside the virtual machine. Return False if the

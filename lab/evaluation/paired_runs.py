@@ -20,13 +20,12 @@ from lab.batch.jobs import Display, Job
 from lab.batch.request import Request, placed, plan
 from lab.errors import MachineLacks, RequestError
 from lab.evaluation import crosscheck_runs
+from lab.evaluation.repeated_runs import TRIES, make_runs
 from lab.evaluation.studies import AS_LINUX, is_evidence
 from lab.results.documents import FinishedRun
-from lab.run.outcome import EXIT_INTERRUPTED
 from lab.run.reading import read_document
 from lab.scenario import engine_table
 
-TRIES = 3
 TIME = re.compile(r"^at [\d.]+ s ")  # at the start of a reason for overload
 ENGINES = ("mininet", "sim")
 
@@ -117,7 +116,8 @@ class PairedRuns:
             _refuse_other_runs(planned)
             self.display.say(f"{engine}: {len(experiments)} experiments, {len(planned)} runs")
             real_time = engine_table.entry(engine).real_time
-            if not self._make(planned, self.tries if real_time else min(1, self.tries)):
+            tries = self.tries if real_time else min(1, self.tries)
+            if not make_runs(planned, tries, self.display):
                 return False
         return True
 
@@ -164,19 +164,6 @@ class PairedRuns:
         The answer is stored, because examining the machine takes seconds.
         """
         return crosscheck_runs.needs_vm()
-
-    def _make(self, planned: Sequence[Job], tries: int) -> bool:
-        for n in range(tries):
-            if n:
-                self.display.say("runs that failed or overloaded the machine are repeated")
-            ended = jobs.run_all(planned, self.display)
-            if len(ended) < len(planned) or any(
-                each.exit_code == EXIT_INTERRUPTED for each in ended
-            ):
-                return False
-            if all(is_evidence(each.result) for each in ended):
-                break
-        return True
 
     def _request(self, experiment: Experiment, engine: str) -> Request:
         request = self._unscaled_request(experiment, engine)
