@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import pytest
 from test_cli import lab  # noqa: F401 - a fixture
 
-from lab.batch import jobs
-from lab.batch.request import placed
-from lab.cli import crosscheck as crosschecking
-from lab.cli.terminal import Terminal
-from lab.cli.trial import Trial
 from lab.errors import RequestError
-from lab.evaluation import crosscheck_all, crosscheck_runs, paired_runs
+from lab.evaluation import crosscheck_all
 from lab.evaluation.crosscheck_all import Case, Compared, judged, page
-from lab.evaluation.crosscheck_all_runs import CrossCheckAll
-from lab.evaluation.paired_runs import Account, PairedRuns
+from lab.evaluation.paired_runs import Account
 from lab.evaluation.table_rows import merged, rows_below
 from lab.results.documents import FinishedRun
-from lab.run.outcome import EXIT_INTERRUPTED, Outcome
-from lab.scenario import engine_table
 
 PAIR = ("fake", "slow")  # they stand for the emulation and the simulator
 
@@ -178,188 +169,3 @@ def test_the_reasons_and_the_page_of_the_lab_are_valid():
     reasons = crosscheck_all.read_reasons()
     text = crosscheck_all.PAGE.read_text(encoding="utf-8")
     assert page(text, [], reasons) == text
-
-
-@pytest.fixture
-def engines(lab, monkeypatch):  # noqa: F811
-    """Two engines that need no network: `fake` is the emulation, `slow` the simulator."""
-    for name in PAIR:
-        entry = replace(engine_table.ENGINES[name], schedulers=("linux",), real_time=name == "fake")
-        monkeypatch.setitem(engine_table.ENGINES, name, entry)
-    monkeypatch.setattr(crosscheck_runs, "needs_vm", lambda: False)
-
-
-@pytest.fixture
-def command(engines, tmp_path):
-    """Run the comparison of named scenarios; return False if the user interrupted."""
-
-    def write(*scenarios, repeat=1):
-        runs = PairedRuns(repeat, tmp_path / "runs", Terminal(), 1.0, PAIR)
-        return CrossCheckAll(runs, tmp_path / "none.yaml").write(scenarios, tmp_path / "page.md")
-
-    return write
-
-
-def test_both_engines_run_each_case_with_the_same_settings(command, tmp_path):
-    assert command("testbed_wifi_lte")
-    text = (tmp_path / "page.md").read_text()
-    assert "| testbed_wifi_lte | none | total | 4.00 | 4.00 | +0 % | within 5 % | - |" in text
-    assert "| testbed_wifi_lte | meter_throttling | wifi1 | 2.50 | 2.50 |" in text
-    folders = {path.parent for path in (tmp_path / "runs").rglob("result.json")}
-    assert {path.relative_to(tmp_path / "runs").as_posix() for path in folders} == {
-        f"{engine}/testbed_wifi_lte/{strategy}-1s/{strategy}-1"
-        for engine in PAIR
-        for strategy in ("none", "meter_throttling")
-    }
-    for folder in folders:
-        assert "scheduler: linux" in (folder / "scenario.yaml").read_text()
-
-
-def test_an_interrupted_command_continues(command, monkeypatch, tmp_path):
-    made, run_one = [], Terminal.run
-
-    def interrupted(self, job):
-        outcome = run_one(self, job)
-        made.append((job.engine, job.scenario.strategy.name))
-        if len(made) == 3:  # the first run of the emulation
-            result = outcome.result | {"status": "interrupted"}
-            (outcome.folder / "result.json").write_text(json.dumps(result))
-            return Outcome(result, outcome.folder, EXIT_INTERRUPTED)
-        return outcome
-
-    monkeypatch.setattr(jobs, "_side_by_side", jobs._in_turn)
-    monkeypatch.setattr(Terminal, "run", interrupted)
-    assert not command("testbed_wifi_lte")
-    assert not (tmp_path / "page.md").exists()
-    assert command("testbed_wifi_lte")
-    assert made == [
-        *(("slow", "none"), ("slow", "meter_throttling"), ("fake", "none")),
-        *(("fake", "none"), ("fake", "meter_throttling")),
-    ]
-    assert "| 1 of 1 | 1 of 1 |" in (tmp_path / "page.md").read_text()
-
-
-def test_overloaded_runs_are_repeated_and_then_marked(command, monkeypatch, tmp_path):
-    made, run_one = [], Terminal.run
-
-    def overloaded(self, job):
-        outcome = run_one(self, job)
-        if job.engine == "slow":
-            return outcome
-        made.append(job.scenario.strategy.name)
-        result = outcome.result
-        if job.scenario.strategy.name == "none" or len(made) < 3:
-            overload = {"overloaded": True, "reasons": ["at 3.1 s the processors | were busy"]}
-            result = result | {"overloaded": True, "overload": overload}
-            (outcome.folder / "result.json").write_text(json.dumps(result))
-        return Outcome(result, outcome.folder)
-
-    monkeypatch.setattr(jobs, "_side_by_side", jobs._in_turn)
-    monkeypatch.setattr(Terminal, "run", overloaded)
-    assert command("testbed_wifi_lte")
-    assert made == ["none", "meter_throttling", "none", "meter_throttling", "none"]
-    text = (tmp_path / "page.md").read_text()
-    assert "| 0 of 1; overloaded: the processors / were busy | 1 of 1 |" in text
-    row = cells(text, "| testbed_wifi_lte | none | total")
-    assert row[3:] == ["-", "4.00", "-", "not judged", "no valid run of the emulation"]
-    assert "| testbed_wifi_lte | meter_throttling | total | 4.00 | 4.00 |" in text
-
-
-def test_what_the_emulation_refuses_is_not_run_in_the_simulator(command, monkeypatch, tmp_path):
-    entry = replace(engine_table.ENGINES["fake"], cc=("reno",), lacks={"cc": "it has one"})
-    monkeypatch.setitem(engine_table.ENGINES, "fake", entry)
-    assert command("pooling", "shared_pipe")
-    text = (tmp_path / "page.md").read_text()
-    assert "refused: cc 'lia' on engine 'fake': it has one. Choose from: reno" in text
-    assert "3 cases (1 of them refused by the emulation)" in text
-    assert {path.name for path in (tmp_path / "runs" / "slow").iterdir()} == {"pooling"}
-
-
-def test_runs_of_another_experiment_are_refused_before_anything_starts(command, tmp_path):
-    assert command("shared_pipe")
-    folder = tmp_path / "runs" / "fake" / "shared_pipe" / "none-1s" / "none-1"
-    manifest = json.loads((folder / "manifest.json").read_text())
-    (folder / "manifest.json").write_text(json.dumps(manifest | {"experiment": "another"}))
-    with pytest.raises(RequestError, match="1 run folders hold runs of another experiment"):
-        command("shared_pipe")
-
-
-def test_runs_of_an_older_schema_are_repeated(engines, tmp_path):
-    runs = PairedRuns(1, tmp_path, Terminal(), 1.0, PAIR)
-    (job,) = placed(runs._request(Case("shared_pipe", "none").experiment, "slow"))
-    assert jobs.kept(job) is None
-    runs.make([Case("shared_pipe", "none").experiment])
-    assert jobs.kept(job) is not None
-    path = tmp_path / "slow" / "shared_pipe" / "none-1s" / "none-1" / "result.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"schema": 1}))
-    assert jobs.kept(job) is None
-
-
-def test_both_engines_run_at_the_rate_scale_of_the_emulation(engines, monkeypatch, tmp_path):
-    monkeypatch.setattr(
-        paired_runs.crosscheck_runs.registry, "is_slow", lambda name, vm: name == "fake"
-    )
-    runs = PairedRuns(1, tmp_path, Terminal(), 1.0, PAIR)
-    experiment = Case("shared_pipe", "none").experiment
-    scales = {job.scenario.rate_scale for engine in PAIR for job in runs.jobs(experiment, engine)}
-    assert scales == {0.5}
-    assert (runs.scale(experiment), runs.length_s(experiment)) == (0.5, 1.0)
-
-
-def test_without_tries_the_page_shows_the_runs_that_exist(engines, tmp_path):
-    runs = PairedRuns(1, tmp_path / "runs", Terminal(), 1.0, PAIR)
-    assert runs.make([Case("pooling", "none").experiment])
-    found = CrossCheckAll(replace(runs, tries=0, repeat=2), tmp_path / "none.yaml")
-    assert found.write(["pooling"], tmp_path / "page.md")
-    text = (tmp_path / "page.md").read_text()
-    assert "| 1 of 2; not run | 1 of 2; not run |" in text
-    assert (
-        "| pooling | expected_throughput | 1 | 1 | 0 of 2; 2 not run | 0 of 2; 2 not run |" in text
-    )
-    assert len(list((tmp_path / "runs").rglob("result.json"))) == 2
-
-
-def test_the_slow_probe_for_the_virtual_machine_is_made_once(engines, monkeypatch, tmp_path):
-    probes = []
-    monkeypatch.setattr(crosscheck_runs, "needs_vm", lambda: probes.append(1) or True)
-    runs = PairedRuns(1, tmp_path, Terminal(), 1.0, PAIR)
-    for case in crosscheck_all.cases(["pooling", "shared_pipe"]):
-        assert all(job.vm for job in runs.jobs(case.experiment, "fake"))
-    assert len(probes) == 1
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"), [(45, "45 s"), (89, "89 s"), (720, "12 min"), (12_000, "3 h 20 min")]
-)
-def test_time_left(seconds, text):
-    assert jobs.time_left(seconds) == text
-
-
-def test_names_of_scenarios_and_of_studies(monkeypatch, tmp_path):
-    """`all` and a scenario without a study go to the page of all scenarios, a study to its own."""
-    asked = []
-
-    def note(kind):
-        return lambda self, names, page: asked.append((kind, list(names), page.name)) or True
-
-    monkeypatch.setattr(crosschecking.CrossCheckAll, "write", note("all"))
-    monkeypatch.setattr(crosschecking.CrossCheck, "write", note("study"))
-    for names in (["all"], ["all", "two_paths"], ["pooling"], ["two_paths"], []):
-        assert crosschecking.main(names, 1) == 0
-    assert asked == [
-        ("all", [], "crosscheck_all.md"),
-        ("all", ["two_paths"], "crosscheck_all.md"),
-        ("all", ["pooling"], "crosscheck_all.md"),
-        ("study", ["two_paths"], "crosscheck.md"),
-        ("study", [], "crosscheck.md"),
-    ]
-    with pytest.raises(RequestError, match="--duration: a study has durations of its own"):
-        crosschecking.main(["two_paths"], 1, trial=Trial(5))
-
-
-def test_an_unknown_scenario_is_refused_by_the_command(lab):  # noqa: F811
-    refused = lab("crosscheck", "all", "pool", "--tries", "0", "--duration", "5")
-    assert refused.exit_code == 2
-    assert "crosscheck: scenario 'pool' is unknown" in refused.stderr
-    refused = lab("crosscheck", "two_paths", "--duration", "5")
-    assert "a study has durations of its own. Write: crosscheck all" in refused.stderr

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from test_extensions import SCENARIO, _only_built_in, my
+from users_files import SCENARIO, _only_built_in, my
 
 from dashboard.runs import StartRequest, checked
 from lab import extensions
