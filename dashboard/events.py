@@ -6,6 +6,8 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from lab.results.flips import flip_text, value_text
+
 ON_REQUEST = {"observation", "subflow", "ready"}  # the log shows them with "show everything"
 MARKED = {"flip", "handover", "link", "strategy", "control", "switch", "error"}
 LABELS = {"error": "Failed", "flip": "Change"}
@@ -58,25 +60,6 @@ def describe(event: Event, n: int) -> LogRow:
     )
 
 
-def value_text(value: Any) -> str:
-    """Format the value of a changed setting for people.
-
-    A boolean becomes "on" or "off", and None "unlimited". A strategy becomes its name, followed by
-    its parameters in brackets.
-    """
-    if isinstance(value, dict):
-        inside = ", ".join(
-            f"{key} {value_text(each)}" for key, each in value.get("params", {}).items()
-        )
-        name = str(value.get("name", value))
-        return f"{name} ({inside})" if inside and "name" in value else name
-    if isinstance(value, bool):
-        return "on" if value else "off"
-    if value is None:
-        return "unlimited"
-    return f"{value:g}" if isinstance(value, float) else str(value)
-
-
 def _title(kind: str, event: Event) -> str:
     match kind:
         case "flip":
@@ -101,9 +84,7 @@ def _title(kind: str, event: Event) -> str:
 def _flip(event: Event) -> str:
     if "target" not in event:
         return str(event.get("what", "a file in the inbox"))
-    value = event.get("value")
-    name = value["name"] if isinstance(value, dict) and "name" in value else value_text(value)
-    return f"{event['target']} = {name}"
+    return flip_text(event["target"], event.get("value"))
 
 
 def _action(event: Event) -> str:

@@ -14,6 +14,7 @@ from dashboard import events, figures, flips, state
 from dashboard.errors import Problem
 from dashboard.stream import EVENTS
 from lab.errors import RequestError, unknown
+from lab.results import flips as changes
 from lab.results import rate_scale
 from lab.results.store import Store
 from lab.run.reading import read_events, read_lines
@@ -66,11 +67,15 @@ def run(store: Store, folder: Path) -> Doc:
 
 
 def with_rates(doc: Doc) -> Doc:
-    """Add the field `rates` to the document of a run, the JSON object that describes it in lists.
+    """Add two fields to the document of a run, the JSON object that describes it in lists.
 
-    The field states the rate scale of the run in words. It is empty if the rate scale is 1.
+    `rates` states the rate scale of the run in words; it is empty if the rate scale is 1.
+    `changed` names the changes that were made by hand during the run; it is empty without any.
     """
-    return doc | {"rates": rate_scale.label(doc["rate_scale"], doc["wire_rates"])}
+    return doc | {
+        "rates": rate_scale.label(doc["rate_scale"], doc["wire_rates"]),
+        "changed": changes.label(doc["flips"]),
+    }
 
 
 def controls(engine: str) -> list[str]:
@@ -231,7 +236,7 @@ def _labelled(docs: list[Doc]) -> list[Doc]:
 
     The label is the strategy, followed by whatever differs among the runs with this strategy.
     """
-    for n, doc in enumerate(docs, 1):
+    for doc in docs:
         alike = [each for each in docs if each["strategy"] == doc["strategy"]]
         differing = [
             key
@@ -241,8 +246,11 @@ def _labelled(docs: list[Doc]) -> list[Doc]:
         words = [doc["strategy"], *(f"{key} {doc[key]}" for key in differing)]
         if len({each["rates"] for each in alike}) > 1:
             words.append(doc["rates"] or "rate scale 1")
+        words += [f"({doc['changed']})"] if doc["changed"] else []
         doc["label"] = " ".join(words)
-        if len(alike) > 1 and len(words) == 1:
+    labels = [doc["label"] for doc in docs]
+    for n, doc in enumerate(docs, 1):
+        if labels.count(doc["label"]) > 1:
             doc["label"] += f" ({n})"
     return docs
 

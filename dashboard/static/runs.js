@@ -27,7 +27,12 @@ function row(doc) {
       element("br"),
       element("code", {}, doc.id),
     ),
-    element("td", {}, doc.strategy),
+    element(
+      "td",
+      {},
+      doc.strategy,
+      doc.changed ? element("div", { class: "scale changed" }, doc.changed) : null,
+    ),
     element("td", {}, doc.engine),
     element("td", { class: "num" }, String(doc.seed ?? "–")),
     element("td", { class: "num" }, number(doc.throughput_mbps)),

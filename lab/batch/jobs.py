@@ -3,7 +3,8 @@
 A job is one run to make. Its outcome is the result of the run, with the run folder.
 
 1) An existing run is kept if its folder holds a complete result of the same experiment and of the
-   present schema, and the machine was not overloaded during the run.
+   present schema, the machine was not overloaded during the run, and nobody changed the run by
+   hand.
 2) Any other existing run of the same experiment is removed and repeated.
 3) Simulations run in parallel on all processors; emulations run one after the other.
 """
@@ -130,7 +131,8 @@ def kept(job: Job) -> Outcome | None:
     except (LabError, OSError, KeyError):
         return None
     same_schema = result.get("schema") == SCHEMA
-    valid = same and same_schema and result["status"] == "complete" and not result["overloaded"]
+    whole = result["status"] == "complete" and not result["overloaded"]
+    valid = same and same_schema and whole and not result.get("flips")
     return Outcome(result, job.out) if valid else None
 
 

@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from lab.results.groups import SCALE_KEY, Group, differing_keys, grouped, scale_text
+from lab.results.groups import FLIPS_KEY, SCALE_KEY, Group, differing_keys, grouped, scale_text
 from lab.results.statistics import Estimate, Verdict, estimate, verdict
 from lab.results.tables import markdown_table, text_table
 
@@ -95,6 +95,7 @@ def warnings(groups: Sequence[Group]) -> Iterator[str]:
         key
         for key in differing_keys([group.settings for group in groups])
         if not key.startswith("strategy.") and (key != SCALE_KEY or len(scales) == 1)
+        if key != FLIPS_KEY  # always named
         if not all(key in group.label for group in groups)
     ]
     if unnamed:

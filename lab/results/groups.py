@@ -1,5 +1,7 @@
 """Read finished runs and put them into groups. The runs of a group differ only in the seed.
 
+Runs with flips (changes made by hand) form groups of their own, which the flips name.
+
 result.json has two versions. Schema 2 holds rates in the units of the scenario file. Schema 1, of
 an older version of the lab, holds rates on the wire: scenario rates multiplied by `rate_scale`.
 Runs of different schemas are never compared.
@@ -14,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from lab.errors import RequestError
+from lab.results import flips
 from lab.results.documents import WIRE_RATES_SCHEMA
 from lab.results.rate_scale import WIRE_LABEL
 from lab.results.statistics import mean
@@ -24,6 +27,7 @@ from lab.scenario.loading import PROSE
 NAMED_RUNS = 5
 LEFT_OUT = (*PROSE, "seed", "slow_machine_rate_scale")  # do not set experiments apart
 SCALE_KEY = "rate_scale"
+FLIPS_KEY = flips.FLIPS  # among the settings of a flipped run
 Settings = Mapping[str, str]  # the keys of scenario.yaml by their path, with JSON values
 
 
@@ -88,8 +92,8 @@ def scale_text(rate_scale: float | None) -> str:
 def grouped(folders: Sequence[Path]) -> list[Group]:
     """Read the runs in these run folders, and return them in groups, in the order of `folders`.
 
-    Groups with the strategy `none` are moved to the front, because the first group is the one that
-    others are compared with. Raise `RequestError` if a folder has no result, or if some runs have
+    Groups with the strategy `none` are moved to the front, those without flips first, because the
+    first group is the one that others are compared with. Raise `RequestError` if a folder has no result, or if some runs have
     schema 1 and others schema 2.
     """
     runs = [read_run(folder) for folder in dict.fromkeys(folder.resolve() for folder in folders)]
@@ -99,7 +103,7 @@ def grouped(folders: Sequence[Path]) -> list[Group]:
         found.setdefault(json.dumps(run.settings, sort_keys=True), []).append(run)
     all_settings = [several[0].settings for several in found.values()]
     groups = [_group(several, all_settings) for several in found.values()]
-    return sorted(groups, key=lambda group: group.settings["strategy.name"] != '"none"')
+    return sorted(groups, key=_not_a_base)
 
 
 def read_run(folder: Path) -> Run:
@@ -113,6 +117,8 @@ def read_run(folder: Path) -> Run:
             f"compare {folder}: its scenario.yaml names no strategy: this lab did not write it"
         )
     settings["engine"] = result["engine"]
+    if made := result.get(flips.FLIPS):
+        settings[FLIPS_KEY] = json.dumps(made, sort_keys=True)
     rate_scale = None
     if result.get("schema", WIRE_RATES_SCHEMA) > WIRE_RATES_SCHEMA:
         rate_scale = float(result["rate_scale"])
@@ -150,6 +156,10 @@ def numbers(result: Mapping[str, Any]) -> dict[str, float | None]:
         "out_of_order_fraction": mean(measured) if measured else None,
         "convergence_s": result["convergence_s"],
     }
+
+
+def _not_a_base(group: Group) -> tuple[bool, bool]:
+    return group.settings["strategy.name"] != '"none"', FLIPS_KEY in group.settings
 
 
 def differing_keys(all_settings: Sequence[Settings]) -> list[str]:
@@ -213,9 +223,13 @@ def _title(settings: Settings, all_settings: Sequence[Settings]) -> str:
     ]
     several = len({each["name"] for each in all_settings}) > 1
     scenario = [json.loads(settings["name"])] if several else []
-    keys = [key for key in differing_keys(alike) if key in settings and key != SCALE_KEY]
+    named = settings.keys() - {SCALE_KEY, FLIPS_KEY}
+    keys = [key for key in differing_keys(alike) if key in named]
     parts = [*scenario, json.loads(settings["strategy.name"])]
-    return " ".join([*parts, *(f"{key}={settings[key]}" for key in keys)])
+    parts += [f"{key}={settings[key]}" for key in keys]
+    if FLIPS_KEY in settings:
+        parts.append(f"({flips.label(json.loads(settings[FLIPS_KEY]))})")
+    return " ".join(parts)
 
 
 def _flat(data: Any, path: str = "") -> Iterator[tuple[str, str]]:

@@ -20,12 +20,14 @@ from filelock import FileLock, Timeout
 from tinydb import TinyDB, where
 
 from lab.errors import LabError, RequestError
+from lab.results import flips
 from lab.results.documents import WIRE_RATES_SCHEMA, tolerant_document
 from lab.results.storage import AtomicStorage
 from lab.run import process
+from lab.run.reading import read_events
 from lab.run.recorder import RUNS
 
-SCHEMA = 2
+SCHEMA = 3
 LOCK_S = 10.0
 STARTING_S = 600.0  # an older folder without a manifest belongs to a run that never began
 UNFINISHED = ("starting", "running")
@@ -220,6 +222,7 @@ def _described(folder: Path, known: Doc | None) -> Doc | None:
         key: (manifest or {}).get(key) for key in SHOWN if (manifest or {}).get(key) is not None
     }
     doc["wire_rates"] = manifest is not None and manifest.get("schema", 1) == WIRE_RATES_SCHEMA
+    doc[flips.FLIPS] = _flips(folder, result)
     doc |= {"status": status, "tags": noted.get("tags", []), "note": noted.get("note", "")}
     return doc | (_summary(result) if result else dict.fromkeys(SUMMARY))
 
@@ -251,6 +254,16 @@ def _summary(result: Doc) -> Doc:
         "verified": result.get("mptcp", {}).get("verified") if multipath else None,
         "error": result.get("error"),
     }
+
+
+def _flips(folder: Path, result: Doc | None) -> list[Doc]:
+    """Return the flips of a run, from its result or, without one, from its events."""
+    if result is not None:
+        return list(result.get(flips.FLIPS, []))
+    try:
+        return flips.made_by_hand(read_events(folder))
+    except RequestError:
+        return []
 
 
 def _starting(folder: Path) -> bool:

@@ -1,0 +1,66 @@
+"""Name a run by its flips: the changes that were made by hand while it was running.
+
+A flipped run is another experiment than a run of the same scenario without flips, so lists,
+comparisons and statistics name its flips and never pool the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+FLIPS = "flips"  # the key of result.json
+NAMED = 3  # flips that a label names one by one
+
+
+def value_text(value: Any) -> str:
+    """Format the value of a changed setting for people.
+
+    A boolean becomes "on" or "off", and None "unlimited". A strategy becomes its name, followed by
+    its parameters in brackets.
+    """
+    if isinstance(value, dict):
+        inside = ", ".join(
+            f"{key} {value_text(each)}" for key, each in value.get("params", {}).items()
+        )
+        name = str(value.get("name", value))
+        return f"{name} ({inside})" if inside and "name" in value else name
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if value is None:
+        return "unlimited"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def flip_text(target: str, value: Any) -> str:
+    """Return a flip as text, such as `strategy.cth = 0.3`. A strategy is named without its
+    parameters."""
+    name = value["name"] if isinstance(value, dict) and "name" in value else value_text(value)
+    return f"{target} = {name}"
+
+
+def label(flips: Sequence[Mapping[str, Any]]) -> str:
+    """Return the flips of a run as text, such as `changed: strategy = none at 12 s`.
+
+    After `NAMED` flips, the text says how many more there are. It is empty without flips.
+    """
+    if not flips:
+        return ""
+    named = [
+        f"{flip_text(each['target'], each['value'])} at {each['t']:g} s" for each in flips[:NAMED]
+    ]
+    more = f" and {len(flips) - NAMED} more" if len(flips) > NAMED else ""
+    return f"changed: {', '.join(named)}{more}"
+
+
+def made_by_hand(events: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the accepted flips among `events` that came from outside, in the form that
+    result.json has: each as {"t", "target", "value"}.
+
+    This is for runs without a result.
+    """
+    return [
+        {"t": each["t"], "target": each["target"], "value": each.get("value")}
+        for each in events
+        if each.get("kind") == "flip" and each.get("ok") and each.get("source") == "inbox"
+    ]
