@@ -93,8 +93,8 @@ def grouped(folders: Sequence[Path]) -> list[Group]:
     """Read the runs in these run folders, and return them in groups, in the order of `folders`.
 
     Groups with the strategy `none` are moved to the front, those without flips first, because the
-    first group is the one that others are compared with. Raise `RequestError` if a folder has no result, or if some runs have
-    schema 1 and others schema 2.
+    first group is the one that others are compared with. Raise `RequestError` if a folder has no
+    result, or if some runs have schema 1 and others schema 2.
     """
     runs = [read_run(folder) for folder in dict.fromkeys(folder.resolve() for folder in folders)]
     _refuse_mixed_schemas(runs)
