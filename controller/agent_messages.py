@@ -8,16 +8,19 @@ fields.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from controller import bounded_json
+from controller.datagrams import unseal
 from controller.errors import MessageRefused
 from controller.plan import Plan
 from controller.tiers import tier1_mean
 from controller.units import bps_from_mbps
 
 Sequence = Annotated[int, Field(ge=0)]
+Message = TypeVar("Message")
 
 
 class _Message(BaseModel):
@@ -163,12 +166,14 @@ _INBOX: TypeAdapter[InboxMessage] = TypeAdapter(
 )
 
 
-def read_ap_report(datagram: bytes) -> ApReport:
-    """Return the report in a datagram from an AP agent; raise `MessageRefused` if it is invalid."""
-    try:
-        return ApReport.model_validate_json(datagram)
-    except ValidationError as error:
-        raise MessageRefused(_refusal("read the report of an access point", error)) from error
+def read_ap_report(datagram: bytes, key: str) -> ApReport:
+    """Return the report in a datagram from an AP agent.
+
+    Raise `MessageRefused` if the datagram does not begin with `key`, the secret key of the run, or
+    if the report is invalid.
+    """
+    doing = "read the report of an access point"
+    return _validated(doing, ApReport.model_validate, unseal(datagram, key, doing))
 
 
 def read_inbox_message(text: str | bytes) -> InboxMessage:
@@ -177,10 +182,19 @@ def read_inbox_message(text: str | bytes) -> InboxMessage:
     Return the change that the message requests: of parameters, of the strategy, of a link or of a
     limit of Tier 1 data. Raise `MessageRefused` if the text is not a valid message.
     """
+    doing = "read an inbox message"
     try:
-        return _INBOX.validate_json(text)
+        values = bounded_json.parse(text)
+    except bounded_json.JsonRefused as error:
+        raise MessageRefused(f"{doing}: the whole message: {error}") from error
+    return _validated(doing, _INBOX.validate_python, values)
+
+
+def _validated(doing: str, validate: Callable[[Any], Message], values: Any) -> Message:
+    try:
+        return validate(values)
     except ValidationError as error:
-        raise MessageRefused(_refusal("read an inbox message", error)) from error
+        raise MessageRefused(_refusal(doing, error)) from error
 
 
 def _refusal(doing: str, error: ValidationError) -> str:

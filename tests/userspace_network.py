@@ -21,6 +21,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from controller.datagrams import seal
+
 ROOT = Path(__file__).resolve().parents[1]
 POX = (
     Path(os.environ.get("MULTIPATH_LAB_CACHE", Path.home() / ".cache" / "multipath-lab"))
@@ -280,7 +282,7 @@ class Network:
             "backlog_packets": round(16 * mac_occupancy),
         }
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
-            sender.sendto(json.dumps(message).encode(), ("127.0.0.1", self.agents_port))
+            sender.sendto(seal(message, KEY), ("127.0.0.1", self.agents_port))
 
     def reset(self) -> None:
         """Remove everything that a controller left.

@@ -29,18 +29,19 @@ def launch(
     hosts_port: int = 6698,
     key_file: str | None = None,
     strategy_file: str | None = None,
+    of13_address: str = "127.0.0.1",
 ) -> None:
     """Start the controller; POX calls this function with the command-line options.
 
     `topology` is the path of the topology file. `params` is a JSON object with parameters of the
     strategy. `run` is the run folder, by default the folder of the topology file. `strategy_file`
-    is a Python file that defines the strategy. Bridges connect to the port `of13_port` with
-    OpenFlow 1.3.
+    is a Python file that defines the strategy. Bridges connect to the port `of13_port` of
+    the address `of13_address` with OpenFlow 1.3.
 
     The controller receives UDP reports at two ports: at `agents_port` from AP agents, the programs
     that report about access points, and at `hosts_port` from host agents, the programs on the
-    hosts. It exchanges messages with host agents only if `key_file` names a file with the key that
-    they share. After `patience_s` seconds it warns about each switch that is not ready, and begins
+    hosts. It opens these ports only if `key_file` names a file with the key that it shares with
+    the agents. After `patience_s` seconds it warns about each switch that is not ready, and begins
     control steps without this switch.
     """
     from controller.pox_ext import component
@@ -56,4 +57,5 @@ def launch(
         int(hosts_port),
         key_file,
         strategy_file,
+        of13_address,
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
 import os
 import socket
@@ -14,7 +13,7 @@ from typing import Any
 from pox.core import core
 from pox.lib.recoco import Select, Task, Timer
 
-from controller import plan
+from controller import bounded_json, plan
 from controller.control import Control
 from controller.errors import ControllerError, ParamsRefused, PlanRefused
 from controller.pox_ext import statistics
@@ -25,6 +24,7 @@ from controller.pox_ext.session import TICK_S, Session
 from controller.strategies import from_file
 
 AGENTS_HOST = "127.0.0.1"
+MOST_AT_ONCE = 100  # datagrams of one socket before POX's other tasks
 
 
 def start(
@@ -38,6 +38,7 @@ def start(
     hosts_port: int,
     key_file: str | None,
     strategy_file: str | None,
+    of13_address: str,
 ) -> None:
     """Check the arguments and start the controller; the docstring of `launch` describes them.
 
@@ -65,8 +66,11 @@ def start(
     channel = HostChannel(key, hosts.send) if hosts else None
     session = Session(network, control, folder, core.openflow, writer.put, patience_s, channel)
     session.restore(statistics.read(folder.statistics))
-    Listener(of13_port, session.channel_up, session.channel_down, session.warn).start()
-    DatagramSocket(agents_port, session.datagram)
+    Listener(
+        of13_address, of13_port, session.channel_up, session.channel_down, session.warn
+    ).start()
+    if key:
+        DatagramSocket(agents_port, session.datagram)
     Timer(TICK_S, session.tick, recurring=True)
     log.info("strategy %s on %d switches, folder %s", strategy, len(network.switches), folder.path)
 
@@ -98,8 +102,8 @@ def read_topology(path: str | None) -> plan.Plan:
 def read_params(text: str) -> dict[str, Any]:
     """Return the strategy parameters in `text`; raise `ParamsRefused` if it is no JSON object."""
     try:
-        values = json.loads(text or "{}")
-    except ValueError as error:
+        values = bounded_json.parse(text or "{}")
+    except bounded_json.JsonRefused as error:
         raise ParamsRefused(
             f'read --params={text}: {error}. Write a JSON object such as {{"cth": 0.85}}'
         ) from error
@@ -126,7 +130,8 @@ def read_key(path: str | None) -> str:
 class DatagramSocket(Task):  # type: ignore[misc]
     """Receive and send UDP datagrams at a port of the loopback interface.
 
-    `handle(data, sender)` is called with each received datagram and the address of its sender.
+    `handle(data, sender)` is called with each received datagram and the address of its sender. If
+    it raises an exception, the exception is logged and the next datagram is received.
     """
 
     def __init__(self, port: int, handle: Callable[[bytes, Address], None]) -> None:
@@ -147,10 +152,16 @@ class DatagramSocket(Task):  # type: ignore[misc]
         while core.running:
             yield Select([self._socket], [], [], 1.0)
             for data, sender in self._waiting():
-                self._take(data, sender)
+                self._handle(data, sender)
+
+    def _handle(self, data: bytes, sender: Address) -> None:
+        try:
+            self._take(data, sender)
+        except Exception:  # POX would end the task, and no later report would arrive
+            core.getLogger("pox_ext").exception("handle a datagram from %s:%d", *sender)
 
     def _waiting(self) -> Iterator[tuple[bytes, Address]]:
-        while True:
+        for _ in range(MOST_AT_ONCE):
             try:
                 yield self._socket.recvfrom(65536)
             except OSError:

@@ -93,7 +93,8 @@ class Channel:
     def receive(self) -> bool:
         """Read and handle the messages that have arrived.
 
-        Return False if the connection is closed, or if the bridge does not speak OpenFlow 1.3.
+        Return False if the connection is closed, if the bridge does not speak OpenFlow 1.3, or if a
+        message does not have the form of its type.
         """
         try:
             data = self.socket.recv(65536)
@@ -102,7 +103,11 @@ class Channel:
         except OSError:
             return False
         self._inbox += data
-        return bool(data) and all(self._take(*each) for each in self._messages())
+        try:
+            return bool(data) and all(self._take(*each) for each in self._messages())
+        except struct.error as error:
+            self._listener.warn(f"read a message of {self.name or self.dpid}: it is wrong: {error}")
+            return False
 
     def _send_request(self, kind: int, body: bytes, callback: Callback) -> None:
         xid = self._sent.number("answer a request for its state or counters")
@@ -112,7 +117,9 @@ class Channel:
     def _messages(self) -> Iterator[tuple[int, int, int, bytes]]:
         while len(self._inbox) >= 8:
             version, kind, length, xid = struct.unpack_from("!BBHL", self._inbox)
-            if length < 8 or len(self._inbox) < length:
+            if length < 8:
+                raise struct.error(f"a message of {length} bytes")
+            if len(self._inbox) < length:
                 return
             body, self._inbox = self._inbox[8:length], self._inbox[length:]
             yield version, kind, xid, body
@@ -173,6 +180,7 @@ class Listener(Task):  # type: ignore[misc]
 
     def __init__(
         self,
+        address: str,
         port: int,
         up: Callable[[Channel], None],
         down: Callable[[Channel], None],
@@ -181,7 +189,7 @@ class Listener(Task):  # type: ignore[misc]
         Task.__init__(self)
         self.port, self.warn = port, warn
         self._up, self._down = up, down
-        self._socket = socket.create_server(("0.0.0.0", port), backlog=64)
+        self._socket = socket.create_server((address, port), backlog=64)
         self._socket.setblocking(False)
         self._channels: list[Channel] = []
 

@@ -192,7 +192,7 @@ class PortCount:
 
 def flows(body: bytes) -> list[FlowEntry]:
     """Return all entries in the body of a flow statistics reply."""
-    return [_flow(entry) for entry in _entries(body)]
+    return [_flow(entry) for entry in _entries(body, least=52)]
 
 
 def flow_counts(body: bytes) -> list[FlowCount]:
@@ -202,8 +202,7 @@ def flow_counts(body: bytes) -> list[FlowCount]:
     """
     counts = (
         FlowCount(*struct.unpack_from("!QQQ", entry, 24))
-        for entry in _entries(body)
-        if len(entry) >= 48
+        for entry in _entries(body, least=48)
     )
     return [each for each in counts if each.cookie]
 
@@ -229,7 +228,7 @@ def data_of(fields: bytes) -> Data | None:
     "down" if it is the destination. Return None if there is no address."""
     while len(fields) >= 4:
         kind, field, length = struct.unpack_from("!HBB", fields)
-        if kind == 0x8000 and field >> 1 in (_IPV4_SRC, _IPV4_DST):
+        if length == 4 <= len(fields) - 4 and kind == 0x8000 and field >> 1 in (_IPV4_SRC, _IPV4_DST):
             direction = "up" if field >> 1 == _IPV4_SRC else "down"
             return Data(inet_ntoa(fields[4:8]), direction)
         fields = fields[4 + length :]
@@ -237,7 +236,7 @@ def data_of(fields: bytes) -> Data | None:
 
 
 def _meter(instructions: bytes) -> int | None:
-    for each in _entries(instructions, length_at=2):
+    for each in _entries(instructions, length_at=2, least=8):
         kind, _, meter = struct.unpack_from("!HHL", each)
         if kind == _METER_INSTRUCTION:
             return int(meter)
@@ -249,7 +248,7 @@ def meter_count(body: bytes, wanted: int = TIER_2_METER) -> MeterCount | None:
 
     Return None if the reply does not contain this meter.
     """
-    for entry in _entries(body, length_at=4):
+    for entry in _entries(body, length_at=4, least=40):
         meter, _, _, _, offered, age_s, age_ns = struct.unpack_from("!LH6xLQQLL", entry)
         if meter == wanted:
             dropped = sum(
@@ -264,9 +263,9 @@ def meter_rate_bps(body: bytes, wanted: int = TIER_2_METER) -> int | None:
 
     Return None if the reply does not contain this meter.
     """
-    for entry in _entries(body):
+    for entry in _entries(body, least=16):
         _, _, meter = struct.unpack_from("!HHL", entry)
-        if meter == wanted and len(entry) >= 16:
+        if meter == wanted:
             return int(struct.unpack_from("!L", entry, 12)[0]) * 1000
     return None
 
@@ -287,14 +286,16 @@ def ports(body: bytes) -> list[PortCount]:
     return found
 
 
-def _entries(body: bytes, length_at: int = 0) -> Iterator[bytes]:
+def _entries(body: bytes, length_at: int = 0, least: int = 4) -> Iterator[bytes]:
     """Yield each entry of `body`, a list in which every entry states its own length in bytes.
 
-    The length is at offset `length_at` of the entry. Stop at a length that is not valid.
+    The length is at offset `length_at`. Leave out entries shorter than `least` bytes. Stop at a
+    length that is not valid.
     """
     while len(body) >= length_at + 2:
         (length,) = struct.unpack_from("!H", body, length_at)
         if length < 4 or length > len(body):
             return
-        yield body[:length]
+        if length >= least:
+            yield body[:length]
         body = body[length:]

@@ -119,7 +119,7 @@ class Session:
     def datagram(self, data: bytes, _sender: Address) -> None:
         """Handle a datagram from an AP agent; log a warning if the datagram is not valid."""
         try:
-            self._handovers.handle(read_ap_report(data))
+            self._handovers.handle(read_ap_report(data, self._channel.key))
         except ValueError as error:
             self.warn(str(error))
 

@@ -13,8 +13,10 @@ from controller.agent_messages import (
     read_ap_report,
     read_inbox_message,
 )
+from controller.datagrams import seal
 from controller.errors import MessageRefused
 
+KEY = "secret"
 REPORT = {
     "kind": "ap",
     "seq": 17,
@@ -26,7 +28,7 @@ REPORT = {
 
 
 def test_a_report_is_read():
-    report = read_ap_report(json.dumps(REPORT).encode())
+    report = read_ap_report(seal(REPORT, KEY), KEY)
     assert (report.ap, report.mac_occupancy, report.stations["ue1"].rssi_dbm) == ("wifi1", 1.0, -40)
 
 
@@ -49,18 +51,30 @@ def test_the_documented_inbox_messages_are_read():
     ("change", "where"),
     [
         ({"mac_occupancy": 1.5}, "mac_occupancy"),
-        ({"mac_occupancy": float("nan")}, "mac_occupancy"),
+        ({"mac_occupancy": float("nan")}, "not a finite number"),
+        ({"seq": 10**400}, "too many digits"),
+        ({"ap": "\ud800"}, "UTF-8"),
         ({"ap": None}, "ap"),
         ({"extra": 1}, "extra"),
     ],
 )
 def test_an_invalid_report_is_refused_with_its_key(change, where):
     with pytest.raises(MessageRefused, match=where):
-        read_ap_report(json.dumps({**REPORT, **change}).encode())
+        read_ap_report(seal({**REPORT, **change}, KEY), KEY)
 
 
 @given(st.binary(max_size=200))
 def test_invalid_data_is_refused(data):
-    for read in (read_ap_report, read_inbox_message):
+    with pytest.raises(MessageRefused):
+        read_inbox_message(data)
+    for datagram in (data, f"{KEY}\n".encode() + data):
         with pytest.raises(MessageRefused):
-            read(data)
+            read_ap_report(datagram, KEY)
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"value":' * 2000, "1e400", '"\\ud800"'])
+def test_messages_that_exceed_limits_are_refused(text):
+    with pytest.raises(MessageRefused):
+        read_inbox_message(text)
+    with pytest.raises(MessageRefused):
+        read_ap_report(f"{KEY}\n{text}".encode(), KEY)

@@ -31,7 +31,8 @@ REPORT = HostReport(
 
 def changed(message, **changes):
     """The datagram of a message with some of its fields replaced."""
-    return json.dumps(json.loads(host_messages.encode(message, KEY)) | changes).encode()
+    key, text = host_messages.encode(message, KEY).split(b"\n")
+    return key + b"\n" + json.dumps(json.loads(text) | changes).encode()
 
 
 def test_encoded_messages_are_read():
@@ -42,9 +43,10 @@ def test_encoded_messages_are_read():
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"key": "other"}, "key: not this run's"),
-        ({"key": None}, "key: not this run's"),
-        ({"v": 2}, "v: not 1"),
+        ({"key": KEY}, "its fields: not"),
+        ({"v": 1}, "v: not 2"),
+        ({"seq": 10**400}, "too many digits"),
+        ({"host": "\ud800"}, "UTF-8"),
         ({"seq": -1}, "seq: no whole number"),
         ({"seq": True}, "seq: no whole number"),
         ({"seq": 1e9}, "seq: no whole number"),
@@ -75,7 +77,7 @@ def test_encoded_messages_are_read():
                     }
                 ]
             },
-            "expected_mbps",
+            "not a finite number",
         ),
         ({"subflows": [{}] * 257}, "subflows: no list"),
     ],
@@ -91,6 +93,22 @@ def test_an_invalid_command_is_refused_with_the_reason(changes, why):
 def test_an_invalid_report_is_refused(changes):
     with pytest.raises(MessageRefused, match="read the report of a host"):
         host_messages.read_report(changed(REPORT, **changes), KEY)
+
+
+@pytest.mark.parametrize("read", [host_messages.read_command, host_messages.read_report])
+@pytest.mark.parametrize("key", ["", "other", "secret ", "secre", "\ud800".encode("utf-8", "surrogatepass")])
+def test_the_key_is_checked_before_anything_else(read, key):
+    sent = key if isinstance(key, bytes) else key.encode()
+    for text in (b"{}", b"[" * 50_000, b'{"key":"\\ud800"}', b""):
+        for datagram in (sent + b"\n" + text, text):
+            with pytest.raises(MessageRefused, match="key: not this run's"):
+                read(datagram, KEY)
+
+
+@pytest.mark.parametrize("read", [host_messages.read_command, host_messages.read_report])
+def test_without_a_key_no_datagram_is_accepted(read):
+    with pytest.raises(MessageRefused, match="key: not this run's"):
+        read(host_messages.encode(ORDER, ""), "")
 
 
 @pytest.mark.parametrize("read", [host_messages.read_command, host_messages.read_report])

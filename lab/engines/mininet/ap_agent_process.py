@@ -16,10 +16,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from controller.agent_messages import ApReport
+from controller.agent_messages import ApReport, read_ap_report
+from controller.errors import MessageRefused
 from lab.engines.mininet import pox_process as pox
 from lab.engines.mininet.machine import shell
-from lab.engines.mininet.machine.ledger import Ledger
+from lab.engines.mininet.machine.ledger import Ledger, write_secret
 from lab.engines.mininet.network.lte_bearers import uplink_device
 from lab.engines.mininet.programs.access_points import AccessPoint, Station
 from lab.errors import LabError
@@ -45,26 +46,28 @@ class ApAgentProcess:
         uploaders: Iterable[str],
         ledger: Ledger,
         folders: tuple[Path, Path],
+        key: str,
     ) -> None:
         """Start the AP agent, and wait until it has reported every access point once.
 
         `uploaders` are the users that have uploads. The agent's configuration file is written into
-        the first of the two `folders`, its log into the second. Raises `LabError` if the report of
-        an access point does not come.
+        the first of the two `folders`, its log into the second. `key` is the secret key of the run,
+        with which the reports begin. Raises `LabError` if the report of an access point does not
+        come.
         """
         state, run = folders
         self._log, self._occupancies = run / "agents.log", dict[str, list[float]]()
         self._reports = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._reports.bind(("127.0.0.1", 0))
         configuration = state / "agents.json"
-        ledger.record("file", path=str(configuration))
         uploading = {*uploaders, *topology.relays}
         aps = {each.ap: asdict(_access_point(each, wiring, uploading)) for each in topology.cells}
         for cell in topology.cells:
             if cell.medium:
                 aps[cell.medium]["sharing"] = (*aps[cell.medium]["sharing"], radio_port(cell.ap))
         ports = [pox.AP_AGENT_PORT, self._reports.getsockname()[1]]
-        configuration.write_text(json.dumps({"aps": aps, "ports": ports}))
+        self._key = key
+        write_secret(configuration, json.dumps({"aps": aps, "ports": ports, "key": key}), ledger)
         self._process = self._start(configuration)
         ledger.record("process", pid=self._process.pid)
         try:
@@ -94,7 +97,8 @@ class ApAgentProcess:
         self._reports.settimeout(0.5)
         while silent:
             try:
-                silent.discard(self._receive().ap)
+                if report := self._receive():
+                    silent.discard(report.ap)
             except TimeoutError as problem:
                 if self._process.poll() is not None or time.monotonic() > deadline:
                     last = self._log.read_text().strip().splitlines()[-1:] or ["its log is empty"]
@@ -104,8 +108,12 @@ class ApAgentProcess:
                     ) from problem
         self._reports.setblocking(False)
 
-    def _receive(self) -> ApReport:
-        return ApReport.model_validate_json(self._reports.recv(DATAGRAM_BYTES))
+    def _receive(self) -> ApReport | None:
+        """Return the next report; None if the datagram is not from the AP agent of this run."""
+        try:
+            return read_ap_report(self._reports.recv(DATAGRAM_BYTES), self._key)
+        except MessageRefused:
+            return None
 
     def occupancy(self, tiers: Mapping[str, Mapping[str, int]]) -> dict[str, float]:
         """Return the mean MAC occupancy of each access point since the last call.
@@ -119,6 +127,8 @@ class ApAgentProcess:
                 report = self._receive()
             except BlockingIOError:
                 break
+            if report is None:
+                continue
             here = {user: own[report.ap] for user, own in tiers.items() if report.ap in own}
             new.setdefault(report.ap, []).append(report.occupancy(here))
         self._occupancies |= new

@@ -19,7 +19,7 @@ from lab.engines.mininet.ebpf.load import Laws
 from lab.engines.mininet.host_agent_process import HostAgentProcess
 from lab.engines.mininet.kernel.cell_clock import PINS
 from lab.engines.mininet.machine import upstreams
-from lab.engines.mininet.machine.ledger import Ledger
+from lab.engines.mininet.machine.ledger import Ledger, write_secret
 from lab.engines.mininet.network import wifi_cell
 from lab.engines.mininet.network.links import Links
 from lab.engines.mininet.network.network import Network
@@ -90,7 +90,7 @@ class EmulatedNetwork:
     def _start_pox(self) -> None:
         strategy = self.scenario.strategy
         STATE.mkdir(parents=True, exist_ok=True)
-        host_agent_process.write_secret(KEY, secrets.token_hex(16), self.ledger)
+        write_secret(KEY, secrets.token_hex(16), self.ledger)
         running = RunningStrategy(strategy.name, strategy.params)
         folder, upstream = self.recorder.folder / "pox", upstreams.folder("pox")
         self.pox = PoxProcess(folder, upstream, self.ledger, running, KEY)

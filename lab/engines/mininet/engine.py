@@ -20,7 +20,7 @@ from lab.engines.mininet import ebpf, execute, probes
 from lab.engines.mininet.ap_agent_process import ApAgentProcess
 from lab.engines.mininet.captures import Captures
 from lab.engines.mininet.ebpf import build
-from lab.engines.mininet.emulated_network import STATE, EmulatedNetwork
+from lab.engines.mininet.emulated_network import KEY, STATE, EmulatedNetwork
 from lab.engines.mininet.install import capabilities
 from lab.engines.mininet.machine import lock, shell
 from lab.engines.mininet.mobility import Mobility
@@ -184,6 +184,7 @@ class MininetEngine(Engine):
                 emulated.users_of("up"),
                 emulated.ledger,
                 (STATE, folder),
+                KEY.read_text(),
             )
             self._undo.callback(agent.close)
         self.mobility = Mobility(self.scenario, emulated)

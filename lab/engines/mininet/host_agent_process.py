@@ -22,7 +22,7 @@ from lab.engines.mininet import pox_process as pox
 from lab.engines.mininet.kernel import shaping
 from lab.engines.mininet.kernel.cell_clock import PINS
 from lab.engines.mininet.machine import shell
-from lab.engines.mininet.machine.ledger import Ledger
+from lab.engines.mininet.machine.ledger import Ledger, write_secret
 from lab.engines.mininet.network.links import has_shape
 from lab.engines.mininet.network.network import Network
 from lab.engines.mininet.programs import userspace_path_manager
@@ -117,15 +117,6 @@ class HostAgentProcess:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-
-
-def write_secret(path: Path, text: str, ledger: Ledger) -> None:
-    """Write `text` into a new file that only its owner can read, and record it in the ledger."""
-    ledger.record("file", path=str(path))
-    path.unlink(missing_ok=True)
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with open(descriptor, "w", encoding="utf-8") as file:
-        file.write(text)
 
 
 def _plain(settings: Settings) -> dict[str, Any]:

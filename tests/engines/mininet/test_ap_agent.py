@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from controller.agent_messages import ApReport
+from controller.agent_messages import read_ap_report
 from lab.engines.mininet import ap_agent_process as module
 from lab.engines.mininet.ap_agent_process import ApAgentProcess
 from lab.engines.mininet.kernel.cell_members import Activity
@@ -190,7 +190,7 @@ def test_a_datagram_holds_the_mean_of_several_polls():
     report = mean([polled(0.5), polled(1.0)])
     assert (report.mac_occupancy, report.stations["ue3"].mac_occupancy) == (0.75, 0.75)
     assert report.stations["ue1"].mac_occupancy is None
-    datagram = ApReport.model_validate_json(encode("lte1", 7, report))
+    datagram = read_ap_report(encode("lte1", 7, report, "secret"), "secret")
     assert (datagram.ap, datagram.seq, datagram.mac_occupancy) == ("lte1", 7, 0.75)
 
 
@@ -222,10 +222,11 @@ def test_changes_are_taken_one_by_one_even_if_they_come_together():
 AGENT = """
 import json, socket, sys
 configuration = json.load(open(sys.argv[1]))
+key = configuration["key"]
 out = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-def report(ap, occupancy, stations={}):
+def report(ap, occupancy, stations={}, key=key):
     line = {"kind": "ap", "seq": 1, "ap": ap, "mac_occupancy": occupancy, "stations": stations}
-    out.sendto(json.dumps(line).encode(), ("127.0.0.1", configuration["ports"][1]))
+    out.sendto(f"{key}\\n{json.dumps(line)}".encode(), ("127.0.0.1", configuration["ports"][1]))
 for ap in configuration["aps"]:
     report(ap, 0)
 for line in sys.stdin:  # each change of a rate is answered by two reports
@@ -253,6 +254,7 @@ def start(load, tmp_path, monkeypatch):
                 ("ue2",),
                 Ledger(tmp_path / "ledger"),
                 (tmp_path, tmp_path),
+                "secret",
             )
         )
         return made[-1]
@@ -277,6 +279,17 @@ def reported(agent, tiers):
 def test_the_runner_receives_means_and_sends_rates(start):
     found = reported(start(AGENT), {})
     assert found == {"wifi1": pytest.approx(0.6), "lte1": 0.5}
+
+
+def test_the_runner_ignores_reports_without_the_key(start):
+    stranger = 'report("wifi1", 1.0, key="guessed"); report("wifi1", 1.0, key="")'
+    program = AGENT.replace("for line", f"{stranger}\nfor line")
+    assert reported(start(program), {})["wifi1"] == pytest.approx(0.6)
+
+
+def test_only_the_owner_reads_the_configuration_with_the_key(start, tmp_path):
+    start(AGENT)
+    assert (tmp_path / "agents.json").stat().st_mode & 0o777 == 0o600
 
 
 def test_in_an_lte_cell_only_tier_1_counts(start):

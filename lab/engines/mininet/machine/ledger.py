@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import time
 from pathlib import Path
 from typing import Any
@@ -125,3 +126,12 @@ class Ledger:
             else:
                 removed += [done] if done else []
         return problems
+
+
+def write_secret(path: Path, text: str, ledger: Ledger) -> None:
+    """Write `text` into a new file that only its owner can read, and record it in the ledger."""
+    ledger.record("file", path=str(path))
+    path.unlink(missing_ok=True)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with open(descriptor, "w", encoding="utf-8") as file:
+        file.write(text)

@@ -18,6 +18,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Protocol
 
+from controller.datagrams import seal
 from controller.units import mbps_from_bps
 from lab.engines.mininet.kernel.cell_clock import CellClock
 from lab.engines.mininet.kernel.cell_members import CellMembers
@@ -136,10 +137,11 @@ def make_cell(name: str, ap: AccessPoint, scheduler: Scheduler) -> Cell:
     return WifiCell(ap, scheduler, wait_ns, collisions)
 
 
-def serve(aps: Mapping[str, AccessPoint], ports: Iterable[int]) -> None:
+def serve(aps: Mapping[str, AccessPoint], ports: Iterable[int], key: str) -> None:
     """Poll the access points and report on them until standard input ends.
 
-    `aps` maps names to access points. Reports go to the local UDP ports `ports`. Changes of
+    `aps` maps names to access points. Reports go to the local UDP ports `ports`; they begin with
+    `key`, the secret key of the run. Changes of
     stations are read from standard input and change `aps`. When a station has moved to an access
     point, a report on this access point is sent without delay.
     """
@@ -151,7 +153,7 @@ def serve(aps: Mapping[str, AccessPoint], ports: Iterable[int]) -> None:
 
     def send(name: str, report: Report) -> None:
         for port in ports:
-            output.sendto(encode(name, number, report), ("127.0.0.1", port))
+            output.sendto(encode(name, number, report, key), ("127.0.0.1", port))
 
     before, number, due = time.monotonic(), 0, time.monotonic()
     lines = Lines(sys.stdin.fileno())
@@ -188,12 +190,12 @@ def mean(reports: Sequence[Report]) -> Report:
     return replace(latest, mac_occupancy=occupancy, stations=stations)
 
 
-def encode(ap: str, number: int, report: Report) -> bytes:
-    """Return the JSON datagram with the report of an access point; `number` numbers the reports.
+def encode(ap: str, number: int, report: Report, key: str) -> bytes:
+    """Return the datagram with the report of an access point; `number` numbers the reports.
 
-    The receiver decodes it as a `controller.agent_messages.ApReport`.
+    The receiver decodes it with `controller.agent_messages.read_ap_report` and the same `key`.
     """
-    return json.dumps({"kind": "ap", "seq": number, "ap": ap, **asdict(report)}).encode()
+    return seal({"kind": "ap", "seq": number, "ap": ap, **asdict(report)}, key)
 
 
 class Lines:
@@ -258,4 +260,4 @@ def _stations(described: Mapping[str, Any]) -> Stations:
 
 if __name__ == "__main__":
     settings = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
-    serve(access_points(settings), settings["ports"])
+    serve(access_points(settings), settings["ports"], settings["key"])

@@ -1,0 +1,94 @@
+"""Parse JSON from other processes within limits, so that no input can stop the process that reads.
+
+All JSON that comes from outside a process goes through `parse`: lines and documents of run folders,
+messages in an inbox, datagrams, bodies of HTTP requests.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from typing import Any, NoReturn
+
+MOST_BYTES = 64 * 2**20
+MOST_DEPTH = 64  # of nested lists and objects
+LARGEST_INTEGER = 2**64
+_NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+_TOKENS = re.compile(rb'"(?:[^"\\]|\\.)*"?|[\[\]{}]', re.DOTALL)
+_LONG_NUMBER = re.compile(rb"\d{19}|[eE]\+?\d{3}")
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+
+
+class JsonRefused(ValueError):
+    """Report a text that is not JSON, or that exceeds a limit of this module."""
+
+
+def parse(data: bytes | str, most_bytes: int = MOST_BYTES) -> Any:
+    """Return the value of a JSON text.
+
+    Raise `JsonRefused` if the text is no JSON in UTF-8, is longer than `most_bytes`, is nested
+    deeper than `MOST_DEPTH`, or contains an integer of 2^64 or more, a number that is not finite,
+    or half of a surrogate pair (which cannot be written to a file).
+    """
+    try:
+        text = data.encode() if isinstance(data, str) else data
+        if len(text) > most_bytes:
+            raise JsonRefused(f"it has {len(text)} bytes: at most {most_bytes} are allowed")
+        _check_depth(text)
+        limits = _LIMITS if _LONG_NUMBER.search(text) else {}
+        value = json.loads(text.decode(), parse_constant=_not_finite, **limits)
+        if _SURROGATE.search(text):
+            json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeError as error:
+        raise JsonRefused(f"a character cannot be read or written as UTF-8: {error}") from error
+    except JsonRefused:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise JsonRefused(f"it is no JSON: {error}") from error
+    return value
+
+
+def parse_object(data: bytes | str, most_bytes: int = MOST_BYTES) -> dict[str, Any]:
+    """Return the object of a JSON text; raise `JsonRefused` if it holds another type of value."""
+    value = parse(data, most_bytes)
+    if not isinstance(value, dict):
+        raise JsonRefused("it is no JSON object")
+    return value
+
+
+def _check_depth(text: bytes) -> None:
+    """Raise `JsonRefused` if brackets are nested too deep.
+
+    Most texts pass the quick test: brackets alone, of which each round removes the innermost pairs.
+    Brackets inside of strings can make it fail, so that the tokens decide.
+    """
+    rest = text.translate(None, _NOT_BRACKETS)
+    for removed in range(MOST_DEPTH + 1):
+        if removed + len(rest) <= MOST_DEPTH:
+            return
+        rest = rest.replace(b"[]", b"").replace(b"{}", b"")
+    depth = 0
+    for token in _TOKENS.finditer(text):
+        depth += {b"[": 1, b"{": 1, b"]": -1, b"}": -1}.get(token.group(), 0)
+        if depth > MOST_DEPTH:
+            raise JsonRefused(f"it is nested deeper than {MOST_DEPTH} levels")
+
+
+def _integer(digits: str) -> int:
+    number = int(digits) if len(digits) <= 21 else LARGEST_INTEGER
+    if abs(number) >= LARGEST_INTEGER:
+        raise JsonRefused(f"the number {digits[:21]}... has too many digits")
+    return number
+
+
+def _fraction(digits: str) -> float:
+    number = float(digits)
+    return number if math.isfinite(number) else _not_finite(digits[:21])
+
+
+def _not_finite(text: str) -> NoReturn:
+    raise JsonRefused(f"{text} is not a finite number")
+
+
+_LIMITS: dict[str, Any] = {"parse_int": _integer, "parse_float": _fraction}

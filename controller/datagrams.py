@@ -1,0 +1,51 @@
+"""Authenticate the datagrams between the controller and the lab's agents (docs/formats.md).
+
+A datagram is the secret key of the run, a newline, and a JSON object. The key is checked before
+anything else of a datagram is read. This module imports no validation library, so that the agents
+start quickly.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from controller import bounded_json
+from controller.errors import MessageRefused
+
+MOST_BYTES = 65_507  # the largest UDP payload
+MOST_KEY_BYTES = 256
+
+
+def seal(values: Mapping[str, Any], key: str) -> bytes:
+    """Return a datagram that carries `values` and `key`, the secret key of the run."""
+    return key.encode() + b"\n" + json.dumps(values, separators=(",", ":")).encode()
+
+
+def content(datagram: bytes, key: str, doing: str) -> bytes:
+    """Return the JSON text of a datagram.
+
+    Raise `MessageRefused` if the datagram does not begin with `key`, or if `key` is empty. `doing`
+    begins the error message.
+    """
+    sent, newline, text = datagram[:MOST_BYTES].partition(b"\n")
+    right = hmac.compare_digest(sent[:MOST_KEY_BYTES], key.encode())
+    if not (right and newline and key and len(datagram) <= MOST_BYTES):
+        raise MessageRefused(f"{doing}: key: not this run's. docs/formats.md shows the form")
+    return text
+
+
+def unseal(datagram: bytes, key: str, doing: str) -> dict[str, Any]:
+    """Return the object in a datagram.
+
+    Raise `MessageRefused` if the datagram does not begin with `key`, or if it contains no JSON
+    object within the limits of `controller.bounded_json`. `doing` begins the error message.
+    """
+    try:
+        return bounded_json.parse_object(content(datagram, key, doing))
+    except bounded_json.JsonRefused as error:
+        raise MessageRefused(
+            f"{doing}: the whole message: {error}. docs/formats.md shows what is expected"
+        ) from error
